@@ -1,0 +1,30 @@
+# Every target is a script or a cargo command, and can be run without make too.
+
+SHELL := bash
+.DEFAULT_GOAL := help
+.PHONY: help demo demo-stop test deps bench bench-bundle clean
+
+help: ## This list
+	@sed -n 's/^\([a-z-]*\):.* ## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
+
+demo: ## PostgreSQL and pgweir to try, until Ctrl-C; DETACH=1 returns once they are up
+	@exec setpriv --pdeathsig TERM scripts/demo.sh up
+
+demo-stop: ## End what `make demo DETACH=1` left up
+	@exec scripts/demo.sh stop
+
+test: ## All that the continuous integration runs; installs what is missing, DEPS=no only names it
+	@exec scripts/test.sh
+
+deps: ## Only install what `make test` needs
+	@exec scripts/deps.sh
+
+bench: ## Measure against PgBouncer and write docs/benchmarks.md; CASE=… PGBOUNCER=path
+	@exec scripts/bench.sh run
+
+bench-bundle: ## Pack the benchmark with all it needs, for a bare machine
+	@exec scripts/bench.sh bundle
+
+clean: demo-stop ## Remove what was built
+	cargo clean
+	rm -rf .venv

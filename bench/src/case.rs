@@ -1,0 +1,153 @@
+//! The table of cases: what is asked of the contenders.
+
+use crate::contender::Contender;
+use crate::pgbench::{Load, Protocol, Script};
+
+/// Clients of the cases `simple-N` and `extended-N`.
+pub(crate) const CLIENTS: [u32; 5] = [1, 16, 64, 250, 1000];
+
+/// Connections that the case `idle-10k` holds.
+pub(crate) const IDLE_CLIENTS: u32 = 10_000;
+
+/// One measurement, run for every contender in every round.
+#[derive(Debug)]
+pub(crate) struct Case {
+    pub(crate) name: String,
+    pub(crate) title: String,
+    pub(crate) workload: Workload,
+    pub(crate) server: Server,
+    /// The contender that ratios are to.
+    pub(crate) base: Contender,
+    /// Whether a round counts only if the relay is well ahead of PgBouncer: the sign that the
+    /// pooler, and nothing else on the machine, set the pace.
+    pub(crate) yardstick: bool,
+}
+
+#[derive(Debug)]
+pub(crate) enum Workload {
+    Pgbench(Load),
+    /// Selects at this part of what direct connections reach with 64 clients.
+    Rate(f64),
+    /// One statement with a large result, again and again; the rows it must give.
+    Fetch {
+        sql: &'static str,
+        tag: &'static str,
+    },
+    /// Connections that ran one query each and then rest.
+    Idle,
+}
+
+/// Where the server stands.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Server {
+    Near,
+    /// Behind a delay, see [`crate::delay`].
+    Far,
+}
+
+impl Case {
+    /// All cases, in the order in which they run and are reported.
+    pub(crate) fn all() -> Vec<Self> {
+        let mut cases = Vec::new();
+        for (name, protocol) in [("simple", Protocol::Simple), ("extended", Protocol::Extended)] {
+            cases.extend(CLIENTS.into_iter().map(|clients| Self::selects(name, protocol, clients)));
+        }
+        cases.extend([
+            Self::rate(25),
+            Self::rate(50),
+            Self {
+                title: "A new connection for each select, 8 clients".into(),
+                ..Self::pgbench("connect", Load { clients: 8, reconnect: true, ..SELECTS })
+            },
+            Self {
+                title: "TPC-B-like transactions, 64 clients".into(),
+                ..Self::pgbench("tpcb-64", Load { script: Script::TpcbLike, ..SELECTS })
+            },
+            Self::fetch("copy-out", "COPY pgbench_accounts TO STDOUT", "COPY 1000000"),
+            Self::fetch("select-1m", "SELECT * FROM pgbench_accounts", "SELECT 1000000"),
+            Self {
+                title: format!("{IDLE_CLIENTS} idle clients"),
+                workload: Workload::Idle,
+                ..Self::pgbench("idle-10k", SELECTS)
+            },
+            Self {
+                title: "Selects, simple protocol, 64 clients, server 0.5 ms away".into(),
+                server: Server::Far,
+                ..Self::pgbench("remote-64", SELECTS)
+            },
+        ]);
+        cases
+    }
+
+    /// Whether a name on the command line means this case: its own name, or its group's, as
+    /// `simple` for `simple-64`.
+    pub(crate) fn is_meant_by(&self, name: &str) -> bool {
+        self.name == name || self.name.split_once('-').is_some_and(|(group, _)| group == name)
+    }
+
+    /// Whether the contender takes part.
+    pub(crate) fn admits(&self, contender: Contender) -> bool {
+        !matches!((&self.workload, contender), (Workload::Idle, Contender::Direct))
+    }
+
+    fn selects(name: &str, protocol: Protocol, clients: u32) -> Self {
+        let plural = if clients == 1 { "client" } else { "clients" };
+        Self {
+            title: format!("Selects, {name} protocol, {clients} {plural}"),
+            // One client waits for every answer: all poolers take the same way then.
+            yardstick: clients > 1,
+            ..Self::pgbench(&format!("{name}-{clients}"), Load { protocol, clients, ..SELECTS })
+        }
+    }
+
+    fn rate(percent: u32) -> Self {
+        Self {
+            title: format!("Selects at {percent}% of direct's maximum, 64 clients"),
+            workload: Workload::Rate(f64::from(percent) / 100.0),
+            ..Self::pgbench(&format!("rate-{percent}"), SELECTS)
+        }
+    }
+
+    fn fetch(name: &str, sql: &'static str, tag: &'static str) -> Self {
+        Self {
+            title: format!("`{sql}`, 1,000,000 rows, one client"),
+            workload: Workload::Fetch { sql, tag },
+            base: Contender::Direct,
+            ..Self::pgbench(name, SELECTS)
+        }
+    }
+
+    fn pgbench(name: &str, load: Load) -> Self {
+        Self {
+            name: name.to_owned(),
+            title: name.to_owned(),
+            workload: Workload::Pgbench(load),
+            server: Server::Near,
+            base: Contender::PgBouncer,
+            yardstick: false,
+        }
+    }
+}
+
+/// What most cases are variations of.
+pub(crate) const SELECTS: Load = Load {
+    script: Script::SelectOnly,
+    protocol: Protocol::Simple,
+    clients: 64,
+    rate: None,
+    reconnect: false,
+};
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_group_means_all_its_cases_and_a_name_only_one() {
+        let meant = |name: &str| Case::all().iter().filter(|case| case.is_meant_by(name)).count();
+        assert_eq!(meant("simple"), CLIENTS.len());
+        assert_eq!(meant("simple-1"), 1);
+        assert_eq!(meant("rate"), 2);
+        assert_eq!(meant("simple-"), 0);
+    }
+}

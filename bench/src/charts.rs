@@ -1,0 +1,104 @@
+//! The report's pictures.
+
+use crate::case::CLIENTS;
+use crate::contender::Contender;
+use crate::metric::{Metric, grouped};
+use crate::results::CaseResult;
+use crate::svg::{Bar, BarChart, LineChart, Scale, Series};
+
+/// A picture of the report: its file, what it shows in words, and its text.
+pub(crate) struct Picture {
+    pub(crate) file: &'static str,
+    pub(crate) says: &'static str,
+    pub(crate) svg: String,
+}
+
+/// All pictures that the results are enough for.
+pub(crate) fn draw(results: &[CaseResult]) -> Vec<Picture> {
+    let lines = [
+        ("tps-simple.svg", "Transactions a second, simple protocol", "simple", Metric::Tps),
+        ("tps-extended.svg", "Transactions a second, extended protocol", "extended", Metric::Tps),
+        ("p99-simple.svg", "p99 latency, simple protocol", "simple", Metric::P99Ms),
+        ("p99-extended.svg", "p99 latency, extended protocol", "extended", Metric::P99Ms),
+    ];
+    let lines = lines.into_iter().map(|(file, says, group, metric)| {
+        (file, says, over_clients(says, group, metric, results).draw())
+    });
+    let says = ["Pooler CPU per transaction", "Memory for each idle client"];
+    let cpu_cases = ["simple-64", "extended-64", "connect"];
+    let bars = [
+        ("cpu.svg", says[0], bars(says[0], &cpu_cases, Metric::CpuUs, results).draw()),
+        ("memory.svg", says[1], bars(says[1], &["idle-10k"], Metric::ClientBytes, results).draw()),
+    ];
+    let all = lines.chain(bars);
+    all.filter_map(|(file, says, svg)| Some(Picture { file, says, svg: svg? })).collect()
+}
+
+fn over_clients(title: &str, group: &str, metric: Metric, results: &[CaseResult]) -> LineChart {
+    let values = |contender| {
+        let value = |clients: &u32| {
+            let case = format!("{group}-{clients}");
+            let result = results.iter().find(|result| result.case == case)?;
+            Some(result.absolute(contender, metric)?.median)
+        };
+        CLIENTS.iter().map(value).collect()
+    };
+    let series = Contender::ALL.into_iter().enumerate();
+    LineChart {
+        title: title.to_owned(),
+        y_label: metric.label(),
+        x_label: "clients",
+        steps: CLIENTS.iter().map(|clients| clients.to_string()).collect(),
+        scale: if metric == Metric::Tps { Scale::FromZero } else { Scale::Logarithmic },
+        series: series
+            .map(|(colour, contender)| Series {
+                colour,
+                name: contender.label(),
+                values: values(contender),
+            })
+            .collect(),
+        show: if metric == Metric::Tps { grouped } else { milliseconds },
+    }
+}
+
+fn bars(title: &str, cases: &[&str], metric: Metric, results: &[CaseResult]) -> BarChart {
+    let of_case = |case: &&str| {
+        let result = results.iter().find(|result| result.case == **case)?;
+        let bar = |(colour, contender): (usize, Contender)| {
+            let value = result.absolute(contender, metric)?.median;
+            Some(Bar { colour, name: contender.label(), value })
+        };
+        let bars: Vec<Bar> = Contender::ALL.into_iter().enumerate().filter_map(bar).collect();
+        (!bars.is_empty()).then(|| ((*case).to_owned(), bars))
+    };
+    BarChart {
+        title: title.to_owned(),
+        unit: metric.label(),
+        groups: cases.iter().filter_map(of_case).collect(),
+        show: if metric == Metric::CpuUs { microseconds } else { grouped },
+    }
+}
+
+fn milliseconds(value: f64) -> String {
+    let text = if value < 10.0 { format!("{value:.2}") } else { format!("{value:.1}") };
+    text.trim_end_matches('0').trim_end_matches('.').to_owned()
+}
+
+fn microseconds(value: f64) -> String {
+    format!("{value:.1}")
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::tests::result;
+
+    #[test]
+    fn pictures_come_with_their_cases() {
+        assert!(draw(&[]).is_empty());
+        let results = [result("simple-64", &[[9.0, 4.0, 5.0, 6.0]])];
+        let drawn = draw(&results);
+        assert_eq!(drawn.iter().map(|p| p.file).collect::<Vec<_>>(), ["tps-simple.svg"]);
+        assert!(drawn[0].svg.contains("pgweir 5"));
+    }
+}

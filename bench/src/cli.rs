@@ -1,0 +1,129 @@
+//! The command line.
+
+use std::path::PathBuf;
+
+use clap::{Parser, Subcommand};
+
+use crate::case::Case;
+use crate::contender::Contender;
+use crate::error::{Error, Result};
+
+const EXAMPLES: &str = "\
+Examples:
+  bench                                   every case, 7 rounds of 8 s: more than an hour
+  bench --case simple-64,connect          two cases; the report keeps what others gave before
+  bench --case simple --rounds 1 --seconds 2    a quick look at a group of cases
+  bench --contenders direct,pgbouncer,relay     without pgweir
+  PGBOUNCER=/opt/pgbouncer bench          another PgBouncer
+  bench report                            writes the report anew from the raw results
+
+Cases (a group's name stands for all of it):
+  simple-N, extended-N   selects with N = 1, 16, 64, 250, 1000 clients
+  rate-25, rate-50       selects at a part of what direct connections reach
+  connect                a new connection for each select
+  tpcb-64                pgbench's own transaction, durable
+  copy-out, select-1m    1,000,000 rows to one client
+  idle-10k               10,000 clients that rest
+  remote-64              a server half a millisecond away";
+
+/// Compares direct connections, PgBouncer, pgweir and a bare relay on one throw-away PostgreSQL.
+#[derive(Debug, Parser)]
+#[command(name = "bench", version, after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
+pub(crate) struct Args {
+    #[command(subcommand)]
+    pub(crate) command: Option<Command>,
+    #[command(flatten)]
+    pub(crate) run: Run,
+}
+
+#[derive(Debug, Subcommand)]
+pub(crate) enum Command {
+    /// Write the report from the raw results, without measuring
+    Report(Folders),
+    /// Forward PORT to SERVER_PORT on this machine, half a millisecond late
+    Delay { port: u16, server_port: u16 },
+    /// Become a program that ends with the harness
+    #[command(hide = true)]
+    Child {
+        parent: u32,
+        stop: String,
+        program: PathBuf,
+        #[arg(trailing_var_arg = true, allow_hyphen_values = true)]
+        args: Vec<String>,
+    },
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Run {
+    /// Cases or groups of cases, separated by commas [default: all]
+    #[arg(long, env = "CASE", hide_env_values = true)]
+    case: Option<String>,
+    /// Contenders, separated by commas: direct, pgbouncer, pgweir, relay [default: all]
+    #[arg(long, env = "CONTENDERS", hide_env_values = true)]
+    contenders: Option<String>,
+    /// Rounds that must count, for each case
+    #[arg(long, env = "ROUNDS", default_value_t = 7, hide_env_values = true,
+        value_parser = clap::value_parser!(u32).range(1..=1000))]
+    pub(crate) rounds: u32,
+    /// Seconds of one contender's turn
+    #[arg(long, env = "SECONDS", default_value_t = 8, hide_env_values = true,
+        value_parser = clap::value_parser!(u32).range(1..=3600))]
+    pub(crate) seconds: u32,
+    /// PgBouncer's program [default: Debian's]
+    #[arg(long, env = "PGBOUNCER", hide_env_values = true)]
+    pub(crate) pgbouncer: Option<PathBuf>,
+    /// pgweir's program [default: the one beside this program]
+    #[arg(long, env = "PGWEIR", hide_env_values = true)]
+    pub(crate) pgweir: Option<PathBuf>,
+    /// The folder of initdb, postgres and pgbench [default: the newest in /usr/lib/postgresql]
+    #[arg(long, env = "PG_BIN", hide_env_values = true)]
+    pub(crate) pg_bin: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) folders: Folders,
+}
+
+#[derive(Clone, Debug, clap::Args)]
+pub(crate) struct Folders {
+    /// Where raw results are kept, one file for each case
+    #[arg(long, env = "BENCH_RESULTS", default_value = "target/bench", hide_env_values = true)]
+    pub(crate) results: PathBuf,
+    /// Where the report is written
+    #[arg(long, env = "BENCH_DOCS", default_value = "docs", hide_env_values = true)]
+    pub(crate) docs: PathBuf,
+}
+
+impl Run {
+    /// The cases that are meant, in the table's order.
+    ///
+    /// Errors: a name that means none.
+    pub(crate) fn cases(&self) -> Result<Vec<Case>> {
+        let names = names(self.case.as_deref());
+        let all = Case::all();
+        if let Some(name) = names.iter().find(|name| !all.iter().any(|c| c.is_meant_by(name))) {
+            return Err(Error::unfit(format!("no case is named {name}; see --help")));
+        }
+        let meant = |case: &Case| names.is_empty() || names.iter().any(|n| case.is_meant_by(n));
+        Ok(all.into_iter().filter(meant).collect())
+    }
+
+    /// The contenders that are meant.
+    ///
+    /// Errors: a name that means none.
+    pub(crate) fn contenders(&self) -> Result<Vec<Contender>> {
+        let names = names(self.contenders.as_deref());
+        if names.is_empty() {
+            return Ok(Contender::ALL.to_vec());
+        }
+        let named = |name: &String| {
+            Contender::named(name)
+                .ok_or_else(|| Error::unfit(format!("no contender is named {name}; see --help")))
+        };
+        names.iter().map(named).collect()
+    }
+}
+
+/// The words between commas.
+fn names(list: Option<&str>) -> Vec<String> {
+    let words = list.unwrap_or_default().split(',').map(str::trim);
+    words.filter(|word| !word.is_empty()).map(str::to_owned).collect()
+}

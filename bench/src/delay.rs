@@ -1,0 +1,187 @@
+//! A server half a millisecond away: a forwarder that holds back what goes to the server.
+//!
+//! Every chunk of a request waits [`DELAY`] from its arrival; replies pass at once. To a client
+//! that waits for replies this is the same as half of it each way, at half the work. The delay is
+//! the same for all chunks, so one queue for all connections is in order of time, and one timer
+//! serves it. The timer is a timerfd: those of the runtime are a millisecond coarse.
+
+use std::cell::RefCell;
+use std::collections::VecDeque;
+use std::io::{self, ErrorKind};
+use std::net::{Ipv4Addr, Shutdown};
+use std::os::fd::OwnedFd;
+use std::rc::Rc;
+use std::time::{Duration, Instant};
+
+use rustix::time::{
+    Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
+    timerfd_settime,
+};
+use socket2::SockRef;
+use tokio::io::unix::AsyncFd;
+use tokio::net::{TcpListener, TcpStream};
+use tokio::runtime::LocalRuntime;
+use tokio::sync::Notify;
+use tokio::task::spawn_local;
+
+use crate::clock;
+
+/// What the way to the server and back takes longer than without us.
+pub(crate) const DELAY: Duration = Duration::from_micros(500);
+/// The forwarder needs less than this to be ready.
+pub(crate) const START_LIMIT: Duration = Duration::from_secs(5);
+
+/// Forwards connections on `port` to `server_port`, both on 127.0.0.1, until it is killed.
+pub(crate) fn run(port: u16, server_port: u16) -> io::Result<()> {
+    LocalRuntime::new()?.block_on(async {
+        let line = Rc::new(Line::default());
+        spawn_local(Rc::clone(&line).release());
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
+        loop {
+            let (client, _) = listener.accept().await?;
+            let server = TcpStream::connect((Ipv4Addr::LOCALHOST, server_port)).await?;
+            client.set_nodelay(true)?;
+            server.set_nodelay(true)?;
+            let (client, server) = (Rc::new(client), Rc::new(server));
+            spawn_local(Rc::clone(&line).hold(Rc::clone(&client), Rc::clone(&server)));
+            spawn_local(Rc::clone(&line).pass(server, client));
+        }
+    })
+}
+
+/// What is on its way to servers.
+struct Line {
+    /// In order of `due`.
+    chunks: RefCell<VecDeque<Chunk>>,
+    arrived: Notify,
+    scratch: RefCell<Box<[u8]>>,
+}
+
+/// The bytes of one read; none at the end of the client's stream.
+struct Chunk {
+    due: Instant,
+    server: Rc<TcpStream>,
+    bytes: Vec<u8>,
+}
+
+impl Default for Line {
+    fn default() -> Self {
+        Self {
+            chunks: RefCell::default(),
+            arrived: Notify::new(),
+            scratch: RefCell::new(vec![0; 65_536].into_boxed_slice()),
+        }
+    }
+}
+
+impl Line {
+    /// Puts what the client sends on the line.
+    async fn hold(self: Rc<Self>, client: Rc<TcpStream>, server: Rc<TcpStream>) {
+        loop {
+            let bytes = self.read(&client).await;
+            let end = bytes.is_empty();
+            let due = clock::now() + DELAY;
+            self.chunks.borrow_mut().push_back(Chunk { due, server: Rc::clone(&server), bytes });
+            self.arrived.notify_one();
+            if end {
+                return;
+            }
+        }
+    }
+
+    /// Passes what the server sends straight on.
+    async fn pass(self: Rc<Self>, server: Rc<TcpStream>, client: Rc<TcpStream>) {
+        loop {
+            let bytes = self.read(&server).await;
+            if bytes.is_empty() || write(&client, &bytes).await.is_err() {
+                close(&client, Shutdown::Both);
+                return;
+            }
+        }
+    }
+
+    /// Hands chunks to their servers when they are due.
+    async fn release(self: Rc<Self>) -> io::Result<()> {
+        let timer = Timer::new()?;
+        loop {
+            let due = self.chunks.borrow().front().map(|chunk| chunk.due);
+            match due {
+                None => self.arrived.notified().await,
+                Some(due) => timer.wait_until(due).await?,
+            }
+            while let Some(Chunk { server, bytes, .. }) = self.take_due(clock::now()) {
+                if bytes.is_empty() || write(&server, &bytes).await.is_err() {
+                    close(&server, Shutdown::Write);
+                }
+            }
+        }
+    }
+
+    fn take_due(&self, now: Instant) -> Option<Chunk> {
+        let mut chunks = self.chunks.borrow_mut();
+        if chunks.front()?.due <= now { chunks.pop_front() } else { None }
+    }
+
+    /// What can be read now, or soon; nothing at the end of the stream or after an error.
+    async fn read(&self, stream: &TcpStream) -> Vec<u8> {
+        loop {
+            if stream.readable().await.is_err() {
+                return Vec::new();
+            }
+            let mut scratch = self.scratch.borrow_mut();
+            match stream.try_read(&mut scratch) {
+                Ok(read) => return scratch[..read].to_vec(),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
+                Err(_) => return Vec::new(),
+            }
+        }
+    }
+}
+
+async fn write(stream: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
+    while !bytes.is_empty() {
+        match stream.try_write(bytes) {
+            Ok(written) => bytes = &bytes[written..],
+            Err(error) if error.kind() == ErrorKind::WouldBlock => stream.writable().await?,
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(())
+}
+
+fn close(stream: &TcpStream, how: Shutdown) {
+    // It fails where the other side has closed already, which is as good.
+    let _ = SockRef::from(stream).shutdown(how);
+}
+
+/// A timer that keeps microseconds.
+struct Timer(AsyncFd<OwnedFd>);
+
+impl Timer {
+    fn new() -> io::Result<Self> {
+        let flags = TimerfdFlags::NONBLOCK | TimerfdFlags::CLOEXEC;
+        let timer = timerfd_create(TimerfdClockId::Monotonic, flags)?;
+        #[expect(deprecated, reason = "unsound only for types that may change their descriptor")]
+        let timer = AsyncFd::new(timer)?;
+        Ok(Self(timer))
+    }
+
+    async fn wait_until(&self, due: Instant) -> io::Result<()> {
+        let left = due.saturating_duration_since(clock::now());
+        if left.is_zero() {
+            return Ok(());
+        }
+        let once = Itimerspec {
+            it_interval: Timespec::default(),
+            it_value: Timespec { tv_sec: 0, tv_nsec: left.subsec_nanos().into() },
+        };
+        timerfd_settime(self.0.get_ref(), TimerfdTimerFlags::empty(), &once)?;
+        loop {
+            let mut ready = self.0.readable().await?;
+            let read = ready.try_io(|timer| Ok(rustix::io::read(timer.get_ref(), &mut [0; 8])?));
+            if let Ok(read) = read {
+                return read.map(drop);
+            }
+        }
+    }
+}

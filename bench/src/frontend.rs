@@ -1,0 +1,139 @@
+//! A frontend of its own: logs in, runs a query, and reads replies at the least cost.
+//!
+//! It holds the idle clients and times large results; pgbench does the rest. No buffer belongs to
+//! a connection, so that ten thousand of them cost this process little.
+
+use std::io::{ErrorKind, Read, Write};
+use std::net::{Ipv4Addr, SocketAddr, TcpStream};
+use std::time::Duration;
+
+use socket2::{Domain, Socket, Type};
+
+use crate::cluster::{DATABASE, USER};
+use crate::error::{Doing, Error, Result};
+
+/// A server or pooler that says nothing for this long is taken for hung.
+const SILENCE_LIMIT: Duration = Duration::from_secs(60);
+/// The end of every reply that leaves no transaction open: ReadyForQuery with status `I`.
+const READY_IDLE: &[u8; 6] = b"Z\0\0\0\x05I";
+/// Longer than a CommandComplete and a ReadyForQuery together.
+const TAIL: usize = 64;
+
+/// A logged-in connection between two queries.
+pub(crate) struct Frontend {
+    stream: TcpStream,
+}
+
+/// What is left of a reply that was read and thrown away.
+#[derive(Debug, Eq, PartialEq)]
+pub(crate) struct Drained {
+    pub(crate) bytes: u64,
+    /// The tag of the last CommandComplete, as in `SELECT 1`.
+    pub(crate) tag: String,
+}
+
+impl Frontend {
+    /// Logs in on 127.0.0.1; `source` is an address of this machine to come from, so that one
+    /// address does not run out of ports.
+    pub(crate) fn log_in(port: u16, source: Ipv4Addr) -> Result<Self> {
+        let stream = connect(port, source).doing(|| format!("connect to port {port}"))?;
+        let mut frontend = Self { stream };
+        let body = format!("\0\x03\0\0user\0{USER}\0database\0{DATABASE}\0\0");
+        frontend.send(&[&length_of(&body).to_be_bytes()[..], body.as_bytes()].concat())?;
+        let mut said = Vec::new();
+        let mut scratch = [0; 4096];
+        while !said.ends_with(READY_IDLE) {
+            let read = frontend.read(&mut scratch)?;
+            said.extend_from_slice(&scratch[..read]);
+            if said.first() == Some(&b'E') {
+                return Err(Error::unfit(format!("login refused: {}", readable(&said))));
+            }
+        }
+        Ok(frontend)
+    }
+
+    /// Runs one statement, as a simple query, and throws its rows away.
+    ///
+    /// Errors: also when the last thing said before ReadyForQuery is not a CommandComplete.
+    pub(crate) fn drain(&mut self, sql: &str, scratch: &mut [u8]) -> Result<Drained> {
+        let body = format!("{sql}\0");
+        self.send(&[b"Q", &length_of(&body).to_be_bytes()[..], body.as_bytes()].concat())?;
+        let (mut bytes, mut tail) = (0, Vec::with_capacity(2 * TAIL));
+        while !tail.ends_with(READY_IDLE) {
+            let read = self.read(scratch)?;
+            bytes += read as u64;
+            tail.extend_from_slice(&scratch[read.saturating_sub(TAIL)..read]);
+            tail.drain(..tail.len().saturating_sub(TAIL));
+        }
+        let tag = tag_of(&tail)
+            .ok_or_else(|| Error::unfit(format!("`{sql}` ended with: {}", readable(&tail))))?;
+        Ok(Drained { bytes, tag })
+    }
+
+    /// Says goodbye.
+    pub(crate) fn close(mut self) -> Result<()> {
+        self.send(b"X\0\0\0\x04")
+    }
+
+    fn send(&mut self, bytes: &[u8]) -> Result<()> {
+        self.stream.write_all(bytes).doing(|| "write to the server".into())
+    }
+
+    fn read(&mut self, scratch: &mut [u8]) -> Result<usize> {
+        loop {
+            match self.stream.read(scratch) {
+                Ok(0) => return Err(Error::unfit("the server closed the connection")),
+                Err(error) if error.kind() == ErrorKind::Interrupted => {}
+                read => return read.doing(|| "read from the server".into()),
+            }
+        }
+    }
+}
+
+fn connect(port: u16, source: Ipv4Addr) -> std::io::Result<TcpStream> {
+    let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+    socket.bind(&SocketAddr::from((source, 0)).into())?;
+    socket.set_tcp_nodelay(true)?;
+    socket.set_read_timeout(Some(SILENCE_LIMIT))?;
+    socket.connect(&SocketAddr::from((Ipv4Addr::LOCALHOST, port)).into())?;
+    Ok(socket.into())
+}
+
+/// The length word of a message with this body: it counts itself.
+fn length_of(body: &str) -> u32 {
+    // Queries of this harness are shorter than a page; the cast cannot cut.
+    body.len() as u32 + 4
+}
+
+/// The tag of the CommandComplete that ends right before the final ReadyForQuery.
+fn tag_of(tail: &[u8]) -> Option<String> {
+    let body = tail.strip_suffix(READY_IDLE)?.strip_suffix(b"\0")?;
+    (0..body.len().saturating_sub(4)).rev().find_map(|at| {
+        let (head, tag) = body[at..].split_at(5);
+        let length = u32::from_be_bytes(head[1..].try_into().ok()?);
+        (head[0] == b'C' && length as usize == 4 + tag.len() + 1)
+            .then(|| String::from_utf8_lossy(tag).into_owned())
+    })
+}
+
+fn readable(bytes: &[u8]) -> String {
+    let text = String::from_utf8_lossy(bytes);
+    text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn reads_the_tag_before_the_last_ready() {
+        let tail = b"rows\0C\0\0\0\x11COPY 1000000\0Z\0\0\0\x05I";
+        assert_eq!(tag_of(tail).as_deref(), Some("COPY 1000000"));
+    }
+
+    #[test]
+    fn an_error_is_no_tag() {
+        assert_eq!(tag_of(b"E\0\0\0\x0fMno such\0\0Z\0\0\0\x05I"), None);
+        assert_eq!(tag_of(b"C\0\0\0\x0dSELECT 1\0Z\0\0\0\x05T"), None);
+    }
+}

@@ -1,0 +1,157 @@
+//! One contender's turn in one round.
+
+use std::net::Ipv4Addr;
+use std::time::Duration;
+
+use crate::case::{Case, IDLE_CLIENTS, SELECTS, Workload};
+use crate::clock;
+use crate::contender::Target;
+use crate::error::{Error, Result};
+use crate::frontend::Frontend;
+use crate::lab::Lab;
+use crate::metric::{Metric, Sample};
+use crate::pgbench::{Load, Script};
+use crate::procfs;
+use crate::stats::Spread;
+
+/// How long idle clients are watched.
+pub(crate) const IDLE_TIME: Duration = Duration::from_secs(10);
+/// Idle clients that come from one source address: a third of its ports.
+const CLIENTS_PER_SOURCE: u32 = 2_500;
+/// What a fetched result is read into.
+const FETCH_BUFFER: usize = 256 << 10;
+
+/// A workload with all that it depends on: ready to be run.
+pub(crate) enum Task {
+    Pgbench(Load),
+    Fetch { sql: &'static str, tag: &'static str },
+    Idle,
+}
+
+impl Task {
+    /// Settles what a case leaves to the machine: the rate, as a part of direct's maximum.
+    pub(crate) fn prepare(case: &Case, lab: &Lab, seconds: u32) -> Result<Self> {
+        Ok(match case.workload {
+            Workload::Pgbench(load) => Self::Pgbench(load),
+            Workload::Rate(part) => {
+                let rate = (lab.direct_maximum(seconds)? * part).round();
+                Self::Pgbench(Load { rate: Some(rate), ..SELECTS })
+            }
+            Workload::Fetch { sql, tag } => Self::Fetch { sql, tag },
+            Workload::Idle => Self::Idle,
+        })
+    }
+
+    /// The load as a reader would type it.
+    pub(crate) fn describe(&self) -> String {
+        match self {
+            Self::Pgbench(load) => format!("pgbench {}", load.args()),
+            Self::Fetch { sql, .. } => (*sql).to_owned(),
+            Self::Idle => format!("{IDLE_CLIENTS} connections, `SELECT 1` on each, then silence"),
+        }
+    }
+
+    /// Whether each turn needs a process that has not run before.
+    pub(crate) fn wants_fresh_process(&self) -> bool {
+        matches!(self, Self::Idle)
+    }
+
+    /// Runs for `seconds`, or for as long as the task itself says.
+    pub(crate) fn run(&self, lab: &Lab, target: &mut Target, seconds: u32) -> Result<Sample> {
+        let mut sample = match self {
+            Self::Pgbench(load) => pgbench(lab, load, target, seconds)?,
+            Self::Fetch { sql, tag } => fetch(sql, tag, target, seconds)?,
+            Self::Idle => idle(lab, target)?,
+        };
+        if let Some(pooler) = &mut target.pooler {
+            pooler.require_running()?;
+            let memory = procfs::memory(pooler.id())?;
+            sample.insert(Metric::RssMb, memory.rss_kb as f64 / 1024.0);
+            sample.insert(Metric::PssMb, memory.pss_kb as f64 / 1024.0);
+        }
+        Ok(sample)
+    }
+}
+
+fn pgbench(lab: &Lab, load: &Load, target: &Target, seconds: u32) -> Result<Sample> {
+    if load.script == Script::TpcbLike {
+        // As pgbench does by default: hot rows' old versions of the turn before slow this one.
+        let tidy =
+            ["VACUUM pgbench_branches", "VACUUM pgbench_tellers", "TRUNCATE pgbench_history"];
+        lab.cluster.run(&tidy)?;
+    }
+    let (outcome, cpu) = with_cpu(target, || lab.pgbench(load, target.port, seconds))?;
+    let latency = outcome.latency;
+    let mut sample = Sample::from([
+        (Metric::Tps, outcome.tps),
+        (Metric::P50Ms, latency.p50_ms),
+        (Metric::P95Ms, latency.p95_ms),
+        (Metric::P99Ms, latency.p99_ms),
+        (Metric::Tail, latency.p99_ms / latency.p50_ms),
+    ]);
+    if let Some(cpu) = cpu {
+        sample.insert(Metric::CpuUs, cpu.as_secs_f64() * 1e6 / outcome.transactions);
+    }
+    Ok(sample)
+}
+
+/// Fetches the result as often as fits; the median is the turn's time.
+fn fetch(sql: &str, tag: &str, target: &Target, seconds: u32) -> Result<Sample> {
+    let mut frontend = Frontend::log_in(target.port, Ipv4Addr::LOCALHOST)?;
+    let mut scratch = vec![0; FETCH_BUFFER];
+    let mut walls = Vec::new();
+    let begin = clock::now();
+    while walls.is_empty() || begin.elapsed() < Duration::from_secs(seconds.into()) {
+        clock::check()?;
+        let start = clock::now();
+        let drained = frontend.drain(sql, &mut scratch)?;
+        walls.push(start.elapsed().as_secs_f64());
+        if drained.tag != tag {
+            return Err(Error::unfit(format!("`{sql}` gave {}, not {tag}", drained.tag)));
+        }
+    }
+    frontend.close()?;
+    let spread = Spread::of(walls).ok_or_else(|| Error::unfit("no fetch"))?;
+    Ok(Sample::from([(Metric::WallS, spread.median)]))
+}
+
+/// Opens the clients, one query each, and watches the pooler while they rest.
+fn idle(lab: &Lab, target: &Target) -> Result<Sample> {
+    let pooler = target.pooler.as_ref();
+    let pooler = pooler.ok_or_else(|| Error::unfit("idle clients are a pooler's"))?;
+    // The pool's servers and the pooler's own buffers are not the clients' memory.
+    lab.pgbench(&Load { clients: 16, ..SELECTS }, target.port, 1)?;
+    let before = procfs::memory(pooler.id())?;
+    let mut scratch = [0; 4096];
+    let mut clients = Vec::new();
+    for client in 0..IDLE_CLIENTS {
+        clock::check()?;
+        let host = 2 + (client / CLIENTS_PER_SOURCE) as u8;
+        let mut frontend = Frontend::log_in(target.port, Ipv4Addr::new(127, 0, 0, host))?;
+        frontend.drain("SELECT 1", &mut scratch)?;
+        clients.push(frontend);
+    }
+    let (_, cpu) = with_cpu(target, || clock::pass(IDLE_TIME))?;
+    let after = procfs::memory(pooler.id())?;
+    for client in clients {
+        client.close()?;
+    }
+    let grown_kb = after.anonymous_kb.saturating_sub(before.anonymous_kb);
+    let mut sample =
+        Sample::from([(Metric::ClientBytes, grown_kb as f64 * 1024.0 / f64::from(IDLE_CLIENTS))]);
+    if let Some(cpu) = cpu {
+        let share = cpu.as_secs_f64() / IDLE_TIME.as_secs_f64();
+        sample.insert(Metric::IdleCpuPercent, share * 100.0);
+    }
+    Ok(sample)
+}
+
+/// Does the work, and says what time of the processor the pooler took meanwhile.
+fn with_cpu<T>(target: &Target, work: impl FnOnce() -> Result<T>) -> Result<(T, Option<Duration>)> {
+    let pooler = target.pooler.as_ref();
+    let spent = || pooler.map(|pooler| procfs::cpu_time(pooler.id())).transpose();
+    let before = spent()?;
+    let done = work()?;
+    let cpu = spent()?.zip(before).map(|(after, before)| after.saturating_sub(before));
+    Ok((done, cpu))
+}

@@ -1,0 +1,268 @@
+//! docs/benchmarks.md and its pictures, from the raw results alone.
+
+use std::fmt::Write;
+use std::fs;
+use std::path::Path;
+
+use crate::case::Case;
+use crate::charts;
+use crate::cluster::{SCALE, SETTINGS};
+use crate::contender::{Contender, POOL_SIZE, pgbouncer_ini, pgweir_toml};
+use crate::environment::Environment;
+use crate::error::{Doing, Result};
+use crate::metric::Metric;
+use crate::results::{CaseResult, YARDSTICK};
+use crate::stats::Spread;
+use crate::thresholds::{THRESHOLDS, Verdict};
+
+/// The report's name below the folder of documents.
+pub(crate) const FILE: &str = "benchmarks.md";
+/// The folder of the pictures, beside the report.
+const PICTURES: &str = "benchmarks";
+
+/// Writes the report of all results in `results` into `docs`.
+pub(crate) fn write(results: &Path, docs: &Path) -> Result<()> {
+    let cases = Case::all();
+    let load = |case: &Case| CaseResult::load(results, &case.name).transpose();
+    let results: Vec<CaseResult> = cases.iter().filter_map(load).collect::<Result<_>>()?;
+    let folder = docs.join(PICTURES);
+    fs::create_dir_all(&folder).doing(|| format!("make {}", folder.display()))?;
+    let pictures = charts::draw(&results);
+    for picture in &pictures {
+        let path = folder.join(picture.file);
+        fs::write(&path, &picture.svg).doing(|| format!("write {}", path.display()))?;
+    }
+    let report = Report { cases: &cases, results: &results, machines: machines(&results) };
+    let path = docs.join(FILE);
+    fs::write(&path, report.text(&pictures)).doing(|| format!("write {}", path.display()))
+}
+
+/// The environments of the results, each once.
+fn machines(results: &[CaseResult]) -> Vec<&Environment> {
+    let mut machines: Vec<&Environment> = Vec::new();
+    for result in results {
+        if !machines.contains(&&result.environment) {
+            machines.push(&result.environment);
+        }
+    }
+    machines
+}
+
+struct Report<'a> {
+    cases: &'a [Case],
+    results: &'a [CaseResult],
+    machines: Vec<&'a Environment>,
+}
+
+impl Report<'_> {
+    fn text(&self, pictures: &[charts::Picture]) -> String {
+        let mut text = String::from(INTRODUCTION);
+        self.thresholds(&mut text);
+        for picture in pictures {
+            put(&mut text, &format!("![{}]({PICTURES}/{})\n", picture.says, picture.file));
+        }
+        self.environments(&mut text);
+        put(&mut text, "## Cases\n");
+        for case in self.cases {
+            if let Some(result) = self.results.iter().find(|result| result.case == case.name) {
+                self.case(&mut text, case, result);
+            }
+        }
+        method(&mut text);
+        text
+    }
+
+    fn thresholds(&self, text: &mut String) {
+        put(text, "## What pgweir must reach\n");
+        put(
+            text,
+            "| threshold | limit | case | measured (min–max) | met? |\n|---|---|---|---|---|",
+        );
+        for threshold in THRESHOLDS {
+            for finding in threshold.findings(self.results) {
+                let verdict = match finding.verdict {
+                    Verdict::Met => "yes",
+                    Verdict::MetWithin => "yes, within 3%",
+                    Verdict::Missed => "**no**",
+                    Verdict::NotMeasured => "not measured",
+                };
+                put(
+                    text,
+                    &format!(
+                        "| {} | {} | {}, {} | {} | {verdict} |",
+                        threshold.text,
+                        threshold.limit(),
+                        finding.case,
+                        finding.metric.label(),
+                        threshold.show(&finding)
+                    ),
+                );
+            }
+        }
+        put(text, "");
+    }
+
+    fn environments(&self, text: &mut String) {
+        put(text, "## Machine and versions\n");
+        for (at, machine) in self.machines.iter().enumerate() {
+            let Environment { cpu, cores, memory_gb, kernel, system, versions } = machine;
+            let name = self.machine_name(at);
+            let name = if name.is_empty() { name } else { format!("{name}: ") };
+            put(
+                text,
+                &format!(
+                    "- {name}{cpu}, {cores} cores, {memory_gb} GB, Linux {kernel}, {system}; {}",
+                    versions.join(", ")
+                ),
+            );
+        }
+        put(text, "");
+    }
+
+    /// A letter for each machine, where there are several.
+    fn machine_name(&self, at: usize) -> String {
+        if self.machines.len() < 2 {
+            return String::new();
+        }
+        // Machines are few; past `Z` the letters would only repeat.
+        char::from(b'A' + (at % 26) as u8).to_string()
+    }
+
+    fn case(&self, text: &mut String, case: &Case, result: &CaseResult) {
+        put(text, &format!("### {}: {}\n", case.name, case.title));
+        let counted = result.counted().count();
+        let dropped = result.rounds.len() - counted;
+        let at = self.machines.iter().position(|machine| **machine == result.environment);
+        let machine = self.machine_name(at.unwrap_or_default());
+        let machine = if machine.is_empty() { machine } else { format!(", machine {machine}") };
+        let seconds = result.seconds;
+        put(
+            text,
+            &format!(
+                "`{}`; {counted} rounds of {seconds} s, {dropped} dropped{machine}.\n",
+                result.load
+            ),
+        );
+        if counted == 0 {
+            return;
+        }
+        let metrics = result.metrics();
+        table(text, "median", result, &metrics, |contender, metric| {
+            let spread = result.absolute(contender, metric)?;
+            Some(metric.show(spread.median))
+        });
+        let with_ratio: Vec<Metric> = metrics.into_iter().filter(|m| m.has_ratio()).collect();
+        let head = format!("ratio to {} (min–max)", case.base.label());
+        table(text, &head, result, &with_ratio, |contender, metric| {
+            if contender == case.base {
+                return None;
+            }
+            let Spread { median, min, max } = result.ratio(contender, case.base, metric)?;
+            Some(format!("{median:.2} ({min:.2}–{max:.2})"))
+        });
+    }
+}
+
+/// A table of contenders and metrics; contenders of which nothing is known are left out.
+fn table(
+    text: &mut String,
+    head: &str,
+    result: &CaseResult,
+    metrics: &[Metric],
+    cell: impl Fn(Contender, Metric) -> Option<String>,
+) {
+    let labels: Vec<&str> = metrics.iter().map(|metric| metric.label()).collect();
+    let rows: Vec<String> = result
+        .contenders()
+        .into_iter()
+        .filter_map(|contender| {
+            let cells: Vec<Option<String>> = metrics.iter().map(|m| cell(contender, *m)).collect();
+            let known = cells.iter().any(Option::is_some);
+            let cells: Vec<String> =
+                cells.into_iter().map(|cell| cell.unwrap_or_else(|| "–".into())).collect();
+            known.then(|| format!("| {} | {} |", contender.label(), cells.join(" | ")))
+        })
+        .collect();
+    if rows.is_empty() {
+        return;
+    }
+    put(text, &format!("| {head} | {} |", labels.join(" | ")));
+    put(text, &format!("|---|{}", "---:|".repeat(labels.len())));
+    put(text, &(rows.join("\n") + "\n"));
+}
+
+const INTRODUCTION: &str = "\
+# Benchmarks
+
+Written by `make bench` from its raw results: to change this page, measure, or edit `bench/`.
+
+Direct connections, PgBouncer, pgweir and a bare relay take turns on the same PostgreSQL. The relay
+(`bench/src/bin/relay.rs`) is a pool that forwards bytes and parses nothing: what a proxy costs when
+it does no work. Figures are medians over rounds; ratios are taken within a round and then their
+median, so that a machine's good and bad minutes cancel out.
+
+";
+
+fn method(text: &mut String) {
+    put(text, "## How it is measured\n");
+    let rounds = format!(
+        "- `make bench` runs all of it; `make bench CASE=simple-64,connect` some cases, and keeps the \
+         others' figures. `bench --help` names the rest.\n\
+         - A round is one turn of each contender, in an order that changes from round to round, after \
+         a warm-up of each. Where many clients ask as fast as they can (`simple-N` and `extended-N` \
+         from 16 clients on), a round in which the relay is under {YARDSTICK} × PgBouncer does not \
+         count and is repeated: something else on the machine set the pace.\n\
+         - All speak TCP on 127.0.0.1 without encryption, trust authentication, no log line for a \
+         connection. Poolers have {POOL_SIZE} servers, transaction mode, one thread.\n\
+         - Percentiles are of single transactions from pgbench's logs. For plain selects a tenth of \
+         the transactions is logged (`--sampling-rate`, the same for all): at these rates writing a \
+         line for each would slow the load generator. With a rate (`-R`) a transaction's time begins \
+         when it was due, so waiting counts; with `-C` it begins when the connection stands.\n\
+         - CPU per transaction is the pooler's user and system time over the turn, divided by \
+         pgbench's count of transactions. Memory of an idle client is the growth of the pooler's \
+         anonymous memory (`/proc/PID/smaps_rollup`) over 10,000 clients that ran one query each; \
+         their CPU is watched for ten seconds of silence.\n\
+         - Large results are read by the harness itself into one buffer, and thrown away. For \
+         `remote-64` a forwarder holds every request back for 0.5 ms; direct connections pass it too.\n"
+    );
+    put(text, &rounds);
+    put(
+        text,
+        &format!("pgbench's tables are of scale {SCALE}. PostgreSQL has its defaults but:\n"),
+    );
+    put(text, "```ini");
+    for (name, value) in SETTINGS {
+        put(text, &format!("{name} = {value}"));
+    }
+    put(text, "```\n\nPgBouncer:\n\n```ini");
+    text.push_str(&pgbouncer_ini("PORT", "SERVER_PORT", "userlist.txt"));
+    put(text, "```\n\npgweir:\n\n```toml");
+    text.push_str(&pgweir_toml("PORT", "SERVER_PORT"));
+    put(text, "```");
+}
+
+fn put(text: &mut String, line: &str) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(text, "{line}");
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::results::tests::result;
+
+    #[test]
+    fn a_result_is_found_again_in_the_report() {
+        let folder = std::env::temp_dir().join(format!("pgweir-report-{}", std::process::id()));
+        let (raw, docs) = (folder.join("raw"), folder.join("docs"));
+        let rows = [[9000.0, 4000.0, 5000.0, 6000.0], [9000.0, 5000.0, 99.0, 5100.0]];
+        result("simple-64", &rows).store(&raw).unwrap();
+        write(&raw, &docs).unwrap();
+        let text = fs::read_to_string(docs.join(FILE)).unwrap();
+        assert!(text.contains("1 rounds of 8 s, 1 dropped"));
+        assert!(text.contains("| pgweir | 1.25 (1.25–1.25) |"));
+        assert!(text.contains("| **1.25** (1.25–1.25) | yes |"));
+        assert!(docs.join(PICTURES).join("tps-simple.svg").exists());
+        fs::remove_dir_all(folder).unwrap();
+    }
+}

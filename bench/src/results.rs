@@ -1,0 +1,157 @@
+//! Raw results on disk, one file for each case, and the figures that are drawn from them.
+
+use std::collections::BTreeMap;
+use std::fs;
+use std::path::Path;
+
+use serde::{Deserialize, Serialize};
+
+use crate::contender::Contender;
+use crate::environment::Environment;
+use crate::error::{Doing, Result};
+use crate::metric::{Metric, Sample};
+use crate::stats::Spread;
+
+/// A round counts only if the relay has at least this many times PgBouncer's tps.
+pub(crate) const YARDSTICK: f64 = 1.1;
+
+/// All rounds of one case.
+#[derive(Clone, Debug, Deserialize, PartialEq, Serialize)]
+pub(crate) struct CaseResult {
+    pub(crate) case: String,
+    pub(crate) environment: Environment,
+    /// The length of one contender's turn.
+    pub(crate) seconds: u32,
+    /// What the load was, as pgbench's arguments or as SQL.
+    pub(crate) load: String,
+    pub(crate) rounds: Vec<Round>,
+}
+
+/// One turn of every contender, one after the other.
+#[derive(Clone, Debug, Default, Deserialize, PartialEq, Serialize)]
+pub(crate) struct Round {
+    pub(crate) samples: BTreeMap<Contender, Sample>,
+    /// Dropped by the yardstick: kept on file, left out of every figure.
+    pub(crate) dropped: bool,
+}
+
+impl Round {
+    /// Whether the relay is less than [`YARDSTICK`] times as fast as PgBouncer; `None` when one of
+    /// them did not run.
+    pub(crate) fn under_yardstick(&self) -> Option<bool> {
+        let ratio = self.ratio(Contender::Relay, Contender::PgBouncer, Metric::Tps)?;
+        Some(ratio < YARDSTICK)
+    }
+
+    fn ratio(&self, of: Contender, to: Contender, metric: Metric) -> Option<f64> {
+        let value = |contender| self.samples.get(&contender)?.get(&metric).copied();
+        let (of, to) = (value(of)?, value(to)?);
+        (to > 0.0).then_some(of / to)
+    }
+}
+
+impl CaseResult {
+    /// Reads the file of a case; `None` where the case has not been run.
+    pub(crate) fn load(folder: &Path, case: &str) -> Result<Option<Self>> {
+        let path = folder.join(format!("{case}.json"));
+        if !path.exists() {
+            return Ok(None);
+        }
+        let text = fs::read_to_string(&path).doing(|| format!("read {}", path.display()))?;
+        serde_json::from_str(&text).map(Some).doing(|| format!("understand {}", path.display()))
+    }
+
+    pub(crate) fn store(&self, folder: &Path) -> Result<()> {
+        let path = folder.join(format!("{}.json", self.case));
+        let write = || -> std::io::Result<()> {
+            fs::create_dir_all(folder)?;
+            fs::write(&path, serde_json::to_string_pretty(self)?)
+        };
+        write().doing(|| format!("write {}", path.display()))
+    }
+
+    pub(crate) fn counted(&self) -> impl Iterator<Item = &Round> {
+        self.rounds.iter().filter(|round| !round.dropped)
+    }
+
+    /// The contenders that ran in a round that counts.
+    pub(crate) fn contenders(&self) -> Vec<Contender> {
+        let ran = |contender: &Contender| {
+            self.counted().any(|round| round.samples.contains_key(contender))
+        };
+        Contender::ALL.into_iter().filter(ran).collect()
+    }
+
+    /// The metrics that some contender has.
+    pub(crate) fn metrics(&self) -> Vec<Metric> {
+        let samples = || self.counted().flat_map(|round| round.samples.values());
+        let has = |metric: &Metric| samples().any(|sample| sample.contains_key(metric));
+        Metric::ALL.into_iter().filter(has).collect()
+    }
+
+    pub(crate) fn absolute(&self, contender: Contender, metric: Metric) -> Option<Spread> {
+        let value = |round: &Round| round.samples.get(&contender)?.get(&metric).copied();
+        Spread::of(self.counted().filter_map(value))
+    }
+
+    /// Ratios within each round.
+    pub(crate) fn ratio(&self, of: Contender, to: Contender, metric: Metric) -> Option<Spread> {
+        Spread::of(self.counted().filter_map(|round| round.ratio(of, to, metric)))
+    }
+}
+
+#[cfg(test)]
+pub(crate) mod tests {
+    use super::*;
+
+    /// A result with these tps, one round for each row: direct, PgBouncer, pgweir, relay.
+    pub(crate) fn result(case: &str, rows: &[[f64; 4]]) -> CaseResult {
+        let round = |row: &[f64; 4]| {
+            let sample = |tps: f64| Sample::from([(Metric::Tps, tps)]);
+            let samples = Contender::ALL.into_iter().zip(row.iter().copied().map(sample));
+            let mut round = Round { samples: samples.collect(), dropped: false };
+            round.dropped = round.under_yardstick() == Some(true);
+            round
+        };
+        CaseResult {
+            case: case.to_owned(),
+            environment: Environment {
+                cpu: "A CPU".into(),
+                cores: 2,
+                memory_gb: 8,
+                kernel: "6.1".into(),
+                system: "A system".into(),
+                versions: vec!["postgres 15".into()],
+            },
+            seconds: 8,
+            load: "-n -S".into(),
+            rounds: rows.iter().map(round).collect(),
+        }
+    }
+
+    #[test]
+    fn a_round_in_which_the_relay_is_not_ahead_does_not_count() {
+        let result = result("simple-64", &[[9.0, 4.0, 5.0, 6.0], [9.0, 5.0, 50.0, 5.4]]);
+        assert_eq!(result.counted().count(), 1);
+        let tps = result.absolute(Contender::Pgweir, Metric::Tps);
+        assert_eq!(tps, Spread::of([5.0]));
+    }
+
+    #[test]
+    fn ratios_are_taken_within_the_round() {
+        let result = result("simple-64", &[[0.0, 1.0, 2.0, 9.0], [0.0, 4.0, 4.0, 9.0]]);
+        let ratio = result.ratio(Contender::Pgweir, Contender::PgBouncer, Metric::Tps);
+        assert_eq!(ratio, Some(Spread { median: 1.5, min: 1.0, max: 2.0 }));
+        assert_eq!(result.ratio(Contender::Pgweir, Contender::Direct, Metric::Tps), None);
+    }
+
+    #[test]
+    fn what_is_stored_is_what_is_read() {
+        let folder = std::env::temp_dir().join(format!("pgweir-results-{}", std::process::id()));
+        let stored = result("simple-1", &[[1.0, 2.0, 3.0, 4.0]]);
+        stored.store(&folder).unwrap();
+        assert_eq!(CaseResult::load(&folder, "simple-1").unwrap(), Some(stored));
+        assert_eq!(CaseResult::load(&folder, "simple-2").unwrap(), None);
+        fs::remove_dir_all(folder).unwrap();
+    }
+}

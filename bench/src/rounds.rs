@@ -1,0 +1,134 @@
+//! The order of a case: warm-up, then rounds in which every contender has its turn.
+//!
+//! Contenders alternate, so that what changes on the machine in minutes meets all of them alike;
+//! the order turns by one each round, so that nobody always follows the same neighbour.
+
+use crate::case::Case;
+use crate::contender::{Contender, Target};
+use crate::environment::Environment;
+use crate::error::{Error, Result};
+use crate::lab::Lab;
+use crate::measure::Task;
+use crate::metric::{Metric, Sample};
+use crate::results::{CaseResult, Round};
+
+/// How much is measured.
+#[derive(Clone, Debug)]
+pub(crate) struct Plan {
+    /// Rounds that must count.
+    pub(crate) rounds: u32,
+    /// The length of one contender's turn.
+    pub(crate) seconds: u32,
+    pub(crate) contenders: Vec<Contender>,
+}
+
+impl Plan {
+    /// After this many rounds a case ends with those that count, be they too few.
+    fn rounds_max(&self) -> u32 {
+        self.rounds * 2
+    }
+
+    /// The length of the turn before the first round, which nobody looks at.
+    fn warm_up_seconds(&self) -> u32 {
+        self.seconds.div_ceil(4).max(2)
+    }
+
+    /// Seconds that a case takes when no round is dropped, not counting starts and stops.
+    pub(crate) fn estimate(&self, case: &Case) -> u32 {
+        let contenders = self.contenders_of(case).len() as u32;
+        contenders * (self.rounds * self.seconds + self.warm_up_seconds())
+    }
+
+    fn contenders_of(&self, case: &Case) -> Vec<Contender> {
+        self.contenders.iter().copied().filter(|contender| case.admits(*contender)).collect()
+    }
+
+    /// Runs the case. Poolers are started for it and ended after it.
+    pub(crate) fn run(
+        &self,
+        case: &Case,
+        lab: &mut Lab,
+        environment: &Environment,
+    ) -> Result<CaseResult> {
+        println!("{}: {}", case.name, case.title);
+        let reach = lab.reach(case.server)?;
+        let task = Task::prepare(case, lab, self.seconds)?;
+        println!("  {}", task.describe());
+        let contenders = self.contenders_of(case);
+        let mut stands: Vec<Stand> = Vec::new();
+        for contender in contenders {
+            let mut stand = Stand { contender, server_port: reach.port, target: None };
+            if !task.wants_fresh_process() {
+                stand.run(&task, lab, self.warm_up_seconds())?;
+            }
+            stands.push(stand);
+        }
+        let mut result = CaseResult {
+            case: case.name.clone(),
+            environment: environment.clone(),
+            seconds: self.seconds,
+            load: task.describe(),
+            rounds: Vec::new(),
+        };
+        while (result.counted().count() as u32) < self.rounds
+            && (result.rounds.len() as u32) < self.rounds_max()
+        {
+            let round = self.round(case, &task, lab, &mut stands)?;
+            result.rounds.push(round);
+            stands.rotate_left(1);
+        }
+        lab.cluster.require_running()?;
+        Ok(result)
+    }
+
+    fn round(&self, case: &Case, task: &Task, lab: &Lab, stands: &mut [Stand]) -> Result<Round> {
+        let mut round = Round::default();
+        let mut words = Vec::new();
+        for stand in stands {
+            let sample = stand.run(task, lab, self.seconds)?;
+            words.push(format!("{} {}", stand.contender.label(), headline(&sample)));
+            round.samples.insert(stand.contender, sample);
+        }
+        round.dropped = case.yardstick && round.under_yardstick() == Some(true);
+        let verdict = if round.dropped { "  (dropped: the relay is not ahead)" } else { "" };
+        println!("  {}{verdict}", words.join(" · "));
+        Ok(round)
+    }
+}
+
+/// A contender's place in a case.
+struct Stand {
+    contender: Contender,
+    server_port: u16,
+    /// `None` before the first turn, and after a turn whose process must not be used again.
+    target: Option<Target>,
+}
+
+impl Stand {
+    fn run(&mut self, task: &Task, lab: &Lab, seconds: u32) -> Result<Sample> {
+        self.turn(task, lab, seconds).map_err(|error| match error {
+            Error::Interrupted => error,
+            error => Error::unfit(format!("{}: {error}", self.contender.label())),
+        })
+    }
+
+    fn turn(&mut self, task: &Task, lab: &Lab, seconds: u32) -> Result<Sample> {
+        let mut target = match self.target.take() {
+            Some(target) => target,
+            None => lab.start(self.contender, self.server_port)?,
+        };
+        let sample = task.run(lab, &mut target, seconds)?;
+        if !task.wants_fresh_process() {
+            self.target = Some(target);
+        }
+        Ok(sample)
+    }
+}
+
+/// The figure that tells most, for the progress line.
+fn headline(sample: &Sample) -> String {
+    let first = [Metric::Tps, Metric::WallS, Metric::ClientBytes].into_iter().find_map(|metric| {
+        Some(format!("{} {}", metric.show(*sample.get(&metric)?), metric.label()))
+    });
+    first.unwrap_or_default()
+}

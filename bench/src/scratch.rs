@@ -1,0 +1,84 @@
+//! The folder of one run: the cluster's data, logs and pgbench's files. Gone when the run ends.
+
+use std::fs;
+use std::io::ErrorKind;
+use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::path::{Path, PathBuf};
+
+use crate::account::Account;
+use crate::error::{Doing, Error, Result};
+
+/// A folder below the system's one for temporary files, removed on drop.
+pub(crate) struct Scratch {
+    path: PathBuf,
+}
+
+impl Scratch {
+    /// Makes `pgweir-bench-PID`, owned by `account` where there is one.
+    pub(crate) fn create(account: Option<Account>) -> Result<Self> {
+        let path = std::env::temp_dir().join(format!("pgweir-bench-{}", std::process::id()));
+        match fs::DirBuilder::new().mode(0o755).create(&path) {
+            // Left by a process that had this id and was killed.
+            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
+                fs::remove_dir_all(&path).doing(|| format!("remove {}", path.display()))?;
+                fs::create_dir(&path).doing(|| format!("make {}", path.display()))?;
+            }
+            made => made.doing(|| format!("make {}", path.display()))?,
+        }
+        let scratch = Self { path };
+        // Whatever the umask is: the other user must be able to enter.
+        fs::set_permissions(&scratch.path, fs::Permissions::from_mode(0o755))
+            .doing(|| format!("open {}", scratch.path.display()))?;
+        if let Some(account) = account {
+            account.own(&scratch.path)?;
+        }
+        Ok(scratch)
+    }
+
+    pub(crate) fn join(&self, name: &str) -> PathBuf {
+        self.path.join(name)
+    }
+
+    /// Writes a file that `account` may read, and gives its path.
+    pub(crate) fn write(&self, name: &str, text: &str) -> Result<PathBuf> {
+        let path = self.join(name);
+        fs::write(&path, text).doing(|| format!("write {}", path.display()))?;
+        Ok(path)
+    }
+
+    /// Makes an empty folder, in place of one of that name.
+    pub(crate) fn fresh_folder(&self, name: &str) -> Result<PathBuf> {
+        let path = self.join(name);
+        if path.exists() {
+            fs::remove_dir_all(&path).doing(|| format!("remove {}", path.display()))?;
+        }
+        fs::create_dir(&path).doing(|| format!("make {}", path.display()))?;
+        Ok(path)
+    }
+}
+
+impl Drop for Scratch {
+    fn drop(&mut self) {
+        if let Err(error) = fs::remove_dir_all(&self.path) {
+            eprintln!("bench: could not remove {}: {error}", self.path.display());
+        }
+    }
+}
+
+/// Refuses paths that `account` cannot run: a folder above them may be closed to it.
+pub(crate) fn require_readable(path: &Path, account: Option<Account>) -> Result<()> {
+    let mode = |path: &Path| fs::metadata(path).map(|meta| meta.permissions().mode());
+    let closed = path.ancestors().find(|at| !matches!(mode(at), Ok(mode) if mode & 0o001 != 0));
+    match (account, closed) {
+        (Some(account), Some(closed)) if !closed.as_os_str().is_empty() => {
+            Err(Error::unfit(format!(
+                "{} cannot be run by user {}: {} is closed to it; put the files where every \
+                 user may enter, as below /tmp",
+                path.display(),
+                account.uid,
+                closed.display()
+            )))
+        }
+        (Some(_), None | Some(_)) | (None, _) => Ok(()),
+    }
+}

@@ -1,0 +1,225 @@
+//! What pgweir must reach, and whether it does.
+
+use crate::contender::Contender;
+use crate::metric::Metric;
+use crate::results::CaseResult;
+use crate::stats::Spread;
+
+/// Near equality is met within this part: rounds of one program against itself differ as much.
+const TOLERANCE: f64 = 0.03;
+/// Limits of ratios up to this one have the tolerance.
+const TOLERATED_UP_TO: f64 = 1.05;
+
+/// A promise about pgweir in some cases.
+pub(crate) struct Threshold {
+    pub(crate) text: &'static str,
+    cases: &'static [&'static str],
+    metrics: &'static [Metric],
+    /// The contender that pgweir is compared with in the round; `None` for a figure of its own.
+    to: Option<Contender>,
+    limit: Limit,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Limit {
+    AtLeast(f64),
+    AtMost(f64),
+}
+
+use Limit::{AtLeast, AtMost};
+
+const PGBOUNCER: Option<Contender> = Some(Contender::PgBouncer);
+
+/// With a pool of ten and one worker.
+pub(crate) const THRESHOLDS: &[Threshold] = &[
+    Threshold {
+        text: "tps, 64 and 250 clients, simple and extended",
+        cases: &["simple-64", "simple-250", "extended-64", "extended-250"],
+        metrics: &[Metric::Tps],
+        to: PGBOUNCER,
+        limit: AtLeast(1.15),
+    },
+    Threshold {
+        text: "tps, 1 client",
+        cases: &["simple-1", "extended-1"],
+        metrics: &[Metric::Tps],
+        to: PGBOUNCER,
+        limit: AtLeast(1.0),
+    },
+    Threshold {
+        text: "tps, 64 clients",
+        cases: &["simple-64", "extended-64"],
+        metrics: &[Metric::Tps],
+        to: Some(Contender::Relay),
+        limit: AtLeast(0.95),
+    },
+    Threshold {
+        text: "CPU per transaction, 64 clients",
+        cases: &["simple-64", "extended-64"],
+        metrics: &[Metric::CpuUs],
+        to: PGBOUNCER,
+        limit: AtMost(0.8),
+    },
+    Threshold {
+        text: "tps, a connection for each transaction, 8 clients",
+        cases: &["connect"],
+        metrics: &[Metric::Tps],
+        to: PGBOUNCER,
+        limit: AtLeast(1.0),
+    },
+    Threshold {
+        text: "p50 and p99 at 25% and 50% of direct's maximum",
+        cases: &["rate-25", "rate-50"],
+        metrics: &[Metric::P50Ms, Metric::P99Ms],
+        to: PGBOUNCER,
+        limit: AtMost(1.05),
+    },
+    Threshold {
+        text: "COPY out and SELECT of 1,000,000 rows, wall",
+        cases: &["copy-out", "select-1m"],
+        metrics: &[Metric::WallS],
+        to: Some(Contender::Direct),
+        limit: AtMost(1.05),
+    },
+    Threshold {
+        text: "user memory for each idle client",
+        cases: &["idle-10k"],
+        metrics: &[Metric::ClientBytes],
+        to: None,
+        limit: AtMost(2048.0),
+    },
+    Threshold {
+        text: "10,000 idle clients, CPU",
+        cases: &["idle-10k"],
+        metrics: &[Metric::IdleCpuPercent],
+        to: None,
+        limit: AtMost(1.0),
+    },
+    Threshold {
+        text: "p99 / p50 at 1000 clients",
+        cases: &["simple-1000", "extended-1000"],
+        metrics: &[Metric::Tail],
+        to: PGBOUNCER,
+        limit: AtMost(1.2),
+    },
+];
+
+/// What one case says of a threshold.
+pub(crate) struct Finding {
+    pub(crate) case: &'static str,
+    pub(crate) metric: Metric,
+    /// The ratio, or the figure itself; `None` where the case has not been run with pgweir.
+    pub(crate) measured: Option<Spread>,
+    pub(crate) verdict: Verdict,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub(crate) enum Verdict {
+    Met,
+    /// On the wrong side by no more than the tolerance.
+    MetWithin,
+    Missed,
+    NotMeasured,
+}
+
+impl Threshold {
+    /// The limit in words, as in "at least 1.15 × PgBouncer".
+    pub(crate) fn limit(&self) -> String {
+        let (side, limit) = match self.limit {
+            AtLeast(limit) => ("at least", limit),
+            AtMost(limit) => ("at most", limit),
+        };
+        match (self.to, self.metrics) {
+            (Some(to), _) => format!("{side} {limit} × {}", to.label()),
+            (None, [metric]) => format!("{side} {} {}", metric.show(limit), metric.label()),
+            (None, _) => format!("{side} {limit}"),
+        }
+    }
+
+    /// One finding for each case and metric.
+    pub(crate) fn findings(&self, results: &[CaseResult]) -> Vec<Finding> {
+        let pairs =
+            self.cases.iter().flat_map(|case| self.metrics.iter().map(move |m| (*case, *m)));
+        pairs.map(|(case, metric)| self.finding(case, metric, results)).collect()
+    }
+
+    /// The measured value in words.
+    pub(crate) fn show(&self, finding: &Finding) -> String {
+        let Some(Spread { median, min, max }) = finding.measured else {
+            return "–".to_owned();
+        };
+        match self.to {
+            Some(_) => format!("**{median:.2}** ({min:.2}–{max:.2})"),
+            None => {
+                let show = |value| finding.metric.show(value);
+                format!("**{}** ({}–{})", show(median), show(min), show(max))
+            }
+        }
+    }
+
+    fn finding(&self, case: &'static str, metric: Metric, results: &[CaseResult]) -> Finding {
+        let result = results.iter().find(|result| result.case == case);
+        let measured = result.and_then(|result| match self.to {
+            Some(to) => result.ratio(Contender::Pgweir, to, metric),
+            None => result.absolute(Contender::Pgweir, metric),
+        });
+        let verdict = match measured {
+            Some(spread) => self.judge(spread.median),
+            None => Verdict::NotMeasured,
+        };
+        Finding { case, metric, measured, verdict }
+    }
+
+    fn judge(&self, value: f64) -> Verdict {
+        let (exact, limit, loosened) = match self.limit {
+            AtLeast(limit) => (value >= limit, limit, value >= limit * (1.0 - TOLERANCE)),
+            AtMost(limit) => (value <= limit, limit, value <= limit * (1.0 + TOLERANCE)),
+        };
+        if exact {
+            Verdict::Met
+        } else if self.to.is_some() && limit <= TOLERATED_UP_TO && loosened {
+            Verdict::MetWithin
+        } else {
+            Verdict::Missed
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::case::Case;
+    use crate::results::tests::result;
+
+    #[test]
+    fn every_threshold_is_about_cases_that_exist() {
+        let all = Case::all();
+        for threshold in THRESHOLDS {
+            for case in threshold.cases {
+                assert!(all.iter().any(|known| known.name == *case), "{case}");
+            }
+        }
+    }
+
+    #[test]
+    fn near_equality_is_met_within_three_percent_and_nothing_else_is() {
+        let judge = |limit, to, value| {
+            Threshold { text: "", cases: &[], metrics: &[], to, limit }.judge(value)
+        };
+        assert_eq!(judge(AtLeast(1.0), PGBOUNCER, 0.975), Verdict::MetWithin);
+        assert_eq!(judge(AtLeast(1.0), PGBOUNCER, 0.965), Verdict::Missed);
+        assert_eq!(judge(AtLeast(1.15), PGBOUNCER, 1.149), Verdict::Missed);
+        assert_eq!(judge(AtMost(1.05), PGBOUNCER, 1.08), Verdict::MetWithin);
+        assert_eq!(judge(AtMost(1.0), None, 1.01), Verdict::Missed);
+        assert_eq!(judge(AtMost(1.0), None, 1.0), Verdict::Met);
+    }
+
+    #[test]
+    fn a_finding_takes_the_median_of_the_rounds() {
+        let rows = [[9.0, 10.0, 12.0, 20.0], [9.0, 10.0, 11.0, 20.0], [9.0, 10.0, 13.0, 20.0]];
+        let findings = THRESHOLDS[0].findings(&[result("simple-64", &rows)]);
+        assert_eq!(findings[0].verdict, Verdict::Met);
+        assert_eq!(findings[0].measured.unwrap().median, 1.2);
+        assert_eq!(findings[1].verdict, Verdict::NotMeasured);
+    }
+}

@@ -1,0 +1,254 @@
+//! From the tree of sections to the configuration: what inherits from what, and the rules that
+//! join several settings.
+
+use std::collections::BTreeSet;
+use std::net::IpAddr;
+use std::time::Duration;
+
+use crate::report::Report;
+use crate::scope::Scope;
+use crate::setting::{Dialect, Section};
+use crate::settings::CONSOLE_DATABASES;
+use crate::tree::{Child, Node};
+use crate::types::{
+    Admin, AuthMethod, General, Pool, PoolMode, Role, Secret, Server, Shard, TcpOptions, User,
+};
+
+/// What `root` says, without the warnings. What is wrong goes to `report`; where the result is
+/// `None`, something did.
+pub(crate) fn config(
+    root: &Node,
+    dialect: Dialect,
+    report: &mut Report,
+) -> Option<(General, Vec<Pool>)> {
+    let none = Node::empty(Section::General, "general".to_owned(), root.line);
+    let node = root.children("general").first().map_or(&none, |child| &child.node);
+    let scope = Scope::new(node, dialect);
+    let general = general(&scope, report);
+    let pools = root.children("pools").iter().map(|child| pool(child, &scope, report));
+    // All of them first: a mistake in one hides none in the next.
+    let pools: Vec<_> = pools.collect();
+    Some((general?, pools.into_iter().collect::<Option<_>>()?))
+}
+
+fn general(scope: &Scope<'_>, report: &mut Report) -> Option<General> {
+    Some(General {
+        host: scope.read("host")?,
+        port: scope.read("port")?,
+        worker_threads: scope.read("worker_threads")?,
+        connect_timeout: scope.read("connect_timeout")?,
+        query_wait_timeout: timeout(scope, "query_wait_timeout")?,
+        client_login_timeout: timeout(scope, "client_login_timeout")?,
+        idle_timeout: timeout(scope, "idle_timeout")?,
+        server_lifetime: timeout(scope, "server_lifetime")?,
+        shutdown_timeout: scope.read("shutdown_timeout")?,
+        admin: admin(scope, report)?,
+        max_clients: scope.read("max_clients"),
+        log_client_connections: scope.read("log_client_connections")?,
+        log_client_disconnections: scope.read("log_client_disconnections")?,
+        tcp: tcp(scope)?,
+    })
+}
+
+fn tcp(scope: &Scope<'_>) -> Option<TcpOptions> {
+    Some(TcpOptions {
+        keepalives_idle: timeout(scope, "tcp_keepalives_idle")?,
+        keepalives_interval: timeout(scope, "tcp_keepalives_interval")?,
+        keepalives_count: scope.read("tcp_keepalives_count").filter(|count| *count > 0),
+        user_timeout: timeout(scope, "tcp_user_timeout")?,
+    })
+}
+
+/// `Some(None)`: there is no account.
+fn admin(scope: &Scope<'_>, report: &mut Report) -> Option<Option<Admin>> {
+    if scope.refused("admin_username") || scope.refused("admin_password") {
+        return None;
+    }
+    let username: Option<String> = scope.read("admin_username");
+    if username.is_none() && !scope.has("admin_password") {
+        let auth = scope.read("admin_auth_type")?;
+        let admin = || Admin { username: "admin".to_owned(), password: Secret::new("admin"), auth };
+        return Some(listens_on_loopback(scope).then(admin));
+    }
+    let auth = auth(scope, "admin_auth_type", "admin_password", report)?;
+    if username.is_none() {
+        let message = "missing: expected the name that admin_password is for";
+        report.error(scope.line(), &scope.key("admin_username"), message);
+    }
+    let password = scope.read("admin_password").unwrap_or_default();
+    Some(Some(Admin { username: username?, password, auth }))
+}
+
+fn pool(child: &Child, general: &Scope<'_>, report: &mut Report) -> Option<Pool> {
+    let scope = general.inner(&child.node);
+    if CONSOLE_DATABASES.contains(&child.name.as_str()) {
+        let message = "this database is the console; expected another name";
+        report.error(scope.line(), &child.node.path, message);
+    }
+    if child.name.is_empty() || child.name.contains('\0') {
+        report.error(scope.line(), &child.node.path, "expected the name of a database");
+    }
+    let users = child.node.children("users");
+    let mut names = BTreeSet::new();
+    for user in users {
+        let scope = scope.inner(&user.node);
+        if let Some(name) = scope.read::<String>("username")
+            && !names.insert(name.clone())
+        {
+            let message = format!("{name:?} is a user of this pool already");
+            report.error(scope.line_of("username"), &scope.key("username"), message);
+        }
+    }
+    let users: Vec<_> = users.iter().map(|it| user(&scope.inner(&it.node), report)).collect();
+    let shards = shards(child.node.children("shards"), &scope, report);
+    Some(Pool {
+        name: child.name.clone(),
+        users: users.into_iter().collect::<Option<_>>()?,
+        shards: shards?,
+    })
+}
+
+fn user(scope: &Scope<'_>, report: &mut Report) -> Option<User> {
+    let auth = auth(scope, "auth_type", "password", report);
+    let pool_size: u32 = scope.read("pool_size")?;
+    if scope.read::<u32>("min_pool_size").is_some_and(|min| min > pool_size) {
+        let message = format!("expected at most pool_size, which is {pool_size}");
+        report.error(scope.line_of("min_pool_size"), &scope.key("min_pool_size"), message);
+    }
+    Some(User {
+        username: scope.read("username")?,
+        password: scope.read("password").unwrap_or_default(),
+        auth: auth?,
+        mode: scope.read::<PoolMode>("pool_mode")?,
+        pool_size,
+        server_username: scope.read("server_username")?,
+        server_password: server_password(scope, report),
+        reset_query: RESET_QUERY.to_owned(),
+        connect_timeout: scope.read("connect_timeout")?,
+        query_wait_timeout: timeout(scope, "query_wait_timeout")?,
+        idle_timeout: timeout(scope, "idle_timeout")?,
+        server_lifetime: timeout(scope, "server_lifetime")?,
+    })
+}
+
+/// What undoes everything that a session may have left in a server (except for what nothing
+/// undoes: loaded libraries and the seed of `random()`).
+const RESET_QUERY: &str = "DISCARD ALL";
+
+/// The password for the server. A SCRAM verifier proves a client and cannot log in itself, and
+/// must not be sent to a server that asks for a password in clear text.
+fn server_password(scope: &Scope<'_>, report: &mut Report) -> Secret {
+    let secret = scope.read("server_password").unwrap_or_default();
+    if !is_scram_verifier(&secret) {
+        return secret;
+    }
+    let key = if scope.has("server_password") { "server_password" } else { "password" };
+    let message = "a SCRAM verifier cannot log in to a server: without a server_password, only \
+                   servers that ask for none can be used";
+    report.warning(scope.line_of(key), &scope.key(key), message);
+    Secret::default()
+}
+
+/// How clients of this scope prove who they are. Checks that there is a secret of use for it,
+/// and that `trust` stays on this machine.
+fn auth(
+    scope: &Scope<'_>,
+    method: &'static str,
+    secret: &'static str,
+    report: &mut Report,
+) -> Option<AuthMethod> {
+    let auth = scope.read(method)?;
+    if auth == AuthMethod::Trust {
+        if listens_on_loopback(scope) || scope.read("allow_trust_anywhere")? {
+            return Some(auth);
+        }
+        let host: String = scope.read("host")?;
+        let message = format!(
+            "trust lets in everybody who can reach {host}: expected another method, a loopback \
+             host, or general.allow_trust_anywhere = true"
+        );
+        report.error(scope.line_of(method), &scope.key_of(method), message);
+        return None;
+    }
+    if scope.refused(secret) {
+        return None;
+    }
+    let stored: Secret = scope.read(secret).unwrap_or_default();
+    let message = match auth {
+        // PostgreSQL takes no empty password either.
+        _ if stored.expose().is_empty() => "missing: expected a password that is not empty",
+        AuthMethod::Md5 if is_scram_verifier(&stored) => return Some(AuthMethod::ScramSha256),
+        AuthMethod::ScramSha256 if is_md5_hash(&stored) => {
+            "an md5 hash cannot serve scram-sha-256: expected the password itself or a SCRAM \
+             verifier"
+        }
+        AuthMethod::Md5 | AuthMethod::Password | AuthMethod::ScramSha256 | AuthMethod::Trust => {
+            return Some(auth);
+        }
+    };
+    report.error(scope.line_of(secret), &scope.key(secret), message);
+    None
+}
+
+fn shards(children: &[Child], pool: &Scope<'_>, report: &mut Report) -> Option<Vec<Shard>> {
+    let mut shards = Vec::new();
+    let mut numbers = BTreeSet::new();
+    for child in children {
+        let scope = pool.inner(&child.node);
+        if let Ok(number) = child.name.parse::<u32>()
+            && !numbers.insert(number)
+        {
+            let message = format!("there is a shard {number} already");
+            report.error(scope.line(), &child.node.path, message);
+        }
+        let servers = servers(&scope, report);
+        shards.push((scope.read("database"), servers));
+    }
+    if let [_, second, ..] = children {
+        let message = "has no effect yet: the first shard is used for everything";
+        report.warning(second.node.line, &second.node.path, message);
+    }
+    let whole = |(database, servers): (Option<_>, Option<_>)| {
+        Some(Shard { database: database?, servers: servers? })
+    };
+    shards.into_iter().map(whole).collect()
+}
+
+fn servers(scope: &Scope<'_>, report: &mut Report) -> Option<Vec<Server>> {
+    let servers: Vec<Server> = scope.read("servers")?;
+    let (line, key) = (scope.line_of("servers"), scope.key("servers"));
+    if servers.iter().filter(|server| server.role == Role::Primary).count() > 1 {
+        report.error(line, &key, "expected at most one primary");
+    }
+    if servers.iter().collect::<BTreeSet<_>>().len() < servers.len() {
+        report.error(line, &key, "expected each server once");
+    }
+    if servers.len() > 1 {
+        let message = "has no effect yet beyond one server: the primary is used, or the first \
+                       server if there is none";
+        report.warning(line, &key, message);
+    }
+    Some(servers)
+}
+
+/// A time of which zero means that there is no limit.
+fn timeout(scope: &Scope<'_>, name: &'static str) -> Option<Option<Duration>> {
+    let time: Duration = scope.read(name)?;
+    Some((!time.is_zero()).then_some(time))
+}
+
+fn listens_on_loopback(scope: &Scope<'_>) -> bool {
+    let host: String = scope.read("host").unwrap_or_default();
+    host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+}
+
+/// As in pg_authid.rolpassword (PostgreSQL: src/backend/libpq/crypt.c, get_password_type).
+fn is_scram_verifier(secret: &Secret) -> bool {
+    secret.expose().starts_with("SCRAM-SHA-256$")
+}
+
+/// As [`is_scram_verifier`].
+fn is_md5_hash(secret: &Secret) -> bool {
+    let digest = secret.expose().strip_prefix("md5").unwrap_or_default();
+    digest.len() == 32 && digest.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
+}

@@ -1,0 +1,77 @@
+//! The configuration: text in, a valid [`Config`] or every mistake of the file out.
+//!
+//! What is known about a setting (its section, type, unit, default, whether a reload applies it,
+//! whether it does anything yet) is said once, in the table [`SETTINGS`]. A file goes through
+//! three stages. `tree` walks the TOML document along the table and knows no setting by name: it
+//! finds unknown keys, wrong types and settings without effect. `scope` answers what holds for a
+//! setting in a section, with everything it inherits. `effective` names the settings, applies
+//! the rules that join several of them, and fills [`Config`].
+//!
+//! Invariants:
+//! - A [`Config`] that exists is valid; nobody checks it again.
+//! - A mistake is never silent and never the only one told: all of them come at once, each with
+//!   file, line, key, what was expected, and the nearest known name.
+//! - A secret is in no message and in no `Debug` output.
+//! - The same text gives the same result. Only [`Config::load`] touches the world, to read one
+//!   file.
+//!
+//! A further dialect is a variant of [`Dialect`], a column of the table, and, if it is not TOML,
+//! another way to a tree.
+
+mod effective;
+mod report;
+mod scope;
+mod setting;
+mod settings;
+mod suggest;
+mod tree;
+mod types;
+mod value;
+
+#[cfg(test)]
+mod settings_tests;
+#[cfg(test)]
+mod tests;
+
+use std::path::Path;
+
+pub use report::{Errors, Problem, Warning};
+pub use setting::{Column, Dialect, Effect, Fallback, Kind, Section, Setting, Unit, Zero};
+pub use settings::{CONSOLE_DATABASES, SETTINGS};
+pub use suggest::nearest;
+pub use types::{
+    Admin, AuthMethod, Config, General, Pool, PoolMode, Role, Secret, Server, Shard, TcpOptions,
+    User,
+};
+
+use report::Report;
+use tree::Node;
+
+impl Config {
+    /// Reads the file at `path`. A file that cannot be read is one error without a line.
+    pub fn load(path: &Path) -> Result<Self, Errors> {
+        let text = std::fs::read_to_string(path).map_err(|error| Problem {
+            file: path.to_owned(),
+            line: None,
+            key: String::new(),
+            message: format!("cannot be read: {error}"),
+        })?;
+        Self::parse(&text, path)
+    }
+
+    /// Reads `text`; `file` is its name in messages.
+    pub fn parse(text: &str, file: &Path) -> Result<Self, Errors> {
+        let mut report = Report::new(file);
+        let dialect = Dialect::Pgcat;
+        let root = Node::read(text, dialect, &mut report);
+        let config = effective::config(&root, dialect, &mut report);
+        let warnings = report.finish()?;
+        let (general, pools) = config.ok_or_else(|| Problem {
+            file: file.to_owned(),
+            line: None,
+            key: String::new(),
+            message: "is refused for a reason that was not noted: a bug of pgweir".to_owned(),
+        })?;
+        Ok(Self { general, pools, warnings })
+    }
+}

@@ -1,0 +1,294 @@
+//! The table of settings: everything that is known about each of them, said once. The parser,
+//! the nearest-name hints, the warnings and the manual read it here.
+
+use Effect::{Never, Now};
+use Fallback::{Absent, Outer, Required, Same};
+use Kind::{
+    Any, Flag, Host, Integer, Name, Secret, Sections, SectionsByNumber, Servers, Text, Time, Word,
+};
+use Section::{General, Pool, Root, Shard, User};
+
+use crate::setting::{Column, Effect, Fallback, Kind, Section, Setting, Unit, Zero};
+use crate::types::{AuthMethod, PoolMode};
+
+/// The databases that are the console, and can therefore be no pool's name.
+pub const CONSOLE_DATABASES: [&str; 3] = ["pgweir", "pgcat", "pgbouncer"];
+
+/// Every setting, by section, in the order of the manual.
+#[rustfmt::skip]
+pub const SETTINGS: &[Setting] = &[
+    row(Root, "general", Kind::Section(General), is(Absent), Now,
+        "What holds for the whole process."),
+    row(Root, "pools", Sections(Pool), is(Required), Now,
+        "The databases that clients may ask for; NAME is the database in the client's request."),
+    row(Root, "plugins", Any, is(Absent), not_yet("statements are neither changed nor refused"),
+        "Plugins for all pools."),
+    row(Root, "path", Text, is(Absent), Never("the path is the one on the command line"),
+        "Path of the file itself."),
+    row(Root, "pool", Any, is(Absent), Never(NOT_IN_PGCAT),
+        "A slip in PgCat's example file, where it stands for `pools`."),
+
+    row(General, "host", Host, text("0.0.0.0"), Now,
+        "Name or address to listen on."),
+    row(General, "port", PORT, text("6432"), Now,
+        "TCP port to listen on."),
+    row(General, "worker_threads", Integer(1, 1024), text("4"), Now,
+        "Threads that carry traffic.").at_start(),
+    row(General, "max_clients", COUNT, is(Absent), Now,
+        "Most clients at a time; without it, as many as there are file descriptors for."),
+    row(General, "connect_timeout", Time(Zero::Refused), ms("5000"), Now,
+        "Longest time to open a connection to a server and to log in there."),
+    row(General, "query_wait_timeout", Time(Zero::Off), Column {
+            unit: Unit::Milliseconds, fallback: Same("connect_timeout") }, Now,
+        "Longest time a client waits for a server."),
+    row(General, "client_login_timeout", Time(Zero::Off), ms("15000"), Now,
+        "Longest time a client may take to log in."),
+    row(General, "idle_timeout", Time(Zero::Off), ms("600000"), Now,
+        "How long an unused server connection is kept."),
+    row(General, "server_lifetime", Time(Zero::Off), ms("3600000"), Now,
+        "Age at which a server connection is closed once it is idle."),
+    row(General, "shutdown_timeout", Time(Zero::AtOnce), ms("60000"), Now,
+        "How long SIGTERM waits for clients to finish."),
+    row(General, "auth_type", Word(AUTH_METHODS), text("md5"), Now,
+        "How clients prove who they are; a SCRAM verifier as password turns md5 into SCRAM."),
+    row(General, "allow_trust_anywhere", Flag, text("false"), Now,
+        "Allow auth_type trust although the host is not a loopback address."),
+    row(General, "admin_username", Name, is(Absent), Now,
+        "User of the console; without it, admin with password admin, and on loopback hosts only."),
+    row(General, "admin_password", Secret, is(Absent), Now,
+        "Password of the console's user."),
+    row(General, "admin_auth_type", Word(AUTH_METHODS), text("md5"), Now,
+        "How the console's user proves who it is."),
+    row(General, "log_client_connections", Flag, text("false"), Now,
+        "Log a line for each client that connects."),
+    row(General, "log_client_disconnections", Flag, text("false"), Now,
+        "Log a line for each client that leaves."),
+    row(General, "tcp_keepalives_idle", Time(Zero::Off), seconds("5"), Now,
+        "Silence before the first keepalive probe; 0: the kernel's value."),
+    row(General, "tcp_keepalives_interval", Time(Zero::Off), seconds("5"), Now,
+        "Time between keepalive probes; 0: the kernel's value."),
+    row(General, "tcp_keepalives_count", Integer(0, 127), text("5"), Now,
+        "Unanswered probes after which a connection is dead; 0: the kernel's value."),
+    row(General, "tcp_user_timeout", Time(Zero::Off), ms("10000"), Now,
+        "How long sent data may stay unacknowledged; 0: the kernel's value."),
+    row(General, "server_round_robin", Flag, text("true"), not_yet(""),
+        "Take the idle server connection that was unused longest, not the last one used."),
+    row(General, "healthcheck_timeout", Time(Zero::Refused), ms("1000"), not_yet(NO_CHECKS),
+        "Longest time for a server to answer a health check."),
+    row(General, "healthcheck_delay", Time(Zero::AtOnce), ms("30000"), not_yet(NO_CHECKS),
+        "How long a server connection may be reused without a health check."),
+    row(General, "ban_time", Time(Zero::AtOnce), seconds("60"), not_yet(NO_CHECKS),
+        "How long a server that failed gets no work."),
+    row(General, "idle_client_in_transaction_timeout", Time(Zero::Off), ms("0"),
+        not_yet_unless("0", "there is no such limit"),
+        "How long a client may be silent inside a transaction."),
+    row(General, "autoreload", Time(Zero::Off), Column {
+            unit: Unit::Milliseconds, fallback: Absent },
+        not_yet_unless("0", "restart to apply changes"),
+        "How often to look whether the file has changed."),
+    row(General, "enable_prometheus_exporter", Flag, text("false"), not_yet_unless("false", ""),
+        "Serve metrics over HTTP."),
+    row(General, "prometheus_exporter_port", PORT, text("9930"), not_yet(""),
+        "TCP port of the metrics."),
+    row(General, "tls_certificate", Text, is(Absent), not_yet("clients cannot use TLS"),
+        "File with the certificate shown to clients."),
+    row(General, "tls_private_key", Text, is(Absent), not_yet("clients cannot use TLS"),
+        "File with the certificate's key."),
+    row(General, "server_tls", Flag, text("false"),
+        not_yet_unless("false", "connections to servers are not encrypted"),
+        "Encrypt connections to servers."),
+    row(General, "verify_server_certificate", Flag, text("false"),
+        not_yet_unless("false", "connections to servers are not encrypted"),
+        "Check the certificates of servers."),
+    row(General, "auth_query", Text, is(Absent), not_yet(NO_AUTH_QUERY),
+        "Statement that fetches the password of a user."),
+    row(General, "auth_query_user", Text, is(Absent), not_yet(NO_AUTH_QUERY),
+        "User that runs auth_query."),
+    row(General, "auth_query_password", Secret, is(Absent), not_yet(NO_AUTH_QUERY),
+        "Password of that user."),
+    row(General, "dns_cache_enabled", Flag, text("false"), not_yet_unless("false", ""),
+        "Watch the addresses of server names."),
+    row(General, "dns_max_ttl", Time(Zero::Refused), seconds("30"), not_yet(""),
+        "How long the address of a server name is believed."),
+    row(General, "validate_config", Flag, text("true"),
+        not_yet_unless("false", "servers are not asked at start"),
+        "Connect to every server at start."),
+    row(General, "verify_config", Any, is(Absent), Never(NOT_IN_PGCAT),
+        "PgCat's manual names validate_config so."),
+    row(General, "prepared_statements", Any, is(Absent), Never(NOT_IN_PGCAT),
+        "A setting of PgCat 1.1."),
+    row(General, "prepared_statements_cache_size", Any, is(Absent), Never(NOT_IN_PGCAT),
+        "A setting of PgCat 1.1, which is now in [pools.NAME]."),
+    row(General, "statsd_address", Any, is(Absent), Never(NOT_IN_PGCAT),
+        "A setting of PgCat 0.1."),
+
+    row(Pool, "users", Sections(User), is(Required), Now,
+        "Who may log in; N only orders them."),
+    row(Pool, "shards", SectionsByNumber(Shard), is(Required), Now,
+        "Where the data is; N is the shard's number, from 0."),
+    row(Pool, "pool_mode", Word(POOL_MODES), text("transaction"), Now,
+        "How long a client keeps a server."),
+    row(Pool, "connect_timeout", Time(Zero::Refused), ms_outer(), Now,
+        "Longest time to open a connection to a server and to log in there."),
+    row(Pool, "query_wait_timeout", Time(Zero::Off), ms_outer(), Now,
+        "Longest time a client waits for a server."),
+    row(Pool, "idle_timeout", Time(Zero::Off), ms_outer(), Now,
+        "How long an unused server connection is kept."),
+    row(Pool, "server_lifetime", Time(Zero::Off), ms_outer(), Now,
+        "Age at which a server connection is closed once it is idle."),
+    row(Pool, "load_balancing_mode", Word(&["random", "loc", "least_outstanding_connections"]),
+        text("random"), not_yet(ONE_SERVER),
+        "How a server is chosen for a read."),
+    row(Pool, "default_role", Word(&["any", "primary", "replica"]), text("any"),
+        not_yet_unless("primary", ONE_SERVER),
+        "Where statements go that do not say where."),
+    row(Pool, "query_parser_enabled", Flag, text("false"), not_yet_unless("false", ONE_SERVER),
+        "Look at statements to decide where they go."),
+    row(Pool, "query_parser_read_write_splitting", Flag, text("false"),
+        not_yet_unless("false", ONE_SERVER),
+        "Send reads to replicas and writes to the primary."),
+    row(Pool, "query_parser_max_length", Integer(0, u64::MAX), is(Absent), not_yet(ONE_SERVER),
+        "Longest statement that is looked at, in bytes."),
+    row(Pool, "primary_reads_enabled", Flag, text("false"), not_yet_unless("true", ONE_SERVER),
+        "Let the primary take reads too."),
+    row(Pool, "checkout_failure_limit", Integer(0, u64::MAX), is(Absent),
+        not_yet_unless("0", "clients stay connected"),
+        "Waits in vain after which a client is disconnected."),
+    row(Pool, "sharding_function", Word(&["pg_bigint_hash", "sha1"]), text("pg_bigint_hash"),
+        not_yet(ONE_SHARD),
+        "How a sharding key becomes a shard number."),
+    row(Pool, "automatic_sharding_key", Text, is(Absent), not_yet(ONE_SHARD),
+        "Column that is the sharding key, as table.column."),
+    row(Pool, "sharding_key_regex", Text, is(Absent), not_yet(ONE_SHARD),
+        "Pattern that finds the sharding key in a statement."),
+    row(Pool, "shard_id_regex", Text, is(Absent), not_yet(ONE_SHARD),
+        "Pattern that finds the shard number in a statement."),
+    row(Pool, "regex_search_limit", Integer(0, u64::MAX), text("1000"), not_yet(ONE_SHARD),
+        "How much of a statement those patterns see, in bytes."),
+    row(Pool, "default_shard", Text, text("shard_0"), not_yet_unless("shard_0", ONE_SHARD),
+        "Shard of statements that name none: shard_N, random or random_healthy."),
+    row(Pool, "no_shard_specified_behavior", Any, is(Absent), Never(NOT_IN_PGCAT),
+        "An older name of default_shard."),
+    row(Pool, "auth_query", Text, is(Absent), not_yet(NO_AUTH_QUERY),
+        "As in [general]."),
+    row(Pool, "auth_query_user", Text, is(Absent), not_yet(NO_AUTH_QUERY),
+        "As in [general]."),
+    row(Pool, "auth_query_password", Secret, is(Absent), not_yet(NO_AUTH_QUERY),
+        "As in [general]."),
+    row(Pool, "cleanup_server_connections", Flag, text("true"),
+        not_yet_unless("true", "servers are always cleaned after a session"),
+        "Clean a server connection before somebody else gets it."),
+    row(Pool, "log_client_parameter_status_changes", Flag, text("false"),
+        not_yet_unless("false", ""),
+        "Log when a client changes a setting."),
+    row(Pool, "prepared_statements_cache_size", Integer(0, u64::MAX), text("0"),
+        not_yet("a client that prepares statements keeps its server"),
+        "Prepared statements kept on each server connection."),
+    row(Pool, "db_activity_based_routing", Flag, text("false"),
+        not_yet_unless("false", ONE_SERVER),
+        "Send reads of freshly written tables to the primary."),
+    row(Pool, "db_activity_init_delay", Time(Zero::Refused), ms("100"), not_yet(ONE_SERVER),
+        "How long after start all reads go to the primary."),
+    row(Pool, "db_activity_based_ms_init_delay", Any, is(Absent), Never(NOT_IN_PGCAT),
+        "PgCat's manual names db_activity_init_delay so."),
+    row(Pool, "db_activity_ttl", Time(Zero::Refused), seconds("900"), not_yet(ONE_SERVER),
+        "How long the activity of a database is remembered."),
+    row(Pool, "table_mutation_cache_ms_ttl", Time(Zero::Refused), ms("50"), not_yet(ONE_SERVER),
+        "How long a table counts as freshly written."),
+    row(Pool, "plugins", Any, is(Absent), not_yet("statements are neither changed nor refused"),
+        "Plugins for this pool."),
+
+    row(User, "username", Name, is(Required), Now,
+        "Name that the client logs in with."),
+    row(User, "password", Secret, is(Absent), Now,
+        "The client's password, its md5 form, or a SCRAM verifier."),
+    row(User, "auth_type", Word(AUTH_METHODS), is(Outer), Now,
+        "How this user's clients prove who they are."),
+    row(User, "pool_size", Integer(1, MANY), text("15"), Now,
+        "Most server connections of this user."),
+    row(User, "pool_mode", Word(POOL_MODES), is(Outer), Now,
+        "How long a client keeps a server."),
+    row(User, "server_username", Name, is(Same("username")), Now,
+        "Name to log in to the server with."),
+    row(User, "server_password", Secret, is(Same("password")), Now,
+        "Password for the server."),
+    row(User, "connect_timeout", Time(Zero::Refused), ms_outer(), Now,
+        "Longest time to open a connection to a server and to log in there."),
+    row(User, "query_wait_timeout", Time(Zero::Off), ms_outer(), Now,
+        "Longest time a client waits for a server."),
+    row(User, "idle_timeout", Time(Zero::Off), ms_outer(), Now,
+        "How long an unused server connection is kept."),
+    row(User, "server_lifetime", Time(Zero::Off), ms_outer(), Now,
+        "Age at which a server connection is closed once it is idle."),
+    row(User, "min_pool_size", Integer(0, MANY), text("0"),
+        not_yet_unless("0", "servers are opened when they are needed"),
+        "Server connections kept open although nobody needs them."),
+    row(User, "statement_timeout", Time(Zero::Off), ms("0"),
+        not_yet_unless("0", "there is no such limit"),
+        "Longest time that a statement may take."),
+
+    row(Shard, "servers", Servers, is(Required), Now,
+        "The servers that have this shard's data, each as [host, port, role]."),
+    row(Shard, "database", Name, is(Required), Now,
+        "Name of the database on those servers."),
+    row(Shard, "mirrors", Any, is(Absent), not_yet("no traffic is copied"),
+        "Servers that get a copy of the traffic, each as [host, port, index of the original]."),
+];
+
+const AUTH_METHODS: &[&str] = AuthMethod::NAMES;
+const COUNT: Kind = Integer(1, MANY);
+const MANY: u64 = i32::MAX as u64;
+const NO_AUTH_QUERY: &str = "every user needs its password in the file";
+const NO_CHECKS: &str = "there are no health checks";
+const NOT_IN_PGCAT: &str = "PgCat 1.2 does not read it either";
+const ONE_SERVER: &str = "one server is used for everything";
+const ONE_SHARD: &str = "the first shard is used for everything";
+const POOL_MODES: &[&str] = PoolMode::NAMES;
+const PORT: Kind = Integer(1, 65_535);
+
+impl Setting {
+    /// A change takes a restart.
+    const fn at_start(mut self) -> Self {
+        self.reloadable = false;
+        self
+    }
+}
+
+const fn row(
+    section: Section,
+    name: &'static str,
+    kind: Kind,
+    pgcat: Column,
+    effect: Effect,
+    doc: &'static str,
+) -> Setting {
+    Setting { section, name, kind, pgcat, reloadable: true, effect, doc }
+}
+
+const fn is(fallback: Fallback) -> Column {
+    Column { unit: Unit::One, fallback }
+}
+
+const fn text(default: &'static str) -> Column {
+    is(Fallback::Text(default))
+}
+
+const fn ms(default: &'static str) -> Column {
+    Column { unit: Unit::Milliseconds, fallback: Fallback::Text(default) }
+}
+
+const fn ms_outer() -> Column {
+    Column { unit: Unit::Milliseconds, fallback: Outer }
+}
+
+const fn seconds(default: &'static str) -> Column {
+    Column { unit: Unit::Seconds, fallback: Fallback::Text(default) }
+}
+
+const fn not_yet(instead: &'static str) -> Effect {
+    Effect::NotYet { unless: None, instead }
+}
+
+const fn not_yet_unless(unless: &'static str, instead: &'static str) -> Effect {
+    Effect::NotYet { unless: Some(unless), instead }
+}

@@ -1,0 +1,152 @@
+//! The table of settings against itself and against the parser: no row that lies.
+
+use std::collections::BTreeSet;
+use std::path::Path;
+
+use crate::setting::{Effect, Fallback, Kind, Section, Setting, Unit};
+use crate::settings::SETTINGS;
+use crate::types::Config;
+use crate::value::Value;
+
+#[test]
+fn names_are_unique_within_a_section() {
+    let names: BTreeSet<_> = SETTINGS.iter().map(|row| (row.section, row.name)).collect();
+    assert_eq!(names.len(), SETTINGS.len());
+}
+
+#[test]
+fn docs_are_sentences() {
+    for row in SETTINGS {
+        let first = row.doc.chars().next().expect("a doc is not empty");
+        assert!(!first.is_lowercase() && row.doc.ends_with('.'), "{}: {}", row.name, row.doc);
+    }
+}
+
+#[test]
+fn fallbacks_fit_their_kind() {
+    for row in SETTINGS {
+        match row.pgcat.fallback {
+            Fallback::Absent | Fallback::Required => {}
+            Fallback::Outer => {
+                let outer = [Section::Pool, Section::General].into_iter();
+                let found = outer
+                    .filter(|section| *section < row.section)
+                    .any(|section| Setting::find(section, row.name).is_some());
+                assert!(found, "{}: no outer section has it", row.name);
+            }
+            Fallback::Same(other) => {
+                let other = Setting::find(row.section, other).expect("the other setting exists");
+                let same = std::mem::discriminant(&other.kind);
+                assert_eq!(std::mem::discriminant(&row.kind), same, "{}", row.name);
+            }
+            Fallback::Text(text) => {
+                let value = Value::from_text(row.kind, row.pgcat.unit, text);
+                assert!(value.is_ok(), "{}: {value:?}", row.name);
+            }
+        }
+        if let Effect::NotYet { unless: Some(text), .. } = row.effect {
+            let value = Value::from_text(row.kind, row.pgcat.unit, text);
+            assert!(value.is_ok(), "{}: {value:?}", row.name);
+        }
+    }
+}
+
+#[test]
+fn only_times_have_a_unit() {
+    for row in SETTINGS {
+        let has_unit = row.pgcat.unit != Unit::One;
+        assert_eq!(matches!(row.kind, Kind::Time(_)), has_unit, "{}", row.name);
+    }
+}
+
+/// A setting that is said to have an effect changes the result; any other changes nothing and is
+/// warned of in its line.
+#[test]
+fn effects_are_as_the_table_says() {
+    // It only lifts a refusal, which `tests.rs` looks at.
+    let without_own_trace = ["allow_trust_anywhere"];
+    let plain = parse(&file(Section::General, ""));
+    for row in SETTINGS.iter().filter(|row| !without_own_trace.contains(&row.name)) {
+        let Some(value) = unusual(row.kind) else { continue };
+        let mut config = parse(&file(row.section, &format!("{} = {value}", row.name)));
+        let warnings: Vec<_> =
+            config.warnings.drain(..).map(|warning| warning.to_string()).collect();
+        if row.effect == Effect::Now {
+            assert_ne!(config, plain, "{:?}.{} changes nothing", row.section, row.name);
+            assert_eq!(warnings, [""; 0], "{:?}.{}", row.section, row.name);
+        } else {
+            assert_eq!(config, plain, "{:?}.{} changes something", row.section, row.name);
+            let [warning] = &warnings[..] else { panic!("{}: {warnings:?}", row.name) };
+            assert!(warning.contains(&format!("{}: has no effect", row.name)), "{warning}");
+        }
+    }
+}
+
+/// A value that is neither the default nor what happens anyway.
+fn unusual(kind: Kind) -> Option<&'static str> {
+    match kind {
+        Kind::Any => Some("[1, 'two', { three = 3 }]"),
+        Kind::Flag => None,
+        Kind::Host => Some("'127.0.0.9'"),
+        Kind::Integer(..) => Some("7"),
+        Kind::Name | Kind::Secret | Kind::Text => Some("'other'"),
+        Kind::Servers => Some("[['other', 1, 'replica']]"),
+        Kind::Time(_) => Some("1234"),
+        Kind::Word(words) if words.contains(&"session") => Some("'session'"),
+        Kind::Word(words) if words.contains(&"password") => Some("'password'"),
+        Kind::Word(words) if words.contains(&"sha1") => Some("'sha1'"),
+        Kind::Word(words) if words.contains(&"replica") => Some("'replica'"),
+        Kind::Word(words) if words.contains(&"loc") => Some("'loc'"),
+        Kind::Word(words) => panic!("a new set of words: {words:?}"),
+        Kind::Section(_) | Kind::Sections(_) | Kind::SectionsByNumber(_) => None,
+    }
+}
+
+#[test]
+fn flags_have_the_effect_that_the_table_says() {
+    let flags = SETTINGS.iter().filter(|row| row.kind == Kind::Flag);
+    for row in flags.filter(|row| row.name != "allow_trust_anywhere") {
+        let [(off, off_warns), (on, on_warns)] = ["false", "true"].map(|value| {
+            let mut config = parse(&file(row.section, &format!("{} = {value}", row.name)));
+            let warns = !std::mem::take(&mut config.warnings).is_empty();
+            (config, warns)
+        });
+        let now = row.effect == Effect::Now;
+        assert_eq!(off != on, now, "{}", row.name);
+        assert_eq!(off_warns || on_warns, !now, "{}", row.name);
+    }
+}
+
+/// A whole file with `line` in `section`, in place of what that setting says otherwise.
+fn file(section: Section, line: &str) -> String {
+    let name = line.split(' ').next().unwrap_or_default();
+    let lines = [
+        (Section::General, "[general]"),
+        (Section::General, "host = '127.0.0.1'"),
+        (Section::General, "admin_username = 'admin'"),
+        (Section::General, "admin_password = 'secret'"),
+        (Section::Pool, "[pools.app]"),
+        (Section::User, "[pools.app.users.0]"),
+        (Section::User, "username = 'alice'"),
+        (Section::User, "password = 'secret'"),
+        (Section::User, "server_username = 'bob'"),
+        (Section::User, "server_password = 'secret'"),
+        (Section::Shard, "[pools.app.shards.0]"),
+        (Section::Shard, "servers = [['127.0.0.1', 5432, 'primary']]"),
+        (Section::Shard, "database = 'app'"),
+    ];
+    let mut text = if section == Section::Root { format!("{line}\n") } else { String::new() };
+    for (place, default) in lines {
+        let replaced = place == section && default.starts_with(&format!("{name} ="));
+        text += if replaced { "" } else { default };
+        text += "\n";
+        if place == section && default.starts_with('[') {
+            text += &format!("{line}\n");
+        }
+    }
+    text
+}
+
+fn parse(text: &str) -> Config {
+    Config::parse(text, Path::new("test.toml")).unwrap_or_else(|errors| panic!("{errors}\n{text}"))
+}

@@ -1,0 +1,254 @@
+//! What files come to. What is said about wrong ones: `tests/files`.
+
+use std::path::Path;
+use std::time::Duration;
+
+use proptest::prelude::{ProptestConfig, any, prop_assert, proptest};
+
+use crate::{AuthMethod, Config, Pool, PoolMode, Role, User};
+
+/// The smallest file that is one.
+const SMALL: &str = r#"
+[pools.app.users.0]
+username = "alice"
+password = "secret"
+[pools.app.shards.0]
+servers = [["10.0.0.1", 5432, "primary"]]
+database = "app_db"
+"#;
+
+#[test]
+fn defaults_are_those_of_the_pgcat_dialect() {
+    let Config { general, pools, warnings } = parse(SMALL);
+    assert_eq!((general.host.as_str(), general.port), ("0.0.0.0", 6432));
+    assert_eq!(general.worker_threads, 4);
+    assert_eq!(general.max_clients, None);
+    assert_eq!(general.connect_timeout, Duration::from_secs(5));
+    assert_eq!(general.query_wait_timeout, Some(Duration::from_secs(5)));
+    assert_eq!(general.client_login_timeout, Some(Duration::from_secs(15)));
+    assert_eq!(general.idle_timeout, Some(Duration::from_secs(600)));
+    assert_eq!(general.server_lifetime, Some(Duration::from_secs(3600)));
+    assert_eq!(general.shutdown_timeout, Duration::from_secs(60));
+    assert!(!general.log_client_connections && !general.log_client_disconnections);
+    assert_eq!(general.tcp.keepalives_idle, Some(Duration::from_secs(5)));
+    assert_eq!(general.tcp.keepalives_interval, Some(Duration::from_secs(5)));
+    assert_eq!(general.tcp.keepalives_count, Some(5));
+    assert_eq!(general.tcp.user_timeout, Some(Duration::from_secs(10)));
+    assert_eq!(general.admin, None);
+    assert_eq!(warnings, []);
+
+    let [Pool { name, users, shards }] = &pools[..] else { panic!("{pools:?}") };
+    assert_eq!(name, "app");
+    let [user] = &users[..] else { panic!("{users:?}") };
+    assert_eq!((user.username.as_str(), user.password.expose()), ("alice", "secret"));
+    assert_eq!((user.server_username.as_str(), user.server_password.expose()), ("alice", "secret"));
+    assert_eq!((user.auth, user.mode), (AuthMethod::Md5, PoolMode::Transaction));
+    assert_eq!((user.pool_size, user.reset_query.as_str()), (15, "DISCARD ALL"));
+    let (shard, server) = pools[0].served().expect("a pool has a server");
+    assert_eq!(shard, &shards[0]);
+    assert_eq!((shard.database.as_str(), server.host.as_str()), ("app_db", "10.0.0.1"));
+    assert_eq!((server.port, server.role), (5432, Role::Primary));
+}
+
+#[test]
+fn zero_is_off_where_a_limit_can_be_off() {
+    let general = parse(&format!(
+        "[general]\nquery_wait_timeout = 0\nclient_login_timeout = 0\nidle_timeout = 0\n\
+         server_lifetime = 0\nshutdown_timeout = 0\ntcp_keepalives_idle = 0\n\
+         tcp_keepalives_interval = 0\ntcp_keepalives_count = 0\ntcp_user_timeout = 0\n{SMALL}"
+    ))
+    .general;
+    assert_eq!(general.query_wait_timeout, None);
+    assert_eq!(general.client_login_timeout, None);
+    assert_eq!(general.idle_timeout, None);
+    assert_eq!(general.server_lifetime, None);
+    assert_eq!(general.shutdown_timeout, Duration::ZERO);
+    assert_eq!(general.tcp.keepalives_idle, None);
+    assert_eq!(general.tcp.keepalives_interval, None);
+    assert_eq!(general.tcp.keepalives_count, None);
+    assert_eq!(general.tcp.user_timeout, None);
+}
+
+#[test]
+fn users_inherit_from_their_pool_and_from_general() {
+    let user = |general: &str, pool: &str, user: &str| -> User {
+        let text = format!("[general]\n{general}\n[pools.app]\n{pool}\n{SMALL}");
+        let text = text.replace("[pools.app.shards.0]", &format!("{user}\n[pools.app.shards.0]"));
+        parse(&text).pools.remove(0).users.remove(0)
+    };
+    let ms = |ms| Some(Duration::from_millis(ms));
+
+    let all = user("idle_timeout = 1\nserver_lifetime = 2\nauth_type = 'password'", "", "");
+    assert_eq!((all.idle_timeout, all.server_lifetime), (ms(1), ms(2)));
+    assert_eq!(all.auth, AuthMethod::Password);
+    let mixed = user("idle_timeout = 1\nserver_lifetime = 2", "idle_timeout = 3", "");
+    assert_eq!((mixed.idle_timeout, mixed.server_lifetime), (ms(3), ms(2)));
+    let innermost = user("idle_timeout = 1", "idle_timeout = 3", "idle_timeout = 4");
+    assert_eq!(innermost.idle_timeout, ms(4));
+
+    // PgCat's connect_timeout is what its clients wait for a server at most.
+    assert_eq!(user("connect_timeout = 7", "", "").query_wait_timeout, ms(7));
+    assert_eq!(user("connect_timeout = 7", "", "connect_timeout = 9").query_wait_timeout, ms(9));
+    let apart = user("query_wait_timeout = 8", "", "connect_timeout = 9");
+    assert_eq!(
+        (apart.query_wait_timeout, apart.connect_timeout),
+        (ms(8), Duration::from_millis(9))
+    );
+
+    assert_eq!(user("", "pool_mode = 'SESSION'", "").mode, PoolMode::Session);
+    let statement = user("", "pool_mode = 'session'", "pool_mode = 'statement'");
+    assert_eq!(statement.mode, PoolMode::Statement);
+}
+
+#[test]
+fn the_secret_decides_between_md5_and_scram() {
+    const MD5: &str = "md5d41d8cd98f00b204e9800998ecf8427e";
+    const SCRAM: &str = "SCRAM-SHA-256$4096:c2FsdA==$c3RvcmVk:c2VydmVy";
+    let auth = |method: &str, secret: &str| {
+        let text = SMALL.replace("\"secret\"", &format!("'{secret}'\nserver_password = 'x'"));
+        parse(&format!("[general]\nauth_type = '{method}'\n{text}")).pools[0].users[0].auth
+    };
+    assert_eq!(auth("md5", "plain"), AuthMethod::Md5);
+    assert_eq!(auth("md5", MD5), AuthMethod::Md5);
+    assert_eq!(auth("md5", SCRAM), AuthMethod::ScramSha256);
+    assert_eq!(auth("scram-sha-256", "plain"), AuthMethod::ScramSha256);
+    assert_eq!(auth("scram-sha-256", SCRAM), AuthMethod::ScramSha256);
+    assert_eq!(auth("password", SCRAM), AuthMethod::Password);
+    assert_eq!(auth("md5", "md5 is not a hash"), AuthMethod::Md5);
+
+    let user = parse(&SMALL.replace("secret", SCRAM)).pools.remove(0).users.remove(0);
+    assert_eq!(user.server_password.expose(), "", "a verifier is never sent to a server");
+    let user = parse(&SMALL.replace("secret", MD5)).pools.remove(0).users.remove(0);
+    assert_eq!(user.server_password.expose(), MD5, "a hash answers a server's md5 request");
+}
+
+#[test]
+fn the_console_has_an_account_where_it_is_safe() {
+    let admin = |general: &str| parse(&format!("[general]\n{general}\n{SMALL}")).general.admin;
+    assert_eq!(admin("host = '0.0.0.0'"), None);
+    for host in ["127.0.0.1", "127.1.2.3", "::1", "localhost"] {
+        let admin = admin(&format!("host = '{host}'")).expect(host);
+        assert_eq!((admin.username.as_str(), admin.password.expose()), ("admin", "admin"));
+    }
+    let admin = admin("admin_username = 'root'\nadmin_password = 'deep'").expect("as given");
+    assert_eq!((admin.username.as_str(), admin.password.expose()), ("root", "deep"));
+    assert_eq!(admin.auth, AuthMethod::Md5);
+}
+
+#[test]
+fn trust_is_allowed_on_loopback_or_with_permission() {
+    let small = SMALL.replace("password", "# password");
+    for allowed in ["host = '127.0.0.1'", "allow_trust_anywhere = true"] {
+        let text = format!("[general]\n{allowed}\nauth_type = 'trust'\n{small}");
+        let user = parse(&text).pools.remove(0).users.remove(0);
+        assert_eq!((user.auth, user.password.expose()), (AuthMethod::Trust, ""));
+    }
+}
+
+#[test]
+fn numbers_order_users_and_shards() {
+    let text = r#"
+[general]
+host = "127.0.0.1"
+auth_type = "trust"
+[pools.app.users]
+10.username = "c"
+9.username = "b"
+first.username = "d"
+0.username = "a"
+[pools.app.shards]
+10 = { servers = [["h", 3, "primary"]], database = "two" }
+2 = { servers = [["h", 1, "replica"], ["h", 2, "primary"]], database = "one" }
+"#;
+    let pool = parse(text).pools.remove(0);
+    let users: String = pool.users.iter().map(|user| user.username.as_str()).collect();
+    assert_eq!(users, "abcd");
+    let databases: Vec<_> = pool.shards.iter().map(|shard| shard.database.as_str()).collect();
+    assert_eq!(databases, ["one", "two"]);
+    assert_eq!(pool.served().map(|(_, server)| server.port), Some(2), "the primary");
+}
+
+#[test]
+fn secrets_are_never_printed() {
+    const WORD: &str = "hunter2";
+    let file = r#"
+[general]
+host = "127.0.0.1"
+admin_username = "root"
+admin_password = "hunter2"
+auth_query_password = "hunter2"
+[pools.app.users.0]
+username = "alice"
+password = "hunter2"
+server_password = "hunter2"
+[pools.app.shards.0]
+servers = [["10.0.0.1", 5432, "primary"]]
+database = "app_db"
+"#;
+    let config = parse(file);
+    assert_eq!(config.pools[0].users[0].password.expose(), WORD);
+    assert!(!format!("{config:?}").contains(WORD), "{config:?}");
+    let mistakes = [
+        ("\"hunter2\"", "hunter2"),
+        ("\"hunter2\"", "[\"hunter2\"]"),
+        ("\"hunter2\"", "\"hunter2"),
+        ("\"hunter2\"", "\"hunter2\" x"),
+        ("\"hunter2\"", "\"hunter2\\u0000\""),
+        ("password", "pasword"),
+        ("10.0.0.1", "postgres://alice:hunter2@10.0.0.1/"),
+    ];
+    for (from, to) in mistakes {
+        let text = file.replace(from, to);
+        let errors = Config::parse(&text, Path::new("f.toml")).expect_err(to);
+        assert!(!errors.to_string().contains(WORD), "{errors}");
+        assert!(!format!("{errors:?}").contains(WORD), "{errors:?}");
+    }
+}
+
+#[test]
+fn errors_print_one_a_line_with_their_place() {
+    let text = format!("[general]\nprot = 1\n\nport = 0\n{SMALL}");
+    let errors = Config::parse(&text, Path::new("etc/f.toml")).expect_err("two mistakes");
+    assert_eq!(
+        errors.to_string(),
+        "etc/f.toml:2: general.prot: unknown; did you mean \"port\"?\n\
+         etc/f.toml:4: general.port: expected a whole number from 1 to 65535, found 0"
+    );
+}
+
+#[test]
+fn a_file_that_cannot_be_read_is_an_error() {
+    let path = Path::new("/nonexistent/pgweir.toml");
+    let message = Config::load(path).expect_err("there is no such file").to_string();
+    let expected = "/nonexistent/pgweir.toml: cannot be read: No such file";
+    assert!(message.starts_with(expected), "{message}");
+}
+
+proptest! {
+    #![proptest_config(ProptestConfig { failure_persistence: None, ..ProptestConfig::default() })]
+
+    /// Whatever a slip of the keyboard makes of a file, it is read or refused in one of its lines.
+    #[test]
+    fn slips_are_refused_where_they_are(
+        at in 0..SMALL.len(),
+        len in 0..20_usize,
+        slip in "[a-z0-9=\\[\\]\"'.{},\n ]{0,4}",
+        general in any::<bool>(),
+    ) {
+        let head = if general { "[general]\nport = 6432\n" } else { "" };
+        let mut text = format!("{head}{SMALL}");
+        let end = (at + len).min(text.len());
+        text.replace_range(at..end, &slip);
+        if let Err(errors) = Config::parse(&text, Path::new("f.toml")) {
+            prop_assert!(!errors.problems().is_empty());
+            let lines = text.split('\n').count();
+            for problem in errors.problems() {
+                prop_assert!(problem.line.is_some_and(|line| (1..=lines).contains(&line)));
+            }
+        }
+    }
+}
+
+fn parse(text: &str) -> Config {
+    Config::parse(text, Path::new("f.toml")).unwrap_or_else(|errors| panic!("{errors}\n{text}"))
+}

@@ -1,0 +1,265 @@
+//! From text to a tree of sections in which every key is known and every value is of its kind.
+//! Everything here follows the table of settings; no setting is named.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use toml::Spanned;
+use toml::de::{DeString, DeTable, DeValue};
+
+use crate::report::Report;
+use crate::setting::{Dialect, Effect, Fallback, Kind, Section, Setting};
+use crate::suggest;
+use crate::types::Server;
+use crate::value::{self, Value};
+
+/// A section as the file has it.
+#[derive(Debug)]
+pub(crate) struct Node {
+    pub(crate) section: Section,
+    /// Its header without brackets, such as `pools.app`; empty for the top of the file.
+    pub(crate) path: String,
+    /// Line of its header.
+    pub(crate) line: usize,
+    /// The settings that it holds, by name; without those that are in error.
+    pub(crate) entries: BTreeMap<&'static str, Entry>,
+    /// Those that are in error, which has been told.
+    pub(crate) refused: BTreeSet<&'static str>,
+    /// The sections in it, by the name of the setting that holds them.
+    pub(crate) children: BTreeMap<&'static str, Vec<Child>>,
+}
+
+/// A value and its place.
+#[derive(Debug)]
+pub(crate) struct Entry {
+    pub(crate) value: Value,
+    pub(crate) line: usize,
+}
+
+/// A section in a section.
+#[derive(Debug)]
+pub(crate) struct Child {
+    /// The last part of its header; empty if there can be one only.
+    pub(crate) name: String,
+    pub(crate) node: Node,
+}
+
+impl Node {
+    /// The tree of `text`. What is wrong goes to `report`; if its syntax is, the tree is empty.
+    pub(crate) fn read(text: &str, dialect: Dialect, report: &mut Report) -> Self {
+        let root = Self::empty(Section::Root, String::new(), 1);
+        let lines = Lines::new(text);
+        let (document, errors) = DeTable::parse_recoverable(text);
+        for error in &errors {
+            let span = error.span().unwrap_or_default();
+            // The one message that needs its key to be of use. Other spans may hold a secret.
+            let key = if error.message() == "duplicate key" { &text[span.clone()] } else { "" };
+            report.error(lines.at(span.start), key, error.message());
+        }
+        if errors.is_empty() {
+            Reader { dialect, lines, report }.section(root, document.get_ref())
+        } else {
+            root
+        }
+    }
+
+    pub(crate) fn empty(section: Section, path: String, line: usize) -> Self {
+        Self {
+            section,
+            path,
+            line,
+            entries: BTreeMap::new(),
+            refused: BTreeSet::new(),
+            children: BTreeMap::new(),
+        }
+    }
+
+    /// The full name of a setting in this section.
+    pub(crate) fn key(&self, name: &str) -> String {
+        join(&self.path, name)
+    }
+
+    /// The sections under `name`, in order.
+    pub(crate) fn children(&self, name: &str) -> &[Child] {
+        self.children.get(name).map_or(&[], Vec::as_slice)
+    }
+}
+
+/// Walks the document.
+struct Reader<'a> {
+    dialect: Dialect,
+    lines: Lines,
+    report: &'a mut Report,
+}
+
+impl Reader<'_> {
+    fn section(&mut self, mut node: Node, table: &DeTable<'_>) -> Node {
+        for (name, value) in table {
+            match Setting::find(node.section, name.get_ref()) {
+                Some(setting) => self.setting(&mut node, setting, name, value.get_ref()),
+                None => {
+                    let key = node.key(name.get_ref());
+                    let message = unknown(node.section, name.get_ref());
+                    self.report.error(self.lines.of(name), &key, message);
+                }
+            }
+        }
+        for setting in Setting::all(node.section) {
+            let column = setting.column(self.dialect);
+            if column.fallback == Fallback::Required && !table.contains_key(setting.name) {
+                let expected = value::expected(setting.kind, column.unit);
+                let message = format!("missing: expected {expected}");
+                self.report.error(node.line, &node.key(setting.name), message);
+            }
+        }
+        node
+    }
+
+    fn setting(
+        &mut self,
+        node: &mut Node,
+        setting: &'static Setting,
+        name: &Spanned<DeString<'_>>,
+        value: &DeValue<'_>,
+    ) {
+        let (key, line) = (node.key(setting.name), self.lines.of(name));
+        let unit = setting.column(self.dialect).unit;
+        let read = match (setting.kind, value) {
+            (Kind::Section(section), DeValue::Table(table)) => {
+                let child = self.section(Node::empty(section, key, line), table);
+                let children = vec![Child { name: String::new(), node: child }];
+                node.children.insert(setting.name, children);
+                return;
+            }
+            (Kind::Sections(section) | Kind::SectionsByNumber(section), DeValue::Table(table))
+                if !table.is_empty() =>
+            {
+                let children = self.children(section, setting.kind, &key, table);
+                node.children.insert(setting.name, children);
+                return;
+            }
+            (Kind::Section(_) | Kind::Sections(_) | Kind::SectionsByNumber(_), _) => {
+                Err(format!("expected {}", value::expected(setting.kind, unit)))
+            }
+            (Kind::Servers, DeValue::Array(array)) if !array.is_empty() => {
+                Ok(Value::Servers(self.servers(&key, array)))
+            }
+            _ => Value::from_toml(setting.kind, unit, value),
+        };
+        match read {
+            Ok(value) => {
+                self.warn_if_idle(setting, &key, line, &value);
+                node.entries.insert(setting.name, Entry { value, line });
+            }
+            Err(message) => {
+                self.report.error(line, &key, message);
+                node.refused.insert(setting.name);
+            }
+        }
+    }
+
+    /// The sections of `table`, numbers first and by their size.
+    fn children(
+        &mut self,
+        section: Section,
+        kind: Kind,
+        key: &str,
+        table: &DeTable<'_>,
+    ) -> Vec<Child> {
+        let mut children = Vec::new();
+        for (name, value) in table {
+            let (path, line) = (join(key, name.get_ref()), self.lines.of(name));
+            let DeValue::Table(table) = value.get_ref() else {
+                let message = format!("expected the section {}", section.title());
+                self.report.error(line, &path, message);
+                continue;
+            };
+            if matches!(kind, Kind::SectionsByNumber(_)) && number(name.get_ref()).is_none() {
+                let message = format!("expected a number, from 0, found {:?}", name.get_ref());
+                self.report.error(line, &path, message);
+            }
+            let node = self.section(Node::empty(section, path, line), table);
+            children.push(Child { name: name.get_ref().to_string(), node });
+        }
+        children.sort_by_key(|child| number(&child.name).unwrap_or(u32::MAX));
+        children
+    }
+
+    fn servers(&mut self, key: &str, array: &[Spanned<DeValue<'_>>]) -> Vec<Server> {
+        let mut servers = Vec::new();
+        for item in array {
+            match value::server(item.get_ref()) {
+                Ok(server) => servers.push(server),
+                Err(message) => {
+                    self.report.error(self.lines.at(item.span().start), key, message);
+                }
+            }
+        }
+        servers
+    }
+
+    fn warn_if_idle(&mut self, setting: &Setting, key: &str, line: usize, value: &Value) {
+        let unit = setting.column(self.dialect).unit;
+        let message = match setting.effect {
+            Effect::Now => return,
+            Effect::Never(why) => format!("has no effect: {why}"),
+            Effect::NotYet { unless, instead } => {
+                let anyway = unless.and_then(|it| Value::from_text(setting.kind, unit, it).ok());
+                if anyway.as_ref() == Some(value) {
+                    return;
+                }
+                let colon = if instead.is_empty() { "" } else { ": " };
+                format!("has no effect yet{colon}{instead}")
+            }
+        };
+        self.report.warning(line, key, message);
+    }
+}
+
+/// Where the lines of a text begin.
+struct Lines {
+    starts: Vec<usize>,
+}
+
+impl Lines {
+    fn new(text: &str) -> Self {
+        let after_newlines = text.match_indices('\n').map(|(at, _)| at + 1);
+        Self { starts: std::iter::once(0).chain(after_newlines).collect() }
+    }
+
+    /// The line that holds the byte at `offset`, counted from 1.
+    fn at(&self, offset: usize) -> usize {
+        self.starts.partition_point(|start| *start <= offset)
+    }
+
+    fn of(&self, key: &Spanned<DeString<'_>>) -> usize {
+        self.at(key.span().start)
+    }
+}
+
+fn unknown(section: Section, name: &str) -> String {
+    let elsewhere: Vec<_> = [Section::General, Section::Pool, Section::User, Section::Shard]
+        .into_iter()
+        .filter(|section| Setting::find(*section, name).is_some())
+        .map(Section::title)
+        .collect();
+    if !elsewhere.is_empty() {
+        return format!("unknown here; it belongs in {}", elsewhere.join(" or "));
+    }
+    let names = Setting::all(section).map(|setting| setting.name);
+    format!("unknown{}", suggest::did_you_mean(suggest::nearest(name, names)))
+}
+
+fn number(name: &str) -> Option<u32> {
+    name.parse().ok()
+}
+
+/// `name` in the section `path`, quoted where TOML asks for it.
+fn join(path: &str, name: &str) -> String {
+    let bare = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
+    let name = if !name.is_empty() && name.bytes().all(bare) {
+        name.to_owned()
+    } else {
+        format!("{name:?}")
+    };
+    if path.is_empty() { name } else { format!("{path}.{name}") }
+}

@@ -1,0 +1,243 @@
+//! What a configuration says, once it is known to be valid. Every value here is effective:
+//! what a user inherits from its pool and from `[general]` is already resolved.
+
+use std::fmt;
+use std::time::Duration;
+
+use crate::report::Warning;
+
+/// A whole configuration.
+///
+/// Whoever holds one may rely on: at least one pool; in each pool at least one user and one
+/// shard; in each shard at least one server and at most one primary; names of pools, and of
+/// users within a pool, are unique.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Config {
+    /// What holds for the whole process.
+    pub general: General,
+    /// The databases that clients may ask for, ordered by name.
+    pub pools: Vec<Pool>,
+    /// What the file says that has no effect, to be shown once at start and at reload.
+    pub warnings: Vec<Warning>,
+}
+
+/// What holds for the whole process.
+///
+/// The four timeouts that a pool or a user may override are here as the defaults that they
+/// start from; a client that is logged in goes by its [`User`].
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct General {
+    /// Address or name to listen on.
+    pub host: String,
+    /// TCP port to listen on, never 0.
+    pub port: u16,
+    /// Data-plane threads, at least 1.
+    pub worker_threads: usize,
+    /// Longest time to open a connection to a server and to log in there; never zero.
+    pub connect_timeout: Duration,
+    /// Longest time a client waits for a server; `None`: without end.
+    pub query_wait_timeout: Option<Duration>,
+    /// Longest time from a client's connection to its first ReadyForQuery; `None`: without end.
+    pub client_login_timeout: Option<Duration>,
+    /// How long an unused server connection is kept; `None`: for ever.
+    pub idle_timeout: Option<Duration>,
+    /// Age at which a server connection is closed once it is idle; `None`: never.
+    pub server_lifetime: Option<Duration>,
+    /// How long SIGTERM waits for clients to finish; zero ends them at once.
+    pub shutdown_timeout: Duration,
+    /// Who may use the console; `None`: nobody.
+    pub admin: Option<Admin>,
+    /// Most clients at a time, at least 1; `None`: as many as there are file descriptors for.
+    pub max_clients: Option<u32>,
+    /// Log a line for each client that connects.
+    pub log_client_connections: bool,
+    /// Log a line for each client that leaves.
+    pub log_client_disconnections: bool,
+    /// Socket options, for clients and for servers.
+    pub tcp: TcpOptions,
+}
+
+/// The account of the console (databases `pgweir`, `pgcat` and `pgbouncer`).
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Admin {
+    /// Name to log in with.
+    pub username: String,
+    /// Its password.
+    pub password: Secret,
+    /// How it proves who it is.
+    pub auth: AuthMethod,
+}
+
+/// TCP options of every connection. `None` leaves the kernel's own value.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct TcpOptions {
+    /// Silence before the first keepalive probe (TCP_KEEPIDLE), whole seconds.
+    pub keepalives_idle: Option<Duration>,
+    /// Time between probes (TCP_KEEPINTVL), whole seconds.
+    pub keepalives_interval: Option<Duration>,
+    /// Unanswered probes after which the connection is dead (TCP_KEEPCNT).
+    pub keepalives_count: Option<u32>,
+    /// How long sent data may stay unacknowledged (TCP_USER_TIMEOUT).
+    pub user_timeout: Option<Duration>,
+}
+
+/// A database that clients may ask for.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Pool {
+    /// The database name in the client's startup packet.
+    pub name: String,
+    /// Who may log in; each user has server connections of its own.
+    pub users: Vec<User>,
+    /// Where the data is, ordered by shard number.
+    pub shards: Vec<Shard>,
+}
+
+impl Pool {
+    /// The server that work goes to while routing knows one server only: the first shard's
+    /// primary, or its first server if it names no primary. `None` only for a pool that was
+    /// not made by the parser.
+    pub fn served(&self) -> Option<(&Shard, &Server)> {
+        let shard = self.shards.first()?;
+        let primary = shard.servers.iter().find(|server| server.role == Role::Primary);
+        Some((shard, primary.or_else(|| shard.servers.first())?))
+    }
+}
+
+/// A user of a pool, with everything that it inherits.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct User {
+    /// Name that the client logs in with.
+    pub username: String,
+    /// What the client's proof is checked against: the password itself, PostgreSQL's `md5…`
+    /// form of it, or a SCRAM verifier. Empty with [`AuthMethod::Trust`] if none is given.
+    pub password: Secret,
+    /// How the client proves who it is; fits the form of `password`.
+    pub auth: AuthMethod,
+    /// How long a client keeps a server.
+    pub mode: PoolMode,
+    /// Most server connections, at least 1.
+    pub pool_size: u32,
+    /// Name to log in to the server with.
+    pub server_username: String,
+    /// Password for the server; may be empty where the server asks for none.
+    pub server_password: Secret,
+    /// Sent to a server when a session ends and the server is to be used again.
+    pub reset_query: String,
+    /// As [`General::connect_timeout`].
+    pub connect_timeout: Duration,
+    /// As [`General::query_wait_timeout`].
+    pub query_wait_timeout: Option<Duration>,
+    /// As [`General::idle_timeout`].
+    pub idle_timeout: Option<Duration>,
+    /// As [`General::server_lifetime`].
+    pub server_lifetime: Option<Duration>,
+}
+
+/// A part of a pool's data: one database, the same on each of its servers.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Shard {
+    /// Database name on the servers.
+    pub database: String,
+    /// At least one, at most one of them the primary.
+    pub servers: Vec<Server>,
+}
+
+/// A PostgreSQL server.
+#[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub struct Server {
+    /// Address or name.
+    pub host: String,
+    /// TCP port, never 0.
+    pub port: u16,
+    /// What it is for.
+    pub role: Role,
+}
+
+/// What a server is for.
+#[derive(Clone, Copy, Debug, Eq, Ord, PartialEq, PartialOrd)]
+pub enum Role {
+    /// Takes reads and writes.
+    Primary,
+    /// Takes reads.
+    Replica,
+}
+
+/// How long a client keeps a server.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum PoolMode {
+    /// Until it disconnects.
+    Session,
+    /// For one statement; transaction blocks are refused.
+    Statement,
+    /// For one transaction.
+    Transaction,
+}
+
+/// How a client proves who it is.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum AuthMethod {
+    /// AuthenticationMD5Password.
+    Md5,
+    /// AuthenticationCleartextPassword.
+    Password,
+    /// AuthenticationSASL with SCRAM-SHA-256.
+    ScramSha256,
+    /// Not at all.
+    Trust,
+}
+
+/// A password or something that stands for one. It is never printed.
+#[derive(Clone, Default, Eq, PartialEq)]
+pub struct Secret(String);
+
+impl Secret {
+    /// Keeps `text` from being printed.
+    pub fn new(text: impl Into<String>) -> Self {
+        Self(text.into())
+    }
+
+    /// The secret itself, for whoever has to check or to send it.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl fmt::Debug for Secret {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str("Secret")
+    }
+}
+
+/// The names that an enum's values have in files and on the console.
+macro_rules! names {
+    ($type:ident { $($variant:ident = $name:literal),+ $(,)? }) => {
+        impl $type {
+            /// Every name, in the order of the manual.
+            pub const NAMES: &'static [&'static str] = &[$($name),+];
+
+            /// Its name in files and on the console.
+            pub const fn name(self) -> &'static str {
+                match self {
+                    $(Self::$variant => $name),+
+                }
+            }
+
+            /// The value of that name, capitals and all.
+            pub fn named(name: &str) -> Option<Self> {
+                match name {
+                    $($name => Some(Self::$variant),)+
+                    _ => None,
+                }
+            }
+        }
+    };
+}
+
+names!(AuthMethod {
+    Trust = "trust",
+    Password = "password",
+    Md5 = "md5",
+    ScramSha256 = "scram-sha-256",
+});
+names!(PoolMode { Session = "session", Transaction = "transaction", Statement = "statement" });
+names!(Role { Primary = "primary", Replica = "replica" });

@@ -1,0 +1,263 @@
+//! From TOML values to values of a [`Kind`], and the words for what was expected.
+
+use std::borrow::Cow;
+use std::time::Duration;
+
+use toml::Spanned;
+use toml::de::DeValue;
+
+use crate::setting::{Kind, Unit, Zero};
+use crate::suggest;
+use crate::types::{AuthMethod, PoolMode, Role, Secret, Server};
+
+/// What a setting holds, sections aside.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub(crate) enum Value {
+    Any,
+    Flag(bool),
+    Integer(u64),
+    Secret(Secret),
+    Servers(Vec<Server>),
+    Text(String),
+    Time(Duration),
+    Word(&'static str),
+}
+
+impl Value {
+    /// Reads `value` as a setting of `kind`; the error says what was expected and what was found.
+    ///
+    /// [`Kind::Servers`] and the sections are read elsewhere, since their parts have places of
+    /// their own; they come out as an error here.
+    pub(crate) fn from_toml(kind: Kind, unit: Unit, value: &DeValue<'_>) -> Result<Self, String> {
+        let read = match (kind, value) {
+            (Kind::Any, _) => Some(Self::Any),
+            (Kind::Flag, DeValue::Boolean(flag)) => Some(Self::Flag(*flag)),
+            (Kind::Host, DeValue::String(text)) => {
+                is_host(text).then(|| Self::Text(text.to_string()))
+            }
+            (Kind::Name, DeValue::String(text)) => {
+                is_name(text).then(|| Self::Text(text.to_string()))
+            }
+            (Kind::Secret, DeValue::String(text)) => {
+                (!text.contains('\0')).then(|| Self::Secret(Secret::new(text.as_ref())))
+            }
+            (Kind::Text, DeValue::String(text)) => Some(Self::Text(text.to_string())),
+            (Kind::Word(words), DeValue::String(text)) => {
+                words.iter().find(|word| word.eq_ignore_ascii_case(text)).map(|w| Self::Word(w))
+            }
+            (Kind::Integer(least, most), DeValue::Integer(_)) => {
+                natural(value).filter(|n| (least..=most).contains(n)).map(Self::Integer)
+            }
+            (Kind::Time(zero), DeValue::Integer(_)) => natural(value)
+                .filter(|n| *n <= TIME_MAX && (*n > 0 || zero != Zero::Refused))
+                .map(|n| Self::Time(time(n, unit))),
+            _ => None,
+        };
+        read.ok_or_else(|| {
+            format!("expected {}, found {}", expected(kind, unit), found(kind, value))
+        })
+    }
+
+    /// Reads `text` as [`Fallback::Text`](crate::setting::Fallback::Text) writes it.
+    pub(crate) fn from_text(kind: Kind, unit: Unit, text: &'static str) -> Result<Self, String> {
+        let value = match kind {
+            Kind::Flag | Kind::Integer(..) | Kind::Time(_) => {
+                let parsed = DeValue::parse(text).map_err(|error| error.message().to_owned())?;
+                parsed.into_inner()
+            }
+            _ => DeValue::String(Cow::Borrowed(text)),
+        };
+        Self::from_toml(kind, unit, &value)
+    }
+}
+
+/// A type that a [`Value`] can be read as.
+pub(crate) trait FromValue: Sized {
+    /// `None` if the value is of another kind.
+    fn from_value(value: &Value) -> Option<Self>;
+}
+
+impl FromValue for bool {
+    fn from_value(value: &Value) -> Option<Self> {
+        if let Value::Flag(flag) = value { Some(*flag) } else { None }
+    }
+}
+
+impl FromValue for u64 {
+    fn from_value(value: &Value) -> Option<Self> {
+        if let Value::Integer(n) = value { Some(*n) } else { None }
+    }
+}
+
+impl FromValue for u32 {
+    fn from_value(value: &Value) -> Option<Self> {
+        u64::from_value(value)?.try_into().ok()
+    }
+}
+
+impl FromValue for u16 {
+    fn from_value(value: &Value) -> Option<Self> {
+        u64::from_value(value)?.try_into().ok()
+    }
+}
+
+impl FromValue for usize {
+    fn from_value(value: &Value) -> Option<Self> {
+        u64::from_value(value)?.try_into().ok()
+    }
+}
+
+impl FromValue for Duration {
+    fn from_value(value: &Value) -> Option<Self> {
+        if let Value::Time(time) = value { Some(*time) } else { None }
+    }
+}
+
+impl FromValue for String {
+    fn from_value(value: &Value) -> Option<Self> {
+        if let Value::Text(text) = value { Some(text.clone()) } else { None }
+    }
+}
+
+impl FromValue for Secret {
+    fn from_value(value: &Value) -> Option<Self> {
+        if let Value::Secret(secret) = value { Some(secret.clone()) } else { None }
+    }
+}
+
+impl FromValue for Vec<Server> {
+    fn from_value(value: &Value) -> Option<Self> {
+        if let Value::Servers(servers) = value { Some(servers.clone()) } else { None }
+    }
+}
+
+impl FromValue for AuthMethod {
+    fn from_value(value: &Value) -> Option<Self> {
+        if let Value::Word(word) = value { Self::named(word) } else { None }
+    }
+}
+
+impl FromValue for PoolMode {
+    fn from_value(value: &Value) -> Option<Self> {
+        if let Value::Word(word) = value { Self::named(word) } else { None }
+    }
+}
+
+impl FromValue for Role {
+    fn from_value(value: &Value) -> Option<Self> {
+        if let Value::Word(word) = value { Self::named(word) } else { None }
+    }
+}
+
+/// Reads one entry of [`Kind::Servers`].
+pub(crate) fn server(value: &DeValue<'_>) -> Result<Server, String> {
+    let parts: Vec<_> = value.as_array().into_iter().flatten().map(Spanned::get_ref).collect();
+    let [host, port, role] = parts[..] else {
+        return Err(format!("expected {SERVER}, found {}", describe(value)));
+    };
+    Ok(Server {
+        host: server_part("HOST", Kind::Host, host)?,
+        port: server_part("PORT", Kind::Integer(1, u16::MAX.into()), port)?,
+        role: server_part("ROLE", Kind::Word(Role::NAMES), role)?,
+    })
+}
+
+fn server_part<T: FromValue>(name: &str, kind: Kind, value: &DeValue<'_>) -> Result<T, String> {
+    let read = Value::from_toml(kind, Unit::One, value);
+    let part = read.map_err(|message| format!("{name} of {SERVER}: {message}"))?;
+    T::from_value(&part).ok_or_else(|| format!("expected {SERVER}"))
+}
+
+const SERVER: &str = r#"["HOST", PORT, "ROLE"]"#;
+
+/// What a setting of `kind` may be, for an error message.
+pub(crate) fn expected(kind: Kind, unit: Unit) -> String {
+    match kind {
+        Kind::Any => "a value".to_owned(),
+        Kind::Flag => "true or false".to_owned(),
+        Kind::Host => "a host name or an IP address".to_owned(),
+        Kind::Integer(least, u64::MAX) => format!("a whole number, at least {least}"),
+        Kind::Integer(least, most) => format!("a whole number from {least} to {most}"),
+        Kind::Name => "a text in quotes that is not empty".to_owned(),
+        Kind::Secret | Kind::Text => "a text in quotes".to_owned(),
+        Kind::Section(section) => format!("the section {}", section.title()),
+        Kind::Sections(section) | Kind::SectionsByNumber(section) => {
+            format!("at least one section {}", section.title())
+        }
+        Kind::Servers => r#"[["HOST", PORT, "ROLE"], …], at least one server"#.to_owned(),
+        Kind::Time(zero) => {
+            let unit = match unit {
+                Unit::Milliseconds => "milliseconds",
+                Unit::One | Unit::Seconds => "seconds",
+            };
+            let zero = match zero {
+                Zero::AtOnce => " (0: at once)",
+                Zero::Off => " (0: off)",
+                Zero::Refused => ", at least 1",
+            };
+            format!("a whole number of {unit}{zero}")
+        }
+        Kind::Word(words) => {
+            let quoted: Vec<_> = words.iter().map(|word| format!("{word:?}")).collect();
+            quoted.join(" or ")
+        }
+    }
+}
+
+/// What stands there instead, without a secret in it.
+fn found(kind: Kind, value: &DeValue<'_>) -> String {
+    match (kind, value) {
+        (Kind::Secret, _) => format!("a TOML {}", value.type_str()),
+        // A connection string, with the password in it.
+        (Kind::Host, DeValue::String(text)) if text.contains('@') => "a text with an @".to_owned(),
+        (Kind::Word(words), DeValue::String(text)) => {
+            let hint = suggest::nearest(text, words.iter().copied());
+            format!("{}{}", describe(value), suggest::did_you_mean(hint))
+        }
+        _ => describe(value),
+    }
+}
+
+fn describe(value: &DeValue<'_>) -> String {
+    const SHOWN_MAX: usize = 40;
+    match value {
+        DeValue::String(text) if text.chars().count() > SHOWN_MAX => {
+            let start: String = text.chars().take(SHOWN_MAX).collect();
+            format!("a text that begins with {start:?}")
+        }
+        DeValue::String(text) => format!("the text {text:?}"),
+        DeValue::Boolean(flag) => flag.to_string(),
+        DeValue::Integer(n) => n.to_string(),
+        DeValue::Float(n) => n.to_string(),
+        DeValue::Datetime(time) => time.to_string(),
+        DeValue::Array(_) => "an array".to_owned(),
+        DeValue::Table(_) => "a section".to_owned(),
+    }
+}
+
+fn natural(value: &DeValue<'_>) -> Option<u64> {
+    let integer = value.as_integer()?;
+    u64::from_str_radix(integer.as_str(), integer.radix()).ok()
+}
+
+/// The longest time: enough for anything, and far from overflow in any unit.
+const TIME_MAX: u64 = u32::MAX as u64 * 1_000;
+
+fn time(n: u64, unit: Unit) -> Duration {
+    match unit {
+        Unit::Milliseconds => Duration::from_millis(n),
+        Unit::One | Unit::Seconds => Duration::from_secs(n),
+    }
+}
+
+/// Not a unix socket's path, nor a port or a list stuck to the name.
+fn is_host(text: &str) -> bool {
+    let name = text.bytes().all(|b| b.is_ascii_alphanumeric() || b"-._".contains(&b));
+    let address = text.parse::<std::net::IpAddr>().is_ok();
+    !text.is_empty() && (name || address)
+}
+
+/// PostgreSQL's strings end at a zero byte, so none can hold one.
+fn is_name(text: &str) -> bool {
+    !text.is_empty() && !text.contains('\0')
+}

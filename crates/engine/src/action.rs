@@ -1,0 +1,181 @@
+use std::ops::Range;
+
+use crate::cancel::Cancel;
+use crate::client::Client;
+use crate::server::Server;
+use crate::store::Key;
+
+/// A client's connection.
+pub type ClientId = Key<Client>;
+/// A connection to a server.
+pub type ServerId = Key<Server>;
+/// A connection to a server that carries a CancelRequest.
+pub type CancelId = Key<Cancel>;
+
+/// One of the connections that the engine speaks on.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Endpoint {
+    /// To a server, for a cancel.
+    Cancel(CancelId),
+    /// From a client.
+    Client(ClientId),
+    /// To a server.
+    Server(ServerId),
+}
+
+/// Something that the driver has to do, in the order given.
+///
+/// The engine never owns payload: what is forwarded is named as a range of the bytes that the
+/// driver passed in, so a driver must carry out all actions of a call before it lets go of them.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Action {
+    /// Write these bytes to this connection, behind all that was written there before.
+    Write(Endpoint, Bytes),
+    /// Call [`crate::Engine::client_input`] again with the bytes that this client's driver has
+    /// retained, even if there are none: something they waited for has happened.
+    Resume(ClientId),
+    /// Stop or go on reading from this connection.
+    Read(Endpoint, bool),
+    /// Open a connection to this address; answered by `connected` or `connect_failed`.
+    Connect(Endpoint, Address),
+    /// Close this connection once what was written to it is out. The engine has forgotten it.
+    Close(Endpoint),
+    /// Close this connection now; what was written and is not out yet is dropped.
+    Abort(Endpoint),
+    /// A console command; answered by `console_reply`.
+    Console(ClientId, Box<[u8]>),
+    /// Something that an operator acts on happened.
+    Log(Event),
+}
+
+/// Where the bytes of a write lie.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Bytes {
+    /// In the input of the call that caused the write.
+    Input(Range<usize>),
+    /// In [`Actions::own`]: the engine made them.
+    Own(Range<usize>),
+}
+
+/// Where a server listens.
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub struct Address {
+    /// Name or IP address.
+    pub host: String,
+    /// TCP port.
+    pub port: u16,
+}
+
+impl std::fmt::Display for Address {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        if self.host.contains(':') {
+            write!(f, "[{}]:{}", self.host, self.port)
+        } else {
+            write!(f, "{}:{}", self.host, self.port)
+        }
+    }
+}
+
+/// What the log says. Nothing here happens for each query.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub enum Event {
+    /// A client has logged in.
+    ClientConnected {
+        /// Which.
+        client: ClientId,
+        /// Database asked for.
+        database: String,
+        /// User name.
+        user: String,
+    },
+    /// A logged-in client is gone.
+    ClientLeft {
+        /// Which.
+        client: ClientId,
+        /// Why.
+        cause: &'static str,
+    },
+    /// A login was refused.
+    LoginRefused {
+        /// Which.
+        client: ClientId,
+        /// What the client was told.
+        message: String,
+    },
+    /// A server connection could not be opened.
+    ServerRefused {
+        /// Of which pool, as `database/user`.
+        pool: String,
+        /// Where.
+        address: Address,
+        /// Why.
+        cause: String,
+    },
+    /// A server closed a connection that we had not asked it to close.
+    ServerLost {
+        /// Of which pool, as `database/user`.
+        pool: String,
+        /// Why.
+        cause: String,
+    },
+    /// A server sent what no expected reply allows. This is a bug of ours until proven
+    /// otherwise: the connection was contained.
+    Contained {
+        /// Of which pool, as `database/user`.
+        pool: String,
+        /// What came, and what was expected.
+        cause: String,
+    },
+}
+
+/// The actions of one call, and the bytes that the engine made for them.
+#[derive(Debug, Default)]
+pub struct Actions {
+    /// What to do, in order.
+    pub list: Vec<Action>,
+    /// What [`Bytes::Own`] points into.
+    pub own: Vec<u8>,
+}
+
+impl Actions {
+    /// Forgets everything, keeping the memory.
+    pub fn clear(&mut self) {
+        self.list.clear();
+        self.own.clear();
+    }
+
+    pub(crate) fn push(&mut self, action: Action) {
+        self.list.push(action);
+    }
+
+    /// Forwards a piece of the input; pieces that touch become one write.
+    #[inline]
+    pub(crate) fn forward(&mut self, to: Endpoint, range: Range<usize>) {
+        if range.is_empty() {
+            return;
+        }
+        if let Some(Action::Write(last, Bytes::Input(before))) = self.list.last_mut()
+            && *last == to
+            && before.end == range.start
+        {
+            before.end = range.end;
+            return;
+        }
+        self.push(Action::Write(to, Bytes::Input(range)));
+    }
+
+    /// Writes bytes of our own; pieces that touch become one write.
+    pub(crate) fn inject(&mut self, to: Endpoint, build: impl FnOnce(&mut Vec<u8>)) {
+        let start = self.own.len();
+        build(&mut self.own);
+        let end = self.own.len();
+        if let Some(Action::Write(last, Bytes::Own(before))) = self.list.last_mut()
+            && *last == to
+            && before.end == start
+        {
+            before.end = end;
+            return;
+        }
+        self.push(Action::Write(to, Bytes::Own(start..end)));
+    }
+}

@@ -1,0 +1,160 @@
+//! Cancelling: from a CancelRequest to the certainty that it can hit nobody else.
+//!
+//! A CancelRequest names a connection, not a statement, and it arrives whenever the server's
+//! postmaster gets round to it. So a server that a cancel may still reach is lent to nobody:
+//! ownership is checked when the request is about to be sent, and the server goes back to the
+//! pool only once the cancel's connection has read its end, by which time the signal has been
+//! delivered (hard part E1).
+
+use std::time::Duration;
+
+use pgweir_wire::backend::Report;
+use pgweir_wire::{CancelKey, SqlState};
+use subtle::ConstantTimeEq;
+
+use crate::Engine;
+use crate::action::{Action, CancelId, ClientId, Endpoint, ServerId};
+use crate::client::{Leg, Phase};
+use crate::server::ServerState;
+use crate::time::Time;
+
+/// How long a cancel's connection may take, from the attempt to the end of its stream.
+pub(crate) const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
+
+/// A connection to a server that carries, or will carry, a CancelRequest.
+pub struct Cancel {
+    pub(crate) server: ServerId,
+    /// Whose statement it is to end.
+    client: ClientId,
+    /// Connections that asked for it, told by their end that it is done.
+    requesters: Vec<ClientId>,
+    sent: bool,
+    pub(crate) since: Time,
+}
+
+impl Engine {
+    /// A CancelRequest has arrived on the connection of `requester`.
+    pub(crate) fn cancel_requested(&mut self, now: Time, requester: ClientId, key: &CancelKey) {
+        self.clients[requester].phase = Phase::Cancelling;
+        let Some(client) = self.owner_of(key) else {
+            // PostgreSQL closes without a word, so that nobody can probe for keys.
+            return self.close_client(requester);
+        };
+        match self.clients[client].leg {
+            Leg::None => self.close_client(requester),
+            Leg::Waiting(_) | Leg::Preparing(_) => {
+                self.refuse_unit(now, client, canceled());
+                self.close_client(requester);
+            }
+            Leg::Held(server) if self.servers[server].replies.is_empty() => {
+                self.close_client(requester);
+            }
+            Leg::Held(server) => self.cancel_on(now, server, client, requester),
+        }
+    }
+
+    fn owner_of(&self, key: &CancelKey) -> Option<ClientId> {
+        let index = usize::try_from(key.process_id).ok()?.checked_sub(1)?;
+        let client = self.clients.key_at(index)?;
+        let secret = &self.clients[client].secret;
+        let fits = !secret.is_empty() && bool::from(secret.ct_eq(&key.secret));
+        fits.then_some(client)
+    }
+
+    fn cancel_on(&mut self, now: Time, server: ServerId, client: ClientId, requester: ClientId) {
+        let under_way = self.servers[server].cancel;
+        if let Some(id) = under_way
+            && let cancel = &mut self.cancels[id]
+            && cancel.client == client
+            && !cancel.sent
+        {
+            cancel.requesters.push(requester);
+            self.clients[requester].cancel = Some(id);
+            return;
+        }
+        if under_way.is_some() || self.servers[server].key.is_none() {
+            // A cancel that is on its way may end this very statement; a second one behind it
+            // would only lengthen the time for which the server cannot be lent.
+            return self.close_client(requester);
+        }
+        let id = self.cancels.insert(Cancel {
+            server,
+            client,
+            requesters: vec![requester],
+            sent: false,
+            since: now,
+        });
+        self.servers[server].cancel = Some(id);
+        self.clients[requester].cancel = Some(id);
+        let address = self.pools[self.servers[server].pool.0].spec.address.clone();
+        self.actions.push(Action::Connect(Endpoint::Cancel(id), address));
+    }
+
+    /// The cancel's connection is made: if the statement is still the client's, the request goes
+    /// out.
+    pub(crate) fn cancel_connected(&mut self, id: CancelId) {
+        let Some(cancel) = self.cancels.find_mut(id) else {
+            return self.actions.push(Action::Abort(Endpoint::Cancel(id)));
+        };
+        let server = &self.servers[cancel.server];
+        let still_its = server.client() == Some(cancel.client) && !server.replies.is_empty();
+        match &server.key {
+            Some(key) if still_its => {
+                cancel.sent = true;
+                self.actions.inject(Endpoint::Cancel(id), |out| key.write_request(out));
+            }
+            _ => self.cancel_over(id),
+        }
+    }
+
+    /// The cancel's connection has come to its end, or could not be made.
+    pub(crate) fn cancel_ended(&mut self, now: Time, id: CancelId) {
+        let Some(server) = self.cancels.find(id).map(|cancel| cancel.server) else { return };
+        self.cancel_over(id);
+        if matches!(self.servers[server].state, ServerState::AwaitingCancel) {
+            self.offer(now, server);
+        }
+    }
+
+    /// The cancel has taken too long. If it was sent nobody knows when it will hit, so its server
+    /// is not lent again.
+    pub(crate) fn cancel_timed_out(&mut self, now: Time, id: CancelId) {
+        let cancel = &self.cancels[id];
+        let (server, sent) = (cancel.server, cancel.sent);
+        self.cancel_over(id);
+        if sent {
+            self.servers[server].doomed = true;
+        }
+        if matches!(self.servers[server].state, ServerState::AwaitingCancel) {
+            self.offer(now, server);
+        }
+    }
+
+    /// Forgets a cancel, closing its connection and those of the clients that asked for it.
+    pub(crate) fn cancel_over(&mut self, id: CancelId) {
+        let Some(cancel) = self.cancels.remove(id) else { return };
+        if let Some(server) = self.servers.find_mut(cancel.server) {
+            server.cancel = None;
+        }
+        self.actions.push(Action::Abort(Endpoint::Cancel(id)));
+        for requester in cancel.requesters {
+            self.close_client(requester);
+        }
+    }
+
+    /// The server's statement is over. A cancel that was not sent yet is dropped; says whether
+    /// one that was sent may still come.
+    pub(crate) fn settle_cancel(&mut self, server: ServerId) -> bool {
+        let Some(id) = self.servers[server].cancel else { return false };
+        if self.cancels[id].sent {
+            return true;
+        }
+        self.cancel_over(id);
+        false
+    }
+}
+
+/// PostgreSQL's own words for a statement that its client cancelled.
+fn canceled() -> Report {
+    Report::error(SqlState::QUERY_CANCELED, "canceling statement due to user request")
+}

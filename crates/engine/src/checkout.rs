@@ -1,0 +1,260 @@
+//! Lending servers: the queue, the pool, and the way back.
+
+use std::rc::Rc;
+
+use pgweir_config::PoolMode;
+use pgweir_wire::backend::Report;
+use pgweir_wire::frontend;
+
+use crate::Engine;
+use crate::action::{Action, ClientId, Endpoint, ServerId};
+use crate::client::{Client, Leg, UnnamedStatement};
+use crate::pool::{Pool, PoolId};
+use crate::reply::{Expected, Kind, Sink};
+use crate::server::{Cleaning, Left, Server, ServerState};
+use crate::time::Time;
+
+impl Engine {
+    /// A client's unit needs a server: it gets an idle one, or a place at the end of the queue.
+    pub(crate) fn check_out(&mut self, now: Time, id: ClientId, pool: PoolId) {
+        debug_assert_eq!(self.clients[id].leg, Leg::None);
+        let settings = Rc::clone(&self.clients[id].settings);
+        let servers = &self.servers;
+        let fits = |server| Rc::ptr_eq(&servers[server].settings, &settings);
+        if let Some(server) = self.pools[pool.0].take_idle(fits) {
+            return self.lend(now, server, id);
+        }
+        let ticket = self.pools[pool.0].enqueue(id, now);
+        self.clients[id].leg = Leg::Waiting(ticket);
+        self.refill(now, pool);
+    }
+
+    /// Opens as many connections as the pool's waiters need and its size allows.
+    pub(crate) fn refill(&mut self, now: Time, id: PoolId) {
+        for _ in 0..self.pools[id.0].openings_due(now) {
+            let server = self.servers.insert(Server::new(now, id, self.interner.none()));
+            let pool = &mut self.pools[id.0];
+            pool.opening += 1;
+            pool.total += 1;
+            let address = pool.spec.address.clone();
+            self.actions.push(Action::Connect(Endpoint::Server(server), address));
+        }
+    }
+
+    /// Gives a free server to a client, and brings it to the client's settings.
+    fn lend(&mut self, now: Time, server: ServerId, client: ClientId) {
+        let its = &mut self.servers[server];
+        debug_assert!(its.replies.is_empty(), "a server with replies owed is lent");
+        debug_assert!(!its.status.in_block(), "a server in a transaction is lent");
+        its.state = ServerState::Lent(client);
+        its.changed = now;
+        its.used = false;
+        let settings = &self.clients[client].settings;
+        let fits = Rc::ptr_eq(&its.settings, settings);
+        if !fits {
+            let replay = its.settings.replay(settings);
+            its.replaying = Some(Rc::clone(settings));
+            self.clients[client].leg = Leg::Preparing(server);
+            self.run_own(server, &replay);
+        } else {
+            self.clients[client].leg = Leg::Held(server);
+        }
+        self.pools[self.servers[server].pool.0].stats.assignments += 1;
+    }
+
+    /// The server has the client's settings now.
+    pub(crate) fn prepared(&mut self, now: Time, server: ServerId, client: ClientId) {
+        let settings = Rc::clone(&self.clients[client].settings);
+        if let Some(error) = self.replayed(server) {
+            self.give_back(now, server);
+            return self.settings_refused(now, client, *error);
+        }
+        let parameters = Rc::clone(&self.servers[server].parameters);
+        let pool = self.servers[server].pool;
+        self.pools[pool.0].remember_welcome(&settings, &parameters);
+        self.clients[client].leg = Leg::Held(server);
+        self.serve(now, client);
+    }
+
+    /// The statement that brings a server to a client's settings is answered. It is one statement:
+    /// all of them are set, or none.
+    fn replayed(&mut self, server: ServerId) -> Option<Box<Report>> {
+        let its = &mut self.servers[server];
+        let error = its.own_error.take();
+        if let Some(settings) = its.replaying.take()
+            && error.is_none()
+        {
+            its.settings = settings;
+        }
+        error
+    }
+
+    /// A client has got the server that it waited for.
+    fn serve(&mut self, now: Time, client: ClientId) {
+        if self.welcome_waiter(now, client) {
+            return;
+        }
+        self.actions.push(Action::Resume(client));
+    }
+
+    /// Whether a client of this pool keeps its server between transactions.
+    pub(crate) fn keeps_server(&self, client: &Client, pool: &Pool) -> bool {
+        pool.spec.mode == PoolMode::Session
+            || !client.pins.is_empty()
+            || matches!(client.unnamed, UnnamedStatement::TooLong)
+    }
+
+    /// Ends the lease of a server that is clean: no reply owed, no transaction, no state.
+    pub(crate) fn give_back(&mut self, now: Time, server: ServerId) {
+        if let Some(client) = self.servers[server].client()
+            && let Some(client) = self.clients.find_mut(client)
+        {
+            client.leg = Leg::None;
+        }
+        let pool = self.servers[server].pool;
+        let lent_for = now - self.servers[server].changed;
+        let stats = &mut self.pools[pool.0].stats;
+        stats.transactions += 1;
+        stats.transaction_time += lent_for;
+        // Its client may have stopped it; the next one must not inherit that.
+        self.read_server(server, true);
+        self.offer(now, server);
+    }
+
+    /// A server is free: the client at the head of the queue gets it, or the pool.
+    pub(crate) fn offer(&mut self, now: Time, server: ServerId) {
+        let pool = self.servers[server].pool;
+        if self.settle_cancel(server) {
+            self.servers[server].state = ServerState::AwaitingCancel;
+            return;
+        }
+        let its = &self.servers[server];
+        let lifetime = self.pools[pool.0].spec.server_lifetime;
+        let too_old = lifetime.is_some_and(|lifetime| now - its.since > lifetime);
+        if its.doomed || too_old {
+            self.close_server(now, server);
+            return;
+        }
+        match self.next_waiter(now, pool) {
+            Some(client) => {
+                self.lend(now, server, client);
+                if let Leg::Held(_) = self.clients[client].leg {
+                    self.serve(now, client);
+                }
+            }
+            None => {
+                let its = &mut self.servers[server];
+                its.state = ServerState::Idle;
+                its.changed = now;
+                self.pools[pool.0].idle.push(server);
+            }
+        }
+    }
+
+    /// Takes the client at the head of the queue out of it.
+    fn next_waiter(&mut self, now: Time, pool: PoolId) -> Option<ClientId> {
+        while let Some(waiter) = self.pools[pool.0].waiters.pop_front() {
+            let current = self.clients.find(waiter.client).map(|client| client.leg);
+            if current != Some(Leg::Waiting(waiter.ticket)) {
+                continue;
+            }
+            let pool = &mut self.pools[pool.0];
+            pool.waiting -= 1;
+            pool.stats.wait_time += now - waiter.since;
+            return Some(waiter.client);
+        }
+        None
+    }
+
+    /// A client no longer waits. Its entry in the queue is void from now on.
+    pub(crate) fn leave_queue(&mut self, now: Time, client: ClientId) {
+        let Some(pool) = self.clients[client].pool() else { return };
+        match self.clients[client].leg {
+            Leg::Waiting(_) => {
+                self.clients[client].leg = Leg::None;
+                let pool = &mut self.pools[pool.0];
+                pool.waiting -= 1;
+                // Void entries are taken out before they outnumber the others.
+                if pool.waiters.len() > 2 * pool.waiting + 16 {
+                    let clients = &self.clients;
+                    pool.waiters.retain(|waiter| {
+                        let leg = clients.find(waiter.client).map(|client| client.leg);
+                        leg == Some(Leg::Waiting(waiter.ticket))
+                    });
+                }
+            }
+            Leg::Preparing(server) => {
+                // Its settings are on their way: the server goes on alone.
+                self.clients[client].leg = Leg::None;
+                self.clean(now, server, Left::Nothing);
+            }
+            Leg::None | Leg::Held(_) => {}
+        }
+    }
+
+    /// Sends a query of our own, whose reply nobody else sees.
+    pub(crate) fn run_own(&mut self, server: ServerId, text: &[u8]) {
+        let its = &mut self.servers[server];
+        its.own_error = None;
+        its.replies.push(Expected { kind: Kind::Query, sink: Sink::Own });
+        self.actions.inject(Endpoint::Server(server), |out| frontend::write_query(out, text));
+    }
+
+    /// The client of a server is gone, or is done with it. What it left is removed step by step,
+    /// then the server is free.
+    pub(crate) fn clean(&mut self, now: Time, server: ServerId, left: Left) {
+        let its = &mut self.servers[server];
+        its.state = ServerState::Cleaning { step: Cleaning::Draining, left };
+        its.swallowed = 0;
+        let quiet = its.replies.is_empty();
+        self.read_server(server, true);
+        if quiet {
+            self.clean_further(now, server);
+        }
+    }
+
+    /// Nothing is owed by a server that is being cleaned: the next step.
+    pub(crate) fn clean_further(&mut self, now: Time, server: ServerId) {
+        let its = &self.servers[server];
+        let ServerState::Cleaning { step, left } = its.state else { return };
+        debug_assert!(its.replies.is_empty());
+        let replaying = its.replaying.is_some();
+        let failed = self.replayed(server).is_some() && !replaying;
+        let its = &mut self.servers[server];
+        let next = match step {
+            _ if failed => None,
+            Cleaning::Draining if its.status.in_block() => Some(Cleaning::RollingBack),
+            _ if its.status.in_block() => None,
+            Cleaning::Draining | Cleaning::RollingBack => match left {
+                Left::Nothing => Some(Cleaning::Done),
+                Left::Session | Left::Pins => Some(Cleaning::Resetting),
+                Left::Unremovable => None,
+            },
+            Cleaning::Resetting => {
+                its.settings = self.interner.none();
+                Some(Cleaning::Done)
+            }
+            Cleaning::Done => Some(Cleaning::Done),
+        };
+        let Some(step) = next else {
+            return self.close_server(now, server);
+        };
+        its.state = ServerState::Cleaning { step, left };
+        match step {
+            Cleaning::RollingBack => self.run_own(server, b"ROLLBACK"),
+            Cleaning::Resetting => {
+                let spec = &self.pools[its.pool.0].spec;
+                let reset = match left {
+                    Left::Session => spec.reset_query.clone(),
+                    Left::Nothing | Left::Pins | Left::Unremovable => "DISCARD ALL".to_owned(),
+                };
+                if reset.is_empty() {
+                    self.give_back(now, server);
+                } else {
+                    self.run_own(server, reset.as_bytes());
+                }
+            }
+            Cleaning::Draining | Cleaning::Done => self.give_back(now, server),
+        }
+    }
+}

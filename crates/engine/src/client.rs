@@ -1,0 +1,211 @@
+use std::net::SocketAddr;
+use std::rc::Rc;
+
+use pgweir_sql::{Classifier, Pins};
+use pgweir_wire::backend::Report;
+use smallvec::SmallVec;
+
+use crate::action::{CancelId, ServerId};
+use crate::client_login::Login;
+use crate::pool::{PoolId, Ticket};
+use crate::settings::Settings;
+use crate::time::Time;
+
+/// A client's connection, from its first byte to its last.
+pub struct Client {
+    pub(crate) phase: Phase,
+    pub(crate) peer: Option<SocketAddr>,
+    /// When it connected.
+    pub(crate) since: Time,
+    pub(crate) settings: Rc<Settings>,
+    /// What a CancelRequest for this client must carry, besides its place in the store.
+    pub(crate) secret: Box<[u8]>,
+    /// Replies owed, oldest first: one for each unit that was sent and has no ReadyForQuery yet.
+    pub(crate) slots: SmallVec<[Slot; 2]>,
+    pub(crate) next_slot: Slot,
+    /// The slot of the extended batch whose Sync has not come yet.
+    pub(crate) open_slot: Option<Slot>,
+    pub(crate) leg: Leg,
+    /// The message whose body is still coming in.
+    pub(crate) body: Body,
+    /// Why the server stays with this client. It never shrinks: what could shrink it is not
+    /// tracked yet.
+    pub(crate) pins: Pins,
+    /// The unnamed statement that this client believes to have.
+    pub(crate) unnamed: UnnamedStatement,
+    /// The server's unnamed statement is known to be this client's, for the rest of the batch.
+    pub(crate) unnamed_ready: bool,
+    /// Input was left unread until a unit in flight is settled.
+    pub(crate) holding: bool,
+    /// Bytes of the unit at the front of the retained input that were found to be whole
+    /// messages already.
+    pub(crate) scanned: usize,
+    /// The next unit is not run but answered with this.
+    pub(crate) refusal: Option<Box<Report>>,
+    /// A batch was refused: its messages are dropped up to the Sync.
+    pub(crate) skipping: bool,
+    /// Its stream has ended: it leaves once what is retained of it is run.
+    pub(crate) ended: bool,
+    /// It has said that it leaves, or all of its stream was read: the connection is closed once
+    /// every slot is filled.
+    pub(crate) leaving: bool,
+    pub(crate) read_paused: bool,
+    /// What is written to it piles up.
+    pub(crate) congested: bool,
+    /// The cancel that this connection asked for.
+    pub(crate) cancel: Option<CancelId>,
+}
+
+impl Client {
+    pub(crate) fn new(now: Time, peer: Option<SocketAddr>, settings: Rc<Settings>) -> Self {
+        Self {
+            phase: Phase::Startup,
+            peer,
+            since: now,
+            settings,
+            secret: Box::default(),
+            slots: SmallVec::new(),
+            next_slot: Slot(0),
+            open_slot: None,
+            leg: Leg::None,
+            body: Body::NONE,
+            pins: Pins::default(),
+            unnamed: UnnamedStatement::None,
+            unnamed_ready: false,
+            holding: false,
+            scanned: 0,
+            refusal: None,
+            skipping: false,
+            ended: false,
+            leaving: false,
+            read_paused: false,
+            congested: false,
+            cancel: None,
+        }
+    }
+
+    /// The server that this client's bytes go to, if it has one.
+    pub(crate) fn server(&self) -> Option<ServerId> {
+        match self.leg {
+            Leg::Held(server) => Some(server),
+            Leg::None | Leg::Preparing(_) | Leg::Waiting(_) => None,
+        }
+    }
+
+    /// The pool of a client that has logged in.
+    pub(crate) fn pool(&self) -> Option<PoolId> {
+        match self.phase {
+            Phase::Ready(pool) => Some(pool),
+            Phase::Welcome(ref welcome) => Some(welcome.pool),
+            Phase::Startup | Phase::Login(_) | Phase::Cancelling | Phase::Console => None,
+        }
+    }
+
+    /// The slot of the unit that the next message belongs to; a new one if no batch is open.
+    pub(crate) fn slot_of_unit(&mut self) -> Slot {
+        if let Some(slot) = self.open_slot {
+            return slot;
+        }
+        let slot = self.next_slot;
+        self.next_slot = Slot(slot.0.wrapping_add(1));
+        self.slots.push(slot);
+        slot
+    }
+
+    /// A unit will not be answered under this slot: the server skips it, or reads its Sync as
+    /// part of COPY data. In the latter case the unit goes on until the Sync that counts.
+    pub(crate) fn unanswered(&mut self, slot: Slot) {
+        let Some(index) = self.slots.iter().position(|s| *s == slot) else {
+            return;
+        };
+        if index == 0 && self.slots.len() == 1 && self.open_slot.is_none() {
+            self.open_slot = Some(slot);
+        } else {
+            self.slots.remove(index);
+        }
+    }
+}
+
+/// A reply that a client is owed. Slots of one client count up in the order of its units.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Slot(pub(crate) u32);
+
+/// Where a connection is in its life.
+pub(crate) enum Phase {
+    /// The startup packet, or a request that comes before it, is awaited.
+    Startup,
+    /// It was a CancelRequest; the connection is closed when that is done.
+    Cancelling,
+    /// The password, or whatever proves the identity, is awaited.
+    Login(Box<Login>),
+    /// Logged in; the server's parameters are awaited.
+    Welcome(Box<Welcome>),
+    /// Queries.
+    Ready(PoolId),
+    /// Queries to the console.
+    Console,
+}
+
+/// A login that waits for the parameters of a server.
+pub(crate) struct Welcome {
+    pub(crate) pool: PoolId,
+    /// Protocol 3.2 was agreed on: the cancel secret may be long.
+    pub(crate) long_secret: bool,
+}
+
+/// The server that a client works on. With shards there will be several legs, one for each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Leg {
+    /// None, and none is needed.
+    None,
+    /// A unit waits in the pool's queue.
+    Waiting(Ticket),
+    /// A server is being brought to this client's settings.
+    Preparing(ServerId),
+    /// A server.
+    Held(ServerId),
+}
+
+/// A message whose header has been read and whose body has not yet come in whole.
+pub(crate) struct Body {
+    pub(crate) left: usize,
+    pub(crate) fate: Fate,
+    /// Reads the query text as it passes; boxed, because few messages come in pieces.
+    pub(crate) scan: Option<Box<Classifier>>,
+}
+
+impl Body {
+    pub(crate) const NONE: Self = Self { left: 0, fate: Fate::Swallow, scan: None };
+}
+
+/// What becomes of the rest of a message.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    /// It goes to the other side.
+    Forward,
+    /// It is dropped.
+    Swallow,
+}
+
+/// The statement with the empty name: each Parse of it replaces it, each simple Query ends it.
+/// A pooled server's may be anybody's, so that of a client is kept to be made again.
+#[derive(Clone, Debug)]
+pub(crate) enum UnnamedStatement {
+    /// There is none.
+    None,
+    /// This Parse message made it.
+    Made(Rc<[u8]>),
+    /// A Parse that was too long to keep made it: it exists on the server that saw it only.
+    TooLong,
+}
+
+impl UnnamedStatement {
+    /// Whether both are the same statement, or both are none.
+    pub(crate) fn same(&self, other: &Self) -> bool {
+        match (self, other) {
+            (Self::None, Self::None) => true,
+            (Self::Made(a), Self::Made(b)) => Rc::ptr_eq(a, b),
+            (Self::None | Self::Made(_) | Self::TooLong, _) => false,
+        }
+    }
+}

@@ -1,0 +1,438 @@
+//! A client's way in: from its startup packet to its first ReadyForQuery.
+
+use std::rc::Rc;
+
+use pgweir_auth::scram::{Mechanism, Nonce, ScramServer, ScramServerError, ScramServerFinal};
+use pgweir_auth::{Verifier, VerifierKind};
+use pgweir_config::AuthMethod;
+use pgweir_wire::backend::{self, Report};
+use pgweir_wire::frontend::{self, SaslInitialResponse, Tag};
+use pgweir_wire::{
+    CancelKey, HEADER_LEN, Header, Initial, ProtocolVersion, SqlState, Startup, TransactionStatus,
+};
+
+use crate::Engine;
+use crate::action::{Action, ClientId, Endpoint, Event};
+use crate::client::{Leg, Phase, Welcome};
+use crate::pool::PoolId;
+use crate::server::Parameters;
+use crate::time::Time;
+
+/// Databases that name the console; the last two are what other poolers' tools ask for.
+const CONSOLE_NAMES: [&str; 3] = ["pgweir", "pgcat", "pgbouncer"];
+
+/// The longest `p` message before a login: `PG_MAX_SASL_MESSAGE_LENGTH` and some.
+const MAX_SECRET_LEN: usize = 4_096;
+
+/// A login under way.
+pub(crate) struct Login {
+    user: String,
+    database: String,
+    target: Target,
+    proof: Proof,
+    long_secret: bool,
+}
+
+/// What a client will get if it proves who it is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Target {
+    Console,
+    /// Nothing: there is no such user or database, and the exchange is for show.
+    Nowhere,
+    Pool(PoolId),
+}
+
+/// What the client has to send next.
+enum Proof {
+    Md5 { salt: [u8; 4], verifier: Verifier },
+    Password { verifier: Verifier },
+    ScramFinal(Box<ScramServerFinal>),
+    ScramFirst(Box<ScramServer>),
+}
+
+impl Engine {
+    /// Bytes before a login: the startup packet, and the requests that may come before it.
+    pub(crate) fn startup_input(&mut self, now: Time, id: ClientId, input: &[u8]) -> usize {
+        let (initial, length) = match Initial::parse(input) {
+            Ok(Some(found)) => found,
+            Ok(None) => return 0,
+            Err(malformed) => {
+                let code = match malformed {
+                    pgweir_wire::Malformed::UnsupportedVersion(_) => {
+                        SqlState::FEATURE_NOT_SUPPORTED
+                    }
+                    _ => SqlState::PROTOCOL_VIOLATION,
+                };
+                self.expel(now, id, Report::fatal(code, malformed.to_string()));
+                return input.len();
+            }
+        };
+        match initial {
+            Initial::SslRequest | Initial::GssEncRequest => {
+                if length < input.len() {
+                    // Whoever sent more did not wait for our answer, as the protocol demands: in
+                    // an encrypted connection those bytes would be an injection (CVE-2021-23214).
+                    let text = "received unencrypted data after SSL or GSSAPI request";
+                    self.expel(now, id, Report::fatal(SqlState::PROTOCOL_VIOLATION, text));
+                    return input.len();
+                }
+                self.actions.inject(Endpoint::Client(id), |out| out.push(b'N'));
+                length
+            }
+            Initial::CancelRequest(key) => {
+                self.cancel_requested(now, id, &key);
+                input.len()
+            }
+            Initial::Startup(startup) => {
+                self.started(now, id, &startup);
+                length
+            }
+        }
+    }
+
+    fn started(&mut self, now: Time, id: ClientId, startup: &Startup<'_>) {
+        if let Err(report) = self.begin_login(now, id, startup) {
+            self.expel(now, id, report);
+        }
+    }
+
+    fn begin_login(
+        &mut self,
+        now: Time,
+        id: ClientId,
+        startup: &Startup<'_>,
+    ) -> Result<(), Report> {
+        if self.draining {
+            let text = "the pooler is shutting down";
+            return Err(Report::fatal(SqlState::CANNOT_CONNECT_NOW, text));
+        }
+        let text = |name: &[u8]| {
+            let value = startup.parameters().filter(|(n, _)| *n == name).last();
+            value.map(|(_, value)| String::from_utf8_lossy(value).into_owned())
+        };
+        let Some(user) = text(b"user").filter(|user| !user.is_empty()) else {
+            let text = "no PostgreSQL user name specified in startup packet";
+            return Err(Report::fatal(SqlState::INVALID_AUTHORIZATION, text));
+        };
+        let database =
+            text(b"database").filter(|name| !name.is_empty()).unwrap_or_else(|| user.clone());
+        if text(b"replication").is_some_and(|value| is_replication(&value)) {
+            let text = "replication connections are not supported yet";
+            return Err(Report::fatal(SqlState::FEATURE_NOT_SUPPORTED, text));
+        }
+        self.clients[id].settings =
+            self.interner.of_startup(startup.parameters()).map_err(|switch| {
+                let switch = String::from_utf8_lossy(&switch.0).into_owned();
+                let text = format!("unsupported switch in startup options: {switch}");
+                Report::fatal(SqlState::FEATURE_NOT_SUPPORTED, text)
+                    .hint("Switches -c name=value and --name=value are understood.")
+            })?;
+        self.negotiate(id, startup);
+        let long_secret = startup.version.negotiated() >= ProtocolVersion::V3_2;
+        let (target, auth) = self.target(&user, &database);
+        self.challenge(now, id, user, database, target, auth, long_secret)
+    }
+
+    /// Tells a client that asked for more than we speak what we do speak.
+    fn negotiate(&mut self, id: ClientId, startup: &Startup<'_>) {
+        let options: Vec<Box<[u8]>> = startup
+            .parameters()
+            .filter(|(name, _)| name.starts_with(b"_pq_."))
+            .map(|(name, _)| name.into())
+            .collect();
+        let version = startup.version.negotiated();
+        if version != startup.version || !options.is_empty() {
+            self.actions.inject(Endpoint::Client(id), |out| {
+                backend::negotiate_protocol_version(out, version, &options);
+            });
+        }
+    }
+
+    fn target(&self, user: &str, database: &str) -> (Target, AuthMethod) {
+        if CONSOLE_NAMES.contains(&database)
+            && let Some(admin) = self.plan.admin.as_ref().filter(|admin| admin.username == user)
+        {
+            return (Target::Console, admin.auth);
+        }
+        match self.pool_of.get(&(database.to_owned(), user.to_owned())) {
+            Some(&pool) => (Target::Pool(pool), self.pools[pool.0].spec.auth),
+            None => (Target::Nowhere, self.plan.auth_of_strangers),
+        }
+    }
+
+    /// Asks for the proof that the method demands.
+    #[expect(clippy::too_many_arguments, reason = "the parts of a startup packet, taken apart")]
+    fn challenge(
+        &mut self,
+        now: Time,
+        id: ClientId,
+        user: String,
+        database: String,
+        target: Target,
+        auth: AuthMethod,
+        long_secret: bool,
+    ) -> Result<(), Report> {
+        let to = Endpoint::Client(id);
+        let known = match target {
+            Target::Console => self.plan.admin_verifier(),
+            Target::Nowhere => None,
+            Target::Pool(pool) => Some(self.pools[pool.0].spec.verifier.clone()),
+        };
+        let name = user.as_bytes();
+        let proof = match auth {
+            AuthMethod::Trust => {
+                if target == Target::Nowhere {
+                    let text = format!("no pool for database \"{database}\" and user \"{user}\"");
+                    return Err(Report::fatal(SqlState::INVALID_AUTHORIZATION, text));
+                }
+                let login = Login {
+                    user,
+                    database,
+                    target,
+                    proof: Proof::Password { verifier: Verifier::Plain(no_secret()) },
+                    long_secret,
+                };
+                self.actions.inject(to, backend::authentication_ok);
+                self.admit(now, id, login);
+                return Ok(());
+            }
+            AuthMethod::Password => {
+                self.actions.inject(to, backend::authentication_cleartext);
+                let verifier = self.mock.verifier(known.as_ref(), VerifierKind::Plain, name);
+                Proof::Password { verifier }
+            }
+            AuthMethod::Md5 => {
+                let salt = self.random.bytes();
+                self.actions.inject(to, |out| backend::authentication_md5(out, salt));
+                let verifier = self.mock.verifier(known.as_ref(), VerifierKind::Md5, name);
+                Proof::Md5 { salt, verifier }
+            }
+            AuthMethod::ScramSha256 => {
+                let names = Mechanism::OFFERED.map(|mechanism| mechanism.name().as_bytes());
+                self.actions.inject(to, |out| backend::authentication_sasl(out, &names));
+                let known = known.and_then(|known| match known {
+                    Verifier::Scram(keys) => Some(keys),
+                    Verifier::Md5(_) => None,
+                    Verifier::Plain(_) => known.scram_keys(name, &self.mock),
+                });
+                let keys = self.mock.scram_keys(known.as_ref(), name);
+                Proof::ScramFirst(Box::new(ScramServer::new(keys, self.nonce())))
+            }
+        };
+        let login = Login { user, database, target, proof, long_secret };
+        self.clients[id].phase = Phase::Login(Box::new(login));
+        Ok(())
+    }
+
+    pub(crate) fn nonce(&mut self) -> Nonce {
+        Nonce::new(self.random.bytes())
+    }
+
+    /// Bytes of a client that has to prove who it is.
+    pub(crate) fn login_input(&mut self, now: Time, id: ClientId, input: &[u8]) -> usize {
+        let header = match Header::parse(input) {
+            Ok(Some(header)) => header,
+            Ok(None) => return 0,
+            Err(malformed) => {
+                self.violated(now, id, malformed);
+                return input.len();
+            }
+        };
+        let answers = Tag::of(header) == Ok(Tag::Password);
+        if !answers || header.body_len > MAX_SECRET_LEN {
+            let text = if answers {
+                "the answer to the authentication request is too long".to_owned()
+            } else {
+                let tag = header.tag;
+                format!("expected an answer to the authentication request, got message type {tag}")
+            };
+            self.expel(now, id, Report::fatal(SqlState::PROTOCOL_VIOLATION, text));
+            return input.len();
+        }
+        let length = header.message_len();
+        if input.len() < length {
+            return 0;
+        }
+        let phase = std::mem::replace(&mut self.clients[id].phase, Phase::Startup);
+        let Phase::Login(login) = phase else {
+            return 0;
+        };
+        if let Err((login, report)) = self.check_answer(now, id, *login, &input[HEADER_LEN..length])
+        {
+            self.clients[id].phase = Phase::Login(Box::new(login));
+            self.expel(now, id, report);
+            return input.len();
+        }
+        length
+    }
+
+    /// Checks one answer. A wrong one ends the login.
+    #[expect(clippy::result_large_err, reason = "once for each login, and handed straight on")]
+    fn check_answer(
+        &mut self,
+        now: Time,
+        id: ClientId,
+        login: Login,
+        body: &[u8],
+    ) -> Result<(), (Login, Report)> {
+        let Login { user, database, target, proof, long_secret } = login;
+        let again = |proof| Login {
+            user: user.clone(),
+            database: database.clone(),
+            target,
+            proof,
+            long_secret,
+        };
+        let nothing = || Proof::Password { verifier: Verifier::Plain(no_secret()) };
+        let refused = || {
+            let text = format!("password authentication failed for user \"{user}\"");
+            (again(nothing()), Report::fatal(SqlState::INVALID_PASSWORD, text))
+        };
+        let broken =
+            |text: String| (again(nothing()), Report::fatal(SqlState::PROTOCOL_VIOLATION, text));
+        let accepted = match proof {
+            Proof::Password { verifier } => {
+                let given = frontend::password(body).map_err(|e| broken(e.to_string()))?;
+                verifier.accepts_cleartext(user.as_bytes(), given)
+            }
+            Proof::Md5 { salt, verifier } => {
+                let given = frontend::password(body).map_err(|e| broken(e.to_string()))?;
+                verifier.accepts_md5(user.as_bytes(), salt, given)
+            }
+            Proof::ScramFirst(scram) => {
+                let first = SaslInitialResponse::parse(body).map_err(|e| broken(e.to_string()))?;
+                let data = first.data.unwrap_or_default();
+                if Mechanism::parse(first.mechanism).is_none() {
+                    return Err(broken("client selected an invalid SASL mechanism".to_owned()));
+                }
+                let (next, reply) = scram.client_first(data).map_err(|e| broken(e.to_string()))?;
+                self.actions.inject(Endpoint::Client(id), |out| {
+                    backend::authentication_sasl_continue(out, &reply);
+                });
+                let login = again(Proof::ScramFinal(Box::new(next)));
+                self.clients[id].phase = Phase::Login(Box::new(login));
+                return Ok(());
+            }
+            Proof::ScramFinal(scram) => match scram.client_final(body) {
+                Ok(authenticated) => {
+                    // A made-up user has no proof that fits, so this is a known one.
+                    self.actions.inject(Endpoint::Client(id), |out| {
+                        backend::authentication_sasl_final(out, &authenticated.server_final);
+                    });
+                    true
+                }
+                Err(ScramServerError::WrongProof) => false,
+                Err(error) => return Err(broken(error.to_string())),
+            },
+        };
+        if !accepted || target == Target::Nowhere {
+            return Err(refused());
+        }
+        self.actions.inject(Endpoint::Client(id), backend::authentication_ok);
+        self.admit(now, id, again(nothing()));
+        Ok(())
+    }
+
+    /// The client is who it says it is.
+    fn admit(&mut self, now: Time, id: ClientId, login: Login) {
+        let event =
+            Event::ClientConnected { client: id, database: login.database, user: login.user };
+        match login.target {
+            Target::Console => {
+                self.clients[id].phase = Phase::Console;
+                self.actions.push(Action::Log(event));
+                self.greet_console(id);
+            }
+            Target::Pool(pool) => {
+                let welcome = Welcome { pool, long_secret: login.long_secret };
+                self.clients[id].phase = Phase::Welcome(Box::new(welcome));
+                self.pools[pool.0].stats.logins += 1;
+                self.actions.push(Action::Log(event));
+                match self.pools[pool.0].welcome(&self.clients[id].settings) {
+                    Some(parameters) => self.welcome(id, pool, login.long_secret, &parameters),
+                    None => self.ask_for_welcome(now, id, pool),
+                }
+            }
+            // Refused before: there is no proof of being nobody.
+            Target::Nowhere => self.close_client(id),
+        }
+    }
+
+    /// No server has told yet what it reports under this client's settings: the client waits for
+    /// one like for any unit, which also shows whether the settings are valid.
+    fn ask_for_welcome(&mut self, now: Time, id: ClientId, pool: PoolId) {
+        self.check_out(now, id, pool);
+        if let Some(client) = self.clients.find(id)
+            && matches!(client.leg, Leg::Held(_))
+        {
+            self.welcome_waiter(now, id);
+        }
+    }
+
+    /// A client that waited for its welcome has a server now. Says whether it was one.
+    pub(crate) fn welcome_waiter(&mut self, now: Time, id: ClientId) -> bool {
+        let client = &self.clients[id];
+        let (Phase::Welcome(welcome), Some(server)) = (&client.phase, client.server()) else {
+            return false;
+        };
+        let (pool, long_secret) = (welcome.pool, welcome.long_secret);
+        let parameters = Rc::clone(&self.servers[server].parameters);
+        let settings = Rc::clone(&client.settings);
+        self.pools[pool.0].remember_welcome(&settings, &parameters);
+        self.give_back(now, server);
+        self.welcome(id, pool, long_secret, &parameters);
+        true
+    }
+
+    /// ParameterStatus, BackendKeyData, ReadyForQuery: the session begins.
+    fn welcome(&mut self, id: ClientId, pool: PoolId, long_secret: bool, known: &Parameters) {
+        let secret: Box<[u8]> = match long_secret {
+            true => Box::new(self.random.bytes::<32>()),
+            false => Box::new(self.random.bytes::<4>()),
+        };
+        let key = CancelKey { process_id: process_id(id), secret: secret.clone() };
+        self.actions.inject(Endpoint::Client(id), |out| {
+            for (name, value) in known.iter() {
+                backend::parameter_status(out, name, value);
+            }
+            backend::backend_key_data(out, &key);
+            backend::ready_for_query(out, TransactionStatus::Idle);
+        });
+        self.clients[id].secret = secret;
+        self.clients[id].phase = Phase::Ready(pool);
+        self.actions.push(Action::Resume(id));
+    }
+
+    /// The server does not take a client's settings.
+    pub(crate) fn settings_refused(&mut self, now: Time, id: ClientId, report: Report) {
+        match self.clients[id].phase {
+            Phase::Welcome(_) => {
+                let report = Report { severity: pgweir_wire::Severity::Fatal, ..report };
+                self.expel(now, id, report);
+            }
+            Phase::Startup
+            | Phase::Cancelling
+            | Phase::Login(_)
+            | Phase::Ready(_)
+            | Phase::Console => self.refuse_unit(now, id, report),
+        }
+    }
+}
+
+/// What a client is told as its process id: its place, which a CancelRequest brings back. Zero
+/// would be no process.
+pub(crate) fn process_id(id: ClientId) -> i32 {
+    // Every client is a socket, and a process has fewer than 2^31 of them.
+    id.index() as i32 + 1
+}
+
+/// Whether a value of `replication` asks for it (`parse_bool`, and the word `database`).
+fn is_replication(value: &str) -> bool {
+    let value = value.to_ascii_lowercase();
+    let off = ["", "0", "off", "of", "false", "no", "n", "f"];
+    !off.iter().any(|word| value == *word)
+}
+
+fn no_secret() -> pgweir_auth::Secret {
+    pgweir_auth::Secret::new("")
+}

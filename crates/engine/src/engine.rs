@@ -1,0 +1,216 @@
+use std::collections::{BTreeMap, VecDeque};
+use std::net::SocketAddr;
+
+use pgweir_auth::MockAuth;
+use pgweir_auth::scram::Iterations;
+
+use crate::action::{Action, Actions, CancelId, ClientId, Endpoint, ServerId};
+use crate::cancel::Cancel;
+use crate::client::{Client, Phase};
+use crate::plan::Plan;
+use crate::pool::{Pool, PoolId};
+use crate::random::Random;
+use crate::server::{Server, ServerState};
+use crate::server_login::{Retry, unreachable_server};
+use crate::settings::Interner;
+use crate::store::Store;
+use crate::time::Time;
+
+/// Everything that decides what to do with a message, for one worker.
+///
+/// Each method that takes an event leaves in [`Engine::actions`] what the driver has to do; the
+/// driver carries it out before it calls again. See the crate's documentation.
+pub struct Engine {
+    /// What to do. The driver takes it after every call.
+    pub actions: Actions,
+    pub(crate) plan: Plan,
+    pub(crate) clients: Store<Client>,
+    pub(crate) servers: Store<Server>,
+    pub(crate) cancels: Store<Cancel>,
+    pub(crate) pools: Vec<Pool>,
+    pub(crate) pool_of: BTreeMap<(String, String), PoolId>,
+    pub(crate) interner: Interner,
+    pub(crate) random: Random,
+    pub(crate) mock: MockAuth,
+    /// Clients that have not logged in yet, oldest first.
+    pub(crate) logins: VecDeque<ClientId>,
+    /// Clients are asked to leave; nobody new is taken.
+    pub(crate) draining: bool,
+}
+
+impl Engine {
+    /// An engine for these pools. All that is random in it comes from `seed`.
+    pub fn new(plan: Plan, seed: [u8; 32]) -> Self {
+        let mut random = Random::new(seed);
+        let mock = MockAuth::new(random.bytes(), Iterations::DEFAULT);
+        let mut engine = Self {
+            actions: Actions::default(),
+            clients: Store::new(),
+            servers: Store::new(),
+            cancels: Store::new(),
+            pools: Vec::new(),
+            pool_of: BTreeMap::new(),
+            interner: Interner::new(),
+            random,
+            mock,
+            logins: VecDeque::new(),
+            draining: false,
+            plan,
+        };
+        for spec in engine.plan.take_specs(&engine.mock) {
+            let id = PoolId(engine.pools.len());
+            engine.pool_of.insert((spec.database.clone(), spec.user.clone()), id);
+            engine.pools.push(Pool::new(spec));
+        }
+        engine
+    }
+
+    /// A client has connected.
+    pub fn client_connected(&mut self, now: Time, peer: Option<SocketAddr>) -> ClientId {
+        let id = self.clients.insert(Client::new(now, peer, self.interner.none()));
+        self.logins.push_back(id);
+        id
+    }
+
+    /// Bytes of a client: all that it sent and that was not consumed yet, in order. Says how many
+    /// are consumed; the driver retains the others and passes them again, with what has come
+    /// since, when more comes or [`Action::Resume`] asks for it.
+    pub fn client_input(&mut self, now: Time, id: ClientId, input: &[u8]) -> usize {
+        let Some(client) = self.clients.find(id) else {
+            return input.len();
+        };
+        match client.phase {
+            Phase::Startup => self.startup_input(now, id, input),
+            Phase::Login(_) => self.login_input(now, id, input),
+            Phase::Ready(pool) => self.ready_input(now, id, pool, input),
+            Phase::Console => self.console_input(id, input),
+            Phase::Cancelling => input.len(),
+            Phase::Welcome(_) => 0,
+        }
+    }
+
+    /// A client will send no more: its stream has ended. It may still read.
+    pub fn client_ended(&mut self, now: Time, id: ClientId) {
+        let Some(client) = self.clients.find_mut(id) else { return };
+        client.ended = true;
+        match client.phase {
+            // Input that is retained comes first: a Query just before the end is still run.
+            Phase::Ready(_) | Phase::Welcome(_) | Phase::Console => {
+                self.actions.push(Action::Resume(id));
+            }
+            Phase::Startup | Phase::Login(_) | Phase::Cancelling => {
+                let end = Action::Close(Endpoint::Client(id));
+                self.client_gone(now, id, "client disconnected", end);
+            }
+        }
+    }
+
+    /// A client's connection is broken.
+    pub fn client_broken(&mut self, now: Time, id: ClientId) {
+        if self.clients.find(id).is_some() {
+            self.client_gone(now, id, "connection broken", Action::Abort(Endpoint::Client(id)));
+        }
+    }
+
+    /// The connection that [`Action::Connect`] asked for is made.
+    pub fn connected(&mut self, now: Time, endpoint: Endpoint) {
+        match endpoint {
+            Endpoint::Server(id) => self.server_connected(now, id),
+            Endpoint::Cancel(id) => self.cancel_connected(id),
+            Endpoint::Client(_) => {}
+        }
+    }
+
+    /// The connection that [`Action::Connect`] asked for could not be made.
+    pub fn connect_failed(&mut self, now: Time, endpoint: Endpoint, cause: &str) {
+        match endpoint {
+            Endpoint::Server(id) => {
+                if let Some(server) = self.servers.find(id) {
+                    let address = &self.pools[server.pool.0].spec.address;
+                    let report = unreachable_server(address, cause);
+                    self.login_failed(now, id, report, Retry::Later);
+                }
+            }
+            Endpoint::Cancel(id) => self.cancel_ended(now, id),
+            Endpoint::Client(_) => {}
+        }
+    }
+
+    /// Bytes of a server; as [`Engine::client_input`].
+    pub fn server_input(&mut self, now: Time, id: ServerId, input: &[u8]) -> usize {
+        let Some(server) = self.servers.find(id) else {
+            return input.len();
+        };
+        match server.state {
+            ServerState::Login(_) => self.server_login_input(now, id, input),
+            ServerState::Connecting
+            | ServerState::Idle
+            | ServerState::Lent(_)
+            | ServerState::Cleaning { .. }
+            | ServerState::AwaitingCancel => self.reply_input(now, id, input),
+        }
+    }
+
+    /// A server's stream has ended, or its connection is broken: `cause` says how.
+    pub fn server_ended(&mut self, now: Time, id: ServerId, cause: &str) {
+        if self.servers.find(id).is_some() {
+            self.server_lost(now, id, cause);
+        }
+    }
+
+    /// The stream of a cancel's connection has ended, or is broken.
+    pub fn cancel_closed(&mut self, now: Time, id: CancelId) {
+        self.cancel_ended(now, id);
+    }
+
+    /// What was written to a connection piles up in the driver, or no longer does: whoever feeds
+    /// it is not read meanwhile.
+    pub fn congested(&mut self, endpoint: Endpoint, congested: bool) {
+        match endpoint {
+            Endpoint::Client(id) => {
+                let Some(client) = self.clients.find_mut(id) else { return };
+                client.congested = congested;
+                if let Some(server) = client.server() {
+                    self.read_server(server, !congested);
+                }
+            }
+            Endpoint::Server(id) => {
+                let Some(server) = self.servers.find_mut(id) else { return };
+                server.congested = congested;
+                if let Some(client) = server.client() {
+                    self.read_client(client, !congested);
+                }
+            }
+            Endpoint::Cancel(_) => {}
+        }
+    }
+
+    /// Asks every client to leave when its transaction is over, and takes no new ones.
+    pub fn drain(&mut self, now: Time) {
+        self.draining = true;
+        for id in self.clients.keys() {
+            self.drain_client(now, id);
+        }
+    }
+
+    /// Clients that are connected, whatever they do.
+    pub fn clients(&self) -> usize {
+        self.clients.len()
+    }
+
+    pub(crate) fn read_server(&mut self, id: ServerId, on: bool) {
+        let server = &mut self.servers[id];
+        if server.read_paused == on {
+            server.read_paused = !on;
+            self.actions.push(Action::Read(Endpoint::Server(id), on));
+        }
+    }
+
+    pub(crate) fn read_client(&mut self, id: ClientId, on: bool) {
+        let client = &mut self.clients[id];
+        if client.read_paused == on {
+            client.read_paused = !on;
+            self.actions.push(Action::Read(Endpoint::Client(id), on));
+        }
+    }
+}

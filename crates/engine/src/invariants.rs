@@ -1,0 +1,84 @@
+use crate::Engine;
+use crate::client::{Leg, Phase};
+use crate::server::ServerState;
+
+impl Engine {
+    /// Panics if the engine's state breaks one of its invariants. Costs time in proportion to
+    /// everything there is: for tests and the simulator.
+    pub fn check(&self) {
+        self.check_servers();
+        self.check_clients();
+        self.check_pools();
+    }
+
+    fn check_servers(&self) {
+        for (id, server) in self.servers.iter() {
+            if let ServerState::Idle = server.state {
+                assert!(server.replies.is_empty(), "{id:?}: idle with replies owed");
+                assert!(!server.status.in_block(), "{id:?}: idle in a transaction");
+                assert!(server.cancel.is_none(), "{id:?}: idle with a cancel under way");
+                assert!(!server.doomed, "{id:?}: idle though it is to be closed");
+                assert!(!server.read_paused, "{id:?}: idle and not read");
+                assert!(server.replaying.is_none(), "{id:?}: idle with settings in flight");
+            }
+            if let Some(client) = server.client() {
+                let leg = self.clients.find(client).map(|client| client.leg);
+                assert!(
+                    matches!(leg, Some(Leg::Held(held) | Leg::Preparing(held)) if held == id),
+                    "{id:?}: lent to {client:?}, whose leg is {leg:?}"
+                );
+            }
+        }
+    }
+
+    fn check_clients(&self) {
+        for (id, client) in self.clients.iter() {
+            if let Leg::Held(server) | Leg::Preparing(server) = client.leg {
+                let held = self.servers.find(server).and_then(|server| server.client());
+                assert_eq!(held, Some(id), "{id:?} believes that it holds {server:?}");
+            }
+            if !matches!(client.leg, Leg::Held(_)) {
+                assert!(client.slots.is_empty(), "{id:?}: replies owed by no server");
+                assert!(client.open_slot.is_none(), "{id:?}: a batch open on no server");
+            }
+            if let Some(open) = client.open_slot {
+                assert_eq!(client.slots.last(), Some(&open), "{id:?}: the open batch is the last");
+            }
+            assert!(
+                client.slots.windows(2).all(|pair| pair[0] != pair[1]),
+                "{id:?}: two units with one slot"
+            );
+        }
+    }
+
+    fn check_pools(&self) {
+        for (index, pool) in self.pools.iter().enumerate() {
+            let of_pool = || self.servers.iter().filter(move |(_, s)| s.pool.0 == index);
+            let name = pool.spec.name();
+            assert_eq!(pool.total, of_pool().count(), "{name}: servers are miscounted");
+            assert!(pool.total <= pool.spec.size, "{name}: more servers than its size");
+            let opening = of_pool().filter(|(_, server)| {
+                matches!(server.state, ServerState::Connecting | ServerState::Login(_))
+            });
+            assert_eq!(pool.opening, opening.count(), "{name}: attempts are miscounted");
+            let idle = of_pool().filter(|(_, s)| matches!(s.state, ServerState::Idle)).count();
+            assert_eq!(pool.idle.len(), idle, "{name}: idle servers are miscounted");
+            let waiting = self.clients.iter().filter(|(id, client)| {
+                let Leg::Waiting(ticket) = client.leg else { return false };
+                let in_this = match client.phase {
+                    Phase::Ready(pool) => pool.0 == index,
+                    Phase::Welcome(ref welcome) => welcome.pool.0 == index,
+                    Phase::Startup | Phase::Cancelling | Phase::Login(_) | Phase::Console => false,
+                };
+                if in_this {
+                    let entries = pool.waiters.iter();
+                    let own = entries.filter(|w| w.ticket == ticket && w.client == *id);
+                    assert_eq!(own.count(), 1, "{id:?} waits but is not in the queue");
+                }
+                in_this
+            });
+            assert_eq!(pool.waiting, waiting.count(), "{name}: waiters are miscounted");
+            assert!(pool.waiting == 0 || idle == 0, "{name}: one waits while a server is idle");
+        }
+    }
+}

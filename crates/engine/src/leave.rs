@@ -1,0 +1,205 @@
+//! Ends: of clients, of servers, and what each leaves behind for the other.
+
+use pgweir_config::PoolMode;
+use pgweir_wire::backend::Report;
+use pgweir_wire::{SqlState, frontend};
+
+use crate::Engine;
+use crate::action::{Action, ClientId, Endpoint, Event, ServerId};
+use crate::client::{Fate, Leg, Phase};
+use crate::pool::PoolId;
+use crate::server::{Left, Server, ServerState};
+use crate::time::Time;
+
+impl Engine {
+    /// Terminate has come, or the stream has ended and all of it was read: whatever was sent
+    /// before is still answered (hard part A14).
+    pub(crate) fn client_leaves(&mut self, now: Time, id: ClientId) {
+        let client = &mut self.clients[id];
+        // A batch without its Sync, or half a message, is never going to be whole.
+        let unfinished = client.open_slot.is_some() || client.body.left > 0;
+        if client.slots.is_empty() || unfinished {
+            return self.client_left(now, id);
+        }
+        client.leaving = true;
+    }
+
+    /// A client is done, in good order.
+    pub(crate) fn client_left(&mut self, now: Time, id: ClientId) {
+        self.client_gone(now, id, "client disconnected", Action::Close(Endpoint::Client(id)));
+    }
+
+    /// A client is told why and is no longer served.
+    pub(crate) fn expel(&mut self, now: Time, id: ClientId, report: Report) {
+        let to = Endpoint::Client(id);
+        if matches!(self.clients[id].phase, Phase::Startup | Phase::Login(_) | Phase::Welcome(_)) {
+            let message = report.message.clone();
+            self.actions.push(Action::Log(Event::LoginRefused { client: id, message }));
+        }
+        let inside_message = self.clients[id].server().is_some_and(|server| {
+            let body = &self.servers[server].body;
+            body.left > 0 && body.fate == Fate::Forward
+        });
+        if inside_message {
+            // There is no place for an error inside a message.
+            return self.client_gone(now, id, "ended inside a message", Action::Abort(to));
+        }
+        self.actions.inject(to, |out| report.write(out));
+        self.client_gone(now, id, "ended by pgweir", Action::Close(to));
+    }
+
+    /// A client is no more. `end` is what becomes of its connection.
+    pub(crate) fn client_gone(
+        &mut self,
+        now: Time,
+        id: ClientId,
+        cause: &'static str,
+        end: Action,
+    ) {
+        match self.clients[id].leg {
+            Leg::None => {}
+            Leg::Waiting(_) | Leg::Preparing(_) => self.leave_queue(now, id),
+            Leg::Held(server) => self.abandon(now, id, server),
+        }
+        let Some(client) = self.clients.remove(id) else { return };
+        if matches!(client.phase, Phase::Ready(_) | Phase::Console) {
+            self.actions.push(Action::Log(Event::ClientLeft { client: id, cause }));
+        }
+        self.actions.push(end);
+    }
+
+    /// A client leaves the server that it holds.
+    fn abandon(&mut self, now: Time, id: ClientId, server: ServerId) {
+        let client = &self.clients[id];
+        let its = &self.servers[server];
+        let half_message = client.body.left > 0 && client.body.fate == Fate::Forward;
+        // Without its Sync a batch is not committed, and without CopyDone neither is the COPY: a
+        // backend whose client is gone undoes both, so that is what this one must see.
+        let undecided = client.open_slot.is_some() || its.replies.ignores_sync();
+        if half_message || undecided {
+            return self.abort_server(now, server);
+        }
+        let left = if client.pins.spoils() {
+            Left::Unremovable
+        } else if self.pools[its.pool.0].spec.mode == PoolMode::Session {
+            Left::Session
+        } else if !client.pins.is_empty() {
+            Left::Pins
+        } else {
+            Left::Nothing
+        };
+        self.clean(now, server, left);
+    }
+
+    /// Forgets a client that is no session, and closes its connection.
+    pub(crate) fn close_client(&mut self, id: ClientId) {
+        if self.clients.remove(id).is_some() {
+            self.actions.push(Action::Close(Endpoint::Client(id)));
+        }
+    }
+
+    /// Asks a client to leave, if it is between transactions.
+    pub(crate) fn drain_client(&mut self, now: Time, id: ClientId) {
+        let client = &self.clients[id];
+        let idle = match client.leg {
+            Leg::None => !client.skipping,
+            Leg::Held(server) => {
+                let server = &self.servers[server];
+                server.replies.is_empty()
+                    && !server.status.in_block()
+                    && client.open_slot.is_none()
+                    && client.body.left == 0
+            }
+            // A unit is under way; it is asked again when that is over.
+            Leg::Waiting(_) | Leg::Preparing(_) => false,
+        };
+        if idle && !matches!(client.phase, Phase::Cancelling) {
+            let text = "terminating connection due to administrator command";
+            self.expel(now, id, Report::fatal(SqlState::ADMIN_SHUTDOWN, text));
+        }
+    }
+
+    /// A server's stream has ended without our asking.
+    pub(crate) fn server_lost(&mut self, now: Time, id: ServerId, cause: &str) {
+        let server = &self.servers[id];
+        let pool = server.pool;
+        if matches!(server.state, ServerState::Connecting | ServerState::Login(_)) {
+            let address = &self.pools[pool.0].spec.address;
+            let report = crate::server_login::unreachable_server(address, cause);
+            return self.login_failed(now, id, report, crate::server_login::Retry::Later);
+        }
+        let name = self.pools[pool.0].spec.name();
+        self.actions.push(Action::Log(Event::ServerLost { pool: name, cause: cause.to_owned() }));
+        match server.client() {
+            Some(client) => self.lessee_lost_server(now, id, client, cause),
+            None => self.forget_server(now, id),
+        }
+    }
+
+    fn lessee_lost_server(&mut self, now: Time, id: ServerId, client: ClientId, cause: &str) {
+        let server = &self.servers[id];
+        let inside_message = server.body.left > 0 && server.body.fate == Fate::Forward;
+        let (fatal, used) = (server.fatal, server.used);
+        let untouched = !used && self.clients[client].slots.is_empty();
+        let preparing = matches!(self.clients[client].leg, Leg::Preparing(_));
+        self.clients[client].leg = Leg::None;
+        self.forget_server(now, id);
+        let to = Endpoint::Client(client);
+        if preparing || untouched {
+            // Nothing of its unit was sent: it asks again, and nobody is the wiser.
+            self.actions.push(Action::Resume(client));
+        } else if inside_message {
+            self.client_gone(now, client, "server lost inside a message", Action::Abort(to));
+        } else if fatal {
+            self.client_gone(now, client, "server lost", Action::Close(to));
+        } else {
+            let text = "server closed the connection unexpectedly";
+            let report = Report::fatal(SqlState::CONNECTION_FAILURE, text)
+                .detail(cause)
+                .hint("A statement that was running may or may not have been carried out.");
+            self.expel(now, client, report);
+        }
+    }
+
+    /// Closes a server that nobody holds, in good order.
+    pub(crate) fn close_server(&mut self, now: Time, id: ServerId) {
+        let to = Endpoint::Server(id);
+        self.actions.inject(to, |out| out.extend_from_slice(&frontend::TERMINATE));
+        self.actions.push(Action::Close(to));
+        self.forget_server(now, id);
+    }
+
+    /// Closes a server at once: its backend sees its client vanish.
+    pub(crate) fn abort_server(&mut self, now: Time, id: ServerId) {
+        self.actions.push(Action::Abort(Endpoint::Server(id)));
+        self.forget_server(now, id);
+    }
+
+    /// Takes a server out of its pool. Whoever waits may need another.
+    pub(crate) fn forget_server(&mut self, now: Time, id: ServerId) {
+        if let Some(cancel) = self.servers[id].cancel {
+            self.cancel_over(cancel);
+        }
+        let Some(server) = self.servers.remove(id) else { return };
+        self.leave_pool(&server, id);
+        self.refill(now, server.pool);
+    }
+
+    fn leave_pool(&mut self, server: &Server, id: ServerId) {
+        let PoolId(index) = server.pool;
+        let pool = &mut self.pools[index];
+        pool.total -= 1;
+        match server.state {
+            ServerState::Connecting | ServerState::Login(_) => pool.opening -= 1,
+            ServerState::Idle => pool.idle.retain(|idle| *idle != id),
+            ServerState::Lent(client) => {
+                if let Some(client) = self.clients.find_mut(client)
+                    && matches!(client.leg, Leg::Held(held) | Leg::Preparing(held) if held == id)
+                {
+                    client.leg = Leg::None;
+                }
+            }
+            ServerState::Cleaning { .. } | ServerState::AwaitingCancel => {}
+        }
+    }
+}

@@ -1,0 +1,67 @@
+//! What to do with every message: sessions, servers, pools.
+//!
+//! The engine is sans-IO. It is told what happened (bytes came, a connection was made, time
+//! passed) and leaves a list of [`Action`]s: write these bytes there, open a connection, stop
+//! reading. It has no socket, no clock and no thread, and what is random in it comes from a seed,
+//! so the same events give the same actions, byte for byte. That is what lets a simulator drive
+//! it through every order of events.
+//!
+//! # The heart
+//!
+//! A *unit* is what a server is needed for: a simple Query, or an extended batch up to its Sync.
+//! A client has a FIFO of *slots*, one for each reply that it is owed. A server has a FIFO of
+//! *expected replies* (`reply.rs`); each names the slot that it fills, what may come, what becomes
+//! of it, and what is settled when it has come. Forwarding, replay of settings, ROLLBACK, the
+//! reset query and the Parse that is made again on another server are all entries of that FIFO.
+//!
+//! The engine never owns payload: it reads headers and a few short messages, and forwards ranges
+//! of its input.
+//!
+//! # Invariants
+//!
+//! - A message that no expected reply allows reaches no client: its server is contained.
+//! - A server is lent only when it owes no reply, its last status was `I`, and no cancel may
+//!   still reach it.
+//! - A client whose unit has been sent gets its reply from that server, an error that says it was
+//!   lost, or a closed connection: never the reply of another.
+//! - Errors inside a batch or a transaction come from the server. We answer in its place only
+//!   where no server is involved yet.
+//! - Nobody waits while a server of its pool is idle, and no pool has more servers than its size.
+//!
+//! `Engine::check` asserts what of this can be seen from the state, and the simulator calls it
+//! after every step.
+#![forbid(unsafe_code)]
+
+mod action;
+mod cancel;
+mod checkout;
+mod client;
+mod client_login;
+mod console;
+mod engine;
+mod invariants;
+mod leave;
+mod plan;
+mod pool;
+mod random;
+mod relay;
+mod reply;
+mod server;
+mod server_login;
+mod settings;
+mod snapshot;
+mod stats;
+mod store;
+mod time;
+mod timers;
+mod units;
+
+pub use action::{Action, Actions, Address, Bytes, CancelId, ClientId, Endpoint, Event, ServerId};
+pub use engine::Engine;
+pub use plan::Plan;
+pub use snapshot::{ClientState, ClientView, PoolView, ServerActivity, ServerView, Snapshot};
+pub use stats::Stats;
+pub use store::Key;
+pub use time::Time;
+pub use timers::TICK;
+pub use units::UNIT_HELD_BYTES;

@@ -1,0 +1,83 @@
+use std::time::Duration;
+
+use pgweir_auth::{MockAuth, Verifier, VerifierError};
+use pgweir_config::{Admin, AuthMethod, Config, Pool, User};
+
+use crate::action::Address;
+use crate::pool::PoolSpec;
+
+/// What a configuration asks of an engine.
+pub struct Plan {
+    pub(crate) admin: Option<Admin>,
+    /// How a user that does not exist is asked to prove who it is: as the known ones are.
+    pub(crate) auth_of_strangers: AuthMethod,
+    pub(crate) client_login_timeout: Option<Duration>,
+    /// The software's version, for the console's clients.
+    pub(crate) version: String,
+    specs: Vec<PoolSpec>,
+}
+
+impl Plan {
+    /// The plan that a configuration describes, or which user's secret is unusable.
+    pub fn new(config: &Config, version: &str) -> Result<Self, VerifierError> {
+        let mut specs = Vec::new();
+        for pool in &config.pools {
+            for user in &pool.users {
+                specs.extend(spec(pool, user)?);
+            }
+        }
+        Ok(Self {
+            admin: config.general.admin.clone(),
+            auth_of_strangers: specs.first().map_or(AuthMethod::ScramSha256, |spec| spec.auth),
+            client_login_timeout: config.general.client_login_timeout,
+            version: version.to_owned(),
+            specs,
+        })
+    }
+
+    /// What the console's user is checked against.
+    pub(crate) fn admin_verifier(&self) -> Option<Verifier> {
+        Verifier::parse(self.admin.as_ref()?.password.expose()).ok()
+    }
+
+    /// The pools; secrets that SCRAM needs keys for are turned into keys, once.
+    pub(crate) fn take_specs(&mut self, mock: &MockAuth) -> Vec<PoolSpec> {
+        let mut specs = std::mem::take(&mut self.specs);
+        for spec in &mut specs {
+            if spec.auth == AuthMethod::ScramSha256
+                && let Some(keys) = spec.verifier.scram_keys(spec.user.as_bytes(), mock)
+            {
+                spec.verifier = Verifier::Scram(keys);
+            }
+        }
+        specs
+    }
+}
+
+/// A pool for each user of each database; `None` if it names no server.
+fn spec(pool: &Pool, user: &User) -> Result<Option<PoolSpec>, VerifierError> {
+    let Some((shard, server)) = pool.served() else { return Ok(None) };
+    let verifier = match user.auth {
+        AuthMethod::Trust => Verifier::Plain(pgweir_auth::Secret::new("")),
+        AuthMethod::Md5 | AuthMethod::Password | AuthMethod::ScramSha256 => {
+            Verifier::parse(user.password.expose())?
+        }
+    };
+    Ok(Some(PoolSpec {
+        database: pool.name.clone(),
+        user: user.username.clone(),
+        auth: user.auth,
+        verifier,
+        mode: user.mode,
+        size: user.pool_size as usize,
+        address: Address { host: server.host.clone(), port: server.port },
+        server_database: shard.database.clone(),
+        server_user: user.server_username.clone(),
+        server_password: user.server_password.clone(),
+        reset_query: user.reset_query.clone(),
+        connect_timeout: user.connect_timeout,
+        query_wait_timeout: user.query_wait_timeout,
+        idle_timeout: user.idle_timeout,
+        server_lifetime: user.server_lifetime,
+    }))
+}

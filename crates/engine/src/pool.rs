@@ -1,0 +1,182 @@
+use std::collections::VecDeque;
+use std::rc::Rc;
+use std::time::Duration;
+
+use pgweir_auth::Verifier;
+use pgweir_auth::scram::LoginKeys;
+use pgweir_config::{AuthMethod, PoolMode, Secret};
+use pgweir_wire::backend::Report;
+
+use crate::action::{Address, ClientId, ServerId};
+use crate::server::Parameters;
+use crate::settings::Settings;
+use crate::stats::Stats;
+use crate::time::Time;
+
+/// The servers of one (database, user) pair, and who waits for one.
+///
+/// Invariants: `idle` holds each server in state Idle once; a client is in `waiters` under its
+/// current ticket exactly when its leg is Waiting; nobody waits while a server is idle;
+/// `total <= spec.size`.
+pub(crate) struct Pool {
+    pub(crate) spec: PoolSpec,
+    /// Free servers; the one used last is lent first, so that the others can grow old.
+    pub(crate) idle: Vec<ServerId>,
+    /// Clients in the order in which they asked. An entry is void if its client has another
+    /// ticket by now, or none.
+    pub(crate) waiters: VecDeque<Waiter>,
+    /// Entries of `waiters` that are not void.
+    pub(crate) waiting: usize,
+    next_ticket: u64,
+    /// Connections being made or logging in.
+    pub(crate) opening: usize,
+    /// All connections, from the attempt to the close.
+    pub(crate) total: usize,
+    /// After a failed attempt: no other before this time.
+    pub(crate) retry_at: Option<Time>,
+    /// Failed attempts in a row.
+    pub(crate) failures: u32,
+    /// What the last attempt failed of.
+    pub(crate) last_failure: Option<Box<Report>>,
+    /// What servers report to be set to under settings that a client has logged in with.
+    pub(crate) welcomes: Vec<(Rc<Settings>, Rc<Parameters>)>,
+    /// The keys that the server's last SCRAM challenge led to: deriving them takes a millisecond.
+    pub(crate) login_keys: Option<LoginKeys>,
+    pub(crate) stats: Stats,
+}
+
+/// Welcomes that are remembered for a pool; the oldest goes first.
+pub(crate) const WELCOMES: usize = 64;
+
+/// The delay after the first failed attempt; it doubles with each further one.
+const BACKOFF: Duration = Duration::from_millis(50);
+/// The longest delay between two attempts.
+const BACKOFF_MAX: Duration = Duration::from_secs(2);
+
+/// Which pool; an index, because pools are made once from the configuration.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct PoolId(pub(crate) usize);
+
+/// What a pool is by its configuration.
+pub(crate) struct PoolSpec {
+    pub(crate) database: String,
+    pub(crate) user: String,
+    pub(crate) auth: AuthMethod,
+    pub(crate) verifier: Verifier,
+    pub(crate) mode: PoolMode,
+    pub(crate) size: usize,
+    pub(crate) address: Address,
+    pub(crate) server_database: String,
+    pub(crate) server_user: String,
+    pub(crate) server_password: Secret,
+    pub(crate) reset_query: String,
+    pub(crate) connect_timeout: Duration,
+    pub(crate) query_wait_timeout: Option<Duration>,
+    pub(crate) idle_timeout: Option<Duration>,
+    pub(crate) server_lifetime: Option<Duration>,
+}
+
+impl PoolSpec {
+    /// How messages name the pool.
+    pub(crate) fn name(&self) -> String {
+        format!("{}/{}", self.database, self.user)
+    }
+}
+
+/// A place in a pool's queue; never given twice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) struct Ticket(u64);
+
+/// A client in the queue.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Waiter {
+    pub(crate) ticket: Ticket,
+    pub(crate) client: ClientId,
+    pub(crate) since: Time,
+}
+
+impl Pool {
+    pub(crate) fn new(spec: PoolSpec) -> Self {
+        Self {
+            spec,
+            idle: Vec::new(),
+            waiters: VecDeque::new(),
+            waiting: 0,
+            next_ticket: 0,
+            opening: 0,
+            total: 0,
+            retry_at: None,
+            failures: 0,
+            last_failure: None,
+            welcomes: Vec::new(),
+            login_keys: None,
+            stats: Stats::default(),
+        }
+    }
+
+    /// Puts a client at the end of the queue.
+    pub(crate) fn enqueue(&mut self, client: ClientId, since: Time) -> Ticket {
+        let ticket = Ticket(self.next_ticket);
+        self.next_ticket += 1;
+        self.waiting += 1;
+        self.waiters.push_back(Waiter { ticket, client, since });
+        ticket
+    }
+
+    /// Takes an idle server, rather one with these settings than another.
+    pub(crate) fn take_idle(&mut self, fits: impl Fn(ServerId) -> bool) -> Option<ServerId> {
+        let index = self.idle.iter().rposition(|&server| fits(server));
+        match index {
+            Some(index) => Some(self.idle.remove(index)),
+            None => self.idle.pop(),
+        }
+    }
+
+    /// How many attempts to connect are due: as many as there are waiters that nothing under way
+    /// will serve, within the pool's size.
+    pub(crate) fn openings_due(&self, now: Time) -> usize {
+        if self.retry_at.is_some_and(|at| now < at) {
+            return 0;
+        }
+        // While attempts fail one probe is enough.
+        let most = if self.failures > 0 { 1 } else { usize::MAX };
+        let wanted = self.waiting.min(most).saturating_sub(self.opening);
+        wanted.min(self.spec.size.saturating_sub(self.total))
+    }
+
+    /// Notes a failed attempt. `jitter` is a random number: attempts of many pools spread out.
+    pub(crate) fn attempt_failed(&mut self, now: Time, why: Report, jitter: u32) {
+        let doublings = self.failures.min(6);
+        let delay = (BACKOFF * 2u32.pow(doublings)).min(BACKOFF_MAX);
+        let spread = delay.mul_f64(f64::from(jitter) / f64::from(u32::MAX) / 2.0);
+        self.retry_at = Some(now + delay / 2 + spread);
+        self.failures += 1;
+        self.last_failure = Some(Box::new(why));
+    }
+
+    /// Notes a server that logged in.
+    pub(crate) fn attempt_succeeded(&mut self) {
+        self.retry_at = None;
+        self.failures = 0;
+        self.last_failure = None;
+    }
+
+    /// What clients with these settings are told at login, if it is known.
+    pub(crate) fn welcome(&self, settings: &Rc<Settings>) -> Option<Rc<Parameters>> {
+        let known = self.welcomes.iter().find(|(known, _)| Rc::ptr_eq(known, settings));
+        known.map(|(_, parameters)| Rc::clone(parameters))
+    }
+
+    /// Remembers what a server reports under these settings.
+    pub(crate) fn remember_welcome(
+        &mut self,
+        settings: &Rc<Settings>,
+        parameters: &Rc<Parameters>,
+    ) {
+        self.welcomes.retain(|(known, _)| !Rc::ptr_eq(known, settings));
+        if self.welcomes.len() >= WELCOMES {
+            self.welcomes.remove(0);
+        }
+        self.welcomes.push((Rc::clone(settings), Rc::clone(parameters)));
+    }
+}

@@ -1,0 +1,401 @@
+//! From a server's bytes to the clients that are owed them.
+
+use std::rc::Rc;
+
+use pgweir_config::PoolMode;
+use pgweir_wire::backend::{self, ErrorFields, Report, Tag};
+use pgweir_wire::{HEADER_LEN, Header, Malformed, SqlState, TransactionStatus};
+
+use crate::Engine;
+use crate::action::{Action, ClientId, Endpoint, Event, ServerId};
+use crate::client::{Fate, Leg, Slot, UnnamedStatement};
+use crate::reply::{Effect, Sink, Step};
+use crate::server::ServerState;
+use crate::time::Time;
+
+/// A message up to this size is forwarded once it is whole, so that a server that dies leaves
+/// its client with whole messages and the error that says so. A longer one is streamed.
+const WHOLE_BYTES: usize = 16 * 1024;
+
+/// What is thrown away for a client that is gone before its server is closed instead. A backend
+/// whose client is gone would end at its next write; ours reads on only for what is small.
+const SWALLOWED_BYTES: usize = 1024 * 1024;
+
+impl Engine {
+    /// Bytes of a server that has logged in.
+    pub(crate) fn reply_input(&mut self, now: Time, id: ServerId, input: &[u8]) -> usize {
+        let mut at = 0;
+        while at < input.len() {
+            let Some(server) = self.servers.find_mut(id) else {
+                return input.len();
+            };
+            if server.body.left > 0 {
+                let n = server.body.left.min(input.len() - at);
+                server.body.left -= n;
+                match (server.body.fate, server.client()) {
+                    (Fate::Forward, Some(client)) => {
+                        self.actions.forward(Endpoint::Client(client), at..at + n);
+                    }
+                    (Fate::Forward | Fate::Swallow, _) => server.swallowed += n,
+                }
+                at += n;
+                continue;
+            }
+            match self.message(now, id, &input[at..], at) {
+                Ok(0) => break,
+                Ok(n) => at += n,
+                Err(cause) => {
+                    self.contain(now, id, &cause);
+                    return input.len();
+                }
+            }
+        }
+        if let Some(server) = self.servers.find(id) {
+            self.pools[server.pool.0].stats.sent += at as u64;
+            if server.swallowed > SWALLOWED_BYTES && server.client().is_none() {
+                self.close_server(now, id);
+                return input.len();
+            }
+        }
+        at
+    }
+
+    /// Takes the message at the front, or 0 bytes of it while too little of it is there.
+    fn message(
+        &mut self,
+        now: Time,
+        id: ServerId,
+        rest: &[u8],
+        at: usize,
+    ) -> Result<usize, String> {
+        let Some(header) = Header::parse(rest).map_err(malformed)? else {
+            return Ok(0);
+        };
+        let tag = Tag::of(header).map_err(malformed)?;
+        let length = header.message_len();
+        let whole = rest.len() >= length;
+        if !whole && length <= WHOLE_BYTES {
+            return Ok(0);
+        }
+        let n = rest.len().min(length);
+        let body = &rest[HEADER_LEN..n];
+        match tag {
+            Tag::NoticeResponse => {
+                let heard = self.hears(id);
+                self.pass(id, heard, at, n, length);
+            }
+            Tag::NotificationResponse => {
+                let heard = self.hears(id);
+                self.pass(id, heard, at, n, length);
+            }
+            Tag::ParameterStatus => {
+                if !whole {
+                    return Err("ParameterStatus is too long".to_owned());
+                }
+                let (name, value) = backend::parse_parameter_status(body).map_err(malformed)?;
+                Rc::make_mut(&mut self.servers[id].parameters).set(name, value);
+                let heard = self.hears(id);
+                self.pass(id, heard, at, n, length);
+            }
+            Tag::ReadyForQuery => {
+                let status = backend::parse_ready_for_query(body).map_err(malformed)?;
+                self.ready(now, id, status, at, n)?;
+            }
+            Tag::ErrorResponse => self.error(id, body, at, n, length)?,
+            Tag::DataRow | Tag::CopyData if whole => {
+                let sink = self.step(id, tag)?;
+                let run = n + same_messages(header.tag, &rest[n..]);
+                self.pass_reply(id, sink, at, run, run);
+                return Ok(run);
+            }
+            Tag::CopyInResponse | Tag::CopyBothResponse if self.servers[id].client().is_none() => {
+                // It waits for data that nobody will send.
+                self.abort_server(now, id);
+                return Ok(n);
+            }
+            Tag::Authentication
+            | Tag::BackendKeyData
+            | Tag::BindComplete
+            | Tag::CloseComplete
+            | Tag::CommandComplete
+            | Tag::CopyBothResponse
+            | Tag::CopyData
+            | Tag::CopyDone
+            | Tag::CopyInResponse
+            | Tag::CopyOutResponse
+            | Tag::DataRow
+            | Tag::EmptyQueryResponse
+            | Tag::FunctionCallResponse
+            | Tag::NegotiateProtocolVersion
+            | Tag::NoData
+            | Tag::ParameterDescription
+            | Tag::ParseComplete
+            | Tag::PortalSuspended
+            | Tag::RowDescription => {
+                let sink = self.step(id, tag)?;
+                self.pass_reply(id, sink, at, n, length);
+            }
+        }
+        Ok(n)
+    }
+
+    /// Holds a message against the expected replies, and settles what it settles.
+    fn step(&mut self, id: ServerId, tag: Tag) -> Result<Sink, String> {
+        match self.take_step(id, tag)? {
+            Step::More { sink } => Ok(sink),
+            Step::Settled { sink, effect } => {
+                self.settle(id, effect);
+                Ok(sink)
+            }
+            Step::Failed { .. } | Step::Ready { .. } | Step::Unasked => {
+                Err(format!("{tag:?} was taken for the end of a reply"))
+            }
+        }
+    }
+
+    fn take_step(&mut self, id: ServerId, tag: Tag) -> Result<Step, String> {
+        let server = &mut self.servers[id];
+        let client = server.client();
+        let clients = &mut self.clients;
+        let mut woken = false;
+        let step = server.replies.step(tag, &mut |slot: Slot| {
+            if let Some(client) = client.and_then(|client| clients.find_mut(client)) {
+                client.unanswered(slot);
+                woken |= client.holding;
+            }
+        });
+        if woken && let Some(client) = client {
+            self.wake(client);
+        }
+        step.map_err(|violation| match violation.expected {
+            Some(expected) => format!("{:?} came in the reply to {expected}", violation.came),
+            None => format!("{:?} came when no reply was owed", violation.came),
+        })
+    }
+
+    fn settle(&mut self, id: ServerId, effect: Effect) {
+        let statement = match effect {
+            Effect::None => return,
+            Effect::UnnamedMade(message) => UnnamedStatement::Made(message),
+            Effect::UnnamedMadeTooLong => UnnamedStatement::TooLong,
+            Effect::UnnamedGone => UnnamedStatement::None,
+        };
+        let server = &mut self.servers[id];
+        server.unnamed = statement.clone();
+        if let Some(client) = server.client().and_then(|client| self.clients.find_mut(client)) {
+            client.unnamed = statement;
+        }
+    }
+
+    /// An ErrorResponse.
+    fn error(
+        &mut self,
+        id: ServerId,
+        body: &[u8],
+        at: usize,
+        n: usize,
+        length: usize,
+    ) -> Result<(), String> {
+        let fields = ErrorFields::parse(body).ok();
+        let fatal = fields.as_ref().is_some_and(ErrorFields::is_fatal);
+        let sink = match self.take_step(id, Tag::ErrorResponse)? {
+            Step::Failed { sink, effect } => {
+                self.settle(id, effect);
+                sink
+            }
+            Step::Unasked if fatal => {
+                // It says why the connection will end now. Whoever holds the server may know.
+                let heard = self.hears(id);
+                self.servers[id].fatal = heard;
+                self.servers[id].doomed = true;
+                self.pass(id, heard, at, n, length);
+                return Ok(());
+            }
+            Step::Unasked => return Err("an error came when no reply was owed".to_owned()),
+            Step::More { .. } | Step::Settled { .. } | Step::Ready { .. } => {
+                return Err("an error was taken for a reply".to_owned());
+            }
+        };
+        if sink == Sink::Own {
+            let report = match fields {
+                Some(fields) => as_report(&fields),
+                None => Report::error(SqlState::INTERNAL_ERROR, "the server's error is unreadable"),
+            };
+            self.servers[id].own_error.get_or_insert_with(|| Box::new(report));
+        }
+        // An error is the client's even if the message that it answers was ours.
+        let heard = sink != Sink::Own && self.servers[id].client().is_some();
+        self.servers[id].fatal = fatal && heard;
+        self.servers[id].doomed |= fatal;
+        self.pass(id, heard, at, n, length);
+        Ok(())
+    }
+
+    /// ReadyForQuery: a unit is over.
+    fn ready(
+        &mut self,
+        now: Time,
+        id: ServerId,
+        status: TransactionStatus,
+        at: usize,
+        n: usize,
+    ) -> Result<(), String> {
+        let Step::Ready { sink, effect } = self.take_step(id, Tag::ReadyForQuery)? else {
+            return Err("ReadyForQuery came in the middle of a reply".to_owned());
+        };
+        self.settle(id, effect);
+        self.servers[id].status = status;
+        match (sink, self.servers[id].client()) {
+            (Sink::Client(slot), Some(client)) => {
+                self.fill_slot(now, id, client, slot)?;
+                self.actions.forward(Endpoint::Client(client), at..at + n);
+                self.unit_over(now, id, client);
+            }
+            (Sink::Own, Some(client)) => self.prepared(now, id, client),
+            (Sink::Client(_) | Sink::Own | Sink::Injected, None) => {
+                self.servers[id].swallowed += n;
+                if self.servers[id].replies.is_empty() {
+                    self.clean_further(now, id);
+                }
+            }
+            (Sink::Injected, Some(_)) => {
+                return Err("ReadyForQuery answered a message of our own".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// The reply to a client's oldest unit is whole.
+    fn fill_slot(
+        &mut self,
+        now: Time,
+        id: ServerId,
+        client: ClientId,
+        slot: Slot,
+    ) -> Result<(), String> {
+        let slots = &mut self.clients[client].slots;
+        if slots.first() != Some(&slot) {
+            return Err(format!("{slot:?} was filled when {slots:?} were owed"));
+        }
+        slots.remove(0);
+        let server = &mut self.servers[id];
+        let stats = &mut self.pools[server.pool.0].stats;
+        stats.queries += 1;
+        stats.query_time += now - server.unit_since;
+        server.unit_since = now;
+        Ok(())
+    }
+
+    /// A client's unit is over: the server goes back, unless something keeps it.
+    fn unit_over(&mut self, now: Time, id: ServerId, client: ClientId) {
+        let server = &self.servers[id];
+        let pool = &self.pools[server.pool.0];
+        let its = &self.clients[client];
+        if pool.spec.mode == PoolMode::Statement && server.status.in_block() {
+            let text = "transaction blocks not allowed in statement pooling mode";
+            return self.expel(now, client, Report::fatal(SqlState::FEATURE_NOT_SUPPORTED, text));
+        }
+        let settled = server.replies.is_empty() && its.open_slot.is_none() && its.body.left == 0;
+        let leaving = its.leaving;
+        if settled && leaving {
+            return self.client_left(now, client);
+        }
+        if settled && !server.status.in_block() && !self.keeps_server(its, pool) {
+            self.give_back(now, id);
+            if self.draining {
+                return self.drain_client(now, client);
+            }
+        } else if settled && self.draining && !server.status.in_block() {
+            return self.drain_client(now, client);
+        }
+        if self.clients[client].holding {
+            self.wake(client);
+        }
+    }
+
+    /// Input that was held back is looked at again.
+    fn wake(&mut self, client: ClientId) {
+        self.clients[client].holding = false;
+        self.actions.push(Action::Resume(client));
+    }
+
+    /// Whether what a server says of its own accord is for a client: one holds it, and it is not
+    /// busy with something of ours.
+    fn hears(&self, id: ServerId) -> bool {
+        let client = self.servers[id].client().and_then(|client| self.clients.find(client));
+        client.is_some_and(|client| client.leg == Leg::Held(id))
+    }
+
+    fn pass_reply(&mut self, id: ServerId, sink: Sink, at: usize, n: usize, length: usize) {
+        let heard = match sink {
+            Sink::Client(_) => self.servers[id].client().is_some(),
+            Sink::Injected | Sink::Own => false,
+        };
+        self.pass(id, heard, at, n, length);
+    }
+
+    /// Forwards or drops a message of this length of which `n` bytes are there.
+    fn pass(&mut self, id: ServerId, heard: bool, at: usize, n: usize, length: usize) {
+        let server = &mut self.servers[id];
+        server.body.left = length - n;
+        match server.client() {
+            Some(client) if heard => {
+                server.body.fate = Fate::Forward;
+                self.actions.forward(Endpoint::Client(client), at..at + n);
+            }
+            _ => {
+                server.body.fate = Fate::Swallow;
+                server.swallowed += n;
+            }
+        }
+    }
+
+    /// A server's stream cannot be trusted: it has sent something that no expected reply allows.
+    /// Not a byte more of it is forwarded (hard part A15).
+    fn contain(&mut self, now: Time, id: ServerId, cause: &str) {
+        let server = &self.servers[id];
+        let pool = self.pools[server.pool.0].spec.name();
+        self.actions.push(Action::Log(Event::Contained { pool, cause: cause.to_owned() }));
+        let client = match server.state {
+            ServerState::Lent(client) => Some(client),
+            ServerState::Connecting
+            | ServerState::Login(_)
+            | ServerState::Idle
+            | ServerState::Cleaning { .. }
+            | ServerState::AwaitingCancel => None,
+        };
+        self.servers[id].doomed = true;
+        if let Some(client) = client {
+            let report = Report::fatal(SqlState::INTERNAL_ERROR, "unexpected message from server")
+                .detail(cause)
+                .hint("The connection was closed so that no reply reaches the wrong client.");
+            self.expel(now, client, report);
+        }
+        if self.servers.find(id).is_some() {
+            self.abort_server(now, id);
+        }
+    }
+}
+
+/// What we keep of a server's error.
+fn as_report(fields: &ErrorFields<'_>) -> Report {
+    let code = fields.code.unwrap_or(SqlState::INTERNAL_ERROR);
+    Report::error(code, String::from_utf8_lossy(fields.message))
+}
+
+fn malformed(malformed: Malformed) -> String {
+    malformed.to_string()
+}
+
+/// Bytes of the whole messages with this tag at the front: rows come by the thousand, and what
+/// holds for the first holds for those behind it.
+fn same_messages(tag: u8, bytes: &[u8]) -> usize {
+    let mut at = 0;
+    while let Ok(Some(header)) = Header::parse(&bytes[at..]) {
+        if header.tag != tag || bytes.len() - at < header.message_len() {
+            break;
+        }
+        at += header.message_len();
+    }
+    at
+}

@@ -1,0 +1,394 @@
+//! What a server still owes: the FIFO of expected replies.
+//!
+//! Every message that goes to a server and will be answered leaves an [`Expected`] here, in the
+//! order of sending. Every message that comes from the server is held against the first entry,
+//! and what no entry allows is a [`Violation`]: the stream has been miscounted, and nothing more
+//! of it may reach a client.
+//!
+//! The rules are those of PostgreSQL's main loop (`PostgresMain`, postgres.c):
+//! - After an error in an extended batch everything up to the Sync is skipped without a reply,
+//!   simple queries and function calls included.
+//! - While the server reads COPY data it ignores Sync and Flush (`CopyGetData`).
+//! - A Sync can fail (a deferred constraint): error first, then its ReadyForQuery.
+
+use std::collections::VecDeque;
+use std::rc::Rc;
+
+use pgweir_wire::backend::Tag;
+
+use crate::client::Slot;
+
+/// A message on its way to a server, and what will come of its reply.
+#[derive(Clone, Debug)]
+pub(crate) struct Expected {
+    pub(crate) kind: Kind,
+    pub(crate) sink: Sink,
+}
+
+/// The message that is answered.
+#[derive(Clone, Debug)]
+pub(crate) enum Kind {
+    Bind,
+    ClosePortal,
+    CloseStatement {
+        unnamed: bool,
+    },
+    /// CopyDone or CopyFail: has no reply, but ends the stretch in which a Sync is ignored.
+    CopyEnd,
+    DescribePortal,
+    DescribeStatement,
+    Execute,
+    FunctionCall,
+    /// `unnamed` is the whole message when it makes the unnamed statement and is short enough
+    /// to be kept, so that it can be made again on another server.
+    Parse {
+        unnamed: Unnamed,
+    },
+    Query,
+    Sync,
+}
+
+/// What a Parse does to the unnamed statement.
+#[derive(Clone, Debug)]
+pub(crate) enum Unnamed {
+    /// Nothing: it makes a named one.
+    Kept,
+    /// Replaces it by this.
+    Replaced(Rc<[u8]>),
+    /// Replaces it by a message that was too long to keep.
+    TooLong,
+}
+
+/// Whom a reply is for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Sink {
+    /// The client that holds the server: goes out.
+    Client(Slot),
+    /// The client that holds the server, for a message that we put into its batch: success is
+    /// swallowed, an error is the client's.
+    Injected,
+    /// Us.
+    Own,
+}
+
+/// What a message of the server means for the entry that it answers.
+#[derive(Debug)]
+pub(crate) enum Step {
+    /// More of this reply follows.
+    More { sink: Sink },
+    /// The reply is whole, and its effect is settled.
+    Settled { sink: Sink, effect: Effect },
+    /// An error: the effect named did not happen, and the rest of the batch is skipped.
+    Failed { sink: Sink, effect: Effect },
+    /// ReadyForQuery: the unit is over.
+    Ready { sink: Sink, effect: Effect },
+    /// An error with no entry to belong to: a FATAL that announces the end.
+    Unasked,
+}
+
+/// What has become of the unnamed statement of a server and of the client that holds it.
+#[derive(Clone, Debug)]
+pub(crate) enum Effect {
+    None,
+    UnnamedMade(Rc<[u8]>),
+    UnnamedMadeTooLong,
+    UnnamedGone,
+}
+
+/// A message that the entry at the head does not allow.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Violation {
+    pub(crate) came: Tag,
+    pub(crate) expected: Option<&'static str>,
+}
+
+/// How far the entry at the head has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    /// Nothing of it has come, or nothing that limits what may follow.
+    Open,
+    /// ParameterDescription has come, the rest of the description follows.
+    HalfDescribed,
+    /// CopyInResponse has come. `open`: no CopyDone or CopyFail has been sent yet.
+    CopyIn { open: bool },
+    /// CopyOutResponse has come.
+    CopyOut,
+    /// CopyBothResponse has come.
+    CopyBoth,
+    /// An error has come, only ReadyForQuery is left.
+    Failed,
+}
+
+/// The FIFO.
+#[derive(Debug)]
+pub(crate) struct Replies {
+    entries: VecDeque<Expected>,
+    progress: Progress,
+    /// A batch has failed and its Sync has not been sent yet: what is sent is skipped.
+    skipping: bool,
+}
+
+impl Replies {
+    pub(crate) fn new() -> Self {
+        Self { entries: VecDeque::new(), progress: Progress::Open, skipping: false }
+    }
+
+    /// Whether nothing is owed.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.entries.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.entries.len()
+    }
+
+    /// Whether a Sync that is sent now would be read as part of the COPY data, and ignored.
+    pub(crate) fn ignores_sync(&self) -> bool {
+        self.progress == (Progress::CopyIn { open: true })
+    }
+
+    /// Whether the server reads, or may be about to read, COPY data.
+    pub(crate) fn takes_copy_data(&self) -> bool {
+        !self.entries.is_empty()
+    }
+
+    /// Notes a message that goes to the server. Says whether it will be answered: no, if the
+    /// server skips it.
+    pub(crate) fn push(&mut self, expected: Expected) -> bool {
+        match expected.kind {
+            Kind::CopyEnd => {
+                if self.progress == (Progress::CopyIn { open: true }) {
+                    self.progress = Progress::CopyIn { open: false };
+                } else if !self.entries.is_empty() && !self.skipping {
+                    self.entries.push_back(expected);
+                }
+                return false;
+            }
+            Kind::Sync if self.ignores_sync() => return false,
+            Kind::Sync => self.skipping = false,
+            Kind::Bind
+            | Kind::ClosePortal
+            | Kind::CloseStatement { .. }
+            | Kind::DescribePortal
+            | Kind::DescribeStatement
+            | Kind::Execute
+            | Kind::FunctionCall
+            | Kind::Parse { .. }
+            | Kind::Query => {
+                if self.skipping {
+                    return false;
+                }
+            }
+        }
+        self.entries.push_back(expected);
+        true
+    }
+
+    /// Takes a message of the server, other than the asynchronous ones (notices, notifications
+    /// and ParameterStatus may come at any time and belong to no entry).
+    ///
+    /// `unanswered` is told the slot of each unit that will not be answered after all.
+    #[inline]
+    pub(crate) fn step(
+        &mut self,
+        tag: Tag,
+        unanswered: &mut impl FnMut(Slot),
+    ) -> Result<Step, Violation> {
+        let Some(head) = self.entries.front() else {
+            return match tag {
+                Tag::ErrorResponse => Ok(Step::Unasked),
+                _ => Err(Violation { came: tag, expected: None }),
+            };
+        };
+        let sink = head.sink;
+        match (allowed(&head.kind, self.progress, tag), tag) {
+            (Allowed::No, came) => Err(Violation { came, expected: Some(head.kind.name()) }),
+            (Allowed::More, Tag::CopyInResponse) => {
+                self.begin_copy_in(unanswered);
+                Ok(Step::More { sink })
+            }
+            (Allowed::More, tag) => {
+                self.progress = match tag {
+                    Tag::CopyOutResponse => Progress::CopyOut,
+                    Tag::CopyBothResponse => Progress::CopyBoth,
+                    Tag::ParameterDescription => Progress::HalfDescribed,
+                    // A string of several statements goes on behind a COPY.
+                    Tag::CommandComplete => Progress::Open,
+                    _ => self.progress,
+                };
+                Ok(Step::More { sink })
+            }
+            (Allowed::Last, Tag::ReadyForQuery) => {
+                let effect = match head.kind {
+                    Kind::Query => Effect::UnnamedGone,
+                    _ => Effect::None,
+                };
+                self.pop();
+                Ok(Step::Ready { sink, effect })
+            }
+            (Allowed::Last, _) => {
+                let effect = match &head.kind {
+                    Kind::Parse { unnamed: Unnamed::Replaced(message) } => {
+                        Effect::UnnamedMade(Rc::clone(message))
+                    }
+                    Kind::Parse { unnamed: Unnamed::TooLong } => Effect::UnnamedMadeTooLong,
+                    Kind::CloseStatement { unnamed: true } => Effect::UnnamedGone,
+                    _ => Effect::None,
+                };
+                self.pop();
+                Ok(Step::Settled { sink, effect })
+            }
+            (Allowed::Error, _) => {
+                let effect = match head.kind {
+                    Kind::Parse { unnamed: Unnamed::Replaced(_) | Unnamed::TooLong } => {
+                        Effect::UnnamedGone
+                    }
+                    _ => Effect::None,
+                };
+                self.fail(unanswered);
+                Ok(Step::Failed { sink, effect })
+            }
+        }
+    }
+
+    /// The first entry is in its COPY: what was sent behind it is read as part of it.
+    fn begin_copy_in(&mut self, unanswered: &mut impl FnMut(Slot)) {
+        let mut open = true;
+        let mut index = 1;
+        while let Some(entry) = self.entries.get(index) {
+            match entry.kind {
+                Kind::CopyEnd => {
+                    self.entries.remove(index);
+                    open = false;
+                    break;
+                }
+                Kind::Sync => {
+                    if let Sink::Client(slot) = entry.sink {
+                        unanswered(slot);
+                    }
+                    self.entries.remove(index);
+                }
+                // Anything else ends the COPY with an error, which the server will send.
+                _ => index += 1,
+            }
+        }
+        self.progress = Progress::CopyIn { open };
+    }
+
+    /// The entry at the head has failed.
+    fn fail(&mut self, unanswered: &mut impl FnMut(Slot)) {
+        match self.entries.front().map(|head| &head.kind) {
+            Some(Kind::Query | Kind::FunctionCall | Kind::Sync) => {
+                self.progress = Progress::Failed;
+                return;
+            }
+            _ => self.pop(),
+        }
+        while let Some(next) = self.entries.front() {
+            match next.kind {
+                Kind::Sync => return,
+                Kind::Query | Kind::FunctionCall => {
+                    if let Sink::Client(slot) = next.sink {
+                        unanswered(slot);
+                    }
+                }
+                _ => {}
+            }
+            self.pop();
+        }
+        self.skipping = true;
+    }
+
+    fn pop(&mut self) {
+        self.entries.pop_front();
+        self.progress = Progress::Open;
+        // The end of a COPY that the server had ended by itself.
+        while matches!(self.entries.front(), Some(Expected { kind: Kind::CopyEnd, .. })) {
+            self.entries.pop_front();
+        }
+    }
+}
+
+/// Whether an entry allows a message.
+enum Allowed {
+    No,
+    /// Yes, and more of the reply follows.
+    More,
+    /// Yes, and the reply is over.
+    Last,
+    /// Yes: an error.
+    Error,
+}
+
+/// The table of replies (documentation, "Message Flow").
+#[inline]
+fn allowed(kind: &Kind, progress: Progress, tag: Tag) -> Allowed {
+    use Allowed::{Error, Last, More, No};
+    match (kind, tag) {
+        (_, Tag::ErrorResponse) => Error,
+        (Kind::Query | Kind::FunctionCall | Kind::Sync, Tag::ReadyForQuery) => Last,
+        (Kind::Query | Kind::FunctionCall | Kind::Sync, _) if progress == Progress::Failed => No,
+        (Kind::Query | Kind::Execute, Tag::CopyData | Tag::CopyDone) => {
+            if matches!(progress, Progress::CopyOut | Progress::CopyBoth) { More } else { No }
+        }
+        (
+            Kind::Query | Kind::Execute,
+            Tag::DataRow | Tag::CopyInResponse | Tag::CopyOutResponse | Tag::CopyBothResponse,
+        ) => {
+            if progress == Progress::Open {
+                More
+            } else {
+                No
+            }
+        }
+        (Kind::Query, Tag::RowDescription | Tag::CommandComplete | Tag::EmptyQueryResponse) => More,
+        (Kind::Execute, Tag::CommandComplete | Tag::EmptyQueryResponse | Tag::PortalSuspended) => {
+            Last
+        }
+        (Kind::FunctionCall, Tag::FunctionCallResponse) => More,
+        (Kind::Parse { .. }, Tag::ParseComplete) => Last,
+        (Kind::Bind, Tag::BindComplete) => Last,
+        (Kind::ClosePortal | Kind::CloseStatement { .. }, Tag::CloseComplete) => Last,
+        (Kind::DescribeStatement, Tag::ParameterDescription) => {
+            if progress == Progress::Open {
+                More
+            } else {
+                No
+            }
+        }
+        (Kind::DescribeStatement, Tag::RowDescription | Tag::NoData) => {
+            if progress == Progress::HalfDescribed { Last } else { No }
+        }
+        (Kind::DescribePortal, Tag::RowDescription | Tag::NoData) => Last,
+        (
+            Kind::Bind
+            | Kind::ClosePortal
+            | Kind::CloseStatement { .. }
+            | Kind::CopyEnd
+            | Kind::DescribePortal
+            | Kind::DescribeStatement
+            | Kind::Execute
+            | Kind::FunctionCall
+            | Kind::Parse { .. }
+            | Kind::Query
+            | Kind::Sync,
+            _,
+        ) => No,
+    }
+}
+
+impl Kind {
+    fn name(&self) -> &'static str {
+        match self {
+            Self::Bind => "Bind",
+            Self::ClosePortal | Self::CloseStatement { .. } => "Close",
+            Self::CopyEnd => "CopyDone",
+            Self::DescribePortal | Self::DescribeStatement => "Describe",
+            Self::Execute => "Execute",
+            Self::FunctionCall => "FunctionCall",
+            Self::Parse { .. } => "Parse",
+            Self::Query => "Query",
+            Self::Sync => "Sync",
+        }
+    }
+}

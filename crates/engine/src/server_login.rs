@@ -1,0 +1,309 @@
+//! Our way into a server.
+
+use std::rc::Rc;
+
+use pgweir_auth::scram::{LoginKeys, Mechanism, ScramClient, ScramClientFinal};
+use pgweir_auth::{Md5Hash, Verifier};
+use pgweir_wire::backend::{self, Authentication, ErrorFields, Report, Tag};
+use pgweir_wire::frontend::{self, SaslInitialResponse};
+use pgweir_wire::{HEADER_LEN, Header, ProtocolVersion, SqlState, Startup};
+
+use crate::Engine;
+use crate::action::{Action, Address, Endpoint, Event, ServerId};
+use crate::pool::{Pool, PoolId};
+use crate::server::{Parameters, ServerState};
+use crate::time::Time;
+
+/// The longest message of a login. PostgreSQL's are far shorter; what is longer is no PostgreSQL.
+const MAX_MESSAGE_LEN: usize = 64 * 1024;
+
+/// A login to a server under way.
+pub(crate) struct ServerLogin {
+    scram: Scram,
+    parameters: Parameters,
+    key: Option<pgweir_wire::CancelKey>,
+    authenticated: bool,
+}
+
+/// How far a SCRAM exchange has come.
+enum Scram {
+    None,
+    First(ScramClient),
+    Final(ScramClientFinal),
+}
+
+/// Whether a failed attempt says something about the next one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Retry {
+    /// The server is down, or full: it is tried again while clients wait.
+    Later,
+    /// The login itself is wrong: clients are told at once.
+    Pointless,
+}
+
+impl Engine {
+    /// The connection is made: the login begins.
+    pub(crate) fn server_connected(&mut self, now: Time, id: ServerId) {
+        let Some(server) = self.servers.find_mut(id) else { return };
+        server.changed = now;
+        server.state = ServerState::Login(Box::new(ServerLogin {
+            scram: Scram::None,
+            parameters: Parameters::default(),
+            key: None,
+            authenticated: false,
+        }));
+        let spec = &self.pools[server.pool.0].spec;
+        let parameters: [(&[u8], &[u8]); 2] = [
+            (b"user", spec.server_user.as_bytes()),
+            (b"database", spec.server_database.as_bytes()),
+        ];
+        self.actions.inject(Endpoint::Server(id), |out| {
+            Startup::write(out, ProtocolVersion::V3_0, parameters);
+        });
+    }
+
+    /// Bytes of a server that we log in to.
+    pub(crate) fn server_login_input(&mut self, now: Time, id: ServerId, input: &[u8]) -> usize {
+        let mut at = 0;
+        while let Some(server) = self.servers.find(id) {
+            if !matches!(server.state, ServerState::Login(_)) {
+                return at + self.server_input(now, id, &input[at..]);
+            }
+            let rest = &input[at..];
+            let header = match Header::parse(rest) {
+                Ok(None) => return at,
+                Ok(Some(header)) if header.body_len > MAX_MESSAGE_LEN => {
+                    self.login_broken(now, id, "it sent a message that is too long");
+                    return input.len();
+                }
+                Ok(Some(header)) => header,
+                Err(malformed) => {
+                    self.login_broken(now, id, &malformed.to_string());
+                    return input.len();
+                }
+            };
+            let length = header.message_len();
+            if rest.len() < length {
+                return at;
+            }
+            let step = match Tag::of(header) {
+                Ok(tag) => self.login_message(now, id, tag, &rest[HEADER_LEN..length]),
+                Err(malformed) => Err(malformed.to_string()),
+            };
+            if let Err(cause) = step {
+                self.login_broken(now, id, &cause);
+                return input.len();
+            }
+            at += length;
+        }
+        input.len()
+    }
+
+    fn login_message(
+        &mut self,
+        now: Time,
+        id: ServerId,
+        tag: Tag,
+        body: &[u8],
+    ) -> Result<(), String> {
+        let server = &mut self.servers[id];
+        let pool = server.pool;
+        let ServerState::Login(login) = &mut server.state else {
+            return Ok(());
+        };
+        let malformed = |malformed: pgweir_wire::Malformed| malformed.to_string();
+        match tag {
+            Tag::Authentication => self.login_challenged(id, pool, body),
+            Tag::ParameterStatus if login.authenticated => {
+                let (name, value) = backend::parse_parameter_status(body).map_err(malformed)?;
+                login.parameters.set(name, value);
+                Ok(())
+            }
+            Tag::BackendKeyData if login.authenticated => {
+                login.key = Some(backend::parse_backend_key_data(body).map_err(malformed)?);
+                Ok(())
+            }
+            Tag::ReadyForQuery if login.authenticated => {
+                backend::parse_ready_for_query(body).map_err(malformed)?;
+                self.logged_in(now, id, pool);
+                Ok(())
+            }
+            Tag::NoticeResponse | Tag::NegotiateProtocolVersion => Ok(()),
+            Tag::ErrorResponse => {
+                let fields = ErrorFields::parse(body).map_err(malformed)?;
+                let text = String::from_utf8_lossy(fields.message).into_owned();
+                let code = fields.code.unwrap_or(SqlState::UNABLE_TO_CONNECT);
+                // Starting up, shutting down, full: that passes. A wrong name or password stays.
+                let retry = match code.class() {
+                    b"28" | b"3D" | b"42" | b"22" | b"0A" => Retry::Pointless,
+                    _ => Retry::Later,
+                };
+                let address = &self.pools[pool.0].spec.address;
+                let detail = format!("The server at {address} said this to pgweir.");
+                self.login_failed(now, id, Report::fatal(code, text).detail(detail), retry);
+                Ok(())
+            }
+            Tag::BackendKeyData
+            | Tag::BindComplete
+            | Tag::CloseComplete
+            | Tag::CommandComplete
+            | Tag::CopyBothResponse
+            | Tag::CopyData
+            | Tag::CopyDone
+            | Tag::CopyInResponse
+            | Tag::CopyOutResponse
+            | Tag::DataRow
+            | Tag::EmptyQueryResponse
+            | Tag::FunctionCallResponse
+            | Tag::NoData
+            | Tag::NotificationResponse
+            | Tag::ParameterDescription
+            | Tag::ParameterStatus
+            | Tag::ParseComplete
+            | Tag::PortalSuspended
+            | Tag::ReadyForQuery
+            | Tag::RowDescription => Err(format!("it sent {tag:?} before the login was over")),
+        }
+    }
+
+    /// The server asks for a proof, or has accepted one.
+    fn login_challenged(&mut self, id: ServerId, pool: PoolId, body: &[u8]) -> Result<(), String> {
+        let nonce = self.nonce();
+        let ServerState::Login(login) = &mut self.servers[id].state else {
+            return Ok(());
+        };
+        let Pool { spec, login_keys, .. } = &mut self.pools[pool.0];
+        let password = spec.server_password.expose().as_bytes();
+        let user = spec.server_user.as_bytes();
+        let to = Endpoint::Server(id);
+        let asked = Authentication::parse(body).map_err(|malformed| malformed.to_string())?;
+        let scram = std::mem::replace(&mut login.scram, Scram::None);
+        match (asked, scram) {
+            // A server that never showed that it knows the password is not believed.
+            (Authentication::Ok, Scram::None) => login.authenticated = true,
+            (Authentication::CleartextPassword, Scram::None) => {
+                self.actions.inject(to, |out| frontend::write_password(out, password));
+            }
+            (Authentication::Md5Password(salt), Scram::None) => {
+                let hash = match Verifier::parse(spec.server_password.expose()) {
+                    Ok(Verifier::Md5(hash)) => hash,
+                    _ => Md5Hash::of(password, user),
+                };
+                let response = hash.response(salt);
+                self.actions.inject(to, |out| frontend::write_password(out, &response));
+            }
+            (Authentication::Sasl(list), Scram::None) => {
+                let mechanism = Mechanism::choose(backend::sasl_mechanisms(list))
+                    .ok_or("it offers no SASL mechanism that we speak")?;
+                let client = ScramClient::new(nonce);
+                let first = client.client_first();
+                self.actions.inject(to, |out| {
+                    SaslInitialResponse::write(out, mechanism.name().as_bytes(), &first);
+                });
+                login.scram = Scram::First(client);
+            }
+            (Authentication::SaslContinue(data), Scram::First(client)) => {
+                let challenge = client.server_first(data).map_err(|error| error.to_string())?;
+                let (salt, iterations) = (challenge.salt(), challenge.iterations());
+                let keys = match login_keys {
+                    Some(keys) if keys.fit(salt, iterations) => keys,
+                    _ => login_keys.insert(LoginKeys::derive(password, salt, iterations)),
+                };
+                let (client, answer) = challenge.answer(keys).map_err(|error| error.to_string())?;
+                self.actions.inject(to, |out| frontend::write_sasl_response(out, &answer));
+                login.scram = Scram::Final(client);
+            }
+            (Authentication::SaslFinal(data), Scram::Final(client)) => {
+                client.server_final(data).map_err(|error| error.to_string())?;
+            }
+            (Authentication::Unsupported(code), _) => {
+                return Err(format!("it asks for authentication method {code}, not spoken here"));
+            }
+            (
+                Authentication::Ok
+                | Authentication::CleartextPassword
+                | Authentication::Md5Password(_)
+                | Authentication::Sasl(_)
+                | Authentication::SaslContinue(_)
+                | Authentication::SaslFinal(_),
+                _,
+            ) => return Err("its authentication messages are out of order".to_owned()),
+        }
+        Ok(())
+    }
+
+    /// The server takes queries.
+    fn logged_in(&mut self, now: Time, id: ServerId, pool: PoolId) {
+        let server = &mut self.servers[id];
+        let ServerState::Login(login) = std::mem::replace(&mut server.state, ServerState::Idle)
+        else {
+            return;
+        };
+        server.since = now;
+        server.changed = now;
+        server.key = login.key;
+        server.parameters = Rc::new(login.parameters);
+        // Until it is offered it is nobody's: as if it had just been cleaned.
+        server.state = ServerState::AwaitingCancel;
+        let pool = &mut self.pools[pool.0];
+        pool.opening -= 1;
+        pool.attempt_succeeded();
+        if let Some((_, known)) = pool.welcomes.first()
+            && !known.same_server(&server.parameters)
+        {
+            // Another version, or other settings, since the last one was greeted.
+            pool.welcomes.clear();
+        }
+        let pool = server.pool;
+        self.offer(now, id);
+        self.refill(now, pool);
+    }
+
+    fn login_broken(&mut self, now: Time, id: ServerId, cause: &str) {
+        let Some(server) = self.servers.find(id) else { return };
+        let address = &self.pools[server.pool.0].spec.address;
+        let report = unreachable_server(address, cause);
+        self.login_failed(now, id, report, Retry::Later);
+    }
+
+    /// An attempt has failed. Clients in the queue wait for the next one, or are told.
+    pub(crate) fn login_failed(&mut self, now: Time, id: ServerId, report: Report, retry: Retry) {
+        let pool = self.servers[id].pool;
+        let jitter = u32::from_be_bytes(self.random.bytes());
+        let its = &mut self.pools[pool.0];
+        let event = Event::ServerRefused {
+            pool: its.spec.name(),
+            address: its.spec.address.clone(),
+            cause: report.detail.clone().map_or_else(
+                || report.message.clone(),
+                |detail| format!("{}: {detail}", report.message),
+            ),
+        };
+        its.attempt_failed(now, report.clone(), jitter);
+        self.actions.push(Action::Log(event));
+        self.actions.push(Action::Abort(Endpoint::Server(id)));
+        self.forget_server(now, id);
+        if retry == Retry::Pointless {
+            self.refuse_waiters(now, pool, &report);
+        }
+    }
+
+    /// Tells everybody in the queue why there will be no server.
+    fn refuse_waiters(&mut self, now: Time, pool: PoolId, report: &Report) {
+        let waiters: Vec<_> = self.pools[pool.0].waiters.iter().copied().collect();
+        for waiter in waiters {
+            let leg = self.clients.find(waiter.client).map(|client| client.leg);
+            if leg == Some(crate::client::Leg::Waiting(waiter.ticket)) {
+                let mut report = report.clone();
+                report.severity = pgweir_wire::Severity::Error;
+                self.settings_refused(now, waiter.client, report);
+            }
+        }
+    }
+}
+
+/// The report for a server that gave no usable answer.
+pub(crate) fn unreachable_server(address: &Address, cause: &str) -> Report {
+    Report::error(SqlState::UNABLE_TO_CONNECT, "the server cannot be reached")
+        .detail(format!("Connecting to {address} failed: {cause}."))
+}

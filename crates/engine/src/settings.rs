@@ -1,0 +1,167 @@
+//! What a client asked for in its startup packet beyond user and database, and how a pooled
+//! server is brought to it.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+/// Run-time parameters that a client wants, by lower-case name.
+///
+/// Interned: two clients that want the same hold the same `Rc`, so that the question at every
+/// checkout, "does this server fit?", is a comparison of pointers.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Settings(Pairs);
+
+type Pairs = BTreeMap<Box<[u8]>, Box<[u8]>>;
+
+impl Settings {
+    /// The statement that takes a server from these settings to `target`, all or nothing.
+    ///
+    /// `set_config` reads a value as the startup packet does (a list stays a list, where `SET`
+    /// would take it for one quoted name), and NULL goes back to the server's default.
+    pub(crate) fn replay(&self, target: &Self) -> Vec<u8> {
+        let changed = target.0.iter().filter(|(name, value)| self.0.get(*name) != Some(value));
+        let dropped = self.0.keys().filter(|name| !target.0.contains_key(*name));
+        let calls = changed
+            .map(|(name, value)| (name, Some(value)))
+            .chain(dropped.map(|name| (name, None)));
+        let mut text = Vec::new();
+        for (name, value) in calls {
+            text.extend_from_slice(if text.is_empty() { b"SELECT " } else { b", " });
+            text.extend_from_slice(b"pg_catalog.set_config(");
+            put_literal(&mut text, name);
+            text.extend_from_slice(b", ");
+            match value {
+                Some(value) => put_literal(&mut text, value),
+                None => text.extend_from_slice(b"NULL"),
+            }
+            text.extend_from_slice(b", false)");
+        }
+        text
+    }
+
+    /// The value of a setting, if it is among them.
+    pub(crate) fn value(&self, name: &[u8]) -> Option<&[u8]> {
+        self.0.get(name).map(|value| &**value)
+    }
+}
+
+/// All settings that are in use.
+#[derive(Debug)]
+pub(crate) struct Interner {
+    known: BTreeMap<Pairs, Rc<Settings>>,
+    none: Rc<Settings>,
+}
+
+/// Sets that nobody uses any more are dropped when this many are known.
+const PRUNE_ABOVE: usize = 1_024;
+
+impl Interner {
+    pub(crate) fn new() -> Self {
+        Self { known: BTreeMap::new(), none: Rc::new(Settings(Pairs::new())) }
+    }
+
+    /// The empty set: what a server has when it is new, or after DISCARD ALL.
+    pub(crate) fn none(&self) -> Rc<Settings> {
+        Rc::clone(&self.none)
+    }
+
+    /// The settings that a startup packet asks for, its `options` taken apart.
+    pub(crate) fn of_startup<'a>(
+        &mut self,
+        parameters: impl Iterator<Item = (&'a [u8], &'a [u8])>,
+    ) -> Result<Rc<Settings>, UnknownSwitch> {
+        let mut pairs = Pairs::new();
+        let mut options: &[u8] = b"";
+        for (name, value) in parameters {
+            let name = name.to_ascii_lowercase();
+            match &name[..] {
+                b"user" | b"database" | b"replication" => {}
+                b"options" => options = value,
+                _ if name.starts_with(b"_pq_.") => {}
+                _ => {
+                    pairs.insert(name.into(), value.into());
+                }
+            }
+        }
+        // The packet's own parameters win over its options (`process_startup_options`).
+        for (name, value) in switches(options)? {
+            pairs.entry(name).or_insert(value);
+        }
+        Ok(self.intern(pairs))
+    }
+
+    fn intern(&mut self, pairs: Pairs) -> Rc<Settings> {
+        if pairs.is_empty() {
+            return self.none();
+        }
+        if let Some(known) = self.known.get(&pairs) {
+            return Rc::clone(known);
+        }
+        if self.known.len() >= PRUNE_ABOVE {
+            self.known.retain(|_, settings| Rc::strong_count(settings) > 1);
+        }
+        let settings = Rc::new(Settings(pairs.clone()));
+        self.known.insert(pairs, Rc::clone(&settings));
+        settings
+    }
+}
+
+/// A switch in `options` other than `-c name=value` and `--name=value`.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct UnknownSwitch(pub(crate) Vec<u8>);
+
+/// Takes `options` apart as PostgreSQL does: words are split at white space, a backslash makes
+/// the next byte an ordinary one (`pg_split_opts`, postinit.c), and of the switches of a backend
+/// (`process_postgres_switches`) the two that set a parameter are understood.
+fn switches(options: &[u8]) -> Result<Vec<(Box<[u8]>, Box<[u8]>)>, UnknownSwitch> {
+    let mut words = words(options).into_iter();
+    let mut pairs = Vec::new();
+    while let Some(word) = words.next() {
+        let assignment = match &word[..] {
+            b"-c" => words.next().ok_or_else(|| UnknownSwitch(word.clone()))?,
+            [b'-', b'-' | b'c', assignment @ ..] => assignment.to_vec(),
+            _ => return Err(UnknownSwitch(word)),
+        };
+        let Some(equals) = assignment.iter().position(|&b| b == b'=') else {
+            return Err(UnknownSwitch(word));
+        };
+        let (name, value) = assignment.split_at(equals);
+        // ParseLongOption: dashes in a name stand for underscores.
+        let name = name.iter().map(|b| if *b == b'-' { b'_' } else { b.to_ascii_lowercase() });
+        pairs.push((name.collect(), value[1..].into()));
+    }
+    Ok(pairs)
+}
+
+fn words(text: &[u8]) -> Vec<Vec<u8>> {
+    let mut words = Vec::new();
+    let mut word: Option<Vec<u8>> = None;
+    let mut bytes = text.iter();
+    while let Some(&byte) = bytes.next() {
+        match byte {
+            b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c => words.extend(word.take()),
+            b'\\' => word.get_or_insert_default().extend(bytes.next()),
+            _ => word.get_or_insert_default().push(byte),
+        }
+    }
+    words.extend(word);
+    words
+}
+
+/// Appends a string literal that reads the same whatever standard_conforming_strings says.
+fn put_literal(out: &mut Vec<u8>, value: &[u8]) {
+    if value.contains(&b'\\') {
+        out.push(b'E');
+    }
+    out.push(b'\'');
+    for &byte in value {
+        if byte == b'\'' || byte == b'\\' {
+            out.push(byte);
+        }
+        out.push(byte);
+    }
+    out.push(b'\'');
+}
+
+#[cfg(test)]
+mod tests;

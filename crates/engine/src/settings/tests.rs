@@ -1,0 +1,81 @@
+use super::*;
+
+fn startup(interner: &mut Interner, pairs: &[(&str, &str)]) -> Rc<Settings> {
+    interner.of_startup(pairs.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes()))).unwrap()
+}
+
+fn replay(from: &[(&str, &str)], to: &[(&str, &str)]) -> String {
+    let mut interner = Interner::new();
+    let from = startup(&mut interner, from);
+    let to = startup(&mut interner, to);
+    String::from_utf8(from.replay(&to)).unwrap()
+}
+
+#[test]
+fn equal_settings_are_one_value() {
+    let mut interner = Interner::new();
+    let a = startup(&mut interner, &[("user", "a"), ("TimeZone", "UTC"), ("DateStyle", "ISO")]);
+    let b = startup(&mut interner, &[("datestyle", "ISO"), ("timezone", "UTC"), ("user", "b")]);
+    let c = startup(&mut interner, &[("datestyle", "ISO")]);
+    assert!(Rc::ptr_eq(&a, &b));
+    assert!(!Rc::ptr_eq(&a, &c));
+    assert!(Rc::ptr_eq(&startup(&mut interner, &[("user", "b")]), &interner.none()));
+}
+
+#[test]
+fn settings_that_nobody_uses_are_forgotten() {
+    let mut interner = Interner::new();
+    let kept = startup(&mut interner, &[("application_name", "kept")]);
+    for n in 0..5_000 {
+        startup(&mut interner, &[("application_name", &n.to_string())]);
+    }
+    assert!(interner.known.len() <= PRUNE_ABOVE + 1);
+    assert!(Rc::ptr_eq(&kept, &startup(&mut interner, &[("application_name", "kept")])));
+}
+
+#[test]
+fn replay_sets_what_differs_and_resets_what_is_gone() {
+    assert_eq!(
+        replay(&[("a", "1"), ("b", "2"), ("c", "3")], &[("a", "1"), ("b", "x"), ("d", "4")]),
+        "SELECT pg_catalog.set_config('b', 'x', false), \
+         pg_catalog.set_config('d', '4', false), pg_catalog.set_config('c', NULL, false)"
+    );
+}
+
+#[test]
+fn replay_quotes_for_either_kind_of_string() {
+    assert_eq!(
+        replay(&[], &[("application_name", r"it's \ a")]),
+        r"SELECT pg_catalog.set_config('application_name', E'it''s \\ a', false)"
+    );
+}
+
+/// Hard part C5: switches are split at white space and unescaped, not searched for `-c`.
+#[test]
+fn options_are_taken_apart_as_postgresql_does() {
+    let options = |text: &str| {
+        switches(text.as_bytes()).map(|pairs| {
+            pairs
+                .iter()
+                .map(|(n, v)| format!("{}={}", n.escape_ascii(), v.escape_ascii()))
+                .collect::<Vec<_>>()
+        })
+    };
+    assert_eq!(options("").unwrap(), [""; 0]);
+    assert_eq!(options("-c a=b").unwrap(), ["a=b"]);
+    assert_eq!(options("  -ca=b\t--search-path=x,y ").unwrap(), ["a=b", "search_path=x,y"]);
+    assert_eq!(options(r"-c a=b\ c\\d").unwrap(), [r"a=b c\\d"]);
+    assert_eq!(options(r"-c a=-c\ b=c").unwrap(), ["a=-c b=c"]);
+    assert_eq!(options("-c A=").unwrap(), ["a="]);
+    for bad in ["-c", "-d 5", "a=b", "-c novalue", "--novalue"] {
+        assert!(options(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn the_packet_wins_over_its_options() {
+    let mut interner = Interner::new();
+    let both = startup(&mut interner, &[("options", "-c a=1 -c b=2"), ("a", "3")]);
+    assert_eq!(both.value(b"a"), Some(&b"3"[..]));
+    assert_eq!(both.value(b"b"), Some(&b"2"[..]));
+}

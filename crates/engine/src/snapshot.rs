@@ -1,0 +1,209 @@
+//! What an engine is doing, as plain values: for the console and, later, for metrics.
+
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use pgweir_config::PoolMode;
+use pgweir_sql::Pins;
+
+use crate::Engine;
+use crate::action::Address;
+use crate::client::{Leg, Phase};
+use crate::client_login::process_id;
+use crate::server::ServerState;
+use crate::stats::Stats;
+use crate::time::Time;
+
+/// One moment of one engine.
+#[derive(Clone, Debug)]
+pub struct Snapshot {
+    /// When it was taken.
+    pub now: Time,
+    /// Each pool, in the order of the configuration.
+    pub pools: Vec<PoolView>,
+    /// Each client that has logged in, or is about to.
+    pub clients: Vec<ClientView>,
+    /// Each server connection.
+    pub servers: Vec<ServerView>,
+}
+
+/// A pool.
+#[derive(Clone, Debug)]
+pub struct PoolView {
+    /// The database that clients ask for.
+    pub database: String,
+    /// Their user name.
+    pub user: String,
+    /// How long they keep a server.
+    pub mode: PoolMode,
+    /// Most servers.
+    pub size: usize,
+    /// Clients that wait for a cancel request of theirs to reach its server.
+    pub clients_cancelling: usize,
+    /// How long the client at the head of the queue has waited.
+    pub longest_wait: Duration,
+    /// What it has done.
+    pub stats: Stats,
+}
+
+/// A client.
+#[derive(Clone, Debug)]
+pub struct ClientView {
+    /// What it was told as its process id; unique among the clients of its time.
+    pub id: i32,
+    /// Database and user of its pool; `None` for the console.
+    pub pool: Option<(String, String)>,
+    /// What it is doing.
+    pub state: ClientState,
+    /// Where it comes from; `None` for a unix socket.
+    pub peer: Option<SocketAddr>,
+    /// When it connected.
+    pub since: Time,
+    /// The `application_name` of its startup packet.
+    pub application_name: String,
+    /// Id of the server that it holds.
+    pub server: Option<u32>,
+    /// Why that server stays with it.
+    pub pins: Pins,
+}
+
+/// What a client is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientState {
+    /// It holds a server.
+    Active,
+    /// It holds none and waits for none.
+    Idle,
+    /// It waits for a server.
+    Waiting,
+}
+
+/// A server connection.
+#[derive(Clone, Debug)]
+pub struct ServerView {
+    /// Its place among the server connections.
+    pub id: u32,
+    /// Database and user of its pool.
+    pub pool: (String, String),
+    /// Where it leads.
+    pub address: Address,
+    /// What it is doing.
+    pub state: ServerActivity,
+    /// When it was opened, or has logged in.
+    pub since: Time,
+    /// When its state last changed.
+    pub changed: Time,
+    /// The backend's process id, if it told one.
+    pub process_id: Option<i32>,
+    /// Id of the client that holds it.
+    pub client: Option<i32>,
+    /// It will be closed instead of being lent again.
+    pub close_needed: bool,
+}
+
+/// What a server connection is doing.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ServerActivity {
+    /// A client holds it.
+    Active,
+    /// A cancel request of its last client may still reach it.
+    BeingCanceled,
+    /// It is in the pool.
+    Idle,
+    /// It connects or logs in.
+    Login,
+    /// What its last client left is being removed.
+    Tested,
+}
+
+impl Engine {
+    /// What this engine is doing.
+    pub fn snapshot(&self, now: Time) -> Snapshot {
+        Snapshot {
+            now,
+            pools: self.pool_views(now),
+            clients: self.client_views(),
+            servers: self.server_views(),
+        }
+    }
+
+    fn pool_views(&self, now: Time) -> Vec<PoolView> {
+        let views = self.pools.iter().enumerate().map(|(index, pool)| {
+            let cancelling = self.cancels.iter().filter(|(_, cancel)| {
+                self.servers.find(cancel.server).is_some_and(|s| s.pool.0 == index)
+            });
+            let waits = |waiter: &&crate::pool::Waiter| {
+                let leg = self.clients.find(waiter.client).map(|client| client.leg);
+                leg == Some(Leg::Waiting(waiter.ticket))
+            };
+            PoolView {
+                database: pool.spec.database.clone(),
+                user: pool.spec.user.clone(),
+                mode: pool.spec.mode,
+                size: pool.spec.size,
+                clients_cancelling: cancelling.count(),
+                longest_wait: pool
+                    .waiters
+                    .iter()
+                    .find(waits)
+                    .map_or(Duration::ZERO, |waiter| now - waiter.since),
+                stats: pool.stats,
+            }
+        });
+        views.collect()
+    }
+
+    fn client_views(&self) -> Vec<ClientView> {
+        let views = self.clients.iter().filter_map(|(id, client)| {
+            let pool = match client.phase {
+                Phase::Startup | Phase::Login(_) | Phase::Cancelling => return None,
+                Phase::Console => None,
+                Phase::Welcome(_) | Phase::Ready(_) => {
+                    let spec = &self.pools[client.pool()?.0].spec;
+                    Some((spec.database.clone(), spec.user.clone()))
+                }
+            };
+            let name = client.settings.value(b"application_name").unwrap_or_default();
+            let (state, server) = match client.leg {
+                Leg::None => (ClientState::Idle, None),
+                Leg::Waiting(_) => (ClientState::Waiting, None),
+                Leg::Preparing(server) | Leg::Held(server) => (ClientState::Active, Some(server)),
+            };
+            Some(ClientView {
+                id: process_id(id),
+                pool,
+                state,
+                peer: client.peer,
+                since: client.since,
+                application_name: String::from_utf8_lossy(name).into_owned(),
+                server: server.map(|server| server.index() as u32),
+                pins: client.pins,
+            })
+        });
+        views.collect()
+    }
+
+    fn server_views(&self) -> Vec<ServerView> {
+        let views = self.servers.iter().map(|(id, server)| {
+            let spec = &self.pools[server.pool.0].spec;
+            ServerView {
+                id: id.index() as u32,
+                pool: (spec.database.clone(), spec.user.clone()),
+                address: spec.address.clone(),
+                state: match server.state {
+                    ServerState::Connecting | ServerState::Login(_) => ServerActivity::Login,
+                    ServerState::Idle => ServerActivity::Idle,
+                    ServerState::Lent(_) => ServerActivity::Active,
+                    ServerState::Cleaning { .. } => ServerActivity::Tested,
+                    ServerState::AwaitingCancel => ServerActivity::BeingCanceled,
+                },
+                since: server.since,
+                changed: server.changed,
+                process_id: server.key.as_ref().map(|key| key.process_id),
+                client: server.client().map(process_id),
+                close_needed: server.doomed,
+            }
+        });
+        views.collect()
+    }
+}

@@ -1,0 +1,30 @@
+use std::time::Duration;
+
+/// What a pool has done since the start; the columns of SHOW STATS.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Stats {
+    /// Times a server was lent.
+    pub assignments: u64,
+    /// Transactions finished.
+    pub transactions: u64,
+    /// Units finished: simple queries and batches.
+    pub queries: u64,
+    /// Bytes from clients.
+    pub received: u64,
+    /// Bytes from servers.
+    pub sent: u64,
+    /// Time that servers were lent.
+    pub transaction_time: Duration,
+    /// Time that servers had a unit in flight.
+    pub query_time: Duration,
+    /// Time that clients waited for a server.
+    pub wait_time: Duration,
+    /// Parse messages of clients.
+    pub parses: u64,
+    /// Parse messages of our own.
+    pub own_parses: u64,
+    /// Bind messages of clients.
+    pub binds: u64,
+    /// Logins.
+    pub logins: u64,
+}

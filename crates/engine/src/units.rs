@@ -1,0 +1,491 @@
+//! From a client's bytes to units on a server.
+
+use std::rc::Rc;
+
+use pgweir_sql::{Classifier, PinReason};
+use pgweir_wire::backend::{self, Report};
+use pgweir_wire::frontend::{Bind, Parse, Tag, Target};
+use pgweir_wire::{HEADER_LEN, Header, Malformed, SqlState, TransactionStatus};
+
+use crate::Engine;
+use crate::action::{Action, ClientId, Endpoint, ServerId};
+use crate::client::{Body, Client, Fate, Leg, UnnamedStatement};
+use crate::pool::PoolId;
+use crate::reply::{Expected, Kind, Sink, Unnamed};
+use crate::time::Time;
+
+/// A unit that is longer is sent to a server piece by piece; a shorter one once it is whole, so
+/// that a slow client holds no server while it makes up its mind. The driver must be able to
+/// retain at least this much for a client.
+pub const UNIT_HELD_BYTES: usize = 16 * 1024;
+
+/// What became of the message at the front of the input.
+enum Taken {
+    /// This many bytes are consumed; there may be more messages behind.
+    Bytes(usize),
+    /// Nothing, until more bytes come or something else happens.
+    Nothing,
+    /// The client is gone.
+    Gone,
+}
+
+impl Engine {
+    /// Input of a client that has logged in.
+    pub(crate) fn ready_input(
+        &mut self,
+        now: Time,
+        id: ClientId,
+        pool: PoolId,
+        input: &[u8],
+    ) -> usize {
+        if self.clients[id].leaving {
+            return input.len();
+        }
+        let mut at = 0;
+        loop {
+            if self.clients[id].body.left > 0 {
+                let n = self.pass_body(id, input, at);
+                at += n;
+                if n == 0 || self.clients[id].body.left > 0 {
+                    break;
+                }
+                continue;
+            }
+            let rest = &input[at..];
+            let (header, tag) = match message(rest) {
+                Ok(Some(message)) => message,
+                Ok(None) => break,
+                Err(malformed) => {
+                    self.violated(now, id, malformed);
+                    return input.len();
+                }
+            };
+            let taken = match self.clients[id].leg {
+                Leg::Held(server) => self.dispatch(now, id, server, tag, header, rest, at),
+                Leg::None => self.without_server(now, id, pool, tag, header, rest),
+                Leg::Waiting(_) | Leg::Preparing(_) => Taken::Nothing,
+            };
+            match taken {
+                Taken::Bytes(n) => at += n,
+                Taken::Nothing => break,
+                Taken::Gone => return input.len(),
+            }
+        }
+        self.pools[pool.0].stats.received += at as u64;
+        let client = &mut self.clients[id];
+        client.scanned = client.scanned.saturating_sub(at);
+        let waits = client.holding || matches!(client.leg, Leg::Waiting(_) | Leg::Preparing(_));
+        if client.ended && !waits {
+            // All that it sent is under way, but for what can never become whole.
+            self.client_leaves(now, id);
+            return input.len();
+        }
+        at
+    }
+
+    /// Passes on what has come of a body that is still coming in; says how many bytes.
+    fn pass_body(&mut self, id: ClientId, input: &[u8], at: usize) -> usize {
+        let client = &mut self.clients[id];
+        let n = client.body.left.min(input.len() - at);
+        client.body.left -= n;
+        if client.body.fate == Fate::Forward
+            && let Some(server) = client.server()
+        {
+            self.actions.forward(Endpoint::Server(server), at..at + n);
+        }
+        if let Some(mut scan) = client.body.scan.take() {
+            let piece = &input[at..at + n];
+            let text = until_nul(piece);
+            scan.feed(text);
+            if text.len() < piece.len() || client.body.left == 0 {
+                client.pins = client.pins.union(scan.finish().pins);
+            } else {
+                client.body.scan = Some(scan);
+            }
+        }
+        n
+    }
+
+    /// A message of a client that has no server.
+    fn without_server(
+        &mut self,
+        now: Time,
+        id: ClientId,
+        pool: PoolId,
+        tag: Tag,
+        header: Header,
+        rest: &[u8],
+    ) -> Taken {
+        let client = &mut self.clients[id];
+        match tag {
+            Tag::Terminate => {
+                self.client_leaves(now, id);
+                return Taken::Gone;
+            }
+            // PostgreSQL passes over COPY data that comes too late, and a Flush with nothing to
+            // flush does nothing.
+            Tag::CopyData | Tag::CopyDone | Tag::CopyFail | Tag::Flush => {
+                return swallow(client, header, rest);
+            }
+            Tag::Password => {
+                self.violated(now, id, Malformed::UnknownTag(header.tag));
+                return Taken::Gone;
+            }
+            Tag::Bind
+            | Tag::Close
+            | Tag::Describe
+            | Tag::Execute
+            | Tag::FunctionCall
+            | Tag::Parse
+            | Tag::Query
+            | Tag::Sync => {}
+        }
+        if client.skipping || client.refusal.is_some() {
+            return self.refuse(id, tag, header, rest);
+        }
+        if !unit_is_whole(rest, &mut client.scanned) && rest.len() < UNIT_HELD_BYTES {
+            return Taken::Nothing;
+        }
+        self.check_out(now, id, pool);
+        // With a server at once the same message is looked at again.
+        if self.clients.find(id).is_some_and(|client| client.server().is_some()) {
+            Taken::Bytes(0)
+        } else {
+            Taken::Nothing
+        }
+    }
+
+    /// A message of a unit that is not run but answered by us. This is sound only here, where no
+    /// server and so no transaction is involved.
+    fn refuse(&mut self, id: ClientId, tag: Tag, header: Header, rest: &[u8]) -> Taken {
+        let client = &mut self.clients[id];
+        let ready = match tag {
+            Tag::Query | Tag::FunctionCall => !client.skipping,
+            Tag::Sync => true,
+            _ => {
+                client.skipping = true;
+                false
+            }
+        };
+        if let Some(report) = client.refusal.take() {
+            self.actions.inject(Endpoint::Client(id), |out| report.write(out));
+        }
+        let client = &mut self.clients[id];
+        if ready {
+            client.skipping = false;
+            let to = Endpoint::Client(id);
+            self.actions.inject(to, |out| backend::ready_for_query(out, TransactionStatus::Idle));
+        }
+        swallow(client, header, rest)
+    }
+
+    /// A message of a client that has a server: notes what will be answered, and sends it on.
+    #[expect(clippy::too_many_arguments, reason = "the parts of one message, split once")]
+    fn dispatch(
+        &mut self,
+        now: Time,
+        id: ClientId,
+        server: ServerId,
+        tag: Tag,
+        header: Header,
+        rest: &[u8],
+        at: usize,
+    ) -> Taken {
+        let whole = rest.len() >= header.message_len();
+        let body = &rest[HEADER_LEN..rest.len().min(header.message_len())];
+        if self.must_hold(id, server, tag) {
+            self.clients[id].holding = true;
+            return Taken::Nothing;
+        }
+        let kind = match tag {
+            Tag::Query => Kind::Query,
+            Tag::FunctionCall => Kind::FunctionCall,
+            Tag::Execute => Kind::Execute,
+            Tag::Sync => Kind::Sync,
+            Tag::CopyDone | Tag::CopyFail => {
+                if !self.servers[server].replies.takes_copy_data() {
+                    return swallow(&mut self.clients[id], header, rest);
+                }
+                Kind::CopyEnd
+            }
+            Tag::Parse | Tag::Bind | Tag::Describe | Tag::Close => {
+                if !whole && rest.len() < UNIT_HELD_BYTES {
+                    return Taken::Nothing;
+                }
+                match self.named(id, server, tag, &rest[..HEADER_LEN + body.len()], whole) {
+                    Ok(Some(kind)) => kind,
+                    Ok(None) => return Taken::Nothing,
+                    Err(malformed) => {
+                        self.violated(now, id, malformed);
+                        return Taken::Gone;
+                    }
+                }
+            }
+            Tag::CopyData | Tag::Flush => {
+                if tag == Tag::CopyData && !self.servers[server].replies.takes_copy_data() {
+                    return swallow(&mut self.clients[id], header, rest);
+                }
+                return self.send(id, server, header, rest, at);
+            }
+            Tag::Terminate => {
+                self.client_leaves(now, id);
+                return Taken::Gone;
+            }
+            Tag::Password => {
+                self.violated(now, id, Malformed::UnknownTag(header.tag));
+                return Taken::Gone;
+            }
+        };
+        self.expect(now, id, server, kind);
+        let taken = self.send(id, server, header, rest, at);
+        if tag == Tag::Query {
+            let text = until_nul(body);
+            self.scan_text(id, text, text.len() < body.len());
+        }
+        taken
+    }
+
+    /// Whether a new unit must wait until those in flight are settled: the pool has others
+    /// waiting, and a client that keeps its pipeline full must not keep its server for ever.
+    fn must_hold(&self, id: ClientId, server: ServerId, tag: Tag) -> bool {
+        let client = &self.clients[id];
+        if client.slots.is_empty() || client.open_slot.is_some() {
+            return false;
+        }
+        if matches!(tag, Tag::CopyData | Tag::CopyDone | Tag::CopyFail | Tag::Flush) {
+            return false;
+        }
+        let server = &self.servers[server];
+        let pool = &self.pools[server.pool.0];
+        let would_be_given_back =
+            server.status == TransactionStatus::Idle && !self.keeps_server(client, pool);
+        would_be_given_back
+            && pool.waiting > 0
+            && tag != Tag::Terminate
+            && !server.replies.ignores_sync()
+    }
+
+    /// Reads the names in a message of the extended protocol, and sees to it that the unnamed
+    /// statement of the server is this client's. `None`: that is not known before the units in
+    /// flight are settled.
+    fn named(
+        &mut self,
+        id: ClientId,
+        server: ServerId,
+        tag: Tag,
+        message: &[u8],
+        whole: bool,
+    ) -> Result<Option<Kind>, Malformed> {
+        let body = &message[HEADER_LEN..];
+        let (kind, uses_unnamed) = match tag {
+            Tag::Parse => {
+                let parse = Parse::start(body)?;
+                let client = &mut self.clients[id];
+                let unnamed = if !parse.name.is_empty() {
+                    // A named statement lives on one server: the client stays there.
+                    client.pins = client.pins.union(PinReason::Prepared.into());
+                    Unnamed::Kept
+                } else if whole {
+                    client.unnamed_ready = true;
+                    Unnamed::Replaced(Rc::from(message))
+                } else {
+                    client.unnamed_ready = true;
+                    Unnamed::TooLong
+                };
+                self.pools[self.servers[server].pool.0].stats.parses += 1;
+                let ended = parse.name.len() + parse.text.len() + 2 <= body.len();
+                self.scan_text(id, parse.text, ended);
+                (Kind::Parse { unnamed }, false)
+            }
+            Tag::Bind => {
+                let bind = Bind::start(body)?;
+                self.pools[self.servers[server].pool.0].stats.binds += 1;
+                (Kind::Bind, bind.statement.is_empty())
+            }
+            Tag::Describe => match Target::parse(body)? {
+                Target::Portal(_) => (Kind::DescribePortal, false),
+                Target::Statement(name) => (Kind::DescribeStatement, name.is_empty()),
+            },
+            _ => match Target::parse(body)? {
+                Target::Portal(_) => (Kind::ClosePortal, false),
+                Target::Statement(name) => {
+                    let unnamed = name.is_empty();
+                    self.clients[id].unnamed_ready |= unnamed;
+                    (Kind::CloseStatement { unnamed }, false)
+                }
+            },
+        };
+        if uses_unnamed && !self.clients[id].unnamed_ready && !self.bring_unnamed(id, server) {
+            self.clients[id].holding = true;
+            return Ok(None);
+        }
+        Ok(Some(kind))
+    }
+
+    /// Makes the server's unnamed statement this client's (hard part B6). If the client has none,
+    /// that of whoever was here before must go, or the client would run a stranger's.
+    fn bring_unnamed(&mut self, id: ClientId, server: ServerId) -> bool {
+        let client = &self.clients[id];
+        let in_flight = client.slots.len() - usize::from(client.open_slot.is_some());
+        if in_flight > 0 {
+            return false;
+        }
+        self.clients[id].unnamed_ready = true;
+        if self.clients[id].unnamed.same(&self.servers[server].unnamed) {
+            return true;
+        }
+        let sink = Sink::Injected;
+        let to = Endpoint::Server(server);
+        match self.clients[id].unnamed.clone() {
+            UnnamedStatement::Made(parse) => {
+                let unnamed = Unnamed::Replaced(Rc::clone(&parse));
+                let replies = &mut self.servers[server].replies;
+                if replies.push(Expected { kind: Kind::Parse { unnamed }, sink }) {
+                    self.actions.inject(to, |out| out.extend_from_slice(&parse));
+                    self.pools[self.servers[server].pool.0].stats.own_parses += 1;
+                }
+            }
+            UnnamedStatement::None => {
+                let kind = Kind::CloseStatement { unnamed: true };
+                if self.servers[server].replies.push(Expected { kind, sink }) {
+                    let target = Target::Statement(b"");
+                    self.actions.inject(to, |out| {
+                        pgweir_wire::frontend::write_close(out, target);
+                    });
+                }
+            }
+            // It exists on this server only, and the server has stayed for its sake.
+            UnnamedStatement::TooLong => {}
+        }
+        true
+    }
+
+    /// Notes what a message will be answered with.
+    fn expect(&mut self, now: Time, id: ClientId, server: ServerId, kind: Kind) {
+        let client = &mut self.clients[id];
+        let server = &mut self.servers[server];
+        if matches!(kind, Kind::Sync) && server.replies.ignores_sync() {
+            return;
+        }
+        if matches!(kind, Kind::CopyEnd) {
+            // Only a mark in the queue: it has no reply and belongs to no unit.
+            let sink = Sink::Own;
+            server.replies.push(Expected { kind, sink });
+            return;
+        }
+        if client.slots.is_empty() {
+            server.unit_since = now;
+        }
+        let slot = client.slot_of_unit();
+        match kind {
+            // A Query or a FunctionCall behind an open batch ends it too.
+            Kind::Sync | Kind::Query | Kind::FunctionCall => {
+                client.open_slot = None;
+                client.unnamed_ready = false;
+            }
+            _ => client.open_slot = Some(slot),
+        }
+        let sink = Sink::Client(slot);
+        if !server.replies.push(Expected { kind, sink }) && client.open_slot != Some(slot) {
+            client.unanswered(slot);
+        }
+    }
+
+    /// Sends a message on, as much of it as has come.
+    fn send(
+        &mut self,
+        id: ClientId,
+        server: ServerId,
+        header: Header,
+        rest: &[u8],
+        at: usize,
+    ) -> Taken {
+        let n = rest.len().min(header.message_len());
+        self.actions.forward(Endpoint::Server(server), at..at + n);
+        self.servers[server].used = true;
+        let body = &mut self.clients[id].body;
+        body.left = header.message_len() - n;
+        body.fate = Fate::Forward;
+        Taken::Bytes(n)
+    }
+
+    /// Looks for state that a statement leaves behind. `ended`: the text is all there.
+    fn scan_text(&mut self, id: ClientId, text: &[u8], ended: bool) {
+        let client = &mut self.clients[id];
+        let mut scan = Classifier::new();
+        scan.feed(text);
+        if ended {
+            client.pins = client.pins.union(scan.finish().pins);
+        } else {
+            client.body.scan = Some(Box::new(scan));
+        }
+    }
+
+    /// A client sent what the protocol does not allow. Like PostgreSQL we end the connection: its
+    /// stream cannot be trusted any further.
+    pub(crate) fn violated(&mut self, now: Time, id: ClientId, malformed: Malformed) {
+        let text = match malformed {
+            Malformed::UnknownTag(tag) => format!("invalid frontend message type {tag}"),
+            _ => malformed.to_string(),
+        };
+        self.expel(now, id, Report::fatal(SqlState::PROTOCOL_VIOLATION, text));
+    }
+
+    /// Answers the client's next unit with an error instead of running it.
+    pub(crate) fn refuse_unit(&mut self, now: Time, id: ClientId, report: Report) {
+        self.leave_queue(now, id);
+        self.clients[id].refusal = Some(Box::new(report));
+        self.actions.push(Action::Resume(id));
+    }
+}
+
+/// The header and type of the message at the front.
+fn message(rest: &[u8]) -> Result<Option<(Header, Tag)>, Malformed> {
+    match Header::parse(rest)? {
+        None => Ok(None),
+        Some(header) => Ok(Some((header, Tag::of(header)?))),
+    }
+}
+
+/// Drops a message, as much of it as has come.
+fn swallow(client: &mut Client, header: Header, rest: &[u8]) -> Taken {
+    let n = rest.len().min(header.message_len());
+    client.body = Body { left: header.message_len() - n, fate: Fate::Swallow, scan: None };
+    Taken::Bytes(n)
+}
+
+fn until_nul(bytes: &[u8]) -> &[u8] {
+    let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
+    &bytes[..end]
+}
+
+/// Whether the unit at the front has come up to its end. `scanned` bytes of it are known to be
+/// whole messages that do not end it, and are not looked at again.
+fn unit_is_whole(rest: &[u8], scanned: &mut usize) -> bool {
+    while let Some(next) = rest.get(*scanned..) {
+        let (header, tag) = match message(next) {
+            Ok(Some(message)) => message,
+            Ok(None) => return false,
+            // Whoever reads on will see it.
+            Err(_) => return true,
+        };
+        if next.len() < header.message_len() {
+            return false;
+        }
+        match tag {
+            Tag::Bind | Tag::Close | Tag::Describe | Tag::Execute | Tag::Parse => {
+                *scanned += header.message_len();
+            }
+            Tag::CopyData
+            | Tag::CopyDone
+            | Tag::CopyFail
+            | Tag::Flush
+            | Tag::FunctionCall
+            | Tag::Password
+            | Tag::Query
+            | Tag::Sync
+            | Tag::Terminate => return true,
+        }
+    }
+    false
+}

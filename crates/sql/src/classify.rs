@@ -1,0 +1,420 @@
+//! Tokens into an answer: which rows of the table apply where their words stand.
+
+use crate::encoding::Encoding;
+use crate::lexer::{Backslash, Lexer, Progress, Sink, Token};
+use crate::pins::{PinReason, Pins};
+use crate::rules::{Effect, Form, Keyword, Meaning, meaning};
+
+#[cfg(test)]
+mod tests;
+
+/// What a text does to the session that performs it.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Class {
+    /// How many statements there are, those without a word not counted; at most `u32::MAX`. A `;`
+    /// counts as an end inside the body of a function or rule too. Behind what is
+    /// [`PinReason::Unclear`] the number is a guess.
+    pub statements: u32,
+    /// Why the server must stay with this client, once the text has run.
+    pub pins: Pins,
+    /// Whether `currval` or `lastval` is called. It must run where this client's own `nextval`
+    /// ran, or where no other client's did (DISCARD SEQUENCES makes any server such a one):
+    /// elsewhere it answers with a stranger's value instead of error 55000.
+    pub reads_sequence: bool,
+}
+
+impl Class {
+    /// What both do together, as two readings of one text.
+    fn union(self, other: Self) -> Self {
+        Self {
+            statements: self.statements.max(other.statements),
+            pins: self.pins.union(other.pins),
+            reads_sequence: self.reads_sequence | other.reads_sequence,
+        }
+    }
+
+    fn apply(&mut self, effect: Effect) {
+        match effect {
+            Effect::Pin(reason) => self.pins = self.pins.union(reason.into()),
+            Effect::ReadsSequence => self.reads_sequence = true,
+        }
+    }
+}
+
+/// Classifies a whole text in an encoding that [`Encoding::Superset`] describes.
+pub fn classify(text: &[u8]) -> Class {
+    let mut classifier = Classifier::new();
+    classifier.feed(text);
+    classifier.finish()
+}
+
+/// Classifies a text that arrives in pieces, cut anywhere.
+#[derive(Clone)]
+pub struct Classifier {
+    /// The reading in which a backslash in a plain literal is an ordinary character, and the only
+    /// one as long as that makes no difference.
+    standard: Reading,
+    /// The reading in which it escapes the byte behind it.
+    escaping: Option<Reading>,
+}
+
+impl Classifier {
+    /// For text in an encoding that [`Encoding::Superset`] describes.
+    pub fn new() -> Self {
+        Self::in_encoding(Encoding::Superset)
+    }
+
+    /// For text in the client's encoding.
+    pub fn in_encoding(encoding: Encoding) -> Self {
+        let lexer = Lexer::new(encoding);
+        Self { standard: Reading { lexer, state: State::default() }, escaping: None }
+    }
+
+    /// Takes the next piece of the text, without the zero byte that ends it on the wire (or with
+    /// it: it counts as a space).
+    pub fn feed(&mut self, text: &[u8]) {
+        if let Some(escaping) = &mut self.escaping {
+            escaping.feed_decided(text);
+        }
+        if let Progress::Ambiguous(at) = self.standard.feed(text) {
+            let mut escaping = self.standard.clone();
+            escaping.lexer.decide(Backslash::Escapes);
+            self.standard.lexer.decide(Backslash::Ordinary);
+            escaping.feed_decided(&text[at..]);
+            self.standard.feed_decided(&text[at..]);
+            self.escaping = Some(escaping);
+        }
+    }
+
+    /// The answer, the text being complete.
+    pub fn finish(self) -> Class {
+        let class = self.standard.finish();
+        match self.escaping {
+            Some(escaping) => class.union(escaping.finish()),
+            None => class,
+        }
+    }
+}
+
+impl Default for Classifier {
+    fn default() -> Self {
+        Self::new()
+    }
+}
+
+/// One way to read the text, as far as it has come.
+#[derive(Clone)]
+struct Reading {
+    lexer: Lexer,
+    state: State,
+}
+
+impl Reading {
+    fn feed(&mut self, text: &[u8]) -> Progress {
+        self.lexer.feed(text, &mut self.state)
+    }
+
+    /// Feeds a reading for which it is settled what a backslash does: none of it is ambiguous.
+    fn feed_decided(&mut self, text: &[u8]) {
+        let progress = self.feed(text);
+        debug_assert_eq!(progress, Progress::All);
+    }
+
+    fn finish(mut self) -> Class {
+        self.lexer.finish(&mut self.state);
+        self.state.end_statement();
+        self.state.class
+    }
+}
+
+/// What the tokens so far have said.
+#[derive(Clone, Default)]
+struct State {
+    class: Class,
+    step: Step,
+    last: Last,
+    /// The statement creates something temporary, and has not said ON COMMIT DROP.
+    temporary: Option<Effect>,
+}
+
+/// How far the beginning of the statement has been understood. The effects are those of the word
+/// that was read, held back until the next token decides.
+#[derive(Clone, Copy, Default)]
+enum Step {
+    /// Its first token is still to come.
+    #[default]
+    Start,
+    /// `SET`
+    Set(Effect),
+    /// `SET LOCAL`, or `SET local.name` and the like.
+    SetLocal(Effect),
+    /// `SET TRANSACTION` or `SET CONSTRAINTS`, or the prefix of a custom setting's name.
+    SetScoped(Effect),
+    /// `SET LOCAL search_path` and its values.
+    SearchPath,
+    /// `SET SESSION`: a setting's name comes next.
+    Variable,
+    /// `PREPARE`
+    Prepare(Effect),
+    /// `PREPARE TRANSACTION`, or the beginning of a statement of that name.
+    PrepareTransaction(Effect),
+    /// Nothing more to be understood.
+    Body,
+}
+
+/// The token before, as far as it gives the next one a meaning.
+#[derive(Clone, Copy, Default)]
+enum Last {
+    /// No word.
+    #[default]
+    Sign,
+    /// A word, or the `.` behind one, that gives no meaning.
+    Word,
+    /// The name of a function, if `(` follows.
+    Call(Effect),
+    /// The name of a function whose first argument is the name of a setting, if `(` follows.
+    SettingCall(Effect),
+    /// The `(` of a [`Form::SettingCall`].
+    SettingArgument,
+    /// A literal there that names a harmless setting, if it is the whole argument.
+    SettingName,
+    /// `CREATE`, `OR REPLACE`, `INTO`, with or without `LOCAL` or `GLOBAL`.
+    Create,
+    /// `INSERT` or `MERGE`
+    Insert,
+    /// `CURSOR`
+    Cursor,
+    /// `CURSOR WITH`
+    CursorWith,
+    /// `ON`
+    On,
+    /// `ON COMMIT`
+    OnCommit,
+    /// A literal.
+    Literal,
+    /// The `.` that selects a field of an expression, or calls a function on it.
+    Field,
+    /// The name behind it.
+    Selected,
+}
+
+impl Sink for State {
+    #[inline(always)]
+    fn token(&mut self, token: Token<'_>) {
+        let meaning = match token {
+            Token::Semicolon => return self.end_statement(),
+            Token::Unclear => return self.class.apply(UNCLEAR),
+            Token::Unicode => {
+                self.class.apply(UNCLEAR);
+                Meaning::Plain
+            }
+            Token::Word(word) => meaning(word),
+            Token::Quoted(name) => meaning(name).quoted(),
+            Token::Comma | Token::Dot | Token::Literal(_) | Token::Open | Token::Sign => {
+                Meaning::Plain
+            }
+        };
+        if !matches!(self.step, Step::Body) {
+            self.step = self.step(token, meaning);
+        }
+        self.last = self.last(token, meaning);
+    }
+}
+
+impl State {
+    fn end_statement(&mut self) {
+        if let Some(effect) = self.temporary.take() {
+            self.class.apply(effect);
+        }
+        self.step = Step::Start;
+        self.last = Last::Sign;
+    }
+
+    /// Where a token at the beginning of the statement leads.
+    #[inline(never)]
+    fn step(&mut self, token: Token<'_>, meaning: Meaning) -> Step {
+        let is_name = matches!(token, Token::Word(_) | Token::Quoted(_) | Token::Unicode);
+        match self.step {
+            Step::Start => {
+                self.class.statements = self.class.statements.saturating_add(1);
+                match meaning {
+                    Meaning::Rule(Form::Set, effect) => Step::Set(effect),
+                    Meaning::Rule(Form::Prepare, effect) => Step::Prepare(effect),
+                    Meaning::Rule(Form::Statement, effect) => self.body(effect),
+                    Meaning::Rule(..) | Meaning::Keyword(_) | Meaning::Plain => Step::Body,
+                }
+            }
+            Step::Set(effect) => match meaning {
+                Meaning::Keyword(Keyword::Local) => Step::SetLocal(effect),
+                Meaning::Keyword(Keyword::Constraints | Keyword::Transaction) => {
+                    Step::SetScoped(effect)
+                }
+                Meaning::Keyword(Keyword::Session) => {
+                    self.class.apply(effect);
+                    Step::Variable
+                }
+                Meaning::Rule(..) | Meaning::Keyword(_) | Meaning::Plain => {
+                    self.class.apply(effect);
+                    self.variable(meaning)
+                }
+            },
+            Step::SetLocal(_) | Step::Variable if is_name => self.variable(meaning),
+            Step::SetScoped(_) if is_name => Step::Body,
+            Step::SetLocal(effect) | Step::SetScoped(effect) => self.body(effect),
+            Step::SearchPath => {
+                if let Token::Literal(content) = token {
+                    self.search_path(content);
+                }
+                Step::SearchPath
+            }
+            Step::Prepare(effect) => match meaning {
+                Meaning::Keyword(Keyword::Transaction) => Step::PrepareTransaction(effect),
+                Meaning::Rule(..) | Meaning::Keyword(_) | Meaning::Plain => self.body(effect),
+            },
+            Step::PrepareTransaction(_) if matches!(token, Token::Literal(_)) => Step::Body,
+            Step::PrepareTransaction(effect) => self.body(effect),
+            Step::Variable | Step::Body => Step::Body,
+        }
+    }
+
+    fn body(&mut self, effect: Effect) -> Step {
+        self.class.apply(effect);
+        Step::Body
+    }
+
+    /// The name of a setting in a SET statement.
+    fn variable(&mut self, meaning: Meaning) -> Step {
+        match meaning {
+            Meaning::Rule(Form::Variable, effect) => self.body(effect),
+            Meaning::Keyword(Keyword::Schema | Keyword::SearchPath) => Step::SearchPath,
+            Meaning::Rule(..) | Meaning::Keyword(_) | Meaning::Plain => Step::Body,
+        }
+    }
+
+    /// A value of `search_path` in quotes: what the transaction creates from here on may be
+    /// temporary. A literal in several parts is not put together.
+    fn search_path(&mut self, content: Option<&[u8]>) {
+        const NAME: &[u8] = b"pg_temp";
+        let is_whole = !matches!(self.last, Last::Literal);
+        let is_other = content.is_some_and(|content| {
+            !content.contains(&b'\\')
+                && !content.windows(NAME.len()).any(|name| name.eq_ignore_ascii_case(NAME))
+        });
+        if !(is_whole && is_other)
+            && let Meaning::Rule(_, effect) = meaning(NAME)
+        {
+            self.class.apply(effect);
+        }
+    }
+
+    /// What a token says about the next one. Applies the rows that it completes.
+    fn last(&mut self, token: Token<'_>, meaning: Meaning) -> Last {
+        match self.last {
+            Last::SettingArgument => {
+                if let Token::Literal(content) = token {
+                    return self.setting_name(content);
+                }
+                self.class.apply(UNCLEAR);
+            }
+            Last::SettingName if !matches!(token, Token::Comma) => self.class.apply(UNCLEAR),
+            _ => {}
+        }
+        match token {
+            Token::Word(_) | Token::Quoted(_) | Token::Unicode => match self.last {
+                Last::Field => self.selected(meaning),
+                _ => self.name(meaning),
+            },
+            Token::Open => match self.last {
+                Last::Call(effect) => {
+                    self.class.apply(effect);
+                    Last::Sign
+                }
+                Last::SettingCall(effect) => {
+                    self.class.apply(effect);
+                    Last::SettingArgument
+                }
+                _ => Last::Sign,
+            },
+            Token::Dot => match self.last {
+                Last::Sign | Last::Selected => Last::Field,
+                _ => Last::Word,
+            },
+            Token::Literal(_) => Last::Literal,
+            Token::Comma | Token::Semicolon | Token::Sign | Token::Unclear => Last::Sign,
+        }
+    }
+
+    /// The first argument of `set_config`. Only a name that is there to be read shows that it is
+    /// not `seed`, which no reset undoes.
+    fn setting_name(&mut self, content: Option<&[u8]>) -> Last {
+        match content {
+            Some(name) if !name.contains(&b'\\') => {
+                if let Meaning::Rule(Form::Variable, effect) = meaning(name) {
+                    self.class.apply(effect);
+                }
+            }
+            Some(_) | None => self.class.apply(UNCLEAR),
+        }
+        Last::SettingName
+    }
+
+    fn name(&mut self, meaning: Meaning) -> Last {
+        match meaning {
+            Meaning::Plain => Last::Word,
+            Meaning::Keyword(keyword) => self.keyword(keyword),
+            Meaning::Rule(form, effect) => self.rule(form, effect),
+        }
+    }
+
+    /// A name behind [`Last::Field`]: whatever it says elsewhere, here it is a field's or a
+    /// function's, and may have further ones behind it.
+    fn selected(&mut self, meaning: Meaning) -> Last {
+        if let Meaning::Rule(Form::Call | Form::SettingCall | Form::Schema, effect) = meaning {
+            self.class.apply(effect);
+        }
+        Last::Selected
+    }
+
+    fn keyword(&mut self, keyword: Keyword) -> Last {
+        match (keyword, self.last) {
+            (Keyword::Create | Keyword::Replace, _) => Last::Create,
+            (Keyword::Global | Keyword::Local, Last::Create) => Last::Create,
+            (Keyword::Insert | Keyword::Merge, _) => Last::Insert,
+            (Keyword::Into, Last::Insert) => Last::Word,
+            (Keyword::Into, _) => Last::Create,
+            (Keyword::Cursor, _) => Last::Cursor,
+            (Keyword::With, Last::Cursor) => Last::CursorWith,
+            (Keyword::On, _) => Last::On,
+            (Keyword::Commit, Last::On) => Last::OnCommit,
+            (Keyword::Drop, Last::OnCommit) => {
+                self.temporary = None;
+                Last::Word
+            }
+            _ => Last::Word,
+        }
+    }
+
+    fn rule(&mut self, form: Form, effect: Effect) -> Last {
+        match form {
+            Form::Call => return Last::Call(effect),
+            Form::SettingCall => return Last::SettingCall(effect),
+            Form::Schema => self.class.apply(effect),
+            Form::Hold => {
+                if matches!(self.last, Last::CursorWith) {
+                    self.class.apply(effect);
+                }
+            }
+            Form::Temporary => {
+                if matches!(self.last, Last::Create)
+                    && let Some(earlier) = self.temporary.replace(effect)
+                {
+                    self.class.apply(earlier);
+                }
+            }
+            Form::Prepare | Form::Set | Form::Statement | Form::Variable => {}
+        }
+        Last::Word
+    }
+}
+
+const UNCLEAR: Effect = Effect::Pin(PinReason::Unclear);

@@ -1,0 +1,43 @@
+//! Whether a client's encoding lets its text be read byte by byte.
+
+#[cfg(test)]
+mod tests;
+
+/// How the bytes of a client's text relate to ASCII.
+///
+/// PostgreSQL converts a query to the database's encoding before it looks for quotes. In every
+/// encoding that a database may have, a byte below 0x80 is that ASCII character, and converting
+/// moves none. In the encodings that only clients may have, the later bytes of a character may be
+/// digits, letters or some of the signs above them, `\` and `[` among them, but no quote, `$`,
+/// `;`, `(`, `/`, `*` or `-`. So the text can be read as if it were ASCII, but for two things: a
+/// backslash may be none, and a `$` may belong to a name instead of opening a literal.
+/// (PostgreSQL's manual, "Character Set Support"; `PG_ENCODING_BE_LAST` in `pg_wchar.h`.)
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub enum Encoding {
+    /// Every byte below 0x80 is that ASCII character.
+    #[default]
+    Superset,
+    /// It may be part of another character: a backslash and a `$tag$` make a text unclear.
+    ClientOnly,
+}
+
+impl Encoding {
+    /// The kind of an encoding by the name that the server reports in the ParameterStatus of
+    /// `client_encoding`. A name that is not known counts as [`Encoding::ClientOnly`].
+    pub fn named(name: &[u8]) -> Self {
+        match name {
+            b"UTF8" | b"SQL_ASCII" | b"MULE_INTERNAL" | b"KOI8R" | b"KOI8U" => Self::Superset,
+            b"EUC_CN" | b"EUC_JIS_2004" | b"EUC_JP" | b"EUC_KR" | b"EUC_TW" => Self::Superset,
+            _ if is_numbered(name) => Self::Superset,
+            _ => Self::ClientOnly,
+        }
+    }
+}
+
+/// The families of one-byte encodings: LATIN1 to LATIN10, ISO_8859_5 to 8, WIN866 to WIN1258.
+fn is_numbered(name: &[u8]) -> bool {
+    [b"LATIN".as_slice(), b"ISO_8859_", b"WIN"].into_iter().any(|family| {
+        name.strip_prefix(family)
+            .is_some_and(|number| !number.is_empty() && number.iter().all(u8::is_ascii_digit))
+    })
+}

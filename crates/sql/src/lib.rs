@@ -1,0 +1,48 @@
+//! What a statement is, told from its text alone.
+//!
+//! Today the crate answers one question: does this SQL text leave state in the session that
+//! performs it, so that the server must stay with this client (a *pin*)? [`classify`] answers it
+//! for a whole text, [`Classifier`] for a text that arrives in pieces. Both are pure, allocate
+//! nothing and run on every query.
+//!
+//! # How it reads
+//!
+//! The lexer follows PostgreSQL's `scan.l`: comments and nested comments, every kind of quoting,
+//! literals that continue on the next line, `--` and `/*` inside operators. On top of it stands no
+//! grammar but a few words of context for each row of [`RULES`]: `SET` counts as the first word of
+//! a statement, `TEMP` behind `CREATE`, a function's name before its `(`. That table is the only
+//! place that knows what pins and why; the documentation is generated from it.
+//!
+//! # Invariants
+//!
+//! - **A pin is never missed because the text is ambiguous.** Where two readings are possible,
+//!   both are followed and the answer is their union: `'a\'` ends at its quote or not, depending
+//!   on `standard_conforming_strings`. Where no reading is possible, the answer is
+//!   [`PinReason::Unclear`]: a name written `U&"…"`, a dollar tag of more than 63 bytes, a
+//!   backslash in an encoding whose characters may contain one ([`Encoding`]).
+//! - **A text that PostgreSQL refuses may be judged in any way**: a syntax error anywhere in a
+//!   query string keeps all of it from running.
+//! - **Cutting the text changes nothing.** Any sequence of pieces gives the answer of the whole.
+//! - **Ordinary traffic is not pinned**, nor are transactions, DDL, COPY, CALL and DO themselves.
+//!
+//! A pin that was not needed costs capacity; a pin that was missed shows a stranger somebody's
+//! session. So every approximation here errs towards the pin: `;` ends a statement everywhere,
+//! inside `BEGIN ATOMIC … END` and inside the actions of a rule too, where the words that follow
+//! are then judged as if they ran at once; a `SET` that is later rolled back still pins.
+//!
+//! # What it does not see
+//!
+//! Only the text is judged. Functions, procedures, DO blocks, triggers, defaults, operators and
+//! casts that change the session inside are invisible here, and so is what they do on behalf of a
+//! plain SELECT. So are fast-path calls, which name their function by OID.
+
+mod classify;
+mod encoding;
+mod lexer;
+mod pins;
+mod rules;
+
+pub use classify::{Class, Classifier, classify};
+pub use encoding::Encoding;
+pub use pins::{PinReason, Pins};
+pub use rules::{Effect, Form, RULES, Rule};

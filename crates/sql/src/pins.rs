@@ -1,0 +1,178 @@
+//! Why a server must stay with its client, and the set of such reasons.
+
+use std::fmt;
+
+#[cfg(test)]
+mod tests;
+
+/// A kind of state that a session keeps when its transaction is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+#[repr(u8)]
+pub enum PinReason {
+    /// A session advisory lock, held until it is unlocked as often as it was taken.
+    AdvisoryLock,
+    /// A base backup under way: it ends with the session that began it.
+    Backup,
+    /// What a well-known extension keeps in the backend's memory, such as a named connection.
+    Extension,
+    /// A cursor WITH HOLD.
+    HoldCursor,
+    /// A shared library that LOAD brought into the backend.
+    Library,
+    /// A channel that the session listens on.
+    Listen,
+    /// A prepared statement made with PREPARE.
+    Prepared,
+    /// A replication origin of the session, or a replication slot that may be temporary.
+    Replication,
+    /// RESET. It changes nothing on a server whose settings are the ones that its own startup
+    /// packet gave it; it matters to a pool that replays settings, since it takes them away.
+    Reset,
+    /// The seed of `random()`.
+    Seed,
+    /// The last value of a sequence, kept for `currval` and `lastval`, by a call that stands in
+    /// the text. An INSERT into a serial column keeps one too and is not seen.
+    Sequence,
+    /// A setting changed with SET or `set_config`, for longer than the transaction.
+    Setting,
+    /// A temporary table, view or sequence.
+    TempTable,
+    /// The text cannot be read with certainty: anything may have been done.
+    Unclear,
+}
+
+impl PinReason {
+    /// Every reason, in the order in which a set of them is shown.
+    const ALL: [Self; 14] = [
+        Self::AdvisoryLock,
+        Self::Backup,
+        Self::Extension,
+        Self::HoldCursor,
+        Self::Library,
+        Self::Listen,
+        Self::Prepared,
+        Self::Replication,
+        Self::Reset,
+        Self::Seed,
+        Self::Sequence,
+        Self::Setting,
+        Self::TempTable,
+        Self::Unclear,
+    ];
+
+    /// Whether DISCARD ALL leaves this state in place, so that the server must be closed when
+    /// its client leaves. What DISCARD ALL removes is listed in `DiscardAll`, PostgreSQL's
+    /// `src/backend/commands/discard.c`.
+    pub const fn spoils(self) -> bool {
+        match self {
+            Self::Backup
+            | Self::Extension
+            | Self::Library
+            | Self::Replication
+            | Self::Seed
+            | Self::Unclear => true,
+            Self::AdvisoryLock
+            | Self::HoldCursor
+            | Self::Listen
+            | Self::Prepared
+            | Self::Reset
+            | Self::Sequence
+            | Self::Setting
+            | Self::TempTable => false,
+        }
+    }
+
+    /// The reason in words, for logs and the console.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::AdvisoryLock => "advisory lock",
+            Self::Backup => "backup",
+            Self::Extension => "extension",
+            Self::HoldCursor => "hold cursor",
+            Self::Library => "library",
+            Self::Listen => "listen",
+            Self::Prepared => "prepared statement",
+            Self::Replication => "replication",
+            Self::Reset => "reset",
+            Self::Seed => "random seed",
+            Self::Sequence => "sequence",
+            Self::Setting => "setting",
+            Self::TempTable => "temp table",
+            Self::Unclear => "unclear",
+        }
+    }
+}
+
+impl fmt::Display for PinReason {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.write_str(self.name())
+    }
+}
+
+/// A set of reasons. Shown as `setting, temp table`; the empty set is shown as nothing.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+pub struct Pins(u16);
+
+impl Pins {
+    /// No reason: the server may go to anybody once its transaction is over.
+    pub const NONE: Self = Self(0);
+
+    /// The reasons of both sets.
+    #[must_use]
+    pub const fn union(self, other: Self) -> Self {
+        Self(self.0 | other.0)
+    }
+
+    /// The set without one reason, for a pool that answers for that state in another way.
+    #[must_use]
+    pub const fn without(self, reason: PinReason) -> Self {
+        Self(self.0 & !Self::of(reason).0)
+    }
+
+    /// Whether there is no reason at all.
+    pub const fn is_empty(self) -> bool {
+        self.0 == 0
+    }
+
+    /// Whether the reason is in the set.
+    pub const fn contains(self, reason: PinReason) -> bool {
+        self.0 & Self::of(reason).0 != 0
+    }
+
+    /// Whether one of the reasons outlives DISCARD ALL ([`PinReason::spoils`]).
+    pub fn spoils(self) -> bool {
+        self.iter().any(PinReason::spoils)
+    }
+
+    /// The reasons, each once, in the order of [`PinReason`].
+    pub fn iter(self) -> impl Iterator<Item = PinReason> {
+        PinReason::ALL.into_iter().filter(move |&reason| self.contains(reason))
+    }
+
+    const fn of(reason: PinReason) -> Self {
+        Self(1 << reason as u8)
+    }
+}
+
+impl From<PinReason> for Pins {
+    fn from(reason: PinReason) -> Self {
+        Self::of(reason)
+    }
+}
+
+impl fmt::Display for Pins {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let mut separator = "";
+        for reason in self.iter() {
+            write!(f, "{separator}{reason}")?;
+            separator = ", ";
+        }
+        Ok(())
+    }
+}
+
+impl fmt::Debug for Pins {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "Pins({self})")
+    }
+}

@@ -1,0 +1,284 @@
+//! What pins, as one table, and the index that finds its rows by word.
+
+use crate::pins::PinReason;
+
+#[cfg(test)]
+mod tests;
+
+/// One row of [`RULES`]: a word that means something for the session where it stands.
+#[derive(Clone, Copy, Debug)]
+pub struct Rule {
+    /// The word in lower case. Case does not matter in the text.
+    pub name: &'static str,
+    /// Where the word has to stand.
+    pub form: Form,
+    /// What follows for the session.
+    pub effect: Effect,
+    /// The row in one sentence, for the documentation.
+    pub doc: &'static str,
+}
+
+/// Where a word has to stand to count.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Form {
+    /// The name of a function, quoted or not, in front of its `(`. Also the functional notation of
+    /// one argument that PostgreSQL allows for any expression: `(0.5::float8).setseed`.
+    Call,
+    /// A [`Form::Call`] whose first argument is the name of a setting.
+    SettingCall,
+    /// The word behind `CURSOR WITH`.
+    Hold,
+    /// The first word of a statement, unless `TRANSACTION` and a literal follow.
+    Prepare,
+    /// A name that counts wherever it stands, quoted or not.
+    Schema,
+    /// The first word of a statement, unless `LOCAL`, `TRANSACTION` or `CONSTRAINTS` follows as a
+    /// keyword: `SET local.name = 1` sets a custom setting.
+    Set,
+    /// The first word of a statement.
+    Statement,
+    /// The word behind `CREATE`, `OR REPLACE` or `INTO`, with or without `LOCAL` or `GLOBAL`,
+    /// unless the statement says `ON COMMIT DROP` or the `INTO` is that of INSERT or MERGE.
+    Temporary,
+    /// The setting's name in a SET statement, SET LOCAL included, quoted or not.
+    Variable,
+}
+
+/// What a word means for the session.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Effect {
+    /// The session keeps state.
+    Pin(PinReason),
+    /// The result depends on which sequences this session has used
+    /// ([`Class::reads_sequence`](crate::Class::reads_sequence)).
+    ReadsSequence,
+}
+
+/// Everything that the classifier knows to change or to show a session's state.
+#[rustfmt::skip]
+pub static RULES: &[Rule] = &[
+    row("set", Form::Set, Effect::Pin(PinReason::Setting),
+        "Changes a setting for the session; SET LOCAL, SET TRANSACTION and SET CONSTRAINTS do not."),
+    row("seed", Form::Variable, Effect::Pin(PinReason::Seed),
+        "SET seed, even SET LOCAL, seeds random() for good."),
+    row("reset", Form::Statement, Effect::Pin(PinReason::Reset),
+        "Takes settings back to those of the server's own start."),
+    row("listen", Form::Statement, Effect::Pin(PinReason::Listen),
+        "Notifications go to the session that listens."),
+    row("prepare", Form::Prepare, Effect::Pin(PinReason::Prepared),
+        "The statement exists in this session; PREPARE TRANSACTION leaves nothing in it."),
+    row("load", Form::Statement, Effect::Pin(PinReason::Library),
+        "A library cannot be unloaded."),
+    row("hold", Form::Hold, Effect::Pin(PinReason::HoldCursor),
+        "DECLARE … CURSOR WITH HOLD outlives its transaction."),
+    row("temp", Form::Temporary, Effect::Pin(PinReason::TempTable),
+        "CREATE TEMP TABLE, VIEW or SEQUENCE and SELECT INTO TEMP; ON COMMIT DROP leaves nothing."),
+    row("temporary", Form::Temporary, Effect::Pin(PinReason::TempTable),
+        "The same as TEMP."),
+    row("pg_temp", Form::Schema, Effect::Pin(PinReason::TempTable),
+        "What is created in pg_temp is temporary; pg_temp_1 and the like count too, and so does \
+         such a literal in SET LOCAL search_path."),
+
+    row("set_config", Form::SettingCall, Effect::Pin(PinReason::Setting),
+        "SET as a function. Its third argument is not looked at."),
+    row("set_limit", Form::Call, Effect::Pin(PinReason::Setting),
+        "pg_trgm: sets pg_trgm.similarity_threshold."),
+    row("setseed", Form::Call, Effect::Pin(PinReason::Seed),
+        "Seeds random() for good."),
+
+    row("pg_advisory_lock", Form::Call, Effect::Pin(PinReason::AdvisoryLock),
+        "Held until it is unlocked; the pg_advisory_xact_ functions end with the transaction."),
+    row("pg_advisory_lock_shared", Form::Call, Effect::Pin(PinReason::AdvisoryLock),
+        "Held until it is unlocked."),
+    row("pg_try_advisory_lock", Form::Call, Effect::Pin(PinReason::AdvisoryLock),
+        "Held until it is unlocked, if it was got."),
+    row("pg_try_advisory_lock_shared", Form::Call, Effect::Pin(PinReason::AdvisoryLock),
+        "Held until it is unlocked, if it was got."),
+
+    row("nextval", Form::Call, Effect::Pin(PinReason::Sequence),
+        "Sets what currval and lastval answer in this session."),
+    row("setval", Form::Call, Effect::Pin(PinReason::Sequence),
+        "Sets what currval answers in this session."),
+    row("currval", Form::Call, Effect::ReadsSequence,
+        "Answers with the value that this session got last."),
+    row("lastval", Form::Call, Effect::ReadsSequence,
+        "Answers with the value that this session got last, of any sequence."),
+
+    row("query_to_xml", Form::Call, Effect::Pin(PinReason::Unclear),
+        "Runs SQL that it is given as text."),
+    row("query_to_xml_and_xmlschema", Form::Call, Effect::Pin(PinReason::Unclear),
+        "Runs SQL that it is given as text."),
+    row("query_to_xmlschema", Form::Call, Effect::Pin(PinReason::Unclear),
+        "Analyzes SQL that it is given as text."),
+    row("ts_rewrite", Form::Call, Effect::Pin(PinReason::Unclear),
+        "With two arguments, runs SQL that it is given as text."),
+    row("ts_stat", Form::Call, Effect::Pin(PinReason::Unclear),
+        "Runs SQL that it is given as text."),
+
+    row("pg_backup_start", Form::Call, Effect::Pin(PinReason::Backup),
+        "The backup ends with the session."),
+    row("pg_start_backup", Form::Call, Effect::Pin(PinReason::Backup),
+        "The name of pg_backup_start before PostgreSQL 15."),
+    row("pg_copy_logical_replication_slot", Form::Call, Effect::Pin(PinReason::Replication),
+        "A temporary slot belongs to the session."),
+    row("pg_copy_physical_replication_slot", Form::Call, Effect::Pin(PinReason::Replication),
+        "A temporary slot belongs to the session."),
+    row("pg_create_logical_replication_slot", Form::Call, Effect::Pin(PinReason::Replication),
+        "A temporary slot belongs to the session."),
+    row("pg_create_physical_replication_slot", Form::Call, Effect::Pin(PinReason::Replication),
+        "A temporary slot belongs to the session."),
+    row("pg_replication_origin_session_setup", Form::Call, Effect::Pin(PinReason::Replication),
+        "The session replays from an origin until it is reset."),
+
+    row("dblink_connect", Form::Call, Effect::Pin(PinReason::Extension),
+        "dblink: the connection is kept until dblink_disconnect."),
+    row("dblink_connect_u", Form::Call, Effect::Pin(PinReason::Extension),
+        "dblink: the connection is kept until dblink_disconnect."),
+    row("sepgsql_setcon", Form::Call, Effect::Pin(PinReason::Extension),
+        "sepgsql: changes the security label of the session."),
+];
+
+/// What a word may mean, before its place is looked at.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Meaning {
+    /// It stands in [`RULES`].
+    Rule(Form, Effect),
+    /// It helps to tell where a word of [`RULES`] stands.
+    Keyword(Keyword),
+    /// Nothing.
+    Plain,
+}
+
+impl Meaning {
+    /// The meaning of a name in double quotes, which is no keyword. Rows match in any case here
+    /// too, although PostgreSQL would not find the function "SETSEED".
+    pub(crate) fn quoted(self) -> Self {
+        match self {
+            Self::Keyword(Keyword::SearchPath) => self,
+            Self::Rule(Form::Call | Form::SettingCall | Form::Schema | Form::Variable, _) => self,
+            Self::Keyword(_) | Self::Rule(..) | Self::Plain => Self::Plain,
+        }
+    }
+}
+
+/// The words by which the classifier finds its way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keyword {
+    Commit,
+    Constraints,
+    Create,
+    Cursor,
+    Drop,
+    Global,
+    Insert,
+    Into,
+    Local,
+    Merge,
+    On,
+    Replace,
+    Schema,
+    SearchPath,
+    Session,
+    Transaction,
+    With,
+}
+
+/// The meaning of a word in any case, which is nearly always nothing: that answer costs one hash
+/// of its ends and its length and one look into the index.
+#[inline]
+pub(crate) fn meaning(word: &[u8]) -> Meaning {
+    let (Some(&first), Some(&last)) = (word.first(), word.last()) else {
+        return Meaning::Plain;
+    };
+    let mut slot = slot(first, last, word.len());
+    while INDEX[slot] != EMPTY {
+        let (name, meaning) = entry(INDEX[slot] as usize);
+        if name.as_bytes().eq_ignore_ascii_case(word) {
+            return meaning;
+        }
+        slot = (slot + 1) % SLOTS;
+    }
+    if last.is_ascii_digit() && is_numbered_pg_temp(word) {
+        return meaning(b"pg_temp");
+    }
+    Meaning::Plain
+}
+
+/// Whether the word is the real name of some session's `pg_temp`, such as `pg_temp_3`.
+fn is_numbered_pg_temp(word: &[u8]) -> bool {
+    const PREFIX: &[u8] = b"pg_temp_";
+    word.split_at_checked(PREFIX.len()).is_some_and(|(prefix, number)| {
+        prefix.eq_ignore_ascii_case(PREFIX)
+            && !number.is_empty()
+            && number.iter().all(u8::is_ascii_digit)
+    })
+}
+
+const KEYWORDS: &[(&str, Keyword)] = &[
+    ("commit", Keyword::Commit),
+    ("constraints", Keyword::Constraints),
+    ("create", Keyword::Create),
+    ("cursor", Keyword::Cursor),
+    ("drop", Keyword::Drop),
+    ("global", Keyword::Global),
+    ("insert", Keyword::Insert),
+    ("into", Keyword::Into),
+    ("local", Keyword::Local),
+    ("merge", Keyword::Merge),
+    ("on", Keyword::On),
+    ("replace", Keyword::Replace),
+    ("schema", Keyword::Schema),
+    ("search_path", Keyword::SearchPath),
+    ("session", Keyword::Session),
+    ("transaction", Keyword::Transaction),
+    ("with", Keyword::With),
+];
+
+/// A power of two, several times the number of words, so that most others meet an empty slot.
+const SLOTS: usize = 256;
+
+/// What the index holds where there is no word.
+const EMPTY: u8 = u8::MAX;
+
+/// [`RULES`] and [`KEYWORDS`] as a hash table with linear probing, built by the compiler: numbers
+/// as [`entry`] knows them.
+static INDEX: [u8; SLOTS] = {
+    const COUNT: usize = RULES.len() + KEYWORDS.len();
+    assert!(COUNT < SLOTS / 2, "the index is too full to be quick");
+    let mut index = [EMPTY; SLOTS];
+    let mut number = 0;
+    while number < COUNT {
+        let name = entry(number).0.as_bytes();
+        let mut slot = slot(name[0], name[name.len() - 1], name.len());
+        while index[slot] != EMPTY {
+            slot = (slot + 1) % SLOTS;
+        }
+        index[slot] = number as u8;
+        number += 1;
+    }
+    index
+};
+
+/// A word by its number: the rows of [`RULES`] first, then those of [`KEYWORDS`].
+const fn entry(number: usize) -> (&'static str, Meaning) {
+    if number < RULES.len() {
+        let Rule { name, form, effect, .. } = RULES[number];
+        (name, Meaning::Rule(form, effect))
+    } else {
+        let (name, keyword) = KEYWORDS[number - RULES.len()];
+        (name, Meaning::Keyword(keyword))
+    }
+}
+
+/// Where a word of that length, first and last byte is looked for. 0x20 is what the cases of an
+/// ASCII letter differ by. The factor is one of many tried: with it, hardly any word that is
+/// frequent in queries meets a slot that is taken.
+const fn slot(first: u8, last: u8, length: usize) -> usize {
+    let ends = (first | 0x20) as u32 | ((last | 0x20) as u32) << 8;
+    let mixed = (ends | (length as u32) << 16).wrapping_mul(0xd680_cbeb);
+    (mixed >> (u32::BITS - SLOTS.ilog2())) as usize
+}
+
+const fn row(name: &'static str, form: Form, effect: Effect, doc: &'static str) -> Rule {
+    Rule { name, form, effect, doc }
+}

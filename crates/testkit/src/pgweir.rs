@@ -1,0 +1,139 @@
+use std::{
+    fs,
+    net::{SocketAddr, TcpStream},
+    path::{Path, PathBuf},
+    process::{Command, ExitStatus},
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
+};
+
+use rustix::process::Signal;
+
+use crate::{deadline::eventually, fail::OrFail, port::Port, process::Process, scratch::Scratch};
+
+/// A running pgweir, the real program, on a free port of 127.0.0.1.
+///
+/// It is killed when this value is dropped, and also when the test process is killed. A pgweir
+/// that ended unasked fails the test, even one that had all its answers by then.
+#[derive(Debug)]
+pub struct Pgweir {
+    process: Process,
+    /// Whether the test asked for its end.
+    end_asked: AtomicBool,
+    port: Port,
+    scratch: Scratch,
+}
+
+impl Pgweir {
+    /// Starts `program` (a test of the crate `pgweir` has its path in
+    /// `env!("CARGO_BIN_EXE_pgweir")`) with the configuration that `config` writes for a port,
+    /// and waits until it accepts connections.
+    ///
+    /// # Panics
+    /// When it does not come up, with its log.
+    #[must_use]
+    pub fn start(program: impl AsRef<Path>, config: impl FnOnce(u16) -> String) -> Self {
+        let pgweir = Self::spawn(program.as_ref(), config);
+        eventually("pgweir to accept connections", || {
+            assert!(pgweir.process.ended().is_none(), "pgweir ended:\n{}", pgweir.log());
+            TcpStream::connect(pgweir.address()).is_ok()
+        });
+        pgweir
+    }
+
+    /// Starts `program` with a configuration that it must refuse, and gives how it ended and what
+    /// it said.
+    ///
+    /// # Panics
+    /// When it does not end.
+    pub fn start_refused(
+        program: impl AsRef<Path>,
+        config: impl FnOnce(u16) -> String,
+    ) -> (ExitStatus, String) {
+        let pgweir = Self::spawn(program.as_ref(), config);
+        (pgweir.wait(), pgweir.log())
+    }
+
+    fn spawn(program: &Path, config: impl FnOnce(u16) -> String) -> Self {
+        let scratch = Scratch::new(None);
+        let port = Port::take();
+        let path = scratch.join("pgweir.toml");
+        fs::write(&path, config(port.number())).or_fail("write the configuration of pgweir");
+        let mut command = Command::new(program);
+        command.arg(&path).current_dir(scratch.path()).env("RUST_BACKTRACE", "1");
+        let process = Process::spawn("pgweir", &mut command, &scratch);
+        Self { process, end_asked: AtomicBool::new(false), port, scratch }
+    }
+
+    /// Asks it to drain: SIGTERM.
+    pub fn terminate(&self) {
+        self.end_asked.store(true, Ordering::Relaxed);
+        self.signal(Signal::TERM);
+    }
+
+    /// Asks it to end at once: SIGQUIT.
+    pub fn quit(&self) {
+        self.end_asked.store(true, Ordering::Relaxed);
+        self.signal(Signal::QUIT);
+    }
+
+    /// Sends a signal that does not ask for its end, such as SIGHUP.
+    pub fn signal(&self, signal: Signal) {
+        self.process.signal(signal);
+    }
+
+    /// Waits for its end.
+    ///
+    /// # Panics
+    /// When it does not end.
+    #[track_caller]
+    pub fn wait(&self) -> ExitStatus {
+        self.end_asked.store(true, Ordering::Relaxed);
+        self.process.wait()
+    }
+
+    /// Whether it has not ended.
+    #[must_use]
+    pub fn is_running(&self) -> bool {
+        self.process.ended().is_none()
+    }
+
+    /// Where it listens.
+    #[must_use]
+    pub fn address(&self) -> SocketAddr {
+        self.port.address()
+    }
+
+    /// The port it listens on.
+    #[must_use]
+    pub fn port(&self) -> u16 {
+        self.port.number()
+    }
+
+    /// Its process id, for a look into /proc.
+    #[must_use]
+    pub fn pid(&self) -> u32 {
+        self.process.pid().as_raw_nonzero().get().unsigned_abs()
+    }
+
+    /// Its configuration file, which it works beside.
+    #[must_use]
+    pub fn config_path(&self) -> PathBuf {
+        self.scratch.join("pgweir.toml")
+    }
+
+    /// What it logged so far.
+    #[must_use]
+    pub fn log(&self) -> String {
+        self.process.log()
+    }
+}
+
+impl Drop for Pgweir {
+    fn drop(&mut self) {
+        let asked = self.end_asked.load(Ordering::Relaxed);
+        if let (false, false, Some(status)) = (asked, thread::panicking(), self.process.ended()) {
+            panic!("pgweir ended unasked with {status}:\n{}", self.log());
+        }
+    }
+}

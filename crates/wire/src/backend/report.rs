@@ -1,0 +1,106 @@
+use crate::fields::Fields;
+use crate::frame::{message, put_str};
+use crate::{Malformed, Severity, SqlState};
+
+/// An ErrorResponse of our own, written as PostgreSQL writes its own: what happened, then why
+/// (DETAIL), then what to do (HINT).
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct Report {
+    /// How much of the session it ends.
+    pub severity: Severity,
+    /// The code that drivers decide by.
+    pub code: SqlState,
+    /// One line, in PostgreSQL's own words where it has them.
+    pub message: String,
+    /// What happened, with figures and names.
+    pub detail: Option<String>,
+    /// What the reader can do about it.
+    pub hint: Option<String>,
+}
+
+impl Report {
+    /// An error that ends the statement.
+    pub fn error(code: SqlState, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Error, code, message: message.into(), detail: None, hint: None }
+    }
+
+    /// An error that ends the connection.
+    pub fn fatal(code: SqlState, message: impl Into<String>) -> Self {
+        Self { severity: Severity::Fatal, ..Self::error(code, message) }
+    }
+
+    /// The same report with a DETAIL.
+    #[must_use]
+    pub fn detail(mut self, detail: impl Into<String>) -> Self {
+        self.detail = Some(detail.into());
+        self
+    }
+
+    /// The same report with a HINT.
+    #[must_use]
+    pub fn hint(mut self, hint: impl Into<String>) -> Self {
+        self.hint = Some(hint.into());
+        self
+    }
+
+    /// Appends the ErrorResponse.
+    pub fn write(&self, out: &mut Vec<u8>) {
+        message(out, b'E', |out| {
+            let mut field = |name: u8, value: &[u8]| {
+                out.push(name);
+                put_str(out, value);
+            };
+            field(b'S', self.severity.word().as_bytes());
+            field(b'V', self.severity.word().as_bytes());
+            field(b'C', self.code.as_bytes());
+            field(b'M', self.message.as_bytes());
+            if let Some(detail) = &self.detail {
+                field(b'D', detail.as_bytes());
+            }
+            if let Some(hint) = &self.hint {
+                field(b'H', hint.as_bytes());
+            }
+            out.push(0);
+        });
+    }
+}
+
+/// The fields of an ErrorResponse or NoticeResponse that decisions are made by.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct ErrorFields<'a> {
+    /// The severity in English (`V`, PostgreSQL 9.6 and later), else as localised (`S`).
+    pub severity: &'a [u8],
+    /// The SQLSTATE; absent from messages of servers that are no PostgreSQL (CVE-2026-6666).
+    pub code: Option<SqlState>,
+    /// The message's first line.
+    pub message: &'a [u8],
+}
+
+impl<'a> ErrorFields<'a> {
+    /// Reads the body of an ErrorResponse or a NoticeResponse.
+    pub fn parse(body: &'a [u8]) -> Result<Self, Malformed> {
+        let mut fields = Fields::new(body);
+        let mut found = Self { severity: b"", code: None, message: b"" };
+        loop {
+            let name = fields.byte()?;
+            if name == 0 {
+                fields.end()?;
+                return Ok(found);
+            }
+            let value = fields.string()?;
+            match name {
+                b'V' => found.severity = value,
+                b'S' if found.severity.is_empty() => found.severity = value,
+                b'C' => found.code = SqlState::parse(value),
+                b'M' => found.message = value,
+                // The protocol asks readers to pass over fields that they do not know.
+                _ => {}
+            }
+        }
+    }
+
+    /// Whether the sender closes the connection after this message.
+    pub fn is_fatal(&self) -> bool {
+        matches!(self.severity, b"FATAL" | b"PANIC")
+    }
+}

@@ -1,0 +1,133 @@
+use std::fmt;
+
+/// Bytes that are no legal message, whoever sent them.
+///
+/// PostgreSQL answers nearly all of these with SQLSTATE 08P01 and closes, because a stream whose
+/// framing is lost cannot be read any further; so do we.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Malformed {
+    /// A length field below the four bytes that it counts itself, or above the limit of its type.
+    Length {
+        /// The tag, or 0 for a startup packet, which has none.
+        tag: u8,
+        /// The length field as it was sent.
+        length: i32,
+    },
+    /// A tag that the protocol does not have in this direction.
+    UnknownTag(u8),
+    /// A field that ends before its message says, or a string without its NUL.
+    Truncated,
+    /// Bytes behind the last field.
+    TrailingBytes,
+    /// A field with a value outside its documented set, such as a transaction status.
+    InvalidField,
+    /// A startup packet with a major version other than 3 and no request code.
+    UnsupportedVersion(u32),
+}
+
+impl fmt::Display for Malformed {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Length { tag: 0, length } => {
+                write!(f, "invalid length of startup packet: {length}")
+            }
+            Self::Length { tag, length } => {
+                write!(f, "invalid message length {length} for type \"{}\"", tag.escape_ascii())
+            }
+            Self::UnknownTag(tag) => write!(f, "invalid message type {tag}"),
+            Self::Truncated => f.write_str("message ends inside a field"),
+            Self::TrailingBytes => f.write_str("message has bytes behind its last field"),
+            Self::InvalidField => f.write_str("message has a field with an unknown value"),
+            Self::UnsupportedVersion(version) => write!(
+                f,
+                "unsupported frontend protocol {}.{}: server supports 3.0 to 3.2",
+                version >> 16,
+                version & 0xffff
+            ),
+        }
+    }
+}
+
+impl std::error::Error for Malformed {}
+
+/// A five-character SQLSTATE (PostgreSQL documentation, appendix "Error Codes").
+#[derive(Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
+pub struct SqlState([u8; 5]);
+
+impl SqlState {
+    /// 08001 `sqlclient_unable_to_establish_sqlconnection`.
+    pub const UNABLE_TO_CONNECT: Self = Self(*b"08001");
+    /// 08006 `connection_failure`.
+    pub const CONNECTION_FAILURE: Self = Self(*b"08006");
+    /// 08P01 `protocol_violation`.
+    pub const PROTOCOL_VIOLATION: Self = Self(*b"08P01");
+    /// 0A000 `feature_not_supported`.
+    pub const FEATURE_NOT_SUPPORTED: Self = Self(*b"0A000");
+    /// 22023 `invalid_parameter_value`.
+    pub const INVALID_PARAMETER_VALUE: Self = Self(*b"22023");
+    /// 28000 `invalid_authorization_specification`.
+    pub const INVALID_AUTHORIZATION: Self = Self(*b"28000");
+    /// 28P01 `invalid_password`.
+    pub const INVALID_PASSWORD: Self = Self(*b"28P01");
+    /// 3D000 `invalid_catalog_name`: the database does not exist.
+    pub const INVALID_CATALOG_NAME: Self = Self(*b"3D000");
+    /// 53300 `too_many_connections`.
+    pub const TOO_MANY_CONNECTIONS: Self = Self(*b"53300");
+    /// 57014 `query_canceled`.
+    pub const QUERY_CANCELED: Self = Self(*b"57014");
+    /// 57P01 `admin_shutdown`.
+    pub const ADMIN_SHUTDOWN: Self = Self(*b"57P01");
+    /// 57P03 `cannot_connect_now`.
+    pub const CANNOT_CONNECT_NOW: Self = Self(*b"57P03");
+    /// 57P05 `idle_session_timeout`.
+    pub const IDLE_SESSION_TIMEOUT: Self = Self(*b"57P05");
+    /// XX000 `internal_error`: the error is ours.
+    pub const INTERNAL_ERROR: Self = Self(*b"XX000");
+
+    /// The code in these bytes, if they are five ASCII letters or digits.
+    pub fn parse(bytes: &[u8]) -> Option<Self> {
+        let code: [u8; 5] = bytes.try_into().ok()?;
+        code.iter().all(u8::is_ascii_alphanumeric).then_some(Self(code))
+    }
+
+    /// The code as it stands in field `C` of an ErrorResponse.
+    pub fn as_bytes(&self) -> &[u8; 5] {
+        &self.0
+    }
+
+    /// The first two characters: class 28 is every refusal of an identity, for example.
+    pub fn class(&self) -> &[u8] {
+        &self.0[..2]
+    }
+}
+
+impl fmt::Display for SqlState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        self.0.escape_ascii().fmt(f)
+    }
+}
+
+impl fmt::Debug for SqlState {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Display::fmt(self, f)
+    }
+}
+
+/// How much of the session an error ends.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Severity {
+    /// The statement, and with it the transaction.
+    Error,
+    /// The connection.
+    Fatal,
+}
+
+impl Severity {
+    /// The word in fields `S` and `V`.
+    pub fn word(self) -> &'static str {
+        match self {
+            Self::Error => "ERROR",
+            Self::Fatal => "FATAL",
+        }
+    }
+}

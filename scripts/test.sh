@@ -1,0 +1,19 @@
+#!/usr/bin/env bash
+# make test: exactly what the continuous integration runs.
+
+. "$(dirname "$0")/lib.sh"
+
+scripts/deps.sh
+
+heading "Format"
+cargo fmt --all --check
+
+heading "Lints"
+cargo clippy --workspace --all-targets --locked -- -D warnings
+
+heading "Tests: tidy, unit, property, simulation, integration"
+PG_BINDIR=$(pg_bindir)
+export PG_BINDIR
+cargo test --workspace --locked
+
+heading "All is well"
