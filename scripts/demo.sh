@@ -14,6 +14,7 @@
 #   postgresql.pid   process ids, believed only of a process that works in that folder
 #   pgweir.pid
 #   pgweir.toml, *.log
+#   stopping         the end is wanted
 #
 # `up` ends it in a trap. Against a kill -9, the guard waits in a session of its own for the end of
 # a pipe that only `up` holds open.
@@ -44,6 +45,8 @@ up() {
     build
     bin=$(pg_bindir)
 
+    # What points the user's own psql somewhere must not point the demo there.
+    unset PGHOST PGHOSTADDR PGPORT PGDATABASE PGUSER PGOPTIONS PGSERVICE PGSSLMODE PGTZ
     umask 077
     mkdir "$state" || fail "Another demo is being started."
     trap leave EXIT
@@ -52,7 +55,7 @@ up() {
     trap 'exit 129' HUP
     place=$(mktemp -d "${TMPDIR:-/tmp}/pgweir-demo.XXXXXX")
     echo "$place" >"$state/place"
-    exec {lifeline}> >(exec setsid "$0" guard "$place" >/dev/null 2>&1)
+    exec {lifeline}> >(exec setsid scripts/demo.sh guard "$place" >/dev/null 2>&1)
 
     heading "Starting PostgreSQL and pgweir"
     password=$(od -An -N12 -tx1 /dev/urandom | tr -d ' \n')
@@ -68,14 +71,14 @@ up() {
     fi
     echo "Ctrl-C ends it."
     wait -n "$postgresql_pid" "$pgweir_pid" || true
-    [ ! -d "$state" ] || fail "A server has ended by itself: $(tail -n 5 "$state"/*.log)"
-    echo "The demo was ended."
+    [ -e "$state/stopping" ] || fail "A server has ended by itself: $(tail -n 5 "$state"/*.log)"
+    echo "make demo-stop has ended it."
 }
 
 build() {
     pgweir=${PGWEIR:-}
     if [ -z "$pgweir" ]; then
-        need_rust
+        need_cargo
         heading "Building the release binary"
         cargo build --release --locked --package pgweir
         pgweir=${CARGO_TARGET_DIR:-target}/release/pgweir
@@ -92,19 +95,20 @@ start_postgresql() {
     fi
     # Everybody on the machine reaches the port, so it asks for a password; the socket lies in a
     # folder for the server's user alone.
-    (cd "$place" && run "${as_service[@]}" "$bin/initdb" -D data -U postgres --auth-local trust \
-        --auth-host scram-sha-256 -E UTF8 --no-locale --no-sync --no-instructions) \
+    run in_place "${as_service[@]}" "$bin/initdb" -D data -U postgres --auth-local trust \
+        --auth-host scram-sha-256 -E UTF8 --no-locale --no-sync --no-instructions \
         >"$state/initdb.log" 2>&1 || fail "initdb failed: $(cat "$state/initdb.log")"
 
     local attempt
     for attempt in 1 2 3 4 5; do
         postgresql_port=$(free_port)
-        (cd "$place" && exec setsid "${as_service[@]}" "$bin/postgres" -D data \
-            -c listen_addresses=127.0.0.1 -p "$postgresql_port" -k "$place" -c fsync=off) \
+        in_place setsid "${as_service[@]}" "$bin/postgres" -D data \
+            -c listen_addresses=127.0.0.1 -p "$postgresql_port" -k "$place" -c fsync=off \
             </dev/null >"$state/postgresql.log" 2>&1 {lifeline}>&- &
         postgresql_pid=$!
         echo "$postgresql_pid" >"$state/postgresql.pid"
-        if comes_up "$postgresql_pid" "$bin/pg_isready" -q -h "$place" -p "$postgresql_port"; then
+        if comes_up "$postgresql_pid" "$bin/pg_isready" -q -U postgres -h "$place" \
+            -p "$postgresql_port"; then
             break
         fi
         [ "$attempt" -lt 5 ] || fail "PostgreSQL did not start: $(cat "$state/postgresql.log")"
@@ -139,7 +143,7 @@ database = "demo"
 EOF
     local config
     config=$(realpath "$state/pgweir.toml")
-    (cd "$place" && exec setsid "$pgweir" "$config") \
+    in_place setsid "$pgweir" "$config" \
         </dev/null >"$state/pgweir.log" 2>&1 {lifeline}>&- &
     pgweir_pid=$!
     echo "$pgweir_pid" >"$state/pgweir.pid"
@@ -162,24 +166,24 @@ comes_up() {
 
 compare() {
     heading "pgbench -S, $bench_clients clients, $bench_seconds s each"
-    printf '  %-24s %8s transactions a second\n' \
-        "direct to PostgreSQL" "$(tps "$postgresql_port")" "through pgweir" "$(tps "$pgweir_port")"
+    measure "direct to PostgreSQL" "$postgresql_port"
+    measure "through pgweir" "$pgweir_port"
 }
 
-tps() {
+measure() {
     local threads log=$state/pgbench.log
     threads=$(nproc)
     run "$bin/pgbench" -n -S -c "$bench_clients" -j "$((threads < 4 ? threads : 4))" \
-        -T "$bench_seconds" -h 127.0.0.1 -p "$1" -U demo demo >"$log" 2>&1 ||
+        -T "$bench_seconds" -h 127.0.0.1 -p "$2" -U demo demo >"$log" 2>&1 ||
         fail "pgbench failed: $(cat "$log")"
-    sed -n 's/^tps = \([0-9]*\).*/\1/p' "$log"
+    printf '  %-24s %8s transactions a second\n' "$1" "$(sed -n 's/^tps = \([0-9]*\).*/\1/p' "$log")"
 }
 
 invite() {
-    local psql=psql
-    command -v psql >/dev/null || psql=$bin/psql
+    local program=psql
+    command -v psql >/dev/null || program=$bin/psql
     heading "Up. To try it:"
-    printf "  %s '%s'\n\n" "$psql" "$(url "$pgweir_port" "$password")"
+    printf "  %s '%s'\n\n" "$program" "$(url "$pgweir_port" "$password")"
     echo "Its configuration and log are in $state."
 }
 
@@ -196,7 +200,7 @@ leave() {
 
 dismiss_guard() {
     if [ -n "${lifeline:-}" ]; then
-        echo done >&"$lifeline"
+        echo "all is ended" >&"$lifeline"
         exec {lifeline}>&-
     fi
 }
@@ -211,6 +215,7 @@ stop() {
     local place
     [ -d "$state" ] || return 0
     place=$(cat "$state/place" 2>/dev/null) || true
+    touch "$state/stopping"
     if [[ $place == */pgweir-demo.?????? ]]; then
         end "$state/pgweir.pid"
         end "$state/postgresql.pid"
@@ -247,6 +252,12 @@ works_in_place() {
 
 # --- Small things ----------------------------------------------------------------------------
 
+# Becomes a command in the folder of the demo's processes; for a subshell.
+in_place() {
+    cd "$place"
+    exec "$@"
+}
+
 # Runs a command so that a signal is heeded while it runs: bash waits for a command in the
 # foreground before it looks at a trap.
 run() {
@@ -270,7 +281,7 @@ free_port() {
 }
 
 is_free() {
-    ! (exec {probe}<>"/dev/tcp/127.0.0.1/$1") 2>/dev/null
+    ! (: <>"/dev/tcp/127.0.0.1/$1") 2>/dev/null
 }
 
 main "$@"

@@ -4,6 +4,7 @@
 
 . "$(dirname "$0")/lib.sh"
 
-need_rust fmt clippy
+need_cargo
+need_rustfmt_and_clippy
 need_packages build-essential git postgresql python3-venv
 need_venv

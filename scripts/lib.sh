@@ -19,19 +19,20 @@ fail() {
 
 # --- What must be there ---------------------------------------------------------------------
 
-# cargo of at least the version that Cargo.toml asks for, and the components named. They are not
-# installed for you: how Rust gets on your machine is yours to decide.
-need_rust() {
-    local wanted found component
+# cargo of at least the version that Cargo.toml asks for. It is not installed for you: how Rust
+# gets on your machine is yours to decide.
+need_cargo() {
+    local wanted found
     command -v cargo >/dev/null || fail "cargo is missing: install Rust, see https://rustup.rs"
     wanted=$(sed -n 's/^rust-version = "\(.*\)"$/\1/p' Cargo.toml)
     found=$(cargo --version | cut -d ' ' -f 2)
     [ "$(printf '%s\n' "$wanted" "$found" | sort -V | head -n 1)" = "$wanted" ] ||
         fail "cargo is $found and must be at least $wanted: rustup update, see https://rustup.rs"
-    for component in "$@"; do
-        cargo "$component" --version >/dev/null 2>&1 ||
-            fail "cargo $component is missing: rustup component add rustfmt clippy"
-    done
+}
+
+need_rustfmt_and_clippy() {
+    { cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1 ||
+        fail "rustfmt or clippy is missing: rustup component add rustfmt clippy"
 }
 
 # Debian packages by name. What counts is whether the programs are there, however they came.

@@ -12,13 +12,11 @@ use std::cell::RefCell;
 use std::io::{self, ErrorKind, Read, Write};
 use std::rc::Rc;
 
+use tokio::io::Interest;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::LocalRuntime;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_local;
-
-/// ReadyForQuery up to its status byte.
-const READY: [u8; 5] = [b'Z', 0, 0, 0, 5];
 
 struct Relay {
     /// What a server said at login, from AuthenticationOk to ReadyForQuery: said to every client.
@@ -30,88 +28,105 @@ struct Relay {
 }
 
 impl Relay {
-    async fn serve(&self, client: TcpStream) -> io::Result<()> {
-        self.greet(&client).await?;
+    /// Serves a client to its end. Errors: those after which a server is lost.
+    async fn serve(&self, client: &TcpStream) -> io::Result<()> {
+        if self.greet(client).await.is_err() {
+            return Ok(());
+        }
         loop {
-            client.readable().await?;
-            let _turn = self.turns.acquire().await.map_err(io::Error::other)?;
-            let server = self.free.borrow_mut().pop().ok_or(ErrorKind::NotConnected)?;
-            let stays = self.transaction(&client, &server).await?;
-            self.free.borrow_mut().push(server);
-            if !stays {
+            let read = self.read(client).await.unwrap_or(0);
+            if self.is_goodbye(read) {
                 return Ok(());
             }
-        }
-    }
-
-    /// Relays turns until the server is idle again; false when the client has said goodbye.
-    async fn transaction(&self, client: &TcpStream, server: &TcpStream) -> io::Result<bool> {
-        let (mut tail, mut begun) = ([0; 6], false);
-        while self.forward(client, server, None).await? {
-            begun = true;
-            while tail[..5] != READY {
-                if !self.forward(server, client, Some(&mut tail)).await? {
-                    return Err(ErrorKind::UnexpectedEof.into());
+            let (_turn, kept) = match self.turns.try_acquire() {
+                Ok(turn) => (turn, Vec::new()),
+                Err(_) => {
+                    let kept = self.scratch.borrow()[..read].to_vec();
+                    (self.turns.acquire().await.map_err(io::Error::other)?, kept)
                 }
-            }
-            if tail[5] == b'I' {
-                return Ok(true);
-            }
-            tail = [0; 6];
+            };
+            let server = self.free.borrow_mut().pop().ok_or(ErrorKind::NotConnected)?;
+            let rest = if kept.is_empty() { self.write(&server, read)? } else { kept };
+            flush(&server, rest).await?;
+            self.transaction(client, &server).await?;
+            self.free.borrow_mut().push(server);
         }
-        if begun { Err(ErrorKind::ConnectionAborted.into()) } else { Ok(false) }
     }
 
-    /// Passes one read on, and notes its last six bytes where asked; false at the end of `from`.
-    async fn forward(
-        &self,
-        from: &TcpStream,
-        to: &TcpStream,
-        tail: Option<&mut [u8; 6]>,
-    ) -> io::Result<bool> {
-        let mut rest = loop {
-            from.readable().await?;
-            let mut scratch = self.scratch.borrow_mut();
-            let read = match from.try_read(&mut scratch) {
-                Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
-                Err(error) if tail.is_none() && error.kind() == ErrorKind::ConnectionReset => 0,
-                read => read?,
-            };
-            let bytes = &scratch[..read];
-            if read == 0 || tail.is_none() && bytes[0] == b'X' {
-                return Ok(false);
+    /// Relays until the server, which has been asked something, is idle again.
+    async fn transaction(&self, client: &TcpStream, server: &TcpStream) -> io::Result<()> {
+        let mut tail = [0; 6];
+        while tail != *b"Z\0\0\0\x05I" {
+            let read = self.read(server).await?;
+            if read == 0 {
+                return Err(ErrorKind::UnexpectedEof.into());
             }
-            if let Some(tail) = tail {
-                let kept = &bytes[read.saturating_sub(6)..];
-                tail.copy_within(kept.len().., 0);
-                tail[6 - kept.len()..].copy_from_slice(kept);
+            {
+                let scratch = self.scratch.borrow();
+                let last = &scratch[read.saturating_sub(6)..read];
+                tail.copy_within(last.len().., 0);
+                tail[6 - last.len()..].copy_from_slice(last);
             }
-            let written = written(to.try_write(bytes))?;
-            break bytes[written..].to_vec();
-        };
-        while !rest.is_empty() {
-            to.writable().await?;
-            rest.drain(..written(to.try_write(&rest))?);
+            flush(client, self.write(client, read)?).await?;
+            if tail[..5] == *b"Z\0\0\0\x05" && tail[5] != b'I' {
+                let read = self.read(client).await?;
+                if self.is_goodbye(read) {
+                    return Err(ErrorKind::ConnectionAborted.into());
+                }
+                flush(server, self.write(server, read)?).await?;
+            }
         }
-        Ok(true)
+        Ok(())
+    }
+
+    /// Waits for bytes and reads them into `scratch`, where they stay until the next wait; 0 at
+    /// the end of the stream. A short read has emptied the socket: saying so as `WouldBlock`
+    /// spares the read that would only find out.
+    async fn read(&self, from: &TcpStream) -> io::Result<usize> {
+        loop {
+            from.readable().await?;
+            let scratch = &mut self.scratch.borrow_mut()[..];
+            let (mut read, size) = (None, scratch.len());
+            let tried = from.try_io(Interest::READABLE, || {
+                let count = rustix::io::read(from, &mut *scratch)?;
+                read = Some(count);
+                if count < size { Err(ErrorKind::WouldBlock.into()) } else { Ok(()) }
+            });
+            match (read, tried) {
+                (Some(read), _) => return Ok(read),
+                (None, Err(error)) if error.kind() != ErrorKind::WouldBlock => return Err(error),
+                (None, _) => {}
+            }
+        }
+    }
+
+    /// Writes what was read; gives what the socket did not take.
+    fn write(&self, to: &TcpStream, read: usize) -> io::Result<Vec<u8>> {
+        let bytes = &self.scratch.borrow()[..read];
+        Ok(bytes[written(to.try_write(bytes))?..].to_vec())
+    }
+
+    /// Whether a client's read is its last: the end of the stream, or Terminate.
+    fn is_goodbye(&self, read: usize) -> bool {
+        read == 0 || self.scratch.borrow()[0] == b'X'
     }
 
     /// Answers the startup packet, whatever it says, and refuses encryption before it.
     async fn greet(&self, client: &TcpStream) -> io::Result<()> {
-        let mut startup = Box::new([0; 4096]);
-        loop {
-            client.readable().await?;
-            let (read, answer) = match client.try_read(&mut startup[..]) {
-                Err(error) if error.kind() == ErrorKind::WouldBlock => continue,
-                // SSLRequest and GSSENCRequest are the packets of eight bytes.
-                read => (read?, if startup[3] == 8 { &b"N"[..] } else { &self.greeting }),
-            };
-            client.try_write(if read == 0 { &[] } else { answer })?;
-            if read != 8 {
-                return Ok(());
-            }
+        // SSLRequest and GSSENCRequest are the packets of eight bytes.
+        while self.read(client).await? == 8 {
+            client.try_write(b"N")?;
         }
+        client.try_write(&self.greeting).map(drop)
     }
+}
+
+async fn flush(to: &TcpStream, mut rest: Vec<u8>) -> io::Result<()> {
+    while !rest.is_empty() {
+        to.writable().await?;
+        rest.drain(..written(to.try_write(&rest))?);
+    }
+    Ok(())
 }
 
 fn written(result: io::Result<usize>) -> io::Result<usize> {
@@ -157,7 +172,7 @@ async fn run(args: &[String]) -> io::Result<()> {
         client.set_nodelay(true)?;
         let relay = Rc::clone(&relay);
         spawn_local(async move {
-            if let Err(error) = relay.serve(client).await {
+            if let Err(error) = relay.serve(&client).await {
                 // A relay that has lost a server is no yardstick any more.
                 eprintln!("relay: {error}");
                 std::process::exit(1);

@@ -12,6 +12,9 @@ use subtle::ConstantTimeEq;
 pub struct Md5Hash(HexDigest);
 
 impl Md5Hash {
+    /// Length of a response: `md5` and 32 hex digits.
+    pub const RESPONSE_LEN: usize = PREFIX.len() + size_of::<HexDigest>();
+
     /// Reads the stored form, `md5` and 32 lower-case hex digits, and nothing else
     /// (`get_password_type` in `src/backend/libpq/crypt.c`).
     pub fn parse(stored: &str) -> Option<Self> {
@@ -44,9 +47,6 @@ impl Md5Hash {
     pub fn accepts(&self, salt: [u8; 4], response: &[u8]) -> bool {
         self.response(salt).as_slice().ct_eq(response).into()
     }
-
-    /// Length of a response: `md5` and 32 hex digits.
-    pub const RESPONSE_LEN: usize = PREFIX.len() + size_of::<HexDigest>();
 }
 
 impl PartialEq for Md5Hash {

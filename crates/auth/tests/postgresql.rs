@@ -1,5 +1,7 @@
 //! Claims about PostgreSQL, put to a PostgreSQL.
 
+#![expect(clippy::unwrap_used, reason = "the functions that the tests share may fail like them")]
+
 use std::sync::LazyLock;
 
 use pgweir_auth::scram::{
@@ -10,6 +12,10 @@ use pgweir_testkit::{Cluster, HostAuth, Message, WireClient, frames};
 
 const USER: &str = "alice";
 const PASSWORD: &str = "pencil";
+
+/// The kinds of Authentication messages that carry SASL data.
+const SASL_CONTINUE: u32 = 11;
+const SASL_FINAL: u32 = 12;
 
 static CLUSTER: LazyLock<Cluster> =
     LazyLock::new(|| Cluster::builder().auth(HostAuth::ScramSha256).user(USER, PASSWORD).start());
@@ -46,9 +52,6 @@ fn sasl_data(message: &Message, kind: u32) -> &[u8] {
     assert_eq!(message.tag, b'R', "{message}");
     message.body.strip_prefix(&kind.to_be_bytes()).unwrap()
 }
-
-const SASL_CONTINUE: u32 = 11;
-const SASL_FINAL: u32 = 12;
 
 fn client() -> ScramClient {
     ScramClient::new(Nonce::new([1; Nonce::RANDOM_LEN]))

@@ -101,21 +101,18 @@ pub(crate) fn parse(request: &str) -> Result<Command, Report> {
     };
     match tokens {
         [] => Ok(Command::Nothing),
-        [Token::Word(command), Token::Word(what)]
-            if is(command, "show") || is(command, "select") =>
-        {
-            show(request, what)
+        [Token::Word(show), Token::Word(what)] if is(show, "show") || is(show, "select") => {
+            self::show(request, what)
         }
-        [Token::Word(command), Token::Word(name), equals, Token::Word(_) | Token::Text]
-            if is(command, "set") && matches!(equals, Token::Equals)
-                || matches!(equals, Token::Word(to) if is(to, "to")) =>
+        [Token::Word(set), Token::Word(name), to, Token::Word(_) | Token::Text]
+            if is(set, "set") && to.is_assignment() =>
         {
-            set(name)
+            self::set(name)
         }
-        [Token::Word(command), rest @ ..] if rest.len() <= 1 => {
+        [Token::Word(command)] | [Token::Word(command), Token::Word(_)] => {
             match ELSEWHERE.iter().find(|name| is(command, name)) {
                 Some(name) => Err(unsupported(name)),
-                None => Err(invalid(request, hint(command, ["SHOW"].into_iter()))),
+                None => Err(invalid(request, hint("", command, ["SHOW"]))),
             }
         }
         _ => Err(invalid(request, None)),
@@ -131,7 +128,7 @@ fn show(request: &str, what: &str) -> Result<Command, Report> {
     }
     match ELSEWHERE_SHOW.iter().find(|name| is(what, name)) {
         Some(name) => Err(unsupported(&format!("SHOW {name}"))),
-        None => Err(invalid(request, hint(what, Show::ALL.iter().map(|(_, name, _)| *name)))),
+        None => Err(invalid(request, hint("SHOW ", what, Show::ALL.map(|(_, name, _)| name)))),
     }
 }
 
@@ -159,10 +156,12 @@ fn unsupported(command: &str) -> Report {
     Report::error(SqlState::FEATURE_NOT_SUPPORTED, message).hint("SHOW HELP lists what is.")
 }
 
-fn hint<'a>(word: &str, names: impl Iterator<Item = &'a str>) -> Option<String> {
-    let names: Vec<_> = names.map(str::to_ascii_lowercase).collect();
+/// The nearest of `names`, behind `before`, unless it is what was said.
+fn hint<const N: usize>(before: &str, word: &str, names: [&str; N]) -> Option<String> {
+    let names = names.map(str::to_ascii_lowercase);
     let nearest = nearest(word, names.iter().map(String::as_str))?;
-    Some(format!("Perhaps you meant {}.", nearest.to_ascii_uppercase()))
+    let meant = format!("Perhaps you meant {before}{}.", nearest.to_ascii_uppercase());
+    (!is(word, nearest)).then_some(meant)
 }
 
 fn is(word: &str, name: &str) -> bool {
@@ -176,6 +175,17 @@ enum Token {
     Text,
     /// Bare or in double quotes.
     Word(String),
+}
+
+impl Token {
+    /// What stands between name and value in SET.
+    fn is_assignment(&self) -> bool {
+        match self {
+            Self::Equals => true,
+            Self::Word(word) => is(word, "to"),
+            Self::Semicolon | Self::Text => false,
+        }
+    }
 }
 
 /// The tokens of a request; `None` if it has something else in it, or something without its end.

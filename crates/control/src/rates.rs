@@ -1,7 +1,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use crate::snapshot::{Snapshot, Stats};
+use pgweir_engine::{Snapshot, Stats, Time};
 
 /// What pools had done at two moments in the past. SHOW STATS takes the averages since the older
 /// one, so that they cover one to two periods (PgBouncer: `stats_period`, 60 s).
@@ -13,7 +13,7 @@ pub struct Rates {
 
 #[derive(Clone, Debug, Default)]
 struct Sample {
-    at: Duration,
+    at: Time,
     stats: BTreeMap<(String, String), Stats>,
 }
 
@@ -27,36 +27,18 @@ impl Rates {
     pub fn sample(&mut self, snapshot: &Snapshot) {
         let pools = snapshot.pools.iter();
         let stats = pools.map(|pool| ((pool.database.clone(), pool.user.clone()), pool.stats));
-        let sample = Sample { at: snapshot.uptime, stats: stats.collect() };
+        let sample = Sample { at: snapshot.now, stats: stats.collect() };
         self.older = std::mem::replace(&mut self.newer, sample);
     }
 
     /// How long ago the older moment is.
     pub(crate) fn window(&self, snapshot: &Snapshot) -> Duration {
-        snapshot.uptime.saturating_sub(self.older.at)
+        snapshot.now - self.older.at
     }
 
     /// What the pool had done by then.
     pub(crate) fn before(&self, database: &str, user: &str) -> Stats {
         let key = (database.to_owned(), user.to_owned());
         self.older.stats.get(&key).copied().unwrap_or_default()
-    }
-}
-
-impl Stats {
-    /// Adds what another pool has done.
-    pub(crate) fn add(&mut self, other: &Self) {
-        self.assignments += other.assignments;
-        self.transactions += other.transactions;
-        self.queries += other.queries;
-        self.received += other.received;
-        self.sent += other.sent;
-        self.transaction_time += other.transaction_time;
-        self.query_time += other.query_time;
-        self.wait_time += other.wait_time;
-        self.parses += other.parses;
-        self.own_parses += other.own_parses;
-        self.binds += other.binds;
-        self.logins += other.logins;
     }
 }

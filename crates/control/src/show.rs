@@ -1,23 +1,31 @@
 //! The results of SHOW. Columns, their types and their order are PgBouncer's (1.25).
 
 use std::collections::BTreeMap;
-use std::fmt;
+use std::fmt::Write;
 use std::time::{Duration, SystemTime};
 
+use pgweir_config::CONSOLE_DATABASES;
+use pgweir_engine::{ClientState, ClientView, ServerActivity, ServerView, Snapshot, Stats, Time};
 use pgweir_wire::backend::Column;
 
 use crate::command::{Setting, Show};
 use crate::rates::Rates;
-use crate::snapshot::{Client, ClientState, Connection, Server, ServerState, Snapshot, Stats};
 use crate::table::{Table, int4, numeric, text};
 
 /// Appends RowDescription and DataRows of `what`.
-pub(crate) fn show(what: Show, snapshot: &Snapshot, rates: &Rates, out: &mut Vec<u8>) {
+pub(crate) fn show(
+    what: Show,
+    snapshot: &Snapshot,
+    taken: SystemTime,
+    rates: &Rates,
+    out: &mut Vec<u8>,
+) {
+    let calendar = Calendar { now: snapshot.now, taken };
     match what {
-        Show::Clients => clients(snapshot, out),
+        Show::Clients => clients(snapshot, calendar, out),
         Show::Help => help(out),
         Show::Pools => pools(snapshot, out),
-        Show::Servers => servers(snapshot, out),
+        Show::Servers => servers(snapshot, calendar, out),
         Show::Stats => stats(snapshot, rates, out),
         Show::Version => version(out),
     }
@@ -61,31 +69,29 @@ const POOLS: [Column<'_>; 17] = [
 ];
 
 fn pools(snapshot: &Snapshot, out: &mut Vec<u8>) {
-    let mut censuses = BTreeMap::new();
-    for pool in &snapshot.pools {
-        let key = (pool.database.as_str(), pool.user.as_str());
-        censuses.insert(key, (pool, Census::default()));
-    }
+    let mut censuses = BTreeMap::<(&str, &str), Census>::new();
     for client in &snapshot.clients {
-        if let Some((_, census)) = censuses.get_mut(&pool_of(&client.connection)) {
-            census.count_client(client);
+        if let Some((database, user)) = &client.pool {
+            censuses.entry((database, user)).or_default().count_client(client);
         }
     }
     for server in &snapshot.servers {
-        if let Some((_, census)) = censuses.get_mut(&pool_of(&server.connection)) {
-            census.count_server(server);
-        }
+        let (database, user) = &server.pool;
+        censuses.entry((database, user)).or_default().count_server(server);
     }
     let mut table = Table::new(out, &POOLS);
-    for ((database, user), (pool, census)) in censuses {
-        table.cell(database).cell(user);
+    for pool in &snapshot.pools {
+        let none = Census::default();
+        let census = censuses.get(&(&*pool.database, &*pool.user)).unwrap_or(&none);
+        table.cell(&pool.database).cell(&pool.user);
         table.cell(census.clients_active).cell(census.clients_waiting);
-        table.cell(census.cancels_active).cell(census.cancels_waiting);
-        table.cell(census.servers_active).cell(census.servers_active_cancel);
+        // A cancel request is passed on at once, on a connection of its own.
+        table.cell(pool.clients_cancelling).cell(0);
+        table.cell(census.servers_active).cell(pool.clients_cancelling);
         table.cell(census.servers_being_canceled).cell(census.servers_idle);
         // PgBouncer's "used" servers are those that it has to check before it lends them.
-        table.cell(0).cell(census.servers_tested).cell(census.servers_new);
-        wait(&mut table, census.waiting_max);
+        table.cell(0).cell(census.servers_tested).cell(census.servers_login);
+        wait(&mut table, pool.longest_wait);
         // NULL: no pool has several hosts for one server.
         table.cell(pool.mode.name()).nullable(None::<&str>).end_row();
     }
@@ -96,45 +102,33 @@ fn pools(snapshot: &Snapshot, out: &mut Vec<u8>) {
 struct Census {
     clients_active: u32,
     clients_waiting: u32,
-    cancels_active: u32,
-    cancels_waiting: u32,
     servers_active: u32,
-    servers_active_cancel: u32,
     servers_being_canceled: u32,
     servers_idle: u32,
     servers_tested: u32,
-    servers_new: u32,
-    waiting_max: Duration,
+    servers_login: u32,
 }
 
 impl Census {
-    fn count_client(&mut self, client: &Client) {
+    fn count_client(&mut self, client: &ClientView) {
         let count = match client.state {
             // A client without work counts as active in SHOW POOLS and as idle in SHOW CLIENTS.
             ClientState::Active | ClientState::Idle => &mut self.clients_active,
-            ClientState::ActiveCancel => &mut self.cancels_active,
             ClientState::Waiting => &mut self.clients_waiting,
-            ClientState::WaitingCancel => &mut self.cancels_waiting,
         };
         *count += 1;
-        self.waiting_max = self.waiting_max.max(client.waiting);
     }
 
-    fn count_server(&mut self, server: &Server) {
+    fn count_server(&mut self, server: &ServerView) {
         let count = match server.state {
-            ServerState::Active => &mut self.servers_active,
-            ServerState::ActiveCancel => &mut self.servers_active_cancel,
-            ServerState::BeingCanceled => &mut self.servers_being_canceled,
-            ServerState::Idle => &mut self.servers_idle,
-            ServerState::New => &mut self.servers_new,
-            ServerState::Tested => &mut self.servers_tested,
+            ServerActivity::Active => &mut self.servers_active,
+            ServerActivity::BeingCanceled => &mut self.servers_being_canceled,
+            ServerActivity::Idle => &mut self.servers_idle,
+            ServerActivity::Login => &mut self.servers_login,
+            ServerActivity::Tested => &mut self.servers_tested,
         };
         *count += 1;
     }
-}
-
-fn pool_of(connection: &Connection) -> (&str, &str) {
-    (&connection.database, &connection.user)
 }
 
 const CONNECTIONS: [Column<'_>; 21] = [
@@ -161,77 +155,92 @@ const CONNECTIONS: [Column<'_>; 21] = [
     int4("id"),
 ];
 
-fn clients(snapshot: &Snapshot, out: &mut Vec<u8>) {
+fn clients(snapshot: &Snapshot, calendar: Calendar, out: &mut Vec<u8>) {
     let mut table = Table::new(out, &CONNECTIONS);
     for client in &snapshot.clients {
-        let state = match client.state {
-            ClientState::Active => "active",
-            ClientState::ActiveCancel => "active_cancel_req",
-            ClientState::Idle => "idle",
-            ClientState::Waiting => "waiting",
-            ClientState::WaitingCancel => "waiting_cancel_req",
+        let console = CONSOLE_DATABASES[0];
+        let (database, user) = match &client.pool {
+            Some((database, user)) => (database.as_str(), user.as_str()),
+            None => (console, console),
         };
         let row = Row {
             kind: 'C',
-            linked: 'S',
-            state,
-            waiting: client.waiting,
+            database,
+            user,
+            state: match client.state {
+                ClientState::Active => "active",
+                ClientState::Idle => "idle",
+                ClientState::Waiting => "waiting",
+            },
+            host: client.peer.map(|peer| peer.ip().to_string()).unwrap_or_default(),
+            port: client.peer.map_or(0, |peer| peer.port()),
+            connected: calendar.moment(client.since),
+            requested: calendar.moment(client.since),
             close_needed: false,
+            id: client.id.into(),
+            link: client.server.map(|id| format!("S{id}")).unwrap_or_default(),
             backend_pid: 0,
+            application_name: &client.application_name,
         };
-        row.write(&client.connection, snapshot.now, &mut table);
+        row.write(&mut table);
     }
 }
 
-fn servers(snapshot: &Snapshot, out: &mut Vec<u8>) {
+fn servers(snapshot: &Snapshot, calendar: Calendar, out: &mut Vec<u8>) {
     let mut table = Table::new(out, &CONNECTIONS);
     for server in &snapshot.servers {
-        let state = match server.state {
-            ServerState::Active => "active",
-            ServerState::ActiveCancel => "active_cancel",
-            ServerState::BeingCanceled => "being_canceled",
-            ServerState::Idle => "idle",
-            ServerState::New => "new",
-            ServerState::Tested => "tested",
-        };
+        let (database, user) = &server.pool;
         let row = Row {
             kind: 'S',
-            linked: 'C',
-            state,
-            waiting: Duration::ZERO,
+            database,
+            user,
+            state: match server.state {
+                ServerActivity::Active => "active",
+                ServerActivity::BeingCanceled => "being_canceled",
+                ServerActivity::Idle => "idle",
+                ServerActivity::Login => "new",
+                ServerActivity::Tested => "tested",
+            },
+            host: server.address.host.clone(),
+            port: server.address.port,
+            connected: calendar.moment(server.since),
+            requested: calendar.moment(server.changed),
             close_needed: server.close_needed,
-            backend_pid: server.backend_pid,
+            id: server.id.into(),
+            link: server.client.map(|id| format!("C{id}")).unwrap_or_default(),
+            backend_pid: server.process_id.unwrap_or(0),
+            application_name: "",
         };
-        row.write(&server.connection, snapshot.now, &mut table);
+        row.write(&mut table);
     }
 }
 
-/// What a row of SHOW CLIENTS and one of SHOW SERVERS take from different places.
-struct Row {
+/// A row of SHOW CLIENTS or SHOW SERVERS.
+struct Row<'a> {
     kind: char,
-    linked: char,
+    database: &'a str,
+    user: &'a str,
     state: &'static str,
-    waiting: Duration,
+    host: String,
+    port: u16,
+    connected: Option<String>,
+    requested: Option<String>,
     close_needed: bool,
-    backend_pid: u32,
+    id: i64,
+    link: String,
+    backend_pid: i32,
+    application_name: &'a str,
 }
 
-impl Row {
-    fn write(&self, connection: &Connection, now: SystemTime, table: &mut Table<'_>) {
-        let Connection { id, database, user, host, port, local, .. } = connection;
-        table.cell(self.kind).cell(user).cell(database).cell("none").cell(self.state);
-        table.cell(host).cell(port);
-        table.cell(local.map(|local| local.ip().to_string()).unwrap_or_default());
-        table.cell(local.map_or(0, |local| local.port()));
-        table.cell(Timestamp(now, connection.age));
-        table.cell(Timestamp(now, connection.request_age.unwrap_or(connection.age)));
-        wait(table, self.waiting);
-        table.cell(u8::from(self.close_needed)).cell(format_args!("{}{id}", self.kind));
-        let link = connection.link.map(|id| format!("{}{id}", self.linked));
-        table.cell(link.unwrap_or_default()).cell(self.backend_pid);
-        // No connection is encrypted.
-        table.cell("").cell(&connection.application_name);
-        table.cell(connection.prepared_statements).cell(id);
+impl Row<'_> {
+    fn write(&self, table: &mut Table<'_>) {
+        table.cell(self.kind).cell(self.user).cell(self.database).cell("none").cell(self.state);
+        table.cell(&self.host).cell(self.port).cell("").cell(0);
+        table.nullable(self.connected.as_ref()).nullable(self.requested.as_ref());
+        wait(table, Duration::ZERO);
+        table.cell(u8::from(self.close_needed));
+        table.cell(format_args!("{}{}", self.kind, self.id)).cell(&self.link);
+        table.cell(self.backend_pid).cell("").cell(self.application_name).cell(0).cell(self.id);
         table.end_row();
     }
 }
@@ -269,8 +278,8 @@ fn stats(snapshot: &Snapshot, rates: &Rates, out: &mut Vec<u8>) {
     let mut databases = BTreeMap::<&str, (Stats, Stats)>::new();
     for pool in &snapshot.pools {
         let (now, before) = databases.entry(&pool.database).or_default();
-        now.add(&pool.stats);
-        before.add(&rates.before(&pool.database, &pool.user));
+        add(now, &pool.stats);
+        add(before, &rates.before(&pool.database, &pool.user));
     }
     let window = rates.window(snapshot);
     let mut table = Table::new(out, &STATS);
@@ -284,6 +293,22 @@ fn stats(snapshot: &Snapshot, rates: &Rates, out: &mut Vec<u8>) {
         }
         table.end_row();
     }
+}
+
+/// Adds what another pool has done.
+fn add(sum: &mut Stats, other: &Stats) {
+    sum.assignments += other.assignments;
+    sum.transactions += other.transactions;
+    sum.queries += other.queries;
+    sum.received += other.received;
+    sum.sent += other.sent;
+    sum.transaction_time += other.transaction_time;
+    sum.query_time += other.query_time;
+    sum.wait_time += other.wait_time;
+    sum.parses += other.parses;
+    sum.own_parses += other.own_parses;
+    sum.binds += other.binds;
+    sum.logins += other.logins;
 }
 
 /// In the order of the columns; times in microseconds.
@@ -323,17 +348,21 @@ fn wait(table: &mut Table<'_>, time: Duration) {
     table.cell(time.as_secs()).cell(time.subsec_micros());
 }
 
-/// A moment that long before another, as in `2026-11-21 17:52:03 UTC`.
-struct Timestamp(SystemTime, Duration);
+/// Where the engine's time stands on the calendar.
+#[derive(Clone, Copy)]
+struct Calendar {
+    now: Time,
+    taken: SystemTime,
+}
 
-impl fmt::Display for Timestamp {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        use fmt::Write;
-
-        let moment = self.0.checked_sub(self.1).ok_or(fmt::Error)?;
-        let mut rfc3339 = String::new();
-        // Fails for years that have not four digits.
-        write!(rfc3339, "{}", humantime::format_rfc3339_seconds(moment))?;
-        f.write_str(&rfc3339.replace('T', " ").replace('Z', " UTC"))
+impl Calendar {
+    /// A moment as in `2026-11-21 17:52:03 UTC`; `None` before 1970, when a clock is wrong, and
+    /// for years that have not four digits.
+    fn moment(self, time: Time) -> Option<String> {
+        let moment = self.taken.checked_sub(self.now - time)?;
+        moment.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+        let mut text = String::new();
+        write!(text, "{}", humantime::format_rfc3339_seconds(moment)).ok()?;
+        Some(text.replace('T', " ").replace('Z', " UTC"))
     }
 }

@@ -24,9 +24,9 @@ impl<'a> Table<'a> {
     /// Adds a value to the row under way.
     pub(crate) fn cell(&mut self, value: impl Display) -> &mut Self {
         let start = self.text.len();
-        // Writing to a String fails only if the value's Display does; then it has no text.
-        let written = write!(self.text, "{value}");
-        self.cells.push(written.is_ok().then_some(start..self.text.len()));
+        // Writing to a String fails only if the value's Display does, and none here does.
+        let _ = write!(self.text, "{value}");
+        self.cells.push(Some(start..self.text.len()));
         self
     }
 

@@ -136,6 +136,18 @@ impl Engine {
         }
     }
 
+    /// Whether the connection that [`Action::Connect`] asked for is still wanted.
+    pub fn awaits(&self, endpoint: Endpoint) -> bool {
+        match endpoint {
+            Endpoint::Server(id) => {
+                let server = self.servers.find(id);
+                server.is_some_and(|server| matches!(server.state, ServerState::Connecting))
+            }
+            Endpoint::Cancel(id) => self.cancels.find(id).is_some(),
+            Endpoint::Client(_) => false,
+        }
+    }
+
     /// Bytes of a server; as [`Engine::client_input`].
     pub fn server_input(&mut self, now: Time, id: ServerId, input: &[u8]) -> usize {
         let Some(server) = self.servers.find(id) else {

@@ -1,2 +1,47 @@
-//! (being written)
-fn main() {}
+//! The program: command line, start-up, signals.
+//!
+//! It puts the parts together and owns no idea of its own. The main thread runs the control
+//! plane: it logs, answers the console and heeds signals, while the worker's thread carries the
+//! traffic.
+#![forbid(unsafe_code)]
+
+mod cli;
+mod log;
+mod run;
+
+use std::process::ExitCode;
+
+use clap::Parser;
+use pgweir_config::Config;
+
+use cli::Cli;
+
+/// Few allocations are made for each client, but they are made and freed in storms; this
+/// allocator gives memory back after a storm and keeps what is left dense.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
+/// The configuration cannot be used: as PostgreSQL's tools do for a wrong command line.
+const UNUSABLE: u8 = 2;
+
+fn main() -> ExitCode {
+    let cli = Cli::parse();
+    log::start();
+    let config = match Config::load(&cli.config) {
+        Ok(config) => config,
+        Err(errors) => {
+            eprintln!("{errors}");
+            return ExitCode::from(UNUSABLE);
+        }
+    };
+    for warning in &config.warnings {
+        tracing::warn!("{warning}");
+    }
+    match run::run(&config) {
+        Ok(()) => ExitCode::SUCCESS,
+        Err(error) => {
+            tracing::error!("{error}");
+            ExitCode::FAILURE
+        }
+    }
+}

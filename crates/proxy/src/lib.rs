@@ -1,1 +1,29 @@
-//! (being written)
+//! The data plane: sockets and threads around the engine.
+//!
+//! [`Driver`] moves bytes as the engine says, over any [`Transport`], and is as deterministic as
+//! the engine itself: the simulator drives it over a simulated network. `worker` puts it on a
+//! thread with real sockets.
+//!
+//! It never decides anything: which server, which client, which bytes are the engine's business.
+//!
+//! # Invariants
+//!
+//! - All actions of a call are carried out before the next call.
+//! - Input that the engine did not consume is kept, and passed again with what follows it.
+//! - A connection at rest owns no buffer. Input is read into one scratch buffer that all
+//!   connections share and goes from there straight to the other side's socket.
+//! - A slow reader stops whoever feeds it, after a bounded number of bytes, and nobody else.
+#![forbid(unsafe_code)]
+
+mod clock;
+mod driver;
+mod link;
+mod socket;
+mod transport;
+mod worker;
+
+pub use clock::Clock;
+pub use driver::{Driver, Read, Request};
+pub use link::Interest;
+pub use transport::Transport;
+pub use worker::{Mail, News, Worker};

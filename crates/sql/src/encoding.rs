@@ -1,35 +1,50 @@
 //! Whether a client's encoding lets its text be read byte by byte.
 
+use memchr::memchr;
+
 #[cfg(test)]
 mod tests;
 
 /// How the bytes of a client's text relate to ASCII.
 ///
 /// PostgreSQL converts a query to the database's encoding before it looks for quotes. In every
-/// encoding that a database may have, a byte below 0x80 is that ASCII character, and converting
-/// moves none. In the encodings that only clients may have, the later bytes of a character may be
-/// digits, letters or some of the signs above them, `\` and `[` among them, but no quote, `$`,
-/// `;`, `(`, `/`, `*` or `-`. So the text can be read as if it were ASCII, but for two things: a
-/// backslash may be none, and a `$` may belong to a name instead of opening a literal.
-/// (PostgreSQL's manual, "Character Set Support"; `PG_ENCODING_BE_LAST` in `pg_wchar.h`.)
+/// encoding that a database may have, a byte below 0x80 is that ASCII character, and no other
+/// character becomes one. Not so in the encodings that only clients may have. (PostgreSQL's
+/// manual, "Character Set Support"; `PG_ENCODING_BE_LAST` in `pg_wchar.h`.)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Encoding {
     /// Every byte below 0x80 is that ASCII character.
     #[default]
     Superset,
-    /// It may be part of another character: a backslash and a `$tag$` make a text unclear.
-    ClientOnly,
+    /// The later bytes of a character may be digits, letters or some of the signs above them, `\`
+    /// and `[` among them, but no quote, `$`, `;`, `(`, `/`, `*` or `-`. So the text can be read
+    /// as if it were ASCII, but for two things that make it unclear: a backslash may be none, and
+    /// a `$tag$` may belong to the name before it.
+    Overlapping,
+    /// Nothing is known but that ASCII alone is ASCII: any other byte makes the text unclear.
+    /// SHIFT_JIS_2004 is such an encoding, since 0x81 0x5f of it becomes a backslash in UTF-8.
+    Opaque,
 }
 
 impl Encoding {
     /// The kind of an encoding by the name that the server reports in the ParameterStatus of
-    /// `client_encoding`. A name that is not known counts as [`Encoding::ClientOnly`].
+    /// `client_encoding`. A name that is not known counts as [`Encoding::Opaque`].
     pub fn named(name: &[u8]) -> Self {
         match name {
             b"UTF8" | b"SQL_ASCII" | b"MULE_INTERNAL" | b"KOI8R" | b"KOI8U" => Self::Superset,
             b"EUC_CN" | b"EUC_JIS_2004" | b"EUC_JP" | b"EUC_KR" | b"EUC_TW" => Self::Superset,
+            b"BIG5" | b"GB18030" | b"GBK" | b"JOHAB" | b"SJIS" | b"UHC" => Self::Overlapping,
             _ if is_numbered(name) => Self::Superset,
-            _ => Self::ClientOnly,
+            _ => Self::Opaque,
+        }
+    }
+
+    /// Whether a piece of text must not be read as if its bytes were ASCII characters.
+    pub(crate) fn obscures(self, text: &[u8]) -> bool {
+        match self {
+            Self::Superset => false,
+            Self::Overlapping => memchr(b'\\', text).is_some(),
+            Self::Opaque => !text.is_ascii(),
         }
     }
 }

@@ -2,9 +2,8 @@
 //!
 //! A push lexer: it is fed pieces of any size and holds between them where it stands and at most
 //! 63 bytes of the token that the cut went through. It tells apart what the classifier needs and
-//! no more: every sign of an operator is a token of its own, `1.5e3` is a handful of them. That is
-//! sound as long as literals, comments and names begin and end where PostgreSQL begins and ends
-//! them.
+//! no more: every sign of an operator is a token of its own, and `1.5e3` is a handful of them. That is sound as long as literals, comments and names begin and end where PostgreSQL
+//! begins and ends them.
 
 use memchr::{memchr, memchr2};
 
@@ -30,7 +29,7 @@ pub(crate) enum Token<'a> {
     Quoted(&'a [u8]),
     /// `;`
     Semicolon,
-    /// A number, a parameter, any other sign.
+    /// Any other sign, or a part of a number.
     Sign,
     /// No token: from here on the text may not mean what the tokens say.
     Unclear,
@@ -141,7 +140,7 @@ impl Lexer {
 
     /// Reads the next piece.
     pub(crate) fn feed<S: Sink>(&mut self, text: &[u8], sink: &mut S) -> Progress {
-        if self.encoding == Encoding::ClientOnly && memchr(b'\\', text).is_some() {
+        if self.encoding.obscures(text) {
             sink.token(Token::Unclear);
         }
         let mut at = 0;
@@ -203,13 +202,6 @@ impl Lexer {
                     }
                     at = end;
                 }
-                Begins::Digit => {
-                    at += 1;
-                    while text.get(at).is_some_and(u8::is_ascii_digit) {
-                        at += 1;
-                    }
-                    self.emit(Token::Sign, sink);
-                }
                 Begins::Quote if self.continues || self.backslash == Backslash::Escapes => {
                     return self.go(Mode::ESCAPED, at + 1);
                 }
@@ -222,6 +214,10 @@ impl Lexer {
                 Begins::Comma => at = self.close(Token::Comma, at + 1, sink),
                 Begins::Dot => at = self.close(Token::Dot, at + 1, sink),
                 Begins::Semicolon => at = self.close(Token::Semicolon, at + 1, sink),
+                Begins::Digit => {
+                    let digits = text[at..].iter().take_while(|byte| byte.is_ascii_digit()).count();
+                    at = self.close(Token::Sign, at + digits, sink);
+                }
                 Begins::Sign => at = self.close(Token::Sign, at + 1, sink),
             }
         }
@@ -299,20 +295,13 @@ impl Lexer {
         self.go(Mode::Between, at)
     }
 
-    fn escaped<S: Sink>(
-        &mut self,
-        text: &[u8],
-        at: usize,
-        backslash: bool,
-        sink: &mut S,
-    ) -> usize {
+    fn escaped<S: Sink>(&mut self, text: &[u8], at: usize, backslash: bool, sink: &mut S) -> usize {
         let mut at = at + usize::from(backslash);
         while let Some(length) = memchr2(b'\'', b'\\', &text[at..]) {
             at += length;
             let Some(&next) = text.get(at + 1) else {
                 let backslash = text[at] == b'\\';
-                let mode =
-                    if backslash { Mode::Escaped { backslash } } else { Mode::EscapedQuote };
+                let mode = if backslash { Mode::Escaped { backslash } } else { Mode::EscapedQuote };
                 return self.go(mode, text.len());
             };
             if text[at] == b'\'' && next != b'\'' {
@@ -330,10 +319,9 @@ impl Lexer {
         next
     }
 
-    /// Behind a `$`: the digits of a parameter, a tag, or nothing that PostgreSQL would accept.
+    /// Behind a `$`: a tag, the digits of a parameter, or what is a syntax error.
     fn dollar_sign<S: Sink>(&mut self, byte: u8, at: usize, sink: &mut S) -> usize {
         match BEGINS[byte as usize] {
-            Begins::Digit => self.go(Mode::Between, at),
             Begins::Dollar => self.open_dollar(at + 1, sink),
             Begins::Letter => self.go(Mode::Tag, at),
             _ => self.close(Token::Sign, at, sink),
@@ -361,7 +349,7 @@ impl Lexer {
         if self.held.whole().is_none() {
             return self.go_lost(at, sink);
         }
-        if self.encoding == Encoding::ClientOnly {
+        if self.encoding == Encoding::Overlapping {
             sink.token(Token::Unclear);
         }
         self.go(Mode::Dollar { matched: 0 }, at)

@@ -1,8 +1,8 @@
 //! What a statement is, told from its text alone.
 //!
 //! Today the crate answers one question: does this SQL text leave state in the session that
-//! performs it, so that the server must stay with this client (a *pin*)? [`classify`] answers it
-//! for a whole text, [`Classifier`] for a text that arrives in pieces. Both are pure, allocate
+//! performs it, so that the server must stay with this client (a *pin*)? [`classify()`] answers
+//! it for a whole text, [`Classifier`] for a text that arrives in pieces. Both are pure, allocate
 //! nothing and run on every query.
 //!
 //! # How it reads
@@ -18,8 +18,8 @@
 //! - **A pin is never missed because the text is ambiguous.** Where two readings are possible,
 //!   both are followed and the answer is their union: `'a\'` ends at its quote or not, depending
 //!   on `standard_conforming_strings`. Where no reading is possible, the answer is
-//!   [`PinReason::Unclear`]: a name written `U&"…"`, a dollar tag of more than 63 bytes, a
-//!   backslash in an encoding whose characters may contain one ([`Encoding`]).
+//!   [`PinReason::Unclear`]: a name written `U&"…"`, a dollar tag of more than 63 bytes, an
+//!   encoding whose characters may contain a backslash ([`Encoding`]).
 //! - **A text that PostgreSQL refuses may be judged in any way**: a syntax error anywhere in a
 //!   query string keeps all of it from running.
 //! - **Cutting the text changes nothing.** Any sequence of pieces gives the answer of the whole.

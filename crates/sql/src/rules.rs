@@ -108,8 +108,6 @@ pub static RULES: &[Rule] = &[
         "Runs SQL that it is given as text."),
     row("query_to_xml_and_xmlschema", Form::Call, Effect::Pin(PinReason::Unclear),
         "Runs SQL that it is given as text."),
-    row("query_to_xmlschema", Form::Call, Effect::Pin(PinReason::Unclear),
-        "Analyzes SQL that it is given as text."),
     row("ts_rewrite", Form::Call, Effect::Pin(PinReason::Unclear),
         "With two arguments, runs SQL that it is given as text."),
     row("ts_stat", Form::Call, Effect::Pin(PinReason::Unclear),

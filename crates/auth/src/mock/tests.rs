@@ -17,6 +17,12 @@ fn a_name_has_one_salt_for_ever() {
 }
 
 #[test]
+fn what_is_made_up_for_one_purpose_tells_nothing_of_another() {
+    assert_ne!(mock().digest("salt", b"nobody"), mock().digest("server key", b"nobody"));
+    assert_ne!(mock().digest("salt", b"nobody"), mock().digest("sal", b"t\0nobody"));
+}
+
+#[test]
 fn a_user_shows_the_same_salt_before_and_after_being_created() {
     let before = mock().scram_keys(None, b"alice");
     let created = Verifier::parse("pencil").unwrap();

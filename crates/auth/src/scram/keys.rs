@@ -144,8 +144,8 @@ impl Iterations {
     /// PostgreSQL's (`scram_iterations`).
     pub const DEFAULT: Self = Self(4096);
 
-    /// The most that we do for a server when we log in to it, 20 to 40 ms of work. Without a
-    /// limit, a server could keep us busy for a quarter of an hour with each login.
+    /// The most that we do for a server when we log in to it: 20 to 40 ms of work. Without a
+    /// limit, each login could keep us busy for ten minutes.
     pub const MAX_FROM_SERVER: Self = Self(100_000);
 
     /// `None` if `count` is out of range.

@@ -1,9 +1,9 @@
 //! SASLprep (RFC 4013) with the deviations of PostgreSQL's `pg_saslprep`.
 //!
-//! The function of the same name in `stringprep` follows the RFC, and so prepares some 2,400
-//! characters another way than PostgreSQL does (squared letters, subscripts, Hebrew presentation
-//! forms, …): whoever has one in a password could log in directly but not through us. Its tables
-//! are the right ones; the steps are here.
+//! The function of this name in `stringprep` follows the RFC, which prepares about a thousand
+//! characters in another way than PostgreSQL does (squared letters, subscripts, Hebrew presentation
+//! forms, …): whoever has one of them in a password could log in directly but not through us. So
+//! only the tables are from there, and the steps are here.
 
 use std::borrow::Cow;
 

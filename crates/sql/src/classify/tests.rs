@@ -1,0 +1,451 @@
+use proptest::prelude::{Strategy, any, prop, proptest};
+
+use super::{Class, Classifier, classify};
+use crate::encoding::Encoding;
+use crate::pins::{PinReason, Pins};
+use crate::rules::{Effect, Form, RULES};
+
+/// Checks each text against its pins in words, alone and among others.
+#[track_caller]
+fn check(cases: &[(&str, &str)]) {
+    for &(text, expected) in cases {
+        let class = classify(text.as_bytes());
+        assert_eq!(class.pins.to_string(), expected, "{text}");
+        for among in [
+            format!("SELECT 1; {text}; SELECT 2"),
+            format!("-- c\n/* c */{text}\n/* c */;"),
+            format!("{text}; SELECT '\\'"),
+        ] {
+            assert_eq!(classify(among.as_bytes()).pins.to_string(), expected, "{among}");
+        }
+        if text.contains('\'') {
+            continue;
+        }
+        for changed in [
+            text.replace(' ', " /* SET */\n"),
+            text.to_uppercase(),
+            format!("SELECT '\\'; {text} --'"),
+        ] {
+            assert_eq!(classify(changed.as_bytes()).pins.to_string(), expected, "{changed}");
+        }
+    }
+}
+
+/// Checks that none of these keeps a server.
+#[track_caller]
+fn free(texts: &[&str]) {
+    check(&texts.iter().map(|&text| (text, "")).collect::<Vec<_>>());
+}
+
+#[test]
+fn ordinary_traffic_is_free() {
+    free(&[
+        "select abalance from pgbench_accounts where aid = 1",
+        "insert into t (a, b) values ($1, $2) returning a",
+        "insert into t select * from temp on conflict (a) do update set b = excluded.b",
+        "update t set local = 1, session = 2 where set = 3",
+        "delete from t using u where t.a = u.a",
+        "merge into t using s on t.a = s.a when matched then update set b = s.b",
+        "with a as (select 1) select * from a",
+        "values (1), (2)",
+        "table t",
+        "(select 1) union (select 2)",
+        "begin",
+        "begin isolation level serializable",
+        "start transaction read only",
+        "commit and chain",
+        "end",
+        "rollback",
+        "rollback to savepoint s",
+        "savepoint s",
+        "release savepoint s",
+        "commit prepared 'x'",
+        "copy t from stdin",
+        "copy (select 1) to stdout with (format csv)",
+        "explain (analyze, settings) select 1",
+        "show search_path",
+        "call p(1)",
+        "do $$ begin set x = 1; perform set_config('a', 'b', false); end $$",
+        "notify c, 'listen'",
+        "unlisten *",
+        "lock table t",
+        "vacuum analyze t",
+        "fetch 10 from c",
+        "close all",
+        "execute p(1)",
+        "deallocate all",
+        "discard all",
+        "discard temp",
+    ]);
+}
+
+#[test]
+fn ddl_is_free() {
+    free(&[
+        "create table temp (temp int, hold text default 'set x = 1')",
+        "create table t as select * from temp",
+        "create unlogged table t (a int)",
+        "create or replace view v as select 1",
+        "create index on t (a)",
+        "create function f() returns int language sql set x = 1 as $$ select set_config('a') $$",
+        "alter role r set search_path = a",
+        "alter database d set x to 1",
+        "alter table t alter c set default 1, set schema s",
+        "alter system set x = 1",
+        "create schema listen",
+        "drop table temp",
+    ]);
+}
+
+#[test]
+fn set_pins_unless_it_is_for_the_transaction() {
+    check(&[
+        ("set x = 1", "setting"),
+        ("set x.y to 'z'", "setting"),
+        ("set session x = 1", "setting"),
+        ("set session characteristics as transaction read only", "setting"),
+        ("set session authorization r", "setting"),
+        ("set role r", "setting"),
+        ("set time zone 'UTC'", "setting"),
+        ("set names 'utf8'", "setting"),
+        ("set schema 's'", "setting"),
+        ("set xml option document", "setting"),
+        ("set \"local\" = 1", "setting"),
+        ("set local.x = 1", "setting"),
+        ("set transaction.x = 1", "setting"),
+        ("set constraints.x = 1", "setting"),
+        ("set session.x = 1", "setting"),
+        ("reset x", "reset"),
+        ("reset all", "reset"),
+        ("set local x = 1", ""),
+        ("set local \"x\" = 1", ""),
+        ("set local role r", ""),
+        ("set local search_path to a, 'b'", ""),
+        ("set local schema 'a'", ""),
+        ("set local local.x = 1", ""),
+        ("set transaction isolation level serializable", ""),
+        ("set constraints all deferred", ""),
+        ("set constraints \"c\" deferred", ""),
+    ]);
+}
+
+#[test]
+fn a_seed_spoils_even_for_the_transaction() {
+    check(&[
+        ("set seed = 0.5", "random seed, setting"),
+        ("set session seed to 0.5", "random seed, setting"),
+        ("set \"seed\" = 0.5", "random seed, setting"),
+        ("set local seed = 0.5", "random seed"),
+        ("select setseed(0.5)", "random seed"),
+        ("select set_config('seed', '0.5', true)", "random seed, setting"),
+        ("select set_config('SEED'::text, '0.5', true)", "random seed, setting, unclear"),
+    ]);
+}
+
+#[test]
+fn set_config_is_clear_if_its_first_argument_is_there_to_be_read() {
+    check(&[
+        ("select set_config('a.b', $1, false)", "setting"),
+        ("select pg_catalog.set_config('search_path', '', false)", "setting"),
+        ("select set_config($1, $2, $3)", "setting, unclear"),
+        ("select set_config('se' || 'ed', '1', true)", "setting, unclear"),
+        ("select set_config('se'\n'ed', '1', true)", "setting, unclear"),
+        ("select set_config(E'seed', '1', true)", "setting, unclear"),
+        ("select set_config('\\163eed', '1', true)", "setting, unclear"),
+        ("select set_config($$seed$$, '1', true)", "setting, unclear"),
+        ("select set_config(name, '1', true) from t", "setting, unclear"),
+    ]);
+}
+
+#[test]
+fn temporary_relations_pin() {
+    check(&[
+        ("create temp table t (a int)", "temp table"),
+        ("create temporary table t as select 1", "temp table"),
+        ("create local temp table t (a int)", "temp table"),
+        ("create global temporary table t (a int)", "temp table"),
+        ("create temp view v as select 1", "temp table"),
+        ("create or replace temp view v as select 1", "temp table"),
+        ("create temp recursive view v (a) as select 1", "temp table"),
+        ("create temp sequence s", "temp table"),
+        ("explain analyze create temp table t as select 1", "temp table"),
+        ("select 1 into temp t", "temp table"),
+        ("select 1 into local temporary table t", "temp table"),
+        ("with a as (select 1) select * into temp t from a", "temp table"),
+        ("create table pg_temp.t (a int)", "temp table"),
+        ("select * from pg_temp_3.t", "temp table"),
+        ("create table \"pg_temp\".t (a int)", "temp table"),
+        ("create temp table t (a int) on commit preserve rows", "temp table"),
+        ("create temp table t (a int) on commit delete rows", "temp table"),
+        ("create temp table t (a int) on commit drop", ""),
+        ("create temp table t on commit drop as select 1", ""),
+        ("insert into temp values (1)", ""),
+        ("insert into temp select temp from temp", ""),
+        ("select temp, temporary from create_temp", ""),
+        ("select nspname from pg_namespace where nspname !~ 'pg_temp'", ""),
+        ("drop table on commit drop; create temp table t (a int)", "temp table"),
+        ("create temp table t (a int); on commit drop", "temp table"),
+    ]);
+}
+
+#[test]
+fn a_search_path_may_make_tables_temporary() {
+    check(&[
+        ("set local search_path = pg_temp", "temp table"),
+        ("set local search_path = 'pg_temp'", "temp table"),
+        ("set local search_path = a, 'PG_TEMP'", "temp table"),
+        ("set local \"search_path\" = 'pg_temp_3'", "temp table"),
+        ("set local schema 'pg_temp'", "temp table"),
+        ("set local search_path = 'pg_'\n'temp'", "temp table"),
+        ("set local search_path = E'pg\\x5ftemp'", "temp table"),
+        ("set local search_path = U&'pg\\005ftemp'", "temp table"),
+        ("set local search_path = 'a', 'b'", ""),
+        ("set local x = 'pg_temp'", ""),
+    ]);
+}
+
+#[test]
+fn statements_that_stay_pin() {
+    check(&[
+        ("listen c", "listen"),
+        ("prepare p as select 1", "prepared statement"),
+        ("prepare p (int) as select $1", "prepared statement"),
+        ("prepare transaction as select 1", "prepared statement"),
+        ("prepare transaction (int) as select 1", "prepared statement"),
+        ("prepare transaction 'x'", ""),
+        ("load 'lib'", "library"),
+        ("declare c cursor with hold for select 1", "hold cursor"),
+        ("declare cursor no scroll cursor with hold for select 1", "hold cursor"),
+        ("declare c cursor without hold for select 1", ""),
+        ("declare c cursor for with hold as (select 1) select * from hold", ""),
+        ("declare c cursor for select 1", ""),
+    ]);
+}
+
+#[test]
+fn calls_pin_however_they_are_written() {
+    check(&[
+        ("select pg_advisory_lock(1)", "advisory lock"),
+        ("select pg_catalog . pg_try_advisory_lock ( 1 )", "advisory lock"),
+        ("select \"pg_advisory_lock_shared\" (1)", "advisory lock"),
+        ("select (1::int8).pg_advisory_lock", "advisory lock"),
+        ("select a[1] . \"pg_advisory_lock\"", "advisory lock"),
+        ("select $1.pg_advisory_lock", "advisory lock"),
+        ("select (t).on.pg_advisory_lock", "advisory lock"),
+        ("select (t).nextval.pg_advisory_lock from t", "advisory lock, sequence"),
+        ("select nextval('s')", "sequence"),
+        ("select setval('s', 1)", "sequence"),
+        ("insert into t values (nextval('s'))", "sequence"),
+        ("select dblink_connect('c', '')", "extension"),
+        ("select pg_backup_start('b')", "backup"),
+        ("select query_to_xml('select 1', true, true, '')", "unclear"),
+        ("select pg_advisory_xact_lock(1), pg_advisory_unlock(1), pg_advisory_unlock_all()", ""),
+        ("select nextval, setseed from t", ""),
+        ("select t.setseed from t", ""),
+        ("select s.t.setseed from s.t", ""),
+        ("select nextval.a (1)", ""),
+        ("select 'nextval' (1)", ""),
+    ]);
+}
+
+#[test]
+fn every_function_of_the_table_counts_as_a_call_only() {
+    for rule in RULES.iter().filter(|rule| matches!(rule.form, Form::Call | Form::SettingCall)) {
+        let name = rule.name;
+        assert_eq!(classify(format!("SELECT {name} FROM {name}").as_bytes()), one(Pins::NONE));
+        let called = classify(format!("SELECT {name}/**/('x', 1)").as_bytes());
+        match rule.effect {
+            Effect::Pin(reason) => assert_eq!(called, one(reason.into()), "{name}"),
+            Effect::ReadsSequence => {
+                assert_eq!(called, Class { reads_sequence: true, ..one(Pins::NONE) }, "{name}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_name_in_unicode_escapes_is_unclear() {
+    check(&[
+        (r#"select U&"set\005fconfig"('a', 'b', false)"#, "unclear"),
+        (r#"select u&"set!005fconfig" UESCAPE '!' ('a', 'b', false)"#, "unclear"),
+        (r#"select 1 as U&"x""#, "unclear"),
+    ]);
+    free(&[r"select U&'\0061'"]);
+}
+
+#[test]
+fn both_readings_of_a_backslash_count() {
+    for (text, expected) in [
+        (r"select '\'; set x = 1; select '", "setting"),
+        (r"select '\'; listen c; --'; set x = 1", "listen, setting"),
+        (r"select '\' ; listen c", "listen"),
+        (r"select '\\'; listen c", "listen"),
+        (r"select 'a' like '\' escape '\'", ""),
+        (r"select E'\'; set x = 1; select '", ""),
+        (r#"select "\"; listen c; select ""#, "listen"),
+    ] {
+        assert_eq!(classify(text.as_bytes()).pins.to_string(), expected, "{text}");
+    }
+}
+
+#[test]
+fn literals_and_comments_hide_what_is_in_them() {
+    for text in [
+        "select 'x; set y = 1'",
+        "select e'x; set y = 1'",
+        "select $a$; listen c $$ ; listen d $a$",
+        "select 1 -- ; set y = 1",
+        "select 1 /* ; /* set y = 1 */ ; listen c */",
+        "select \"; set x = 1\" from t",
+    ] {
+        assert_eq!(classify(text.as_bytes()), one(Pins::NONE), "{text}");
+    }
+}
+
+#[test]
+fn statements_are_counted() {
+    for (text, expected) in [
+        ("", 0),
+        (" ; ;; -- a\n /* b */ ;", 0),
+        ("select 1", 1),
+        ("select 1;", 1),
+        ("begin; select ';'; commit", 3),
+        ("(select 1);;'x'", 2),
+        ("create function f() begin atomic select 1; select 2; end", 3),
+        (r"select '\'; select '; select 2", 2),
+    ] {
+        assert_eq!(classify(text.as_bytes()).statements, expected, "{text}");
+    }
+}
+
+#[test]
+fn currval_and_lastval_are_told_apart_from_pins() {
+    for (text, reads, pins) in [
+        ("select lastval()", true, Pins::NONE),
+        ("select currval('s')", true, Pins::NONE),
+        ("select ('s'::regclass).currval", true, Pins::NONE),
+        ("select nextval('s'), currval('s')", true, PinReason::Sequence.into()),
+        ("select lastval from t", false, Pins::NONE),
+    ] {
+        let class = classify(text.as_bytes());
+        assert_eq!((class.reads_sequence, class.pins), (reads, pins), "{text}");
+    }
+}
+
+#[test]
+fn characters_that_contain_ascii_are_unclear() {
+    let pins = |encoding: &str, text: &[u8]| {
+        let mut classifier = Classifier::in_encoding(Encoding::named(encoding.as_bytes()));
+        classifier.feed(text);
+        classifier.finish().pins
+    };
+    for (encoding, text) in [
+        // One character, 0x95 0x5c, whose second byte looks like a backslash.
+        ("SJIS", b"SELECT E'\x95\x5c'; SET x = 1; --'".as_slice()),
+        // One name, 0x81 0x5b $a$, which opens no literal.
+        ("SJIS", b"SELECT 1 \x81\x5b$a$; SET x = 1"),
+        // One character, 0x81 0x5f, that becomes a backslash.
+        ("SHIFT_JIS_2004", b"SELECT E'\x81\x5f', ' ; SET x = 1; --'"),
+    ] {
+        assert_eq!(pins("UTF8", text), Pins::NONE, "{text:?}");
+        assert!(pins(encoding, text).contains(PinReason::Unclear), "{text:?}");
+    }
+    assert_eq!(pins("SJIS", b"SELECT '\x95\x41', $1"), Pins::NONE);
+    assert_eq!(pins("SHIFT_JIS_2004", b"SELECT '\\', $1"), Pins::NONE);
+}
+
+#[test]
+fn a_classifier_is_small() {
+    assert!(size_of::<Classifier>() <= 256, "{}", size_of::<Classifier>());
+}
+
+fn one(pins: Pins) -> Class {
+    Class { statements: 1, pins, reads_sequence: false }
+}
+
+fn in_pieces<'a>(pieces: impl IntoIterator<Item = &'a [u8]>) -> Class {
+    let mut classifier = Classifier::new();
+    pieces.into_iter().for_each(|piece| classifier.feed(piece));
+    classifier.finish()
+}
+
+/// Texts of what decides: the table's words, their neighbours, and everything that quotes.
+fn soup() -> impl Strategy<Value = Vec<u8>> {
+    let around = [
+        "'",
+        "''",
+        "\"",
+        "\\",
+        "\\'",
+        "E'",
+        "U&\"",
+        "u&'",
+        "$$",
+        "$a$",
+        "$1",
+        "/*",
+        "*/",
+        "--",
+        "\n",
+        ";",
+        ";",
+        "(",
+        ")",
+        ".",
+        ",",
+        "LOCAL",
+        "SESSION",
+        "TRANSACTION",
+        "CREATE",
+        "OR",
+        "REPLACE",
+        "INTO",
+        "INSERT",
+        "CURSOR",
+        "WITH",
+        "ON",
+        "COMMIT",
+        "DROP",
+        "SCHEMA",
+        "search_path",
+        "'seed'",
+        "'pg_temp'",
+        "x",
+        "1",
+    ];
+    let words: Vec<_> = around.into_iter().chain(RULES.iter().map(|rule| rule.name)).collect();
+    let gap = prop::sample::select(vec!["", " ", " "]);
+    let fragment = (prop::sample::select(words), gap);
+    prop::collection::vec(fragment, 0..30).prop_map(|fragments| {
+        fragments.into_iter().flat_map(|(word, gap)| [word, gap]).collect::<String>().into_bytes()
+    })
+}
+
+proptest! {
+    #[test]
+    fn cuts_change_nothing(
+        text in soup(),
+        cuts in prop::collection::vec(any::<prop::sample::Index>(), 0..6),
+    ) {
+        let whole = classify(&text);
+        let mut cuts: Vec<_> = cuts.iter().map(|cut| cut.index(text.len() + 1)).collect();
+        cuts.extend([0, text.len()]);
+        cuts.sort_unstable();
+        assert_eq!(in_pieces(cuts.windows(2).map(|cut| &text[cut[0]..cut[1]])), whole);
+        assert_eq!(in_pieces(text.chunks(1)), whole);
+    }
+
+    #[test]
+    fn more_text_takes_no_pin_back(text in soup(), more in soup()) {
+        let mut statement = text.clone();
+        statement.push(b';');
+        let pins = classify(&statement).pins;
+        statement.extend_from_slice(&more);
+        assert_eq!(classify(&statement).pins.union(pins), classify(&statement).pins);
+    }
+
+    #[test]
+    fn every_text_has_an_answer(text in prop::collection::vec(any::<u8>(), 0..300)) {
+        assert_eq!(in_pieces(text.chunks(5)), classify(&text));
+    }
+}

@@ -1,5 +1,5 @@
 //! Each case is a text and its tokens as [`Seen`] writes them: words bare, quoted names in `"`,
-//! literals in `'` (or `'?` if their content is not known), signs as `*`.
+//! literals in `'` (or `'?` if their content is not known), any number of signs as `*`.
 
 use proptest::prelude::{Strategy, any, prop, proptest};
 
@@ -43,6 +43,7 @@ fn tokens<'a>(
         }
     }
     lexer.finish(&mut seen);
+    seen.0.dedup_by(|next, last| next == "*" && last == "*");
     seen.0
 }
 
@@ -71,12 +72,12 @@ fn words_numbers_and_signs() {
     reads("", "");
     reads(" \t\r\n\x0b\x0c\0 ", "");
     reads("SELECT a1,b$c, _d FROM t;", "SELECT a1 , b$c , _d FROM t ;");
-    reads("größe=$1", "größe * *");
+    reads("größe=$1", "größe *");
     reads("a.b(c)", "a . b ( c *");
-    reads("1.5e3 .5", "* . * e3 . *");
+    reads("1.5e3 .5 10", "* . * e3 . *");
     reads("12ab 1e'x'", "* ab * '?");
-    reads("a->>b", "a * * * b");
-    reads("$12 $ $a b", "* * * a b");
+    reads("a->>b", "a * b");
+    reads("$12 $ $a b", "* a b");
 }
 
 #[test]
@@ -87,7 +88,8 @@ fn comments() {
     reads("a/*b;*/c", "a c");
     reads("a/**/c/***/d/*/**/*/e", "a c d e");
     reads("a /* b /* c */ d */ e", "a e");
-    reads("a /*/ b */ c */ d", "a d");
+    reads("a /*/ b */ c", "a c");
+    reads("a /* b /*/ c */ d */ e", "a e");
     reads("a /* ' \" $$ -- */ b", "a b");
     reads("a /* b", "a");
 }
@@ -215,8 +217,8 @@ fn a_tag_too_long_to_be_held_ends_what_is_read() {
 }
 
 #[test]
-fn an_encoding_of_clients_makes_backslashes_and_tags_unclear() {
-    let seen = |text: &str| tokens([text.as_bytes()], Backslash::Ordinary, Encoding::ClientOnly);
+fn an_overlapping_encoding_makes_backslashes_and_tags_unclear() {
+    let seen = |text: &str| tokens([text.as_bytes()], Backslash::Ordinary, Encoding::Overlapping);
     assert_eq!(seen("a 'b' $1"), ["a", "'b'", "*"]);
     assert_eq!(seen("a E'\\n'"), ["UNCLEAR", "a", "'?"]);
     assert_eq!(seen("a $b$ c $b$ d"), ["a", "UNCLEAR", "'?", "d"]);
@@ -224,8 +226,37 @@ fn an_encoding_of_clients_makes_backslashes_and_tags_unclear() {
 
 /// What the lexer's decisions hang on.
 const FRAGMENTS: [&str; 32] = [
-    "'", "'", "\"", "\\", "\\'", "$", "$$", "$a$", "$a", "/*", "*/", "--", "\n", " ", ";", "E",
-    "e'", "U&", "u&\"", "u&'", "a", "1", "(", ".", ",", "-", "/", "*", "é", "SET", "x$",
+    "'",
+    "'",
+    "\"",
+    "\\",
+    "\\'",
+    "$",
+    "$$",
+    "$a$",
+    "$a",
+    "/*",
+    "*/",
+    "--",
+    "\n",
+    " ",
+    ";",
+    "E",
+    "e'",
+    "U&",
+    "u&\"",
+    "u&'",
+    "a",
+    "1",
+    "(",
+    ".",
+    ",",
+    "-",
+    "/",
+    "*",
+    "é",
+    "SET",
+    "x$",
     "a_word_of_forty_bytes_twice_is_too_long_",
 ];
 
@@ -252,7 +283,7 @@ proptest! {
 
     #[test]
     fn every_text_is_read(text in prop::collection::vec(any::<u8>(), 0..300)) {
-        tokens([&text[..]], Backslash::Escapes, Encoding::ClientOnly);
+        tokens([&text[..]], Backslash::Escapes, Encoding::Overlapping);
         tokens(text.chunks(7), Backslash::Ordinary, Encoding::Superset);
     }
 }

@@ -13,27 +13,32 @@ const POSTGRESQL: [(&str, &str); 5] = [
     (
         "pencil",
         "SCRAM-SHA-256$4096:vwzgbNz3TExDYK1DJZwDPQ==\
-         $88jkHtxoidxhTPXjzWfKWbGgyPojXF2U376GqeqwdPk=:5J4X+NUNqUt4DhxFW2+A79HpSO20X9jx7H+2LVlFZkU=",
+         $88jkHtxoidxhTPXjzWfKWbGgyPojXF2U376GqeqwdPk=:\
+         5J4X+NUNqUt4DhxFW2+A79HpSO20X9jx7H+2LVlFZkU=",
     ),
     (
         "\u{a0}I\u{ad}X \u{2168}",
         "SCRAM-SHA-256$4096:DLwl79woWD4ukvuvmxrkqg==\
-         $SF3Mz3L9C5oGgIyXNRIlgV/BtqCU3+pbEk5nnLa0ikw=:Pp0kBc8q9LgxRDSUNv7I79ZSqB4tOoIls//c2MPT06A=",
+         $SF3Mz3L9C5oGgIyXNRIlgV/BtqCU3+pbEk5nnLa0ikw=:\
+         Pp0kBc8q9LgxRDSUNv7I79ZSqB4tOoIls//c2MPT06A=",
     ),
     (
         "\u{ad}",
         "SCRAM-SHA-256$4096:C7y3TAS132pmdEfOK4rxYA==\
-         $U8nCLp85WABHdsjfk8/XtW12BNv0SvstG5qNZ/uok38=:VbaNXFzYAzOF07sM4URYAGH7fjjGIGcCNJC3Fp/DczU=",
+         $U8nCLp85WABHdsjfk8/XtW12BNv0SvstG5qNZ/uok38=:\
+         VbaNXFzYAzOF07sM4URYAGH7fjjGIGcCNJC3Fp/DczU=",
     ),
     (
         "\u{1f130}bc",
         "SCRAM-SHA-256$4096:iM1hQ+wEX5J5VeTA1xbcow==\
-         $fZce8dMIY64xp4Q6EmqC0/rqihUyQvOrxswTgX2ChDE=:LlWIqbxCLWzmEwbAjt0d0PApJM8RpCBtSee7Su2+6Gc=",
+         $fZce8dMIY64xp4Q6EmqC0/rqihUyQvOrxswTgX2ChDE=:\
+         LlWIqbxCLWzmEwbAjt0d0PApJM8RpCBtSee7Su2+6Gc=",
     ),
     (
         "\u{fb49}",
         "SCRAM-SHA-256$4096:f3VFCaKYAUXYfrlt6RF3gg==\
-         $lSnz7YJsMIf2mm1RCC7XvpulKXESBydgbWeypnRboeE=:n2Jni/QXJMOL3U0ml0hf6SKQnU+o0T0hR0g97n2+tI8=",
+         $lSnz7YJsMIf2mm1RCC7XvpulKXESBydgbWeypnRboeE=:\
+         n2Jni/QXJMOL3U0ml0hf6SKQnU+o0T0hR0g97n2+tI8=",
     ),
 ];
 

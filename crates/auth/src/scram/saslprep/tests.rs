@@ -2,7 +2,7 @@ use super::*;
 
 /// What `pg_saslprep` of PostgreSQL 15 makes of these passwords. `None` is "prohibited", where its
 /// callers take the password as it is.
-const POSTGRESQL: [(&str, Option<&str>); 24] = [
+const POSTGRESQL: [(&str, Option<&str>); 31] = [
     // The examples of RFC 4013 §3, of which PostgreSQL does not look at the one in ASCII.
     ("I\u{ad}X", Some("IX")),
     ("user", Some("user")),
@@ -10,7 +10,7 @@ const POSTGRESQL: [(&str, Option<&str>); 24] = [
     ("\u{aa}", Some("a")),
     ("\u{2168}", Some("IX")),
     ("\u{7}", Some("\u{7}")),
-    ("\u{627}\u{31}", None),
+    ("\u{627}\u{31}\u{ad}", None),
     // Mapped to nothing, to a space, and to nothing at all.
     ("\u{ad}pw", Some("pw")),
     ("pass\u{a0}word", Some("pass word")),
@@ -20,14 +20,21 @@ const POSTGRESQL: [(&str, Option<&str>); 24] = [
     ("e\u{301}", Some("\u{e9}")),
     ("\u{212b}", Some("\u{c5}")),
     ("\u{fb01}", Some("fi")),
-    // Prohibited: control, private use, and what Unicode 3.2 did not have.
-    ("\u{7}\u{e9}", None),
-    ("\u{e000}", None),
-    ("\u{1f600}", None),
+    // Prohibited, so that the soft hyphen stays: each kind, and what Unicode 3.2 did not have.
+    ("\u{7}\u{ad}", None),
+    ("\u{85}\u{ad}", None),
+    ("\u{e000}\u{ad}", None),
+    ("\u{fdd0}\u{ad}", None),
+    ("\u{fffd}\u{ad}", None),
+    ("\u{2ff0}\u{ad}", None),
+    ("\u{e0041}\u{ad}", None),
+    ("\u{1f600}\u{ad}", None),
     // Right to left.
-    ("\u{5d0} \u{5d1}", Some("\u{5d0} \u{5d1}")),
-    ("\u{627}\u{31}\u{628}", Some("\u{627}\u{31}\u{628}")),
-    ("\u{5d0}a", None),
+    ("\u{5d0} \u{5d1}\u{ad}", Some("\u{5d0} \u{5d1}")),
+    ("\u{627}\u{31}\u{628}\u{ad}", Some("\u{627}\u{31}\u{628}")),
+    ("\u{5d0}a\u{5d0}\u{ad}", None),
+    ("\u{5d0}\u{31}\u{ad}", None),
+    ("\u{31}\u{5d0}\u{ad}", None),
     // Where looking at what comes out of the normalization, as the RFC does, ends otherwise.
     ("a\u{340}", None),
     ("\u{1f130}bc", None),

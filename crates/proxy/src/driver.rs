@@ -1,0 +1,435 @@
+use std::collections::VecDeque;
+use std::io;
+use std::net::SocketAddr;
+
+use pgweir_engine::{
+    Action, Actions, Address, Bytes, ClientId, Endpoint, Engine, Event, Time, UNIT_HELD_BYTES,
+};
+
+use crate::link::{Crossed, Interest, Link};
+use crate::transport::Transport;
+
+/// Bytes that are read at once. With what is retained in front of them they fill the scratch
+/// buffer; it is shared by all connections of a worker.
+const SCRATCH_BYTES: usize = 128 * 1024;
+
+/// A connection with this much unconsumed input is not read until some of it is consumed.
+const RETAINED_BYTES: usize = 64 * 1024;
+
+const _: () = assert!(RETAINED_BYTES > UNIT_HELD_BYTES, "a unit must fit what is retained");
+const _: () = assert!(RETAINED_BYTES < SCRATCH_BYTES, "there must be room to read");
+
+/// Moves bytes between connections as the engine says. It holds no policy, and it waits for
+/// nothing: whoever owns it (a worker, or the simulator) tells it what is ready.
+pub struct Driver<T> {
+    engine: Engine,
+    clients: Links<T>,
+    servers: Links<T>,
+    cancels: Links<T>,
+    /// Connections that the engine has forgotten, with output that is not out yet.
+    lingering: Vec<(Endpoint, Link<T>)>,
+    scratch: Box<[u8]>,
+    actions: Actions,
+    resumes: VecDeque<ClientId>,
+    broken: Vec<Endpoint>,
+    requests: Vec<Request>,
+}
+
+/// What a driver cannot do itself.
+#[derive(Debug)]
+pub enum Request {
+    /// Open a connection and give it to [`Driver::connected`], or the cause of failure to
+    /// [`Driver::connect_failed`].
+    Connect(Endpoint, Address),
+    /// Answer a console command by [`Driver::console_reply`].
+    Console(ClientId, Box<[u8]>),
+    /// Tell the operator.
+    Log(Event),
+}
+
+/// What a call to [`Driver::readable`] found.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Read {
+    /// There may be more to read.
+    More,
+    /// There is nothing left to read for now.
+    Drained,
+}
+
+impl<T: Transport> Driver<T> {
+    /// A driver for this engine.
+    pub fn new(engine: Engine) -> Self {
+        Self {
+            engine,
+            clients: Links::new(),
+            servers: Links::new(),
+            cancels: Links::new(),
+            lingering: Vec::new(),
+            scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
+            actions: Actions::default(),
+            resumes: VecDeque::new(),
+            broken: Vec::new(),
+            requests: Vec::new(),
+        }
+    }
+
+    /// A client has connected.
+    pub fn accept(&mut self, now: Time, io: T, peer: Option<SocketAddr>) -> Endpoint {
+        let id = self.engine.client_connected(now, peer);
+        let endpoint = Endpoint::Client(id);
+        self.clients.insert(id.index(), endpoint, Link::new(io));
+        self.settle(now);
+        endpoint
+    }
+
+    /// A connection that was asked for is made. Gives it back if nobody wants it any more.
+    pub fn connected(&mut self, now: Time, endpoint: Endpoint, io: T) -> Result<(), T> {
+        if !self.engine.awaits(endpoint) {
+            return Err(io);
+        }
+        self.links(endpoint).insert(index(endpoint), endpoint, Link::new(io));
+        self.engine.connected(now, endpoint);
+        self.settle(now);
+        Ok(())
+    }
+
+    /// A connection that was asked for cannot be made.
+    pub fn connect_failed(&mut self, now: Time, endpoint: Endpoint, cause: &str) {
+        if self.engine.awaits(endpoint) {
+            self.engine.connect_failed(now, endpoint, cause);
+            self.settle(now);
+        }
+    }
+
+    /// A connection may have something to read.
+    pub fn readable(&mut self, now: Time, endpoint: Endpoint) -> Read {
+        let mut scratch = std::mem::take(&mut self.scratch);
+        let read = self.read(now, endpoint, &mut scratch);
+        self.scratch = scratch;
+        read
+    }
+
+    /// A connection has room to write.
+    pub fn writable(&mut self, now: Time, endpoint: Endpoint) {
+        if let Some(position) = self.lingering_position(endpoint) {
+            let link = &mut self.lingering[position].1;
+            if link.flush().is_err() || link.unsent() == 0 {
+                let (_, link) = self.lingering.swap_remove(position);
+                finish(&link.io);
+            }
+            return;
+        }
+        let Some(link) = self.links(endpoint).find(endpoint) else { return };
+        match link.flush() {
+            Ok(crossed) => self.crossed(endpoint, crossed),
+            Err(_) => self.break_off(endpoint),
+        }
+        self.settle(now);
+    }
+
+    /// Time has passed: see [`Engine::tick`].
+    pub fn tick(&mut self, now: Time) {
+        self.engine.tick(now);
+        self.settle(now);
+    }
+
+    /// The answer to [`Request::Console`].
+    pub fn console_reply(&mut self, now: Time, client: ClientId, reply: &[u8]) {
+        self.engine.console_reply(client, reply);
+        self.settle(now);
+    }
+
+    /// See [`Engine::drain`].
+    pub fn drain(&mut self, now: Time) {
+        self.engine.drain(now);
+        self.settle(now);
+    }
+
+    /// What is to be done outside, oldest first.
+    pub fn take_requests(&mut self) -> Vec<Request> {
+        std::mem::take(&mut self.requests)
+    }
+
+    /// Whether anything is to be done outside.
+    pub fn has_requests(&self) -> bool {
+        !self.requests.is_empty()
+    }
+
+    /// What a connection is waited for; `None` once it is closed and may be let go.
+    pub fn interest(&mut self, endpoint: Endpoint) -> Option<Interest> {
+        if self.lingering_position(endpoint).is_some() {
+            return Some(Interest { read: false, write: true });
+        }
+        let link = self.links(endpoint).find(endpoint)?;
+        Some(Interest {
+            read: !link.paused && !link.ended && link.retained.len() < RETAINED_BYTES,
+            write: link.unsent() > 0,
+        })
+    }
+
+    /// The engine, to look at.
+    pub fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// Clients that are connected, those included that only have to read their last words.
+    pub fn clients_left(&self) -> usize {
+        let lingering = self.lingering.iter();
+        let clients = lingering.filter(|(endpoint, _)| matches!(endpoint, Endpoint::Client(_)));
+        self.engine.clients() + clients.count()
+    }
+
+    /// Connections that are open, those included that have only output left.
+    pub fn connections(&self) -> usize {
+        self.clients.len() + self.servers.len() + self.cancels.len() + self.lingering.len()
+    }
+
+    fn read(&mut self, now: Time, endpoint: Endpoint, scratch: &mut [u8]) -> Read {
+        let Some(link) = self.links(endpoint).find(endpoint) else { return Read::Drained };
+        if link.paused || link.ended || link.retained.len() >= RETAINED_BYTES {
+            return Read::Drained;
+        }
+        let kept = link.retained.len();
+        scratch[..kept].copy_from_slice(&link.retained);
+        let room = scratch.len() - kept;
+        match link.io.try_read(&mut scratch[kept..]) {
+            Ok(0) => {
+                link.ended = true;
+                self.ended(now, endpoint, "the connection was closed");
+                self.settle(now);
+                Read::Drained
+            }
+            Ok(n) => {
+                self.input(now, endpoint, &scratch[..kept + n]);
+                self.settle(now);
+                if n == room { Read::More } else { Read::Drained }
+            }
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Read::Drained,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Read::More,
+            Err(error) => {
+                link.ended = true;
+                self.failed(now, endpoint, &error.to_string());
+                self.settle(now);
+                Read::Drained
+            }
+        }
+    }
+
+    /// Gives input to the engine, keeps what it leaves, and does what it says.
+    fn input(&mut self, now: Time, endpoint: Endpoint, input: &[u8]) {
+        let consumed = match endpoint {
+            Endpoint::Client(id) => self.engine.client_input(now, id, input),
+            Endpoint::Server(id) => self.engine.server_input(now, id, input),
+            // Nothing is said on it; the end of the stream is what counts.
+            Endpoint::Cancel(_) => input.len(),
+        };
+        if let Some(link) = self.links(endpoint).find(endpoint) {
+            let left = &input[consumed..];
+            if left.is_empty() {
+                link.retained = Vec::new();
+            } else {
+                link.retained.clear();
+                link.retained.extend_from_slice(left);
+            }
+        }
+        self.act(input);
+    }
+
+    fn ended(&mut self, now: Time, endpoint: Endpoint, cause: &str) {
+        match endpoint {
+            Endpoint::Client(id) => self.engine.client_ended(now, id),
+            Endpoint::Server(id) => self.engine.server_ended(now, id, cause),
+            Endpoint::Cancel(id) => self.engine.cancel_closed(now, id),
+        }
+    }
+
+    fn failed(&mut self, now: Time, endpoint: Endpoint, cause: &str) {
+        match endpoint {
+            Endpoint::Client(id) => self.engine.client_broken(now, id),
+            Endpoint::Server(_) | Endpoint::Cancel(_) => self.ended(now, endpoint, cause),
+        }
+    }
+
+    /// Does what the engine says until it has nothing more to say.
+    fn settle(&mut self, now: Time) {
+        loop {
+            if !self.engine.actions.list.is_empty() {
+                self.act(&[]);
+            } else if let Some(endpoint) = self.broken.pop() {
+                self.failed(now, endpoint, "writing to it failed");
+            } else if let Some(client) = self.resumes.pop_front() {
+                self.resume(now, client);
+            } else {
+                return;
+            }
+        }
+    }
+
+    fn resume(&mut self, now: Time, client: ClientId) {
+        let endpoint = Endpoint::Client(client);
+        let Some(link) = self.clients.find(endpoint) else { return };
+        let retained = std::mem::take(&mut link.retained);
+        let was_full = retained.len() >= RETAINED_BYTES;
+        let consumed = self.engine.client_input(now, client, &retained);
+        self.act_on(endpoint, retained, consumed, was_full);
+    }
+
+    fn act_on(&mut self, endpoint: Endpoint, input: Vec<u8>, consumed: usize, was_full: bool) {
+        if consumed == 0 {
+            if let Some(link) = self.links(endpoint).find(endpoint) {
+                link.retained = input;
+            }
+            return;
+        }
+        if let Some(link) = self.links(endpoint).find(endpoint) {
+            link.retained.extend_from_slice(&input[consumed..]);
+            if was_full {
+                link.io.wake();
+            }
+        }
+        self.act(&input);
+    }
+
+    /// Carries out the actions of the engine's last call, whose input was `input`.
+    fn act(&mut self, input: &[u8]) {
+        let mut actions = std::mem::take(&mut self.actions);
+        std::mem::swap(&mut actions, &mut self.engine.actions);
+        let mut list = std::mem::take(&mut actions.list).into_iter().peekable();
+        while let Some(action) = list.next() {
+            match action {
+                Action::Write(to, bytes) => {
+                    let bytes = match &bytes {
+                        Bytes::Input(range) => &input[range.clone()],
+                        Bytes::Own(range) => &actions.own[range.clone()],
+                    };
+                    let more = matches!(list.peek(), Some(Action::Write(next, _)) if *next == to);
+                    self.write(to, bytes, more);
+                }
+                Action::Resume(client) => self.resumes.push_back(client),
+                Action::Read(endpoint, on) => {
+                    if let Some(link) = self.links(endpoint).find(endpoint) {
+                        link.paused = !on;
+                        link.io.wake();
+                    }
+                }
+                Action::Close(endpoint) => self.close(endpoint),
+                Action::Abort(endpoint) => {
+                    if let Some(link) = self.links(endpoint).remove(endpoint) {
+                        link.io.wake();
+                    }
+                }
+                Action::Connect(endpoint, address) => {
+                    self.requests.push(Request::Connect(endpoint, address));
+                }
+                Action::Console(client, text) => {
+                    self.requests.push(Request::Console(client, text));
+                }
+                Action::Log(event) => self.requests.push(Request::Log(event)),
+            }
+        }
+        actions.clear();
+        self.actions = actions;
+    }
+
+    fn write(&mut self, to: Endpoint, bytes: &[u8], more: bool) {
+        let Some(link) = self.links(to).find(to) else { return };
+        let idle = link.unsent() == 0;
+        let written = if more || !idle {
+            link.gather(bytes);
+            if more { Ok(Crossed::Neither) } else { link.flush() }
+        } else {
+            link.write(bytes)
+        };
+        if idle && !more && link.unsent() > 0 {
+            link.io.wake();
+        }
+        match written {
+            Ok(crossed) => self.crossed(to, crossed),
+            Err(_) => self.break_off(to),
+        }
+    }
+
+    fn crossed(&mut self, endpoint: Endpoint, crossed: Crossed) {
+        match crossed {
+            Crossed::Above => self.engine.congested(endpoint, true),
+            Crossed::Below => self.engine.congested(endpoint, false),
+            Crossed::Neither => {}
+        }
+    }
+
+    fn break_off(&mut self, endpoint: Endpoint) {
+        if let Some(link) = self.links(endpoint).find(endpoint) {
+            link.break_off();
+            self.broken.push(endpoint);
+        }
+    }
+
+    fn close(&mut self, endpoint: Endpoint) {
+        let Some(link) = self.links(endpoint).remove(endpoint) else { return };
+        if link.unsent() > 0 {
+            link.io.wake();
+            self.lingering.push((endpoint, link));
+        } else {
+            finish(&link.io);
+        }
+    }
+
+    fn links(&mut self, endpoint: Endpoint) -> &mut Links<T> {
+        match endpoint {
+            Endpoint::Cancel(_) => &mut self.cancels,
+            Endpoint::Client(_) => &mut self.clients,
+            Endpoint::Server(_) => &mut self.servers,
+        }
+    }
+
+    fn lingering_position(&self, endpoint: Endpoint) -> Option<usize> {
+        self.lingering.iter().position(|(lingering, _)| *lingering == endpoint)
+    }
+}
+
+fn finish(io: &impl Transport) {
+    io.shutdown();
+    io.wake();
+}
+
+fn index(endpoint: Endpoint) -> usize {
+    match endpoint {
+        Endpoint::Cancel(id) => id.index(),
+        Endpoint::Client(id) => id.index(),
+        Endpoint::Server(id) => id.index(),
+    }
+}
+
+/// The connections of one kind, in the places that the engine gave them.
+struct Links<T>(Vec<Option<(Endpoint, Link<T>)>>);
+
+impl<T> Links<T> {
+    fn new() -> Self {
+        Self(Vec::new())
+    }
+
+    fn insert(&mut self, index: usize, endpoint: Endpoint, link: Link<T>) {
+        if self.0.len() <= index {
+            self.0.resize_with(index + 1, || None);
+        }
+        debug_assert!(self.0[index].is_none(), "{endpoint:?}: the place is taken");
+        self.0[index] = Some((endpoint, link));
+    }
+
+    #[inline]
+    fn find(&mut self, endpoint: Endpoint) -> Option<&mut Link<T>> {
+        match self.0.get_mut(index(endpoint)) {
+            Some(Some((owner, link))) if *owner == endpoint => Some(link),
+            _ => None,
+        }
+    }
+
+    fn remove(&mut self, endpoint: Endpoint) -> Option<Link<T>> {
+        self.find(endpoint)?;
+        self.0[index(endpoint)].take().map(|(_, link)| link)
+    }
+
+    fn len(&self) -> usize {
+        self.0.iter().flatten().count()
+    }
+}

@@ -1,0 +1,134 @@
+use std::io;
+
+use crate::transport::Transport;
+
+/// Above this many bytes that are not out yet, whoever feeds the connection is not read.
+const CONGESTED_ABOVE: usize = 64 * 1024;
+/// Below this many it is read again.
+const CONGESTED_BELOW: usize = 16 * 1024;
+
+/// One connection, with the bytes that are on their way through us.
+///
+/// At rest it owns no buffer: `retained` and `out` have memory only while they hold something.
+pub(crate) struct Link<T> {
+    pub(crate) io: T,
+    /// Input that the engine has not consumed yet.
+    pub(crate) retained: Vec<u8>,
+    /// Output that the connection had no room for, from `out_start` on.
+    out: Vec<u8>,
+    out_start: usize,
+    /// The engine does not want to hear from it now.
+    pub(crate) paused: bool,
+    /// Its stream has ended: there is nothing left to read.
+    pub(crate) ended: bool,
+    /// It takes no more bytes; what happens next is the engine's to decide.
+    pub(crate) broken: bool,
+    congested: bool,
+}
+
+/// What a connection is waited for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Interest {
+    /// Bytes to read.
+    pub read: bool,
+    /// Room to write.
+    pub write: bool,
+}
+
+/// Whether the amount of unsent output has crossed one of the two marks.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Crossed {
+    Above,
+    Below,
+    Neither,
+}
+
+impl<T: Transport> Link<T> {
+    pub(crate) fn new(io: T) -> Self {
+        Self {
+            io,
+            retained: Vec::new(),
+            out: Vec::new(),
+            out_start: 0,
+            paused: false,
+            ended: false,
+            broken: false,
+            congested: false,
+        }
+    }
+
+    /// Bytes that are not out yet.
+    pub(crate) fn unsent(&self) -> usize {
+        self.out.len() - self.out_start
+    }
+
+    /// Writes `bytes` behind what was written before, now or as soon as there is room.
+    pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<Crossed> {
+        if self.broken {
+            return Ok(Crossed::Neither);
+        }
+        let sent = if self.unsent() == 0 { write_all(&self.io, bytes)? } else { 0 };
+        if sent < bytes.len() {
+            self.out.extend_from_slice(&bytes[sent..]);
+        }
+        Ok(self.crossed())
+    }
+
+    /// Keeps `bytes` for the next [`Link::write`] or [`Link::flush`]: more is coming at once, and
+    /// one call to the kernel is cheaper than two.
+    pub(crate) fn gather(&mut self, bytes: &[u8]) {
+        if !self.broken {
+            self.out.extend_from_slice(bytes);
+        }
+    }
+
+    /// Writes what there is room for now.
+    pub(crate) fn flush(&mut self) -> io::Result<Crossed> {
+        if self.broken || self.unsent() == 0 {
+            return Ok(Crossed::Neither);
+        }
+        self.out_start += write_all(&self.io, &self.out[self.out_start..])?;
+        if self.unsent() == 0 {
+            self.out = Vec::new();
+            self.out_start = 0;
+        } else if self.out_start > CONGESTED_ABOVE {
+            self.out.drain(..self.out_start);
+            self.out_start = 0;
+        }
+        Ok(self.crossed())
+    }
+
+    /// Nothing can be written any more.
+    pub(crate) fn break_off(&mut self) {
+        self.broken = true;
+        self.out = Vec::new();
+        self.out_start = 0;
+    }
+
+    fn crossed(&mut self) -> Crossed {
+        if !self.congested && self.unsent() > CONGESTED_ABOVE {
+            self.congested = true;
+            Crossed::Above
+        } else if self.congested && self.unsent() < CONGESTED_BELOW {
+            self.congested = false;
+            Crossed::Below
+        } else {
+            Crossed::Neither
+        }
+    }
+}
+
+/// Writes until everything is out or there is no room; says how much is out.
+fn write_all(io: &impl Transport, bytes: &[u8]) -> io::Result<usize> {
+    let mut sent = 0;
+    while sent < bytes.len() {
+        match io.try_write(&bytes[sent..]) {
+            Ok(0) => return Err(io::ErrorKind::WriteZero.into()),
+            Ok(n) => sent += n,
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => break,
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => {}
+            Err(error) => return Err(error),
+        }
+    }
+    Ok(sent)
+}

@@ -1,0 +1,116 @@
+use std::cell::RefCell;
+use std::io::{self, Read, Write};
+use std::net::Shutdown;
+use std::rc::Rc;
+use std::task::{Context, Poll, Waker};
+
+use pgweir_config::TcpOptions;
+use socket2::{SockRef, TcpKeepalive};
+use tokio::io::Interest;
+use tokio::net::TcpStream;
+
+use crate::transport::Transport;
+
+/// A TCP connection of a worker: the worker's driver reads and writes, its own task waits.
+///
+/// Reading and writing go straight to the kernel, whatever readiness the runtime believes in. So
+/// readiness is cleared by hand, after a read that got less than there was room for, which saves
+/// the second read that would only say so.
+pub(crate) struct Socket {
+    stream: TcpStream,
+    /// The task, while it waits.
+    waker: RefCell<Option<Waker>>,
+}
+
+impl Socket {
+    /// Takes over a connection of the current thread's runtime.
+    pub(crate) fn new(stream: TcpStream, options: &TcpOptions) -> io::Result<Rc<Self>> {
+        configure(&stream, options)?;
+        Ok(Rc::new(Self { stream, waker: RefCell::new(None) }))
+    }
+
+    /// Waits for bytes.
+    pub(crate) fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stream.poll_read_ready(cx)
+    }
+
+    /// Waits for room to write.
+    pub(crate) fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
+        self.stream.poll_write_ready(cx)
+    }
+
+    /// All bytes were read.
+    pub(crate) fn clear_read_ready(&self) {
+        self.clear(Interest::READABLE);
+    }
+
+    /// The room was filled.
+    pub(crate) fn clear_write_ready(&self) {
+        self.clear(Interest::WRITABLE);
+    }
+
+    /// Notes whom [`Transport::wake`] wakes.
+    pub(crate) fn wait(&self, cx: &Context<'_>) {
+        let mut waker = self.waker.borrow_mut();
+        if !waker.as_ref().is_some_and(|waker| waker.will_wake(cx.waker())) {
+            *waker = Some(cx.waker().clone());
+        }
+    }
+
+    /// Throws away what the peer has sent: a close with input left unread would reset the
+    /// connection, and the peer might lose our last words to it.
+    pub(crate) fn discard_input(&self) {
+        let mut buffer = [0; 4096];
+        while matches!((&*self.raw()).read(&mut buffer), Ok(n) if n > 0) {}
+    }
+
+    fn clear(&self, interest: Interest) {
+        let would_block = || Err::<(), _>(io::ErrorKind::WouldBlock.into());
+        // Its result is what the closure says.
+        let _ = self.stream.try_io(interest, would_block);
+    }
+
+    fn raw(&self) -> SockRef<'_> {
+        SockRef::from(&self.stream)
+    }
+}
+
+impl Transport for Rc<Socket> {
+    fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
+        (&*self.raw()).read(buffer)
+    }
+
+    fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
+        (&*self.raw()).write(bytes)
+    }
+
+    fn shutdown(&self) {
+        // It fails only if the connection is gone already.
+        let _ = self.raw().shutdown(Shutdown::Write);
+    }
+
+    fn wake(&self) {
+        if let Some(waker) = self.waker.borrow_mut().take() {
+            waker.wake();
+        }
+    }
+}
+
+/// Nagle off, since every write is a whole answer; keepalive as configured, so that a peer that
+/// vanished without a word is noticed.
+fn configure(stream: &TcpStream, options: &TcpOptions) -> io::Result<()> {
+    stream.set_nodelay(true)?;
+    let socket = SockRef::from(stream);
+    let mut keepalive = TcpKeepalive::new();
+    if let Some(idle) = options.keepalives_idle {
+        keepalive = keepalive.with_time(idle);
+    }
+    if let Some(interval) = options.keepalives_interval {
+        keepalive = keepalive.with_interval(interval);
+    }
+    if let Some(count) = options.keepalives_count {
+        keepalive = keepalive.with_retries(count);
+    }
+    socket.set_tcp_keepalive(&keepalive)?;
+    socket.set_tcp_user_timeout(options.user_timeout)
+}

@@ -1,0 +1,280 @@
+use std::cell::{Cell, RefCell};
+use std::future::poll_fn;
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::rc::Rc;
+use std::task::{Context, Poll};
+use std::thread::JoinHandle;
+use std::time::Duration;
+
+use pgweir_config::TcpOptions;
+use pgweir_engine::{Address, ClientId, Endpoint, Engine, Event, Plan, Snapshot, TICK, Time};
+use tokio::net::TcpStream;
+use tokio::runtime::{Builder, LocalOptions};
+use tokio::sync::{mpsc, oneshot};
+use tokio::task::spawn_local;
+
+use crate::clock::Clock;
+use crate::driver::{Driver, Read, Request};
+use crate::socket::Socket;
+
+/// How often a connection is read in a row before the others have their turn.
+const TURNS: usize = 8;
+
+/// After a failed accept (no descriptor is left, for instance) the next one waits this long.
+const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// What a worker is told from outside. It is an event like any other to it.
+#[derive(Debug)]
+pub enum Mail {
+    /// The answer to [`News::Console`].
+    ConsoleReply(ClientId, Vec<u8>),
+    /// Take no more clients, let those that are there finish, then end.
+    Drain,
+    /// What are you doing?
+    Snapshot(oneshot::Sender<Snapshot>),
+    /// End now.
+    Stop,
+}
+
+/// What a worker tells.
+#[derive(Debug)]
+pub enum News {
+    /// A console command, to be answered by [`Mail::ConsoleReply`].
+    Console(ClientId, Box<[u8]>),
+    /// Something that an operator acts on.
+    Log(Event),
+    /// A client could not be taken.
+    AcceptFailed(io::Error),
+}
+
+/// A worker's thread, from outside.
+#[derive(Debug)]
+pub struct Worker {
+    mail: mpsc::UnboundedSender<Mail>,
+    thread: JoinHandle<io::Result<()>>,
+}
+
+impl Worker {
+    /// Starts a thread that serves `listener`. What happens there is told to `news`.
+    pub fn start(
+        plan: Plan,
+        tcp: TcpOptions,
+        seed: [u8; 32],
+        clock: Clock,
+        listener: TcpListener,
+        news: mpsc::UnboundedSender<News>,
+    ) -> io::Result<Self> {
+        let (mail, inbox) = mpsc::unbounded_channel();
+        let thread = std::thread::Builder::new().name("worker".to_owned()).spawn(move || {
+            let runtime = Builder::new_current_thread()
+                .enable_io()
+                .enable_time()
+                .build_local(LocalOptions::default())?;
+            runtime.block_on(async move {
+                let shared = Rc::new(Shared {
+                    driver: RefCell::new(Driver::new(Engine::new(plan, seed))),
+                    clock,
+                    tcp,
+                    news,
+                    draining: Cell::new(false),
+                });
+                shared.run(listener, inbox).await
+            })
+        })?;
+        Ok(Self { mail, thread })
+    }
+
+    /// Where mail for the worker goes.
+    pub fn mail(&self) -> mpsc::UnboundedSender<Mail> {
+        self.mail.clone()
+    }
+
+    /// Waits until the thread has ended. An error or a panic there is one here.
+    pub fn join(self) -> io::Result<()> {
+        let panicked = |_| io::Error::other("a worker panicked");
+        self.thread.join().map_err(panicked)?
+    }
+}
+
+/// What the tasks of a worker share. All of them run on its thread, one at a time.
+struct Shared {
+    driver: RefCell<Driver<Rc<Socket>>>,
+    clock: Clock,
+    tcp: TcpOptions,
+    news: mpsc::UnboundedSender<News>,
+    draining: Cell<bool>,
+}
+
+impl Shared {
+    async fn run(
+        self: Rc<Self>,
+        listener: TcpListener,
+        mut inbox: mpsc::UnboundedReceiver<Mail>,
+    ) -> io::Result<()> {
+        let listener = tokio::net::TcpListener::from_std(listener)?;
+        let accepting = spawn_local(Rc::clone(&self).accept(listener));
+        let ticking = spawn_local(Rc::clone(&self).tick());
+        loop {
+            tokio::select! {
+                mail = inbox.recv() => match mail {
+                    Some(Mail::ConsoleReply(client, reply)) => {
+                        self.drive(|driver, now| driver.console_reply(now, client, &reply));
+                    }
+                    Some(Mail::Snapshot(asker)) => {
+                        let snapshot = self.driver.borrow().engine().snapshot(self.clock.now());
+                        // Whoever asked may have left.
+                        let _ = asker.send(snapshot);
+                    }
+                    Some(Mail::Drain) => {
+                        accepting.abort();
+                        self.draining.set(true);
+                        self.drive(|driver, now| driver.drain(now));
+                    }
+                    Some(Mail::Stop) | None => break,
+                },
+                () = self.drained(), if self.draining.get() => break,
+            }
+        }
+        ticking.abort();
+        Ok(())
+    }
+
+    /// Waits until no client is left.
+    async fn drained(&self) {
+        while self.driver.borrow().clients_left() > 0 {
+            tokio::time::sleep(TICK / 4).await;
+        }
+    }
+
+    async fn accept(self: Rc<Self>, listener: tokio::net::TcpListener) {
+        loop {
+            let accepted = listener
+                .accept()
+                .await
+                .and_then(|(stream, peer)| Ok((Socket::new(stream, &self.tcp)?, peer)));
+            match accepted {
+                Ok((socket, peer)) => self.take(socket, peer),
+                Err(error) => {
+                    let _ = self.news.send(News::AcceptFailed(error));
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
+            }
+        }
+    }
+
+    fn take(self: &Rc<Self>, socket: Rc<Socket>, peer: SocketAddr) {
+        let io = Rc::clone(&socket);
+        let endpoint = self.drive(|driver, now| driver.accept(now, io, Some(peer)));
+        spawn_local(serve(Rc::clone(self), endpoint, socket));
+    }
+
+    async fn connect(self: Rc<Self>, endpoint: Endpoint, address: Address) {
+        let connected = TcpStream::connect((address.host.as_str(), address.port)).await;
+        let socket = connected.and_then(|stream| Socket::new(stream, &self.tcp));
+        match socket {
+            Ok(socket) => {
+                let io = Rc::clone(&socket);
+                let wanted = self.drive(|driver, now| driver.connected(now, endpoint, io).is_ok());
+                if wanted {
+                    serve(self, endpoint, socket).await;
+                }
+            }
+            Err(error) => {
+                let cause = error.to_string();
+                self.drive(|driver, now| driver.connect_failed(now, endpoint, &cause));
+            }
+        }
+    }
+
+    async fn tick(self: Rc<Self>) {
+        loop {
+            tokio::time::sleep(TICK).await;
+            self.drive(|driver, now| driver.tick(now));
+        }
+    }
+
+    /// Tells the driver something, and sees to what it cannot do itself.
+    fn drive<R>(self: &Rc<Self>, event: impl FnOnce(&mut Driver<Rc<Socket>>, Time) -> R) -> R {
+        let now = self.clock.now();
+        let mut driver = self.driver.borrow_mut();
+        let result = event(&mut driver, now);
+        if driver.has_requests() {
+            let requests = driver.take_requests();
+            drop(driver);
+            for request in requests {
+                self.see_to(request);
+            }
+        }
+        result
+    }
+
+    fn see_to(self: &Rc<Self>, request: Request) {
+        // News that nobody listens to is no news: the process is ending.
+        match request {
+            Request::Connect(endpoint, address) => {
+                spawn_local(Rc::clone(self).connect(endpoint, address));
+            }
+            Request::Console(client, text) => {
+                let _ = self.news.send(News::Console(client, text));
+            }
+            Request::Log(event) => {
+                let _ = self.news.send(News::Log(event));
+            }
+        }
+    }
+}
+
+/// Waits for one connection, as long as it is open.
+async fn serve(shared: Rc<Shared>, endpoint: Endpoint, socket: Rc<Socket>) {
+    poll_fn(|cx| poll(&shared, endpoint, &socket, cx)).await;
+    socket.discard_input();
+}
+
+fn poll(
+    shared: &Rc<Shared>,
+    endpoint: Endpoint,
+    socket: &Rc<Socket>,
+    cx: &mut Context<'_>,
+) -> Poll<()> {
+    for _ in 0..TURNS {
+        let Some(interest) = shared.driver.borrow_mut().interest(endpoint) else {
+            return Poll::Ready(());
+        };
+        let mut idle = true;
+        if interest.write
+            && let Poll::Ready(ready) = socket.poll_write_ready(cx)
+        {
+            // The runtime is shutting down.
+            if ready.is_err() {
+                return Poll::Ready(());
+            }
+            let full = shared.drive(|driver, now| {
+                driver.writable(now, endpoint);
+                driver.interest(endpoint).is_some_and(|interest| interest.write)
+            });
+            if full {
+                socket.clear_write_ready();
+            }
+            idle = false;
+        }
+        if interest.read
+            && let Poll::Ready(ready) = socket.poll_read_ready(cx)
+        {
+            if ready.is_err() {
+                return Poll::Ready(());
+            }
+            match shared.drive(|driver, now| driver.readable(now, endpoint)) {
+                Read::Drained => socket.clear_read_ready(),
+                Read::More => {}
+            }
+            idle = false;
+        }
+        if idle {
+            socket.wait(cx);
+            return Poll::Pending;
+        }
+    }
+    cx.waker().wake_by_ref();
+    Poll::Pending
+}
