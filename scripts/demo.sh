@@ -70,7 +70,8 @@ up() {
         return
     fi
     echo "Ctrl-C ends it."
-    wait -n "$postgresql_pid" "$pgweir_pid" || true
+    trap 'exit 0' INT
+    wait -n "$postgresql_pid" "$pgweir_pid" 2>/dev/null || true
     [ -e "$state/stopping" ] || fail "A server has ended by itself: $(tail -n 5 "$state"/*.log)"
     echo "make demo-stop has ended it."
 }
@@ -193,9 +194,12 @@ invite() {
 leave() {
     set +e
     trap '' INT TERM HUP
-    jobs -p | xargs -r kill 2>/dev/null
+    # bash would report each server that it sees end.
+    exec 2>/dev/null
+    jobs -p | xargs -r kill
     stop
     dismiss_guard
+    echo "All of it is gone."
 }
 
 dismiss_guard() {

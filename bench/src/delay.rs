@@ -8,7 +8,7 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
-use std::net::{Ipv4Addr, Shutdown};
+use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
@@ -17,8 +17,9 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
     timerfd_settime,
 };
-use socket2::SockRef;
+use tokio::io::AsyncReadExt;
 use tokio::io::unix::AsyncFd;
+use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::LocalRuntime;
 use tokio::sync::Notify;
@@ -28,6 +29,8 @@ use crate::clock;
 
 /// What the way to the server and back takes longer than without us.
 pub(crate) const DELAY: Duration = Duration::from_micros(500);
+/// The most that one read takes.
+const BUFFER: usize = 16 << 10;
 /// The forwarder needs less than this to be ready.
 pub(crate) const START_LIMIT: Duration = Duration::from_secs(5);
 
@@ -42,61 +45,39 @@ pub(crate) fn run(port: u16, server_port: u16) -> io::Result<()> {
             let server = TcpStream::connect((Ipv4Addr::LOCALHOST, server_port)).await?;
             client.set_nodelay(true)?;
             server.set_nodelay(true)?;
-            let (client, server) = (Rc::new(client), Rc::new(server));
-            spawn_local(Rc::clone(&line).hold(Rc::clone(&client), Rc::clone(&server)));
-            spawn_local(Rc::clone(&line).pass(server, client));
+            let (from_client, to_client) = client.into_split();
+            let (from_server, to_server) = server.into_split();
+            spawn_local(Rc::clone(&line).hold(from_client, Rc::new(to_server)));
+            spawn_local(pass(from_server, to_client));
         }
     })
 }
 
 /// What is on its way to servers.
+#[derive(Default)]
 struct Line {
     /// In order of `due`.
     chunks: RefCell<VecDeque<Chunk>>,
     arrived: Notify,
-    scratch: RefCell<Box<[u8]>>,
 }
 
-/// The bytes of one read; none at the end of the client's stream.
+/// The bytes of one read. Dropping the last handle of `server` ends the stream to it: after the
+/// last chunk of a client that has left.
 struct Chunk {
     due: Instant,
-    server: Rc<TcpStream>,
+    server: Rc<OwnedWriteHalf>,
     bytes: Vec<u8>,
-}
-
-impl Default for Line {
-    fn default() -> Self {
-        Self {
-            chunks: RefCell::default(),
-            arrived: Notify::new(),
-            scratch: RefCell::new(vec![0; 65_536].into_boxed_slice()),
-        }
-    }
 }
 
 impl Line {
     /// Puts what the client sends on the line.
-    async fn hold(self: Rc<Self>, client: Rc<TcpStream>, server: Rc<TcpStream>) {
-        loop {
-            let bytes = self.read(&client).await;
-            let end = bytes.is_empty();
-            let due = clock::now() + DELAY;
-            self.chunks.borrow_mut().push_back(Chunk { due, server: Rc::clone(&server), bytes });
+    async fn hold(self: Rc<Self>, mut client: OwnedReadHalf, server: Rc<OwnedWriteHalf>) {
+        let mut buffer = vec![0; BUFFER];
+        // An error is an end too.
+        while let read @ 1.. = client.read(&mut buffer).await.unwrap_or(0) {
+            let (due, server) = (clock::now() + DELAY, Rc::clone(&server));
+            self.chunks.borrow_mut().push_back(Chunk { due, server, bytes: buffer[..read].into() });
             self.arrived.notify_one();
-            if end {
-                return;
-            }
-        }
-    }
-
-    /// Passes what the server sends straight on.
-    async fn pass(self: Rc<Self>, server: Rc<TcpStream>, client: Rc<TcpStream>) {
-        loop {
-            let bytes = self.read(&server).await;
-            if bytes.is_empty() || write(&client, &bytes).await.is_err() {
-                close(&client, Shutdown::Both);
-                return;
-            }
         }
     }
 
@@ -110,9 +91,8 @@ impl Line {
                 Some(due) => timer.wait_until(due).await?,
             }
             while let Some(Chunk { server, bytes, .. }) = self.take_due(clock::now()) {
-                if bytes.is_empty() || write(&server, &bytes).await.is_err() {
-                    close(&server, Shutdown::Write);
-                }
+                // A server that has left is noticed by the client, whose replies end.
+                let _ = write(&server, &bytes).await;
             }
         }
     }
@@ -121,24 +101,19 @@ impl Line {
         let mut chunks = self.chunks.borrow_mut();
         if chunks.front()?.due <= now { chunks.pop_front() } else { None }
     }
+}
 
-    /// What can be read now, or soon; nothing at the end of the stream or after an error.
-    async fn read(&self, stream: &TcpStream) -> Vec<u8> {
-        loop {
-            if stream.readable().await.is_err() {
-                return Vec::new();
-            }
-            let mut scratch = self.scratch.borrow_mut();
-            match stream.try_read(&mut scratch) {
-                Ok(read) => return scratch[..read].to_vec(),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => {}
-                Err(_) => return Vec::new(),
-            }
+/// Passes what the server sends straight on, to its end.
+async fn pass(mut server: OwnedReadHalf, client: OwnedWriteHalf) {
+    let mut buffer = vec![0; BUFFER];
+    while let read @ 1.. = server.read(&mut buffer).await.unwrap_or(0) {
+        if write(&client, &buffer[..read]).await.is_err() {
+            return;
         }
     }
 }
 
-async fn write(stream: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
+async fn write(stream: &OwnedWriteHalf, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match stream.try_write(bytes) {
             Ok(written) => bytes = &bytes[written..],
@@ -147,11 +122,6 @@ async fn write(stream: &TcpStream, mut bytes: &[u8]) -> io::Result<()> {
         }
     }
     Ok(())
-}
-
-fn close(stream: &TcpStream, how: Shutdown) {
-    // It fails where the other side has closed already, which is as good.
-    let _ = SockRef::from(stream).shutdown(how);
 }
 
 /// A timer that keeps microseconds.

@@ -203,34 +203,15 @@ median, so that a machine's good and bad minutes cancel out.
 
 ";
 
+/// How figures come about, with what the run was configured by.
 fn method(text: &mut String) {
-    put(text, "## How it is measured\n");
-    let rounds = format!(
-        "- `make bench` runs all of it; `make bench CASE=simple-64,connect` some cases, and keeps the \
-         others' figures. `bench --help` names the rest.\n\
-         - A round is one turn of each contender, in an order that changes from round to round, after \
-         a warm-up of each. Where many clients ask as fast as they can (`simple-N` and `extended-N` \
-         from 16 clients on), a round in which the relay is under {YARDSTICK} × PgBouncer does not \
-         count and is repeated: something else on the machine set the pace.\n\
-         - All speak TCP on 127.0.0.1 without encryption, trust authentication, no log line for a \
-         connection. Poolers have {POOL_SIZE} servers, transaction mode, one thread.\n\
-         - Percentiles are of single transactions from pgbench's logs. For plain selects a tenth of \
-         the transactions is logged (`--sampling-rate`, the same for all): at these rates writing a \
-         line for each would slow the load generator. With a rate (`-R`) a transaction's time begins \
-         when it was due, so waiting counts; with `-C` it begins when the connection stands.\n\
-         - CPU per transaction is the pooler's user and system time over the turn, divided by \
-         pgbench's count of transactions. Memory of an idle client is the growth of the pooler's \
-         anonymous memory (`/proc/PID/smaps_rollup`) over 10,000 clients that ran one query each; \
-         their CPU is watched for ten seconds of silence.\n\
-         - Large results are read by the harness itself into one buffer, and thrown away. For \
-         `remote-64` a forwarder holds every request back for 0.5 ms; direct connections pass it too.\n"
-    );
-    put(text, &rounds);
+    text.push_str(METHOD);
+    put(text, &format!("A round that does not count: the relay is under {YARDSTICK} × PgBouncer."));
     put(
         text,
-        &format!("pgbench's tables are of scale {SCALE}. PostgreSQL has its defaults but:\n"),
+        &format!("Poolers have {POOL_SIZE} servers. pgbench's tables are of scale {SCALE}.\n"),
     );
-    put(text, "```ini");
+    put(text, "PostgreSQL has its defaults but:\n\n```ini");
     for (name, value) in SETTINGS {
         put(text, &format!("{name} = {value}"));
     }
@@ -241,28 +222,35 @@ fn method(text: &mut String) {
     put(text, "```");
 }
 
+const METHOD: &str = "\
+## How it is measured
+
+- `make bench` runs all of it; `make bench CASE=simple-64,connect` runs two cases and keeps the
+  others' figures; `make bench-bundle` packs it for a bare machine.
+- A round is one turn of each contender, in an order that changes from round to round, after a
+  warm-up of each. Where many clients ask as fast as they can (`simple-N` and `extended-N` from 16
+  clients on), a round counts only if the relay is well ahead of PgBouncer: otherwise something else
+  on the machine set the pace. Such a round is repeated, at most as often as rounds are wanted.
+- All speak TCP on 127.0.0.1 without encryption, trust authentication, and log no connections.
+  Poolers run in transaction mode on one thread.
+- Percentiles are of single transactions, from pgbench's logs. Of plain selects a tenth is logged
+  (`--sampling-rate`, the same for all): at their rate a line for each would slow the load
+  generator. With a rate (`-R`) a transaction's time begins when it was due, so that waiting counts;
+  with `-C` it begins when the connection stands.
+- CPU per transaction is the pooler's user and system time over the turn, divided by pgbench's count
+  of transactions. Memory of an idle client is the growth of the pooler's anonymous memory
+  (`/proc/PID/smaps_rollup`) over 10,000 clients that ran one query each; then their pooler's CPU is
+  watched for ten seconds of silence.
+- Large results are read into one buffer by the harness itself, again and again for the length of
+  a turn, and thrown away; the figure is the median.
+- For `remote-64` a forwarder holds every request back for 0.5 ms, direct connections' too.
+
+";
+
 fn put(text: &mut String, line: &str) {
     // Writing to a String cannot fail.
     let _ = writeln!(text, "{line}");
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::results::tests::result;
-
-    #[test]
-    fn a_result_is_found_again_in_the_report() {
-        let folder = std::env::temp_dir().join(format!("pgweir-report-{}", std::process::id()));
-        let (raw, docs) = (folder.join("raw"), folder.join("docs"));
-        let rows = [[9000.0, 4000.0, 5000.0, 6000.0], [9000.0, 5000.0, 99.0, 5100.0]];
-        result("simple-64", &rows).store(&raw).unwrap();
-        write(&raw, &docs).unwrap();
-        let text = fs::read_to_string(docs.join(FILE)).unwrap();
-        assert!(text.contains("1 rounds of 8 s, 1 dropped"));
-        assert!(text.contains("| pgweir | 1.25 (1.25–1.25) |"));
-        assert!(text.contains("| **1.25** (1.25–1.25) | yes |"));
-        assert!(docs.join(PICTURES).join("tps-simple.svg").exists());
-        fs::remove_dir_all(folder).unwrap();
-    }
-}
+mod tests;

@@ -1,12 +1,14 @@
 //! The folder of one run: the cluster's data, logs and pgbench's files. Gone when the run ends.
 
 use std::fs;
-use std::io::ErrorKind;
-use std::os::unix::fs::{DirBuilderExt, PermissionsExt};
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 
 use crate::account::Account;
 use crate::error::{Doing, Error, Result};
+
+/// A folder's name before its process's id.
+const NAME: &str = "pgweir-bench-";
 
 /// A folder below the system's one for temporary files, removed on drop.
 pub(crate) struct Scratch {
@@ -14,17 +16,12 @@ pub(crate) struct Scratch {
 }
 
 impl Scratch {
-    /// Makes `pgweir-bench-PID`, owned by `account` where there is one.
+    /// Makes `pgweir-bench-PID`, owned by `account` where there is one; removes those of runs that
+    /// were killed.
     pub(crate) fn create(account: Option<Account>) -> Result<Self> {
-        let path = std::env::temp_dir().join(format!("pgweir-bench-{}", std::process::id()));
-        match fs::DirBuilder::new().mode(0o755).create(&path) {
-            // Left by a process that had this id and was killed.
-            Err(error) if error.kind() == ErrorKind::AlreadyExists => {
-                fs::remove_dir_all(&path).doing(|| format!("remove {}", path.display()))?;
-                fs::create_dir(&path).doing(|| format!("make {}", path.display()))?;
-            }
-            made => made.doing(|| format!("make {}", path.display()))?,
-        }
+        sweep();
+        let path = std::env::temp_dir().join(format!("{NAME}{}", std::process::id()));
+        fs::create_dir(&path).doing(|| format!("make {}", path.display()))?;
         let scratch = Self { path };
         // Whatever the umask is: the other user must be able to enter.
         fs::set_permissions(&scratch.path, fs::Permissions::from_mode(0o755))
@@ -61,6 +58,20 @@ impl Drop for Scratch {
     fn drop(&mut self) {
         if let Err(error) = fs::remove_dir_all(&self.path) {
             eprintln!("bench: could not remove {}: {error}", self.path.display());
+        }
+    }
+}
+
+/// Removes folders whose process is no more. Those that cannot be removed belong to another user.
+fn sweep() {
+    let entries = fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
+    for entry in entries {
+        let name = entry.file_name();
+        let process = name.to_str().and_then(|name| name.strip_prefix(NAME)?.parse::<u32>().ok());
+        let gone =
+            |id: u32| id == std::process::id() || !Path::new(&format!("/proc/{id}")).exists();
+        if process.is_some_and(gone) {
+            let _ = fs::remove_dir_all(entry.path());
         }
     }
 }

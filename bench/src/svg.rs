@@ -143,7 +143,8 @@ impl BarChart {
                 put(
                     &mut svg,
                     format_args!(
-                        "<rect class=\"{class}\" x=\"{BAR_LEFT}\" y=\"{y:.1}\" width=\"{width:.1}\" \
+                        "<rect class=\"{class}\" x=\"{BAR_LEFT}\" y=\"{y:.1}\" \
+                         width=\"{width:.1}\" \
                          height=\"{BAR_HEIGHT}\" rx=\"2\"/>"
                     ),
                 );
@@ -219,9 +220,10 @@ fn begin(height: f64, title: &str, unit: &str) -> String {
     put(
         &mut svg,
         format_args!(
-            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" role=\"img\" \
-             font-family=\"system-ui,sans-serif\" font-size=\"13\"><title>{}</title>\
-             <style>{STYLE}</style><rect class=\"back\" width=\"{WIDTH}\" height=\"{height}\" rx=\"6\"/>\
+            "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {WIDTH} {height}\" \
+             role=\"img\" font-family=\"system-ui,sans-serif\" font-size=\"13\">\
+             <title>{}</title><style>{STYLE}</style>\
+             <rect class=\"back\" width=\"{WIDTH}\" height=\"{height}\" rx=\"6\"/>\
              <text class=\"ink\" x=\"20\" y=\"26\" font-size=\"16\" font-weight=\"600\">{}</text>",
             escaped(title),
             escaped(title)
@@ -258,40 +260,4 @@ fn escaped(words: &str) -> String {
 }
 
 #[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn chart(scale: Scale, values: &[Option<f64>]) -> LineChart {
-        LineChart {
-            title: "a < b".into(),
-            y_label: "tps",
-            x_label: "clients",
-            steps: vec!["1".into(), "16".into(), "64".into()],
-            scale,
-            series: vec![Series { colour: 0, name: "one", values: values.to_vec() }],
-            show: |value| format!("{value:.0}"),
-        }
-    }
-
-    #[test]
-    fn a_chart_of_nothing_is_no_chart() {
-        assert_eq!(chart(Scale::FromZero, &[None, None, None]).draw(), None);
-    }
-
-    #[test]
-    fn a_missing_value_is_a_missing_point_and_titles_are_escaped() {
-        let svg = chart(Scale::Logarithmic, &[Some(3.0), None, Some(70.0)]).draw().unwrap();
-        assert_eq!(svg.matches("<circle").count(), 2);
-        assert!(svg.contains("a &lt; b") && !svg.contains("a < b"));
-    }
-
-    #[test]
-    fn axes_hold_all_values_between_round_ends() {
-        let axis = Axis::over(Scale::FromZero, [3.0, 38_000.0].iter()).unwrap();
-        assert_eq!((axis.low, axis.high), (0.0, 40_000.0));
-        assert_eq!(axis.ticks(), [0.0, 10_000.0, 20_000.0, 30_000.0, 40_000.0]);
-        let axis = Axis::over(Scale::Logarithmic, [0.2, 38.0].iter()).unwrap();
-        assert_eq!(axis.ticks().len(), 4);
-        assert!((axis.y(100.0) - TOP).abs() < 0.001);
-    }
-}
+mod tests;

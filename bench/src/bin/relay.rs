@@ -9,10 +9,13 @@
 //! `relay LISTEN SERVER SERVERS USER DATABASE`, the addresses as `127.0.0.1:6432`.
 
 use std::cell::RefCell;
+use std::future::poll_fn;
 use std::io::{self, ErrorKind, Read, Write};
+use std::pin::Pin;
 use std::rc::Rc;
+use std::task::{Poll, ready};
 
-use tokio::io::Interest;
+use tokio::io::{AsyncRead, ReadBuf};
 use tokio::net::{TcpListener, TcpStream};
 use tokio::runtime::LocalRuntime;
 use tokio::sync::Semaphore;
@@ -29,7 +32,7 @@ struct Relay {
 
 impl Relay {
     /// Serves a client to its end. Errors: those after which a server is lost.
-    async fn serve(&self, client: &TcpStream) -> io::Result<()> {
+    async fn serve(&self, client: &mut TcpStream) -> io::Result<()> {
         if self.greet(client).await.is_err() {
             return Ok(());
         }
@@ -45,16 +48,16 @@ impl Relay {
                     (self.turns.acquire().await.map_err(io::Error::other)?, kept)
                 }
             };
-            let server = self.free.borrow_mut().pop().ok_or(ErrorKind::NotConnected)?;
+            let mut server = self.free.borrow_mut().pop().ok_or(ErrorKind::NotConnected)?;
             let rest = if kept.is_empty() { self.write(&server, read)? } else { kept };
             flush(&server, rest).await?;
-            self.transaction(client, &server).await?;
+            self.transaction(client, &mut server).await?;
             self.free.borrow_mut().push(server);
         }
     }
 
     /// Relays until the server, which has been asked something, is idle again.
-    async fn transaction(&self, client: &TcpStream, server: &TcpStream) -> io::Result<()> {
+    async fn transaction(&self, client: &mut TcpStream, server: &mut TcpStream) -> io::Result<()> {
         let mut tail = [0; 6];
         while tail != *b"Z\0\0\0\x05I" {
             let read = self.read(server).await?;
@@ -80,24 +83,15 @@ impl Relay {
     }
 
     /// Waits for bytes and reads them into `scratch`, where they stay until the next wait; 0 at
-    /// the end of the stream. A short read has emptied the socket: saying so as `WouldBlock`
-    /// spares the read that would only find out.
-    async fn read(&self, from: &TcpStream) -> io::Result<usize> {
-        loop {
-            from.readable().await?;
-            let scratch = &mut self.scratch.borrow_mut()[..];
-            let (mut read, size) = (None, scratch.len());
-            let tried = from.try_io(Interest::READABLE, || {
-                let count = rustix::io::read(from, &mut *scratch)?;
-                read = Some(count);
-                if count < size { Err(ErrorKind::WouldBlock.into()) } else { Ok(()) }
-            });
-            match (read, tried) {
-                (Some(read), _) => return Ok(read),
-                (None, Err(error)) if error.kind() != ErrorKind::WouldBlock => return Err(error),
-                (None, _) => {}
-            }
-        }
+    /// the end of the stream.
+    async fn read(&self, from: &mut TcpStream) -> io::Result<usize> {
+        poll_fn(|context| {
+            let mut scratch = self.scratch.borrow_mut();
+            let mut buffer = ReadBuf::new(&mut scratch);
+            ready!(Pin::new(&mut *from).poll_read(context, &mut buffer))?;
+            Poll::Ready(Ok(buffer.filled().len()))
+        })
+        .await
     }
 
     /// Writes what was read; gives what the socket did not take.
@@ -112,7 +106,7 @@ impl Relay {
     }
 
     /// Answers the startup packet, whatever it says, and refuses encryption before it.
-    async fn greet(&self, client: &TcpStream) -> io::Result<()> {
+    async fn greet(&self, client: &mut TcpStream) -> io::Result<()> {
         // SSLRequest and GSSENCRequest are the packets of eight bytes.
         while self.read(client).await? == 8 {
             client.try_write(b"N")?;
@@ -168,11 +162,11 @@ async fn run(args: &[String]) -> io::Result<()> {
     let relay = Rc::new(Relay { greeting, turns, free: RefCell::new(free), scratch });
     let listener = TcpListener::bind(listen).await?;
     loop {
-        let (client, _) = listener.accept().await?;
+        let (mut client, _) = listener.accept().await?;
         client.set_nodelay(true)?;
         let relay = Rc::clone(&relay);
         spawn_local(async move {
-            if let Err(error) = relay.serve(&client).await {
+            if let Err(error) = relay.serve(&mut client).await {
                 // A relay that has lost a server is no yardstick any more.
                 eprintln!("relay: {error}");
                 std::process::exit(1);

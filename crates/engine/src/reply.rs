@@ -138,10 +138,6 @@ impl Replies {
         self.entries.is_empty()
     }
 
-    pub(crate) fn len(&self) -> usize {
-        self.entries.len()
-    }
-
     /// Whether a Sync that is sent now would be read as part of the COPY data, and ignored.
     pub(crate) fn ignores_sync(&self) -> bool {
         self.progress == (Progress::CopyIn { open: true })
@@ -341,7 +337,10 @@ fn allowed(kind: &Kind, progress: Progress, tag: Tag) -> Allowed {
                 No
             }
         }
-        (Kind::Query, Tag::RowDescription | Tag::CommandComplete | Tag::EmptyQueryResponse) => More,
+        (Kind::Query, Tag::RowDescription | Tag::EmptyQueryResponse) => {
+            if progress == Progress::Open { More } else { No }
+        }
+        (Kind::Query, Tag::CommandComplete) => More,
         (Kind::Execute, Tag::CommandComplete | Tag::EmptyQueryResponse | Tag::PortalSuspended) => {
             Last
         }
@@ -392,3 +391,6 @@ impl Kind {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

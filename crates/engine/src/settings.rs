@@ -11,6 +11,7 @@ use std::rc::Rc;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Settings(Pairs);
 
+type Pair = (Box<[u8]>, Box<[u8]>);
 type Pairs = BTreeMap<Box<[u8]>, Box<[u8]>>;
 
 impl Settings {
@@ -113,7 +114,7 @@ pub(crate) struct UnknownSwitch(pub(crate) Vec<u8>);
 /// Takes `options` apart as PostgreSQL does: words are split at white space, a backslash makes
 /// the next byte an ordinary one (`pg_split_opts`, postinit.c), and of the switches of a backend
 /// (`process_postgres_switches`) the two that set a parameter are understood.
-fn switches(options: &[u8]) -> Result<Vec<(Box<[u8]>, Box<[u8]>)>, UnknownSwitch> {
+fn switches(options: &[u8]) -> Result<Vec<Pair>, UnknownSwitch> {
     let mut words = words(options).into_iter();
     let mut pairs = Vec::new();
     while let Some(word) = words.next() {

@@ -17,9 +17,8 @@ pub struct Class {
     pub statements: u32,
     /// Why the server must stay with this client, once the text has run.
     pub pins: Pins,
-    /// Whether `currval` or `lastval` is called. It must run where this client's own `nextval`
-    /// ran, or where no other client's did (DISCARD SEQUENCES makes any server such a one):
-    /// elsewhere it answers with a stranger's value instead of error 55000.
+    /// Whether `currval` or `lastval` is called: on a server where another client used a sequence
+    /// and nothing was discarded since, it answers with a stranger's value.
     pub reads_sequence: bool,
 }
 
@@ -199,6 +198,8 @@ enum Last {
 }
 
 impl Sink for State {
+    // In every place where the lexer hands a token out: a sign, the most frequent one, is then a
+    // comparison and a store.
     #[inline(always)]
     fn token(&mut self, token: Token<'_>) {
         let meaning = match token {
@@ -231,7 +232,7 @@ impl State {
     }
 
     /// Where a token at the beginning of the statement leads.
-    #[inline(never)]
+    #[inline(never)] // Once a statement, while `token` is inlined everywhere.
     fn step(&mut self, token: Token<'_>, meaning: Meaning) -> Step {
         let is_name = matches!(token, Token::Word(_) | Token::Quoted(_) | Token::Unicode);
         match self.step {

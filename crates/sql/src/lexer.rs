@@ -2,13 +2,18 @@
 //!
 //! A push lexer: it is fed pieces of any size and holds between them where it stands and at most
 //! 63 bytes of the token that the cut went through. It tells apart what the classifier needs and
-//! no more: every sign of an operator is a token of its own, and `1.5e3` is a handful of them. That is sound as long as literals, comments and names begin and end where PostgreSQL
-//! begins and ends them.
+//! no more: every sign of an operator is a token of its own, `1.5e3` is a handful of them. That is
+//! sound as long as literals, comments and names begin and end where PostgreSQL begins and ends
+//! them.
 
 use memchr::{memchr, memchr2};
 
+use self::bytes::{BEGINS, Begins, tag_length, word_length};
+use self::held::Held;
 use crate::encoding::Encoding;
 
+mod bytes;
+mod held;
 #[cfg(test)]
 mod tests;
 
@@ -100,7 +105,7 @@ enum Mode {
     Lost,
     /// A `-`, perhaps the first of two.
     Minus,
-    /// A literal or name up to its quote; `odd` backslashes stand before the next byte.
+    /// A literal or name up to its quote; `odd`: an odd number of backslashes has just been read.
     Run { run: Run, odd: bool },
     /// A quote that ends the run, unless another follows.
     RunQuote { run: Run },
@@ -198,7 +203,7 @@ impl Lexer {
                     let Some(&next) = text.get(end) else { return self.go(Mode::Word, at) };
                     match Mode::behind_prefix(&text[at..end], next) {
                         Some(mode) => return self.go(mode, end + 1),
-                        None => self.emit(Token::Word(clipped(&text[at..end])), sink),
+                        None => self.emit(Token::Word(Held::clip(&text[at..end])), sink),
                     }
                     at = end;
                 }
@@ -272,13 +277,11 @@ impl Lexer {
             self.mode = Mode::Run { run, odd: true };
             return Err(quote);
         }
-        if self.held.is_empty() && content.len() <= Held::CAPACITY {
-            match text.get(quote + 1) {
-                Some(&next) if next != run.quote() => {
-                    return Ok(self.close(run.token(Some(content), content), quote + 1, sink));
-                }
-                Some(_) | None => {}
-            }
+        if self.held.is_empty()
+            && content.len() <= Held::CAPACITY
+            && text.get(quote + 1).is_some_and(|&next| next != run.quote())
+        {
+            return Ok(self.close(run.token(Some(content), content), quote + 1, sink));
         }
         self.held.push(content);
         Ok(self.go(Mode::RunQuote { run }, quote + 1))
@@ -329,8 +332,7 @@ impl Lexer {
     }
 
     fn tag<S: Sink>(&mut self, text: &[u8], at: usize, sink: &mut S) -> usize {
-        let length = text[at..].iter().take_while(|&&b| is_tag(b)).count();
-        let end = at + length;
+        let end = at + tag_length(&text[at..]);
         self.held.push(&text[at..end]);
         match text.get(end) {
             None => end,
@@ -343,8 +345,8 @@ impl Lexer {
         }
     }
 
-    /// Behind the second `$` of an opening tag. A tag that is too long to be held is no secret of
-    /// the text, but its end cannot be told from another's.
+    /// Behind the second `$` of an opening tag. A tag that is too long to be held cannot be told
+    /// from another one, so that the end of the literal is not found.
     fn open_dollar<S: Sink>(&mut self, at: usize, sink: &mut S) -> usize {
         if self.held.whole().is_none() {
             return self.go_lost(at, sink);
@@ -466,127 +468,8 @@ impl Run {
     }
 }
 
-/// The beginning of a token that did not lie in one piece.
-#[derive(Clone)]
-struct Held {
-    bytes: [u8; Self::CAPACITY],
-    /// How much of `bytes` is filled.
-    length: u8,
-    /// There was more than fits.
-    over: bool,
-}
-
-impl Held {
-    /// The longest name in PostgreSQL: NAMEDATALEN - 1.
-    const CAPACITY: usize = 63;
-
-    fn push(&mut self, bytes: &[u8]) {
-        let length = usize::from(self.length);
-        let kept = bytes.len().min(Self::CAPACITY - length);
-        self.bytes[length..length + kept].copy_from_slice(&bytes[..kept]);
-        // At most CAPACITY, which a byte can hold.
-        self.length = (length + kept) as u8;
-        self.over |= kept < bytes.len();
-    }
-
-    fn clear(&mut self) {
-        self.length = 0;
-        self.over = false;
-    }
-
-    fn is_empty(&self) -> bool {
-        self.length == 0
-    }
-
-    /// All of it, if it fits.
-    fn whole(&self) -> Option<&[u8]> {
-        (!self.over).then(|| self.clipped())
-    }
-
-    /// As much of it as fits.
-    fn clipped(&self) -> &[u8] {
-        &self.bytes[..usize::from(self.length)]
-    }
-}
-
-impl Default for Held {
-    fn default() -> Self {
-        Self { bytes: [0; Self::CAPACITY], length: 0, over: false }
-    }
-}
-
-fn clipped(name: &[u8]) -> &[u8] {
-    &name[..name.len().min(Held::CAPACITY)]
-}
-
-/// How many bytes from the first on belong to an identifier that has begun.
-fn word_length(text: &[u8]) -> usize {
-    text.iter().take_while(|&&byte| IN_WORD[byte as usize]).count()
-}
-
-/// Whether the byte may stand in a dollar tag: `dolq_cont`.
-fn is_tag(byte: u8) -> bool {
-    byte != b'$' && IN_WORD[byte as usize]
-}
-
-/// Whether an odd number of backslashes ends the text, `odd` of them having ended what was before
-/// it.
+/// Whether an odd number of backslashes ends the text, if `odd` says the same of what was before.
 fn ends_odd(text: &[u8], odd: bool) -> bool {
     let count = text.iter().rev().take_while(|&&byte| byte == b'\\').count();
     (count % 2 == 1) ^ (odd && count == text.len())
 }
-
-/// What a byte begins, between two tokens.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Begins {
-    Comma,
-    Digit,
-    Dollar,
-    Dot,
-    DoubleQuote,
-    Letter,
-    Minus,
-    Open,
-    Quote,
-    Semicolon,
-    Sign,
-    Slash,
-    Space,
-}
-
-static BEGINS: [Begins; 256] = {
-    let mut begins = [Begins::Sign; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        begins[byte] = match byte as u8 {
-            b'A'..=b'Z' | b'a'..=b'z' | b'_' | 0x80.. => Begins::Letter,
-            b'0'..=b'9' => Begins::Digit,
-            // The vertical tab is whitespace from PostgreSQL 16 on, a syntax error before; a zero
-            // byte ends the text.
-            b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c | 0 => Begins::Space,
-            b',' => Begins::Comma,
-            b'$' => Begins::Dollar,
-            b'.' => Begins::Dot,
-            b'"' => Begins::DoubleQuote,
-            b'-' => Begins::Minus,
-            b'(' => Begins::Open,
-            b'\'' => Begins::Quote,
-            b';' => Begins::Semicolon,
-            b'/' => Begins::Slash,
-            _ => Begins::Sign,
-        };
-        byte += 1;
-    }
-    begins
-};
-
-/// `ident_cont`.
-static IN_WORD: [bool; 256] = {
-    let mut in_word = [false; 256];
-    let mut byte = 0;
-    while byte < 256 {
-        in_word[byte] = matches!(BEGINS[byte], Begins::Letter | Begins::Digit | Begins::Dollar);
-        byte += 1;
-    }
-    in_word
-};

@@ -11,7 +11,7 @@
 //! literals that continue on the next line, `--` and `/*` inside operators. On top of it stands no
 //! grammar but a few words of context for each row of [`RULES`]: `SET` counts as the first word of
 //! a statement, `TEMP` behind `CREATE`, a function's name before its `(`. That table is the only
-//! place that knows what pins and why; the documentation is generated from it.
+//! place that knows what pins and why, in words for the documentation too.
 //!
 //! # Invariants
 //!
@@ -29,6 +29,15 @@
 //! session. So every approximation here errs towards the pin: `;` ends a statement everywhere,
 //! inside `BEGIN ATOMIC … END` and inside the actions of a rule too, where the words that follow
 //! are then judged as if they ran at once; a `SET` that is later rolled back still pins.
+//!
+//! # Sequences
+//!
+//! `nextval` leaves in the session what `currval` and `lastval` answer with later, and so does an
+//! INSERT into a serial column, of which the text says nothing. So a pin alone cannot keep a
+//! stranger's value away from `lastval`. The text tells both sides apart, and a pool chooses:
+//! [`PinReason::Sequence`] for those who write ([`Pins::without`] takes it out again),
+//! [`Class::reads_sequence`] for those who read, before whom a server that is not theirs has to
+//! forget (`DISCARD SEQUENCES`): they get error 55000, as in a session of their own.
 //!
 //! # What it does not see
 //!

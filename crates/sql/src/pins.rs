@@ -21,7 +21,8 @@ pub enum PinReason {
     Library,
     /// A channel that the session listens on.
     Listen,
-    /// A prepared statement made with PREPARE.
+    /// A prepared statement, made with PREPARE or under a name in the extended protocol (which no
+    /// text shows).
     Prepared,
     /// A replication origin of the session, or a replication slot that may be temporary.
     Replication,
@@ -30,8 +31,8 @@ pub enum PinReason {
     Reset,
     /// The seed of `random()`.
     Seed,
-    /// The last value of a sequence, kept for `currval` and `lastval`, by a call that stands in
-    /// the text. An INSERT into a serial column keeps one too and is not seen.
+    /// The last value of a sequence, kept for `currval` and `lastval`, by a `nextval` or `setval`
+    /// that stands in the text.
     Sequence,
     /// A setting changed with SET or `set_config`, for longer than the transaction.
     Setting,

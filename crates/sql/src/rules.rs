@@ -72,7 +72,7 @@ pub static RULES: &[Rule] = &[
     row("hold", Form::Hold, Effect::Pin(PinReason::HoldCursor),
         "DECLARE … CURSOR WITH HOLD outlives its transaction."),
     row("temp", Form::Temporary, Effect::Pin(PinReason::TempTable),
-        "CREATE TEMP TABLE, VIEW or SEQUENCE and SELECT INTO TEMP; ON COMMIT DROP leaves nothing."),
+        "CREATE TEMP TABLE, VIEW or SEQUENCE, SELECT INTO TEMP; ON COMMIT DROP leaves nothing."),
     row("temporary", Form::Temporary, Effect::Pin(PinReason::TempTable),
         "The same as TEMP."),
     row("pg_temp", Form::Schema, Effect::Pin(PinReason::TempTable),

@@ -1,0 +1,183 @@
+//! Each case is a line of what the client sends (`>`) and what the server answers (`<`), in the
+//! protocol's own letters, and what becomes of it.
+
+use pgweir_wire::Header;
+use pgweir_wire::backend::Tag;
+
+use super::*;
+
+/// Sends and answers as `script` says: `>` and `<` switch the direction, and each letter is a
+/// message (`c`, sent, is CopyDone). Gives what came of it: `.` a part of a reply, `+` a reply
+/// that is settled, `!` an error, `Zn` the unit with slot n, `xn` a slot that will not be filled,
+/// `#` a violation, after which nothing more is read. Slots count the units in the order sent, as
+/// `Client` gives them out.
+fn play(script: &str) -> String {
+    let mut replies = Replies::new();
+    let mut out = String::new();
+    let mut sending = true;
+    let mut slot = 0;
+    for letter in script.bytes() {
+        match letter {
+            b' ' => {}
+            b'>' => sending = true,
+            b'<' => sending = false,
+            _ if sending => {
+                if letter == b'S' && replies.ignores_sync() {
+                    continue;
+                }
+                let kind = sent(letter);
+                let ends = matches!(kind, Kind::Query | Kind::FunctionCall | Kind::Sync);
+                replies.push(Expected { kind, sink: Sink::Client(Slot(slot)) });
+                if ends {
+                    slot += 1;
+                }
+            }
+            _ => {
+                let tag = Tag::of(Header { tag: letter, body_len: 0 }).unwrap();
+                let mut dropped = Vec::new();
+                let step = replies.step(tag, &mut |slot| dropped.push(slot));
+                let violated = step.is_err();
+                out += &match step {
+                    Ok(Step::More { .. }) => ".".to_owned(),
+                    Ok(Step::Settled { .. }) => "+".to_owned(),
+                    Ok(Step::Failed { .. } | Step::Unasked) => "!".to_owned(),
+                    Ok(Step::Ready { sink: Sink::Client(Slot(n)), .. }) => format!("Z{n}"),
+                    Ok(Step::Ready { .. }) => "Z".to_owned(),
+                    Err(_) => "#".to_owned(),
+                };
+                for Slot(n) in dropped {
+                    out += &format!("x{n}");
+                }
+                if violated {
+                    return out;
+                }
+            }
+        }
+    }
+    if replies.is_empty() { out } else { out + "…" }
+}
+
+fn sent(letter: u8) -> Kind {
+    match letter {
+        b'B' => Kind::Bind,
+        b'C' => Kind::CloseStatement { unnamed: false },
+        b'D' => Kind::DescribePortal,
+        b'd' => Kind::DescribeStatement,
+        b'E' => Kind::Execute,
+        b'F' => Kind::FunctionCall,
+        b'P' => Kind::Parse { unnamed: Unnamed::Kept },
+        b'Q' => Kind::Query,
+        b'S' => Kind::Sync,
+        b'c' => Kind::CopyEnd,
+        _ => panic!("no message {}", letter.escape_ascii()),
+    }
+}
+
+#[track_caller]
+fn check(script: &str, expected: &str) {
+    assert_eq!(play(script), expected, "{script}");
+}
+
+#[test]
+fn simple_queries() {
+    check("> Q < TDDCZ", "....Z0");
+    check("> Q < IZ", ".Z0");
+    check("> Q < CTDCIZ", ".....Z0");
+    check("> Q < TDEZ", "..!Z0");
+    check("> Q < T", ".…");
+    check("> QQ < CZCZ", ".Z0.Z1");
+    check("> F < VZ", ".Z0");
+    check("> F < EZ", "!Z0");
+}
+
+#[test]
+fn what_a_query_does_not_allow() {
+    for tag in ["1", "2", "3", "n", "s", "t", "V", "d", "c", "R", "K", "v"] {
+        check(&format!("> Q < {tag}"), "#");
+    }
+    check("> Q < EC", "!#");
+    check("> Q < EEZ", "!!Z0");
+    check("< Z", "#");
+    check("< D", "#");
+    check("< E", "!");
+}
+
+#[test]
+fn extended_batches() {
+    check("> PBDES < 12TDDCZ", "+++..+Z0");
+    check("> PdS < 1tTZ", "+.+Z0");
+    check("> PdS < 1tnZ", "+.+Z0");
+    check("> BES < 2sZ", "++Z0");
+    check("> CS < 3Z", "+Z0");
+    check("> S < Z", "Z0");
+    check("> PBES PBES < 12CZ 12CZ", "+++Z0+++Z1");
+}
+
+#[test]
+fn replies_of_a_batch_come_in_order() {
+    check("> PB < 2", "#");
+    check("> PB < 11", "+#");
+    check("> dS < T", "#");
+    check("> dS < tt", ".#");
+    check("> BES < 2Z", "+#");
+    check("> ES < CC", "+#");
+}
+
+/// Hard part A5.
+#[test]
+fn an_error_skips_to_the_sync() {
+    check("> PBDES < EZ", "!Z0");
+    check("> PBDES PBDES < EZ 12TCZ", "!Z0++++Z1");
+    check("> PBES < 12EZ", "++!Z0");
+    check("> PBES < 1EZ", "+!Z0");
+    check("> PB < E > ES < Z", "!Z0");
+    check("> PB < E > QS < Z", "!Z1");
+}
+
+#[test]
+fn queries_and_calls_in_a_failed_batch_are_not_answered() {
+    check("> PQS < EZ", "!x0Z1");
+    check("> PFQS < EZ", "!x0x1Z2");
+    check("> PQS < 1CZZ", "+.Z0Z1");
+}
+
+#[test]
+fn a_sync_can_fail() {
+    check("> PBES < 12CEZ", "+++!Z0");
+}
+
+#[test]
+fn copy_out() {
+    check("> Q < HddcCZ", ".....Z0");
+    check("> PBES < 12HddcCZ", "++....+Z0");
+    check("> Q < HdT", "..#");
+    check("> Q < HddcCTDCZ", "........Z0");
+}
+
+#[test]
+fn copy_in() {
+    check("> Q < G > c < CZ", "..Z0");
+    check("> Qc < GCZ", "..Z0");
+    check("> Q < GEZ", ".!Z0");
+    check("> Q < GEZ > c", ".!Z0");
+    check("> Q < G > c < D", ".#");
+}
+
+/// Hard part D1: libpq sends the Sync right behind the Execute, the server reads it as part of
+/// the COPY, and only the one behind CopyDone counts.
+#[test]
+fn a_sync_inside_copy_is_ignored() {
+    check("> PBES < 12G > c S < CZ", "++.x0+Z1");
+    check("> PBES c S < 12GCZ", "++.x0+Z1");
+    check("> PBE < 12G > S c S < CZ", "++.+Z0");
+    check("> Q < G > S c < CZ", "..Z0");
+    check("> QS c < GCZ", ".x1.Z0");
+}
+
+#[test]
+fn an_error_inside_copy_ends_it() {
+    check("> PBES < 12G < E > cS < Z", "++.x0!Z1");
+    check("> PBE < 12GE > S < Z", "++.!Z0");
+    check("> PBES c S < 12G E Z", "++.x0!Z1");
+    check("> Q < GE > S < ZZ", ".!Z0Z1");
+}

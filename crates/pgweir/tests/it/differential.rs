@@ -1,0 +1,153 @@
+//! The same conversation with PostgreSQL and through pgweir gives the same messages.
+//!
+//! What differs all the same is a [`Difference`], and each of those has its reason in
+//! `docs/differences.md`.
+
+use std::collections::BTreeSet;
+use std::fs;
+use std::sync::LazyLock;
+
+use pgweir_testkit::{Login, Pgweir, Script, assert_same_transcript};
+
+use crate::stage::{self, CLUSTER, PROGRAM};
+
+mod batches;
+mod copy;
+mod queries;
+mod startup;
+
+/// Role and database of all scripts.
+const NAME: &str = "differential";
+
+/// Sizes of the pieces in which everything is sent once more.
+const CHUNKS: [usize; 3] = [1, 3, 7];
+
+static POOLERS: LazyLock<Poolers> = LazyLock::new(|| {
+    stage::create_database(&CLUSTER, NAME);
+    stage::superuser(&CLUSTER, NAME).query(SCHEMA);
+    let start = |mode: &str| {
+        let config = stage::trusting(&CLUSTER, NAME)
+            .pool("pool_mode", &format!("\"{mode}\""))
+            .user(NAME, "", 4);
+        Pgweir::start(PROGRAM, |port| config.text(port))
+    };
+    Poolers { transaction: start("transaction"), session: start("session") }
+});
+
+struct Poolers {
+    transaction: Pgweir,
+    session: Pgweir,
+}
+
+/// What scripts work on. They change none of it for good: they run side by side, several times.
+const SCHEMA: &str = "
+    CREATE TABLE kept (a int PRIMARY KEY, b text);
+    INSERT INTO kept SELECT n, 'row ' || n FROM generate_series(1, 5) AS n;
+    CREATE TABLE child (a int REFERENCES kept DEFERRABLE INITIALLY DEFERRED);
+    CREATE TABLE sink (a int, b text);
+    CREATE FUNCTION noisy(n int) RETURNS int LANGUAGE plpgsql AS
+        $$ BEGIN RAISE NOTICE 'n is %', n USING HINT = 'none'; RETURN n; END $$;
+    GRANT ALL ON kept, child, sink TO differential;
+";
+
+/// A way in which pgweir may differ, with its heading in `docs/differences.md`.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+enum Difference {
+    /// ParameterStatus messages at login come in another order.
+    ParameterOrder,
+    /// An error of our own has no place in PostgreSQL's source.
+    SourcePlace,
+}
+
+impl Difference {
+    const ALL: [Self; 2] = [Self::ParameterOrder, Self::SourcePlace];
+
+    fn heading(self) -> &'static str {
+        match self {
+            Self::ParameterOrder => "Order of the parameters at login",
+            Self::SourcePlace => "No place in PostgreSQL's source",
+        }
+    }
+
+    /// The transcript with what this difference is about taken out of it.
+    fn masked(self, mut transcript: Vec<String>) -> Vec<String> {
+        match self {
+            Self::ParameterOrder => {
+                let is_status = |line: &String| line.starts_with("ParameterStatus");
+                let start = transcript.iter().position(is_status).unwrap_or(0);
+                let end = transcript[start..].iter().position(|line| !is_status(line));
+                transcript[start..start + end.unwrap_or(0)].sort();
+                transcript
+            }
+            Self::SourcePlace => transcript
+                .into_iter()
+                .map(|line| match line.find(" F=\"") {
+                    Some(end) if line.starts_with("ErrorResponse") => line[..end].to_owned(),
+                    _ => line,
+                })
+                .collect(),
+        }
+    }
+}
+
+/// A conversation of the role that everything belongs to.
+fn script() -> Script {
+    Script::new(login())
+}
+
+fn login() -> Login {
+    stage::login(NAME)
+}
+
+/// Compares in transaction mode, sent at once and in pieces, and in session mode.
+#[track_caller]
+fn same(script: &Script) {
+    same_but(&[], script);
+}
+
+/// As [`same`], where PostgreSQL and pgweir differ in the ways given: each of them must show.
+#[track_caller]
+fn same_but(differences: &[Difference], script: &Script) {
+    let direct = masked(&[], script.run(CLUSTER.address()));
+    let compare = |pooled: Vec<String>| {
+        let pooled = masked(&[], pooled);
+        for omitted in differences {
+            let others: Vec<_> = differences.iter().copied().filter(|d| d != omitted).collect();
+            assert_ne!(
+                masked(&others, direct.clone()),
+                masked(&others, pooled.clone()),
+                "{omitted:?} does not show"
+            );
+        }
+        let direct = masked(differences, direct.clone());
+        assert_same_transcript(&direct, &masked(differences, pooled));
+    };
+    let Poolers { transaction, session } = &*POOLERS;
+    compare(script.run(transaction.address()));
+    compare(script.run(session.address()));
+    for chunk in CHUNKS {
+        compare(script.run_split(transaction.address(), chunk));
+    }
+}
+
+/// The order of parameters is taken out of every transcript, and with it what is named.
+fn masked(differences: &[Difference], transcript: Vec<String>) -> Vec<String> {
+    let transcript = Difference::ParameterOrder.masked(transcript);
+    differences.iter().fold(transcript, |transcript, difference| difference.masked(transcript))
+}
+
+#[test]
+fn every_difference_has_its_reason() {
+    let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/differences.md");
+    let text = fs::read_to_string(path).unwrap();
+    let written: BTreeSet<_> = text.lines().filter_map(|line| line.strip_prefix("## ")).collect();
+    let known = Difference::ALL.map(Difference::heading);
+    assert_eq!(written, BTreeSet::from(known));
+}
+
+#[test]
+fn the_order_of_parameters_differs() {
+    let direct = script().run(CLUSTER.address());
+    let pooled = script().run(POOLERS.transaction.address());
+    assert_ne!(direct, pooled, "docs/differences.md says that it does");
+}

@@ -1,0 +1,81 @@
+//! From the first byte of a connection to its first ReadyForQuery.
+
+use pgweir_testkit::Script;
+use pgweir_testkit::frames::{self, PROTOCOL_3_0, query};
+
+use super::{Difference, NAME, login, same, same_but, script};
+
+fn startup(protocol: u32) -> Vec<u8> {
+    frames::startup(protocol, &[("user", NAME), ("database", NAME)])
+}
+
+#[test]
+fn nothing_but_a_name() {
+    same(&script().ask(&query("SELECT 1")).send(&frames::terminate()).read_to_end());
+}
+
+#[test]
+fn parameters() {
+    let login = login()
+        .parameter("application_name", "a+b 'c' \"d\" \\")
+        .parameter("TimeZone", "Asia/Kathmandu")
+        .parameter("DateStyle", "German, DMY")
+        .parameter("client_encoding", "LATIN1")
+        .parameter("extra_float_digits", "2")
+        .parameter("search_path", "pg_catalog, \"$user\", public");
+    same(
+        &Script::new(login)
+            .ask(&query("SHOW application_name; SHOW search_path; SHOW extra_float_digits"))
+            .ask(&query("SELECT '2026-02-01 12:00Z'::timestamptz, U&'\\00e4'")),
+    );
+}
+
+#[test]
+fn options() {
+    let options = "-c search_path=pg_catalog,\\ public  -c work_mem=3MB --geqo=off \
+                   -cstatement-timeout=5min -c application_name=in\\ options -c a.b=c\\\\d";
+    let script = |login| {
+        Script::new(login)
+            .ask(&query("SHOW search_path; SHOW work_mem; SHOW geqo; SHOW statement_timeout"))
+            .ask(&query("SHOW a.b; SHOW application_name"))
+    };
+    same(&script(login().parameter("options", options)));
+    same(&script(login().parameter("application_name", "own").parameter("options", options)));
+}
+
+#[test]
+fn values_that_are_refused() {
+    for (name, value) in [
+        ("TimeZone", "Nowhere/Land"),
+        ("work_mem", "a lot"),
+        ("client_encoding", "EBCDIC"),
+        ("no_such_parameter", "1"),
+        ("options", "-c work_mem=a\\ lot"),
+        ("options", "-c no_such_parameter=1"),
+        ("options", "-c shared_buffers=1GB"),
+    ] {
+        same(&Script::new(login().parameter(name, value)));
+    }
+}
+
+#[test]
+fn newer_protocols() {
+    same(&Script::new(login().protocol(PROTOCOL_3_0 | 1)));
+    same(&Script::new(login().parameter("_pq_.one", "1").parameter("_pq_.two", "")));
+    same(&Script::new(login().protocol(PROTOCOL_3_0 | 1).parameter("_pq_.one", "1")));
+}
+
+#[test]
+fn requests_for_encryption() {
+    let ready = |script: Script| script.send(&startup(PROTOCOL_3_0)).read_until_ready();
+    same(&ready(Script::raw().send(&frames::ssl_request()).read_byte()));
+    same(&ready(Script::raw().send(&frames::gssenc_request()).read_byte()));
+    let both = Script::raw().send(&frames::gssenc_request()).read_byte();
+    same(&ready(both.send(&frames::ssl_request()).read_byte()));
+}
+
+#[test]
+fn a_startup_without_a_user() {
+    let packet = frames::startup(PROTOCOL_3_0, &[("database", NAME)]);
+    same_but(&[Difference::SourcePlace], &Script::raw().send(&packet).read_to_end());
+}

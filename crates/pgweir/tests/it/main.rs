@@ -1,0 +1,8 @@
+//! pgweir in front of a real PostgreSQL, driven by raw protocol clients and by real ones.
+//!
+//! One test binary, since each links all of pgweir's surroundings; one module for each promise.
+//! All tests but those that stop their server share one PostgreSQL ([`stage`]).
+#![expect(clippy::unwrap_used, reason = "in a test's helper, too, it is the test that fails")]
+
+mod differential;
+mod stage;

@@ -1,0 +1,135 @@
+//! What tests stand on: one PostgreSQL for all, and for each a database, a role and a pgweir.
+
+use std::net::SocketAddr;
+use std::sync::{LazyLock, Mutex};
+
+use pgweir_testkit::{Cluster, Login, Pgweir, PoolerConfig, WireClient, eventually};
+
+/// The program under test.
+pub(crate) const PROGRAM: &str = env!("CARGO_BIN_EXE_pgweir");
+
+/// The PostgreSQL of all tests that do not stop it.
+pub(crate) static CLUSTER: LazyLock<Cluster> =
+    LazyLock::new(|| Cluster::builder().setting("max_connections", "300").start());
+
+/// A pgweir in front of a database of its own, which belongs to a role of its own: everything in
+/// `pg_stat_activity` and `pg_locks` under that name is this test's.
+pub(crate) struct Stage {
+    pub(crate) pgweir: Pgweir,
+    pub(crate) name: String,
+    /// A session of the superuser, straight to PostgreSQL.
+    watcher: Mutex<WireClient>,
+}
+
+impl Stage {
+    /// A stage on which transactions share `pool_size` servers.
+    pub(crate) fn new(name: &str, pool_size: u32) -> Self {
+        Self::with(name, pool_size, |config| config)
+    }
+
+    /// As [`Self::new`], with sessions that keep their server.
+    pub(crate) fn session(name: &str, pool_size: u32) -> Self {
+        Self::with(name, pool_size, |config| config.pool("pool_mode", "\"session\""))
+    }
+
+    /// A stage with more to say in its configuration.
+    pub(crate) fn with(
+        name: &str,
+        pool_size: u32,
+        settings: impl FnOnce(PoolerConfig) -> PoolerConfig,
+    ) -> Self {
+        Self::on(&CLUSTER, name, pool_size, settings)
+    }
+
+    /// A stage on another cluster.
+    pub(crate) fn on(
+        cluster: &Cluster,
+        name: &str,
+        pool_size: u32,
+        settings: impl FnOnce(PoolerConfig) -> PoolerConfig,
+    ) -> Self {
+        create_database(cluster, name);
+        let config = settings(trusting(cluster, name)).user(name, "", pool_size);
+        let pgweir = Pgweir::start(PROGRAM, |port| config.text(port));
+        Self { pgweir, name: name.to_owned(), watcher: Mutex::new(superuser(cluster, name)) }
+    }
+
+    pub(crate) fn address(&self) -> SocketAddr {
+        self.pgweir.address()
+    }
+
+    /// How this stage's role logs in.
+    pub(crate) fn login(&self) -> Login {
+        login(&self.name)
+    }
+
+    /// A client of pgweir.
+    #[track_caller]
+    pub(crate) fn client(&self) -> WireClient {
+        self.client_as(&self.login())
+    }
+
+    /// A client of pgweir with startup parameters of its own.
+    #[track_caller]
+    pub(crate) fn client_as(&self, login: &Login) -> WireClient {
+        match WireClient::login(self.address(), login) {
+            Ok(client) => client,
+            Err(error) => panic!("{error}"),
+        }
+    }
+
+    /// Rows of a query that the superuser asks PostgreSQL directly.
+    #[track_caller]
+    pub(crate) fn ask(&self, sql: &str) -> Vec<String> {
+        self.watcher.lock().unwrap_or_else(|poisoned| poisoned.into_inner()).query(sql)
+    }
+
+    /// As [`Self::ask`], for a single value.
+    #[track_caller]
+    pub(crate) fn value(&self, sql: &str) -> String {
+        self.ask(sql).concat()
+    }
+
+    /// Sessions of this stage's role in PostgreSQL that `condition` holds for.
+    #[track_caller]
+    pub(crate) fn backends(&self, condition: &str) -> usize {
+        let sql = format!(
+            "SELECT count(*) FROM pg_stat_activity WHERE usename = '{}' AND ({condition})",
+            self.name
+        );
+        self.value(&sql).parse().unwrap()
+    }
+
+    /// Waits until so many sessions of this stage's role fulfil a condition.
+    #[track_caller]
+    pub(crate) fn wait_for_backends(&self, count: usize, condition: &str) {
+        let what = format!("{count} backends with {condition}");
+        eventually(&what, || self.backends(condition) == count);
+    }
+}
+
+/// The usual start of a configuration: nobody needs a password, and a loaded machine is no reason
+/// for a timeout.
+pub(crate) fn trusting(cluster: &Cluster, database: &str) -> PoolerConfig {
+    PoolerConfig::new(database, cluster)
+        .general("auth_type", "\"trust\"")
+        .general("connect_timeout", "30000")
+}
+
+/// A role and a database of this name, which it owns.
+pub(crate) fn create_database(cluster: &Cluster, name: &str) {
+    let mut client = superuser(cluster, "postgres");
+    client.query(&format!("CREATE ROLE {name} LOGIN"));
+    client.query(&format!("CREATE DATABASE {name} OWNER {name}"));
+}
+
+/// A session of the superuser, straight to PostgreSQL.
+pub(crate) fn superuser(cluster: &Cluster, database: &str) -> WireClient {
+    let login = Login::new("postgres").database(database);
+    WireClient::login(cluster.address(), &login).unwrap()
+}
+
+/// The login of the role that owns the database of the same name.
+pub(crate) fn login(name: &str) -> Login {
+    Login::new(name).database(name)
+}
