@@ -157,8 +157,7 @@ impl Transport for Stream {
         }
         if outgoing.reader_gone {
             // The bytes go out, and what comes back is a reset: the next write fails.
-            drop(outgoing);
-            self.incoming.borrow_mut().reset = Reset::Arrived;
+            outgoing.reset = Reset::Arrived;
             return Ok(bytes.len());
         }
         let n = outgoing.room().min(bytes.len());

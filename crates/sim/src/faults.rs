@@ -1,0 +1,98 @@
+use crate::random::Dice;
+
+/// Everything that goes wrong by itself in a simulation, with how often it does.
+///
+/// A value is a probability for each occasion named, unless it says otherwise. A seed draws them
+/// anew, most of them as zero: a fault that is always there hides what happens without it.
+#[derive(Clone, Debug, PartialEq)]
+pub struct Faults {
+    /// A delivery brings only a part of the bytes under way, down to a single one.
+    pub split: f64,
+    /// A delivery takes up to 200 ms instead of some microseconds.
+    pub stall: f64,
+    /// A connection's direction has room for 1 to 512 bytes instead of 64 KB.
+    pub small_buffer: f64,
+    /// A client reads little, and seldom.
+    pub slow_reader: f64,
+    /// A client's life ends at a random byte of what it sends: by closing, by a reset, or by
+    /// ending its own direction only.
+    pub client_cut: f64,
+    /// A client sends bytes that are no message, once.
+    pub client_hostile: f64,
+    /// A client asks for the cancel of a unit that it has sent.
+    pub cancel: f64,
+    /// The server's postmaster acts on a cancel up to a second late.
+    pub cancel_late: f64,
+    /// An attempt to connect to a server is refused.
+    pub connect_refused: f64,
+    /// An attempt to connect takes up to twice the time that pgweir gives it.
+    pub connect_slow: f64,
+    /// A login is answered with an error.
+    pub login_refused: f64,
+    /// A login is never answered.
+    pub login_hung: f64,
+    /// Times in a minute that some server's connection is reset.
+    pub server_reset: f64,
+    /// Times in a minute that some server process is told to end (FATAL 57P01).
+    pub server_killed: f64,
+    /// Times in a minute that a whole server crashes and is away for up to three seconds.
+    pub server_crash: f64,
+}
+
+impl Faults {
+    /// Nothing goes wrong.
+    pub const NONE: Self = Self {
+        split: 0.0,
+        stall: 0.0,
+        small_buffer: 0.0,
+        slow_reader: 0.0,
+        client_cut: 0.0,
+        client_hostile: 0.0,
+        cancel: 0.0,
+        cancel_late: 0.0,
+        connect_refused: 0.0,
+        connect_slow: 0.0,
+        login_refused: 0.0,
+        login_hung: 0.0,
+        server_reset: 0.0,
+        server_killed: 0.0,
+        server_crash: 0.0,
+    };
+
+    pub(crate) fn draw(dice: &mut Dice) -> Self {
+        let mut rarely = |most: f64| {
+            let on = dice.chance(0.35);
+            let part = dice.below(1_000) as f64 / 1_000.0;
+            if on { most * part } else { 0.0 }
+        };
+        Self {
+            split: rarely(0.9),
+            stall: rarely(0.03),
+            small_buffer: rarely(0.6),
+            slow_reader: rarely(0.5),
+            client_cut: rarely(0.6),
+            client_hostile: rarely(0.2),
+            cancel: rarely(0.4),
+            cancel_late: rarely(0.8),
+            connect_refused: rarely(0.4),
+            connect_slow: rarely(0.2),
+            login_refused: rarely(0.3),
+            login_hung: rarely(0.1),
+            server_reset: rarely(30.0),
+            server_killed: rarely(30.0),
+            server_crash: rarely(4.0),
+        }
+    }
+
+    /// What is left of them when everything is to come to its end: the network stays as unkind
+    /// as it was, but nothing is taken away any more.
+    pub(crate) fn healed(&self) -> Self {
+        Self {
+            split: self.split,
+            small_buffer: self.small_buffer,
+            slow_reader: self.slow_reader,
+            cancel: self.cancel,
+            ..Self::NONE
+        }
+    }
+}

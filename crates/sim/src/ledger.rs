@@ -1,0 +1,205 @@
+use std::collections::BTreeMap;
+
+use crate::language::Tag;
+use crate::session::{State, Witness};
+
+/// What all servers together have seen: the truth that replies are held against.
+pub(crate) struct Ledger {
+    deeds: BTreeMap<Tag, Deed>,
+    /// What each client asked for in its startup packet.
+    startups: Vec<BTreeMap<String, String>>,
+    /// Cancels that each client has asked for and that have hit nothing yet.
+    cancels: Vec<u32>,
+    /// Connections to servers that were taken away, and clients that this has cost theirs.
+    pub(crate) kills: u32,
+    pub(crate) losses: u32,
+    /// When a server was last unreachable, or refused a login.
+    pub(crate) trouble: Option<u64>,
+    failure: Option<String>,
+    pub(crate) counts: Counts,
+}
+
+/// What a simulation has done.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Counts {
+    /// Sessions of clients that got as far as their first ReadyForQuery.
+    pub sessions: u64,
+    /// ReadyForQuery messages that reached their client outside of a transaction block.
+    pub transactions: u64,
+    /// Statements that a server began to carry out.
+    pub statements: u64,
+    /// Messages that clients compared with what they were owed.
+    pub replies: u64,
+    /// Cancels that ended a statement.
+    pub cancels: u64,
+    /// Clients that lost their server.
+    pub losses: u64,
+    /// Units or logins that pgweir refused.
+    pub refusals: u64,
+}
+
+impl Counts {
+    /// Adds what another simulation has done.
+    pub fn add(&mut self, other: &Self) {
+        self.sessions += other.sessions;
+        self.transactions += other.transactions;
+        self.statements += other.statements;
+        self.replies += other.replies;
+        self.cancels += other.cancels;
+        self.losses += other.losses;
+        self.refusals += other.refusals;
+    }
+}
+
+/// What has become of a statement.
+#[derive(Clone, Copy, Debug, Default)]
+struct Deed {
+    executed: bool,
+    committed: bool,
+    undone: bool,
+    refused: bool,
+}
+
+impl Ledger {
+    pub(crate) fn new() -> Self {
+        Self {
+            deeds: BTreeMap::new(),
+            startups: Vec::new(),
+            cancels: Vec::new(),
+            kills: 0,
+            losses: 0,
+            trouble: None,
+            failure: None,
+            counts: Counts::default(),
+        }
+    }
+
+    /// A client begins its life. Says its number.
+    pub(crate) fn enrol(&mut self, startup: BTreeMap<String, String>) -> u32 {
+        self.startups.push(startup);
+        self.cancels.push(0);
+        (self.startups.len() - 1) as u32
+    }
+
+    /// The first thing that was wrong ends the simulation.
+    pub(crate) fn fail(&mut self, text: impl Into<String>) {
+        self.failure.get_or_insert_with(|| text.into());
+    }
+
+    pub(crate) fn failure(&mut self) -> Option<String> {
+        self.failure.take()
+    }
+
+    pub(crate) fn cancel_asked(&mut self, client: u32) {
+        self.cancels[client as usize] += 1;
+    }
+
+    /// Whether a cancel of this client may still come out somewhere.
+    pub(crate) fn may_be_cancelled(&self, client: u32) -> bool {
+        self.cancels[client as usize] > 0
+    }
+
+    /// A cancel has ended this statement, or has answered a unit that was not begun.
+    pub(crate) fn cancel_hit(&mut self, client: u32, what: &str) {
+        match self.cancels[client as usize].checked_sub(1) {
+            Some(left) => self.cancels[client as usize] = left,
+            None => self.fail(format!("a cancel that c{client} did not ask for hit {what}")),
+        }
+        self.counts.cancels += 1;
+    }
+
+    /// A client has lost its server.
+    pub(crate) fn lost(&mut self, client: u32, how: &str) {
+        self.losses += 1;
+        self.counts.losses += 1;
+        if self.losses > self.kills {
+            self.fail(format!("c{client} lost its server ({how}) when none had failed it"));
+        }
+    }
+
+    /// pgweir has answered this client's unit itself instead of running it.
+    pub(crate) fn refused(&mut self, tags: &[Tag]) {
+        self.counts.refusals += 1;
+        for tag in tags {
+            let deed = self.deeds.entry(*tag).or_default();
+            deed.refused = true;
+            if deed.executed {
+                self.fail(format!("{tag} was refused and is carried out all the same"));
+            }
+        }
+    }
+
+    /// A client was told that these statements are committed, and those undone.
+    pub(crate) fn acknowledged(&mut self, committed: &[Tag], undone: &[Tag]) {
+        for tag in committed {
+            if !self.deeds.get(tag).is_some_and(|deed| deed.committed) {
+                self.fail(format!("{tag} was acknowledged and is not committed"));
+            }
+        }
+        for tag in undone {
+            if self.deeds.get(tag).is_some_and(|deed| deed.committed) {
+                self.fail(format!("{tag} was reported as undone and is committed"));
+            }
+        }
+    }
+}
+
+impl Witness for Ledger {
+    fn meets(&mut self, tag: Tag, state: &State) {
+        if let Some(owner) = state.owner
+            && owner != tag.client
+        {
+            self.fail(format!("{tag} came into a transaction of c{owner}"));
+        }
+        if let Some(stain) = state.stains.iter().find(|stain| stain.client != tag.client) {
+            self.fail(format!("{tag} came to a session with {} of c{}", stain.what, stain.client));
+        }
+        if state.settings_are_own(tag.client) {
+            return;
+        }
+        let wanted = &self.startups[tag.client as usize];
+        for (name, value) in state.settings() {
+            let default = State::default_of(name);
+            let wanted = wanted.get(name).map_or(default, String::as_str);
+            if value != wanted {
+                let text = format!("{tag} found {name} set to {value:?}, not to {wanted:?}");
+                return self.fail(text);
+            }
+        }
+    }
+
+    fn executes(&mut self, tag: Tag) {
+        self.counts.statements += 1;
+        let deed = self.deeds.entry(tag).or_default();
+        if deed.executed {
+            self.fail(format!("{tag} was carried out twice"));
+        } else if deed.refused {
+            self.fail(format!("{tag} was carried out after it had been refused"));
+        } else {
+            deed.executed = true;
+        }
+    }
+
+    fn committed(&mut self, tags: &[Tag]) {
+        for tag in tags {
+            self.deeds.entry(*tag).or_default().committed = true;
+        }
+    }
+
+    fn undone(&mut self, tags: &[Tag]) {
+        for tag in tags {
+            self.deeds.entry(*tag).or_default().undone = true;
+        }
+    }
+
+    fn copies(&mut self, tag: Tag, data: &[u8]) {
+        if Tag::parse(data.trim_ascii()) != Some(tag) {
+            let data = data.escape_ascii();
+            self.fail(format!("{tag} was fed with COPY data that is not its own: {data}"));
+        }
+    }
+
+    fn wrong(&mut self, text: String) {
+        self.fail(text);
+    }
+}

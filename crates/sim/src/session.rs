@@ -1,0 +1,541 @@
+//! A PostgreSQL session as a state machine without I/O: what a backend does with the messages of
+//! its frontend (`PostgresMain`, postgres.c), for the made-up language.
+//!
+//! The fake servers run it; and each client runs one of its own beside its connection, as the
+//! oracle: what the client gets through pgweir must be what this session, which nobody shares,
+//! says to the same messages.
+
+mod execute;
+mod message;
+mod state;
+
+use std::collections::{BTreeMap, VecDeque};
+use std::rc::Rc;
+
+use pgweir_wire::frontend::{Bind, Parse, Target};
+use pgweir_wire::{TransactionStatus, backend};
+
+use crate::language::{self, Line, Tag};
+
+pub(crate) use execute::Execution;
+pub(crate) use message::{Inbox, Message, describe, write_error, write_fatal};
+pub(crate) use state::{Stain, State, Transaction, Witness};
+
+/// A session. See the module's documentation.
+#[derive(Clone)]
+pub(crate) struct Session {
+    /// What was said and not taken yet.
+    pub(crate) out: Vec<u8>,
+    pub(crate) state: State,
+    statements: BTreeMap<Vec<u8>, Rc<Prepared>>,
+    portals: BTreeMap<Vec<u8>, Portal>,
+    /// A batch has failed: everything up to its Sync is passed over.
+    skipping: bool,
+    work: Work,
+}
+
+/// A prepared statement.
+struct Prepared {
+    /// `None` is the empty statement.
+    line: Option<Line>,
+    tag: Option<Tag>,
+}
+
+/// A portal: a statement with its parameters.
+#[derive(Clone)]
+struct Portal {
+    statement: Rc<Prepared>,
+    /// The tag that its Bind brought: that of this execution.
+    tag: Tag,
+    /// What is left of a statement that returns rows; nothing before it has begun.
+    suspended: Option<Execution>,
+    begun: bool,
+}
+
+/// What the session is doing.
+#[derive(Clone)]
+enum Work {
+    /// Waiting for a message.
+    None,
+    /// A simple query: the statement that runs, and those behind it.
+    Query { execution: Option<Execution>, lines: VecDeque<Line> },
+    /// An Execute.
+    Execute { portal: Vec<u8>, execution: Execution },
+    /// ReadyForQuery is due.
+    Ready,
+}
+
+/// What a step of a session came to.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Advance {
+    /// It went on, perhaps with a message. `flush`: that is sent at once.
+    Went { flush: bool },
+    /// It waits for so many milliseconds.
+    Sleeps(u32),
+    /// It waits for a message.
+    Starved,
+    /// It is over.
+    Over,
+}
+
+const WENT: Advance = Advance::Went { flush: false };
+const FLUSH: Advance = Advance::Went { flush: true };
+
+impl Session {
+    /// A session that has logged in with these settings.
+    pub(crate) fn new(settings: BTreeMap<String, String>) -> Self {
+        Self {
+            out: Vec::new(),
+            state: State::new(settings),
+            statements: BTreeMap::new(),
+            portals: BTreeMap::new(),
+            skipping: false,
+            work: Work::None,
+        }
+    }
+
+    /// Goes on by one step, which says one message at most (a description: two).
+    pub(crate) fn advance(&mut self, inbox: &mut Inbox, witness: &mut impl Witness) -> Advance {
+        match std::mem::replace(&mut self.work, Work::None) {
+            Work::None => match inbox.take() {
+                None => Advance::Starved,
+                Some(message) => self.receive(&message, witness),
+            },
+            Work::Query { execution, lines } => self.go_on(execution, lines, inbox, witness),
+            Work::Execute { portal, execution } => {
+                self.go_on_executing(portal, execution, inbox, witness)
+            }
+            Work::Ready => self.ready(),
+        }
+    }
+
+    /// Whether a statement runs.
+    pub(crate) fn is_busy(&self) -> bool {
+        matches!(self.work, Work::Query { .. } | Work::Execute { .. })
+    }
+
+    /// Whether it is at the start of a unit, outside of any transaction.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        matches!(self.work, Work::None)
+            && !self.skipping
+            && self.state.transaction == Transaction::None
+    }
+
+    /// Whether it waits for a message, and for no Sync.
+    pub(crate) fn awaits_message(&self) -> bool {
+        matches!(self.work, Work::None)
+    }
+
+    /// The tag of the statement that runs.
+    pub(crate) fn running(&self) -> Option<Tag> {
+        match &self.work {
+            Work::Query { execution, lines } => match execution {
+                Some(execution) => execution.tag(),
+                None => lines.front().and_then(Line::tag),
+            },
+            Work::Execute { execution, .. } => execution.tag(),
+            Work::None | Work::Ready => None,
+        }
+    }
+
+    /// Ends the statement that runs with an error.
+    pub(crate) fn interrupt(
+        &mut self,
+        code: &[u8; 5],
+        text: &str,
+        inbox: &mut Inbox,
+        witness: &mut impl Witness,
+    ) {
+        let tag = self.running().map(|tag| format!(" [{tag}]")).unwrap_or_default();
+        let text = format!("{text}{tag}");
+        let work = std::mem::replace(&mut self.work, Work::None);
+        let (extended, execution) = match &work {
+            Work::Query { execution, .. } => (false, execution.as_ref()),
+            Work::Execute { execution, .. } => (true, Some(execution)),
+            Work::None | Work::Ready => (self.skipping, None),
+        };
+        // A backend that reads COPY data looks for interrupts when some has come.
+        if execution.is_some_and(Execution::reads_copy_data) {
+            while let Some(message) = inbox.take()
+                && !message.is_copy()
+            {}
+        }
+        self.fail(code, &text, extended, witness);
+    }
+
+    /// Lets the next message fail instead of being carried out, as pgweir does with a unit that
+    /// it refuses. Says which statements that takes away.
+    pub(crate) fn refuse(&mut self, report: &[u8], inbox: &mut Inbox) -> Vec<Tag> {
+        self.out.extend_from_slice(report);
+        let mut tags = Vec::new();
+        while let Some(message) = inbox.take() {
+            tags.extend(message.tags());
+            match message.tag {
+                b'd' | b'c' | b'f' | b'H' => {}
+                b'Q' | b'F' => {
+                    self.work = Work::Ready;
+                    return tags;
+                }
+                _ => {
+                    self.skipping = message.tag != b'S';
+                    self.work = if self.skipping { Work::None } else { Work::Ready };
+                    break;
+                }
+            }
+        }
+        tags.extend(inbox.tags_up_to_sync());
+        tags
+    }
+
+    /// What is over when the session ends.
+    pub(crate) fn end(&mut self, witness: &mut impl Witness) {
+        self.state.abort(witness);
+    }
+
+    fn receive(&mut self, message: &Message, witness: &mut impl Witness) -> Advance {
+        if self.skipping && message.tag != b'S' && message.tag != b'X' {
+            return WENT;
+        }
+        match message.tag {
+            b'Q' => self.query(message, witness),
+            b'P' => self.parse(message, witness),
+            b'B' => self.bind(message, witness),
+            b'D' => self.describe(message, witness),
+            b'E' => self.execute(message, witness),
+            b'C' => self.close(message, witness),
+            b'F' => self.call(message, witness),
+            b'H' => FLUSH,
+            b'S' => self.sync(witness),
+            b'X' => Advance::Over,
+            b'd' | b'c' | b'f' => WENT,
+            tag => {
+                witness.wrong(format!("a server was sent message type {tag}"));
+                Advance::Over
+            }
+        }
+    }
+
+    fn query(&mut self, message: &Message, witness: &mut impl Witness) -> Advance {
+        self.statements.remove(&b""[..]);
+        let text = message.body.strip_suffix(b"\0").unwrap_or(&message.body);
+        let Some(lines) = language::parse(text) else {
+            let tags: Vec<_> = message.tags().iter().map(Tag::to_string).collect();
+            let text = format!("syntax error [{}]", tags.join(" "));
+            return self.fail(b"42601", &text, false, witness);
+        };
+        if lines.is_empty() {
+            self.say_empty();
+            self.work = Work::Ready;
+            return WENT;
+        }
+        self.work = Work::Query { execution: None, lines: lines.into() };
+        WENT
+    }
+
+    /// A simple query goes on: with the statement that runs, or with the next one.
+    fn go_on(
+        &mut self,
+        execution: Option<Execution>,
+        mut lines: VecDeque<Line>,
+        inbox: &mut Inbox,
+        witness: &mut impl Witness,
+    ) -> Advance {
+        let Some(mut execution) = execution else {
+            let Some(line) = lines.pop_front() else {
+                self.work = Work::Ready;
+                return WENT;
+            };
+            if let Some(tag) = line.tag() {
+                self.state.meet(tag, witness);
+            }
+            if self.state.refuses(&line) {
+                let text = format!("{ABORTED}{}", of(line.tag()));
+                return self.fail(b"25P02", &text, false, witness);
+            }
+            let execution = Execution::of_query(line);
+            execution.begin(&mut self.state, witness);
+            self.work = Work::Query { execution: Some(execution), lines };
+            return WENT;
+        };
+        let last = lines.is_empty();
+        match execution.advance(&mut self.state, &mut self.out, inbox, last, witness) {
+            execute::Step::Goes(advance) => {
+                self.work = Work::Query { execution: Some(execution), lines };
+                advance
+            }
+            execute::Step::Done => {
+                self.drop_portals();
+                self.work = Work::Query { execution: None, lines };
+                WENT
+            }
+            execute::Step::Suspended => unreachable!("a simple query has no row limit"),
+            execute::Step::Failed(code, text) => self.fail(code, &text, false, witness),
+        }
+    }
+
+    fn parse(&mut self, message: &Message, witness: &mut impl Witness) -> Advance {
+        self.state.start();
+        let Ok(parse) = Parse::start(&message.body) else {
+            return self.fail(b"08P01", "invalid Parse", true, witness);
+        };
+        let tag = message.tags().first().copied();
+        if let Some(tag) = tag {
+            self.state.meet(tag, witness);
+        }
+        if parse.name.is_empty() {
+            self.statements.remove(&b""[..]);
+        }
+        let Some(mut lines) = language::parse(parse.text).filter(|lines| lines.len() < 2) else {
+            return self.fail(b"42601", &format!("syntax error{}", of(tag)), true, witness);
+        };
+        let line = lines.pop();
+        if line.as_ref().is_some_and(|line| self.state.refuses(line)) {
+            return self.fail(b"25P02", &format!("{ABORTED}{}", of(tag)), true, witness);
+        }
+        if self.statements.contains_key(parse.name) {
+            let name = parse.name.escape_ascii();
+            let text = format!("prepared statement \"{name}\" already exists{}", of(tag));
+            return self.fail(b"42P05", &text, true, witness);
+        }
+        if let Some(tag) = tag
+            && !parse.name.is_empty()
+        {
+            self.state.stain(tag.client, "a prepared statement");
+        }
+        self.statements.insert(parse.name.to_vec(), Rc::new(Prepared { line, tag }));
+        message::put(&mut self.out, b'1', |_| {});
+        WENT
+    }
+
+    fn bind(&mut self, message: &Message, witness: &mut impl Witness) -> Advance {
+        self.state.start();
+        let (Ok(bind), Some(&tag)) = (Bind::start(&message.body), message.tags().first()) else {
+            witness.wrong("a Bind has no tag".to_owned());
+            return Advance::Over;
+        };
+        self.state.meet(tag, witness);
+        let Some(statement) = self.statements.get(bind.statement).map(Rc::clone) else {
+            let name = bind.statement.escape_ascii();
+            let text = format!("prepared statement \"{name}\" does not exist{}", of(Some(tag)));
+            return self.fail(b"26000", &text, true, witness);
+        };
+        if let Some(parsed) = statement.tag
+            && parsed.client != tag.client
+        {
+            witness.wrong(format!("{tag} was bound to a statement of c{}", parsed.client));
+        }
+        if statement.line.as_ref().is_some_and(|line| self.state.refuses(line)) {
+            return self.fail(b"25P02", &format!("{ABORTED}{}", of(Some(tag))), true, witness);
+        }
+        if !bind.portal.is_empty() && self.portals.contains_key(bind.portal) {
+            let name = bind.portal.escape_ascii();
+            let text = format!("cursor \"{name}\" already exists{}", of(Some(tag)));
+            return self.fail(b"42P03", &text, true, witness);
+        }
+        let portal = Portal { statement, tag, suspended: None, begun: false };
+        self.portals.insert(bind.portal.to_vec(), portal);
+        message::put(&mut self.out, b'2', |_| {});
+        WENT
+    }
+
+    fn describe(&mut self, message: &Message, witness: &mut impl Witness) -> Advance {
+        self.state.start();
+        let (statement, of_statement) = match Target::parse(&message.body) {
+            Ok(Target::Statement(name)) => (self.statements.get(name).map(Rc::clone), true),
+            Ok(Target::Portal(name)) => {
+                (self.portals.get(name).map(|portal| Rc::clone(&portal.statement)), false)
+            }
+            Err(_) => return self.fail(b"08P01", "invalid Describe", true, witness),
+        };
+        let Some(statement) = statement else {
+            let code = if of_statement { b"26000" } else { b"34000" };
+            return self.fail(code, "what is to be described does not exist", true, witness);
+        };
+        let rows = match &statement.line {
+            Some(Line::Client(statement)) => statement.verb.returns_rows(),
+            Some(Line::DiscardAll | Line::Rollback | Line::SetConfig(_)) | None => false,
+        };
+        if rows && self.state.transaction == Transaction::Failed {
+            return self.fail(b"25P02", ABORTED, true, witness);
+        }
+        if of_statement {
+            message::put(&mut self.out, b't', |out| out.extend_from_slice(&[0, 1, 0, 0, 0, 25]));
+        }
+        if rows {
+            message::row_description(&mut self.out);
+        } else {
+            message::put(&mut self.out, b'n', |_| {});
+        }
+        WENT
+    }
+
+    fn execute(&mut self, message: &Message, witness: &mut impl Witness) -> Advance {
+        self.state.start();
+        let Some((name, limit)) = message.execute() else {
+            return self.fail(b"08P01", "invalid Execute", true, witness);
+        };
+        let Some(portal) = self.portals.get_mut(name) else {
+            let name = name.escape_ascii();
+            return self.fail(b"34000", &format!("portal \"{name}\" is unknown"), true, witness);
+        };
+        let tag = portal.tag;
+        self.state.meet(tag, witness);
+        let Some(line) = portal.statement.line.clone() else {
+            self.say_empty();
+            return WENT;
+        };
+        if self.state.refuses(&line) {
+            return self.fail(b"25P02", &format!("{ABORTED}{}", of(Some(tag))), true, witness);
+        }
+        let execution = if portal.begun {
+            let Some(mut execution) = portal.suspended.take() else {
+                let text = format!("portal cannot be run any more{}", of(Some(tag)));
+                return self.fail(b"55000", &text, true, witness);
+            };
+            execution.resume(limit);
+            execution
+        } else {
+            portal.begun = true;
+            let execution = Execution::of_portal(line, tag, portal.statement.tag, limit);
+            execution.begin(&mut self.state, witness);
+            execution
+        };
+        self.work = Work::Execute { portal: name.to_vec(), execution };
+        WENT
+    }
+
+    fn go_on_executing(
+        &mut self,
+        name: Vec<u8>,
+        mut execution: Execution,
+        inbox: &mut Inbox,
+        witness: &mut impl Witness,
+    ) -> Advance {
+        match execution.advance(&mut self.state, &mut self.out, inbox, false, witness) {
+            execute::Step::Goes(advance) => {
+                self.work = Work::Execute { portal: name, execution };
+                return advance;
+            }
+            execute::Step::Suspended => {
+                if let Some(portal) = self.portals.get_mut(&name) {
+                    portal.suspended = Some(execution);
+                }
+            }
+            execute::Step::Done => {
+                if execution.returns_rows()
+                    && let Some(portal) = self.portals.get_mut(&name)
+                {
+                    portal.suspended = Some(execution);
+                }
+                self.drop_portals();
+            }
+            execute::Step::Failed(code, text) => return self.fail(code, &text, true, witness),
+        }
+        WENT
+    }
+
+    fn close(&mut self, message: &Message, witness: &mut impl Witness) -> Advance {
+        self.state.start();
+        match Target::parse(&message.body) {
+            Ok(Target::Statement(name)) => drop(self.statements.remove(name)),
+            Ok(Target::Portal(name)) => drop(self.portals.remove(name)),
+            Err(_) => return self.fail(b"08P01", "invalid Close", true, witness),
+        }
+        message::put(&mut self.out, b'3', |_| {});
+        WENT
+    }
+
+    /// A fast-path function call. Its function is a write; a number of 0 is unknown.
+    fn call(&mut self, message: &Message, witness: &mut impl Witness) -> Advance {
+        let Some(&tag) = message.tags().first() else {
+            witness.wrong("a function call has no tag".to_owned());
+            return Advance::Over;
+        };
+        self.state.meet(tag, witness);
+        if self.state.transaction == Transaction::Failed {
+            return self.fail(b"25P02", &format!("{ABORTED}{}", of(Some(tag))), false, witness);
+        }
+        self.state.start();
+        if message.body.starts_with(&[0; 4]) {
+            let text = format!("function with OID 0 does not exist{}", of(Some(tag)));
+            return self.fail(b"42883", &text, false, witness);
+        }
+        witness.executes(tag);
+        self.state.writes.push(tag);
+        message::put(&mut self.out, b'V', |out| {
+            let value = tag.to_string();
+            out.extend_from_slice(&(value.len() as u32).to_be_bytes());
+            out.extend_from_slice(value.as_bytes());
+        });
+        if let Err((code, text)) = self.state.commit_implicit(witness) {
+            return self.fail(code, &text, false, witness);
+        }
+        self.drop_portals();
+        self.work = Work::Ready;
+        WENT
+    }
+
+    fn sync(&mut self, witness: &mut impl Witness) -> Advance {
+        self.skipping = false;
+        if let Err((code, text)) = self.state.commit_implicit(witness) {
+            return self.fail(code, &text, false, witness);
+        }
+        self.drop_portals();
+        self.work = Work::Ready;
+        WENT
+    }
+
+    /// ParameterStatus for each reported setting that has changed, then ReadyForQuery.
+    fn ready(&mut self) -> Advance {
+        if let Some((name, value)) = self.state.unreported() {
+            backend::parameter_status(&mut self.out, name.as_bytes(), value.as_bytes());
+            self.work = Work::Ready;
+            return WENT;
+        }
+        let status = match self.state.transaction {
+            Transaction::None | Transaction::Implicit => TransactionStatus::Idle,
+            Transaction::Block => TransactionStatus::Active,
+            Transaction::Failed => TransactionStatus::Failed,
+        };
+        backend::ready_for_query(&mut self.out, status);
+        FLUSH
+    }
+
+    /// An error ends the message, and with it the batch and the transaction.
+    fn fail(
+        &mut self,
+        code: &[u8; 5],
+        text: &str,
+        extended: bool,
+        witness: &mut impl Witness,
+    ) -> Advance {
+        write_error(&mut self.out, code, text);
+        self.state.error(witness);
+        self.drop_portals();
+        self.skipping = extended;
+        self.work = if extended { Work::None } else { Work::Ready };
+        FLUSH
+    }
+
+    /// Portals end with their transaction.
+    fn drop_portals(&mut self) {
+        if matches!(self.state.transaction, Transaction::None | Transaction::Failed) {
+            self.portals.clear();
+        }
+        if self.state.discarded {
+            self.state.discarded = false;
+            self.statements.clear();
+        }
+    }
+
+    fn say_empty(&mut self) {
+        backend::empty_query_response(&mut self.out);
+    }
+}
+
+const ABORTED: &str = "current transaction is aborted";
+
+/// The tag as errors carry it.
+fn of(tag: Option<Tag>) -> String {
+    tag.map(|tag| format!(" [{tag}]")).unwrap_or_default()
+}
