@@ -46,7 +46,7 @@ need_packages() {
 
     heading "Missing: ${missing[*]}"
     local install=(env DEBIAN_FRONTEND=noninteractive
-        apt-get install -y --no-install-recommends "${missing[@]}")
+        apt-get install -qq -y -o Dpkg::Use-Pty=0 --no-install-recommends "${missing[@]}")
     if [ "${DEPS:-yes}" = no ]; then
         fail "On Debian: sudo apt-get install -y --no-install-recommends ${missing[*]}"
     fi

@@ -49,6 +49,7 @@ impl Engine {
         its.state = ServerState::Lent(client);
         its.changed = now;
         its.used = false;
+        its.swallowed = 0;
         let settings = &self.clients[client].settings;
         let fits = Rc::ptr_eq(&its.settings, settings);
         if !fits {
@@ -57,9 +58,18 @@ impl Engine {
             self.clients[client].leg = Leg::Preparing(server);
             self.run_own(server, &replay);
         } else {
-            self.clients[client].leg = Leg::Held(server);
+            self.hold(server, client);
         }
         self.pools[self.servers[server].pool.0].stats.assignments += 1;
+    }
+
+    /// From now on what the client sends goes to this server.
+    fn hold(&mut self, server: ServerId, client: ClientId) {
+        self.clients[client].leg = Leg::Held(server);
+        if self.clients[client].congested {
+            // It has not read its last replies yet: those of this server wait too.
+            self.read_server(server, false);
+        }
     }
 
     /// The server has the client's settings now.
@@ -72,7 +82,7 @@ impl Engine {
         let parameters = Rc::clone(&self.servers[server].parameters);
         let pool = self.servers[server].pool;
         self.pools[pool.0].remember_welcome(&settings, &parameters);
-        self.clients[client].leg = Leg::Held(server);
+        self.hold(server, client);
         self.serve(now, client);
     }
 
@@ -107,9 +117,10 @@ impl Engine {
     /// Ends the lease of a server that is clean: no reply owed, no transaction, no state.
     pub(crate) fn give_back(&mut self, now: Time, server: ServerId) {
         if let Some(client) = self.servers[server].client()
-            && let Some(client) = self.clients.find_mut(client)
+            && self.clients.find(client).is_some()
         {
-            client.leg = Leg::None;
+            self.clients[client].leg = Leg::None;
+            self.read_client(client, true);
         }
         let pool = self.servers[server].pool;
         let lent_for = now - self.servers[server].changed;
@@ -231,7 +242,10 @@ impl Engine {
                 Left::Unremovable => None,
             },
             Cleaning::Resetting => {
-                its.settings = self.interner.none();
+                if left != Left::Session || self.pools[its.pool.0].spec.reset_is_thorough() {
+                    its.settings = self.interner.none();
+                    its.reset = false;
+                }
                 Some(Cleaning::Done)
             }
             Cleaning::Done => Some(Cleaning::Done),

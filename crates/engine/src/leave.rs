@@ -79,11 +79,15 @@ impl Engine {
         if half_message || undecided {
             return self.abort_server(now, server);
         }
+        let spec = &self.pools[its.pool.0].spec;
+        let stateful = !client.pins.is_empty() || its.reset;
         let left = if client.pins.spoils() {
             Left::Unremovable
-        } else if self.pools[its.pool.0].spec.mode == PoolMode::Session {
+        } else if spec.mode == PoolMode::Session && (spec.reset_is_thorough() || !stateful) {
             Left::Session
-        } else if !client.pins.is_empty() {
+        } else if stateful {
+            // A reset query that leaves settings behind is the operator's choice for sessions
+            // that set none.
             Left::Pins
         } else {
             Left::Nothing

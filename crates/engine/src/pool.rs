@@ -81,6 +81,11 @@ impl PoolSpec {
     pub(crate) fn name(&self) -> String {
         format!("{}/{}", self.database, self.user)
     }
+
+    /// Whether the reset query takes all settings back, which is what is believed after it.
+    pub(crate) fn reset_is_thorough(&self) -> bool {
+        self.reset_query.trim().trim_end_matches(';').eq_ignore_ascii_case("DISCARD ALL")
+    }
 }
 
 /// A place in a pool's queue; never given twice.

@@ -1,7 +1,5 @@
 //! From a server's bytes to the clients that are owed them.
 
-use std::rc::Rc;
-
 use pgweir_config::PoolMode;
 use pgweir_wire::backend::{self, ErrorFields, Report, Tag};
 use pgweir_wire::{HEADER_LEN, Header, Malformed, SqlState, TransactionStatus};
@@ -10,7 +8,7 @@ use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, Event, ServerId};
 use crate::client::{Fate, Leg, Slot, UnnamedStatement};
 use crate::reply::{Effect, Sink, Step};
-use crate::server::ServerState;
+use crate::server::{Left, ServerState};
 use crate::time::Time;
 
 /// A message up to this size is forwarded once it is whole, so that a server that dies leaves
@@ -93,7 +91,7 @@ impl Engine {
                     return Err("ParameterStatus is too long".to_owned());
                 }
                 let (name, value) = backend::parse_parameter_status(body).map_err(malformed)?;
-                Rc::make_mut(&mut self.servers[id].parameters).set(name, value);
+                self.servers[id].reports(name, value);
                 let heard = self.hears(id);
                 self.pass(id, heard, at, n, length);
             }
@@ -301,7 +299,12 @@ impl Engine {
             return self.client_left(now, client);
         }
         if settled && !server.status.in_block() && !self.keeps_server(its, pool) {
-            self.give_back(now, id);
+            if server.reset {
+                self.clients[client].leg = Leg::None;
+                self.clean(now, id, Left::Pins);
+            } else {
+                self.give_back(now, id);
+            }
             if self.draining {
                 return self.drain_client(now, client);
             }

@@ -1,6 +1,6 @@
-use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use pgweir_sql::Encoding;
 use pgweir_wire::backend::Report;
 use pgweir_wire::{CancelKey, TransactionStatus};
 
@@ -9,7 +9,7 @@ use crate::client::{Body, UnnamedStatement};
 use crate::pool::PoolId;
 use crate::reply::Replies;
 use crate::server_login::ServerLogin;
-use crate::settings::Settings;
+use crate::settings::{Pair, Settings};
 use crate::time::Time;
 
 /// A connection to a server.
@@ -32,6 +32,10 @@ pub struct Server {
     pub(crate) replaying: Option<Rc<Settings>>,
     /// What it reports to be set to.
     pub(crate) parameters: Rc<Parameters>,
+    /// Of the text that it is sent now.
+    pub(crate) encoding: Encoding,
+    /// RESET or DISCARD was run on it since it was lent: its settings are not what they were.
+    pub(crate) reset: bool,
     pub(crate) unnamed: UnnamedStatement,
     /// When the oldest unit in flight was sent.
     pub(crate) unit_since: Time,
@@ -65,6 +69,8 @@ impl Server {
             settings,
             replaying: None,
             parameters: Rc::new(Parameters::default()),
+            encoding: Encoding::default(),
+            reset: false,
             unnamed: UnnamedStatement::None,
             unit_since: now,
             used: false,
@@ -76,6 +82,18 @@ impl Server {
             read_paused: false,
             congested: false,
         }
+    }
+
+    /// Notes a ParameterStatus.
+    pub(crate) fn reports(&mut self, name: &[u8], value: &[u8]) {
+        Rc::make_mut(&mut self.parameters).set(name, value);
+        self.note_encoding();
+    }
+
+    /// Brings `encoding` up to date with what is reported.
+    pub(crate) fn note_encoding(&mut self) {
+        let name = self.parameters.value(b"client_encoding").unwrap_or_default();
+        self.encoding = Encoding::named(name);
     }
 
     /// The client that it is lent to.
@@ -138,22 +156,29 @@ pub(crate) enum Left {
     Unremovable,
 }
 
-/// What a server reports by ParameterStatus, by name.
+/// What a server reports by ParameterStatus, in the order in which it was first reported.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Parameters(BTreeMap<Box<[u8]>, Box<[u8]>>);
+pub(crate) struct Parameters(Vec<Pair>);
 
 impl Parameters {
     pub(crate) fn set(&mut self, name: &[u8], value: &[u8]) {
-        self.0.insert(name.into(), value.into());
+        match self.0.iter_mut().find(|(known, _)| **known == *name) {
+            Some((_, known)) => *known = value.into(),
+            None => self.0.push((name.into(), value.into())),
+        }
+    }
+
+    pub(crate) fn value(&self, name: &[u8]) -> Option<&[u8]> {
+        self.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         self.0.iter().map(|(name, value)| (&**name, &**value))
     }
 
-    /// Whether both are of servers of the same version and configuration, as far as shows: the
-    /// version is what a client decides its dialect by.
+    /// Whether both are of servers of the same version: it is what a client decides its dialect
+    /// by.
     pub(crate) fn same_server(&self, other: &Self) -> bool {
-        self.0.get(&b"server_version"[..]) == other.0.get(&b"server_version"[..])
+        self.value(b"server_version") == other.value(b"server_version")
     }
 }

@@ -243,6 +243,7 @@ impl Engine {
         server.changed = now;
         server.key = login.key;
         server.parameters = Rc::new(login.parameters);
+        server.note_encoding();
         // Until it is offered it is nobody's: as if it had just been cleaned.
         server.state = ServerState::AwaitingCancel;
         let pool = &mut self.pools[pool.0];

@@ -11,7 +11,8 @@ use std::rc::Rc;
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Settings(Pairs);
 
-type Pair = (Box<[u8]>, Box<[u8]>);
+/// A name and a value.
+pub(crate) type Pair = (Box<[u8]>, Box<[u8]>);
 type Pairs = BTreeMap<Box<[u8]>, Box<[u8]>>;
 
 impl Settings {

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use pgweir_sql::{Classifier, PinReason};
+use pgweir_sql::{Classifier, PinReason, Pins};
 use pgweir_wire::backend::{self, Report};
 use pgweir_wire::frontend::{Bind, Parse, Tag, Target};
 use pgweir_wire::{HEADER_LEN, Header, Malformed, SqlState, TransactionStatus};
@@ -98,7 +98,8 @@ impl Engine {
             let text = until_nul(piece);
             scan.feed(text);
             if text.len() < piece.len() || client.body.left == 0 {
-                client.pins = client.pins.union(scan.finish().pins);
+                let pins = scan.finish().pins;
+                self.leaves(id, pins);
             } else {
                 client.body.scan = Some(scan);
             }
@@ -199,7 +200,17 @@ impl Engine {
         }
         let kind = match tag {
             Tag::Query => Kind::Query,
-            Tag::FunctionCall => Kind::FunctionCall,
+            Tag::FunctionCall => {
+                let Some(oid) = body.first_chunk() else {
+                    if !whole {
+                        return Taken::Nothing;
+                    }
+                    self.violated(now, id, Malformed::Truncated);
+                    return Taken::Gone;
+                };
+                self.leaves(id, pgweir_sql::function_call(u32::from_be_bytes(*oid)));
+                Kind::FunctionCall
+            }
             Tag::Execute => Kind::Execute,
             Tag::Sync => Kind::Sync,
             Tag::CopyDone | Tag::CopyFail => {
@@ -411,14 +422,30 @@ impl Engine {
 
     /// Looks for state that a statement leaves behind. `ended`: the text is all there.
     fn scan_text(&mut self, id: ClientId, text: &[u8], ended: bool) {
-        let client = &mut self.clients[id];
-        let mut scan = Classifier::new();
+        let Some(server) = self.clients[id].server() else { return };
+        let mut scan = Classifier::in_encoding(self.servers[server].encoding);
         scan.feed(text);
         if ended {
-            client.pins = client.pins.union(scan.finish().pins);
+            self.leaves(id, scan.finish().pins);
         } else {
-            client.body.scan = Some(Box::new(scan));
+            self.clients[id].body.scan = Some(Box::new(scan));
         }
+    }
+
+    /// A statement leaves this on the client's server.
+    fn leaves(&mut self, id: ClientId, pins: Pins) {
+        if pins.is_empty() {
+            return;
+        }
+        if let Some(server) = self.clients[id].server() {
+            self.servers[server].reset |= pins.contains(PinReason::Reset);
+        }
+        // What RESET and DISCARD take away is put back before the next transaction. A sequence's
+        // last value is not tracked yet, and to keep the server for every nextval would keep it
+        // for half of all applications.
+        let kept = pins.without(PinReason::Reset).without(PinReason::Sequence);
+        let client = &mut self.clients[id];
+        client.pins = client.pins.union(kept);
     }
 
     /// A client sent what the protocol does not allow. Like PostgreSQL we end the connection: its

@@ -32,6 +32,8 @@ pub(crate) struct Session {
     /// A batch has failed: everything up to its Sync is passed over.
     skipping: bool,
     work: Work,
+    /// Notifications that are not said yet.
+    notifications: Vec<u8>,
 }
 
 /// A prepared statement.
@@ -91,6 +93,7 @@ impl Session {
             portals: BTreeMap::new(),
             skipping: false,
             work: Work::None,
+            notifications: Vec::new(),
         }
     }
 
@@ -121,9 +124,11 @@ impl Session {
             && self.state.transaction == Transaction::None
     }
 
-    /// Whether it waits for a message, and for no Sync.
-    pub(crate) fn awaits_message(&self) -> bool {
+    /// Whether it waits for a message, and has no batch open.
+    pub(crate) fn is_idle(&self) -> bool {
         matches!(self.work, Work::None)
+            && !self.skipping
+            && self.state.transaction != Transaction::Implicit
     }
 
     /// The tag of the statement that runs.
@@ -185,6 +190,43 @@ impl Session {
         }
         tags.extend(inbox.tags_up_to_sync());
         tags
+    }
+
+    /// Whether it reads COPY data.
+    pub(crate) fn reads_copy_data(&self) -> bool {
+        match &self.work {
+            Work::Query { execution, .. } => {
+                execution.as_ref().is_some_and(Execution::reads_copy_data)
+            }
+            Work::Execute { execution, .. } => execution.reads_copy_data(),
+            Work::None | Work::Ready => false,
+        }
+    }
+
+    /// Whether what runs is pgweir's, and sets settings.
+    pub(crate) fn sets_settings(&self) -> bool {
+        match &self.work {
+            Work::Query { execution, lines } => {
+                execution.as_ref().is_some_and(Execution::sets_settings)
+                    || lines.iter().any(|line| matches!(line, Line::SetConfig(_)))
+            }
+            Work::Execute { .. } | Work::None | Work::Ready => false,
+        }
+    }
+
+    /// Somebody has notified the channel that it listens on.
+    pub(crate) fn notify(&mut self, process_id: i32, by: Tag) {
+        message::put(&mut self.notifications, b'A', |out| {
+            out.extend_from_slice(&process_id.to_be_bytes());
+            out.extend_from_slice(format!("channel\0{by}\0").as_bytes());
+        });
+    }
+
+    /// Says what it was notified of: outside of transactions only.
+    pub(crate) fn say_notifications(&mut self) {
+        if self.state.transaction == Transaction::None {
+            self.out.append(&mut self.notifications);
+        }
     }
 
     /// What is over when the session ends.

@@ -43,14 +43,17 @@
 //!
 //! Only the text is judged. Functions, procedures, DO blocks, triggers, defaults, operators and
 //! casts that change the session inside are invisible here, and so is what they do on behalf of a
-//! plain SELECT. So are fast-path calls, which name their function by OID.
+//! plain SELECT. A fast-path call names its function by OID: [`function_call`] knows those that are
+//! harmless.
 
+mod calls;
 mod classify;
 mod encoding;
 mod lexer;
 mod pins;
 mod rules;
 
+pub use calls::function_call;
 pub use classify::{Class, Classifier, classify};
 pub use encoding::Encoding;
 pub use pins::{PinReason, Pins};

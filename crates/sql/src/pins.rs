@@ -26,8 +26,9 @@ pub enum PinReason {
     Prepared,
     /// A replication origin of the session, or a replication slot that may be temporary.
     Replication,
-    /// RESET. It changes nothing on a server whose settings are the ones that its own startup
-    /// packet gave it; it matters to a pool that replays settings, since it takes them away.
+    /// RESET or DISCARD. It changes nothing on a server whose settings are the ones that its own
+    /// startup packet gave it; it matters to a pool that replays settings, since it takes them
+    /// away.
     Reset,
     /// The seed of `random()`.
     Seed,

@@ -63,6 +63,8 @@ pub static RULES: &[Rule] = &[
         "SET seed, even SET LOCAL, seeds random() for good."),
     row("reset", Form::Statement, Effect::Pin(PinReason::Reset),
         "Takes settings back to those of the server's own start."),
+    row("discard", Form::Statement, Effect::Pin(PinReason::Reset),
+        "DISCARD ALL takes settings back as RESET ALL does; the other forms are not told apart."),
     row("listen", Form::Statement, Effect::Pin(PinReason::Listen),
         "Notifications go to the session that listens."),
     row("prepare", Form::Prepare, Effect::Pin(PinReason::Prepared),

@@ -74,8 +74,6 @@ fn ordinary_traffic_is_free() {
         "close all",
         "execute p(1)",
         "deallocate all",
-        "discard all",
-        "discard temp",
     ]);
 }
 
@@ -117,6 +115,8 @@ fn set_pins_unless_it_is_for_the_transaction() {
         ("set session.x = 1", "setting"),
         ("reset x", "reset"),
         ("reset all", "reset"),
+        ("discard all", "reset"),
+        ("discard temp", "reset"),
         ("set local x = 1", ""),
         ("set local \"x\" = 1", ""),
         ("set local role r", ""),

@@ -1,0 +1,362 @@
+use pgweir_wire::backend;
+
+use super::message::{put, row_description, write_notice};
+use super::{Advance, FLUSH, Inbox, State, Transaction, WENT, Witness};
+use crate::language::{Line, Statement, Tag, Verb};
+
+/// A statement that is being carried out.
+#[derive(Clone)]
+pub(crate) struct Execution {
+    line: Line,
+    /// The tag of this execution; that of the statement in a simple query.
+    tag: Option<Tag>,
+    /// The tag of the statement's text.
+    text_tag: Option<Tag>,
+    /// A simple query describes its rows by itself.
+    described: bool,
+    stage: Stage,
+    /// Rows that the Execute allows; `None`: all of them.
+    limit: Option<u32>,
+    /// Rows of this Execute.
+    rows: u32,
+}
+
+/// How far an execution has come.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Stage {
+    Begun,
+    /// So many rows, notices or messages are out.
+    Saying(u32),
+    /// So many messages of COPY data have been read.
+    Reading(u32),
+    Finished,
+}
+
+/// What a step of an execution came to.
+pub(crate) enum Step {
+    Goes(Advance),
+    /// Its CommandComplete is out.
+    Done,
+    /// Its row limit is reached.
+    Suspended,
+    Failed(&'static [u8; 5], String),
+}
+
+impl Execution {
+    pub(crate) fn of_query(line: Line) -> Self {
+        let tag = line.tag();
+        let described = false;
+        Self { line, tag, text_tag: tag, described, stage: Stage::Begun, limit: None, rows: 0 }
+    }
+
+    pub(crate) fn of_portal(line: Line, tag: Tag, text_tag: Option<Tag>, limit: u32) -> Self {
+        let stage = Stage::Begun;
+        let limit = (limit > 0).then_some(limit);
+        Self { line, tag: Some(tag), text_tag, described: true, stage, limit, rows: 0 }
+    }
+
+    /// Says that it begins.
+    pub(crate) fn begin(&self, state: &mut State, witness: &mut impl Witness) {
+        state.start();
+        if let Some(tag) = self.tag {
+            witness.executes(tag);
+        }
+    }
+
+    /// Another Execute of the same portal.
+    pub(crate) fn resume(&mut self, limit: u32) {
+        self.limit = (limit > 0).then_some(limit);
+        self.rows = 0;
+    }
+
+    pub(crate) fn tag(&self) -> Option<Tag> {
+        self.tag
+    }
+
+    pub(crate) fn returns_rows(&self) -> bool {
+        matches!(&self.line, Line::Client(statement) if statement.verb.returns_rows())
+    }
+
+    pub(crate) fn reads_copy_data(&self) -> bool {
+        matches!(self.stage, Stage::Reading(_))
+    }
+
+    pub(crate) fn sets_settings(&self) -> bool {
+        matches!(self.line, Line::SetConfig(_))
+    }
+
+    /// One step. `last`: it is the last of its query string, whose transaction ends with it.
+    pub(crate) fn advance(
+        &mut self,
+        state: &mut State,
+        out: &mut Vec<u8>,
+        inbox: &mut Inbox,
+        last: bool,
+        witness: &mut impl Witness,
+    ) -> Step {
+        let line = self.line.clone();
+        match line {
+            Line::Client(Statement { verb, .. }) => {
+                let Some(tag) = self.tag else { return Step::Done };
+                self.client_step(&verb, tag, state, out, inbox, last, witness)
+            }
+            Line::DiscardAll => {
+                if state.transaction != Transaction::Implicit {
+                    return Step::Failed(b"25001", "DISCARD ALL inside a transaction".to_owned());
+                }
+                state.discard();
+                self.complete("DISCARD ALL", state, out, last, witness)
+            }
+            Line::Rollback => {
+                state.abort(witness);
+                self.complete("ROLLBACK", state, out, last, witness)
+            }
+            Line::SetConfig(pairs) => match state.configure(&pairs) {
+                Ok(()) => {
+                    row_description(out);
+                    backend::data_row(out, [None, None, None]);
+                    self.complete("SELECT 1", state, out, last, witness)
+                }
+                Err(text) => Step::Failed(b"22023", text),
+            },
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the session, taken apart to be borrowed")]
+    fn client_step(
+        &mut self,
+        verb: &Verb,
+        tag: Tag,
+        state: &mut State,
+        out: &mut Vec<u8>,
+        inbox: &mut Inbox,
+        last: bool,
+        witness: &mut impl Witness,
+    ) -> Step {
+        match (self.stage, verb) {
+            (Stage::Begun, Verb::Big(_) | Verb::Rows(_) | Verb::Show { .. }) => {
+                if !self.described {
+                    row_description(out);
+                }
+                self.stage = Stage::Saying(0);
+                Step::Goes(WENT)
+            }
+            (Stage::Begun, Verb::CopyIn { fails_at }) => {
+                put(out, b'G', |out| out.extend_from_slice(&[0, 0, 1, 0, 0]));
+                self.stage = Stage::Reading(0);
+                if *fails_at == Some(0) {
+                    return Step::Failed(b"P0001", format!("a trigger refuses the COPY [{tag}]"));
+                }
+                Step::Goes(FLUSH)
+            }
+            (Stage::Begun, Verb::CopyOut(_)) => {
+                put(out, b'H', |out| out.extend_from_slice(&[0, 0, 1, 0, 0]));
+                self.stage = Stage::Saying(0);
+                Step::Goes(WENT)
+            }
+            (Stage::Begun, Verb::Sleep(ms)) => {
+                self.stage = Stage::Finished;
+                Step::Goes(Advance::Sleeps(*ms))
+            }
+            (Stage::Begun, Verb::Notice(_)) => {
+                self.stage = Stage::Saying(0);
+                Step::Goes(WENT)
+            }
+            (Stage::Begun, Verb::Fail) => {
+                Step::Failed(b"22012", format!("division by zero [{tag}]"))
+            }
+            (Stage::Saying(said), Verb::Big(_) | Verb::Rows(_) | Verb::Show { .. }) => {
+                self.row(verb, tag, said, state, out, last, witness)
+            }
+            (Stage::Saying(said), Verb::CopyOut(messages)) => {
+                if said == *messages {
+                    put(out, b'c', |_| {});
+                    return self.complete(&format!("COPY {said} {tag}"), state, out, last, witness);
+                }
+                put(out, b'd', |out| out.extend_from_slice(format!("{tag} {said}\n").as_bytes()));
+                self.stage = Stage::Saying(said + 1);
+                Step::Goes(WENT)
+            }
+            (Stage::Saying(said), Verb::Notice(count)) => {
+                if said == *count {
+                    return self.complete(&format!("NOTICE {tag}"), state, out, last, witness);
+                }
+                write_notice(out, &format!("notice {said} [{tag}]"));
+                self.stage = Stage::Saying(said + 1);
+                Step::Goes(FLUSH)
+            }
+            (Stage::Reading(read), _) => self.read(verb, tag, read, state, out, inbox, last, witness),
+            (Stage::Begun | Stage::Saying(_) | Stage::Finished, _) => {
+                self.effect(verb, tag, state, out, last, witness)
+            }
+        }
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the session, taken apart to be borrowed")]
+    fn row(
+        &mut self,
+        verb: &Verb,
+        tag: Tag,
+        said: u32,
+        state: &mut State,
+        out: &mut Vec<u8>,
+        last: bool,
+        witness: &mut impl Witness,
+    ) -> Step {
+        let (rows, value) = match verb {
+            Verb::Big(bytes) => (1, "b".repeat(*bytes as usize)),
+            Verb::Show { name } => (1, state.setting(name).to_owned()),
+            Verb::Rows(rows) => (*rows, said.to_string()),
+            _ => (0, String::new()),
+        };
+        if self.limit == Some(self.rows) {
+            put(out, b's', |_| {});
+            return Step::Suspended;
+        }
+        if said == rows {
+            let command = format!("SELECT {} {tag}", self.rows);
+            self.rows = 0;
+            return self.complete(&command, state, out, last, witness);
+        }
+        let (tag, text_tag) = (tag.to_string(), self.text_tag.map(|tag| tag.to_string()));
+        let text_tag = text_tag.as_ref().map(String::as_bytes);
+        backend::data_row(out, [Some(tag.as_bytes()), text_tag, Some(value.as_bytes())]);
+        self.stage = Stage::Saying(said + 1);
+        self.rows += 1;
+        Step::Goes(WENT)
+    }
+
+    #[expect(clippy::too_many_arguments, reason = "the session, taken apart to be borrowed")]
+    fn read(
+        &mut self,
+        verb: &Verb,
+        tag: Tag,
+        read: u32,
+        state: &mut State,
+        out: &mut Vec<u8>,
+        inbox: &mut Inbox,
+        last: bool,
+        witness: &mut impl Witness,
+    ) -> Step {
+        let Some(message) = inbox.take() else { return Step::Goes(Advance::Starved) };
+        match message.tag {
+            b'd' => {
+                witness.copies(tag, &message.body);
+                self.stage = Stage::Reading(read + 1);
+                if *verb == (Verb::CopyIn { fails_at: Some(read + 1) }) {
+                    let text = format!("COPY data {read} are not understood [{tag}]");
+                    return Step::Failed(b"22P04", text);
+                }
+                Step::Goes(WENT)
+            }
+            b'c' => {
+                state.writes.push(tag);
+                self.complete(&format!("COPY {read} {tag}"), state, out, last, witness)
+            }
+            b'f' => Step::Failed(b"57014", format!("COPY from stdin failed [{tag}]")),
+            b'H' | b'S' => Step::Goes(WENT),
+            other => {
+                let text = format!("unexpected message type {other} during COPY [{tag}]");
+                Step::Failed(b"08P01", text)
+            }
+        }
+    }
+
+    /// What a statement without rows does, and its end.
+    fn effect(
+        &mut self,
+        verb: &Verb,
+        tag: Tag,
+        state: &mut State,
+        out: &mut Vec<u8>,
+        last: bool,
+        witness: &mut impl Witness,
+    ) -> Step {
+        let block = matches!(state.transaction, Transaction::Block | Transaction::Failed);
+        let command = match verb {
+            Verb::Begin => {
+                if block {
+                    write_notice(out, &format!("there is already a transaction [{tag}]"));
+                }
+                state.transaction = Transaction::Block;
+                "BEGIN"
+            }
+            Verb::Commit => {
+                if !block {
+                    write_notice(out, &format!("there is no transaction [{tag}]"));
+                }
+                if state.transaction == Transaction::Failed {
+                    state.abort(witness);
+                    "ROLLBACK"
+                } else {
+                    if let Err((code, text)) = state.commit(witness) {
+                        return Step::Failed(code, format!("{text} [{tag}]"));
+                    }
+                    "COMMIT"
+                }
+            }
+            Verb::Rollback => {
+                if !block {
+                    write_notice(out, &format!("there is no transaction [{tag}]"));
+                }
+                state.abort(witness);
+                "ROLLBACK"
+            }
+            Verb::Defer => {
+                state.writes.push(tag);
+                state.deferred = Some(tag);
+                "INSERT"
+            }
+            Verb::Write => {
+                state.writes.push(tag);
+                "INSERT"
+            }
+            Verb::Listen => {
+                state.stain(tag.client, "a channel");
+                state.listens = true;
+                "LISTEN"
+            }
+            Verb::Notify => {
+                state.notifications.push(tag);
+                "NOTIFY"
+            }
+            Verb::Load => {
+                state.load(tag.client);
+                "LOAD"
+            }
+            Verb::Set { name, value } => {
+                state.set(tag.client, name, value);
+                "SET"
+            }
+            Verb::Temp => {
+                state.stain(tag.client, "a temporary table");
+                "CREATE TABLE"
+            }
+            Verb::Sleep(_) => "SLEEP",
+            Verb::Big(_)
+            | Verb::CopyIn { .. }
+            | Verb::CopyOut(_)
+            | Verb::Fail
+            | Verb::Notice(_)
+            | Verb::Rows(_)
+            | Verb::Show { .. } => "",
+        };
+        self.complete(&format!("{command} {tag}"), state, out, last, witness)
+    }
+
+    /// CommandComplete. The end of a query string's transaction comes first, and may fail.
+    fn complete(
+        &mut self,
+        command: &str,
+        state: &mut State,
+        out: &mut Vec<u8>,
+        last: bool,
+        witness: &mut impl Witness,
+    ) -> Step {
+        if last && let Err((code, text)) = state.commit_implicit(witness) {
+            return Step::Failed(code, text);
+        }
+        backend::command_complete(out, command);
+        Step::Done
+    }
+}

@@ -1,0 +1,166 @@
+use pgweir_wire::backend::{Column, ErrorFields, Report};
+use pgweir_wire::{HEADER_LEN, Header, Severity, SqlState, backend};
+
+use crate::language::Tag;
+
+/// A message with a tag byte, taken out of a stream.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Message {
+    pub(crate) tag: u8,
+    pub(crate) body: Vec<u8>,
+}
+
+impl Message {
+    /// The message at the front of `bytes`, and its length; `Err` if there can never be one.
+    pub(crate) fn parse(bytes: &[u8]) -> Result<Option<(Self, usize)>, ()> {
+        let Some(header) = Header::parse(bytes).map_err(drop)? else { return Ok(None) };
+        let length = header.message_len();
+        let Some(body) = bytes.get(HEADER_LEN..length) else { return Ok(None) };
+        Ok(Some((Self { tag: header.tag, body: body.to_vec() }, length)))
+    }
+
+    /// The statements that a frontend's message is about.
+    pub(crate) fn tags(&self) -> Vec<Tag> {
+        match self.tag {
+            b'Q' | b'P' => {
+                let words = self.body.split(|byte| b" ;\0".contains(byte));
+                words.filter_map(Tag::parse).collect()
+            }
+            b'B' => self.first_parameter().and_then(Tag::parse).into_iter().collect(),
+            b'F' => self.body.get(12..).and_then(|rest| {
+                Tag::parse(rest.strip_suffix(&[0, 0])?)
+            }).into_iter().collect(),
+            _ => Vec::new(),
+        }
+    }
+
+    /// Portal and row limit of an Execute.
+    pub(crate) fn execute(&self) -> Option<(&[u8], u32)> {
+        let (name, limit) = self.body.split_at_checked(self.body.len().checked_sub(4)?)?;
+        Some((name.strip_suffix(b"\0")?, u32::from_be_bytes(limit.try_into().ok()?)))
+    }
+
+    /// Whether it is part of COPY data sent by a frontend.
+    pub(crate) fn is_copy(&self) -> bool {
+        matches!(self.tag, b'd' | b'c' | b'f')
+    }
+
+    /// The fields of a server's error.
+    pub(crate) fn error(&self) -> Option<ErrorFields<'_>> {
+        if self.tag != b'E' {
+            return None;
+        }
+        ErrorFields::parse(&self.body).ok()
+    }
+
+    /// The first parameter of a Bind without parameter formats, as clients here send it.
+    fn first_parameter(&self) -> Option<&[u8]> {
+        let portal = self.body.iter().position(|byte| *byte == 0)? + 1;
+        let statement = self.body[portal..].iter().position(|byte| *byte == 0)? + 1;
+        // No formats, and how many values there are.
+        let length = self.body.get(portal + statement + 4..)?;
+        let (length, values) = length.split_first_chunk()?;
+        values.get(..u32::from_be_bytes(*length) as usize)
+    }
+}
+
+/// What has been sent to a session and not been taken yet.
+#[derive(Clone, Default)]
+pub(crate) struct Inbox {
+    bytes: Vec<u8>,
+    start: usize,
+}
+
+impl Inbox {
+    pub(crate) fn put(&mut self, bytes: &[u8]) {
+        if self.start > 0 && self.start == self.bytes.len() {
+            self.bytes.clear();
+            self.start = 0;
+        }
+        self.bytes.extend_from_slice(bytes);
+    }
+
+    /// The next message, if it is whole. Bytes that are none are passed over: whoever fills the
+    /// inbox must not let them in.
+    pub(crate) fn take(&mut self) -> Option<Message> {
+        let (message, length) = Message::parse(&self.bytes[self.start..]).ok()??;
+        self.start += length;
+        Some(message)
+    }
+
+    /// Whether nothing but a part of a message is left.
+    pub(crate) fn has_no_message(&self) -> bool {
+        !matches!(Message::parse(&self.bytes[self.start..]), Ok(Some(_)))
+    }
+
+    /// Whether a part of COPY data is among its messages.
+    pub(crate) fn has_copy(&self) -> bool {
+        let mut ahead = self.clone();
+        std::iter::from_fn(|| ahead.take()).any(|message| message.is_copy())
+    }
+
+    /// Bytes that were not taken.
+    pub(crate) fn unread(&self) -> usize {
+        self.bytes.len() - self.start
+    }
+
+    /// The statements of the messages in front of the next Sync.
+    pub(crate) fn tags_up_to_sync(&self) -> Vec<Tag> {
+        let mut ahead = self.clone();
+        let mut tags = Vec::new();
+        while let Some(message) = ahead.take()
+            && message.tag != b'S'
+        {
+            tags.extend(message.tags());
+        }
+        tags
+    }
+}
+
+/// Appends a message.
+pub(crate) fn put(out: &mut Vec<u8>, tag: u8, body: impl FnOnce(&mut Vec<u8>)) {
+    out.push(tag);
+    let start = out.len();
+    out.extend_from_slice(&[0; 4]);
+    body(out);
+    let length = (out.len() - start) as u32;
+    out[start..start + 4].copy_from_slice(&length.to_be_bytes());
+}
+
+/// Appends the description of every row that there is: execution, statement, value.
+pub(crate) fn row_description(out: &mut Vec<u8>) {
+    let column = |name| Column { name, type_oid: 25, type_len: -1 };
+    backend::row_description(out, &[column("execution"), column("statement"), column("value")]);
+}
+
+/// Appends an ErrorResponse.
+pub(crate) fn write_error(out: &mut Vec<u8>, code: &[u8; 5], text: &str) {
+    let code = SqlState::parse(code).unwrap_or(SqlState::INTERNAL_ERROR);
+    Report::error(code, text).write(out);
+}
+
+/// Appends the ErrorResponse that ends a connection.
+pub(crate) fn write_fatal(out: &mut Vec<u8>, code: &[u8; 5], text: &str) {
+    let code = SqlState::parse(code).unwrap_or(SqlState::INTERNAL_ERROR);
+    Report { severity: Severity::Fatal, ..Report::error(code, text) }.write(out);
+}
+
+/// Appends a NoticeResponse.
+pub(crate) fn write_notice(out: &mut Vec<u8>, text: &str) {
+    put(out, b'N', |out| {
+        for (field, value) in [(b'S', "NOTICE"), (b'V', "NOTICE"), (b'C', "00000"), (b'M', text)] {
+            out.push(field);
+            out.extend_from_slice(value.as_bytes());
+            out.push(0);
+        }
+        out.push(0);
+    });
+}
+
+/// A message in a few words, for the trace.
+pub(crate) fn describe(message: &Message) -> String {
+    let most = 90;
+    let body = message.body[..message.body.len().min(most)].escape_ascii();
+    let more = if message.body.len() > most { "…" } else { "" };
+    format!("{} {body}{more}", message.tag as char)
+}
