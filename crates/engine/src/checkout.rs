@@ -72,6 +72,13 @@ impl Engine {
         }
     }
 
+    /// What the client sends goes nowhere until it has another server.
+    pub(crate) fn part(&mut self, client: ClientId) {
+        self.clients[client].leg = Leg::None;
+        // The server may have been slow to read; the client must not stay unread for that.
+        self.read_client(client, true);
+    }
+
     /// The server has the client's settings now.
     pub(crate) fn prepared(&mut self, now: Time, server: ServerId, client: ClientId) {
         let settings = Rc::clone(&self.clients[client].settings);
@@ -119,8 +126,7 @@ impl Engine {
         if let Some(client) = self.servers[server].client()
             && self.clients.find(client).is_some()
         {
-            self.clients[client].leg = Leg::None;
-            self.read_client(client, true);
+            self.part(client);
         }
         let pool = self.servers[server].pool;
         let lent_for = now - self.servers[server].changed;

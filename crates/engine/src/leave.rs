@@ -146,7 +146,7 @@ impl Engine {
         let (fatal, used) = (server.fatal, server.used);
         let untouched = !used && self.clients[client].slots.is_empty();
         let preparing = matches!(self.clients[client].leg, Leg::Preparing(_));
-        self.clients[client].leg = Leg::None;
+        self.part(client);
         self.forget_server(now, id);
         let to = Endpoint::Client(client);
         if preparing || untouched {

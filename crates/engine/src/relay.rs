@@ -300,7 +300,7 @@ impl Engine {
         }
         if settled && !server.status.in_block() && !self.keeps_server(its, pool) {
             if server.reset {
-                self.clients[client].leg = Leg::None;
+                self.part(client);
                 self.clean(now, id, Left::Pins);
             } else {
                 self.give_back(now, id);
