@@ -177,7 +177,8 @@ measure() {
     run "$bin/pgbench" -n -S -c "$bench_clients" -j "$((threads < 4 ? threads : 4))" \
         -T "$bench_seconds" -h 127.0.0.1 -p "$2" -U demo demo >"$log" 2>&1 ||
         fail "pgbench failed: $(cat "$log")"
-    printf '  %-24s %8s transactions a second\n' "$1" "$(sed -n 's/^tps = \([0-9]*\).*/\1/p' "$log")"
+    printf '  %-24s %8s transactions a second\n' \
+        "$1" "$(sed -n 's/^tps = \([0-9]*\).*/\1/p' "$log")"
 }
 
 invite() {

@@ -153,6 +153,7 @@ need_venv() {
     fi
     heading "Python environment in .venv"
     "$(python_with_venv)" -m venv --clear .venv
-    .venv/bin/pip install --quiet --requirement "$list"
-    cp "$list" .venv/requirements.txt
+    cp "$list" .venv/wanted.txt
+    .venv/bin/pip install --quiet --requirement .venv/wanted.txt
+    mv .venv/wanted.txt .venv/requirements.txt
 }

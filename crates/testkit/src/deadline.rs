@@ -12,7 +12,7 @@ use std::{
 
 /// How long anything may take before a test fails. It is far above what a loaded machine needs,
 /// because it is only ever waited for in full by a test that is about to fail.
-pub const PATIENCE: Duration = Duration::from_secs(30);
+pub const PATIENCE: Duration = Duration::from_secs(60);
 
 const PAUSE_MAX: Duration = Duration::from_millis(50);
 

@@ -7,7 +7,18 @@ use crate::tree::Tree;
 /// Every package of the project, and which others its code may use. Arrows point down: a row
 /// names only rows below it. Tests may use [`FOR_TESTS`] besides.
 const ALLOWED: &[(&str, &[&str])] = &[
-    ("pgweir-bench", &[]),
+    ("pgweir-bench", &["pgweir-config"]),
+    (
+        "pgweir-fuzz",
+        &[
+            "pgweir-control",
+            "pgweir-engine",
+            "pgweir-sql",
+            "pgweir-auth",
+            "pgweir-wire",
+            "pgweir-config",
+        ],
+    ),
     (
         "pgweir",
         &[
@@ -21,8 +32,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("pgweir-control", &["pgweir-engine", "pgweir-auth", "pgweir-wire", "pgweir-config"]),
-    ("pgweir-proxy", &["pgweir-engine", "pgweir-auth", "pgweir-wire", "pgweir-config"]),
     ("pgweir-sim", &["pgweir-proxy", "pgweir-engine", "pgweir-wire", "pgweir-config"]),
+    ("pgweir-proxy", &["pgweir-engine", "pgweir-auth", "pgweir-wire", "pgweir-config"]),
     ("pgweir-engine", &["pgweir-sql", "pgweir-auth", "pgweir-wire", "pgweir-config"]),
     ("pgweir-sql", &[]),
     ("pgweir-auth", &[]),

@@ -1,0 +1,24 @@
+#!/usr/bin/env bash
+# make bench, make bench-bundle: build what is compared, then measure it here or pack it.
+#
+#   bench.sh run [ARGUMENT…]    CASE, PGBOUNCER and more as in `bench --help`
+#   bench.sh bundle             gives target/pgweir-bench.tar.gz
+
+. "$(dirname "$0")/lib.sh"
+
+need_cargo
+need_packages build-essential pgbouncer postgresql
+heading "Building the release binaries"
+cargo build --release --locked --package pgweir --package pgweir-bench
+
+target=${CARGO_TARGET_DIR:-target}
+PG_BIN=$(pg_bindir)
+export PG_BIN
+case ${1:-} in
+run)
+    shift
+    exec "$target/release/bench" "$@"
+    ;;
+bundle) exec bench/bundle.sh "$target/release" "$target/pgweir-bench.tar.gz" ;;
+*) fail "usage: bench.sh run|bundle" ;;
+esac
