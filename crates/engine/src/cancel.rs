@@ -15,7 +15,7 @@ use subtle::ConstantTimeEq;
 use crate::Engine;
 use crate::action::{Action, CancelId, ClientId, Endpoint, ServerId};
 use crate::client::{Leg, Phase};
-use crate::server::ServerState;
+use crate::server::{Cleaning, ServerState};
 use crate::time::Time;
 
 /// How long a cancel's connection may take, from the attempt to the end of its stream.
@@ -97,7 +97,16 @@ impl Engine {
             return self.actions.push(Action::Abort(Endpoint::Cancel(id)));
         };
         let server = &self.servers[cancel.server];
-        let still_its = server.client() == Some(cancel.client) && !server.replies.is_empty();
+        // A client that is gone may still want its statement ended.
+        let its = match server.state {
+            ServerState::Lent(client) => client == cancel.client,
+            ServerState::Cleaning { step, .. } => step == Cleaning::Draining,
+            ServerState::Connecting
+            | ServerState::Login(_)
+            | ServerState::Idle
+            | ServerState::AwaitingCancel => false,
+        };
+        let still_its = its && !server.replies.is_empty();
         match &server.key {
             Some(key) if still_its => {
                 cancel.sent = true;

@@ -70,6 +70,9 @@ impl Engine {
             // It has not read its last replies yet: those of this server wait too.
             self.read_server(server, false);
         }
+        if self.servers[server].congested {
+            self.read_client(client, false);
+        }
     }
 
     /// What the client sends goes nowhere until it has another server.
@@ -90,7 +93,7 @@ impl Engine {
         let pool = self.servers[server].pool;
         self.pools[pool.0].remember_welcome(&settings, &parameters);
         self.hold(server, client);
-        self.serve(now, client);
+        self.actions.push(Action::Resume(client));
     }
 
     /// The statement that brings a server to a client's settings is answered. It is one statement:
@@ -104,14 +107,6 @@ impl Engine {
             its.settings = settings;
         }
         error
-    }
-
-    /// A client has got the server that it waited for.
-    fn serve(&mut self, now: Time, client: ClientId) {
-        if self.welcome_waiter(now, client) {
-            return;
-        }
-        self.actions.push(Action::Resume(client));
     }
 
     /// Whether a client of this pool keeps its server between transactions.
@@ -156,7 +151,7 @@ impl Engine {
             Some(client) => {
                 self.lend(now, server, client);
                 if let Leg::Held(_) = self.clients[client].leg {
-                    self.serve(now, client);
+                    self.actions.push(Action::Resume(client));
                 }
             }
             None => {
@@ -260,6 +255,7 @@ impl Engine {
             return self.close_server(now, server);
         };
         its.state = ServerState::Cleaning { step, left };
+        its.changed = now;
         match step {
             Cleaning::RollingBack => self.run_own(server, b"ROLLBACK"),
             Cleaning::Resetting => {

@@ -197,6 +197,9 @@ pub(crate) enum UnnamedStatement {
     Made(Rc<[u8]>),
     /// A Parse that was too long to keep made it: it exists on the server that saw it only.
     TooLong,
+    /// A server's, after an error: a text in a wrong encoding, for one, is refused before the
+    /// statement that it would replace is dropped (`pq_getmsgstring`).
+    Unknown,
 }
 
 impl UnnamedStatement {
@@ -205,7 +208,7 @@ impl UnnamedStatement {
         match (self, other) {
             (Self::None, Self::None) => true,
             (Self::Made(a), Self::Made(b)) => Rc::ptr_eq(a, b),
-            (Self::None | Self::Made(_) | Self::TooLong, _) => false,
+            (Self::None | Self::Made(_) | Self::TooLong | Self::Unknown, _) => false,
         }
     }
 }

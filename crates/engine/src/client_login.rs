@@ -106,6 +106,11 @@ impl Engine {
             let text = "the pooler is shutting down";
             return Err(Report::fatal(SqlState::CANNOT_CONNECT_NOW, text));
         }
+        if self.plan.max_clients.is_some_and(|most| self.clients.len() > most as usize) {
+            let text = "sorry, too many clients already";
+            return Err(Report::fatal(SqlState::TOO_MANY_CONNECTIONS, text)
+                .hint("Raise max_clients, or let clients share connections."));
+        }
         let text = |name: &[u8]| {
             let value = startup.parameters().filter(|(n, _)| *n == name).last();
             value.map(|(_, value)| String::from_utf8_lossy(value).into_owned())
@@ -348,40 +353,33 @@ impl Engine {
                 self.clients[id].phase = Phase::Welcome(Box::new(welcome));
                 self.pools[pool.0].stats.logins += 1;
                 self.actions.push(Action::Log(event));
-                match self.pools[pool.0].welcome(&self.clients[id].settings) {
-                    Some(parameters) => self.welcome(id, pool, login.long_secret, &parameters),
-                    None => self.ask_for_welcome(now, id, pool),
-                }
+                self.await_welcome(now, id);
             }
             // Refused before: there is no proof of being nobody.
             Target::Nowhere => self.close_client(id),
         }
     }
 
-    /// No server has told yet what it reports under this client's settings: the client waits for
-    /// one like for any unit, which also shows whether the settings are valid.
-    fn ask_for_welcome(&mut self, now: Time, id: ClientId, pool: PoolId) {
-        self.check_out(now, id, pool);
-        if let Some(client) = self.clients.find(id)
-            && matches!(client.leg, Leg::Held(_))
-        {
-            self.welcome_waiter(now, id);
-        }
-    }
-
-    /// A client that waited for its welcome has a server now. Says whether it was one.
-    pub(crate) fn welcome_waiter(&mut self, now: Time, id: ClientId) -> bool {
+    /// What servers report under this client's settings is known, or will be once one has been
+    /// brought to them: the client waits for one like for any unit, which also shows whether the
+    /// settings are valid.
+    pub(crate) fn await_welcome(&mut self, now: Time, id: ClientId) {
         let client = &self.clients[id];
-        let (Phase::Welcome(welcome), Some(server)) = (&client.phase, client.server()) else {
-            return false;
-        };
+        let Phase::Welcome(welcome) = &client.phase else { return };
         let (pool, long_secret) = (welcome.pool, welcome.long_secret);
+        if client.leg == Leg::None {
+            if let Some(parameters) = self.pools[pool.0].welcome(&client.settings) {
+                return self.welcome(id, pool, long_secret, &parameters);
+            }
+            self.check_out(now, id, pool);
+        }
+        let client = &self.clients[id];
+        let Some(server) = client.server() else { return };
         let parameters = Rc::clone(&self.servers[server].parameters);
         let settings = Rc::clone(&client.settings);
         self.pools[pool.0].remember_welcome(&settings, &parameters);
         self.give_back(now, server);
         self.welcome(id, pool, long_secret, &parameters);
-        true
     }
 
     /// ParameterStatus, BackendKeyData, ReadyForQuery: the session begins.

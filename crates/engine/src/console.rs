@@ -85,6 +85,12 @@ impl Engine {
             }
             at += length;
         }
+        let client = &self.clients[id];
+        if client.ended && !client.holding {
+            // What is left of its stream is never going to be whole.
+            self.close_client(id);
+            return input.len();
+        }
         at
     }
 

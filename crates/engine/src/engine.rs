@@ -68,7 +68,9 @@ impl Engine {
     /// A client has connected.
     pub fn client_connected(&mut self, now: Time, peer: Option<SocketAddr>) -> ClientId {
         let id = self.clients.insert(Client::new(now, peer, self.interner.none()));
-        self.logins.push_back(id);
+        if self.plan.client_login_timeout.is_some() {
+            self.logins.push_back(id);
+        }
         id
     }
 
@@ -79,14 +81,25 @@ impl Engine {
         let Some(client) = self.clients.find(id) else {
             return input.len();
         };
-        match client.phase {
+        let consumed = match client.phase {
             Phase::Startup => self.startup_input(now, id, input),
             Phase::Login(_) => self.login_input(now, id, input),
             Phase::Ready(pool) => self.ready_input(now, id, pool, input),
             Phase::Console => self.console_input(id, input),
             Phase::Cancelling => input.len(),
-            Phase::Welcome(_) => 0,
+            Phase::Welcome(_) => {
+                self.await_welcome(now, id);
+                0
+            }
+        };
+        let client = self.clients.find(id);
+        if client.is_some_and(|client| matches!(client.phase, Phase::Login(_)))
+            && (1..input.len()).contains(&consumed)
+        {
+            // A client that knows what it will be asked has answered already.
+            self.actions.push(Action::Resume(id));
         }
+        consumed
     }
 
     /// A client will send no more: its stream has ended. It may still read.
@@ -159,7 +172,7 @@ impl Engine {
             | ServerState::Idle
             | ServerState::Lent(_)
             | ServerState::Cleaning { .. }
-            | ServerState::AwaitingCancel => self.reply_input(now, id, input),
+            | ServerState::AwaitingCancel => self.reply_input(now, id, input, 0),
         }
     }
 
@@ -170,9 +183,16 @@ impl Engine {
         }
     }
 
-    /// The stream of a cancel's connection has ended, or is broken.
+    /// The stream of a cancel's connection has ended: whatever it carried is done.
     pub fn cancel_closed(&mut self, now: Time, id: CancelId) {
         self.cancel_ended(now, id);
+    }
+
+    /// A cancel's connection is broken: whether it did its work is not known.
+    pub fn cancel_broken(&mut self, now: Time, id: CancelId) {
+        if self.cancels.find(id).is_some() {
+            self.cancel_timed_out(now, id);
+        }
     }
 
     /// What was written to a connection piles up in the driver, or no longer does: whoever feeds

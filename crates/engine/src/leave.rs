@@ -15,13 +15,22 @@ impl Engine {
     /// Terminate has come, or the stream has ended and all of it was read: whatever was sent
     /// before is still answered (hard part A14).
     pub(crate) fn client_leaves(&mut self, now: Time, id: ClientId) {
-        let client = &mut self.clients[id];
-        // A batch without its Sync, or half a message, is never going to be whole.
-        let unfinished = client.open_slot.is_some() || client.body.left > 0;
-        if client.slots.is_empty() || unfinished {
+        if self.clients[id].slots.is_empty() || self.is_unfinished(id) {
             return self.client_left(now, id);
         }
-        client.leaving = true;
+        self.clients[id].leaving = true;
+    }
+
+    /// Whether a client that sends no more has left something that is never going to be whole: a
+    /// batch without its Sync, half a message, or a COPY without its end.
+    pub(crate) fn is_unfinished(&self, id: ClientId) -> bool {
+        let client = &self.clients[id];
+        client.open_slot.is_some() || client.body.left > 0 || self.owes_copy_data(id)
+    }
+
+    /// Whether a client's server waits for COPY data, of which the end was not sent yet.
+    fn owes_copy_data(&self, id: ClientId) -> bool {
+        self.clients[id].server().is_some_and(|server| self.servers[server].replies.ignores_sync())
     }
 
     /// A client is done, in good order.
@@ -104,7 +113,7 @@ impl Engine {
 
     /// Asks a client to leave, if it is between transactions.
     pub(crate) fn drain_client(&mut self, now: Time, id: ClientId) {
-        let client = &self.clients[id];
+        let Some(client) = self.clients.find(id) else { return };
         let idle = match client.leg {
             Leg::None => !client.skipping,
             Leg::Held(server) => {
@@ -134,6 +143,7 @@ impl Engine {
         }
         let name = self.pools[pool.0].spec.name();
         self.actions.push(Action::Log(Event::ServerLost { pool: name, cause: cause.to_owned() }));
+        self.actions.push(Action::Abort(Endpoint::Server(id)));
         match server.client() {
             Some(client) => self.lessee_lost_server(now, id, client, cause),
             None => self.forget_server(now, id),

@@ -12,6 +12,7 @@ pub struct Plan {
     /// How a user that does not exist is asked to prove who it is: as the known ones are.
     pub(crate) auth_of_strangers: AuthMethod,
     pub(crate) client_login_timeout: Option<Duration>,
+    pub(crate) max_clients: Option<u32>,
     /// The software's version, for the console's clients.
     pub(crate) version: String,
     specs: Vec<PoolSpec>,
@@ -30,6 +31,7 @@ impl Plan {
             admin: config.general.admin.clone(),
             auth_of_strangers: specs.first().map_or(AuthMethod::ScramSha256, |spec| spec.auth),
             client_login_timeout: config.general.client_login_timeout,
+            max_clients: config.general.max_clients,
             version: version.to_owned(),
             specs,
         })

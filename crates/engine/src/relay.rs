@@ -1,6 +1,7 @@
 //! From a server's bytes to the clients that are owed them.
 
 use pgweir_config::PoolMode;
+use pgweir_sql::PinReason;
 use pgweir_wire::backend::{self, ErrorFields, Report, Tag};
 use pgweir_wire::{HEADER_LEN, Header, Malformed, SqlState, TransactionStatus};
 
@@ -20,9 +21,15 @@ const WHOLE_BYTES: usize = 16 * 1024;
 const SWALLOWED_BYTES: usize = 1024 * 1024;
 
 impl Engine {
-    /// Bytes of a server that has logged in.
-    pub(crate) fn reply_input(&mut self, now: Time, id: ServerId, input: &[u8]) -> usize {
-        let mut at = 0;
+    /// Bytes of a server that has logged in, from `start` on.
+    pub(crate) fn reply_input(
+        &mut self,
+        now: Time,
+        id: ServerId,
+        input: &[u8],
+        start: usize,
+    ) -> usize {
+        let mut at = start;
         while at < input.len() {
             let Some(server) = self.servers.find_mut(id) else {
                 return input.len();
@@ -49,7 +56,7 @@ impl Engine {
             }
         }
         if let Some(server) = self.servers.find(id) {
-            self.pools[server.pool.0].stats.sent += at as u64;
+            self.pools[server.pool.0].stats.sent += (at - start) as u64;
             if server.swallowed > SWALLOWED_BYTES && server.client().is_none() {
                 self.close_server(now, id);
                 return input.len();
@@ -84,7 +91,10 @@ impl Engine {
             }
             Tag::NotificationResponse => {
                 let heard = self.hears(id);
-                self.pass(id, heard, at, n, length);
+                let listens = heard && self.listens(id);
+                // If nobody asked for it, a function did: the server is not fit for others.
+                self.servers[id].doomed |= !listens;
+                self.pass(id, listens, at, n, length);
             }
             Tag::ParameterStatus => {
                 if !whole {
@@ -99,7 +109,7 @@ impl Engine {
                 let status = backend::parse_ready_for_query(body).map_err(malformed)?;
                 self.ready(now, id, status, at, n)?;
             }
-            Tag::ErrorResponse => self.error(id, body, at, n, length)?,
+            Tag::ErrorResponse => self.error(now, id, body, at, n, length)?,
             Tag::DataRow | Tag::CopyData if whole => {
                 let sink = self.step(id, tag)?;
                 let run = n + same_messages(header.tag, &rest[n..]);
@@ -111,6 +121,11 @@ impl Engine {
                 self.abort_server(now, id);
                 return Ok(n);
             }
+            Tag::CopyInResponse => {
+                let sink = self.step(id, tag)?;
+                self.pass_reply(id, sink, at, n, length);
+                self.let_go_of_leaver(now, id);
+            }
             Tag::Authentication
             | Tag::BackendKeyData
             | Tag::BindComplete
@@ -119,7 +134,6 @@ impl Engine {
             | Tag::CopyBothResponse
             | Tag::CopyData
             | Tag::CopyDone
-            | Tag::CopyInResponse
             | Tag::CopyOutResponse
             | Tag::DataRow
             | Tag::EmptyQueryResponse
@@ -137,12 +151,23 @@ impl Engine {
         Ok(n)
     }
 
+    /// The server waits for something that a client which has said that it leaves will not send:
+    /// COPY data, or the Sync behind an error.
+    fn let_go_of_leaver(&mut self, now: Time, id: ServerId) {
+        if let Some(client) = self.servers[id].client()
+            && self.clients[client].leaving
+            && self.is_unfinished(client)
+        {
+            self.client_left(now, client);
+        }
+    }
+
     /// Holds a message against the expected replies, and settles what it settles.
     fn step(&mut self, id: ServerId, tag: Tag) -> Result<Sink, String> {
         match self.take_step(id, tag)? {
             Step::More { sink } => Ok(sink),
             Step::Settled { sink, effect } => {
-                self.settle(id, effect);
+                self.settle(id, sink, effect);
                 Ok(sink)
             }
             Step::Failed { .. } | Step::Ready { .. } | Step::Unasked => {
@@ -171,16 +196,24 @@ impl Engine {
         })
     }
 
-    fn settle(&mut self, id: ServerId, effect: Effect) {
-        let statement = match effect {
+    fn settle(&mut self, id: ServerId, sink: Sink, effect: Effect) {
+        let (statement, its) = match effect {
             Effect::None => return,
-            Effect::UnnamedMade(message) => UnnamedStatement::Made(message),
-            Effect::UnnamedMadeTooLong => UnnamedStatement::TooLong,
-            Effect::UnnamedGone => UnnamedStatement::None,
+            Effect::UnnamedMade(message) => {
+                let made = UnnamedStatement::Made(message);
+                (made.clone(), made)
+            }
+            Effect::UnnamedMadeTooLong => (UnnamedStatement::TooLong, UnnamedStatement::TooLong),
+            Effect::UnnamedGone => (UnnamedStatement::None, UnnamedStatement::None),
+            Effect::UnnamedUnclear => (UnnamedStatement::None, UnnamedStatement::Unknown),
         };
         let server = &mut self.servers[id];
-        server.unnamed = statement.clone();
-        if let Some(client) = server.client().and_then(|client| self.clients.find_mut(client)) {
+        server.unnamed = its;
+        // What we do to a server is nothing that its client did: if the Parse fails that we make
+        // again, the client has its statement all the same.
+        if matches!(sink, Sink::Client(_))
+            && let Some(client) = server.client().and_then(|client| self.clients.find_mut(client))
+        {
             client.unnamed = statement;
         }
     }
@@ -188,6 +221,7 @@ impl Engine {
     /// An ErrorResponse.
     fn error(
         &mut self,
+        now: Time,
         id: ServerId,
         body: &[u8],
         at: usize,
@@ -198,8 +232,20 @@ impl Engine {
         let fatal = fields.as_ref().is_some_and(ErrorFields::is_fatal);
         let sink = match self.take_step(id, Tag::ErrorResponse)? {
             Step::Failed { sink, effect } => {
-                self.settle(id, effect);
+                self.settle(id, sink, effect);
+                if self.servers[id].replies.may_be_ready_twice()
+                    && let Some(client) = self.servers[id].client()
+                {
+                    let its = &mut self.clients[client];
+                    its.pins = its.pins.union(PinReason::Unclear.into());
+                }
                 sink
+            }
+            Step::Unasked if fatal && self.servers[id].client().is_none() => {
+                // It is as good as gone, and must not be lent before its stream ends.
+                let cause = fields.map(|fields| String::from_utf8_lossy(fields.message));
+                self.server_lost(now, id, &cause.unwrap_or_default());
+                return Ok(());
             }
             Step::Unasked if fatal => {
                 // It says why the connection will end now. Whoever holds the server may know.
@@ -226,6 +272,7 @@ impl Engine {
         self.servers[id].fatal = fatal && heard;
         self.servers[id].doomed |= fatal;
         self.pass(id, heard, at, n, length);
+        self.let_go_of_leaver(now, id);
         Ok(())
     }
 
@@ -241,7 +288,7 @@ impl Engine {
         let Step::Ready { sink, effect } = self.take_step(id, Tag::ReadyForQuery)? else {
             return Err("ReadyForQuery came in the middle of a reply".to_owned());
         };
-        self.settle(id, effect);
+        self.settle(id, sink, effect);
         self.servers[id].status = status;
         match (sink, self.servers[id].client()) {
             (Sink::Client(slot), Some(client)) => {
@@ -249,8 +296,17 @@ impl Engine {
                 self.actions.forward(Endpoint::Client(client), at..at + n);
                 self.unit_over(now, id, client);
             }
+            (Sink::EarlySync, Some(client)) => {
+                // If the batch is still open for want of a Sync that counts, this is the one.
+                let its = &mut self.clients[client];
+                if let Some(open) = its.open_slot.take() {
+                    its.slots.retain(|slot| *slot != open);
+                }
+                self.actions.forward(Endpoint::Client(client), at..at + n);
+                self.unit_over(now, id, client);
+            }
             (Sink::Own, Some(client)) => self.prepared(now, id, client),
-            (Sink::Client(_) | Sink::Own | Sink::Injected, None) => {
+            (Sink::Client(_) | Sink::EarlySync | Sink::Own | Sink::Injected, None) => {
                 self.servers[id].swallowed += n;
                 if self.servers[id].replies.is_empty() {
                     self.clean_further(now, id);
@@ -288,31 +344,40 @@ impl Engine {
     fn unit_over(&mut self, now: Time, id: ServerId, client: ClientId) {
         let server = &self.servers[id];
         let pool = &self.pools[server.pool.0];
-        let its = &self.clients[client];
         if pool.spec.mode == PoolMode::Statement && server.status.in_block() {
             let text = "transaction blocks not allowed in statement pooling mode";
             return self.expel(now, client, Report::fatal(SqlState::FEATURE_NOT_SUPPORTED, text));
         }
-        let settled = server.replies.is_empty() && its.open_slot.is_none() && its.body.left == 0;
-        let leaving = its.leaving;
-        if settled && leaving {
+        self.lease_over(now, id, client);
+        if self.clients.find(client).is_some_and(|client| client.holding) {
+            self.wake(client);
+        }
+    }
+
+    /// If nothing is under way between a client and its server, and nothing keeps them together,
+    /// the server goes back.
+    pub(crate) fn lease_over(&mut self, now: Time, id: ServerId, client: ClientId) {
+        let server = &self.servers[id];
+        let pool = &self.pools[server.pool.0];
+        let its = &self.clients[client];
+        let settled =
+            server.used && server.replies.is_empty() && its.slots.is_empty() && its.body.left == 0;
+        if !settled {
+            return;
+        }
+        if its.leaving {
             return self.client_left(now, client);
         }
-        if settled && !server.status.in_block() && !self.keeps_server(its, pool) {
+        if !server.status.in_block() && !self.keeps_server(its, pool) {
             if server.reset {
                 self.part(client);
                 self.clean(now, id, Left::Pins);
             } else {
                 self.give_back(now, id);
             }
-            if self.draining {
-                return self.drain_client(now, client);
-            }
-        } else if settled && self.draining && !server.status.in_block() {
-            return self.drain_client(now, client);
         }
-        if self.clients[client].holding {
-            self.wake(client);
+        if self.draining {
+            self.drain_client(now, client);
         }
     }
 
@@ -332,9 +397,20 @@ impl Engine {
     fn pass_reply(&mut self, id: ServerId, sink: Sink, at: usize, n: usize, length: usize) {
         let heard = match sink {
             Sink::Client(_) => self.servers[id].client().is_some(),
-            Sink::Injected | Sink::Own => false,
+            Sink::EarlySync | Sink::Injected | Sink::Own => false,
         };
         self.pass(id, heard, at, n, length);
+    }
+
+    /// Whether the client of this server may have asked it for notifications.
+    fn listens(&self, id: ServerId) -> bool {
+        let server = &self.servers[id];
+        let session = self.pools[server.pool.0].spec.mode == PoolMode::Session;
+        let client = server.client().and_then(|client| self.clients.find(client));
+        client.is_some_and(|client| {
+            let pins = client.pins;
+            session || pins.contains(PinReason::Listen) || pins.contains(PinReason::Unclear)
+        })
     }
 
     /// Forwards or drops a message of this length of which `n` bytes are there.

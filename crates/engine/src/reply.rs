@@ -64,6 +64,9 @@ pub(crate) enum Unnamed {
 pub(crate) enum Sink {
     /// The client that holds the server: goes out.
     Client(Slot),
+    /// The client that holds the server, for a Sync that was taken for part of COPY data and was
+    /// none: see [`Replies::may_be_ready_twice`].
+    EarlySync,
     /// The client that holds the server, for a message that we put into its batch: success is
     /// swallowed, an error is the client's.
     Injected,
@@ -93,6 +96,8 @@ pub(crate) enum Effect {
     UnnamedMade(Rc<[u8]>),
     UnnamedMadeTooLong,
     UnnamedGone,
+    /// What replaces or ends it has failed, perhaps before it was even read.
+    UnnamedUnclear,
 }
 
 /// A message that the entry at the head does not allow.
@@ -126,11 +131,21 @@ pub(crate) struct Replies {
     progress: Progress,
     /// A batch has failed and its Sync has not been sent yet: what is sent is skipped.
     skipping: bool,
+    /// Syncs that were sent before the COPY at the head began, and were taken for part of it.
+    early_syncs: u32,
+    /// Such Syncs of COPYs that have failed: each may be answered after all.
+    doubtful_syncs: u32,
 }
 
 impl Replies {
     pub(crate) fn new() -> Self {
-        Self { entries: VecDeque::new(), progress: Progress::Open, skipping: false }
+        Self {
+            entries: VecDeque::new(),
+            progress: Progress::Open,
+            skipping: false,
+            early_syncs: 0,
+            doubtful_syncs: 0,
+        }
     }
 
     /// Whether nothing is owed.
@@ -146,6 +161,16 @@ impl Replies {
     /// Whether the server reads, or may be about to read, COPY data.
     pub(crate) fn takes_copy_data(&self) -> bool {
         !self.entries.is_empty()
+    }
+
+    /// Whether a ReadyForQuery may come that no entry is for.
+    ///
+    /// libpq sends the Sync right behind the Execute of a COPY. PostgreSQL passes over it if it
+    /// comes to read the data. If the COPY fails between its CopyInResponse and the first read
+    /// (a view, a BEFORE STATEMENT trigger), the Sync is answered, and nothing in the stream tells
+    /// the one from the other beforehand. The server then stays with its client for good.
+    pub(crate) fn may_be_ready_twice(&self) -> bool {
+        self.doubtful_syncs > 0
     }
 
     /// Notes a message that goes to the server. Says whether it will be answered: no, if the
@@ -193,6 +218,11 @@ impl Replies {
         let Some(head) = self.entries.front() else {
             return match tag {
                 Tag::ErrorResponse => Ok(Step::Unasked),
+                Tag::ReadyForQuery if self.doubtful_syncs > 0 => {
+                    self.doubtful_syncs -= 1;
+                    self.skipping = false;
+                    Ok(Step::Ready { sink: Sink::EarlySync, effect: Effect::None })
+                }
                 _ => Err(Violation { came: tag, expected: None }),
             };
         };
@@ -216,6 +246,7 @@ impl Replies {
             }
             (Allowed::Last, Tag::ReadyForQuery) => {
                 let effect = match head.kind {
+                    Kind::Query if self.progress == Progress::Failed => Effect::UnnamedUnclear,
                     Kind::Query => Effect::UnnamedGone,
                     _ => Effect::None,
                 };
@@ -237,7 +268,7 @@ impl Replies {
             (Allowed::Error, _) => {
                 let effect = match head.kind {
                     Kind::Parse { unnamed: Unnamed::Replaced(_) | Unnamed::TooLong } => {
-                        Effect::UnnamedGone
+                        Effect::UnnamedUnclear
                     }
                     _ => Effect::None,
                 };
@@ -263,6 +294,7 @@ impl Replies {
                         unanswered(slot);
                     }
                     self.entries.remove(index);
+                    self.early_syncs += 1;
                 }
                 // Anything else ends the COPY with an error, which the server will send.
                 _ => index += 1,
@@ -273,6 +305,7 @@ impl Replies {
 
     /// The entry at the head has failed.
     fn fail(&mut self, unanswered: &mut impl FnMut(Slot)) {
+        self.doubtful_syncs += std::mem::take(&mut self.early_syncs);
         match self.entries.front().map(|head| &head.kind) {
             Some(Kind::Query | Kind::FunctionCall | Kind::Sync) => {
                 self.progress = Progress::Failed;
@@ -298,6 +331,7 @@ impl Replies {
     fn pop(&mut self) {
         self.entries.pop_front();
         self.progress = Progress::Open;
+        self.early_syncs = 0;
         // The end of a COPY that the server had ended by itself.
         while matches!(self.entries.front(), Some(Expected { kind: Kind::CopyEnd, .. })) {
             self.entries.pop_front();

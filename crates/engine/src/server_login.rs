@@ -67,7 +67,7 @@ impl Engine {
         let mut at = 0;
         while let Some(server) = self.servers.find(id) {
             if !matches!(server.state, ServerState::Login(_)) {
-                return at + self.server_input(now, id, &input[at..]);
+                return self.reply_input(now, id, input, at);
             }
             let rest = &input[at..];
             let header = match Header::parse(rest) {
@@ -284,7 +284,8 @@ impl Engine {
         self.actions.push(Action::Log(event));
         self.actions.push(Action::Abort(Endpoint::Server(id)));
         self.forget_server(now, id);
-        if retry == Retry::Pointless {
+        let hopeless = self.pools[pool.0].total == self.pools[pool.0].opening;
+        if retry == Retry::Pointless && hopeless {
             self.refuse_waiters(now, pool, &report);
         }
     }

@@ -13,7 +13,7 @@ use crate::action::ServerId;
 use crate::cancel::CANCEL_TIMEOUT;
 use crate::client::{Leg, Phase};
 use crate::pool::PoolId;
-use crate::server::ServerState;
+use crate::server::{Cleaning, ServerState};
 use crate::server_login::{Retry, unreachable_server};
 use crate::time::Time;
 
@@ -33,9 +33,13 @@ impl Engine {
             self.sweep_server(now, id);
         }
         for id in self.cancels.keys() {
-            if now - self.cancels[id].since > CANCEL_TIMEOUT {
+            let since = self.cancels.find(id).map(|cancel| cancel.since);
+            if since.is_some_and(|since| now - since > CANCEL_TIMEOUT) {
                 self.cancel_timed_out(now, id);
             }
+        }
+        if self.draining {
+            self.drain(now);
         }
     }
 
@@ -66,6 +70,7 @@ impl Engine {
             if waits && now - waiter.since <= limit {
                 break;
             }
+            self.pools[id.0].waiters.pop_front();
             if waits {
                 let report = self.waited_too_long(id, now - waiter.since);
                 match self.clients[waiter.client].phase {
@@ -80,7 +85,6 @@ impl Engine {
                     _ => self.refuse_unit(now, waiter.client, report),
                 }
             }
-            self.pools[id.0].waiters.pop_front();
         }
     }
 
@@ -110,7 +114,7 @@ impl Engine {
     }
 
     fn sweep_server(&mut self, now: Time, id: ServerId) {
-        let server = &self.servers[id];
+        let Some(server) = self.servers.find(id) else { return };
         let spec = &self.pools[server.pool.0].spec;
         match server.state {
             ServerState::Connecting | ServerState::Login(_) => {
@@ -129,7 +133,21 @@ impl Engine {
                     self.close_server(now, id);
                 }
             }
-            ServerState::Lent(_) | ServerState::Cleaning { .. } | ServerState::AwaitingCancel => {}
+            // Our own short statements get no more time than a login does. What a client has left
+            // running is not ours, and takes the time that it takes.
+            ServerState::Lent(client) => {
+                let leg = self.clients.find(client).map(|client| client.leg);
+                if leg == Some(Leg::Preparing(id)) && now - server.changed > spec.connect_timeout {
+                    self.server_lost(now, id, "it did not answer in time");
+                }
+            }
+            ServerState::Cleaning { step, .. } => {
+                let ours = matches!(step, Cleaning::RollingBack | Cleaning::Resetting);
+                if ours && now - server.changed > spec.connect_timeout {
+                    self.server_lost(now, id, "it did not answer in time");
+                }
+            }
+            ServerState::AwaitingCancel => {}
         }
     }
 }

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use pgweir_config::PoolMode;
 use pgweir_sql::{Classifier, PinReason, Pins};
 use pgweir_wire::backend::{self, Report};
 use pgweir_wire::frontend::{Bind, Parse, Tag, Target};
@@ -66,19 +67,29 @@ impl Engine {
                 Leg::Waiting(_) | Leg::Preparing(_) => Taken::Nothing,
             };
             match taken {
-                Taken::Bytes(n) => at += n,
+                Taken::Bytes(n) => {
+                    at += n;
+                    let scanned = &mut self.clients[id].scanned;
+                    *scanned = scanned.saturating_sub(n);
+                }
                 Taken::Nothing => break,
                 Taken::Gone => return input.len(),
             }
         }
         self.pools[pool.0].stats.received += at as u64;
         let client = &mut self.clients[id];
-        client.scanned = client.scanned.saturating_sub(at);
         let waits = client.holding || matches!(client.leg, Leg::Waiting(_) | Leg::Preparing(_));
         if client.ended && !waits {
             // All that it sent is under way, but for what can never become whole.
             self.client_leaves(now, id);
             return input.len();
+        }
+        if at > 0
+            && client.slots.is_empty()
+            && let Some(server) = client.server()
+        {
+            // What was consumed may have been the rest of something that failed long ago.
+            self.lease_over(now, server, id);
         }
         at
     }
@@ -226,11 +237,17 @@ impl Engine {
                 match self.named(id, server, tag, &rest[..HEADER_LEN + body.len()], whole) {
                     Ok(Some(kind)) => kind,
                     Ok(None) => return Taken::Nothing,
+                    Err(_) if whole => self.unreadable(id, tag),
                     Err(malformed) => {
                         self.violated(now, id, malformed);
                         return Taken::Gone;
                     }
                 }
+            }
+            Tag::Flush if header.body_len > 0 => {
+                // It would be answered with an error, after which the server skips what comes.
+                self.violated(now, id, Malformed::TrailingBytes);
+                return Taken::Gone;
             }
             Tag::CopyData | Tag::Flush => {
                 if tag == Tag::CopyData && !self.servers[server].replies.takes_copy_data() {
@@ -268,6 +285,10 @@ impl Engine {
         }
         let server = &self.servers[server];
         let pool = &self.pools[server.pool.0];
+        if pool.spec.mode == PoolMode::Statement {
+            // If the one before begins a transaction there is no next one.
+            return true;
+        }
         let would_be_given_back =
             server.status == TransactionStatus::Idle && !self.keeps_server(client, pool);
         would_be_given_back
@@ -296,7 +317,7 @@ impl Engine {
                     // A named statement lives on one server: the client stays there.
                     client.pins = client.pins.union(PinReason::Prepared.into());
                     Unnamed::Kept
-                } else if whole {
+                } else if whole && message.len() <= UNIT_HELD_BYTES {
                     client.unnamed_ready = true;
                     Unnamed::Replaced(Rc::from(message))
                 } else {
@@ -333,6 +354,18 @@ impl Engine {
         Ok(Some(kind))
     }
 
+    /// The names in a message cannot be read. The server will refuse it with an error like any
+    /// other; in case it does not, nobody else gets that server again.
+    fn unreadable(&mut self, id: ClientId, tag: Tag) -> Kind {
+        self.leaves(id, PinReason::Unclear.into());
+        match tag {
+            Tag::Parse => Kind::Parse { unnamed: Unnamed::Kept },
+            Tag::Bind => Kind::Bind,
+            Tag::Describe => Kind::DescribePortal,
+            _ => Kind::ClosePortal,
+        }
+    }
+
     /// Makes the server's unnamed statement this client's (hard part B6). If the client has none,
     /// that of whoever was here before must go, or the client would run a stranger's.
     fn bring_unnamed(&mut self, id: ClientId, server: ServerId) -> bool {
@@ -366,7 +399,7 @@ impl Engine {
                 }
             }
             // It exists on this server only, and the server has stayed for its sake.
-            UnnamedStatement::TooLong => {}
+            UnnamedStatement::TooLong | UnnamedStatement::Unknown => {}
         }
         true
     }

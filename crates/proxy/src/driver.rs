@@ -1,20 +1,21 @@
 use std::collections::VecDeque;
 use std::io;
 use std::net::SocketAddr;
+use std::time::Duration;
 
 use pgweir_engine::{
     Action, Actions, Address, Bytes, ClientId, Endpoint, Engine, Event, Time, UNIT_HELD_BYTES,
 };
 
-use crate::link::{Crossed, Interest, Link};
+use crate::link::{Crossed, Interest, Link, RETAINED_BYTES};
 use crate::transport::Transport;
 
 /// Bytes that are read at once. With what is retained in front of them they fill the scratch
 /// buffer; it is shared by all connections of a worker.
 const SCRATCH_BYTES: usize = 128 * 1024;
 
-/// A connection with this much unconsumed input is not read until some of it is consumed.
-const RETAINED_BYTES: usize = 64 * 1024;
+/// How long a peer may take to read our last words.
+const LINGER: Duration = Duration::from_secs(10);
 
 const _: () = assert!(RETAINED_BYTES > UNIT_HELD_BYTES, "a unit must fit what is retained");
 const _: () = assert!(RETAINED_BYTES < SCRATCH_BYTES, "there must be room to read");
@@ -27,12 +28,20 @@ pub struct Driver<T> {
     servers: Links<T>,
     cancels: Links<T>,
     /// Connections that the engine has forgotten, with output that is not out yet.
-    lingering: Vec<(Endpoint, Link<T>)>,
+    lingering: Vec<Lingering<T>>,
     scratch: Box<[u8]>,
     actions: Actions,
     resumes: VecDeque<ClientId>,
     broken: Vec<Endpoint>,
     requests: Vec<Request>,
+}
+
+/// A connection with last words that its peer has not read yet.
+struct Lingering<T> {
+    endpoint: Endpoint,
+    link: Link<T>,
+    /// The first tick that found it so.
+    since: Option<Time>,
 }
 
 /// What a driver cannot do itself.
@@ -112,10 +121,9 @@ impl<T: Transport> Driver<T> {
     /// A connection has room to write.
     pub fn writable(&mut self, now: Time, endpoint: Endpoint) {
         if let Some(position) = self.lingering_position(endpoint) {
-            let link = &mut self.lingering[position].1;
+            let link = &mut self.lingering[position].link;
             if link.flush().is_err() || link.unsent() == 0 {
-                let (_, link) = self.lingering.swap_remove(position);
-                finish(&link.io);
+                finish(&self.lingering.swap_remove(position).link.io);
             }
             return;
         }
@@ -131,6 +139,14 @@ impl<T: Transport> Driver<T> {
     pub fn tick(&mut self, now: Time) {
         self.engine.tick(now);
         self.settle(now);
+        self.lingering.retain_mut(|lingering| {
+            let since = *lingering.since.get_or_insert(now);
+            let lingers = now - since <= LINGER;
+            if !lingers {
+                lingering.link.io.wake();
+            }
+            lingers
+        });
     }
 
     /// The answer to [`Request::Console`].
@@ -160,11 +176,7 @@ impl<T: Transport> Driver<T> {
         if self.lingering_position(endpoint).is_some() {
             return Some(Interest { read: false, write: true });
         }
-        let link = self.links(endpoint).find(endpoint)?;
-        Some(Interest {
-            read: !link.paused && !link.ended && link.retained.len() < RETAINED_BYTES,
-            write: link.unsent() > 0,
-        })
+        self.links(endpoint).find(endpoint).map(Link::interest)
     }
 
     /// The engine, to look at.
@@ -175,7 +187,7 @@ impl<T: Transport> Driver<T> {
     /// Clients that are connected, those included that only have to read their last words.
     pub fn clients_left(&self) -> usize {
         let lingering = self.lingering.iter();
-        let clients = lingering.filter(|(endpoint, _)| matches!(endpoint, Endpoint::Client(_)));
+        let clients = lingering.filter(|one| matches!(one.endpoint, Endpoint::Client(_)));
         self.engine.clients() + clients.count()
     }
 
@@ -186,7 +198,7 @@ impl<T: Transport> Driver<T> {
 
     fn read(&mut self, now: Time, endpoint: Endpoint, scratch: &mut [u8]) -> Read {
         let Some(link) = self.links(endpoint).find(endpoint) else { return Read::Drained };
-        if link.paused || link.ended || link.retained.len() >= RETAINED_BYTES {
+        if !link.interest().read {
             return Read::Drained;
         }
         let kept = link.retained.len();
@@ -245,8 +257,9 @@ impl<T: Transport> Driver<T> {
 
     fn failed(&mut self, now: Time, endpoint: Endpoint, cause: &str) {
         match endpoint {
+            Endpoint::Cancel(id) => self.engine.cancel_broken(now, id),
             Endpoint::Client(id) => self.engine.client_broken(now, id),
-            Endpoint::Server(_) | Endpoint::Cancel(_) => self.ended(now, endpoint, cause),
+            Endpoint::Server(id) => self.engine.server_ended(now, id, cause),
         }
     }
 
@@ -333,14 +346,13 @@ impl<T: Transport> Driver<T> {
 
     fn write(&mut self, to: Endpoint, bytes: &[u8], more: bool) {
         let Some(link) = self.links(to).find(to) else { return };
-        let idle = link.unsent() == 0;
-        let written = if more || !idle {
+        let written = if more || link.unsent() > 0 {
             link.gather(bytes);
             if more { Ok(Crossed::Neither) } else { link.flush() }
         } else {
             link.write(bytes)
         };
-        if idle && !more && link.unsent() > 0 {
+        if !more && link.must_be_awaited() {
             link.io.wake();
         }
         match written {
@@ -358,9 +370,16 @@ impl<T: Transport> Driver<T> {
     }
 
     fn break_off(&mut self, endpoint: Endpoint) {
-        if let Some(link) = self.links(endpoint).find(endpoint) {
-            link.break_off();
-            self.broken.push(endpoint);
+        let Some(link) = self.links(endpoint).find(endpoint) else { return };
+        link.break_off();
+        match endpoint {
+            Endpoint::Client(_) => self.broken.push(endpoint),
+            // It may have said why before it closed: what is there to read is read first, and
+            // then the end of the stream tells.
+            Endpoint::Cancel(_) | Endpoint::Server(_) => {
+                link.paused = false;
+                link.io.wake();
+            }
         }
     }
 
@@ -368,7 +387,7 @@ impl<T: Transport> Driver<T> {
         let Some(link) = self.links(endpoint).remove(endpoint) else { return };
         if link.unsent() > 0 {
             link.io.wake();
-            self.lingering.push((endpoint, link));
+            self.lingering.push(Lingering { endpoint, link, since: None });
         } else {
             finish(&link.io);
         }
@@ -383,7 +402,7 @@ impl<T: Transport> Driver<T> {
     }
 
     fn lingering_position(&self, endpoint: Endpoint) -> Option<usize> {
-        self.lingering.iter().position(|(lingering, _)| *lingering == endpoint)
+        self.lingering.iter().position(|lingering| lingering.endpoint == endpoint)
     }
 }
 

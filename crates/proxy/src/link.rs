@@ -7,6 +7,9 @@ const CONGESTED_ABOVE: usize = 64 * 1024;
 /// Below this many it is read again.
 const CONGESTED_BELOW: usize = 16 * 1024;
 
+/// A connection with this much unconsumed input is not read until some of it is consumed.
+pub(crate) const RETAINED_BYTES: usize = 64 * 1024;
+
 /// One connection, with the bytes that are on their way through us.
 ///
 /// At rest it owns no buffer: `retained` and `out` have memory only while they hold something.
@@ -24,6 +27,8 @@ pub(crate) struct Link<T> {
     /// It takes no more bytes; what happens next is the engine's to decide.
     pub(crate) broken: bool,
     congested: bool,
+    /// Its task knows that there is output to wait for.
+    awaited: bool,
 }
 
 /// What a connection is waited for.
@@ -54,12 +59,27 @@ impl<T: Transport> Link<T> {
             ended: false,
             broken: false,
             congested: false,
+            awaited: false,
         }
     }
 
     /// Bytes that are not out yet.
     pub(crate) fn unsent(&self) -> usize {
         self.out.len() - self.out_start
+    }
+
+    /// What it is waited for.
+    pub(crate) fn interest(&mut self) -> Interest {
+        self.awaited = self.unsent() > 0;
+        Interest {
+            read: !self.paused && !self.ended && self.retained.len() < RETAINED_BYTES,
+            write: self.awaited,
+        }
+    }
+
+    /// Whether there is output left that its task must be told of.
+    pub(crate) fn must_be_awaited(&self) -> bool {
+        self.unsent() > 0 && !self.awaited
     }
 
     /// Writes `bytes` behind what was written before, now or as soon as there is room.
