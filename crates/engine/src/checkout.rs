@@ -143,7 +143,8 @@ impl Engine {
         let its = &self.servers[server];
         let lifetime = self.pools[pool.0].spec.server_lifetime;
         let too_old = lifetime.is_some_and(|lifetime| now - its.since > lifetime);
-        if its.doomed || too_old {
+        // One that is in the middle of a message that nobody asked for is no server to rely on.
+        if its.doomed || too_old || its.body.left > 0 {
             self.close_server(now, server);
             return;
         }

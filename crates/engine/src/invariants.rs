@@ -1,5 +1,5 @@
 use crate::Engine;
-use crate::client::{Leg, Phase};
+use crate::client::{Fate, Leg, Phase};
 use crate::server::ServerState;
 
 impl Engine {
@@ -16,6 +16,8 @@ impl Engine {
             if let ServerState::Idle = server.state {
                 assert!(server.replies.is_empty(), "{id:?}: idle with replies owed");
                 assert!(!server.status.in_block(), "{id:?}: idle in a transaction");
+                let heard = server.body.left > 0 && server.body.fate == Fate::Forward;
+                assert!(!heard, "{id:?}: idle inside a message of a client's");
                 assert!(server.cancel.is_none(), "{id:?}: idle with a cancel under way");
                 assert!(!server.doomed, "{id:?}: idle though it is to be closed");
                 assert!(!server.read_paused, "{id:?}: idle and not read");

@@ -35,7 +35,17 @@ impl Engine {
 
     /// A client is done, in good order.
     pub(crate) fn client_left(&mut self, now: Time, id: ClientId) {
-        self.client_gone(now, id, "client disconnected", Action::Close(Endpoint::Client(id)));
+        let to = Endpoint::Client(id);
+        let end = if self.reads_message(id) { Action::Abort(to) } else { Action::Close(to) };
+        self.client_gone(now, id, "client disconnected", end);
+    }
+
+    /// Whether a client has been sent a part of a message.
+    fn reads_message(&self, id: ClientId) -> bool {
+        self.clients[id].server().is_some_and(|server| {
+            let body = &self.servers[server].body;
+            body.left > 0 && body.fate == Fate::Forward
+        })
     }
 
     /// A client is told why and is no longer served.
@@ -45,11 +55,7 @@ impl Engine {
             let message = report.message.clone();
             self.actions.push(Action::Log(Event::LoginRefused { client: id, message }));
         }
-        let inside_message = self.clients[id].server().is_some_and(|server| {
-            let body = &self.servers[server].body;
-            body.left > 0 && body.fate == Fate::Forward
-        });
-        if inside_message {
+        if self.reads_message(id) {
             // There is no place for an error inside a message.
             return self.client_gone(now, id, "ended inside a message", Action::Abort(to));
         }

@@ -44,6 +44,7 @@ impl Engine {
                     (Fate::Forward | Fate::Swallow, _) => server.swallowed += n,
                 }
                 at += n;
+                self.let_go_of_leaver(now, id);
                 continue;
             }
             match self.message(now, id, &input[at..], at) {
@@ -95,6 +96,9 @@ impl Engine {
                 // If nobody asked for it, a function did: the server is not fit for others.
                 self.servers[id].doomed |= !listens;
                 self.pass(id, listens, at, n, length);
+                if matches!(self.servers[id].state, ServerState::Idle) {
+                    self.close_server(now, id);
+                }
             }
             Tag::ParameterStatus => {
                 if !whole {
@@ -106,6 +110,9 @@ impl Engine {
                 self.pass(id, heard, at, n, length);
             }
             Tag::ReadyForQuery => {
+                if !whole {
+                    return Err("ReadyForQuery is too long".to_owned());
+                }
                 let status = backend::parse_ready_for_query(body).map_err(malformed)?;
                 self.ready(now, id, status, at, n)?;
             }
@@ -125,6 +132,7 @@ impl Engine {
                 let sink = self.step(id, tag)?;
                 self.pass_reply(id, sink, at, n, length);
                 self.let_go_of_leaver(now, id);
+                self.wake_for_copy(id);
             }
             Tag::Authentication
             | Tag::BackendKeyData
@@ -151,14 +159,29 @@ impl Engine {
         Ok(n)
     }
 
-    /// The server waits for something that a client which has said that it leaves will not send:
-    /// COPY data, or the Sync behind an error.
+    /// The server waits for something that a client which leaves, or is gone, will not send: COPY
+    /// data, or the Sync behind an error.
     fn let_go_of_leaver(&mut self, now: Time, id: ServerId) {
-        if let Some(client) = self.servers[id].client()
-            && self.clients[client].leaving
-            && self.is_unfinished(client)
+        if self.servers[id].body.left > 0 {
+            return;
+        }
+        match self.servers[id].client() {
+            Some(client) if self.clients[client].leaving && self.is_unfinished(client) => {
+                self.client_left(now, client);
+            }
+            Some(_) => {}
+            None if self.servers[id].replies.skips() => self.abort_server(now, id),
+            None => {}
+        }
+    }
+
+    /// What a client holds back until this unit is over is now part of it: the unit does not end
+    /// without it.
+    fn wake_for_copy(&mut self, id: ServerId) {
+        if let Some(client) = self.servers.find(id).and_then(|server| server.client())
+            && self.clients[client].holding
         {
-            self.client_left(now, client);
+            self.wake(client);
         }
     }
 

@@ -173,6 +173,11 @@ impl Replies {
         self.doubtful_syncs > 0
     }
 
+    /// Whether the server skips what it is sent, and will until a Sync that was not sent yet.
+    pub(crate) fn skips(&self) -> bool {
+        self.skipping
+    }
+
     /// Notes a message that goes to the server. Says whether it will be answered: no, if the
     /// server skips it.
     pub(crate) fn push(&mut self, expected: Expected) -> bool {

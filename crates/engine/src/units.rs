@@ -212,14 +212,14 @@ impl Engine {
         let kind = match tag {
             Tag::Query => Kind::Query,
             Tag::FunctionCall => {
-                let Some(oid) = body.first_chunk() else {
-                    if !whole {
-                        return Taken::Nothing;
+                match body.first_chunk() {
+                    Some(oid) => {
+                        self.leaves(id, pgweir_sql::function_call(u32::from_be_bytes(*oid)));
                     }
-                    self.violated(now, id, Malformed::Truncated);
-                    return Taken::Gone;
-                };
-                self.leaves(id, pgweir_sql::function_call(u32::from_be_bytes(*oid)));
+                    None if !whole => return Taken::Nothing,
+                    // It names no function: the server will say so.
+                    None => {}
+                }
                 Kind::FunctionCall
             }
             Tag::Execute => Kind::Execute,
@@ -244,11 +244,6 @@ impl Engine {
                     }
                 }
             }
-            Tag::Flush if header.body_len > 0 => {
-                // It would be answered with an error, after which the server skips what comes.
-                self.violated(now, id, Malformed::TrailingBytes);
-                return Taken::Gone;
-            }
             Tag::CopyData | Tag::Flush => {
                 if tag == Tag::CopyData && !self.servers[server].replies.takes_copy_data() {
                     return swallow(&mut self.clients[id], header, rest);
@@ -268,7 +263,7 @@ impl Engine {
         let taken = self.send(id, server, header, rest, at);
         if tag == Tag::Query {
             let text = until_nul(body);
-            self.scan_text(id, text, text.len() < body.len());
+            self.scan_text(id, text, whole || text.len() < body.len());
         }
         taken
     }
@@ -284,6 +279,10 @@ impl Engine {
             return false;
         }
         let server = &self.servers[server];
+        if server.replies.ignores_sync() {
+            // The unit in flight is a COPY, which does not end without what comes now.
+            return false;
+        }
         let pool = &self.pools[server.pool.0];
         if pool.spec.mode == PoolMode::Statement {
             // If the one before begins a transaction there is no next one.
@@ -291,10 +290,7 @@ impl Engine {
         }
         let would_be_given_back =
             server.status == TransactionStatus::Idle && !self.keeps_server(client, pool);
-        would_be_given_back
-            && pool.waiting > 0
-            && tag != Tag::Terminate
-            && !server.replies.ignores_sync()
+        would_be_given_back && pool.waiting > 0 && tag != Tag::Terminate
     }
 
     /// Reads the names in a message of the extended protocol, and sees to it that the unnamed
@@ -325,7 +321,7 @@ impl Engine {
                     Unnamed::TooLong
                 };
                 self.pools[self.servers[server].pool.0].stats.parses += 1;
-                let ended = parse.name.len() + parse.text.len() + 2 <= body.len();
+                let ended = whole || parse.name.len() + parse.text.len() + 2 <= body.len();
                 self.scan_text(id, parse.text, ended);
                 (Kind::Parse { unnamed }, false)
             }
@@ -370,6 +366,10 @@ impl Engine {
     /// that of whoever was here before must go, or the client would run a stranger's.
     fn bring_unnamed(&mut self, id: ClientId, server: ServerId) -> bool {
         let client = &self.clients[id];
+        if self.servers[server].replies.ignores_sync() {
+            // The server reads COPY data: this message ends it in an error, whatever it names.
+            return true;
+        }
         let in_flight = client.slots.len() - usize::from(client.open_slot.is_some());
         if in_flight > 0 {
             return false;
@@ -503,7 +503,11 @@ impl Engine {
 fn message(rest: &[u8]) -> Result<Option<(Header, Tag)>, Malformed> {
     match Header::parse(rest)? {
         None => Ok(None),
-        Some(header) => Ok(Some((header, Tag::of(header)?))),
+        Some(header) => match Tag::of(header)? {
+            // It would be answered with an error; as it is, a Flush has no reply of its own.
+            Tag::Flush if header.body_len > 0 => Err(Malformed::TrailingBytes),
+            tag => Ok(Some((header, tag))),
+        },
     }
 }
 

@@ -14,7 +14,7 @@ use crate::transport::Transport;
 /// buffer; it is shared by all connections of a worker.
 const SCRATCH_BYTES: usize = 128 * 1024;
 
-/// How long a peer may take to read our last words.
+/// How long a peer may read nothing of our last words.
 const LINGER: Duration = Duration::from_secs(10);
 
 const _: () = assert!(RETAINED_BYTES > UNIT_HELD_BYTES, "a unit must fit what is retained");
@@ -40,7 +40,7 @@ pub struct Driver<T> {
 struct Lingering<T> {
     endpoint: Endpoint,
     link: Link<T>,
-    /// The first tick that found it so.
+    /// The first tick that found it so, and with nothing read since the one before.
     since: Option<Time>,
 }
 
@@ -121,9 +121,12 @@ impl<T: Transport> Driver<T> {
     /// A connection has room to write.
     pub fn writable(&mut self, now: Time, endpoint: Endpoint) {
         if let Some(position) = self.lingering_position(endpoint) {
-            let link = &mut self.lingering[position].link;
+            let Lingering { link, since, .. } = &mut self.lingering[position];
+            let before = link.unsent();
             if link.flush().is_err() || link.unsent() == 0 {
                 finish(&self.lingering.swap_remove(position).link.io);
+            } else if link.unsent() < before {
+                *since = None;
             }
             return;
         }

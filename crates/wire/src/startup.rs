@@ -4,8 +4,9 @@ use crate::Malformed;
 use crate::fields::Fields;
 use crate::frame::{put_str, untagged};
 
-/// The longest startup packet that PostgreSQL reads (`MAX_STARTUP_PACKET_LENGTH`, pqcomm.h).
-pub const MAX_STARTUP_LEN: usize = 10_000;
+/// The longest startup packet that PostgreSQL reads: 10,000 bytes (`MAX_STARTUP_PACKET_LENGTH`,
+/// pqcomm.h) behind the length field.
+pub const MAX_STARTUP_LEN: usize = 10_004;
 
 const CANCEL_REQUEST: u32 = 80_877_102;
 const SSL_REQUEST: u32 = 80_877_103;
@@ -27,7 +28,7 @@ pub enum Initial<'a> {
 impl<'a> Initial<'a> {
     /// The packet at the front of `bytes` and its length, or `None` while it is not whole.
     ///
-    /// Limits are PostgreSQL's (`ProcessStartupPacket`): 8 to 10,000 bytes, and a cancel key of
+    /// Limits are PostgreSQL's (`ProcessStartupPacket`): 8 to 10,004 bytes, and a cancel key of
     /// 4 to 256.
     pub fn parse(bytes: &'a [u8]) -> Result<Option<(Self, usize)>, Malformed> {
         let Some(length) = bytes.first_chunk::<4>().map(|b| i32::from_be_bytes(*b)) else {
