@@ -340,23 +340,23 @@ impl Engine {
 
     /// The client is who it says it is.
     fn admit(&mut self, now: Time, id: ClientId, login: Login) {
-        let event =
-            Event::ClientConnected { client: id, database: login.database, user: login.user };
         match login.target {
             Target::Console => {
                 self.clients[id].phase = Phase::Console;
-                self.actions.push(Action::Log(event));
                 self.greet_console(id);
             }
             Target::Pool(pool) => {
                 let welcome = Welcome { pool, long_secret: login.long_secret };
                 self.clients[id].phase = Phase::Welcome(Box::new(welcome));
                 self.pools[pool.0].stats.logins += 1;
-                self.actions.push(Action::Log(event));
                 self.await_welcome(now, id);
             }
             // Refused before: there is no proof of being nobody.
-            Target::Nowhere => self.close_client(id),
+            Target::Nowhere => return self.close_client(id),
+        }
+        if self.plan.log_connections {
+            let Login { database, user, .. } = login;
+            self.actions.push(Action::Log(Event::ClientConnected { client: id, database, user }));
         }
     }
 

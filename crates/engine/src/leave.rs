@@ -77,7 +77,8 @@ impl Engine {
             Leg::Held(server) => self.abandon(now, id, server),
         }
         let Some(client) = self.clients.remove(id) else { return };
-        if matches!(client.phase, Phase::Ready(_) | Phase::Console) {
+        let known = matches!(client.phase, Phase::Ready(_) | Phase::Console);
+        if known && self.plan.log_disconnections {
             self.actions.push(Action::Log(Event::ClientLeft { client: id, cause }));
         }
         self.actions.push(end);

@@ -13,6 +13,10 @@ pub struct Plan {
     pub(crate) auth_of_strangers: AuthMethod,
     pub(crate) client_login_timeout: Option<Duration>,
     pub(crate) max_clients: Option<u32>,
+    /// Whether clients that come are news.
+    pub(crate) log_connections: bool,
+    /// Whether clients that go are news.
+    pub(crate) log_disconnections: bool,
     /// The software's version, for the console's clients.
     pub(crate) version: String,
     specs: Vec<PoolSpec>,
@@ -32,6 +36,8 @@ impl Plan {
             auth_of_strangers: specs.first().map_or(AuthMethod::ScramSha256, |spec| spec.auth),
             client_login_timeout: config.general.client_login_timeout,
             max_clients: config.general.max_clients,
+            log_connections: config.general.log_client_connections,
+            log_disconnections: config.general.log_client_disconnections,
             version: version.to_owned(),
             specs,
         })

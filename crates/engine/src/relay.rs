@@ -264,8 +264,9 @@ impl Engine {
                 }
                 sink
             }
-            Step::Unasked if fatal && self.servers[id].client().is_none() => {
-                // It is as good as gone, and must not be lent before its stream ends.
+            Step::Unasked if fatal && !self.carries_work(id) => {
+                // It is as good as gone, and must not be lent before its stream ends. A client
+                // that has sent nothing to it asks again, and must not hear of this.
                 let cause = fields.map(|fields| String::from_utf8_lossy(fields.message));
                 self.server_lost(now, id, &cause.unwrap_or_default());
                 return Ok(());
@@ -408,6 +409,13 @@ impl Engine {
     fn wake(&mut self, client: ClientId) {
         self.clients[client].holding = false;
         self.actions.push(Action::Resume(client));
+    }
+
+    /// Whether a client has sent something to this server since it was lent.
+    fn carries_work(&self, id: ServerId) -> bool {
+        let server = &self.servers[id];
+        let client = server.client().and_then(|client| self.clients.find(client));
+        client.is_some_and(|client| server.used || !client.slots.is_empty())
     }
 
     /// Whether what a server says of its own accord is for a client: one holds it, and it is not

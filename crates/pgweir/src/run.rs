@@ -14,7 +14,7 @@ use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::log::Wanted;
+use crate::log;
 
 /// Connections that the kernel queues for us; a storm of clients is longer than the usual 128.
 const BACKLOG: i32 = 4_096;
@@ -40,10 +40,6 @@ pub(crate) fn run(config: &Config) -> Result<(), Failure> {
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let control = Control {
         mail: worker.mail(),
-        wanted: Wanted {
-            connections: general.log_client_connections,
-            disconnections: general.log_client_disconnections,
-        },
         rates: Rates::new(),
         shutdown_timeout: general.shutdown_timeout,
     };
@@ -56,7 +52,6 @@ pub(crate) fn run(config: &Config) -> Result<(), Failure> {
 /// The control plane: what happens beside the traffic.
 struct Control {
     mail: mpsc::UnboundedSender<Mail>,
-    wanted: Wanted,
     rates: Rates,
     shutdown_timeout: Duration,
 }
@@ -72,7 +67,7 @@ impl Control {
             tokio::select! {
                 news = inbox.recv() => match news {
                     Some(News::Console(client, text)) => self.console(client, &text).await,
-                    Some(news) => self.wanted.tell(&news),
+                    Some(news) => log::tell(&news),
                     // The worker has dropped its end.
                     None => return Ok(()),
                 },

@@ -1,11 +1,10 @@
 use std::cell::RefCell;
 use std::io::{self, Read, Write};
-use std::net::Shutdown;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use pgweir_config::TcpOptions;
-use socket2::{SockRef, TcpKeepalive};
+use socket2::{SockRef, Socket as Socket2, TcpKeepalive};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
@@ -24,9 +23,16 @@ pub(crate) struct Socket {
 
 impl Socket {
     /// Takes over a connection of the current thread's runtime.
-    pub(crate) fn new(stream: TcpStream, options: &TcpOptions) -> io::Result<Rc<Self>> {
-        configure(&stream, options)?;
-        Ok(Rc::new(Self { stream, waker: RefCell::new(None) }))
+    pub(crate) fn new(stream: TcpStream) -> Rc<Self> {
+        Rc::new(Self { stream, waker: RefCell::new(None) })
+    }
+
+    /// Takes over a connection to a server.
+    pub(crate) fn to_server(stream: TcpStream, options: &TcpOptions) -> io::Result<Rc<Self>> {
+        let socket = SockRef::from(&stream);
+        configure(&socket, options)?;
+        socket.set_tcp_user_timeout(options.user_timeout)?;
+        Ok(Self::new(stream))
     }
 
     /// Waits for bytes.
@@ -57,11 +63,12 @@ impl Socket {
         }
     }
 
-    /// Throws away what the peer has sent: a close with input left unread would reset the
-    /// connection, and the peer might lose our last words to it.
+    /// Throws away what the peer has sent, as far as is known: a close with input left unread
+    /// would reset the connection, and the peer might lose our last words to it.
     pub(crate) fn discard_input(&self) {
         let mut buffer = [0; 4096];
-        while matches!((&*self.raw()).read(&mut buffer), Ok(n) if n > 0) {}
+        let mut discard = || (&*self.raw()).read(&mut buffer);
+        while matches!(self.stream.try_io(Interest::READABLE, &mut discard), Ok(n) if n > 0) {}
     }
 
     fn clear(&self, interest: Interest) {
@@ -84,10 +91,8 @@ impl Transport for Rc<Socket> {
         (&*self.raw()).write(bytes)
     }
 
-    fn shutdown(&self) {
-        // It fails only if the connection is gone already.
-        let _ = self.raw().shutdown(Shutdown::Write);
-    }
+    /// Nothing: the close that follows at once says it too.
+    fn shutdown(&self) {}
 
     fn wake(&self) {
         if let Some(waker) = self.waker.borrow_mut().take() {
@@ -97,10 +102,9 @@ impl Transport for Rc<Socket> {
 }
 
 /// Nagle off, since every write is a whole answer; keepalive as configured, so that a peer that
-/// vanished without a word is noticed.
-fn configure(stream: &TcpStream, options: &TcpOptions) -> io::Result<()> {
-    stream.set_nodelay(true)?;
-    let socket = SockRef::from(stream);
+/// vanished without a word is noticed. What is accepted inherits the options of its listener.
+pub(crate) fn configure(socket: &Socket2, options: &TcpOptions) -> io::Result<()> {
+    socket.set_tcp_nodelay(true)?;
     let mut keepalive = TcpKeepalive::new();
     if let Some(idle) = options.keepalives_idle {
         keepalive = keepalive.with_time(idle);
@@ -111,6 +115,5 @@ fn configure(stream: &TcpStream, options: &TcpOptions) -> io::Result<()> {
     if let Some(count) = options.keepalives_count {
         keepalive = keepalive.with_retries(count);
     }
-    socket.set_tcp_keepalive(&keepalive)?;
-    socket.set_tcp_user_timeout(options.user_timeout)
+    socket.set_tcp_keepalive(&keepalive)
 }

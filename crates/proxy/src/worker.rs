@@ -9,6 +9,7 @@ use std::time::Duration;
 
 use pgweir_config::TcpOptions;
 use pgweir_engine::{Address, ClientId, Endpoint, Engine, Event, Plan, Snapshot, TICK, Time};
+use socket2::SockRef;
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{mpsc, oneshot};
@@ -16,7 +17,7 @@ use tokio::task::spawn_local;
 
 use crate::clock::Clock;
 use crate::driver::{Driver, Read, Request};
-use crate::socket::Socket;
+use crate::socket::{Socket, configure};
 
 /// How often a connection is read in a row before the others have their turn.
 const TURNS: usize = 8;
@@ -65,6 +66,7 @@ impl Worker {
         listener: TcpListener,
         news: mpsc::UnboundedSender<News>,
     ) -> io::Result<Self> {
+        configure(&SockRef::from(&listener), &tcp)?;
         let (mail, inbox) = mpsc::unbounded_channel();
         let thread = std::thread::Builder::new().name("worker".to_owned()).spawn(move || {
             let runtime = Builder::new_current_thread()
@@ -149,12 +151,8 @@ impl Shared {
 
     async fn accept(self: Rc<Self>, listener: tokio::net::TcpListener) {
         loop {
-            let accepted = listener
-                .accept()
-                .await
-                .and_then(|(stream, peer)| Ok((Socket::new(stream, &self.tcp)?, peer)));
-            match accepted {
-                Ok((socket, peer)) => self.take(socket, peer),
+            match listener.accept().await {
+                Ok((stream, peer)) => self.take(Socket::new(stream), peer),
                 Err(error) => {
                     let _ = self.news.send(News::AcceptFailed(error));
                     tokio::time::sleep(ACCEPT_PAUSE).await;
@@ -171,7 +169,7 @@ impl Shared {
 
     async fn connect(self: Rc<Self>, endpoint: Endpoint, address: Address) {
         let connected = TcpStream::connect((address.host.as_str(), address.port)).await;
-        let socket = connected.and_then(|stream| Socket::new(stream, &self.tcp));
+        let socket = connected.and_then(|stream| Socket::to_server(stream, &self.tcp));
         match socket {
             Ok(socket) => {
                 let io = Rc::clone(&socket);
