@@ -2,7 +2,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop test deps bench bench-bundle clean
+.PHONY: help demo demo-stop test sim fuzz deps bench bench-bundle clean
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.* ## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -15,6 +15,12 @@ demo-stop: ## End what `make demo DETACH=1` left up
 
 test: ## All that the continuous integration runs; installs what is missing, DEPS=no only names it
 	@exec scripts/test.sh
+
+sim: ## Simulate on all cores until stopped; SEED=… runs one seed with its trace
+	@exec scripts/sim.sh
+
+fuzz: ## Fuzz every decoder, guided by coverage; SECONDS_EACH=60 KEEP=1
+	@exec scripts/fuzz.sh
 
 deps: ## Only install what `make test` needs
 	@exec scripts/deps.sh

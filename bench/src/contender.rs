@@ -16,6 +16,8 @@ use crate::scratch::{Scratch, require_readable};
 pub(crate) const POOL_SIZE: u32 = 10;
 /// Client connections that a pooler must take.
 const CLIENTS_MAX: u32 = 15_000;
+/// How long a client may wait for a server.
+const QUERY_WAIT_S: u32 = 120;
 const START_LIMIT: Duration = Duration::from_secs(15);
 
 /// A way from a client to the server.
@@ -164,6 +166,7 @@ pub(crate) fn pgbouncer_ini(port: &str, server_port: &str, users: &str) -> Strin
          pool_mode = transaction\n\
          default_pool_size = {POOL_SIZE}\n\
          max_client_conn = {CLIENTS_MAX}\n\
+         query_wait_timeout = {QUERY_WAIT_S}\n\
          log_connections = 0\n\
          log_disconnections = 0\n\
          log_stats = 0\n\
@@ -172,7 +175,7 @@ pub(crate) fn pgbouncer_ini(port: &str, server_port: &str, users: &str) -> Strin
     )
 }
 
-/// pgweir's configuration.
+/// pgweir's configuration. Keepalive is left to the kernel, as PgBouncer leaves it.
 pub(crate) fn pgweir_toml(port: &str, server_port: &str) -> String {
     format!(
         "[general]\n\
@@ -180,6 +183,11 @@ pub(crate) fn pgweir_toml(port: &str, server_port: &str) -> String {
          port = {port}\n\
          worker_threads = 1\n\
          auth_type = \"trust\"\n\
+         query_wait_timeout = {QUERY_WAIT_S}000\n\
+         tcp_keepalives_idle = 0\n\
+         tcp_keepalives_interval = 0\n\
+         tcp_keepalives_count = 0\n\
+         tcp_user_timeout = 0\n\
          log_client_connections = false\n\
          log_client_disconnections = false\n\
          \n\
@@ -195,3 +203,6 @@ pub(crate) fn pgweir_toml(port: &str, server_port: &str) -> String {
          database = \"{DATABASE}\"\n"
     )
 }
+
+#[cfg(test)]
+mod tests;

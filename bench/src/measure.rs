@@ -47,7 +47,10 @@ impl Task {
         match self {
             Self::Pgbench(load) => format!("pgbench {}", load.args()),
             Self::Fetch { sql, .. } => (*sql).to_owned(),
-            Self::Idle => format!("{IDLE_CLIENTS} connections, `SELECT 1` on each, then silence"),
+            Self::Idle => format!(
+                "{IDLE_CLIENTS} connections, SELECT 1 on each, then {} s of silence",
+                IDLE_TIME.as_secs()
+            ),
         }
     }
 
@@ -122,14 +125,10 @@ fn idle(lab: &Lab, target: &Target) -> Result<Sample> {
     // The pool's servers and the pooler's own buffers are not the clients' memory.
     lab.pgbench(&Load { clients: 16, ..SELECTS }, target.port, 1)?;
     let before = procfs::memory(pooler.id())?;
-    let mut scratch = [0; 4096];
     let mut clients = Vec::new();
-    for client in 0..IDLE_CLIENTS {
+    for number in 0..IDLE_CLIENTS {
         clock::check()?;
-        let host = 2 + (client / CLIENTS_PER_SOURCE) as u8;
-        let mut frontend = Frontend::log_in(target.port, Ipv4Addr::new(127, 0, 0, host))?;
-        frontend.drain("SELECT 1", &mut scratch)?;
-        clients.push(frontend);
+        clients.push(idle_client(target.port, number)?);
     }
     let (_, cpu) = with_cpu(target, || clock::pass(IDLE_TIME))?;
     let after = procfs::memory(pooler.id())?;
@@ -144,6 +143,14 @@ fn idle(lab: &Lab, target: &Target) -> Result<Sample> {
         sample.insert(Metric::IdleCpuPercent, share * 100.0);
     }
     Ok(sample)
+}
+
+/// Logs in and runs the one query.
+fn idle_client(port: u16, number: u32) -> Result<Frontend> {
+    let host = 2 + (number / CLIENTS_PER_SOURCE) as u8;
+    let mut frontend = Frontend::log_in(port, Ipv4Addr::new(127, 0, 0, host))?;
+    frontend.drain("SELECT 1", &mut [0; 4096])?;
+    Ok(frontend)
 }
 
 /// Does the work, and says what time of the processor the pooler took meanwhile.

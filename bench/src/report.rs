@@ -130,19 +130,12 @@ impl Report<'_> {
 
     fn case(&self, text: &mut String, case: &Case, result: &CaseResult) {
         put(text, &format!("### {}: {}\n", case.name, case.title));
-        let counted = result.counted().count();
-        let dropped = result.rounds.len() - counted;
+        let (counted, all) = (result.counted().count(), result.rounds.len());
         let at = self.machines.iter().position(|machine| **machine == result.environment);
         let machine = self.machine_name(at.unwrap_or_default());
         let machine = if machine.is_empty() { machine } else { format!(", machine {machine}") };
-        let seconds = result.seconds;
-        put(
-            text,
-            &format!(
-                "`{}`; {counted} rounds of {seconds} s, {dropped} dropped{machine}.\n",
-                result.load
-            ),
-        );
+        let (load, seconds) = (&result.load, result.seconds);
+        put(text, &format!("`{load}`; {counted} of {all} rounds of {seconds} s count{machine}.\n"));
         if counted == 0 {
             return;
         }

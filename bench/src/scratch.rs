@@ -23,9 +23,7 @@ impl Scratch {
         let path = std::env::temp_dir().join(format!("{NAME}{}", std::process::id()));
         fs::create_dir(&path).doing(|| format!("make {}", path.display()))?;
         let scratch = Self { path };
-        // Whatever the umask is: the other user must be able to enter.
-        fs::set_permissions(&scratch.path, fs::Permissions::from_mode(0o755))
-            .doing(|| format!("open {}", scratch.path.display()))?;
+        open_to_all(&scratch.path, 0o755)?;
         if let Some(account) = account {
             account.own(&scratch.path)?;
         }
@@ -36,10 +34,11 @@ impl Scratch {
         self.path.join(name)
     }
 
-    /// Writes a file that `account` may read, and gives its path.
+    /// Writes a file that every user may read, and gives its path.
     pub(crate) fn write(&self, name: &str, text: &str) -> Result<PathBuf> {
         let path = self.join(name);
         fs::write(&path, text).doing(|| format!("write {}", path.display()))?;
+        open_to_all(&path, 0o644)?;
         Ok(path)
     }
 
@@ -62,6 +61,12 @@ impl Drop for Scratch {
     }
 }
 
+/// Whatever the umask is: the unprivileged user must be able to enter and to read.
+fn open_to_all(path: &Path, mode: u32) -> Result<()> {
+    fs::set_permissions(path, fs::Permissions::from_mode(mode))
+        .doing(|| format!("open {}", path.display()))
+}
+
 /// Removes folders whose process is no more. Those that cannot be removed belong to another user.
 fn sweep() {
     let entries = fs::read_dir(std::env::temp_dir()).into_iter().flatten().flatten();
@@ -78,18 +83,16 @@ fn sweep() {
 
 /// Refuses paths that `account` cannot run: a folder above them may be closed to it.
 pub(crate) fn require_readable(path: &Path, account: Option<Account>) -> Result<()> {
-    let mode = |path: &Path| fs::metadata(path).map(|meta| meta.permissions().mode());
-    let closed = path.ancestors().find(|at| !matches!(mode(at), Ok(mode) if mode & 0o001 != 0));
-    match (account, closed) {
-        (Some(account), Some(closed)) if !closed.as_os_str().is_empty() => {
-            Err(Error::unfit(format!(
-                "{} cannot be run by user {}: {} is closed to it; put the files where every \
-                 user may enter, as below /tmp",
-                path.display(),
-                account.uid,
-                closed.display()
-            )))
-        }
-        (Some(_), None | Some(_)) | (None, _) => Ok(()),
+    let Some(account) = account else { return Ok(()) };
+    let open = |at: &Path| fs::metadata(at).is_ok_and(|meta| meta.permissions().mode() & 1 != 0);
+    match path.ancestors().find(|at| !open(at)) {
+        None => Ok(()),
+        Some(closed) => Err(Error::unfit(format!(
+            "{} cannot be run by user {}: {} is closed to it; put the files where every user may \
+             enter, as below /tmp",
+            path.display(),
+            account.uid,
+            closed.display()
+        ))),
     }
 }

@@ -1,4 +1,21 @@
+use std::path::PathBuf;
+
 use super::*;
+
+/// A folder of one test, removed when it ends, be it by a failure.
+pub(crate) struct TestFolder(pub(crate) PathBuf);
+
+impl TestFolder {
+    pub(crate) fn of(test: &str) -> Self {
+        Self(std::env::temp_dir().join(format!("pgweir-{test}-{}", std::process::id())))
+    }
+}
+
+impl Drop for TestFolder {
+    fn drop(&mut self) {
+        let _ = fs::remove_dir_all(&self.0);
+    }
+}
 
 /// A result with these tps, one round for each row: direct, PgBouncer, pgweir, relay.
 pub(crate) fn result(case: &str, rows: &[[f64; 4]]) -> CaseResult {
@@ -43,10 +60,9 @@ fn ratios_are_taken_within_the_round() {
 
 #[test]
 fn what_is_stored_is_what_is_read() {
-    let folder = std::env::temp_dir().join(format!("pgweir-results-{}", std::process::id()));
+    let folder = TestFolder::of("results");
     let stored = result("simple-1", &[[1.0, 2.0, 3.0, 4.0]]);
-    stored.store(&folder).unwrap();
-    assert_eq!(CaseResult::load(&folder, "simple-1").unwrap(), Some(stored));
-    assert_eq!(CaseResult::load(&folder, "simple-2").unwrap(), None);
-    fs::remove_dir_all(folder).unwrap();
+    stored.store(&folder.0).unwrap();
+    assert_eq!(CaseResult::load(&folder.0, "simple-1").unwrap(), Some(stored));
+    assert_eq!(CaseResult::load(&folder.0, "simple-2").unwrap(), None);
 }

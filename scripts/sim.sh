@@ -1,0 +1,12 @@
+#!/usr/bin/env bash
+# make sim: simulate. SEED=… runs one seed and prints all that happens.
+
+. "$(dirname "$0")/lib.sh"
+
+need_cargo
+cargo build --release --locked --package pgweir-sim
+program=${CARGO_TARGET_DIR:-target}/release/pgweir-sim
+if [ -n "${SEED:-}" ]; then
+    exec "$program" --seed "$SEED" --trace
+fi
+exec "$program" "$@"
