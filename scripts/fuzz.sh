@@ -1,15 +1,18 @@
 #!/usr/bin/env bash
 # make fuzz: each target under libFuzzer, guided by what code an input reaches.
 #
-#   scripts/fuzz.sh [TARGET…]     SECONDS_EACH=60, or RUNS=10000000 for each target instead
+#   SECONDS=60      how long each
+#   RUNS=10000000   how many inputs each, instead
+#   TARGET=sql      only this one
+#   KEEP=1          then moves what reaches code that nothing in crates/fuzz/corpus reaches there
 #
-# What it finds by the way it keeps in target/fuzz-corpus, for the next time. KEEP=1 moves those
-# inputs that reach code which crates/fuzz/corpus does not into that folder, to be committed.
+# What it finds by the way stays in target/fuzz-corpus, for the next time.
+
+# bash counts this one up from what it finds in the environment.
+limit=-max_total_time=$((SECONDS > 0 ? SECONDS : 60))
+[ -z "${RUNS:-}" ] || limit=-runs=$RUNS
 
 . "$(dirname "$0")/lib.sh"
-
-corpus=crates/fuzz/corpus
-build=(--fuzz-dir fuzz --target-dir target/fuzz --sanitizer none)
 
 if ! cargo fuzz --version >/dev/null 2>&1; then
     [ "${DEPS:-yes}" != no ] || fail "cargo-fuzz is missing: cargo install cargo-fuzz --locked"
@@ -17,26 +20,30 @@ if ! cargo fuzz --version >/dev/null 2>&1; then
     cargo install cargo-fuzz --locked
 fi
 
-targets=("$@")
-[ ${#targets[@]} -gt 0 ] || mapfile -t targets < <(ls "$corpus")
+# There is no unsafe code here for an address sanitizer to watch. Without it the stable compiler
+# has all that is needed, and the runs are faster.
+options=(--fuzz-dir fuzz --target-dir target/fuzz --sanitizer none)
 
-# There is no unsafe code here for an address sanitizer to watch, so none is built in; and what
-# is left of what cargo-fuzz asks of the compiler, the stable one has too.
-heading "Building"
-cargo fuzz build "${build[@]}"
+# libFuzzer on one target, with folders of inputs and options of its own.
+fuzz() {
+    local target=$1
+    shift
+    cargo fuzz run "${options[@]}" "$target" "$@" \
+        -artifact_prefix="target/fuzz-failures/$target-" -max_len=4096 -timeout=20
+}
+
+corpus=crates/fuzz/corpus
+mapfile -t targets < <([ -z "${TARGET:-}" ] && ls "$corpus" || echo "$TARGET")
+mkdir -p target/fuzz-failures
 
 for target in "${targets[@]}"; do
     heading "$target"
     found=target/fuzz-corpus/$target
-    mkdir -p "$found" target/fuzz-failures
-    limit=-max_total_time=${SECONDS_EACH:-60}
-    [ -z "${RUNS:-}" ] || limit=-runs=$RUNS
-    cargo fuzz run "${build[@]}" "$target" "$found" "$corpus/$target" -- \
-        -artifact_prefix="target/fuzz-failures/$target-" -max_len=4096 -timeout=20 \
-        -print_final_stats=1 "$limit" ||
+    mkdir -p "$found"
+    fuzz "$target" "$found" "$corpus/$target" -- -print_final_stats=1 "$limit" ||
         fail "Once more: PGWEIR_FUZZ_INPUT=FILE cargo test -p pgweir-fuzz --test replay"
     if [ "${KEEP:-}" = 1 ]; then
-        cargo fuzz run "${build[@]}" "$target" "$corpus/$target" "$found" -- -merge=1 -max_len=4096
+        fuzz "$target" "$corpus/$target" "$found" -- -merge=1
     fi
 done
 

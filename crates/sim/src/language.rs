@@ -37,7 +37,9 @@ pub(crate) enum Verb {
     Big(u32),
     Commit,
     /// COPY FROM STDIN; fails by itself when it has read so many messages.
-    CopyIn { fails_at: Option<u32> },
+    CopyIn {
+        fails_at: Option<u32>,
+    },
     /// COPY TO STDOUT of so many messages.
     CopyOut(u32),
     /// As `Write`, but with a constraint that fails at the end of the transaction.
@@ -56,9 +58,14 @@ pub(crate) enum Verb {
     /// So many rows.
     Rows(u32),
     /// Changes a setting of the session.
-    Set { name: String, value: String },
+    Set {
+        name: String,
+        value: String,
+    },
     /// One row with the value of a setting.
-    Show { name: String },
+    Show {
+        name: String,
+    },
     /// Takes so many milliseconds.
     Sleep(u32),
     /// Creates a temporary table.

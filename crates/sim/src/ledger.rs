@@ -94,11 +94,6 @@ impl Ledger {
         self.cancels[client as usize] += 1;
     }
 
-    /// Whether a cancel of this client may still come out somewhere.
-    pub(crate) fn may_be_cancelled(&self, client: u32) -> bool {
-        self.cancels[client as usize] > 0
-    }
-
     /// A cancel has ended this statement, or has answered a unit that was not begun.
     pub(crate) fn cancel_hit(&mut self, client: u32, what: &str) {
         match self.cancels[client as usize].checked_sub(1) {
@@ -199,7 +194,15 @@ impl Witness for Ledger {
         }
     }
 
+    fn gives_up(&mut self) {
+        // What it has to say about it may be lost with its unread input.
+        self.kills += 1;
+    }
+
     fn wrong(&mut self, text: String) {
         self.fail(text);
     }
 }
+
+#[cfg(test)]
+mod tests;

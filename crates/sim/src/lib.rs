@@ -1,1 +1,54 @@
-//! (being written)
+//! A deterministic simulator: pgweir's own driver and engine among fake clients, fake PostgreSQL
+//! servers and a network that is as unkind as networks are.
+//!
+//! One number, the seed, gives everything: pools and their modes, who connects and what is asked
+//! for, what goes wrong, and the order in which it all happens. Nothing here reads a clock, opens
+//! a socket or starts a thread, so a seed that fails will fail again, on every machine.
+//!
+//! # What is real
+//!
+//! `pgweir_proxy::Driver` and `pgweir_engine::Engine`, as they are in the program. Everything
+//! around them is fake: `network` moves bytes, in pieces and late; `postgres` is a server process
+//! that speaks the protocol and a made-up `language`; `client` talks to pgweir and knows what it
+//! is owed; `world` decides what happens next.
+//!
+//! # How a wrong row is found
+//!
+//! Every statement carries a tag that is unique to its client, and everything that it causes
+//! carries the tag back. Beside each client runs an oracle: a `session` like those of the fake
+//! servers, that nobody else uses and that gets the same messages. What the client reads from
+//! pgweir has to be, byte for byte, what its oracle says. Errors that pgweir makes itself, cancels
+//! and losses are allowed where there is a reason for them, and counted against it.
+//!
+//! The fake servers look too: a statement that comes into somebody else's transaction, or to a
+//! session with somebody else's settings, prepared statements or temporary tables; a statement
+//! that is carried out twice; a cancel that hits whom it was not meant for. `ledger` keeps what is
+//! true, and clients compare with it what they were told.
+//!
+//! When the storm is over everything has to come to its end: every client served or told why not,
+//! and in the end no connection and no server process left.
+//!
+//! # Invariants
+//!
+//! - The same seed gives the same trace: each is run twice, and the hashes are compared.
+//! - Faults are named in one place ([`Faults`]), and what they may cost is bounded there too: one
+//!   server connection that is taken away costs one client at most.
+#![forbid(unsafe_code)]
+
+mod canceller;
+mod client;
+mod faults;
+mod language;
+mod ledger;
+mod network;
+mod postgres;
+mod random;
+mod run;
+mod session;
+mod topology;
+mod trace;
+mod world;
+
+pub use faults::Faults;
+pub use ledger::Counts;
+pub use run::{Failure, Options, Report, run, run_with};

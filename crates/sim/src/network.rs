@@ -44,6 +44,7 @@ pub(crate) struct Stream {
 }
 
 /// One direction of a connection.
+#[derive(Debug)]
 pub(crate) struct Pipe {
     bytes: VecDeque<u8>,
     /// Bytes at the front that have arrived.
@@ -65,13 +66,6 @@ enum Reset {
     None,
     UnderWay,
     Arrived,
-}
-
-/// What is at the front of a direction for its reader.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Arrival {
-    /// Bytes that are still under way.
-    pub(crate) left: usize,
 }
 
 /// Makes a connection; both its directions hold so many bytes. The first end is the outside's,
@@ -103,19 +97,6 @@ impl Stream {
         incoming.reader_gone = true;
         incoming.bytes.clear();
         incoming.arrived = 0;
-    }
-
-    /// Whether a read would give something: bytes, the end, or an error.
-    pub(crate) fn is_readable(&self) -> bool {
-        let incoming = self.incoming.borrow();
-        incoming.arrived > 0 || incoming.end_arrived || incoming.reset == Reset::Arrived
-    }
-
-    /// Whether a write would do something: take bytes, or fail.
-    pub(crate) fn is_writable(&self) -> bool {
-        let broken = self.incoming.borrow().reset == Reset::Arrived;
-        let outgoing = self.outgoing.borrow();
-        broken || outgoing.reader_gone || outgoing.room() > 0
     }
 
     fn stir(&self, stir: Stir) {
@@ -219,7 +200,8 @@ impl Pipe {
 
     /// Lets the first `bytes` of what is under way arrive, and what is behind them if nothing is
     /// left. `lossy`: a reset takes away what had arrived and was not read.
-    pub(crate) fn deliver(&mut self, bytes: usize, lossy: bool) -> Arrival {
+    /// Says how many bytes are still under way.
+    pub(crate) fn deliver(&mut self, bytes: usize, lossy: bool) -> usize {
         if self.reader_gone {
             self.bytes.clear();
             self.arrived = 0;
@@ -232,11 +214,11 @@ impl Pipe {
             self.arrived += bytes.min(self.under_way());
             self.end_arrived = self.ended && self.under_way() == 0;
         }
-        Arrival { left: self.under_way() }
+        self.under_way()
     }
 
     /// Breaks this direction off, whoever does it.
-    pub(crate) fn break_off(&mut self) {
+    fn break_off(&mut self) {
         if self.reset == Reset::None && !self.end_arrived {
             self.reset = Reset::UnderWay;
         }
@@ -245,6 +227,21 @@ impl Pipe {
     /// The bytes that would arrive next, for the trace.
     pub(crate) fn next(&self, bytes: usize) -> impl Iterator<Item = &u8> {
         self.bytes.range(self.arrived..(self.arrived + bytes).min(self.bytes.len()))
+    }
+
+    /// Whether a read would give something: bytes, the end, or an error.
+    pub(crate) fn is_readable(&self) -> bool {
+        self.arrived > 0 || self.end_arrived || self.is_broken()
+    }
+
+    /// Whether a write would do something: take bytes, or fail.
+    pub(crate) fn is_writable(&self) -> bool {
+        self.reader_gone || self.reset != Reset::None || self.room() > 0
+    }
+
+    /// Whether its reader has seen a reset.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.reset == Reset::Arrived
     }
 
     fn room(&self) -> usize {

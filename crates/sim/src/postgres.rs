@@ -32,10 +32,16 @@ enum Phase {
     /// The startup packet is awaited.
     Startup(Vec<u8>),
     /// It was a cancel, which takes effect at this time.
-    Cancel { key: CancelKey, at: u64 },
+    Cancel {
+        key: CancelKey,
+        at: u64,
+    },
     /// It does nothing, ever.
     Hung,
-    Session { session: Box<Session>, wake_at: Option<u64> },
+    Session {
+        session: Box<Session>,
+        wake_at: Option<u64>,
+    },
 }
 
 /// Whether a server takes connections.
@@ -101,7 +107,7 @@ impl Backend {
                     outcome.wake_at = Some(*at);
                 }
             }
-            Phase::Hung => {}
+            Phase::Hung => self.hang(),
             Phase::Session { .. } => self.run(site, &mut outcome),
         }
         outcome
@@ -187,6 +193,17 @@ impl Backend {
         }
     }
 
+    /// Only that the other side gives up is noticed.
+    fn hang(&mut self) {
+        let ended = |stream: &Stream| match stream.try_read(&mut [0; 64]) {
+            Err(error) => error.kind() != ErrorKind::WouldBlock,
+            Ok(n) => n == 0,
+        };
+        if self.stream.as_ref().is_some_and(ended) {
+            self.stream = None;
+        }
+    }
+
     fn log_in(&mut self, site: &mut Site, health: Health, startup: &Startup<'_>) {
         if self.dice.chance(site.faults.login_hung) {
             site.trouble();
@@ -231,6 +248,7 @@ impl Backend {
                     self.cancelled = true;
                 } else {
                     hit(session, &mut self.inbox, site);
+                    self.sending.append(&mut session.out);
                     *wake_at = None;
                 }
             }

@@ -6,20 +6,20 @@
 //! says to the same messages.
 
 mod execute;
+mod extended;
 mod message;
 mod state;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
 
-use pgweir_wire::frontend::{Bind, Parse, Target};
 use pgweir_wire::{TransactionStatus, backend};
 
 use crate::language::{self, Line, Tag};
 
 pub(crate) use execute::Execution;
-pub(crate) use message::{Inbox, Message, describe, write_error, write_fatal};
-pub(crate) use state::{Stain, State, Transaction, Witness};
+pub(crate) use message::{Inbox, Message, describe, put, write_error, write_fatal};
+pub(crate) use state::{State, Transaction, Witness};
 
 /// A session. See the module's documentation.
 #[derive(Clone)]
@@ -60,11 +60,20 @@ enum Work {
     /// Waiting for a message.
     None,
     /// A simple query: the statement that runs, and those behind it.
-    Query { execution: Option<Execution>, lines: VecDeque<Line> },
+    Query {
+        execution: Option<Execution>,
+        lines: VecDeque<Line>,
+    },
     /// An Execute.
-    Execute { portal: Vec<u8>, execution: Execution },
+    Execute {
+        portal: Vec<u8>,
+        execution: Execution,
+    },
     /// ReadyForQuery is due.
     Ready,
+    /// Where the next message begins is not known any more.
+    Lost,
+    Over,
 }
 
 /// What a step of a session came to.
@@ -109,12 +118,23 @@ impl Session {
                 self.go_on_executing(portal, execution, inbox, witness)
             }
             Work::Ready => self.ready(),
+            Work::Lost => {
+                let text = "terminating connection because protocol synchronization was lost []";
+                write_fatal(&mut self.out, b"08P01", text);
+                self.work = Work::Over;
+                FLUSH
+            }
+            Work::Over => Advance::Over,
         }
     }
 
     /// Whether a statement runs.
     pub(crate) fn is_busy(&self) -> bool {
-        matches!(self.work, Work::Query { .. } | Work::Execute { .. })
+        match &self.work {
+            Work::Query { execution, lines } => execution.is_some() || !lines.is_empty(),
+            Work::Execute { .. } => true,
+            Work::None | Work::Ready | Work::Lost | Work::Over => false,
+        }
     }
 
     /// Whether it is at the start of a unit, outside of any transaction.
@@ -139,7 +159,7 @@ impl Session {
                 None => lines.front().and_then(Line::tag),
             },
             Work::Execute { execution, .. } => execution.tag(),
-            Work::None | Work::Ready => None,
+            Work::None | Work::Ready | Work::Lost | Work::Over => None,
         }
     }
 
@@ -157,7 +177,7 @@ impl Session {
         let (extended, execution) = match &work {
             Work::Query { execution, .. } => (false, execution.as_ref()),
             Work::Execute { execution, .. } => (true, Some(execution)),
-            Work::None | Work::Ready => (self.skipping, None),
+            Work::None | Work::Ready | Work::Lost | Work::Over => (self.skipping, None),
         };
         // A backend that reads COPY data looks for interrupts when some has come.
         if execution.is_some_and(Execution::reads_copy_data) {
@@ -166,6 +186,17 @@ impl Session {
             {}
         }
         self.fail(code, &text, extended, witness);
+    }
+
+    /// Takes back what was said last: the message has failed. True in a transaction that has
+    /// failed, where pgweir cannot make a statement again that is only described.
+    pub(crate) fn take_back(&mut self) -> bool {
+        if self.state.transaction != Transaction::Failed {
+            return false;
+        }
+        self.out.clear();
+        self.skipping = true;
+        true
     }
 
     /// Lets the next message fail instead of being carried out, as pgweir does with a unit that
@@ -183,7 +214,10 @@ impl Session {
                 }
                 _ => {
                     self.skipping = message.tag != b'S';
-                    self.work = if self.skipping { Work::None } else { Work::Ready };
+                    if !self.skipping {
+                        self.work = Work::Ready;
+                        return tags;
+                    }
                     break;
                 }
             }
@@ -199,7 +233,7 @@ impl Session {
                 execution.as_ref().is_some_and(Execution::reads_copy_data)
             }
             Work::Execute { execution, .. } => execution.reads_copy_data(),
-            Work::None | Work::Ready => false,
+            Work::None | Work::Ready | Work::Lost | Work::Over => false,
         }
     }
 
@@ -210,13 +244,13 @@ impl Session {
                 execution.as_ref().is_some_and(Execution::sets_settings)
                     || lines.iter().any(|line| matches!(line, Line::SetConfig(_)))
             }
-            Work::Execute { .. } | Work::None | Work::Ready => false,
+            Work::Execute { .. } | Work::None | Work::Ready | Work::Lost | Work::Over => false,
         }
     }
 
     /// Somebody has notified the channel that it listens on.
     pub(crate) fn notify(&mut self, process_id: i32, by: Tag) {
-        message::put(&mut self.notifications, b'A', |out| {
+        put(&mut self.notifications, b'A', |out| {
             out.extend_from_slice(&process_id.to_be_bytes());
             out.extend_from_slice(format!("channel\0{by}\0").as_bytes());
         });
@@ -291,8 +325,7 @@ impl Session {
                 self.state.meet(tag, witness);
             }
             if self.state.refuses(&line) {
-                let text = format!("{ABORTED}{}", of(line.tag()));
-                return self.fail(b"25P02", &text, false, witness);
+                return self.aborted(false, witness);
             }
             let execution = Execution::of_query(line);
             execution.begin(&mut self.state, witness);
@@ -312,138 +345,8 @@ impl Session {
             }
             execute::Step::Suspended => unreachable!("a simple query has no row limit"),
             execute::Step::Failed(code, text) => self.fail(code, &text, false, witness),
+            execute::Step::Lost(text) => self.lose_track(&text, witness),
         }
-    }
-
-    fn parse(&mut self, message: &Message, witness: &mut impl Witness) -> Advance {
-        self.state.start();
-        let Ok(parse) = Parse::start(&message.body) else {
-            return self.fail(b"08P01", "invalid Parse", true, witness);
-        };
-        let tag = message.tags().first().copied();
-        if let Some(tag) = tag {
-            self.state.meet(tag, witness);
-        }
-        if parse.name.is_empty() {
-            self.statements.remove(&b""[..]);
-        }
-        let Some(mut lines) = language::parse(parse.text).filter(|lines| lines.len() < 2) else {
-            return self.fail(b"42601", &format!("syntax error{}", of(tag)), true, witness);
-        };
-        let line = lines.pop();
-        if line.as_ref().is_some_and(|line| self.state.refuses(line)) {
-            return self.fail(b"25P02", &format!("{ABORTED}{}", of(tag)), true, witness);
-        }
-        if self.statements.contains_key(parse.name) {
-            let name = parse.name.escape_ascii();
-            let text = format!("prepared statement \"{name}\" already exists{}", of(tag));
-            return self.fail(b"42P05", &text, true, witness);
-        }
-        if let Some(tag) = tag
-            && !parse.name.is_empty()
-        {
-            self.state.stain(tag.client, "a prepared statement");
-        }
-        self.statements.insert(parse.name.to_vec(), Rc::new(Prepared { line, tag }));
-        message::put(&mut self.out, b'1', |_| {});
-        WENT
-    }
-
-    fn bind(&mut self, message: &Message, witness: &mut impl Witness) -> Advance {
-        self.state.start();
-        let (Ok(bind), Some(&tag)) = (Bind::start(&message.body), message.tags().first()) else {
-            witness.wrong("a Bind has no tag".to_owned());
-            return Advance::Over;
-        };
-        self.state.meet(tag, witness);
-        let Some(statement) = self.statements.get(bind.statement).map(Rc::clone) else {
-            let name = bind.statement.escape_ascii();
-            let text = format!("prepared statement \"{name}\" does not exist{}", of(Some(tag)));
-            return self.fail(b"26000", &text, true, witness);
-        };
-        if let Some(parsed) = statement.tag
-            && parsed.client != tag.client
-        {
-            witness.wrong(format!("{tag} was bound to a statement of c{}", parsed.client));
-        }
-        if statement.line.as_ref().is_some_and(|line| self.state.refuses(line)) {
-            return self.fail(b"25P02", &format!("{ABORTED}{}", of(Some(tag))), true, witness);
-        }
-        if !bind.portal.is_empty() && self.portals.contains_key(bind.portal) {
-            let name = bind.portal.escape_ascii();
-            let text = format!("cursor \"{name}\" already exists{}", of(Some(tag)));
-            return self.fail(b"42P03", &text, true, witness);
-        }
-        let portal = Portal { statement, tag, suspended: None, begun: false };
-        self.portals.insert(bind.portal.to_vec(), portal);
-        message::put(&mut self.out, b'2', |_| {});
-        WENT
-    }
-
-    fn describe(&mut self, message: &Message, witness: &mut impl Witness) -> Advance {
-        self.state.start();
-        let (statement, of_statement) = match Target::parse(&message.body) {
-            Ok(Target::Statement(name)) => (self.statements.get(name).map(Rc::clone), true),
-            Ok(Target::Portal(name)) => {
-                (self.portals.get(name).map(|portal| Rc::clone(&portal.statement)), false)
-            }
-            Err(_) => return self.fail(b"08P01", "invalid Describe", true, witness),
-        };
-        let Some(statement) = statement else {
-            let code = if of_statement { b"26000" } else { b"34000" };
-            return self.fail(code, "what is to be described does not exist", true, witness);
-        };
-        let rows = match &statement.line {
-            Some(Line::Client(statement)) => statement.verb.returns_rows(),
-            Some(Line::DiscardAll | Line::Rollback | Line::SetConfig(_)) | None => false,
-        };
-        if rows && self.state.transaction == Transaction::Failed {
-            return self.fail(b"25P02", ABORTED, true, witness);
-        }
-        if of_statement {
-            message::put(&mut self.out, b't', |out| out.extend_from_slice(&[0, 1, 0, 0, 0, 25]));
-        }
-        if rows {
-            message::row_description(&mut self.out);
-        } else {
-            message::put(&mut self.out, b'n', |_| {});
-        }
-        WENT
-    }
-
-    fn execute(&mut self, message: &Message, witness: &mut impl Witness) -> Advance {
-        self.state.start();
-        let Some((name, limit)) = message.execute() else {
-            return self.fail(b"08P01", "invalid Execute", true, witness);
-        };
-        let Some(portal) = self.portals.get_mut(name) else {
-            let name = name.escape_ascii();
-            return self.fail(b"34000", &format!("portal \"{name}\" is unknown"), true, witness);
-        };
-        let tag = portal.tag;
-        self.state.meet(tag, witness);
-        let Some(line) = portal.statement.line.clone() else {
-            self.say_empty();
-            return WENT;
-        };
-        if self.state.refuses(&line) {
-            return self.fail(b"25P02", &format!("{ABORTED}{}", of(Some(tag))), true, witness);
-        }
-        let execution = if portal.begun {
-            let Some(mut execution) = portal.suspended.take() else {
-                let text = format!("portal cannot be run any more{}", of(Some(tag)));
-                return self.fail(b"55000", &text, true, witness);
-            };
-            execution.resume(limit);
-            execution
-        } else {
-            portal.begun = true;
-            let execution = Execution::of_portal(line, tag, portal.statement.tag, limit);
-            execution.begin(&mut self.state, witness);
-            execution
-        };
-        self.work = Work::Execute { portal: name.to_vec(), execution };
-        WENT
     }
 
     fn go_on_executing(
@@ -472,18 +375,8 @@ impl Session {
                 self.drop_portals();
             }
             execute::Step::Failed(code, text) => return self.fail(code, &text, true, witness),
+            execute::Step::Lost(text) => return self.lose_track(&text, witness),
         }
-        WENT
-    }
-
-    fn close(&mut self, message: &Message, witness: &mut impl Witness) -> Advance {
-        self.state.start();
-        match Target::parse(&message.body) {
-            Ok(Target::Statement(name)) => drop(self.statements.remove(name)),
-            Ok(Target::Portal(name)) => drop(self.portals.remove(name)),
-            Err(_) => return self.fail(b"08P01", "invalid Close", true, witness),
-        }
-        message::put(&mut self.out, b'3', |_| {});
         WENT
     }
 
@@ -495,7 +388,7 @@ impl Session {
         };
         self.state.meet(tag, witness);
         if self.state.transaction == Transaction::Failed {
-            return self.fail(b"25P02", &format!("{ABORTED}{}", of(Some(tag))), false, witness);
+            return self.aborted(false, witness);
         }
         self.state.start();
         if message.body.starts_with(&[0; 4]) {
@@ -504,7 +397,7 @@ impl Session {
         }
         witness.executes(tag);
         self.state.writes.push(tag);
-        message::put(&mut self.out, b'V', |out| {
+        put(&mut self.out, b'V', |out| {
             let value = tag.to_string();
             out.extend_from_slice(&(value.len() as u32).to_be_bytes());
             out.extend_from_slice(value.as_bytes());
@@ -543,6 +436,14 @@ impl Session {
         FLUSH
     }
 
+    /// The transaction has failed before. Which message is refused for it does not show: it may
+    /// be a Parse that pgweir makes again.
+    fn aborted(&mut self, extended: bool, witness: &mut impl Witness) -> Advance {
+        let client = self.state.owner.unwrap_or_default();
+        let text = format!("current transaction is aborted [{}]", Tag { client, number: 0 });
+        self.fail(b"25P02", &text, extended, witness)
+    }
+
     /// An error ends the message, and with it the batch and the transaction.
     fn fail(
         &mut self,
@@ -557,6 +458,15 @@ impl Session {
         self.skipping = extended;
         self.work = if extended { Work::None } else { Work::Ready };
         FLUSH
+    }
+
+    /// A COPY was sent something else than data (`CopyGetData`): the error comes before the rest
+    /// of that message is read.
+    fn lose_track(&mut self, text: &str, witness: &mut impl Witness) -> Advance {
+        let advance = self.fail(b"08P01", text, false, witness);
+        self.work = Work::Lost;
+        witness.gives_up();
+        advance
     }
 
     /// Portals end with their transaction.
@@ -575,9 +485,10 @@ impl Session {
     }
 }
 
-const ABORTED: &str = "current transaction is aborted";
-
-/// The tag as errors carry it.
+/// The tag as errors carry it. Brackets are in every error of a server, and in none of pgweir's.
 fn of(tag: Option<Tag>) -> String {
-    tag.map(|tag| format!(" [{tag}]")).unwrap_or_default()
+    tag.map_or_else(|| " []".to_owned(), |tag| format!(" [{tag}]"))
 }
+
+#[cfg(test)]
+mod tests;

@@ -25,20 +25,6 @@ impl Trace {
         self.hash ^= self.hash >> 29;
     }
 
-    /// Makes these bytes part of the hash.
-    pub(crate) fn mix_bytes(&mut self, bytes: &[u8]) {
-        let mut words = bytes.chunks_exact(8);
-        for word in &mut words {
-            let mut eight = [0; 8];
-            eight.copy_from_slice(word);
-            self.mix(u64::from_le_bytes(eight));
-        }
-        for byte in words.remainder() {
-            self.mix(u64::from(*byte));
-        }
-        self.mix(bytes.len() as u64);
-    }
-
     /// Adds a line of text, which is only made if somebody reads it.
     pub(crate) fn note<L: fmt::Display>(&mut self, who: impl fmt::Display, line: impl Fn() -> L) {
         if let Some(lines) = &mut self.lines {
@@ -51,11 +37,16 @@ impl Trace {
         }
     }
 
+    /// Whether the text is kept.
+    pub(crate) fn is_kept(&self) -> bool {
+        self.lines.is_some()
+    }
+
     pub(crate) fn hash(&self) -> u64 {
         self.hash
     }
 
-    pub(crate) fn into_lines(self) -> Vec<String> {
-        self.lines.unwrap_or_default()
+    pub(crate) fn take_lines(&mut self) -> Vec<String> {
+        self.lines.take().unwrap_or_default()
     }
 }

@@ -13,8 +13,11 @@ use crate::stage::{self, CLUSTER, PROGRAM};
 
 mod batches;
 mod copy;
+mod large;
 mod queries;
 mod startup;
+mod unnamed;
+mod violations;
 
 /// Role and database of all scripts.
 const NAME: &str = "differential";
@@ -53,18 +56,41 @@ const SCHEMA: &str = "
 /// A way in which pgweir may differ, with its heading in `docs/differences.md`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Difference {
-    /// ParameterStatus messages at login come in another order.
-    ParameterOrder,
+    /// A client that breaks off the framing is told why.
+    Farewell,
+    /// A Flush that has a body ends the connection.
+    FlushBody,
+    /// GSSAPI encryption is refused.
+    Gssapi,
+    /// Notices about startup parameters are not passed on.
+    LoginNotices,
+    /// Who speaks protocol 2 is refused in words of protocol 3.
+    Protocol2,
+    /// Protocol 3.2 is spoken, which PostgreSQL 15 does not speak.
+    Protocol32,
     /// An error of our own has no place in PostgreSQL's source.
     SourcePlace,
 }
 
 impl Difference {
-    const ALL: [Self; 2] = [Self::ParameterOrder, Self::SourcePlace];
+    const ALL: [Self; 7] = [
+        Self::Farewell,
+        Self::FlushBody,
+        Self::Gssapi,
+        Self::LoginNotices,
+        Self::Protocol2,
+        Self::Protocol32,
+        Self::SourcePlace,
+    ];
 
     fn heading(self) -> &'static str {
         match self {
-            Self::ParameterOrder => "Order of the parameters at login",
+            Self::Farewell => "Words of farewell",
+            Self::FlushBody => "A Flush with a body",
+            Self::Gssapi => "GSSAPI encryption",
+            Self::LoginNotices => "Notices at login",
+            Self::Protocol2 => "Protocol 2",
+            Self::Protocol32 => "Protocol 3.2",
             Self::SourcePlace => "No place in PostgreSQL's source",
         }
     }
@@ -72,11 +98,26 @@ impl Difference {
     /// The transcript with what this difference is about taken out of it.
     fn masked(self, mut transcript: Vec<String>) -> Vec<String> {
         match self {
-            Self::ParameterOrder => {
-                let is_status = |line: &String| line.starts_with("ParameterStatus");
-                let start = transcript.iter().position(is_status).unwrap_or(0);
-                let end = transcript[start..].iter().position(|line| !is_status(line));
-                transcript[start..start + end.unwrap_or(0)].sort();
+            Self::Farewell | Self::Protocol2 => {
+                transcript.retain(|line| !line.contains("V=\"FATAL\""));
+                transcript
+            }
+            Self::FlushBody => {
+                let ready = transcript.iter().position(|line| line == "ReadyForQuery I");
+                transcript.truncate(ready.map_or(0, |ready| ready + 1));
+                transcript
+            }
+            Self::Gssapi => {
+                transcript[0] = transcript[0].replace('G', "N");
+                transcript
+            }
+            Self::LoginNotices => {
+                transcript.retain(|line| !line.starts_with("NoticeResponse"));
+                transcript
+            }
+            Self::Protocol32 => {
+                let differs = ["NegotiateProtocolVersion", "BackendKeyData"];
+                transcript.retain(|line| !differs.iter().any(|name| line.starts_with(name)));
                 transcript
             }
             Self::SourcePlace => transcript
@@ -108,9 +149,9 @@ fn same(script: &Script) {
 /// As [`same`], where PostgreSQL and pgweir differ in the ways given: each of them must show.
 #[track_caller]
 fn same_but(differences: &[Difference], script: &Script) {
-    let direct = masked(&[], script.run(CLUSTER.address()));
+    let Poolers { transaction, session } = &*POOLERS;
+    let direct = script.run(CLUSTER.address());
     let compare = |pooled: Vec<String>| {
-        let pooled = masked(&[], pooled);
         for omitted in differences {
             let others: Vec<_> = differences.iter().copied().filter(|d| d != omitted).collect();
             assert_ne!(
@@ -122,17 +163,16 @@ fn same_but(differences: &[Difference], script: &Script) {
         let direct = masked(differences, direct.clone());
         assert_same_transcript(&direct, &masked(differences, pooled));
     };
-    let Poolers { transaction, session } = &*POOLERS;
     compare(script.run(transaction.address()));
     compare(script.run(session.address()));
     for chunk in CHUNKS {
         compare(script.run_split(transaction.address(), chunk));
     }
+    stage::assert_sound(transaction);
+    stage::assert_sound(session);
 }
 
-/// The order of parameters is taken out of every transcript, and with it what is named.
 fn masked(differences: &[Difference], transcript: Vec<String>) -> Vec<String> {
-    let transcript = Difference::ParameterOrder.masked(transcript);
     differences.iter().fold(transcript, |transcript, difference| difference.masked(transcript))
 }
 
@@ -140,14 +180,9 @@ fn masked(differences: &[Difference], transcript: Vec<String>) -> Vec<String> {
 fn every_difference_has_its_reason() {
     let path = concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/differences.md");
     let text = fs::read_to_string(path).unwrap();
+    // Behind it stand gaps, which are other tests' affair.
+    let (text, _) = text.split_once("# What is not done yet").unwrap();
     let written: BTreeSet<_> = text.lines().filter_map(|line| line.strip_prefix("## ")).collect();
     let known = Difference::ALL.map(Difference::heading);
     assert_eq!(written, BTreeSet::from(known));
-}
-
-#[test]
-fn the_order_of_parameters_differs() {
-    let direct = script().run(CLUSTER.address());
-    let pooled = script().run(POOLERS.transaction.address());
-    assert_ne!(direct, pooled, "docs/differences.md says that it does");
 }

@@ -2,6 +2,7 @@
 
 use std::net::SocketAddr;
 use std::sync::{LazyLock, Mutex};
+use std::thread;
 
 use pgweir_testkit::{Cluster, Login, Pgweir, PoolerConfig, WireClient, eventually};
 
@@ -90,6 +91,25 @@ impl Stage {
         self.ask(sql).concat()
     }
 
+    /// Rows of a command to pgweir's console.
+    #[track_caller]
+    pub(crate) fn console(&self, command: &str) -> Vec<String> {
+        let login = Login::new("admin").password("admin").database("pgweir");
+        self.client_as(&login).query(command)
+    }
+
+    /// Waits until so many clients stand in the queue for a server.
+    #[track_caller]
+    pub(crate) fn wait_for_waiters(&self, count: usize) {
+        let what = format!("{count} clients to wait");
+        let waiting = |row: &String| row.split('|').nth(3).map(str::to_owned);
+        eventually(&what, || {
+            let pools = self.console("SHOW POOLS");
+            let mut own = pools.iter().filter(|row| row.starts_with(&self.name));
+            own.next().and_then(waiting) == Some(count.to_string())
+        });
+    }
+
     /// Sessions of this stage's role in PostgreSQL that `condition` holds for.
     #[track_caller]
     pub(crate) fn backends(&self, condition: &str) -> usize {
@@ -132,4 +152,20 @@ pub(crate) fn superuser(cluster: &Cluster, database: &str) -> WireClient {
 /// The login of the role that owns the database of the same name.
 pub(crate) fn login(name: &str) -> Login {
     Login::new(name).database(name)
+}
+
+/// Nothing in the log says that pgweir is wrong: no panic, and no reply that it did not expect.
+#[track_caller]
+pub(crate) fn assert_sound(pgweir: &Pgweir) {
+    let log = pgweir.log();
+    let wrong = log.lines().find(|line| line.contains("panicked") || line.contains("a bug of"));
+    assert_eq!(wrong, None);
+}
+
+impl Drop for Stage {
+    fn drop(&mut self) {
+        if !thread::panicking() {
+            assert_sound(&self.pgweir);
+        }
+    }
 }

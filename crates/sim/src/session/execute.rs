@@ -40,6 +40,8 @@ pub(crate) enum Step {
     /// Its row limit is reached.
     Suspended,
     Failed(&'static [u8; 5], String),
+    /// It was sent what is no COPY data.
+    Lost(String),
 }
 
 impl Execution {
@@ -185,7 +187,9 @@ impl Execution {
                 self.stage = Stage::Saying(said + 1);
                 Step::Goes(FLUSH)
             }
-            (Stage::Reading(read), _) => self.read(verb, tag, read, state, out, inbox, last, witness),
+            (Stage::Reading(read), _) => {
+                self.read(verb, tag, read, state, out, inbox, last, witness)
+            }
             (Stage::Begun | Stage::Saying(_) | Stage::Finished, _) => {
                 self.effect(verb, tag, state, out, last, witness)
             }
@@ -257,7 +261,7 @@ impl Execution {
             b'H' | b'S' => Step::Goes(WENT),
             other => {
                 let text = format!("unexpected message type {other} during COPY [{tag}]");
-                Step::Failed(b"08P01", text)
+                Step::Lost(text)
             }
         }
     }

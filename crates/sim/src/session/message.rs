@@ -27,9 +27,12 @@ impl Message {
                 words.filter_map(Tag::parse).collect()
             }
             b'B' => self.first_parameter().and_then(Tag::parse).into_iter().collect(),
-            b'F' => self.body.get(12..).and_then(|rest| {
-                Tag::parse(rest.strip_suffix(&[0, 0])?)
-            }).into_iter().collect(),
+            b'F' => self
+                .body
+                .get(12..)
+                .and_then(|rest| Tag::parse(rest.strip_suffix(&[0, 0])?))
+                .into_iter()
+                .collect(),
             _ => Vec::new(),
         }
     }
@@ -99,11 +102,6 @@ impl Inbox {
         std::iter::from_fn(|| ahead.take()).any(|message| message.is_copy())
     }
 
-    /// Bytes that were not taken.
-    pub(crate) fn unread(&self) -> usize {
-        self.bytes.len() - self.start
-    }
-
     /// The statements of the messages in front of the next Sync.
     pub(crate) fn tags_up_to_sync(&self) -> Vec<Tag> {
         let mut ahead = self.clone();
@@ -159,6 +157,9 @@ pub(crate) fn write_notice(out: &mut Vec<u8>, text: &str) {
 
 /// A message in a few words, for the trace.
 pub(crate) fn describe(message: &Message) -> String {
+    if message.tag == b'T' {
+        return "T of every row".to_owned();
+    }
     let most = 90;
     let body = message.body[..message.body.len().min(most)].escape_ascii();
     let more = if message.body.len() > most { "…" } else { "" };

@@ -61,6 +61,8 @@ pub(crate) trait Witness {
     fn undone(&mut self, tags: &[Tag]);
     /// A COPY reads data.
     fn copies(&mut self, tag: Tag, data: &[u8]);
+    /// The session ends, because it was sent what makes no sense.
+    fn gives_up(&mut self);
     /// Something came that nobody sends.
     fn wrong(&mut self, text: String);
 }

@@ -3,7 +3,6 @@
 use pgweir_testkit::Script;
 use pgweir_testkit::frames::{
     bind, copy_data, copy_done, copy_fail, execute, flush, function_call, parse, query, sync,
-    terminate,
 };
 
 use super::{same, script};
@@ -196,5 +195,4 @@ fn something_else_in_the_middle_of_the_data() {
     ] {
         same(&script().ask(&[query(IN), copy_data(b"1\tx\n"), stranger].concat()).read_to_end());
     }
-    same(&script().send(&[query(IN), copy_data(b"1\tx\n"), terminate()].concat()).read_to_end());
 }

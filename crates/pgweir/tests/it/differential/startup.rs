@@ -1,9 +1,9 @@
 //! From the first byte of a connection to its first ReadyForQuery.
 
 use pgweir_testkit::Script;
-use pgweir_testkit::frames::{self, PROTOCOL_3_0, query};
+use pgweir_testkit::frames::{self, PROTOCOL_3_0, PROTOCOL_3_2, query};
 
-use super::{Difference, NAME, login, same, same_but, script};
+use super::{Difference, NAME, POOLERS, login, same, same_but, script};
 
 fn startup(protocol: u32) -> Vec<u8> {
     frames::startup(protocol, &[("user", NAME), ("database", NAME)])
@@ -54,8 +54,17 @@ fn values_that_are_refused() {
         ("options", "-c no_such_parameter=1"),
         ("options", "-c shared_buffers=1GB"),
     ] {
-        same(&Script::new(login().parameter(name, value)));
+        let script = Script::new(login().parameter(name, value));
+        same_but(&[Difference::SourcePlace], &script);
     }
+}
+
+#[test]
+fn notices_about_parameters() {
+    let longest = "n".repeat(9_937);
+    let login = login().parameter("application_name", &longest);
+    assert_eq!(login.startup_message().len(), 10_004, "the longest packet that PostgreSQL reads");
+    same_but(&[Difference::LoginNotices], &Script::new(login));
 }
 
 #[test]
@@ -63,15 +72,32 @@ fn newer_protocols() {
     same(&Script::new(login().protocol(PROTOCOL_3_0 | 1)));
     same(&Script::new(login().parameter("_pq_.one", "1").parameter("_pq_.two", "")));
     same(&Script::new(login().protocol(PROTOCOL_3_0 | 1).parameter("_pq_.one", "1")));
+    for newer in [PROTOCOL_3_2, PROTOCOL_3_2 + 1, PROTOCOL_3_0 | 9_999] {
+        let script = Script::new(login().protocol(newer)).ask(&query("SELECT 1"));
+        same_but(&[Difference::Protocol32], &script);
+        let script = Script::new(login().protocol(newer).parameter("_pq_.one", "1"));
+        same_but(&[Difference::Protocol32], &script);
+    }
+}
+
+#[test]
+fn what_protocol_3_2_is_answered_with() {
+    let pooled = |login| Script::new(login).run(POOLERS.transaction.address());
+    let is_negotiation = |line: &&String| line.starts_with("NegotiateProtocolVersion");
+    let transcript = pooled(login().protocol(PROTOCOL_3_2));
+    assert!(transcript.contains(&"BackendKeyData pid=<pid> secret=<32 bytes>".to_owned()));
+    assert_eq!(transcript.iter().find(is_negotiation), None);
+    let transcript = pooled(login().protocol(PROTOCOL_3_2 + 1).parameter("_pq_.one", "1"));
+    let negotiation = "NegotiateProtocolVersion newest=0x30002 \"_pq_.one\"";
+    assert_eq!(transcript.iter().find(is_negotiation).unwrap(), negotiation);
 }
 
 #[test]
 fn requests_for_encryption() {
     let ready = |script: Script| script.send(&startup(PROTOCOL_3_0)).read_until_ready();
     same(&ready(Script::raw().send(&frames::ssl_request()).read_byte()));
-    same(&ready(Script::raw().send(&frames::gssenc_request()).read_byte()));
-    let both = Script::raw().send(&frames::gssenc_request()).read_byte();
-    same(&ready(both.send(&frames::ssl_request()).read_byte()));
+    let gssenc = Script::raw().send(&frames::gssenc_request()).read_byte();
+    same_but(&[Difference::Gssapi], &gssenc);
 }
 
 #[test]

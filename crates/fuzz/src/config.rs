@@ -1,0 +1,41 @@
+//! The configuration file: text of whoever may write it, read before anything else is known.
+
+use std::path::Path;
+
+use pgweir_config::{Config, Problem};
+use pgweir_engine::Plan;
+
+/// Any text; bytes that are no UTF-8 stand for the replacement character.
+pub(crate) fn run(data: &[u8]) {
+    let text = String::from_utf8_lossy(data);
+    let file = Path::new("pgweir.toml");
+    let read = Config::parse(&text, file);
+    assert_eq!(Config::parse(&text, file), read, "the same text gives the same result");
+    // What is missing at the end is missed behind the last line.
+    let last_line = text.matches('\n').count() + 1;
+    match read {
+        Ok(config) => {
+            for warning in &config.warnings {
+                is_in_the_file(&warning.0, last_line);
+            }
+            assert!(!config.pools.is_empty(), "a configuration without a pool");
+            for pool in &config.pools {
+                assert!(!pool.users.is_empty(), "a pool without a user");
+                assert!(pool.served().is_some(), "a pool without a server");
+            }
+            assert!(Plan::new(&config, "0.0.0").is_ok(), "a valid configuration is refused");
+        }
+        Err(errors) => {
+            assert!(!errors.problems().is_empty(), "refused without a word");
+            for problem in errors.problems() {
+                is_in_the_file(problem, last_line);
+            }
+        }
+    }
+}
+
+fn is_in_the_file(problem: &Problem, last_line: usize) {
+    let line = problem.line.expect("a problem of a text has a place in it");
+    assert!((1..=last_line).contains(&line), "{problem} (of {last_line} lines)");
+    assert!(!problem.message.is_empty());
+}

@@ -1,0 +1,87 @@
+//! What must hold whatever bytes come: a target for every reader of bytes that are not ours.
+//!
+//! A target is a plain function of bytes. It panics if something does not hold, and "it did not
+//! panic" is the least of what it asks: a prefix never means something else than the whole, what
+//! was read is written again as it was, a stream cut anywhere gives what the whole gives, nobody
+//! proves a password by guessing, and nobody is shown another's row. So the same function serves
+//! three runners: `tests/replay.rs` runs what `corpus/` keeps, `tests/random.rs` changes those
+//! inputs at random for a while, and libFuzzer is guided by coverage (`fuzz/` at the root of the
+//! repository, `scripts/fuzz.sh`).
+//!
+//! The two engine targets put a whole [`Engine`](pgweir_engine::Engine) into a [`world`] of
+//! in-memory connections, in which one side says what the input says. Their inputs are scripts:
+//! see [`script`].
+//!
+//! It never does: real sockets, real time, real PostgreSQL. Whether the servers here behave as
+//! PostgreSQL does is checked elsewhere, by tests against the real one.
+//!
+//! Invariants:
+//! - A target's verdict depends on its input alone: the same bytes, the same run.
+//! - No input is refused as uninteresting before it has been given to the code under test.
+#![forbid(unsafe_code)]
+
+mod backend;
+mod config;
+mod console;
+pub mod corpus;
+mod cut;
+mod engine_client;
+mod engine_server;
+mod frontend;
+mod mutate;
+mod postgres;
+mod scram;
+pub mod script;
+mod shrink;
+mod sql;
+mod startup;
+mod transcript;
+mod world;
+
+pub use mutate::Mutator;
+pub use shrink::{fails, shrink};
+
+/// One reader of bytes that are not ours, and what must hold of it.
+#[derive(Clone, Copy, Debug)]
+pub struct Target {
+    /// How runners and folders of the corpus call it.
+    pub name: &'static str,
+    /// What its input is.
+    pub input: &'static str,
+    /// How much of the time of random runs it gets, against the others: the more there is to go
+    /// wrong, the more.
+    pub weight: u32,
+    /// Panics if something does not hold.
+    pub run: fn(&[u8]),
+}
+
+/// Every target, ordered by name.
+pub const TARGETS: [Target; 10] = [
+    row("backend", "messages of a server", 1, backend::run),
+    row("config", "a configuration file", 2, config::run),
+    row("console", "a console command", 1, console::run),
+    row("engine_client", "a script of what clients send", 6, engine_client::run),
+    row("engine_server", "a script of what a server sends", 4, engine_server::run),
+    row("frontend", "messages of a client", 1, frontend::run),
+    row("scram_client", "server-first and server-final, a line each", 1, scram::client),
+    row("scram_server", "client-first and client-final, a line each", 1, scram::server),
+    row("sql", "the text of a query", 3, sql::run),
+    row("startup", "the first packet of a connection", 1, startup::run),
+];
+
+const fn row(name: &'static str, input: &'static str, weight: u32, run: fn(&[u8])) -> Target {
+    Target { name, input, weight, run }
+}
+
+/// The target with this name.
+pub fn target(name: &str) -> Option<Target> {
+    TARGETS.into_iter().find(|target| target.name == name)
+}
+
+/// Runs the target with this name, which has to be one.
+pub fn run(name: &str, input: &[u8]) {
+    match target(name) {
+        Some(target) => (target.run)(input),
+        None => panic!("there is no target {name}"),
+    }
+}

@@ -1,0 +1,43 @@
+//! The text of a query, which decides whether a server may be lent to somebody else.
+
+use pgweir_sql::{Class, Classifier, Encoding, PinReason, classify};
+
+use crate::cut::Cut;
+
+const ENCODINGS: [Encoding; 3] = [Encoding::Superset, Encoding::Overlapping, Encoding::Opaque];
+
+/// Any text, in any encoding.
+pub(crate) fn run(text: &[u8]) {
+    for encoding in ENCODINGS {
+        let whole = in_pieces(encoding, text, Cut::Whole);
+        assert_eq!(in_pieces(encoding, text, Cut::Bytes), whole, "byte by byte, {encoding:?}");
+        let cut = Cut::random(text);
+        assert_eq!(in_pieces(encoding, text, cut), whole, "cut at random, {encoding:?}");
+        for at in 0..text.len().min(32) {
+            let mut classifier = Classifier::in_encoding(encoding);
+            classifier.feed(&text[..at]);
+            classifier.feed(&text[at..]);
+            assert_eq!(classifier.finish(), whole, "cut at {at}, {encoding:?}");
+        }
+        let ends = text.iter().filter(|byte| **byte == b';').count();
+        assert!(whole.statements as usize <= ends + 1, "{} statements", whole.statements);
+    }
+    let plain = in_pieces(Encoding::Superset, text, Cut::Whole);
+    assert_eq!(classify(text), plain);
+    if text.is_ascii() && !text.contains(&b'\\') {
+        // Whatever the client's encoding, such a text is what it looks like, or it is unclear.
+        for encoding in ENCODINGS {
+            let class = in_pieces(encoding, text, Cut::Whole);
+            let unclear = class.pins.contains(PinReason::Unclear);
+            assert!(unclear || class == plain, "{class:?} in {encoding:?}, {plain:?} as it looks");
+        }
+    }
+}
+
+fn in_pieces(encoding: Encoding, text: &[u8], cut: Cut) -> Class {
+    let mut classifier = Classifier::in_encoding(encoding);
+    for piece in cut.pieces(text) {
+        classifier.feed(piece);
+    }
+    classifier.finish()
+}

@@ -1,0 +1,505 @@
+//! An engine with everything around it: connections in memory, servers, and a clock that stands
+//! still until it is told to move.
+
+use std::collections::VecDeque;
+use std::sync::LazyLock;
+use std::time::{Duration, SystemTime};
+
+use pgweir_config::Config;
+use pgweir_control::{Rates, answer};
+use pgweir_engine::{Action, Bytes, ClientId, Endpoint, Engine, Event, Plan, Time};
+use pgweir_wire::Initial;
+
+use crate::cut::Cut;
+use crate::postgres::{Login, Manners, Postgres};
+
+/// More than this happens in no run at once: an engine that goes on has gone astray.
+const STEPS_MAX: usize = 20_000;
+
+/// The name of each pool mode in the configuration.
+const MODES: [&str; 3] = ["transaction", "session", "statement"];
+
+/// One configuration for each of [`MODES`]: a user for each way to log in, and a console.
+static CONFIGS: LazyLock<[Config; MODES.len()]> = LazyLock::new(|| {
+    MODES.map(|mode| {
+        let text = include_str!("world.toml").replace("$MODE", mode);
+        Config::parse(&text, "world.toml".as_ref()).expect("the configuration is valid")
+    })
+});
+
+/// What a run is made of, besides its script.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Setting {
+    /// Which of [`MODES`].
+    pub(crate) mode: usize,
+    /// How servers are logged in to.
+    pub(crate) login: Login,
+    /// How servers behave.
+    pub(crate) manners: Manners,
+    /// How bytes arrive, on both sides.
+    pub(crate) cut: Cut,
+    /// A request for encryption is answered before its client says more, as the protocol wants.
+    pub(crate) patient: bool,
+}
+
+/// See the module.
+pub(crate) struct World {
+    engine: Engine,
+    now: Time,
+    setting: Setting,
+    cut: Cut,
+    links: Vec<Link>,
+    resumes: VecDeque<ClientId>,
+    connects: VecDeque<Endpoint>,
+    commands: VecDeque<(ClientId, Box<[u8]>)>,
+    events: Vec<Event>,
+    /// Connections to servers are refused.
+    pub(crate) refusing: bool,
+}
+
+/// One connection, also after its end.
+struct Link {
+    endpoint: Endpoint,
+    peer: Peer,
+    /// Sent by the peer and not given to the engine yet.
+    coming: Vec<u8>,
+    /// Given to the engine, which has not consumed it.
+    retained: Vec<u8>,
+    /// Written by the engine.
+    written: Vec<u8>,
+    paused: bool,
+    /// The peer sends no more.
+    ended: bool,
+    /// The engine knows.
+    told: bool,
+    fate: Fate,
+}
+
+/// Who is at the other end.
+enum Peer {
+    Client,
+    Cancel,
+    Server(Box<Postgres>),
+}
+
+/// What the engine has done with a connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Fate {
+    Open,
+    Closed,
+    Aborted,
+}
+
+/// Names a client's connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct ClientLink(usize);
+
+/// What has been written to every connection, and what became of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    connections: Vec<(String, String, Fate)>,
+    events: Vec<String>,
+}
+
+impl World {
+    pub(crate) fn new(setting: Setting) -> Self {
+        let plan = Plan::new(&CONFIGS[setting.mode % MODES.len()], "0.0.0");
+        Self {
+            engine: Engine::new(plan.expect("the secrets are usable"), [5; 32]),
+            now: Time(1_000_000),
+            setting,
+            cut: setting.cut,
+            links: Vec::new(),
+            resumes: VecDeque::new(),
+            connects: VecDeque::new(),
+            commands: VecDeque::new(),
+            events: Vec::new(),
+            refusing: false,
+        }
+    }
+
+    /// A client connects.
+    pub(crate) fn connect(&mut self) -> ClientLink {
+        let id = self.engine.client_connected(self.now, None);
+        self.open(Endpoint::Client(id), Peer::Client);
+        ClientLink(self.links.len() - 1)
+    }
+
+    /// A client sends.
+    pub(crate) fn send(&mut self, client: ClientLink, bytes: &[u8]) {
+        let link = &mut self.links[client.0];
+        if !link.ended {
+            link.coming.extend_from_slice(bytes);
+            self.read(client.0);
+            self.follow_up();
+        }
+    }
+
+    /// A client sends no more.
+    pub(crate) fn end(&mut self, client: ClientLink) {
+        self.peer_ends(client.0);
+        self.follow_up();
+    }
+
+    /// A client's connection breaks.
+    pub(crate) fn break_off(&mut self, client: ClientLink) {
+        if let (Fate::Open, Endpoint::Client(id)) =
+            (self.links[client.0].fate, self.links[client.0].endpoint)
+        {
+            self.engine.client_broken(self.now, id);
+            self.act(&[]);
+            self.follow_up();
+        }
+    }
+
+    /// Servers without manners send these bytes: the first of them that is connected.
+    pub(crate) fn server_sends(&mut self, bytes: &[u8]) {
+        if let Some(at) = self.first_server() {
+            self.links[at].coming.extend_from_slice(bytes);
+            self.read(at);
+            self.follow_up();
+        }
+    }
+
+    /// The first server's connection breaks.
+    pub(crate) fn lose_server(&mut self) {
+        if let Some(at) = self.first_server()
+            && let Endpoint::Server(id) = self.links[at].endpoint
+        {
+            self.links[at].ended = true;
+            self.links[at].told = true;
+            self.engine.server_ended(self.now, id, "connection reset by peer");
+            self.act(&[]);
+            self.follow_up();
+        }
+    }
+
+    /// What is written to a client piles up, or no longer does.
+    pub(crate) fn congest_client(&mut self, client: ClientLink, congested: bool) {
+        self.congest(client.0, congested);
+    }
+
+    /// What is written to the first server piles up, or no longer does.
+    pub(crate) fn congest_server(&mut self, congested: bool) {
+        if let Some(at) = self.first_server() {
+            self.congest(at, congested);
+        }
+    }
+
+    /// No connection is congested any more.
+    pub(crate) fn relieve(&mut self) {
+        for at in 0..self.links.len() {
+            self.congest(at, false);
+        }
+    }
+
+    /// The statements that servers sleep over are over.
+    pub(crate) fn wake(&mut self) {
+        for link in &mut self.links {
+            if let Peer::Server(server) = &mut link.peer {
+                server.wake();
+            }
+        }
+    }
+
+    /// Time passes, with nothing else in between but the engine's ticks.
+    pub(crate) fn pass(&mut self, time: Duration) {
+        self.now = self.now + time;
+        self.engine.tick(self.now);
+        self.act(&[]);
+        self.follow_up();
+    }
+
+    /// The engine is asked to drain.
+    pub(crate) fn drain(&mut self) {
+        self.engine.drain(self.now);
+        self.act(&[]);
+        self.follow_up();
+    }
+
+    /// Everything that can happen without time passing happens.
+    pub(crate) fn settle(&mut self) {
+        for _ in 0..STEPS_MAX {
+            if !self.step() {
+                return;
+            }
+            self.follow_up();
+        }
+        panic!("this never comes to rest");
+    }
+
+    /// The engine, to look at.
+    pub(crate) fn engine(&self) -> &Engine {
+        &self.engine
+    }
+
+    /// The present.
+    pub(crate) fn now(&self) -> Time {
+        self.now
+    }
+
+    /// What was written to a client, and what became of its connection.
+    pub(crate) fn client(&self, client: ClientLink) -> (&[u8], Fate) {
+        let link = &self.links[client.0];
+        (&link.written, link.fate)
+    }
+
+    /// Connections to servers that the engine has not closed.
+    pub(crate) fn open_servers(&self) -> usize {
+        let servers = self.links.iter().filter(|link| matches!(link.peer, Peer::Server(_)));
+        servers.filter(|link| link.fate == Fate::Open).count()
+    }
+
+    /// Whether there is a server that can still say something.
+    pub(crate) fn has_server(&self) -> bool {
+        self.first_server().is_some()
+    }
+
+    /// What the engine has logged.
+    pub(crate) fn events(&self) -> &[Event] {
+        &self.events
+    }
+
+    /// What has been written to every connection, and what became of it.
+    pub(crate) fn outcome(&self) -> Outcome {
+        let connections = self.links.iter().map(|link| {
+            let written = link.written.escape_ascii().to_string();
+            (format!("{:?}", link.endpoint), written, link.fate)
+        });
+        let events = self.events.iter().map(|event| format!("{event:?}"));
+        Outcome { connections: connections.collect(), events: events.collect() }
+    }
+
+    fn open(&mut self, endpoint: Endpoint, peer: Peer) {
+        self.links.push(Link {
+            endpoint,
+            peer,
+            coming: Vec::new(),
+            retained: Vec::new(),
+            written: Vec::new(),
+            paused: false,
+            ended: false,
+            told: false,
+            fate: Fate::Open,
+        });
+    }
+
+    fn first_server(&self) -> Option<usize> {
+        let is_open = |link: &Link| link.fate == Fate::Open && !link.ended;
+        self.links.iter().position(|link| matches!(link.peer, Peer::Server(_)) && is_open(link))
+    }
+
+    fn congest(&mut self, at: usize, congested: bool) {
+        if self.links[at].fate == Fate::Open {
+            self.engine.congested(self.links[at].endpoint, congested);
+            self.act(&[]);
+            self.follow_up();
+        }
+    }
+
+    /// One thing happens; false if there is none left.
+    fn step(&mut self) -> bool {
+        if let Some(endpoint) = self.connects.pop_front() {
+            self.answer_connect(endpoint);
+        } else if let Some((client, command)) = self.commands.pop_front() {
+            let snapshot = self.engine.snapshot(self.now);
+            let mut reply = Vec::new();
+            answer(&command, &snapshot, SystemTime::UNIX_EPOCH, &Rates::new(), &mut reply);
+            self.engine.console_reply(client, &reply);
+            self.act(&[]);
+        } else if let Some(at) = self.links.iter().position(Link::has_something_to_say) {
+            self.peer_speaks(at);
+        } else {
+            return false;
+        }
+        true
+    }
+
+    /// Before anything else happens clients are asked again as the engine wants it.
+    fn follow_up(&mut self) {
+        self.engine.check();
+        for _ in 0..STEPS_MAX {
+            let Some(client) = self.resumes.pop_front() else { return };
+            let endpoint = Endpoint::Client(client);
+            let open = |link: &Link| link.endpoint == endpoint && link.fate == Fate::Open;
+            if let Some(at) = self.links.iter().position(open) {
+                self.input(at, &[]);
+                self.engine.check();
+            }
+        }
+        panic!("a client is resumed again and again");
+    }
+
+    fn answer_connect(&mut self, endpoint: Endpoint) {
+        if !self.engine.awaits(endpoint) {
+            return;
+        }
+        if self.refusing {
+            self.engine.connect_failed(self.now, endpoint, "connection refused");
+            return self.act(&[]);
+        }
+        let peer = match endpoint {
+            Endpoint::Cancel(_) => Peer::Cancel,
+            Endpoint::Client(_) => panic!("a client is connected to"),
+            Endpoint::Server(_) => {
+                let process_id = self.links.len() as i32 + 1;
+                let Setting { login, manners, .. } = self.setting;
+                Peer::Server(Box::new(Postgres::new(process_id, login, manners)))
+            }
+        };
+        self.open(endpoint, peer);
+        self.engine.connected(self.now, endpoint);
+        self.act(&[]);
+    }
+
+    /// A peer that has something to say says it.
+    fn peer_speaks(&mut self, at: usize) {
+        let link = &mut self.links[at];
+        match &mut link.peer {
+            Peer::Client => {}
+            Peer::Cancel => {
+                if let Ok(Some((Initial::CancelRequest(key), _))) = Initial::parse(&link.written) {
+                    for link in &mut self.links {
+                        if let Peer::Server(server) = &mut link.peer {
+                            server.cancel(&key);
+                        }
+                    }
+                }
+                return self.peer_ends(at);
+            }
+            Peer::Server(server) => {
+                link.coming.append(&mut server.output);
+                if server.closed {
+                    return self.peer_ends(at);
+                }
+            }
+        }
+        self.read(at);
+    }
+
+    fn peer_ends(&mut self, at: usize) {
+        self.links[at].ended = true;
+        self.read(at);
+    }
+
+    /// Gives the engine what a peer has sent, as it arrives. If it asks to stop in the middle, what
+    /// was sent before is on its way already.
+    fn read(&mut self, at: usize) {
+        if self.links[at].paused {
+            return;
+        }
+        while self.links[at].fate == Fate::Open && !self.links[at].coming.is_empty() {
+            let link = &mut self.links[at];
+            let n = self.cut.next(link.coming.len().min(link.unanswerable(self.setting.patient)));
+            let piece: Vec<u8> = link.coming.drain(..n).collect();
+            self.input(at, &piece);
+            self.engine.check();
+        }
+        let link = &mut self.links[at];
+        if link.fate == Fate::Open && link.ended && !link.told {
+            link.told = true;
+            match link.endpoint {
+                Endpoint::Cancel(id) => self.engine.cancel_closed(self.now, id),
+                Endpoint::Client(id) => self.engine.client_ended(self.now, id),
+                Endpoint::Server(id) => {
+                    self.engine.server_ended(self.now, id, "the connection was closed");
+                }
+            }
+            self.act(&[]);
+            self.engine.check();
+        }
+    }
+
+    /// Gives the engine what it has not consumed yet, and `more` behind it.
+    fn input(&mut self, at: usize, more: &[u8]) {
+        let link = &mut self.links[at];
+        let mut input = std::mem::take(&mut link.retained);
+        input.extend_from_slice(more);
+        let consumed = match link.endpoint {
+            Endpoint::Cancel(_) => input.len(),
+            Endpoint::Client(id) => self.engine.client_input(self.now, id, &input),
+            Endpoint::Server(id) => self.engine.server_input(self.now, id, &input),
+        };
+        assert!(consumed <= input.len(), "more is consumed than there is");
+        self.links[at].retained.extend_from_slice(&input[consumed..]);
+        self.act(&input);
+    }
+
+    /// Does what the engine says.
+    fn act(&mut self, input: &[u8]) {
+        let actions = std::mem::take(&mut self.engine.actions);
+        for action in actions.list {
+            match action {
+                Action::Write(to, bytes) => match bytes {
+                    Bytes::Input(range) => self.write(to, &input[range]),
+                    Bytes::Own(range) => self.write(to, &actions.own[range]),
+                },
+                Action::Resume(client) => self.resumes.push_back(client),
+                Action::Read(endpoint, on) => {
+                    if let Some(link) = self.link(endpoint) {
+                        link.paused = !on;
+                    }
+                }
+                Action::Connect(endpoint, _) => self.connects.push_back(endpoint),
+                Action::Close(endpoint) => self.close(endpoint, Fate::Closed),
+                Action::Abort(endpoint) => self.close(endpoint, Fate::Aborted),
+                Action::Console(client, command) => self.commands.push_back((client, command)),
+                Action::Log(event) => self.events.push(event),
+            }
+        }
+    }
+
+    fn write(&mut self, to: Endpoint, bytes: &[u8]) {
+        let link = self.link(to);
+        let link = link.unwrap_or_else(|| panic!("{to:?} is written to and is not open"));
+        link.written.extend_from_slice(bytes);
+        if let Peer::Server(server) = &mut link.peer {
+            server.input(bytes);
+        }
+    }
+
+    fn close(&mut self, endpoint: Endpoint, fate: Fate) {
+        // A connection that is not made yet can be given up too.
+        if let Some(link) = self.link(endpoint) {
+            link.fate = fate;
+            link.coming = Vec::new();
+        }
+    }
+
+    /// The connection that the engine calls so; none if it is not open.
+    fn link(&mut self, endpoint: Endpoint) -> Option<&mut Link> {
+        self.links.iter_mut().find(|link| link.endpoint == endpoint && link.fate == Fate::Open)
+    }
+}
+
+impl Link {
+    /// Whether its peer can do something without being asked.
+    fn has_something_to_say(&self) -> bool {
+        if self.fate != Fate::Open || self.paused {
+            return false;
+        }
+        match &self.peer {
+            _ if !self.coming.is_empty() || self.ended && !self.told => true,
+            Peer::Client => false,
+            Peer::Cancel => !self.ended,
+            Peer::Server(server) => !server.output.is_empty() || server.closed && !self.ended,
+        }
+    }
+
+    /// How many of the bytes that are coming can come before an answer. Who asks for encryption
+    /// has to wait for it, and who does not wait is treated in another way; when bytes arrive
+    /// must make no other difference.
+    fn unanswerable(&self, patient: bool) -> usize {
+        let Peer::Client = self.peer else { return usize::MAX };
+        if !patient || self.written.iter().any(|byte| *byte != b'N') {
+            return usize::MAX;
+        }
+        let start = [&self.retained[..], &self.coming[..]].concat();
+        match Initial::parse(&start) {
+            Ok(Some((Initial::SslRequest | Initial::GssEncRequest, length))) => {
+                length - self.retained.len()
+            }
+            _ => usize::MAX,
+        }
+    }
+}

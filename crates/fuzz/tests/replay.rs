@@ -1,0 +1,55 @@
+//! What the corpus keeps, and every input that once failed, still holds.
+
+use std::path::Path;
+
+use pgweir_fuzz::{TARGETS, Target, corpus, target};
+
+/// A file to replay instead of the corpus, in a folder that is called as the target is or with a
+/// name that begins with it, as in `target/fuzz-failures/sql-0123456789abcdef`.
+const INPUT: &str = "PGWEIR_FUZZ_INPUT";
+
+#[test]
+fn kept_inputs_hold() {
+    if let Some(path) = std::env::var_os(INPUT) {
+        let path = Path::new(&path);
+        let target = target_of(path).unwrap_or_else(|| panic!("no target is named by {path:?}"));
+        let input = std::fs::read(path).expect("the input can be read");
+        return (target.run)(&input);
+    }
+    for target in TARGETS {
+        let inputs = corpus::inputs(target.name).expect("each target has a corpus");
+        assert!(!inputs.is_empty(), "the corpus of {} is empty", target.name);
+        for (path, input) in inputs {
+            // Shown only if it fails.
+            println!("{}", path.display());
+            (target.run)(&input);
+        }
+    }
+}
+
+#[test]
+fn the_corpus_is_small_and_has_no_strangers() {
+    let mut bytes = 0;
+    let mut folders = 0;
+    let root = corpus::folder("");
+    for entry in root.read_dir().expect("the corpus is there") {
+        let name = entry.expect("it can be read").file_name();
+        let name = name.to_str().expect("a name of letters");
+        assert!(target(name).is_some(), "corpus/{name} belongs to no target");
+        let inputs = corpus::inputs(name).expect("it can be read");
+        bytes += inputs.iter().map(|(_, input)| input.len()).sum::<usize>();
+        folders += 1;
+    }
+    assert_eq!(folders, TARGETS.len());
+    assert!(bytes < 200 * 1024, "the corpus has {bytes} bytes");
+}
+
+fn target_of(path: &Path) -> Option<Target> {
+    let folder = path.parent().and_then(Path::file_name).and_then(|name| name.to_str());
+    let file = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
+    let names = TARGETS.into_iter().filter(|target| {
+        let rest = file.strip_prefix(target.name);
+        folder == Some(target.name) || rest.is_some_and(|rest| rest.starts_with('-'))
+    });
+    names.max_by_key(|target| target.name.len())
+}

@@ -1,0 +1,82 @@
+//! The console, by psql.
+
+use std::process::Output;
+
+use pgweir_testkit::postgres::tool;
+
+use crate::stage::Stage;
+
+fn psql(stage: &Stage, database: &str, password: &str, command: &str) -> Output {
+    tool("psql")
+        .args(["-XA", "-h", "127.0.0.1", "-U", "admin", "-d", database, "-c", command])
+        .args(["-p", &stage.pgweir.port().to_string()])
+        .env("PGPASSWORD", password)
+        .output()
+        .unwrap()
+}
+
+/// The rows of a SHOW, as (column, value) pairs.
+fn show(stage: &Stage, what: &str) -> Vec<Vec<(String, String)>> {
+    let output = psql(stage, "pgweir", "admin", &format!("SHOW {what}"));
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let mut lines = text.lines().filter(|line| !line.starts_with('('));
+    let columns: Vec<_> = lines.next().unwrap().split('|').collect();
+    let row = |line: &str| {
+        let values = line.split('|').map(str::to_owned);
+        columns.iter().map(|column| (*column).to_owned()).zip(values).collect()
+    };
+    lines.map(row).collect()
+}
+
+fn cell<'a>(row: &'a [(String, String)], column: &str) -> &'a str {
+    let (_, value) = row.iter().find(|(name, _)| name == column).unwrap();
+    value
+}
+
+#[test]
+fn every_name_of_the_console() {
+    let stage = Stage::new("console_names", 1);
+    for database in ["pgweir", "pgcat", "pgbouncer"] {
+        for what in ["VERSION", "POOLS", "CLIENTS", "SERVERS", "STATS", "HELP"] {
+            let output = psql(&stage, database, "admin", &format!("SHOW {what};"));
+            assert!(output.status.success(), "{output:?}");
+            assert!(!output.stdout.is_empty());
+        }
+        assert!(!psql(&stage, database, "wrong", "SHOW POOLS").status.success());
+        let unknown = psql(&stage, database, "admin", "SHOW NOTHING");
+        assert!(String::from_utf8_lossy(&unknown.stderr).contains("invalid command"));
+    }
+}
+
+#[test]
+fn what_it_shows() {
+    let stage = Stage::new("console_rows", 2);
+    let login = stage.login().parameter("application_name", "shown");
+    let (mut client, mut idle) = (stage.client_as(&login), stage.client());
+    idle.query("SELECT 1");
+    client.query("BEGIN");
+    let pid = client.query("SELECT pg_backend_pid()").concat();
+
+    let pools = show(&stage, "POOLS");
+    let pool = pools.iter().find(|row| cell(row, "database") == stage.name).unwrap();
+    assert_eq!(cell(pool, "user"), stage.name);
+    assert_eq!((cell(pool, "sv_active"), cell(pool, "cl_waiting")), ("1", "0"));
+    assert_eq!(cell(pool, "pool_mode"), "transaction");
+
+    let clients = show(&stage, "CLIENTS");
+    let shown = clients.iter().find(|row| cell(row, "application_name") == "shown").unwrap();
+    let servers = show(&stage, "SERVERS");
+    let server = servers.iter().find(|row| cell(row, "remote_pid") == pid).unwrap();
+    assert_eq!((cell(shown, "state"), cell(server, "state")), ("active", "active"));
+    assert_eq!(cell(shown, "link"), cell(server, "ptr"));
+    assert_eq!(cell(server, "link"), cell(shown, "ptr"));
+
+    client.query("COMMIT");
+    let stats = show(&stage, "STATS");
+    let row = stats.iter().find(|row| cell(row, "database") == stage.name).unwrap();
+    // SELECT 1; BEGIN, SELECT, COMMIT.
+    assert_eq!(cell(row, "total_query_count"), "4");
+    let version = show(&stage, "VERSION");
+    assert!(version[0][0].1.contains(env!("CARGO_PKG_VERSION")));
+}

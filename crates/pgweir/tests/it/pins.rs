@@ -1,0 +1,108 @@
+//! What keeps a server with its client in transaction mode, and is gone with that client.
+
+use pgweir_testkit::WireClient;
+use pgweir_testkit::frames::{bind, execute, parse, query, sync};
+
+use crate::stage::Stage;
+
+/// A client makes state; a second one has to wait for the only server, until the first one left,
+/// and then sees nothing of it. Says whether the second one got the same backend.
+fn pinned(name: &str, make: impl FnOnce(&mut WireClient), state: &str) -> bool {
+    let stage = Stage::new(name, 1);
+    let mut owner = stage.client();
+    let mut other = stage.client();
+    let pid = owner.query("SELECT pg_backend_pid()");
+    let before = owner.query(state);
+    make(&mut owner);
+    let made = owner.query(state);
+    assert_ne!(made, before, "{state:?} shows nothing");
+
+    other.send(&query(state)).unwrap();
+    stage.wait_for_waiters(1);
+    assert_eq!(owner.query(state), made);
+    drop(owner);
+    let reply = other.read_until_ready().unwrap();
+    assert!(reply.iter().all(|message| message.tag != b'E'), "{:?}", reply[0].to_string());
+    assert_eq!(other.query(state), before);
+    other.query("SELECT pg_backend_pid()") == pid
+}
+
+#[track_caller]
+fn pinned_by(name: &str, sql: &str, state: &str) {
+    assert!(pinned(name, |client| drop(client.query(sql)), state), "the server is used again");
+}
+
+#[test]
+fn settings() {
+    pinned_by("pin_set", "SET work_mem = '77MB'", "SHOW work_mem");
+}
+
+#[test]
+fn settings_by_function() {
+    let state = "SELECT coalesce(nullif(current_setting('a.b', true), ''), 'none')";
+    pinned_by("pin_config", "SELECT set_config('a.b', 'c', false)", state);
+}
+
+#[test]
+fn temporary_tables() {
+    pinned_by("pin_temp", "CREATE TEMP TABLE t (a int)", "SELECT to_regclass('pg_temp.t')");
+}
+
+#[test]
+fn advisory_locks() {
+    let locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' \
+                 AND pid = pg_backend_pid()";
+    pinned_by("pin_lock", "SELECT pg_advisory_lock(5)", locks);
+}
+
+#[test]
+fn channels() {
+    pinned_by("pin_listen", "LISTEN c", "SELECT count(*) FROM pg_listening_channels()");
+}
+
+#[test]
+fn cursors() {
+    let declare = "DECLARE c CURSOR WITH HOLD FOR SELECT 1";
+    pinned_by("pin_cursor", declare, "SELECT count(*) FROM pg_cursors");
+}
+
+#[test]
+fn statements_prepared_by_sql() {
+    let count = "SELECT count(*) FROM pg_prepared_statements";
+    pinned_by("pin_prepare", "PREPARE p AS SELECT 1", count);
+}
+
+#[test]
+fn named_statements() {
+    let prepare = |client: &mut WireClient| {
+        let batch = [parse("s", "SELECT 1", &[]), bind("", "s", &[]), execute("", 0), sync()];
+        client.send(&batch.concat()).unwrap();
+        client.read_until_ready().unwrap();
+    };
+    let count = "SELECT count(*) FROM pg_prepared_statements";
+    assert!(pinned("pin_named", prepare, count), "the server is used again");
+}
+
+#[test]
+fn what_nothing_removes_ends_its_server() {
+    // The seed is no state that could be looked at; this table is, and shows that it pins.
+    let make = "SELECT setseed(0.5); CREATE TEMP TABLE t (a int)";
+    let state = "SELECT to_regclass('pg_temp.t')";
+    assert!(!pinned("pin_seed", |client| drop(client.query(make)), state), "the server must end");
+}
+
+#[test]
+fn transactions_leave_no_pin() {
+    let stage = Stage::new("pin_none", 1);
+    let (mut client, mut other) = (stage.client(), stage.client());
+    for sql in [
+        "BEGIN; SET LOCAL work_mem = '77MB'; COMMIT",
+        "BEGIN; SELECT pg_advisory_xact_lock(1); COMMIT",
+        "BEGIN; DECLARE c CURSOR FOR SELECT 1; COMMIT",
+        "NOTIFY c",
+    ] {
+        client.query(sql);
+        let shown = other.try_query("SHOW work_mem").unwrap_or_else(|e| panic!("{sql}: {e}"));
+        assert_eq!(shown, [[Some("4MB".to_owned())]], "after {sql}");
+    }
+}

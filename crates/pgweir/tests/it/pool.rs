@@ -1,0 +1,141 @@
+//! The queue for servers, and the limit on their number.
+
+use pgweir_testkit::WireClient;
+use pgweir_testkit::frames::{bind, execute, parse, query, sync};
+
+use crate::stage::Stage;
+
+#[test]
+fn a_cold_burst_is_served_within_the_limit() {
+    const SERVERS: usize = 50;
+    const CLIENTS: usize = 500;
+    let stage = Stage::new("pool_burst", SERVERS as u32);
+    // One server too many would be refused, and that would be logged.
+    stage.ask(&format!("ALTER ROLE pool_burst CONNECTION LIMIT {SERVERS}"));
+    let startup = stage.login().startup_message();
+    let first = [startup, query("SELECT 'served', pg_sleep(0.02)")].concat();
+
+    let mut clients: Vec<_> = (0..CLIENTS)
+        .map(|_| {
+            let mut client = WireClient::open(stage.address()).unwrap();
+            client.send(&first).unwrap();
+            client
+        })
+        .collect();
+    for client in &mut clients {
+        client.read_until_ready().unwrap();
+        let reply = client.read_until_ready().unwrap();
+        assert_eq!(reply[1].to_string(), "DataRow \"served\" \"\"");
+    }
+    assert_eq!(stage.backends("true"), SERVERS);
+    let log = stage.pgweir.log();
+    assert!(!log.contains("no connection to"), "{log}");
+}
+
+#[test]
+fn first_come_first_served() {
+    let stage = Stage::new("pool_fifo", 1);
+    stage.ask("CREATE TABLE turns (turn serial, who int); ALTER TABLE turns OWNER TO pool_fifo");
+    let mut holder = stage.client();
+    let mut clients: Vec<_> = (0..10).map(|_| stage.client()).collect();
+    holder.query("BEGIN");
+    for (n, client) in clients.iter_mut().enumerate() {
+        client.send(&query(&format!("INSERT INTO turns (who) VALUES ({n})"))).unwrap();
+        stage.wait_for_waiters(n + 1);
+    }
+    holder.query("COMMIT");
+    for client in &mut clients {
+        client.read_until_ready().unwrap();
+    }
+    let turns = stage.value("SELECT string_agg(who::text, ' ' ORDER BY turn) FROM turns");
+    assert_eq!(turns, "0 1 2 3 4 5 6 7 8 9");
+}
+
+#[test]
+fn a_wait_has_an_end() {
+    let stage = Stage::with("pool_timeout", 1, |config| {
+        config.pool("query_wait_timeout", "100").pool("idle_timeout", "0")
+    });
+    let (mut holder, mut client) = (stage.client(), stage.client());
+    holder.query("BEGIN");
+    let error = client.try_query("SELECT 1").unwrap_err();
+    assert_eq!(
+        (error.sqlstate().as_str(), error.field(b'S').unwrap().as_str()),
+        ("53300", "ERROR")
+    );
+    let detail = error.field(b'D').unwrap();
+    assert!(detail.starts_with("Waited 0."), "{detail}");
+
+    // A batch is skipped up to its Sync.
+    let batch = [parse("", "SELECT 1", &[]), bind("", "", &[]), execute("", 0), sync()].concat();
+    client.send(&batch).unwrap();
+    let reply = client.read_until_ready().unwrap();
+    assert_eq!(reply.iter().map(|message| message.tag).collect::<Vec<_>>(), *b"EZ");
+    assert_eq!(reply[0].sqlstate(), "53300");
+
+    // So does a login whose settings no server has been asked about yet, but that is final.
+    let login = stage.login().parameter("application_name", "new");
+    let refused = WireClient::login(stage.address(), &login).unwrap_err().to_string();
+    assert!(refused.contains("C=\"57P03\""), "{refused}");
+
+    holder.query("COMMIT");
+    assert_eq!(client.query("SELECT 'usable'"), ["usable"]);
+}
+
+#[test]
+fn who_leaves_the_queue_is_not_run() {
+    let stage = Stage::new("pool_leave", 1);
+    stage.ask("CREATE TABLE done (who text); ALTER TABLE done OWNER TO pool_leave");
+    let mut holder = stage.client();
+    let [mut reset, mut closed, mut stayed] = [stage.client(), stage.client(), stage.client()];
+    holder.query("BEGIN");
+    let insert = |who: &str| query(&format!("INSERT INTO done VALUES ('{who}')"));
+    reset.send(&insert("reset")).unwrap();
+    stage.wait_for_waiters(1);
+    closed.send(&insert("closed")).unwrap();
+    stage.wait_for_waiters(2);
+    stayed.send(&insert("stayed")).unwrap();
+    stage.wait_for_waiters(3);
+
+    // A reset says that nobody reads the reply; the end of what is sent does not.
+    reset.reset().unwrap();
+    stage.wait_for_waiters(2);
+    closed.half_close().unwrap();
+    holder.query("COMMIT");
+    let reply = closed.read_to_end().unwrap();
+    assert_eq!(reply.last().unwrap().to_string(), "ReadyForQuery I");
+    stayed.read_until_ready().unwrap();
+    assert_eq!(stage.value("SELECT string_agg(who, ' ' ORDER BY who) FROM done"), "closed stayed");
+}
+
+#[test]
+fn a_wrong_database_or_role_of_the_server_is_told_to_every_client() {
+    let stage = Stage::with("pool_refused", 1, |config| config);
+    stage.ask("ALTER ROLE pool_refused NOLOGIN");
+    for _ in 0..2 {
+        let refused = WireClient::login(stage.address(), &stage.login()).unwrap_err().to_string();
+        let expected = "M=\"role \\\"pool_refused\\\" is not permitted to log in\"";
+        assert!(refused.contains("C=\"28000\"") && refused.contains(expected), "{refused}");
+    }
+    stage.ask("ALTER ROLE pool_refused LOGIN");
+    assert_eq!(stage.client().query("SELECT 1"), ["1"]);
+}
+
+#[test]
+fn servers_age() {
+    let stage = Stage::with("pool_idle", 2, |config| config.pool("idle_timeout", "100"));
+    let mut client = stage.client();
+    assert_eq!(client.query("SELECT 1"), ["1"]);
+    stage.wait_for_backends(0, "true");
+    assert_eq!(client.query("SELECT 2"), ["2"]);
+
+    // The age of a server that is never idle for long.
+    let stage = Stage::with("pool_lifetime", 1, |config| config.pool("server_lifetime", "300"));
+    let mut client = stage.client();
+    client.query("BEGIN");
+    let first = client.query("SELECT pg_backend_pid()");
+    stage.wait_for_backends(1, "now() - backend_start > '0.5 s'");
+    assert_eq!(client.query("SELECT pg_backend_pid()"), first, "not in a transaction");
+    client.query("COMMIT");
+    assert_ne!(client.query("SELECT pg_backend_pid()"), first);
+}

@@ -1,0 +1,89 @@
+//! How long a client keeps its server, and what it leaves there.
+
+use pgweir_testkit::frames::query;
+
+use crate::stage::Stage;
+
+const STATE: &str = "SELECT current_setting('work_mem'), to_regclass('pg_temp.t'), \
+    (SELECT count(*) FROM pg_prepared_statements), (SELECT count(*) FROM pg_listening_channels()), \
+    (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid())";
+
+#[test]
+fn a_session_leaves_nothing_behind() {
+    let stage = Stage::session("mode_session", 1);
+    let mut first = stage.client();
+    first.query(
+        "SET work_mem = '77MB'; CREATE TEMP TABLE t (a int); PREPARE p AS SELECT 1; LISTEN c; \
+         SELECT pg_advisory_lock(1)",
+    );
+    assert_eq!(first.query(STATE), ["77MB|t|1|1|1"]);
+    let pid = first.query("SELECT pg_backend_pid()");
+
+    let mut second = stage.client();
+    second.send(&query(STATE)).unwrap();
+    stage.wait_for_waiters(1);
+    drop(first);
+    let reply = second.read_until_ready().unwrap();
+    assert_eq!(reply[1].to_string(), "DataRow \"4MB\" NULL \"0\" \"0\" \"0\"");
+    assert_eq!(second.query("SELECT pg_backend_pid()"), pid, "the same server, cleaned");
+}
+
+#[test]
+fn a_session_keeps_its_server() {
+    let stage = Stage::session("mode_session_keeps", 2);
+    let (mut one, mut other) = (stage.client(), stage.client());
+    let pids = [one.query("SELECT pg_backend_pid()"), other.query("SELECT pg_backend_pid()")];
+    assert_ne!(pids[0], pids[1]);
+    for _ in 0..5 {
+        assert_eq!(one.query("SELECT pg_backend_pid()"), pids[0]);
+        assert_eq!(other.query("SELECT pg_backend_pid()"), pids[1]);
+    }
+}
+
+#[test]
+fn transactions_share_a_server() {
+    let stage = Stage::new("mode_transaction", 1);
+    let mut clients: Vec<_> = (0..5).map(|_| stage.client()).collect();
+    let pid = clients[0].query("SELECT pg_backend_pid()");
+    for _ in 0..3 {
+        for client in &mut clients {
+            assert_eq!(client.query("SELECT pg_backend_pid()"), pid);
+            client.query("BEGIN");
+            assert_eq!(client.query("SELECT pg_backend_pid()"), pid);
+            client.query("COMMIT");
+        }
+    }
+}
+
+#[test]
+fn statement_mode_has_no_transactions() {
+    let stage =
+        Stage::with("mode_statement", 1, |config| config.pool("pool_mode", "\"statement\""));
+    stage.ask("CREATE TABLE t (a int); ALTER TABLE t OWNER TO mode_statement");
+    let mut client = stage.client();
+    client.query("INSERT INTO t VALUES (1)");
+    client.send(&query("BEGIN; INSERT INTO t VALUES (2)")).unwrap();
+    let reply = client.read_to_end().unwrap();
+    let error = reply.last().unwrap();
+    assert_eq!((error.tag, error.sqlstate().as_str()), (b'E', "0A000"));
+    assert_eq!(stage.client().query("SELECT a FROM t"), ["1"]);
+}
+
+#[test]
+fn everybody_has_the_settings_of_its_own_login() {
+    let stage = Stage::new("mode_settings", 1);
+    let zones = ["Asia/Kathmandu", "America/New_York", "UTC"];
+    let mut clients = zones.map(|zone| {
+        let login = stage.login().parameter("TimeZone", zone);
+        stage.client_as(&login.parameter("application_name", &format!("in {zone}")))
+    });
+    let mut plain = stage.client();
+    for _ in 0..20 {
+        for (client, zone) in clients.iter_mut().zip(zones) {
+            let own = "SELECT current_setting('TimeZone'), current_setting('application_name')";
+            assert_eq!(client.query(own), [format!("{zone}|in {zone}")]);
+        }
+        assert_eq!(plain.query("SHOW application_name"), [""]);
+    }
+    assert_eq!(stage.backends("true"), 1);
+}

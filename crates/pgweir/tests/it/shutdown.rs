@@ -1,0 +1,61 @@
+//! SIGTERM lets clients finish, SIGQUIT does not.
+
+use std::net::TcpStream;
+
+use pgweir_testkit::frames::query;
+use pgweir_testkit::{WireClient, eventually};
+
+use crate::stage::Stage;
+
+/// The SQLSTATEs of what a connection still says.
+fn last_words(client: &mut WireClient) -> Vec<String> {
+    client.read_to_end().unwrap().iter().map(|message| message.sqlstate()).collect()
+}
+
+#[test]
+fn sigterm_waits_for_transactions() {
+    let stage = Stage::new("shutdown_drain", 1);
+    stage.ask("CREATE TABLE t (a int); ALTER TABLE t OWNER TO shutdown_drain");
+    let [mut working, mut idle, mut queued] = [stage.client(), stage.client(), stage.client()];
+    working.query("BEGIN");
+    queued.send(&query("SELECT 'still served'")).unwrap();
+    stage.wait_for_waiters(1);
+
+    stage.pgweir.terminate();
+    assert_eq!(last_words(&mut idle), ["57P01"]);
+    eventually("no new client to be taken", || TcpStream::connect(stage.address()).is_err());
+    working.query("INSERT INTO t VALUES (1)");
+    assert!(stage.pgweir.is_running());
+    // Its own answer comes first, then the farewell.
+    working.query("COMMIT");
+    assert_eq!(last_words(&mut working), ["57P01"]);
+    let reply = queued.read_until_ready().unwrap();
+    assert_eq!(reply[1].to_string(), "DataRow \"still served\"");
+    assert_eq!(last_words(&mut queued), ["57P01"]);
+    assert!(stage.pgweir.wait().success());
+    assert_eq!(stage.value("SELECT count(*) FROM t"), "1");
+    stage.wait_for_backends(0, "true");
+}
+
+#[test]
+fn sigterm_waits_no_longer_than_it_is_told() {
+    let stage =
+        Stage::with("shutdown_timeout", 1, |config| config.general("shutdown_timeout", "100"));
+    let mut client = stage.client();
+    client.query("BEGIN");
+    stage.pgweir.terminate();
+    assert!(stage.pgweir.wait().success());
+    stage.wait_for_backends(0, "true");
+}
+
+#[test]
+fn sigquit_ends_at_once() {
+    let stage = Stage::new("shutdown_quit", 1);
+    let mut client = stage.client();
+    client.query("BEGIN");
+    stage.pgweir.quit();
+    assert!(stage.pgweir.wait().success());
+    // Whether as a close or as a reset: nothing follows.
+    assert!(client.read_to_end().unwrap_or_default().is_empty());
+    stage.wait_for_backends(0, "true");
+}

@@ -1,0 +1,322 @@
+//! A cancel ends what its client has running, or nothing: never anything of another client.
+
+use std::time::Duration;
+
+use pgweir_engine::{ClientState, ServerActivity};
+use pgweir_wire::CancelKey;
+
+use crate::messages::{
+    cancel_request, columns, done, error, in_block, one_row, query, ready, startup, terminate,
+};
+use crate::stage::{Peer, Setup, Stage};
+
+/// A client whose query runs.
+fn running() -> (Stage, Peer, Peer) {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([query("slow")]);
+    assert_eq!(server.heard(), "Q(slow)");
+    (stage, server, alice)
+}
+
+/// The same, and the server has been sent the cancel that is given back last.
+fn cancelled() -> (Stage, Peer, Peer, Peer, Peer) {
+    let (stage, server, alice) = running();
+    let requester = stage.cancel(&alice);
+    let cancel = stage.cancel_line().expect("it is wanted");
+    assert_eq!(cancel.heard_bytes(), cancel_request(&server.key()));
+    (stage, server, alice, requester, cancel)
+}
+
+/// The whole way: the request goes to the server, the server ends the statement, and only when
+/// the request's connection has ended is the server free.
+#[test]
+fn a_statement_that_runs_is_cancelled() {
+    let (stage, server, alice, requester, cancel) = cancelled();
+    assert!(requester.is_open());
+    let bob = stage.client();
+    bob.says([query("bob")]);
+    server.says([error("57014"), ready()]);
+    assert_eq!(alice.heard(), "E(57014) Z");
+    // The signal may still be on its way, and would end bob's statement.
+    assert_eq!(
+        (server.heard().as_str(), stage.servers()),
+        ("", vec![ServerActivity::BeingCanceled])
+    );
+    cancel.ends();
+    assert!(cancel.is_aborted() && requester.is_closed());
+    assert_eq!(server.heard(), "Q(bob)");
+}
+
+/// A statement that is over before the request's connection is made must not be cancelled: the
+/// next one would be.
+#[test]
+fn a_statement_that_is_over_is_not_cancelled() {
+    let (stage, server, alice) = running();
+    let bob = stage.client();
+    bob.says([query("bob")]);
+    let requester = stage.cancel(&alice);
+    server.says([done(), ready()]);
+    assert!(requester.is_closed());
+    assert_eq!(server.heard(), "Q(bob)");
+    assert!(stage.cancel_line().is_none(), "nobody wants it any more");
+    assert_eq!(stage.servers(), [ServerActivity::Active]);
+}
+
+/// The same, when the server stays with its client: its next statement is not the one meant.
+#[test]
+fn a_statement_that_is_over_inside_a_transaction_is_not_cancelled() {
+    let (stage, server, alice) = running();
+    let requester = stage.cancel(&alice);
+    server.says([done(), in_block()]);
+    let cancel = stage.cancel_line();
+    assert!(cancel.is_none_or(|cancel| cancel.heard_bytes().is_empty()));
+    assert!(requester.is_closed());
+    assert_eq!(alice.heard(), "C Z(T)");
+    assert!(server.is_open());
+}
+
+/// What waits in the queue is answered by us: no server knows of it.
+#[test]
+fn a_unit_that_waits_is_cancelled_by_us() {
+    let (stage, server, _alice) = running();
+    let bob = stage.client();
+    bob.says([query("bob"), query("next")]);
+    let requester = stage.cancel(&bob);
+    assert!(requester.is_closed());
+    assert_eq!((bob.heard().as_str(), stage.cancels()), ("E(57014) Z", 0));
+    assert_eq!(stage.clients(), [ClientState::Active, ClientState::Waiting]);
+    server.says([done(), ready()]);
+    assert_eq!(server.heard(), "Q(next)");
+}
+
+/// While its server is brought to its settings the client's unit is not sent yet: the statement
+/// that runs is ours, and is let be.
+#[test]
+fn a_unit_whose_server_is_prepared_is_cancelled_by_us() {
+    let stage = Stage::new(&Setup::default());
+    let named = stage.newcomer(&[("application_name", "it")]);
+    let server = stage.server();
+    server.says([one_row("it")]);
+    assert!(named.is_greeted());
+    let plain = stage.newcomer(&[]);
+    server.says([one_row("")]);
+    assert!(plain.is_greeted());
+    server.heard();
+    named.says([query("INSERT")]);
+    assert!(server.heard().starts_with("Q(SELECT pg_catalog.set_config("));
+    let requester = stage.cancel(&named);
+    assert!(requester.is_closed());
+    assert_eq!((named.heard().as_str(), stage.cancels()), ("E(57014) Z", 0));
+    server.says([one_row("it")]);
+    assert_eq!((server.heard().as_str(), stage.servers()), ("", vec![ServerActivity::Idle]));
+}
+
+/// A client that runs nothing has nothing to cancel; PostgreSQL says nothing either.
+#[test]
+fn a_client_that_runs_nothing_is_not_cancelled() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    assert!(stage.cancel(&alice).is_closed());
+    alice.says([query("BEGIN")]);
+    server.says([done(), in_block()]);
+    assert!(stage.cancel(&alice).is_closed());
+    assert_eq!((stage.cancels(), server.heard().as_str()), (0, "Q(BEGIN)"));
+}
+
+/// Whoever guesses a process id knows no secret.
+#[test]
+fn a_wrong_key_cancels_nothing_and_is_told_nothing() {
+    let (stage, _server, alice) = running();
+    let key = alice.key();
+    let wrong = [
+        CancelKey { secret: Box::new([0; 4]), ..key.clone() },
+        CancelKey { secret: [&key.secret[..], &[0]].concat().into(), ..key.clone() },
+        CancelKey { process_id: key.process_id + 1, ..key.clone() },
+        CancelKey { process_id: -1, ..key.clone() },
+        CancelKey { process_id: 0, ..key },
+    ];
+    for key in wrong {
+        let stranger = stage.stranger();
+        stranger.says([cancel_request(&key)]);
+        assert!(stranger.is_closed());
+        assert_eq!((stranger.heard_bytes(), stage.cancels()), (vec![], 0));
+    }
+}
+
+/// A stranger that has not logged in has no secret: none must fit it.
+#[test]
+fn a_connection_that_has_not_logged_in_cannot_be_cancelled() {
+    let stage = Stage::new(&Setup::default());
+    let waits = stage.newcomer(&[]);
+    for secret in [&[0; 4][..], &[0; 32]] {
+        let stranger = stage.stranger();
+        stranger.says([cancel_request(&CancelKey { process_id: 1, secret: secret.into() })]);
+        assert!(stranger.is_closed());
+    }
+    stage.server();
+    assert!(waits.is_greeted());
+}
+
+/// Two requests for one statement: one is sent, both requesters are told by their end.
+#[test]
+fn a_second_request_joins_the_first() {
+    let (stage, server, alice) = running();
+    let first = stage.cancel(&alice);
+    let second = stage.cancel(&alice);
+    assert_eq!(stage.cancels(), 1);
+    let cancel = stage.cancel_line().expect("it is wanted");
+    assert!(first.is_open() && second.is_open());
+    // One that comes when the first is out would only lengthen the wait.
+    let third = stage.cancel(&alice);
+    assert!(third.is_closed());
+    assert_eq!(stage.cancels(), 0);
+    cancel.ends();
+    assert!(first.is_closed() && second.is_closed());
+    server.says([error("57014"), ready()]);
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
+
+/// Nobody knows when a request that hangs will hit: its server is not lent again.
+#[test]
+fn a_request_that_hangs_costs_its_server() {
+    let (stage, server, alice, requester, cancel) = cancelled();
+    server.says([error("57014"), ready()]);
+    assert_eq!(alice.heard(), "E(57014) Z");
+    stage.wait(Duration::from_millis(4_900));
+    assert_eq!(stage.servers(), [ServerActivity::BeingCanceled]);
+    stage.wait(Duration::from_millis(200));
+    assert!(server.is_closed() && cancel.is_aborted() && requester.is_closed());
+    assert_eq!(stage.servers(), []);
+}
+
+/// The same, while the statement still runs: its client keeps the server to the end.
+#[test]
+fn a_request_that_hangs_costs_its_server_when_the_statement_is_over() {
+    let (stage, server, alice, requester, cancel) = cancelled();
+    stage.wait(Duration::from_millis(5_001));
+    assert!(server.is_open() && cancel.is_aborted() && requester.is_closed());
+    server.says([one_row("all the same")]);
+    assert_eq!(alice.heard(), "T D(all the same) C Z");
+    assert!(server.is_closed());
+    assert_eq!(stage.servers(), []);
+}
+
+/// A request whose connection breaks may have been delivered or not.
+#[test]
+fn a_request_whose_connection_breaks_costs_its_server() {
+    let (stage, server, alice, requester, cancel) = cancelled();
+    cancel.breaks();
+    assert!(requester.is_closed());
+    server.says([done(), ready()]);
+    assert_eq!(alice.heard(), "C Z");
+    assert!(server.is_closed());
+    assert_eq!(stage.servers(), []);
+}
+
+/// A request that never left harms nobody.
+#[test]
+fn a_request_that_cannot_be_sent_costs_nothing() {
+    let (stage, server, alice) = running();
+    let requester = stage.cancel(&alice);
+    stage.refuse_cancel();
+    assert!(requester.is_closed());
+    server.says([done(), ready()]);
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+
+    let (stage, server, alice) = running();
+    let requester = stage.cancel(&alice);
+    stage.wait(Duration::from_millis(5_001));
+    assert!(requester.is_closed());
+    server.says([done(), ready()]);
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
+
+/// A client that cancels and leaves at once wants its statement ended all the same.
+#[test]
+fn a_client_that_is_gone_is_cancelled_all_the_same() {
+    let (stage, server, alice) = running();
+    stage.cancel(&alice);
+    alice.breaks();
+    assert_eq!(stage.servers(), [ServerActivity::Tested]);
+    let cancel = stage.cancel_line().expect("it is wanted");
+    assert_eq!(cancel.heard_bytes(), cancel_request(&server.key()));
+    server.says([error("57014"), ready()]);
+    assert_eq!(stage.servers(), [ServerActivity::BeingCanceled]);
+    cancel.ends();
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
+
+/// ROLLBACK is ours: a cancel for the client that is gone must not hit it.
+#[test]
+fn our_own_statements_are_not_cancelled() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([query("BEGIN")]);
+    server.says([done(), in_block()]);
+    alice.says([query("slow")]);
+    let requester = stage.cancel(&alice);
+    alice.breaks();
+    server.heard();
+    server.says([done(), in_block()]);
+    assert_eq!(server.heard(), "Q(ROLLBACK)");
+    assert!(stage.cancel_line().is_none_or(|cancel| cancel.heard_bytes().is_empty()));
+    assert!(requester.is_closed());
+    server.says([done(), ready()]);
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
+
+/// A place in the store is used again: the key of who was there before must not fit.
+#[test]
+fn a_key_is_void_when_its_client_is_gone() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([terminate()]);
+    let bob = stage.client();
+    assert_eq!(alice.key().process_id, bob.key().process_id);
+    bob.says([query("bob")]);
+    assert!(stage.cancel(&alice).is_closed());
+    assert_eq!((stage.cancels(), server.heard().as_str()), (0, "Q(bob)"));
+}
+
+/// The server is lost while a cancel is under way: nothing of it is left over.
+#[test]
+fn a_server_that_is_lost_takes_its_cancel_with_it() {
+    let (stage, server, alice, requester, cancel) = cancelled();
+    server.says([columns()]);
+    server.ends();
+    assert_eq!(alice.heard(), "T E(08006)");
+    assert!(requester.is_closed() && cancel.is_aborted());
+    assert_eq!(stage.connections(), 0);
+}
+
+/// A requester that does not wait for the end is no reason to call the request back.
+#[test]
+fn a_requester_need_not_wait() {
+    let (stage, server, alice) = running();
+    let requester = stage.cancel(&alice);
+    requester.ends();
+    assert!(!requester.is_open());
+    let cancel = stage.cancel_line().expect("it is wanted");
+    assert_eq!(cancel.heard_bytes(), cancel_request(&server.key()));
+    cancel.ends();
+    server.says([error("57014"), ready()]);
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
+
+/// Protocol 3.2 has longer secrets, and they count to the last byte.
+#[test]
+fn a_long_secret_is_compared_whole() {
+    let (stage, server, _alice) = Stage::ready(&Setup::default());
+    let bob = stage.stranger();
+    let mut packet = startup(&[("user", "user"), ("database", "db")]);
+    packet[7] = 2;
+    bob.sends(&packet);
+    assert!(bob.is_greeted());
+    let key = bob.key();
+    assert_eq!(key.secret.len(), 32);
+    bob.says([query("slow")]);
+    assert_eq!(server.heard(), "Q(slow)");
+    let cut = CancelKey { secret: key.secret[..4].into(), ..key };
+    let stranger = stage.stranger();
+    stranger.says([cancel_request(&cut)]);
+    assert_eq!(stage.cancels(), 0);
+    stage.cancel(&bob);
+    assert_eq!(stage.cancels(), 1);
+}

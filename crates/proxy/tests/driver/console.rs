@@ -1,0 +1,130 @@
+//! Clients of the console: one command at a time, answered from elsewhere.
+
+use crate::messages::{
+    bind, done, execute, message, parse, password, query, ready, startup, sync, terminate,
+};
+use crate::stage::{Peer, Setup, Stage};
+
+/// A client that has sent its startup packet to the console, and this behind it.
+fn caller(stage: &Stage, behind: Vec<u8>) -> Peer {
+    let caller = stage.stranger();
+    caller.says([startup(&[("user", "admin"), ("database", "pgweir")]), behind]);
+    caller
+}
+
+/// A client of the console that has logged in.
+fn admitted() -> (Stage, Peer) {
+    let stage = Stage::new(&Setup::default());
+    let admin = caller(&stage, vec![]);
+    admin.says([password("secret")]);
+    assert!(admin.is_greeted());
+    (stage, admin)
+}
+
+/// Commands go out as text, and what is answered goes to who asked.
+#[test]
+fn a_command_is_answered() {
+    let (stage, admin) = admitted();
+    admin.says([query("SHOW POOLS")]);
+    assert_eq!(stage.commands(), ["SHOW POOLS"]);
+    assert_eq!(admin.heard(), "");
+    stage.console_says(&admin, &[done(), ready()].concat());
+    assert_eq!(admin.heard(), "C Z");
+}
+
+/// Answers come in the order of the questions.
+#[test]
+fn commands_are_given_one_at_a_time() {
+    let (stage, admin) = admitted();
+    admin.says([query("SHOW POOLS"), query("SHOW STATS")]);
+    assert_eq!(stage.commands(), ["SHOW POOLS"]);
+    stage.console_says(&admin, &[done(), ready()].concat());
+    assert_eq!(stage.commands(), ["SHOW STATS"]);
+}
+
+/// The end of a console's stream was never noticed: its client leaked.
+#[test]
+fn who_ends_its_stream_is_let_go() {
+    let (stage, admin) = admitted();
+    admin.ends();
+    assert!(admin.is_closed());
+    assert_eq!((stage.clients_left(), stage.connections()), (0, 0));
+}
+
+/// A script sends its command and its end together, and reads the answer.
+#[test]
+fn a_command_just_before_the_end_is_answered() {
+    for end in [vec![], terminate(), query("half")[..7].to_vec()] {
+        let (stage, admin) = admitted();
+        admin.says_and_ends([query("SHOW POOLS"), end]);
+        assert_eq!(stage.commands(), ["SHOW POOLS"]);
+        assert!(admin.is_open());
+        stage.console_says(&admin, &[done(), ready()].concat());
+        assert_eq!(admin.heard(), "C Z");
+        assert!(admin.is_closed());
+    }
+}
+
+/// A client that knows what it will be asked sends its password along: the second half was not
+/// looked at before more came.
+#[test]
+fn a_password_that_comes_with_the_startup_packet_is_read() {
+    let stage = Stage::new(&Setup::default());
+    let admin = caller(&stage, password("secret"));
+    assert!(admin.is_greeted());
+    let early = caller(&stage, [password("secret"), query("SHOW POOLS")].concat());
+    assert!(early.is_greeted());
+    assert_eq!(stage.commands(), ["SHOW POOLS"]);
+}
+
+/// The console shows secrets of operation: a wrong password opens nothing.
+#[test]
+fn a_wrong_password_is_refused() {
+    let stage = Stage::new(&Setup::default());
+    let stranger = caller(&stage, password("guess"));
+    assert_eq!(stranger.heard(), "R E(28P01)");
+    assert!(stranger.is_closed());
+}
+
+/// The extended protocol is refused with one error for each batch, as after any error.
+#[test]
+fn the_extended_protocol_is_refused() {
+    let (stage, admin) = admitted();
+    admin.says([parse("SHOW POOLS"), bind(), execute(), sync(), query("SHOW POOLS")]);
+    assert_eq!(admin.heard(), "E(0A000) Z");
+    assert_eq!(stage.commands(), ["SHOW POOLS"]);
+}
+
+/// What is no command ends the connection.
+#[test]
+fn what_cannot_be_read_ends_the_connection() {
+    let length = 20_000u32.to_be_bytes();
+    for wrong in [message(b'y', b""), [&b"Q"[..], &length].concat(), b"Q\0\0\0\x03".to_vec()] {
+        let (stage, admin) = admitted();
+        admin.says([wrong]);
+        assert!(admin.is_closed());
+        assert_eq!(stage.connections(), 0);
+    }
+}
+
+/// A session of the console is in no transaction.
+#[test]
+fn a_drain_ends_it() {
+    let (stage, admin) = admitted();
+    stage.drain();
+    assert_eq!(admin.heard(), "E(57P01)");
+    assert!(admin.is_closed());
+}
+
+/// An answer for a client that is gone is nobody's, even if its place is taken again.
+#[test]
+fn an_answer_for_who_is_gone_goes_nowhere() {
+    let (stage, admin) = admitted();
+    admin.says([query("SHOW POOLS")]);
+    admin.breaks();
+    assert!(admin.is_aborted());
+    let next = caller(&stage, password("secret"));
+    assert!(next.is_greeted());
+    stage.console_says(&admin, &[done(), ready()].concat());
+    assert_eq!(next.heard(), "");
+}

@@ -1,0 +1,172 @@
+//! COPY FROM STDIN: the one time when the client sends and the server listens.
+
+use pgweir_engine::ServerActivity;
+
+use crate::messages::{
+    bind, bind_complete, copy_data, copy_done, copy_fail, copy_in, done, error, execute, parse,
+    parse_complete, query, ready, sync, terminate,
+};
+use crate::stage::{Peer, Setup, Stage};
+
+/// A client inside of a COPY whose data is awaited.
+fn copying() -> (Stage, Peer, Peer) {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([query("COPY t FROM STDIN")]);
+    assert_eq!(server.heard(), "Q(COPY t FROM STDIN)");
+    server.says([copy_in()]);
+    assert_eq!(alice.heard(), "G");
+    (stage, server, alice)
+}
+
+/// The data goes to the server as it comes, and the server goes back when it is over.
+#[test]
+fn data_goes_to_the_server_as_it_comes() {
+    for end in [copy_done(), copy_fail()] {
+        let (stage, server, alice) = copying();
+        alice.says([copy_data(b"1\n"), copy_data(b"2\n")]);
+        assert_eq!(server.heard(), "d d");
+        alice.says([end]);
+        server.says([done(), ready()]);
+        assert_eq!(alice.heard(), "C Z");
+        assert_eq!(stage.servers(), [ServerActivity::Idle]);
+    }
+}
+
+/// libpq sends the Sync right behind the Execute: PostgreSQL reads it as part of the COPY, and
+/// one reply is owed, not two.
+#[test]
+fn a_sync_before_the_data_is_part_of_the_copy() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([parse("COPY t FROM STDIN"), bind(), execute(), sync()]);
+    server.says([parse_complete(), bind_complete(), copy_in()]);
+    assert_eq!(alice.heard(), "1 2 G");
+    alice.says([copy_data(b"1\n"), copy_done(), sync()]);
+    assert_eq!(server.heard(), "P(COPY t FROM STDIN) B E S d c S");
+    server.says([done(), ready()]);
+    assert_eq!(alice.heard(), "C Z");
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
+
+/// A client that sends all at once, data and what follows it.
+#[test]
+fn data_may_come_before_it_is_asked_for() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([query("COPY t FROM STDIN"), copy_data(b"1\n"), copy_done(), query("next")]);
+    assert_eq!(server.heard(), "Q(COPY t FROM STDIN) d c Q(next)");
+    server.says([copy_in(), done(), ready(), done(), ready()]);
+    assert_eq!(alice.heard(), "G C Z C Z");
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
+
+/// What a client holds back for others' sake, until its unit is over, may be what its COPY waits
+/// for: both waited for each other.
+#[test]
+fn data_that_was_held_back_is_sent_when_the_copy_begins() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    let bob = stage.client();
+    alice.says([parse("COPY t FROM STDIN"), bind(), execute(), sync()]);
+    bob.says([query("bob")]);
+    alice.says([sync(), copy_data(b"1\n"), copy_done(), sync()]);
+    assert_eq!(server.heard(), "P(COPY t FROM STDIN) B E S");
+    server.says([parse_complete(), bind_complete(), copy_in()]);
+    assert_eq!(server.heard(), "S d c S");
+    server.says([done(), ready()]);
+    assert_eq!(alice.heard(), "1 2 G C Z");
+    assert_eq!(server.heard(), "Q(bob)");
+}
+
+/// The COPY failed between its CopyInResponse and the first read: the Sync that was taken for
+/// part of it is answered after all, and that answer was taken for a stranger's.
+#[test]
+fn a_sync_before_a_copy_that_fails_at_once_is_answered() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([parse("COPY v FROM STDIN"), bind(), execute(), sync()]);
+    server.says([parse_complete(), bind_complete(), copy_in(), error("42809"), ready()]);
+    assert_eq!(alice.heard(), "1 2 G E(42809) Z");
+    assert_eq!(stage.contained(), None);
+    // Nothing in the stream says whether another answer will come: nobody else gets the server.
+    assert_eq!(stage.servers(), [ServerActivity::Active]);
+    alice.says([terminate()]);
+    assert!(server.is_closed());
+}
+
+/// The client had left in the middle of its COPY: the server waited for data for ever.
+#[test]
+fn who_leaves_inside_a_copy_takes_the_server_with_it() {
+    for leave in [Peer::ends, Peer::breaks, |alice: &Peer| alice.says([terminate()])] {
+        let (stage, server, alice) = copying();
+        alice.says([copy_data(b"1\n")]);
+        leave(&alice);
+        assert!(server.is_aborted());
+        assert!(!alice.is_open());
+        assert_eq!((stage.servers(), stage.connections()), (vec![], 0));
+    }
+}
+
+/// The same, when it had said so before the server asked for the data.
+#[test]
+fn who_has_left_before_a_copy_begins_takes_the_server_with_it() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([query("COPY t FROM STDIN"), terminate()]);
+    assert!(server.is_open());
+    server.says([copy_in()]);
+    assert!(server.is_aborted());
+    alice.ends();
+    assert_eq!((stage.servers(), stage.connections()), (vec![], 0));
+}
+
+/// The same, when its connection was broken: PostgreSQL would never get its data.
+#[test]
+fn a_copy_of_a_client_that_is_gone_takes_the_server_with_it() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([query("COPY t FROM STDIN")]);
+    alice.breaks();
+    assert_eq!(stage.servers(), [ServerActivity::Tested]);
+    server.says([copy_in()]);
+    assert!(server.is_aborted());
+}
+
+/// The COPY had failed while a CopyData was half sent; with its rest swallowed, nothing gave the
+/// server back.
+#[test]
+fn a_copy_that_fails_inside_of_a_message_gives_its_server_back() {
+    let (stage, server, alice) = copying();
+    let data = copy_data(&[b'x'; 20_000]);
+    alice.sends(&data[..18_000]);
+    server.says([error("22P02"), ready()]);
+    assert_eq!(alice.heard(), "E(22P02) Z");
+    alice.sends(&data[18_000..]);
+    assert!(server.heard_bytes() == data);
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+    // What the client sends on, not knowing better, goes nowhere.
+    alice.says([copy_data(b"2\n"), copy_done()]);
+    let bob = stage.client();
+    bob.says([query("bob")]);
+    assert_eq!(server.heard(), "Q(bob)");
+}
+
+/// Data that comes after the COPY has failed reaches no server that is another's by now.
+#[test]
+fn data_that_comes_too_late_goes_nowhere() {
+    let (stage, server, alice) = copying();
+    server.says([error("22P02"), ready()]);
+    let bob = stage.client();
+    bob.says([query("bob")]);
+    alice.says([copy_data(b"1\n"), copy_data(&[b'x'; 50_000]), copy_done(), query("next")]);
+    assert_eq!(server.heard(), "Q(bob)");
+    server.says([done(), ready()]);
+    assert_eq!(server.heard(), "Q(next)");
+    server.says([done(), ready()]);
+    assert_eq!(alice.heard(), "E(22P02) Z C Z");
+}
+
+/// A query inside of a COPY is an error of the client's, which the server reports.
+#[test]
+fn a_query_inside_a_copy_is_left_to_the_server() {
+    let (stage, server, alice) = copying();
+    alice.says([query("SELECT")]);
+    assert_eq!(server.heard(), "Q(SELECT)");
+    server.says([error("08P01"), ready(), done(), ready()]);
+    assert_eq!(alice.heard(), "E(08P01) Z C Z");
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}

@@ -1,0 +1,176 @@
+//! Clients are asked to leave, each when its transaction is over.
+
+use std::time::Duration;
+
+use crate::messages::{
+    bind, bind_complete, done, error, execute, flush, in_block, one_row, parse, parse_complete,
+    query, ready, sync,
+};
+use crate::stage::{Setup, Stage};
+
+/// A client between transactions loses nothing by leaving.
+#[test]
+fn who_is_idle_is_asked_to_leave_at_once() {
+    for mode in ["transaction", "session"] {
+        let (stage, server, alice) = Stage::ready(&Setup::of_mode(mode));
+        alice.says([query("SELECT")]);
+        server.says([done(), ready()]);
+        assert_eq!(alice.heard(), "C Z");
+        stage.drain();
+        assert_eq!(alice.heard(), "E(57P01)", "{mode}");
+        assert!(alice.is_closed());
+        assert_eq!(stage.clients_left(), 0);
+    }
+}
+
+/// What was begun is finished.
+#[test]
+fn who_is_busy_leaves_when_its_transaction_is_over() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([query("BEGIN")]);
+    stage.drain();
+    server.says([done(), in_block()]);
+    stage.wait(Duration::from_secs(1));
+    assert_eq!(alice.heard(), "C Z(T)");
+    alice.says([query("COMMIT")]);
+    server.says([done(), ready()]);
+    assert_eq!(alice.heard(), "C Z E(57P01)");
+    assert!(alice.is_closed());
+    assert_eq!(stage.clients_left(), 0);
+}
+
+/// A unit that waits has been taken: it is run.
+#[test]
+fn who_waits_is_served_before_it_leaves() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    let bob = stage.client();
+    alice.says([query("a")]);
+    bob.says([query("b")]);
+    stage.drain();
+    assert_eq!(stage.clients_left(), 2);
+    server.says([done(), ready()]);
+    assert_eq!(server.heard(), "Q(a) Q(b)");
+    server.says([done(), ready()]);
+    for client in [&alice, &bob] {
+        assert_eq!(client.heard(), "C Z E(57P01)");
+        assert!(client.is_closed());
+    }
+}
+
+/// A batch whose Sync has not come is not over.
+#[test]
+fn who_has_a_batch_open_leaves_behind_its_sync() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([parse("INSERT"), bind(), execute(), flush()]);
+    server.says([parse_complete(), bind_complete(), done()]);
+    stage.drain();
+    stage.wait(Duration::from_secs(1));
+    assert_eq!(alice.heard(), "1 2 C");
+    alice.says([sync()]);
+    server.says([ready()]);
+    assert_eq!(alice.heard(), "Z E(57P01)");
+}
+
+/// Nobody new is taken.
+#[test]
+fn who_comes_is_sent_away() {
+    let (stage, _server, _alice) = Stage::ready(&Setup::default());
+    stage.drain();
+    let newcomer = stage.newcomer(&[]);
+    assert_eq!(newcomer.heard(), "E(57P03)");
+    assert!(newcomer.is_closed());
+    assert_eq!(stage.clients_left(), 0);
+}
+
+/// A connection that asks for a cancel is no session to end: draining tripped over it.
+#[test]
+fn a_cancel_under_way_is_let_be() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([query("slow")]);
+    let requester = stage.cancel(&alice);
+    let cancel = stage.cancel_line().expect("it is wanted");
+    stage.drain();
+    assert!(requester.is_open());
+    server.says([error("57014"), ready()]);
+    assert_eq!(alice.heard(), "E(57014) Z E(57P01)");
+    cancel.ends();
+    assert!(requester.is_closed());
+    assert_eq!(stage.clients_left(), 0);
+}
+
+/// The server of a statement that could not be cancelled any more was spoilt by it, so that it
+/// closed while its client's cancel still named it.
+#[test]
+fn a_cancel_whose_server_is_gone_is_let_be() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([query("SELECT setseed(0.5)")]);
+    let requester = stage.cancel(&alice);
+    server.says([done(), ready()]);
+    stage.drain();
+    assert_eq!(alice.heard(), "C Z E(57P01)");
+    assert!(alice.is_closed() && server.is_closed());
+    let cancel = stage.cancel_line();
+    assert!(cancel.is_none_or(|cancel| cancel.heard_bytes().is_empty()));
+    assert!(requester.is_closed());
+    assert_eq!((stage.clients_left(), stage.connections()), (0, 0));
+}
+
+/// A batch that was refused is answered to its end before its client is told.
+#[test]
+fn who_is_skipping_a_refused_batch_leaves_behind_its_sync() {
+    let (stage, _server, alice) = Stage::ready(&Setup::default());
+    let bob = stage.client();
+    alice.says([query("slow")]);
+    bob.says([parse("INSERT"), bind(), execute(), flush()]);
+    stage.cancel(&bob);
+    stage.drain();
+    assert_eq!(bob.heard(), "E(57014)");
+    assert!(bob.is_open());
+    bob.says([sync()]);
+    stage.wait(Duration::from_millis(100));
+    assert_eq!(bob.heard(), "Z E(57P01)");
+    assert!(bob.is_closed());
+}
+
+/// Who has waited in vain is in the middle of nothing: it was forgotten, and the drain never
+/// ended.
+#[test]
+fn who_waits_in_vain_leaves() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    let bob = stage.client();
+    alice.says([query("slow")]);
+    bob.says([query("b")]);
+    stage.drain();
+    stage.wait(Duration::from_millis(5_001));
+    assert_eq!(bob.heard(), "E(57P01)");
+    assert!(bob.is_closed());
+    server.says([done(), ready()]);
+    assert_eq!(alice.heard(), "C Z E(57P01)");
+    assert_eq!(stage.clients_left(), 0);
+}
+
+/// A client whose greeting waits for its settings is greeted, or told; it does not hang.
+#[test]
+fn who_waits_for_its_greeting_leaves() {
+    let stage = Stage::new(&Setup::default());
+    let newcomer = stage.newcomer(&[("application_name", "it")]);
+    stage.drain();
+    let server = stage.server();
+    server.says([one_row("it")]);
+    stage.wait(Duration::from_millis(100));
+    assert!(newcomer.heard().ends_with("E(57P01)"));
+    assert!(newcomer.is_closed());
+    assert_eq!(stage.clients_left(), 0);
+}
+
+/// Who logs in is in the middle of nothing.
+#[test]
+fn who_logs_in_is_asked_to_leave() {
+    let stage = Stage::new(&Setup { auth: "md5", ..Setup::default() });
+    let [silent, asked] = [stage.stranger(), stage.newcomer(&[])];
+    stage.drain();
+    for stranger in [&silent, &asked] {
+        assert!(stranger.is_closed());
+    }
+    assert_eq!(stage.clients_left(), 0);
+}

@@ -1,0 +1,249 @@
+//! The way in: which clients are let in, and what the others are told.
+
+use std::time::Duration;
+
+use pgweir_auth::Md5Hash;
+use pgweir_auth::scram::{Nonce, ScramClient};
+use pgweir_engine::Event;
+use pgweir_wire::frontend::{SaslInitialResponse, write_sasl_response};
+use pgweir_wire::{Header, ProtocolVersion};
+
+use crate::messages::{from_backend, message, password, query, ssl_request, startup, startup_of, sync};
+use crate::stage::{Peer, Setup, Stage};
+
+const MINE: [(&str, &str); 2] = [("user", "user"), ("database", "db")];
+
+/// A stage that asks its clients for proof.
+fn guarded(auth: &'static str) -> Stage {
+    Stage::new(&Setup { auth, ..Setup::default() })
+}
+
+/// Somebody who has sent this as its first bytes.
+fn first_bytes(stage: &Stage, bytes: &[u8]) -> Peer {
+    let stranger = stage.stranger();
+    stranger.sends(bytes);
+    stranger
+}
+
+#[test]
+fn who_proves_who_it_is_is_let_in() {
+    let stage = guarded("password");
+    let alice = stage.newcomer(&[]);
+    assert_eq!(alice.heard_bytes(), message(b'R', &3u32.to_be_bytes()));
+    alice.says([password("password")]);
+    stage.server();
+    assert!(alice.is_greeted());
+}
+
+#[test]
+fn who_proves_it_by_md5_is_let_in() {
+    let stage = guarded("md5");
+    let alice = stage.newcomer(&[]);
+    let salt: [u8; 4] = alice.heard_bytes()[9..].try_into().expect("a salt");
+    let response = Md5Hash::of(b"password", b"user").response(salt);
+    let response = std::str::from_utf8(&response).expect("hexadecimal");
+    alice.says([password(response)]);
+    stage.server();
+    assert!(alice.is_greeted());
+}
+
+/// A wrong password, a user and a database that do not exist look the same from outside.
+#[test]
+fn who_does_not_is_not_told_why() {
+    for auth in ["password", "md5"] {
+        let stage = guarded(auth);
+        for (user, database) in [("user", "db"), ("nobody", "db"), ("user", "nothing")] {
+            let stranger = first_bytes(&stage, &startup(&[("user", user), ("database", database)]));
+            assert_eq!(stranger.heard(), "R");
+            stranger.says([password("guess")]);
+            assert_eq!(stranger.heard(), "E(28P01)", "{user}, {database}");
+            assert!(stranger.is_closed());
+        }
+        assert_eq!(stage.attempts(), 0, "no server is opened for a stranger");
+    }
+}
+
+/// Answers a SCRAM challenge; says what came of it.
+fn scram(client: &Peer, secret: &[u8]) -> String {
+    assert_eq!(client.heard(), "R");
+    let scram = ScramClient::new(Nonce::new([5; Nonce::RANDOM_LEN]));
+    let mut answer = Vec::new();
+    SaslInitialResponse::write(&mut answer, b"SCRAM-SHA-256", &scram.client_first());
+    client.sends(&answer);
+    let challenge = client.heard_bytes();
+    let challenge = scram.server_first(&challenge[9..]).expect("a challenge");
+    let keys = challenge.derive_keys(secret);
+    let (last, answer) = challenge.answer(&keys).expect("an answer");
+    let mut proof = Vec::new();
+    write_sasl_response(&mut proof, &answer);
+    client.sends(&proof);
+    let heard = client.heard_bytes();
+    let header = Header::parse(&heard).expect("a message").expect("a whole one");
+    if header.tag == b'R' {
+        last.server_final(&heard[9..header.message_len()]).expect("we know the password, too");
+    }
+    from_backend(&heard)
+}
+
+#[test]
+fn who_proves_it_by_scram_is_let_in() {
+    let stage = guarded("scram-sha-256");
+    let alice = stage.newcomer(&[]);
+    assert_eq!(scram(&alice, b"password"), "R R");
+    stage.server();
+    assert!(alice.is_greeted());
+}
+
+/// The exchange with somebody who does not exist is for show, and goes all the way.
+#[test]
+fn who_does_not_prove_it_by_scram_is_not_told_why() {
+    let stage = guarded("scram-sha-256");
+    let known = stage.newcomer(&[]);
+    assert_eq!(scram(&known, b"guess"), "E(28P01)");
+    let unknown = first_bytes(&stage, &startup(&[("user", "nobody")]));
+    assert_eq!(scram(&unknown, b"password"), "E(28P01)");
+    assert!(known.is_closed() && unknown.is_closed());
+    assert_eq!(stage.attempts(), 0);
+}
+
+/// A stranger's SCRAM exchange begins like anybody's.
+#[test]
+fn scram_is_offered_to_strangers_too() {
+    let stage = guarded("scram-sha-256");
+    let known = stage.newcomer(&[]).heard_bytes();
+    let unknown = first_bytes(&stage, &startup(&[("user", "nobody")])).heard_bytes();
+    assert_eq!(known, unknown);
+    assert!(known.windows(13).any(|bytes| bytes == b"SCRAM-SHA-256"));
+}
+
+/// There is nobody to prove anything where everybody is trusted: the name is what is wrong.
+#[test]
+fn a_pool_that_does_not_exist_is_named_where_everybody_is_trusted() {
+    let stage = guarded("trust");
+    let stranger = first_bytes(&stage, &startup(&[("user", "nobody"), ("database", "db")]));
+    assert_eq!(stranger.heard(), "E(28000)");
+    assert!(stranger.is_closed());
+    assert!(stage.log().iter().any(|event| matches!(event, Event::LoginRefused { .. })));
+}
+
+/// libpq sends everything with one write when it knows what it will be asked.
+#[test]
+fn a_password_and_a_query_may_come_with_the_startup_packet() {
+    let stage = guarded("password");
+    let alice = stage.stranger();
+    alice.says([startup(&MINE), password("password"), query("SELECT")]);
+    assert_eq!(stage.server().heard(), "Q(SELECT)");
+    assert!(alice.is_greeted());
+}
+
+/// A connection that says nothing costs a descriptor: it is closed when its time is over.
+#[test]
+fn a_login_ends_after_client_login_timeout() {
+    let stage = guarded("password");
+    let silent = stage.stranger();
+    stage.wait(Duration::from_secs(10));
+    let asked = stage.newcomer(&[]);
+    assert_eq!(asked.heard(), "R");
+    stage.wait(Duration::from_millis(5_001));
+    assert_eq!(silent.heard(), "E(08006)");
+    assert!(silent.is_closed() && asked.is_open());
+    stage.wait(Duration::from_secs(10));
+    assert_eq!(asked.heard(), "E(08006)");
+    assert!(asked.is_closed());
+}
+
+/// The time is for the login: who has logged in may be silent for as long as it likes.
+#[test]
+fn a_session_does_not_end_after_client_login_timeout() {
+    let (stage, _server, alice) = Stage::ready(&Setup::default());
+    stage.wait(Duration::from_secs(100));
+    assert!(alice.is_open());
+}
+
+/// Without TLS the answer is N, and the client goes on in plain.
+#[test]
+fn encryption_is_declined() {
+    let (stage, _server, _alice) = Stage::ready(&Setup::default());
+    let mut gss = ssl_request();
+    gss[7] += 1;
+    let bob = first_bytes(&stage, &gss);
+    assert_eq!(bob.heard_bytes(), b"N");
+    bob.says([ssl_request()]);
+    assert_eq!(bob.heard_bytes(), b"N");
+    bob.says([startup(&MINE)]);
+    assert!(bob.is_greeted());
+}
+
+/// Bytes behind the request would be read as if they had come encrypted (CVE-2021-23214).
+#[test]
+fn bytes_behind_a_request_for_encryption_are_refused() {
+    let stage = guarded("trust");
+    let stranger = first_bytes(&stage, &[ssl_request(), startup(&MINE)].concat());
+    assert_eq!(stranger.heard(), "E(08P01)");
+    assert!(stranger.is_closed());
+}
+
+#[test]
+fn what_is_no_startup_packet_is_refused() {
+    let version_2 = [8u32, 2 << 16].map(u32::to_be_bytes).concat();
+    for (bytes, code) in [
+        (&version_2[..], "E(0A000)"),
+        (&[0, 0, 0, 7], "E(08P01)"),
+        (b"GET / HTTP/1.1\r\n\r\n", "E(08P01)"),
+        (&startup(&[("user", "")]), "E(28000)"),
+        (&startup(&[("user", "user"), ("replication", "true")]), "E(0A000)"),
+        (&startup(&[("user", "user"), ("options", "-x")]), "E(0A000)"),
+    ] {
+        let stage = guarded("trust");
+        let stranger = first_bytes(&stage, bytes);
+        assert_eq!(stranger.heard(), code, "{}", bytes.escape_ascii());
+        assert!(stranger.is_closed());
+        assert_eq!(stage.connections(), 0);
+    }
+}
+
+/// A client of a later protocol is told what is spoken here, and goes on with that.
+#[test]
+fn a_later_protocol_is_negotiated() {
+    let (stage, _server, _alice) = Stage::ready(&Setup::default());
+    for (minor, options, told, secret) in
+        [(0, false, false, 4), (2, false, false, 32), (9, false, true, 32), (0, true, true, 4)]
+    {
+        let option = [("_pq_.unknown", "on")];
+        let parameters = [&MINE[..], if options { &option } else { &[] }].concat();
+        let version = ProtocolVersion(3 << 16 | minor);
+        let client = first_bytes(&stage, &startup_of(version, &parameters));
+        let heard = client.heard_bytes();
+        let header = Header::parse(&heard).expect("a message").expect("a whole one");
+        assert_eq!(header.tag == b'v', told, "3.{minor}");
+        let key = heard.len() - 6 - (9 + secret);
+        assert_eq!(heard[key], b'K', "3.{minor}: a secret of {secret} bytes");
+    }
+}
+
+/// One client too many is told so, before it costs anything.
+#[test]
+fn more_clients_than_max_clients_are_refused() {
+    let (stage, _server, alice) = Stage::ready(&Setup::with("max_clients = 2"));
+    let bob = stage.client();
+    let carol = stage.newcomer(&[]);
+    assert_eq!(carol.heard(), "E(53300)");
+    assert!(carol.is_closed());
+    bob.ends();
+    assert!(stage.newcomer(&[]).is_greeted());
+    assert!(alice.is_open());
+}
+
+/// Only a password is an answer to the question for one.
+#[test]
+fn another_answer_than_a_password_is_refused() {
+    for wrong in [query("SELECT"), sync(), message(b'p', &[b'x'; 5_000]), message(b'p', b"no end")]
+    {
+        let stage = guarded("password");
+        let stranger = stage.newcomer(&[]);
+        assert_eq!(stranger.heard(), "R");
+        stranger.says([wrong]);
+        assert_eq!(stranger.heard(), "E(08P01)");
+        assert!(stranger.is_closed());
+    }
+}

@@ -1,0 +1,27 @@
+//! The driver and the engine in it, between clients and servers that the test plays.
+//!
+//! No socket, no clock: every test names a rule, brings about the situation that it is for, and
+//! says byte for byte or message by message what must come of it. The doc line of a test says what
+//! went wrong, or would go wrong, without the rule.
+
+mod line;
+mod messages;
+mod stage;
+
+mod buffers;
+mod cancel;
+mod client_gone;
+mod console;
+mod copy;
+mod drain;
+mod lease;
+mod login;
+mod pieces;
+mod queue;
+mod relay;
+mod server_gone;
+mod server_login;
+mod settings;
+mod statement;
+mod units;
+mod unnamed;

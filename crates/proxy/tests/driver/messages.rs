@@ -1,0 +1,260 @@
+//! Messages, short to write and short to read.
+
+use pgweir_wire::backend::{self, Report};
+use pgweir_wire::frontend::{self, Target};
+use pgweir_wire::{CancelKey, Header, ProtocolVersion, SqlState, Startup, TransactionStatus};
+
+pub(crate) const COLUMN: backend::Column<'static> =
+    backend::Column { name: "column", type_oid: 25, type_len: -1 };
+
+/// Any message.
+pub(crate) fn message(tag: u8, body: &[u8]) -> Vec<u8> {
+    let length = (body.len() as u32 + 4).to_be_bytes();
+    [&[tag][..], &length, body].concat()
+}
+
+pub(crate) fn startup(parameters: &[(&str, &str)]) -> Vec<u8> {
+    startup_of(ProtocolVersion::V3_0, parameters)
+}
+
+pub(crate) fn startup_of(version: ProtocolVersion, parameters: &[(&str, &str)]) -> Vec<u8> {
+    let parameters = parameters.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+    built(|out| Startup::write(out, version, parameters))
+}
+
+/// SSLRequest.
+pub(crate) fn ssl_request() -> Vec<u8> {
+    [8u32, 80_877_103].map(u32::to_be_bytes).concat()
+}
+
+pub(crate) fn cancel_request(key: &CancelKey) -> Vec<u8> {
+    built(|out| key.write_request(out))
+}
+
+pub(crate) fn password(text: &str) -> Vec<u8> {
+    built(|out| frontend::write_password(out, text.as_bytes()))
+}
+
+pub(crate) fn query(text: &str) -> Vec<u8> {
+    built(|out| frontend::write_query(out, text.as_bytes()))
+}
+
+/// Parse of the unnamed statement.
+pub(crate) fn parse(text: &str) -> Vec<u8> {
+    parse_as("", text)
+}
+
+pub(crate) fn parse_as(name: &str, text: &str) -> Vec<u8> {
+    built(|out| frontend::write_parse(out, name.as_bytes(), text.as_bytes(), &[]))
+}
+
+/// Bind of the unnamed portal to the unnamed statement.
+pub(crate) fn bind() -> Vec<u8> {
+    bind_to("")
+}
+
+pub(crate) fn bind_to(statement: &str) -> Vec<u8> {
+    built(|out| frontend::write_bind(out, b"", statement.as_bytes(), &[]))
+}
+
+/// Bind of the unnamed statement with one parameter.
+pub(crate) fn bind_value(value: &[u8]) -> Vec<u8> {
+    built(|out| frontend::write_bind(out, b"", b"", &[Some(value)]))
+}
+
+pub(crate) fn describe_statement(name: &str) -> Vec<u8> {
+    built(|out| frontend::write_describe(out, Target::Statement(name.as_bytes())))
+}
+
+pub(crate) fn close_statement(name: &str) -> Vec<u8> {
+    built(|out| frontend::write_close(out, Target::Statement(name.as_bytes())))
+}
+
+pub(crate) fn execute() -> Vec<u8> {
+    built(|out| frontend::write_execute(out, b"", 0))
+}
+
+pub(crate) fn sync() -> Vec<u8> {
+    frontend::SYNC.to_vec()
+}
+
+pub(crate) fn flush() -> Vec<u8> {
+    frontend::FLUSH.to_vec()
+}
+
+pub(crate) fn terminate() -> Vec<u8> {
+    frontend::TERMINATE.to_vec()
+}
+
+/// CopyData, the same from both sides.
+pub(crate) fn copy_data(data: &[u8]) -> Vec<u8> {
+    built(|out| frontend::write_copy_data(out, data))
+}
+
+/// CopyDone, the same from both sides.
+pub(crate) fn copy_done() -> Vec<u8> {
+    frontend::COPY_DONE.to_vec()
+}
+
+pub(crate) fn copy_fail() -> Vec<u8> {
+    built(|out| frontend::write_copy_fail(out, b"no more"))
+}
+
+pub(crate) fn authentication_ok() -> Vec<u8> {
+    built(backend::authentication_ok)
+}
+
+pub(crate) fn parameter_status(name: &str, value: &str) -> Vec<u8> {
+    built(|out| backend::parameter_status(out, name.as_bytes(), value.as_bytes()))
+}
+
+pub(crate) fn key_data(key: &CancelKey) -> Vec<u8> {
+    built(|out| backend::backend_key_data(out, key))
+}
+
+pub(crate) fn parse_complete() -> Vec<u8> {
+    message(b'1', b"")
+}
+
+pub(crate) fn bind_complete() -> Vec<u8> {
+    message(b'2', b"")
+}
+
+pub(crate) fn close_complete() -> Vec<u8> {
+    message(b'3', b"")
+}
+
+pub(crate) fn no_data() -> Vec<u8> {
+    message(b'n', b"")
+}
+
+/// ParameterDescription of a statement without parameters.
+pub(crate) fn no_parameters() -> Vec<u8> {
+    message(b't', b"\0\0")
+}
+
+/// RowDescription of one column.
+pub(crate) fn columns() -> Vec<u8> {
+    built(|out| backend::row_description(out, &[COLUMN]))
+}
+
+/// DataRow of one column.
+pub(crate) fn row(value: &[u8]) -> Vec<u8> {
+    built(|out| backend::data_row(out, [Some(value)]))
+}
+
+/// CommandComplete.
+pub(crate) fn done() -> Vec<u8> {
+    built(|out| backend::command_complete(out, "SELECT 1"))
+}
+
+/// ReadyForQuery outside a transaction.
+pub(crate) fn ready() -> Vec<u8> {
+    built(|out| backend::ready_for_query(out, TransactionStatus::Idle))
+}
+
+/// ReadyForQuery inside a transaction.
+pub(crate) fn in_block() -> Vec<u8> {
+    built(|out| backend::ready_for_query(out, TransactionStatus::Active))
+}
+
+/// ReadyForQuery inside a transaction that has failed.
+pub(crate) fn in_failed_block() -> Vec<u8> {
+    built(|out| backend::ready_for_query(out, TransactionStatus::Failed))
+}
+
+pub(crate) fn error(code: &str) -> Vec<u8> {
+    let code = SqlState::parse(code.as_bytes()).expect("a SQLSTATE");
+    built(|out| Report::error(code, "as the server says").write(out))
+}
+
+pub(crate) fn fatal(code: &str) -> Vec<u8> {
+    let code = SqlState::parse(code.as_bytes()).expect("a SQLSTATE");
+    built(|out| Report::fatal(code, "as the server says").write(out))
+}
+
+pub(crate) fn notice() -> Vec<u8> {
+    message(b'N', b"SNOTICE\0VNOTICE\0C00000\0Mby the way\0\0")
+}
+
+pub(crate) fn notification() -> Vec<u8> {
+    message(b'A', b"\0\0\0\x09channel\0payload\0")
+}
+
+/// CopyInResponse in text format.
+pub(crate) fn copy_in() -> Vec<u8> {
+    message(b'G', &[0, 0, 0])
+}
+
+/// CopyOutResponse in text format.
+pub(crate) fn copy_out() -> Vec<u8> {
+    message(b'H', &[0, 0, 0])
+}
+
+/// The reply to a simple query of one row.
+pub(crate) fn one_row(value: &str) -> Vec<u8> {
+    [columns(), row(value.as_bytes()), done(), ready()].concat()
+}
+
+/// What a frontend has sent, a word for each message: its letter, and what tells it from others.
+pub(crate) fn from_frontend(bytes: &[u8]) -> String {
+    words(bytes, |tag, body| match tag {
+        b'Q' => Some(text(body)),
+        b'P' => {
+            let parse = frontend::Parse::start(body).ok()?;
+            let name = text(parse.name);
+            let name = if name.is_empty() { name } else { format!("{name}=") };
+            Some(format!("{name}{}", text(parse.text)))
+        }
+        _ => None,
+    })
+}
+
+/// What a backend has sent, a word for each message: its letter, and what tells it from others.
+pub(crate) fn from_backend(bytes: &[u8]) -> String {
+    words(bytes, |tag, body| match tag {
+        b'E' => Some(backend::ErrorFields::parse(body).ok()?.code?.to_string()),
+        b'S' => {
+            let (name, value) = backend::parse_parameter_status(body).ok()?;
+            Some(format!("{}={}", text(name), text(value)))
+        }
+        b'D' => Some(text(body.get(6..)?)),
+        b'Z' if body != b"I" => Some(text(body)),
+        _ => None,
+    })
+}
+
+fn words(mut bytes: &[u8], detail: impl Fn(u8, &[u8]) -> Option<String>) -> String {
+    let mut words = Vec::new();
+    while !bytes.is_empty() {
+        let whole = Header::parse(bytes).ok().flatten();
+        let Some(header) = whole.filter(|header| header.message_len() <= bytes.len()) else {
+            words.push("…".to_owned());
+            break;
+        };
+        let (message, rest) = bytes.split_at(header.message_len());
+        let tag = char::from(header.tag);
+        words.push(match detail(header.tag, &message[5..]) {
+            Some(detail) => format!("{tag}({detail})"),
+            None => tag.to_string(),
+        });
+        bytes = rest;
+    }
+    words.join(" ")
+}
+
+/// A field in words; a long one is cut.
+fn text(bytes: &[u8]) -> String {
+    let bytes = bytes.strip_suffix(b"\0").unwrap_or(bytes);
+    let text = String::from_utf8_lossy(bytes);
+    match text.char_indices().nth(100) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.into_owned(),
+    }
+}
+
+fn built(build: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+    let mut out = Vec::new();
+    build(&mut out);
+    out
+}

@@ -1,0 +1,130 @@
+//! Our way in: how servers let us in, and which we do not believe.
+
+use std::time::Duration;
+
+use pgweir_auth::Md5Hash;
+use pgweir_auth::scram::{Iterations, Nonce, ScramKeys, ScramServer};
+use pgweir_engine::Event;
+use pgweir_wire::backend::{
+    authentication_cleartext, authentication_md5, authentication_sasl,
+    authentication_sasl_continue, authentication_sasl_final,
+};
+use pgweir_wire::frontend::SaslInitialResponse;
+
+use crate::messages::{authentication_ok, columns, done, fatal, message, password, query, ready};
+use crate::stage::{Peer, Setup, Stage};
+
+/// A server that was asked for, has said this, and what it heard then.
+fn challenged(challenge: &[u8]) -> (Stage, Peer, Peer) {
+    let stage = Stage::new(&Setup::default());
+    let client = stage.newcomer(&[]);
+    let server = stage.bare_server();
+    server.sends(challenge);
+    (stage, server, client)
+}
+
+/// We log in by whatever the server asks for.
+#[test]
+fn a_server_that_asks_for_proof_gets_it() {
+    let mut challenge = Vec::new();
+    authentication_cleartext(&mut challenge);
+    let (_stage, server, _client) = challenged(&challenge);
+    assert_eq!(server.heard_bytes(), password("password"));
+
+    let mut challenge = Vec::new();
+    authentication_md5(&mut challenge, *b"salt");
+    let (stage, server, client) = challenged(&challenge);
+    let response = Md5Hash::of(b"password", b"user").response(*b"salt");
+    let response = std::str::from_utf8(&response).expect("hexadecimal");
+    assert_eq!(server.heard_bytes(), password(response));
+    server.says([stage.welcome(&server)]);
+    assert!(client.is_greeted());
+
+}
+
+/// Plays the server's part of a SCRAM exchange, of a user with this password.
+fn scram(stage: &Stage, server: &Peer, secret: &[u8]) {
+    let answer = server.heard_bytes();
+    let first = SaslInitialResponse::parse(&answer[5..]).expect("an answer");
+    assert_eq!(first.mechanism, b"SCRAM-SHA-256");
+    let keys = ScramKeys::derive(secret, b"salt", Iterations::DEFAULT);
+    let scram = ScramServer::new(keys, Nonce::new([5; Nonce::RANDOM_LEN]));
+    let (last, challenge) = scram.client_first(first.data.expect("data")).expect("its first");
+    let mut question = Vec::new();
+    authentication_sasl_continue(&mut question, &challenge);
+    server.sends(&question);
+    let proof = server.heard_bytes();
+    let Ok(authenticated) = last.client_final(&proof[5..]) else {
+        return server.says([fatal("28P01")]);
+    };
+    let mut end = Vec::new();
+    authentication_sasl_final(&mut end, &authenticated.server_final);
+    server.says([end, stage.welcome(server)]);
+}
+
+fn sasl() -> Vec<u8> {
+    let mut challenge = Vec::new();
+    authentication_sasl(&mut challenge, &[b"SCRAM-SHA-256-PLUS", b"SCRAM-SHA-256"]);
+    challenge
+}
+
+/// Deriving the keys takes a millisecond: the second login with the same salt has them already.
+#[test]
+fn a_server_that_asks_for_scram_gets_it_again_and_again() {
+    let (stage, server, client) = challenged(&sasl());
+    scram(&stage, &server, b"password");
+    assert!(client.is_greeted());
+    server.ends();
+    client.says([query("SELECT")]);
+    let next = stage.bare_server();
+    next.sends(&sasl());
+    scram(&stage, &next, b"password");
+    assert_eq!(next.heard(), "Q(SELECT)");
+}
+
+/// A password that is not the server's is refused by the server, and its words reach the client.
+#[test]
+fn a_server_that_has_another_password_says_so() {
+    let (stage, server, client) = challenged(&sasl());
+    scram(&stage, &server, b"changed");
+    assert_eq!(client.heard(), "R E(28P01)");
+    assert!(client.is_closed());
+}
+
+/// A server that asks for SCRAM and then takes us without having shown that it knows the password
+/// is not the one that we meant.
+#[test]
+fn a_server_that_skips_its_own_proof_is_not_believed() {
+    let (stage, server, client) = challenged(&sasl());
+    server.says([stage.welcome(&server)]);
+    assert!(server.is_aborted());
+    assert_eq!(client.heard(), "R");
+}
+
+/// What is no PostgreSQL is an attempt that failed, whatever it says.
+#[test]
+fn what_no_server_says_before_its_login_is_over_ends_the_attempt() {
+    let http = b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec();
+    let kerberos = message(b'R', &7u32.to_be_bytes());
+    let long = [&b"N"[..], &100_000u32.to_be_bytes()].concat();
+    for wrong in [http, kerberos, long, columns(), done(), ready(), message(b'R', b"")] {
+        let (stage, server, client) = challenged(&wrong);
+        assert!(server.is_aborted(), "{}", wrong.escape_ascii());
+        let refused = |event: &Event| matches!(event, Event::ServerRefused { .. });
+        assert!(stage.log().iter().any(refused));
+        assert!(client.is_open());
+        stage.wait(Duration::from_millis(51));
+        stage.server();
+        assert!(client.is_greeted());
+    }
+}
+
+/// What is said out of turn is no login either.
+#[test]
+fn parameters_before_the_proof_end_the_attempt() {
+    let (_stage, server, _client) = challenged(&message(b'S', b"server_version\x0015.1\0"));
+    assert!(server.is_aborted());
+    let twice = [authentication_ok(), message(b'R', &12u32.to_be_bytes())].concat();
+    let (_stage, server, _client) = challenged(&twice);
+    assert!(server.is_aborted());
+}

@@ -1,0 +1,236 @@
+//! What a client asked for in its startup packet is what its server is set to.
+
+use std::time::Duration;
+
+use pgweir_engine::{ClientState, ServerActivity};
+
+use crate::messages::{done, error, one_row, parameter_status, query, ready, terminate};
+use crate::stage::{Peer, Setup, Stage};
+
+const NAMED: &[(&str, &str)] = &[("application_name", "it")];
+const SET: &str = "Q(SELECT pg_catalog.set_config('application_name', 'it', false))";
+const UNSET: &str = "Q(SELECT pg_catalog.set_config('application_name', NULL, false))";
+
+/// A stage with a client that has settings, on whose server they are.
+fn named(setup: &Setup) -> (Stage, Peer, Peer) {
+    let stage = Stage::new(setup);
+    let client = stage.newcomer(NAMED);
+    let server = stage.server();
+    assert_eq!(server.heard(), SET);
+    server.says([one_row("it")]);
+    assert!(client.is_greeted());
+    (stage, server, client)
+}
+
+/// What a server reports under the client's settings is known once it has been set to them.
+#[test]
+fn a_greeting_waits_for_the_settings() {
+    let stage = Stage::new(&Setup::default());
+    let client = stage.newcomer(NAMED);
+    let server = stage.server();
+    assert_eq!(client.heard(), "R");
+    assert_eq!(server.heard(), SET);
+    server.says([parameter_status("application_name", "it"), one_row("it")]);
+    assert_eq!(client.heard(), "S(server_version=15.1) S(application_name=it) K Z");
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
+
+/// Logging in costs no server when what it would say is known.
+#[test]
+fn a_greeting_that_is_known_waits_for_nobody() {
+    let (stage, server, client) = named(&Setup::default());
+    client.says([query("slow")]);
+    assert_eq!(server.heard(), "Q(slow)");
+    assert!(stage.newcomer(NAMED).is_greeted());
+    assert!(!stage.newcomer(&[("application_name", "other")]).is_greeted());
+}
+
+/// A query that ran before its settings were there would run under another's.
+#[test]
+fn a_query_waits_until_its_settings_are_answered() {
+    let (stage, server, _named) = named(&Setup::default());
+    let plain = stage.newcomer(&[]);
+    assert_eq!(server.heard(), UNSET);
+    server.says([one_row("")]);
+    assert!(plain.is_greeted());
+    plain.says([query("SELECT")]);
+    assert_eq!(server.heard(), "Q(SELECT)");
+    server.says([done(), ready()]);
+    let named = stage.newcomer(NAMED);
+    assert!(named.is_greeted());
+    named.says([query("INSERT")]);
+    assert_eq!(server.heard(), SET);
+    assert_eq!(stage.clients().last(), Some(&ClientState::Active));
+    server.says([one_row("it")]);
+    assert_eq!(server.heard(), "Q(INSERT)");
+    server.says([done(), ready()]);
+    assert_eq!(named.heard(), "C Z");
+}
+
+/// A round trip for each transaction is saved where there is a server that fits.
+#[test]
+fn a_server_that_fits_is_lent_before_one_that_was_used_later() {
+    let (stage, fits, named) = named(&Setup::of_size(2));
+    named.says([query("slow")]);
+    assert_eq!(fits.heard(), "Q(slow)");
+    let plain = stage.newcomer(&[]);
+    let other = stage.server();
+    assert!(plain.is_greeted());
+    fits.says([done(), ready()]);
+    plain.says([query("plain")]);
+    assert_eq!(other.heard(), "Q(plain)");
+    other.says([done(), ready()]);
+    named.says([query("named")]);
+    assert_eq!((fits.heard().as_str(), other.heard().as_str()), ("Q(named)", ""));
+}
+
+/// PostgreSQL refuses the login of a client whose settings it does not take.
+#[test]
+fn settings_that_are_wrong_end_the_login() {
+    let stage = Stage::new(&Setup::default());
+    let client = stage.newcomer(&[("work_mem", "much")]);
+    let server = stage.server();
+    server.heard();
+    server.says([error("22023"), ready()]);
+    assert_eq!(client.heard(), "R E(22023)");
+    assert!(client.is_closed());
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+    // The settings did not come about: the next one needs none to be taken back.
+    let plain = stage.newcomer(&[]);
+    assert!(plain.is_greeted());
+    assert_eq!(server.heard(), "");
+}
+
+/// Settings that were valid at login may not be so later (a role that was dropped): the unit is
+/// not run, its client is told, and the session goes on.
+#[test]
+fn settings_that_have_become_wrong_answer_the_unit() {
+    let (stage, server, named) = named(&Setup::default());
+    let plain = stage.newcomer(&[]);
+    server.says([one_row("")]);
+    assert!(plain.is_greeted());
+    assert_eq!(server.heard(), UNSET);
+    named.says([query("INSERT"), query("SELECT")]);
+    assert_eq!(server.heard(), SET);
+    server.says([error("22023"), ready()]);
+    assert_eq!(named.heard(), "E(22023) Z");
+    // The query behind it is a unit of its own, and its settings are tried again.
+    assert_eq!(server.heard(), SET);
+    server.says([one_row("it")]);
+    assert_eq!(server.heard(), "Q(SELECT)");
+    server.says([done(), ready()]);
+    assert_eq!(named.heard(), "C Z");
+}
+
+/// Nothing of the client's was sent: it need not know.
+#[test]
+fn a_server_lost_while_it_is_prepared_is_replaced() {
+    let (stage, server, named) = named(&Setup::default());
+    let plain = stage.newcomer(&[]);
+    server.says([one_row("")]);
+    assert!(plain.is_greeted());
+    named.says([query("INSERT")]);
+    server.ends();
+    let next = stage.server();
+    assert_eq!(next.heard(), SET);
+    next.says([one_row("it")]);
+    assert_eq!(next.heard(), "Q(INSERT)");
+    next.says([done(), ready()]);
+    assert_eq!(named.heard(), "C Z");
+}
+
+/// The login waited for a server that was gone, for ever.
+#[test]
+fn a_server_lost_while_it_is_prepared_for_a_greeting_is_replaced() {
+    let stage = Stage::new(&Setup::default());
+    let client = stage.newcomer(NAMED);
+    let server = stage.server();
+    assert_eq!(server.heard(), SET);
+    server.ends();
+    let next = stage.server();
+    assert_eq!(next.heard(), SET);
+    next.says([one_row("it")]);
+    assert!(client.is_greeted());
+}
+
+/// Our own short statement gets no more time than a login.
+#[test]
+fn a_server_that_is_not_prepared_in_time_is_replaced() {
+    let stage = Stage::new(&Setup::default());
+    let client = stage.newcomer(NAMED);
+    let hung = stage.server();
+    stage.wait(Duration::from_millis(4_900));
+    assert!(hung.is_open());
+    stage.wait(Duration::from_millis(200));
+    assert!(hung.is_aborted());
+    let next = stage.server();
+    next.says([one_row("it")]);
+    assert!(client.is_greeted());
+}
+
+/// The server is what it was set to, whoever that was for.
+#[test]
+fn who_leaves_while_its_server_is_prepared_leaves_a_server_that_fits_others() {
+    let (stage, server, named) = named(&Setup::default());
+    let plain = stage.newcomer(&[]);
+    server.says([one_row("")]);
+    assert!(plain.is_greeted());
+    named.says([query("INSERT")]);
+    named.breaks();
+    server.heard();
+    server.says([one_row("it")]);
+    assert_eq!((server.heard().as_str(), stage.servers()), ("", vec![ServerActivity::Idle]));
+    stage.newcomer(NAMED).says([query("SELECT")]);
+    assert_eq!(server.heard(), "Q(SELECT)");
+}
+
+/// After DISCARD ALL a server is as it was when it was new.
+#[test]
+fn settings_are_made_again_after_a_reset() {
+    for reset in ["RESET ALL", "DISCARD ALL"] {
+        let (stage, server, named) = named(&Setup::default());
+        named.says([query(reset)]);
+        server.says([done(), ready()]);
+        assert_eq!(server.heard(), format!("Q({reset}) Q(DISCARD ALL)"));
+        server.says([done(), ready()]);
+        let plain = stage.newcomer(&[]);
+        assert!(plain.is_greeted());
+        assert_eq!(server.heard(), "");
+        named.says([query("SELECT")]);
+        assert_eq!(server.heard(), SET);
+    }
+}
+
+/// The next client must not inherit the settings of a session.
+#[test]
+fn settings_of_a_session_are_gone_with_it() {
+    let (stage, server, named) = named(&Setup::of_mode("session"));
+    named.says([query("SELECT")]);
+    server.says([done(), ready()]);
+    named.says([terminate()]);
+    assert_eq!(server.heard(), "Q(SELECT) Q(DISCARD ALL)");
+    server.says([done(), ready()]);
+    let plain = stage.newcomer(&[]);
+    assert!(plain.is_greeted());
+    plain.says([query("SELECT")]);
+    assert_eq!(server.heard(), "Q(SELECT)");
+}
+
+/// A new version of PostgreSQL speaks another dialect: what was remembered of the old one is
+/// forgotten.
+#[test]
+fn greetings_are_forgotten_when_the_server_has_another_version() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    server.ends();
+    alice.says([query("SELECT")]);
+    let newer = stage.bare_server();
+    let welcome = stage.welcome(&newer);
+    let old = parameter_status("server_version", "15.1");
+    let new = parameter_status("server_version", "16.0");
+    let at = welcome.windows(old.len()).position(|bytes| bytes == old).expect("a version");
+    newer.says([&welcome[..at], &new, &welcome[at + old.len()..]]);
+    assert_eq!(newer.heard(), "Q(SELECT)");
+    newer.says([done(), ready()]);
+    let bob = stage.newcomer(&[]);
+    assert_eq!(bob.heard(), "R S(server_version=16.0) K Z");
+}

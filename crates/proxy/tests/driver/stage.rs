@@ -1,0 +1,522 @@
+//! The world around a driver: clients and servers that say what the test lets them say.
+//!
+//! As on a worker, each connection is served only when it was waited for and is ready, or when
+//! the driver has woken it: a wake that is forgotten shows as a connection that hangs. Time passes
+//! only when the test lets it. The engine is checked after every step.
+
+use std::cell::{Cell, RefCell};
+use std::collections::VecDeque;
+use std::path::Path;
+use std::rc::Rc;
+use std::time::Duration;
+
+use pgweir_config::Config;
+use pgweir_engine::{
+    ClientId, ClientState, Endpoint, Engine, Event, Plan, ServerActivity, Snapshot, Time,
+};
+use pgweir_proxy::{Driver, Interest, Request};
+use pgweir_wire::{CancelKey, Header, Initial, backend};
+
+use crate::line::Line;
+use crate::messages::{
+    authentication_ok, cancel_request, from_backend, from_frontend, key_data, parameter_status,
+    ready, startup,
+};
+
+/// More rounds than any test needs to come to rest.
+const ROUNDS: usize = 10_000;
+
+/// One pool and its limits.
+pub(crate) struct Setup {
+    pub(crate) mode: &'static str,
+    pub(crate) size: usize,
+    pub(crate) auth: &'static str,
+    /// More lines of the section `general`.
+    pub(crate) general: &'static str,
+    /// What cleans a server behind a session.
+    pub(crate) reset_query: &'static str,
+    /// Look at the engine only where the test asks for it: a look costs as much as there is.
+    pub(crate) unchecked: bool,
+}
+
+impl Default for Setup {
+    fn default() -> Self {
+        Self {
+            mode: "transaction",
+            size: 1,
+            auth: "trust",
+            general: "",
+            reset_query: "DISCARD ALL",
+            unchecked: false,
+        }
+    }
+}
+
+impl Setup {
+    pub(crate) fn of_size(size: usize) -> Self {
+        Self { size, ..Self::default() }
+    }
+
+    pub(crate) fn of_mode(mode: &'static str) -> Self {
+        Self { mode, ..Self::default() }
+    }
+
+    pub(crate) fn with(general: &'static str) -> Self {
+        Self { general, ..Self::default() }
+    }
+
+    fn config(&self) -> String {
+        let Self { mode, size, auth, general, .. } = self;
+        format!(
+            "[general]\nhost = '127.0.0.1'\nport = 6000\nauth_type = '{auth}'\n\
+             admin_username = 'admin'\nadmin_password = 'secret'\n\
+             admin_auth_type = 'password'\n{general}\n\
+             [pools.db]\npool_mode = '{mode}'\n\
+             [pools.db.users.0]\nusername = 'user'\npassword = 'password'\npool_size = {size}\n\
+             [pools.db.shards.0]\nservers = [['127.0.0.1', 5432, 'primary']]\ndatabase = 'db'\n"
+        )
+    }
+}
+
+/// A driver, and everybody that it speaks with.
+pub(crate) struct Stage(Rc<RefCell<World>>);
+
+impl Stage {
+    pub(crate) fn new(setup: &Setup) -> Self {
+        let mut config = match Config::parse(&setup.config(), Path::new("stage.toml")) {
+            Ok(config) => config,
+            Err(report) => panic!("{report:?}"),
+        };
+        config.pools[0].users[0].reset_query = setup.reset_query.to_owned();
+        let plan = Plan::new(&config, "0.1.0").expect("a plan");
+        Self(Rc::new(RefCell::new(World {
+            driver: Driver::new(Engine::new(plan, [7; 32])),
+            now: 0,
+            unchecked: setup.unchecked,
+            tasks: Vec::new(),
+            attempts: VecDeque::new(),
+            cancels: VecDeque::new(),
+            commands: Vec::new(),
+            log: Vec::new(),
+            servers: 0,
+        })))
+    }
+
+    /// A stage, its first server, and a client: nothing happens between them yet.
+    pub(crate) fn ready(setup: &Setup) -> (Self, Peer, Peer) {
+        let stage = Self::new(setup);
+        let client = stage.newcomer(&[]);
+        let server = stage.server();
+        assert!(client.is_greeted());
+        (stage, server, client)
+    }
+
+    /// A connection that has said nothing yet.
+    pub(crate) fn stranger(&self) -> Peer {
+        let line = Line::new();
+        let io = line.clone();
+        let endpoint = self.event(|driver, now| driver.accept(now, io, None));
+        self.peer(endpoint, line)
+    }
+
+    /// A client that has sent its startup packet.
+    pub(crate) fn newcomer(&self, parameters: &[(&str, &str)]) -> Peer {
+        let stranger = self.stranger();
+        let own = [("user", "user"), ("database", "db")];
+        stranger.says([startup(&[&own[..], parameters].concat())]);
+        stranger
+    }
+
+    /// A client that has logged in: what servers are set to is known.
+    pub(crate) fn client(&self) -> Peer {
+        let client = self.newcomer(&[]);
+        assert!(client.is_greeted(), "nobody was greeted before");
+        client
+    }
+
+    /// Somebody asks for the end of what a client has running.
+    pub(crate) fn cancel(&self, client: &Peer) -> Peer {
+        let stranger = self.stranger();
+        stranger.says([cancel_request(&client.key())]);
+        stranger
+    }
+
+    /// Connections to servers that were asked for and neither made nor refused.
+    pub(crate) fn attempts(&self) -> usize {
+        let mut world = self.0.borrow_mut();
+        let World { attempts, driver, .. } = &mut *world;
+        attempts.retain(|attempt| driver.engine().awaits(*attempt));
+        attempts.len()
+    }
+
+    /// The oldest attempt succeeds; the server has said nothing yet.
+    pub(crate) fn bare_server(&self) -> Peer {
+        let server = self.made(self.attempt()).expect("the server is not wanted any more");
+        let startup = server.heard_bytes();
+        let initial = Initial::parse(&startup).expect("a startup packet").expect("a whole one");
+        assert!(matches!(initial.0, Initial::Startup(_)), "{initial:?}");
+        server
+    }
+
+    /// The oldest attempt succeeds, and so does the login.
+    pub(crate) fn server(&self) -> Peer {
+        let server = self.bare_server();
+        server.says([self.welcome(&server)]);
+        server
+    }
+
+    /// What a server says when it lets us in.
+    pub(crate) fn welcome(&self, server: &Peer) -> Vec<u8> {
+        let mut world = self.0.borrow_mut();
+        world.servers += 1;
+        let key = CancelKey { process_id: 100 + world.servers, secret: Box::new([9, 8, 7, 6]) };
+        let version = parameter_status("server_version", "15.1");
+        let welcome = [authentication_ok(), version, key_data(&key), ready()].concat();
+        server.key.set(Some(key));
+        welcome
+    }
+
+    /// The oldest attempt fails.
+    pub(crate) fn refuse_server(&self) {
+        let endpoint = self.attempt();
+        self.event(|driver, now| driver.connect_failed(now, endpoint, "connection refused"));
+    }
+
+    /// The oldest connection for a cancel is made, if it is still wanted.
+    pub(crate) fn cancel_line(&self) -> Option<Peer> {
+        let endpoint = self.0.borrow_mut().cancels.pop_front().expect("no cancel is under way");
+        self.made(endpoint)
+    }
+
+    /// The oldest connection for a cancel cannot be made.
+    pub(crate) fn refuse_cancel(&self) {
+        let endpoint = self.0.borrow_mut().cancels.pop_front().expect("no cancel is under way");
+        self.event(|driver, now| driver.connect_failed(now, endpoint, "connection refused"));
+    }
+
+    /// Connections for cancels that were asked for.
+    pub(crate) fn cancels(&self) -> usize {
+        self.0.borrow().cancels.len()
+    }
+
+    /// Time passes.
+    pub(crate) fn wait(&self, time: Duration) {
+        self.0.borrow_mut().now += u64::try_from(time.as_micros()).expect("a short time");
+        self.event(Driver::tick);
+    }
+
+    pub(crate) fn drain(&self) {
+        self.event(Driver::drain);
+    }
+
+    /// Commands for the console that have come since the last call.
+    pub(crate) fn commands(&self) -> Vec<String> {
+        let commands = std::mem::take(&mut self.0.borrow_mut().commands);
+        commands.into_iter().map(|(_, text)| String::from_utf8_lossy(&text).into_owned()).collect()
+    }
+
+    /// The console answers a client.
+    pub(crate) fn console_says(&self, to: &Peer, reply: &[u8]) {
+        let Endpoint::Client(id) = to.endpoint else { panic!("not a client") };
+        self.event(|driver, now| driver.console_reply(now, id, reply));
+    }
+
+    /// What the operator was told since the last call.
+    pub(crate) fn log(&self) -> Vec<Event> {
+        std::mem::take(&mut self.0.borrow_mut().log)
+    }
+
+    /// Why a server was contained since the log was looked at last.
+    pub(crate) fn contained(&self) -> Option<String> {
+        self.log().into_iter().find_map(|event| match event {
+            Event::Contained { cause, .. } => Some(cause),
+            _ => None,
+        })
+    }
+
+    /// What the servers are doing.
+    pub(crate) fn servers(&self) -> Vec<ServerActivity> {
+        self.snapshot().servers.iter().map(|server| server.state).collect()
+    }
+
+    /// What the clients are doing that have logged in, or are about to.
+    pub(crate) fn clients(&self) -> Vec<ClientState> {
+        self.snapshot().clients.iter().map(|client| client.state).collect()
+    }
+
+    pub(crate) fn snapshot(&self) -> Snapshot {
+        let world = self.0.borrow();
+        world.driver.engine().snapshot(Time(world.now))
+    }
+
+    /// Connections that are open, whoever is at their other end.
+    pub(crate) fn connections(&self) -> usize {
+        self.0.borrow().driver.connections()
+    }
+
+    /// Clients that the end of the process would cut off.
+    pub(crate) fn clients_left(&self) -> usize {
+        self.0.borrow().driver.clients_left()
+    }
+
+    /// Looks whether the engine's state is sound, on a stage that does not look by itself.
+    pub(crate) fn check(&self) {
+        self.0.borrow().driver.engine().check();
+    }
+
+    /// The oldest attempt that is still wanted.
+    fn attempt(&self) -> Endpoint {
+        assert!(self.attempts() > 0, "no server is asked for");
+        self.0.borrow_mut().attempts.pop_front().expect("there is one")
+    }
+
+    fn made(&self, endpoint: Endpoint) -> Option<Peer> {
+        let line = Line::new();
+        let io = line.clone();
+        self.event(|driver, now| driver.connected(now, endpoint, io)).ok()?;
+        Some(self.peer(endpoint, line))
+    }
+
+    fn peer(&self, endpoint: Endpoint, line: Line) -> Peer {
+        let idle = Interest { read: false, write: false };
+        let task = Task { endpoint, line: line.clone(), awaited: idle };
+        self.0.borrow_mut().tasks.push(task);
+        self.0.borrow_mut().settle();
+        Peer { world: Rc::clone(&self.0), endpoint, line, key: Cell::new(None) }
+    }
+
+    fn event<R>(&self, event: impl FnOnce(&mut Driver<Line>, Time) -> R) -> R {
+        let mut world = self.0.borrow_mut();
+        let result = world.step(event);
+        world.settle();
+        result
+    }
+}
+
+/// The far end of a connection.
+pub(crate) struct Peer {
+    world: Rc<RefCell<World>>,
+    endpoint: Endpoint,
+    line: Line,
+    /// A client's own, or a server's.
+    key: Cell<Option<CancelKey>>,
+}
+
+impl Peer {
+    /// Sends messages, all at once.
+    pub(crate) fn says(&self, messages: impl IntoIterator<Item: AsRef<[u8]>>) {
+        let mut bytes = Vec::new();
+        for message in messages {
+            bytes.extend_from_slice(message.as_ref());
+        }
+        self.sends(&bytes);
+    }
+
+    /// Sends bytes, all at once.
+    pub(crate) fn sends(&self, bytes: &[u8]) {
+        self.line.put(bytes);
+        self.settle();
+    }
+
+    /// Sends no more; it may still read.
+    pub(crate) fn ends(&self) {
+        self.line.end();
+        self.settle();
+    }
+
+    /// Sends this, and no more.
+    pub(crate) fn says_and_ends(&self, messages: impl IntoIterator<Item: AsRef<[u8]>>) {
+        for message in messages {
+            self.line.put(message.as_ref());
+        }
+        self.ends();
+    }
+
+    /// Its connection breaks.
+    pub(crate) fn breaks(&self) {
+        self.line.break_off();
+        self.settle();
+    }
+
+    /// Nothing can be written to it any more; what it has sent can still be read.
+    pub(crate) fn deafens(&self) {
+        self.line.deafen();
+    }
+
+    /// Sends something that nobody has been told of yet.
+    pub(crate) fn has_sent(&self, bytes: &[u8]) {
+        self.line.put(bytes);
+    }
+
+    /// Has ended its stream, which nobody has been told of yet.
+    pub(crate) fn has_ended(&self) {
+        self.line.end();
+    }
+
+    /// Takes so many bytes from now on.
+    pub(crate) fn takes(&self, bytes: usize) {
+        self.line.set_room(bytes);
+        self.settle();
+    }
+
+    /// Takes whatever comes.
+    pub(crate) fn takes_all(&self) {
+        self.takes(usize::MAX);
+    }
+
+    /// What has come since the last call, a word for each message.
+    pub(crate) fn heard(&self) -> String {
+        let bytes = self.heard_bytes();
+        match self.endpoint {
+            Endpoint::Client(_) => from_backend(&bytes),
+            Endpoint::Cancel(_) | Endpoint::Server(_) => from_frontend(&bytes),
+        }
+    }
+
+    /// What has come since the last call.
+    pub(crate) fn heard_bytes(&self) -> Vec<u8> {
+        self.line.take()
+    }
+
+    /// Takes the messages of a login's end, if they have come, and notes the key among them.
+    pub(crate) fn is_greeted(&self) -> bool {
+        let bytes = self.heard_bytes();
+        let mut rest = &bytes[..];
+        let mut key = None;
+        while let Ok(Some(header)) = Header::parse(rest) {
+            if header.tag == b'K' {
+                key = backend::parse_backend_key_data(&rest[5..header.message_len()]).ok();
+            }
+            rest = &rest[header.message_len()..];
+        }
+        let greeted = key.is_some() && bytes.ends_with(&ready());
+        self.key.set(key);
+        greeted
+    }
+
+    /// What a CancelRequest for it carries.
+    pub(crate) fn key(&self) -> CancelKey {
+        let key = self.key.take();
+        self.key.set(key.clone());
+        key.expect("it has no key")
+    }
+
+    /// Whether pgweir reads what it sends.
+    pub(crate) fn is_read(&self) -> bool {
+        self.interest().is_some_and(|interest| interest.read)
+    }
+
+    /// Whether pgweir has closed the connection in good order: the last words were written.
+    pub(crate) fn is_closed(&self) -> bool {
+        self.line.is_let_go() && self.line.is_shut()
+    }
+
+    /// Whether pgweir has dropped the connection without another word.
+    pub(crate) fn is_aborted(&self) -> bool {
+        self.line.is_let_go() && !self.line.is_shut()
+    }
+
+    pub(crate) fn is_open(&self) -> bool {
+        !self.line.is_let_go()
+    }
+
+    fn interest(&self) -> Option<Interest> {
+        let mut world = self.world.borrow_mut();
+        let task = world.tasks.iter().find(|task| task.endpoint == self.endpoint)?;
+        let awaited = task.awaited;
+        let said = world.driver.interest(self.endpoint);
+        assert_eq!(said, Some(awaited), "the interest has changed and nobody was woken");
+        said
+    }
+
+    fn settle(&self) {
+        self.world.borrow_mut().settle();
+    }
+}
+
+struct World {
+    driver: Driver<Line>,
+    /// Microseconds.
+    now: u64,
+    unchecked: bool,
+    tasks: Vec<Task>,
+    attempts: VecDeque<Endpoint>,
+    cancels: VecDeque<Endpoint>,
+    commands: Vec<(ClientId, Box<[u8]>)>,
+    log: Vec<Event>,
+    /// Servers that have let us in.
+    servers: i32,
+}
+
+/// Serves one connection, as a worker's task does.
+struct Task {
+    endpoint: Endpoint,
+    line: Line,
+    /// What it waited for when it looked last.
+    awaited: Interest,
+}
+
+impl World {
+    fn step<R>(&mut self, event: impl FnOnce(&mut Driver<Line>, Time) -> R) -> R {
+        self.now += 1;
+        let result = event(&mut self.driver, Time(self.now));
+        if !self.unchecked {
+            self.driver.engine().check();
+        }
+        for request in self.driver.take_requests() {
+            match request {
+                Request::Connect(endpoint @ Endpoint::Server(_), _) => {
+                    self.attempts.push_back(endpoint);
+                }
+                Request::Connect(endpoint, _) => self.cancels.push_back(endpoint),
+                Request::Console(client, text) => self.commands.push((client, text)),
+                Request::Log(event) => self.log.push(event),
+            }
+        }
+        result
+    }
+
+    /// Serves every connection until none is ready.
+    fn settle(&mut self) {
+        for _ in 0..ROUNDS {
+            let mut idle = true;
+            for at in 0..self.tasks.len() {
+                idle &= !self.serve(at);
+            }
+            self.tasks.retain(|task| !task.line.is_let_go());
+            if idle {
+                return;
+            }
+        }
+        panic!("the driver does not come to rest");
+    }
+
+    /// Serves a connection if it is ready for what it waits for, or woken. Says whether it was.
+    fn serve(&mut self, at: usize) -> bool {
+        let Task { endpoint, ref line, awaited } = self.tasks[at];
+        let line = line.clone();
+        let ready = (awaited.read && line.is_readable()) || (awaited.write && line.is_writable());
+        if !line.take_wake() && !ready {
+            return false;
+        }
+        let Some(interest) = self.driver.interest(endpoint) else {
+            line.let_go();
+            return true;
+        };
+        let mut served = false;
+        if interest.write && line.is_writable() {
+            self.step(|driver, now| driver.writable(now, endpoint));
+            served = true;
+        }
+        if interest.read && line.is_readable() {
+            self.step(|driver, now| driver.readable(now, endpoint));
+            served = true;
+        }
+        if served {
+            // As on a worker it looks again before it waits.
+            pgweir_proxy::Transport::wake(&line);
+        }
+        self.tasks[at].awaited = interest;
+        true
+    }
+}

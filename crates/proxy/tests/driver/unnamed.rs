@@ -1,0 +1,209 @@
+//! The unnamed statement is the client's, wherever it is served.
+
+use pgweir_engine::ServerActivity;
+
+use crate::messages::{
+    bind, bind_complete, close_complete, close_statement, describe_statement, done, error, execute,
+    no_data, no_parameters, parse, parse_complete, query, ready, sync, terminate,
+};
+use crate::stage::{Peer, Setup, Stage};
+
+/// The client makes its unnamed statement.
+fn prepare(client: &Peer, server: &Peer, text: &str) {
+    client.says([parse(text), sync()]);
+    assert_eq!(server.heard(), format!("P({text}) S"));
+    server.says([parse_complete(), ready()]);
+    assert_eq!(client.heard(), "1 Z");
+}
+
+/// The client runs its unnamed statement; the server hears this before the Bind, and answers it.
+fn run(client: &Peer, server: &Peer, before: &str, answer: Vec<u8>) {
+    client.says([bind(), execute(), sync()]);
+    assert_eq!(server.heard(), format!("{before}B E S"));
+    server.says([answer, bind_complete(), done(), ready()]);
+    assert_eq!(client.heard(), "2 C Z");
+}
+
+/// A stage with one server and two clients.
+fn shared() -> (Stage, Peer, Peer, Peer) {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    let bob = stage.client();
+    (stage, server, alice, bob)
+}
+
+/// The Bind ran whatever statement the last client had made.
+#[test]
+fn it_is_made_again_where_another_was_made() {
+    let (_stage, server, alice, bob) = shared();
+    prepare(&alice, &server, "alice");
+    prepare(&bob, &server, "bob");
+    run(&alice, &server, "P(alice) ", parse_complete());
+    run(&bob, &server, "P(bob) ", parse_complete());
+}
+
+/// A Parse that is not needed costs the server its time.
+#[test]
+fn it_is_not_made_again_where_it_is() {
+    let (_stage, server, alice, bob) = shared();
+    prepare(&alice, &server, "alice");
+    bob.says([sync()]);
+    server.says([ready()]);
+    server.heard();
+    run(&alice, &server, "", vec![]);
+    run(&alice, &server, "", vec![]);
+}
+
+/// Another server of the pool knows nothing of it.
+#[test]
+fn it_is_made_again_on_another_server() {
+    let (stage, first, alice) = Stage::ready(&Setup::of_size(2));
+    prepare(&alice, &first, "alice");
+    let bob = stage.client();
+    bob.says([query("slow")]);
+    assert_eq!(first.heard(), "Q(slow)");
+    alice.says([bind(), execute(), sync()]);
+    let second = stage.server();
+    assert_eq!(second.heard(), "P(alice) B E S");
+    second.says([parse_complete(), bind_complete(), done(), ready()]);
+    assert_eq!(alice.heard(), "2 C Z");
+}
+
+/// A client that has none must not run a stranger's.
+#[test]
+fn who_has_none_finds_none() {
+    let (_stage, server, alice, bob) = shared();
+    prepare(&alice, &server, "alice");
+    bob.says([bind(), execute(), sync()]);
+    assert_eq!(server.heard(), "C B E S");
+    server.says([close_complete(), error("26000"), ready()]);
+    assert_eq!(bob.heard(), "E(26000) Z");
+    // And alice's is not where it was.
+    run(&alice, &server, "P(alice) ", parse_complete());
+}
+
+/// Each simple query ends the unnamed statement, as PostgreSQL has it.
+#[test]
+fn a_simple_query_ends_it() {
+    let (_stage, server, alice, bob) = shared();
+    prepare(&alice, &server, "alice");
+    alice.says([query("SELECT")]);
+    assert_eq!(server.heard(), "Q(SELECT)");
+    server.says([done(), ready()]);
+    assert_eq!(alice.heard(), "C Z");
+    prepare(&bob, &server, "bob");
+    alice.says([bind(), execute(), sync()]);
+    assert_eq!(server.heard(), "C B E S");
+}
+
+/// Describe asks for it as Bind does.
+#[test]
+fn a_describe_brings_it_too() {
+    let (_stage, server, alice, bob) = shared();
+    prepare(&alice, &server, "alice");
+    prepare(&bob, &server, "bob");
+    alice.says([describe_statement(""), sync()]);
+    assert_eq!(server.heard(), "P(alice) D S");
+    server.says([parse_complete(), no_parameters(), no_data(), ready()]);
+    assert_eq!(alice.heard(), "t n Z");
+}
+
+/// Once it is brought, the rest of the batch has it.
+#[test]
+fn it_is_brought_once_for_a_batch() {
+    let (_stage, server, alice, bob) = shared();
+    prepare(&alice, &server, "alice");
+    prepare(&bob, &server, "bob");
+    alice.says([describe_statement(""), bind(), execute(), bind(), execute(), sync()]);
+    assert_eq!(server.heard(), "P(alice) D B E B E S");
+    let each = [bind_complete(), done()].concat();
+    server.says([parse_complete(), no_parameters(), no_data(), each.clone(), each, ready()]);
+    assert_eq!(alice.heard(), "t n 2 C 2 C Z");
+}
+
+/// Closing it by the protocol ends it for its client only.
+#[test]
+fn a_close_ends_it() {
+    let (_stage, server, alice, bob) = shared();
+    prepare(&alice, &server, "alice");
+    prepare(&bob, &server, "bob");
+    alice.says([close_statement(""), sync()]);
+    assert_eq!(server.heard(), "C S");
+    server.says([close_complete(), ready()]);
+    assert_eq!(alice.heard(), "3 Z");
+    run(&bob, &server, "P(bob) ", parse_complete());
+    alice.says([bind(), sync()]);
+    assert_eq!(server.heard(), "C B S");
+}
+
+/// A Parse that fails when we make it again fails for the client, which knows nothing of it, as
+/// the Bind would. It still has its statement: the next try makes it again.
+#[test]
+fn an_error_in_making_it_again_is_the_clients() {
+    let (stage, server, alice, bob) = shared();
+    prepare(&alice, &server, "alice");
+    prepare(&bob, &server, "bob");
+    alice.says([bind(), execute(), sync()]);
+    assert_eq!(server.heard(), "P(alice) B E S");
+    server.says([error("42P01"), ready()]);
+    assert_eq!(alice.heard(), "E(42P01) Z");
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+    run(&alice, &server, "P(alice) ", parse_complete());
+}
+
+/// After a Parse that failed nobody knows what the server has: it may be the one before.
+#[test]
+fn what_a_failed_parse_leaves_is_believed_by_nobody() {
+    let (_stage, server, alice, bob) = shared();
+    prepare(&bob, &server, "bob");
+    alice.says([parse("bad"), sync()]);
+    assert_eq!(server.heard(), "P(bad) S");
+    server.says([error("42601"), ready()]);
+    assert_eq!(alice.heard(), "E(42601) Z");
+    alice.says([bind(), sync()]);
+    assert_eq!(server.heard(), "C B S");
+    server.says([close_complete(), error("26000"), ready()]);
+    assert_eq!(alice.heard(), "E(26000) Z");
+    run(&bob, &server, "P(bob) ", parse_complete());
+}
+
+/// A Parse skipped behind an error made nothing.
+#[test]
+fn a_parse_that_was_skipped_made_nothing() {
+    let (_stage, server, alice, bob) = shared();
+    prepare(&alice, &server, "alice");
+    prepare(&bob, &server, "bob");
+    alice.says([describe_statement("unknown"), parse("skipped"), sync()]);
+    server.heard();
+    server.says([error("26000"), ready()]);
+    assert_eq!(alice.heard(), "E(26000) Z");
+    run(&alice, &server, "P(alice) ", parse_complete());
+}
+
+/// What is too long to keep exists on one server only: the client stays there.
+#[test]
+fn a_long_one_keeps_its_server() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([parse(&format!("SELECT '{}'", "x".repeat(20_000))), sync()]);
+    server.heard_bytes();
+    server.says([parse_complete(), ready()]);
+    assert_eq!(alice.heard(), "1 Z");
+    assert_eq!(stage.servers(), [ServerActivity::Active]);
+    run(&alice, &server, "", vec![]);
+    // It goes with the statement, and leaves nothing that DISCARD ALL were needed for.
+    prepare(&alice, &server, "short");
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+    alice.says([terminate()]);
+    assert_eq!(server.heard(), "");
+}
+
+/// Whether the statement is there is known only when the units before are settled.
+#[test]
+fn a_bind_in_a_pipeline_waits_for_the_unit_before() {
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([parse("a"), bind(), execute(), sync(), bind(), execute(), sync()]);
+    assert_eq!(server.heard(), "P(a) B E S");
+    server.says([parse_complete(), bind_complete(), done(), ready()]);
+    assert_eq!(server.heard(), "B E S");
+    server.says([bind_complete(), done(), ready()]);
+    assert_eq!(alice.heard(), "1 2 C Z 2 C Z");
+}

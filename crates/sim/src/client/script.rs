@@ -1,0 +1,340 @@
+use pgweir_config::PoolMode;
+use pgweir_wire::frontend::{self, Target};
+
+use crate::language::{Statement, Tag, Verb};
+use crate::random::Dice;
+use crate::session::put;
+
+/// What a client does with its life.
+pub(crate) struct Script {
+    client: u32,
+    mode: PoolMode,
+    /// The number of its next statement.
+    number: u32,
+    /// Units until it leaves.
+    units: u32,
+    /// Statements until the transaction block is closed.
+    block: Option<u32>,
+    /// A batch is open: its Sync is still to be sent.
+    batch: bool,
+    /// It has made an unnamed statement.
+    unnamed: bool,
+    /// The names of prepared statements that it has made.
+    named: [bool; 3],
+    /// A COPY has begun: its data are still to be sent.
+    copying: Option<Copying>,
+    habits: Habits,
+}
+
+/// A COPY whose data are to be sent.
+struct Copying {
+    tag: Tag,
+    extended: bool,
+}
+
+/// What this client likes to do.
+struct Habits {
+    /// Sends its next unit before the last one is answered.
+    pipelines: f64,
+    /// Uses the extended protocol.
+    extended: f64,
+    /// Uses named statements.
+    names: bool,
+    /// Leaves state in its session.
+    stateful: bool,
+    copies: f64,
+    /// Thinks up to so many microseconds.
+    thinks: u64,
+}
+
+/// How the connection goes on after this unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Farewell {
+    None,
+    Terminate,
+    HalfClose,
+}
+
+impl Script {
+    pub(crate) fn new(client: u32, mode: PoolMode, dice: &mut Dice) -> Self {
+        let habits = Habits {
+            pipelines: if dice.chance(0.4) { 0.7 } else { 0.0 },
+            extended: *dice.pick(&[0.0, 0.3, 0.6, 1.0]),
+            names: dice.chance(0.15),
+            stateful: dice.chance(0.15),
+            copies: if dice.chance(0.3) { 0.3 } else { 0.02 },
+            thinks: *dice.pick(&[10, 1_000, 100_000]),
+        };
+        Self {
+            client,
+            mode,
+            number: 0,
+            units: dice.magnitude(40) as u32,
+            block: None,
+            batch: false,
+            unnamed: false,
+            named: [false; 3],
+            copying: None,
+            habits,
+        }
+    }
+
+    /// Whether it sends more although it is owed replies.
+    pub(crate) fn goes_on_unanswered(&self, dice: &mut Dice) -> bool {
+        dice.chance(self.habits.pipelines)
+    }
+
+    /// Microseconds until it does the next thing.
+    pub(crate) fn think(&self, dice: &mut Dice) -> u64 {
+        dice.magnitude(self.habits.thinks)
+    }
+
+    /// Appends the messages of its next unit, or of a part of one.
+    pub(crate) fn next(&mut self, out: &mut Vec<u8>, dice: &mut Dice) -> Farewell {
+        if self.copying.is_some() {
+            self.copy_goes_on(out, dice);
+            return Farewell::None;
+        }
+        if self.units == 0 && !self.batch {
+            return self.leave(out, dice);
+        }
+        self.units = self.units.saturating_sub(1);
+        if self.batch || dice.chance(self.habits.extended) {
+            self.batch_goes_on(out, dice);
+        } else if dice.chance(0.05) {
+            self.call(out, dice);
+        } else if dice.chance(self.habits.copies) {
+            self.copy(out, dice);
+        } else {
+            self.query(out, dice);
+        }
+        // A last unit may have its farewell glued to it.
+        if self.units == 0 && !self.batch && self.copying.is_none() && dice.chance(0.3) {
+            return self.leave(out, dice);
+        }
+        Farewell::None
+    }
+
+    fn leave(&self, out: &mut Vec<u8>, dice: &mut Dice) -> Farewell {
+        if dice.chance(0.2) {
+            return Farewell::HalfClose;
+        }
+        out.extend_from_slice(&frontend::TERMINATE);
+        Farewell::Terminate
+    }
+
+    fn tag(&mut self) -> Tag {
+        self.number += 1;
+        Tag { client: self.client, number: self.number }
+    }
+
+    /// A simple query of some statements.
+    fn query(&mut self, out: &mut Vec<u8>, dice: &mut Dice) {
+        let statements = dice.weighted(&[(1, 0), (14, 1), (2, 2), (2, 3)]);
+        let mut text = String::new();
+        for _ in 0..statements {
+            let verb = self.verb(dice);
+            let tag = self.tag();
+            text.push_str(&Statement { tag, verb }.to_string());
+            text.push(';');
+        }
+        if dice.chance(0.02) {
+            // Longer than what pgweir waits for in whole.
+            text.push_str(&format!("/*{}*/", "x".repeat(dice.magnitude(60_000) as usize)));
+        }
+        self.unnamed = false;
+        frontend::write_query(out, text.as_bytes());
+    }
+
+    /// Any statement but a COPY.
+    fn verb(&mut self, dice: &mut Dice) -> Verb {
+        match &mut self.block {
+            Some(0) => {
+                self.block = None;
+                return if dice.chance(0.75) { Verb::Commit } else { Verb::Rollback };
+            }
+            Some(left) => *left -= 1,
+            None if self.mode != PoolMode::Statement && dice.chance(0.25) => {
+                self.block = Some(dice.below(4) as u32);
+                return Verb::Begin;
+            }
+            None => {}
+        }
+        if self.habits.stateful && dice.chance(0.15) {
+            return stateful(dice);
+        }
+        let kinds = [(30, 0), (12, 1), (3, 2), (2, 3), (2, 4), (2, 5), (2, 6), (2, 7), (1, 8)];
+        match dice.weighted(&kinds) {
+            0 => Verb::Rows(dice.weighted(&[(1, 0), (8, 1), (4, 3), (1, 40)])),
+            1 => Verb::Write,
+            2 => Verb::Show { name: (*dice.pick(&["TimeZone", "application_name"])).to_owned() },
+            3 => Verb::Sleep(dice.magnitude(1_000) as u32),
+            4 => Verb::Big(dice.magnitude(100_000) as u32),
+            5 => Verb::Fail,
+            6 => Verb::Notice(dice.below(3) as u32),
+            7 => Verb::Defer,
+            _ => Verb::CopyOut(dice.below(6) as u32),
+        }
+    }
+
+    /// A part of an extended batch, as a rule with its end.
+    fn batch_goes_on(&mut self, out: &mut Vec<u8>, dice: &mut Dice) {
+        for _ in 0..dice.weighted(&[(1, 0), (10, 1), (4, 2), (2, 4)]) {
+            self.extended(out, dice);
+        }
+        if dice.chance(0.005) {
+            // A string that does not end: refused, but not the end of the session.
+            out.extend_from_slice(b"P\0\0\0\x07abc");
+        }
+        if dice.chance(0.9) {
+            out.extend_from_slice(&frontend::SYNC);
+            self.batch = false;
+        } else {
+            if dice.chance(0.7) {
+                out.extend_from_slice(&frontend::FLUSH);
+            }
+            self.batch = true;
+        }
+    }
+
+    /// One statement by the extended protocol: what of Parse, Describe, Bind, Execute and Close
+    /// it takes.
+    fn extended(&mut self, out: &mut Vec<u8>, dice: &mut Dice) {
+        let (name, made) = match self.habits.names && dice.chance(0.6) {
+            true => {
+                let index = dice.below(3) as usize;
+                ([&b"n0"[..], b"n1", b"n2"][index], &mut self.named[index])
+            }
+            false => (&b""[..], &mut self.unnamed),
+        };
+        let known = std::mem::replace(made, true);
+        let portal: &[u8] = if dice.chance(0.2) { b"p" } else { b"" };
+        // To make a name again that exists is an error, and wanted now and then.
+        if !known || dice.chance(if name.is_empty() { 0.5 } else { 0.1 }) {
+            let verb = self.verb(dice);
+            let tag = self.tag();
+            let text = Statement { tag, verb }.to_string();
+            let text = if dice.chance(0.03) { String::new() } else { text };
+            frontend::write_parse(out, name, text.as_bytes(), &[25]);
+        }
+        if dice.chance(0.2) {
+            frontend::write_describe(out, Target::Statement(name));
+        }
+        if dice.chance(0.05) {
+            // Only made, and used in another batch perhaps.
+            return;
+        }
+        let execution = self.tag().to_string();
+        frontend::write_bind(out, portal, name, &[Some(execution.as_bytes())]);
+        if dice.chance(0.4) {
+            frontend::write_describe(out, Target::Portal(portal));
+        }
+        let limit = if dice.chance(0.2) { dice.between(1..=4) as u32 } else { 0 };
+        frontend::write_execute(out, portal, limit);
+        if limit > 0 && dice.chance(0.5) {
+            frontend::write_execute(out, portal, dice.below(3) as u32);
+        }
+        if dice.chance(0.1) {
+            frontend::write_close(out, Target::Portal(portal));
+        }
+        if dice.chance(0.05) {
+            frontend::write_close(out, Target::Statement(name));
+            let index = [&b"n0"[..], b"n1", b"n2"].iter().position(|known| *known == name);
+            match index {
+                Some(index) => self.named[index] = false,
+                None => self.unnamed = false,
+            }
+        }
+        if dice.chance(0.05) {
+            out.extend_from_slice(&frontend::FLUSH);
+        }
+    }
+
+    /// A COPY in either protocol, with its data right behind it or as soon as they are wanted.
+    fn copy(&mut self, out: &mut Vec<u8>, dice: &mut Dice) {
+        let mut fails_at = dice.chance(0.2).then(|| dice.below(4) as u32);
+        let extended = dice.chance(self.habits.extended);
+        // As libpq does it: a Sync that counts only if there is no COPY.
+        let synced = extended && dice.chance(0.5);
+        if synced {
+            // Whether that Sync was read before the COPY failed would be anybody's guess.
+            fails_at = fails_at.map(|at| at.max(1));
+        }
+        let tag = self.tag();
+        let text = Statement { tag, verb: Verb::CopyIn { fails_at } }.to_string();
+        // Not to be executed again, where no data would follow.
+        self.unnamed = false;
+        if extended {
+            frontend::write_parse(out, b"", text.as_bytes(), &[25]);
+            let tag = tag.to_string();
+            frontend::write_bind(out, b"", b"", &[Some(tag.as_bytes())]);
+            frontend::write_execute(out, b"", 0);
+            if synced {
+                out.extend_from_slice(&frontend::SYNC);
+            }
+        } else {
+            frontend::write_query(out, text.as_bytes());
+        }
+        self.copying = Some(Copying { tag, extended });
+        if dice.chance(0.3) {
+            self.copy_goes_on(out, dice);
+        } else if extended {
+            out.extend_from_slice(&frontend::FLUSH);
+        }
+    }
+
+    fn copy_goes_on(&mut self, out: &mut Vec<u8>, dice: &mut Dice) {
+        let Some(Copying { tag, extended }) = self.copying.take() else { return };
+        for _ in 0..dice.below(5) {
+            let bytes = if dice.chance(0.02) { dice.magnitude(40_000) as usize } else { 1 };
+            let data = format!("{tag}{}", " ".repeat(bytes));
+            frontend::write_copy_data(out, data.as_bytes());
+        }
+        if dice.chance(0.15) {
+            frontend::write_copy_fail(out, b"no more");
+        } else {
+            out.extend_from_slice(&frontend::COPY_DONE);
+        }
+        if extended {
+            out.extend_from_slice(&frontend::SYNC);
+        }
+    }
+
+    /// A fast-path function call.
+    fn call(&mut self, out: &mut Vec<u8>, dice: &mut Dice) {
+        let tag = self.tag().to_string();
+        let oid: u32 = if dice.chance(0.1) { 0 } else { 42 };
+        put(out, b'F', |out| {
+            out.extend_from_slice(&oid.to_be_bytes());
+            out.extend_from_slice(&[0, 0, 0, 1]);
+            out.extend_from_slice(&(tag.len() as u32).to_be_bytes());
+            out.extend_from_slice(tag.as_bytes());
+            out.extend_from_slice(&[0, 0]);
+        });
+    }
+}
+
+/// A statement that leaves state in the session.
+fn stateful(dice: &mut Dice) -> Verb {
+    match dice.below(6) {
+        0 => Verb::Temp,
+        1 => Verb::Listen,
+        2 => Verb::Notify,
+        3 => Verb::Load,
+        4 => Verb::Set { name: "TimeZone".to_owned(), value: "Europe/Berlin".to_owned() },
+        _ => Verb::Set { name: "sim.a".to_owned(), value: dice.below(9).to_string() },
+    }
+}
+
+/// Bytes that no frontend sends.
+pub(crate) fn hostile(dice: &mut Dice) -> Vec<u8> {
+    match dice.below(5) {
+        // A type that there is not, and one that belongs to a login.
+        0 => b"!\0\0\0\x04".to_vec(),
+        1 => b"p\0\0\0\x05\0".to_vec(),
+        // Lengths below four, and above the limit of a Sync.
+        2 => b"Q\0\0\0\x03".to_vec(),
+        3 => b"P\xff\xff\xff\xff".to_vec(),
+        _ => b"S\0\x01\0\0".to_vec(),
+    }
+}

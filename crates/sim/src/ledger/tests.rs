@@ -1,0 +1,102 @@
+use std::collections::BTreeMap;
+
+use super::Ledger;
+use crate::language::Tag;
+use crate::session::{State, Witness};
+
+fn ledger() -> Ledger {
+    let mut ledger = Ledger::new();
+    for zone in ["GMT", "UTC"] {
+        ledger.enrol(BTreeMap::from([("timezone".to_owned(), zone.to_owned())]));
+    }
+    ledger
+}
+
+fn tag(client: u32) -> Tag {
+    Tag { client, number: 1 }
+}
+
+fn state() -> State {
+    State::new(BTreeMap::new())
+}
+
+#[test]
+fn a_statement_is_carried_out_once() {
+    let mut ledger = ledger();
+    ledger.executes(tag(0));
+    assert_eq!(ledger.failure(), None);
+    ledger.executes(tag(0));
+    assert!(ledger.failure().is_some());
+}
+
+#[test]
+fn a_refused_statement_is_not_carried_out() {
+    let mut ledger = ledger();
+    ledger.refused(&[tag(0)]);
+    assert_eq!(ledger.failure(), None);
+    ledger.executes(tag(0));
+    assert!(ledger.failure().is_some());
+}
+
+#[test]
+fn what_is_acknowledged_is_committed() {
+    let mut ledger = ledger();
+    ledger.committed(&[tag(0)]);
+    ledger.acknowledged(&[tag(0)], &[tag(1)]);
+    assert_eq!(ledger.failure(), None);
+    ledger.acknowledged(&[], &[tag(0)]);
+    assert!(ledger.failure().is_some());
+    ledger.acknowledged(&[tag(1)], &[]);
+    assert!(ledger.failure().is_some());
+}
+
+#[test]
+fn a_session_is_its_clients_own() {
+    let mut ledger = ledger();
+    let mut state = state();
+    ledger.meets(tag(0), &state);
+    assert_eq!(ledger.failure(), None);
+    state.owner = Some(1);
+    ledger.meets(tag(0), &state);
+    assert!(ledger.failure().is_some(), "a transaction of another");
+    state.owner = None;
+    state.stain(1, "a temporary table");
+    ledger.meets(tag(0), &state);
+    assert!(ledger.failure().is_some(), "a table of another");
+}
+
+#[test]
+fn settings_are_those_of_the_startup_packet() {
+    let mut ledger = ledger();
+    ledger.meets(tag(1), &state());
+    assert!(ledger.failure().is_some());
+}
+
+#[test]
+fn a_cancel_hits_who_asked_for_it_and_once() {
+    let mut ledger = ledger();
+    ledger.cancel_asked(0);
+    ledger.cancel_hit(0, "x");
+    assert_eq!(ledger.failure(), None);
+    ledger.cancel_hit(0, "x");
+    assert!(ledger.failure().is_some());
+}
+
+#[test]
+fn a_lost_server_costs_one_client() {
+    let mut ledger = ledger();
+    ledger.kills = 1;
+    ledger.lost(0, "closed");
+    assert_eq!(ledger.failure(), None);
+    ledger.lost(1, "closed");
+    assert!(ledger.failure().is_some());
+}
+
+#[test]
+fn copy_data_have_their_reader() {
+    let mut ledger = ledger();
+    ledger.copies(tag(0), b"c0s1  ");
+    assert_eq!(ledger.failure(), None);
+    ledger.copies(tag(0), b"c1s1");
+    assert!(ledger.failure().is_some());
+}

@@ -1,0 +1,153 @@
+//! The messages of the extended protocol, each of which makes or uses a statement or a portal.
+
+use std::rc::Rc;
+
+use pgweir_wire::frontend::{Bind, Parse, Target};
+
+use super::message::{Message, put, row_description};
+use super::{Advance, Execution, Portal, Prepared, Session, Transaction, WENT, Witness, Work, of};
+use crate::language::{self, Line};
+
+impl Session {
+    pub(super) fn parse(&mut self, message: &Message, witness: &mut impl Witness) -> Advance {
+        self.state.start();
+        let Ok(parse) = Parse::start(&message.body) else {
+            return self.fail(b"08P01", "invalid Parse []", true, witness);
+        };
+        let tag = message.tags().first().copied();
+        if let Some(tag) = tag {
+            self.state.meet(tag, witness);
+        }
+        if parse.name.is_empty() {
+            self.statements.remove(&b""[..]);
+        }
+        let Some(mut lines) = language::parse(parse.text).filter(|lines| lines.len() < 2) else {
+            return self.fail(b"42601", &format!("syntax error{}", of(tag)), true, witness);
+        };
+        let line = lines.pop();
+        if line.as_ref().is_some_and(|line| self.state.refuses(line)) {
+            return self.aborted(true, witness);
+        }
+        if self.statements.contains_key(parse.name) {
+            let name = parse.name.escape_ascii();
+            let text = format!("prepared statement \"{name}\" already exists{}", of(tag));
+            return self.fail(b"42P05", &text, true, witness);
+        }
+        if let Some(tag) = tag
+            && !parse.name.is_empty()
+        {
+            self.state.stain(tag.client, "a prepared statement");
+        }
+        self.statements.insert(parse.name.to_vec(), Rc::new(Prepared { line, tag }));
+        put(&mut self.out, b'1', |_| {});
+        WENT
+    }
+
+    pub(super) fn bind(&mut self, message: &Message, witness: &mut impl Witness) -> Advance {
+        self.state.start();
+        let (Ok(bind), Some(&tag)) = (Bind::start(&message.body), message.tags().first()) else {
+            witness.wrong("a Bind has no tag".to_owned());
+            return Advance::Over;
+        };
+        self.state.meet(tag, witness);
+        let Some(statement) = self.statements.get(bind.statement).map(Rc::clone) else {
+            let name = bind.statement.escape_ascii();
+            let text = format!("prepared statement \"{name}\" does not exist{}", of(Some(tag)));
+            return self.fail(b"26000", &text, true, witness);
+        };
+        if let Some(parsed) = statement.tag
+            && parsed.client != tag.client
+        {
+            witness.wrong(format!("{tag} was bound to a statement of c{}", parsed.client));
+        }
+        if statement.line.as_ref().is_some_and(|line| self.state.refuses(line)) {
+            return self.aborted(true, witness);
+        }
+        if !bind.portal.is_empty() && self.portals.contains_key(bind.portal) {
+            let name = bind.portal.escape_ascii();
+            let text = format!("cursor \"{name}\" already exists{}", of(Some(tag)));
+            return self.fail(b"42P03", &text, true, witness);
+        }
+        let portal = Portal { statement, tag, suspended: None, begun: false };
+        self.portals.insert(bind.portal.to_vec(), portal);
+        put(&mut self.out, b'2', |_| {});
+        WENT
+    }
+
+    pub(super) fn describe(&mut self, message: &Message, witness: &mut impl Witness) -> Advance {
+        self.state.start();
+        let (statement, of_statement) = match Target::parse(&message.body) {
+            Ok(Target::Statement(name)) => (self.statements.get(name).map(Rc::clone), true),
+            Ok(Target::Portal(name)) => {
+                (self.portals.get(name).map(|portal| Rc::clone(&portal.statement)), false)
+            }
+            Err(_) => return self.fail(b"08P01", "invalid Describe []", true, witness),
+        };
+        let Some(statement) = statement else {
+            let code = if of_statement { b"26000" } else { b"34000" };
+            return self.fail(code, "what is to be described does not exist []", true, witness);
+        };
+        let rows = match &statement.line {
+            Some(Line::Client(statement)) => statement.verb.returns_rows(),
+            Some(Line::DiscardAll | Line::Rollback | Line::SetConfig(_)) | None => false,
+        };
+        if rows && self.state.transaction == Transaction::Failed {
+            return self.aborted(true, witness);
+        }
+        if of_statement {
+            put(&mut self.out, b't', |out| out.extend_from_slice(&[0, 1, 0, 0, 0, 25]));
+        }
+        if rows {
+            row_description(&mut self.out);
+        } else {
+            put(&mut self.out, b'n', |_| {});
+        }
+        WENT
+    }
+
+    pub(super) fn execute(&mut self, message: &Message, witness: &mut impl Witness) -> Advance {
+        self.state.start();
+        let Some((name, limit)) = message.execute() else {
+            return self.fail(b"08P01", "invalid Execute []", true, witness);
+        };
+        let Some(portal) = self.portals.get_mut(name) else {
+            let name = name.escape_ascii();
+            return self.fail(b"34000", &format!("portal \"{name}\" is unknown []"), true, witness);
+        };
+        let tag = portal.tag;
+        self.state.meet(tag, witness);
+        let Some(line) = portal.statement.line.clone() else {
+            self.say_empty();
+            return WENT;
+        };
+        if self.state.refuses(&line) {
+            return self.aborted(true, witness);
+        }
+        let execution = if portal.begun {
+            let Some(mut execution) = portal.suspended.take() else {
+                let text = format!("portal cannot be run any more{}", of(Some(tag)));
+                return self.fail(b"55000", &text, true, witness);
+            };
+            execution.resume(limit);
+            execution
+        } else {
+            portal.begun = true;
+            let execution = Execution::of_portal(line, tag, portal.statement.tag, limit);
+            execution.begin(&mut self.state, witness);
+            execution
+        };
+        self.work = Work::Execute { portal: name.to_vec(), execution };
+        WENT
+    }
+
+    pub(super) fn close(&mut self, message: &Message, witness: &mut impl Witness) -> Advance {
+        self.state.start();
+        match Target::parse(&message.body) {
+            Ok(Target::Statement(name)) => drop(self.statements.remove(name)),
+            Ok(Target::Portal(name)) => drop(self.portals.remove(name)),
+            Err(_) => return self.fail(b"08P01", "invalid Close []", true, witness),
+        }
+        put(&mut self.out, b'3', |_| {});
+        WENT
+    }
+}

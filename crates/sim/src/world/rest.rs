@@ -1,0 +1,70 @@
+//! How a simulation ends: what may be left, and what is told if it does not end.
+
+use pgweir_engine::{ServerActivity, Time};
+
+use super::{Outside, Wire, World};
+
+impl World {
+    /// What is in the way of the end.
+    pub(super) fn stuck(&self) -> String {
+        let clients = self.wires.iter().filter_map(|wire| match &wire.outside {
+            Outside::Client { client, .. } => Some(client.status()),
+            Outside::Backend(_) | Outside::Canceller(_) | Outside::Gone => None,
+        });
+        let clients: Vec<_> = clients.collect();
+        let snapshot = self.driver.engine().snapshot(Time(self.now()));
+        format!(
+            "not everything comes to an end:\n{}\n{:#?}\n{:#?}",
+            clients.join("\n"),
+            snapshot.clients,
+            snapshot.servers
+        )
+    }
+
+    /// Nobody is there any more: only servers at rest may be left.
+    pub(super) fn check_rest(&self) -> Result<(), String> {
+        let engine = self.driver.engine();
+        let snapshot = engine.snapshot(Time(self.now()));
+        let busy = snapshot.servers.iter().find(|server| server.state != ServerActivity::Idle);
+        let (open, servers) = (self.driver.connections(), snapshot.servers.len());
+        if engine.clients() > 0 {
+            Err(format!("{} clients are left: {:#?}", engine.clients(), snapshot.clients))
+        } else if let Some(server) = busy {
+            Err(format!("a server is not at rest: {server:#?}"))
+        } else if open != servers {
+            Err(format!("{open} connections are open for {servers} servers"))
+        } else if self.processes() != servers {
+            Err(format!("{} server processes are left for {servers} servers", self.processes()))
+        } else {
+            Ok(())
+        }
+    }
+
+    /// Nothing at all may be left.
+    pub(super) fn check_empty(&self) -> Result<(), String> {
+        match self.driver.connections() + self.processes() {
+            0 => Ok(()),
+            left => Err(format!("{left} connections or server processes are left for ever")),
+        }
+    }
+
+    /// The connections that pgweir has open, as the network sees them.
+    pub(super) fn open_wires(&mut self) -> String {
+        let mut text = String::new();
+        for (number, wire) in self.wires.iter().enumerate() {
+            let Some(endpoint) = wire.endpoint else { continue };
+            if let Some(interest) = self.driver.interest(endpoint) {
+                text.push_str(&format!("{number} {endpoint:?} {interest:?} {:?}\n", wire.pipes));
+            }
+        }
+        text
+    }
+
+    fn processes(&self) -> usize {
+        let is_process = |wire: &&Wire| match &wire.outside {
+            Outside::Backend(_) | Outside::Canceller(_) => true,
+            Outside::Client { .. } | Outside::Gone => false,
+        };
+        self.wires.iter().filter(is_process).count()
+    }
+}

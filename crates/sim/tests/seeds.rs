@@ -1,0 +1,53 @@
+//! Some simulations for every test run. `make sim` runs new ones for as long as it is let.
+
+use std::sync::Mutex;
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use pgweir_sim::{Counts, Faults, Options, run, run_with};
+
+/// As many as take half a minute on one core in a debug build.
+const SEEDS: u64 = 1_500;
+
+#[test]
+fn no_row_goes_astray() {
+    let next = AtomicU64::new(0);
+    let total = Mutex::new(Counts::default());
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..cores {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= SEEDS {
+                        return;
+                    }
+                    let report = run(seed).unwrap_or_else(|failure| panic!("\n{failure}"));
+                    total.lock().expect("no thread has panicked").add(&report.counts);
+                }
+            });
+        }
+    });
+    let counts = total.into_inner().expect("no thread has panicked");
+    println!("{SEEDS} seeds: {counts:?}");
+    // A simulation in which nothing happens proves nothing.
+    assert!(counts.transactions > 20 * SEEDS, "{counts:?}");
+    for rare in [counts.cancels, counts.losses, counts.refusals] {
+        assert!(rare > 0, "{counts:?}");
+    }
+}
+
+#[test]
+fn without_faults_nobody_loses_a_server() {
+    for seed in 0..20 {
+        let options = Options { faults: Some(Faults::NONE), live: false };
+        let report = run_with(seed, &options).unwrap_or_else(|failure| panic!("\n{failure}"));
+        assert_eq!((report.counts.losses, report.counts.cancels), (0, 0));
+    }
+}
+
+#[test]
+fn a_seed_is_one_simulation() {
+    let hashes = [1, 1, 2].map(|seed| run(seed).map(|report| report.hash).ok());
+    assert_eq!(hashes[0], hashes[1]);
+    assert_ne!(hashes[0], hashes[2]);
+}
