@@ -1,18 +1,17 @@
 #!/usr/bin/env bash
 # make fuzz: each target under libFuzzer, guided by what code an input reaches.
 #
-#   SECONDS=60      how long each
-#   RUNS=10000000   how many inputs each, instead
-#   TARGET=sql      only this one
-#   KEEP=1          then moves what reaches code that nothing in crates/fuzz/corpus reaches there
+#   SECONDS_EACH=60  how long each
+#   RUNS=10000000    how many inputs each, instead
+#   TARGET=sql       only this one
+#   KEEP=1           then adds what reaches code that nothing in crates/fuzz/corpus does to it
 #
 # What it finds by the way stays in target/fuzz-corpus, for the next time.
 
-# bash counts this one up from what it finds in the environment.
-limit=-max_total_time=$((SECONDS > 0 ? SECONDS : 60))
-[ -z "${RUNS:-}" ] || limit=-runs=$RUNS
-
 . "$(dirname "$0")/lib.sh"
+
+limit=-max_total_time=${SECONDS_EACH:-60}
+[ -z "${RUNS:-}" ] || limit=-runs=$RUNS
 
 if ! cargo fuzz --version >/dev/null 2>&1; then
     [ "${DEPS:-yes}" != no ] || fail "cargo-fuzz is missing: cargo install cargo-fuzz --locked"
@@ -43,7 +42,8 @@ for target in "${targets[@]}"; do
     fuzz "$target" "$found" "$corpus/$target" -- -print_final_stats=1 "$limit" ||
         fail "Once more: PGWEIR_FUZZ_INPUT=FILE cargo test -p pgweir-fuzz --test replay"
     if [ "${KEEP:-}" = 1 ]; then
-        fuzz "$target" "$corpus/$target" "$found" -- -merge=1
+        # Edges only: how often each is taken would keep ten times as many.
+        fuzz "$target" "$corpus/$target" "$found" -- -merge=1 -use_counters=0
     fi
 done
 

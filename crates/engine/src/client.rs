@@ -15,6 +15,10 @@ use crate::time::Time;
 pub struct Client {
     pub(crate) phase: Phase,
     pub(crate) peer: Option<SocketAddr>,
+    /// It has asked for TLS, which may be asked for once.
+    pub(crate) asked_tls: bool,
+    /// It has asked for encryption by GSSAPI.
+    pub(crate) asked_gss: bool,
     /// When it connected.
     pub(crate) since: Time,
     pub(crate) settings: Rc<Settings>,
@@ -61,6 +65,8 @@ impl Client {
         Self {
             phase: Phase::Startup,
             peer,
+            asked_tls: false,
+            asked_gss: false,
             since: now,
             settings,
             secret: Box::default(),

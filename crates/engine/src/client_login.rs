@@ -8,7 +8,8 @@ use pgweir_config::AuthMethod;
 use pgweir_wire::backend::{self, Report};
 use pgweir_wire::frontend::{self, SaslInitialResponse, Tag};
 use pgweir_wire::{
-    CancelKey, HEADER_LEN, Header, Initial, ProtocolVersion, SqlState, Startup, TransactionStatus,
+    CancelKey, GSSENC_REQUEST, HEADER_LEN, Header, Initial, Malformed, ProtocolVersion,
+    SSL_REQUEST, SqlState, Startup, TransactionStatus,
 };
 
 use crate::Engine;
@@ -58,9 +59,7 @@ impl Engine {
             Ok(None) => return 0,
             Err(malformed) => {
                 let code = match malformed {
-                    pgweir_wire::Malformed::UnsupportedVersion(_) => {
-                        SqlState::FEATURE_NOT_SUPPORTED
-                    }
+                    Malformed::UnsupportedVersion(_) => SqlState::FEATURE_NOT_SUPPORTED,
                     _ => SqlState::PROTOCOL_VIOLATION,
                 };
                 self.expel(now, id, Report::fatal(code, malformed.to_string()));
@@ -74,6 +73,17 @@ impl Engine {
                     // an encrypted connection those bytes would be an injection (CVE-2021-23214).
                     let text = "received unencrypted data after SSL or GSSAPI request";
                     self.expel(now, id, Report::fatal(SqlState::PROTOCOL_VIOLATION, text));
+                    return input.len();
+                }
+                let client = &mut self.clients[id];
+                let (asked, code) = match initial {
+                    Initial::SslRequest => (&mut client.asked_tls, SSL_REQUEST),
+                    _ => (&mut client.asked_gss, GSSENC_REQUEST),
+                };
+                if std::mem::replace(asked, true) {
+                    // PostgreSQL takes a second request for a version, and knows none such.
+                    let text = Malformed::UnsupportedVersion(code).to_string();
+                    self.expel(now, id, Report::fatal(SqlState::FEATURE_NOT_SUPPORTED, text));
                     return input.len();
                 }
                 self.actions.inject(Endpoint::Client(id), |out| out.push(b'N'));

@@ -7,7 +7,7 @@ use pgweir_wire::{HEADER_LEN, Header, Malformed, SqlState, TransactionStatus};
 
 use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, Event, ServerId};
-use crate::client::{Fate, Leg, Slot, UnnamedStatement};
+use crate::client::{Fate, Leg, Phase, Slot, UnnamedStatement};
 use crate::reply::{Effect, Sink, Step};
 use crate::server::{Left, ServerState};
 use crate::time::Time;
@@ -80,7 +80,9 @@ impl Engine {
         let tag = Tag::of(header).map_err(malformed)?;
         let length = header.message_len();
         let whole = rest.len() >= length;
-        if !whole && length <= WHOLE_BYTES {
+        // What an error is to be done about stands at its start.
+        let held = length <= WHOLE_BYTES || tag == Tag::ErrorResponse && rest.len() < WHOLE_BYTES;
+        if !whole && held {
             return Ok(0);
         }
         let n = rest.len().min(length);
@@ -101,7 +103,7 @@ impl Engine {
                 }
             }
             Tag::ParameterStatus => {
-                if !whole {
+                if length > WHOLE_BYTES {
                     return Err("ParameterStatus is too long".to_owned());
                 }
                 let (name, value) = backend::parse_parameter_status(body).map_err(malformed)?;
@@ -110,7 +112,7 @@ impl Engine {
                 self.pass(id, heard, at, n, length);
             }
             Tag::ReadyForQuery => {
-                if !whole {
+                if length > WHOLE_BYTES {
                     return Err("ReadyForQuery is too long".to_owned());
                 }
                 let status = backend::parse_ready_for_query(body).map_err(malformed)?;
@@ -251,8 +253,8 @@ impl Engine {
         n: usize,
         length: usize,
     ) -> Result<(), String> {
-        let fields = ErrorFields::parse(body).ok();
-        let fatal = fields.as_ref().is_some_and(ErrorFields::is_fatal);
+        let fields = ErrorFields::start(body);
+        let fatal = fields.is_fatal();
         let sink = match self.take_step(id, Tag::ErrorResponse)? {
             Step::Failed { sink, effect } => {
                 self.settle(id, sink, effect);
@@ -267,8 +269,7 @@ impl Engine {
             Step::Unasked if fatal && !self.carries_work(id) => {
                 // It is as good as gone, and must not be lent before its stream ends. A client
                 // that has sent nothing to it asks again, and must not hear of this.
-                let cause = fields.map(|fields| String::from_utf8_lossy(fields.message));
-                self.server_lost(now, id, &cause.unwrap_or_default());
+                self.server_lost(now, id, &String::from_utf8_lossy(fields.message));
                 return Ok(());
             }
             Step::Unasked if fatal => {
@@ -285,11 +286,7 @@ impl Engine {
             }
         };
         if sink == Sink::Own {
-            let report = match fields {
-                Some(fields) => as_report(&fields),
-                None => Report::error(SqlState::INTERNAL_ERROR, "the server's error is unreadable"),
-            };
-            self.servers[id].own_error.get_or_insert_with(|| Box::new(report));
+            self.servers[id].own_error.get_or_insert_with(|| Box::new(as_report(&fields)));
         }
         // An error is the client's even if the message that it answers was ours.
         let heard = sink != Sink::Own && self.servers[id].client().is_some();
@@ -422,7 +419,10 @@ impl Engine {
     /// busy with something of ours.
     fn hears(&self, id: ServerId) -> bool {
         let client = self.servers[id].client().and_then(|client| self.clients.find(client));
-        client.is_some_and(|client| client.leg == Leg::Held(id))
+        // One that waits for its welcome has not been told that it is logged in.
+        client.is_some_and(|client| {
+            client.leg == Leg::Held(id) && matches!(client.phase, Phase::Ready(_))
+        })
     }
 
     fn pass_reply(&mut self, id: ServerId, sink: Sink, at: usize, n: usize, length: usize) {

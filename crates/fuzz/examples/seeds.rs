@@ -786,6 +786,7 @@ fn client_faults() -> Vec<Seed> {
             "long",
             script(TRANSACTION, &[&long, &SETTLE, &long, &SETTLE, &long, &SETTLE, &END, &SETTLE]),
         ),
+        ("long_whole", script([0, 0b100], &[&long, &SETTLE, &END, &SETTLE])),
         ("long_parse", script([0, 1], &[&long, &long, &run("", 0), &frontend::SYNC, &SETTLE])),
         (
             "long_copy",
@@ -939,6 +940,8 @@ fn server_streams() -> Vec<Seed> {
     let done = b"C\0\0\0\x0dSELECT 1\0Z\0\0\0\x05I";
     vec![
         ("long_row", streamed(0, &[&long, &SETTLE, &long, done, &SETTLE])),
+        ("long_row_whole", streamed(0b100, &[&long, done, &SETTLE])),
+        ("long_fatal_whole", streamed(0b110, &[&long, &op(Op::LoseServer), &SETTLE])),
         ("long_row_left", streamed(0, &[&long, &END, &long, done, &SETTLE])),
         ("long_error", streamed(1, &[&long, &long, b"Z\0\0\0\x05I", &SETTLE])),
         ("long_fatal", streamed(2, &[&long, &long, &op(Op::LoseServer), &SETTLE])),

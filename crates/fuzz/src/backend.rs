@@ -38,7 +38,11 @@ fn views(body: &[u8]) {
     if let Ok(status) = parse_ready_for_query(body) {
         is_written_as(body, |out| backend::ready_for_query(out, status));
     }
+    let start = ErrorFields::start(body);
+    lies_within(body, start.severity);
+    lies_within(body, start.message);
     if let Ok(fields) = ErrorFields::parse(body) {
+        assert_eq!(start, fields);
         error(&fields, body);
     }
 }

@@ -98,7 +98,7 @@ impl Stage {
             all: Vec::new(),
             logged_in: scene.choice(2, 2) == 0,
             scene,
-            long: Long::default(),
+            long: Long::new(scene),
             congested: [false; 4],
             draining: false,
         }

@@ -80,7 +80,7 @@ impl Stage {
             world.settle();
             Client { link, units: 0 }
         });
-        let (long, congested) = (Long::default(), [false; 3]);
+        let (long, congested) = (Long::new(scene), [false; 3]);
         let mut stage = Self { world, clients, current: 1, scene, long, congested };
         stage.send(b"SELECT 2");
         stage.current = 0;
@@ -117,9 +117,9 @@ impl Stage {
             Op::Long => {
                 let part = match self.scene.choice(4, 4) {
                     0 => self.long.part(b'D', b"\0\x01\0\0\x4e\x15", b""),
-                    1 => self.long.part(b'E', b"SERROR\0C42601\0M", b"\0\0"),
-                    2 => self.long.part(b'E', b"SFATAL\0C57P01\0M", b"\0\0"),
-                    _ => self.long.part(b'N', b"SNOTICE\0C00000\0M", b"\0\0"),
+                    1 => self.long.part(b'E', b"SERROR\0C42601\0Mno\0D", b"\0\0"),
+                    2 => self.long.part(b'E', b"SFATAL\0C57P01\0Mno\0D", b"\0\0"),
+                    _ => self.long.part(b'N', b"SNOTICE\0C00000\0Mno\0D", b"\0\0"),
                 };
                 self.world.server_sends(&part);
             }

@@ -30,8 +30,8 @@ pub enum Op {
     BystanderSlip,
     /// Somebody asks to cancel what the current client does.
     Cancel,
-    /// A message comes that is too long to be held back until it is whole: first most of it, the
-    /// second time its end.
+    /// A message comes that is too long to be held back until it is whole: at once, or in some
+    /// scenes first most of it and the second time its end.
     Long,
     /// The statements that servers sleep over are over.
     Wake,
@@ -130,16 +130,21 @@ pub(crate) fn parse(script: &[u8]) -> (Scene, Vec<Step<'_>>) {
     (scene, steps)
 }
 
-/// A message in two parts that come at different times: of 20,000 bytes, and cut behind what
+/// A message of 20,000 bytes, perhaps in two parts that come at different times, cut behind what
 /// anybody holds back ([`pgweir_engine::UNIT_HELD_BYTES`]).
-#[derive(Debug, Default)]
+#[derive(Debug)]
 pub(crate) struct Long {
+    parted: bool,
     rest: Vec<u8>,
 }
 
 impl Long {
     const BYTES: usize = 20_000;
     const HELD_MAX: usize = 16 * 1024;
+
+    pub(crate) fn new(scene: Scene) -> Self {
+        Self { parted: scene.choice(5, 2) == 0, rest: Vec::new() }
+    }
 
     /// The next part of a message that begins and ends like this.
     pub(crate) fn part(&mut self, tag: u8, start: &[u8], end: &[u8]) -> Vec<u8> {
@@ -151,7 +156,9 @@ impl Long {
         message.extend_from_slice(start);
         message.resize(Self::BYTES - end.len(), b'a');
         message.extend_from_slice(end);
-        self.rest = message.split_off(Self::HELD_MAX + 64);
+        if self.parted {
+            self.rest = message.split_off(Self::HELD_MAX + 64);
+        }
         message
     }
 }

@@ -27,6 +27,7 @@ const UNUSABLE: u8 = 2;
 fn main() -> ExitCode {
     let cli = Cli::parse();
     log::start();
+    die_of_panics();
     let config = match Config::load(&cli.config) {
         Ok(config) => config,
         Err(errors) => {
@@ -44,4 +45,14 @@ fn main() -> ExitCode {
             ExitCode::FAILURE
         }
     }
+}
+
+/// A panic is an invariant that does not hold. Nothing is promised after that, so the process
+/// ends at once, in debug builds too, where a panic of a task would otherwise go unnoticed.
+fn die_of_panics() {
+    let report = std::panic::take_hook();
+    std::panic::set_hook(Box::new(move |panic| {
+        report(panic);
+        std::process::abort();
+    }));
 }

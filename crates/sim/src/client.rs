@@ -459,7 +459,10 @@ impl Client {
     fn closed(&mut self, site: &mut Site, how: &str) {
         site.trace.note(Who(self.number), || how.to_owned());
         self.stream = None;
+        // The FATAL for a transaction block is lost if there is more that pgweir did not read.
+        let expelled = self.pool.mode == PoolMode::Statement && self.script.has_begun();
         let expected = match (&self.phase, self.ending) {
+            _ if expelled => true,
             (Phase::Dismissed, _) | (_, Ending::Rude) => true,
             // To leave in the middle of a COPY is a mistake that a server would answer.
             (_, Ending::Said) if self.oracle.reads_copy_data() => true,

@@ -300,6 +300,10 @@ impl Session {
             return self.fail(b"42601", &text, false, witness);
         };
         if lines.is_empty() {
+            if let Err((code, text)) = self.state.commit_implicit(witness) {
+                return self.fail(code, &text, false, witness);
+            }
+            self.drop_portals();
             self.say_empty();
             self.work = Work::Ready;
             return WENT;

@@ -58,7 +58,7 @@ pub enum Effect {
 #[rustfmt::skip]
 pub static RULES: &[Rule] = &[
     row("set", Form::Set, Effect::Pin(PinReason::Setting),
-        "Changes a setting for the session; SET LOCAL, SET TRANSACTION and SET CONSTRAINTS do not."),
+        "Changes a setting for the session, unlike SET LOCAL, SET TRANSACTION, SET CONSTRAINTS."),
     row("seed", Form::Variable, Effect::Pin(PinReason::Seed),
         "SET seed, even SET LOCAL, seeds random() for good."),
     row("reset", Form::Statement, Effect::Pin(PinReason::Reset),

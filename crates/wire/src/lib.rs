@@ -22,7 +22,9 @@ mod status;
 
 pub use error::{Malformed, Severity, SqlState};
 pub use frame::{HEADER_LEN, Header};
-pub use startup::{CancelKey, Initial, MAX_STARTUP_LEN, ProtocolVersion, Startup};
+pub use startup::{
+    CancelKey, GSSENC_REQUEST, Initial, MAX_STARTUP_LEN, ProtocolVersion, SSL_REQUEST, Startup,
+};
 pub use status::TransactionStatus;
 
 #[cfg(test)]

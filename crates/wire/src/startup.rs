@@ -9,8 +9,10 @@ use crate::frame::{put_str, untagged};
 pub const MAX_STARTUP_LEN: usize = 10_004;
 
 const CANCEL_REQUEST: u32 = 80_877_102;
-const SSL_REQUEST: u32 = 80_877_103;
-const GSSENC_REQUEST: u32 = 80_877_104;
+/// The code of an SSLRequest, where a startup packet has its version.
+pub const SSL_REQUEST: u32 = 80_877_103;
+/// The code of a GSSENCRequest.
+pub const GSSENC_REQUEST: u32 = 80_877_104;
 
 /// The first packet of a connection: it has no tag, only a length and a code.
 #[derive(Clone, Debug, PartialEq, Eq)]

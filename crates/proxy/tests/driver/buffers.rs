@@ -8,7 +8,8 @@ use crate::messages::{
     bind_complete, bind_value, copy_data, copy_done, copy_in, done, error, execute, in_block,
     message, one_row, parse, parse_complete, query, ready, row, sync,
 };
-use crate::stage::{Peer, Setup, Stage};
+use crate::peer::Peer;
+use crate::stage::{Setup, Stage};
 
 /// A row that is more than is kept for a slow reader.
 fn long_row() -> Vec<u8> {
@@ -35,10 +36,15 @@ fn a_client_that_does_not_read_stops_its_server() {
     alice.says([query("SELECT")]);
     server.says([long_row()]);
     assert!(!server.is_read());
-    server.says([long_row(), done(), ready()]);
     // A little room is not enough, most of it is.
     alice.takes(1_000);
     assert!(!server.is_read());
+    alice.takes(90_000);
+    assert!(server.is_read());
+    server.says([long_row()]);
+    server.says([done(), ready()]);
+    assert!(!server.is_read());
+    assert_eq!(stage.servers(), [ServerActivity::Active]);
     alice.takes_all();
     assert!(server.is_read());
     let expected = [long_row(), long_row(), done(), ready()].concat();
@@ -122,6 +128,36 @@ fn a_server_that_is_lent_to_a_slow_client_is_stopped() {
     assert!(first.is_read());
 }
 
+/// The pause of a server ends when its client is gone, or nobody would read its reply.
+#[test]
+fn a_server_whose_slow_client_is_gone_is_read_again() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    alice.takes(10);
+    alice.says([query("SELECT")]);
+    server.says([long_row()]);
+    assert!(!server.is_read());
+    alice.breaks();
+    assert!(server.is_read());
+    server.says([done(), ready()]);
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
+
+/// It ends, too, when what gives the server back is something that the client has sent.
+#[test]
+fn a_server_that_its_slow_client_gives_back_is_read_again() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([query("COPY t FROM STDIN")]);
+    server.says([copy_in()]);
+    let data = copy_data(&[b'x'; 50_000]);
+    alice.sends(&data[..20_000]);
+    alice.takes(0);
+    server.says([message(b'N', &[b'x'; 100_000]), error("22P02"), ready()]);
+    assert!(!server.is_read());
+    alice.sends(&data[20_000..]);
+    assert!(server.is_read());
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
+
 /// Bytes that were gathered for one write were forgotten if there was no room: nobody had been
 /// told to wait for room.
 #[test]
@@ -185,6 +221,13 @@ fn last_words_wait_for_their_reader() {
     alice.takes(0);
     alice.says([query("SELECT")]);
     server.ends();
+    // Its time begins anew with whatever it reads.
+    for _ in 0..3 {
+        stage.wait(Duration::from_secs(1));
+        stage.wait(Duration::from_secs(9));
+        alice.takes(10);
+        assert!(alice.is_open());
+    }
     stage.wait(Duration::from_secs(1));
     stage.wait(Duration::from_millis(10_001));
     assert!(alice.is_aborted());

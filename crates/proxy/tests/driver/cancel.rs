@@ -6,9 +6,11 @@ use pgweir_engine::{ClientState, ServerActivity};
 use pgweir_wire::CancelKey;
 
 use crate::messages::{
-    cancel_request, columns, done, error, in_block, one_row, query, ready, startup, terminate,
+    cancel_request, columns, done, error, in_block, message, one_row, query, ready, startup,
+    terminate,
 };
-use crate::stage::{Peer, Setup, Stage};
+use crate::peer::Peer;
+use crate::stage::{Setup, Stage};
 
 /// A client whose query runs.
 fn running() -> (Stage, Peer, Peer) {
@@ -185,6 +187,18 @@ fn a_request_that_hangs_costs_its_server() {
     assert_eq!(stage.servers(), [ServerActivity::BeingCanceled]);
     stage.wait(Duration::from_millis(200));
     assert!(server.is_closed() && cancel.is_aborted() && requester.is_closed());
+    assert_eq!(stage.servers(), []);
+}
+
+/// A server that is in the middle of something when the request is over is not relied upon.
+#[test]
+fn a_server_inside_of_a_message_is_not_lent_behind_a_cancel() {
+    let (stage, server, _alice, _requester, cancel) = cancelled();
+    let long = message(b'N', &[b'x'; 50_000]);
+    server.says([&error("57014")[..], &ready(), &long[..20_000]]);
+    assert_eq!(stage.servers(), [ServerActivity::BeingCanceled]);
+    cancel.ends();
+    assert!(server.is_closed());
     assert_eq!(stage.servers(), []);
 }
 

@@ -1,13 +1,16 @@
 //! A client leaves, at any point: what it had asked for is answered or undone, and its server
 //! serves others.
 
+use std::time::Duration;
+
 use pgweir_engine::{Event, ServerActivity};
 
 use crate::messages::{
-    bind, bind_complete, columns, done, error, execute, flush, in_block, one_row, parse,
+    bind, bind_complete, columns, done, error, execute, flush, in_block, message, one_row, parse,
     parse_complete, query, ready, row, sync, terminate,
 };
-use crate::stage::{Peer, Setup, Stage};
+use crate::peer::Peer;
+use crate::stage::{Setup, Stage};
 
 /// The ways to leave.
 const WAYS: [fn(&Peer); 3] = [|client| client.says([terminate()]), Peer::ends, Peer::breaks];
@@ -46,6 +49,18 @@ fn a_query_just_before_the_end_is_run_and_answered() {
     assert!(alice.is_closed());
 }
 
+/// Nothing counts behind a Terminate.
+#[test]
+fn a_query_behind_the_end_is_not_run() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([query("INSERT"), terminate(), query("behind")]);
+    alice.says([query("later")]);
+    server.says([done(), ready()]);
+    assert_eq!(server.heard(), "Q(INSERT)");
+    assert!(alice.is_closed());
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
+
 /// The same for one that waits in the queue when its end is read.
 #[test]
 fn a_query_that_waits_is_run_although_its_client_has_ended() {
@@ -70,6 +85,18 @@ fn half_a_message_before_the_end_is_forgotten() {
     alice.ends();
     assert!(alice.is_closed());
     assert_eq!((server.heard().as_str(), stage.servers()), ("", vec![ServerActivity::Idle]));
+}
+
+/// What a client has left running takes the time that it takes: to break it off would undo it.
+#[test]
+fn a_query_of_who_is_gone_is_not_timed() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([query("slow")]);
+    alice.breaks();
+    stage.wait(Duration::from_secs(600));
+    assert!(server.is_open());
+    server.says([done(), ready()]);
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
 }
 
 /// The reply of a client that is gone is read to its end: the server is good for others.
@@ -168,6 +195,20 @@ fn who_leaves_while_the_server_skips_takes_it_with_it() {
     alice.ends();
     assert!(server.is_aborted() && !alice.is_open());
     assert_eq!((stage.servers(), stage.connections()), (vec![], 0));
+}
+
+/// It goes when it has heard all of the error.
+#[test]
+fn who_leaves_while_the_server_skips_hears_the_error() {
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([parse("bad"), query("SELECT"), terminate()]);
+    let long = [b"VERROR\0C42601\0M", &[b'x'; 50_000][..], b"\0\0"].concat();
+    let long = message(b'E', &long);
+    server.sends(&long[..20_000]);
+    assert!(alice.is_open());
+    server.sends(&long[20_000..]);
+    assert!(alice.heard_bytes() == long);
+    assert!(alice.is_closed() && server.is_aborted());
 }
 
 /// The same, when it was gone before the error came.

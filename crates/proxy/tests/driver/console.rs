@@ -3,7 +3,8 @@
 use crate::messages::{
     bind, done, execute, message, parse, password, query, ready, startup, sync, terminate,
 };
-use crate::stage::{Peer, Setup, Stage};
+use crate::peer::Peer;
+use crate::stage::{Setup, Stage};
 
 /// A client that has sent its startup packet to the console, and this behind it.
 fn caller(stage: &Stage, behind: Vec<u8>) -> Peer {

@@ -3,10 +3,11 @@
 use pgweir_engine::ServerActivity;
 
 use crate::messages::{
-    bind, bind_complete, copy_data, copy_done, copy_fail, copy_in, done, error, execute, parse,
-    parse_complete, query, ready, sync, terminate,
+    bind, bind_complete, copy_data, copy_done, copy_fail, copy_in, done, error, execute, fatal,
+    in_block, parse, parse_complete, query, ready, sync, terminate,
 };
-use crate::stage::{Peer, Setup, Stage};
+use crate::peer::Peer;
+use crate::stage::{Setup, Stage};
 
 /// A client inside of a COPY whose data is awaited.
 fn copying() -> (Stage, Peer, Peer) {
@@ -62,6 +63,22 @@ fn data_may_come_before_it_is_asked_for() {
 /// for: both waited for each other.
 #[test]
 fn data_that_was_held_back_is_sent_when_the_copy_begins() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    let bob = stage.client();
+    alice.says([query("COPY t FROM STDIN")]);
+    bob.says([query("bob")]);
+    alice.says([sync(), copy_data(b"1\n"), copy_done()]);
+    assert_eq!(server.heard(), "Q(COPY t FROM STDIN)");
+    server.says([copy_in()]);
+    assert_eq!(server.heard(), "S d c");
+    server.says([done(), ready()]);
+    assert_eq!(alice.heard(), "G C Z");
+    assert_eq!(server.heard(), "Q(bob)");
+}
+
+/// The same behind the early Sync of libpq.
+#[test]
+fn data_that_was_held_back_behind_an_early_sync_is_sent_when_the_copy_begins() {
     let (stage, server, alice) = Stage::ready(&Setup::default());
     let bob = stage.client();
     alice.says([parse("COPY t FROM STDIN"), bind(), execute(), sync()]);
@@ -160,13 +177,31 @@ fn data_that_comes_too_late_goes_nowhere() {
     assert_eq!(alice.heard(), "E(22P02) Z C Z");
 }
 
-/// A query inside of a COPY is an error of the client's, which the server reports.
+/// PostgreSQL passes over it, too; but what no server needs to hear is not sent.
 #[test]
-fn a_query_inside_a_copy_is_left_to_the_server() {
-    let (stage, server, alice) = copying();
-    alice.says([query("SELECT")]);
-    assert_eq!(server.heard(), "Q(SELECT)");
-    server.says([error("08P01"), ready(), done(), ready()]);
-    assert_eq!(alice.heard(), "E(08P01) Z C Z");
-    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+fn data_that_comes_too_late_inside_a_transaction_goes_nowhere() {
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([query("BEGIN")]);
+    server.says([done(), in_block()]);
+    alice.says([copy_data(b"1\n"), copy_done(), copy_fail(), query("next")]);
+    assert_eq!(server.heard(), "Q(BEGIN) Q(next)");
+}
+
+/// Another message inside of a COPY is an error, at which PostgreSQL loses its place in the stream
+/// (`CopyGetData`). It was held back for others' sake, or until the unit before was over, which
+/// waited for it.
+#[test]
+fn another_message_inside_a_copy_is_left_to_the_server() {
+    for (wrong, heard) in [(query("SELECT"), "Q(SELECT)"), (bind(), "B"), (parse("x"), "P(x)")] {
+        let (stage, server, alice) = copying();
+        let bob = stage.client();
+        bob.says([query("bob")]);
+        alice.says([wrong]);
+        assert_eq!(server.heard(), heard);
+        server.says([error("08P01"), fatal("08P01")]);
+        server.ends();
+        assert_eq!(alice.heard(), "E(08P01) E(08P01)");
+        assert!(alice.is_closed());
+        assert_eq!(stage.server().heard(), "Q(bob)");
+    }
 }

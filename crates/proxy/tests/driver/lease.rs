@@ -8,7 +8,8 @@ use crate::messages::{
     bind_to, columns, done, error, execute, in_block, in_failed_block, message, parse_as,
     parse_complete, query, ready, row, sync, terminate,
 };
-use crate::stage::{Peer, Setup, Stage};
+use crate::peer::Peer;
+use crate::stage::{Setup, Stage};
 
 /// The client runs a query, and its server answers with this.
 fn run(client: &Peer, server: &Peer, text: &str, status: Vec<u8>) {
@@ -239,7 +240,21 @@ fn a_server_that_was_reset_is_cleaned_before_it_is_lent() {
         assert_eq!(server.heard(), "Q(DISCARD ALL)");
         server.says([done(), ready()]);
         assert_eq!(server.heard(), "Q(bob)");
+        server.says([done(), ready()]);
+        assert_eq!((server.heard().as_str(), stage.servers()), ("", vec![ServerActivity::Idle]));
     }
+}
+
+/// Inside of a transaction, too, which takes it back or not.
+#[test]
+fn a_server_that_was_reset_in_a_transaction_is_cleaned_behind_it() {
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    run(&alice, &server, "BEGIN", in_block());
+    run(&alice, &server, "RESET ALL", in_block());
+    alice.says([terminate()]);
+    assert_eq!(server.heard(), "Q(ROLLBACK)");
+    server.says([done(), ready()]);
+    assert_eq!(server.heard(), "Q(DISCARD ALL)");
 }
 
 /// Session mode: one client, one server, for as long as the client is there.

@@ -6,7 +6,9 @@
 
 mod line;
 mod messages;
+mod peer;
 mod stage;
+mod world;
 
 mod buffers;
 mod cancel;

@@ -6,7 +6,8 @@ use crate::messages::{
     copy_out, describe_statement, done, error, execute, fatal, in_block, no_data, no_parameters,
     notice, one_row, parse, parse_as, parse_complete, query, ready, row, startup, sync, terminate,
 };
-use crate::stage::{Peer, Setup, Stage};
+use crate::peer::Peer;
+use crate::stage::{Setup, Stage};
 
 /// Who sends what, in turns.
 enum Turn {
@@ -48,6 +49,7 @@ fn same_in_pieces(turns: &[Turn]) {
     }
 }
 
+/// Several units in one stream, with errors and a transaction.
 #[test]
 fn simple_queries() {
     same_in_pieces(&[
@@ -60,6 +62,7 @@ fn simple_queries() {
     ]);
 }
 
+/// Every message of the extended protocol, with and without names, and a batch that fails.
 #[test]
 fn extended_batches() {
     same_in_pieces(&[
@@ -75,6 +78,7 @@ fn extended_batches() {
     ]);
 }
 
+/// Both directions of COPY.
 #[test]
 fn copies() {
     same_in_pieces(&[

@@ -5,7 +5,8 @@ use std::time::Duration;
 use pgweir_engine::{ClientState, ServerActivity};
 
 use crate::messages::{bind, done, execute, fatal, parse, query, ready, sync};
-use crate::stage::{Peer, Setup, Stage};
+use crate::peer::Peer;
+use crate::stage::{Setup, Stage};
 
 /// A stage whose only server is busy with a query of the client that is given back.
 fn busy(setup: &Setup) -> (Stage, Peer, Peer) {
@@ -241,6 +242,19 @@ fn a_login_that_is_refused_for_good_is_told_at_once() {
     stage.bare_server().says([fatal("28P01")]);
     assert_eq!(client.heard(), "E(28P01) Z");
     assert_eq!(stage.clients(), [ClientState::Idle]);
+}
+
+/// All who wait are told by the first: the other attempts will fare no better.
+#[test]
+fn a_login_that_is_refused_for_good_is_told_to_all_who_wait() {
+    let (stage, alice) = deserted(&Setup::of_size(2));
+    let bob = stage.client();
+    for client in [&alice, &bob] {
+        client.says([query("anything")]);
+    }
+    assert_eq!(stage.attempts(), 2);
+    stage.bare_server().says([fatal("28P01")]);
+    assert_eq!((alice.heard(), bob.heard()), ("E(28P01) Z".to_owned(), "E(28P01) Z".to_owned()));
 }
 
 /// One refused login told everybody that there was no server, while others worked.

@@ -6,7 +6,8 @@ use pgweir_engine::{ClientState, Event};
 use crate::messages::{
     columns, copy_data, copy_in, done, fatal, in_block, one_row, query, ready, row, terminate,
 };
-use crate::stage::{Peer, Setup, Stage};
+use crate::peer::Peer;
+use crate::stage::{Setup, Stage};
 
 /// The ways to be lost.
 const WAYS: [fn(&Peer); 2] = [Peer::ends, Peer::breaks];
@@ -110,6 +111,7 @@ fn last_words_are_read_although_the_server_was_paused() {
     server.has_sent(&fatal("57P01"));
     server.has_ended();
     alice.says([query("b")]);
+    assert!(server.is_aborted());
     alice.takes_all();
     let heard = alice.heard();
     assert!(heard.ends_with("E(57P01)"), "{heard}");

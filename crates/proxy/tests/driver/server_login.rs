@@ -12,7 +12,8 @@ use pgweir_wire::backend::{
 use pgweir_wire::frontend::SaslInitialResponse;
 
 use crate::messages::{authentication_ok, columns, done, fatal, message, password, query, ready};
-use crate::stage::{Peer, Setup, Stage};
+use crate::peer::Peer;
+use crate::stage::{Setup, Stage};
 
 /// A server that was asked for, has said this, and what it heard then.
 fn challenged(challenge: &[u8]) -> (Stage, Peer, Peer) {
@@ -39,7 +40,6 @@ fn a_server_that_asks_for_proof_gets_it() {
     assert_eq!(server.heard_bytes(), password(response));
     server.says([stage.welcome(&server)]);
     assert!(client.is_greeted());
-
 }
 
 /// Plays the server's part of a SCRAM exchange, of a user with this password.

@@ -5,7 +5,8 @@ use std::time::Duration;
 use pgweir_engine::{ClientState, ServerActivity};
 
 use crate::messages::{done, error, one_row, parameter_status, query, ready, terminate};
-use crate::stage::{Peer, Setup, Stage};
+use crate::peer::Peer;
+use crate::stage::{Setup, Stage};
 
 const NAMED: &[(&str, &str)] = &[("application_name", "it")];
 const SET: &str = "Q(SELECT pg_catalog.set_config('application_name', 'it', false))";
@@ -214,6 +215,20 @@ fn settings_of_a_session_are_gone_with_it() {
     assert!(plain.is_greeted());
     plain.says([query("SELECT")]);
     assert_eq!(server.heard(), "Q(SELECT)");
+}
+
+/// A reset query that leaves settings in place leaves those of the session's startup packet.
+#[test]
+fn settings_of_a_session_outlive_a_reset_query_that_leaves_them() {
+    let setup = Setup { reset_query: "CLOSE ALL", ..Setup::of_mode("session") };
+    let (stage, server, named) = named(&setup);
+    named.says([query("SELECT")]);
+    server.says([done(), ready()]);
+    named.says([terminate()]);
+    assert_eq!(server.heard(), "Q(SELECT) Q(CLOSE ALL)");
+    server.says([done(), ready()]);
+    stage.newcomer(&[]);
+    assert_eq!(server.heard(), UNSET);
 }
 
 /// A new version of PostgreSQL speaks another dialect: what was remembered of the old one is

@@ -1,8 +1,4 @@
-//! The world around a driver: clients and servers that say what the test lets them say.
-//!
-//! As on a worker, each connection is served only when it was waited for and is ready, or when
-//! the driver has woken it: a wake that is forgotten shows as a connection that hangs. Time passes
-//! only when the test lets it. The engine is checked after every step.
+//! One pool, and whoever speaks with it: where each test begins.
 
 use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
@@ -11,20 +7,16 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use pgweir_config::Config;
-use pgweir_engine::{
-    ClientId, ClientState, Endpoint, Engine, Event, Plan, ServerActivity, Snapshot, Time,
-};
-use pgweir_proxy::{Driver, Interest, Request};
-use pgweir_wire::{CancelKey, Header, Initial, backend};
+use pgweir_engine::{ClientState, Endpoint, Engine, Event, Plan, ServerActivity, Snapshot, Time};
+use pgweir_proxy::{Driver, Interest};
+use pgweir_wire::{CancelKey, Initial};
 
 use crate::line::Line;
 use crate::messages::{
-    authentication_ok, cancel_request, from_backend, from_frontend, key_data, parameter_status,
-    ready, startup,
+    authentication_ok, cancel_request, key_data, parameter_status, ready, startup,
 };
-
-/// More rounds than any test needs to come to rest.
-const ROUNDS: usize = 10_000;
+use crate::peer::Peer;
+use crate::world::{Task, World};
 
 /// One pool and its limits.
 pub(crate) struct Setup {
@@ -290,233 +282,5 @@ impl Stage {
         let result = world.step(event);
         world.settle();
         result
-    }
-}
-
-/// The far end of a connection.
-pub(crate) struct Peer {
-    world: Rc<RefCell<World>>,
-    endpoint: Endpoint,
-    line: Line,
-    /// A client's own, or a server's.
-    key: Cell<Option<CancelKey>>,
-}
-
-impl Peer {
-    /// Sends messages, all at once.
-    pub(crate) fn says(&self, messages: impl IntoIterator<Item: AsRef<[u8]>>) {
-        let mut bytes = Vec::new();
-        for message in messages {
-            bytes.extend_from_slice(message.as_ref());
-        }
-        self.sends(&bytes);
-    }
-
-    /// Sends bytes, all at once.
-    pub(crate) fn sends(&self, bytes: &[u8]) {
-        self.line.put(bytes);
-        self.settle();
-    }
-
-    /// Sends no more; it may still read.
-    pub(crate) fn ends(&self) {
-        self.line.end();
-        self.settle();
-    }
-
-    /// Sends this, and no more.
-    pub(crate) fn says_and_ends(&self, messages: impl IntoIterator<Item: AsRef<[u8]>>) {
-        for message in messages {
-            self.line.put(message.as_ref());
-        }
-        self.ends();
-    }
-
-    /// Its connection breaks.
-    pub(crate) fn breaks(&self) {
-        self.line.break_off();
-        self.settle();
-    }
-
-    /// Nothing can be written to it any more; what it has sent can still be read.
-    pub(crate) fn deafens(&self) {
-        self.line.deafen();
-    }
-
-    /// Sends something that nobody has been told of yet.
-    pub(crate) fn has_sent(&self, bytes: &[u8]) {
-        self.line.put(bytes);
-    }
-
-    /// Has ended its stream, which nobody has been told of yet.
-    pub(crate) fn has_ended(&self) {
-        self.line.end();
-    }
-
-    /// Takes so many bytes from now on.
-    pub(crate) fn takes(&self, bytes: usize) {
-        self.line.set_room(bytes);
-        self.settle();
-    }
-
-    /// Takes whatever comes.
-    pub(crate) fn takes_all(&self) {
-        self.takes(usize::MAX);
-    }
-
-    /// What has come since the last call, a word for each message.
-    pub(crate) fn heard(&self) -> String {
-        let bytes = self.heard_bytes();
-        match self.endpoint {
-            Endpoint::Client(_) => from_backend(&bytes),
-            Endpoint::Cancel(_) | Endpoint::Server(_) => from_frontend(&bytes),
-        }
-    }
-
-    /// What has come since the last call.
-    pub(crate) fn heard_bytes(&self) -> Vec<u8> {
-        self.line.take()
-    }
-
-    /// Takes the messages of a login's end, if they have come, and notes the key among them.
-    pub(crate) fn is_greeted(&self) -> bool {
-        let bytes = self.heard_bytes();
-        let mut rest = &bytes[..];
-        let mut key = None;
-        while let Ok(Some(header)) = Header::parse(rest) {
-            if header.tag == b'K' {
-                key = backend::parse_backend_key_data(&rest[5..header.message_len()]).ok();
-            }
-            rest = &rest[header.message_len()..];
-        }
-        let greeted = key.is_some() && bytes.ends_with(&ready());
-        self.key.set(key);
-        greeted
-    }
-
-    /// What a CancelRequest for it carries.
-    pub(crate) fn key(&self) -> CancelKey {
-        let key = self.key.take();
-        self.key.set(key.clone());
-        key.expect("it has no key")
-    }
-
-    /// Whether pgweir reads what it sends.
-    pub(crate) fn is_read(&self) -> bool {
-        self.interest().is_some_and(|interest| interest.read)
-    }
-
-    /// Whether pgweir has closed the connection in good order: the last words were written.
-    pub(crate) fn is_closed(&self) -> bool {
-        self.line.is_let_go() && self.line.is_shut()
-    }
-
-    /// Whether pgweir has dropped the connection without another word.
-    pub(crate) fn is_aborted(&self) -> bool {
-        self.line.is_let_go() && !self.line.is_shut()
-    }
-
-    pub(crate) fn is_open(&self) -> bool {
-        !self.line.is_let_go()
-    }
-
-    fn interest(&self) -> Option<Interest> {
-        let mut world = self.world.borrow_mut();
-        let task = world.tasks.iter().find(|task| task.endpoint == self.endpoint)?;
-        let awaited = task.awaited;
-        let said = world.driver.interest(self.endpoint);
-        assert_eq!(said, Some(awaited), "the interest has changed and nobody was woken");
-        said
-    }
-
-    fn settle(&self) {
-        self.world.borrow_mut().settle();
-    }
-}
-
-struct World {
-    driver: Driver<Line>,
-    /// Microseconds.
-    now: u64,
-    unchecked: bool,
-    tasks: Vec<Task>,
-    attempts: VecDeque<Endpoint>,
-    cancels: VecDeque<Endpoint>,
-    commands: Vec<(ClientId, Box<[u8]>)>,
-    log: Vec<Event>,
-    /// Servers that have let us in.
-    servers: i32,
-}
-
-/// Serves one connection, as a worker's task does.
-struct Task {
-    endpoint: Endpoint,
-    line: Line,
-    /// What it waited for when it looked last.
-    awaited: Interest,
-}
-
-impl World {
-    fn step<R>(&mut self, event: impl FnOnce(&mut Driver<Line>, Time) -> R) -> R {
-        self.now += 1;
-        let result = event(&mut self.driver, Time(self.now));
-        if !self.unchecked {
-            self.driver.engine().check();
-        }
-        for request in self.driver.take_requests() {
-            match request {
-                Request::Connect(endpoint @ Endpoint::Server(_), _) => {
-                    self.attempts.push_back(endpoint);
-                }
-                Request::Connect(endpoint, _) => self.cancels.push_back(endpoint),
-                Request::Console(client, text) => self.commands.push((client, text)),
-                Request::Log(event) => self.log.push(event),
-            }
-        }
-        result
-    }
-
-    /// Serves every connection until none is ready.
-    fn settle(&mut self) {
-        for _ in 0..ROUNDS {
-            let mut idle = true;
-            for at in 0..self.tasks.len() {
-                idle &= !self.serve(at);
-            }
-            self.tasks.retain(|task| !task.line.is_let_go());
-            if idle {
-                return;
-            }
-        }
-        panic!("the driver does not come to rest");
-    }
-
-    /// Serves a connection if it is ready for what it waits for, or woken. Says whether it was.
-    fn serve(&mut self, at: usize) -> bool {
-        let Task { endpoint, ref line, awaited } = self.tasks[at];
-        let line = line.clone();
-        let ready = (awaited.read && line.is_readable()) || (awaited.write && line.is_writable());
-        if !line.take_wake() && !ready {
-            return false;
-        }
-        let Some(interest) = self.driver.interest(endpoint) else {
-            line.let_go();
-            return true;
-        };
-        let mut served = false;
-        if interest.write && line.is_writable() {
-            self.step(|driver, now| driver.writable(now, endpoint));
-            served = true;
-        }
-        if interest.read && line.is_readable() {
-            self.step(|driver, now| driver.readable(now, endpoint));
-            served = true;
-        }
-        if served {
-            // As on a worker it looks again before it waits.
-            pgweir_proxy::Transport::wake(&line);
-        }
-        self.tasks[at].awaited = interest;
-        true
     }
 }

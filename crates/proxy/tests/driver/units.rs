@@ -130,6 +130,37 @@ fn what_is_skipped_after_an_error_is_owed_no_reply() {
     assert_eq!(stage.servers(), [ServerActivity::Idle]);
 }
 
+/// A query that is sent while the server skips already is owed no reply either.
+#[test]
+fn what_is_sent_while_the_server_skips_is_owed_no_reply() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([parse("bad"), flush()]);
+    server.says([error("42601")]);
+    alice.says([query("skipped"), bind(), execute(), query("skipped, too")]);
+    alice.says([sync()]);
+    assert_eq!(server.heard(), "P(bad) H Q(skipped) B E Q(skipped, too) S");
+    server.says([ready()]);
+    assert_eq!(alice.heard(), "E(42601) Z");
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
+
+/// A unit that seemed to be over and is not, because the server skips its end, needs the Sync that
+/// its client holds back for others' sake.
+#[test]
+fn a_sync_that_was_held_back_is_sent_when_its_batch_has_failed() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    let bob = stage.client();
+    alice.says([parse("bad"), query("skipped")]);
+    bob.says([query("bob")]);
+    alice.says([sync()]);
+    assert_eq!(server.heard(), "P(bad) Q(skipped)");
+    server.says([error("42601")]);
+    assert_eq!(server.heard(), "S");
+    server.says([ready()]);
+    assert_eq!(alice.heard(), "E(42601) Z");
+    assert_eq!(server.heard(), "Q(bob)");
+}
+
 /// A batch that we refuse is skipped by us, as PostgreSQL would.
 #[test]
 fn a_refused_batch_is_skipped_up_to_its_sync() {
@@ -206,15 +237,13 @@ fn a_violation_inside_a_transaction_is_rolled_back() {
 #[test]
 fn a_flush_with_a_body_ends_the_connection() {
     let flush = message(b'H', b"xy");
-    for before in [vec![], query("SELECT")] {
-        for cut in 5..=flush.len() {
+    for cut in 5..=flush.len() {
+        for (before, reply) in [(vec![], vec![]), (query("SELECT"), [done(), ready()].concat())] {
             let (stage, server, alice) = Stage::ready(&Setup::default());
-            alice.sends(&[&before, &flush[..cut]].concat());
+            alice.says([&before, &flush[..cut]]);
             assert_eq!(alice.heard(), "E(08P01)");
             assert!(alice.is_closed());
-            server.says(
-                [done(), ready()].map(|reply| if before.is_empty() { vec![] } else { reply }),
-            );
+            server.says([reply]);
             assert_eq!(stage.servers(), [ServerActivity::Idle]);
         }
     }

@@ -6,7 +6,8 @@ use crate::messages::{
     bind, bind_complete, close_complete, close_statement, describe_statement, done, error, execute,
     no_data, no_parameters, parse, parse_complete, query, ready, sync, terminate,
 };
-use crate::stage::{Peer, Setup, Stage};
+use crate::peer::Peer;
+use crate::stage::{Setup, Stage};
 
 /// The client makes its unnamed statement.
 fn prepare(client: &Peer, server: &Peer, text: &str) {
@@ -133,6 +134,18 @@ fn a_close_ends_it() {
     run(&bob, &server, "P(bob) ", parse_complete());
     alice.says([bind(), sync()]);
     assert_eq!(server.heard(), "C B S");
+}
+
+/// What its client has closed is not brought back behind the Close.
+#[test]
+fn it_is_not_made_again_behind_its_close() {
+    let (_stage, server, alice, bob) = shared();
+    prepare(&alice, &server, "alice");
+    prepare(&bob, &server, "bob");
+    alice.says([close_statement(""), bind(), execute(), sync()]);
+    assert_eq!(server.heard(), "C B E S");
+    server.says([close_complete(), error("26000"), ready()]);
+    assert_eq!(alice.heard(), "3 E(26000) Z");
 }
 
 /// A Parse that fails when we make it again fails for the client, which knows nothing of it, as

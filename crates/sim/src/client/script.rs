@@ -15,6 +15,8 @@ pub(crate) struct Script {
     units: u32,
     /// Statements until the transaction block is closed.
     block: Option<u32>,
+    /// It has opened one at some time.
+    begun: bool,
     /// A batch is open: its Sync is still to be sent.
     batch: bool,
     /// It has made an unnamed statement.
@@ -71,6 +73,7 @@ impl Script {
             number: 0,
             units: dice.magnitude(40) as u32,
             block: None,
+            begun: false,
             batch: false,
             unnamed: false,
             named: [false; 3],
@@ -82,6 +85,11 @@ impl Script {
     /// Whether it sends more although it is owed replies.
     pub(crate) fn goes_on_unanswered(&self, dice: &mut Dice) -> bool {
         dice.chance(self.habits.pipelines)
+    }
+
+    /// Whether it has ever opened a transaction block.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.begun
     }
 
     /// Microseconds until it does the next thing.
@@ -99,7 +107,10 @@ impl Script {
             return self.leave(out, dice);
         }
         self.units = self.units.saturating_sub(1);
-        if self.batch || dice.chance(self.habits.extended) {
+        if self.batch && dice.chance(0.1) {
+            // In the middle of a batch: it ends it, or is passed over with it.
+            if dice.chance(0.8) { self.query(out, dice) } else { self.call(out, dice) }
+        } else if self.batch || dice.chance(self.habits.extended) {
             self.batch_goes_on(out, dice);
         } else if dice.chance(0.05) {
             self.call(out, dice);
@@ -154,8 +165,10 @@ impl Script {
                 return if dice.chance(0.75) { Verb::Commit } else { Verb::Rollback };
             }
             Some(left) => *left -= 1,
-            None if self.mode != PoolMode::Statement && dice.chance(0.25) => {
+            // Where transactions are not allowed they are tried seldom.
+            None if dice.chance(if self.mode == PoolMode::Statement { 0.005 } else { 0.25 }) => {
                 self.block = Some(dice.below(4) as u32);
+                self.begun = true;
                 return Verb::Begin;
             }
             None => {}

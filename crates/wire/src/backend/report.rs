@@ -79,20 +79,34 @@ pub struct ErrorFields<'a> {
 impl<'a> ErrorFields<'a> {
     /// Reads the body of an ErrorResponse or a NoticeResponse.
     pub fn parse(body: &'a [u8]) -> Result<Self, Malformed> {
+        let mut found = Self::NONE;
+        found.read(body).map(|()| found)
+    }
+
+    /// Reads the start of a body of which only a part may have arrived: the fields that are whole.
+    /// Severity and code come first.
+    pub fn start(body: &'a [u8]) -> Self {
+        let mut found = Self::NONE;
+        // What is behind the last whole field is not for us to judge.
+        let _ = found.read(body);
+        found
+    }
+
+    const NONE: Self = Self { severity: b"", code: None, message: b"" };
+
+    fn read(&mut self, body: &'a [u8]) -> Result<(), Malformed> {
         let mut fields = Fields::new(body);
-        let mut found = Self { severity: b"", code: None, message: b"" };
         loop {
             let name = fields.byte()?;
             if name == 0 {
-                fields.end()?;
-                return Ok(found);
+                return fields.end();
             }
             let value = fields.string()?;
             match name {
-                b'V' => found.severity = value,
-                b'S' if found.severity.is_empty() => found.severity = value,
-                b'C' => found.code = SqlState::parse(value),
-                b'M' => found.message = value,
+                b'V' => self.severity = value,
+                b'S' if self.severity.is_empty() => self.severity = value,
+                b'C' => self.code = SqlState::parse(value),
+                b'M' => self.message = value,
                 // The protocol asks readers to pass over fields that they do not know.
                 _ => {}
             }

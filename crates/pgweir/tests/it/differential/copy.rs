@@ -3,9 +3,10 @@
 use pgweir_testkit::Script;
 use pgweir_testkit::frames::{
     bind, copy_data, copy_done, copy_fail, execute, flush, function_call, parse, query, sync,
+    terminate,
 };
 
-use super::{same, script};
+use super::{Difference, same, same_but, script};
 
 const IN: &str = "COPY sink FROM STDIN";
 
@@ -195,4 +196,18 @@ fn something_else_in_the_middle_of_the_data() {
     ] {
         same(&script().ask(&[query(IN), copy_data(b"1\tx\n"), stranger].concat()).read_to_end());
     }
+}
+
+#[test]
+fn a_goodbye_in_the_middle_of_the_data() {
+    let glued = [query(IN), copy_data(b"1\tx\n"), terminate()].concat();
+    let extended = [parse("", IN, &[]), bind("", "", &[]), execute("", 0), flush()].concat();
+    for script in [
+        script().send(&glued),
+        script().send(&query(IN)).read(1).send(&terminate()),
+        script().send(&extended).read(3).send(&terminate()),
+    ] {
+        same_but(&[Difference::GoodbyeInCopy], &script.read_to_end());
+    }
+    same(&script().ask(&query("SELECT count(*) FROM sink")));
 }

@@ -4,6 +4,7 @@ use pgweir_testkit::Script;
 use pgweir_testkit::frames::{self, PROTOCOL_3_0, PROTOCOL_3_2, query};
 
 use super::{Difference, NAME, POOLERS, login, same, same_but, script};
+use crate::stage::CLUSTER;
 
 fn startup(protocol: u32) -> Vec<u8> {
     frames::startup(protocol, &[("user", NAME), ("database", NAME)])
@@ -98,6 +99,19 @@ fn requests_for_encryption() {
     same(&ready(Script::raw().send(&frames::ssl_request()).read_byte()));
     let gssenc = Script::raw().send(&frames::gssenc_request()).read_byte();
     same_but(&[Difference::Gssapi], &gssenc);
+}
+
+#[test]
+fn a_second_request_for_tls() {
+    let ask = frames::ssl_request();
+    let twice = Script::raw().send(&ask).read_byte().send(&ask).read_to_end();
+    let answer = twice.run(POOLERS.transaction.address());
+    let direct = twice.run(CLUSTER.address());
+    // The versions that are spoken differ, and so do the words; what happens does not.
+    for transcript in [&answer, &direct] {
+        let refusal = transcript.iter().find(|line| line.contains("ErrorResponse"));
+        assert!(refusal.is_some_and(|line| line.contains("0A000")), "{transcript:?}");
+    }
 }
 
 #[test]

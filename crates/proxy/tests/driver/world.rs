@@ -1,0 +1,104 @@
+//! The driver's surroundings: what a worker's runtime is to it.
+//!
+//! As on a worker, each connection is served only when it was waited for and is ready, or when
+//! the driver has woken it: a wake that is forgotten shows as a connection that hangs. Time passes
+//! only when the test lets it. The engine is checked after every step.
+
+use std::collections::VecDeque;
+
+use pgweir_engine::{ClientId, Endpoint, Event, Time};
+use pgweir_proxy::{Driver, Interest, Request, Transport};
+
+use crate::line::Line;
+
+/// More rounds than any test needs to come to rest.
+const ROUNDS: usize = 10_000;
+
+/// A driver, and who is at the other end of its connections.
+pub(crate) struct World {
+    pub(crate) driver: Driver<Line>,
+    /// Microseconds.
+    pub(crate) now: u64,
+    pub(crate) unchecked: bool,
+    pub(crate) tasks: Vec<Task>,
+    pub(crate) attempts: VecDeque<Endpoint>,
+    pub(crate) cancels: VecDeque<Endpoint>,
+    pub(crate) commands: Vec<(ClientId, Box<[u8]>)>,
+    pub(crate) log: Vec<Event>,
+    /// Servers that have let us in.
+    pub(crate) servers: i32,
+}
+
+/// Serves one connection, as a worker's task does.
+pub(crate) struct Task {
+    pub(crate) endpoint: Endpoint,
+    pub(crate) line: Line,
+    /// What it waited for when it looked last.
+    pub(crate) awaited: Interest,
+}
+
+impl World {
+    /// Something happens.
+    pub(crate) fn step<R>(&mut self, event: impl FnOnce(&mut Driver<Line>, Time) -> R) -> R {
+        self.now += 1;
+        let result = event(&mut self.driver, Time(self.now));
+        if !self.unchecked {
+            self.driver.engine().check();
+        }
+        for request in self.driver.take_requests() {
+            match request {
+                Request::Connect(endpoint @ Endpoint::Server(_), _) => {
+                    self.attempts.push_back(endpoint);
+                }
+                Request::Connect(endpoint, _) => self.cancels.push_back(endpoint),
+                Request::Console(client, text) => self.commands.push((client, text)),
+                Request::Log(event) => self.log.push(event),
+            }
+        }
+        result
+    }
+
+    /// Serves every connection until none is ready.
+    pub(crate) fn settle(&mut self) {
+        for _ in 0..ROUNDS {
+            let mut idle = true;
+            for at in 0..self.tasks.len() {
+                idle &= !self.serve(at);
+            }
+            self.tasks.retain(|task| !task.line.is_let_go());
+            if idle {
+                return;
+            }
+        }
+        panic!("the driver does not come to rest");
+    }
+
+    /// Serves a connection if it is ready for what it waits for, or woken. Says whether it was.
+    fn serve(&mut self, at: usize) -> bool {
+        let Task { endpoint, ref line, awaited } = self.tasks[at];
+        let line = line.clone();
+        let ready = (awaited.read && line.is_readable()) || (awaited.write && line.is_writable());
+        if !line.take_wake() && !ready {
+            return false;
+        }
+        let Some(interest) = self.driver.interest(endpoint) else {
+            line.let_go();
+            return true;
+        };
+        let mut served = false;
+        if interest.write && line.is_writable() {
+            self.step(|driver, now| driver.writable(now, endpoint));
+            served = true;
+        }
+        if interest.read && line.is_readable() {
+            self.step(|driver, now| driver.readable(now, endpoint));
+            served = true;
+        }
+        if served {
+            // As on a worker it looks again before it waits.
+            line.wake();
+        }
+        self.tasks[at].awaited = interest;
+        true
+    }
+}
