@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use pgweir_auth::scram::{Mechanism, Nonce, ScramServer, ScramServerError, ScramServerFinal};
 use pgweir_auth::{Verifier, VerifierKind};
-use pgweir_config::AuthMethod;
+use pgweir_config::{AuthMethod, CONSOLE_DATABASES};
 use pgweir_wire::backend::{self, Report};
 use pgweir_wire::frontend::{self, SaslInitialResponse, Tag};
 use pgweir_wire::{
@@ -18,9 +18,6 @@ use crate::client::{Leg, Phase, Welcome};
 use crate::pool::PoolId;
 use crate::server::Parameters;
 use crate::time::Time;
-
-/// Databases that name the console; the last two are what other poolers' tools ask for.
-const CONSOLE_NAMES: [&str; 3] = ["pgweir", "pgcat", "pgbouncer"];
 
 /// The longest `p` message before a login: `PG_MAX_SASL_MESSAGE_LENGTH` and some.
 const MAX_SECRET_LEN: usize = 4_096;
@@ -164,7 +161,7 @@ impl Engine {
     }
 
     fn target(&self, user: &str, database: &str) -> (Target, AuthMethod) {
-        if CONSOLE_NAMES.contains(&database)
+        if CONSOLE_DATABASES.contains(&database)
             && let Some(admin) = self.plan.admin.as_ref().filter(|admin| admin.username == user)
         {
             return (Target::Console, admin.auth);

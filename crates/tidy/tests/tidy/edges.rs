@@ -8,6 +8,7 @@ use crate::tree::Tree;
 /// names only rows below it. Tests may use [`FOR_TESTS`] besides.
 const ALLOWED: &[(&str, &[&str])] = &[
     ("pgweir-bench", &["pgweir-config"]),
+    ("pgweir-fuzz-guided", &["pgweir-fuzz"]),
     (
         "pgweir-fuzz",
         &[
