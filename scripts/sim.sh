@@ -4,8 +4,8 @@
 . "$(dirname "$0")/lib.sh"
 
 need_cargo
-cargo build --release --locked --package pgweir-sim
-program=${CARGO_TARGET_DIR:-target}/release/pgweir-sim
+cargo build --profile sim --locked --package pgweir-sim
+program=${CARGO_TARGET_DIR:-target}/sim/pgweir-sim
 if [ -n "${SEED:-}" ]; then
     exec "$program" --seed "$SEED" --trace
 fi

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pgweir_sim::{Counts, Faults, Options, run, run_with};
 
 /// As many as take half a minute on one core in a debug build.
-const SEEDS: u64 = 1_500;
+const SEEDS: u64 = 1_200;
 
 #[test]
 fn no_row_goes_astray() {

@@ -213,7 +213,7 @@ fn last_words_wait_for_their_reader() {
     assert_eq!(stage.clients_left(), 1);
     stage.wait(Duration::from_secs(1));
     alice.takes_all();
-    assert_eq!(alice.heard(), "E(08006)");
+    assert_eq!(alice.heard(), "E(FATAL 08006)");
     assert!(alice.is_closed());
     assert_eq!((stage.clients_left(), stage.connections()), (0, 0));
 
@@ -281,5 +281,5 @@ fn a_long_message_is_not_waited_for() {
     let bob = stage.client();
     bob.sends(&message(b'Q', b"")[..1]);
     bob.sends(&u32::to_be_bytes(0x4000_0000));
-    assert_eq!(bob.heard(), "E(08P01)");
+    assert_eq!(bob.heard(), "E(FATAL 08P01)");
 }

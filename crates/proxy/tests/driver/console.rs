@@ -83,7 +83,7 @@ fn a_password_that_comes_with_the_startup_packet_is_read() {
 fn a_wrong_password_is_refused() {
     let stage = Stage::new(&Setup::default());
     let stranger = caller(&stage, password("guess"));
-    assert_eq!(stranger.heard(), "R E(28P01)");
+    assert_eq!(stranger.heard(), "R E(FATAL 28P01)");
     assert!(stranger.is_closed());
 }
 
@@ -113,7 +113,7 @@ fn what_cannot_be_read_ends_the_connection() {
 fn a_drain_ends_it() {
     let (stage, admin) = admitted();
     stage.drain();
-    assert_eq!(admin.heard(), "E(57P01)");
+    assert_eq!(admin.heard(), "E(FATAL 57P01)");
     assert!(admin.is_closed());
 }
 

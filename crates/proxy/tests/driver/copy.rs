@@ -200,7 +200,7 @@ fn another_message_inside_a_copy_is_left_to_the_server() {
         assert_eq!(server.heard(), heard);
         server.says([error("08P01"), fatal("08P01")]);
         server.ends();
-        assert_eq!(alice.heard(), "E(08P01) E(08P01)");
+        assert_eq!(alice.heard(), "E(08P01) E(FATAL 08P01)");
         assert!(alice.is_closed());
         assert_eq!(stage.server().heard(), "Q(bob)");
     }

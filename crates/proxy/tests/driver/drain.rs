@@ -17,7 +17,7 @@ fn who_is_idle_is_asked_to_leave_at_once() {
         server.says([done(), ready()]);
         assert_eq!(alice.heard(), "C Z");
         stage.drain();
-        assert_eq!(alice.heard(), "E(57P01)", "{mode}");
+        assert_eq!(alice.heard(), "E(FATAL 57P01)", "{mode}");
         assert!(alice.is_closed());
         assert_eq!(stage.clients_left(), 0);
     }
@@ -34,7 +34,7 @@ fn who_is_busy_leaves_when_its_transaction_is_over() {
     assert_eq!(alice.heard(), "C Z(T)");
     alice.says([query("COMMIT")]);
     server.says([done(), ready()]);
-    assert_eq!(alice.heard(), "C Z E(57P01)");
+    assert_eq!(alice.heard(), "C Z E(FATAL 57P01)");
     assert!(alice.is_closed());
     assert_eq!(stage.clients_left(), 0);
 }
@@ -52,7 +52,7 @@ fn who_waits_is_served_before_it_leaves() {
     assert_eq!(server.heard(), "Q(a) Q(b)");
     server.says([done(), ready()]);
     for client in [&alice, &bob] {
-        assert_eq!(client.heard(), "C Z E(57P01)");
+        assert_eq!(client.heard(), "C Z E(FATAL 57P01)");
         assert!(client.is_closed());
     }
 }
@@ -68,7 +68,7 @@ fn who_has_a_batch_open_leaves_behind_its_sync() {
     assert_eq!(alice.heard(), "1 2 C");
     alice.says([sync()]);
     server.says([ready()]);
-    assert_eq!(alice.heard(), "Z E(57P01)");
+    assert_eq!(alice.heard(), "Z E(FATAL 57P01)");
 }
 
 /// Nobody new is taken.
@@ -77,7 +77,7 @@ fn who_comes_is_sent_away() {
     let (stage, _server, _alice) = Stage::ready(&Setup::default());
     stage.drain();
     let newcomer = stage.newcomer(&[]);
-    assert_eq!(newcomer.heard(), "E(57P03)");
+    assert_eq!(newcomer.heard(), "E(FATAL 57P03)");
     assert!(newcomer.is_closed());
     assert_eq!(stage.clients_left(), 0);
 }
@@ -92,7 +92,7 @@ fn a_cancel_under_way_is_let_be() {
     stage.drain();
     assert!(requester.is_open());
     server.says([error("57014"), ready()]);
-    assert_eq!(alice.heard(), "E(57014) Z E(57P01)");
+    assert_eq!(alice.heard(), "E(57014) Z E(FATAL 57P01)");
     cancel.ends();
     assert!(requester.is_closed());
     assert_eq!(stage.clients_left(), 0);
@@ -107,7 +107,7 @@ fn a_cancel_whose_server_is_gone_is_let_be() {
     let requester = stage.cancel(&alice);
     server.says([done(), ready()]);
     stage.drain();
-    assert_eq!(alice.heard(), "C Z E(57P01)");
+    assert_eq!(alice.heard(), "C Z E(FATAL 57P01)");
     assert!(alice.is_closed() && server.is_closed());
     let cancel = stage.cancel_line();
     assert!(cancel.is_none_or(|cancel| cancel.heard_bytes().is_empty()));
@@ -128,7 +128,7 @@ fn who_is_skipping_a_refused_batch_leaves_behind_its_sync() {
     assert!(bob.is_open());
     bob.says([sync()]);
     stage.wait(Duration::from_millis(100));
-    assert_eq!(bob.heard(), "Z E(57P01)");
+    assert_eq!(bob.heard(), "Z E(FATAL 57P01)");
     assert!(bob.is_closed());
 }
 
@@ -142,10 +142,10 @@ fn who_waits_in_vain_leaves() {
     bob.says([query("b")]);
     stage.drain();
     stage.wait(Duration::from_millis(5_001));
-    assert_eq!(bob.heard(), "E(57P01)");
+    assert_eq!(bob.heard(), "E(FATAL 57P01)");
     assert!(bob.is_closed());
     server.says([done(), ready()]);
-    assert_eq!(alice.heard(), "C Z E(57P01)");
+    assert_eq!(alice.heard(), "C Z E(FATAL 57P01)");
     assert_eq!(stage.clients_left(), 0);
 }
 
@@ -158,7 +158,7 @@ fn who_waits_for_its_greeting_leaves() {
     let server = stage.server();
     server.says([one_row("it")]);
     stage.wait(Duration::from_millis(100));
-    assert!(newcomer.heard().ends_with("E(57P01)"));
+    assert!(newcomer.heard().ends_with("E(FATAL 57P01)"));
     assert!(newcomer.is_closed());
     assert_eq!(stage.clients_left(), 0);
 }

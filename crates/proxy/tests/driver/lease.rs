@@ -315,3 +315,17 @@ fn what_nobody_reads_is_thrown_away_up_to_a_limit() {
         assert_eq!(stage.servers().len(), usize::from(!closed));
     }
 }
+
+/// One long row counts as many short ones do.
+#[test]
+fn what_nobody_reads_of_a_long_row_is_thrown_away_up_to_a_limit() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([query("SELECT much")]);
+    alice.breaks();
+    let long = row(&vec![b'x'; 3_000_000]);
+    server.sends(&long[..1_000_000]);
+    assert!(server.is_open());
+    server.sends(&long[1_000_000..2_000_000]);
+    assert!(server.is_closed());
+    assert_eq!(stage.servers(), []);
+}

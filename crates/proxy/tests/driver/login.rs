@@ -62,7 +62,7 @@ fn who_does_not_is_not_told_why() {
             let stranger = first_bytes(&stage, &startup(&[("user", user), ("database", database)]));
             assert_eq!(stranger.heard(), "R");
             stranger.says([password("guess")]);
-            assert_eq!(stranger.heard(), "E(28P01)", "{user}, {database}");
+            assert_eq!(stranger.heard(), "E(FATAL 28P01)", "{user}, {database}");
             assert!(stranger.is_closed());
         }
         assert_eq!(stage.attempts(), 0, "no server is opened for a stranger");
@@ -106,9 +106,9 @@ fn who_proves_it_by_scram_is_let_in() {
 fn who_does_not_prove_it_by_scram_is_not_told_why() {
     let stage = guarded("scram-sha-256");
     let known = stage.newcomer(&[]);
-    assert_eq!(scram(&known, b"guess"), "E(28P01)");
+    assert_eq!(scram(&known, b"guess"), "E(FATAL 28P01)");
     let unknown = first_bytes(&stage, &startup(&[("user", "nobody")]));
-    assert_eq!(scram(&unknown, b"password"), "E(28P01)");
+    assert_eq!(scram(&unknown, b"password"), "E(FATAL 28P01)");
     assert!(known.is_closed() && unknown.is_closed());
     assert_eq!(stage.attempts(), 0);
 }
@@ -128,7 +128,7 @@ fn scram_is_offered_to_strangers_too() {
 fn a_pool_that_does_not_exist_is_named_where_everybody_is_trusted() {
     let stage = guarded("trust");
     let stranger = first_bytes(&stage, &startup(&[("user", "nobody"), ("database", "db")]));
-    assert_eq!(stranger.heard(), "E(28000)");
+    assert_eq!(stranger.heard(), "E(FATAL 28000)");
     assert!(stranger.is_closed());
     assert!(stage.log().iter().any(|event| matches!(event, Event::LoginRefused { .. })));
 }
@@ -152,10 +152,10 @@ fn a_login_ends_after_client_login_timeout() {
     let asked = stage.newcomer(&[]);
     assert_eq!(asked.heard(), "R");
     stage.wait(Duration::from_millis(5_001));
-    assert_eq!(silent.heard(), "E(08006)");
+    assert_eq!(silent.heard(), "E(FATAL 08006)");
     assert!(silent.is_closed() && asked.is_open());
     stage.wait(Duration::from_secs(10));
-    assert_eq!(asked.heard(), "E(08006)");
+    assert_eq!(asked.heard(), "E(FATAL 08006)");
     assert!(asked.is_closed());
 }
 
@@ -186,7 +186,7 @@ fn encryption_is_declined() {
 fn bytes_behind_a_request_for_encryption_are_refused() {
     let stage = guarded("trust");
     let stranger = first_bytes(&stage, &[ssl_request(), startup(&MINE)].concat());
-    assert_eq!(stranger.heard(), "E(08P01)");
+    assert_eq!(stranger.heard(), "E(FATAL 08P01)");
     assert!(stranger.is_closed());
 }
 
@@ -195,12 +195,12 @@ fn bytes_behind_a_request_for_encryption_are_refused() {
 fn what_is_no_startup_packet_is_refused() {
     let version_2 = [8u32, 2 << 16].map(u32::to_be_bytes).concat();
     for (bytes, code) in [
-        (&version_2[..], "E(0A000)"),
-        (&[0, 0, 0, 7], "E(08P01)"),
-        (b"GET / HTTP/1.1\r\n\r\n", "E(08P01)"),
-        (&startup(&[("user", "")]), "E(28000)"),
-        (&startup(&[("user", "user"), ("replication", "true")]), "E(0A000)"),
-        (&startup(&[("user", "user"), ("options", "-x")]), "E(0A000)"),
+        (&version_2[..], "E(FATAL 0A000)"),
+        (&[0, 0, 0, 7], "E(FATAL 08P01)"),
+        (b"GET / HTTP/1.1\r\n\r\n", "E(FATAL 08P01)"),
+        (&startup(&[("user", "")]), "E(FATAL 28000)"),
+        (&startup(&[("user", "user"), ("replication", "true")]), "E(FATAL 0A000)"),
+        (&startup(&[("user", "user"), ("options", "-x")]), "E(FATAL 0A000)"),
     ] {
         let stage = guarded("trust");
         let stranger = first_bytes(&stage, bytes);
@@ -235,7 +235,7 @@ fn more_clients_than_max_clients_are_refused() {
     let (stage, _server, alice) = Stage::ready(&Setup::with("max_clients = 2"));
     let bob = stage.client();
     let carol = stage.newcomer(&[]);
-    assert_eq!(carol.heard(), "E(53300)");
+    assert_eq!(carol.heard(), "E(FATAL 53300)");
     assert!(carol.is_closed());
     bob.ends();
     assert!(stage.newcomer(&[]).is_greeted());
@@ -251,7 +251,7 @@ fn another_answer_than_a_password_is_refused() {
         let stranger = stage.newcomer(&[]);
         assert_eq!(stranger.heard(), "R");
         stranger.says([wrong]);
-        assert_eq!(stranger.heard(), "E(08P01)");
+        assert_eq!(stranger.heard(), "E(FATAL 08P01)");
         assert!(stranger.is_closed());
     }
 }

@@ -15,6 +15,7 @@ mod cancel;
 mod client_gone;
 mod console;
 mod copy;
+mod counts;
 mod drain;
 mod lease;
 mod login;

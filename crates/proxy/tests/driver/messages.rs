@@ -4,7 +4,7 @@ use pgweir_wire::backend::{self, Report};
 use pgweir_wire::frontend::{self, Target};
 use pgweir_wire::{CancelKey, Header, ProtocolVersion, SqlState, Startup, TransactionStatus};
 
-pub(crate) const COLUMN: backend::Column<'static> =
+const COLUMN: backend::Column<'static> =
     backend::Column { name: "column", type_oid: 25, type_len: -1 };
 
 /// Any message.
@@ -213,7 +213,11 @@ pub(crate) fn from_frontend(bytes: &[u8]) -> String {
 /// What a backend has sent, a word for each message: its letter, and what tells it from others.
 pub(crate) fn from_backend(bytes: &[u8]) -> String {
     words(bytes, |tag, body| match tag {
-        b'E' => Some(backend::ErrorFields::parse(body).ok()?.code?.to_string()),
+        b'E' => {
+            let error = backend::ErrorFields::parse(body).ok()?;
+            let code = error.code?;
+            Some(if error.is_fatal() { format!("FATAL {code}") } else { code.to_string() })
+        }
         b'S' => {
             let (name, value) = backend::parse_parameter_status(body).ok()?;
             Some(format!("{}={}", text(name), text(value)))

@@ -155,7 +155,7 @@ fn a_newcomer_that_waits_in_vain_is_sent_away() {
     let stage = Stage::new(&Setup::default());
     let newcomer = stage.newcomer(&[]);
     stage.wait(Duration::from_millis(5_001));
-    assert_eq!(newcomer.heard(), "R E(57P03)");
+    assert_eq!(newcomer.heard(), "R E(FATAL 57P03)");
     assert!(newcomer.is_closed());
 }
 

@@ -5,6 +5,7 @@ use pgweir_engine::{Event, ServerActivity};
 use crate::messages::{
     columns, copy_data, copy_done, copy_out, done, error, fatal, in_block, message, notice,
     notification, one_row, parameter_status, parse, parse_complete, query, ready, row, sync,
+    terminate,
 };
 use crate::stage::{Setup, Stage};
 
@@ -35,7 +36,7 @@ fn a_short_message_is_passed_on_once_it_is_whole() {
     server.sends(&row[..9_000]);
     assert_eq!(alice.heard(), "T");
     server.ends();
-    assert_eq!(alice.heard(), "E(08006)");
+    assert_eq!(alice.heard(), "E(FATAL 08006)");
     assert!(alice.is_closed());
 }
 
@@ -79,7 +80,7 @@ fn a_message_that_does_not_fit_the_unit_ends_its_client() {
         let (stage, server, alice) = Stage::ready(&Setup::default());
         alice.says([query("SELECT")]);
         server.says([columns(), wrong, row(b"a stranger's"), done(), ready()]);
-        assert_eq!(alice.heard(), "T E(XX000)");
+        assert_eq!(alice.heard(), "T E(FATAL XX000)");
         assert!(alice.is_closed());
         assert!(server.is_aborted());
         assert!(stage.contained().is_some_and(|cause| cause.contains("Query")));
@@ -96,7 +97,7 @@ fn a_reply_too_many_does_not_reach_the_next_client() {
     bob.says([parse("b"), sync()]);
     server.says([done(), ready(), row(b"alice"), done(), ready()]);
     assert_eq!(alice.heard(), "C Z");
-    assert_eq!(bob.heard(), "E(XX000)");
+    assert_eq!(bob.heard(), "E(FATAL XX000)");
     assert!(stage.contained().is_some());
     assert!(!server.is_open());
     assert_eq!(server.heard(), "Q(a) X");
@@ -209,7 +210,7 @@ fn a_goodbye_between_units_goes_to_who_holds_the_server() {
     let (_stage, server, alice) = Stage::ready(&Setup::of_mode("session"));
     alice.says([query("SELECT")]);
     server.says([done(), ready(), fatal("57P05")]);
-    assert_eq!(alice.heard(), "C Z E(57P05)");
+    assert_eq!(alice.heard(), "C Z E(FATAL 57P05)");
     server.ends();
     assert_eq!(alice.heard(), "");
     assert!(alice.is_closed());
@@ -221,7 +222,20 @@ fn a_server_that_has_said_goodbye_in_a_reply_is_not_lent() {
     let (stage, server, alice) = Stage::ready(&Setup::default());
     alice.says([query("SELECT")]);
     server.says([fatal("57P01"), ready()]);
-    assert_eq!(alice.heard(), "E(57P01) Z");
+    assert_eq!(alice.heard(), "E(FATAL 57P01) Z");
+    assert!(server.is_closed());
+    assert_eq!(stage.servers(), []);
+}
+
+/// The same, when its client leaves before it is gone.
+#[test]
+fn a_server_that_has_said_goodbye_between_units_is_not_lent() {
+    let (stage, server, alice) = Stage::ready(&Setup::of_mode("session"));
+    alice.says([query("SELECT")]);
+    server.says([done(), ready(), fatal("57P05")]);
+    alice.says([terminate()]);
+    assert_eq!(server.heard(), "Q(SELECT) Q(DISCARD ALL)");
+    server.says([done(), ready()]);
     assert!(server.is_closed());
     assert_eq!(stage.servers(), []);
 }

@@ -42,7 +42,7 @@ fn a_server_lost_with_a_unit_ends_its_client() {
             alice.says([query("INSERT")]);
             server.says([reply]);
             lose(&server);
-            assert!(alice.heard().ends_with("E(08006)"));
+            assert!(alice.heard().ends_with("E(FATAL 08006)"));
             assert!(alice.is_closed());
             assert_eq!((stage.servers(), stage.attempts()), (vec![], 0));
         }
@@ -57,7 +57,7 @@ fn a_server_lost_inside_a_transaction_ends_its_client() {
     server.says([done(), in_block()]);
     assert_eq!(alice.heard(), "C Z(T)");
     server.ends();
-    assert_eq!(alice.heard(), "E(08006)");
+    assert_eq!(alice.heard(), "E(FATAL 08006)");
     assert!(alice.is_closed());
 }
 
@@ -79,7 +79,7 @@ fn a_server_that_says_goodbye_speaks_for_itself() {
     alice.says([query("SELECT")]);
     server.says([fatal("57P01")]);
     server.ends();
-    assert_eq!(alice.heard(), "E(57P01)");
+    assert_eq!(alice.heard(), "E(FATAL 57P01)");
     assert!(alice.is_closed());
 }
 
@@ -95,7 +95,7 @@ fn last_words_are_read_although_writing_has_failed() {
     server.has_sent(&fatal("57P01"));
     server.has_ended();
     alice.says([query("b")]);
-    assert_eq!(alice.heard(), "E(57P01)");
+    assert_eq!(alice.heard(), "E(FATAL 57P01)");
     assert!(alice.is_closed());
 }
 
@@ -114,7 +114,7 @@ fn last_words_are_read_although_the_server_was_paused() {
     assert!(server.is_aborted());
     alice.takes_all();
     let heard = alice.heard();
-    assert!(heard.ends_with("E(57P01)"), "{heard}");
+    assert!(heard.ends_with("E(FATAL 57P01)"), "{heard}");
     assert!(alice.is_closed());
 }
 
@@ -142,7 +142,7 @@ fn a_server_lost_inside_a_copy_ends_its_client() {
     alice.says([copy_data(b"1\n")]);
     server.ends();
     alice.says([copy_data(b"2\n")]);
-    assert_eq!(alice.heard(), "G E(08006)");
+    assert_eq!(alice.heard(), "G E(FATAL 08006)");
     assert!(alice.is_closed());
 }
 

@@ -43,11 +43,11 @@ fn a_server_that_asks_for_proof_gets_it() {
 }
 
 /// Plays the server's part of a SCRAM exchange, of a user with this password.
-fn scram(stage: &Stage, server: &Peer, secret: &[u8]) {
+fn scram(stage: &Stage, server: &Peer, secret: &[u8], salt: &[u8]) {
     let answer = server.heard_bytes();
     let first = SaslInitialResponse::parse(&answer[5..]).expect("an answer");
     assert_eq!(first.mechanism, b"SCRAM-SHA-256");
-    let keys = ScramKeys::derive(secret, b"salt", Iterations::DEFAULT);
+    let keys = ScramKeys::derive(secret, salt, Iterations::DEFAULT);
     let scram = ScramServer::new(keys, Nonce::new([5; Nonce::RANDOM_LEN]));
     let (last, challenge) = scram.client_first(first.data.expect("data")).expect("its first");
     let mut question = Vec::new();
@@ -68,26 +68,30 @@ fn sasl() -> Vec<u8> {
     challenge
 }
 
-/// Deriving the keys takes a millisecond: the second login with the same salt has them already.
+/// Deriving the keys takes a millisecond, so they are kept; with another salt (the password was set
+/// again) they are others.
 #[test]
 fn a_server_that_asks_for_scram_gets_it_again_and_again() {
-    let (stage, server, client) = challenged(&sasl());
-    scram(&stage, &server, b"password");
+    let (stage, mut server, client) = challenged(&sasl());
+    scram(&stage, &server, b"password", b"salt");
     assert!(client.is_greeted());
-    server.ends();
-    client.says([query("SELECT")]);
-    let next = stage.bare_server();
-    next.sends(&sasl());
-    scram(&stage, &next, b"password");
-    assert_eq!(next.heard(), "Q(SELECT)");
+    for salt in [b"salt", b"more"] {
+        server.ends();
+        client.says([query("SELECT")]);
+        server = stage.bare_server();
+        server.sends(&sasl());
+        scram(&stage, &server, b"password", salt);
+        assert_eq!(server.heard(), "Q(SELECT)");
+        server.says([done(), ready()]);
+    }
 }
 
 /// A password that is not the server's is refused by the server, and its words reach the client.
 #[test]
 fn a_server_that_has_another_password_says_so() {
     let (stage, server, client) = challenged(&sasl());
-    scram(&stage, &server, b"changed");
-    assert_eq!(client.heard(), "R E(28P01)");
+    scram(&stage, &server, b"changed", b"salt");
+    assert_eq!(client.heard(), "R E(FATAL 28P01)");
     assert!(client.is_closed());
 }
 

@@ -93,7 +93,7 @@ fn settings_that_are_wrong_end_the_login() {
     let server = stage.server();
     server.heard();
     server.says([error("22023"), ready()]);
-    assert_eq!(client.heard(), "R E(22023)");
+    assert_eq!(client.heard(), "R E(FATAL 22023)");
     assert!(client.is_closed());
     assert_eq!(stage.servers(), [ServerActivity::Idle]);
     // The settings did not come about: the next one needs none to be taken back.

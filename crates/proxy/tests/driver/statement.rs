@@ -11,7 +11,7 @@ fn a_transaction_block_ends_its_client() {
     let (stage, server, alice) = Stage::ready(&Setup::of_mode("statement"));
     alice.says([query("BEGIN")]);
     server.says([done(), in_block()]);
-    assert_eq!(alice.heard(), "C Z(T) E(0A000)");
+    assert_eq!(alice.heard(), "C Z(T) E(FATAL 0A000)");
     assert!(alice.is_closed());
     assert_eq!(server.heard(), "Q(BEGIN) Q(ROLLBACK)");
     server.says([done(), ready()]);

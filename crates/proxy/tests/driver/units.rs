@@ -211,7 +211,7 @@ fn what_the_protocol_does_not_allow_ends_the_connection() {
     for violation in violations {
         let (stage, server, alice) = Stage::ready(&Setup::default());
         alice.says([violation]);
-        assert_eq!(alice.heard(), "E(08P01)");
+        assert_eq!(alice.heard(), "E(FATAL 08P01)");
         assert!(alice.is_closed());
         assert_eq!(server.heard(), "");
         assert_eq!(stage.servers(), [ServerActivity::Idle]);
@@ -226,7 +226,7 @@ fn a_violation_inside_a_transaction_is_rolled_back() {
     server.says([done(), in_block()]);
     assert_eq!(alice.heard(), "C Z(T)");
     alice.says([password("out of place")]);
-    assert_eq!(alice.heard(), "E(08P01)");
+    assert_eq!(alice.heard(), "E(FATAL 08P01)");
     assert_eq!(server.heard(), "Q(BEGIN) Q(ROLLBACK)");
     server.says([done(), ready()]);
     assert_eq!(stage.servers(), [ServerActivity::Idle]);
@@ -241,7 +241,7 @@ fn a_flush_with_a_body_ends_the_connection() {
         for (before, reply) in [(vec![], vec![]), (query("SELECT"), [done(), ready()].concat())] {
             let (stage, server, alice) = Stage::ready(&Setup::default());
             alice.says([&before, &flush[..cut]]);
-            assert_eq!(alice.heard(), "E(08P01)");
+            assert_eq!(alice.heard(), "E(FATAL 08P01)");
             assert!(alice.is_closed());
             server.says([reply]);
             assert_eq!(stage.servers(), [ServerActivity::Idle]);

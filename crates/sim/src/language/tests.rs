@@ -44,7 +44,10 @@ fn a_string_holds_several_statements_or_none() {
 fn what_pgweir_sends_is_understood() {
     assert_eq!(parse(b"ROLLBACK"), Some(vec![Line::Rollback]));
     assert_eq!(parse(b"DISCARD ALL"), Some(vec![Line::DiscardAll]));
-    let text = br"SELECT pg_catalog.set_config('a', E'it''s \\', false), pg_catalog.set_config('B', NULL, false)";
+    let text = concat!(
+        r"SELECT pg_catalog.set_config('a', E'it''s \\', false), ",
+        "pg_catalog.set_config('B', NULL, false)"
+    );
     let pairs = vec![("a".to_owned(), Some(r"it's \".to_owned())), ("b".to_owned(), None)];
-    assert_eq!(parse(text), Some(vec![Line::SetConfig(pairs)]));
+    assert_eq!(parse(text.as_bytes()), Some(vec![Line::SetConfig(pairs)]));
 }

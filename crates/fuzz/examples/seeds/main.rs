@@ -1,0 +1,37 @@
+//! Writes the inputs from which fuzzing starts into `corpus/`, each under a name that says what
+//! it is. Run it after a change here: `cargo run -p pgweir-fuzz --example seeds`.
+
+mod clients;
+mod messages;
+mod servers;
+mod texts;
+
+use std::fs;
+use std::io;
+
+use pgweir_fuzz::corpus;
+
+fn main() -> io::Result<()> {
+    for (target, seeds) in [
+        ("backend", messages::backend()),
+        ("config", texts::config()),
+        ("console", texts::console()),
+        ("engine_client", clients::scripts()),
+        ("engine_server", servers::scripts()),
+        ("frontend", messages::frontend()),
+        ("scram_client", texts::scram_client()),
+        ("scram_server", texts::scram_server()),
+        ("sql", texts::sql()),
+        ("startup", messages::startup()),
+    ] {
+        let folder = corpus::folder(target);
+        fs::create_dir_all(&folder)?;
+        for (name, input) in seeds {
+            fs::write(folder.join(name), input)?;
+        }
+    }
+    Ok(())
+}
+
+/// A name and an input.
+type Seed = (&'static str, Vec<u8>);

@@ -1,0 +1,109 @@
+//! Inputs that are text.
+
+use crate::Seed;
+
+pub(crate) fn sql() -> Vec<Seed> {
+    let text = |name, text: &str| (name, text.as_bytes().to_vec());
+    vec![
+        text("select", "select abalance from pgbench_accounts where aid = 1"),
+        text("set", "set search_path = 'a', b; set local x = 1; set session x.y to 'z'"),
+        text("transaction", "begin; set transaction read only; commit and chain"),
+        text("temporary", "create temp table t on commit drop as select 1; select 1 into temp u"),
+        text("calls", "select pg_catalog.set_config('seed', '1', false), nextval('s'), lastval()"),
+        text("locks", "select pg_advisory_lock(1), pg_advisory_xact_lock(2)"),
+        text("cursor", "declare c insensitive cursor with hold for select 1"),
+        text("prepare", "prepare p as select 1; prepare transaction 'x'; listen c; load 'x'"),
+        text(
+            "quotes",
+            "select 'it''s', E'\\'', \"a\"\"b\", $$ set x = 1 $$, $a$ $b$ $a$, U&'\\0041'",
+        ),
+        text("backslash", "select 'a\\'; set x = 1 --'"),
+        text("comments", "/* a /* b */ */ set -- c\n x = 1; select 1 +-- d\n 2 */*e*/ 3"),
+        text("continued", "select 'a'\n  'b' set"),
+        text("unicode_name", "select U&\"set\\005fconfig\"('a', 'b', false)"),
+        text("atomic", "create function f() returns int begin atomic select 1; select 2; end"),
+        text("insert", "insert into t select * from temp on conflict (a) do update set b = 1"),
+        ("not_utf8", b"select '\x81\x5c', \x81$a$ \xff $a$".to_vec()),
+        ("long_tag", [b"select $", &[b'a'; 70][..], b"$ x"].concat()),
+    ]
+}
+
+pub(crate) fn config() -> Vec<Seed> {
+    let file = |name, text: &str| (name, text.as_bytes().to_vec());
+    vec![
+        file("world", include_str!("../../src/world.toml")),
+        file(
+            "small",
+            "[pools.app.users.0]\nusername = \"alice\"\npassword = \"secret\"\n\
+             [pools.app.shards.0]\nservers = [[\"10.0.0.1\", 5432, \"primary\"]]\n\
+             database = \"app\"\n",
+        ),
+        file(
+            "general",
+            "[general]\nhost = \"::1\"\nport = 6432\nworker_threads = 2\nmax_clients = 10\n\
+             connect_timeout = 5000\nquery_wait_timeout = 0\nidle_timeout = 1\n\
+             server_lifetime = 0\nshutdown_timeout = 0\nauth_type = \"scram-sha-256\"\n\
+             admin_username = \"admin\"\nadmin_password = \"adminpw\"\n\
+             tcp_keepalives_idle = 0\ntcp_user_timeout = 0\nautoreload = 15000\n",
+        ),
+        file(
+            "wrong",
+            "[general]\nhost = 1\nport = 0\nworker_thread = 2\nconnect_timeout = \"5s\"\n\
+             [pools.app]\npool_mode = \"transactoin\"\n[pools.app.users.first]\n\
+             username = \"\"\n[pools.pgbouncer]\n[pools.\"\".shards.00]\nservers = [[]]\n",
+        ),
+        file("not_toml", "[general\nhost = \"a\nport = \n"),
+        file("inline", "pools = { app = { users = { 0 = { username = 'a' } }, shards = 1 } }\n"),
+    ]
+}
+
+pub(crate) fn console() -> Vec<Seed> {
+    let text = |name, text: &str| (name, text.as_bytes().to_vec());
+    vec![
+        text("pools", "SHOW POOLS;"),
+        text("stats", "show stats"),
+        text("clients", "show clients"),
+        text("servers", "show \"servers\""),
+        text("version", "/* c */ SHOW VERSION -- d"),
+        text("help", "SHOW HELP"),
+        text("setting", "SHOW client_encoding"),
+        text("set", "SET extra_float_digits = '3'"),
+        text("slip", "SHOW POOLZ"),
+        text("elsewhere", "PAUSE app"),
+        text("nothing", ";"),
+        text("select", "SELECT version"),
+    ]
+}
+
+pub(crate) fn scram_server() -> Vec<Seed> {
+    let nonce = "CQkJCQkJCQkJCQkJCQkJCQkJ";
+    let proof = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+    let text = |text: String| text.into_bytes();
+    vec![
+        ("wrong_proof", text(format!("n,,n=,r=abc\nc=biws,r=abc{nonce},p={proof}"))),
+        ("not_offered", text(format!("y,,n=,r=abc\nc=eSws,r=abc{nonce},p={proof}"))),
+        ("binding_mismatch", text(format!("y,,n=,r=abc\nc=biws,r=abc{nonce},p={proof}"))),
+        ("extension", text(format!("n,,n=,r=abc,x=1\nc=biws,r=abc{nonce},x=1,p={proof}"))),
+        ("short_proof", text(format!("n,,n=,r=abc\nc=biws,r=abc{nonce},p=AAAA"))),
+        ("binding", text("p=tls-unique,,n=,r=abc".to_owned())),
+        ("identity", text("n,a=bob,n=,r=abc".to_owned())),
+        ("mandatory", text("n,,m=x,n=,r=abc".to_owned())),
+        ("longest_nonce", text(format!("n,,n=,r={}", "a".repeat(512)))),
+    ]
+}
+
+pub(crate) fn scram_client() -> Vec<Seed> {
+    let nonce = "CQkJCQkJCQkJCQkJCQkJCQkJ";
+    let signature = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+    let text = |text: String| text.into_bytes();
+    vec![
+        ("wrong_signature", text(format!("r={nonce}xyz,s=c2FsdA==,i=4096\nv={signature}"))),
+        ("few_iterations", text(format!("r={nonce}xyz,s=QUFB,i=1\nv={signature}"))),
+        ("many_iterations", text(format!("r={nonce}xyz,s=QUFB,i=2147483647"))),
+        ("refused", text(format!("r={nonce}xyz,s=c2FsdA==,i=4096\ne=other-error"))),
+        ("same_nonce", text(format!("r={nonce},s=c2FsdA==,i=4096"))),
+        ("other_nonce", text("r=abc,s=c2FsdA==,i=4096".to_owned())),
+        ("mandatory", text(format!("m=x,r={nonce}xyz,s=c2FsdA==,i=4096"))),
+        ("empty_salt", text(format!("r={nonce}xyz,s=,i=2\nv={signature},x=1"))),
+    ]
+}

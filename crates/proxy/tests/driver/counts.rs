@@ -1,0 +1,72 @@
+//! What a pool has done, as the console shows it.
+
+use std::time::Duration;
+
+use pgweir_engine::Stats;
+
+use crate::messages::{
+    bind, bind_complete, done, execute, in_block, parse, parse_complete, query, ready, sync,
+};
+use crate::stage::{Setup, Stage};
+
+fn stats(stage: &Stage) -> Stats {
+    stage.snapshot().pools[0].stats
+}
+
+/// A transaction is one assignment, however many queries it has.
+#[test]
+fn transactions_and_queries_are_counted() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    let before = stats(&stage);
+    let begin = query("BEGIN");
+    let batch = [parse("SELECT"), bind(), execute(), sync()].concat();
+    alice.says([&begin]);
+    server.says([done(), in_block()]);
+    alice.says([&batch]);
+    let reply = [parse_complete(), bind_complete(), done(), ready()].concat();
+    server.says([&reply]);
+    let after = stats(&stage);
+    assert_eq!(after.logins, 1);
+    assert_eq!(after.assignments - before.assignments, 1);
+    assert_eq!(after.transactions - before.transactions, 1);
+    assert_eq!(after.queries - before.queries, 2);
+    assert_eq!((after.parses, after.binds, after.own_parses), (1, 1, 0));
+    assert_eq!(after.received - before.received, (begin.len() + batch.len()) as u64);
+    let sent = done().len() + in_block().len() + reply.len();
+    assert_eq!(after.sent - before.sent, sent as u64);
+}
+
+/// A Parse of ours is work for the server that no client asked for.
+#[test]
+fn our_own_parses_are_counted_apart() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    let bob = stage.client();
+    for client in [&alice, &bob] {
+        client.says([parse("SELECT"), sync()]);
+        server.says([parse_complete(), ready()]);
+    }
+    alice.says([bind(), execute(), sync()]);
+    let stats = stats(&stage);
+    assert_eq!((stats.parses, stats.own_parses), (2, 1));
+}
+
+/// Waiting, being lent and running are three different times.
+#[test]
+fn times_are_counted_apart() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    let bob = stage.client();
+    alice.says([query("BEGIN")]);
+    let before = stats(&stage);
+    stage.wait(Duration::from_secs(1));
+    server.says([done(), in_block()]);
+    bob.says([query("bob")]);
+    stage.wait(Duration::from_secs(2));
+    alice.says([query("COMMIT")]);
+    stage.wait(Duration::from_secs(1));
+    server.says([done(), ready()]);
+    let after = stats(&stage);
+    let whole = |time: Duration| time.as_secs();
+    assert_eq!(whole(after.wait_time - before.wait_time), 3, "bob's, behind alice's");
+    assert_eq!(whole(after.transaction_time - before.transaction_time), 4);
+    assert_eq!(whole(after.query_time - before.query_time), 2);
+}
