@@ -69,7 +69,6 @@ impl Engine {
             && !cancel.sent
         {
             cancel.requesters.push(requester);
-            self.clients[requester].cancel = Some(id);
             return;
         }
         if under_way.is_some() || self.servers[server].key.is_none() {
@@ -85,7 +84,6 @@ impl Engine {
             since: now,
         });
         self.servers[server].cancel = Some(id);
-        self.clients[requester].cancel = Some(id);
         let address = self.pools[self.servers[server].pool.0].spec.address.clone();
         self.actions.push(Action::Connect(Endpoint::Cancel(id), address));
     }

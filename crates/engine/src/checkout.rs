@@ -8,7 +8,7 @@ use pgweir_wire::frontend;
 
 use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, ServerId};
-use crate::client::{Client, Leg, UnnamedStatement};
+use crate::client::{Asked, Client, Leg, UnnamedStatement};
 use crate::pool::{Pool, PoolId};
 use crate::reply::{Expected, Kind, Sink};
 use crate::server::{Cleaning, Left, Server, ServerState};
@@ -24,7 +24,8 @@ impl Engine {
         if let Some(server) = self.pools[pool.0].take_idle(fits) {
             return self.lend(now, server, id);
         }
-        let ticket = self.pools[pool.0].enqueue(id, now);
+        let asked = *self.clients[id].asked.get_or_insert(Asked { since: now, lost: 0 });
+        let ticket = self.pools[pool.0].enqueue(id, asked.since, asked.lost > 0);
         self.clients[id].leg = Leg::Waiting(ticket);
         self.refill(now, pool);
     }

@@ -5,7 +5,7 @@ use pgweir_sql::{Classifier, Pins};
 use pgweir_wire::backend::Report;
 use smallvec::SmallVec;
 
-use crate::action::{CancelId, ServerId};
+use crate::action::ServerId;
 use crate::client_login::Login;
 use crate::pool::{PoolId, Ticket};
 use crate::settings::Settings;
@@ -56,8 +56,8 @@ pub struct Client {
     pub(crate) read_paused: bool,
     /// What is written to it piles up.
     pub(crate) congested: bool,
-    /// The cancel that this connection asked for.
-    pub(crate) cancel: Option<CancelId>,
+    /// A unit has asked for a server and was not sent yet.
+    pub(crate) asked: Option<Asked>,
 }
 
 impl Client {
@@ -86,7 +86,7 @@ impl Client {
             leaving: false,
             read_paused: false,
             congested: false,
-            cancel: None,
+            asked: None,
         }
     }
 
@@ -114,6 +114,7 @@ impl Client {
         }
         let slot = self.next_slot;
         self.next_slot = Slot(slot.0.wrapping_add(1));
+        self.asked = None;
         self.slots.push(slot);
         slot
     }
@@ -130,6 +131,15 @@ impl Client {
             self.slots.remove(index);
         }
     }
+}
+
+/// A unit that needs a server.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Asked {
+    /// Since when.
+    pub(crate) since: Time,
+    /// How many servers it was given that were lost before it could be sent.
+    pub(crate) lost: u32,
 }
 
 /// A reply that a client is owed. Slots of one client count up in the order of its units.

@@ -404,6 +404,7 @@ impl Engine {
             backend::ready_for_query(out, TransactionStatus::Idle);
         });
         self.clients[id].secret = secret;
+        self.clients[id].asked = None;
         self.clients[id].phase = Phase::Ready(pool);
         self.actions.push(Action::Resume(id));
     }

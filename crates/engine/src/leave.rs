@@ -6,9 +6,10 @@ use pgweir_wire::{SqlState, frontend};
 
 use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, Event, ServerId};
-use crate::client::{Fate, Leg, Phase};
+use crate::client::{Asked, Fate, Leg, Phase};
 use crate::pool::PoolId;
 use crate::server::{Left, Server, ServerState};
+use crate::server_login::{Retry, unreachable_server};
 use crate::time::Time;
 
 impl Engine {
@@ -145,13 +146,18 @@ impl Engine {
         let pool = server.pool;
         if matches!(server.state, ServerState::Connecting | ServerState::Login(_)) {
             let address = &self.pools[pool.0].spec.address;
-            let report = crate::server_login::unreachable_server(address, cause);
-            return self.login_failed(now, id, report, crate::server_login::Retry::Later);
+            let report = unreachable_server(address, cause);
+            return self.login_failed(now, id, report, Retry::Later);
         }
         let name = self.pools[pool.0].spec.name();
         self.actions.push(Action::Log(Event::ServerLost { pool: name, cause: cause.to_owned() }));
+        self.lose(now, id, cause);
+    }
+
+    /// A server is no more. Whoever held it gets another, or is told.
+    pub(crate) fn lose(&mut self, now: Time, id: ServerId, cause: &str) {
         self.actions.push(Action::Abort(Endpoint::Server(id)));
-        match server.client() {
+        match self.servers[id].client() {
             Some(client) => self.lessee_lost_server(now, id, client, cause),
             None => self.forget_server(now, id),
         }
@@ -160,14 +166,23 @@ impl Engine {
     fn lessee_lost_server(&mut self, now: Time, id: ServerId, client: ClientId, cause: &str) {
         let server = &self.servers[id];
         let inside_message = server.body.left > 0 && server.body.fate == Fate::Forward;
-        let (fatal, used) = (server.fatal, server.used);
+        let (fatal, used, pool) = (server.fatal, server.used, server.pool);
         let untouched = !used && self.clients[client].slots.is_empty();
-        let preparing = matches!(self.clients[client].leg, Leg::Preparing(_));
         self.part(client);
+        if untouched {
+            let asked = &mut self.clients[client].asked;
+            asked.get_or_insert(Asked { since: now, lost: 0 }).lost += 1;
+        }
+        if self.clients[client].asked.is_some_and(|asked| asked.lost > 1) {
+            // Perhaps servers die of what it asks for: the next one is not made at once.
+            let jitter = u32::from_be_bytes(self.random.bytes());
+            let report = unreachable_server(&self.pools[pool.0].spec.address, cause);
+            self.pools[pool.0].attempt_failed(now, report, jitter);
+        }
         self.forget_server(now, id);
         let to = Endpoint::Client(client);
-        if preparing || untouched {
-            // Nothing of its unit was sent: it asks again, and nobody is the wiser.
+        if untouched {
+            // Nothing of its unit was sent: nobody is the wiser.
             self.actions.push(Action::Resume(client));
         } else if inside_message {
             self.client_gone(now, client, "server lost inside a message", Action::Abort(to));

@@ -119,12 +119,17 @@ impl Pool {
         }
     }
 
-    /// Puts a client at the end of the queue.
-    pub(crate) fn enqueue(&mut self, client: ClientId, since: Time) -> Ticket {
+    /// Puts a client at the end of the queue, or at its head if it was there before.
+    pub(crate) fn enqueue(&mut self, client: ClientId, since: Time, again: bool) -> Ticket {
         let ticket = Ticket(self.next_ticket);
         self.next_ticket += 1;
         self.waiting += 1;
-        self.waiters.push_back(Waiter { ticket, client, since });
+        let waiter = Waiter { ticket, client, since };
+        if again {
+            self.waiters.push_front(waiter);
+        } else {
+            self.waiters.push_back(waiter);
+        }
         ticket
     }
 

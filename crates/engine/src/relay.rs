@@ -466,16 +466,12 @@ impl Engine {
         let server = &self.servers[id];
         let pool = self.pools[server.pool.0].spec.name();
         self.actions.push(Action::Log(Event::Contained { pool, cause: cause.to_owned() }));
-        let client = match server.state {
-            ServerState::Lent(client) => Some(client),
-            ServerState::Connecting
-            | ServerState::Login(_)
-            | ServerState::Idle
-            | ServerState::Cleaning { .. }
-            | ServerState::AwaitingCancel => None,
-        };
         self.servers[id].doomed = true;
-        if let Some(client) = client {
+        if !self.carries_work(id) {
+            // Whoever holds it has sent it nothing yet, and gets another.
+            return self.lose(now, id, cause);
+        }
+        if let Some(client) = self.servers[id].client() {
             let report = Report::fatal(SqlState::INTERNAL_ERROR, "unexpected message from server")
                 .detail(cause)
                 .hint("The connection was closed so that no reply reaches the wrong client.");

@@ -494,6 +494,7 @@ impl Engine {
     /// Answers the client's next unit with an error instead of running it.
     pub(crate) fn refuse_unit(&mut self, now: Time, id: ClientId, report: Report) {
         self.leave_queue(now, id);
+        self.clients[id].asked = None;
         self.clients[id].refusal = Some(Box::new(report));
         self.actions.push(Action::Resume(id));
     }

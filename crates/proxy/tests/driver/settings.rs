@@ -249,3 +249,21 @@ fn greetings_are_forgotten_when_the_server_has_another_version() {
     let bob = stage.newcomer(&[]);
     assert_eq!(bob.heard(), "R S(server_version=16.0) K Z");
 }
+
+/// A server that dies of a client's settings was tried for ever, as fast as connections are made.
+#[test]
+fn settings_that_kill_their_server_end_the_wait() {
+    let (stage, server, named) = named(&Setup::default());
+    server.ends();
+    named.says([query("x")]);
+    for _ in 0..40 {
+        stage.wait(Duration::from_secs(1));
+        if stage.attempts() == 0 {
+            break;
+        }
+        let next = stage.server();
+        assert_eq!(next.heard(), SET);
+        next.ends();
+    }
+    assert!(named.heard().starts_with("E("), "40 servers died and it was not told");
+}
