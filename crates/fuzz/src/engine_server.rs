@@ -74,19 +74,19 @@ impl Stage {
         let mode = scene.choice(0, 3);
         let login = Login::Trust;
         let mut world = World::new(Setting { mode, login, manners, cut, patient: true });
-        let clients = [(); 2].map(|()| {
+        let mut clients = [(); 2].map(|()| {
             let link = world.connect();
             world.send(link, &startup());
             world.settle();
             Client { link, units: 0 }
         });
         let (long, congested) = (Long::new(scene), [false; 3]);
+        let (bytes, units) = in_flight(4 * scene.choice(2, 4) + scene.choice(3, 4));
+        world.send(clients[0].link, &bytes);
+        clients[0].units += units;
         let mut stage = Self { world, clients, current: 1, scene, long, congested };
         stage.send(b"SELECT 2");
         stage.current = 0;
-        let (bytes, units) = in_flight(4 * scene.choice(2, 4) + scene.choice(3, 4));
-        stage.world.send(stage.clients[0].link, &bytes);
-        stage.clients[0].units += units;
         stage.world.settle();
         stage
     }

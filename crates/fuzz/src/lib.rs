@@ -8,12 +8,12 @@
 //! inputs at random for a while, and libFuzzer is guided by coverage (`fuzz/` at the root of the
 //! repository, `scripts/fuzz.sh`).
 //!
-//! The two engine targets put a whole [`Engine`](pgweir_engine::Engine) into a [`world`] of
-//! in-memory connections, in which one side says what the input says. Their inputs are scripts:
-//! see [`script`].
+//! The two engine targets put a whole [`Engine`](pgweir_engine::Engine) into a world of in-memory
+//! connections, in which one side says what the input says and the other keeps the protocol. Their
+//! inputs are scripts: see [`script`].
 //!
-//! It never does: real sockets, real time, real PostgreSQL. Whether the servers here behave as
-//! PostgreSQL does is checked elsewhere, by tests against the real one.
+//! A target touches no socket, no clock and no PostgreSQL. That the servers in it behave as the
+//! real one does is checked by `tests/postgres.rs`.
 //!
 //! Invariants:
 //! - A target's verdict depends on its input alone: the same bytes, the same run.
@@ -29,7 +29,7 @@ mod engine_client;
 mod engine_server;
 mod frontend;
 mod mutate;
-mod postgres;
+pub mod postgres;
 mod scram;
 pub mod script;
 mod shrink;

@@ -13,11 +13,25 @@ use std::collections::BTreeMap;
 
 use pgweir_wire::backend::{self, Report};
 use pgweir_wire::frontend::Tag;
-use pgweir_wire::{CancelKey, HEADER_LEN, Header, SqlState, TransactionStatus};
+use pgweir_wire::{
+    CancelKey, HEADER_LEN, Header, ProtocolVersion, SqlState, Startup, TransactionStatus,
+};
 
 pub(crate) use login::Login;
 use login::Progress;
 use statements::Session;
+
+/// What a server answers to the bytes of somebody who has logged in.
+pub fn replies(input: &[u8]) -> Vec<u8> {
+    let mut server = Postgres::new(1, Login::Trust, Manners::Good);
+    let parameters: [(&[u8], &[u8]); 1] = [(b"user", b"alice")];
+    let mut startup = Vec::new();
+    Startup::write(&mut startup, ProtocolVersion::V3_0, parameters);
+    server.input(&startup);
+    server.output.clear();
+    server.input(input);
+    server.output
+}
 
 /// A statement with this text in it is the bystander's.
 pub(crate) const BYSTANDER: &[u8] = b"BYSTANDER";

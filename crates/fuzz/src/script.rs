@@ -4,6 +4,8 @@
 //! stands among them the byte behind it names an [`Op`]. There are no lengths, so that a script
 //! that was cut, spliced or changed anywhere is a script again.
 
+use pgweir_engine::UNIT_HELD_BYTES;
+
 /// Comes before each [`Op`]. No message of the protocol begins like this.
 pub const MARK: [u8; 2] = [0xfe, 0xff];
 
@@ -131,7 +133,7 @@ pub(crate) fn parse(script: &[u8]) -> (Scene, Vec<Step<'_>>) {
 }
 
 /// A message of 20,000 bytes, perhaps in two parts that come at different times, cut behind what
-/// anybody holds back ([`pgweir_engine::UNIT_HELD_BYTES`]).
+/// anybody holds back ([`UNIT_HELD_BYTES`]).
 #[derive(Debug)]
 pub(crate) struct Long {
     parted: bool,
@@ -140,7 +142,6 @@ pub(crate) struct Long {
 
 impl Long {
     const BYTES: usize = 20_000;
-    const HELD_MAX: usize = 16 * 1024;
 
     pub(crate) fn new(scene: Scene) -> Self {
         Self { parted: scene.choice(5, 2) == 0, rest: Vec::new() }
@@ -157,8 +158,11 @@ impl Long {
         message.resize(Self::BYTES - end.len(), b'a');
         message.extend_from_slice(end);
         if self.parted {
-            self.rest = message.split_off(Self::HELD_MAX + 64);
+            self.rest = message.split_off(UNIT_HELD_BYTES + 64);
         }
         message
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -146,7 +146,7 @@ fn extended() -> Vec<Script> {
             TRANSACTION,
             "Parse SELECT 1 | Flush | Settle | Run | Flush | Settle | Sync | Settle",
         ),
-        ("flush_with_body", TRANSACTION, "Query BEGIN | Settle | FlushWithBody"),
+        ("flush_with_body", TRANSACTION, "Query BEGIN | Settle | FlushWithBody | Settle"),
     ]
 }
 

@@ -98,11 +98,12 @@ fn replies() -> Vec<(&'static str, u8, &'static str)> {
         ("described", 6, "Parsed | Parameters | Columns | Idle | Settle"),
         ("function", 7, "Result | Idle | Settle"),
         ("block", 8, "Complete | Active | Settle"),
-        ("suspended", 12, "Parsed | Bound | Suspended | Settle"),
+        ("suspended", 12, "Parsed | Bound | NoData | Suspended | Settle"),
         ("asynchronous", 0, "Status | Notice | Notification | Rows | Idle | Settle"),
         ("notified_when_idle", 0, "Rows | Idle | Settle | Notification | Settle"),
         ("fatal", 0, "Fatal | Settle"),
         ("unasked", 13, "Rows | Idle | Idle | Settle | Rows"),
+        ("left_in_a_row", 3, "Parsed | Bound | NoData | HugeRow | End | Settle"),
         ("streamed", 0, "HugeRow | Settle"),
         ("ready_huge", 0, "HugeReady | Idle | Settle"),
     ]
