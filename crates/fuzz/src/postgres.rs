@@ -9,8 +9,6 @@
 mod login;
 mod statements;
 
-use std::collections::BTreeMap;
-
 use pgweir_wire::backend::{self, Report};
 use pgweir_wire::frontend::Tag;
 use pgweir_wire::{

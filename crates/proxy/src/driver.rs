@@ -310,7 +310,7 @@ impl<T: Transport> Driver<T> {
     fn act(&mut self, input: &[u8]) {
         let mut actions = std::mem::take(&mut self.actions);
         std::mem::swap(&mut actions, &mut self.engine.actions);
-        let mut list = std::mem::take(&mut actions.list).into_iter().peekable();
+        let mut list = actions.list.drain(..).peekable();
         while let Some(action) = list.next() {
             match action {
                 Action::Write(to, bytes) => {
@@ -343,6 +343,7 @@ impl<T: Transport> Driver<T> {
                 Action::Log(event) => self.requests.push(Request::Log(event)),
             }
         }
+        drop(list);
         actions.clear();
         self.actions = actions;
     }

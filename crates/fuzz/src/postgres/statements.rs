@@ -1,16 +1,18 @@
 //! What a session knows, and the statements that change it.
 //!
-//! The language: `BEGIN`, `COMMIT`, `ROLLBACK`, `DEFER` (fails at the
-//! commit), `ERROR`, `FATAL`, `SLEEP`, `COPY IN`, `COPY OUT`,
-//! `MANY` (three rows), `PARAMETER`, `NOTICE`, `NOTIFY`, `SET x = 1`, `LISTEN c`, `LOAD 'x'`,
-//! `PREPARE p AS SELECT 1`, `DISCARD ALL`, the engine's own `SELECT pg_catalog.set_config(…)`, and
-//! everything else, which gives a row that holds the statement itself.
+//! The language: `BEGIN`, `COMMIT`, `ROLLBACK`, `DEFER` (fails at the commit), `ERROR`, `FATAL`,
+//! `SLEEP`, `COPY IN`, `COPY OUT`, `MANY` (three rows), `PARAMETER`, `NOTICE`, `NOTIFY`,
+//! `SET x = 1`, `LISTEN c`, `LOAD 'x'`, `PREPARE p AS SELECT 1`, `DISCARD ALL`, the engine's own
+//! `SELECT pg_catalog.set_config(…)`, and everything else, which gives a row that holds the
+//! statement itself.
+
+use std::collections::BTreeMap;
 
 use pgweir_wire::TransactionStatus;
 use pgweir_wire::backend::{self, Column};
 use pgweir_wire::frontend::Tag;
 
-use super::{BTreeMap, BYSTANDER, BusyKind, MALFORMED, Outcome, Refusal};
+use super::{BYSTANDER, BusyKind, MALFORMED, Outcome, Refusal};
 
 pub(super) const FAILED_BLOCK: Refusal =
     "current transaction is aborted, commands ignored until end of transaction block";
