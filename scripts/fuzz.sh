@@ -42,8 +42,8 @@ for target in "${targets[@]}"; do
     fuzz "$target" "$found" "$corpus/$target" -- -print_final_stats=1 "$limit" ||
         fail "Once more: PGWEIR_FUZZ_INPUT=FILE cargo test -p pgweir-fuzz --test replay"
     if [ "${KEEP:-}" = 1 ]; then
-        # Edges only: how often each is taken would keep ten times as many.
-        fuzz "$target" "$corpus/$target" "$found" -- -merge=1 -use_counters=0
+        # Few files: a set that covers the edges, however often each is taken.
+        fuzz "$target" "$corpus/$target" "$found" -- -set_cover_merge=1 -use_counters=0
     fi
 done
 

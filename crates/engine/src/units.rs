@@ -50,6 +50,9 @@ impl Engine {
                 if n == 0 || self.clients[id].body.left > 0 {
                     break;
                 }
+                if !self.keeps_or_parts(now, id) {
+                    return input.len();
+                }
                 continue;
             }
             let rest = &input[at..];
@@ -71,6 +74,9 @@ impl Engine {
                     at += n;
                     let scanned = &mut self.clients[id].scanned;
                     *scanned = scanned.saturating_sub(n);
+                    if !self.keeps_or_parts(now, id) {
+                        return input.len();
+                    }
                 }
                 Taken::Nothing => break,
                 Taken::Gone => return input.len(),
@@ -84,14 +90,19 @@ impl Engine {
             self.client_leaves(now, id);
             return input.len();
         }
-        if at > 0
-            && client.slots.is_empty()
+        at
+    }
+
+    /// What was consumed may have been the rest of something that failed long ago: if nothing else
+    /// keeps a client and its server together, they part. Says whether the client is still there.
+    fn keeps_or_parts(&mut self, now: Time, id: ClientId) -> bool {
+        let client = &self.clients[id];
+        if client.slots.is_empty()
             && let Some(server) = client.server()
         {
-            // What was consumed may have been the rest of something that failed long ago.
             self.lease_over(now, server, id);
         }
-        at
+        self.clients.find(id).is_some()
     }
 
     /// Passes on what has come of a body that is still coming in; says how many bytes.
@@ -237,7 +248,7 @@ impl Engine {
                 match self.named(id, server, tag, &rest[..HEADER_LEN + body.len()], whole) {
                     Ok(Some(kind)) => kind,
                     Ok(None) => return Taken::Nothing,
-                    Err(_) if whole => self.unreadable(id, tag),
+                    Err(_) if header.message_len() <= UNIT_HELD_BYTES => self.unreadable(id, tag),
                     Err(malformed) => {
                         self.violated(now, id, malformed);
                         return Taken::Gone;
@@ -308,6 +319,7 @@ impl Engine {
         let (kind, uses_unnamed) = match tag {
             Tag::Parse => {
                 let parse = Parse::start(body)?;
+                ends_in_time(parse.name.len() + 1)?;
                 let client = &mut self.clients[id];
                 let unnamed = if !parse.name.is_empty() {
                     // A named statement lives on one server: the client stays there.
@@ -327,6 +339,7 @@ impl Engine {
             }
             Tag::Bind => {
                 let bind = Bind::start(body)?;
+                ends_in_time(bind.portal.len() + bind.statement.len() + 2)?;
                 self.pools[self.servers[server].pool.0].stats.binds += 1;
                 (Kind::Bind, bind.statement.is_empty())
             }
@@ -510,6 +523,11 @@ fn message(rest: &[u8]) -> Result<Option<(Header, Tag)>, Malformed> {
             tag => Ok(Some((header, tag))),
         },
     }
+}
+
+/// Whether the names of a message lie in what is waited for, however much more has come already.
+fn ends_in_time(names: usize) -> Result<(), Malformed> {
+    if HEADER_LEN + names > UNIT_HELD_BYTES { Err(Malformed::Truncated) } else { Ok(()) }
 }
 
 /// Drops a message, as much of it as has come.
