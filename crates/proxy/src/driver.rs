@@ -31,6 +31,7 @@ pub struct Driver<T> {
     lingering: Vec<Lingering<T>>,
     scratch: Box<[u8]>,
     actions: Actions,
+    /// Clients to go on with, in this order.
     resumes: VecDeque<ClientId>,
     broken: Vec<Endpoint>,
     requests: Vec<Request>,
@@ -164,6 +165,22 @@ impl<T: Transport> Driver<T> {
         self.settle(now);
     }
 
+    /// Goes on with the clients whose input had to wait and need not wait any more. To be called
+    /// soon, but behind everything that is ready now. A server is woken by its next unit, and the
+    /// kernel may then run it instead of us: it does so less often if the replies that lie ready
+    /// are delivered first and the units go to the servers in one run.
+    pub fn resume(&mut self, now: Time) {
+        while let Some(client) = self.resumes.pop_front() {
+            self.resume_client(now, client);
+            self.settle(now);
+        }
+    }
+
+    /// Whether [`Driver::resume`] has something to do.
+    pub fn has_resumes(&self) -> bool {
+        !self.resumes.is_empty()
+    }
+
     /// What is to be done outside, oldest first.
     pub fn take_requests(&mut self) -> Vec<Request> {
         std::mem::take(&mut self.requests)
@@ -266,22 +283,21 @@ impl<T: Transport> Driver<T> {
         }
     }
 
-    /// Does what the engine says until it has nothing more to say.
+    /// Does what the engine says until it has nothing more to say but what may wait for
+    /// [`Driver::resume`].
     fn settle(&mut self, now: Time) {
         loop {
             if !self.engine.actions.list.is_empty() {
                 self.act(&[]);
             } else if let Some(endpoint) = self.broken.pop() {
                 self.failed(now, endpoint, "writing to it failed");
-            } else if let Some(client) = self.resumes.pop_front() {
-                self.resume(now, client);
             } else {
                 return;
             }
         }
     }
 
-    fn resume(&mut self, now: Time, client: ClientId) {
+    fn resume_client(&mut self, now: Time, client: ClientId) {
         let endpoint = Endpoint::Client(client);
         let Some(link) = self.clients.find(endpoint) else { return };
         let retained = std::mem::take(&mut link.retained);

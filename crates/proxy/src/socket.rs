@@ -1,9 +1,10 @@
 use std::cell::RefCell;
-use std::io::{self, Read, Write};
+use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 
 use pgweir_config::TcpOptions;
+use rustix::net::{RecvFlags, SendFlags, recv, send};
 use socket2::{SockRef, Socket as Socket2, TcpKeepalive};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
@@ -12,7 +13,8 @@ use crate::transport::Transport;
 
 /// A TCP connection of a worker: the worker's driver reads and writes, its own task waits.
 ///
-/// Reading and writing go straight to the kernel, whatever readiness the runtime believes in. So
+/// Reading and writing go straight to the kernel, whatever readiness the runtime believes in, and
+/// not through libc, whose calls may be points of cancellation and pay for it. So
 /// readiness is cleared by hand, after a read that got less than there was room for, which saves
 /// the second read that would only say so.
 pub(crate) struct Socket {
@@ -67,7 +69,7 @@ impl Socket {
     /// would reset the connection, and the peer might lose our last words to it.
     pub(crate) fn discard_input(&self) {
         let mut buffer = [0; 4096];
-        let mut discard = || (&*self.raw()).read(&mut buffer);
+        let mut discard = || Ok(recv(&self.stream, &mut buffer, RecvFlags::empty())?.0);
         while matches!(self.stream.try_io(Interest::READABLE, &mut discard), Ok(n) if n > 0) {}
     }
 
@@ -76,19 +78,15 @@ impl Socket {
         // Its result is what the closure says.
         let _ = self.stream.try_io(interest, would_block);
     }
-
-    fn raw(&self) -> SockRef<'_> {
-        SockRef::from(&self.stream)
-    }
 }
 
 impl Transport for Rc<Socket> {
     fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
-        (&*self.raw()).read(buffer)
+        Ok(recv(&self.stream, buffer, RecvFlags::empty())?.0)
     }
 
     fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
-        (&*self.raw()).write(bytes)
+        Ok(send(&self.stream, bytes, SendFlags::NOSIGNAL)?)
     }
 
     /// Nothing: the close that follows at once says it too.

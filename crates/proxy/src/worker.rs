@@ -12,7 +12,7 @@ use pgweir_engine::{Address, ClientId, Endpoint, Engine, Event, Plan, Snapshot, 
 use socket2::SockRef;
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, LocalOptions};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::spawn_local;
 
 use crate::clock::Clock;
@@ -79,6 +79,7 @@ impl Worker {
                     clock,
                     tcp,
                     news,
+                    resumes: Notify::new(),
                     draining: Cell::new(false),
                 });
                 shared.run(listener, inbox).await
@@ -105,6 +106,8 @@ struct Shared {
     clock: Clock,
     tcp: TcpOptions,
     news: mpsc::UnboundedSender<News>,
+    /// The driver has clients to go on with.
+    resumes: Notify,
     draining: Cell<bool>,
 }
 
@@ -117,6 +120,7 @@ impl Shared {
         let listener = tokio::net::TcpListener::from_std(listener)?;
         let accepting = spawn_local(Rc::clone(&self).accept(listener));
         let ticking = spawn_local(Rc::clone(&self).tick());
+        let resuming = spawn_local(Rc::clone(&self).resume());
         loop {
             tokio::select! {
                 mail = inbox.recv() => match mail {
@@ -138,6 +142,7 @@ impl Shared {
                 () = self.drained(), if self.draining.get() => break,
             }
         }
+        resuming.abort();
         ticking.abort();
         Ok(())
     }
@@ -192,11 +197,22 @@ impl Shared {
         }
     }
 
+    /// Goes on with clients that waited. A task that is woken runs behind those that are ready.
+    async fn resume(self: Rc<Self>) {
+        loop {
+            self.resumes.notified().await;
+            self.drive(Driver::resume);
+        }
+    }
+
     /// Tells the driver something, and sees to what it cannot do itself.
     fn drive<R>(self: &Rc<Self>, event: impl FnOnce(&mut Driver<Rc<Socket>>, Time) -> R) -> R {
         let now = self.clock.now();
         let mut driver = self.driver.borrow_mut();
         let result = event(&mut driver, now);
+        if driver.has_resumes() {
+            self.resumes.notify_one();
+        }
         if driver.has_requests() {
             let requests = driver.take_requests();
             drop(driver);

@@ -34,6 +34,8 @@ pub(crate) struct World {
     /// Clients that are still to come, or are there.
     seats_taken: usize,
     healed: bool,
+    /// [`Occasion::Resume`] is scheduled.
+    resuming: bool,
     /// The engine is checked after each so many events.
     check_every: u64,
     steps: u64,
@@ -87,6 +89,8 @@ enum Occasion {
     Outside(WireId),
     /// A server is well again: it starts, or is up.
     Recover(usize, bool),
+    /// pgweir goes on with clients that waited.
+    Resume,
     Strike(Blow),
     Tick,
 }
@@ -125,6 +129,7 @@ impl World {
             connects: Vec::new(),
             seats_taken: topology.seats,
             healed: false,
+            resuming: false,
             check_every: if thorough { 1 } else { 5 },
             steps: 0,
             topology,
@@ -198,6 +203,7 @@ impl World {
         }
         self.happen(occasion);
         self.pump();
+        self.resume_soon();
         self.driver_checks();
         match self.site.ledger.failure() {
             Some(failure) => Err(failure),
@@ -211,6 +217,13 @@ impl World {
             self.step()?;
         }
         Ok(())
+    }
+
+    fn resume_soon(&mut self) {
+        if self.driver.has_resumes() && !std::mem::replace(&mut self.resuming, true) {
+            let delay = self.dice.below(10);
+            self.schedule(self.now() + delay, Occasion::Resume);
+        }
     }
 
     fn driver_checks(&mut self) {
@@ -228,6 +241,10 @@ impl World {
             Occasion::Heal => self.heal(),
             Occasion::Outside(wire) => self.step_outside(wire),
             Occasion::Recover(cluster, up) => self.recover(cluster, up),
+            Occasion::Resume => {
+                self.resuming = false;
+                self.driver.resume(Time(self.now()));
+            }
             Occasion::Strike(blow) => self.strike(blow),
             Occasion::Tick => {
                 self.driver.tick(Time(self.now()));

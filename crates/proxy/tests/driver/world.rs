@@ -66,7 +66,9 @@ impl World {
                 idle &= !self.serve(at);
             }
             self.tasks.retain(|task| !task.line.is_let_go());
-            if idle {
+            if self.driver.has_resumes() {
+                self.step(Driver::resume);
+            } else if idle {
                 return;
             }
         }
