@@ -97,9 +97,10 @@ impl LineChart {
             format_args!("<polyline class=\"line s{colour}\" points=\"{}\"/>", path.join(" ")),
         );
         for (x, y, _) in points {
-            let dot =
-                format_args!("<circle class=\"f{colour}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\"/>");
-            put(svg, dot);
+            put(
+                svg,
+                format_args!("<circle class=\"f{colour}\" cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\"/>"),
+            );
         }
     }
 

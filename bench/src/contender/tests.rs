@@ -5,7 +5,6 @@ fn pgweir_takes_its_configuration_without_a_warning() {
     let text = pgweir_toml("6432", "5432");
     let config = pgweir_config::Config::parse(&text, Path::new("pgweir.toml")).unwrap();
     assert_eq!(config.warnings, []);
-    assert_eq!(config.general.worker_threads, 1);
     assert_eq!(config.pools[0].users[0].pool_size, POOL_SIZE);
 }
 

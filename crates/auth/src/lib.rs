@@ -6,10 +6,8 @@
 //! A user's configured secret is a [`Verifier`]: a password, an MD5 hash or SCRAM keys, told apart
 //! by the rules of PostgreSQL's `pg_authid.rolpassword`. Against it a client is checked with
 //! [`Verifier::accepts_cleartext`], [`Verifier::accepts_md5`] or a [`ScramServer`]. To a server,
-//! [`Secret::expose`], [`Md5Hash::response`] and [`ScramClient`] give the answers. A client that
-//! proves itself with SCRAM thereby shows the keys with which to log in to every server that
-//! stores the same secret. They are the [`LoginKeys`] in [`Authenticated`]; with them a pooler
-//! passes logins through without knowing a password.
+//! [`Secret::expose`], [`Md5Hash::response`] and [`ScramClient`] give the answers; what SCRAM makes
+//! of a password, slowly, is kept for the next login as [`LoginKeys`].
 //!
 //! # What it never does
 //!

@@ -123,7 +123,7 @@ fn it_lets_our_client_in_and_is_believed() {
     assert_eq!(proved.server_final(sasl_data(&answer, SASL_FINAL)), Ok(()));
     assert_eq!(server.read().unwrap().unwrap().body, 0_u32.to_be_bytes());
 
-    // And again with the keys of the first time, as they are kept or passed through.
+    // And again with the keys of the first time, as they are kept.
     let (mut server, answer) = send_client_first(USER, &client().client_first());
     let challenge = client().server_first(sasl_data(&answer, SASL_CONTINUE)).unwrap();
     let (proved, client_final) = challenge.answer(&keys).unwrap();

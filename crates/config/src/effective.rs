@@ -35,7 +35,6 @@ fn general(scope: &Scope<'_>, report: &mut Report) -> Option<General> {
     Some(General {
         host: scope.read("host")?,
         port: scope.read("port")?,
-        worker_threads: scope.read("worker_threads")?,
         connect_timeout: scope.read("connect_timeout")?,
         query_wait_timeout: timeout(scope, "query_wait_timeout")?,
         client_login_timeout: timeout(scope, "client_login_timeout")?,
@@ -123,17 +122,13 @@ fn user(scope: &Scope<'_>, report: &mut Report) -> Option<User> {
         pool_size,
         server_username: scope.read("server_username")?,
         server_password: server_password(scope, report),
-        reset_query: RESET_QUERY.to_owned(),
+        reset_query: scope.read("server_reset_query")?,
         connect_timeout: scope.read("connect_timeout")?,
         query_wait_timeout: timeout(scope, "query_wait_timeout")?,
         idle_timeout: timeout(scope, "idle_timeout")?,
         server_lifetime: timeout(scope, "server_lifetime")?,
     })
 }
-
-/// What undoes everything that a session may have left in a server (except for what nothing
-/// undoes: loaded libraries and the seed of `random()`).
-const RESET_QUERY: &str = "DISCARD ALL";
 
 /// The password for the server. A SCRAM verifier proves a client and cannot log in itself, and
 /// must not be sent to a server that asks for a password in clear text.

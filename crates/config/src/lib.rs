@@ -1,11 +1,11 @@
 //! The configuration: text in, a valid [`Config`] or every mistake of the file out.
 //!
-//! What is known about a setting (its section, type, unit, default, whether a reload applies it,
-//! whether it does anything yet) is said once, in the table [`SETTINGS`]. A file goes through
-//! three stages. `tree` walks the TOML document along the table and knows no setting by name: it
-//! finds unknown keys, wrong types and settings without effect. `scope` answers what holds for a
-//! setting in a section, with everything it inherits. `effective` names the settings, applies
-//! the rules that join several of them, and fills [`Config`].
+//! What is known about a setting (its section, type, unit, default, whether it does anything yet)
+//! is said once, in the table [`SETTINGS`]. A file goes through three stages. `tree` walks the TOML
+//! document along the table and knows no setting by name: it finds unknown keys, wrong types and
+//! settings without effect. `scope` answers what holds for a setting in a section, with everything
+//! it inherits. `effective` names the settings, applies the rules that join several of them, and
+//! fills [`Config`].
 //!
 //! Invariants:
 //! - A [`Config`] that exists is valid; nobody checks it again.

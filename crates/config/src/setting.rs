@@ -13,11 +13,9 @@ pub struct Setting {
     pub kind: Kind,
     /// Its unit and default in pgcat.toml.
     pub pgcat: Column,
-    /// Whether a reload applies it; if not, it takes a restart.
-    pub reloadable: bool,
     /// Whether it does something.
     pub effect: Effect,
-    /// One sentence for the reference manual.
+    /// What it is, in one sentence.
     pub doc: &'static str,
 }
 
@@ -27,7 +25,7 @@ impl Setting {
         Self::all(section).find(|setting| setting.name == name)
     }
 
-    /// The rows of `section`, in the order of the manual.
+    /// The rows of `section`, in the order of the table.
     pub fn all(section: Section) -> impl Iterator<Item = &'static Self> {
         SETTINGS.iter().filter(move |setting| setting.section == section)
     }
@@ -88,7 +86,7 @@ pub enum Section {
 }
 
 impl Section {
-    /// The header as the manual writes it.
+    /// The header as messages write it.
     pub const fn title(self) -> &'static str {
         match self {
             Self::Root => "the top of the file",
@@ -123,6 +121,9 @@ pub enum Kind {
     SectionsByNumber(Section),
     /// Servers: `[["127.0.0.1", 5432, "primary"]]`.
     Servers,
+    /// Statements, perhaps none. In ASCII, which means the same in whatever encoding the client
+    /// has left its server.
+    Sql,
     /// A text, perhaps an empty one.
     Text,
     /// A length of time.

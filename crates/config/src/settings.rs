@@ -1,10 +1,11 @@
 //! The table of settings: everything that is known about each of them, said once. The parser,
-//! the nearest-name hints, the warnings and the manual read it here.
+//! the nearest-name hints and the warnings read it here.
 
 use Effect::{Never, Now};
 use Fallback::{Absent, Outer, Required, Same};
 use Kind::{
-    Any, Flag, Host, Integer, Name, Secret, Sections, SectionsByNumber, Servers, Text, Time, Word,
+    Any, Flag, Host, Integer, Name, Secret, Sections, SectionsByNumber, Servers, Sql, Text, Time,
+    Word,
 };
 use Section::{General, Pool, Root, Shard, User};
 
@@ -14,7 +15,7 @@ use crate::types::{AuthMethod, PoolMode};
 /// The databases that are the console, and can therefore be no pool's name.
 pub const CONSOLE_DATABASES: [&str; 3] = ["pgweir", "pgcat", "pgbouncer"];
 
-/// Every setting, by section, in the order of the manual.
+/// Every setting, by section.
 #[rustfmt::skip]
 pub const SETTINGS: &[Setting] = &[
     row(Root, "general", Kind::Section(General), is(Absent), Now,
@@ -32,8 +33,9 @@ pub const SETTINGS: &[Setting] = &[
         "Name or address to listen on."),
     row(General, "port", PORT, text("6432"), Now,
         "TCP port to listen on."),
-    row(General, "worker_threads", Integer(1, 1024), text("4"), Now,
-        "Threads that carry traffic.").at_start(),
+    row(General, "worker_threads", Integer(1, 1024), text("4"),
+        not_yet_unless("1", "one thread carries all traffic"),
+        "Threads that carry traffic."),
     row(General, "max_clients", COUNT, is(Absent), Now,
         "Most clients at a time; without it, as many as there are file descriptors for."),
     row(General, "connect_timeout", Time(Zero::Refused), ms("5000"), Now,
@@ -70,7 +72,7 @@ pub const SETTINGS: &[Setting] = &[
     row(General, "tcp_keepalives_count", Integer(0, 127), text("5"), Now,
         "Unanswered probes after which a connection is dead; 0: the kernel's value."),
     row(General, "tcp_user_timeout", Time(Zero::Off), ms("10000"), Now,
-        "How long sent data may stay unacknowledged; 0: the kernel's value."),
+        "How long a peer at work may acknowledge nothing; 0: until the kernel gives up."),
     row(General, "server_round_robin", Flag, text("true"), not_yet(""),
         "Take the idle server connection that was unused longest, not the last one used."),
     row(General, "healthcheck_timeout", Time(Zero::Refused), ms("1000"), not_yet(NO_CHECKS),
@@ -128,6 +130,9 @@ pub const SETTINGS: &[Setting] = &[
         "Where the data is; N is the shard's number, from 0."),
     row(Pool, "pool_mode", Word(POOL_MODES), text("transaction"), Now,
         "How long a client keeps a server."),
+    row(Pool, "server_reset_query", Sql, text("DISCARD ALL"), Now,
+        "What runs on a server behind a session that is not known to have left anything there; \
+         what is known is always removed."),
     row(Pool, "connect_timeout", Time(Zero::Refused), ms_outer(), Now,
         "Longest time to open a connection to a server and to log in there."),
     row(Pool, "query_wait_timeout", Time(Zero::Off), ms_outer(), Now,
@@ -176,7 +181,7 @@ pub const SETTINGS: &[Setting] = &[
     row(Pool, "auth_query_password", Secret, is(Absent), not_yet(NO_AUTH_QUERY),
         "As in [general]."),
     row(Pool, "cleanup_server_connections", Flag, text("true"),
-        not_yet_unless("true", "servers are always cleaned after a session"),
+        not_yet_unless("true", "server_reset_query says how"),
         "Clean a server connection before somebody else gets it."),
     row(Pool, "log_client_parameter_status_changes", Flag, text("false"),
         not_yet_unless("false", ""),
@@ -246,14 +251,6 @@ const ONE_SHARD: &str = "the first shard is used for everything";
 const POOL_MODES: &[&str] = PoolMode::NAMES;
 const PORT: Kind = Integer(1, 65_535);
 
-impl Setting {
-    /// A change takes a restart.
-    const fn at_start(mut self) -> Self {
-        self.reloadable = false;
-        self
-    }
-}
-
 const fn row(
     section: Section,
     name: &'static str,
@@ -262,7 +259,7 @@ const fn row(
     effect: Effect,
     doc: &'static str,
 ) -> Setting {
-    Setting { section, name, kind, pgcat, reloadable: true, effect, doc }
+    Setting { section, name, kind, pgcat, effect, doc }
 }
 
 const fn is(fallback: Fallback) -> Column {

@@ -89,7 +89,7 @@ fn unusual(kind: Kind) -> Option<&'static str> {
         Kind::Flag => None,
         Kind::Host => Some("'127.0.0.9'"),
         Kind::Integer(..) => Some("7"),
-        Kind::Name | Kind::Secret | Kind::Text => Some("'other'"),
+        Kind::Name | Kind::Secret | Kind::Sql | Kind::Text => Some("'other'"),
         Kind::Servers => Some("[['other', 1, 'replica']]"),
         Kind::Time(_) => Some("1234"),
         Kind::Word(words) if words.contains(&"session") => Some("'session'"),

@@ -21,7 +21,6 @@ database = "app_db"
 fn defaults_are_those_of_the_pgcat_dialect() {
     let Config { general, pools, warnings } = parse(SMALL);
     assert_eq!((general.host.as_str(), general.port), ("0.0.0.0", 6432));
-    assert_eq!(general.worker_threads, 4);
     assert_eq!(general.max_clients, None);
     assert_eq!(general.connect_timeout, Duration::from_secs(5));
     assert_eq!(general.query_wait_timeout, Some(Duration::from_secs(5)));
@@ -98,6 +97,14 @@ fn users_inherit_from_their_pool_and_from_general() {
     assert_eq!(user("", "pool_mode = 'SESSION'", "").mode, PoolMode::Session);
     let statement = user("", "pool_mode = 'session'", "pool_mode = 'statement'");
     assert_eq!(statement.mode, PoolMode::Statement);
+}
+
+#[test]
+fn users_clean_their_servers_as_their_pool_says() {
+    for reset_query in ["RESET ALL; CLOSE ALL", ""] {
+        let text = format!("[pools.app]\nserver_reset_query = '{reset_query}'\n{SMALL}");
+        assert_eq!(parse(&text).pools[0].users[0].reset_query, reset_query);
+    }
 }
 
 #[test]

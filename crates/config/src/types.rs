@@ -31,8 +31,6 @@ pub struct General {
     pub host: String,
     /// TCP port to listen on, never 0.
     pub port: u16,
-    /// Data-plane threads, at least 1.
-    pub worker_threads: usize,
     /// Longest time to open a connection to a server and to log in there; never zero.
     pub connect_timeout: Duration,
     /// Longest time a client waits for a server; `None`: without end.
@@ -77,7 +75,8 @@ pub struct TcpOptions {
     pub keepalives_interval: Option<Duration>,
     /// Unanswered probes after which the connection is dead (TCP_KEEPCNT).
     pub keepalives_count: Option<u32>,
-    /// How long sent data may stay unacknowledged (TCP_USER_TIMEOUT).
+    /// How long a peer may acknowledge nothing of what it was sent, where it keeps a server busy.
+    /// Unlike with TCP_USER_TIMEOUT one that acknowledges need not read.
     pub user_timeout: Option<Duration>,
 }
 
@@ -121,7 +120,8 @@ pub struct User {
     pub server_username: String,
     /// Password for the server; may be empty where the server asks for none.
     pub server_password: Secret,
-    /// Sent to a server when a session ends and the server is to be used again.
+    /// Sent in session mode to a server whose session has ended and is not known to have left
+    /// anything behind; may be empty. What is known to be there goes with DISCARD ALL.
     pub reset_query: String,
     /// As [`General::connect_timeout`].
     pub connect_timeout: Duration,
@@ -212,7 +212,7 @@ impl fmt::Debug for Secret {
 macro_rules! names {
     ($type:ident { $($variant:ident = $name:literal),+ $(,)? }) => {
         impl $type {
-            /// Every name, in the order of the manual.
+            /// Every name, in the order of messages.
             pub const NAMES: &'static [&'static str] = &[$($name),+];
 
             /// Its name in files and on the console.

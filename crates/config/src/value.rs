@@ -41,6 +41,9 @@ impl Value {
             (Kind::Secret, DeValue::String(text)) => {
                 (!text.contains('\0')).then(|| Self::Secret(Secret::new(text.as_ref())))
             }
+            (Kind::Sql, DeValue::String(text)) => {
+                (text.is_ascii() && !text.contains('\0')).then(|| Self::Text(text.to_string()))
+            }
             (Kind::Text, DeValue::String(text)) => Some(Self::Text(text.to_string())),
             (Kind::Word(words), DeValue::String(text)) => {
                 words.iter().find(|word| word.eq_ignore_ascii_case(text)).map(|w| Self::Word(w))
@@ -185,6 +188,7 @@ pub(crate) fn expected(kind: Kind, unit: Unit) -> String {
             format!("at least one section {}", section.title())
         }
         Kind::Servers => r#"[["HOST", PORT, "ROLE"], …], at least one server"#.to_owned(),
+        Kind::Sql => "SQL in quotes, in ASCII".to_owned(),
         Kind::Time(zero) => {
             let unit = match unit {
                 Unit::Milliseconds => "milliseconds",

@@ -2,10 +2,12 @@
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
+use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 
-use pgweir_config::CONSOLE_DATABASES;
-use pgweir_engine::{ClientState, ClientView, ServerActivity, ServerView, Snapshot, Stats, Time};
+use pgweir_engine::{
+    ClientState, ClientTarget, ClientView, ServerActivity, ServerView, Snapshot, Stats, Time,
+};
 use pgweir_wire::backend::Column;
 
 use crate::command::{Setting, Show};
@@ -71,8 +73,12 @@ const POOLS: [Column<'_>; 17] = [
 fn pools(snapshot: &Snapshot, out: &mut Vec<u8>) {
     let mut censuses = BTreeMap::<(&str, &str), Census>::new();
     for client in &snapshot.clients {
-        if let Some((database, user)) = &client.pool {
-            censuses.entry((database, user)).or_default().count_client(client);
+        match client.target {
+            ClientTarget::Console => {}
+            ClientTarget::Pool => {
+                let pool = (&*client.database, &*client.user);
+                censuses.entry(pool).or_default().count_client(client);
+            }
         }
     }
     for server in &snapshot.servers {
@@ -158,24 +164,21 @@ const CONNECTIONS: [Column<'_>; 21] = [
 fn clients(snapshot: &Snapshot, calendar: Calendar, out: &mut Vec<u8>) {
     let mut table = Table::new(out, &CONNECTIONS);
     for client in &snapshot.clients {
-        let console = CONSOLE_DATABASES[0];
-        let (database, user) = match &client.pool {
-            Some((database, user)) => (database.as_str(), user.as_str()),
-            None => (console, console),
-        };
         let row = Row {
             kind: 'C',
-            database,
-            user,
+            database: &client.database,
+            user: &client.user,
             state: match client.state {
                 ClientState::Active => "active",
                 ClientState::Idle => "idle",
                 ClientState::Waiting => "waiting",
             },
-            host: client.peer.map(|peer| peer.ip().to_string()).unwrap_or_default(),
-            port: client.peer.map_or(0, |peer| peer.port()),
+            host: client.ends.map(|ends| ends.peer.ip().to_string()).unwrap_or_default(),
+            port: client.ends.map_or(0, |ends| ends.peer.port()),
+            local: client.ends.map(|ends| ends.local),
             connected: calendar.moment(client.since),
-            requested: calendar.moment(client.since),
+            requested: calendar.moment(client.requested),
+            wait: client.wait,
             close_needed: false,
             id: client.id.into(),
             link: client.server.map(|id| format!("S{id}")).unwrap_or_default(),
@@ -203,8 +206,10 @@ fn servers(snapshot: &Snapshot, calendar: Calendar, out: &mut Vec<u8>) {
             },
             host: server.address.host.clone(),
             port: server.address.port,
+            local: None,
             connected: calendar.moment(server.since),
             requested: calendar.moment(server.changed),
+            wait: Duration::ZERO,
             close_needed: server.close_needed,
             id: server.id.into(),
             link: server.client.map(|id| format!("C{id}")).unwrap_or_default(),
@@ -223,8 +228,10 @@ struct Row<'a> {
     state: &'static str,
     host: String,
     port: u16,
+    local: Option<SocketAddr>,
     connected: Option<String>,
     requested: Option<String>,
+    wait: Duration,
     close_needed: bool,
     id: i64,
     link: String,
@@ -235,9 +242,13 @@ struct Row<'a> {
 impl Row<'_> {
     fn write(&self, table: &mut Table<'_>) {
         table.cell(self.kind).cell(self.user).cell(self.database).cell("none").cell(self.state);
-        table.cell(&self.host).cell(self.port).cell("").cell(0);
+        table.cell(&self.host).cell(self.port);
+        match self.local {
+            Some(local) => table.cell(local.ip()).cell(local.port()),
+            None => table.cell("").cell(0),
+        };
         table.nullable(self.connected.as_ref()).nullable(self.requested.as_ref());
-        wait(table, Duration::ZERO);
+        wait(table, self.wait);
         table.cell(u8::from(self.close_needed));
         table.cell(format_args!("{}{}", self.kind, self.id)).cell(&self.link);
         table.cell(self.backend_pid).cell("").cell(self.application_name).cell(0).cell(self.id);

@@ -5,7 +5,8 @@ use std::time::{Duration, SystemTime};
 
 use pgweir_config::PoolMode;
 use pgweir_engine::{
-    Address, ClientState, ClientView, PoolView, ServerActivity, ServerView, Snapshot, Stats, Time,
+    Address, ClientState, ClientTarget, ClientView, Ends, PoolView, ServerActivity, ServerView,
+    Snapshot, Stats, Time,
 };
 use pgweir_wire::Header;
 use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, proptest};
@@ -130,16 +131,16 @@ fn clients_are_listed_with_their_servers() {
     let expected = "T type/s user/s database/s replication/s state/s addr/s port/i local_addr/s \
         local_port/i connect_time/s request_time/s wait/i wait_us/i close_needed/i ptr/s link/s \
         remote_pid/i tls/s application_name/s prepared_statements/i id/i\n\
-        D C|alice|app|none|active|10.0.0.9|1001||0|2026-11-21 10:00:00 UTC|\
-        2026-11-21 10:00:00 UTC|0|0|0|C1|S11|0||psql|0|1\n\
-        D C|alice|app|none|idle|10.0.0.9|1002||0|2026-11-21 10:00:00 UTC|\
-        2026-11-21 10:00:00 UTC|0|0|0|C2||0||psql|0|2\n\
-        D C|alice|app|none|waiting|10.0.0.9|1003||0|2026-11-21 10:00:00 UTC|\
-        2026-11-21 10:00:00 UTC|0|0|0|C3||0||psql|0|3\n\
-        D C|alice|app|none|waiting|10.0.0.9|1004||0|2026-11-21 10:00:00 UTC|\
-        2026-11-21 10:00:00 UTC|0|0|0|C4||0||psql|0|4\n\
-        D C|pgweir|pgweir|none|idle||0||0|2026-11-21 10:00:00 UTC|\
-        2026-11-21 10:00:00 UTC|0|0|0|C5||0||psql|0|5\nC SHOW\nZ I\n";
+        D C|alice|app|none|active|10.0.0.9|1001|10.0.0.1|6432|2026-11-21 10:00:00 UTC|\
+        2026-11-21 10:00:50 UTC|0|0|0|C1|S11|0||psql|0|1\n\
+        D C|alice|app|none|idle|10.0.0.9|1002|10.0.0.1|6432|2026-11-21 10:00:00 UTC|\
+        2026-11-21 10:00:50 UTC|0|0|0|C2||0||psql|0|2\n\
+        D C|alice|app|none|waiting|10.0.0.9|1003|10.0.0.1|6432|2026-11-21 10:00:00 UTC|\
+        2026-11-21 10:00:50 UTC|3|250000|0|C3||0||psql|0|3\n\
+        D C|alice|app|none|waiting|10.0.0.9|1004|10.0.0.1|6432|2026-11-21 10:00:00 UTC|\
+        2026-11-21 10:00:50 UTC|0|0|0|C4||0||psql|0|4\n\
+        D C|root|pgweir|none|idle||0||0|2026-11-21 10:00:00 UTC|\
+        2026-11-21 10:00:50 UTC|0|0|0|C5||0||psql|0|5\nC SHOW\nZ I\n";
     assert_eq!(said("SHOW CLIENTS"), expected);
 }
 
@@ -351,8 +352,14 @@ fn snapshot() -> Snapshot {
     let mut clients: Vec<_> =
         [Active, Idle, Waiting, Waiting, Idle].into_iter().zip(1..).map(client).collect();
     clients[0].server = Some(11);
-    clients[4].pool = None;
-    clients[4].peer = None;
+    clients[2].wait = Duration::from_millis(3_250);
+    clients[4] = ClientView {
+        database: "pgweir".to_owned(),
+        user: "root".to_owned(),
+        target: ClientTarget::Console,
+        ends: None,
+        ..clients[4].clone()
+    };
     let states = [
         ServerActivity::Active,
         ServerActivity::BeingCanceled,
@@ -394,10 +401,17 @@ fn client((state, id): (ClientState, i32)) -> ClientView {
     let port = 1000 + u16::try_from(id).expect("a small number");
     ClientView {
         id,
-        pool: Some(("app".to_owned(), "alice".to_owned())),
+        database: "app".to_owned(),
+        user: "alice".to_owned(),
+        target: ClientTarget::Pool,
         state,
-        peer: Some(([10, 0, 0, 9], port).into()),
+        ends: Some(Ends {
+            peer: ([10, 0, 0, 9], port).into(),
+            local: ([10, 0, 0, 1], 6432).into(),
+        }),
         since: Time(0),
+        requested: Time(50_000_000),
+        wait: Duration::ZERO,
         application_name: "psql".to_owned(),
         server: None,
         pins: Default::default(),

@@ -1,3 +1,4 @@
+use std::fmt;
 use std::ops::Range;
 
 use crate::cancel::Cancel;
@@ -66,8 +67,8 @@ pub struct Address {
     pub port: u16,
 }
 
-impl std::fmt::Display for Address {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+impl fmt::Display for Address {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if self.host.contains(':') {
             write!(f, "[{}]:{}", self.host, self.port)
         } else {
@@ -129,7 +130,7 @@ pub enum Event {
 }
 
 /// The actions of one call, and the bytes that the engine made for them.
-#[derive(Debug, Default)]
+#[derive(Default)]
 pub struct Actions {
     /// What to do, in order.
     pub list: Vec<Action>,
@@ -179,3 +180,13 @@ impl Actions {
         self.push(Action::Write(to, Bytes::Own(start..end)));
     }
 }
+
+impl fmt::Debug for Actions {
+    /// Without `own`, in which passwords are sent to servers.
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.debug_struct("Actions").field("list", &self.list).finish_non_exhaustive()
+    }
+}
+
+#[cfg(test)]
+mod tests;

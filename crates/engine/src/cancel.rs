@@ -4,7 +4,7 @@
 //! postmaster gets round to it. So a server that a cancel may still reach is lent to nobody:
 //! ownership is checked when the request is about to be sent, and the server goes back to the
 //! pool only once the cancel's connection has read its end, by which time the signal has been
-//! delivered (hard part E1).
+//! delivered.
 
 use std::time::Duration;
 

@@ -4,7 +4,7 @@ use std::rc::Rc;
 
 use pgweir_config::PoolMode;
 use pgweir_wire::backend::Report;
-use pgweir_wire::frontend;
+use pgweir_wire::{Severity, frontend};
 
 use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, ServerId};
@@ -33,13 +33,18 @@ impl Engine {
     /// Opens as many connections as the pool's waiters need and its size allows.
     pub(crate) fn refill(&mut self, now: Time, id: PoolId) {
         for _ in 0..self.pools[id.0].openings_due(now) {
-            let server = self.servers.insert(Server::new(now, id, self.interner.none()));
-            let pool = &mut self.pools[id.0];
-            pool.opening += 1;
-            pool.total += 1;
-            let address = pool.spec.address.clone();
-            self.actions.push(Action::Connect(Endpoint::Server(server), address));
+            self.open(now, id);
         }
+    }
+
+    fn open(&mut self, now: Time, id: PoolId) -> ServerId {
+        let server = self.servers.insert(Server::new(now, id, self.interner.none()));
+        let pool = &mut self.pools[id.0];
+        pool.opening += 1;
+        pool.total += 1;
+        let address = pool.spec.address.clone();
+        self.actions.push(Action::Connect(Endpoint::Server(server), address));
+        server
     }
 
     /// Gives a free server to a client, and brings it to the client's settings.
@@ -67,6 +72,8 @@ impl Engine {
     /// From now on what the client sends goes to this server.
     fn hold(&mut self, server: ServerId, client: ClientId) {
         self.clients[client].leg = Leg::Held(server);
+        self.servers[server].touched = true;
+        self.tell(client, server);
         if self.clients[client].congested {
             // It has not read its last replies yet: those of this server wait too.
             self.read_server(server, false);
@@ -87,14 +94,37 @@ impl Engine {
     pub(crate) fn prepared(&mut self, now: Time, server: ServerId, client: ClientId) {
         let settings = Rc::clone(&self.clients[client].settings);
         if let Some(error) = self.replayed(server) {
-            self.give_back(now, server);
-            return self.settings_refused(now, client, *error);
+            return self.settings_failed(now, server, client, *error);
         }
         let parameters = Rc::clone(&self.servers[server].parameters);
         let pool = self.servers[server].pool;
         self.pools[pool.0].remember_welcome(&settings, &parameters);
         self.hold(server, client);
         self.actions.push(Action::Resume(client));
+    }
+
+    /// A server does not take a client's settings. If somebody has had it, what that one has left
+    /// may be why: a short statement_timeout, a role, a temporary table, after which temp_buffers
+    /// stays as it is. So it is replaced, and only what the new one says is what the client would
+    /// have been told on a connection of its own.
+    fn settings_failed(&mut self, now: Time, server: ServerId, client: ClientId, error: Report) {
+        let pool = self.servers[server].pool;
+        if !self.servers[server].touched {
+            self.give_back(now, server);
+            return self.settings_refused(now, client, error);
+        }
+        if let Some(failure) = self.pools[pool.0].put_off(now) {
+            // No new ones are to be had: the servers that there are must not go one after the
+            // other because one client asks for nonsense.
+            let failure = Report { severity: Severity::Error, ..failure.clone() };
+            self.give_back(now, server);
+            return self.settings_refused(now, client, failure);
+        }
+        self.part(client);
+        self.retire(now, server);
+        let new = self.open(now, pool);
+        self.servers[new].promised_to = Some(client);
+        self.clients[client].leg = Leg::Preparing(new);
     }
 
     /// The statement that brings a server to a client's settings is answered. It is one statement:
@@ -106,6 +136,8 @@ impl Engine {
             && error.is_none()
         {
             its.settings = settings;
+            its.touched = true;
+            its.outdated = None;
         }
         error
     }
@@ -124,11 +156,6 @@ impl Engine {
         {
             self.part(client);
         }
-        let pool = self.servers[server].pool;
-        let lent_for = now - self.servers[server].changed;
-        let stats = &mut self.pools[pool.0].stats;
-        stats.transactions += 1;
-        stats.transaction_time += lent_for;
         // Its client may have stopped it; the next one must not inherit that.
         self.read_server(server, true);
         self.offer(now, server);
@@ -141,6 +168,7 @@ impl Engine {
             self.servers[server].state = ServerState::AwaitingCancel;
             return;
         }
+        self.refresh_welcomes(server);
         let its = &self.servers[server];
         let lifetime = self.pools[pool.0].spec.server_lifetime;
         let too_old = lifetime.is_some_and(|lifetime| now - its.since > lifetime);
@@ -149,7 +177,8 @@ impl Engine {
             self.close_server(now, server);
             return;
         }
-        match self.next_waiter(now, pool) {
+        let promised_to = self.servers[server].promised_to.take();
+        match promised_to.or_else(|| self.next_waiter(now, pool)) {
             Some(client) => {
                 self.lend(now, server, client);
                 if let Leg::Held(_) = self.clients[client].leg {
@@ -198,9 +227,11 @@ impl Engine {
                 }
             }
             Leg::Preparing(server) => {
-                // Its settings are on their way: the server goes on alone.
                 self.clients[client].leg = Leg::None;
-                self.clean(now, server, Left::Nothing);
+                if self.servers[server].promised_to.take().is_none() {
+                    // Its settings are on their way: the server goes on alone.
+                    self.clean(now, server, Left::Nothing);
+                }
             }
             Leg::None | Leg::Held(_) => {}
         }
@@ -247,6 +278,7 @@ impl Engine {
             Cleaning::Resetting => {
                 if left != Left::Session || self.pools[its.pool.0].spec.reset_is_thorough() {
                     its.settings = self.interner.none();
+                    its.outdated = None;
                     its.reset = false;
                 }
                 Some(Cleaning::Done)

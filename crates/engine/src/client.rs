@@ -7,6 +7,7 @@ use smallvec::SmallVec;
 
 use crate::action::ServerId;
 use crate::client_login::Login;
+use crate::parameters::Parameters;
 use crate::pool::{PoolId, Ticket};
 use crate::settings::Settings;
 use crate::time::Time;
@@ -14,14 +15,18 @@ use crate::time::Time;
 /// A client's connection, from its first byte to its last.
 pub struct Client {
     pub(crate) phase: Phase,
-    pub(crate) peer: Option<SocketAddr>,
+    pub(crate) ends: Option<Ends>,
     /// It has asked for TLS, which may be asked for once.
     pub(crate) asked_tls: bool,
     /// It has asked for encryption by GSSAPI.
     pub(crate) asked_gss: bool,
     /// When it connected.
     pub(crate) since: Time,
+    /// When the oldest unit in flight, or the last one, was sent; at first as `since`.
+    pub(crate) requested: Time,
     pub(crate) settings: Rc<Settings>,
+    /// What it was told that its servers report; `None` before its greeting.
+    pub(crate) told: Option<Rc<Parameters>>,
     /// What a CancelRequest for this client must carry, besides its place in the store.
     pub(crate) secret: Box<[u8]>,
     /// Replies owed, oldest first: one for each unit that was sent and has no ReadyForQuery yet.
@@ -61,14 +66,16 @@ pub struct Client {
 }
 
 impl Client {
-    pub(crate) fn new(now: Time, peer: Option<SocketAddr>, settings: Rc<Settings>) -> Self {
+    pub(crate) fn new(now: Time, ends: Option<Ends>, settings: Rc<Settings>) -> Self {
         Self {
             phase: Phase::Startup,
-            peer,
+            ends,
             asked_tls: false,
             asked_gss: false,
             since: now,
+            requested: now,
             settings,
+            told: None,
             secret: Box::default(),
             slots: SmallVec::new(),
             next_slot: Slot(0),
@@ -133,6 +140,15 @@ impl Client {
     }
 }
 
+/// The two ends of a client's connection.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Ends {
+    /// Where it comes from.
+    pub peer: SocketAddr,
+    /// Where it was accepted.
+    pub local: SocketAddr,
+}
+
 /// A unit that needs a server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked {
@@ -176,7 +192,7 @@ pub(crate) enum Leg {
     None,
     /// A unit waits in the pool's queue.
     Waiting(Ticket),
-    /// A server is being brought to this client's settings.
+    /// A server is being brought to this client's settings, or is opened for it.
     Preparing(ServerId),
     /// A server.
     Held(ServerId),

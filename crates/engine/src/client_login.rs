@@ -15,8 +15,8 @@ use pgweir_wire::{
 use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, Event};
 use crate::client::{Leg, Phase, Welcome};
+use crate::parameters::Parameters;
 use crate::pool::PoolId;
-use crate::server::Parameters;
 use crate::time::Time;
 
 /// The longest `p` message before a login: `PG_MAX_SASL_MESSAGE_LENGTH` and some.
@@ -132,13 +132,14 @@ impl Engine {
             let text = "replication connections are not supported yet";
             return Err(Report::fatal(SqlState::FEATURE_NOT_SUPPORTED, text));
         }
-        self.clients[id].settings =
-            self.interner.of_startup(startup.parameters()).map_err(|switch| {
-                let switch = String::from_utf8_lossy(&switch.0).into_owned();
-                let text = format!("unsupported switch in startup options: {switch}");
-                Report::fatal(SqlState::FEATURE_NOT_SUPPORTED, text)
-                    .hint("Switches -c name=value and --name=value are understood.")
-            })?;
+        let settings = self.interner.of_startup(startup.parameters()).map_err(|switch| {
+            let switch = String::from_utf8_lossy(&switch.0).into_owned();
+            let text = format!("unsupported switch in startup options: {switch}");
+            Report::fatal(SqlState::FEATURE_NOT_SUPPORTED, text)
+                .hint("Switches -c name=value and --name=value are understood.")
+        })?;
+        self.clients[id].pins = settings.pins();
+        self.clients[id].settings = settings;
         self.negotiate(id, startup);
         let long_secret = startup.version.negotiated() >= ProtocolVersion::V3_2;
         let (target, auth) = self.target(&user, &database);
@@ -186,7 +187,7 @@ impl Engine {
     ) -> Result<(), Report> {
         let to = Endpoint::Client(id);
         let known = match target {
-            Target::Console => self.plan.admin_verifier(),
+            Target::Console => self.plan.admin_verifier.clone(),
             Target::Nowhere => None,
             Target::Pool(pool) => Some(self.pools[pool.0].spec.verifier.clone()),
         };
@@ -224,8 +225,8 @@ impl Engine {
                 self.actions.inject(to, |out| backend::authentication_sasl(out, &names));
                 let known = known.and_then(|known| match known {
                     Verifier::Scram(keys) => Some(keys),
-                    Verifier::Md5(_) => None,
-                    Verifier::Plain(_) => known.scram_keys(name, &self.mock),
+                    // The plan has turned passwords into keys; an MD5 hash gives none.
+                    Verifier::Md5(_) | Verifier::Plain(_) => None,
                 });
                 let keys = self.mock.scram_keys(known.as_ref(), name);
                 Proof::ScramFirst(Box::new(ScramServer::new(keys, self.nonce())))
@@ -300,8 +301,9 @@ impl Engine {
             let text = format!("password authentication failed for user \"{user}\"");
             (again(nothing()), Report::fatal(SqlState::INVALID_PASSWORD, text))
         };
-        let broken =
-            |text: String| (again(nothing()), Report::fatal(SqlState::PROTOCOL_VIOLATION, text));
+        let wrong = |code, text: String| (again(nothing()), Report::fatal(code, text));
+        let broken = |text| wrong(SqlState::PROTOCOL_VIOLATION, text);
+        let scram_failed = |error: ScramServerError| wrong(sqlstate(error), error.to_string());
         let accepted = match proof {
             Proof::Password { verifier } => {
                 let given = frontend::password(body).map_err(|e| broken(e.to_string()))?;
@@ -317,7 +319,7 @@ impl Engine {
                 if Mechanism::parse(first.mechanism).is_none() {
                     return Err(broken("client selected an invalid SASL mechanism".to_owned()));
                 }
-                let (next, reply) = scram.client_first(data).map_err(|e| broken(e.to_string()))?;
+                let (next, reply) = scram.client_first(data).map_err(scram_failed)?;
                 self.actions.inject(Endpoint::Client(id), |out| {
                     backend::authentication_sasl_continue(out, &reply);
                 });
@@ -334,7 +336,7 @@ impl Engine {
                     true
                 }
                 Err(ScramServerError::WrongProof) => false,
-                Err(error) => return Err(broken(error.to_string())),
+                Err(error) => return Err(scram_failed(error)),
             },
         };
         if !accepted || target == Target::Nowhere {
@@ -390,7 +392,7 @@ impl Engine {
     }
 
     /// ParameterStatus, BackendKeyData, ReadyForQuery: the session begins.
-    fn welcome(&mut self, id: ClientId, pool: PoolId, long_secret: bool, known: &Parameters) {
+    fn welcome(&mut self, id: ClientId, pool: PoolId, long_secret: bool, known: &Rc<Parameters>) {
         let secret: Box<[u8]> = match long_secret {
             true => Box::new(self.random.bytes::<32>()),
             false => Box::new(self.random.bytes::<4>()),
@@ -403,9 +405,11 @@ impl Engine {
             backend::backend_key_data(out, &key);
             backend::ready_for_query(out, TransactionStatus::Idle);
         });
-        self.clients[id].secret = secret;
-        self.clients[id].asked = None;
-        self.clients[id].phase = Phase::Ready(pool);
+        let client = &mut self.clients[id];
+        client.told = Some(Rc::clone(known));
+        client.secret = secret;
+        client.asked = None;
+        client.phase = Phase::Ready(pool);
         self.actions.push(Action::Resume(id));
     }
 
@@ -437,6 +441,12 @@ fn is_replication(value: &str) -> bool {
     let value = value.to_ascii_lowercase();
     let off = ["", "0", "off", "of", "false", "no", "n", "f"];
     !off.iter().any(|word| value == *word)
+}
+
+/// The SQLSTATE of a SCRAM exchange that failed.
+fn sqlstate(error: ScramServerError) -> SqlState {
+    let code = error.sqlstate().as_bytes();
+    SqlState::parse(code).unwrap_or(SqlState::PROTOCOL_VIOLATION)
 }
 
 fn no_secret() -> pgweir_auth::Secret {

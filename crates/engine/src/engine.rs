@@ -1,12 +1,11 @@
 use std::collections::{BTreeMap, VecDeque};
-use std::net::SocketAddr;
 
 use pgweir_auth::MockAuth;
 use pgweir_auth::scram::Iterations;
 
 use crate::action::{Action, Actions, CancelId, ClientId, Endpoint, ServerId};
 use crate::cancel::Cancel;
-use crate::client::{Client, Phase};
+use crate::client::{Client, Ends, Phase};
 use crate::plan::Plan;
 use crate::pool::{Pool, PoolId};
 use crate::random::Random;
@@ -57,7 +56,8 @@ impl Engine {
             draining: false,
             plan,
         };
-        for spec in engine.plan.take_specs(&engine.mock) {
+        engine.plan.derive_keys(&engine.mock);
+        for spec in engine.plan.take_specs() {
             let id = PoolId(engine.pools.len());
             engine.pool_of.insert((spec.database.clone(), spec.user.clone()), id);
             engine.pools.push(Pool::new(spec));
@@ -65,9 +65,9 @@ impl Engine {
         engine
     }
 
-    /// A client has connected.
-    pub fn client_connected(&mut self, now: Time, peer: Option<SocketAddr>) -> ClientId {
-        let id = self.clients.insert(Client::new(now, peer, self.interner.none()));
+    /// A client has connected; without `ends` it is not known from where to where.
+    pub fn client_connected(&mut self, now: Time, ends: Option<Ends>) -> ClientId {
+        let id = self.clients.insert(Client::new(now, ends, self.interner.none()));
         if self.plan.client_login_timeout.is_some() {
             self.logins.push_back(id);
         }
@@ -228,6 +228,27 @@ impl Engine {
     /// Clients that are connected, whatever they do.
     pub fn clients(&self) -> usize {
         self.clients.len()
+    }
+
+    /// The connections that a transaction is under way on: servers that are not free, and the
+    /// clients that hold them. A peer that has vanished there keeps a server from others.
+    pub fn engaged(&self) -> Vec<Endpoint> {
+        let mut engaged = Vec::new();
+        for (id, server) in self.servers.iter() {
+            match server.state {
+                ServerState::Lent(client) => {
+                    engaged.extend([Endpoint::Server(id), Endpoint::Client(client)]);
+                }
+                ServerState::Cleaning { .. } => engaged.push(Endpoint::Server(id)),
+                // Logins and cancels have limits of their own; a server without work is in
+                // nobody's way.
+                ServerState::Connecting
+                | ServerState::Login(_)
+                | ServerState::Idle
+                | ServerState::AwaitingCancel => {}
+            }
+        }
+        engaged
     }
 
     pub(crate) fn read_server(&mut self, id: ServerId, on: bool) {

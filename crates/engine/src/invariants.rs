@@ -1,3 +1,5 @@
+use std::rc::Rc;
+
 use crate::Engine;
 use crate::client::{Fate, Leg, Phase};
 use crate::server::ServerState;
@@ -22,6 +24,15 @@ impl Engine {
                 assert!(!server.doomed, "{id:?}: idle though it is to be closed");
                 assert!(!server.read_paused, "{id:?}: idle and not read");
                 assert!(server.replaying.is_none(), "{id:?}: idle with settings in flight");
+                assert!(server.outdated.is_none(), "{id:?}: idle with news that nobody has seen");
+            }
+            if let Some(client) = server.promised_to {
+                let leg = self.clients.find(client).map(|client| client.leg);
+                assert_eq!(leg, Some(Leg::Preparing(id)), "{id:?}: promised to {client:?}");
+                assert!(
+                    matches!(server.state, ServerState::Connecting | ServerState::Login(_)),
+                    "{id:?}: could be lent to {client:?}, and is not"
+                );
             }
             if let Some(client) = server.client() {
                 let leg = self.clients.find(client).map(|client| client.leg);
@@ -36,8 +47,16 @@ impl Engine {
     fn check_clients(&self) {
         for (id, client) in self.clients.iter() {
             if let Leg::Held(server) | Leg::Preparing(server) = client.leg {
-                let held = self.servers.find(server).and_then(|server| server.client());
+                let held = self.servers.find(server).and_then(|server| match client.leg {
+                    Leg::Preparing(_) => server.client().or(server.promised_to),
+                    Leg::Held(_) | Leg::None | Leg::Waiting(_) => server.client(),
+                });
                 assert_eq!(held, Some(id), "{id:?} believes that it holds {server:?}");
+            }
+            if let (Leg::Held(server), Phase::Ready(_)) = (client.leg, &client.phase) {
+                let reported = &self.servers[server].parameters;
+                let told = client.told.as_ref().is_some_and(|told| Rc::ptr_eq(told, reported));
+                assert!(told, "{id:?} was not told what {server:?} reports");
             }
             if !matches!(client.leg, Leg::Held(_)) {
                 assert!(client.slots.is_empty(), "{id:?}: replies owed by no server");

@@ -14,7 +14,7 @@ use crate::time::Time;
 
 impl Engine {
     /// Terminate has come, or the stream has ended and all of it was read: whatever was sent
-    /// before is still answered (hard part A14).
+    /// before is still answered, as PostgreSQL does with what it has been sent before a Terminate.
     pub(crate) fn client_leaves(&mut self, now: Time, id: ClientId) {
         if self.clients[id].slots.is_empty() || self.is_unfinished(id) {
             return self.client_left(now, id);
@@ -199,10 +199,20 @@ impl Engine {
 
     /// Closes a server that nobody holds, in good order.
     pub(crate) fn close_server(&mut self, now: Time, id: ServerId) {
+        self.take_leave(id);
+        self.forget_server(now, id);
+    }
+
+    /// Closes a server in good order, and leaves its place in the pool to the caller.
+    pub(crate) fn retire(&mut self, now: Time, id: ServerId) {
+        self.take_leave(id);
+        self.remove_server(now, id);
+    }
+
+    fn take_leave(&mut self, id: ServerId) {
         let to = Endpoint::Server(id);
         self.actions.inject(to, |out| out.extend_from_slice(&frontend::TERMINATE));
         self.actions.push(Action::Close(to));
-        self.forget_server(now, id);
     }
 
     /// Closes a server at once: its backend sees its client vanish.
@@ -213,12 +223,24 @@ impl Engine {
 
     /// Takes a server out of its pool. Whoever waits may need another.
     pub(crate) fn forget_server(&mut self, now: Time, id: ServerId) {
+        let pool = self.servers[id].pool;
+        self.remove_server(now, id);
+        self.refill(now, pool);
+    }
+
+    fn remove_server(&mut self, now: Time, id: ServerId) {
         if let Some(cancel) = self.servers[id].cancel {
             self.cancel_over(cancel);
         }
         let Some(server) = self.servers.remove(id) else { return };
         self.leave_pool(&server, id);
-        self.refill(now, server.pool);
+        if let Some(client) = server.promised_to {
+            // It asks again, and is the first to get what there is.
+            let its = &mut self.clients[client];
+            its.leg = Leg::None;
+            its.asked.get_or_insert(Asked { since: now, lost: 0 }).lost += 1;
+            self.actions.push(Action::Resume(client));
+        }
     }
 
     fn leave_pool(&mut self, server: &Server, id: ServerId) {

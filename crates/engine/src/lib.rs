@@ -26,10 +26,11 @@
 //!   lost, or a closed connection: never the reply of another.
 //! - Errors inside a batch or a transaction come from the server. We answer in its place only
 //!   where no server is involved yet.
+//! - A client that has a server was told what that server reports to be set to.
 //! - Nobody waits while a server of its pool is idle, and no pool has more servers than its size.
 //!
 //! `Engine::check` asserts what of this can be seen from the state, and the simulator calls it
-//! after every step.
+//! every few steps.
 #![forbid(unsafe_code)]
 
 mod action;
@@ -41,6 +42,7 @@ mod console;
 mod engine;
 mod invariants;
 mod leave;
+mod parameters;
 mod plan;
 mod pool;
 mod random;
@@ -57,9 +59,13 @@ mod timers;
 mod units;
 
 pub use action::{Action, Actions, Address, Bytes, CancelId, ClientId, Endpoint, Event, ServerId};
+pub use client::Ends;
 pub use engine::Engine;
 pub use plan::Plan;
-pub use snapshot::{ClientState, ClientView, PoolView, ServerActivity, ServerView, Snapshot};
+pub use server_login::LOGIN_MESSAGE_BYTES;
+pub use snapshot::{
+    ClientState, ClientTarget, ClientView, PoolView, ServerActivity, ServerView, Snapshot,
+};
 pub use stats::Stats;
 pub use store::Key;
 pub use time::Time;

@@ -9,6 +9,8 @@ use crate::pool::PoolSpec;
 /// What a configuration asks of an engine.
 pub struct Plan {
     pub(crate) admin: Option<Admin>,
+    /// What the console's user is checked against.
+    pub(crate) admin_verifier: Option<Verifier>,
     /// How a user that does not exist is asked to prove who it is: as the known ones are.
     pub(crate) auth_of_strangers: AuthMethod,
     pub(crate) client_login_timeout: Option<Duration>,
@@ -31,8 +33,13 @@ impl Plan {
                 specs.extend(spec(pool, user)?);
             }
         }
+        let admin = config.general.admin.clone();
         Ok(Self {
-            admin: config.general.admin.clone(),
+            // A secret that is unusable lets nobody in.
+            admin_verifier: admin
+                .as_ref()
+                .and_then(|admin| Verifier::parse(admin.password.expose()).ok()),
+            admin,
             auth_of_strangers: specs.first().map_or(AuthMethod::ScramSha256, |spec| spec.auth),
             client_login_timeout: config.general.client_login_timeout,
             max_clients: config.general.max_clients,
@@ -43,22 +50,28 @@ impl Plan {
         })
     }
 
-    /// What the console's user is checked against.
-    pub(crate) fn admin_verifier(&self) -> Option<Verifier> {
-        Verifier::parse(self.admin.as_ref()?.password.expose()).ok()
+    /// Turns the secrets that SCRAM needs keys for into keys. It takes a millisecond for each, so
+    /// it is done once, and not for everybody who knows a name.
+    pub(crate) fn derive_keys(&mut self, mock: &MockAuth) {
+        if let (Some(admin), Some(verifier)) = (&self.admin, &mut self.admin_verifier) {
+            derive_keys(verifier, admin.auth, &admin.username, mock);
+        }
+        for spec in &mut self.specs {
+            derive_keys(&mut spec.verifier, spec.auth, &spec.user, mock);
+        }
     }
 
-    /// The pools; secrets that SCRAM needs keys for are turned into keys, once.
-    pub(crate) fn take_specs(&mut self, mock: &MockAuth) -> Vec<PoolSpec> {
-        let mut specs = std::mem::take(&mut self.specs);
-        for spec in &mut specs {
-            if spec.auth == AuthMethod::ScramSha256
-                && let Some(keys) = spec.verifier.scram_keys(spec.user.as_bytes(), mock)
-            {
-                spec.verifier = Verifier::Scram(keys);
-            }
-        }
-        specs
+    /// The pools.
+    pub(crate) fn take_specs(&mut self) -> Vec<PoolSpec> {
+        std::mem::take(&mut self.specs)
+    }
+}
+
+fn derive_keys(verifier: &mut Verifier, auth: AuthMethod, user: &str, mock: &MockAuth) {
+    if auth == AuthMethod::ScramSha256
+        && let Some(keys) = verifier.scram_keys(user.as_bytes(), mock)
+    {
+        *verifier = Verifier::Scram(keys);
     }
 }
 
@@ -89,3 +102,6 @@ fn spec(pool: &Pool, user: &User) -> Result<Option<PoolSpec>, VerifierError> {
         server_lifetime: user.server_lifetime,
     }))
 }
+
+#[cfg(test)]
+mod tests;

@@ -8,7 +8,7 @@ use pgweir_config::{AuthMethod, PoolMode, Secret};
 use pgweir_wire::backend::Report;
 
 use crate::action::{Address, ClientId, ServerId};
-use crate::server::Parameters;
+use crate::parameters::{Parameters, Reports};
 use crate::settings::Settings;
 use crate::stats::Stats;
 use crate::time::Time;
@@ -40,6 +40,9 @@ pub(crate) struct Pool {
     pub(crate) last_failure: Option<Box<Report>>,
     /// What servers report to be set to under settings that a client has logged in with.
     pub(crate) welcomes: Vec<(Rc<Settings>, Rc<Parameters>)>,
+    /// What the newest server reported when it logged in.
+    pub(crate) at_login: Option<Rc<Parameters>>,
+    pub(crate) reports: Reports,
     /// The keys that the server's last SCRAM challenge led to: deriving them takes a millisecond.
     pub(crate) login_keys: Option<LoginKeys>,
     pub(crate) stats: Stats,
@@ -114,6 +117,8 @@ impl Pool {
             failures: 0,
             last_failure: None,
             welcomes: Vec::new(),
+            at_login: None,
+            reports: Reports::new(),
             login_keys: None,
             stats: Stats::default(),
         }
@@ -145,13 +150,19 @@ impl Pool {
     /// How many attempts to connect are due: as many as there are waiters that nothing under way
     /// will serve, within the pool's size.
     pub(crate) fn openings_due(&self, now: Time) -> usize {
-        if self.retry_at.is_some_and(|at| now < at) {
+        if self.put_off(now).is_some() {
             return 0;
         }
         // While attempts fail one probe is enough.
         let most = if self.failures > 0 { 1 } else { usize::MAX };
         let wanted = self.waiting.min(most).saturating_sub(self.opening);
         wanted.min(self.spec.size.saturating_sub(self.total))
+    }
+
+    /// Why no attempt to connect is made now: the last one failed a moment ago.
+    pub(crate) fn put_off(&self, now: Time) -> Option<&Report> {
+        let failure = self.last_failure.as_deref()?;
+        self.retry_at.is_some_and(|at| now < at).then_some(failure)
     }
 
     /// Notes a failed attempt. `jitter` is a random number: attempts of many pools spread out.

@@ -107,8 +107,8 @@ impl Engine {
                     return Err("ParameterStatus is too long".to_owned());
                 }
                 let (name, value) = backend::parse_parameter_status(body).map_err(malformed)?;
-                self.servers[id].reports(name, value);
                 let heard = self.hears(id);
+                self.reported(id, name, value, heard);
                 self.pass(id, heard, at, n, length);
             }
             Tag::ReadyForQuery => {
@@ -358,6 +358,11 @@ impl Engine {
         stats.queries += 1;
         stats.query_time += now - server.unit_since;
         server.unit_since = now;
+        if !server.status.in_block() {
+            stats.transactions += 1;
+            stats.transaction_time += now - server.transaction_since;
+            server.transaction_since = now;
+        }
         Ok(())
     }
 
@@ -461,7 +466,7 @@ impl Engine {
     }
 
     /// A server's stream cannot be trusted: it has sent something that no expected reply allows.
-    /// Not a byte more of it is forwarded (hard part A15).
+    /// Not a byte more of it is forwarded.
     fn contain(&mut self, now: Time, id: ServerId, cause: &str) {
         let server = &self.servers[id];
         let pool = self.pools[server.pool.0].spec.name();

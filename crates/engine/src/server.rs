@@ -6,10 +6,11 @@ use pgweir_wire::{CancelKey, TransactionStatus};
 
 use crate::action::{CancelId, ClientId};
 use crate::client::{Body, UnnamedStatement};
+use crate::parameters::Parameters;
 use crate::pool::PoolId;
 use crate::reply::Replies;
 use crate::server_login::ServerLogin;
-use crate::settings::{Pair, Settings};
+use crate::settings::Settings;
 use crate::time::Time;
 
 /// A connection to a server.
@@ -30,8 +31,16 @@ pub struct Server {
     pub(crate) settings: Rc<Settings>,
     /// What it is being set to by a statement in flight.
     pub(crate) replaying: Option<Rc<Settings>>,
+    /// A client has had it, or its settings: it may not be what a new one would be, for there are
+    /// things that no command takes back.
+    pub(crate) touched: bool,
+    /// The client that gets it once it has logged in, before those in the queue.
+    pub(crate) promised_to: Option<ClientId>,
     /// What it reports to be set to.
     pub(crate) parameters: Rc<Parameters>,
+    /// What it reported when it was free last and was set as it is now, if it has reported
+    /// anything since.
+    pub(crate) outdated: Option<Rc<Parameters>>,
     /// Of the text that it is sent now.
     pub(crate) encoding: Encoding,
     /// RESET or DISCARD was run on it since it was lent: its settings are not what they were.
@@ -39,6 +48,8 @@ pub struct Server {
     pub(crate) unnamed: UnnamedStatement,
     /// When the oldest unit in flight was sent.
     pub(crate) unit_since: Time,
+    /// When the first unit of the transaction in flight was sent.
+    pub(crate) transaction_since: Time,
     /// A client's bytes went here since it was lent.
     pub(crate) used: bool,
     /// A FATAL has been forwarded: the end of the stream is no news.
@@ -68,11 +79,15 @@ impl Server {
             key: None,
             settings,
             replaying: None,
+            touched: false,
+            promised_to: None,
             parameters: Rc::new(Parameters::default()),
+            outdated: None,
             encoding: Encoding::default(),
             reset: false,
             unnamed: UnnamedStatement::None,
             unit_since: now,
+            transaction_since: now,
             used: false,
             fatal: false,
             own_error: None,
@@ -84,9 +99,10 @@ impl Server {
         }
     }
 
-    /// Notes a ParameterStatus.
-    pub(crate) fn reports(&mut self, name: &[u8], value: &[u8]) {
-        Rc::make_mut(&mut self.parameters).set(name, value);
+    /// Notes what it reports from now on.
+    pub(crate) fn reports(&mut self, parameters: Rc<Parameters>) {
+        let before = std::mem::replace(&mut self.parameters, parameters);
+        self.outdated.get_or_insert(before);
         self.note_encoding();
     }
 
@@ -154,31 +170,4 @@ pub(crate) enum Left {
     Session,
     /// Something that no command removes, such as a loaded library.
     Unremovable,
-}
-
-/// What a server reports by ParameterStatus, in the order in which it was first reported.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub(crate) struct Parameters(Vec<Pair>);
-
-impl Parameters {
-    pub(crate) fn set(&mut self, name: &[u8], value: &[u8]) {
-        match self.0.iter_mut().find(|(known, _)| **known == *name) {
-            Some((_, known)) => *known = value.into(),
-            None => self.0.push((name.into(), value.into())),
-        }
-    }
-
-    pub(crate) fn value(&self, name: &[u8]) -> Option<&[u8]> {
-        self.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
-    }
-
-    pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
-        self.0.iter().map(|(name, value)| (&**name, &**value))
-    }
-
-    /// Whether both are of servers of the same version: it is what a client decides its dialect
-    /// by.
-    pub(crate) fn same_server(&self, other: &Self) -> bool {
-        self.value(b"server_version") == other.value(b"server_version")
-    }
 }

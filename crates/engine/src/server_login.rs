@@ -10,12 +10,15 @@ use pgweir_wire::{HEADER_LEN, Header, ProtocolVersion, SqlState, Startup};
 
 use crate::Engine;
 use crate::action::{Action, Address, Endpoint, Event, ServerId};
+use crate::parameters::Parameters;
 use crate::pool::{Pool, PoolId};
-use crate::server::{Parameters, ServerState};
+use crate::server::ServerState;
 use crate::time::Time;
 
-/// The longest message of a login. PostgreSQL's are far shorter; what is longer is no PostgreSQL.
-const MAX_MESSAGE_LEN: usize = 64 * 1024;
+/// The longest message of a server's login, its header included: libpq takes none whose body is
+/// longer than 30,000 bytes (`MAX_ERRLEN`). What is longer is no PostgreSQL. The driver must be
+/// able to retain at least this much for a server.
+pub const LOGIN_MESSAGE_BYTES: usize = HEADER_LEN + 30_000;
 
 /// A login to a server under way.
 pub(crate) struct ServerLogin {
@@ -72,7 +75,7 @@ impl Engine {
             let rest = &input[at..];
             let header = match Header::parse(rest) {
                 Ok(None) => return at,
-                Ok(Some(header)) if header.body_len > MAX_MESSAGE_LEN => {
+                Ok(Some(header)) if header.message_len() > LOGIN_MESSAGE_BYTES => {
                     self.login_broken(now, id, "it sent a message that is too long");
                     return input.len();
                 }
@@ -242,17 +245,16 @@ impl Engine {
         server.since = now;
         server.changed = now;
         server.key = login.key;
-        server.parameters = Rc::new(login.parameters);
-        server.note_encoding();
         // Until it is offered it is nobody's: as if it had just been cleaned.
         server.state = ServerState::AwaitingCancel;
         let pool = &mut self.pools[pool.0];
         pool.opening -= 1;
         pool.attempt_succeeded();
-        if let Some((_, known)) = pool.welcomes.first()
-            && !known.same_server(&server.parameters)
-        {
-            // Another version, or other settings, since the last one was greeted.
+        server.parameters = pool.reports.intern(login.parameters);
+        server.note_encoding();
+        let before = pool.at_login.replace(Rc::clone(&server.parameters));
+        if before.is_some_and(|before| !Rc::ptr_eq(&before, &server.parameters)) {
+            // Another version, or another configuration: what is remembered is out of date.
             pool.welcomes.clear();
         }
         let pool = server.pool;

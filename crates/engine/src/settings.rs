@@ -4,6 +4,8 @@
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
+use pgweir_sql::Pins;
+
 /// Run-time parameters that a client wants, by lower-case name.
 ///
 /// Interned: two clients that want the same hold the same `Rc`, so that the question at every
@@ -12,33 +14,54 @@ use std::rc::Rc;
 pub(crate) struct Settings(Pairs);
 
 /// A name and a value.
-pub(crate) type Pair = (Box<[u8]>, Box<[u8]>);
+type Pair = (Box<[u8]>, Box<[u8]>);
 type Pairs = BTreeMap<Box<[u8]>, Box<[u8]>>;
+
+/// Settings that do nothing in a startup packet, and by `set_config` would do something:
+/// `check_random_seed` heeds interactive changes only, and the session's user is set with a higher
+/// priority than the client's (`InitializeSessionUserId`).
+const IN_VAIN: [&[u8]; 2] = [b"seed", b"session_authorization"];
+
+/// The setting that decides what rights the session has.
+const ROLE: &[u8] = b"role";
 
 impl Settings {
     /// The statement that takes a server from these settings to `target`, all or nothing.
     ///
     /// `set_config` reads a value as the startup packet does (a list stays a list, where `SET`
-    /// would take it for one quoted name), and NULL goes back to the server's default.
+    /// would take it for one quoted name), and NULL goes back to the server's default. What
+    /// differs is first taken back: a new `DateStyle` keeps of the old one what it does not name.
+    /// A role comes off before anything else and on behind everything else, since at login it is
+    /// not the role whose rights count. That `set_config` answers with the value is hidden: the
+    /// client's new encoding may have no word for it.
     pub(crate) fn replay(&self, target: &Self) -> Vec<u8> {
-        let changed = target.0.iter().filter(|(name, value)| self.0.get(*name) != Some(value));
-        let dropped = self.0.keys().filter(|name| !target.0.contains_key(*name));
-        let calls = changed
-            .map(|(name, value)| (name, Some(value)))
-            .chain(dropped.map(|name| (name, None)));
-        let mut text = Vec::new();
-        for (name, value) in calls {
-            text.extend_from_slice(if text.is_empty() { b"SELECT " } else { b", " });
+        let differs = |name: &[u8]| name == ROLE || self.0.get(name) != target.0.get(name);
+        let mut back: Vec<_> = self.0.keys().filter(|name| differs(name)).collect();
+        back.sort_by_key(|name| ***name != *ROLE);
+        let mut forth: Vec<_> = target.0.iter().filter(|(name, _)| differs(name)).collect();
+        forth.sort_by_key(|(name, _)| ***name == *ROLE);
+        let back = back.into_iter().map(|name| (name, None));
+        let forth = forth.into_iter().map(|(name, value)| (name, Some(value)));
+        // One array, since a target list has at most 1664 entries.
+        let mut text = b"SELECT ARRAY[".to_vec();
+        for (at, (name, value)) in back.chain(forth).enumerate() {
+            text.extend_from_slice(if at == 0 { b"" } else { b", " });
             text.extend_from_slice(b"pg_catalog.set_config(");
-            put_literal(&mut text, name);
+            put_text(&mut text, name);
             text.extend_from_slice(b", ");
             match value {
-                Some(value) => put_literal(&mut text, value),
+                Some(value) => put_text(&mut text, value),
                 None => text.extend_from_slice(b"NULL"),
             }
             text.extend_from_slice(b", false)");
         }
+        text.extend_from_slice(b"] IS NULL");
         text
+    }
+
+    /// Why a server stays with a client that has these settings, whatever it says.
+    pub(crate) fn pins(&self) -> Pins {
+        self.value(b"search_path").map_or(Pins::NONE, pgweir_sql::search_path)
     }
 
     /// The value of a setting, if it is among them.
@@ -89,6 +112,7 @@ impl Interner {
         for (name, value) in switches(options)? {
             pairs.entry(name).or_insert(value);
         }
+        pairs.retain(|name, _| !IN_VAIN.contains(&&**name));
         Ok(self.intern(pairs))
     }
 
@@ -150,13 +174,28 @@ fn words(text: &[u8]) -> Vec<Vec<u8>> {
     words
 }
 
+/// Appends an expression for a text in plain ASCII. The statement is read in the encoding of
+/// whoever was here before, and what a byte above 127 makes of those behind it only that encoding
+/// says (in SJIS it may swallow a backslash). The bytes of a startup packet are in none but the
+/// database's.
+fn put_text(out: &mut Vec<u8>, text: &[u8]) {
+    if text.is_ascii() {
+        return put_literal(out, text);
+    }
+    out.extend_from_slice(b"pg_catalog.convert_from(pg_catalog.decode('");
+    for byte in text {
+        out.extend_from_slice(format!("{byte:02x}").as_bytes());
+    }
+    out.extend_from_slice(b"', 'hex'), pg_catalog.getdatabaseencoding())");
+}
+
 /// Appends a string literal that reads the same whatever standard_conforming_strings says.
-fn put_literal(out: &mut Vec<u8>, value: &[u8]) {
-    if value.contains(&b'\\') {
+fn put_literal(out: &mut Vec<u8>, text: &[u8]) {
+    if text.contains(&b'\\') {
         out.push(b'E');
     }
     out.push(b'\'');
-    for &byte in value {
+    for &byte in text {
         if byte == b'\'' || byte == b'\\' {
             out.push(byte);
         }

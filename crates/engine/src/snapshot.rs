@@ -1,14 +1,13 @@
 //! What an engine is doing, as plain values: for the console and, later, for metrics.
 
-use std::net::SocketAddr;
 use std::time::Duration;
 
-use pgweir_config::PoolMode;
+use pgweir_config::{CONSOLE_DATABASES, PoolMode};
 use pgweir_sql::Pins;
 
 use crate::Engine;
 use crate::action::Address;
-use crate::client::{Leg, Phase};
+use crate::client::{Ends, Leg, Phase};
 use crate::client_login::process_id;
 use crate::server::ServerState;
 use crate::stats::Stats;
@@ -51,20 +50,38 @@ pub struct PoolView {
 pub struct ClientView {
     /// What it was told as its process id; unique among the clients of its time.
     pub id: i32,
-    /// Database and user of its pool; `None` for the console.
-    pub pool: Option<(String, String)>,
+    /// Database that it asked for.
+    pub database: String,
+    /// Its user name.
+    pub user: String,
+    /// What it was let in to.
+    pub target: ClientTarget,
     /// What it is doing.
     pub state: ClientState,
-    /// Where it comes from; `None` for a unix socket.
-    pub peer: Option<SocketAddr>,
+    /// From where to where it is connected, if that is known.
+    pub ends: Option<Ends>,
     /// When it connected.
     pub since: Time,
+    /// When it asked for its oldest unit that is not answered yet, or for its last one; when it
+    /// connected if there was none.
+    pub requested: Time,
+    /// How long it has waited for a server until now.
+    pub wait: Duration,
     /// The `application_name` of its startup packet.
     pub application_name: String,
     /// Id of the server that it holds.
     pub server: Option<u32>,
     /// Why that server stays with it.
     pub pins: Pins,
+}
+
+/// What a client speaks with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum ClientTarget {
+    /// The console.
+    Console,
+    /// Servers of the pool that is named like its database and user.
+    Pool,
 }
 
 /// What a client is doing.
@@ -122,7 +139,7 @@ impl Engine {
         Snapshot {
             now,
             pools: self.pool_views(now),
-            clients: self.client_views(),
+            clients: self.client_views(now),
             servers: self.server_views(),
         }
     }
@@ -153,16 +170,20 @@ impl Engine {
         views.collect()
     }
 
-    fn client_views(&self) -> Vec<ClientView> {
+    fn client_views(&self, now: Time) -> Vec<ClientView> {
         let views = self.clients.iter().filter_map(|(id, client)| {
-            let pool = match client.phase {
+            let (target, database, user) = match client.phase {
                 Phase::Startup | Phase::Login(_) | Phase::Cancelling => return None,
-                Phase::Console => None,
+                Phase::Console => {
+                    let admin = self.plan.admin.as_ref()?;
+                    (ClientTarget::Console, CONSOLE_DATABASES[0], &admin.username)
+                }
                 Phase::Welcome(_) | Phase::Ready(_) => {
                     let spec = &self.pools[client.pool()?.0].spec;
-                    Some((spec.database.clone(), spec.user.clone()))
+                    (ClientTarget::Pool, &*spec.database, &spec.user)
                 }
             };
+            let asked = client.asked.map(|asked| asked.since);
             let name = client.settings.value(b"application_name").unwrap_or_default();
             let (state, server) = match client.leg {
                 Leg::None => (ClientState::Idle, None),
@@ -171,10 +192,17 @@ impl Engine {
             };
             Some(ClientView {
                 id: process_id(id),
-                pool,
+                database: database.to_owned(),
+                user: user.clone(),
+                target,
                 state,
-                peer: client.peer,
+                ends: client.ends,
                 since: client.since,
+                requested: asked.unwrap_or(client.requested),
+                wait: match (state, asked) {
+                    (ClientState::Waiting, Some(asked)) => now - asked,
+                    _ => Duration::ZERO,
+                },
                 application_name: String::from_utf8_lossy(name).into_owned(),
                 server: server.map(|server| server.index() as u32),
                 pins: client.pins,

@@ -5,7 +5,7 @@ use std::time::Duration;
 pub struct Stats {
     /// Times a server was lent.
     pub assignments: u64,
-    /// Transactions finished.
+    /// Transactions that clients have finished: their ReadyForQuery said `I`.
     pub transactions: u64,
     /// Units finished: simple queries and batches.
     pub queries: u64,
@@ -13,7 +13,7 @@ pub struct Stats {
     pub received: u64,
     /// Bytes from servers.
     pub sent: u64,
-    /// Time that servers were lent.
+    /// Time that those transactions took, from their first unit on.
     pub transaction_time: Duration,
     /// Time that servers had a unit in flight.
     pub query_time: Duration,

@@ -20,6 +20,11 @@ use crate::time::Time;
 /// retain at least this much for a client.
 pub const UNIT_HELD_BYTES: usize = 16 * 1024;
 
+/// So many units of one client are under way at a time; the others wait for replies. The shortest
+/// has five bytes, and what is noted for it is several times as much: without a limit a pipeline
+/// of Syncs would fill our memory, though the kernel's buffers hold its bytes.
+const UNITS_UNDER_WAY: usize = 1_000;
+
 /// What became of the message at the front of the input.
 enum Taken {
     /// This many bytes are consumed; there may be more messages behind.
@@ -120,7 +125,7 @@ impl Engine {
             let text = until_nul(piece);
             scan.feed(text);
             if text.len() < piece.len() || client.body.left == 0 {
-                let pins = scan.finish().pins;
+                let pins = scan.finish();
                 self.leaves(id, pins);
             } else {
                 client.body.scan = Some(scan);
@@ -279,8 +284,9 @@ impl Engine {
         taken
     }
 
-    /// Whether a new unit must wait until those in flight are settled: the pool has others
-    /// waiting, and a client that keeps its pipeline full must not keep its server for ever.
+    /// Whether a new unit must wait until those in flight are settled: there are many of them, or
+    /// the pool has others waiting, and a client that keeps its pipeline full must not keep its
+    /// server for ever.
     fn must_hold(&self, id: ClientId, server: ServerId, tag: Tag) -> bool {
         let client = &self.clients[id];
         if client.slots.is_empty() || client.open_slot.is_some() {
@@ -293,6 +299,9 @@ impl Engine {
         if server.replies.ignores_sync() {
             // The unit in flight is a COPY, which does not end without what comes now.
             return false;
+        }
+        if client.slots.len() >= UNITS_UNDER_WAY {
+            return true;
         }
         let pool = &self.pools[server.pool.0];
         if pool.spec.mode == PoolMode::Statement {
@@ -375,8 +384,8 @@ impl Engine {
         }
     }
 
-    /// Makes the server's unnamed statement this client's (hard part B6). If the client has none,
-    /// that of whoever was here before must go, or the client would run a stranger's.
+    /// Makes the server's unnamed statement this client's. If the client has none, that of whoever
+    /// was here before must go, or the client would run a stranger's.
     fn bring_unnamed(&mut self, id: ClientId, server: ServerId) -> bool {
         let client = &self.clients[id];
         if self.servers[server].replies.ignores_sync() {
@@ -431,7 +440,11 @@ impl Engine {
             return;
         }
         if client.slots.is_empty() {
+            client.requested = client.asked.map_or(now, |asked| asked.since);
             server.unit_since = now;
+            if !server.status.in_block() {
+                server.transaction_since = now;
+            }
         }
         let slot = client.slot_of_unit();
         match kind {
@@ -472,7 +485,7 @@ impl Engine {
         let mut scan = Classifier::in_encoding(self.servers[server].encoding);
         scan.feed(text);
         if ended {
-            self.leaves(id, scan.finish().pins);
+            self.leaves(id, scan.finish());
         } else {
             self.clients[id].body.scan = Some(Box::new(scan));
         }

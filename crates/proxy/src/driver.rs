@@ -1,10 +1,10 @@
 use std::collections::VecDeque;
 use std::io;
-use std::net::SocketAddr;
 use std::time::Duration;
 
 use pgweir_engine::{
-    Action, Actions, Address, Bytes, ClientId, Endpoint, Engine, Event, Time, UNIT_HELD_BYTES,
+    Action, Actions, Address, Bytes, ClientId, Endpoint, Ends, Engine, Event, LOGIN_MESSAGE_BYTES,
+    Time, UNIT_HELD_BYTES,
 };
 
 use crate::link::{Crossed, Interest, Link, RETAINED_BYTES};
@@ -14,10 +14,15 @@ use crate::transport::Transport;
 /// buffer; it is shared by all connections of a worker.
 const SCRATCH_BYTES: usize = 128 * 1024;
 
+/// How often in a row [`Driver::reap`] finds a peer silent before it is taken for gone. The first
+/// time says only that the silence has begun, so the others span two calls.
+pub(crate) const SILENCES: u32 = 3;
+
 /// How long a peer may read nothing of our last words.
 const LINGER: Duration = Duration::from_secs(10);
 
 const _: () = assert!(RETAINED_BYTES > UNIT_HELD_BYTES, "a unit must fit what is retained");
+const _: () = assert!(RETAINED_BYTES > LOGIN_MESSAGE_BYTES, "so must a message of a login");
 const _: () = assert!(RETAINED_BYTES < SCRATCH_BYTES, "there must be room to read");
 
 /// Moves bytes between connections as the engine says. It holds no policy, and it waits for
@@ -29,6 +34,8 @@ pub struct Driver<T> {
     cancels: Links<T>,
     /// Connections that the engine has forgotten, with output that is not out yet.
     lingering: Vec<Lingering<T>>,
+    /// Connections that [`Driver::reap`] has found silent, and how often in a row.
+    silent: Vec<(Endpoint, u32)>,
     scratch: Box<[u8]>,
     actions: Actions,
     /// Clients to go on with, in this order.
@@ -75,6 +82,7 @@ impl<T: Transport> Driver<T> {
             servers: Links::new(),
             cancels: Links::new(),
             lingering: Vec::new(),
+            silent: Vec::new(),
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
             actions: Actions::default(),
             resumes: VecDeque::new(),
@@ -84,8 +92,8 @@ impl<T: Transport> Driver<T> {
     }
 
     /// A client has connected.
-    pub fn accept(&mut self, now: Time, io: T, peer: Option<SocketAddr>) -> Endpoint {
-        let id = self.engine.client_connected(now, peer);
+    pub fn accept(&mut self, now: Time, io: T, ends: Option<Ends>) -> Endpoint {
+        let id = self.engine.client_connected(now, ends);
         let endpoint = Endpoint::Client(id);
         self.clients.insert(id.index(), endpoint, Link::new(io));
         self.settle(now);
@@ -151,6 +159,27 @@ impl<T: Transport> Driver<T> {
             }
             lingers
         });
+    }
+
+    /// Breaks off peers that have vanished without a word, where they keep a server from others:
+    /// `is_silent` says whether a peer has let what it was sent go unacknowledged since the last
+    /// call. Who does so [`SILENCES`] times in a row is gone.
+    pub fn reap(&mut self, now: Time, is_silent: impl Fn(&T) -> bool) {
+        let before = std::mem::take(&mut self.silent);
+        for endpoint in self.engine.engaged() {
+            let link = self.links(endpoint).find(endpoint);
+            if !link.is_some_and(|link| is_silent(&link.io)) {
+                continue;
+            }
+            let known = before.iter().find(|(known, _)| *known == endpoint);
+            let times = known.map_or(1, |(_, times)| times + 1);
+            if times < SILENCES {
+                self.silent.push((endpoint, times));
+            } else {
+                self.failed(now, endpoint, "it does not answer any more");
+                self.settle(now);
+            }
+        }
     }
 
     /// The answer to [`Request::Console`].

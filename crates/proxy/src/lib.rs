@@ -18,6 +18,8 @@
 mod clock;
 mod driver;
 mod link;
+mod refusals;
+mod sock_diag;
 mod socket;
 mod transport;
 mod worker;

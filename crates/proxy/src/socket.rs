@@ -2,6 +2,7 @@ use std::cell::RefCell;
 use std::io;
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
+use std::time::Duration;
 
 use pgweir_config::TcpOptions;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
@@ -9,6 +10,7 @@ use socket2::{SockRef, Socket as Socket2, TcpKeepalive};
 use tokio::io::Interest;
 use tokio::net::TcpStream;
 
+use crate::sock_diag::SockDiag;
 use crate::transport::Transport;
 
 /// A TCP connection of a worker: the worker's driver reads and writes, its own task waits.
@@ -31,10 +33,19 @@ impl Socket {
 
     /// Takes over a connection to a server.
     pub(crate) fn to_server(stream: TcpStream, options: &TcpOptions) -> io::Result<Rc<Self>> {
-        let socket = SockRef::from(&stream);
-        configure(&socket, options)?;
-        socket.set_tcp_user_timeout(options.user_timeout)?;
+        configure(&SockRef::from(&stream), options)?;
         Ok(Self::new(stream))
+    }
+
+    /// Whether nothing has come from the peer for so long, although the kernel repeats itself.
+    ///
+    /// `TCP_USER_TIMEOUT` is not the same: it also ends connections whose peer answers every probe
+    /// and does not read (tcp_probe_timer, Linux). A backend that waits for a lock with a full
+    /// buffer is such a peer, and so is an application that stands still in a debugger.
+    pub(crate) fn is_silent(&self, kernel: &SockDiag, time: Duration) -> bool {
+        let ends = self.stream.local_addr().and_then(|local| Ok((local, self.stream.peer_addr()?)));
+        let silence = ends.and_then(|(local, peer)| kernel.silence(local, peer));
+        matches!(silence, Ok(Some(silence)) if silence >= time)
     }
 
     /// Waits for bytes.

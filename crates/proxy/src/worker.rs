@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use pgweir_config::TcpOptions;
-use pgweir_engine::{Address, ClientId, Endpoint, Engine, Event, Plan, Snapshot, TICK, Time};
+use pgweir_engine::{Address, ClientId, Endpoint, Ends, Engine, Event, Plan, Snapshot, TICK, Time};
 use socket2::SockRef;
 use tokio::net::TcpStream;
 use tokio::runtime::{Builder, LocalOptions};
@@ -16,7 +16,9 @@ use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::spawn_local;
 
 use crate::clock::Clock;
-use crate::driver::{Driver, Read, Request};
+use crate::driver::{Driver, Read, Request, SILENCES};
+use crate::refusals::Refusals;
+use crate::sock_diag::SockDiag;
 use crate::socket::{Socket, configure};
 
 /// How often a connection is read in a row before the others have their turn.
@@ -45,8 +47,10 @@ pub enum News {
     Console(ClientId, Box<[u8]>),
     /// Something that an operator acts on.
     Log(Event),
-    /// A client could not be taken.
-    AcceptFailed(io::Error),
+    /// A client could not be taken, and so many others since this was told last.
+    AcceptFailed(io::Error, u64),
+    /// Peers that vanish are noticed by the kernel's own patience only.
+    NoSockDiag(io::Error),
 }
 
 /// A worker's thread, from outside.
@@ -121,6 +125,7 @@ impl Shared {
         let accepting = spawn_local(Rc::clone(&self).accept(listener));
         let ticking = spawn_local(Rc::clone(&self).tick());
         let resuming = spawn_local(Rc::clone(&self).resume());
+        let watching = spawn_local(Rc::clone(&self).watch());
         loop {
             tokio::select! {
                 mail = inbox.recv() => match mail {
@@ -142,6 +147,7 @@ impl Shared {
                 () = self.drained(), if self.draining.get() => break,
             }
         }
+        watching.abort();
         resuming.abort();
         ticking.abort();
         Ok(())
@@ -155,20 +161,25 @@ impl Shared {
     }
 
     async fn accept(self: Rc<Self>, listener: tokio::net::TcpListener) {
+        let mut refusals = Refusals::default();
         loop {
             match listener.accept().await {
-                Ok((stream, peer)) => self.take(Socket::new(stream), peer),
+                Ok((stream, peer)) => self.take(stream, peer),
                 Err(error) => {
-                    let _ = self.news.send(News::AcceptFailed(error));
+                    if let Some(times) = refusals.note(self.clock.now()) {
+                        let _ = self.news.send(News::AcceptFailed(error, times));
+                    }
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
             }
         }
     }
 
-    fn take(self: &Rc<Self>, socket: Rc<Socket>, peer: SocketAddr) {
+    fn take(self: &Rc<Self>, stream: TcpStream, peer: SocketAddr) {
+        let ends = stream.local_addr().ok().map(|local| Ends { peer, local });
+        let socket = Socket::new(stream);
         let io = Rc::clone(&socket);
-        let endpoint = self.drive(|driver, now| driver.accept(now, io, Some(peer)));
+        let endpoint = self.drive(|driver, now| driver.accept(now, io, ends));
         spawn_local(serve(Rc::clone(self), endpoint, socket));
     }
 
@@ -194,6 +205,24 @@ impl Shared {
         loop {
             tokio::time::sleep(TICK).await;
             self.drive(|driver, now| driver.tick(now));
+        }
+    }
+
+    /// Looks for peers that have vanished, so often that one is found after `user_timeout` and half
+    /// of that at most.
+    async fn watch(self: Rc<Self>) {
+        let Some(limit) = self.tcp.user_timeout else { return };
+        let kernel = match SockDiag::open() {
+            Ok(kernel) => kernel,
+            Err(error) => {
+                let _ = self.news.send(News::NoSockDiag(error));
+                return;
+            }
+        };
+        let pause = TICK.max(limit / (SILENCES - 1));
+        loop {
+            tokio::time::sleep(pause).await;
+            self.drive(|driver, now| driver.reap(now, |socket| socket.is_silent(&kernel, pause)));
         }
     }
 

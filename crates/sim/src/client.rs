@@ -13,7 +13,7 @@ use crate::language::Tag;
 use crate::network::Stream;
 use crate::postgres::{CANCELED, parameters_of};
 use crate::random::Dice;
-use crate::session::{Message, State, describe};
+use crate::session::{Message, State, VERSION, describe};
 use crate::world::Site;
 use oracle::{Heard, Oracle};
 use script::Script;
@@ -359,6 +359,11 @@ impl Client {
             b'K' => self.key = backend::parse_backend_key_data(&message.body).ok(),
             b'Z' => {
                 let due = parameters_of(&self.settings);
+                // That of some time before: if it has changed, the first reply will say so.
+                match parameters.remove(VERSION) {
+                    Some(version) => self.oracle.told(&version),
+                    None => site.ledger.fail(format!("c{number} was not told all at login")),
+                }
                 if *parameters != due {
                     let text = format!("c{number} was told {parameters:?} at login, not {due:?}");
                     site.ledger.fail(text);
@@ -390,6 +395,9 @@ impl Client {
                 site.ledger.fail(format!("c{} was notified and does not listen", self.number));
             }
             return;
+        }
+        if let Some(version) = version_of(message) {
+            return self.oracle.told(&version);
         }
         if let Some(error) = message.error() {
             let text = String::from_utf8_lossy(error.message).into_owned();
@@ -436,7 +444,9 @@ impl Client {
     fn check_refusal(&self, site: &mut Site, code: &str) {
         let busy = self.pool.impatient && matches!(code, "53300" | "57P03");
         let rude = self.ending == Ending::Rude && code == "08P01";
-        if !busy && !rude && !site.has_trouble() {
+        // Settings that are valid are refused by no server that nobody has spoilt.
+        let trouble = site.has_trouble() && code != "22023";
+        if !busy && !rude && !trouble {
             site.ledger.fail(format!("c{} was refused with {code} for no reason", self.number));
         }
     }
@@ -492,6 +502,13 @@ impl std::fmt::Display for Who {
     }
 }
 
+/// What a report of the server's configuration says.
+fn version_of(message: &Message) -> Option<String> {
+    let report = (message.tag == b'S').then(|| backend::parse_parameter_status(&message.body));
+    let (name, value) = report?.ok()?;
+    (name == VERSION.as_bytes()).then(|| String::from_utf8_lossy(value).into_owned())
+}
+
 /// Messages in a few words.
 fn list(bytes: &[u8]) -> String {
     let mut text = String::from("->");
@@ -507,7 +524,7 @@ fn list(bytes: &[u8]) -> String {
 fn startup(pool: &PoolFacts, dice: &mut Dice) -> (BTreeMap<String, String>, Vec<u8>) {
     let mut settings = BTreeMap::new();
     if dice.chance(0.4) {
-        let name = *dice.pick(&["web", "batch", r"o'neil \ sons"]);
+        let name = *dice.pick(&["web", "batch", r"o'neil \ sons", "café"]);
         settings.insert("application_name".to_owned(), name.to_owned());
     }
     if dice.chance(0.3) {
@@ -516,6 +533,9 @@ fn startup(pool: &PoolFacts, dice: &mut Dice) -> (BTreeMap<String, String>, Vec<
     }
     if dice.chance(0.1) {
         settings.insert("datestyle".to_owned(), "ISO, DMY".to_owned());
+    }
+    if dice.chance(0.2) {
+        settings.insert("temp_buffers".to_owned(), "16MB".to_owned());
     }
     let mut parameters: Vec<(String, String)> = vec![
         ("user".to_owned(), pool.user.clone()),

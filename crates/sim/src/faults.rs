@@ -35,6 +35,8 @@ pub struct Faults {
     pub server_reset: f64,
     /// Times in a minute that some server process is told to end (FATAL 57P01).
     pub server_killed: f64,
+    /// Times in a minute that a server's configuration changes, which its processes report.
+    pub server_reload: f64,
     /// Times in a minute that a whole server crashes and is away for up to three seconds.
     pub server_crash: f64,
 }
@@ -56,6 +58,7 @@ impl Faults {
         login_hung: 0.0,
         server_reset: 0.0,
         server_killed: 0.0,
+        server_reload: 0.0,
         server_crash: 0.0,
     };
 
@@ -80,6 +83,7 @@ impl Faults {
             login_hung: rarely(0.1),
             server_reset: rarely(30.0),
             server_killed: rarely(30.0),
+            server_reload: rarely(60.0),
             server_crash: rarely(4.0),
         }
     }

@@ -168,8 +168,8 @@ impl Line {
 /// The statements of a query string, or none of them if one is not understood.
 pub(crate) fn parse(text: &[u8]) -> Option<Vec<Line>> {
     let text = std::str::from_utf8(text).ok()?;
-    if let Some(calls) = text.strip_prefix("SELECT pg_catalog.set_config(") {
-        return Some(vec![Line::SetConfig(set_config(calls)?)]);
+    if let Some(calls) = text.strip_prefix("SELECT ARRAY[pg_catalog.set_config(") {
+        return Some(vec![Line::SetConfig(set_config(calls.strip_suffix("] IS NULL")?)?)]);
     }
     let text = without_comments(text);
     let statements = text.split(';').map(str::trim).filter(|statement| !statement.is_empty());
@@ -226,11 +226,11 @@ fn set_config(calls: &str) -> Option<Vec<(String, Option<String>)>> {
     let mut pairs = Vec::new();
     let mut rest = calls;
     loop {
-        let (name, behind) = literal(rest)?;
+        let (name, behind) = argument(rest)?;
         let behind = behind.strip_prefix(", ")?;
         let (value, behind) = match behind.strip_prefix("NULL") {
             Some(behind) => (None, behind),
-            None => literal(behind).map(|(value, behind)| (Some(value), behind))?,
+            None => argument(behind).map(|(value, behind)| (Some(value), behind))?,
         };
         pairs.push((name.to_ascii_lowercase(), value));
         let behind = behind.strip_prefix(", false)")?;
@@ -240,6 +240,18 @@ fn set_config(calls: &str) -> Option<Vec<(String, Option<String>)>> {
             None => return None,
         }
     }
+}
+
+/// The text at the front, and what is behind it. Only plain ASCII is the same in all encodings.
+fn argument(text: &str) -> Option<(String, &str)> {
+    let Some(hex) = text.strip_prefix("pg_catalog.convert_from(pg_catalog.decode(") else {
+        return literal(text).filter(|(value, _)| value.is_ascii());
+    };
+    let (hex, behind) = literal(hex)?;
+    let behind = behind.strip_prefix(", 'hex'), pg_catalog.getdatabaseencoding())")?;
+    let digits = hex.as_bytes().chunks(2).map(|pair| std::str::from_utf8(pair).ok());
+    let bytes = digits.map(|pair| u8::from_str_radix(pair?, 16).ok());
+    Some((String::from_utf8(bytes.collect::<Option<_>>()?).ok()?, behind))
 }
 
 /// The string literal at the front, and what is behind it.

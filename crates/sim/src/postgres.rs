@@ -7,7 +7,7 @@ use pgweir_wire::{CancelKey, Initial, Startup, TransactionStatus, backend};
 use crate::language::Tag;
 use crate::network::Stream;
 use crate::random::Dice;
-use crate::session::{Advance, Inbox, Session, State, write_error, write_fatal};
+use crate::session::{Advance, Inbox, Session, State, VERSION, write_error, write_fatal};
 use crate::world::Site;
 
 /// A process of a fake PostgreSQL server: what is behind one of its connections.
@@ -21,6 +21,8 @@ pub(crate) struct Backend {
     /// Output for which there was no room yet; nothing else is done before it is out.
     sending: Vec<u8>,
     secret: [u8; 4],
+    /// The configuration that it is to have read when it is next idle.
+    version: u32,
     /// A cancel has arrived and was not looked at yet.
     cancelled: bool,
     /// It has been told to end.
@@ -72,7 +74,13 @@ const SEND_BUFFER_BYTES: usize = 8 * 1024;
 const STEPS: usize = 64;
 
 impl Backend {
-    pub(crate) fn new(process_id: i32, cluster: usize, stream: Stream, mut dice: Dice) -> Self {
+    pub(crate) fn new(
+        process_id: i32,
+        cluster: usize,
+        version: u32,
+        stream: Stream,
+        mut dice: Dice,
+    ) -> Self {
         Self {
             process_id,
             cluster,
@@ -81,6 +89,7 @@ impl Backend {
             inbox: Inbox::default(),
             sending: Vec::new(),
             secret: (dice.below(1 << 32) as u32).to_be_bytes(),
+            version,
             cancelled: false,
             terminated: false,
             dice,
@@ -135,6 +144,11 @@ impl Backend {
             stream.reset();
         }
         self.end(site);
+    }
+
+    /// The configuration has changed.
+    pub(crate) fn reload(&mut self, version: u32) {
+        self.version = version;
     }
 
     /// Somebody has notified.
@@ -233,6 +247,7 @@ impl Backend {
             (text(name).to_ascii_lowercase(), text(value))
         });
         let mut session = Session::new(settings.collect());
+        session.state.reload(&self.version.to_string());
         greet(&mut self.sending, &mut session, self.process_id, &self.secret);
         self.phase = Phase::Session { session: Box::new(session), wake_at: None };
     }
@@ -271,6 +286,7 @@ impl Backend {
                 Advance::Starved => {
                     if session.is_idle() {
                         session.say_notifications();
+                        session.read_configuration(&self.version.to_string());
                         self.sending.append(&mut session.out);
                     }
                     if !self.sending.is_empty() {
@@ -376,6 +392,8 @@ pub(crate) fn greet(out: &mut Vec<u8>, session: &mut Session, process_id: i32, s
     while let Some((name, value)) = session.state.unreported() {
         backend::parameter_status(out, name.as_bytes(), value.as_bytes());
     }
+    let version = session.state.setting(VERSION);
+    backend::parameter_status(out, VERSION.as_bytes(), version.as_bytes());
     backend::backend_key_data(out, &CancelKey { process_id, secret: secret.into() });
     backend::ready_for_query(out, TransactionStatus::Idle);
 }
@@ -385,7 +403,7 @@ fn refused_settings(state: &State) -> Option<String> {
     Some(format!("invalid value for parameter \"{name}\": \"{value}\""))
 }
 
-/// What a login with these settings would be told.
+/// What a login with these settings would be told, apart from [`VERSION`].
 pub(crate) fn parameters_of(settings: &BTreeMap<String, String>) -> BTreeMap<String, String> {
     let mut state = State::new(settings.clone());
     let mut parameters = BTreeMap::from([("server_version".to_owned(), "15.4".to_owned())]);

@@ -19,7 +19,7 @@ use crate::language::{self, Line, Tag};
 
 pub(crate) use execute::Execution;
 pub(crate) use message::{Inbox, Message, describe, put, write_error, write_fatal};
-pub(crate) use state::{State, Transaction, Witness};
+pub(crate) use state::{State, Transaction, VERSION, Witness};
 
 /// A session. See the module's documentation.
 #[derive(Clone)]
@@ -260,6 +260,15 @@ impl Session {
     pub(crate) fn say_notifications(&mut self) {
         if self.state.transaction == Transaction::None {
             self.out.append(&mut self.notifications);
+        }
+    }
+
+    /// Reads the configuration again. PostgreSQL reports what has changed with its next
+    /// ReadyForQuery, and did so at once before version 14, which is worse for a pooler.
+    pub(crate) fn read_configuration(&mut self, version: &str) {
+        if self.state.setting(VERSION) != version {
+            self.state.reload(version);
+            backend::parameter_status(&mut self.out, VERSION.as_bytes(), version.as_bytes());
         }
     }
 

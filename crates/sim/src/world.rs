@@ -1,4 +1,5 @@
 mod rest;
+mod strike;
 
 use std::cell::RefCell;
 use std::cmp::Reverse;
@@ -18,6 +19,7 @@ use crate::postgres::{Backend, Health, Outcome};
 use crate::random::Dice;
 use crate::topology::{PORT, Topology};
 use crate::trace::Trace;
+use strike::Blow;
 
 /// The whole simulation: pgweir's driver and engine, and everything around them.
 pub(crate) struct World {
@@ -69,6 +71,8 @@ enum Outside {
 
 struct Cluster {
     health: Health,
+    /// Of its configuration, which has been changed so many times.
+    version: u32,
 }
 
 /// What happens at some time.
@@ -95,14 +99,6 @@ enum Occasion {
     Tick,
 }
 
-/// A fault that comes by itself.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-enum Blow {
-    Crash,
-    Kill,
-    Reset,
-}
-
 /// Until when faults strike.
 const STORM_US: u64 = 20_000_000;
 
@@ -123,7 +119,9 @@ impl World {
             site: Site { ledger: Ledger::new(), trace, faults },
             driver: Driver::new(engine),
             wires: Vec::new(),
-            clusters: (0..topology.clusters).map(|_| Cluster { health: Health::Up }).collect(),
+            clusters: (0..topology.clusters)
+                .map(|_| Cluster { health: Health::Up, version: 0 })
+                .collect(),
             stirs: Rc::default(),
             queue: BinaryHeap::new(),
             connects: Vec::new(),
@@ -172,18 +170,7 @@ impl World {
         }
         self.schedule(TICK.as_micros() as u64, Occasion::Tick);
         self.schedule(STORM_US, Occasion::Heal);
-        for (blow, each_minute) in [
-            (Blow::Crash, self.site.faults.server_crash),
-            (Blow::Kill, self.site.faults.server_killed),
-            (Blow::Reset, self.site.faults.server_reset),
-        ] {
-            let expected = each_minute * STORM_US as f64 / 60_000_000.0;
-            let blows = expected as u64 + u64::from(self.dice.chance(expected.fract()));
-            for _ in 0..blows {
-                let at = self.dice.below(STORM_US);
-                self.schedule(at, Occasion::Strike(blow));
-            }
-        }
+        self.schedule_blows();
     }
 
     fn schedule(&mut self, at: u64, occasion: Occasion) {
@@ -311,7 +298,8 @@ impl World {
         let dice = self.dice.fork();
         let (wire, stream) = self.wire(|world, stream| {
             let process_id = world.wires.len() as i32 + 1_000;
-            Outside::Backend(Box::new(Backend::new(process_id, cluster, stream, dice)))
+            let version = world.clusters[cluster].version;
+            Outside::Backend(Box::new(Backend::new(process_id, cluster, version, stream, dice)))
         });
         self.site.trace.note(Who('b', wire), || format!("serves {endpoint:?}"));
         if self.driver.connected(now, endpoint, stream).is_ok() {
@@ -477,66 +465,6 @@ impl World {
                 self.wake_outside(WireId(index), now);
             }
         }
-    }
-
-    fn heal(&mut self) {
-        self.healed = true;
-        self.site.faults = self.site.faults.healed();
-        self.site.trace.note("world", || "nothing goes wrong any more");
-    }
-
-    fn recover(&mut self, cluster: usize, up: bool) {
-        let health = if up { Health::Up } else { Health::Starting };
-        self.clusters[cluster].health = health;
-        self.site.trace.note("world", || format!("server {cluster} is {health:?}"));
-    }
-
-    fn strike(&mut self, blow: Blow) {
-        let sessions: Vec<usize> = (0..self.wires.len())
-            .filter(|index| match &self.wires[*index].outside {
-                Outside::Backend(process) => process.is_session(),
-                Outside::Canceller(_) | Outside::Client { .. } | Outside::Gone => false,
-            })
-            .collect();
-        if sessions.is_empty() {
-            return;
-        }
-        let victim = *self.dice.pick(&sessions);
-        let Outside::Backend(process) = &mut self.wires[victim].outside else { return };
-        let cluster = process.cluster;
-        self.site.trouble();
-        self.site.trace.note(Who('b', WireId(victim)), || format!("is struck: {blow:?}"));
-        match blow {
-            Blow::Kill => {
-                self.site.ledger.kills += 1;
-                process.kill();
-                self.wake_outside(WireId(victim), self.now());
-            }
-            Blow::Reset => {
-                self.site.ledger.kills += 1;
-                process.crash(&mut self.site);
-                self.wires[victim].outside = Outside::Gone;
-            }
-            Blow::Crash => self.crash(cluster),
-        }
-    }
-
-    /// A whole server is gone, and comes back.
-    fn crash(&mut self, cluster: usize) {
-        self.clusters[cluster].health = Health::Down;
-        for index in 0..self.wires.len() {
-            if let Outside::Backend(process) = &mut self.wires[index].outside
-                && process.cluster == cluster
-            {
-                self.site.ledger.kills += 1;
-                process.crash(&mut self.site);
-                self.wires[index].outside = Outside::Gone;
-            }
-        }
-        let starts = self.now() + self.dice.magnitude(2_000_000);
-        let up = starts + self.dice.magnitude(1_000_000);
-        self.schedule(starts, Occasion::Recover(cluster, false));
-        self.schedule(up, Occasion::Recover(cluster, true));
     }
 
     /// Carries on what the last occasion has set in motion.

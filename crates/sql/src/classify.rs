@@ -3,48 +3,24 @@
 use crate::encoding::Encoding;
 use crate::lexer::{Backslash, Lexer, Progress, Sink, Token};
 use crate::pins::{PinReason, Pins};
-use crate::rules::{Effect, Form, Keyword, Meaning, meaning};
+use crate::rules::{Form, Keyword, Meaning, meaning};
 
 #[cfg(test)]
 mod tests;
 
-/// What a text does to the session that performs it.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Class {
-    /// How many statements there are, those without a word not counted; at most `u32::MAX`. A `;`
-    /// counts as an end inside the body of a function or rule too. Behind what is
-    /// [`PinReason::Unclear`] the number is a guess.
-    pub statements: u32,
-    /// Why the server must stay with this client, once the text has run.
-    pub pins: Pins,
-    /// Whether `currval` or `lastval` is called: on a server where another client used a sequence
-    /// and nothing was discarded since, it answers with a stranger's value.
-    pub reads_sequence: bool,
-}
-
-impl Class {
-    /// What both do together, as two readings of one text.
-    fn union(self, other: Self) -> Self {
-        Self {
-            statements: self.statements.max(other.statements),
-            pins: self.pins.union(other.pins),
-            reads_sequence: self.reads_sequence | other.reads_sequence,
-        }
-    }
-
-    fn apply(&mut self, effect: Effect) {
-        match effect {
-            Effect::Pin(reason) => self.pins = self.pins.union(reason.into()),
-            Effect::ReadsSequence => self.reads_sequence = true,
-        }
-    }
-}
-
-/// Classifies a whole text in an encoding that [`Encoding::Superset`] describes.
-pub fn classify(text: &[u8]) -> Class {
+/// What a whole text leaves in the session, in an encoding that [`Encoding::Superset`] describes.
+pub fn classify(text: &[u8]) -> Pins {
     let mut classifier = Classifier::new();
     classifier.feed(text);
     classifier.finish()
+}
+
+/// What a session may be left with under this value of `search_path`: where `pg_temp` stands in it
+/// every table may be a temporary one, as whatever stands before it may not exist.
+pub fn search_path(value: &[u8]) -> Pins {
+    const NAME: &[u8] = b"pg_temp";
+    let names_it = value.windows(NAME.len()).any(|name| name.eq_ignore_ascii_case(NAME));
+    if names_it { PinReason::TempTable.into() } else { Pins::NONE }
 }
 
 /// Classifies a text that arrives in pieces, cut anywhere.
@@ -85,12 +61,12 @@ impl Classifier {
         }
     }
 
-    /// The answer, the text being complete.
-    pub fn finish(self) -> Class {
-        let class = self.standard.finish();
+    /// Why the server must stay with this client once the text, now complete, has run.
+    pub fn finish(self) -> Pins {
+        let pins = self.standard.finish();
         match self.escaping {
-            Some(escaping) => class.union(escaping.finish()),
-            None => class,
+            Some(escaping) => pins.union(escaping.finish()),
+            None => pins,
         }
     }
 }
@@ -119,24 +95,26 @@ impl Reading {
         debug_assert_eq!(progress, Progress::All);
     }
 
-    fn finish(mut self) -> Class {
+    fn finish(mut self) -> Pins {
         self.lexer.finish(&mut self.state);
         self.state.end_statement();
-        self.state.class
+        self.state.pins
     }
 }
 
 /// What the tokens so far have said.
 #[derive(Clone, Default)]
 struct State {
-    class: Class,
+    pins: Pins,
     step: Step,
     last: Last,
     /// The statement creates something temporary, and has not said ON COMMIT DROP.
-    temporary: Option<Effect>,
+    temporary: Option<PinReason>,
+    /// The statement has said UPDATE.
+    updates: bool,
 }
 
-/// How far the beginning of the statement has been understood. The effects are those of the word
+/// How far the beginning of the statement has been understood. The reasons are those of the word
 /// that was read, held back until the next token decides.
 #[derive(Clone, Copy, Default)]
 enum Step {
@@ -144,19 +122,19 @@ enum Step {
     #[default]
     Start,
     /// `SET`
-    Set(Effect),
+    Set(PinReason),
     /// `SET LOCAL`, or `SET local.name` and the like.
-    SetLocal(Effect),
+    SetLocal(PinReason),
     /// `SET TRANSACTION` or `SET CONSTRAINTS`, or the prefix of a custom setting's name.
-    SetScoped(Effect),
+    SetScoped(PinReason),
     /// `SET LOCAL search_path` and its values.
     SearchPath,
     /// `SET SESSION`: a setting's name comes next.
     Variable,
     /// `PREPARE`
-    Prepare(Effect),
+    Prepare(PinReason),
     /// `PREPARE TRANSACTION`, or the beginning of a statement of that name.
-    PrepareTransaction(Effect),
+    PrepareTransaction(PinReason),
     /// Nothing more to be understood.
     Body,
 }
@@ -170,9 +148,9 @@ enum Last {
     /// A word, or the `.` behind one, that gives no meaning.
     Word,
     /// The name of a function, if `(` follows.
-    Call(Effect),
+    Call(PinReason),
     /// The name of a function whose first argument is the name of a setting, if `(` follows.
-    SettingCall(Effect),
+    SettingCall(PinReason),
     /// The `(` of a [`Form::SettingCall`].
     SettingArgument,
     /// A literal there that names a harmless setting, if it is the whole argument.
@@ -204,9 +182,9 @@ impl Sink for State {
     fn token(&mut self, token: Token<'_>) {
         let meaning = match token {
             Token::Semicolon => return self.end_statement(),
-            Token::Unclear => return self.class.apply(UNCLEAR),
+            Token::Unclear => return self.pin(PinReason::Unclear),
             Token::Unicode => {
-                self.class.apply(UNCLEAR);
+                self.pin(PinReason::Unclear);
                 Meaning::Plain
             }
             Token::Word(word) => meaning(word),
@@ -223,10 +201,15 @@ impl Sink for State {
 }
 
 impl State {
+    fn pin(&mut self, reason: PinReason) {
+        self.pins = self.pins.union(reason.into());
+    }
+
     fn end_statement(&mut self) {
-        if let Some(effect) = self.temporary.take() {
-            self.class.apply(effect);
+        if let Some(reason) = self.temporary.take() {
+            self.pin(reason);
         }
+        self.updates = false;
         self.step = Step::Start;
         self.last = Last::Sign;
     }
@@ -236,57 +219,54 @@ impl State {
     fn step(&mut self, token: Token<'_>, meaning: Meaning) -> Step {
         let is_name = matches!(token, Token::Word(_) | Token::Quoted(_) | Token::Unicode);
         match self.step {
-            Step::Start => {
-                self.class.statements = self.class.statements.saturating_add(1);
-                match meaning {
-                    Meaning::Rule(Form::Set, effect) => Step::Set(effect),
-                    Meaning::Rule(Form::Prepare, effect) => Step::Prepare(effect),
-                    Meaning::Rule(Form::Statement, effect) => self.body(effect),
-                    Meaning::Rule(..) | Meaning::Keyword(_) | Meaning::Plain => Step::Body,
-                }
-            }
-            Step::Set(effect) => match meaning {
-                Meaning::Keyword(Keyword::Local) => Step::SetLocal(effect),
+            Step::Start => match meaning {
+                Meaning::Rule(Form::Set, reason) => Step::Set(reason),
+                Meaning::Rule(Form::Prepare, reason) => Step::Prepare(reason),
+                Meaning::Rule(Form::Statement, reason) => self.body(reason),
+                Meaning::Rule(..) | Meaning::Keyword(_) | Meaning::Plain => Step::Body,
+            },
+            Step::Set(reason) => match meaning {
+                Meaning::Keyword(Keyword::Local) => Step::SetLocal(reason),
                 Meaning::Keyword(Keyword::Constraints | Keyword::Transaction) => {
-                    Step::SetScoped(effect)
+                    Step::SetScoped(reason)
                 }
                 Meaning::Keyword(Keyword::Session) => {
-                    self.class.apply(effect);
+                    self.pin(reason);
                     Step::Variable
                 }
                 Meaning::Rule(..) | Meaning::Keyword(_) | Meaning::Plain => {
-                    self.class.apply(effect);
+                    self.pin(reason);
                     self.variable(meaning)
                 }
             },
             Step::SetLocal(_) | Step::Variable if is_name => self.variable(meaning),
             Step::SetScoped(_) if is_name => Step::Body,
-            Step::SetLocal(effect) | Step::SetScoped(effect) => self.body(effect),
+            Step::SetLocal(reason) | Step::SetScoped(reason) => self.body(reason),
             Step::SearchPath => {
                 if let Token::Literal(content) = token {
                     self.search_path(content);
                 }
                 Step::SearchPath
             }
-            Step::Prepare(effect) => match meaning {
-                Meaning::Keyword(Keyword::Transaction) => Step::PrepareTransaction(effect),
-                Meaning::Rule(..) | Meaning::Keyword(_) | Meaning::Plain => self.body(effect),
+            Step::Prepare(reason) => match meaning {
+                Meaning::Keyword(Keyword::Transaction) => Step::PrepareTransaction(reason),
+                Meaning::Rule(..) | Meaning::Keyword(_) | Meaning::Plain => self.body(reason),
             },
             Step::PrepareTransaction(_) if matches!(token, Token::Literal(_)) => Step::Body,
-            Step::PrepareTransaction(effect) => self.body(effect),
+            Step::PrepareTransaction(reason) => self.body(reason),
             Step::Variable | Step::Body => Step::Body,
         }
     }
 
-    fn body(&mut self, effect: Effect) -> Step {
-        self.class.apply(effect);
+    fn body(&mut self, reason: PinReason) -> Step {
+        self.pin(reason);
         Step::Body
     }
 
     /// The name of a setting in a SET statement.
     fn variable(&mut self, meaning: Meaning) -> Step {
         match meaning {
-            Meaning::Rule(Form::Variable, effect) => self.body(effect),
+            Meaning::Rule(Form::Variable, reason) => self.body(reason),
             Meaning::Keyword(Keyword::Schema | Keyword::SearchPath) => Step::SearchPath,
             Meaning::Rule(..) | Meaning::Keyword(_) | Meaning::Plain => Step::Body,
         }
@@ -295,16 +275,11 @@ impl State {
     /// A value of `search_path` in quotes: what the transaction creates from here on may be
     /// temporary. A literal in several parts is not put together.
     fn search_path(&mut self, content: Option<&[u8]>) {
-        const NAME: &[u8] = b"pg_temp";
         let is_whole = !matches!(self.last, Last::Literal);
-        let is_other = content.is_some_and(|content| {
-            !content.contains(&b'\\')
-                && !content.windows(NAME.len()).any(|name| name.eq_ignore_ascii_case(NAME))
-        });
-        if !(is_whole && is_other)
-            && let Meaning::Rule(_, effect) = meaning(NAME)
-        {
-            self.class.apply(effect);
+        let is_other = content
+            .is_some_and(|content| !content.contains(&b'\\') && search_path(content).is_empty());
+        if !(is_whole && is_other) {
+            self.pin(PinReason::TempTable);
         }
     }
 
@@ -315,9 +290,9 @@ impl State {
                 if let Token::Literal(content) = token {
                     return self.setting_name(content);
                 }
-                self.class.apply(UNCLEAR);
+                self.pin(PinReason::Unclear);
             }
-            Last::SettingName if !matches!(token, Token::Comma) => self.class.apply(UNCLEAR),
+            Last::SettingName if !matches!(token, Token::Comma) => self.pin(PinReason::Unclear),
             _ => {}
         }
         match token {
@@ -326,12 +301,12 @@ impl State {
                 _ => self.name(meaning),
             },
             Token::Open => match self.last {
-                Last::Call(effect) => {
-                    self.class.apply(effect);
+                Last::Call(reason) => {
+                    self.pin(reason);
                     Last::Sign
                 }
-                Last::SettingCall(effect) => {
-                    self.class.apply(effect);
+                Last::SettingCall(reason) => {
+                    self.pin(reason);
                     Last::SettingArgument
                 }
                 _ => Last::Sign,
@@ -350,11 +325,11 @@ impl State {
     fn setting_name(&mut self, content: Option<&[u8]>) -> Last {
         match content {
             Some(name) if !name.contains(&b'\\') => {
-                if let Meaning::Rule(Form::Variable, effect) = meaning(name) {
-                    self.class.apply(effect);
+                if let Meaning::Rule(Form::Variable, reason) = meaning(name) {
+                    self.pin(reason);
                 }
             }
-            Some(_) | None => self.class.apply(UNCLEAR),
+            Some(_) | None => self.pin(PinReason::Unclear),
         }
         Last::SettingName
     }
@@ -363,15 +338,15 @@ impl State {
         match meaning {
             Meaning::Plain => Last::Word,
             Meaning::Keyword(keyword) => self.keyword(keyword),
-            Meaning::Rule(form, effect) => self.rule(form, effect),
+            Meaning::Rule(form, reason) => self.rule(form, reason),
         }
     }
 
     /// A name behind [`Last::Field`]: whatever it says elsewhere, here it is a field's or a
     /// function's, and may have further ones behind it.
     fn selected(&mut self, meaning: Meaning) -> Last {
-        if let Meaning::Rule(Form::Call | Form::SettingCall | Form::Schema, effect) = meaning {
-            self.class.apply(effect);
+        if let Meaning::Rule(Form::Call | Form::SettingCall | Form::Schema, reason) = meaning {
+            self.pin(reason);
         }
         Last::Selected
     }
@@ -391,25 +366,34 @@ impl State {
                 self.temporary = None;
                 Last::Word
             }
+            (Keyword::Update, _) => {
+                self.updates = true;
+                Last::Word
+            }
             _ => Last::Word,
         }
     }
 
-    fn rule(&mut self, form: Form, effect: Effect) -> Last {
+    fn rule(&mut self, form: Form, reason: PinReason) -> Last {
         match form {
-            Form::Call => return Last::Call(effect),
-            Form::SettingCall => return Last::SettingCall(effect),
-            Form::Schema => self.class.apply(effect),
+            Form::Call => return Last::Call(reason),
+            Form::SettingCall => return Last::SettingCall(reason),
+            Form::Schema => self.pin(reason),
             Form::Hold => {
                 if matches!(self.last, Last::CursorWith) {
-                    self.class.apply(effect);
+                    self.pin(reason);
                 }
             }
             Form::Temporary => {
                 if matches!(self.last, Last::Create)
-                    && let Some(earlier) = self.temporary.replace(effect)
+                    && let Some(earlier) = self.temporary.replace(reason)
                 {
-                    self.class.apply(earlier);
+                    self.pin(earlier);
+                }
+            }
+            Form::Updated => {
+                if self.updates {
+                    self.pin(reason);
                 }
             }
             Form::Prepare | Form::Set | Form::Statement | Form::Variable => {}
@@ -417,5 +401,3 @@ impl State {
         Last::Word
     }
 }
-
-const UNCLEAR: Effect = Effect::Pin(PinReason::Unclear);

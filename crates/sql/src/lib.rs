@@ -34,17 +34,16 @@
 //!
 //! `nextval` leaves in the session what `currval` and `lastval` answer with later, and so does an
 //! INSERT into a serial column, of which the text says nothing. So a pin alone cannot keep a
-//! stranger's value away from `lastval`. The text tells both sides apart, and a pool chooses:
-//! [`PinReason::Sequence`] for those who write ([`Pins::without`] takes it out again),
-//! [`Class::reads_sequence`] for those who read, before whom a server that is not theirs has to
-//! forget (`DISCARD SEQUENCES`): they get error 55000, as in a session of their own.
+//! stranger's value away from `lastval`. [`PinReason::Sequence`] says that one of the functions is
+//! named; whoever pools for applications that call it all the time takes it out again
+//! ([`Pins::without`]).
 //!
 //! # What it does not see
 //!
-//! Only the text is judged. Functions, procedures, DO blocks, triggers, defaults, operators and
-//! casts that change the session inside are invisible here, and so is what they do on behalf of a
-//! plain SELECT. A fast-path call names its function by OID: [`function_call`] knows those that are
-//! harmless.
+//! Only the text is judged. Functions, procedures, DO blocks, triggers, rules, defaults, operators
+//! and casts that change the session inside are invisible here, and so is what they do on behalf of
+//! a plain SELECT; of PostgreSQL's own, those that do are in the table. A fast-path call names its
+//! function by OID: [`function_call`] knows those that are harmless.
 
 mod calls;
 mod classify;
@@ -54,7 +53,7 @@ mod pins;
 mod rules;
 
 pub use calls::function_call;
-pub use classify::{Class, Classifier, classify};
+pub use classify::{Classifier, classify, search_path};
 pub use encoding::Encoding;
 pub use pins::{PinReason, Pins};
-pub use rules::{Effect, Form, RULES, Rule};
+pub use rules::{Form, RULES, Rule};

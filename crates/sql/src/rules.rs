@@ -12,8 +12,8 @@ pub struct Rule {
     pub name: &'static str,
     /// Where the word has to stand.
     pub form: Form,
-    /// What follows for the session.
-    pub effect: Effect,
+    /// What the session keeps.
+    pub reason: PinReason,
     /// The row in one sentence, for the documentation.
     pub doc: &'static str,
 }
@@ -40,101 +40,103 @@ pub enum Form {
     /// The word behind `CREATE`, `OR REPLACE` or `INTO`, with or without `LOCAL` or `GLOBAL`,
     /// unless the statement says `ON COMMIT DROP` or the `INTO` is that of INSERT or MERGE.
     Temporary,
+    /// A name anywhere behind `UPDATE` in the same statement, quoted or not.
+    Updated,
     /// The setting's name in a SET statement, SET LOCAL included, quoted or not.
     Variable,
 }
 
-/// What a word means for the session.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Effect {
-    /// The session keeps state.
-    Pin(PinReason),
-    /// The result depends on which sequences this session has used
-    /// ([`Class::reads_sequence`](crate::Class::reads_sequence)).
-    ReadsSequence,
-}
-
-/// Everything that the classifier knows to change or to show a session's state.
+/// Everything that the classifier knows to change a session's state.
 #[rustfmt::skip]
 pub static RULES: &[Rule] = &[
-    row("set", Form::Set, Effect::Pin(PinReason::Setting),
+    row("set", Form::Set, PinReason::Setting,
         "Changes a setting for the session, unlike SET LOCAL, SET TRANSACTION, SET CONSTRAINTS."),
-    row("seed", Form::Variable, Effect::Pin(PinReason::Seed),
+    row("seed", Form::Variable, PinReason::Seed,
         "SET seed, even SET LOCAL, seeds random() for good."),
-    row("reset", Form::Statement, Effect::Pin(PinReason::Reset),
+    row("reset", Form::Statement, PinReason::Reset,
         "Takes settings back to those of the server's own start."),
-    row("discard", Form::Statement, Effect::Pin(PinReason::Reset),
+    row("discard", Form::Statement, PinReason::Reset,
         "DISCARD ALL takes settings back as RESET ALL does; the other forms are not told apart."),
-    row("listen", Form::Statement, Effect::Pin(PinReason::Listen),
+    row("listen", Form::Statement, PinReason::Listen,
         "Notifications go to the session that listens."),
-    row("prepare", Form::Prepare, Effect::Pin(PinReason::Prepared),
+    row("prepare", Form::Prepare, PinReason::Prepared,
         "The statement exists in this session; PREPARE TRANSACTION leaves nothing in it."),
-    row("load", Form::Statement, Effect::Pin(PinReason::Library),
+    row("load", Form::Statement, PinReason::Library,
         "A library cannot be unloaded."),
-    row("hold", Form::Hold, Effect::Pin(PinReason::HoldCursor),
+    row("hold", Form::Hold, PinReason::HoldCursor,
         "DECLARE … CURSOR WITH HOLD outlives its transaction."),
-    row("temp", Form::Temporary, Effect::Pin(PinReason::TempTable),
+    row("temp", Form::Temporary, PinReason::TempTable,
         "CREATE TEMP TABLE, VIEW or SEQUENCE, SELECT INTO TEMP; ON COMMIT DROP leaves nothing."),
-    row("temporary", Form::Temporary, Effect::Pin(PinReason::TempTable),
+    row("temporary", Form::Temporary, PinReason::TempTable,
         "The same as TEMP."),
-    row("pg_temp", Form::Schema, Effect::Pin(PinReason::TempTable),
+    row("pg_temp", Form::Schema, PinReason::TempTable,
         "What is created in pg_temp is temporary; pg_temp_1 and the like count too, and so does \
          such a literal in SET LOCAL search_path."),
 
-    row("set_config", Form::SettingCall, Effect::Pin(PinReason::Setting),
+    row("set_config", Form::SettingCall, PinReason::Setting,
         "SET as a function. Its third argument is not looked at."),
-    row("set_limit", Form::Call, Effect::Pin(PinReason::Setting),
+    row("pg_settings", Form::Updated, PinReason::Setting,
+        "A rule of this view makes an UPDATE of it call set_config; nothing else does so."),
+    row("set_limit", Form::Call, PinReason::Setting,
         "pg_trgm: sets pg_trgm.similarity_threshold."),
-    row("setseed", Form::Call, Effect::Pin(PinReason::Seed),
+    row("setseed", Form::Call, PinReason::Seed,
         "Seeds random() for good."),
 
-    row("pg_advisory_lock", Form::Call, Effect::Pin(PinReason::AdvisoryLock),
+    row("pg_advisory_lock", Form::Call, PinReason::AdvisoryLock,
         "Held until it is unlocked; the pg_advisory_xact_ functions end with the transaction."),
-    row("pg_advisory_lock_shared", Form::Call, Effect::Pin(PinReason::AdvisoryLock),
+    row("pg_advisory_lock_shared", Form::Call, PinReason::AdvisoryLock,
         "Held until it is unlocked."),
-    row("pg_try_advisory_lock", Form::Call, Effect::Pin(PinReason::AdvisoryLock),
+    row("pg_try_advisory_lock", Form::Call, PinReason::AdvisoryLock,
         "Held until it is unlocked, if it was got."),
-    row("pg_try_advisory_lock_shared", Form::Call, Effect::Pin(PinReason::AdvisoryLock),
+    row("pg_try_advisory_lock_shared", Form::Call, PinReason::AdvisoryLock,
         "Held until it is unlocked, if it was got."),
 
-    row("nextval", Form::Call, Effect::Pin(PinReason::Sequence),
+    row("nextval", Form::Call, PinReason::Sequence,
         "Sets what currval and lastval answer in this session."),
-    row("setval", Form::Call, Effect::Pin(PinReason::Sequence),
+    row("setval", Form::Call, PinReason::Sequence,
         "Sets what currval answers in this session."),
-    row("currval", Form::Call, Effect::ReadsSequence,
-        "Answers with the value that this session got last."),
-    row("lastval", Form::Call, Effect::ReadsSequence,
-        "Answers with the value that this session got last, of any sequence."),
 
-    row("query_to_xml", Form::Call, Effect::Pin(PinReason::Unclear),
+    row("query_to_xml", Form::Call, PinReason::Unclear,
         "Runs SQL that it is given as text."),
-    row("query_to_xml_and_xmlschema", Form::Call, Effect::Pin(PinReason::Unclear),
+    row("query_to_xml_and_xmlschema", Form::Call, PinReason::Unclear,
         "Runs SQL that it is given as text."),
-    row("ts_rewrite", Form::Call, Effect::Pin(PinReason::Unclear),
+    row("ts_rewrite", Form::Call, PinReason::Unclear,
         "With two arguments, runs SQL that it is given as text."),
-    row("ts_stat", Form::Call, Effect::Pin(PinReason::Unclear),
+    row("ts_stat", Form::Call, PinReason::Unclear,
         "Runs SQL that it is given as text."),
+    row("connectby", Form::Call, PinReason::Unclear,
+        "tablefunc: puts the names that it is given into SQL as they are."),
+    row("crosstab", Form::Call, PinReason::Unclear,
+        "tablefunc: runs SQL that it is given as text."),
+    row("crosstab2", Form::Call, PinReason::Unclear,
+        "tablefunc: runs SQL that it is given as text."),
+    row("crosstab3", Form::Call, PinReason::Unclear,
+        "tablefunc: runs SQL that it is given as text."),
+    row("crosstab4", Form::Call, PinReason::Unclear,
+        "tablefunc: runs SQL that it is given as text."),
+    row("xpath_table", Form::Call, PinReason::Unclear,
+        "xml2: puts the names and the criteria that it is given into SQL as they are."),
 
-    row("pg_backup_start", Form::Call, Effect::Pin(PinReason::Backup),
+    row("pg_backup_start", Form::Call, PinReason::Backup,
         "The backup ends with the session."),
-    row("pg_start_backup", Form::Call, Effect::Pin(PinReason::Backup),
+    row("pg_start_backup", Form::Call, PinReason::Backup,
         "The name of pg_backup_start before PostgreSQL 15."),
-    row("pg_copy_logical_replication_slot", Form::Call, Effect::Pin(PinReason::Replication),
+    row("pg_copy_logical_replication_slot", Form::Call, PinReason::Replication,
         "A temporary slot belongs to the session."),
-    row("pg_copy_physical_replication_slot", Form::Call, Effect::Pin(PinReason::Replication),
+    row("pg_copy_physical_replication_slot", Form::Call, PinReason::Replication,
         "A temporary slot belongs to the session."),
-    row("pg_create_logical_replication_slot", Form::Call, Effect::Pin(PinReason::Replication),
+    row("pg_create_logical_replication_slot", Form::Call, PinReason::Replication,
         "A temporary slot belongs to the session."),
-    row("pg_create_physical_replication_slot", Form::Call, Effect::Pin(PinReason::Replication),
+    row("pg_create_physical_replication_slot", Form::Call, PinReason::Replication,
         "A temporary slot belongs to the session."),
-    row("pg_replication_origin_session_setup", Form::Call, Effect::Pin(PinReason::Replication),
+    row("pg_replication_origin_session_setup", Form::Call, PinReason::Replication,
         "The session replays from an origin until it is reset."),
 
-    row("dblink_connect", Form::Call, Effect::Pin(PinReason::Extension),
+    row("dblink_connect", Form::Call, PinReason::Extension,
         "dblink: the connection is kept until dblink_disconnect."),
-    row("dblink_connect_u", Form::Call, Effect::Pin(PinReason::Extension),
+    row("dblink_connect_u", Form::Call, PinReason::Extension,
         "dblink: the connection is kept until dblink_disconnect."),
-    row("sepgsql_setcon", Form::Call, Effect::Pin(PinReason::Extension),
+    row("sepgsql_setcon", Form::Call, PinReason::Extension,
         "sepgsql: changes the security label of the session."),
 ];
 
@@ -142,7 +144,7 @@ pub static RULES: &[Rule] = &[
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Meaning {
     /// It stands in [`RULES`].
-    Rule(Form, Effect),
+    Rule(Form, PinReason),
     /// It helps to tell where a word of [`RULES`] stands.
     Keyword(Keyword),
     /// Nothing.
@@ -155,7 +157,10 @@ impl Meaning {
     pub(crate) fn quoted(self) -> Self {
         match self {
             Self::Keyword(Keyword::SearchPath) => self,
-            Self::Rule(Form::Call | Form::SettingCall | Form::Schema | Form::Variable, _) => self,
+            Self::Rule(
+                Form::Call | Form::SettingCall | Form::Schema | Form::Updated | Form::Variable,
+                _,
+            ) => self,
             Self::Keyword(_) | Self::Rule(..) | Self::Plain => Self::Plain,
         }
     }
@@ -180,6 +185,7 @@ pub(crate) enum Keyword {
     SearchPath,
     Session,
     Transaction,
+    Update,
     With,
 }
 
@@ -231,6 +237,7 @@ const KEYWORDS: &[(&str, Keyword)] = &[
     ("search_path", Keyword::SearchPath),
     ("session", Keyword::Session),
     ("transaction", Keyword::Transaction),
+    ("update", Keyword::Update),
     ("with", Keyword::With),
 ];
 
@@ -262,8 +269,8 @@ static INDEX: [u8; SLOTS] = {
 /// A word by its number: the rows of [`RULES`] first, then those of [`KEYWORDS`].
 const fn entry(number: usize) -> (&'static str, Meaning) {
     if number < RULES.len() {
-        let Rule { name, form, effect, .. } = RULES[number];
-        (name, Meaning::Rule(form, effect))
+        let Rule { name, form, reason, .. } = RULES[number];
+        (name, Meaning::Rule(form, reason))
     } else {
         let (name, keyword) = KEYWORDS[number - RULES.len()];
         (name, Meaning::Keyword(keyword))
@@ -279,6 +286,6 @@ const fn slot(first: u8, last: u8, length: usize) -> usize {
     (mixed >> (u32::BITS - SLOTS.ilog2())) as usize
 }
 
-const fn row(name: &'static str, form: Form, effect: Effect, doc: &'static str) -> Rule {
-    Rule { name, form, effect, doc }
+const fn row(name: &'static str, form: Form, reason: PinReason, doc: &'static str) -> Rule {
+    Rule { name, form, reason, doc }
 }

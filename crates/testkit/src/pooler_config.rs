@@ -39,6 +39,12 @@ impl PoolerConfig {
         }
     }
 
+    /// Another server on 127.0.0.1 than the cluster.
+    pub fn server_port(mut self, port: u16) -> Self {
+        self.server_port = port;
+        self
+    }
+
     /// A key of `[general]`; `value` as TOML, strings with their quotes.
     pub fn general(mut self, key: &str, value: &str) -> Self {
         self.general.push((key.to_owned(), value.to_owned()));

@@ -63,14 +63,10 @@ impl SqlState {
     pub const PROTOCOL_VIOLATION: Self = Self(*b"08P01");
     /// 0A000 `feature_not_supported`.
     pub const FEATURE_NOT_SUPPORTED: Self = Self(*b"0A000");
-    /// 22023 `invalid_parameter_value`.
-    pub const INVALID_PARAMETER_VALUE: Self = Self(*b"22023");
     /// 28000 `invalid_authorization_specification`.
     pub const INVALID_AUTHORIZATION: Self = Self(*b"28000");
     /// 28P01 `invalid_password`.
     pub const INVALID_PASSWORD: Self = Self(*b"28P01");
-    /// 3D000 `invalid_catalog_name`: the database does not exist.
-    pub const INVALID_CATALOG_NAME: Self = Self(*b"3D000");
     /// 53300 `too_many_connections`.
     pub const TOO_MANY_CONNECTIONS: Self = Self(*b"53300");
     /// 57014 `query_canceled`.
@@ -79,8 +75,6 @@ impl SqlState {
     pub const ADMIN_SHUTDOWN: Self = Self(*b"57P01");
     /// 57P03 `cannot_connect_now`.
     pub const CANNOT_CONNECT_NOW: Self = Self(*b"57P03");
-    /// 57P05 `idle_session_timeout`.
-    pub const IDLE_SESSION_TIMEOUT: Self = Self(*b"57P05");
     /// XX000 `internal_error`: the error is ours.
     pub const INTERNAL_ERROR: Self = Self(*b"XX000");
 

@@ -71,16 +71,15 @@ impl ScramKeys {
         Self::derive(password, &self.salt, self.iterations) == *self
     }
 
-    /// Opens the proof of a client. If it fits, the client has shown us its ClientKey, with which
-    /// one can log in wherever the same secret is stored.
-    pub(super) fn open(&self, proof: &Key, auth_message: &[u8]) -> Option<LoginKeys> {
+    /// Whether the proof is that of a client that has the ClientKey.
+    pub(super) fn are_proved(&self, proof: &Key, auth_message: &[u8]) -> bool {
         let client_key = proof.xor(&self.stored_key.sign(auth_message));
-        (client_key.stored_key() == self.stored_key).then(|| LoginKeys {
-            iterations: self.iterations,
-            salt: self.salt.clone(),
-            client_key,
-            server_key: self.server_key.clone(),
-        })
+        client_key.stored_key() == self.stored_key
+    }
+
+    /// The signature by which a server shows that it stores these.
+    pub(super) fn server_signature(&self, auth_message: &[u8]) -> Key {
+        self.server_key.sign(auth_message)
     }
 }
 

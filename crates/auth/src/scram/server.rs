@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::message::{self, ClientFinal, ClientFirst, MessageError, ServerFinal, ServerFirst};
-use super::{ChannelBinding, LoginKeys, Nonce, ScramKeys};
+use super::{ChannelBinding, Nonce, ScramKeys};
 
 /// An exchange that waits for the client-first message: the client was told to use SCRAM.
 #[derive(Debug)]
@@ -72,12 +72,11 @@ impl ScramServerFinal {
             &self.server_first,
             client_final.without_proof,
         );
-        let keys = self
-            .keys
-            .open(&client_final.proof, &auth_message)
-            .ok_or(ScramServerError::WrongProof)?;
-        let server_final = ServerFinal::encode(&keys.server_signature(&auth_message)).into_bytes();
-        Ok(Authenticated { server_final, keys })
+        if !self.keys.are_proved(&client_final.proof, &auth_message) {
+            return Err(ScramServerError::WrongProof);
+        }
+        let signature = self.keys.server_signature(&auth_message);
+        Ok(Authenticated { server_final: ServerFinal::encode(&signature).into_bytes() })
     }
 }
 
@@ -86,9 +85,6 @@ impl ScramServerFinal {
 pub struct Authenticated {
     /// The data for AuthenticationSASLFinal, which goes before AuthenticationOk.
     pub server_final: Vec<u8>,
-    /// What the client's proof has shown: with these [`ScramClient`](super::ScramClient) logs in
-    /// as this user to servers that store the same secret.
-    pub keys: LoginKeys,
 }
 
 /// Why a client is not let in.

@@ -6,19 +6,19 @@ use super::*;
 
 const FEW: u32 = 2;
 
-/// One login. Gives what each side has of it: the keys that the server saw, or its error.
+/// One login. Gives the server's error, if it has one.
 fn login(
     keys: &ScramKeys,
     answer: impl FnOnce(&ScramChallenge) -> LoginKeys,
-) -> Result<LoginKeys, ScramServerError> {
+) -> Result<(), ScramServerError> {
     let server = ScramServer::new(keys.clone(), Nonce::new([3; 18]));
     let client = ScramClient::new(Nonce::new([4; 18]));
     let (server, server_first) = server.client_first(&client.client_first())?;
     let challenge = client.server_first(&server_first).unwrap();
     let (client, client_final) = challenge.answer(&answer(&challenge)).unwrap();
-    let Authenticated { server_final, keys } = server.client_final(&client_final)?;
+    let Authenticated { server_final } = server.client_final(&client_final)?;
     client.server_final(&server_final).unwrap();
-    Ok(keys)
+    Ok(())
 }
 
 proptest! {
@@ -31,9 +31,8 @@ proptest! {
     ) {
         let iterations = Iterations::new(iterations).unwrap();
         let keys = ScramKeys::derive(&password, &salt, iterations);
-        let seen = login(&keys, |challenge| challenge.derive_keys(&password)).unwrap();
-        prop_assert_eq!(&seen, &LoginKeys::derive(&password, &salt, iterations));
-        prop_assert_eq!(seen.scram_keys(), keys.clone());
+        let accepted = login(&keys, |challenge| challenge.derive_keys(&password));
+        prop_assert_eq!(accepted, Ok(()));
         prop_assume!(saslprep::prepare(&guess) != saslprep::prepare(&password));
         let refused = login(&keys, |challenge| challenge.derive_keys(&guess));
         prop_assert_eq!(refused, Err(ScramServerError::WrongProof));
@@ -51,14 +50,6 @@ fn a_password_gets_in_in_another_spelling_that_saslprep_makes_equal() {
     for spelling in ["\u{e9}", "e\u{301}", "\u{ad}\u{e9}"] {
         assert!(login(&keys, |challenge| challenge.derive_keys(spelling.as_bytes())).is_ok());
     }
-}
-
-#[test]
-fn what_the_client_showed_logs_in_to_a_server_with_the_same_secret() {
-    let iterations = Iterations::new(FEW).unwrap();
-    let stored = ScramKeys::derive(b"pencil", b"salt", iterations);
-    let shown = login(&stored, |challenge| challenge.derive_keys(b"pencil")).unwrap();
-    assert_eq!(login(&stored, |_| shown.clone()), Ok(shown));
 }
 
 #[test]

@@ -123,7 +123,7 @@ fn replies_of_a_batch_come_in_order() {
     check("> ES < CC", "+#");
 }
 
-/// Hard part A5.
+/// After an error everything up to the Sync is skipped, and one ReadyForQuery answers each Sync.
 #[test]
 fn an_error_skips_to_the_sync() {
     check("> PBDES < EZ", "!Z0");
@@ -163,7 +163,7 @@ fn copy_in() {
     check("> Q < G > c < D", ".#");
 }
 
-/// Hard part D1: libpq sends the Sync right behind the Execute, the server reads it as part of
+/// libpq sends the Sync right behind the Execute, the server reads it as part of
 /// the COPY, and only the one behind CopyDone counts.
 #[test]
 fn a_sync_inside_copy_is_ignored() {

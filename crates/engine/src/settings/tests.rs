@@ -34,11 +34,23 @@ fn settings_that_nobody_uses_are_forgotten() {
 }
 
 #[test]
-fn replay_sets_what_differs_and_resets_what_is_gone() {
+fn replay_takes_back_what_differs_and_then_sets_it() {
     assert_eq!(
         replay(&[("a", "1"), ("b", "2"), ("c", "3")], &[("a", "1"), ("b", "x"), ("d", "4")]),
-        "SELECT pg_catalog.set_config('b', 'x', false), \
-         pg_catalog.set_config('d', '4', false), pg_catalog.set_config('c', NULL, false)"
+        "SELECT ARRAY[pg_catalog.set_config('b', NULL, false), \
+         pg_catalog.set_config('c', NULL, false), pg_catalog.set_config('b', 'x', false), \
+         pg_catalog.set_config('d', '4', false)] IS NULL"
+    );
+}
+
+#[test]
+fn a_role_comes_off_first_and_on_last() {
+    assert_eq!(
+        replay(&[("a", "1"), ("role", "low"), ("z", "1")], &[("role", "low"), ("z", "2")]),
+        "SELECT ARRAY[pg_catalog.set_config('role', NULL, false), \
+         pg_catalog.set_config('a', NULL, false), pg_catalog.set_config('z', NULL, false), \
+         pg_catalog.set_config('z', '2', false), \
+         pg_catalog.set_config('role', 'low', false)] IS NULL"
     );
 }
 
@@ -46,11 +58,42 @@ fn replay_sets_what_differs_and_resets_what_is_gone() {
 fn replay_quotes_for_either_kind_of_string() {
     assert_eq!(
         replay(&[], &[("application_name", r"it's \ a")]),
-        r"SELECT pg_catalog.set_config('application_name', E'it''s \\ a', false)"
+        r"SELECT ARRAY[pg_catalog.set_config('application_name', E'it''s \\ a', false)] IS NULL"
     );
 }
 
-/// Hard part C5: switches are split at white space and unescaped, not searched for `-c`.
+/// In SJIS, for one, the two bytes from 0x81 on are one character.
+#[test]
+fn replay_is_read_alike_in_every_encoding() {
+    assert_eq!(
+        replay(&[], &[("é", "Á\\'")]),
+        "SELECT ARRAY[pg_catalog.set_config(pg_catalog.convert_from(\
+         pg_catalog.decode('c3a9', 'hex'), pg_catalog.getdatabaseencoding()), \
+         pg_catalog.convert_from(pg_catalog.decode('c3815c27', 'hex'), \
+         pg_catalog.getdatabaseencoding()), false)] IS NULL"
+    );
+}
+
+#[test]
+fn settings_that_do_nothing_at_login_are_left_out() {
+    let mut interner = Interner::new();
+    let settings = [("options", "-c seed=0.5"), ("session_authorization", "someone")];
+    assert!(Rc::ptr_eq(&startup(&mut interner, &settings), &interner.none()));
+}
+
+#[test]
+fn a_search_path_with_temporary_tables_pins() {
+    let mut interner = Interner::new();
+    let mut pins = |path: &str| startup(&mut interner, &[("search_path", path)]).pins();
+    assert_eq!(pins("public"), Pins::NONE);
+    for path in ["pg_temp", "nowhere, \"pg_temp\"", "PG_TEMP_3"] {
+        assert_eq!(pins(path), pgweir_sql::PinReason::TempTable.into(), "{path}");
+    }
+    let by_switch = startup(&mut interner, &[("options", "-c search-path=pg_temp")]);
+    assert_eq!(by_switch.pins(), pgweir_sql::PinReason::TempTable.into());
+}
+
+/// Switches are split at white space and unescaped, not searched for `-c`.
 #[test]
 fn options_are_taken_apart_as_postgresql_does() {
     let options = |text: &str| {

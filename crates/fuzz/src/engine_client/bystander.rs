@@ -86,7 +86,9 @@ impl Bystander {
         world.settle();
         let (written, fate) = world.client(self.link);
         let transcript = Transcript::read(written);
-        let tags: Vec<_> = transcript.session.iter().map(|(tag, _)| *tag).collect();
+        let tags = transcript.session.iter().map(|(tag, _)| *tag);
+        // A server that is set otherwise than the one before says so.
+        let tags: Vec<_> = tags.filter(|tag| *tag != Tag::ParameterStatus).collect();
         let expected = [
             Tag::RowDescription,
             Tag::DataRow,

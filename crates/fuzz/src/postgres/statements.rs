@@ -3,8 +3,8 @@
 //! The language: `BEGIN`, `COMMIT`, `ROLLBACK`, `DEFER` (fails at the commit), `ERROR`, `FATAL`,
 //! `SLEEP`, `COPY IN`, `COPY OUT`, `MANY` (three rows), `PARAMETER`, `NOTICE`, `NOTIFY`,
 //! `SET x = 1`, `LISTEN c`, `LOAD 'x'`, `PREPARE p AS SELECT 1`, `DISCARD ALL`, the engine's own
-//! `SELECT pg_catalog.set_config(…)`, and everything else, which gives a row that holds the
-//! statement itself.
+//! `SELECT ARRAY[pg_catalog.set_config(…)] IS NULL`, and everything else, which gives a row that
+//! holds the statement itself.
 
 use std::collections::BTreeMap;
 
@@ -200,7 +200,11 @@ impl Session {
     }
 
     fn select(&mut self, text: &[u8], sent: u32, described: bool, out: &mut Vec<u8>) -> Outcome {
-        if let Some(calls) = text.strip_prefix(b"SELECT ").and_then(set_config_calls) {
+        if let Some(calls) = text
+            .strip_prefix(b"SELECT ARRAY[")
+            .and_then(|text| text.strip_suffix(b"] IS NULL"))
+            .and_then(set_config_calls)
+        {
             if calls.iter().any(|(name, _)| name.starts_with(b"bad")) {
                 return Outcome::Error("unrecognized configuration parameter");
             }
@@ -373,14 +377,14 @@ fn set_config_calls(mut text: &[u8]) -> Option<Calls> {
     let mut calls = Vec::new();
     loop {
         text = text.strip_prefix(b"pg_catalog.set_config(")?;
-        let name = literal(&mut text)?;
+        let name = argument(&mut text)?;
         text = text.strip_prefix(b", ")?;
         let value = match text.strip_prefix(b"NULL") {
             Some(rest) => {
                 text = rest;
                 None
             }
-            None => Some(literal(&mut text)?),
+            None => Some(argument(&mut text)?),
         };
         calls.push((name, value));
         text = text.strip_prefix(b", false)")?;
@@ -389,6 +393,18 @@ fn set_config_calls(mut text: &[u8]) -> Option<Calls> {
         }
         text = text.strip_prefix(b", ")?;
     }
+}
+
+/// A text, of which only what is plain ASCII stands there as it is.
+fn argument(text: &mut &[u8]) -> Option<Vec<u8>> {
+    let Some(rest) = text.strip_prefix(b"pg_catalog.convert_from(pg_catalog.decode(") else {
+        return literal(text).filter(|value| value.is_ascii());
+    };
+    *text = rest;
+    let hex = literal(text)?;
+    *text = text.strip_prefix(b", 'hex'), pg_catalog.getdatabaseencoding())")?;
+    let digits = hex.chunks(2).map(|pair| std::str::from_utf8(pair).ok());
+    digits.map(|pair| u8::from_str_radix(pair?, 16).ok()).collect()
 }
 
 fn literal(text: &mut &[u8]) -> Option<Vec<u8>> {

@@ -2,7 +2,9 @@
 
 use std::sync::LazyLock;
 
-use pgweir_testkit::{AuthMethod, Cluster, Login, LoginError, Pgweir, PoolerConfig, WireClient};
+use pgweir_testkit::{
+    AuthMethod, Cluster, Login, LoginError, Pgweir, PoolerConfig, WireClient, eventually,
+};
 
 use crate::stage::{PROGRAM, assert_sound};
 
@@ -119,6 +121,23 @@ fn strangers_learn_nothing() {
             assert_eq!(unknown_database, wrong_password);
             assert_eq!(unknown_user.replace("other", "known"), wrong_password);
         }
+        assert_discreet(&pgweir);
+    }
+}
+
+/// A line of the log is ours, whatever name a stranger gives.
+#[test]
+fn a_name_forges_no_line_of_the_log() {
+    for method in ["trust", "scram-sha-256"] {
+        let config = user(config(), "known", PASSWORD, method, "trust");
+        let config = config.general("auth_type", &format!("{method:?}"));
+        let pgweir = start(&config);
+        let forger = Login::new("x\nforged: all is well\u{1b}[2K").password("wrong password");
+        let told = refusal(&pgweir, &forger);
+        assert!(told.contains(r"x\nforged"), "the client is told its own words: {told}");
+        eventually("the refusal in the log", || pgweir.log().contains(r"x\nforged: all is well"));
+        let log = pgweir.log();
+        assert!(!log.lines().any(|line| line.starts_with("forged")) && !log.contains('\u{1b}'));
         assert_discreet(&pgweir);
     }
 }

@@ -67,8 +67,10 @@ fn a_wrong_key_does_nothing() {
     let stage = Stage::new("cancel_wrong_key", 1);
     let mut client = stage.client();
     let CancelKey { pid, secret } = client.cancel_key().unwrap();
-    client.send(&query("SELECT pg_sleep(0.3)")).unwrap();
-    stage.wait_for_backends(1, SLEEPS);
+    // The statement ends when it is let, and not before.
+    stage.ask("SELECT pg_advisory_lock(1)");
+    client.send(&query("SELECT pg_advisory_xact_lock_shared(1)")).unwrap();
+    stage.wait_for_backends(1, "wait_event_type = 'Lock'");
     let mut other = secret.clone();
     other[0] ^= 1;
     for (pid, secret) in [
@@ -80,7 +82,15 @@ fn a_wrong_key_does_nothing() {
     ] {
         CancelKey { pid, secret }.cancel(stage.address()).unwrap();
     }
+    stage.ask("SELECT pg_advisory_unlock(1)");
     assert_eq!(outcome(&mut client), None);
+
+    // With the right one it would have ended like this.
+    stage.ask("SELECT pg_advisory_lock(1)");
+    client.send(&query("SELECT pg_advisory_xact_lock_shared(1)")).unwrap();
+    stage.wait_for_backends(1, "wait_event_type = 'Lock'");
+    client.cancel_key().unwrap().cancel(stage.address()).unwrap();
+    assert_eq!(outcome(&mut client), canceled());
 }
 
 #[test]

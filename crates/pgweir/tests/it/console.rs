@@ -69,6 +69,11 @@ fn what_it_shows() {
     let servers = show(&stage, "SERVERS");
     let server = servers.iter().find(|row| cell(row, "remote_pid") == pid).unwrap();
     assert_eq!((cell(shown, "state"), cell(server, "state")), ("active", "active"));
+    let local = (cell(shown, "local_addr"), cell(shown, "local_port"));
+    assert_eq!(local, ("127.0.0.1", stage.pgweir.port().to_string().as_str()));
+    assert!(cell(shown, "request_time") >= cell(shown, "connect_time"));
+    let own = clients.iter().find(|row| cell(row, "database") == "pgweir").unwrap();
+    assert_eq!(cell(own, "user"), "admin");
     assert_eq!(cell(shown, "link"), cell(server, "ptr"));
     assert_eq!(cell(server, "link"), cell(shown, "ptr"));
 

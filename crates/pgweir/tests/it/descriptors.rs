@@ -8,6 +8,7 @@ use pgweir_testkit::frames::query;
 use pgweir_testkit::{Pgweir, WireClient, eventually};
 
 use crate::stage::{self, CLUSTER, PROGRAM};
+use crate::usage::descriptors;
 
 const NAME: &str = "descriptors";
 const LIMIT: usize = 40;
@@ -19,9 +20,7 @@ fn running_out_of_descriptors_holds_up_nobody_else() {
     let pgweir = Pgweir::start(limited_program(), |port| config.text(port));
     let login = stage::login(NAME);
     let mut client = WireClient::login(pgweir.address(), &login).unwrap();
-    let open =
-        |pgweir: &Pgweir| fs::read_dir(format!("/proc/{}/fd", pgweir.pid())).unwrap().count();
-    let before = open(&pgweir);
+    let before = descriptors(&pgweir);
 
     // More than there are descriptors for: the kernel takes them, pgweir cannot.
     let mut crowd: Vec<_> = (0..2 * LIMIT)
@@ -43,7 +42,7 @@ fn running_out_of_descriptors_holds_up_nobody_else() {
             assert_eq!(served.read_until_ready().unwrap()[1].to_string(), "DataRow \"late\"");
         }
     }
-    eventually("all descriptors to be given back", || open(&pgweir) == before);
+    eventually("all descriptors to be given back", || descriptors(&pgweir) == before);
     stage::assert_sound(&pgweir);
 }
 

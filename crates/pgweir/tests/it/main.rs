@@ -5,17 +5,28 @@
 #![expect(clippy::unwrap_used, reason = "in a test's helper, too, it is the test that fails")]
 
 mod auth;
+mod both_ways;
 mod cancel;
+mod cancel_effects;
+mod cancel_storms;
+mod claims;
 mod clients;
 mod console;
+mod dead_peers;
 mod descriptors;
 mod differential;
 mod disconnects;
+mod fairness;
+mod large_messages;
 mod mixing;
+mod parameters;
 mod pins;
 mod pool;
 mod pool_modes;
 mod server_loss;
+mod settings;
 mod shutdown;
 mod slow_readers;
 mod stage;
+mod stand_in;
+mod usage;

@@ -8,8 +8,19 @@ use crate::stage::Stage;
 /// A client makes state; a second one has to wait for the only server, until the first one left,
 /// and then sees nothing of it. Says whether the second one got the same backend.
 fn pinned(name: &str, make: impl FnOnce(&mut WireClient), state: &str) -> bool {
-    let stage = Stage::new(name, 1);
-    let mut owner = stage.client();
+    pinned_on(&Stage::new(name, 1), make, state)
+}
+
+fn pinned_on(stage: &Stage, make: impl FnOnce(&mut WireClient), state: &str) -> bool {
+    keeps_from_others(stage, stage.client(), make, state)
+}
+
+fn keeps_from_others(
+    stage: &Stage,
+    mut owner: WireClient,
+    make: impl FnOnce(&mut WireClient),
+    state: &str,
+) -> bool {
     let mut other = stage.client();
     let pid = owner.query("SELECT pg_backend_pid()");
     let before = owner.query(state);
@@ -43,9 +54,40 @@ fn settings_by_function() {
     pinned_by("pin_config", "SELECT set_config('a.b', 'c', false)", state);
 }
 
+/// A rule of PostgreSQL's view calls set_config.
+#[test]
+fn settings_by_update_of_their_view() {
+    let stage = Stage::new("pin_update", 1);
+    for update in [
+        "UPDATE pg_settings",
+        "UPDATE ONLY (pg_catalog.\"pg_settings\") AS s",
+        "EXPLAIN ANALYZE UPDATE pin_update.pg_catalog . pg_settings *",
+        "WITH w AS (SELECT 1) UPDATE /* SET */ \"pg_settings\"",
+    ] {
+        let sql = format!("{update} SET setting = '77MB' WHERE name = 'work_mem'");
+        let make = |client: &mut WireClient| drop(client.query(&sql));
+        assert!(pinned_on(&stage, make, "SHOW work_mem"), "{update}: the server is used again");
+    }
+    let escaped = r#"UPDATE U&"pg\005fsettings" SET setting = '77MB' WHERE name = 'work_mem'"#;
+    let make = |client: &mut WireClient| drop(client.query(escaped));
+    assert!(!pinned_on(&stage, make, "SHOW work_mem"), "what is unclear ends its server");
+}
+
 #[test]
 fn temporary_tables() {
     pinned_by("pin_temp", "CREATE TEMP TABLE t (a int)", "SELECT to_regclass('pg_temp.t')");
+}
+
+/// Every table is a temporary one, and no text says so.
+#[test]
+fn temporary_tables_by_search_path() {
+    let stage = Stage::new("pin_path", 1);
+    for options in ["-c search_path=nowhere,\"pg_temp\"", "--search-path=PG_TEMP"] {
+        let owner = stage.client_as(&stage.login().parameter("options", options));
+        let make = |client: &mut WireClient| drop(client.query("CREATE TABLE t (a int)"));
+        let state = "SELECT to_regclass('pg_temp.t')";
+        assert!(keeps_from_others(&stage, owner, make, state), "the server is used again");
+    }
 }
 
 #[test]

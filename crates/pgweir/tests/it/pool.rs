@@ -1,20 +1,26 @@
 //! The queue for servers, and the limit on their number.
 
-use pgweir_testkit::WireClient;
 use pgweir_testkit::frames::{bind, execute, parse, query, sync};
+use pgweir_testkit::{Cluster, WireClient};
 
-use crate::stage::Stage;
+use crate::stage::{self, Stage};
 
 #[test]
 fn a_cold_burst_is_served_within_the_limit() {
     const SERVERS: usize = 50;
     const CLIENTS: usize = 500;
-    let stage = Stage::new("pool_burst", SERVERS as u32);
+    let cluster = Cluster::builder().setting("max_connections", "70").start();
+    let stage = Stage::on(&cluster, "pool_burst", SERVERS as u32, |config| {
+        config.pool("query_wait_timeout", "60000")
+    });
     // One server too many would be refused, and that would be logged.
     stage.ask(&format!("ALTER ROLE pool_burst CONNECTION LIMIT {SERVERS}"));
     let startup = stage.login().startup_message();
     let first = [startup, query("SELECT 'served', pg_sleep(0.02)")].concat();
 
+    // No login comes to its end before all of them are under way.
+    let mut doorkeeper = stage::superuser(&cluster, "postgres");
+    doorkeeper.query("BEGIN; LOCK TABLE pg_authid");
     let mut clients: Vec<_> = (0..CLIENTS)
         .map(|_| {
             let mut client = WireClient::open(stage.address()).unwrap();
@@ -22,6 +28,8 @@ fn a_cold_burst_is_served_within_the_limit() {
             client
         })
         .collect();
+    stage.wait_for_logins(SERVERS);
+    doorkeeper.query("COMMIT");
     for client in &mut clients {
         client.read_until_ready().unwrap();
         let reply = client.read_until_ready().unwrap();

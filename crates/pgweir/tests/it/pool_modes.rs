@@ -2,7 +2,7 @@
 
 use pgweir_testkit::frames::query;
 
-use crate::stage::Stage;
+use crate::stage::{CLUSTER, Stage, superuser};
 
 const STATE: &str = "SELECT current_setting('work_mem'), to_regclass('pg_temp.t'), \
     (SELECT count(*) FROM pg_prepared_statements), (SELECT count(*) FROM pg_listening_channels()), \
@@ -26,6 +26,44 @@ fn a_session_leaves_nothing_behind() {
     let reply = second.read_until_ready().unwrap();
     assert_eq!(reply[1].to_string(), "DataRow \"4MB\" NULL \"0\" \"0\" \"0\"");
     assert_eq!(second.query("SELECT pg_backend_pid()"), pid, "the same server, cleaned");
+}
+
+/// What the text of its statements shows is removed behind every session, what a function has done
+/// unseen by the reset query.
+#[test]
+fn a_pool_says_how_sessions_are_cleaned() {
+    for (n, (reset_query, unseen)) in
+        [("DISCARD ALL", "4MB"), ("SELECT 1; RESET ALL", "4MB"), ("", "77MB")].iter().enumerate()
+    {
+        let stage = Stage::with(&format!("mode_reset_{n}"), 1, |config| {
+            config
+                .pool("pool_mode", "\"session\"")
+                .pool("server_reset_query", &format!("\"{reset_query}\""))
+        });
+        stage.client().query(
+            "CREATE FUNCTION hide() RETURNS int LANGUAGE sql AS \
+             $$ SELECT length(set_config('work_mem', '77MB', false)) $$",
+        );
+        let mut first = stage.client();
+        let pid = first.query("SELECT pg_backend_pid(), hide() > 0");
+        drop(first);
+        let mut second = stage.client();
+        assert_eq!(second.query("SHOW work_mem"), [*unseen], "{reset_query:?}");
+        second.query("SET work_mem = '99MB'");
+        drop(second);
+        let mut third = stage.client();
+        assert_eq!(third.query("SHOW work_mem"), ["4MB"], "{reset_query:?}");
+        assert_eq!(third.query("SELECT pg_backend_pid(), true"), pid, "the same server");
+    }
+}
+
+#[test]
+fn a_server_that_cannot_be_cleaned_is_not_used_again() {
+    let stage = Stage::with("mode_reset_fails", 1, |config| {
+        config.pool("pool_mode", "\"session\"").pool("server_reset_query", "\"RESET ALL, CLOSE\"")
+    });
+    let pid = stage.client().query("SELECT pg_backend_pid()");
+    assert_ne!(stage.client().query("SELECT pg_backend_pid()"), pid);
 }
 
 #[test]
@@ -52,6 +90,26 @@ fn transactions_share_a_server() {
             assert_eq!(client.query("SELECT pg_backend_pid()"), pid);
             client.query("COMMIT");
         }
+    }
+}
+
+/// PostgreSQL keeps the name of a custom setting that it has heard once.
+#[test]
+fn a_custom_setting_stays_known_as_an_empty_text() {
+    let stage = Stage::new("mode_custom", 1);
+    let (mut one, mut other) = (stage.client(), stage.client());
+    let (set, show) = (
+        "BEGIN; SET LOCAL app.tenant = 'one'; COMMIT",
+        "SELECT current_setting('app.tenant', true)",
+    );
+    other.send(&query(show)).unwrap();
+    assert_eq!(other.read_until_ready().unwrap()[1].to_string(), "DataRow NULL");
+    one.query(set);
+    let mut direct = superuser(&CLUSTER, "mode_custom");
+    direct.query(set);
+    for client in [&mut other, &mut direct] {
+        client.send(&query(show)).unwrap();
+        assert_eq!(client.read_until_ready().unwrap()[1].to_string(), "DataRow \"\"");
     }
 }
 

@@ -1,34 +1,33 @@
 //! A client that does not read what it asked for holds up nobody else, and costs little memory.
 
-use std::fs;
-
-use pgweir_testkit::Pgweir;
 use pgweir_testkit::frames::query;
 
 use crate::stage::Stage;
+use crate::usage::{MB, Memory};
 
-const MB: usize = 1024 * 1024;
+/// Holds of a backend that has been busy for several times the `tcp_user_timeout` of these tests.
+const FOR_LONG: &str = "query_start < clock_timestamp() - interval '3 s'";
 
 #[test]
 fn a_client_that_does_not_read() {
-    let stage = Stage::new("slow_reader", 2);
+    let stage = impatient("slow_reader");
     let (mut slow, mut other) = (stage.client(), stage.client());
     for client in [&mut slow, &mut other] {
         client.query("SELECT 1");
     }
-    let before = resident(&stage.pgweir);
+    let memory = Memory::of(&stage.pgweir);
     // 100 MB in rows, and 100 MB in one row.
     for (sql, rows) in [
         ("SELECT repeat('x', 100000) FROM generate_series(1, 1000)", 1000),
         ("SELECT repeat('x', 100000000)", 1),
     ] {
         slow.send(&query(sql)).unwrap();
-        stage.wait_for_backends(1, "wait_event = 'ClientWrite'");
+        stage.wait_for_backends(1, &format!("wait_event = 'ClientWrite' AND {FOR_LONG}"));
         for _ in 0..100 {
             assert_eq!(other.query("SELECT 'on time'"), ["on time"]);
         }
-        let grown = resident(&stage.pgweir).saturating_sub(before);
-        assert!(grown < 8 * MB, "{grown} bytes more");
+        let growth = memory.growth();
+        assert!(growth < 8 * MB, "{growth} bytes more");
         let reply = slow.read_until_ready().unwrap();
         let values = reply.iter().filter(|message| message.tag == b'D');
         assert_eq!(
@@ -41,11 +40,11 @@ fn a_client_that_does_not_read() {
 #[test]
 fn a_server_that_does_not_read() {
     // A COPY that waits for a lock: what the client sends piles up.
-    let stage = Stage::new("slow_server", 2);
+    let stage = impatient("slow_server");
     stage.ask("CREATE TABLE t (a text); ALTER TABLE t OWNER TO slow_server");
     let (mut locker, mut client) = (stage.client(), stage.client());
     locker.query("BEGIN; LOCK TABLE t");
-    let before = resident(&stage.pgweir);
+    let memory = Memory::of(&stage.pgweir);
     client.send(&query("COPY t FROM STDIN")).unwrap();
     let line = [&vec![b'x'; 99_999][..], b"\n"].concat();
     let data = pgweir_testkit::frames::copy_data(&line);
@@ -56,12 +55,12 @@ fn a_server_that_does_not_read() {
                 std::io::Write::write_all(&mut &stream, &data).unwrap();
             }
         });
-        stage.wait_for_backends(1, "wait_event_type = 'Lock'");
+        stage.wait_for_backends(1, &format!("wait_event_type = 'Lock' AND {FOR_LONG}"));
         for _ in 0..100 {
             assert_eq!(locker.query("SELECT 'on time'"), ["on time"]);
         }
-        let grown = resident(&stage.pgweir).saturating_sub(before);
-        assert!(grown < 8 * MB, "{grown} bytes more");
+        let growth = memory.growth();
+        assert!(growth < 8 * MB, "{growth} bytes more");
         assert!(!sender.is_finished(), "nobody reads it");
         locker.query("COMMIT");
     });
@@ -70,9 +69,7 @@ fn a_server_that_does_not_read() {
     assert_eq!(reply[1].to_string(), "CommandComplete \"COPY 1000\"");
 }
 
-/// Memory of the process, in bytes.
-fn resident(pgweir: &Pgweir) -> usize {
-    let status = fs::read_to_string(format!("/proc/{}/status", pgweir.pid())).unwrap();
-    let line = status.lines().find(|line| line.starts_with("VmRSS:")).unwrap();
-    line.split_whitespace().nth(1).unwrap().parse::<usize>().unwrap() * 1024
+/// A stage where a peer that has vanished is soon taken for gone. Who is slow has not vanished.
+fn impatient(name: &str) -> Stage {
+    Stage::with(name, 2, |config| config.general("tcp_user_timeout", "500"))
 }

@@ -101,12 +101,35 @@ impl Stage {
     /// Waits until so many clients stand in the queue for a server.
     #[track_caller]
     pub(crate) fn wait_for_waiters(&self, count: usize) {
-        let what = format!("{count} clients to wait");
-        let waiting = |row: &String| row.split('|').nth(3).map(str::to_owned);
-        eventually(&what, || {
+        self.wait_for_pool("clients to wait", 3, count);
+    }
+
+    /// Waits until so many servers are lent to clients.
+    #[track_caller]
+    pub(crate) fn wait_for_servers_in_use(&self, count: usize) {
+        self.wait_for_pool("servers to be in use", 6, count);
+    }
+
+    /// Waits until so many servers are idle.
+    #[track_caller]
+    pub(crate) fn wait_for_idle_servers(&self, count: usize) {
+        self.wait_for_pool("servers to be idle", 9, count);
+    }
+
+    /// Waits until so many servers are being logged in to.
+    #[track_caller]
+    pub(crate) fn wait_for_logins(&self, count: usize) {
+        self.wait_for_pool("logins to be under way", 12, count);
+    }
+
+    /// Waits until a column of SHOW POOLS has this value.
+    #[track_caller]
+    fn wait_for_pool(&self, what: &str, column: usize, count: usize) {
+        eventually(&format!("{count} {what}"), || {
             let pools = self.console("SHOW POOLS");
-            let mut own = pools.iter().filter(|row| row.starts_with(&self.name));
-            own.next().and_then(waiting) == Some(count.to_string())
+            let own = format!("{0}|{0}|", self.name);
+            let row = pools.iter().find(|row| row.starts_with(&own)).unwrap();
+            row.split('|').nth(column).unwrap() == count.to_string()
         });
     }
 

@@ -105,7 +105,7 @@ fn a_unit_whose_server_is_prepared_is_cancelled_by_us() {
     assert!(plain.is_greeted());
     server.heard();
     named.says([query("INSERT")]);
-    assert!(server.heard().starts_with("Q(SELECT pg_catalog.set_config("));
+    assert!(server.heard().starts_with("Q(SELECT ARRAY[pg_catalog.set_config("));
     let requester = stage.cancel(&named);
     assert!(requester.is_closed());
     assert_eq!((named.heard().as_str(), stage.cancels()), ("E(57014) Z", 0));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pgweir_engine::Stats;
+use pgweir_engine::{ClientState, Stats, Time};
 
 use crate::messages::{
     bind, bind_complete, done, execute, in_block, parse, parse_complete, query, ready, sync,
@@ -69,4 +69,71 @@ fn times_are_counted_apart() {
     assert_eq!(whole(after.wait_time - before.wait_time), 3, "bob's, behind alice's");
     assert_eq!(whole(after.transaction_time - before.transaction_time), 4);
     assert_eq!(whole(after.query_time - before.query_time), 2);
+}
+
+/// A transaction ends where a ReadyForQuery says so, however long its client keeps the server.
+#[test]
+fn transactions_are_counted_where_a_client_keeps_its_server() {
+    let pin = [query("LISTEN a")];
+    for (mode, first) in [("session", &[][..]), ("transaction", &pin[..])] {
+        let (stage, server, alice) = Stage::ready(&Setup::of_mode(mode));
+        for message in first {
+            alice.says([message]);
+            server.says([done(), ready()]);
+        }
+        let before = stats(&stage);
+        for _ in 0..3 {
+            stage.wait(Duration::from_secs(10));
+            alice.says([query("SELECT")]);
+            stage.wait(Duration::from_secs(1));
+            server.says([done(), ready()]);
+        }
+        // Each of these begins where the one before it ends.
+        alice.says([query("a"), query("BEGIN"), query("COMMIT")]);
+        stage.wait(Duration::from_secs(1));
+        server.says([done(), ready(), done(), in_block()]);
+        stage.wait(Duration::from_secs(1));
+        server.says([done(), ready()]);
+        let counted = stats(&stage).transactions - before.transactions;
+        let took = stats(&stage).transaction_time - before.transaction_time;
+        assert_eq!((counted, took.as_secs()), (5, 5), "{mode}");
+    }
+}
+
+/// What is done for a login, or behind a client that is gone, is no transaction of a client.
+#[test]
+fn what_no_client_asked_for_is_not_counted() {
+    let (stage, server, alice) = Stage::ready(&Setup::of_mode("session"));
+    assert_eq!(stats(&stage).transactions, 0, "a login needs a server");
+    alice.says([query("BEGIN")]);
+    server.says([done(), in_block()]);
+    alice.breaks();
+    assert!(server.heard().ends_with("Q(ROLLBACK)"));
+    server.says([done(), ready()]);
+    assert_eq!(server.heard(), "Q(DISCARD ALL)");
+    server.says([done(), ready()]);
+    assert_eq!(stats(&stage).transactions, 0);
+}
+
+/// When a client asked last, and how long it has waited since, is told while it waits and after.
+#[test]
+fn what_a_client_waits_for_is_told() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    let bob = stage.client();
+    let seen = || {
+        let clients = stage.snapshot().clients;
+        let seconds = |time: Time| time.since(Time(0)).as_secs();
+        let seen = clients.iter().map(|c| (c.state, seconds(c.requested), c.wait.as_secs()));
+        seen.collect::<Vec<_>>()
+    };
+    stage.wait(Duration::from_secs(5));
+    let (idle, active, waiting) = (ClientState::Idle, ClientState::Active, ClientState::Waiting);
+    assert_eq!(seen(), [(idle, 0, 0), (idle, 0, 0)]);
+    alice.says([query("SELECT")]);
+    stage.wait(Duration::from_secs(1));
+    bob.says([query("SELECT")]);
+    stage.wait(Duration::from_secs(2));
+    assert_eq!(seen(), [(active, 5, 0), (waiting, 6, 2)]);
+    server.says([done(), ready()]);
+    assert_eq!(seen(), [(idle, 5, 0), (active, 6, 0)]);
 }

@@ -42,6 +42,11 @@ impl Line {
         }))
     }
 
+    /// Whether both are ends of the same connection.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        Rc::ptr_eq(&self.0, &other.0)
+    }
+
     /// The far end sends.
     pub(crate) fn put(&self, bytes: &[u8]) {
         self.0.incoming.borrow_mut().extend(bytes);

@@ -113,6 +113,25 @@ fn who_does_not_prove_it_by_scram_is_not_told_why() {
     assert_eq!(stage.attempts(), 0);
 }
 
+/// Who asks for what is not supported is told so; an answer that makes no sense is a violation.
+#[test]
+fn a_scram_answer_that_does_not_fit_gets_the_sqlstate_of_postgresql() {
+    for (first, refusal) in [
+        ("n,a=root,n=,r=abc", "E(FATAL 0A000)"),
+        ("n,,m=x,n=,r=abc", "E(FATAL 0A000)"),
+        ("n,,r=abc", "E(FATAL 08P01)"),
+    ] {
+        let stage = guarded("scram-sha-256");
+        let stranger = stage.newcomer(&[]);
+        assert_eq!(stranger.heard(), "R");
+        let mut answer = Vec::new();
+        SaslInitialResponse::write(&mut answer, b"SCRAM-SHA-256", first.as_bytes());
+        stranger.sends(&answer);
+        assert_eq!(stranger.heard(), refusal, "{first}");
+        assert!(stranger.is_closed());
+    }
+}
+
 /// A stranger's SCRAM exchange begins like anybody's.
 #[test]
 fn scram_is_offered_to_strangers_too() {

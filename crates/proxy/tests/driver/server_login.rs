@@ -110,8 +110,10 @@ fn a_server_that_skips_its_own_proof_is_not_believed() {
 fn what_no_server_says_before_its_login_is_over_ends_the_attempt() {
     let http = b"HTTP/1.1 400 Bad Request\r\n\r\n".to_vec();
     let kerberos = message(b'R', &7u32.to_be_bytes());
-    let long = [&b"N"[..], &100_000u32.to_be_bytes()].concat();
-    for wrong in [http, kerberos, long, columns(), done(), ready(), message(b'R', b"")] {
+    let long = |bytes: u32| [&b"N"[..], &(4 + bytes).to_be_bytes()].concat();
+    let long = [long(30_001), long(65_536), long(100_000)];
+    let others = [http, kerberos, columns(), done(), ready(), message(b'R', b"")];
+    for wrong in long.into_iter().chain(others) {
         let (stage, server, client) = challenged(&wrong);
         assert!(server.is_aborted(), "{}", wrong.escape_ascii());
         let refused = |event: &Event| matches!(event, Event::ServerRefused { .. });
@@ -121,6 +123,14 @@ fn what_no_server_says_before_its_login_is_over_ends_the_attempt() {
         stage.server();
         assert!(client.is_greeted());
     }
+}
+
+/// A message that was longer than what is retained was waited for until the attempt's time was up.
+#[test]
+fn the_longest_message_of_a_login_is_read_to_its_end() {
+    let (stage, server, client) = challenged(&message(b'N', &[0; 30_000]));
+    server.says([stage.welcome(&server)]);
+    assert!(client.is_greeted());
 }
 
 /// What is said out of turn is no login either.

@@ -9,8 +9,9 @@ use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
 
 const NAMED: &[(&str, &str)] = &[("application_name", "it")];
-const SET: &str = "Q(SELECT pg_catalog.set_config('application_name', 'it', false))";
-const UNSET: &str = "Q(SELECT pg_catalog.set_config('application_name', NULL, false))";
+const SET: &str = "Q(SELECT ARRAY[pg_catalog.set_config('application_name', 'it', false)] IS NULL)";
+const UNSET: &str =
+    "Q(SELECT ARRAY[pg_catalog.set_config('application_name', NULL, false)] IS NULL)";
 
 /// A stage with a client that has settings, on whose server they are.
 fn named(setup: &Setup) -> (Stage, Peer, Peer) {
@@ -102,25 +103,122 @@ fn settings_that_are_wrong_end_the_login() {
     assert_eq!(server.heard(), "");
 }
 
+/// A stage with two clients of which one has settings, and whose only server has refused these
+/// settings for a query of that client.
+fn refused(setup: &Setup) -> (Stage, Peer, Peer) {
+    let (stage, server, named) = named(setup);
+    let plain = stage.newcomer(&[]);
+    assert_eq!(server.heard(), UNSET);
+    server.says([one_row("")]);
+    assert!(plain.is_greeted());
+    named.says([query("INSERT")]);
+    assert_eq!(server.heard(), SET);
+    plain.says([query("SELECT")]);
+    server.says([error("22023"), ready()]);
+    assert_eq!((server.heard().as_str(), server.is_closed()), ("X", true));
+    assert_eq!(named.heard(), "");
+    (stage, named, plain)
+}
+
+/// What others have left on a server may be why it refuses settings, even to go back to none: a
+/// statement_timeout, a role, a table for which temp_buffers is fixed.
+#[test]
+fn a_server_that_was_used_is_replaced_before_settings_are_refused() {
+    let (stage, server, _named) = named(&Setup::default());
+    let plain = stage.newcomer(&[]);
+    assert_eq!(server.heard(), UNSET);
+    server.says([error("57014"), ready()]);
+    assert_eq!((server.heard().as_str(), server.is_closed()), ("X", true));
+    assert_eq!(plain.heard(), "R");
+    let new = stage.server();
+    assert!(plain.is_greeted());
+    assert_eq!((new.heard().as_str(), stage.attempts()), ("", 0));
+}
+
 /// Settings that were valid at login may not be so later (a role that was dropped): the unit is
 /// not run, its client is told, and the session goes on.
 #[test]
 fn settings_that_have_become_wrong_answer_the_unit() {
-    let (stage, server, named) = named(&Setup::default());
-    let plain = stage.newcomer(&[]);
-    server.says([one_row("")]);
-    assert!(plain.is_greeted());
-    assert_eq!(server.heard(), UNSET);
-    named.says([query("INSERT"), query("SELECT")]);
+    let (stage, named, _plain) = refused(&Setup::default());
+    named.says([query("SELECT")]);
+    let server = stage.server();
     assert_eq!(server.heard(), SET);
     server.says([error("22023"), ready()]);
     assert_eq!(named.heard(), "E(22023) Z");
+    assert_eq!(server.heard(), "Q(SELECT)", "the other client's turn");
+    server.says([done(), ready()]);
     // The query behind it is a unit of its own, and its settings are tried again.
     assert_eq!(server.heard(), SET);
     server.says([one_row("it")]);
     assert_eq!(server.heard(), "Q(SELECT)");
     server.says([done(), ready()]);
     assert_eq!(named.heard(), "C Z");
+}
+
+/// A client whose server is replaced has had its turn in the queue.
+#[test]
+fn a_new_server_goes_to_the_client_that_it_was_opened_for() {
+    let (stage, named, plain) = refused(&Setup::default());
+    assert_eq!((stage.attempts(), stage.servers()), (1, vec![ServerActivity::Login]));
+    let server = stage.server();
+    assert_eq!(server.heard(), SET);
+    server.says([one_row("it")]);
+    assert_eq!(server.heard(), "Q(INSERT)");
+    server.says([done(), ready()]);
+    assert_eq!((named.heard().as_str(), plain.heard().as_str()), ("C Z", ""));
+    assert_eq!(server.heard(), UNSET);
+}
+
+#[test]
+fn who_waits_for_a_new_server_that_cannot_be_had_keeps_its_place() {
+    let (stage, named, plain) = refused(&Setup::default());
+    stage.refuse_server();
+    assert_eq!((stage.attempts(), stage.servers()), (0, vec![]));
+    stage.wait(Duration::from_millis(100));
+    let server = stage.server();
+    assert_eq!((server.heard().as_str(), plain.heard().as_str()), (SET, ""));
+    server.says([one_row("it")]);
+    assert_eq!(server.heard(), "Q(INSERT)");
+    server.says([done(), ready()]);
+    assert_eq!(named.heard(), "C Z");
+}
+
+/// While no new ones can be had, the servers that there are must not go one after the other because
+/// of one client. It is told what a connection of its own would tell it.
+#[test]
+fn settings_cost_no_server_while_new_ones_cannot_be_had() {
+    let (stage, first, named) = named(&Setup::of_size(2));
+    named.says([query("slow")]);
+    assert_eq!(first.heard(), "Q(slow)");
+    let plain = stage.newcomer(&[]);
+    let second = stage.server();
+    assert!(plain.is_greeted());
+    first.says([done(), ready()]);
+    let other = stage.newcomer(&[("application_name", "other")]);
+    assert!(first.heard().starts_with("Q(SELECT ARRAY["));
+    first.says([error("22023"), ready()]);
+    assert_eq!((first.is_closed(), second.heard().as_str()), (true, ""));
+    stage.refuse_server();
+    assert!(second.heard().starts_with("Q(SELECT ARRAY["));
+    second.says([error("22023"), ready()]);
+    assert_eq!(other.heard(), "R E(FATAL 08001)");
+    assert_eq!((second.is_open(), stage.servers()), (true, vec![ServerActivity::Idle]));
+}
+
+/// Whoever needs a server takes what was opened for a client that does not need it any more.
+#[test]
+fn a_server_that_is_opened_for_a_client_is_anybodys_once_that_is_gone() {
+    let (stage, named, plain) = refused(&Setup::default());
+    named.breaks();
+    let server = stage.server();
+    assert_eq!(server.heard(), "Q(SELECT)");
+    server.says([done(), ready()]);
+    assert_eq!(plain.heard(), "C Z");
+
+    let (stage, named, _plain) = refused(&Setup::default());
+    assert!(stage.cancel(&named).is_closed());
+    assert_eq!(named.heard(), "E(57014) Z");
+    assert_eq!(stage.server().heard(), "Q(SELECT)");
 }
 
 /// Nothing of the client's was sent: it need not know.

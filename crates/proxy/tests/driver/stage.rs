@@ -152,8 +152,17 @@ impl Stage {
 
     /// The oldest attempt succeeds, and so does the login.
     pub(crate) fn server(&self) -> Peer {
+        self.server_set_to(&[])
+    }
+
+    /// As [`Self::server`]; it reports to be set to this.
+    pub(crate) fn server_set_to(&self, settings: &[(&str, &str)]) -> Peer {
         let server = self.bare_server();
-        server.says([self.welcome(&server)]);
+        let reports = settings.iter().flat_map(|(name, value)| parameter_status(name, value));
+        let welcome = self.welcome(&server);
+        // Behind the first message, that all is well with us.
+        let (ok, rest) = welcome.split_at(authentication_ok().len());
+        server.says([ok, &reports.collect::<Vec<_>>(), rest]);
         server
     }
 
@@ -195,6 +204,12 @@ impl Stage {
     pub(crate) fn wait(&self, time: Duration) {
         self.0.borrow_mut().now += u64::try_from(time.as_micros()).expect("a short time");
         self.event(Driver::tick);
+    }
+
+    /// pgweir looks for peers that have vanished, and these were silent.
+    pub(crate) fn look_for_silence(&self, silent: &[&Peer]) {
+        let is_silent = |line: &Line| silent.iter().any(|peer| peer.line.is(line));
+        self.event(|driver, now| driver.reap(now, is_silent));
     }
 
     pub(crate) fn drain(&self) {

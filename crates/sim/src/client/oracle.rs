@@ -49,6 +49,11 @@ impl Oracle {
         }
     }
 
+    /// The client is told of the server's configuration: from now on that is the oracle's, too.
+    pub(crate) fn told(&mut self, version: &str) {
+        self.session.state.reload(version);
+    }
+
     /// The client sends these messages.
     pub(crate) fn sent(&mut self, bytes: &[u8]) {
         let mut at = 0;

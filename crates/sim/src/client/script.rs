@@ -3,7 +3,7 @@ use pgweir_wire::frontend::{self, Target};
 
 use crate::language::{Statement, Tag, Verb};
 use crate::random::Dice;
-use crate::session::put;
+use crate::session::{VERSION, put};
 
 /// What a client does with its life.
 pub(crate) struct Script {
@@ -180,7 +180,10 @@ impl Script {
         match dice.weighted(&kinds) {
             0 => Verb::Rows(dice.weighted(&[(1, 0), (8, 1), (4, 3), (1, 40)])),
             1 => Verb::Write,
-            2 => Verb::Show { name: (*dice.pick(&["TimeZone", "application_name"])).to_owned() },
+            2 => {
+                let names = ["TimeZone", "application_name", VERSION];
+                Verb::Show { name: (*dice.pick(&names)).to_owned() }
+            }
             3 => Verb::Sleep(dice.magnitude(1_000) as u32),
             4 => Verb::Big(dice.magnitude(100_000) as u32),
             5 => Verb::Fail,

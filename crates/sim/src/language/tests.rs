@@ -45,9 +45,13 @@ fn what_pgweir_sends_is_understood() {
     assert_eq!(parse(b"ROLLBACK"), Some(vec![Line::Rollback]));
     assert_eq!(parse(b"DISCARD ALL"), Some(vec![Line::DiscardAll]));
     let text = concat!(
-        r"SELECT pg_catalog.set_config('a', E'it''s \\', false), ",
-        "pg_catalog.set_config('B', NULL, false)"
+        r"SELECT ARRAY[pg_catalog.set_config('a', E'it''s \\', false), ",
+        "pg_catalog.set_config('B', NULL, false), pg_catalog.set_config('c', ",
+        "pg_catalog.convert_from(pg_catalog.decode('c3a9', 'hex'), ",
+        "pg_catalog.getdatabaseencoding()), false)] IS NULL"
     );
-    let pairs = vec![("a".to_owned(), Some(r"it's \".to_owned())), ("b".to_owned(), None)];
+    let a = Some(r"it's \".to_owned());
+    let c = Some("é".to_owned());
+    let pairs = vec![("a".to_owned(), a), ("b".to_owned(), None), ("c".to_owned(), c)];
     assert_eq!(parse(text.as_bytes()), Some(vec![Line::SetConfig(pairs)]));
 }

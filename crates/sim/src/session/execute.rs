@@ -333,7 +333,7 @@ impl Execution {
                 "SET"
             }
             Verb::Temp => {
-                state.stain(tag.client, "a temporary table");
+                state.make_temporary(tag.client);
                 "CREATE TABLE"
             }
             Verb::Sleep(_) => "SLEEP",

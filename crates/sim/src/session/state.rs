@@ -19,6 +19,8 @@ pub(crate) struct State {
     pub(crate) notifications: Vec<Tag>,
     /// Notifications that have gone out, and were not taken yet.
     pub(crate) announced: Vec<Tag>,
+    /// What temp_buffers was when a temporary table was used first: it stays that.
+    buffers: Option<String>,
     /// DISCARD ALL has run, and the prepared statements are to go.
     pub(crate) discarded: bool,
     settings: Settings,
@@ -68,11 +70,20 @@ pub(crate) trait Witness {
 }
 
 /// Settings that a client may ask for at startup: name as it is reported, and default.
-pub(crate) const SETTINGS: [(&str, &str); 3] =
-    [("application_name", ""), ("DateStyle", "ISO, MDY"), ("TimeZone", "GMT")];
+pub(crate) const SETTINGS: [(&str, &str); 4] = [
+    ("application_name", ""),
+    ("DateStyle", "ISO, MDY"),
+    ("temp_buffers", "8MB"),
+    ("TimeZone", "GMT"),
+];
+
+/// A setting that only a server's configuration can set, and that is reported. Each new
+/// configuration has another value of it.
+pub(crate) const VERSION: &str = "sim.version";
 
 const SETTINGS_CHANGED: &str = "changed settings";
 const LIBRARY: &str = "a library";
+const TABLE: &str = "a temporary table";
 
 impl State {
     pub(crate) fn new(startup: Settings) -> Self {
@@ -88,6 +99,7 @@ impl State {
             listens: false,
             notifications: Vec::new(),
             announced: Vec::new(),
+            buffers: None,
             discarded: false,
             startup: settings.clone(),
             saved: None,
@@ -183,6 +195,12 @@ impl State {
         self.stain(client, LIBRARY);
     }
 
+    /// A client makes a temporary table.
+    pub(crate) fn make_temporary(&mut self, client: u32) {
+        self.stain(client, TABLE);
+        self.buffers = self.buffers.take().or_else(|| self.settings.get("temp_buffers").cloned());
+    }
+
     /// A client changes a setting.
     pub(crate) fn set(&mut self, client: u32, name: &str, value: &str) {
         self.stain(client, SETTINGS_CHANGED);
@@ -192,10 +210,12 @@ impl State {
     /// pgweir changes settings: all of them, or none.
     pub(crate) fn configure(&mut self, pairs: &[(String, Option<String>)]) -> Result<(), String> {
         for (name, value) in pairs {
-            if let Some(value) = value
-                && !Self::is_valid(name, value)
-            {
+            let Some(value) = value else { continue };
+            if !Self::is_valid(name, value) {
                 return Err(format!("invalid value for parameter \"{name}\": \"{value}\""));
+            }
+            if name == "temp_buffers" && self.buffers.as_ref().is_some_and(|fixed| fixed != value) {
+                return Err(format!("parameter \"{name}\" cannot be changed any more"));
             }
         }
         for (name, value) in pairs {
@@ -203,6 +223,14 @@ impl State {
             self.settings.insert(name.clone(), value.cloned().unwrap_or_default());
         }
         Ok(())
+    }
+
+    /// The server has a new configuration, or says so.
+    pub(crate) fn reload(&mut self, version: &str) {
+        let all = [Some(&mut self.settings), Some(&mut self.startup), self.saved.as_mut()];
+        for settings in all.into_iter().flatten() {
+            settings.insert(VERSION.to_owned(), version.to_owned());
+        }
     }
 
     pub(crate) fn discard(&mut self) {

@@ -1,4 +1,4 @@
-use super::{Effect, Form, KEYWORDS, Keyword, Meaning, RULES, meaning};
+use super::{Form, KEYWORDS, Keyword, Meaning, RULES, meaning};
 use crate::pins::PinReason;
 
 #[test]
@@ -6,8 +6,8 @@ fn every_word_is_found_in_any_case() {
     for rule in RULES {
         for word in [rule.name.to_owned(), rule.name.to_uppercase()] {
             let found = meaning(word.as_bytes());
-            let Meaning::Rule(form, effect) = found else { panic!("{word}: {found:?}") };
-            assert_eq!((form, effect), (rule.form, rule.effect), "{word}");
+            let Meaning::Rule(form, reason) = found else { panic!("{word}: {found:?}") };
+            assert_eq!((form, reason), (rule.form, rule.reason), "{word}");
         }
     }
     for &(name, keyword) in KEYWORDS {
@@ -24,7 +24,11 @@ fn names_are_lower_case_and_stand_once() {
     names.sort_unstable();
     names.dedup();
     assert_eq!(names.len(), rows);
-    assert!(names.iter().all(|name| name.bytes().all(|b| b == b'_' || b.is_ascii_lowercase())));
+    assert!(
+        names
+            .iter()
+            .all(|name| name.bytes().all(|b| matches!(b, b'_' | b'a'..=b'z' | b'0'..=b'9')))
+    );
 }
 
 #[test]
@@ -50,9 +54,9 @@ fn other_words_mean_nothing() {
 fn numbered_temporary_schemas_mean_what_pg_temp_means() {
     for word in ["pg_temp", "pg_temp_1", "PG_TEMP_123456"] {
         let found = meaning(word.as_bytes());
-        let expected = Effect::Pin(PinReason::TempTable);
+        let expected = PinReason::TempTable;
         assert!(
-            matches!(found, Meaning::Rule(Form::Schema, effect) if effect == expected),
+            matches!(found, Meaning::Rule(Form::Schema, reason) if reason == expected),
             "{word}: {found:?}"
         );
     }
@@ -60,10 +64,11 @@ fn numbered_temporary_schemas_mean_what_pg_temp_means() {
 
 #[test]
 fn quotes_make_a_keyword_a_name() {
-    for word in ["set", "listen", "temp", "hold", "local", "schema", "prepare", "select"] {
+    for word in ["set", "listen", "temp", "hold", "local", "schema", "prepare", "update", "select"]
+    {
         assert!(matches!(meaning(word.as_bytes()).quoted(), Meaning::Plain), "{word}");
     }
-    for word in ["set_config", "nextval", "pg_temp", "seed"] {
+    for word in ["set_config", "nextval", "pg_temp", "seed", "pg_settings"] {
         assert!(matches!(meaning(word.as_bytes()).quoted(), Meaning::Rule(..)), "{word}");
     }
     let path = meaning(b"search_path").quoted();

@@ -1,4 +1,4 @@
-use super::super::{Iterations, ScramClient};
+use super::super::{Iterations, LoginKeys, ScramClient};
 use super::*;
 
 /// The exchange of RFC 7677 §3.
@@ -43,7 +43,6 @@ fn the_exchange_of_rfc_7677_succeeds() {
     assert_eq!(server_first, rfc::SERVER_FIRST);
     let authenticated = server.client_final(rfc::CLIENT_FINAL).unwrap();
     assert_eq!(authenticated.server_final, rfc::SERVER_FINAL);
-    assert_eq!(authenticated.keys, keys);
 }
 
 #[test]

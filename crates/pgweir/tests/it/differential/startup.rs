@@ -98,7 +98,9 @@ fn requests_for_encryption() {
     let ready = |script: Script| script.send(&startup(PROTOCOL_3_0)).read_until_ready();
     same(&ready(Script::raw().send(&frames::ssl_request()).read_byte()));
     let gssenc = Script::raw().send(&frames::gssenc_request()).read_byte();
-    same_but(&[Difference::Gssapi], &gssenc);
+    // A PostgreSQL that was built without GSSAPI refuses it too.
+    let spoken = gssenc.run(CLUSTER.address()) == ["G"];
+    same_but(if spoken { &[Difference::Gssapi] } else { &[] }, &gssenc);
 }
 
 #[test]

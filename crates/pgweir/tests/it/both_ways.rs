@@ -1,0 +1,150 @@
+//! A client that goes on writing and does not read: both directions fill up, nobody waits for
+//! what cannot come, and what is kept for it stays small.
+
+use std::io::Write;
+use std::net::{Shutdown, TcpStream};
+use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::thread;
+
+use pgweir_testkit::frames::{bind, execute, parse, query, sync};
+use pgweir_testkit::{PATIENCE, WireClient, eventually};
+
+use crate::stage::Stage;
+use crate::usage::{MB, Memory};
+
+/// A unit that brings a long value there and back, and the value; each kind in its turn.
+fn echo(number: usize) -> (Vec<u8>, String) {
+    let text = format!("{number} {}", "x".repeat(100_000));
+    let frames = match number % 2 {
+        0 => query(&format!("SELECT '{text}'")),
+        _ => [parse("", "SELECT $1", &[]), bind("", "", &[Some(&text)]), execute("", 0), sync()]
+            .concat(),
+    };
+    (frames, text)
+}
+
+/// The only value of the next reply.
+fn value(client: &mut WireClient) -> Vec<u8> {
+    let reply = client.read_until_ready().unwrap();
+    let mut rows = reply.iter().filter(|message| message.tag == b'D');
+    let row = rows.next().unwrap();
+    assert_eq!(rows.next(), None);
+    row.values().remove(0).unwrap()
+}
+
+/// What a thread of its own writes to; when the test has failed it does not wait for ever.
+fn writing_end(client: &WireClient) -> TcpStream {
+    let stream = client.stream().try_clone().unwrap();
+    stream.set_write_timeout(Some(PATIENCE)).unwrap();
+    stream
+}
+
+/// Fills both directions, and calls `meanwhile` when they are full.
+fn fill_both_ways(stage: &Stage, meanwhile: impl FnOnce(&Memory<'_>)) {
+    let (mut client, mut other) = (stage.client(), stage.client());
+    for client in [&mut client, &mut other] {
+        client.query("SELECT 'warm'");
+    }
+    let memory = Memory::of(&stage.pgweir);
+    let stream = writing_end(&client);
+    let (sent, enough) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let send = |frames: &[u8]| {
+        for piece in frames.chunks(10_000) {
+            (&stream).write_all(piece).unwrap();
+            sent.fetch_add(piece.len(), Ordering::Relaxed);
+        }
+    };
+    thread::scope(|scope| {
+        let sender = scope.spawn(|| {
+            let more = |_: &usize| !enough.load(Ordering::Relaxed);
+            let units = (0..).take_while(more).inspect(|number| send(&echo(*number).0)).count();
+            send(&query("SELECT 'end'"));
+            units
+        });
+        eventually("both directions to be full", || {
+            let before = sent.load(Ordering::Relaxed);
+            for _ in 0..100 {
+                assert_eq!(other.query("SELECT 'on time'"), ["on time"]);
+            }
+            let moves = sent.load(Ordering::Relaxed) != before;
+            !moves && stage.backends("wait_event = 'ClientWrite'") == 1
+        });
+        assert!(!sender.is_finished(), "nobody reads it");
+        meanwhile(&memory);
+        enough.store(true, Ordering::Relaxed);
+        let values = (0..).map(|_| value(&mut client)).take_while(|value| value != b"end");
+        let read = values.enumerate().inspect(|(number, value)| {
+            assert!(value == echo(*number).1.as_bytes(), "{number}");
+        });
+        assert_eq!(read.count(), sender.join().unwrap());
+    });
+    assert_eq!(client.query("SELECT 'on'"), ["on"]);
+    let growth = memory.growth();
+    assert!(growth < 8 * MB, "{growth} bytes more");
+}
+
+#[test]
+fn a_long_pipeline_that_is_not_read() {
+    let stage = Stage::new("both_pipeline", 2);
+    fill_both_ways(&stage, |memory| {
+        let growth = memory.growth();
+        assert!(growth < 8 * MB, "{growth} bytes more");
+    });
+}
+
+#[test]
+fn a_long_pipeline_of_a_session_that_is_not_read() {
+    let stage = Stage::session("both_session", 2);
+    fill_both_ways(&stage, |_| {});
+}
+
+#[test]
+fn one_that_gives_up_costs_its_server_and_no_more() {
+    let stage = Stage::new("both_gone", 1);
+    let client = stage.client();
+    let memory = Memory::of(&stage.pgweir);
+    let stream = writing_end(&client);
+    thread::scope(|scope| {
+        // It writes until its connection is gone.
+        scope.spawn(|| (0..).all(|number| (&stream).write_all(&echo(number).0).is_ok()));
+        stage.wait_for_backends(1, "wait_event = 'ClientWrite'");
+        client.stream().shutdown(Shutdown::Both).unwrap();
+    });
+    drop(stream);
+    client.reset().unwrap();
+    assert_eq!(stage.client().query("SELECT 'on'"), ["on"]);
+    let growth = memory.growth();
+    assert!(growth < 8 * MB, "{growth} bytes more");
+}
+
+#[test]
+fn the_shortest_units_there_are() {
+    const UNITS: usize = 200_000;
+    let stage = Stage::new("both_short", 2);
+    let (mut client, mut other) = (stage.client(), stage.client());
+    for client in [&mut client, &mut other] {
+        client.query("SELECT 'warm'");
+    }
+    let memory = Memory::of(&stage.pgweir);
+    stage.ask("SELECT pg_advisory_lock(1)");
+    client.send(&query("SELECT pg_advisory_xact_lock_shared(1)")).unwrap();
+    stage.wait_for_backends(1, "wait_event_type = 'Lock'");
+    let stream = writing_end(&client);
+    thread::scope(|scope| {
+        scope.spawn(move || (&stream).write_all(&sync().repeat(UNITS)).unwrap());
+        for _ in 0..1_000 {
+            assert_eq!(other.query("SELECT 'on time'"), ["on time"]);
+        }
+        let growth = memory.growth();
+        assert!(growth < 4 * MB, "{growth} bytes more");
+        stage.ask("SELECT pg_advisory_unlock(1)");
+        client.read_until_ready().unwrap();
+        for _ in 0..UNITS {
+            let reply = client.read().unwrap().unwrap();
+            assert_eq!((reply.tag, &reply.body[..]), (b'Z', &b"I"[..]));
+        }
+    });
+    assert_eq!(client.query("SELECT 'on'"), ["on"]);
+    let growth = memory.growth();
+    assert!(growth < 4 * MB, "{growth} bytes more");
+}

@@ -1,0 +1,155 @@
+//! What clients ask for at login, on one server that they take turns on: each finds what it would
+//! find on a connection of its own.
+
+use pgweir_testkit::{Login, WireClient};
+
+use crate::stage::{self, CLUSTER, Stage};
+
+/// A login with settings.
+fn login(stage: &Stage, settings: &[(&str, &str)]) -> Login {
+    settings.iter().fold(stage.login(), |login, (name, value)| login.parameter(name, value))
+}
+
+/// A client with these settings finds the same on the server that `before` had as on one of its
+/// own.
+#[track_caller]
+fn finds_its_own_behind(
+    stage: &Stage,
+    before: &[(&str, &str)],
+    settings: &[(&str, &str)],
+    question: &str,
+) {
+    stage.client_as(&login(stage, before)).query("SELECT 1");
+    let login = login(stage, settings);
+    let mut direct = WireClient::login(CLUSTER.address(), &login).unwrap();
+    let mut pooled = stage.client_as(&login);
+    assert_eq!(pooled.query(question), direct.query(question));
+}
+
+#[test]
+fn values_are_not_read_in_the_encoding_of_the_client_before() {
+    let stage = Stage::new("settings_encoding", 1);
+    let question = "SHOW search_path; SHOW a.b; SELECT convert_to(current_setting('a.é'), 'UTF8')";
+    let settings = [("search_path", "schéma, \"日本\""), ("a.b", "Zoë's \\ "), ("a.é", "ü")];
+    for encoding in ["LATIN1", "SJIS", "WIN1251", "SQL_ASCII"] {
+        finds_its_own_behind(&stage, &[("client_encoding", encoding)], &settings, question);
+    }
+}
+
+/// The value of a setting that the client's encoding has no word for is no error until it is
+/// asked for.
+#[test]
+fn values_may_have_no_word_in_the_clients_encoding() {
+    let stage = Stage::new("settings_no_word", 1);
+    let settings = [("search_path", "日本"), ("client_encoding", "LATIN1")];
+    let question = "SELECT length(current_setting('search_path'))";
+    finds_its_own_behind(&stage, &[("search_path", "é")], &settings, question);
+}
+
+/// In SJIS the last byte of `Á` and a backslash are one character, and the quote behind it would
+/// end the literal.
+#[test]
+fn values_are_never_read_as_sql() {
+    let stage = Stage::new("settings_sql", 1);
+    let value = "Á\\', false), pg_catalog.set_config($$x.y$$, $$injected$$, false)] IS NULL --";
+    let question = "SHOW a.b; SELECT current_setting('x.y', true)";
+    finds_its_own_behind(&stage, &[("client_encoding", "SJIS")], &[("a.b", value)], question);
+}
+
+/// A DateStyle may name a part of itself only: the other part is the default's, not that of the
+/// client before.
+#[test]
+fn values_that_build_on_others_do_not_build_on_strangers() {
+    let stage = Stage::new("settings_parts", 1);
+    let german = [("DateStyle", "German, YMD")];
+    finds_its_own_behind(&stage, &german, &[("DateStyle", "DMY")], "SHOW DateStyle");
+    finds_its_own_behind(&stage, &german, &[("options", "-c datestyle=sql")], "SHOW DateStyle");
+}
+
+/// Whose rights count at login is not decided by a role, one's own or a stranger's.
+#[test]
+fn roles_do_not_take_away_rights_at_login() {
+    let stage = Stage::new("settings_role", 1);
+    stage.ask("CREATE ROLE settings_low; ALTER ROLE settings_role SUPERUSER");
+    let low = [("role", "settings_low")];
+    let powerful = [("log_min_messages", "error"), ("role", "settings_low")];
+    let question = "SHOW log_min_messages; SELECT current_user, session_user";
+    finds_its_own_behind(&stage, &low, &powerful[..1], question);
+    finds_its_own_behind(&stage, &low, &powerful, question);
+    finds_its_own_behind(&stage, &powerful, &low, question);
+    finds_its_own_behind(&stage, &powerful, &[], question);
+}
+
+/// By SET they would do something that nothing takes back.
+#[test]
+fn settings_that_do_nothing_at_login_do_nothing() {
+    let stage = Stage::new("settings_in_vain", 1);
+    stage.ask("CREATE ROLE settings_other; ALTER ROLE settings_in_vain SUPERUSER");
+    let settings = [("seed", "0.5"), ("session_authorization", "settings_other")];
+    let question = "SELECT session_user, current_user";
+    finds_its_own_behind(&stage, &[], &settings, question);
+    let drawn = || {
+        stage.client().query("SELECT 1");
+        stage.client_as(&login(&stage, &settings)).query("SELECT random()")
+    };
+    assert_ne!(drawn(), drawn());
+}
+
+/// Once a session has used a temporary table its temp_buffers are what they are, whatever is
+/// discarded.
+#[test]
+fn what_a_server_refuses_because_of_the_client_before_a_new_one_takes() {
+    let stage = Stage::new("settings_fixed", 1);
+    stage.client().query("CREATE TEMP TABLE t AS SELECT 1");
+    finds_its_own_behind(&stage, &[], &[("temp_buffers", "16MB")], "SHOW temp_buffers");
+}
+
+/// The client before may have left no time for anything.
+#[test]
+fn a_strangers_timeout_refuses_nobody() {
+    let stage = Stage::new("settings_timeout", 1);
+    for _ in 0..20 {
+        stage.client_as(&login(&stage, &[("statement_timeout", "1")]));
+        let mut client = stage.client_as(&login(&stage, &[("TimeZone", "Asia/Tokyo")]));
+        assert_eq!(client.query("SHOW TimeZone; SHOW statement_timeout"), ["Asia/Tokyo", "0"]);
+    }
+}
+
+/// In PostgreSQL's own words, and once.
+#[test]
+fn what_no_server_takes_is_refused() {
+    let stage = Stage::new("settings_refused", 1);
+    let wrong = login(&stage, &[("work_mem", "much")]);
+    let refusal = |address| {
+        let mut client = WireClient::open(address).unwrap();
+        client.send(&wrong.startup_message()).unwrap();
+        let end = client.read_to_end().unwrap();
+        let errors: Vec<_> = end.iter().filter(|message| message.tag == b'E').collect();
+        assert_eq!(errors.len(), 1);
+        (errors[0].sqlstate(), errors[0].field(b'M'))
+    };
+    for _ in 0..3 {
+        assert_eq!(refusal(stage.address()), refusal(CLUSTER.address()));
+        assert_eq!(stage.client().query("SHOW work_mem"), ["4MB"]);
+    }
+    let sessions = stage.backends("true");
+    assert_eq!(sessions, 1, "of a pool of one");
+}
+
+/// A role may be dropped while a client has it: its statements are refused, and its session goes
+/// on.
+#[test]
+fn settings_that_have_become_wrong_refuse_a_statement() {
+    let stage = Stage::new("settings_dropped", 1);
+    stage.ask("CREATE ROLE settings_gone; GRANT settings_gone TO settings_dropped");
+    let mut client = stage.client_as(&login(&stage, &[("role", "settings_gone")]));
+    assert_eq!(client.query("SELECT current_user"), ["settings_gone"]);
+    let mut other = stage.client();
+    assert_eq!(other.query("SELECT current_user"), ["settings_dropped"]);
+    stage::superuser(&CLUSTER, "settings_dropped").query("DROP ROLE settings_gone");
+    let refusal = client.try_query("SELECT current_user").unwrap_err();
+    assert_eq!((refusal.field(b'S').as_deref(), &refusal.sqlstate()[..]), (Some("ERROR"), "22023"));
+    stage.ask("CREATE ROLE settings_gone; GRANT settings_gone TO settings_dropped");
+    assert_eq!(client.query("SELECT current_user"), ["settings_gone"]);
+    assert_eq!(other.query("SELECT current_user"), ["settings_dropped"]);
+}
