@@ -32,6 +32,16 @@ fn value(client: &mut WireClient) -> Vec<u8> {
     row.values().remove(0).unwrap()
 }
 
+/// Two clients, and both servers open: neither of them will have to wait. While others wait a
+/// client is sent to its server unit by unit, and its pipeline fills up behind the first.
+fn served(stage: &Stage) -> (WireClient, WireClient) {
+    let (mut client, mut other) = (stage.client(), stage.client());
+    client.query("BEGIN");
+    other.query("SELECT 'warm'");
+    client.query("COMMIT");
+    (client, other)
+}
+
 /// What a thread of its own writes to; when the test has failed it does not wait for ever.
 fn writing_end(client: &WireClient) -> TcpStream {
     let stream = client.stream().try_clone().unwrap();
@@ -41,10 +51,7 @@ fn writing_end(client: &WireClient) -> TcpStream {
 
 /// Fills both directions, and calls `meanwhile` when they are full.
 fn fill_both_ways(stage: &Stage, meanwhile: impl FnOnce(&Memory<'_>)) {
-    let (mut client, mut other) = (stage.client(), stage.client());
-    for client in [&mut client, &mut other] {
-        client.query("SELECT 'warm'");
-    }
+    let (mut client, mut other) = served(stage);
     let memory = Memory::of(&stage.pgweir);
     let stream = writing_end(&client);
     let (sent, enough) = (AtomicUsize::new(0), AtomicBool::new(false));
@@ -121,10 +128,7 @@ fn one_that_gives_up_costs_its_server_and_no_more() {
 fn the_shortest_units_there_are() {
     const UNITS: usize = 200_000;
     let stage = Stage::new("both_short", 2);
-    let (mut client, mut other) = (stage.client(), stage.client());
-    for client in [&mut client, &mut other] {
-        client.query("SELECT 'warm'");
-    }
+    let (mut client, mut other) = served(&stage);
     let memory = Memory::of(&stage.pgweir);
     stage.ask("SELECT pg_advisory_lock(1)");
     client.send(&query("SELECT pg_advisory_xact_lock_shared(1)")).unwrap();
