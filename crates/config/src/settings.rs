@@ -72,7 +72,7 @@ pub const SETTINGS: &[Setting] = &[
     row(General, "tcp_keepalives_count", Integer(0, 127), text("5"), Now,
         "Unanswered probes after which a connection is dead; 0: the kernel's value."),
     row(General, "tcp_user_timeout", Time(Zero::Off), ms("10000"), Now,
-        "How long a peer at work may acknowledge nothing; 0: until the kernel gives up."),
+        "How long (up to half more) a peer at work may acknowledge nothing; 0: the kernel's time."),
     row(General, "server_round_robin", Flag, text("true"), not_yet(""),
         "Take the idle server connection that was unused longest, not the last one used."),
     row(General, "healthcheck_timeout", Time(Zero::Refused), ms("1000"), not_yet(NO_CHECKS),

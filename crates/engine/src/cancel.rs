@@ -40,17 +40,19 @@ impl Engine {
             // PostgreSQL closes without a word, so that nobody can probe for keys.
             return self.close_client(requester);
         };
-        match self.clients[client].leg {
-            Leg::None => self.close_client(requester),
-            Leg::Waiting(_) | Leg::Preparing(_) => {
-                self.refuse_unit(now, client, canceled());
-                self.close_client(requester);
-            }
-            Leg::Held(server) if self.servers[server].replies.is_empty() => {
-                self.close_client(requester);
-            }
-            Leg::Held(server) => self.cancel_on(now, server, client, requester),
+        let its = &self.clients[client];
+        let busy = its.server().filter(|server| !self.servers[*server].replies.is_empty());
+        if let Some(server) = busy {
+            return self.cancel_on(now, server, client, requester);
         }
+        if its.asked.is_some() {
+            // Its unit has not been sent, though it may have a server by now.
+            if let Leg::Held(server) = its.leg {
+                self.give_back(now, server);
+            }
+            self.refuse_unit(now, client, canceled());
+        }
+        self.close_client(requester);
     }
 
     fn owner_of(&self, key: &CancelKey) -> Option<ClientId> {
@@ -102,7 +104,8 @@ impl Engine {
             ServerState::Connecting
             | ServerState::Login(_)
             | ServerState::Idle
-            | ServerState::AwaitingCancel => false,
+            | ServerState::AwaitingCancel
+            | ServerState::Leaving => false,
         };
         let still_its = its && !server.replies.is_empty();
         match &server.key {

@@ -12,19 +12,20 @@ use crate::client::{Asked, Client, Leg, UnnamedStatement};
 use crate::pool::{Pool, PoolId};
 use crate::reply::{Expected, Kind, Sink};
 use crate::server::{Cleaning, Left, Server, ServerState};
+use crate::settings::Settings;
 use crate::time::Time;
 
 impl Engine {
     /// A client's unit needs a server: it gets an idle one, or a place at the end of the queue.
     pub(crate) fn check_out(&mut self, now: Time, id: ClientId, pool: PoolId) {
         debug_assert_eq!(self.clients[id].leg, Leg::None);
+        let asked = *self.clients[id].asked.get_or_insert(Asked { since: now, lost: 0 });
         let settings = Rc::clone(&self.clients[id].settings);
         let servers = &self.servers;
         let fits = |server| Rc::ptr_eq(&servers[server].settings, &settings);
         if let Some(server) = self.pools[pool.0].take_idle(fits) {
             return self.lend(now, server, id);
         }
-        let asked = *self.clients[id].asked.get_or_insert(Asked { since: now, lost: 0 });
         let ticket = self.pools[pool.0].enqueue(id, asked.since, asked.lost > 0);
         self.clients[id].leg = Leg::Waiting(ticket);
         self.refill(now, pool);
@@ -32,12 +33,26 @@ impl Engine {
 
     /// Opens as many connections as the pool's waiters need and its size allows.
     pub(crate) fn refill(&mut self, now: Time, id: PoolId) {
-        for _ in 0..self.pools[id.0].openings_due(now) {
+        // This is asked for every unit that waits, and mostly nothing is under way.
+        let promised = match self.pools[id.0].opening {
+            0 => 0,
+            _ => self.openings(id).filter(|(_, server)| server.promised_to.is_some()).count(),
+        };
+        for _ in 0..self.pools[id.0].openings_due(now, promised) {
             self.open(now, id);
         }
     }
 
-    fn open(&mut self, now: Time, id: PoolId) -> ServerId {
+    /// A pool's connections that are being made or log in.
+    fn openings(&self, pool: PoolId) -> impl Iterator<Item = (ServerId, &Server)> {
+        self.servers.iter().filter(move |(_, server)| {
+            let opening = matches!(server.state, ServerState::Connecting | ServerState::Login(_));
+            opening && server.pool == pool
+        })
+    }
+
+    /// Makes a connection, for which the pool has room.
+    pub(crate) fn open(&mut self, now: Time, id: PoolId) -> ServerId {
         let server = self.servers.insert(Server::new(now, id, self.interner.none()));
         let pool = &mut self.pools[id.0];
         pool.opening += 1;
@@ -59,10 +74,9 @@ impl Engine {
         let settings = &self.clients[client].settings;
         let fits = Rc::ptr_eq(&its.settings, settings);
         if !fits {
-            let replay = its.settings.replay(settings);
-            its.replaying = Some(Rc::clone(settings));
+            let settings = Rc::clone(settings);
             self.clients[client].leg = Leg::Preparing(server);
-            self.run_own(server, &replay);
+            self.replay(server, &settings);
         } else {
             self.hold(server, client);
         }
@@ -98,33 +112,59 @@ impl Engine {
         }
         let parameters = Rc::clone(&self.servers[server].parameters);
         let pool = self.servers[server].pool;
-        self.pools[pool.0].remember_welcome(&settings, &parameters);
+        let its = &mut self.pools[pool.0];
+        its.forget_refusal(&settings);
+        its.remember_welcome(&settings, &parameters);
         self.hold(server, client);
         self.actions.push(Action::Resume(client));
     }
 
     /// A server does not take a client's settings. If somebody has had it, what that one has left
     /// may be why: a short statement_timeout, a role, a temporary table, after which temp_buffers
-    /// stays as it is. So it is replaced, and only what the new one says is what the client would
-    /// have been told on a connection of its own.
+    /// stays as it is. So a new one is asked, in its place where there is none under way, and only
+    /// what that says is what the client would have been told on a connection of its own.
     fn settings_failed(&mut self, now: Time, server: ServerId, client: ClientId, error: Report) {
         let pool = self.servers[server].pool;
+        let settings = &self.clients[client].settings;
         if !self.servers[server].touched {
+            self.pools[pool.0].remember_refusal(now, settings, &error);
             self.give_back(now, server);
             return self.settings_refused(now, client, error);
         }
-        if let Some(failure) = self.pools[pool.0].put_off(now) {
-            // No new ones are to be had: the servers that there are must not go one after the
-            // other because one client asks for nonsense.
-            let failure = Report { severity: Severity::Error, ..failure.clone() };
+        let its = &self.pools[pool.0];
+        let unpromised = self.openings(pool).find(|(_, server)| server.promised_to.is_none());
+        let coming = unpromised.map(|(id, _)| id);
+        let no_new = its.refusal(now, settings).or_else(|| match coming {
+            Some(_) => None,
+            None => its.no_attempt(now),
+        });
+        if let Some(why) = no_new {
+            let why = Report { severity: Severity::Error, ..why.clone() };
             self.give_back(now, server);
-            return self.settings_refused(now, client, failure);
+            return self.settings_refused(now, client, why);
         }
-        self.part(client);
-        self.retire(now, server);
-        let new = self.open(now, pool);
-        self.servers[new].promised_to = Some(client);
-        self.clients[client].leg = Leg::Preparing(new);
+        let promised = match coming {
+            Some(coming) => coming,
+            // The last attempt failed, and so may this one: the server that there is stays.
+            None if its.last_failure.is_some() => self.open(now, pool),
+            None => server,
+        };
+        if promised == server {
+            self.part(client);
+            self.dismiss(now, server);
+        } else {
+            self.give_back(now, server);
+        }
+        self.servers[promised].promised_to = Some(client);
+        self.clients[client].leg = Leg::Preparing(promised);
+    }
+
+    /// Brings a server to these settings.
+    fn replay(&mut self, server: ServerId, settings: &Rc<Settings>) {
+        let its = &mut self.servers[server];
+        let replay = its.settings.replay(settings);
+        its.replaying = Some(Rc::clone(settings));
+        self.run_own(server, &replay);
     }
 
     /// The statement that brings a server to a client's settings is answered. It is one statement:
@@ -263,8 +303,10 @@ impl Engine {
         let its = &self.servers[server];
         let ServerState::Cleaning { step, left } = its.state else { return };
         debug_assert!(its.replies.is_empty());
-        let replaying = its.replaying.is_some();
-        let failed = self.replayed(server).is_some() && !replaying;
+        // Settings that a client did not wait for may have been refused.
+        let forgiven = step == Cleaning::Draining && its.replaying.is_some();
+        let failed = self.replayed(server).is_some() && !forgiven;
+        let must_unset = left == Left::Session && self.must_unset(server);
         let its = &mut self.servers[server];
         let next = match step {
             _ if failed => None,
@@ -272,9 +314,11 @@ impl Engine {
             _ if its.status.in_block() => None,
             Cleaning::Draining | Cleaning::RollingBack => match left {
                 Left::Nothing => Some(Cleaning::Done),
+                Left::Session if must_unset => Some(Cleaning::Unsetting),
                 Left::Session | Left::Pins => Some(Cleaning::Resetting),
                 Left::Unremovable => None,
             },
+            Cleaning::Unsetting => Some(Cleaning::Resetting),
             Cleaning::Resetting => {
                 if left != Left::Session || self.pools[its.pool.0].spec.reset_is_thorough() {
                     its.settings = self.interner.none();
@@ -292,6 +336,10 @@ impl Engine {
         its.changed = now;
         match step {
             Cleaning::RollingBack => self.run_own(server, b"ROLLBACK"),
+            Cleaning::Unsetting => {
+                let none = self.interner.none();
+                self.replay(server, &none);
+            }
             Cleaning::Resetting => {
                 let spec = &self.pools[its.pool.0].spec;
                 let reset = match left {
@@ -306,5 +354,15 @@ impl Engine {
             }
             Cleaning::Draining | Cleaning::Done => self.give_back(now, server),
         }
+    }
+
+    /// Whether the pool's reset query could change settings that the server is believed to have:
+    /// what it does to them its text does not show. Taken back before, they are not believed in
+    /// any more, and what the reset query sets is where the next client's settings begin.
+    fn must_unset(&self, server: ServerId) -> bool {
+        let its = &self.servers[server];
+        let spec = &self.pools[its.pool.0].spec;
+        let opaque = !spec.reset_query.is_empty() && !spec.reset_is_thorough();
+        opaque && !Rc::ptr_eq(&its.settings, &self.interner.none())
     }
 }

@@ -121,7 +121,6 @@ impl Client {
         }
         let slot = self.next_slot;
         self.next_slot = Slot(slot.0.wrapping_add(1));
-        self.asked = None;
         self.slots.push(slot);
         slot
     }

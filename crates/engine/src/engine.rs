@@ -172,7 +172,8 @@ impl Engine {
             | ServerState::Idle
             | ServerState::Lent(_)
             | ServerState::Cleaning { .. }
-            | ServerState::AwaitingCancel => self.reply_input(now, id, input, 0),
+            | ServerState::AwaitingCancel
+            | ServerState::Leaving => self.reply_input(now, id, input, 0),
         }
     }
 
@@ -245,7 +246,8 @@ impl Engine {
                 ServerState::Connecting
                 | ServerState::Login(_)
                 | ServerState::Idle
-                | ServerState::AwaitingCancel => {}
+                | ServerState::AwaitingCancel
+                | ServerState::Leaving => {}
             }
         }
         engaged

@@ -29,10 +29,14 @@ impl Engine {
             if let Some(client) = server.promised_to {
                 let leg = self.clients.find(client).map(|client| client.leg);
                 assert_eq!(leg, Some(Leg::Preparing(id)), "{id:?}: promised to {client:?}");
-                assert!(
-                    matches!(server.state, ServerState::Connecting | ServerState::Login(_)),
-                    "{id:?}: could be lent to {client:?}, and is not"
-                );
+                let to_come = match server.state {
+                    ServerState::Connecting | ServerState::Login(_) | ServerState::Leaving => true,
+                    ServerState::Idle
+                    | ServerState::Lent(_)
+                    | ServerState::Cleaning { .. }
+                    | ServerState::AwaitingCancel => false,
+                };
+                assert!(to_come, "{id:?}: could be lent to {client:?}, and is not");
             }
             if let Some(client) = server.client() {
                 let leg = self.clients.find(client).map(|client| client.leg);
@@ -61,6 +65,10 @@ impl Engine {
             if !matches!(client.leg, Leg::Held(_)) {
                 assert!(client.slots.is_empty(), "{id:?}: replies owed by no server");
                 assert!(client.open_slot.is_none(), "{id:?}: a batch open on no server");
+            }
+            if client.asked.is_some() {
+                let sent = client.server().is_some_and(|server| self.servers[server].used);
+                assert!(!sent && client.slots.is_empty(), "{id:?}: a unit asks that was sent");
             }
             if let Some(open) = client.open_slot {
                 assert_eq!(client.slots.last(), Some(&open), "{id:?}: the open batch is the last");

@@ -123,6 +123,8 @@ impl Engine {
     pub(crate) fn drain_client(&mut self, now: Time, id: ClientId) {
         let Some(client) = self.clients.find(id) else { return };
         let idle = match client.leg {
+            // A unit has been taken and is about to be sent.
+            _ if client.asked.is_some() => false,
             Leg::None => !client.skipping,
             Leg::Held(server) => {
                 let server = &self.servers[server];
@@ -144,6 +146,9 @@ impl Engine {
     pub(crate) fn server_lost(&mut self, now: Time, id: ServerId, cause: &str) {
         let server = &self.servers[id];
         let pool = server.pool;
+        if matches!(server.state, ServerState::Leaving) {
+            return self.dismissed(now, id);
+        }
         if matches!(server.state, ServerState::Connecting | ServerState::Login(_)) {
             let address = &self.pools[pool.0].spec.address;
             let report = unreachable_server(address, cause);
@@ -200,19 +205,39 @@ impl Engine {
     /// Closes a server that nobody holds, in good order.
     pub(crate) fn close_server(&mut self, now: Time, id: ServerId) {
         self.take_leave(id);
+        self.actions.push(Action::Close(Endpoint::Server(id)));
         self.forget_server(now, id);
     }
 
-    /// Closes a server in good order, and leaves its place in the pool to the caller.
-    pub(crate) fn retire(&mut self, now: Time, id: ServerId) {
+    /// Tells a server that nobody holds to go. It keeps its place in the pool until it has gone:
+    /// PostgreSQL leaves the closing of the connection to the end of the process, when the backend
+    /// does not count any more (`socket_close`, pqcomm.c), so that a limit of as many connections
+    /// as the pool has leaves room for the next one.
+    pub(crate) fn dismiss(&mut self, now: Time, id: ServerId) {
         self.take_leave(id);
+        let server = &mut self.servers[id];
+        server.state = ServerState::Leaving;
+        server.changed = now;
+        server.doomed = true;
+    }
+
+    /// A server that was told to go has gone, or has had its time.
+    pub(crate) fn dismissed(&mut self, now: Time, id: ServerId) {
+        self.actions.push(Action::Abort(Endpoint::Server(id)));
+        let server = &mut self.servers[id];
+        let (pool, promised_to) = (server.pool, server.promised_to.take());
+        let Some(client) = promised_to else {
+            return self.forget_server(now, id);
+        };
         self.remove_server(now, id);
+        let new = self.open(now, pool);
+        self.servers[new].promised_to = Some(client);
+        self.clients[client].leg = Leg::Preparing(new);
     }
 
     fn take_leave(&mut self, id: ServerId) {
         let to = Endpoint::Server(id);
         self.actions.inject(to, |out| out.extend_from_slice(&frontend::TERMINATE));
-        self.actions.push(Action::Close(to));
     }
 
     /// Closes a server at once: its backend sees its client vanish.
@@ -257,7 +282,7 @@ impl Engine {
                     client.leg = Leg::None;
                 }
             }
-            ServerState::Cleaning { .. } | ServerState::AwaitingCancel => {}
+            ServerState::Cleaning { .. } | ServerState::AwaitingCancel | ServerState::Leaving => {}
         }
     }
 }

@@ -4,7 +4,7 @@
 //! passed) and leaves a list of [`Action`]s: write these bytes there, open a connection, stop
 //! reading. It has no socket, no clock and no thread, and what is random in it comes from a seed,
 //! so the same events give the same actions, byte for byte. That is what lets a simulator drive
-//! it through every order of events.
+//! it through orders of events that no network would bring about twice.
 //!
 //! # The heart
 //!

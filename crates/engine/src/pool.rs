@@ -38,6 +38,8 @@ pub(crate) struct Pool {
     pub(crate) failures: u32,
     /// What the last attempt failed of.
     pub(crate) last_failure: Option<Box<Report>>,
+    /// Settings that a new server has refused, the oldest first.
+    refusals: Vec<Refusal>,
     /// What servers report to be set to under settings that a client has logged in with.
     pub(crate) welcomes: Vec<(Rc<Settings>, Rc<Parameters>)>,
     /// What the newest server reported when it logged in.
@@ -50,6 +52,11 @@ pub(crate) struct Pool {
 
 /// Welcomes that are remembered for a pool; the oldest goes first.
 pub(crate) const WELCOMES: usize = 64;
+
+/// For how long nobody asks another new server about settings that one has refused.
+const REFUSAL_HOLDS: Duration = Duration::from_secs(5);
+/// Refusals that are remembered for a pool; the oldest goes first.
+const REFUSALS: usize = 64;
 
 /// The delay after the first failed attempt; it doubles with each further one.
 const BACKOFF: Duration = Duration::from_millis(50);
@@ -87,7 +94,8 @@ impl PoolSpec {
 
     /// Whether the reset query takes all settings back, which is what is believed after it.
     pub(crate) fn reset_is_thorough(&self) -> bool {
-        self.reset_query.trim().trim_end_matches(';').eq_ignore_ascii_case("DISCARD ALL")
+        let ends = |c: char| c == ';' || c.is_ascii_whitespace();
+        self.reset_query.trim_matches(ends).eq_ignore_ascii_case("DISCARD ALL")
     }
 }
 
@@ -103,6 +111,13 @@ pub(crate) struct Waiter {
     pub(crate) since: Time,
 }
 
+/// Settings that a server has refused that nobody had had before.
+struct Refusal {
+    settings: Rc<Settings>,
+    at: Time,
+    report: Report,
+}
+
 impl Pool {
     pub(crate) fn new(spec: PoolSpec) -> Self {
         Self {
@@ -116,6 +131,7 @@ impl Pool {
             retry_at: None,
             failures: 0,
             last_failure: None,
+            refusals: Vec::new(),
             welcomes: Vec::new(),
             at_login: None,
             reports: Reports::new(),
@@ -148,14 +164,17 @@ impl Pool {
     }
 
     /// How many attempts to connect are due: as many as there are waiters that nothing under way
-    /// will serve, within the pool's size.
-    pub(crate) fn openings_due(&self, now: Time) -> usize {
+    /// will serve, within the pool's size. `promised`: attempts under way for clients that are
+    /// not in the queue.
+    pub(crate) fn openings_due(&self, now: Time, promised: usize) -> usize {
         if self.put_off(now).is_some() {
             return 0;
         }
-        // While attempts fail one probe is enough.
-        let most = if self.failures > 0 { 1 } else { usize::MAX };
-        let wanted = self.waiting.min(most).saturating_sub(self.opening);
+        let wanted = match self.failures {
+            0 => (self.waiting + promised).saturating_sub(self.opening),
+            // While attempts fail one probe is enough.
+            _ => self.waiting.min(1).saturating_sub(self.opening),
+        };
         wanted.min(self.spec.size.saturating_sub(self.total))
     }
 
@@ -163,6 +182,38 @@ impl Pool {
     pub(crate) fn put_off(&self, now: Time) -> Option<&Report> {
         let failure = self.last_failure.as_deref()?;
         self.retry_at.is_some_and(|at| now < at).then_some(failure)
+    }
+
+    /// Why no attempt to connect is made besides those under way: after one that has failed there
+    /// is one at a time, and only where the pool has room, since the servers that there are must
+    /// not go one after the other for one that does not come.
+    pub(crate) fn no_attempt(&self, now: Time) -> Option<&Report> {
+        let failure = self.last_failure.as_deref()?;
+        let full = self.opening > 0 || self.total >= self.spec.size;
+        (full || self.put_off(now).is_some()).then_some(failure)
+    }
+
+    /// What a new server said a moment ago to these settings.
+    pub(crate) fn refusal(&self, now: Time, settings: &Rc<Settings>) -> Option<&Report> {
+        let mut refusals = self.refusals.iter();
+        let known = refusals.find(|refusal| Rc::ptr_eq(&refusal.settings, settings))?;
+        (now - known.at <= REFUSAL_HOLDS).then_some(&known.report)
+    }
+
+    /// Notes that a new server does not take these settings.
+    pub(crate) fn remember_refusal(&mut self, now: Time, settings: &Rc<Settings>, report: &Report) {
+        self.forget_refusal(settings);
+        self.refusals.retain(|refusal| now - refusal.at <= REFUSAL_HOLDS);
+        if self.refusals.len() >= REFUSALS {
+            self.refusals.remove(0);
+        }
+        let settings = Rc::clone(settings);
+        self.refusals.push(Refusal { settings, at: now, report: report.clone() });
+    }
+
+    /// A server takes these settings, after all.
+    pub(crate) fn forget_refusal(&mut self, settings: &Rc<Settings>) {
+        self.refusals.retain(|refusal| !Rc::ptr_eq(&refusal.settings, settings));
     }
 
     /// Notes a failed attempt. `jitter` is a random number: attempts of many pools spread out.

@@ -205,14 +205,19 @@ impl Engine {
         let server = &mut self.servers[id];
         let client = server.client();
         let clients = &mut self.clients;
-        let mut woken = false;
+        let was_full = server.replies.is_full();
+        let mut cleared = false;
         let step = server.replies.step(tag, &mut |slot: Slot| {
             if let Some(client) = client.and_then(|client| clients.find_mut(client)) {
                 client.unanswered(slot);
-                woken |= client.holding;
+                cleared = true;
             }
         });
-        if woken && let Some(client) = client {
+        cleared |= was_full && !server.replies.is_full();
+        if cleared
+            && let Some(client) = client
+            && clients.find(client).is_some_and(|client| client.holding)
+        {
             self.wake(client);
         }
         step.map_err(|violation| match violation.expected {

@@ -18,6 +18,15 @@ use pgweir_wire::backend::Tag;
 
 use crate::client::Slot;
 
+/// As many replies may be owed before the queue is full. A message of a batch has seven bytes, and
+/// what is noted for it is several times as much: without a limit a batch without an end would fill
+/// our memory, though the kernel's buffers hold its bytes.
+///
+/// Within a batch PostgreSQL sends replies only when it has 8 KB of them (`PQ_SEND_BUFFER_SIZE`,
+/// pqcomm.c), which may be 1,638 of the shortest. Whoever waits for a few of so many more to come
+/// does not wait in vain.
+const OWED: usize = 10_000;
+
 /// A message on its way to a server, and what will come of its reply.
 #[derive(Clone, Debug)]
 pub(crate) struct Expected {
@@ -128,6 +137,8 @@ enum Progress {
 #[derive(Debug)]
 pub(crate) struct Replies {
     entries: VecDeque<Expected>,
+    /// Entries that are a [`Kind::CopyEnd`]: nothing is owed for them.
+    copy_ends: usize,
     progress: Progress,
     /// A batch has failed and its Sync has not been sent yet: what is sent is skipped.
     skipping: bool,
@@ -141,6 +152,7 @@ impl Replies {
     pub(crate) fn new() -> Self {
         Self {
             entries: VecDeque::new(),
+            copy_ends: 0,
             progress: Progress::Open,
             skipping: false,
             early_syncs: 0,
@@ -151,6 +163,11 @@ impl Replies {
     /// Whether nothing is owed.
     pub(crate) fn is_empty(&self) -> bool {
         self.entries.is_empty()
+    }
+
+    /// Whether so much is owed that nothing more is to be asked for, until some of it has come.
+    pub(crate) fn is_full(&self) -> bool {
+        self.entries.len() - self.copy_ends >= OWED
     }
 
     /// Whether a Sync that is sent now would be read as part of the COPY data, and ignored.
@@ -185,8 +202,10 @@ impl Replies {
             Kind::CopyEnd => {
                 if self.progress == (Progress::CopyIn { open: true }) {
                     self.progress = Progress::CopyIn { open: false };
-                } else if !self.entries.is_empty() && !self.skipping {
+                } else if !self.entries.is_empty() && !self.skipping && self.copy_ends < OWED {
+                    // One string may hold several COPYs, but not so many.
                     self.entries.push_back(expected);
+                    self.copy_ends += 1;
                 }
                 return false;
             }
@@ -291,6 +310,7 @@ impl Replies {
             match entry.kind {
                 Kind::CopyEnd => {
                     self.entries.remove(index);
+                    self.copy_ends -= 1;
                     open = false;
                     break;
                 }
@@ -333,6 +353,7 @@ impl Replies {
         self.skipping = true;
     }
 
+    /// The entry at the head, which is not a [`Kind::CopyEnd`], is done with.
     fn pop(&mut self) {
         self.entries.pop_front();
         self.progress = Progress::Open;
@@ -340,6 +361,7 @@ impl Replies {
         // The end of a COPY that the server had ended by itself.
         while matches!(self.entries.front(), Some(Expected { kind: Kind::CopyEnd, .. })) {
             self.entries.pop_front();
+            self.copy_ends -= 1;
         }
     }
 }

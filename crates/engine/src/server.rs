@@ -34,7 +34,8 @@ pub struct Server {
     /// A client has had it, or its settings: it may not be what a new one would be, for there are
     /// things that no command takes back.
     pub(crate) touched: bool,
-    /// The client that gets it once it has logged in, before those in the queue.
+    /// The client that gets it once it has logged in, or the one that replaces it, before those
+    /// in the queue.
     pub(crate) promised_to: Option<ClientId>,
     /// What it reports to be set to.
     pub(crate) parameters: Rc<Parameters>,
@@ -120,7 +121,8 @@ impl Server {
             | ServerState::Login(_)
             | ServerState::Idle
             | ServerState::Cleaning { .. }
-            | ServerState::AwaitingCancel => None,
+            | ServerState::AwaitingCancel
+            | ServerState::Leaving => None,
         }
     }
 }
@@ -144,6 +146,8 @@ pub(crate) enum ServerState {
     },
     /// Clean, but a cancel may still reach it.
     AwaitingCancel,
+    /// It was told to go, so that the client that it is promised to gets a new one in its place.
+    Leaving,
 }
 
 /// The steps from "its client is gone" to the pool.
@@ -153,6 +157,8 @@ pub(crate) enum Cleaning {
     Draining,
     /// ROLLBACK.
     RollingBack,
+    /// The settings of its last client are taken back, since the reset query may change them.
+    Unsetting,
     /// The reset query.
     Resetting,
     /// Nothing is left to do.

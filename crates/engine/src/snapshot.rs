@@ -222,7 +222,7 @@ impl Engine {
                     ServerState::Connecting | ServerState::Login(_) => ServerActivity::Login,
                     ServerState::Idle => ServerActivity::Idle,
                     ServerState::Lent(_) => ServerActivity::Active,
-                    ServerState::Cleaning { .. } => ServerActivity::Tested,
+                    ServerState::Cleaning { .. } | ServerState::Leaving => ServerActivity::Tested,
                     ServerState::AwaitingCancel => ServerActivity::BeingCanceled,
                 },
                 since: server.since,

@@ -142,9 +142,17 @@ impl Engine {
                 }
             }
             ServerState::Cleaning { step, .. } => {
-                let ours = matches!(step, Cleaning::RollingBack | Cleaning::Resetting);
+                let ours = match step {
+                    Cleaning::RollingBack | Cleaning::Unsetting | Cleaning::Resetting => true,
+                    Cleaning::Draining | Cleaning::Done => false,
+                };
                 if ours && now - server.changed > spec.connect_timeout {
                     self.server_lost(now, id, "it did not answer in time");
+                }
+            }
+            ServerState::Leaving => {
+                if now - server.changed > spec.connect_timeout {
+                    self.dismissed(now, id);
                 }
             }
             ServerState::AwaitingCancel => {}

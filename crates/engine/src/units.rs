@@ -284,20 +284,23 @@ impl Engine {
         taken
     }
 
-    /// Whether a new unit must wait until those in flight are settled: there are many of them, or
-    /// the pool has others waiting, and a client that keeps its pipeline full must not keep its
-    /// server for ever.
+    /// Whether a message must wait for replies: many are owed already. Or a new unit, until those
+    /// in flight are settled: there are many of them, or the pool has others waiting, and a client
+    /// that keeps its pipeline full must not keep its server for ever.
     fn must_hold(&self, id: ClientId, server: ServerId, tag: Tag) -> bool {
         let client = &self.clients[id];
-        if client.slots.is_empty() || client.open_slot.is_some() {
+        if client.slots.is_empty() {
             return false;
         }
         if matches!(tag, Tag::CopyData | Tag::CopyDone | Tag::CopyFail | Tag::Flush) {
             return false;
         }
         let server = &self.servers[server];
-        if server.replies.ignores_sync() {
-            // The unit in flight is a COPY, which does not end without what comes now.
+        if server.replies.is_full() {
+            return true;
+        }
+        if client.open_slot.is_some() || server.replies.ignores_sync() {
+            // Neither a batch nor a COPY ends without what comes now.
             return false;
         }
         if client.slots.len() >= UNITS_UNDER_WAY {
@@ -473,7 +476,9 @@ impl Engine {
         let n = rest.len().min(header.message_len());
         self.actions.forward(Endpoint::Server(server), at..at + n);
         self.servers[server].used = true;
-        let body = &mut self.clients[id].body;
+        let client = &mut self.clients[id];
+        client.asked = None;
+        let body = &mut client.body;
         body.left = header.message_len() - n;
         body.fate = Fate::Forward;
         Taken::Bytes(n)

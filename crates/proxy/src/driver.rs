@@ -8,17 +8,22 @@ use pgweir_engine::{
 };
 
 use crate::link::{Crossed, Interest, Link, RETAINED_BYTES};
+use crate::piece::Piece;
 use crate::transport::Transport;
 
 /// Bytes that are read at once. With what is retained in front of them they fill the scratch
 /// buffer; it is shared by all connections of a worker.
 const SCRATCH_BYTES: usize = 128 * 1024;
 
+/// Output up to this size waits for the end of the turn; what is more goes out at once.
+const GATHERED_BYTES: usize = 4 * 1024;
+
 /// How often in a row [`Driver::reap`] finds a peer silent before it is taken for gone. The first
 /// time says only that the silence has begun, so the others span two calls.
 pub(crate) const SILENCES: u32 = 3;
 
-/// How long a peer may read nothing of our last words.
+/// How long a peer may read nothing of our last words. A client that has ended its own stream has
+/// the time that PostgreSQL would give it: until the kernel has given it up.
 const LINGER: Duration = Duration::from_secs(10);
 
 const _: () = assert!(RETAINED_BYTES > UNIT_HELD_BYTES, "a unit must fit what is retained");
@@ -34,12 +39,14 @@ pub struct Driver<T> {
     cancels: Links<T>,
     /// Connections that the engine has forgotten, with output that is not out yet.
     lingering: Vec<Lingering<T>>,
-    /// Connections that [`Driver::reap`] has found silent, and how often in a row.
-    silent: Vec<(Endpoint, u32)>,
+    /// Connections that [`Driver::reap`] has found silent, how often in a row, and when last.
+    silent: Vec<(Endpoint, u32, Time)>,
     scratch: Box<[u8]>,
     actions: Actions,
     /// Clients to go on with, in this order.
     resumes: VecDeque<ClientId>,
+    /// Connections with output for [`Driver::finish`].
+    gathered: Vec<Endpoint>,
     broken: Vec<Endpoint>,
     requests: Vec<Request>,
 }
@@ -86,6 +93,7 @@ impl<T: Transport> Driver<T> {
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
             actions: Actions::default(),
             resumes: VecDeque::new(),
+            gathered: Vec::new(),
             broken: Vec::new(),
             requests: Vec::new(),
         }
@@ -153,7 +161,7 @@ impl<T: Transport> Driver<T> {
         self.settle(now);
         self.lingering.retain_mut(|lingering| {
             let since = *lingering.since.get_or_insert(now);
-            let lingers = now - since <= LINGER;
+            let lingers = lingering.link.ended || now - since <= LINGER;
             if !lingers {
                 lingering.link.io.wake();
             }
@@ -162,19 +170,19 @@ impl<T: Transport> Driver<T> {
     }
 
     /// Breaks off peers that have vanished without a word, where they keep a server from others:
-    /// `is_silent` says whether a peer has let what it was sent go unacknowledged since the last
-    /// call. Who does so [`SILENCES`] times in a row is gone.
-    pub fn reap(&mut self, now: Time, is_silent: impl Fn(&T) -> bool) {
+    /// `silence` says of a peer that lets what it was sent go unacknowledged how long nothing has
+    /// come from it. Who does so [`SILENCES`] times in a row, and in between, is gone.
+    pub fn reap(&mut self, now: Time, silence: impl Fn(&T) -> Option<Duration>) {
         let before = std::mem::take(&mut self.silent);
         for endpoint in self.engine.engaged() {
             let link = self.links(endpoint).find(endpoint);
-            if !link.is_some_and(|link| is_silent(&link.io)) {
-                continue;
-            }
-            let known = before.iter().find(|(known, _)| *known == endpoint);
-            let times = known.map_or(1, |(_, times)| times + 1);
+            let Some(silence) = link.and_then(|link| silence(&link.io)) else { continue };
+            // That it is silent now says nothing of what came before: it was perhaps sent nothing.
+            let known = before.iter().find(|(known, ..)| *known == endpoint);
+            let since = known.filter(|(_, _, last)| silence >= now - *last);
+            let times = since.map_or(1, |(_, times, _)| times + 1);
             if times < SILENCES {
-                self.silent.push((endpoint, times));
+                self.silent.push((endpoint, times, now));
             } else {
                 self.failed(now, endpoint, "it does not answer any more");
                 self.settle(now);
@@ -194,20 +202,29 @@ impl<T: Transport> Driver<T> {
         self.settle(now);
     }
 
-    /// Goes on with the clients whose input had to wait and need not wait any more. To be called
-    /// soon, but behind everything that is ready now. A server is woken by its next unit, and the
-    /// kernel may then run it instead of us: it does so less often if the replies that lie ready
-    /// are delivered first and the units go to the servers in one run.
-    pub fn resume(&mut self, now: Time) {
-        while let Some(client) = self.resumes.pop_front() {
-            self.resume_client(now, client);
+    /// Ends a turn: goes on with the clients whose input had to wait and need not wait any more,
+    /// and gives what was gathered for all connections to `write`, which tells of each piece how
+    /// much of it there was room for. To be called soon, but behind everything that is ready now.
+    ///
+    /// Whoever is woken by a write may get the processor instead of us, to find this one piece and
+    /// sleep again. The fewer calls the output of a turn takes, the less often that happens.
+    pub fn finish(&mut self, now: Time, mut write: impl FnMut(&mut [Piece<'_, T>])) {
+        loop {
+            while let Some(client) = self.resumes.pop_front() {
+                self.resume_client(now, client);
+                self.settle(now);
+            }
+            if self.gathered.is_empty() {
+                return;
+            }
+            self.write_gathered(&mut write);
             self.settle(now);
         }
     }
 
-    /// Whether [`Driver::resume`] has something to do.
-    pub fn has_resumes(&self) -> bool {
-        !self.resumes.is_empty()
+    /// Whether [`Driver::finish`] has something to do.
+    pub fn is_unfinished(&self) -> bool {
+        !self.resumes.is_empty() || !self.gathered.is_empty()
     }
 
     /// What is to be done outside, oldest first.
@@ -375,7 +392,9 @@ impl<T: Transport> Driver<T> {
                 }
                 Action::Close(endpoint) => self.close(endpoint),
                 Action::Abort(endpoint) => {
-                    if let Some(link) = self.links(endpoint).remove(endpoint) {
+                    if let Some(mut link) = self.links(endpoint).remove(endpoint) {
+                        // What was written before goes out, if there is room.
+                        let _ = link.flush();
                         link.io.wake();
                     }
                 }
@@ -395,6 +414,12 @@ impl<T: Transport> Driver<T> {
 
     fn write(&mut self, to: Endpoint, bytes: &[u8], more: bool) {
         let Some(link) = self.links(to).find(to) else { return };
+        if link.unsent() + bytes.len() <= GATHERED_BYTES {
+            if link.gather_for_turn(bytes) {
+                self.gathered.push(to);
+            }
+            return;
+        }
         let written = if more || link.unsent() > 0 {
             link.gather(bytes);
             if more { Ok(Crossed::Neither) } else { link.flush() }
@@ -408,6 +433,28 @@ impl<T: Transport> Driver<T> {
             Ok(crossed) => self.crossed(to, crossed),
             Err(_) => self.break_off(to),
         }
+    }
+
+    fn write_gathered(&mut self, write: &mut impl FnMut(&mut [Piece<'_, T>])) {
+        let mut gathered = std::mem::take(&mut self.gathered);
+        gathered.retain(|to| self.links(*to).find(*to).is_some_and(Link::turn_ends));
+        let links = gathered.iter().filter_map(|to| self.link(*to));
+        let mut pieces: Vec<_> = links.map(Link::piece).collect();
+        assert_eq!(pieces.len(), gathered.len(), "a piece would be taken for another's");
+        write(&mut pieces);
+        let written: Vec<_> = pieces.into_iter().map(|piece| piece.written).collect();
+        for (to, written) in gathered.drain(..).zip(written) {
+            let Some(link) = self.links(to).find(to) else { continue };
+            let written = link.written(written);
+            if link.must_be_awaited() {
+                link.io.wake();
+            }
+            match written {
+                Ok(crossed) => self.crossed(to, crossed),
+                Err(_) => self.break_off(to),
+            }
+        }
+        self.gathered = gathered;
     }
 
     fn crossed(&mut self, endpoint: Endpoint, crossed: Crossed) {
@@ -433,12 +480,22 @@ impl<T: Transport> Driver<T> {
     }
 
     fn close(&mut self, endpoint: Endpoint) {
-        let Some(link) = self.links(endpoint).remove(endpoint) else { return };
+        let Some(mut link) = self.links(endpoint).remove(endpoint) else { return };
+        // An error shows as output that stays.
+        let _ = link.flush();
         if link.unsent() > 0 {
             link.io.wake();
             self.lingering.push(Lingering { endpoint, link, since: None });
         } else {
             finish(&link.io);
+        }
+    }
+
+    fn link(&self, endpoint: Endpoint) -> Option<&Link<T>> {
+        match endpoint {
+            Endpoint::Cancel(_) => self.cancels.look(endpoint),
+            Endpoint::Client(_) => self.clients.look(endpoint),
+            Endpoint::Server(_) => self.servers.look(endpoint),
         }
     }
 
@@ -487,6 +544,13 @@ impl<T> Links<T> {
     #[inline]
     fn find(&mut self, endpoint: Endpoint) -> Option<&mut Link<T>> {
         match self.0.get_mut(index(endpoint)) {
+            Some(Some((owner, link))) if *owner == endpoint => Some(link),
+            _ => None,
+        }
+    }
+
+    fn look(&self, endpoint: Endpoint) -> Option<&Link<T>> {
+        match self.0.get(index(endpoint)) {
             Some(Some((owner, link))) if *owner == endpoint => Some(link),
             _ => None,
         }

@@ -11,13 +11,16 @@
 //! - All actions of a call are carried out before the next call.
 //! - Input that the engine did not consume is kept, and passed again with what follows it.
 //! - A connection at rest owns no buffer. Input is read into one scratch buffer that all
-//!   connections share and goes from there straight to the other side's socket.
+//!   connections share. What is long goes from there straight to the other side's socket; what is
+//!   short is gathered, and goes out with that of other connections at the end of the turn.
 //! - A slow reader stops whoever feeds it, after a bounded number of bytes, and nobody else.
-#![forbid(unsafe_code)]
+#![deny(unsafe_code)]
 
+mod batch;
 mod clock;
 mod driver;
 mod link;
+mod piece;
 mod refusals;
 mod sock_diag;
 mod socket;
@@ -27,5 +30,6 @@ mod worker;
 pub use clock::Clock;
 pub use driver::{Driver, Read, Request};
 pub use link::Interest;
+pub use piece::Piece;
 pub use transport::Transport;
 pub use worker::{Mail, News, Worker};

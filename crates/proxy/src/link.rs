@@ -1,5 +1,6 @@
 use std::io;
 
+use crate::piece::Piece;
 use crate::transport::Transport;
 
 /// Above this many bytes that are not out yet, whoever feeds the connection is not read.
@@ -29,6 +30,8 @@ pub(crate) struct Link<T> {
     congested: bool,
     /// Its task knows that there is output to wait for.
     awaited: bool,
+    /// It stands in the driver's list of those that are written to at the end of the turn.
+    gathered: bool,
 }
 
 /// What a connection is waited for.
@@ -60,6 +63,7 @@ impl<T: Transport> Link<T> {
             broken: false,
             congested: false,
             awaited: false,
+            gathered: false,
         }
     }
 
@@ -70,7 +74,7 @@ impl<T: Transport> Link<T> {
 
     /// What it is waited for.
     pub(crate) fn interest(&mut self) -> Interest {
-        self.awaited = self.unsent() > 0;
+        self.awaited = self.unsent() > 0 && !self.gathered;
         Interest {
             read: !self.paused && !self.ended && self.retained.len() < RETAINED_BYTES,
             write: self.awaited,
@@ -79,7 +83,7 @@ impl<T: Transport> Link<T> {
 
     /// Whether there is output left that its task must be told of.
     pub(crate) fn must_be_awaited(&self) -> bool {
-        self.unsent() > 0 && !self.awaited
+        self.unsent() > 0 && !self.awaited && !self.gathered
     }
 
     /// Writes `bytes` behind what was written before, now or as soon as there is room.
@@ -102,12 +106,48 @@ impl<T: Transport> Link<T> {
         }
     }
 
+    /// Keeps `bytes` for the end of the turn, or until there is room if that is waited for. Says
+    /// whether the driver must note it for the end of the turn.
+    pub(crate) fn gather_for_turn(&mut self, bytes: &[u8]) -> bool {
+        let first = self.unsent() == 0 && !self.broken && !self.gathered;
+        self.gather(bytes);
+        self.gathered |= first;
+        first
+    }
+
+    /// The turn ends: says whether there is anything to write.
+    pub(crate) fn turn_ends(&mut self) -> bool {
+        debug_assert!(self.gathered, "written to twice at the end of a turn");
+        self.gathered = false;
+        self.unsent() > 0
+    }
+
+    /// What is to be written now.
+    pub(crate) fn piece(&self) -> Piece<'_, T> {
+        Piece { io: &self.io, bytes: &self.out[self.out_start..], written: Ok(0) }
+    }
+
     /// Writes what there is room for now.
     pub(crate) fn flush(&mut self) -> io::Result<Crossed> {
         if self.broken || self.unsent() == 0 {
             return Ok(Crossed::Neither);
         }
-        self.out_start += write_all(&self.io, &self.out[self.out_start..])?;
+        let sent = write_all(&self.io, &self.out[self.out_start..])?;
+        Ok(self.sent(sent))
+    }
+
+    /// So much of it is out, or nothing for want of room.
+    pub(crate) fn written(&mut self, written: io::Result<usize>) -> io::Result<Crossed> {
+        match written {
+            Ok(sent) => Ok(self.sent(sent)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(self.sent(0)),
+            Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(self.sent(0)),
+            Err(error) => Err(error),
+        }
+    }
+
+    fn sent(&mut self, n: usize) -> Crossed {
+        self.out_start += n;
         if self.unsent() == 0 {
             self.out = Vec::new();
             self.out_start = 0;
@@ -115,7 +155,7 @@ impl<T: Transport> Link<T> {
             self.out.drain(..self.out_start);
             self.out_start = 0;
         }
-        Ok(self.crossed())
+        self.crossed()
     }
 
     /// Nothing can be written any more.

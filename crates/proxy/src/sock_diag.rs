@@ -1,5 +1,6 @@
+use std::cell::Cell;
 use std::io;
-use std::net::{IpAddr, SocketAddr};
+use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
@@ -8,9 +9,15 @@ use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, sendto, socket_with,
 };
 
-/// `NLMSG_HDRLEN`, and the length of `struct inet_diag_msg`.
+/// `NLMSG_HDRLEN`, what is read of a `struct nlmsghdr` and where, and the length of
+/// `struct inet_diag_msg`.
 const NLMSG_HDR_LEN: usize = 16;
+const NLMSG_TYPE: usize = 4;
+const NLMSG_SEQ: usize = 8;
 const DIAG_MSG_LEN: usize = 72;
+
+/// The type of an answer that is an error: behind its header stands the negated errno.
+const NLMSG_ERROR: u16 = 2;
 
 /// Where a request has its `struct inet_diag_sockid`, and where an answer has it; and how many
 /// bytes of it are the two ends of the connection.
@@ -28,6 +35,7 @@ const INET_DIAG_INFO: u16 = 2;
 const TCPI_RETRANSMITS: usize = 2;
 const TCPI_PROBES: usize = 3;
 const TCPI_LAST_DATA_SENT: usize = 44;
+const TCPI_LAST_DATA_RECV: usize = 52;
 const TCPI_LAST_ACK_RECV: usize = 56;
 
 /// A peer whose window is closed leaves up to two probes in a row unanswered, because it answers
@@ -36,14 +44,24 @@ const PROBES: u8 = 3;
 
 /// Asks the kernel how a TCP connection fares (sock_diag(7)). The answer is that of
 /// `getsockopt(TCP_INFO)`, for which no library has a safe call.
-pub(crate) struct SockDiag(OwnedFd);
+pub(crate) struct SockDiag {
+    kernel: OwnedFd,
+    /// The number of the last question.
+    asked: Cell<u32>,
+}
 
 impl SockDiag {
-    /// An error where the kernel, or who confines us, does not offer it.
-    pub(crate) fn open() -> io::Result<Self> {
+    /// An error where the kernel, or who confines us, does not offer it: that shows only when it is
+    /// asked. It is asked about a socket that listens here.
+    pub(crate) fn open(listener: SocketAddr) -> io::Result<Self> {
         let flags = SocketFlags::CLOEXEC | SocketFlags::NONBLOCK;
         let protocol = Some(netlink::SOCK_DIAG);
-        Ok(Self(socket_with(AddressFamily::NETLINK, SocketType::DGRAM, flags, protocol)?))
+        let kernel = socket_with(AddressFamily::NETLINK, SocketType::DGRAM, flags, protocol)?;
+        let opened = Self { kernel, asked: Cell::new(0) };
+        let nobody = SocketAddr::new(unspecified(listener.ip()), 0);
+        let answer = opened.ask(request(listener, nobody))?;
+        let known = answer.is_some_and(|answer| tcp_info(&answer).and_then(last_heard).is_some());
+        if known { Ok(opened) } else { Err(io::ErrorKind::Unsupported.into()) }
     }
 
     /// How long nothing has come from the peer of a connection that the kernel repeats itself to:
@@ -54,18 +72,35 @@ impl SockDiag {
         local: SocketAddr,
         peer: SocketAddr,
     ) -> io::Result<Option<Duration>> {
-        let request = request(local, peer);
-        sendto(&self.0, &request, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
-        // The kernel has answered by now.
-        let mut answer = [0; 1024];
-        let (n, _) = recv(&self.0, &mut answer, RecvFlags::empty())?;
-        let answer = &answer[..n];
-        let ends = |bytes: &[u8], at: usize| bytes.get(at..at + ENDS_LEN).map(<[u8]>::to_vec);
-        // After a failed call the answer might be that of the one before.
-        if ends(answer, ANSWER_ID) != ends(&request, REQUEST_ID) {
-            return Ok(None);
+        let answer = self.ask(request(local, peer))?;
+        Ok(answer.and_then(|answer| silence(tcp_info(&answer)?)))
+    }
+
+    /// The answer to a request; `None` if there is no such connection.
+    fn ask(&self, mut request: Vec<u8>) -> io::Result<Option<Vec<u8>>> {
+        let number = self.asked.get().wrapping_add(1);
+        self.asked.set(number);
+        request[NLMSG_SEQ..][..4].copy_from_slice(&number.to_ne_bytes());
+        sendto(&self.kernel, &request, SendFlags::empty(), &SocketAddrNetlink::new(0, 0))?;
+        let mut answer = vec![0; 1024];
+        loop {
+            // The kernel has answered by now.
+            let (n, _) = recv(&self.kernel, &mut answer[..], RecvFlags::empty())?;
+            // Behind a call that failed, the answer to the question before may come first.
+            if bytes_at(&answer[..n], NLMSG_SEQ) == Some(number.to_ne_bytes()) {
+                answer.truncate(n);
+                break;
+            }
         }
-        Ok(tcp_info(answer).and_then(silence))
+        match failure(&answer) {
+            Some(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
+            Some(error) => return Err(error),
+            None => {}
+        }
+        // In place of a connection that is gone, the kernel finds the socket that listens there.
+        let ends = |bytes: &[u8], at: usize| bytes.get(at..at + ENDS_LEN).map(<[u8]>::to_vec);
+        let asked_for = ends(&answer, ANSWER_ID) == ends(&request, REQUEST_ID);
+        Ok(asked_for.then_some(answer))
     }
 }
 
@@ -89,7 +124,7 @@ fn request(local: SocketAddr, peer: SocketAddr) -> Vec<u8> {
     let mut message = length.to_ne_bytes().to_vec();
     message.extend(SOCK_DIAG_BY_FAMILY.to_ne_bytes());
     message.extend(NLM_F_REQUEST.to_ne_bytes());
-    // Sequence number and port, which are for those who ask for more than one thing at a time.
+    // The number of the question, which whoever asks puts in, and a port that the kernel knows.
     message.extend([0; 8]);
     message.extend(body);
     message
@@ -104,6 +139,26 @@ fn address(ip: IpAddr) -> [u8; 16] {
         }
         IpAddr::V6(ip) => ip.octets(),
     }
+}
+
+fn unspecified(ip: IpAddr) -> IpAddr {
+    match ip {
+        IpAddr::V4(_) => Ipv4Addr::UNSPECIFIED.into(),
+        IpAddr::V6(_) => Ipv6Addr::UNSPECIFIED.into(),
+    }
+}
+
+/// What an answer says instead of answering.
+fn failure(answer: &[u8]) -> Option<io::Error> {
+    if bytes_at(answer, NLMSG_TYPE).map(u16::from_ne_bytes) != Some(NLMSG_ERROR) {
+        return None;
+    }
+    let negated = bytes_at(answer, NLMSG_HDR_LEN).map_or(0, i32::from_ne_bytes);
+    Some(io::Error::from_raw_os_error(negated.wrapping_neg()))
+}
+
+fn bytes_at<const N: usize>(bytes: &[u8], at: usize) -> Option<[u8; N]> {
+    bytes.get(at..)?.first_chunk().copied()
 }
 
 /// The `struct tcp_info` in an answer.
@@ -124,15 +179,23 @@ fn tcp_info(answer: &[u8]) -> Option<&[u8]> {
 
 fn silence(tcp_info: &[u8]) -> Option<Duration> {
     let byte = |at: usize| tcp_info.get(at).copied();
-    let milliseconds = |at: usize| {
-        let bytes = tcp_info.get(at..)?.first_chunk()?;
-        Some(Duration::from_millis(u32::from_ne_bytes(*bytes).into()))
-    };
-    let silence = milliseconds(TCPI_LAST_ACK_RECV)?;
+    let silence = last_heard(tcp_info)?;
     // A peer that has no room left may refuse the same bytes again and again: that is an answer.
-    let unanswered = milliseconds(TCPI_LAST_DATA_SENT)? < silence;
+    let unanswered = milliseconds(tcp_info, TCPI_LAST_DATA_SENT)? < silence;
     let repeats = byte(TCPI_RETRANSMITS)? > 0 && unanswered || byte(TCPI_PROBES)? >= PROBES;
     repeats.then_some(silence)
+}
+
+/// How long nothing has come from the peer. What comes and acknowledges nothing new may count as
+/// data only (`tcp_rcv_established`, Linux).
+fn last_heard(tcp_info: &[u8]) -> Option<Duration> {
+    let data = milliseconds(tcp_info, TCPI_LAST_DATA_RECV)?;
+    Some(data.min(milliseconds(tcp_info, TCPI_LAST_ACK_RECV)?))
+}
+
+fn milliseconds(tcp_info: &[u8], at: usize) -> Option<Duration> {
+    let bytes = bytes_at(tcp_info, at)?;
+    Some(Duration::from_millis(u32::from_ne_bytes(bytes).into()))
 }
 
 #[cfg(test)]

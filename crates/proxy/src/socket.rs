@@ -1,5 +1,6 @@
 use std::cell::RefCell;
 use std::io;
+use std::os::fd::{AsRawFd, RawFd};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
@@ -37,15 +38,14 @@ impl Socket {
         Ok(Self::new(stream))
     }
 
-    /// Whether nothing has come from the peer for so long, although the kernel repeats itself.
+    /// How long nothing has come from the peer, although the kernel repeats itself.
     ///
     /// `TCP_USER_TIMEOUT` is not the same: it also ends connections whose peer answers every probe
     /// and does not read (tcp_probe_timer, Linux). A backend that waits for a lock with a full
     /// buffer is such a peer, and so is an application that stands still in a debugger.
-    pub(crate) fn is_silent(&self, kernel: &SockDiag, time: Duration) -> bool {
-        let ends = self.stream.local_addr().and_then(|local| Ok((local, self.stream.peer_addr()?)));
-        let silence = ends.and_then(|(local, peer)| kernel.silence(local, peer));
-        matches!(silence, Ok(Some(silence)) if silence >= time)
+    pub(crate) fn silence(&self, kernel: &SockDiag) -> Option<Duration> {
+        let (local, peer) = (self.stream.local_addr().ok()?, self.stream.peer_addr().ok()?);
+        kernel.silence(local, peer).ok()?
     }
 
     /// Waits for bytes.
@@ -88,6 +88,12 @@ impl Socket {
         let would_block = || Err::<(), _>(io::ErrorKind::WouldBlock.into());
         // Its result is what the closure says.
         let _ = self.stream.try_io(interest, would_block);
+    }
+}
+
+impl AsRawFd for Socket {
+    fn as_raw_fd(&self) -> RawFd {
+        self.stream.as_raw_fd()
     }
 }
 

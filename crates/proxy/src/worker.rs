@@ -15,6 +15,7 @@ use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{Notify, mpsc, oneshot};
 use tokio::task::spawn_local;
 
+use crate::batch::Batch;
 use crate::clock::Clock;
 use crate::driver::{Driver, Read, Request, SILENCES};
 use crate::refusals::Refusals;
@@ -83,7 +84,7 @@ impl Worker {
                     clock,
                     tcp,
                     news,
-                    resumes: Notify::new(),
+                    unfinished: Notify::new(),
                     draining: Cell::new(false),
                 });
                 shared.run(listener, inbox).await
@@ -110,8 +111,8 @@ struct Shared {
     clock: Clock,
     tcp: TcpOptions,
     news: mpsc::UnboundedSender<News>,
-    /// The driver has clients to go on with.
-    resumes: Notify,
+    /// The driver's turn is to be ended.
+    unfinished: Notify,
     draining: Cell<bool>,
 }
 
@@ -122,10 +123,10 @@ impl Shared {
         mut inbox: mpsc::UnboundedReceiver<Mail>,
     ) -> io::Result<()> {
         let listener = tokio::net::TcpListener::from_std(listener)?;
+        let watching = spawn_local(Rc::clone(&self).watch(listener.local_addr()?));
         let accepting = spawn_local(Rc::clone(&self).accept(listener));
         let ticking = spawn_local(Rc::clone(&self).tick());
-        let resuming = spawn_local(Rc::clone(&self).resume());
-        let watching = spawn_local(Rc::clone(&self).watch());
+        let finishing = spawn_local(Rc::clone(&self).finish());
         loop {
             tokio::select! {
                 mail = inbox.recv() => match mail {
@@ -148,7 +149,7 @@ impl Shared {
             }
         }
         watching.abort();
-        resuming.abort();
+        finishing.abort();
         ticking.abort();
         Ok(())
     }
@@ -162,9 +163,14 @@ impl Shared {
 
     async fn accept(self: Rc<Self>, listener: tokio::net::TcpListener) {
         let mut refusals = Refusals::default();
+        let address = listener.local_addr().ok().filter(|address| !address.ip().is_unspecified());
         loop {
             match listener.accept().await {
-                Ok((stream, peer)) => self.take(stream, peer),
+                Ok((stream, peer)) => {
+                    // The kernel is asked only where it may say more than is known.
+                    let local = address.or_else(|| stream.local_addr().ok());
+                    self.take(stream, local.map(|local| Ends { peer, local }));
+                }
                 Err(error) => {
                     if let Some(times) = refusals.note(self.clock.now()) {
                         let _ = self.news.send(News::AcceptFailed(error, times));
@@ -175,8 +181,7 @@ impl Shared {
         }
     }
 
-    fn take(self: &Rc<Self>, stream: TcpStream, peer: SocketAddr) {
-        let ends = stream.local_addr().ok().map(|local| Ends { peer, local });
+    fn take(self: &Rc<Self>, stream: TcpStream, ends: Option<Ends>) {
         let socket = Socket::new(stream);
         let io = Rc::clone(&socket);
         let endpoint = self.drive(|driver, now| driver.accept(now, io, ends));
@@ -208,11 +213,11 @@ impl Shared {
         }
     }
 
-    /// Looks for peers that have vanished, so often that one is found after `user_timeout` and half
-    /// of that at most.
-    async fn watch(self: Rc<Self>) {
+    /// Looks for peers that have vanished, so often that one has been silent for `user_timeout`
+    /// when it is found, and for half as much again at most.
+    async fn watch(self: Rc<Self>, listener: SocketAddr) {
         let Some(limit) = self.tcp.user_timeout else { return };
-        let kernel = match SockDiag::open() {
+        let kernel = match SockDiag::open(listener) {
             Ok(kernel) => kernel,
             Err(error) => {
                 let _ = self.news.send(News::NoSockDiag(error));
@@ -222,15 +227,16 @@ impl Shared {
         let pause = TICK.max(limit / (SILENCES - 1));
         loop {
             tokio::time::sleep(pause).await;
-            self.drive(|driver, now| driver.reap(now, |socket| socket.is_silent(&kernel, pause)));
+            self.drive(|driver, now| driver.reap(now, |socket| socket.silence(&kernel)));
         }
     }
 
-    /// Goes on with clients that waited. A task that is woken runs behind those that are ready.
-    async fn resume(self: Rc<Self>) {
+    /// Ends the driver's turns. A task that is woken runs behind those that are ready.
+    async fn finish(self: Rc<Self>) {
+        let mut batch = Batch::new();
         loop {
-            self.resumes.notified().await;
-            self.drive(Driver::resume);
+            self.unfinished.notified().await;
+            self.drive(|driver, now| driver.finish(now, |pieces| batch.write(pieces)));
         }
     }
 
@@ -239,8 +245,8 @@ impl Shared {
         let now = self.clock.now();
         let mut driver = self.driver.borrow_mut();
         let result = event(&mut driver, now);
-        if driver.has_resumes() {
-            self.resumes.notify_one();
+        if driver.is_unfinished() {
+            self.unfinished.notify_one();
         }
         if driver.has_requests() {
             let requests = driver.take_requests();

@@ -7,7 +7,7 @@ use std::collections::BinaryHeap;
 use std::rc::Rc;
 
 use pgweir_engine::{Address, Endpoint, Engine, Event as LogEvent, TICK, Time};
-use pgweir_proxy::{Driver, Read, Request};
+use pgweir_proxy::{Driver, Piece, Read, Request};
 use pgweir_wire::{CancelKey, TransactionStatus, backend};
 
 use crate::canceller::Canceller;
@@ -36,8 +36,8 @@ pub(crate) struct World {
     /// Clients that are still to come, or are there.
     seats_taken: usize,
     healed: bool,
-    /// [`Occasion::Resume`] is scheduled.
-    resuming: bool,
+    /// [`Occasion::Finish`] is scheduled.
+    finishing: bool,
     /// The engine is checked after each so many events.
     check_every: u64,
     steps: u64,
@@ -93,8 +93,8 @@ enum Occasion {
     Outside(WireId),
     /// A server is well again: it starts, or is up.
     Recover(usize, bool),
-    /// pgweir goes on with clients that waited.
-    Resume,
+    /// pgweir ends its turn.
+    Finish,
     Strike(Blow),
     Tick,
 }
@@ -127,7 +127,7 @@ impl World {
             connects: Vec::new(),
             seats_taken: topology.seats,
             healed: false,
-            resuming: false,
+            finishing: false,
             check_every: if thorough { 1 } else { 5 },
             steps: 0,
             topology,
@@ -190,7 +190,7 @@ impl World {
         }
         self.happen(occasion);
         self.pump();
-        self.resume_soon();
+        self.finish_soon();
         self.driver_checks();
         match self.site.ledger.failure() {
             Some(failure) => Err(failure),
@@ -206,10 +206,10 @@ impl World {
         Ok(())
     }
 
-    fn resume_soon(&mut self) {
-        if self.driver.has_resumes() && !std::mem::replace(&mut self.resuming, true) {
+    fn finish_soon(&mut self) {
+        if self.driver.is_unfinished() && !std::mem::replace(&mut self.finishing, true) {
             let delay = self.dice.below(10);
-            self.schedule(self.now() + delay, Occasion::Resume);
+            self.schedule(self.now() + delay, Occasion::Finish);
         }
     }
 
@@ -228,9 +228,11 @@ impl World {
             Occasion::Heal => self.heal(),
             Occasion::Outside(wire) => self.step_outside(wire),
             Occasion::Recover(cluster, up) => self.recover(cluster, up),
-            Occasion::Resume => {
-                self.resuming = false;
-                self.driver.resume(Time(self.now()));
+            Occasion::Finish => {
+                self.finishing = false;
+                let write =
+                    |pieces: &mut [Piece<'_, Stream>]| pieces.iter_mut().for_each(Piece::write);
+                self.driver.finish(Time(self.now()), write);
             }
             Occasion::Strike(blow) => self.strike(blow),
             Occasion::Tick => {

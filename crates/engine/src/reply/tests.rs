@@ -181,3 +181,28 @@ fn an_error_inside_copy_ends_it() {
     check("> PBES c S < 12G E Z", "++.x0!Z1");
     check("> Q < GE > S < ZZ", ".!Z0Z1");
 }
+
+/// They have no reply, so whoever waited for one would wait for ever; nor may they fill the memory.
+#[test]
+fn ends_of_copies_that_nobody_began_do_not_fill_the_queue() {
+    let mut replies = Replies::new();
+    let expected = |letter| Expected { kind: sent(letter), sink: Sink::Client(Slot(0)) };
+    replies.push(expected(b'P'));
+    for _ in 0..10 * OWED {
+        replies.push(expected(b'c'));
+    }
+    assert!(!replies.is_full());
+    assert_eq!(replies.entries.len(), 1 + OWED);
+    for _ in 1..OWED {
+        assert!(!replies.is_full());
+        replies.push(expected(b'C'));
+    }
+    assert!(replies.is_full());
+    // The first reply strikes out what stands behind it, and an error in a batch the rest.
+    for (letter, left) in [(b'1', OWED - 1), (b'E', 0)] {
+        let tag = Tag::of(Header { tag: letter, body_len: 0 }).unwrap();
+        replies.step(tag, &mut |_| {}).unwrap();
+        assert_eq!((replies.entries.len(), replies.is_full()), (left, false));
+    }
+    assert_eq!(replies.copy_ends, 0);
+}

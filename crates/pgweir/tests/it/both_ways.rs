@@ -6,7 +6,7 @@ use std::net::{Shutdown, TcpStream};
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::thread;
 
-use pgweir_testkit::frames::{bind, execute, parse, query, sync};
+use pgweir_testkit::frames::{bind, close_statement, execute, flush, parse, query, sync};
 use pgweir_testkit::{PATIENCE, WireClient, eventually};
 
 use crate::stage::Stage;
@@ -124,28 +124,44 @@ fn one_that_gives_up_costs_its_server_and_no_more() {
     assert!(growth < 8 * MB, "{growth} bytes more");
 }
 
+const MANY: usize = 200_000;
+const LOCK: &str = "SELECT pg_advisory_xact_lock_shared(1)";
+
 #[test]
 fn the_shortest_units_there_are() {
-    const UNITS: usize = 200_000;
-    let stage = Stage::new("both_short", 2);
+    let units = sync().repeat(MANY);
+    let replies = [&b"TDCZ"[..], &b"Z".repeat(MANY)].concat();
+    behind_a_lock("both_short", &query(LOCK), &units, &replies);
+}
+
+/// PostgreSQL answers when its buffer is full, or when the Sync has come.
+#[test]
+fn the_longest_batch_there_is() {
+    let first = [parse("", LOCK, &[]), bind("", "", &[]), execute("", 0), flush()].concat();
+    let rest = [close_statement("none").repeat(MANY), sync()].concat();
+    let replies = [&b"12DC"[..], &b"3".repeat(MANY), b"Z"].concat();
+    behind_a_lock("both_batch", &first, &rest, &replies);
+}
+
+/// Sends what waits for a lock, and then the rest; `replies` are the types of all that comes.
+fn behind_a_lock(name: &str, first: &[u8], rest: &[u8], replies: &[u8]) {
+    let stage = Stage::new(name, 2);
     let (mut client, mut other) = served(&stage);
     let memory = Memory::of(&stage.pgweir);
     stage.ask("SELECT pg_advisory_lock(1)");
-    client.send(&query("SELECT pg_advisory_xact_lock_shared(1)")).unwrap();
+    client.send(first).unwrap();
     stage.wait_for_backends(1, "wait_event_type = 'Lock'");
     let stream = writing_end(&client);
     thread::scope(|scope| {
-        scope.spawn(move || (&stream).write_all(&sync().repeat(UNITS)).unwrap());
+        scope.spawn(move || (&stream).write_all(rest).unwrap());
         for _ in 0..1_000 {
             assert_eq!(other.query("SELECT 'on time'"), ["on time"]);
         }
         let growth = memory.growth();
         assert!(growth < 4 * MB, "{growth} bytes more");
         stage.ask("SELECT pg_advisory_unlock(1)");
-        client.read_until_ready().unwrap();
-        for _ in 0..UNITS {
-            let reply = client.read().unwrap().unwrap();
-            assert_eq!((reply.tag, &reply.body[..]), (b'Z', &b"I"[..]));
+        for reply in replies {
+            assert_eq!(client.read().unwrap().unwrap().tag, *reply);
         }
     });
     assert_eq!(client.query("SELECT 'on'"), ["on"]);

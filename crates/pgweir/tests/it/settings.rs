@@ -104,6 +104,36 @@ fn what_a_server_refuses_because_of_the_client_before_a_new_one_takes() {
     finds_its_own_behind(&stage, &[], &[("temp_buffers", "16MB")], "SHOW temp_buffers");
 }
 
+/// What a session's reset query does to settings no one but the operator knows: each session is
+/// brought to all of its own, on the server that another one had with the same, or with some.
+#[test]
+fn sessions_find_their_own_whatever_the_reset_query_does() {
+    let resets = ["RESET ALL", "DISCARD ALL ;", "SET search_path = x; SET work_mem = '9MB'", ""];
+    for (n, reset_query) in resets.into_iter().enumerate() {
+        let stage = Stage::with(&format!("settings_reset_{n}"), 1, |config| {
+            config
+                .pool("pool_mode", "\"session\"")
+                .pool("server_reset_query", &format!("\"{reset_query}\""))
+        });
+        let same = [("options", "-c search_path=tenant_a"), ("work_mem", "7MB")];
+        let some = [("search_path", "tenant_a"), ("work_mem", "8MB"), ("TimeZone", "Asia/Tokyo")];
+        let question = "SHOW search_path; SHOW work_mem; SELECT pg_backend_pid()";
+        let rows =
+            |settings: &[(&str, &str)]| stage.client_as(&login(&stage, settings)).query(question);
+        let own = rows(&same);
+        assert_eq!(own[..2], ["tenant_a", "7MB"]);
+        for (settings, work_mem) in [(&same[..], "7MB"), (&some, "8MB"), (&same, "7MB")] {
+            assert_eq!(rows(settings), ["tenant_a", work_mem, &own[2]], "{reset_query:?}");
+        }
+        // What a session asks for has no part in what one that asks for nothing finds.
+        let expected = match n {
+            2 => ["x", "9MB", &own[2]],
+            _ => ["\"$user\", public", "4MB", &own[2]],
+        };
+        assert_eq!(rows(&[]), expected, "{reset_query:?}");
+    }
+}
+
 /// The client before may have left no time for anything.
 #[test]
 fn a_strangers_timeout_refuses_nobody() {
@@ -134,6 +164,23 @@ fn what_no_server_takes_is_refused() {
     }
     let sessions = stage.backends("true");
     assert_eq!(sessions, 1, "of a pool of one");
+}
+
+/// Where PostgreSQL takes no connection more than the pool has, a server is replaced by one that
+/// comes when it has gone.
+#[test]
+fn a_server_is_replaced_where_there_is_room_for_one_only() {
+    let stage = Stage::new("settings_limit", 1);
+    stage.ask("ALTER ROLE settings_limit CONNECTION LIMIT 1");
+    let settings = [("temp_buffers", "16MB")];
+    for n in 0..20 {
+        stage.client().query(&format!("CREATE TEMP TABLE t_{n} AS SELECT 1"));
+        let mut client = stage.client_as(&login(&stage, &settings));
+        assert_eq!(client.query("SHOW temp_buffers"), ["16MB"]);
+    }
+    let log = stage.pgweir.log();
+    let refused = log.lines().find(|line| line.contains("too many connections"));
+    assert_eq!(refused, None);
 }
 
 /// A role may be dropped while a client has it: its statements are refused, and its session goes

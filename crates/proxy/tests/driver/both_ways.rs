@@ -3,7 +3,10 @@
 
 use pgweir_engine::ServerActivity;
 
-use crate::messages::{copy_data, copy_done, copy_in, done, one_row, query, ready, row, sync};
+use crate::messages::{
+    bind, bind_complete, close_complete, close_statement, copy_data, copy_done, copy_in, done,
+    error, execute, flush, one_row, parse, parse_complete, query, ready, row, sync,
+};
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
 
@@ -110,6 +113,89 @@ fn a_copy_with_a_deep_pipeline_behind_it_gets_its_data() {
     assert!(server.heard_bytes().ends_with(&data));
     server.says([done(), ready()]);
     assert_eq!(alice.heard(), "G C Z");
+    stage.check();
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
+
+/// PostgreSQL's buffer for what it sends: it is sent when it is full, or at a ReadyForQuery.
+const SERVER_BUFFER: usize = 8192;
+
+fn deep_batch() -> Vec<u8> {
+    close_statement("").repeat(DEEP)
+}
+
+/// A client's batch of so many messages and no Sync has been sent as far as it may be: the server
+/// answers them as PostgreSQL does, and at last the Sync too.
+fn answers_a_deep_batch(server: &Peer, alice: &Peer) {
+    assert!(!alice.is_read());
+    let replies = close_complete().repeat(DEEP);
+    let (mut taken, mut sent, mut rounds) = (0, 0, 0);
+    loop {
+        let under_way = server.heard_bytes().len() / close_statement("").len();
+        assert!(under_way <= DEEP / 10, "{under_way} messages at a time");
+        taken += under_way;
+        let flushed = close_complete().len() * taken / SERVER_BUFFER * SERVER_BUFFER;
+        if flushed == sent {
+            break;
+        }
+        server.sends(&replies[sent..flushed]);
+        (sent, rounds) = (flushed, rounds + 1);
+    }
+    assert_eq!(taken, DEEP);
+    assert!(rounds > 1);
+    assert!(alice.is_read());
+    alice.says([sync()]);
+    assert_eq!(server.heard(), "S");
+    server.says([&replies[sent..], &ready()]);
+    assert!(alice.heard_bytes() == [replies, ready()].concat());
+}
+
+/// It is one unit, whatever it holds, and each of its messages leaves a note behind.
+#[test]
+fn a_deep_batch_waits_for_its_replies() {
+    let (stage, server, alice) = Stage::ready(&Setup { unchecked: true, ..Setup::default() });
+    alice.says([parse("SELECT pg_sleep(600)"), bind(), execute(), flush()]);
+    server.heard();
+    alice.sends(&deep_batch());
+    assert!(!alice.is_read());
+    server.says([parse_complete(), bind_complete(), done()]);
+    assert_eq!(alice.heard(), "1 2 C");
+    answers_a_deep_batch(&server, &alice);
+    stage.check();
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
+
+/// What stands behind the error is not answered, so no reply to it wakes the client.
+#[test]
+fn a_deep_batch_that_fails_goes_on_to_its_sync() {
+    let (stage, server, alice) = Stage::ready(&Setup { unchecked: true, ..Setup::default() });
+    let batch = [parse("SELEC"), deep_batch(), sync()].concat();
+    alice.sends(&batch);
+    assert!(!alice.is_read());
+    let mut heard = server.heard_bytes();
+    assert!(heard.len() < batch.len() / 5);
+    server.says([error("42601")]);
+    assert!(alice.is_read());
+    heard.extend(server.heard_bytes());
+    assert!(heard == batch);
+    server.says([ready()]);
+    assert_eq!(alice.heard(), "E(42601) Z");
+    stage.check();
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
+
+/// A server that is about to read COPY data may be long in coming to it.
+#[test]
+fn a_deep_batch_inside_a_copy_waits_too() {
+    let (stage, server, alice) = Stage::ready(&Setup { unchecked: true, ..Setup::default() });
+    alice.says([query("COPY t FROM STDIN")]);
+    server.says([copy_in()]);
+    server.heard();
+    alice.says([deep_batch()]);
+    assert!(!alice.is_read());
+    server.says([error("08P01"), ready()]);
+    assert_eq!(alice.heard(), "G E(08P01) Z");
+    answers_a_deep_batch(&server, &alice);
     stage.check();
     assert_eq!(stage.servers(), [ServerActivity::Idle]);
 }

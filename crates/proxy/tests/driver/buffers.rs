@@ -234,6 +234,25 @@ fn last_words_wait_for_their_reader() {
     assert_eq!((stage.clients_left(), stage.connections()), (0, 0));
 }
 
+/// Who says no more may still read what it has asked for, in its own time: PostgreSQL waits, too.
+#[test]
+fn replies_wait_for_a_reader_that_has_ended_its_stream() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    alice.takes(0);
+    alice.says_and_ends([query("SELECT")]);
+    server.says([one_row("slowly")]);
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+    for _ in 0..3 {
+        stage.wait(Duration::from_secs(600));
+        assert!(alice.is_open());
+        assert_eq!(stage.clients_left(), 1);
+    }
+    alice.takes_all();
+    assert_eq!(alice.heard(), "T D(slowly) C Z");
+    assert!(alice.is_closed());
+    assert_eq!(stage.clients_left(), 0);
+}
+
 /// Closing in good order is: all that was written, then the end.
 #[test]
 fn a_server_that_is_closed_hears_goodbye_first() {

@@ -30,5 +30,6 @@ mod server_login;
 mod settings;
 mod silence;
 mod statement;
+mod turns;
 mod units;
 mod unnamed;

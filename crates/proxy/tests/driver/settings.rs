@@ -115,7 +115,7 @@ fn refused(setup: &Setup) -> (Stage, Peer, Peer) {
     assert_eq!(server.heard(), SET);
     plain.says([query("SELECT")]);
     server.says([error("22023"), ready()]);
-    assert_eq!((server.heard().as_str(), server.is_closed()), ("X", true));
+    leaves(&server);
     assert_eq!(named.heard(), "");
     (stage, named, plain)
 }
@@ -128,7 +128,8 @@ fn a_server_that_was_used_is_replaced_before_settings_are_refused() {
     let plain = stage.newcomer(&[]);
     assert_eq!(server.heard(), UNSET);
     server.says([error("57014"), ready()]);
-    assert_eq!((server.heard().as_str(), server.is_closed()), ("X", true));
+    assert_eq!(stage.attempts(), 0, "until it has gone");
+    leaves(&server);
     assert_eq!(plain.heard(), "R");
     let new = stage.server();
     assert!(plain.is_greeted());
@@ -197,12 +198,196 @@ fn settings_cost_no_server_while_new_ones_cannot_be_had() {
     let other = stage.newcomer(&[("application_name", "other")]);
     assert!(first.heard().starts_with("Q(SELECT ARRAY["));
     first.says([error("22023"), ready()]);
-    assert_eq!((first.is_closed(), second.heard().as_str()), (true, ""));
+    leaves(&first);
+    assert_eq!(second.heard(), "");
     stage.refuse_server();
     assert!(second.heard().starts_with("Q(SELECT ARRAY["));
     second.says([error("22023"), ready()]);
     assert_eq!(other.heard(), "R E(FATAL 08001)");
     assert_eq!((second.is_open(), stage.servers()), (true, vec![ServerActivity::Idle]));
+}
+
+/// That the last attempt failed may be long ago: a new one is made beside the servers that there
+/// are, and none of them is given up for it.
+#[test]
+fn settings_cost_no_server_after_an_attempt_that_failed() {
+    let (stage, servers, clients) = busy(&Setup::of_size(2), 2);
+    let odd = stage.newcomer(&[("application_name", "odd")]);
+    finishes(&servers[0], &clients[0]);
+    assert!(servers[0].heard().starts_with("Q(SELECT ARRAY["));
+    servers[0].says([error("22023"), ready()]);
+    leaves(&servers[0]);
+    stage.refuse_server();
+    odd.breaks();
+    finishes(&servers[1], &clients[1]);
+    for _ in 0..5 {
+        stage.wait(Duration::from_secs(10));
+        let odd = stage.newcomer(&[("application_name", "odd")]);
+        assert!(servers[1].heard().starts_with("Q(SELECT ARRAY["));
+        servers[1].says([error("22023"), ready()]);
+        assert_eq!((odd.heard().as_str(), stage.servers().len()), ("R", 2));
+        stage.refuse_server();
+        assert!(servers[1].heard().starts_with("Q(SELECT ARRAY["));
+        servers[1].says([error("22023"), ready()]);
+        assert_eq!(odd.heard(), "E(FATAL 08001)");
+        assert_eq!(stage.servers(), [ServerActivity::Idle]);
+    }
+}
+
+/// A server that was opened for the queue is new as well: nobody has to make place for one.
+#[test]
+fn settings_are_asked_of_a_server_that_is_under_way() {
+    let (stage, servers, clients) = busy(&Setup::of_size(2), 1);
+    let odd = stage.newcomer(&[("application_name", "odd")]);
+    assert_eq!(stage.attempts(), 1);
+    finishes(&servers[0], &clients[0]);
+    assert!(servers[0].heard().starts_with("Q(SELECT ARRAY["));
+    servers[0].says([error("22023"), ready()]);
+    assert_eq!((servers[0].heard().as_str(), stage.attempts()), ("", 1));
+    let new = stage.server();
+    assert!(new.heard().starts_with("Q(SELECT ARRAY["));
+    new.says([one_row("odd")]);
+    assert!(odd.is_greeted());
+}
+
+/// A client that asks again and again for what no server takes costs a server each time.
+#[test]
+fn settings_that_a_new_server_has_refused_cost_no_other_for_a_while() {
+    let (stage, named, plain) = refused(&Setup::default());
+    let server = stage.server();
+    assert_eq!(server.heard(), SET);
+    server.says([error("22023"), ready()]);
+    assert_eq!(named.heard(), "E(22023) Z");
+    assert_eq!(server.heard(), "Q(SELECT)");
+    for _ in 0..3 {
+        server.says([done(), ready()]);
+        plain.heard();
+        named.says([query("INSERT")]);
+        assert_eq!(server.heard(), SET);
+        plain.says([query("SELECT")]);
+        server.says([error("57014"), ready()]);
+        assert_eq!(named.heard(), "E(22023) Z", "what the new one said");
+        assert_eq!((server.heard().as_str(), stage.attempts()), ("Q(SELECT)", 0));
+    }
+    // What has changed meanwhile another new one would say.
+    stage.wait(Duration::from_secs(6));
+    server.says([done(), ready()]);
+    named.says([query("INSERT")]);
+    assert_eq!(server.heard(), SET);
+    server.says([error("22023"), ready()]);
+    leaves(&server);
+    assert_eq!(stage.attempts(), 1);
+}
+
+/// What a server takes after all was not to be refused.
+#[test]
+fn settings_that_a_server_takes_again_are_not_remembered_as_refused() {
+    let (stage, named, _plain) = refused(&Setup::default());
+    let server = stage.server();
+    assert_eq!(server.heard(), SET);
+    server.says([error("22023"), ready()]);
+    assert_eq!(server.heard(), "Q(SELECT)");
+    server.says([done(), ready()]);
+    named.says([query("INSERT")]);
+    assert_eq!(server.heard(), SET);
+    server.says([one_row("it")]);
+    assert_eq!(server.heard(), "Q(INSERT)");
+    server.says([done(), ready()]);
+    let plain = stage.newcomer(&[]);
+    assert!(plain.is_greeted());
+    plain.says([query("SELECT")]);
+    assert_eq!(server.heard(), UNSET);
+    server.says([one_row("")]);
+    assert_eq!(server.heard(), "Q(SELECT)");
+    server.says([done(), ready()]);
+    named.says([query("INSERT")]);
+    assert_eq!(server.heard(), SET);
+    server.says([error("57014"), ready()]);
+    leaves(&server);
+    assert_eq!(stage.attempts(), 1);
+}
+
+/// Who waits behind a client whose server is replaced is not served by the new one: where there is
+/// room it gets one of its own at once.
+#[test]
+fn a_server_that_is_promised_is_not_counted_for_the_queue() {
+    let (stage, servers, clients) = busy(&Setup::of_size(2), 1);
+    let odd = stage.newcomer(&[("application_name", "odd")]);
+    finishes(&servers[0], &clients[0]);
+    assert!(servers[0].heard().starts_with("Q(SELECT ARRAY["));
+    // What was opened for it meanwhile goes at once.
+    stage.server().ends();
+    servers[0].says([error("22023"), ready()]);
+    leaves(&servers[0]);
+    assert_eq!(stage.attempts(), 1);
+    clients[0].says([query("SELECT")]);
+    assert_eq!((stage.attempts(), odd.heard().as_str()), (2, "R"));
+}
+
+/// One that does not go is cut off.
+#[test]
+fn a_server_that_does_not_leave_in_time_is_replaced() {
+    let (stage, server, _named) = named(&Setup::default());
+    let plain = stage.newcomer(&[]);
+    assert_eq!(server.heard(), UNSET);
+    server.says([error("57014"), ready()]);
+    stage.wait(Duration::from_millis(4_900));
+    assert_eq!((server.heard().as_str(), stage.attempts()), ("X", 0));
+    stage.wait(Duration::from_millis(200));
+    assert!(server.is_aborted());
+    stage.server();
+    assert!(plain.is_greeted());
+}
+
+/// Nobody is left to replace it for: whoever waits gets what comes.
+#[test]
+fn a_server_may_leave_after_the_client_that_it_leaves_for() {
+    let (stage, server, _named) = named(&Setup::default());
+    let odd = stage.newcomer(&[]);
+    assert_eq!(server.heard(), UNSET);
+    server.says([error("57014"), ready()]);
+    odd.breaks();
+    leaves(&server);
+    assert_eq!((stage.attempts(), stage.servers()), (0, vec![]));
+    let (stage, server, _named) = named(&Setup::default());
+    let odd = stage.newcomer(&[]);
+    assert_eq!(server.heard(), UNSET);
+    server.says([error("57014"), ready()]);
+    let plain = stage.newcomer(&[]);
+    odd.breaks();
+    leaves(&server);
+    assert_eq!((stage.server().heard().as_str(), stage.attempts()), ("", 0));
+    assert!(plain.is_greeted());
+}
+
+/// So many servers, on each of which a client without settings has a query running.
+fn busy(setup: &Setup, count: usize) -> (Stage, Vec<Peer>, Vec<Peer>) {
+    let stage = Stage::new(setup);
+    let (mut servers, mut clients) = (Vec::new(), Vec::new());
+    for n in 0..count {
+        let client = stage.newcomer(&[]);
+        client.says([query("slow")]);
+        let server = stage.server();
+        assert!(client.is_greeted(), "client {n}");
+        assert_eq!(server.heard(), "Q(slow)");
+        servers.push(server);
+        clients.push(client);
+    }
+    (stage, servers, clients)
+}
+
+/// It was told to go, and goes.
+#[track_caller]
+fn leaves(server: &Peer) {
+    assert_eq!((server.heard().as_str(), server.is_open()), ("X", true));
+    server.ends();
+}
+
+/// A client's query is answered.
+#[track_caller]
+fn finishes(server: &Peer, client: &Peer) {
+    server.says([done(), ready()]);
+    assert_eq!(client.heard(), "C Z");
 }
 
 /// Whoever needs a server takes what was opened for a client that does not need it any more.
@@ -315,18 +500,59 @@ fn settings_of_a_session_are_gone_with_it() {
     assert_eq!(server.heard(), "Q(SELECT)");
 }
 
-/// A reset query that leaves settings in place leaves those of the session's startup packet.
+/// What a reset query does to settings it does not say: it finds none.
 #[test]
-fn settings_of_a_session_outlive_a_reset_query_that_leaves_them() {
-    let setup = Setup { reset_query: "CLOSE ALL", ..Setup::of_mode("session") };
-    let (stage, server, named) = named(&setup);
+fn settings_of_a_session_are_taken_back_before_a_reset_query_of_the_operators() {
+    for reset_query in ["RESET ALL", "CLOSE ALL", "SET application_name = 'x'"] {
+        let (stage, server, named) = session_is_over(reset_query);
+        assert_eq!(server.heard(), UNSET);
+        server.says([parameter_status("application_name", ""), one_row("")]);
+        assert_eq!(server.heard(), format!("Q({reset_query})"));
+        server.says([done(), ready()]);
+        drop(named);
+        let next = stage.newcomer(NAMED);
+        assert!(next.is_greeted());
+        next.says([query("SELECT")]);
+        assert_eq!(server.heard(), SET, "behind {reset_query}");
+    }
+}
+
+/// The default, however it is written: DISCARD ALL takes settings back, and needs no other
+/// statement for it.
+#[test]
+fn a_reset_query_that_takes_settings_back_runs_alone() {
+    for reset_query in ["DISCARD ALL", " discard all ; "] {
+        let (_stage, server, _named) = session_is_over(reset_query);
+        assert_eq!(server.heard(), format!("Q({reset_query})"));
+    }
+}
+
+/// It might refuse as well what sets it for the next client.
+#[test]
+fn a_server_that_does_not_give_up_settings_is_not_used_again() {
+    let (stage, server, _named) = session_is_over("RESET ALL");
+    assert_eq!(server.heard(), UNSET);
+    server.says([error("57014"), ready()]);
+    assert_eq!((server.heard().as_str(), stage.servers()), ("X", vec![]));
+}
+
+/// Without a reset query everything stays, settings as well.
+#[test]
+fn settings_of_a_session_outlive_it_where_nothing_is_reset() {
+    let (stage, server, _named) = session_is_over("");
+    assert_eq!((server.heard().as_str(), stage.servers()), ("", vec![ServerActivity::Idle]));
+    stage.newcomer(NAMED).says([query("SELECT")]);
+    assert_eq!(server.heard(), "Q(SELECT)");
+}
+
+/// A session with settings, which has sent a query and left, in a pool with this reset query.
+fn session_is_over(reset_query: &'static str) -> (Stage, Peer, Peer) {
+    let (stage, server, named) = named(&Setup { reset_query, ..Setup::of_mode("session") });
     named.says([query("SELECT")]);
     server.says([done(), ready()]);
+    assert_eq!(server.heard(), "Q(SELECT)");
     named.says([terminate()]);
-    assert_eq!(server.heard(), "Q(SELECT) Q(CLOSE ALL)");
-    server.says([done(), ready()]);
-    stage.newcomer(&[]);
-    assert_eq!(server.heard(), UNSET);
+    (stage, server, named)
 }
 
 /// A new version of PostgreSQL speaks another dialect: what was remembered of the old one is

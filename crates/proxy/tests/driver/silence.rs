@@ -1,5 +1,7 @@
 //! Peers that vanish without a word: no end of the stream comes, and nothing is acknowledged.
 
+use std::time::Duration;
+
 use pgweir_engine::ServerActivity;
 
 use crate::messages::{done, in_block, query, ready};
@@ -68,6 +70,19 @@ fn who_answers_in_between_is_there() {
     alice.says([query("SELECT")]);
     stage.look_for_silence(&[&alice]);
     assert!(alice.is_open());
+}
+
+/// A silence that began behind the last look is another one, however long it may have been before.
+#[test]
+fn who_has_answered_between_two_looks_is_there() {
+    let (stage, _server, alice) = Stage::ready(&Setup::default());
+    alice.says([query("SELECT")]);
+    // How long she has been silent at the first look is all the same: that is the beginning.
+    for (silence, gone) in [(0, false), (11, false), (9, false), (11, false), (11, true)] {
+        stage.wait(Duration::from_secs(10));
+        stage.look_at_silence(&alice, Duration::from_secs(silence));
+        assert_eq!(alice.is_aborted(), gone);
+    }
 }
 
 /// Who keeps nothing from others is not looked at: that is what keepalive is for.

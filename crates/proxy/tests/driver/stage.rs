@@ -85,6 +85,7 @@ impl Stage {
             driver: Driver::new(Engine::new(plan, [7; 32])),
             now: 0,
             unchecked: setup.unchecked,
+            turn_goes_on: false,
             tasks: Vec::new(),
             attempts: VecDeque::new(),
             cancels: VecDeque::new(),
@@ -209,11 +210,29 @@ impl Stage {
     /// pgweir looks for peers that have vanished, and these were silent.
     pub(crate) fn look_for_silence(&self, silent: &[&Peer]) {
         let is_silent = |line: &Line| silent.iter().any(|peer| peer.line.is(line));
-        self.event(|driver, now| driver.reap(now, is_silent));
+        self.event(|driver, now| driver.reap(now, |line| is_silent(line).then_some(Duration::MAX)));
+    }
+
+    /// pgweir looks, and nothing has come from this one for so long.
+    pub(crate) fn look_at_silence(&self, peer: &Peer, silence: Duration) {
+        let silence = |line: &Line| peer.line.is(line).then_some(silence);
+        self.event(|driver, now| driver.reap(now, silence));
     }
 
     pub(crate) fn drain(&self) {
         self.event(Driver::drain);
+    }
+
+    /// What is ready at the same time comes before the turn's end, from now on.
+    pub(crate) fn keep_turn_open(&self) {
+        self.0.borrow_mut().turn_goes_on = true;
+    }
+
+    /// Nothing else is ready: the turn ends.
+    pub(crate) fn end_turn(&self) {
+        let mut world = self.0.borrow_mut();
+        world.turn_goes_on = false;
+        world.settle();
     }
 
     /// Commands for the console that have come since the last call.

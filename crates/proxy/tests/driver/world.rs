@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use pgweir_engine::{ClientId, Endpoint, Event, Time};
-use pgweir_proxy::{Driver, Interest, Request, Transport};
+use pgweir_proxy::{Driver, Interest, Piece, Request, Transport};
 
 use crate::line::Line;
 
@@ -20,6 +20,8 @@ pub(crate) struct World {
     /// Microseconds.
     pub(crate) now: u64,
     pub(crate) unchecked: bool,
+    /// The turn is not ended by itself: something else that is ready comes first.
+    pub(crate) turn_goes_on: bool,
     pub(crate) tasks: Vec<Task>,
     pub(crate) attempts: VecDeque<Endpoint>,
     pub(crate) cancels: VecDeque<Endpoint>,
@@ -66,8 +68,8 @@ impl World {
                 idle &= !self.serve(at);
             }
             self.tasks.retain(|task| !task.line.is_let_go());
-            if self.driver.has_resumes() {
-                self.step(Driver::resume);
+            if self.driver.is_unfinished() && !self.turn_goes_on {
+                self.step(|driver, now| driver.finish(now, write_each));
             } else if idle {
                 return;
             }
@@ -103,4 +105,8 @@ impl World {
         self.tasks[at].awaited = interest;
         true
     }
+}
+
+fn write_each(pieces: &mut [Piece<'_, Line>]) {
+    pieces.iter_mut().for_each(Piece::write);
 }

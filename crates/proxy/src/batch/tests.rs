@@ -1,0 +1,77 @@
+use std::io::Read;
+use std::net::TcpListener;
+
+use tokio::runtime::{Builder, LocalOptions};
+
+use super::*;
+use crate::transport::Transport;
+
+/// Our end, as the worker has it, and the peer's.
+fn connection() -> (Rc<Socket>, std::net::TcpStream) {
+    let listener = TcpListener::bind("127.0.0.1:0").unwrap();
+    let peer = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let stream = listener.accept().unwrap().0;
+    stream.set_nonblocking(true).unwrap();
+    (Socket::new(tokio::net::TcpStream::from_std(stream).unwrap()), peer)
+}
+
+fn on_a_worker(test: impl AsyncFn(&mut Batch)) {
+    let runtime =
+        Builder::new_current_thread().enable_io().build_local(LocalOptions::default()).unwrap();
+    runtime.block_on(async {
+        let mut batch = Batch::new();
+        assert!(batch.context.is_some(), "this kernel has no io_submit");
+        test(&mut batch).await;
+        test(&mut Batch { context: None }).await;
+    });
+}
+
+/// Writes a text to each, and gives what became of it.
+fn write(batch: &mut Batch, to: &[(&Rc<Socket>, &[u8])]) -> Vec<io::Result<usize>> {
+    let mut pieces: Vec<_> =
+        to.iter().map(|(io, bytes)| Piece { io: *io, bytes, written: Ok(0) }).collect();
+    batch.write(&mut pieces);
+    pieces.into_iter().map(|piece| piece.written).collect()
+}
+
+#[test]
+fn each_gets_its_own() {
+    on_a_worker(async |batch| {
+        // More than one call takes, and a few left over.
+        let connections: Vec<_> = (0..PIECES + FEW - 1).map(|_| connection()).collect();
+        let texts: Vec<_> = (0..PIECES + FEW - 1).map(|n| format!("text {n}")).collect();
+        let to: Vec<_> =
+            connections.iter().zip(&texts).map(|((io, _), text)| (io, text.as_bytes())).collect();
+        for (written, text) in write(batch, &to).into_iter().zip(&texts) {
+            assert_eq!(written.unwrap(), text.len());
+        }
+        for ((_, mut peer), text) in connections.into_iter().zip(texts) {
+            let mut heard = vec![0; text.len()];
+            peer.read_exact(&mut heard).unwrap();
+            assert_eq!(heard, text.as_bytes());
+        }
+    });
+}
+
+#[test]
+fn one_without_room_or_peer_does_not_concern_the_others() {
+    on_a_worker(async |batch| {
+        let [full, gone, well, fine] = [(); FEW].map(|()| connection());
+        while full.0.try_write(&[0; 64 * 1024]).is_ok() {}
+        drop(gone.1);
+        // What is sent first only makes the peer's kernel say that nobody is there.
+        while gone.0.try_write(b"?").is_ok() {}
+        let written = write(
+            batch,
+            &[(&full.0, b"full"), (&gone.0, b"gone"), (&well.0, b"well"), (&fine.0, b"fine")],
+        );
+        let kinds: Vec<_> =
+            written.into_iter().map(|written| written.map_err(|e| e.kind())).collect();
+        assert_eq!(kinds[0], Err(io::ErrorKind::WouldBlock));
+        assert!(matches!(
+            kinds[1],
+            Err(io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
+        ));
+        assert_eq!(kinds[2..], [Ok(4), Ok(4)]);
+    });
+}
