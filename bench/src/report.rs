@@ -207,7 +207,7 @@ fn method(text: &mut String) {
     );
     put(text, "PostgreSQL has its defaults but:\n\n```ini");
     for (name, value) in SETTINGS {
-        put(text, &format!("{name} = {value}"));
+        put(text, format!("{name} = {value}").trim_end());
     }
     put(text, "```\n\nPgBouncer:\n\n```ini");
     text.push_str(&pgbouncer_ini("PORT", "SERVER_PORT", "userlist.txt"));

@@ -41,7 +41,7 @@ pub enum Action {
     Connect(Endpoint, Address),
     /// Close this connection once what was written to it is out. The engine has forgotten it.
     Close(Endpoint),
-    /// Close this connection now; what was written and is not out yet is dropped.
+    /// Close this connection now; what there is no room for at once is dropped.
     Abort(Endpoint),
     /// A console command; answered by `console_reply`.
     Console(ClientId, Box<[u8]>),

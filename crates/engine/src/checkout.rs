@@ -12,6 +12,7 @@ use crate::client::{Asked, Client, Leg, UnnamedStatement};
 use crate::pool::{Pool, PoolId};
 use crate::reply::{Expected, Kind, Sink};
 use crate::server::{Cleaning, Left, Server, ServerState};
+use crate::server_login::is_lasting;
 use crate::settings::Settings;
 use crate::time::Time;
 
@@ -127,7 +128,9 @@ impl Engine {
         let pool = self.servers[server].pool;
         let settings = &self.clients[client].settings;
         if !self.servers[server].touched {
-            self.pools[pool.0].remember_refusal(now, settings, &error);
+            if is_lasting(error.code) {
+                self.pools[pool.0].remember_refusal(now, settings, &error);
+            }
             self.give_back(now, server);
             return self.settings_refused(now, client, error);
         }
@@ -149,14 +152,16 @@ impl Engine {
             None if its.last_failure.is_some() => self.open(now, pool),
             None => server,
         };
+        self.servers[promised].promised_to = Some(client);
         if promised == server {
             self.part(client);
             self.dismiss(now, server);
         } else {
             self.give_back(now, server);
         }
-        self.servers[promised].promised_to = Some(client);
         self.clients[client].leg = Leg::Preparing(promised);
+        // If what was under way for a waiter is this client's now, the waiter needs another.
+        self.refill(now, pool);
     }
 
     /// Brings a server to these settings.
@@ -322,9 +327,10 @@ impl Engine {
             Cleaning::Resetting => {
                 if left != Left::Session || self.pools[its.pool.0].spec.reset_is_thorough() {
                     its.settings = self.interner.none();
-                    its.outdated = None;
                     its.reset = false;
                 }
+                // What it reports now is our doing, and no news of the server's.
+                its.outdated = None;
                 Some(Cleaning::Done)
             }
             Cleaning::Done => Some(Cleaning::Done),

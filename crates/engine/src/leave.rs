@@ -123,8 +123,8 @@ impl Engine {
     pub(crate) fn drain_client(&mut self, now: Time, id: ClientId) {
         let Some(client) = self.clients.find(id) else { return };
         let idle = match client.leg {
-            // A unit has been taken and is about to be sent.
-            _ if client.asked.is_some() => false,
+            // A unit has been taken and is about to be sent, or answered.
+            _ if client.asked.is_some() || client.refusal.is_some() || client.holding => false,
             Leg::None => !client.skipping,
             Leg::Held(server) => {
                 let server = &self.servers[server];

@@ -44,6 +44,12 @@ pub(crate) enum Retry {
     Pointless,
 }
 
+/// Whether an error will come again however often one tries: a wrong name, value or password. A
+/// server that starts up, shuts down, is full or was interrupted may answer otherwise next time.
+pub(crate) fn is_lasting(code: SqlState) -> bool {
+    matches!(code.class(), b"28" | b"3D" | b"42" | b"22" | b"0A")
+}
+
 impl Engine {
     /// The connection is made: the login begins.
     pub(crate) fn server_connected(&mut self, now: Time, id: ServerId) {
@@ -136,11 +142,7 @@ impl Engine {
                 let fields = ErrorFields::parse(body).map_err(malformed)?;
                 let text = String::from_utf8_lossy(fields.message).into_owned();
                 let code = fields.code.unwrap_or(SqlState::UNABLE_TO_CONNECT);
-                // Starting up, shutting down, full: that passes. A wrong name or password stays.
-                let retry = match code.class() {
-                    b"28" | b"3D" | b"42" | b"22" | b"0A" => Retry::Pointless,
-                    _ => Retry::Later,
-                };
+                let retry = if is_lasting(code) { Retry::Pointless } else { Retry::Later };
                 let address = &self.pools[pool.0].spec.address;
                 let detail = format!("The server at {address} said this to pgweir.");
                 self.login_failed(now, id, Report::fatal(code, text).detail(detail), retry);

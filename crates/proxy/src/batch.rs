@@ -5,6 +5,9 @@
 //! so much the calls: a peer on this machine that is woken by a `send` often takes our processor
 //! as soon as the call returns, reads the one reply and sleeps again. Woken in the middle of a
 //! batch, it runs once the batch is out and finds several.
+//!
+//! `send` is told not to raise SIGPIPE; here only that Rust's runtime ignores the signal keeps a
+//! peer that is gone from ending the process.
 #![expect(unsafe_code, reason = "io_submit has no safe interface")]
 
 use std::io;
@@ -41,8 +44,15 @@ impl Batch {
         for chunk in pieces.chunks_mut(PIECES) {
             let done = match &mut self.context {
                 Some(context) if chunk.len() >= FEW => context.write(chunk),
-                Some(_) | None => 0,
+                Some(_) | None => Ok(0),
             };
+            let done = done.unwrap_or_else(|error| {
+                if error.kind() != io::ErrorKind::WouldBlock {
+                    // It is forbidden, and will be the next time.
+                    self.context = None;
+                }
+                0
+            });
             chunk[done..].iter_mut().for_each(Piece::write);
         }
     }
@@ -71,11 +81,30 @@ impl Context {
         // SAFETY: io_setup(2) reads a number and writes to `id`, which lives through the call.
         let made =
             unsafe { libc::syscall(libc::SYS_io_setup, PIECES as libc::c_long, &raw mut id) };
-        (made == 0).then(|| Self { id, blocks: Vec::with_capacity(PIECES) })
+        let context = (made == 0).then(|| Self { id, blocks: Vec::with_capacity(PIECES) })?;
+        // Where one of the calls is forbidden, that shows before anything depends on it.
+        context.allows_all().then_some(context)
+    }
+
+    /// Whether the calls may be made, tried with nothing to write and nothing to learn.
+    fn allows_all(&self) -> bool {
+        let none = ptr::null_mut::<libc::c_void>();
+        // SAFETY: no pointer is followed for zero blocks and zero completions.
+        unsafe {
+            libc::syscall(libc::SYS_io_submit, self.id, 0 as libc::c_long, none) == 0
+                && libc::syscall(
+                    libc::SYS_io_getevents,
+                    self.id,
+                    0 as libc::c_long,
+                    0 as libc::c_long,
+                    none,
+                    none,
+                ) == 0
+        }
     }
 
     /// Writes pieces, at most [`PIECES`] of them, and says how many the kernel has taken.
-    fn write(&mut self, pieces: &mut [Piece<'_, Rc<Socket>>]) -> usize {
+    fn write(&mut self, pieces: &mut [Piece<'_, Rc<Socket>>]) -> io::Result<usize> {
         self.blocks.clear();
         self.blocks.extend(pieces.iter().enumerate().map(|(place, piece)| block(place, piece)));
         let mut pointers: [*mut libc::iocb; PIECES] = [ptr::null_mut(); PIECES];
@@ -83,9 +112,9 @@ impl Context {
             *pointer = &raw mut *block;
         }
         // SAFETY: the pointers are to as many blocks as is said, and those, and the bytes that
-        // they name, are borrowed until after the call. Nothing is under way when it returns: a
-        // socket that does not block is written to or refuses within the call, and it is the
-        // transport's invariant that its sockets do not block.
+        // they name, are borrowed until `collect` has learned of all that the kernel has taken,
+        // or has ended the process. (On Linux nothing is under way even when this call returns: a
+        // socket that does not block is written to, or refuses, within the call.)
         let taken = unsafe {
             libc::syscall(
                 libc::SYS_io_submit,
@@ -94,9 +123,9 @@ impl Context {
                 pointers.as_mut_ptr(),
             )
         };
-        let taken = usize::try_from(taken).unwrap_or(0);
+        let Ok(taken) = usize::try_from(taken) else { return Err(io::Error::last_os_error()) };
         self.collect(taken, pieces);
-        taken
+        Ok(taken)
     }
 
     /// Learns what became of the pieces that the kernel has taken.
@@ -119,11 +148,9 @@ impl Context {
             };
             collected += match usize::try_from(n) {
                 Ok(n) => n,
-                Err(_) => {
-                    let error = io::Error::last_os_error();
-                    assert_eq!(error.kind(), io::ErrorKind::Interrupted, "io_getevents: {error}");
-                    0
-                }
+                Err(_) if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => 0,
+                // What was written, and what the kernel still reads, cannot be known any more.
+                Err(_) => std::process::abort(),
             };
         }
         for completion in &completions[..collected] {

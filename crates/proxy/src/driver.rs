@@ -26,6 +26,10 @@ pub(crate) const SILENCES: u32 = 3;
 /// the time that PostgreSQL would give it: until the kernel has given it up.
 const LINGER: Duration = Duration::from_secs(10);
 
+/// The same for one that has said its own last word and is owed what it asked for: as long as TCP
+/// itself would be patient, unless the process is to end.
+const LINGER_READING: Duration = Duration::from_secs(15 * 60);
+
 const _: () = assert!(RETAINED_BYTES > UNIT_HELD_BYTES, "a unit must fit what is retained");
 const _: () = assert!(RETAINED_BYTES > LOGIN_MESSAGE_BYTES, "so must a message of a login");
 const _: () = assert!(RETAINED_BYTES < SCRATCH_BYTES, "there must be room to read");
@@ -49,6 +53,7 @@ pub struct Driver<T> {
     gathered: Vec<Endpoint>,
     broken: Vec<Endpoint>,
     requests: Vec<Request>,
+    draining: bool,
 }
 
 /// A connection with last words that its peer has not read yet.
@@ -96,6 +101,7 @@ impl<T: Transport> Driver<T> {
             gathered: Vec::new(),
             broken: Vec::new(),
             requests: Vec::new(),
+            draining: false,
         }
     }
 
@@ -159,9 +165,12 @@ impl<T: Transport> Driver<T> {
     pub fn tick(&mut self, now: Time) {
         self.engine.tick(now);
         self.settle(now);
+        let draining = self.draining;
         self.lingering.retain_mut(|lingering| {
             let since = *lingering.since.get_or_insert(now);
-            let lingers = lingering.link.ended || now - since <= LINGER;
+            let patient = lingering.link.ended && !draining;
+            let limit = if patient { LINGER_READING } else { LINGER };
+            let lingers = now - since <= limit;
             if !lingers {
                 lingering.link.io.wake();
             }
@@ -198,6 +207,7 @@ impl<T: Transport> Driver<T> {
 
     /// See [`Engine::drain`].
     pub fn drain(&mut self, now: Time) {
+        self.draining = true;
         self.engine.drain(now);
         self.settle(now);
     }
@@ -330,7 +340,7 @@ impl<T: Transport> Driver<T> {
     }
 
     /// Does what the engine says until it has nothing more to say but what may wait for
-    /// [`Driver::resume`].
+    /// [`Driver::finish`].
     fn settle(&mut self, now: Time) {
         loop {
             if !self.engine.actions.list.is_empty() {
@@ -454,6 +464,7 @@ impl<T: Transport> Driver<T> {
                 Err(_) => self.break_off(to),
             }
         }
+        debug_assert!(self.gathered.is_empty(), "gathered while nobody may be told of it");
         self.gathered = gathered;
     }
 
@@ -481,9 +492,9 @@ impl<T: Transport> Driver<T> {
 
     fn close(&mut self, endpoint: Endpoint) {
         let Some(mut link) = self.links(endpoint).remove(endpoint) else { return };
-        // An error shows as output that stays.
-        let _ = link.flush();
-        if link.unsent() > 0 {
+        if link.flush().is_err() {
+            finish(&link.io);
+        } else if link.unsent() > 0 {
             link.io.wake();
             self.lingering.push(Lingering { endpoint, link, since: None });
         } else {

@@ -18,7 +18,8 @@ pub(crate) struct Link<T> {
     pub(crate) io: T,
     /// Input that the engine has not consumed yet.
     pub(crate) retained: Vec<u8>,
-    /// Output that the connection had no room for, from `out_start` on.
+    /// Output, from `out_start` on, that the connection had no room for or that was gathered for
+    /// the end of the turn.
     out: Vec<u8>,
     out_start: usize,
     /// The engine does not want to hear from it now.

@@ -18,6 +18,7 @@ use tokio::task::spawn_local;
 use crate::batch::Batch;
 use crate::clock::Clock;
 use crate::driver::{Driver, Read, Request, SILENCES};
+use crate::piece::Piece;
 use crate::refusals::Refusals;
 use crate::sock_diag::SockDiag;
 use crate::socket::{Socket, configure};
@@ -151,6 +152,8 @@ impl Shared {
         watching.abort();
         finishing.abort();
         ticking.abort();
+        // What was said before the end is still told.
+        self.drive(|driver, now| driver.finish(now, |all| all.iter_mut().for_each(Piece::write)));
         Ok(())
     }
 

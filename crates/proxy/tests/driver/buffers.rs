@@ -243,7 +243,7 @@ fn replies_wait_for_a_reader_that_has_ended_its_stream() {
     server.says([one_row("slowly")]);
     assert_eq!(stage.servers(), [ServerActivity::Idle]);
     for _ in 0..3 {
-        stage.wait(Duration::from_secs(600));
+        stage.wait(Duration::from_secs(300));
         assert!(alice.is_open());
         assert_eq!(stage.clients_left(), 1);
     }
@@ -251,6 +251,28 @@ fn replies_wait_for_a_reader_that_has_ended_its_stream() {
     assert_eq!(alice.heard(), "T D(slowly) C Z");
     assert!(alice.is_closed());
     assert_eq!(stage.clients_left(), 0);
+}
+
+/// Nobody waits for ever, or a descriptor would be gone for each that never reads; and the process
+/// does not wait so long for its end.
+#[test]
+fn a_reader_that_never_reads_is_given_up() {
+    for (drains, patience) in
+        [(false, Duration::from_secs(15 * 60)), (true, Duration::from_secs(10))]
+    {
+        let (stage, server, alice) = Stage::ready(&Setup::default());
+        alice.takes(0);
+        alice.says_and_ends([query("SELECT")]);
+        server.says([one_row("slowly")]);
+        if drains {
+            stage.drain();
+        }
+        stage.wait(Duration::ZERO);
+        stage.wait(patience - Duration::from_secs(1));
+        assert_eq!(stage.clients_left(), 1, "{drains}");
+        stage.wait(Duration::from_secs(2));
+        assert_eq!(stage.clients_left(), 0, "{drains}");
+    }
 }
 
 /// Closing in good order is: all that was written, then the end.

@@ -132,8 +132,8 @@ fn who_is_skipping_a_refused_batch_leaves_behind_its_sync() {
     assert!(bob.is_closed());
 }
 
-/// Who has waited in vain is in the middle of nothing: it was forgotten, and the drain never
-/// ended.
+/// Who has waited in vain is told so, and is then in the middle of nothing: it was forgotten, and
+/// the drain never ended.
 #[test]
 fn who_waits_in_vain_leaves() {
     let (stage, server, alice) = Stage::ready(&Setup::default());
@@ -142,6 +142,8 @@ fn who_waits_in_vain_leaves() {
     bob.says([query("b")]);
     stage.drain();
     stage.wait(Duration::from_millis(5_001));
+    assert_eq!(bob.heard(), "E(53300) Z");
+    stage.wait(Duration::from_millis(100));
     assert_eq!(bob.heard(), "E(FATAL 57P01)");
     assert!(bob.is_closed());
     server.says([done(), ready()]);
