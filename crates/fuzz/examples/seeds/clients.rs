@@ -1,11 +1,10 @@
-//! Scripts of what clients send: their items stand between `|`, see [`item`].
+//! Scripts of what clients send: their items stand between `|`, see [`script`].
 
-use pgweir_fuzz::script::Op;
 use pgweir_wire::frontend::{self, Target};
 use pgweir_wire::{ProtocolVersion, Startup};
 
-use crate::Seed;
 use crate::messages;
+use crate::{Seed, script};
 
 /// Scenes: the mode; then how servers are logged in to, whether clients are logged in, and
 /// whether they wait for an answer before they go on; then what is long, and whether it comes at
@@ -22,23 +21,11 @@ const LONG_DATA: [u8; 2] = [0, 2];
 pub(crate) fn scripts() -> Vec<Seed> {
     let lists = [simple(), extended(), copies(), states(), logins(), faults(), long()];
     let scripts = lists.into_iter().flatten();
-    scripts.map(|(name, scene, items)| (name, script(scene, items))).collect()
+    scripts.map(|(name, scene, items)| (name, script(scene, items, message))).collect()
 }
 
-/// The bytes of a script.
-fn script(scene: [u8; 2], items: &str) -> Vec<u8> {
-    let mut out = scene.to_vec();
-    for text in items.split('|') {
-        out.extend_from_slice(&item(text.trim()));
-    }
-    out
-}
-
-/// An op by its name, or a message.
-fn item(text: &str) -> Vec<u8> {
-    if let Some(op) = Op::ALL.into_iter().find(|op| format!("{op:?}") == text) {
-        return op.bytes().to_vec();
-    }
+/// A message.
+fn message(text: &str) -> Vec<u8> {
     let (word, rest) = text.split_once(' ').unwrap_or((text, ""));
     let mut out = Vec::new();
     match word {

@@ -10,6 +10,7 @@ use std::fs;
 use std::io;
 
 use pgweir_fuzz::corpus;
+use pgweir_fuzz::script::Op;
 
 fn main() -> io::Result<()> {
     for (target, seeds) in [
@@ -35,3 +36,14 @@ fn main() -> io::Result<()> {
 
 /// A name and an input.
 type Seed = (&'static str, Vec<u8>);
+
+/// The bytes of a script: its scene, then its items, which stand between `|`. An item is an op by
+/// its name, or what `message` makes of it.
+fn script(scene: [u8; 2], items: &str, message: fn(&str) -> Vec<u8>) -> Vec<u8> {
+    let item = |text: &str| match Op::ALL.into_iter().find(|op| format!("{op:?}") == text) {
+        Some(op) => op.bytes().to_vec(),
+        None => message(text),
+    };
+    let items = items.split('|').flat_map(|text| item(text.trim()));
+    scene.into_iter().chain(items).collect()
+}

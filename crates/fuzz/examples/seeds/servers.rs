@@ -1,36 +1,25 @@
-//! Scripts of what a server sends: their items stand between `|`, see [`item`].
+//! Scripts of what a server sends: their items stand between `|`, see [`script`].
 
-use pgweir_fuzz::script::Op;
 use pgweir_wire::backend::{self, Report};
 use pgweir_wire::{CancelKey, ProtocolVersion, SqlState, TransactionStatus};
 
-use crate::Seed;
 use crate::messages;
+use crate::{Seed, script};
 
 pub(crate) fn scripts() -> Vec<Seed> {
     let replies = replies().into_iter().map(|(name, flight, items)| {
         let scene = [(flight / 4) << 4 | (flight % 4) << 6, 0];
-        (name, script(scene, items))
+        (name, script(scene, items, message))
     });
-    let logins = logins().into_iter().map(|(name, items)| (name, script([3 << 2, 0], items)));
-    let streams = streams().into_iter().map(|(name, long, items)| (name, script([0, long], items)));
+    let logins =
+        logins().into_iter().map(|(name, items)| (name, script([3 << 2, 0], items, message)));
+    let streams =
+        streams().into_iter().map(|(name, long, items)| (name, script([0, long], items, message)));
     replies.chain(logins).chain(streams).collect()
 }
 
-/// The bytes of a script.
-fn script(scene: [u8; 2], items: &str) -> Vec<u8> {
-    let mut out = scene.to_vec();
-    for text in items.split('|') {
-        out.extend_from_slice(&item(text.trim()));
-    }
-    out
-}
-
-/// An op by its name, or messages.
-fn item(text: &str) -> Vec<u8> {
-    if let Some(op) = Op::ALL.into_iter().find(|op| format!("{op:?}") == text) {
-        return op.bytes().to_vec();
-    }
+/// Messages.
+fn message(text: &str) -> Vec<u8> {
     let mut out = Vec::new();
     match text {
         "Idle" => backend::ready_for_query(&mut out, TransactionStatus::Idle),

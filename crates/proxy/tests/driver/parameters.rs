@@ -74,15 +74,23 @@ fn a_client_is_told_of_each_change_of_servers() {
     assert_eq!(told(&alice, &first), "");
 }
 
+/// What the client of [`named`] asks for at login.
+const IT: (&str, &str) = ("application_name", "it");
+
+/// A server, and a client that has a name on it which servers do not have by themselves.
+fn named() -> (Stage, Peer, Peer) {
+    let stage = Stage::new(&Setup::default());
+    let named = stage.newcomer(&[IT]);
+    let server = stage.server_set_to(&[("application_name", "")]);
+    server.says([reported(IT), one_row("it")]);
+    assert!(named.is_greeted());
+    (stage, server, named)
+}
+
 /// What a client asked for it was told at login: that others had its server in between is no news.
 #[test]
 fn settings_that_come_and_go_with_clients_are_no_news() {
-    let it = ("application_name", "it");
-    let stage = Stage::new(&Setup::default());
-    let named = stage.newcomer(&[it]);
-    let server = stage.server_set_to(&[("application_name", "")]);
-    server.says([reported(it), one_row("it")]);
-    assert!(named.is_greeted());
+    let (stage, server, named) = named();
     let plain = stage.newcomer(&[]);
     server.says([reported(("application_name", "")), one_row("")]);
     assert!(plain.is_greeted());
@@ -97,7 +105,7 @@ fn settings_that_come_and_go_with_clients_are_no_news() {
             server.says([done(), ready()]);
             assert_eq!(client.heard(), "C Z");
             // Nor do they make what is remembered out of date.
-            assert!(stage.newcomer(&[it]).is_greeted() && stage.newcomer(&[]).is_greeted());
+            assert!(stage.newcomer(&[IT]).is_greeted() && stage.newcomer(&[]).is_greeted());
         }
     }
 }
@@ -106,20 +114,15 @@ fn settings_that_come_and_go_with_clients_are_no_news() {
 /// back: the client is told of both.
 #[test]
 fn settings_that_are_made_again_after_a_reset_are_news() {
-    let it = ("application_name", "it");
-    let stage = Stage::new(&Setup::default());
-    let named = stage.newcomer(&[it]);
-    let server = stage.server_set_to(&[("application_name", "")]);
-    server.says([reported(it), one_row("it")]);
-    assert!(named.is_greeted());
+    let (stage, server, named) = named();
     named.says([query("RESET ALL")]);
     server.says([done(), reported(("application_name", "")), ready()]);
     assert_eq!(named.heard(), "C S(application_name=) Z");
     // DISCARD ALL, which is no news for others.
     server.says([done(), ready()]);
-    assert!(stage.newcomer(&[it]).is_greeted());
+    assert!(stage.newcomer(&[IT]).is_greeted());
     named.says([query("SELECT")]);
-    server.says([reported(it), one_row("it")]);
+    server.says([reported(IT), one_row("it")]);
     assert_eq!(named.heard(), "S(application_name=it)");
     server.says([done(), ready()]);
     assert_eq!(named.heard(), "C Z");
@@ -196,13 +199,12 @@ fn newcomers_are_told_what_servers_report_by_now() {
 /// What is remembered for other settings was made of the same configuration.
 #[test]
 fn greetings_with_other_settings_are_forgotten_too() {
-    let it = ("application_name", "it");
     let stage = Stage::new(&Setup::default());
     let alice = stage.newcomer(&[]);
     let server = stage.server_set_to(&[UTC]);
     assert!(alice.is_greeted());
-    let named = stage.newcomer(&[it]);
-    server.says([reported(it), one_row("it")]);
+    let named = stage.newcomer(&[IT]);
+    server.says([reported(IT), one_row("it")]);
     assert!(named.is_greeted());
     server.says([reported(TOKYO)]);
     let plain = stage.newcomer(&[]);
@@ -212,18 +214,18 @@ fn greetings_with_other_settings_are_forgotten_too() {
 
     // A new server is set otherwise.
     let stage = Stage::new(&Setup::of_size(2));
-    let named = stage.newcomer(&[it]);
+    let named = stage.newcomer(&[IT]);
     let server = stage.server_set_to(&[UTC]);
-    server.says([reported(it), one_row("it")]);
+    server.says([reported(IT), one_row("it")]);
     assert!(named.is_greeted());
     named.says([query("BEGIN")]);
     server.says([done(), in_block()]);
     let plain = stage.newcomer(&[]);
     let newer = stage.server_set_to(&[TOKYO]);
     assert!(plain.is_greeted());
-    let late = stage.newcomer(&[it]);
+    let late = stage.newcomer(&[IT]);
     assert_eq!(late.heard(), "R");
-    newer.says([reported(it), one_row("it")]);
+    newer.says([reported(IT), one_row("it")]);
     let now = "S(TimeZone=Asia/Tokyo) S(server_version=15.1) S(application_name=it) K Z";
     assert_eq!(late.heard(), now);
 }
