@@ -177,6 +177,16 @@ pub(crate) enum Phase {
     Console,
 }
 
+impl Phase {
+    /// Whether it was told that it may send queries.
+    pub(crate) fn is_greeted(&self) -> bool {
+        match self {
+            Self::Ready(_) | Self::Console => true,
+            Self::Startup | Self::Cancelling | Self::Login(_) | Self::Welcome(_) => false,
+        }
+    }
+}
+
 /// A login that waits for the parameters of a server.
 pub(crate) struct Welcome {
     pub(crate) pool: PoolId,

@@ -167,7 +167,7 @@ impl Engine {
         {
             return (Target::Console, admin.auth);
         }
-        match self.pool_of.get(&(database.to_owned(), user.to_owned())) {
+        match self.pool_of.get(database).and_then(|of_database| of_database.get(user)) {
             Some(&pool) => (Target::Pool(pool), self.pools[pool.0].spec.auth),
             None => (Target::Nowhere, self.plan.auth_of_strangers),
         }
@@ -410,7 +410,6 @@ impl Engine {
         client.secret = secret;
         client.asked = None;
         client.phase = Phase::Ready(pool);
-        self.actions.push(Action::Resume(id));
     }
 
     /// The server does not take a client's settings.

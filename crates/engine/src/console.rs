@@ -33,7 +33,6 @@ impl Engine {
             backend::backend_key_data(out, &key);
             backend::ready_for_query(out, TransactionStatus::Idle);
         });
-        self.actions.push(Action::Resume(id));
     }
 
     /// Input of a client of the console: one command at a time.

@@ -27,7 +27,8 @@ pub struct Engine {
     pub(crate) servers: Store<Server>,
     pub(crate) cancels: Store<Cancel>,
     pub(crate) pools: Vec<Pool>,
-    pub(crate) pool_of: BTreeMap<(String, String), PoolId>,
+    /// By database and user.
+    pub(crate) pool_of: BTreeMap<String, BTreeMap<String, PoolId>>,
     pub(crate) interner: Interner,
     pub(crate) random: Random,
     pub(crate) mock: MockAuth,
@@ -59,7 +60,8 @@ impl Engine {
         engine.plan.derive_keys(&engine.mock);
         for spec in engine.plan.take_specs() {
             let id = PoolId(engine.pools.len());
-            engine.pool_of.insert((spec.database.clone(), spec.user.clone()), id);
+            let of_database = engine.pool_of.entry(spec.database.clone()).or_default();
+            of_database.insert(spec.user.clone(), id);
             engine.pools.push(Pool::new(spec));
         }
         engine
@@ -81,6 +83,7 @@ impl Engine {
         let Some(client) = self.clients.find(id) else {
             return input.len();
         };
+        let was_greeted = client.phase.is_greeted();
         let consumed = match client.phase {
             Phase::Startup => self.startup_input(now, id, input),
             Phase::Login(_) => self.login_input(now, id, input),
@@ -92,11 +95,16 @@ impl Engine {
                 0
             }
         };
-        let client = self.clients.find(id);
-        if client.is_some_and(|client| matches!(client.phase, Phase::Login(_)))
-            && (1..input.len()).contains(&consumed)
-        {
+        let Some(client) = self.clients.find(id) else {
+            return consumed;
+        };
+        let goes_on = match client.phase {
             // A client that knows what it will be asked has answered already.
+            Phase::Login(_) => consumed > 0,
+            Phase::Ready(_) | Phase::Console => !was_greeted,
+            Phase::Startup | Phase::Cancelling | Phase::Welcome(_) => false,
+        };
+        if goes_on && (consumed < input.len() || client.ended) {
             self.actions.push(Action::Resume(id));
         }
         consumed

@@ -22,6 +22,9 @@ type Pairs = BTreeMap<Box<[u8]>, Box<[u8]>>;
 /// priority than the client's (`InitializeSessionUserId`).
 const IN_VAIN: [&[u8]; 2] = [b"seed", b"session_authorization"];
 
+/// What a startup packet names that is no setting.
+const NO_SETTINGS: [&[u8]; 3] = [b"user", b"database", b"replication"];
+
 /// The setting that decides what rights the session has.
 const ROLE: &[u8] = b"role";
 
@@ -98,14 +101,11 @@ impl Interner {
         let mut pairs = Pairs::new();
         let mut options: &[u8] = b"";
         for (name, value) in parameters {
-            let name = name.to_ascii_lowercase();
-            match &name[..] {
-                b"user" | b"database" | b"replication" => {}
-                b"options" => options = value,
-                _ if name.starts_with(b"_pq_.") => {}
-                _ => {
-                    pairs.insert(name.into(), value.into());
-                }
+            let is = |other: &[u8]| name.eq_ignore_ascii_case(other);
+            if is(b"options") {
+                options = value;
+            } else if !NO_SETTINGS.iter().any(|no| is(no)) && !name.starts_with(b"_pq_.") {
+                pairs.insert(name.to_ascii_lowercase().into(), value.into());
             }
         }
         // The packet's own parameters win over its options (`process_startup_options`).

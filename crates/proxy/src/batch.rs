@@ -22,9 +22,6 @@ use crate::socket::Socket;
 /// Pieces in one call. A turn with more takes several.
 const PIECES: usize = 128;
 
-/// Fewer pieces are written one by one: a batch costs more for each than it saves.
-const FEW: usize = 4;
-
 /// `IOCB_CMD_PWRITE` of `linux/aio_abi.h`.
 const PWRITE: u16 = 1;
 
@@ -43,8 +40,8 @@ impl Batch {
     pub(crate) fn write(&mut self, pieces: &mut [Piece<'_, Rc<Socket>>]) {
         for chunk in pieces.chunks_mut(PIECES) {
             let done = match &mut self.context {
-                Some(context) if chunk.len() >= FEW => context.write(chunk),
-                Some(_) | None => Ok(0),
+                Some(context) => context.write(chunk),
+                None => Ok(0),
             };
             let done = done.unwrap_or_else(|error| {
                 if error.kind() != io::ErrorKind::WouldBlock {

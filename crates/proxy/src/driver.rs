@@ -8,6 +8,7 @@ use pgweir_engine::{
 };
 
 use crate::link::{Crossed, Interest, Link, RETAINED_BYTES};
+use crate::links::Links;
 use crate::piece::Piece;
 use crate::transport::Transport;
 
@@ -17,6 +18,14 @@ const SCRATCH_BYTES: usize = 128 * 1024;
 
 /// Output up to this size waits for the end of the turn; what is more goes out at once.
 const GATHERED_BYTES: usize = 4 * 1024;
+
+/// Output for fewer connections than this is not worth a wait for the end of the turn, nor a call
+/// for all of them together: [`Driver::finish`] writes it one by one.
+const FEW: usize = 4;
+
+/// So many writes go out at once, behind a turn with output for few connections only, before it is
+/// tried again whether there is more to gather.
+const UNGATHERED_WRITES: u32 = 16;
 
 /// How often in a row [`Driver::reap`] finds a peer silent before it is taken for gone. The first
 /// time says only that the silence has begun, so the others span two calls.
@@ -51,6 +60,8 @@ pub struct Driver<T> {
     resumes: VecDeque<ClientId>,
     /// Connections with output for [`Driver::finish`].
     gathered: Vec<Endpoint>,
+    /// Writes that do not wait for [`Driver::finish`], because it has little to do.
+    ungathered: u32,
     broken: Vec<Endpoint>,
     requests: Vec<Request>,
     draining: bool,
@@ -99,6 +110,7 @@ impl<T: Transport> Driver<T> {
             actions: Actions::default(),
             resumes: VecDeque::new(),
             gathered: Vec::new(),
+            ungathered: 0,
             broken: Vec::new(),
             requests: Vec::new(),
             draining: false,
@@ -109,7 +121,7 @@ impl<T: Transport> Driver<T> {
     pub fn accept(&mut self, now: Time, io: T, ends: Option<Ends>) -> Endpoint {
         let id = self.engine.client_connected(now, ends);
         let endpoint = Endpoint::Client(id);
-        self.clients.insert(id.index(), endpoint, Link::new(io));
+        self.clients.insert(endpoint, Link::new(io));
         self.settle(now);
         endpoint
     }
@@ -119,7 +131,7 @@ impl<T: Transport> Driver<T> {
         if !self.engine.awaits(endpoint) {
             return Err(io);
         }
-        self.links(endpoint).insert(index(endpoint), endpoint, Link::new(io));
+        self.links(endpoint).insert(endpoint, Link::new(io));
         self.engine.connected(now, endpoint);
         self.settle(now);
         Ok(())
@@ -423,49 +435,67 @@ impl<T: Transport> Driver<T> {
     }
 
     fn write(&mut self, to: Endpoint, bytes: &[u8], more: bool) {
+        let gathers = self.ungathered == 0;
+        if !more {
+            self.ungathered = self.ungathered.saturating_sub(1);
+        }
         let Some(link) = self.links(to).find(to) else { return };
-        if link.unsent() + bytes.len() <= GATHERED_BYTES {
+        if gathers && link.unsent() + bytes.len() <= GATHERED_BYTES {
             if link.gather_for_turn(bytes) {
                 self.gathered.push(to);
             }
             return;
         }
-        let written = if more || link.unsent() > 0 {
+        if more {
+            return link.gather(bytes);
+        }
+        let written = if link.unsent() > 0 {
             link.gather(bytes);
-            if more { Ok(Crossed::Neither) } else { link.flush() }
+            link.flush()
         } else {
             link.write(bytes)
         };
-        if !more && link.must_be_awaited() {
-            link.io.wake();
-        }
-        match written {
-            Ok(crossed) => self.crossed(to, crossed),
-            Err(_) => self.break_off(to),
-        }
+        self.written(to, written);
     }
 
     fn write_gathered(&mut self, write: &mut impl FnMut(&mut [Piece<'_, T>])) {
         let mut gathered = std::mem::take(&mut self.gathered);
         gathered.retain(|to| self.links(*to).find(*to).is_some_and(Link::turn_ends));
-        let links = gathered.iter().filter_map(|to| self.link(*to));
-        let mut pieces: Vec<_> = links.map(Link::piece).collect();
-        assert_eq!(pieces.len(), gathered.len(), "a piece would be taken for another's");
-        write(&mut pieces);
-        let written: Vec<_> = pieces.into_iter().map(|piece| piece.written).collect();
-        for (to, written) in gathered.drain(..).zip(written) {
-            let Some(link) = self.links(to).find(to) else { continue };
-            let written = link.written(written);
-            if link.must_be_awaited() {
-                link.io.wake();
+        if gathered.len() < FEW {
+            self.ungathered = UNGATHERED_WRITES;
+            for &to in &gathered {
+                let Some(link) = self.links(to).find(to) else { continue };
+                let written = link.flush();
+                self.written(to, written);
             }
-            match written {
-                Ok(crossed) => self.crossed(to, crossed),
-                Err(_) => self.break_off(to),
+        } else {
+            let links = gathered.iter().filter_map(|to| self.link(*to));
+            let mut pieces: Vec<_> = links.map(Link::piece).collect();
+            assert_eq!(pieces.len(), gathered.len(), "a piece would be taken for another's");
+            write(&mut pieces);
+            let written: Vec<_> = pieces.into_iter().map(|piece| piece.written).collect();
+            for (&to, written) in gathered.iter().zip(written) {
+                let Some(link) = self.links(to).find(to) else { continue };
+                let written = link.written(written);
+                self.written(to, written);
             }
         }
         debug_assert!(self.gathered.is_empty(), "gathered while nobody may be told of it");
+        gathered.clear();
         self.gathered = gathered;
+    }
+
+    /// Output for a connection was written, as far as there was room.
+    fn written(&mut self, to: Endpoint, written: io::Result<Crossed>) {
+        match written {
+            Ok(crossed) => self.crossed(to, crossed),
+            Err(_) => return self.break_off(to),
+        }
+        if let Some(link) = self.links(to).find(to)
+            && link.must_be_awaited()
+        {
+            link.io.wake();
+        }
     }
 
     fn crossed(&mut self, endpoint: Endpoint, crossed: Crossed) {
@@ -526,53 +556,4 @@ impl<T: Transport> Driver<T> {
 fn finish(io: &impl Transport) {
     io.shutdown();
     io.wake();
-}
-
-fn index(endpoint: Endpoint) -> usize {
-    match endpoint {
-        Endpoint::Cancel(id) => id.index(),
-        Endpoint::Client(id) => id.index(),
-        Endpoint::Server(id) => id.index(),
-    }
-}
-
-/// The connections of one kind, in the places that the engine gave them.
-struct Links<T>(Vec<Option<(Endpoint, Link<T>)>>);
-
-impl<T> Links<T> {
-    fn new() -> Self {
-        Self(Vec::new())
-    }
-
-    fn insert(&mut self, index: usize, endpoint: Endpoint, link: Link<T>) {
-        if self.0.len() <= index {
-            self.0.resize_with(index + 1, || None);
-        }
-        debug_assert!(self.0[index].is_none(), "{endpoint:?}: the place is taken");
-        self.0[index] = Some((endpoint, link));
-    }
-
-    #[inline]
-    fn find(&mut self, endpoint: Endpoint) -> Option<&mut Link<T>> {
-        match self.0.get_mut(index(endpoint)) {
-            Some(Some((owner, link))) if *owner == endpoint => Some(link),
-            _ => None,
-        }
-    }
-
-    fn look(&self, endpoint: Endpoint) -> Option<&Link<T>> {
-        match self.0.get(index(endpoint)) {
-            Some(Some((owner, link))) if *owner == endpoint => Some(link),
-            _ => None,
-        }
-    }
-
-    fn remove(&mut self, endpoint: Endpoint) -> Option<Link<T>> {
-        self.find(endpoint)?;
-        self.0[index(endpoint)].take().map(|(_, link)| link)
-    }
-
-    fn len(&self) -> usize {
-        self.0.iter().flatten().count()
-    }
 }

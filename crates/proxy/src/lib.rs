@@ -12,7 +12,7 @@
 //! - Input that the engine did not consume is kept, and passed again with what follows it.
 //! - A connection at rest owns no buffer. Input is read into one scratch buffer that all
 //!   connections share. What is long goes from there straight to the other side's socket; what is
-//!   short is gathered, and goes out with that of other connections at the end of the turn.
+//!   short may be gathered, and goes out with that of other connections at the end of the turn.
 //! - A slow reader stops whoever feeds it, after a bounded number of bytes, and nobody else.
 #![deny(unsafe_code)]
 
@@ -20,6 +20,7 @@ mod batch;
 mod clock;
 mod driver;
 mod link;
+mod links;
 mod piece;
 mod refusals;
 mod sock_diag;

@@ -187,7 +187,12 @@ impl Shared {
     fn take(self: &Rc<Self>, stream: TcpStream, ends: Option<Ends>) {
         let socket = Socket::new(stream);
         let io = Rc::clone(&socket);
-        let endpoint = self.drive(|driver, now| driver.accept(now, io, ends));
+        let endpoint = self.drive(|driver, now| {
+            let endpoint = driver.accept(now, io, ends);
+            // Clients speak first, and most have by now.
+            driver.readable(now, endpoint);
+            endpoint
+        });
         spawn_local(serve(Rc::clone(self), endpoint, socket));
     }
 

@@ -14,15 +14,83 @@ fn granted() -> (Stage, Peer, Peer, Peer) {
     assert_eq!(server.heard(), "Q(a)");
     stage.keep_turn_open();
     server.says([done(), ready()]);
-    assert_eq!((server.heard().as_str(), alice.heard().as_str()), ("", ""));
+    assert_eq!(server.heard(), "");
     (stage, server, alice, bob)
+}
+
+/// Four clients and their four servers, which have so much to say in each turn that it is gathered.
+struct Crowd {
+    stage: Stage,
+    clients: Vec<Peer>,
+    servers: Vec<Peer>,
+}
+
+impl Crowd {
+    fn new() -> Self {
+        let stage = Stage::new(&Setup::of_size(4));
+        let clients: Vec<_> = (0..4).map(|_| stage.newcomer(&[])).collect();
+        let first = stage.server();
+        clients.iter().for_each(|client| client.says([query("")]));
+        let servers = std::iter::once(first).chain((1..4).map(|_| stage.server())).collect();
+        assert!(clients.iter().all(Peer::is_greeted));
+        let crowd = Self { stage, clients, servers };
+        crowd.answer();
+        for _ in 0..4 {
+            crowd.ask();
+            crowd.answer();
+        }
+        crowd
+    }
+
+    /// Each client asks, in one turn, by its number.
+    fn ask(&self) {
+        self.stage.keep_turn_open();
+        for (number, client) in self.clients.iter().enumerate() {
+            client.says([query(&number.to_string())]);
+        }
+        self.stage.end_turn();
+    }
+
+    /// Each server answers, in one turn.
+    fn answer(&self) {
+        self.stage.keep_turn_open();
+        self.servers.iter().for_each(|server| server.says([done(), ready()]));
+        self.stage.end_turn();
+        assert!(self.clients.iter().all(|client| client.heard() == "C Z"));
+        self.servers.iter().for_each(|server| assert!(server.heard().starts_with("Q(")));
+    }
+
+    /// The first client's server, which it has asked something.
+    fn first_server(&self) -> &Peer {
+        self.servers.iter().find(|server| server.heard() == "Q(0)").expect("it was asked")
+    }
 }
 
 #[test]
 fn the_end_of_a_turn_sends_what_was_gathered() {
-    let (stage, server, alice, _bob) = granted();
-    stage.end_turn();
-    assert_eq!((server.heard().as_str(), alice.heard().as_str()), ("Q(b)", "C Z"));
+    let crowd = Crowd::new();
+    crowd.stage.keep_turn_open();
+    crowd.clients.iter().for_each(|client| client.says([query("a")]));
+    assert!(crowd.servers.iter().all(|server| server.heard().is_empty()), "all goes out together");
+    crowd.stage.end_turn();
+    assert!(crowd.servers.iter().all(|server| server.heard() == "Q(a)"));
+}
+
+/// Nobody waits for the end of a turn in which there is little to send; nor for good in one mode.
+#[test]
+fn what_few_have_to_say_goes_out_at_once() {
+    let crowd = Crowd::new();
+    crowd.ask();
+    let (alice, server) = (&crowd.clients[0], crowd.first_server());
+    crowd.stage.keep_turn_open();
+    server.says([columns(), row(b"1")]);
+    assert_eq!(alice.heard(), "", "there was much to send before");
+    crowd.stage.end_turn();
+    assert_eq!(alice.heard(), "T D(1)");
+    crowd.stage.keep_turn_open();
+    server.says([done(), ready()]);
+    assert_eq!(alice.heard(), "C Z");
+    crowd.stage.end_turn();
 }
 
 /// The unit was not sent: a cancel must not pass it by and let it run.
@@ -63,31 +131,32 @@ fn a_client_that_is_gone_before_its_unit_is_sent_leaves_the_server_clean() {
 /// Its bytes were written before it left, as far as anybody can tell.
 #[test]
 fn a_client_that_leaves_gets_what_was_gathered_for_it() {
-    let (stage, server, alice) = Stage::ready(&Setup::default());
-    alice.says([query("a")]);
-    assert_eq!(server.heard(), "Q(a)");
-    stage.keep_turn_open();
+    let crowd = Crowd::new();
+    crowd.ask();
+    let (alice, server) = (&crowd.clients[0], crowd.first_server());
+    crowd.stage.keep_turn_open();
     server.says([one_row("1")]);
+    assert_eq!(alice.heard(), "");
     alice.says([terminate()]);
     assert_eq!(alice.heard(), "T D(1) C Z");
     assert!(alice.is_closed());
-    stage.end_turn();
+    crowd.stage.end_turn();
 }
 
 /// What is long does not wait for the end of the turn, but for what was gathered before it; and
 /// nothing is sent twice.
 #[test]
 fn long_and_short_output_keep_their_order() {
-    let (stage, server, alice) = Stage::ready(&Setup::default());
-    alice.says([query("a")]);
-    assert_eq!(server.heard(), "Q(a)");
-    stage.keep_turn_open();
+    let crowd = Crowd::new();
+    crowd.ask();
+    let (alice, server) = (&crowd.clients[0], crowd.first_server());
+    crowd.stage.keep_turn_open();
     let pieces = [columns(), row(&[b'x'; 10_000]), row(b"y"), row(&[b'z'; 10_000])];
     for piece in &pieces {
         server.says([piece]);
     }
     server.says([done(), ready()]);
-    stage.end_turn();
+    crowd.stage.end_turn();
     let heard = alice.heard_bytes();
     assert!(heard == [pieces.concat(), done(), ready()].concat(), "{} bytes", heard.len());
 }
