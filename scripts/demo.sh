@@ -5,7 +5,8 @@
 #   demo.sh stop     ends what is up
 #   demo.sh guard    ends what a killed `demo.sh up` left; see below
 #
-# PGWEIR=path takes that program and builds none.
+# PGWEIR=path takes that program and builds none. With DEMO_STATE=path it is another demo than that
+# of .demo.
 #
 # Nothing outlives the demo: neither process, nor port, nor data. What there is to end is written
 # down in .demo before it can be lost:
@@ -21,7 +22,7 @@
 
 . "$(dirname "$0")/lib.sh"
 
-state=.demo
+state=${DEMO_STATE:-.demo}
 bench_seconds=3
 bench_clients=16
 
@@ -123,9 +124,25 @@ start_postgresql() {
 }
 
 start_pgweir() {
+    local attempt config=$state/pgweir.toml
+    export PGPASSWORD=$password
     pgweir_port=6432
-    is_free "$pgweir_port" || pgweir_port=$(free_port)
-    cat >"$state/pgweir.toml" <<EOF
+    for attempt in 1 2 3 4 5; do
+        is_free "$pgweir_port" || pgweir_port=$(free_port)
+        write_config >"$config"
+        in_place setsid "$pgweir" "$(realpath "$config")" \
+            </dev/null >"$state/pgweir.log" 2>&1 {lifeline}>&- &
+        pgweir_pid=$!
+        echo "$pgweir_pid" >"$state/pgweir.pid"
+        if comes_up "$pgweir_pid" "$bin/psql" -XAtq -c 'SELECT 1' "$(url "$pgweir_port")"; then
+            break
+        fi
+        [ "$attempt" -lt 5 ] || fail "pgweir did not start: $(cat "$state/pgweir.log")"
+    done
+}
+
+write_config() {
+    cat <<EOF
 [general]
 host = "127.0.0.1"
 port = $pgweir_port
@@ -142,15 +159,6 @@ pool_size = 10
 servers = [["127.0.0.1", $postgresql_port, "primary"]]
 database = "demo"
 EOF
-    local config
-    config=$(realpath "$state/pgweir.toml")
-    in_place setsid "$pgweir" "$config" \
-        </dev/null >"$state/pgweir.log" 2>&1 {lifeline}>&- &
-    pgweir_pid=$!
-    echo "$pgweir_pid" >"$state/pgweir.pid"
-    export PGPASSWORD=$password
-    comes_up "$pgweir_pid" "$bin/psql" -XAtq -c 'SELECT 1' "$(url "$pgweir_port")" ||
-        fail "pgweir did not start: $(cat "$state/pgweir.log")"
 }
 
 # Whether a command succeeds before long, as it does once the server with that id is up.

@@ -31,8 +31,17 @@ need_cargo() {
 }
 
 need_rustfmt_and_clippy() {
-    { cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1 ||
-        fail "rustfmt or clippy is missing: rustup component add rustfmt clippy"
+    has_rustfmt_and_clippy && return 0
+    heading "Missing: rustfmt or clippy"
+    local install=(rustup component add rustfmt clippy)
+    [ "${DEPS:-yes}" != no ] || fail "With rustup: ${install[*]}"
+    command -v rustup >/dev/null || fail "There is no rustup here: please install them yourself."
+    "${install[@]}"
+    has_rustfmt_and_clippy || fail "Without them it cannot go on."
+}
+
+has_rustfmt_and_clippy() {
+    { cargo fmt --version && cargo clippy --version; } >/dev/null 2>&1
 }
 
 # Debian packages by name. What counts is whether the programs are there, however they came.

@@ -2,9 +2,13 @@
 
 use crate::case::CLIENTS;
 use crate::contender::Contender;
-use crate::metric::{Metric, grouped};
+use crate::metric::Metric;
 use crate::results::CaseResult;
-use crate::svg::{Bar, BarChart, LineChart, Scale, Series};
+use crate::svg::{Bar, BarChart, LineChart, Series};
+
+/// What all pictures show: medians of the ratios within the rounds, so that a machine's good and
+/// bad minutes cancel out. The figures themselves are in the tables.
+const UNIT: &str = "× PgBouncer";
 
 /// A picture of the report: its file, what it shows in words, and its text.
 pub(crate) struct Picture {
@@ -18,6 +22,10 @@ pub(crate) fn draw(results: &[CaseResult]) -> Vec<Picture> {
     let lines = [
         ("tps-simple.svg", "Transactions a second, simple protocol", "simple", Metric::Tps),
         ("tps-extended.svg", "Transactions a second, extended protocol", "extended", Metric::Tps),
+        ("p50-simple.svg", "p50 latency, simple protocol", "simple", Metric::P50Ms),
+        ("p50-extended.svg", "p50 latency, extended protocol", "extended", Metric::P50Ms),
+        ("p95-simple.svg", "p95 latency, simple protocol", "simple", Metric::P95Ms),
+        ("p95-extended.svg", "p95 latency, extended protocol", "extended", Metric::P95Ms),
         ("p99-simple.svg", "p99 latency, simple protocol", "simple", Metric::P99Ms),
         ("p99-extended.svg", "p99 latency, extended protocol", "extended", Metric::P99Ms),
     ];
@@ -39,17 +47,16 @@ fn over_clients(title: &str, group: &str, metric: Metric, results: &[CaseResult]
         let value = |clients: &u32| {
             let case = format!("{group}-{clients}");
             let result = results.iter().find(|result| result.case == case)?;
-            Some(result.absolute(contender, metric)?.median)
+            Some(result.ratio(contender, Contender::PgBouncer, metric)?.median)
         };
         CLIENTS.iter().map(value).collect()
     };
     let series = Contender::ALL.into_iter().enumerate();
     LineChart {
         title: title.to_owned(),
-        y_label: metric.label(),
+        y_label: UNIT,
         x_label: "clients",
         steps: CLIENTS.iter().map(|clients| clients.to_string()).collect(),
-        scale: if metric == Metric::Tps { Scale::FromZero } else { Scale::Logarithmic },
         series: series
             .map(|(colour, contender)| Series {
                 colour,
@@ -57,7 +64,7 @@ fn over_clients(title: &str, group: &str, metric: Metric, results: &[CaseResult]
                 values: values(contender),
             })
             .collect(),
-        show: if metric == Metric::Tps { grouped } else { milliseconds },
+        show: times,
     }
 }
 
@@ -65,7 +72,7 @@ fn bars(title: &str, cases: &[&str], metric: Metric, results: &[CaseResult]) -> 
     let of_case = |case: &&str| {
         let result = results.iter().find(|result| result.case == **case)?;
         let bar = |(colour, contender): (usize, Contender)| {
-            let value = result.absolute(contender, metric)?.median;
+            let value = result.ratio(contender, Contender::PgBouncer, metric)?.median;
             Some(Bar { colour, name: contender.label(), value })
         };
         let bars: Vec<Bar> = Contender::ALL.into_iter().enumerate().filter_map(bar).collect();
@@ -73,19 +80,14 @@ fn bars(title: &str, cases: &[&str], metric: Metric, results: &[CaseResult]) -> 
     };
     BarChart {
         title: title.to_owned(),
-        unit: metric.label(),
+        unit: UNIT,
         groups: cases.iter().filter_map(of_case).collect(),
-        show: if metric == Metric::CpuUs { microseconds } else { grouped },
+        show: times,
     }
 }
 
-fn milliseconds(value: f64) -> String {
-    let text = if value < 10.0 { format!("{value:.2}") } else { format!("{value:.1}") };
-    text.trim_end_matches('0').trim_end_matches('.').to_owned()
-}
-
-fn microseconds(value: f64) -> String {
-    format!("{value:.1}")
+fn times(value: f64) -> String {
+    format!("{value:.2}")
 }
 
 #[cfg(test)]

@@ -62,11 +62,11 @@ pub(crate) struct Run {
     #[arg(long, env = "CONTENDERS", hide_env_values = true)]
     contenders: Option<String>,
     /// Rounds that must count, for each case
-    #[arg(long, env = "ROUNDS", default_value_t = 7, hide_env_values = true,
+    #[arg(long, env = "ROUNDS", default_value_t = crate::rounds::ROUNDS, hide_env_values = true,
         value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) rounds: u32,
     /// Seconds of one contender's turn
-    #[arg(long, env = "SECONDS", default_value_t = 8, hide_env_values = true,
+    #[arg(long, env = "SECONDS", default_value_t = crate::rounds::SECONDS, hide_env_values = true,
         value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub(crate) seconds: u32,
     /// PgBouncer's program [default: Debian's]

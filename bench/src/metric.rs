@@ -68,8 +68,8 @@ impl Metric {
     pub(crate) fn has_ratio(self) -> bool {
         match self {
             Self::Tps | Self::P50Ms | Self::P95Ms | Self::P99Ms | Self::Tail => true,
-            Self::WallS | Self::CpuUs | Self::ClientBytes => true,
-            Self::IdleCpuPercent | Self::RssMb | Self::PssMb => false,
+            Self::WallS | Self::CpuUs | Self::ClientBytes | Self::RssMb | Self::PssMb => true,
+            Self::IdleCpuPercent => false,
         }
     }
 

@@ -84,6 +84,7 @@ impl Report<'_> {
                     Verdict::Met => "yes",
                     Verdict::MetWithin => "yes, within 3%",
                     Verdict::Missed => "**no**",
+                    Verdict::TooFewRounds => "too few rounds to say",
                     Verdict::NotMeasured => "not measured",
                 };
                 put(
@@ -224,7 +225,9 @@ const METHOD: &str = "\
 - A round is one turn of each contender, in an order that changes from round to round, after a
   warm-up of each. Where many clients ask as fast as they can (`simple-N` and `extended-N` from 16
   clients on), a round counts only if the relay is well ahead of PgBouncer: otherwise something else
-  on the machine set the pace. Such a round is repeated, at most as often as rounds are wanted.
+  on the machine set the pace. Such a round is repeated, at most as often as rounds are wanted. In
+  the other cases something else sets the pace by design, and a relay is never so far ahead: the
+  rate that is asked for, one client's round trips, connects, commits, the way to a remote server.
 - All speak TCP on 127.0.0.1 without encryption, trust authentication, and log no connections.
   Poolers run in transaction mode on one thread.
 - Percentiles are of single transactions, from pgbench's logs. Of plain selects a tenth is logged

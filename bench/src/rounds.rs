@@ -12,6 +12,12 @@ use crate::measure::Task;
 use crate::metric::{Metric, Sample};
 use crate::results::{CaseResult, Round};
 
+/// Rounds that must count before a threshold is said to be met.
+pub(crate) const ROUNDS: u32 = 7;
+
+/// The least length of a turn for that.
+pub(crate) const SECONDS: u32 = 8;
+
 /// How much is measured.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {

@@ -27,13 +27,6 @@ const STYLE: &str = "\
 .grid{stroke:#3d444d}.s0{stroke:#9198a1}.f0{fill:#9198a1}.s1{stroke:#f0883e}.f1{fill:#f0883e}\
 .s2{stroke:#58a6ff}.f2{fill:#58a6ff}.s3{stroke:#bc8cff}.f3{fill:#bc8cff}}";
 
-/// How the vertical axis runs.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
-pub(crate) enum Scale {
-    FromZero,
-    Logarithmic,
-}
-
 /// A line: a colour from 0 to 3, a name, and a value for each step that it has one for.
 pub(crate) struct Series {
     pub(crate) colour: usize,
@@ -47,7 +40,6 @@ pub(crate) struct LineChart {
     pub(crate) y_label: &'static str,
     pub(crate) x_label: &'static str,
     pub(crate) steps: Vec<String>,
-    pub(crate) scale: Scale,
     pub(crate) series: Vec<Series>,
     pub(crate) show: fn(f64) -> String,
 }
@@ -55,8 +47,7 @@ pub(crate) struct LineChart {
 impl LineChart {
     /// The chart as a file; `None` of no values.
     pub(crate) fn draw(&self) -> Option<String> {
-        let axis =
-            Axis::over(self.scale, self.series.iter().flat_map(|s| s.values.iter().flatten()))?;
+        let axis = Axis::over(self.series.iter().flat_map(|s| s.values.iter().flatten()))?;
         let mut svg = begin(HEIGHT, &self.title, self.y_label);
         for tick in axis.ticks() {
             let y = axis.y(tick);
@@ -159,53 +150,28 @@ impl BarChart {
     }
 }
 
-/// The vertical axis: values to heights.
+/// The vertical axis: values to heights, from zero to a round number.
 struct Axis {
-    scale: Scale,
-    low: f64,
     high: f64,
 }
 
 impl Axis {
-    fn over<'a>(scale: Scale, values: impl Iterator<Item = &'a f64>) -> Option<Self> {
-        let (mut low, mut high) = (f64::INFINITY, 0_f64);
-        for value in values.filter(|value| **value > 0.0) {
-            low = low.min(*value);
-            high = high.max(*value);
-        }
-        if high == 0.0 {
-            return None;
-        }
-        Some(match scale {
-            Scale::FromZero => {
-                let step = round_step(high / 4.0);
-                Self { scale, low: 0.0, high: (high / step).ceil() * step }
-            }
-            Scale::Logarithmic => {
-                let floor = 10_f64.powf(low.log10().floor());
-                Self { scale, low: floor, high: 10_f64.powf(high.log10().ceil()).max(floor * 10.0) }
-            }
-        })
+    fn over<'a>(values: impl Iterator<Item = &'a f64>) -> Option<Self> {
+        let high = values.copied().fold(0.0, f64::max);
+        let step = (high > 0.0).then(|| round_step(high / 4.0))?;
+        Some(Self { high: (high / step).ceil() * step })
     }
 
     fn ticks(&self) -> Vec<f64> {
-        let (first, next): (f64, fn(f64, f64) -> f64) = match self.scale {
-            Scale::FromZero => (0.0, |tick, step| tick + step),
-            Scale::Logarithmic => (self.low, |tick, _| tick * 10.0),
-        };
         let step = round_step(self.high / 4.0);
-        // A little above the top: sums and products of floats miss it by a hair.
-        std::iter::successors(Some(first), |tick| Some(next(*tick, step)))
+        // A little above the top: sums of floats miss it by a hair.
+        std::iter::successors(Some(0.0), |tick| Some(tick + step))
             .take_while(|tick| *tick <= self.high * 1.001)
             .collect()
     }
 
     fn y(&self, value: f64) -> f64 {
-        let part = match self.scale {
-            Scale::FromZero => value / self.high,
-            Scale::Logarithmic => (value / self.low).log10() / (self.high / self.low).log10(),
-        };
-        HEIGHT - BOTTOM - part * (HEIGHT - BOTTOM - TOP)
+        HEIGHT - BOTTOM - value / self.high * (HEIGHT - BOTTOM - TOP)
     }
 }
 

@@ -3,6 +3,7 @@
 use crate::contender::Contender;
 use crate::metric::Metric;
 use crate::results::CaseResult;
+use crate::rounds::{ROUNDS, SECONDS};
 use crate::stats::Spread;
 
 /// Near equality is met within this part: rounds of one program against itself differ as much.
@@ -119,6 +120,8 @@ pub(crate) enum Verdict {
     /// On the wrong side by no more than the tolerance.
     MetWithin,
     Missed,
+    /// In too few rounds, or too short ones, to say.
+    TooFewRounds,
     NotMeasured,
 }
 
@@ -163,8 +166,12 @@ impl Threshold {
             Some(to) => result.ratio(Contender::Pgweir, to, metric),
             None => result.absolute(Contender::Pgweir, metric),
         });
+        let enough = result.is_some_and(|result| {
+            result.counted().count() as u32 >= ROUNDS && result.seconds >= SECONDS
+        });
         let verdict = match measured {
-            Some(spread) => self.judge(spread.median),
+            Some(spread) if enough => self.judge(spread.median),
+            Some(_) => Verdict::TooFewRounds,
             None => Verdict::NotMeasured,
         };
         Finding { case, metric, measured, verdict }

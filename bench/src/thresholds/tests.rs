@@ -26,9 +26,24 @@ fn near_equality_is_met_within_three_percent_and_nothing_else_is() {
 
 #[test]
 fn a_finding_takes_the_median_of_the_rounds() {
-    let rows = [[9.0, 10.0, 12.0, 20.0], [9.0, 10.0, 11.0, 20.0], [9.0, 10.0, 13.0, 20.0]];
+    let tps = [12.0, 11.0, 13.0, 12.5, 11.5, 11.0, 14.0];
+    let rows = tps.map(|tps| [9.0, 10.0, tps, 20.0]);
     let findings = THRESHOLDS[0].findings(&[result("simple-64", &rows)]);
     assert_eq!(findings[0].verdict, Verdict::Met);
     assert_eq!(findings[0].measured.unwrap().median, 1.2);
     assert_eq!(findings[1].verdict, Verdict::NotMeasured);
+}
+
+#[test]
+fn few_rounds_say_nothing() {
+    let verdict = |result| THRESHOLDS[0].findings(&[result])[0].verdict;
+    let row = [9.0, 10.0, 12.0, 20.0];
+    assert_eq!(verdict(result("simple-64", &[row; 6])), Verdict::TooFewRounds);
+    let short = CaseResult { seconds: 7, ..result("simple-64", &[row; 7]) };
+    assert_eq!(verdict(short), Verdict::TooFewRounds);
+    // The rounds that do not count do not count here either.
+    let mut rows = [row; 7];
+    rows[3][3] = 10.5;
+    assert_eq!(verdict(result("simple-64", &rows)), Verdict::TooFewRounds);
+    assert_eq!(verdict(result("simple-64", &[row; 7])), Verdict::Met);
 }

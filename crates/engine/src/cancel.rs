@@ -21,6 +21,10 @@ use crate::time::Time;
 /// How long a cancel's connection may take, from the attempt to the end of its stream.
 pub(crate) const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// So many connections are told by their end that their cancel is done. Whoever asks for the same
+/// beyond that is told at once, and keeps no descriptor.
+const REQUESTERS: usize = 16;
+
 /// A connection to a server that carries, or will carry, a CancelRequest.
 pub struct Cancel {
     pub(crate) server: ServerId,
@@ -69,12 +73,13 @@ impl Engine {
             && let cancel = &mut self.cancels[id]
             && cancel.client == client
             && !cancel.sent
+            && cancel.requesters.len() < REQUESTERS
         {
             cancel.requesters.push(requester);
             return;
         }
         if under_way.is_some() || self.servers[server].key.is_none() {
-            // A cancel that is on its way may end this very statement; a second one behind it
+            // A cancel that is under way may end this very statement; a second one behind it
             // would only lengthen the time for which the server cannot be lent.
             return self.close_client(requester);
         }

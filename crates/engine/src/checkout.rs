@@ -272,7 +272,7 @@ impl Engine {
                 }
             }
             Leg::Preparing(server) => {
-                self.clients[client].leg = Leg::None;
+                self.part(client);
                 if self.servers[server].promised_to.take().is_none() {
                     // Its settings are on their way: the server goes on alone.
                     self.clean(now, server, Left::Nothing);

@@ -49,6 +49,8 @@ pub struct Client {
     /// Bytes of the unit at the front of the retained input that were found to be whole
     /// messages already.
     pub(crate) scanned: usize,
+    /// Since when there is a batch without its end, for which no server was asked yet.
+    pub(crate) unfinished: Option<Time>,
     /// The next unit is not run but answered with this.
     pub(crate) refusal: Option<Box<Report>>,
     /// A batch was refused: its messages are dropped up to the Sync.
@@ -87,6 +89,7 @@ impl Client {
             unnamed_ready: false,
             holding: false,
             scanned: 0,
+            unfinished: None,
             refusal: None,
             skipping: false,
             ended: false,

@@ -38,7 +38,8 @@ impl Engine {
     /// Input of a client of the console: one command at a time.
     pub(crate) fn console_input(&mut self, id: ClientId, input: &[u8]) -> usize {
         let mut at = 0;
-        while !self.clients[id].holding {
+        // Its answers must not pile up either.
+        while !self.clients[id].holding && !self.clients[id].congested {
             let rest = &input[at..];
             let (header, tag) = match Header::parse(rest) {
                 Ok(None) => break,
@@ -85,7 +86,7 @@ impl Engine {
             at += length;
         }
         let client = &self.clients[id];
-        if client.ended && !client.holding {
+        if client.ended && !client.holding && !client.congested {
             // What is left of its stream is never going to be whole.
             self.close_client(id);
             return input.len();

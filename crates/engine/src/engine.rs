@@ -34,6 +34,8 @@ pub struct Engine {
     pub(crate) mock: MockAuth,
     /// Clients that have not logged in yet, oldest first.
     pub(crate) logins: VecDeque<ClientId>,
+    /// Clients with a batch without its end, and since when, oldest first.
+    pub(crate) unfinished: VecDeque<(ClientId, Time)>,
     /// Clients are asked to leave; nobody new is taken.
     pub(crate) draining: bool,
 }
@@ -54,6 +56,7 @@ impl Engine {
             random,
             mock,
             logins: VecDeque::new(),
+            unfinished: VecDeque::new(),
             draining: false,
             plan,
         };
@@ -213,6 +216,8 @@ impl Engine {
                 client.congested = congested;
                 if let Some(server) = client.server() {
                     self.read_server(server, !congested);
+                } else if !congested && matches!(client.phase, Phase::Console) {
+                    self.actions.push(Action::Resume(id));
                 }
             }
             Endpoint::Server(id) => {

@@ -66,6 +66,9 @@ impl Engine {
                 assert!(client.slots.is_empty(), "{id:?}: replies owed by no server");
                 assert!(client.open_slot.is_none(), "{id:?}: a batch open on no server");
             }
+            if client.server().is_none() && !matches!(client.leg, Leg::Preparing(_)) {
+                assert!(!client.read_paused, "{id:?}: nobody would ever read it again");
+            }
             if client.asked.is_some() {
                 let sent = client.server().is_some_and(|server| self.servers[server].used);
                 assert!(!sent && client.slots.is_empty(), "{id:?}: a unit asks that was sent");

@@ -31,7 +31,9 @@ impl Engine {
 
     /// Whether a client's server waits for COPY data, of which the end was not sent yet.
     fn owes_copy_data(&self, id: ClientId) -> bool {
-        self.clients[id].server().is_some_and(|server| self.servers[server].replies.ignores_sync())
+        self.clients[id]
+            .server()
+            .is_some_and(|server| self.servers[server].replies.awaits_copy_data())
     }
 
     /// A client is done, in good order.
@@ -92,7 +94,7 @@ impl Engine {
         let half_message = client.body.left > 0 && client.body.fate == Fate::Forward;
         // Without its Sync a batch is not committed, and without CopyDone neither is the COPY: a
         // backend whose client is gone undoes both, so that is what this one must see.
-        let undecided = client.open_slot.is_some() || its.replies.ignores_sync();
+        let undecided = client.open_slot.is_some() || its.replies.awaits_copy_data();
         if half_message || undecided {
             return self.abort_server(now, server);
         }

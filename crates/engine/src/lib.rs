@@ -56,6 +56,7 @@ mod stats;
 mod store;
 mod time;
 mod timers;
+mod unfinished;
 mod units;
 
 pub use action::{Action, Actions, Address, Bytes, CancelId, ClientId, Endpoint, Event, ServerId};

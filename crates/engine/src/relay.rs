@@ -130,7 +130,7 @@ impl Engine {
                 self.abort_server(now, id);
                 return Ok(n);
             }
-            Tag::CopyInResponse => {
+            Tag::CopyInResponse | Tag::CopyBothResponse => {
                 let sink = self.step(id, tag)?;
                 self.pass_reply(id, sink, at, n, length);
                 self.let_go_of_leaver(now, id);
@@ -141,7 +141,6 @@ impl Engine {
             | Tag::BindComplete
             | Tag::CloseComplete
             | Tag::CommandComplete
-            | Tag::CopyBothResponse
             | Tag::CopyData
             | Tag::CopyDone
             | Tag::CopyOutResponse

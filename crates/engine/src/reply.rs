@@ -127,8 +127,8 @@ enum Progress {
     CopyIn { open: bool },
     /// CopyOutResponse has come.
     CopyOut,
-    /// CopyBothResponse has come.
-    CopyBoth,
+    /// CopyBothResponse has come. `open`: as above; `sends`: no CopyDone has come yet.
+    CopyBoth { open: bool, sends: bool },
     /// An error has come, only ReadyForQuery is left.
     Failed,
 }
@@ -175,6 +175,14 @@ impl Replies {
         self.progress == (Progress::CopyIn { open: true })
     }
 
+    /// Whether the server waits for COPY data, of which the end was not sent yet.
+    pub(crate) fn awaits_copy_data(&self) -> bool {
+        matches!(
+            self.progress,
+            Progress::CopyIn { open: true } | Progress::CopyBoth { open: true, .. }
+        )
+    }
+
     /// Whether the server reads, or may be about to read, COPY data.
     pub(crate) fn takes_copy_data(&self) -> bool {
         !self.entries.is_empty()
@@ -200,8 +208,11 @@ impl Replies {
     pub(crate) fn push(&mut self, expected: Expected) -> bool {
         match expected.kind {
             Kind::CopyEnd => {
-                if self.progress == (Progress::CopyIn { open: true }) {
-                    self.progress = Progress::CopyIn { open: false };
+                if let Progress::CopyIn { open } | Progress::CopyBoth { open, .. } =
+                    &mut self.progress
+                    && *open
+                {
+                    *open = false;
                 } else if !self.entries.is_empty() && !self.skipping && self.copy_ends < OWED {
                     // One string may hold several COPYs, but not so many.
                     self.entries.push_back(expected);
@@ -260,10 +271,18 @@ impl Replies {
             (Allowed::More, tag) => {
                 self.progress = match tag {
                     Tag::CopyOutResponse => Progress::CopyOut,
-                    Tag::CopyBothResponse => Progress::CopyBoth,
+                    Tag::CopyBothResponse => {
+                        Progress::CopyBoth { open: !self.strike_copy_end(), sends: true }
+                    }
                     Tag::ParameterDescription => Progress::HalfDescribed,
                     // A string of several statements goes on behind a COPY.
                     Tag::CommandComplete => Progress::Open,
+                    Tag::CopyDone => match self.progress {
+                        Progress::CopyBoth { open, .. } => {
+                            Progress::CopyBoth { open, sends: false }
+                        }
+                        before => before,
+                    },
                     _ => self.progress,
                 };
                 Ok(Step::More { sink })
@@ -328,6 +347,16 @@ impl Replies {
         self.progress = Progress::CopyIn { open };
     }
 
+    /// The first entry is in its COPY, both ways: says whether its end was sent before.
+    fn strike_copy_end(&mut self) -> bool {
+        let end = self.entries.iter().position(|entry| matches!(entry.kind, Kind::CopyEnd));
+        if let Some(index) = end {
+            self.entries.remove(index);
+            self.copy_ends -= 1;
+        }
+        end.is_some()
+    }
+
     /// The entry at the head has failed.
     fn fail(&mut self, unanswered: &mut impl FnMut(Slot)) {
         self.doubtful_syncs += std::mem::take(&mut self.early_syncs);
@@ -385,12 +414,13 @@ fn allowed(kind: &Kind, progress: Progress, tag: Tag) -> Allowed {
         (_, Tag::ErrorResponse) => Error,
         (Kind::Query | Kind::FunctionCall | Kind::Sync, Tag::ReadyForQuery) => Last,
         (Kind::Query | Kind::FunctionCall | Kind::Sync, _) if progress == Progress::Failed => No,
-        (Kind::Query | Kind::Execute, Tag::CopyData | Tag::CopyDone) => {
-            if matches!(progress, Progress::CopyOut | Progress::CopyBoth) { More } else { No }
-        }
+        (Kind::Query | Kind::Execute, Tag::CopyData | Tag::CopyDone) => match progress {
+            Progress::CopyOut | Progress::CopyBoth { sends: true, .. } => More,
+            _ => No,
+        },
         (
             Kind::Query | Kind::Execute,
-            Tag::DataRow | Tag::CopyInResponse | Tag::CopyOutResponse | Tag::CopyBothResponse,
+            Tag::CopyInResponse | Tag::CopyOutResponse | Tag::CopyBothResponse,
         ) => {
             if progress == Progress::Open {
                 More
@@ -398,8 +428,19 @@ fn allowed(kind: &Kind, progress: Progress, tag: Tag) -> Allowed {
                 No
             }
         }
-        (Kind::Query, Tag::RowDescription | Tag::EmptyQueryResponse) => {
-            if progress == Progress::Open { More } else { No }
+        (Kind::Query | Kind::Execute, Tag::DataRow) | (Kind::Query, Tag::RowDescription) => {
+            match progress {
+                // Behind a stream of WAL comes, where there is one, the next timeline.
+                Progress::Open | Progress::CopyBoth { sends: false, .. } => More,
+                _ => No,
+            }
+        }
+        (Kind::Query, Tag::EmptyQueryResponse) => {
+            if progress == Progress::Open {
+                More
+            } else {
+                No
+            }
         }
         (Kind::Query, Tag::CommandComplete) => More,
         (Kind::Execute, Tag::CommandComplete | Tag::EmptyQueryResponse | Tag::PortalSuspended) => {

@@ -25,6 +25,7 @@ impl Engine {
     /// Ends what has taken too long.
     pub fn tick(&mut self, now: Time) {
         self.sweep_logins(now);
+        self.sweep_unfinished(now);
         for index in 0..self.pools.len() {
             self.sweep_queue(now, PoolId(index));
             self.refill(now, PoolId(index));

@@ -14,6 +14,7 @@ use crate::client::{Body, Client, Fate, Leg, UnnamedStatement};
 use crate::pool::PoolId;
 use crate::reply::{Expected, Kind, Sink, Unnamed};
 use crate::time::Time;
+use crate::unfinished::unit_is_whole;
 
 /// A unit that is longer is sent to a server piece by piece; a shorter one once it is whole, so
 /// that a slow client holds no server while it makes up its mind. The driver must be able to
@@ -171,9 +172,12 @@ impl Engine {
         if client.skipping || client.refusal.is_some() {
             return self.refuse(id, tag, header, rest);
         }
-        if !unit_is_whole(rest, &mut client.scanned) && rest.len() < UNIT_HELD_BYTES {
+        let whole = unit_is_whole(rest, &mut client.scanned) || rest.len() >= UNIT_HELD_BYTES;
+        let asked = client.asked.is_some();
+        if !whole && !asked && !self.is_overdue(now, id) {
             return Taken::Nothing;
         }
+        self.clients[id].unfinished = None;
         self.check_out(now, id, pool);
         // With a server at once the same message is looked at again.
         if self.clients.find(id).is_some_and(|client| client.server().is_some()) {
@@ -187,6 +191,7 @@ impl Engine {
     /// server and so no transaction is involved.
     fn refuse(&mut self, id: ClientId, tag: Tag, header: Header, rest: &[u8]) -> Taken {
         let client = &mut self.clients[id];
+        client.unfinished = None;
         let ready = match tag {
             Tag::Query | Tag::FunctionCall => !client.skipping,
             Tag::Sync => true,
@@ -412,6 +417,10 @@ impl Engine {
                 if replies.push(Expected { kind: Kind::Parse { unnamed }, sink }) {
                     self.actions.inject(to, |out| out.extend_from_slice(&parse));
                     self.pools[self.servers[server].pool.0].stats.own_parses += 1;
+                    // What it does to a server, it did to another when it was made.
+                    if let Ok(parse) = Parse::start(&parse[HEADER_LEN..]) {
+                        self.scan_text(id, parse.text, true);
+                    }
                 }
             }
             UnnamedStatement::None => {
@@ -532,7 +541,7 @@ impl Engine {
 }
 
 /// The header and type of the message at the front.
-fn message(rest: &[u8]) -> Result<Option<(Header, Tag)>, Malformed> {
+pub(crate) fn message(rest: &[u8]) -> Result<Option<(Header, Tag)>, Malformed> {
     match Header::parse(rest)? {
         None => Ok(None),
         Some(header) => match Tag::of(header)? {
@@ -558,35 +567,4 @@ fn swallow(client: &mut Client, header: Header, rest: &[u8]) -> Taken {
 fn until_nul(bytes: &[u8]) -> &[u8] {
     let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
     &bytes[..end]
-}
-
-/// Whether the unit at the front has come up to its end. `scanned` bytes of it are known to be
-/// whole messages that do not end it, and are not looked at again.
-fn unit_is_whole(rest: &[u8], scanned: &mut usize) -> bool {
-    while let Some(next) = rest.get(*scanned..) {
-        let (header, tag) = match message(next) {
-            Ok(Some(message)) => message,
-            Ok(None) => return false,
-            // Whoever reads on will see it.
-            Err(_) => return true,
-        };
-        if next.len() < header.message_len() {
-            return false;
-        }
-        match tag {
-            Tag::Bind | Tag::Close | Tag::Describe | Tag::Execute | Tag::Parse => {
-                *scanned += header.message_len();
-            }
-            Tag::CopyData
-            | Tag::CopyDone
-            | Tag::CopyFail
-            | Tag::Flush
-            | Tag::FunctionCall
-            | Tag::Password
-            | Tag::Query
-            | Tag::Sync
-            | Tag::Terminate => return true,
-        }
-    }
-    false
 }

@@ -79,7 +79,7 @@ impl Worker {
                 .enable_io()
                 .enable_time()
                 .build_local(LocalOptions::default())?;
-            runtime.block_on(async move {
+            let ended = runtime.block_on(async move {
                 let shared = Rc::new(Shared {
                     driver: RefCell::new(Driver::new(Engine::new(plan, seed))),
                     clock,
@@ -89,7 +89,10 @@ impl Worker {
                     draining: Cell::new(false),
                 });
                 shared.run(listener, inbox).await
-            })
+            });
+            // A name that is being looked up, in a thread of its own, is not waited for.
+            runtime.shutdown_background();
+            ended
         })?;
         Ok(Self { mail, thread })
     }

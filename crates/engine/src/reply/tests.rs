@@ -163,6 +163,23 @@ fn copy_in() {
     check("> Q < G > c < D", ".#");
 }
 
+/// START_REPLICATION (documentation, "Streaming Replication Protocol"): data flows both ways, and
+/// behind it comes, where there is one, the next timeline.
+#[test]
+fn copy_both() {
+    check("> Q < Wdd > c < dcCZ", "......Z0");
+    check("> Q < Wd > c < cTDCCZ", ".......Z0");
+    check("> Qc < WcCZ", "...Z0");
+    check("> Q < WdcTDCCZ", ".......Z0");
+    check("> Q < Wdc > c < TDCCZ", ".......Z0");
+    check("> Q < WdEZ > c", "..!Z0");
+    check("> Q < Wdcd", "...#");
+    check("> Q < WW", ".#");
+    check("> Q < WT", ".#");
+    check("> PBES < 12W", "++.…");
+    check("> P < W", "#");
+}
+
 /// libpq sends the Sync right behind the Execute, the server reads it as part of
 /// the COPY, and only the one behind CopyDone counts.
 #[test]

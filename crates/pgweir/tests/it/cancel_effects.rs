@@ -7,6 +7,9 @@ use pgweir_testkit::{WireClient, assert_same_transcript};
 
 use crate::stage::{CLUSTER, Stage};
 
+/// How often a cancel is tried that must hit nothing else.
+const TRIES: usize = 5;
+
 /// What the client asks when its statement has ended: what was done, and what it still holds.
 const AFTERWARDS: &str = "SELECT (SELECT string_agg(what, ' ' ORDER BY at) FROM done), \
     (SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND pid = pg_backend_pid())";
@@ -31,15 +34,35 @@ const SCHEMA: &str = "
 ";
 
 /// Cancels what `frames` run as soon as it sleeps, on a direct connection and through pgweir, and
-/// compares everything that the client is told. Gives what it is told.
+/// compares everything that the client is told. It is told of the cancel, once, or never if its
+/// statement catches it, and then this row.
 #[track_caller]
-fn same_when_cancelled(name: &str, frames: &[u8]) -> Vec<String> {
+fn same_when_cancelled(name: &str, frames: &[u8], errors: usize, row: &str) {
     let stage = Stage::new(name, 1);
     stage.ask(SCHEMA);
-    let [direct, pooled] =
-        [CLUSTER.address(), stage.address()].map(|address| cancelled(&stage, address, frames));
+    let [direct, pooled] = [CLUSTER.address(), stage.address()]
+        .map(|address| cancelled_once(&stage, address, frames, errors));
     assert_same_transcript(&direct, &pooled);
-    pooled
+    assert_eq!(errors_in(&pooled), errors, "{pooled:#?}");
+    assert!(pooled.iter().any(|message| message == row), "{pooled:#?}");
+}
+
+/// PostgreSQL signals a backend and, right behind it, the backend's process group
+/// (`signal_child`, postmaster.c). On a busy machine the second signal may find the next statement:
+/// then it is tried again.
+fn cancelled_once(stage: &Stage, address: SocketAddr, frames: &[u8], errors: usize) -> Vec<String> {
+    for _ in 1..TRIES {
+        let told = cancelled(stage, address, frames);
+        if errors_in(&told) <= errors {
+            return told;
+        }
+    }
+    cancelled(stage, address, frames)
+}
+
+fn errors_in(told: &[String]) -> usize {
+    let is_error = |message: &&String| message.starts_with("Error") && message.contains("57014");
+    told.iter().filter(is_error).count()
 }
 
 fn cancelled(stage: &Stage, address: SocketAddr, frames: &[u8]) -> Vec<String> {
@@ -56,46 +79,41 @@ fn cancelled(stage: &Stage, address: SocketAddr, frames: &[u8]) -> Vec<String> {
     told
 }
 
-/// The client has been told of the cancel, once, or never; and then this row.
-#[track_caller]
-fn assert_told(told: &[String], canceled: bool, row: &str) {
-    let errors: Vec<_> = told.iter().filter(|message| message.starts_with("Error")).collect();
-    assert_eq!(errors.len(), usize::from(canceled), "{told:#?}");
-    assert!(errors.iter().all(|error| error.contains("C=\"57014\"")), "{told:#?}");
-    assert!(told.iter().any(|message| message == row), "{told:#?}");
-}
-
 #[test]
 fn a_call_that_committed_keeps_its_first_half() {
-    let told = same_when_cancelled("effects_call", &query("CALL halves()"));
-    assert_told(&told, true, "DataRow \"first\" \"0\"");
+    same_when_cancelled("effects_call", &query("CALL halves()"), 1, "DataRow \"first\" \"0\"");
 }
 
 #[test]
 fn a_call_in_a_batch_keeps_its_first_half() {
-    let told = same_when_cancelled("effects_batch", &extended("CALL halves()", &[]));
-    assert_told(&told, true, "DataRow \"first\" \"0\"");
+    same_when_cancelled(
+        "effects_batch",
+        &extended("CALL halves()", &[]),
+        1,
+        "DataRow \"first\" \"0\"",
+    );
 }
 
 #[test]
 fn a_function_that_catches_it_goes_on() {
-    let told = same_when_cancelled("effects_caught", &query("SELECT stubborn()"));
-    assert_told(&told, false, "DataRow \"caught\"");
-    assert_told(&told, false, "DataRow \"caught\" \"0\"");
+    same_when_cancelled(
+        "effects_caught",
+        &query("SELECT stubborn()"),
+        0,
+        "DataRow \"caught\" \"0\"",
+    );
 }
 
 #[test]
 fn a_session_lock_stays() {
     let sleep = "SELECT pg_advisory_lock(1), pg_sleep(600)";
-    let told = same_when_cancelled("effects_lock", &query(sleep));
-    assert_told(&told, true, "DataRow NULL \"1\"");
+    same_when_cancelled("effects_lock", &query(sleep), 1, "DataRow NULL \"1\"");
 }
 
 #[test]
 fn statements_before_it_in_the_same_query_are_undone() {
     let text = "INSERT INTO done (what) VALUES ('before'); SELECT pg_sleep(600)";
-    let told = same_when_cancelled("effects_several", &query(text));
-    assert_told(&told, true, "DataRow NULL \"0\"");
+    same_when_cancelled("effects_several", &query(text), 1, "DataRow NULL \"0\"");
 }
 
 #[test]
@@ -105,6 +123,5 @@ fn units_behind_it_are_run() {
         extended("SELECT pg_sleep(600)", &[]),
         extended("INSERT INTO done (what) VALUES ('behind')", &[]),
     ];
-    let told = same_when_cancelled("effects_pipeline", &units.concat());
-    assert_told(&told, true, "DataRow \"before behind\" \"0\"");
+    same_when_cancelled("effects_pipeline", &units.concat(), 1, "DataRow \"before behind\" \"0\"");
 }

@@ -13,6 +13,7 @@ mod claims;
 mod clients;
 mod console;
 mod dead_peers;
+mod demo;
 mod descriptors;
 mod differential;
 mod disconnects;

@@ -95,6 +95,27 @@ fn a_client_that_parts_from_a_slow_server_is_read_again() {
     assert_eq!(stage.servers(), [ServerActivity::Idle]);
 }
 
+/// The same for a client that gives up before the server has its settings.
+#[test]
+fn a_client_that_is_cancelled_before_a_slow_server_is_set_is_read_again() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    let bob = stage.newcomer(&[("application_name", &"'".repeat(9_000))]);
+    server.says([one_row("")]);
+    assert!(bob.is_greeted());
+    alice.says([query("COPY t FROM STDIN")]);
+    server.says([one_row("")]);
+    server.says([copy_in()]);
+    server.takes(0);
+    alice.says([copy_data(&[b'x'; 60_000])]);
+    server.says([error("22P02"), ready()]);
+    assert!(alice.is_read());
+    bob.says([query("b")]);
+    assert!(!bob.is_read(), "its settings wait behind the data");
+    stage.cancel(&bob);
+    assert_eq!(bob.heard(), "E(57014) Z");
+    assert!(bob.is_read());
+}
+
 /// A server that is slow when it is lent stops its new client too: a hundred times as much as is
 /// meant to be kept piled up.
 #[test]

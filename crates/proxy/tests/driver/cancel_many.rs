@@ -78,6 +78,8 @@ fn a_storm_on_one_statement_is_one_cancel() {
         assert!(stranger.is_closed());
     }
     assert_eq!(stage.cancels(), 1);
+    let waits = requesters.iter().filter(|requester| requester.is_open()).count();
+    assert_eq!(waits, 16, "those who ask again and again keep no descriptors");
     let line = stage.cancel_line().expect("it is wanted");
     assert_eq!(line.heard_bytes(), cancel_request(&server.key()));
     line.ends();

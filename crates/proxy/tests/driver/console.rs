@@ -1,7 +1,7 @@
 //! Clients of the console: one command at a time, answered from elsewhere.
 
 use crate::messages::{
-    bind, done, execute, message, parse, password, query, ready, startup, sync, terminate,
+    bind, done, execute, message, parse, password, query, ready, row, startup, sync, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -128,4 +128,31 @@ fn an_answer_for_who_is_gone_goes_nowhere() {
     assert!(next.is_greeted());
     stage.console_says(&admin, &[done(), ready()].concat());
     assert_eq!(next.heard(), "");
+}
+
+/// The answers to whoever does not read them piled up without limit.
+#[test]
+fn who_does_not_read_its_answers_is_not_read() {
+    let (stage, admin) = admitted();
+    admin.takes(0);
+    let commands = 40;
+    admin.says([query("SHOW CLIENTS").repeat(commands)]);
+    let reply = [row(&[b'x'; 10_000]), done(), ready()].concat();
+    let mut asked = 0;
+    while !stage.commands().is_empty() {
+        asked += 1;
+        stage.console_says(&admin, &reply);
+    }
+    assert!((6..10).contains(&asked), "{asked} answers of 10 KB lie there");
+    // So do ends of batches, which we answer ourselves.
+    admin.says([sync().repeat(200_000)]);
+    assert!(!admin.is_read());
+    admin.takes_all();
+    while !stage.commands().is_empty() {
+        asked += 1;
+        stage.console_says(&admin, &reply);
+    }
+    assert_eq!(asked, commands);
+    let syncs = [reply.repeat(commands), ready().repeat(200_000)].concat();
+    assert!(admin.heard_bytes() == syncs, "all of it is answered");
 }

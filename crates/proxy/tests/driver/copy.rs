@@ -3,8 +3,8 @@
 use pgweir_engine::ServerActivity;
 
 use crate::messages::{
-    bind, bind_complete, copy_data, copy_done, copy_fail, copy_in, done, error, execute, fatal,
-    in_block, parse, parse_complete, query, ready, sync, terminate,
+    bind, bind_complete, copy_both, copy_data, copy_done, copy_fail, copy_in, done, error, execute,
+    fatal, in_block, parse, parse_complete, query, ready, sync, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -204,4 +204,55 @@ fn another_message_inside_a_copy_is_left_to_the_server() {
         assert!(alice.is_closed());
         assert_eq!(stage.server().heard(), "Q(bob)");
     }
+}
+
+/// A client and a server that both send, as in START_REPLICATION.
+fn copying_both_ways() -> (Stage, Peer, Peer) {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([query("START_REPLICATION")]);
+    assert_eq!(server.heard(), "Q(START_REPLICATION)");
+    server.says([copy_both(), copy_data(b"wal")]);
+    assert_eq!(alice.heard(), "W d");
+    (stage, server, alice)
+}
+
+#[test]
+fn data_goes_both_ways() {
+    let (stage, server, alice) = copying_both_ways();
+    alice.says([copy_data(b"so far")]);
+    assert_eq!(server.heard(), "d");
+    server.says([copy_data(b"more"), copy_data(b"wal")]);
+    alice.says([copy_data(b"so far"), copy_done()]);
+    assert_eq!(server.heard(), "d c");
+    server.says([copy_data(b"the last"), copy_done(), done(), ready()]);
+    assert_eq!(alice.heard(), "d d d c C Z");
+    assert_eq!((stage.servers(), stage.contained()), (vec![ServerActivity::Idle], None));
+}
+
+/// Data that a client sends before it learns of the error reaches nobody else's server.
+#[test]
+fn an_error_ends_data_both_ways() {
+    let (stage, server, alice) = copying_both_ways();
+    let bob = stage.client();
+    bob.says([query("bob")]);
+    server.says([error("08P01"), ready()]);
+    alice.says([copy_data(b"so far"), copy_done()]);
+    assert_eq!(server.heard(), "Q(bob)");
+    assert_eq!((alice.heard().as_str(), stage.contained()), ("E(08P01) Z", None));
+}
+
+#[test]
+fn who_leaves_while_data_goes_both_ways_takes_the_server_with_it() {
+    for leave in [Peer::ends, Peer::breaks, |alice: &Peer| alice.says([terminate()])] {
+        let (stage, server, alice) = copying_both_ways();
+        leave(&alice);
+        assert!(server.is_aborted());
+        assert_eq!((stage.servers(), stage.connections()), (vec![], 0));
+    }
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([query("START_REPLICATION"), terminate()]);
+    server.says([copy_both()]);
+    assert!(server.is_aborted());
+    alice.ends();
+    assert_eq!(stage.connections(), 0);
 }

@@ -19,6 +19,7 @@ mod console;
 mod copy;
 mod counts;
 mod drain;
+mod fairness;
 mod lease;
 mod login;
 mod parameters;

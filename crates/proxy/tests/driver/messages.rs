@@ -191,6 +191,11 @@ pub(crate) fn copy_out() -> Vec<u8> {
     message(b'H', &[0, 0, 0])
 }
 
+/// CopyBothResponse in text format.
+pub(crate) fn copy_both() -> Vec<u8> {
+    message(b'W', &[0, 0, 0])
+}
+
 /// The reply to a simple query of one row.
 pub(crate) fn one_row(value: &str) -> Vec<u8> {
     [columns(), row(value.as_bytes()), done(), ready()].concat()

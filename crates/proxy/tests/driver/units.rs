@@ -1,11 +1,11 @@
 //! What a server is needed for, and what is answered or refused without one.
 
-use pgweir_engine::{ClientState, ServerActivity};
+use pgweir_engine::{ClientState, ServerActivity, TICK};
 
 use crate::messages::{
-    bind, bind_complete, close_statement, copy_data, copy_done, copy_fail, describe_statement,
-    done, error, execute, flush, in_block, message, no_data, no_parameters, parse, parse_as,
-    parse_complete, password, query, ready, sync, terminate,
+    bind, bind_complete, close_statement, copy_data, copy_done, copy_fail, copy_in,
+    describe_statement, done, error, execute, flush, in_block, message, no_data, no_parameters,
+    parse, parse_as, parse_complete, password, query, ready, sync, terminate,
 };
 use crate::stage::{Setup, Stage};
 
@@ -29,6 +29,41 @@ fn a_unit_gets_a_server_once_it_is_whole() {
     assert_eq!(stage.servers(), [ServerActivity::Idle]);
     alice.sends(&end);
     assert_eq!(server.heard(), "Q(SELECT 2)");
+}
+
+/// A client may wait for what is said without being asked for: an error, or CopyInResponse.
+#[test]
+fn a_batch_without_its_end_does_not_wait_for_ever() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([parse("COPY t FROM STDIN"), bind(), execute()]);
+    stage.wait(TICK / 2);
+    assert_eq!(server.heard(), "");
+    stage.wait(TICK);
+    assert_eq!(server.heard(), "P(COPY t FROM STDIN) B E");
+    server.says([parse_complete(), bind_complete(), copy_in()]);
+    assert_eq!(alice.heard(), "1 2 G");
+    alice.says([copy_data(b"1"), copy_done(), sync()]);
+    server.says([done(), ready()]);
+    assert_eq!((alice.heard().as_str(), stage.servers()), ("C Z", vec![ServerActivity::Idle]));
+    // The next one has its own time.
+    alice.says([parse("bad")]);
+    assert_eq!(server.heard(), "d c S");
+    stage.wait(TICK);
+    server.says([error("42601")]);
+    assert_eq!((server.heard().as_str(), alice.heard().as_str()), ("P(bad)", "E(42601)"));
+    alice.says([sync()]);
+    server.says([ready()]);
+    assert_eq!((alice.heard().as_str(), stage.servers()), ("Z", vec![ServerActivity::Idle]));
+}
+
+/// PostgreSQL has nothing to say to it.
+#[test]
+fn a_part_of_a_message_gets_no_server() {
+    let (stage, _server, alice) = Stage::ready(&Setup::default());
+    alice.sends(&parse("SELECT 1")[..6]);
+    stage.wait(2 * TICK);
+    stage.wait(2 * TICK);
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
 }
 
 /// What is longer than we keep goes out as it comes.

@@ -220,3 +220,22 @@ fn a_bind_in_a_pipeline_waits_for_the_unit_before() {
     server.says([bind_complete(), done(), ready()]);
     assert_eq!(alice.heard(), "1 2 C Z 2 C Z");
 }
+
+/// What it does to a server it does wherever it is run, and not only where it was made: the next
+/// client got a server whose settings had been taken away.
+#[test]
+fn a_server_is_cleaned_wherever_it_was_reset() {
+    for text in ["RESET ALL", "RESET ROLE", "DISCARD ALL"] {
+        let (stage, server, alice) = Stage::ready(&Setup::default());
+        prepare(&alice, &server, text);
+        assert_eq!(server.heard(), "Q(DISCARD ALL)", "it may have been run");
+        server.says([done(), ready()]);
+        alice.says([bind(), execute(), sync()]);
+        assert_eq!(server.heard(), format!("P({text}) B E S"));
+        server.says([parse_complete(), bind_complete(), done(), ready()]);
+        assert_eq!(alice.heard(), "2 C Z");
+        assert_eq!(server.heard(), "Q(DISCARD ALL)", "{text}");
+        server.says([done(), ready()]);
+        assert_eq!(stage.servers(), [ServerActivity::Idle]);
+    }
+}

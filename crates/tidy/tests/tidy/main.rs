@@ -10,6 +10,7 @@ mod length;
 mod lines;
 mod links;
 mod modules;
+mod traps;
 mod tree;
 mod words;
 
@@ -48,6 +49,11 @@ fn dependencies_point_down() {
 #[test]
 fn links_lead_somewhere() {
     hold(links::check);
+}
+
+#[test]
+fn traps_have_tests() {
+    hold(traps::check);
 }
 
 /// Holds the project to a rule.

@@ -211,3 +211,21 @@ fn a_goodbye_in_the_middle_of_the_data() {
     }
     same(&script().ask(&query("SELECT count(*) FROM sink")));
 }
+
+/// Nothing is asked for: PostgreSQL says it by itself.
+#[test]
+fn what_is_said_before_the_sync() {
+    let copy = [parse("", IN, &[]), bind("", "", &[]), execute("", 0)].concat();
+    same(
+        &script()
+            .send(&copy)
+            .read(3)
+            .ask(&[copy_data(b"1\tone\n"), copy_fail("no"), sync()].concat())
+            .send(&parse("", "SELEC", &[]))
+            .read(1)
+            .ask(&sync())
+            .send(&[parse("", "SELECT 1/0", &[]), bind("", "", &[]), execute("", 0)].concat())
+            .read(2)
+            .ask(&sync()),
+    );
+}

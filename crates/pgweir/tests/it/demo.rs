@@ -1,0 +1,124 @@
+//! `make demo`, with the program under test: it works, and leaves nothing behind however it ends.
+
+use std::fs::{self, File};
+use std::net::TcpStream;
+use std::path::{Path, PathBuf};
+use std::process::{Child, Command};
+
+use pgweir_testkit::eventually;
+use pgweir_testkit::postgres::tool;
+
+/// A demo of one test, in a place of its own.
+struct Demo {
+    state: PathBuf,
+}
+
+impl Demo {
+    fn new(name: &str) -> Self {
+        Self { state: Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("demo_{name}")) }
+    }
+
+    fn script(&self, action: &str) -> Command {
+        let mut command =
+            Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/demo.sh"));
+        command
+            .arg(action)
+            .env("DEMO_STATE", &self.state)
+            .env("PGWEIR", env!("CARGO_BIN_EXE_pgweir"))
+            .env("DEPS", "no");
+        command
+    }
+
+    /// Starts it, to stay up until it is ended, and waits until it is up.
+    fn stays_up(&self) -> (Child, Up) {
+        let log = self.state.with_extension("log");
+        let output = File::create(&log).unwrap();
+        let errors = output.try_clone().unwrap();
+        let child = self.script("up").stdout(output).stderr(errors).spawn().unwrap();
+        let said = || fs::read_to_string(&log).unwrap();
+        eventually("the demo to be up", || said().contains("Ctrl-C ends it."));
+        let up = self.up(&said());
+        fs::remove_file(log).unwrap();
+        (child, up)
+    }
+
+    /// What is up, by what it said.
+    fn up(&self, said: &str) -> Up {
+        let rates = said.lines().filter(|line| line.ends_with("transactions a second"));
+        assert_eq!(rates.count(), 2, "{said}");
+        let url = said.split('\'').find(|word| word.starts_with("postgres://")).unwrap();
+        let asked = tool("psql").args(["-XAtq", "-c", "SELECT 40 + 2", url]).output().unwrap();
+        assert_eq!(String::from_utf8_lossy(&asked.stdout), "42\n", "{said}");
+        let port = url.rsplit_once(':').unwrap().1.split_once('/').unwrap().0;
+        let place = fs::read_to_string(self.state.join("place")).unwrap();
+        let place = PathBuf::from(place.trim());
+        assert!(processes_in(&place) > 2, "PostgreSQL is many processes, and pgweir is one");
+        Up { place, port: port.parse().unwrap() }
+    }
+
+    /// Nothing of it is left, or will be before long.
+    fn is_gone(&self, up: &Up) {
+        let Up { place, port } = up;
+        eventually("the end of the demo's processes", || processes_in(place) == 0);
+        eventually("the end of the demo's data", || !place.exists() && !self.state.exists());
+        assert!(TcpStream::connect(("127.0.0.1", *port)).is_err());
+    }
+}
+
+impl Drop for Demo {
+    /// After a failure there may be something to end.
+    fn drop(&mut self) {
+        let _ = self.script("stop").status();
+    }
+}
+
+/// Where a demo's processes work, and where pgweir listens.
+struct Up {
+    place: PathBuf,
+    port: u16,
+}
+
+fn processes_in(place: &Path) -> usize {
+    let processes = fs::read_dir("/proc").unwrap().flatten();
+    let folders = processes.filter_map(|process| fs::read_link(process.path().join("cwd")).ok());
+    folders.filter(|folder| folder.starts_with(place)).count()
+}
+
+fn signal(name: &str, child: &Child) {
+    let sent = Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
+    assert!(sent.success());
+}
+
+#[test]
+fn detached_it_stays_up_until_it_is_stopped() {
+    let demo = Demo::new("detached");
+    let output = demo.script("up").env("DETACH", "1").output().unwrap();
+    let said = String::from_utf8_lossy(&output.stdout);
+    assert!(output.status.success(), "{said}\n{}", String::from_utf8_lossy(&output.stderr));
+    let up = demo.up(&said);
+    let again = demo.script("up").output().unwrap();
+    assert!(!again.status.success());
+    let complaint = String::from_utf8_lossy(&again.stderr);
+    assert!(complaint.contains("A demo is up already"), "{complaint}");
+    assert!(demo.script("stop").status().unwrap().success());
+    demo.is_gone(&up);
+}
+
+#[test]
+fn a_signal_ends_all_of_it() {
+    let demo = Demo::new("terminated");
+    let (mut child, up) = demo.stays_up();
+    signal("-TERM", &child);
+    assert_eq!(child.wait().unwrap().code(), Some(143));
+    demo.is_gone(&up);
+}
+
+/// Nobody can clean up behind a kill -9 but the guard.
+#[test]
+fn even_a_kill_ends_all_of_it() {
+    let demo = Demo::new("killed");
+    let (mut child, up) = demo.stays_up();
+    signal("-KILL", &child);
+    child.wait().unwrap();
+    demo.is_gone(&up);
+}

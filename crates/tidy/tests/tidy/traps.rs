@@ -1,0 +1,50 @@
+use crate::tree::Tree;
+
+const PAGE: &str = "docs/traps.md";
+
+/// The tests that the page of traps names are there: behind each file in a row of a table stand
+/// functions of that file.
+pub(crate) fn check(tree: &Tree) -> Vec<String> {
+    let Some(page) = tree.text(PAGE) else { return Vec::new() };
+    let mut complaints = Vec::new();
+    for (number, line) in (1..).zip(page.lines()).filter(|(_, line)| line.starts_with('|')) {
+        let mut file: Option<(&str, &str)> = None;
+        for word in line.split('`').skip(1).step_by(2) {
+            if word.ends_with(".rs") {
+                let ending = format!("/{word}");
+                file = tree.texts().find(|(path, _)| path.ends_with(&ending));
+            }
+            let found = file.is_some_and(|(_, text)| {
+                word.ends_with(".rs") || text.contains(&format!("fn {word}("))
+            });
+            if !found {
+                complaints.push(format!("{PAGE}:{number}: {word}"));
+            }
+        }
+    }
+    complaints
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{Tree, check};
+
+    fn complaints(row: &str) -> Vec<String> {
+        let page = format!("Prose with `words`.\n{row}\n");
+        let test = "#[test]\nfn it_holds() {}\n";
+        check(&Tree::sample(&[("docs/traps.md", &page), ("crates/a/tests/it/b.rs", test)]))
+    }
+
+    #[test]
+    fn a_test_that_is_not_there_is_found() {
+        assert_eq!(complaints("| x | `it/b.rs` `it_hold` |"), ["docs/traps.md:2: it_hold"]);
+        let expected = ["docs/traps.md:2: it/c.rs", "docs/traps.md:2: it_holds"];
+        assert_eq!(complaints("| x | `it/c.rs` `it_holds` |"), expected);
+        assert_eq!(complaints("| x | `it_holds` |"), ["docs/traps.md:2: it_holds"]);
+    }
+
+    #[test]
+    fn a_test_that_is_there_is_fine() {
+        assert_eq!(complaints("| x | `it/b.rs` `it_holds` · `it/b.rs` `it_holds` |"), [""; 0]);
+    }
+}
