@@ -67,7 +67,9 @@ fn admin(scope: &Scope<'_>, report: &mut Report) -> Option<Option<Admin>> {
     if username.is_none() && !scope.has("admin_password") {
         let auth = scope.read("admin_auth_type")?;
         let admin = || Admin { username: "admin".to_owned(), password: Secret::new("admin"), auth };
-        return Some(listens_on_loopback(scope).then(admin));
+        // Our own dialect lets nobody in with a password that everybody knows.
+        let known_to_all = scope.dialect() == Dialect::Pgcat && listens_on_loopback(scope);
+        return Some(known_to_all.then(admin));
     }
     let auth = auth(scope, "admin_auth_type", "admin_password", report)?;
     if username.is_none() {

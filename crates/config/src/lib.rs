@@ -12,13 +12,14 @@
 //! - A mistake is never silent and never the only one told: all of them come at once, each with
 //!   file, line, key, what was expected, and the nearest known name.
 //! - A secret is in no message and in no `Debug` output.
-//! - The same text gives the same result. Only [`Config::load`] touches the world, to read one
-//!   file.
+//! - The same text gives the same result. Only [`Config::load`] and [`Config::explain`] touch the
+//!   world, to read one file.
 //!
 //! A further dialect is a variant of [`Dialect`], a column of the table, and, if it is not TOML,
 //! another way to a tree.
 
 mod effective;
+mod explain;
 mod report;
 mod scope;
 mod setting;
@@ -35,8 +36,11 @@ mod tests;
 
 use std::path::Path;
 
+pub use explain::Explained;
 pub use report::{Errors, Problem, Warning};
-pub use setting::{Column, Dialect, Effect, Fallback, Kind, Section, Setting, Unit, Zero};
+pub use setting::{
+    Column, Dialect, Effect, Fallback, Kind, Least, Ours, Section, Setting, Unit, Zero,
+};
 pub use settings::{CONSOLE_DATABASES, SETTINGS};
 pub use suggest::nearest;
 pub use types::{
@@ -50,20 +54,30 @@ use tree::Node;
 impl Config {
     /// Reads the file at `path`. A file that cannot be read is one error without a line.
     pub fn load(path: &Path) -> Result<Self, Errors> {
-        let text = std::fs::read_to_string(path).map_err(|error| Problem {
-            file: path.to_owned(),
-            line: None,
-            key: String::new(),
-            message: format!("cannot be read: {error}"),
-        })?;
+        let text = Self::read(path)?;
         Self::parse(&text, path)
+    }
+
+    /// Every value that holds in the file at `path`, and which line says so; errors as
+    /// [`Config::load`].
+    pub fn explain(path: &Path) -> Result<Vec<Explained>, Errors> {
+        let text = Self::read(path)?;
+        Self::parse(&text, path)?;
+        let (root, dialect) = Node::read(&text, &mut Report::new(path));
+        Ok(explain::all(&root, dialect))
+    }
+
+    fn read(path: &Path) -> Result<String, Errors> {
+        std::fs::read_to_string(path).map_err(|error| {
+            let message = format!("cannot be read: {error}");
+            Problem { file: path.to_owned(), line: None, key: String::new(), message }.into()
+        })
     }
 
     /// Reads `text`; `file` is its name in messages.
     pub fn parse(text: &str, file: &Path) -> Result<Self, Errors> {
         let mut report = Report::new(file);
-        let dialect = Dialect::Pgcat;
-        let root = Node::read(text, dialect, &mut report);
+        let (root, dialect) = Node::read(text, &mut report);
         let config = effective::config(&root, dialect, &mut report);
         let warnings = report.finish()?;
         let (general, pools) = config.ok_or_else(|| Problem {

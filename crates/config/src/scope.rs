@@ -1,6 +1,6 @@
 //! A section together with the sections around it, which it inherits from.
 
-use crate::setting::{Dialect, Fallback, Setting};
+use crate::setting::{Dialect, Fallback, Section, Setting};
 use crate::tree::{Entry, Node};
 use crate::value::{FromValue, Value};
 
@@ -9,6 +9,13 @@ pub(crate) struct Scope<'a> {
     node: &'a Node,
     outer: Option<&'a Self>,
     dialect: Dialect,
+}
+
+/// A value that holds in a section.
+pub(crate) struct Holds {
+    pub(crate) value: Value,
+    /// The line that says so; `None` for a default.
+    pub(crate) line: Option<usize>,
 }
 
 impl<'a> Scope<'a> {
@@ -25,7 +32,7 @@ impl<'a> Scope<'a> {
     /// What holds for `name` here: what this section says, else what the table of settings falls
     /// back to. `None` if that is nothing, or if what the file says is in error.
     pub(crate) fn read<T: FromValue>(&self, name: &'static str) -> Option<T> {
-        let value = self.value(name);
+        let value = self.holds(name).map(|holds| holds.value);
         debug_assert!(
             value.as_ref().is_none_or(|value| T::from_value(value).is_some()),
             "{name} is read as another type than the table says"
@@ -41,6 +48,16 @@ impl<'a> Scope<'a> {
     /// Whether the file sets `name` in this very section to something that it cannot be.
     pub(crate) fn refused(&self, name: &str) -> bool {
         self.node.refused.contains(name)
+    }
+
+    /// The dialect of the file.
+    pub(crate) fn dialect(&self) -> Dialect {
+        self.dialect
+    }
+
+    /// What kind of section it is.
+    pub(crate) fn section(&self) -> Section {
+        self.node.section
     }
 
     /// Line of the section's header.
@@ -63,16 +80,20 @@ impl<'a> Scope<'a> {
         self.entry(name).map_or(self.node, |(node, _)| node).key(name)
     }
 
-    fn value(&self, name: &'static str) -> Option<Value> {
+    /// What holds for `name` here, and where that is said.
+    pub(crate) fn holds(&self, name: &'static str) -> Option<Holds> {
         if let Some((_, entry)) = self.entry(name) {
-            return Some(entry.value.clone());
+            return Some(Holds { value: entry.value.clone(), line: Some(entry.line) });
         }
         let setting = self.setting(name);
         debug_assert!(setting.is_some(), "{name} is not in the table of settings");
-        let column = setting?.column(self.dialect);
-        match column.fallback {
-            Fallback::Text(text) => Value::from_text(setting?.kind, column.unit, text).ok(),
-            Fallback::Same(other) => self.value(other),
+        let setting = setting?;
+        match setting.fallback(self.dialect) {
+            Fallback::Text(text) => {
+                let value = Value::from_text(setting.kind, setting.pgcat.unit, text).ok()?;
+                Some(Holds { value, line: None })
+            }
+            Fallback::Same(other) => self.holds(other),
             Fallback::Absent | Fallback::Outer | Fallback::Required => None,
         }
     }
@@ -88,8 +109,8 @@ impl<'a> Scope<'a> {
     /// The row that decides when no section says anything: the innermost that does not leave it
     /// to the next one.
     fn setting(&self, name: &str) -> Option<&'static Setting> {
-        let here = Setting::find(self.node.section, name);
-        here.filter(|setting| setting.column(self.dialect).fallback != Fallback::Outer)
+        let here = Setting::find(self.dialect, self.node.section, name);
+        here.filter(|setting| setting.fallback(self.dialect) != Fallback::Outer)
             .or_else(|| self.outer.and_then(|outer| outer.setting(name)))
     }
 }

@@ -11,8 +11,10 @@ pub struct Setting {
     pub name: &'static str,
     /// What it may hold.
     pub kind: Kind,
-    /// Its unit and default in pgcat.toml.
+    /// What a bare number counts in pgcat.toml, and its default there.
     pub pgcat: Column,
+    /// How our own dialect differs from that.
+    pub ours: Ours,
     /// Whether it does something.
     pub effect: Effect,
     /// What it is, in one sentence.
@@ -20,32 +22,70 @@ pub struct Setting {
 }
 
 impl Setting {
-    /// The row of `name` in `section`.
-    pub fn find(section: Section, name: &str) -> Option<&'static Self> {
-        Self::all(section).find(|setting| setting.name == name)
+    /// The row of `name` in `section`, if that dialect has it.
+    pub fn find(dialect: Dialect, section: Section, name: &str) -> Option<&'static Self> {
+        Self::all(dialect, section).find(|setting| setting.name == name)
     }
 
-    /// The rows of `section`, in the order of the table.
-    pub fn all(section: Section) -> impl Iterator<Item = &'static Self> {
-        SETTINGS.iter().filter(move |setting| setting.section == section)
+    /// The rows of `section` in one dialect, in the order of the table.
+    pub fn all(dialect: Dialect, section: Section) -> impl Iterator<Item = &'static Self> {
+        let in_dialect = move |setting: &&Self| match dialect {
+            Dialect::Own => setting.ours != Ours::Unknown,
+            Dialect::Pgcat => true,
+        };
+        SETTINGS.iter().filter(move |setting| setting.section == section).filter(in_dialect)
     }
 
-    /// What one dialect says about it.
-    pub fn column(&self, dialect: Dialect) -> &Column {
-        match dialect {
-            Dialect::Pgcat => &self.pgcat,
+    /// What holds where a file of that dialect says nothing.
+    pub fn fallback(&self, dialect: Dialect) -> Fallback {
+        match (dialect, self.ours) {
+            (Dialect::Own, Ours::Default(fallback)) => fallback,
+            (Dialect::Own, Ours::Same | Ours::Unknown) | (Dialect::Pgcat, _) => self.pgcat.fallback,
         }
+    }
+
+    /// How a file of that dialect writes its value.
+    pub fn unit(&self, dialect: Dialect) -> Unit {
+        match (dialect, self.pgcat.unit) {
+            (Dialect::Own, Unit::Milliseconds) => Unit::Written(Least::Millisecond),
+            (Dialect::Own, Unit::Seconds) => Unit::Written(Least::Second),
+            (_, unit) => unit,
+        }
+    }
+
+    /// The same, but for this default in our own dialect.
+    pub(crate) const fn ours(self, default: &'static str) -> Self {
+        Self { ours: Ours::Default(Fallback::Text(default)), ..self }
+    }
+
+    /// The same, for other dialects than ours.
+    pub(crate) const fn not_ours(self) -> Self {
+        Self { ours: Ours::Unknown, ..self }
     }
 }
 
 /// A kind of file. It decides names, units and defaults, and nothing else.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Dialect {
+    /// TOML with `config_version = 1`: our own, with safe defaults, where a time has its unit.
+    Own,
     /// TOML without `config_version`: PgCat's format.
     Pgcat,
 }
 
-/// What one dialect says about a setting.
+/// How our own dialect differs from PgCat's in one setting. Defaults of both are in the unit that a
+/// bare number has in pgcat.toml.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Ours {
+    /// In this default.
+    Default(Fallback),
+    /// Not at all.
+    Same,
+    /// It has no such setting.
+    Unknown,
+}
+
+/// What PgCat says about a setting.
 #[derive(Debug)]
 pub struct Column {
     /// What a bare number counts.
@@ -143,7 +183,7 @@ pub enum Zero {
     Refused,
 }
 
-/// What a bare number counts.
+/// What a number counts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Unit {
     /// Thousandths of a second.
@@ -152,6 +192,17 @@ pub enum Unit {
     One,
     /// Seconds.
     Seconds,
+    /// What stands behind it, in the same text, down to this.
+    Written(Least),
+}
+
+/// The least time that a setting can tell from none.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Least {
+    /// A thousandth of a second.
+    Millisecond,
+    /// A second: the kernel's own unit for some socket options.
+    Second,
 }
 
 /// Whether a setting does something.

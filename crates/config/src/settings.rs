@@ -9,7 +9,7 @@ use Kind::{
 };
 use Section::{General, Pool, Root, Shard, User};
 
-use crate::setting::{Column, Effect, Fallback, Kind, Section, Setting, Unit, Zero};
+use crate::setting::{Column, Effect, Fallback, Kind, Ours, Section, Setting, Unit, Zero};
 use crate::types::{AuthMethod, PoolMode};
 
 /// The databases that are the console, and can therefore be no pool's name.
@@ -24,13 +24,18 @@ pub const SETTINGS: &[Setting] = &[
         "The databases that clients may ask for; NAME is the database in the client's request."),
     row(Root, "plugins", Any, is(Absent), not_yet("statements are neither changed nor refused"),
         "Plugins for all pools."),
+    row(Root, "config_version", Integer(1, 1), is(Absent), Now,
+        "The version of our own format; without it a file is read as PgCat reads it."),
     row(Root, "path", Text, is(Absent), Never("the path is the one on the command line"),
-        "Path of the file itself."),
+        "Path of the file itself.")
+        .not_ours(),
     row(Root, "pool", Any, is(Absent), Never(NOT_IN_PGCAT),
-        "A slip in PgCat's example file, where it stands for `pools`."),
+        "A slip in PgCat's example file, where it stands for `pools`.")
+        .not_ours(),
 
     row(General, "host", Host, text("0.0.0.0"), Now,
-        "Name or address to listen on."),
+        "Name or address to listen on.")
+        .ours("127.0.0.1"),
     row(General, "port", PORT, text("6432"), Now,
         "TCP port to listen on."),
     row(General, "worker_threads", Integer(1, 1024), text("4"),
@@ -42,7 +47,8 @@ pub const SETTINGS: &[Setting] = &[
         "Longest time to open a connection to a server and to log in there."),
     row(General, "query_wait_timeout", Time(Zero::Off), Column {
             unit: Unit::Milliseconds, fallback: Same("connect_timeout") }, Now,
-        "Longest time a client waits for a server."),
+        "Longest time a client waits for a server.")
+        .ours("30000"),
     row(General, "client_login_timeout", Time(Zero::Off), ms("15000"), Now,
         "Longest time a client may take to log in."),
     row(General, "idle_timeout", Time(Zero::Off), ms("600000"), Now,
@@ -52,7 +58,8 @@ pub const SETTINGS: &[Setting] = &[
     row(General, "shutdown_timeout", Time(Zero::AtOnce), ms("60000"), Now,
         "How long SIGTERM waits for clients to finish."),
     row(General, "auth_type", Word(AUTH_METHODS), text("md5"), Now,
-        "How clients prove who they are; a SCRAM verifier as password turns md5 into SCRAM."),
+        "How clients prove who they are; a SCRAM verifier as password turns md5 into SCRAM.")
+        .ours("scram-sha-256"),
     row(General, "allow_trust_anywhere", Flag, text("false"), Now,
         "Allow auth_type trust although the host is not a loopback address."),
     row(General, "admin_username", Name, is(Absent), Now,
@@ -60,19 +67,24 @@ pub const SETTINGS: &[Setting] = &[
     row(General, "admin_password", Secret, is(Absent), Now,
         "Password of the console's user."),
     row(General, "admin_auth_type", Word(AUTH_METHODS), text("md5"), Now,
-        "How the console's user proves who it is."),
+        "How the console's user proves who it is.")
+        .ours("scram-sha-256"),
     row(General, "log_client_connections", Flag, text("false"), Now,
         "Log a line for each client that connects."),
     row(General, "log_client_disconnections", Flag, text("false"), Now,
         "Log a line for each client that leaves."),
     row(General, "tcp_keepalives_idle", Time(Zero::Off), seconds("5"), Now,
-        "Silence before the first keepalive probe; 0: the kernel's value."),
+        "Silence before the first keepalive probe; 0: the kernel's value.")
+        .ours("60"),
     row(General, "tcp_keepalives_interval", Time(Zero::Off), seconds("5"), Now,
-        "Time between keepalive probes; 0: the kernel's value."),
+        "Time between keepalive probes; 0: the kernel's value.")
+        .ours("10"),
     row(General, "tcp_keepalives_count", Integer(0, 127), text("5"), Now,
-        "Unanswered probes after which a connection is dead; 0: the kernel's value."),
+        "Unanswered probes after which a connection is dead; 0: the kernel's value.")
+        .ours("3"),
     row(General, "tcp_user_timeout", Time(Zero::Off), ms("10000"), Now,
-        "How long (up to half more) a peer at work may acknowledge nothing; 0: the kernel's time."),
+        "How long (up to half more) a peer at work may acknowledge nothing; 0: the kernel's time.")
+        .ours("30000"),
     row(General, "server_round_robin", Flag, text("true"), not_yet(""),
         "Take the idle server connection that was unused longest, not the last one used."),
     row(General, "healthcheck_timeout", Time(Zero::Refused), ms("1000"), not_yet(NO_CHECKS),
@@ -116,13 +128,17 @@ pub const SETTINGS: &[Setting] = &[
         not_yet_unless("false", "servers are not asked at start"),
         "Connect to every server at start."),
     row(General, "verify_config", Any, is(Absent), Never(NOT_IN_PGCAT),
-        "PgCat's manual names validate_config so."),
+        "PgCat's manual names validate_config so.")
+        .not_ours(),
     row(General, "prepared_statements", Any, is(Absent), Never(NOT_IN_PGCAT),
-        "A setting of PgCat 1.1."),
+        "A setting of PgCat 1.1.")
+        .not_ours(),
     row(General, "prepared_statements_cache_size", Any, is(Absent), Never(NOT_IN_PGCAT),
-        "A setting of PgCat 1.1, which is now in [pools.NAME]."),
+        "A setting of PgCat 1.1, which is now in [pools.NAME].")
+        .not_ours(),
     row(General, "statsd_address", Any, is(Absent), Never(NOT_IN_PGCAT),
-        "A setting of PgCat 0.1."),
+        "A setting of PgCat 0.1.")
+        .not_ours(),
 
     row(Pool, "users", Sections(User), is(Required), Now,
         "Who may log in; N only orders them."),
@@ -173,7 +189,8 @@ pub const SETTINGS: &[Setting] = &[
     row(Pool, "default_shard", Text, text("shard_0"), not_yet_unless("shard_0", ONE_SHARD),
         "Shard of statements that name none: shard_N, random or random_healthy."),
     row(Pool, "no_shard_specified_behavior", Any, is(Absent), Never(NOT_IN_PGCAT),
-        "An older name of default_shard."),
+        "An older name of default_shard.")
+        .not_ours(),
     row(Pool, "auth_query", Text, is(Absent), not_yet(NO_AUTH_QUERY),
         "As in [general]."),
     row(Pool, "auth_query_user", Text, is(Absent), not_yet(NO_AUTH_QUERY),
@@ -195,7 +212,8 @@ pub const SETTINGS: &[Setting] = &[
     row(Pool, "db_activity_init_delay", Time(Zero::Refused), ms("100"), not_yet(ONE_SERVER),
         "How long after start all reads go to the primary."),
     row(Pool, "db_activity_based_ms_init_delay", Any, is(Absent), Never(NOT_IN_PGCAT),
-        "PgCat's manual names db_activity_init_delay so."),
+        "PgCat's manual names db_activity_init_delay so.")
+        .not_ours(),
     row(Pool, "db_activity_ttl", Time(Zero::Refused), seconds("900"), not_yet(ONE_SERVER),
         "How long the activity of a database is remembered."),
     row(Pool, "table_mutation_cache_ms_ttl", Time(Zero::Refused), ms("50"), not_yet(ONE_SERVER),
@@ -210,7 +228,8 @@ pub const SETTINGS: &[Setting] = &[
     row(User, "auth_type", Word(AUTH_METHODS), is(Outer), Now,
         "How this user's clients prove who they are."),
     row(User, "pool_size", Integer(1, MANY), text("15"), Now,
-        "Most server connections of this user."),
+        "Most server connections of this user.")
+        .ours("20"),
     row(User, "pool_mode", Word(POOL_MODES), is(Outer), Now,
         "How long a client keeps a server."),
     row(User, "server_username", Name, is(Same("username")), Now,
@@ -259,7 +278,7 @@ const fn row(
     effect: Effect,
     doc: &'static str,
 ) -> Setting {
-    Setting { section, name, kind, pgcat, effect, doc }
+    Setting { section, name, kind, pgcat, ours: Ours::Same, effect, doc }
 }
 
 const fn is(fallback: Fallback) -> Column {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::setting::{Effect, Fallback, Kind, Section, Setting, Unit};
+use crate::setting::{Dialect, Effect, Fallback, Kind, Section, Setting, Unit};
 use crate::settings::SETTINGS;
 use crate::types::Config;
 use crate::value::Value;
@@ -24,18 +24,21 @@ fn docs_are_sentences() {
 
 #[test]
 fn fallbacks_fit_their_kind() {
-    for row in SETTINGS {
-        match row.pgcat.fallback {
+    let dialects = [Dialect::Own, Dialect::Pgcat];
+    let rows = dialects.iter().flat_map(|dialect| SETTINGS.iter().map(move |row| (*dialect, row)));
+    for (dialect, row) in rows {
+        match row.fallback(dialect) {
             Fallback::Absent | Fallback::Required => {}
             Fallback::Outer => {
                 let outer = [Section::Pool, Section::General].into_iter();
                 let found = outer
                     .filter(|section| *section < row.section)
-                    .any(|section| Setting::find(section, row.name).is_some());
+                    .any(|section| Setting::find(dialect, section, row.name).is_some());
                 assert!(found, "{}: no outer section has it", row.name);
             }
             Fallback::Same(other) => {
-                let other = Setting::find(row.section, other).expect("the other setting exists");
+                let other = Setting::find(dialect, row.section, other);
+                let other = other.expect("the other setting exists");
                 let same = std::mem::discriminant(&other.kind);
                 assert_eq!(std::mem::discriminant(&row.kind), same, "{}", row.name);
             }
@@ -63,8 +66,8 @@ fn only_times_have_a_unit() {
 /// warned of in its line.
 #[test]
 fn effects_are_as_the_table_says() {
-    // It only lifts a refusal, which `tests.rs` looks at.
-    let without_own_trace = ["allow_trust_anywhere"];
+    // One lifts a refusal, one decides how all the others are read: `tests.rs` looks at both.
+    let without_own_trace = ["allow_trust_anywhere", "config_version"];
     let plain = parse(&file(Section::General, ""));
     for row in SETTINGS.iter().filter(|row| !without_own_trace.contains(&row.name)) {
         let Some(value) = unusual(row.kind) else { continue };

@@ -49,6 +49,40 @@ fn defaults_are_those_of_the_pgcat_dialect() {
     assert_eq!((server.port, server.role), (5432, Role::Primary));
 }
 
+/// Our own dialect has the same names and safe defaults.
+#[test]
+fn defaults_of_our_own_dialect_are_safe() {
+    let Config { general, pools, warnings } = parse(&format!("config_version = 1\n{SMALL}"));
+    assert_eq!((general.host.as_str(), general.port), ("127.0.0.1", 6432));
+    assert_eq!(general.connect_timeout, Duration::from_secs(5));
+    assert_eq!(general.query_wait_timeout, Some(Duration::from_secs(30)));
+    assert_eq!(general.server_lifetime, Some(Duration::from_secs(3600)));
+    assert_eq!(general.admin, None, "nobody comes in with a password that everybody knows");
+    assert_eq!(general.tcp.keepalives_idle, Some(Duration::from_secs(60)));
+    assert_eq!(general.tcp.keepalives_interval, Some(Duration::from_secs(10)));
+    assert_eq!(general.tcp.keepalives_count, Some(3));
+    assert_eq!(general.tcp.user_timeout, Some(Duration::from_secs(30)));
+    let user = &pools[0].users[0];
+    assert_eq!((user.auth, user.pool_size), (AuthMethod::ScramSha256, 20));
+    assert_eq!(user.query_wait_timeout, Some(Duration::from_secs(30)));
+    assert_eq!(warnings, []);
+}
+
+#[test]
+fn times_of_our_own_dialect_have_their_unit() {
+    let idle = |value: &str| {
+        let text = format!("config_version = 1\n[general]\nidle_timeout = \"{value}\"\n{SMALL}");
+        parse(&text).general.idle_timeout
+    };
+    let seconds = |seconds| Some(Duration::from_secs(seconds));
+    assert_eq!(idle("1500ms"), Some(Duration::from_millis(1500)));
+    assert_eq!(idle("5s"), seconds(5));
+    assert_eq!(idle("10min"), seconds(600));
+    assert_eq!(idle("2h"), seconds(7200));
+    assert_eq!(idle("7d"), seconds(7 * 86_400));
+    assert_eq!(idle("off"), None);
+}
+
 #[test]
 fn zero_is_off_where_a_limit_can_be_off() {
     let general = parse(&format!(
@@ -258,4 +292,28 @@ proptest! {
 
 fn parse(text: &str) -> Config {
     Config::parse(text, Path::new("f.toml")).unwrap_or_else(|errors| panic!("{errors}\n{text}"))
+}
+
+#[test]
+fn what_holds_comes_from_the_nearest_section() {
+    let path = std::env::temp_dir().join(format!("pgweir-explain-{}.toml", std::process::id()));
+    let text = format!("[general]\nidle_timeout = 90000\n{SMALL}");
+    let text = text.replace("[pools.app.shards.0]", "pool_size = 3\n[pools.app.shards.0]");
+    std::fs::write(&path, text).expect("a folder to write to");
+    let explained = Config::explain(&path).unwrap_or_else(|errors| panic!("{errors}"));
+    std::fs::remove_file(&path).expect("it is there");
+    let find = |key: &str| {
+        let found = explained.iter().find(|one| one.key == key);
+        let one = found.unwrap_or_else(|| panic!("{key} is not explained"));
+        (one.to_string().split_off(key.len()), one.line)
+    };
+    assert_eq!(find("general.idle_timeout"), (" = \"90s\"".to_owned(), Some(2)));
+    assert_eq!(find("pools.app.users.0.idle_timeout"), (" = \"90s\"".to_owned(), Some(2)));
+    assert_eq!(find("pools.app.users.0.pool_size"), (" = 3".to_owned(), Some(7)));
+    assert_eq!(find("pools.app.users.0.server_username"), (" = \"alice\"".to_owned(), Some(5)));
+    assert_eq!(find("pools.app.users.0.password"), (" = (a secret)".to_owned(), Some(6)));
+    assert_eq!(find("general.connect_timeout"), (" = \"5s\"".to_owned(), None));
+    assert_eq!(find("general.max_clients"), (" is not set".to_owned(), None));
+    let servers = " = [[\"10.0.0.1\", 5432, \"primary\"]]".to_owned();
+    assert_eq!(find("pools.app.shards.0.servers"), (servers, Some(9)));
 }

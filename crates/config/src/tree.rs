@@ -44,8 +44,9 @@ pub(crate) struct Child {
 }
 
 impl Node {
-    /// The tree of `text`. What is wrong goes to `report`; if its syntax is, the tree is empty.
-    pub(crate) fn read(text: &str, dialect: Dialect, report: &mut Report) -> Self {
+    /// The tree of `text`, and which dialect it is in. What is wrong goes to `report`; if its
+    /// syntax is, the tree is empty.
+    pub(crate) fn read(text: &str, report: &mut Report) -> (Self, Dialect) {
         let root = Self::empty(Section::Root, String::new(), 1);
         let lines = Lines::new(text);
         let (document, errors) = DeTable::parse_recoverable(text);
@@ -55,10 +56,15 @@ impl Node {
             let key = if error.message() == "duplicate key" { &text[span.clone()] } else { "" };
             report.error(lines.at(span.start), key, error.message());
         }
+        let table = document.get_ref();
+        let dialect = match table.contains_key("config_version") {
+            true => Dialect::Own,
+            false => Dialect::Pgcat,
+        };
         if errors.is_empty() {
-            Reader { dialect, lines, report }.section(root, document.get_ref())
+            (Reader { dialect, lines, report }.section(root, table), dialect)
         } else {
-            root
+            (root, dialect)
         }
     }
 
@@ -94,19 +100,19 @@ struct Reader<'a> {
 impl Reader<'_> {
     fn section(&mut self, mut node: Node, table: &DeTable<'_>) -> Node {
         for (name, value) in table {
-            match Setting::find(node.section, name.get_ref()) {
+            match Setting::find(self.dialect, node.section, name.get_ref()) {
                 Some(setting) => self.setting(&mut node, setting, name, value.get_ref()),
                 None => {
                     let key = node.key(name.get_ref());
-                    let message = unknown(node.section, name.get_ref());
+                    let message = unknown(self.dialect, node.section, name.get_ref());
                     self.report.error(self.lines.of(name), &key, message);
                 }
             }
         }
-        for setting in Setting::all(node.section) {
-            let column = setting.column(self.dialect);
-            if column.fallback == Fallback::Required && !table.contains_key(setting.name) {
-                let expected = value::expected(setting.kind, column.unit);
+        for setting in Setting::all(self.dialect, node.section) {
+            let required = setting.fallback(self.dialect) == Fallback::Required;
+            if required && !table.contains_key(setting.name) {
+                let expected = value::expected(setting.kind, setting.unit(self.dialect));
                 let message = format!("missing: expected {expected}");
                 self.report.error(node.line, &node.key(setting.name), message);
             }
@@ -122,7 +128,7 @@ impl Reader<'_> {
         value: &DeValue<'_>,
     ) {
         let (key, line) = (node.key(setting.name), self.lines.of(name));
-        let unit = setting.column(self.dialect).unit;
+        let unit = setting.unit(self.dialect);
         let read = match (setting.kind, value) {
             (Kind::Section(section), DeValue::Table(table)) => {
                 let child = self.section(Node::empty(section, key, line), table);
@@ -198,7 +204,7 @@ impl Reader<'_> {
     }
 
     fn warn_if_idle(&mut self, setting: &Setting, key: &str, line: usize, value: &Value) {
-        let unit = setting.column(self.dialect).unit;
+        let unit = setting.pgcat.unit;
         let message = match setting.effect {
             Effect::Now => return,
             Effect::Never(why) => format!("has no effect: {why}"),
@@ -236,16 +242,16 @@ impl Lines {
     }
 }
 
-fn unknown(section: Section, name: &str) -> String {
+fn unknown(dialect: Dialect, section: Section, name: &str) -> String {
     let elsewhere: Vec<_> = [Section::General, Section::Pool, Section::User, Section::Shard]
         .into_iter()
-        .filter(|section| Setting::find(*section, name).is_some())
+        .filter(|section| Setting::find(dialect, *section, name).is_some())
         .map(Section::title)
         .collect();
     if !elsewhere.is_empty() {
         return format!("unknown here; it belongs in {}", elsewhere.join(" or "));
     }
-    let names = Setting::all(section).map(|setting| setting.name);
+    let names = Setting::all(dialect, section).map(|setting| setting.name);
     format!("unknown{}", suggest::did_you_mean(suggest::nearest(name, names)))
 }
 

@@ -1,12 +1,13 @@
 //! From TOML values to values of a [`Kind`], and the words for what was expected.
 
 use std::borrow::Cow;
+use std::fmt;
 use std::time::Duration;
 
 use toml::Spanned;
 use toml::de::DeValue;
 
-use crate::setting::{Kind, Unit, Zero};
+use crate::setting::{Kind, Least, Unit, Zero};
 use crate::suggest;
 use crate::types::{AuthMethod, PoolMode, Role, Secret, Server};
 
@@ -51,13 +52,18 @@ impl Value {
             (Kind::Integer(least, most), DeValue::Integer(_)) => {
                 natural(value).filter(|n| (least..=most).contains(n)).map(Self::Integer)
             }
+            (Kind::Time(zero), DeValue::String(text)) => match unit {
+                Unit::Written(least) => written_time(text, zero, least).map(Self::Time),
+                Unit::Milliseconds | Unit::One | Unit::Seconds => None,
+            },
+            (Kind::Time(_), DeValue::Integer(_)) if matches!(unit, Unit::Written(_)) => None,
             (Kind::Time(zero), DeValue::Integer(_)) => natural(value)
                 .filter(|n| *n <= TIME_MAX && (*n > 0 || zero != Zero::Refused))
                 .map(|n| Self::Time(time(n, unit))),
             _ => None,
         };
         read.ok_or_else(|| {
-            format!("expected {}, found {}", expected(kind, unit), found(kind, value))
+            format!("expected {}, found {}", expected(kind, unit), found(kind, unit, value))
         })
     }
 
@@ -72,6 +78,35 @@ impl Value {
         };
         Self::from_toml(kind, unit, &value)
     }
+}
+
+/// As our own dialect writes it, but for secrets.
+impl fmt::Display for Value {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Any => f.write_str("…"),
+            Self::Flag(flag) => write!(f, "{flag}"),
+            Self::Integer(n) => write!(f, "{n}"),
+            Self::Secret(_) => f.write_str("(a secret)"),
+            Self::Servers(servers) => {
+                let server =
+                    |it: &Server| format!("[{:?}, {}, {:?}]", it.host, it.port, it.role.name());
+                let servers: Vec<_> = servers.iter().map(server).collect();
+                write!(f, "[{}]", servers.join(", "))
+            }
+            Self::Text(text) => write!(f, "{text:?}"),
+            Self::Time(time) => write!(f, "\"{}\"", in_its_unit(*time)),
+            Self::Word(word) => write!(f, "{word:?}"),
+        }
+    }
+}
+
+/// A time in the largest unit that it is a whole number of.
+fn in_its_unit(time: Duration) -> String {
+    let ms = time.as_millis();
+    let units = UNITS.iter().rev().map(|(unit, unit_ms)| (unit, u128::from(*unit_ms)));
+    let whole = units.into_iter().find(|(_, unit_ms)| ms > 0 && ms.is_multiple_of(*unit_ms));
+    whole.map_or_else(|| "0s".to_owned(), |(unit, unit_ms)| format!("{}{unit}", ms / unit_ms))
 }
 
 /// A type that a [`Value`] can be read as.
@@ -179,6 +214,7 @@ pub(crate) fn expected(kind: Kind, unit: Unit) -> String {
         Kind::Any => "a value".to_owned(),
         Kind::Flag => "true or false".to_owned(),
         Kind::Host => "a host name or an IP address".to_owned(),
+        Kind::Integer(least, most) if least == most => least.to_string(),
         Kind::Integer(least, u64::MAX) => format!("a whole number, at least {least}"),
         Kind::Integer(least, most) => format!("a whole number from {least} to {most}"),
         Kind::Name => "a text in quotes that is not empty".to_owned(),
@@ -193,6 +229,7 @@ pub(crate) fn expected(kind: Kind, unit: Unit) -> String {
             let unit = match unit {
                 Unit::Milliseconds => "milliseconds",
                 Unit::One | Unit::Seconds => "seconds",
+                Unit::Written(least) => return written(least, zero),
             };
             let zero = match zero {
                 Zero::AtOnce => " (0: at once)",
@@ -208,9 +245,30 @@ pub(crate) fn expected(kind: Kind, unit: Unit) -> String {
     }
 }
 
+/// What a time with its unit may be.
+fn written(least: Least, zero: Zero) -> String {
+    let time = match least {
+        Least::Millisecond => r#"a time with its unit, such as "5s" or "500ms""#,
+        Least::Second => r#"a time in whole seconds with its unit, such as "5s" or "1min""#,
+    };
+    let zero = match zero {
+        Zero::AtOnce => r#" ("0s": at once)"#,
+        Zero::Off => r#" ("off": no limit)"#,
+        Zero::Refused => "",
+    };
+    format!("{time}{zero}")
+}
+
 /// What stands there instead, without a secret in it.
-fn found(kind: Kind, value: &DeValue<'_>) -> String {
+fn found(kind: Kind, unit: Unit, value: &DeValue<'_>) -> String {
     match (kind, value) {
+        (Kind::Time(_), DeValue::Integer(n)) if matches!(unit, Unit::Written(_)) => {
+            let counts = match unit {
+                Unit::Written(Least::Second) => "seconds",
+                _ => "milliseconds",
+            };
+            format!("{n} without one (without config_version it would count {counts})")
+        }
         (Kind::Secret, _) => format!("a TOML {}", value.type_str()),
         // A connection string, with the password in it.
         (Kind::Host, DeValue::String(text)) if text.contains('@') => "a text with an @".to_owned(),
@@ -250,8 +308,28 @@ const TIME_MAX: u64 = u32::MAX as u64 * 1_000;
 fn time(n: u64, unit: Unit) -> Duration {
     match unit {
         Unit::Milliseconds => Duration::from_millis(n),
-        Unit::One | Unit::Seconds => Duration::from_secs(n),
+        Unit::One | Unit::Seconds | Unit::Written(_) => Duration::from_secs(n),
     }
+}
+
+/// The units of times, and how many milliseconds each has.
+const UNITS: [(&str, u64); 5] =
+    [("ms", 1), ("s", 1_000), ("min", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
+
+/// Reads a time with its unit, as `500ms`, `5s`, `10min`, `1h` or `7d`.
+fn written_time(text: &str, zero: Zero, least: Least) -> Option<Duration> {
+    if text == "off" {
+        return (zero == Zero::Off).then_some(Duration::ZERO);
+    }
+    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit())?);
+    let (_, unit_ms) = UNITS.iter().find(|(known, _)| *known == unit)?;
+    let ms = number.parse::<u64>().ok()?.checked_mul(*unit_ms)?;
+    let fits = match least {
+        Least::Millisecond => true,
+        Least::Second => ms.is_multiple_of(1_000),
+    };
+    let allowed = fits && ms <= TIME_MAX && (ms > 0 || zero == Zero::AtOnce);
+    allowed.then(|| Duration::from_millis(ms))
 }
 
 /// Not a unix socket's path, nor a port or a list stuck to the name.

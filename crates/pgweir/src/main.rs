@@ -5,6 +5,7 @@
 //! traffic.
 #![forbid(unsafe_code)]
 
+mod check;
 mod cli;
 mod log;
 mod run;
@@ -14,7 +15,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use pgweir_config::Config;
 
-use cli::Cli;
+use cli::{Cli, Command};
 
 /// Few allocations are made for each client, but they are made and freed in storms; this
 /// allocator gives memory back after a storm and keeps what is left dense.
@@ -25,10 +26,15 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 const UNUSABLE: u8 = 2;
 
 fn main() -> ExitCode {
-    let cli = Cli::parse();
+    let path = match Cli::parse() {
+        Cli { command: Some(Command::Check(check)), .. } => return check::run(&check),
+        Cli { config: Some(path), .. } => path,
+        // Without arguments the help was shown already.
+        Cli { command: None, config: None } => return ExitCode::from(UNUSABLE),
+    };
     log::start();
     die_of_panics();
-    let config = match Config::load(&cli.config) {
+    let config = match Config::load(&path) {
         Ok(config) => config,
         Err(errors) => {
             eprintln!("{errors}");

@@ -9,6 +9,7 @@ mod both_ways;
 mod cancel;
 mod cancel_effects;
 mod cancel_storms;
+mod check;
 mod claims;
 mod clients;
 mod console;
