@@ -20,7 +20,9 @@
 
 mod effective;
 mod explain;
+mod page;
 mod report;
+mod schema;
 mod scope;
 mod setting;
 mod settings;
@@ -37,7 +39,9 @@ mod tests;
 use std::path::Path;
 
 pub use explain::Explained;
+pub use page::settings_page;
 pub use report::{Errors, Problem, Warning};
+pub use schema::settings_schema;
 pub use setting::{
     Column, Dialect, Effect, Fallback, Kind, Least, Ours, Section, Setting, Unit, Zero,
 };

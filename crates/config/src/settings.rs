@@ -63,7 +63,7 @@ pub const SETTINGS: &[Setting] = &[
     row(General, "allow_trust_anywhere", Flag, text("false"), Now,
         "Allow auth_type trust although the host is not a loopback address."),
     row(General, "admin_username", Name, is(Absent), Now,
-        "User of the console; without it, admin with password admin, and on loopback hosts only."),
+        "User of the console; without it nobody (in pgcat.toml admin, on loopback hosts only)."),
     row(General, "admin_password", Secret, is(Absent), Now,
         "Password of the console's user."),
     row(General, "admin_auth_type", Word(AUTH_METHODS), text("md5"), Now,

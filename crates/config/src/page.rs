@@ -1,0 +1,108 @@
+//! `docs/settings.md`, written from the table of settings.
+
+use std::fmt::Write;
+
+use crate::setting::{Dialect, Effect, Fallback, Kind, Ours, Section, Setting, Unit, Zero};
+use crate::value::{self, Value};
+
+const HEAD: &str = "\
+# Settings
+
+Written from the table in `crates/config/src/settings.rs`: to change this page, change that.
+
+There are two dialects with the same names. A file that says `config_version = 1` is in our own: its
+defaults are safe, and a time has its unit (`\"500ms\"`, `\"5s\"`, `\"10min\"`, `\"1h\"`, `\"7d\"`, or
+`\"off\"`). Any other TOML file is read as PgCat reads it, where a time is a bare number.
+
+What a section does not say holds as in the section around it, where that has the setting too.
+`pgweir check --explain` prints what holds in a file, and why.
+";
+
+/// The text of the page.
+pub fn settings_page() -> String {
+    let mut page = HEAD.to_owned();
+    for section in [Section::Root, Section::General, Section::Pool, Section::User, Section::Shard] {
+        let title = section.title();
+        let title = if title.starts_with('[') { format!("`{title}`") } else { capital(title) };
+        put(&mut page, &format!("\n## {title}\n"));
+        put(&mut page, "| setting | what it is | value | default | in pgcat.toml |");
+        put(&mut page, "|---|---|---|---|---|");
+        for setting in Setting::all(Dialect::Own, section) {
+            put(&mut page, &row(setting));
+        }
+        let others = Setting::all(Dialect::Pgcat, section).filter(|it| it.ours == Ours::Unknown);
+        let others: Vec<_> = others.map(|setting| format!("`{}`", setting.name)).collect();
+        if !others.is_empty() {
+            let text = format!("\nIn pgcat.toml only, without effect: {}.", others.join(", "));
+            put(&mut page, &text);
+        }
+    }
+    page
+}
+
+fn row(setting: &Setting) -> String {
+    let Setting { name, kind, pgcat, doc, .. } = setting;
+    let does = match setting.effect {
+        Effect::Now => (*doc).to_owned(),
+        Effect::Never(why) => format!("{doc} *No effect: {why}.*"),
+        Effect::NotYet { instead: "", .. } => format!("{doc} *No effect yet.*"),
+        Effect::NotYet { instead, .. } => format!("{doc} *No effect yet: {instead}.*"),
+    };
+    let default = default(setting, Dialect::Own, |text| {
+        Value::from_text(*kind, pgcat.unit, text).map_or_else(|_| text.to_owned(), written)
+    });
+    let in_pgcat = self::default(setting, Dialect::Pgcat, |text| match (kind, pgcat.unit) {
+        (Kind::Time(_), Unit::Milliseconds) => format!("{text} ms"),
+        (Kind::Time(_), Unit::One | Unit::Seconds | Unit::Written(_)) => format!("{text} s"),
+        _ => format!("`{text}`"),
+    });
+    let in_pgcat = if in_pgcat == default { String::new() } else { in_pgcat };
+    let cells = [&does, &value(*kind), &default, &in_pgcat].map(|cell| cell.replace('|', "\\|"));
+    format!("| `{name}` | {} |", cells.join(" | ")).replace("|  |", "| |")
+}
+
+fn default(setting: &Setting, dialect: Dialect, text: impl Fn(&'static str) -> String) -> String {
+    match setting.fallback(dialect) {
+        Fallback::Absent => "–".to_owned(),
+        Fallback::Outer => "as outside".to_owned(),
+        Fallback::Required => "**required**".to_owned(),
+        Fallback::Same(other) => format!("as `{other}`"),
+        Fallback::Text(default) => text(default),
+    }
+}
+
+/// A default as our own dialect writes it.
+fn written(value: Value) -> String {
+    match value {
+        Value::Time(time) if time.is_zero() => "`\"off\"`".to_owned(),
+        value => format!("`{value}`"),
+    }
+}
+
+fn value(kind: Kind) -> String {
+    match kind {
+        Kind::Time(Zero::Refused) => "time".to_owned(),
+        Kind::Time(Zero::Off) => "time or `\"off\"`".to_owned(),
+        Kind::Time(Zero::AtOnce) => "time, `\"0s\"`: at once".to_owned(),
+        Kind::Word(words) => {
+            let words: Vec<_> = words.iter().map(|word| format!("`{word:?}`")).collect();
+            words.join(", ")
+        }
+        Kind::Section(section) => format!("section `{}`", section.title()),
+        Kind::Sections(section) | Kind::SectionsByNumber(section) => {
+            format!("sections `{}`", section.title())
+        }
+        _ => value::expected(kind, Unit::One),
+    }
+}
+
+fn capital(text: &str) -> String {
+    let mut letters = text.chars();
+    let first = letters.next().map(|letter| letter.to_uppercase().to_string());
+    first.unwrap_or_default() + letters.as_str()
+}
+
+fn put(page: &mut String, line: &str) {
+    // Writing to a String cannot fail.
+    let _ = writeln!(page, "{line}");
+}

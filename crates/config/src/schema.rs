@@ -1,0 +1,113 @@
+//! `docs/pgweir.schema.json`, written from the table of settings: what an editor needs to complete
+//! and to check a file of our own dialect.
+
+use serde_json::{Map, Value as Json, json};
+
+use crate::setting::{Dialect, Fallback, Kind, Least, Section, Setting, Unit, Zero};
+use crate::types::Role;
+use crate::value::Value;
+
+/// The schema as text.
+pub fn settings_schema() -> String {
+    let mut schema = section(Section::Root);
+    schema["$schema"] = json!("https://json-schema.org/draft/2020-12/schema");
+    schema["title"] = json!("pgweir.toml");
+    format!("{schema:#}\n")
+}
+
+fn section(section: Section) -> Json {
+    let (mut properties, mut required) = (Map::new(), Vec::new());
+    for setting in Setting::all(Dialect::Own, section) {
+        let name = setting.name;
+        // Without it a file would be in another dialect.
+        if setting.fallback(Dialect::Own) == Fallback::Required || name == "config_version" {
+            required.push(name);
+        }
+        properties.insert(name.to_owned(), property(setting));
+    }
+    json!({
+        "type": "object",
+        "properties": properties,
+        "required": required,
+        "additionalProperties": false,
+    })
+}
+
+fn property(setting: &Setting) -> Json {
+    let mut schema = values(setting.kind, setting.unit(Dialect::Own));
+    schema["description"] = json!(setting.doc);
+    if let Some(default) = default(setting) {
+        schema["default"] = default;
+    }
+    schema
+}
+
+fn values(kind: Kind, unit: Unit) -> Json {
+    match kind {
+        Kind::Any => json!({}),
+        Kind::Flag => json!({ "type": "boolean" }),
+        Kind::Host | Kind::Name => json!({ "type": "string", "minLength": 1 }),
+        Kind::Integer(least, u64::MAX) => json!({ "type": "integer", "minimum": least }),
+        Kind::Integer(least, most) => {
+            json!({ "type": "integer", "minimum": least, "maximum": most })
+        }
+        Kind::Secret | Kind::Sql | Kind::Text => json!({ "type": "string" }),
+        Kind::Section(inner) => section(inner),
+        Kind::Sections(inner) => json!({
+            "type": "object",
+            "minProperties": 1,
+            "additionalProperties": section(inner),
+        }),
+        Kind::SectionsByNumber(inner) => json!({
+            "type": "object",
+            "minProperties": 1,
+            "patternProperties": { "^[0-9]+$": section(inner) },
+            "additionalProperties": false,
+        }),
+        Kind::Servers => json!({
+            "type": "array",
+            "minItems": 1,
+            "items": {
+                "type": "array",
+                "prefixItems": [
+                    { "type": "string" },
+                    { "type": "integer", "minimum": 1, "maximum": u16::MAX },
+                    { "enum": Role::NAMES },
+                ],
+                "minItems": 3,
+                "maxItems": 3,
+            },
+        }),
+        Kind::Time(zero) => json!({ "type": "string", "pattern": pattern(zero, unit) }),
+        Kind::Word(words) => json!({ "enum": words }),
+    }
+}
+
+/// The times that are allowed.
+fn pattern(zero: Zero, unit: Unit) -> String {
+    let units = match unit {
+        Unit::Written(Least::Second) => "(s|min|h|d)",
+        _ => "(ms|s|min|h|d)",
+    };
+    match zero {
+        Zero::AtOnce => format!("^[0-9]+{units}$"),
+        Zero::Off => format!("^(off|0*[1-9][0-9]*{units})$"),
+        Zero::Refused => format!("^0*[1-9][0-9]*{units}$"),
+    }
+}
+
+fn default(setting: &Setting) -> Option<Json> {
+    let Fallback::Text(text) = setting.fallback(Dialect::Own) else { return None };
+    match Value::from_text(setting.kind, setting.pgcat.unit, text).ok()? {
+        Value::Time(time) if time.is_zero() && setting.kind == Kind::Time(Zero::Off) => {
+            Some(json!("off"))
+        }
+        Value::Flag(flag) => Some(json!(flag)),
+        Value::Integer(n) => Some(json!(n)),
+        // As a file writes them, in quotes.
+        value @ (Value::Text(_) | Value::Time(_) | Value::Word(_)) => {
+            serde_json::from_str(&value.to_string()).ok()
+        }
+        Value::Any | Value::Secret(_) | Value::Servers(_) => None,
+    }
+}
