@@ -11,8 +11,8 @@ const HEAD: &str = "\
 Written from the table in `crates/config/src/settings.rs`: to change this page, change that.
 
 There are two dialects with the same names. A file that says `config_version = 1` is in our own: its
-defaults are safe, and a time has its unit (`\"500ms\"`, `\"5s\"`, `\"10min\"`, `\"1h\"`, `\"7d\"`, or
-`\"off\"`). Any other TOML file is read as PgCat reads it, where a time is a bare number.
+defaults are safe, and a time has its unit (`\"500ms\"`, `\"5s\"`, `\"10min\"`, `\"1h\"`, `\"7d\"`,
+or `\"off\"`). Any other TOML file is read as PgCat reads it, where a time is a bare number.
 
 What a section does not say holds as in the section around it, where that has the setting too.
 `pgweir check --explain` prints what holds in a file, and why.

@@ -1,5 +1,5 @@
-//! `docs/settings.md` and `docs/pgweir.schema.json` are what the table of settings says. `make docs`
-//! writes them.
+//! `docs/settings.md` and `docs/pgweir.schema.json` are what the table of settings says.
+//! `make docs` writes them.
 
 use std::path::Path;
 
