@@ -9,6 +9,9 @@ pub(crate) const CLIENTS: [u32; 5] = [1, 16, 64, 250, 1000];
 /// Connections that the case `idle-10k` holds.
 pub(crate) const IDLE_CLIENTS: u32 = 10_000;
 
+/// So many clients always leave somebody waiting for a pool of ten: the pooler sets the pace.
+const CROWD: u32 = 64;
+
 /// One measurement, run for every contender in every round.
 #[derive(Debug)]
 pub(crate) struct Case {
@@ -94,8 +97,8 @@ impl Case {
         let plural = if clients == 1 { "client" } else { "clients" };
         Self {
             title: format!("Selects, {name} protocol, {clients} {plural}"),
-            // One client waits for every answer: all poolers take the same way then.
-            yardstick: clients > 1,
+            // Few clients wait for their own answers: poolers, the relay too, are near each other.
+            yardstick: clients >= CROWD,
             ..Self::pgbench(&format!("{name}-{clients}"), Load { protocol, clients, ..SELECTS })
         }
     }

@@ -223,11 +223,12 @@ const METHOD: &str = "\
 - `make bench` runs all of it; `make bench CASE=simple-64,connect` runs two cases and keeps the
   others' figures; `make bench-bundle` packs it for a bare machine.
 - A round is one turn of each contender, in an order that changes from round to round, after a
-  warm-up of each. Where many clients ask as fast as they can (`simple-N` and `extended-N` from 16
+  warm-up of each. Where many clients ask as fast as they can (`simple-N` and `extended-N` from 64
   clients on), a round counts only if the relay is well ahead of PgBouncer: otherwise something else
   on the machine set the pace. Such a round is repeated, at most as often as rounds are wanted. In
   the other cases something else sets the pace by design, and a relay is never so far ahead: the
-  rate that is asked for, one client's round trips, connects, commits, the way to a remote server.
+  rate that is asked for, the round trips of 1 or 16 clients, connects, commits, the way to a remote
+  server. All their rounds count.
 - All speak TCP on 127.0.0.1 without encryption, trust authentication, and log no connections.
   Poolers run in transaction mode on one thread.
 - Percentiles are of single transactions, from pgbench's logs. Of plain selects a tenth is logged

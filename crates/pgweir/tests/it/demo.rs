@@ -3,7 +3,7 @@
 use std::fs::{self, File};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
-use std::process::{Child, Command};
+use std::process::{Child, Command, ExitStatus};
 
 use pgweir_testkit::eventually;
 use pgweir_testkit::postgres::tool;
@@ -106,19 +106,21 @@ fn detached_it_stays_up_until_it_is_stopped() {
 
 #[test]
 fn a_signal_ends_all_of_it() {
-    let demo = Demo::new("terminated");
-    let (mut child, up) = demo.stays_up();
-    signal("-TERM", &child);
-    assert_eq!(child.wait().unwrap().code(), Some(143));
-    demo.is_gone(&up);
+    assert_eq!(ended_by("-TERM", "terminated").code(), Some(143));
 }
 
 /// Nobody can clean up behind a kill -9 but the guard.
 #[test]
 fn even_a_kill_ends_all_of_it() {
-    let demo = Demo::new("killed");
+    assert_eq!(ended_by("-KILL", "killed").code(), None);
+}
+
+/// How a demo ends that is sent this signal; nothing of it is left.
+fn ended_by(name: &str, demo: &str) -> ExitStatus {
+    let demo = Demo::new(demo);
     let (mut child, up) = demo.stays_up();
-    signal("-KILL", &child);
-    child.wait().unwrap();
+    signal(name, &child);
+    let status = child.wait().unwrap();
     demo.is_gone(&up);
+    status
 }

@@ -120,6 +120,17 @@ fn refused(setup: &Setup) -> (Stage, Peer, Peer) {
     (stage, named, plain)
 }
 
+/// As [`refused`], and a new server has refused them too. It runs a query of the other client.
+fn refused_for_good() -> (Stage, Peer, Peer, Peer) {
+    let (stage, named, plain) = refused(&Setup::default());
+    let server = stage.server();
+    assert_eq!(server.heard(), SET);
+    server.says([error("22023"), ready()]);
+    assert_eq!(named.heard(), "E(22023) Z");
+    assert_eq!(server.heard(), "Q(SELECT)");
+    (stage, server, named, plain)
+}
+
 /// What others have left on a server may be why it refuses settings, even to go back to none: a
 /// statement_timeout, a role, a table for which temp_buffers is fixed.
 #[test]
@@ -253,12 +264,7 @@ fn settings_are_asked_of_a_server_that_is_under_way() {
 /// A client that asks again and again for what no server takes costs a server each time.
 #[test]
 fn settings_that_a_new_server_has_refused_cost_no_other_for_a_while() {
-    let (stage, named, plain) = refused(&Setup::default());
-    let server = stage.server();
-    assert_eq!(server.heard(), SET);
-    server.says([error("22023"), ready()]);
-    assert_eq!(named.heard(), "E(22023) Z");
-    assert_eq!(server.heard(), "Q(SELECT)");
+    let (stage, server, named, plain) = refused_for_good();
     for _ in 0..3 {
         server.says([done(), ready()]);
         plain.heard();
@@ -282,11 +288,7 @@ fn settings_that_a_new_server_has_refused_cost_no_other_for_a_while() {
 /// What a server takes after all was not to be refused.
 #[test]
 fn settings_that_a_server_takes_again_are_not_remembered_as_refused() {
-    let (stage, named, _plain) = refused(&Setup::default());
-    let server = stage.server();
-    assert_eq!(server.heard(), SET);
-    server.says([error("22023"), ready()]);
-    assert_eq!(server.heard(), "Q(SELECT)");
+    let (stage, server, named, _plain) = refused_for_good();
     server.says([done(), ready()]);
     named.says([query("INSERT")]);
     assert_eq!(server.heard(), SET);

@@ -60,9 +60,12 @@ impl Crowd {
         self.servers.iter().for_each(|server| assert!(server.heard().starts_with("Q(")));
     }
 
-    /// The first client's server, which it has asked something.
-    fn first_server(&self) -> &Peer {
-        self.servers.iter().find(|server| server.heard() == "Q(0)").expect("it was asked")
+    /// A turn begins behind one in which each client has asked. The first client and its server.
+    fn much_to_say(&self) -> (&Peer, &Peer) {
+        self.ask();
+        let server = self.servers.iter().find(|server| server.heard() == "Q(0)");
+        self.stage.keep_turn_open();
+        (&self.clients[0], server.expect("it was asked"))
     }
 }
 
@@ -80,9 +83,7 @@ fn the_end_of_a_turn_sends_what_was_gathered() {
 #[test]
 fn what_few_have_to_say_goes_out_at_once() {
     let crowd = Crowd::new();
-    crowd.ask();
-    let (alice, server) = (&crowd.clients[0], crowd.first_server());
-    crowd.stage.keep_turn_open();
+    let (alice, server) = crowd.much_to_say();
     server.says([columns(), row(b"1")]);
     assert_eq!(alice.heard(), "", "there was much to send before");
     crowd.stage.end_turn();
@@ -132,9 +133,7 @@ fn a_client_that_is_gone_before_its_unit_is_sent_leaves_the_server_clean() {
 #[test]
 fn a_client_that_leaves_gets_what_was_gathered_for_it() {
     let crowd = Crowd::new();
-    crowd.ask();
-    let (alice, server) = (&crowd.clients[0], crowd.first_server());
-    crowd.stage.keep_turn_open();
+    let (alice, server) = crowd.much_to_say();
     server.says([one_row("1")]);
     assert_eq!(alice.heard(), "");
     alice.says([terminate()]);
@@ -148,9 +147,7 @@ fn a_client_that_leaves_gets_what_was_gathered_for_it() {
 #[test]
 fn long_and_short_output_keep_their_order() {
     let crowd = Crowd::new();
-    crowd.ask();
-    let (alice, server) = (&crowd.clients[0], crowd.first_server());
-    crowd.stage.keep_turn_open();
+    let (alice, server) = crowd.much_to_say();
     let pieces = [columns(), row(&[b'x'; 10_000]), row(b"y"), row(&[b'z'; 10_000])];
     for piece in &pieces {
         server.says([piece]);
