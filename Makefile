@@ -16,8 +16,9 @@ demo-stop: ## End what `make demo DETACH=1` left up
 test: ## All that the continuous integration runs; installs what is missing, DEPS=no only names it
 	@exec scripts/test.sh
 
-docs: ## Write docs/settings.md and the JSON schema from the table of settings
+docs: ## Write docs/settings.md, docs/errors.md and the JSON schema from their tables
 	UPDATE=1 cargo test --locked --package pgweir-config --test page
+	UPDATE=1 cargo test --locked --package pgweir-engine --test errors
 
 sim: ## Simulate on all cores until stopped; SEED=… runs one seed with its trace
 	@exec scripts/sim.sh

@@ -40,9 +40,16 @@ fn general(scope: &Scope<'_>, report: &mut Report) -> Option<General> {
         client_login_timeout: timeout(scope, "client_login_timeout")?,
         idle_timeout: timeout(scope, "idle_timeout")?,
         server_lifetime: timeout(scope, "server_lifetime")?,
+        autoreload: timeout(scope, "autoreload")?,
         shutdown_timeout: scope.read("shutdown_timeout")?,
         admin: admin(scope, report)?,
         max_clients: scope.read("max_clients"),
+        max_logins: scope.read("max_logins")?,
+        max_user_client_connections: scope.read("max_user_client_connections"),
+        max_server_connections: scope.read("max_server_connections"),
+        max_user_connections: scope.read("max_user_connections"),
+        connect_parallelism: scope.read("connect_parallelism")?,
+        client_idle_timeout: timeout(scope, "client_idle_timeout")?,
         log_client_connections: scope.read("log_client_connections")?,
         log_client_disconnections: scope.read("log_client_disconnections")?,
         tcp: tcp(scope)?,
@@ -105,6 +112,8 @@ fn pool(child: &Child, general: &Scope<'_>, report: &mut Report) -> Option<Pool>
     Some(Pool {
         name: child.name.clone(),
         users: users.into_iter().collect::<Option<_>>()?,
+        max_client_connections: scope.read("max_db_client_connections"),
+        max_connections: scope.read("max_db_connections"),
         shards: shards?,
     })
 }
@@ -122,6 +131,9 @@ fn user(scope: &Scope<'_>, report: &mut Report) -> Option<User> {
         auth: auth?,
         mode: scope.read::<PoolMode>("pool_mode")?,
         pool_size,
+        min_pool_size: scope.read("min_pool_size")?,
+        reserve_pool_size: scope.read("reserve_pool_size")?,
+        reserve_pool_timeout: scope.read("reserve_pool_timeout")?,
         server_username: scope.read("server_username")?,
         server_password: server_password(scope, report),
         reset_query: scope.read("server_reset_query")?,
@@ -129,6 +141,9 @@ fn user(scope: &Scope<'_>, report: &mut Report) -> Option<User> {
         query_wait_timeout: timeout(scope, "query_wait_timeout")?,
         idle_timeout: timeout(scope, "idle_timeout")?,
         server_lifetime: timeout(scope, "server_lifetime")?,
+        idle_in_transaction_timeout: timeout(scope, "idle_client_in_transaction_timeout")?,
+        statement_timeout: timeout(scope, "statement_timeout")?,
+        transaction_timeout: timeout(scope, "transaction_timeout")?,
     })
 }
 

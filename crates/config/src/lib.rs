@@ -12,8 +12,8 @@
 //! - A mistake is never silent and never the only one told: all of them come at once, each with
 //!   file, line, key, what was expected, and the nearest known name.
 //! - A secret is in no message and in no `Debug` output.
-//! - The same text gives the same result. Only [`Config::load`] and [`Config::explain`] touch the
-//!   world, to read one file.
+//! - The same text gives the same result. Only [`Config::load`], [`Config::read`] and
+//!   [`Config::explain`] touch the world, to read one file.
 //!
 //! A further dialect is a variant of [`Dialect`], a column of the table, and, if it is not TOML,
 //! another way to a tree.
@@ -71,7 +71,8 @@ impl Config {
         Ok(explain::all(&root, dialect))
     }
 
-    fn read(path: &Path) -> Result<String, Errors> {
+    /// The text of the file at `path`; errors as [`Config::load`].
+    pub fn read(path: &Path) -> Result<String, Errors> {
         std::fs::read_to_string(path).map_err(|error| {
             let message = format!("cannot be read: {error}");
             Problem { file: path.to_owned(), line: None, key: String::new(), message }.into()

@@ -36,13 +36,21 @@ fn defaults_are_those_of_the_pgcat_dialect() {
     assert_eq!(general.admin, None);
     assert_eq!(warnings, []);
 
-    let [Pool { name, users, shards }] = &pools[..] else { panic!("{pools:?}") };
+    assert_eq!((general.max_logins, general.connect_parallelism), (1_000, 64));
+    assert_eq!((general.client_idle_timeout, general.autoreload), (None, None));
+
+    let [Pool { name, users, shards, max_client_connections, max_connections }] = &pools[..] else {
+        panic!("{pools:?}")
+    };
     assert_eq!(name, "app");
+    assert_eq!((max_client_connections, max_connections), (&None, &None));
     let [user] = &users[..] else { panic!("{users:?}") };
     assert_eq!((user.username.as_str(), user.password.expose()), ("alice", "secret"));
     assert_eq!((user.server_username.as_str(), user.server_password.expose()), ("alice", "secret"));
     assert_eq!((user.auth, user.mode), (AuthMethod::Md5, PoolMode::Transaction));
     assert_eq!((user.pool_size, user.reset_query.as_str()), (15, "DISCARD ALL"));
+    assert_eq!((user.min_pool_size, user.reserve_pool_size), (0, 0));
+    assert_eq!((user.statement_timeout, user.transaction_timeout), (None, None));
     let (shard, server) = pools[0].served().expect("a pool has a server");
     assert_eq!(shard, &shards[0]);
     assert_eq!((shard.database.as_str(), server.host.as_str()), ("app_db", "10.0.0.1"));

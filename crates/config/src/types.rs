@@ -41,12 +41,26 @@ pub struct General {
     pub idle_timeout: Option<Duration>,
     /// Age at which a server connection is closed once it is idle; `None`: never.
     pub server_lifetime: Option<Duration>,
+    /// How often to look whether the file has changed; `None`: never.
+    pub autoreload: Option<Duration>,
     /// How long SIGTERM waits for clients to finish; zero ends them at once.
     pub shutdown_timeout: Duration,
     /// Who may use the console; `None`: nobody.
     pub admin: Option<Admin>,
     /// Most clients at a time, at least 1; `None`: as many as there are file descriptors for.
     pub max_clients: Option<u32>,
+    /// Most clients at a time that have not logged in yet, at least 1.
+    pub max_logins: u32,
+    /// Most clients of one user name, over all databases.
+    pub max_user_client_connections: Option<u32>,
+    /// Most connections to one server, over all pools.
+    pub max_server_connections: Option<u32>,
+    /// Most server connections of one user name, over all databases.
+    pub max_user_connections: Option<u32>,
+    /// Most connections to one server that are being made at a time, at least 1.
+    pub connect_parallelism: u32,
+    /// How long a client may be silent outside a transaction; `None`: for ever.
+    pub client_idle_timeout: Option<Duration>,
     /// Log a line for each client that connects.
     pub log_client_connections: bool,
     /// Log a line for each client that leaves.
@@ -87,6 +101,10 @@ pub struct Pool {
     pub name: String,
     /// Who may log in; each user has server connections of its own.
     pub users: Vec<User>,
+    /// Most clients, over all users.
+    pub max_client_connections: Option<u32>,
+    /// Most server connections, over all users.
+    pub max_connections: Option<u32>,
     /// Where the data is, ordered by shard number.
     pub shards: Vec<Shard>,
 }
@@ -116,6 +134,12 @@ pub struct User {
     pub mode: PoolMode,
     /// Most server connections, at least 1.
     pub pool_size: u32,
+    /// So many are kept open although nobody needs them; at most `pool_size`.
+    pub min_pool_size: u32,
+    /// So many more are opened when a client has waited for `reserve_pool_timeout`.
+    pub reserve_pool_size: u32,
+    /// See `reserve_pool_size`.
+    pub reserve_pool_timeout: Duration,
     /// Name to log in to the server with.
     pub server_username: String,
     /// Password for the server; may be empty where the server asks for none.
@@ -131,6 +155,12 @@ pub struct User {
     pub idle_timeout: Option<Duration>,
     /// As [`General::server_lifetime`].
     pub server_lifetime: Option<Duration>,
+    /// How long a client may be silent inside a transaction; `None`: for ever.
+    pub idle_in_transaction_timeout: Option<Duration>,
+    /// Longest time that a statement may take; `None`: without end.
+    pub statement_timeout: Option<Duration>,
+    /// Longest time that a transaction may take; `None`: without end.
+    pub transaction_timeout: Option<Duration>,
 }
 
 /// A part of a pool's data: one database, the same on each of its servers.

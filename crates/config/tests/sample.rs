@@ -14,8 +14,16 @@ fn it_is_read_without_a_word() {
 /// What is shown commented out is its default: to uncomment it changes nothing, and is known.
 #[test]
 fn what_is_commented_out_is_the_default() {
-    // As many as there are file descriptors for: no number says that.
-    let without_default = ["max_clients"];
+    // Without them there is no limit, or as many as there are file descriptors for: no number says
+    // that.
+    let without_default = [
+        "max_clients",
+        "max_db_client_connections",
+        "max_user_client_connections",
+        "max_server_connections",
+        "max_db_connections",
+        "max_user_connections",
+    ];
     let plain = parse(SAMPLE);
     let mut shown = 0;
     for (n, line) in SAMPLE.lines().enumerate() {

@@ -339,6 +339,7 @@ fn snapshot() -> Snapshot {
         own_parses: 2,
         binds: 3,
         logins: 4,
+        refused_full: 0,
     };
     let bob = Stats {
         assignments: 1,
@@ -347,6 +348,7 @@ fn snapshot() -> Snapshot {
         received: 100,
         sent: 100,
         logins: 1,
+        refused_full: 0,
         ..Stats::default()
     };
     let mut clients: Vec<_> =

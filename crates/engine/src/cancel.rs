@@ -8,13 +8,13 @@
 
 use std::time::Duration;
 
-use pgweir_wire::backend::Report;
-use pgweir_wire::{CancelKey, SqlState};
+use pgweir_wire::CancelKey;
 use subtle::ConstantTimeEq;
 
 use crate::Engine;
 use crate::action::{Action, CancelId, ClientId, Endpoint, ServerId};
 use crate::client::{Leg, Phase};
+use crate::errors::CANCELED;
 use crate::server::{Cleaning, ServerState};
 use crate::time::Time;
 
@@ -40,6 +40,7 @@ impl Engine {
     /// A CancelRequest has arrived on the connection of `requester`.
     pub(crate) fn cancel_requested(&mut self, now: Time, requester: ClientId, key: &CancelKey) {
         self.clients[requester].phase = Phase::Cancelling;
+        self.logging_in -= 1;
         let Some(client) = self.owner_of(key) else {
             // PostgreSQL closes without a word, so that nobody can probe for keys.
             return self.close_client(requester);
@@ -47,14 +48,14 @@ impl Engine {
         let its = &self.clients[client];
         let busy = its.server().filter(|server| !self.servers[*server].replies.is_empty());
         if let Some(server) = busy {
-            return self.cancel_on(now, server, client, requester);
+            return self.cancel_on(now, server, client, Some(requester));
         }
         if its.asked.is_some() {
             // Its unit has not been sent, though it may have a server by now.
             if let Leg::Held(server) = its.leg {
                 self.give_back(now, server);
             }
-            self.refuse_unit(now, client, canceled());
+            self.refuse_unit(now, client, CANCELED.report(&[]));
         }
         self.close_client(requester);
     }
@@ -67,7 +68,14 @@ impl Engine {
         fits.then_some(client)
     }
 
-    fn cancel_on(&mut self, now: Time, server: ServerId, client: ClientId, requester: ClientId) {
+    /// Has a server's statement cancelled, for another connection or of our own accord.
+    pub(crate) fn cancel_on(
+        &mut self,
+        now: Time,
+        server: ServerId,
+        client: ClientId,
+        requester: Option<ClientId>,
+    ) {
         let under_way = self.servers[server].cancel;
         if let Some(id) = under_way
             && let cancel = &mut self.cancels[id]
@@ -75,23 +83,24 @@ impl Engine {
             && !cancel.sent
             && cancel.requesters.len() < REQUESTERS
         {
-            cancel.requesters.push(requester);
+            cancel.requesters.extend(requester);
             return;
         }
         if under_way.is_some() || self.servers[server].key.is_none() {
             // A cancel that is under way may end this very statement; a second one behind it
             // would only lengthen the time for which the server cannot be lent.
-            return self.close_client(requester);
+            requester.into_iter().for_each(|requester| self.close_client(requester));
+            return;
         }
         let id = self.cancels.insert(Cancel {
             server,
             client,
-            requesters: vec![requester],
+            requesters: requester.into_iter().collect(),
             sent: false,
             since: now,
         });
         self.servers[server].cancel = Some(id);
-        let address = self.pools[self.servers[server].pool.0].spec.address.clone();
+        let address = self.pools[self.servers[server].pool].spec.address.clone();
         self.actions.push(Action::Connect(Endpoint::Cancel(id), address));
     }
 
@@ -167,9 +176,4 @@ impl Engine {
         self.cancel_over(id);
         false
     }
-}
-
-/// PostgreSQL's own words for a statement that its client cancelled.
-fn canceled() -> Report {
-    Report::error(SqlState::QUERY_CANCELED, "canceling statement due to user request")
 }

@@ -9,7 +9,7 @@ use pgweir_wire::{Severity, frontend};
 use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, ServerId};
 use crate::client::{Asked, Client, Leg, UnnamedStatement};
-use crate::pool::{Pool, PoolId};
+use crate::pool::PoolId;
 use crate::reply::{Expected, Kind, Sink};
 use crate::server::{Cleaning, Left, Server, ServerState};
 use crate::server_login::is_lasting;
@@ -24,10 +24,10 @@ impl Engine {
         let settings = Rc::clone(&self.clients[id].settings);
         let servers = &self.servers;
         let fits = |server| Rc::ptr_eq(&servers[server].settings, &settings);
-        if let Some(server) = self.pools[pool.0].take_idle(fits) {
+        if let Some(server) = self.pools[pool].take_idle(fits) {
             return self.lend(now, server, id);
         }
-        let ticket = self.pools[pool.0].enqueue(id, asked.since, asked.lost > 0);
+        let ticket = self.pools[pool].enqueue(id, asked.since, asked.lost > 0);
         self.clients[id].leg = Leg::Waiting(ticket);
         self.refill(now, pool);
     }
@@ -35,12 +35,29 @@ impl Engine {
     /// Opens as many connections as the pool's waiters need and its size allows.
     pub(crate) fn refill(&mut self, now: Time, id: PoolId) {
         // This is asked for every unit that waits, and mostly nothing is under way.
-        let promised = match self.pools[id.0].opening {
+        let promised = match self.pools[id].opening {
             0 => 0,
             _ => self.openings(id).filter(|(_, server)| server.promised_to.is_some()).count(),
         };
-        for _ in 0..self.pools[id.0].openings_due(now, promised) {
+        let due = self.pools[id].openings_due(now, promised);
+        if due == 0 {
+            return;
+        }
+        let room = self.room(id);
+        for _ in 0..due.min(room) {
             self.open(now, id);
+        }
+        if due > room && self.pools[id].total == 0 {
+            // It cannot wait for one of its own.
+            self.make_room(now, id, due - room);
+        }
+    }
+
+    /// Asks others for what a pool still lacks.
+    pub(crate) fn ask_others(&mut self, now: Time, id: PoolId) {
+        let lacking = self.pools[id].openings_due(now, 0);
+        if lacking > 0 && self.is_limited(id) {
+            self.make_room(now, id, lacking);
         }
     }
 
@@ -54,11 +71,12 @@ impl Engine {
 
     /// Makes a connection, for which the pool has room.
     pub(crate) fn open(&mut self, now: Time, id: PoolId) -> ServerId {
-        let server = self.servers.insert(Server::new(now, id, self.interner.none()));
-        let pool = &mut self.pools[id.0];
-        pool.opening += 1;
-        pool.total += 1;
-        let address = pool.spec.address.clone();
+        let mut new = Server::new(now, id, self.interner.none());
+        // Servers that were opened together must not all be replaced at the same time.
+        new.lifespan_percent = 80 + u32::from(self.random.bytes::<1>()[0]) * 20 / 255;
+        let server = self.servers.insert(new);
+        self.count_opening(id);
+        let address = self.pools[id].spec.address.clone();
         self.actions.push(Action::Connect(Endpoint::Server(server), address));
         server
     }
@@ -71,21 +89,24 @@ impl Engine {
         its.state = ServerState::Lent(client);
         its.changed = now;
         its.used = false;
+        its.answered = false;
         its.swallowed = 0;
-        let settings = &self.clients[client].settings;
-        let fits = Rc::ptr_eq(&its.settings, settings);
-        if !fits {
-            let settings = Rc::clone(settings);
+        its.mode = self.pools[its.pool].spec.mode;
+        let settings = Rc::clone(&self.clients[client].settings);
+        if !Rc::ptr_eq(&its.settings, &settings) {
             self.clients[client].leg = Leg::Preparing(server);
             self.replay(server, &settings);
+        } else if self.clients[client].lost.is_some() {
+            self.clients[client].leg = Leg::Preparing(server);
+            self.fail_transaction(now, server);
         } else {
             self.hold(server, client);
         }
-        self.pools[self.servers[server].pool.0].stats.assignments += 1;
+        self.pools[self.servers[server].pool].stats.assignments += 1;
     }
 
     /// From now on what the client sends goes to this server.
-    fn hold(&mut self, server: ServerId, client: ClientId) {
+    pub(crate) fn hold(&mut self, server: ServerId, client: ClientId) {
         self.clients[client].leg = Leg::Held(server);
         self.servers[server].touched = true;
         self.tell(client, server);
@@ -105,17 +126,23 @@ impl Engine {
         self.read_client(client, true);
     }
 
-    /// The server has the client's settings now.
+    /// A statement that prepares the server for its client is answered.
     pub(crate) fn prepared(&mut self, now: Time, server: ServerId, client: ClientId) {
+        if self.servers[server].replaying.is_none() {
+            return self.transaction_failed(now, server, client);
+        }
         let settings = Rc::clone(&self.clients[client].settings);
         if let Some(error) = self.replayed(server) {
             return self.settings_failed(now, server, client, *error);
         }
         let parameters = Rc::clone(&self.servers[server].parameters);
         let pool = self.servers[server].pool;
-        let its = &mut self.pools[pool.0];
+        let its = &mut self.pools[pool];
         its.forget_refusal(&settings);
         its.remember_welcome(&settings, &parameters);
+        if self.clients[client].lost.is_some() {
+            return self.fail_transaction(now, server);
+        }
         self.hold(server, client);
         self.actions.push(Action::Resume(client));
     }
@@ -129,22 +156,22 @@ impl Engine {
         let settings = &self.clients[client].settings;
         if !self.servers[server].touched {
             if is_lasting(error.code) {
-                self.pools[pool.0].remember_refusal(now, settings, &error);
+                self.pools[pool].remember_refusal(now, settings, &error);
             }
             self.give_back(now, server);
-            return self.settings_refused(now, client, error);
+            return self.unit_refused(now, client, error);
         }
-        let its = &self.pools[pool.0];
+        let its = &self.pools[pool];
         let unpromised = self.openings(pool).find(|(_, server)| server.promised_to.is_none());
         let coming = unpromised.map(|(id, _)| id);
         let no_new = its.refusal(now, settings).or_else(|| match coming {
             Some(_) => None,
-            None => its.no_attempt(now),
+            None => its.no_attempt(now, self.room(pool)),
         });
         if let Some(why) = no_new {
             let why = Report { severity: Severity::Error, ..why.clone() };
             self.give_back(now, server);
-            return self.settings_refused(now, client, why);
+            return self.unit_refused(now, client, why);
         }
         let promised = match coming {
             Some(coming) => coming,
@@ -187,9 +214,9 @@ impl Engine {
         error
     }
 
-    /// Whether a client of this pool keeps its server between transactions.
-    pub(crate) fn keeps_server(&self, client: &Client, pool: &Pool) -> bool {
-        pool.spec.mode == PoolMode::Session
+    /// Whether a client keeps its server between transactions.
+    pub(crate) fn keeps_server(&self, client: &Client, server: &Server) -> bool {
+        server.mode == PoolMode::Session
             || !client.pins.is_empty()
             || matches!(client.unnamed, UnnamedStatement::TooLong)
     }
@@ -215,10 +242,11 @@ impl Engine {
         }
         self.refresh_welcomes(server);
         let its = &self.servers[server];
-        let lifetime = self.pools[pool.0].spec.server_lifetime;
-        let too_old = lifetime.is_some_and(|lifetime| now - its.since > lifetime);
+        let of = &self.pools[pool];
+        let too_old = its.is_too_old(now, of.spec.server_lifetime);
+        let too_many = of.total > of.spec.size + of.spec.reserve;
         // One that is in the middle of a message that nobody asked for is no server to rely on.
-        if its.doomed || too_old || its.body.left > 0 {
+        if its.doomed || too_old || too_many || its.body.left > 0 {
             self.close_server(now, server);
             return;
         }
@@ -234,19 +262,19 @@ impl Engine {
                 let its = &mut self.servers[server];
                 its.state = ServerState::Idle;
                 its.changed = now;
-                self.pools[pool.0].idle.push(server);
+                self.pools[pool].idle.push(server);
             }
         }
     }
 
     /// Takes the client at the head of the queue out of it.
     fn next_waiter(&mut self, now: Time, pool: PoolId) -> Option<ClientId> {
-        while let Some(waiter) = self.pools[pool.0].waiters.pop_front() {
+        while let Some(waiter) = self.pools[pool].waiters.pop_front() {
             let current = self.clients.find(waiter.client).map(|client| client.leg);
             if current != Some(Leg::Waiting(waiter.ticket)) {
                 continue;
             }
-            let pool = &mut self.pools[pool.0];
+            let pool = &mut self.pools[pool];
             pool.waiting -= 1;
             pool.stats.wait_time += now - waiter.since;
             return Some(waiter.client);
@@ -260,7 +288,7 @@ impl Engine {
         match self.clients[client].leg {
             Leg::Waiting(_) => {
                 self.clients[client].leg = Leg::None;
-                let pool = &mut self.pools[pool.0];
+                let pool = &mut self.pools[pool];
                 pool.waiting -= 1;
                 // Void entries are taken out before they outnumber the others.
                 if pool.waiters.len() > 2 * pool.waiting + 16 {
@@ -308,8 +336,8 @@ impl Engine {
         let its = &self.servers[server];
         let ServerState::Cleaning { step, left } = its.state else { return };
         debug_assert!(its.replies.is_empty());
-        // Settings that a client did not wait for may have been refused.
-        let forgiven = step == Cleaning::Draining && its.replaying.is_some();
+        // What a client did not wait for may have been refused.
+        let forgiven = step == Cleaning::Draining;
         let failed = self.replayed(server).is_some() && !forgiven;
         let must_unset = left == Left::Session && self.must_unset(server);
         let its = &mut self.servers[server];
@@ -325,7 +353,7 @@ impl Engine {
             },
             Cleaning::Unsetting => Some(Cleaning::Resetting),
             Cleaning::Resetting => {
-                if left != Left::Session || self.pools[its.pool.0].spec.reset_is_thorough() {
+                if left != Left::Session || self.pools[its.pool].spec.reset_is_thorough() {
                     its.settings = self.interner.none();
                     its.reset = false;
                 }
@@ -347,7 +375,7 @@ impl Engine {
                 self.replay(server, &none);
             }
             Cleaning::Resetting => {
-                let spec = &self.pools[its.pool.0].spec;
+                let spec = &self.pools[its.pool].spec;
                 let reset = match left {
                     Left::Session => spec.reset_query.clone(),
                     Left::Nothing | Left::Pins | Left::Unremovable => "DISCARD ALL".to_owned(),
@@ -367,7 +395,7 @@ impl Engine {
     /// any more, and what the reset query sets is where the next client's settings begin.
     fn must_unset(&self, server: ServerId) -> bool {
         let its = &self.servers[server];
-        let spec = &self.pools[its.pool.0].spec;
+        let spec = &self.pools[its.pool].spec;
         let opaque = !spec.reset_query.is_empty() && !spec.reset_is_thorough();
         opaque && !Rc::ptr_eq(&its.settings, &self.interner.none())
     }

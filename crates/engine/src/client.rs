@@ -2,6 +2,7 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use pgweir_sql::{Classifier, Pins};
+use pgweir_wire::TransactionStatus;
 use pgweir_wire::backend::Report;
 use smallvec::SmallVec;
 
@@ -24,6 +25,8 @@ pub struct Client {
     pub(crate) since: Time,
     /// When the oldest unit in flight, or the last one, was sent; at first as `since`.
     pub(crate) requested: Time,
+    /// Since when it has been between transactions, if it is.
+    pub(crate) quiet_since: Time,
     pub(crate) settings: Rc<Settings>,
     /// What it was told that its servers report; `None` before its greeting.
     pub(crate) told: Option<Rc<Parameters>>,
@@ -65,6 +68,10 @@ pub struct Client {
     pub(crate) congested: bool,
     /// A unit has asked for a server and was not sent yet.
     pub(crate) asked: Option<Asked>,
+    /// A unit in flight may commit the transaction.
+    pub(crate) may_commit: bool,
+    /// Its transaction was lost with its server, and it has not ended it yet.
+    pub(crate) lost: Option<LostTransaction>,
 }
 
 impl Client {
@@ -76,6 +83,7 @@ impl Client {
             asked_gss: false,
             since: now,
             requested: now,
+            quiet_since: now,
             settings,
             told: None,
             secret: Box::default(),
@@ -97,6 +105,16 @@ impl Client {
             read_paused: false,
             congested: false,
             asked: None,
+            may_commit: false,
+            lost: None,
+        }
+    }
+
+    /// What a ReadyForQuery of ours says while it has no server.
+    pub(crate) fn status(&self) -> TransactionStatus {
+        match self.lost {
+            None => TransactionStatus::Idle,
+            Some(LostTransaction::Untold | LostTransaction::Told) => TransactionStatus::Failed,
         }
     }
 
@@ -149,6 +167,15 @@ pub struct Ends {
     pub peer: SocketAddr,
     /// Where it was accepted.
     pub local: SocketAddr,
+}
+
+/// A transaction that was rolled back because its server is gone.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum LostTransaction {
+    /// Its client does not know yet.
+    Untold,
+    /// Its client was told, as by an error inside the transaction.
+    Told,
 }
 
 /// A unit that needs a server.

@@ -9,12 +9,16 @@ use pgweir_wire::backend::{self, Report};
 use pgweir_wire::frontend::{self, SaslInitialResponse, Tag};
 use pgweir_wire::{
     CancelKey, GSSENC_REQUEST, HEADER_LEN, Header, Initial, Malformed, ProtocolVersion,
-    SSL_REQUEST, SqlState, Startup, TransactionStatus,
+    SSL_REQUEST, Severity, SqlState, Startup, TransactionStatus,
 };
 
 use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, Event};
 use crate::client::{Leg, Phase, Welcome};
+use crate::errors::{
+    NO_POOL, NO_USER, REPLICATION, SHUTTING_DOWN, SWITCH, TERMINATED, TOO_MANY_CLIENTS,
+    UNSUPPORTED_PROTOCOL, VIOLATION, WRONG_PASSWORD,
+};
 use crate::parameters::Parameters;
 use crate::pool::PoolId;
 use crate::time::Time;
@@ -55,11 +59,11 @@ impl Engine {
             Ok(Some(found)) => found,
             Ok(None) => return 0,
             Err(malformed) => {
-                let code = match malformed {
-                    Malformed::UnsupportedVersion(_) => SqlState::FEATURE_NOT_SUPPORTED,
-                    _ => SqlState::PROTOCOL_VIOLATION,
+                let kind = match malformed {
+                    Malformed::UnsupportedVersion(_) => UNSUPPORTED_PROTOCOL,
+                    _ => VIOLATION,
                 };
-                self.expel(now, id, Report::fatal(code, malformed.to_string()));
+                self.expel(now, id, kind.report(&[&malformed]));
                 return input.len();
             }
         };
@@ -69,7 +73,7 @@ impl Engine {
                     // Whoever sent more did not wait for our answer, as the protocol demands: in
                     // an encrypted connection those bytes would be an injection (CVE-2021-23214).
                     let text = "received unencrypted data after SSL or GSSAPI request";
-                    self.expel(now, id, Report::fatal(SqlState::PROTOCOL_VIOLATION, text));
+                    self.expel(now, id, VIOLATION.report(&[&text]));
                     return input.len();
                 }
                 let client = &mut self.clients[id];
@@ -79,8 +83,8 @@ impl Engine {
                 };
                 if std::mem::replace(asked, true) {
                     // PostgreSQL takes a second request for a version, and knows none such.
-                    let text = Malformed::UnsupportedVersion(code).to_string();
-                    self.expel(now, id, Report::fatal(SqlState::FEATURE_NOT_SUPPORTED, text));
+                    let version = Malformed::UnsupportedVersion(code);
+                    self.expel(now, id, UNSUPPORTED_PROTOCOL.report(&[&version]));
                     return input.len();
                 }
                 self.actions.inject(Endpoint::Client(id), |out| out.push(b'N'));
@@ -110,34 +114,27 @@ impl Engine {
         startup: &Startup<'_>,
     ) -> Result<(), Report> {
         if self.draining {
-            let text = "the pooler is shutting down";
-            return Err(Report::fatal(SqlState::CANNOT_CONNECT_NOW, text));
+            return Err(SHUTTING_DOWN.report(&[]));
         }
         if self.plan.max_clients.is_some_and(|most| self.clients.len() > most as usize) {
-            let text = "sorry, too many clients already";
-            return Err(Report::fatal(SqlState::TOO_MANY_CONNECTIONS, text)
-                .hint("Raise max_clients, or let clients share connections."));
+            return Err(TOO_MANY_CLIENTS.report(&[]));
         }
         let text = |name: &[u8]| {
             let value = startup.parameters().filter(|(n, _)| *n == name).last();
             value.map(|(_, value)| String::from_utf8_lossy(value).into_owned())
         };
         let Some(user) = text(b"user").filter(|user| !user.is_empty()) else {
-            let text = "no PostgreSQL user name specified in startup packet";
-            return Err(Report::fatal(SqlState::INVALID_AUTHORIZATION, text));
+            return Err(NO_USER.report(&[]));
         };
         let database =
             text(b"database").filter(|name| !name.is_empty()).unwrap_or_else(|| user.clone());
         if text(b"replication").is_some_and(|value| is_replication(&value)) {
-            let text = "replication connections are not supported yet";
-            return Err(Report::fatal(SqlState::FEATURE_NOT_SUPPORTED, text));
+            return Err(REPLICATION.report(&[]));
         }
-        let settings = self.interner.of_startup(startup.parameters()).map_err(|switch| {
-            let switch = String::from_utf8_lossy(&switch.0).into_owned();
-            let text = format!("unsupported switch in startup options: {switch}");
-            Report::fatal(SqlState::FEATURE_NOT_SUPPORTED, text)
-                .hint("Switches -c name=value and --name=value are understood.")
-        })?;
+        let settings = self
+            .interner
+            .of_startup(startup.parameters())
+            .map_err(|switch| SWITCH.report(&[&String::from_utf8_lossy(&switch.0)]))?;
         self.clients[id].pins = settings.pins();
         self.clients[id].settings = settings;
         self.negotiate(id, startup);
@@ -167,8 +164,8 @@ impl Engine {
         {
             return (Target::Console, admin.auth);
         }
-        match self.pool_of.get(database).and_then(|of_database| of_database.get(user)) {
-            Some(&pool) => (Target::Pool(pool), self.pools[pool.0].spec.auth),
+        match self.pool_named(database, user) {
+            Some(pool) => (Target::Pool(pool), self.pools[pool].spec.auth),
             None => (Target::Nowhere, self.plan.auth_of_strangers),
         }
     }
@@ -189,14 +186,13 @@ impl Engine {
         let known = match target {
             Target::Console => self.plan.admin_verifier.clone(),
             Target::Nowhere => None,
-            Target::Pool(pool) => Some(self.pools[pool.0].spec.verifier.clone()),
+            Target::Pool(pool) => Some(self.pools[pool].spec.verifier.clone()),
         };
         let name = user.as_bytes();
         let proof = match auth {
             AuthMethod::Trust => {
                 if target == Target::Nowhere {
-                    let text = format!("no pool for database \"{database}\" and user \"{user}\"");
-                    return Err(Report::fatal(SqlState::INVALID_AUTHORIZATION, text));
+                    return Err(NO_POOL.report(&[&database, &user]));
                 }
                 let login = Login {
                     user,
@@ -211,13 +207,13 @@ impl Engine {
             }
             AuthMethod::Password => {
                 self.actions.inject(to, backend::authentication_cleartext);
-                let verifier = self.mock.verifier(known.as_ref(), VerifierKind::Plain, name);
+                let verifier = self.plan.mock.verifier(known.as_ref(), VerifierKind::Plain, name);
                 Proof::Password { verifier }
             }
             AuthMethod::Md5 => {
                 let salt = self.random.bytes();
                 self.actions.inject(to, |out| backend::authentication_md5(out, salt));
-                let verifier = self.mock.verifier(known.as_ref(), VerifierKind::Md5, name);
+                let verifier = self.plan.mock.verifier(known.as_ref(), VerifierKind::Md5, name);
                 Proof::Md5 { salt, verifier }
             }
             AuthMethod::ScramSha256 => {
@@ -228,7 +224,7 @@ impl Engine {
                     // The plan has turned passwords into keys; an MD5 hash gives none.
                     Verifier::Md5(_) | Verifier::Plain(_) => None,
                 });
-                let keys = self.mock.scram_keys(known.as_ref(), name);
+                let keys = self.plan.mock.scram_keys(known.as_ref(), name);
                 Proof::ScramFirst(Box::new(ScramServer::new(keys, self.nonce())))
             }
         };
@@ -259,7 +255,7 @@ impl Engine {
                 let tag = header.tag;
                 format!("expected an answer to the authentication request, got message type {tag}")
             };
-            self.expel(now, id, Report::fatal(SqlState::PROTOCOL_VIOLATION, text));
+            self.expel(now, id, VIOLATION.report(&[&text]));
             return input.len();
         }
         let length = header.message_len();
@@ -297,10 +293,7 @@ impl Engine {
             long_secret,
         };
         let nothing = || Proof::Password { verifier: Verifier::Plain(no_secret()) };
-        let refused = || {
-            let text = format!("password authentication failed for user \"{user}\"");
-            (again(nothing()), Report::fatal(SqlState::INVALID_PASSWORD, text))
-        };
+        let refused = || (again(nothing()), WRONG_PASSWORD.report(&[&user]));
         let wrong = |code, text: String| (again(nothing()), Report::fatal(code, text));
         let broken = |text| wrong(SqlState::PROTOCOL_VIOLATION, text);
         let scram_failed = |error: ScramServerError| wrong(sqlstate(error), error.to_string());
@@ -351,13 +344,22 @@ impl Engine {
     fn admit(&mut self, now: Time, id: ClientId, login: Login) {
         match login.target {
             Target::Console => {
+                self.logging_in -= 1;
                 self.clients[id].phase = Phase::Console;
                 self.greet_console(id);
             }
             Target::Pool(pool) => {
+                if self.pools.find(pool).is_none_or(|pool| pool.removed) {
+                    let report = TERMINATED.report(&[]);
+                    return self.expel(now, id, report.detail(crate::reload::REMOVED));
+                }
+                if let Err(report) = self.count_client(pool) {
+                    return self.expel(now, id, report);
+                }
+                self.logging_in -= 1;
                 let welcome = Welcome { pool, long_secret: login.long_secret };
                 self.clients[id].phase = Phase::Welcome(Box::new(welcome));
-                self.pools[pool.0].stats.logins += 1;
+                self.pools[pool].stats.logins += 1;
                 self.await_welcome(now, id);
             }
             // Refused before: there is no proof of being nobody.
@@ -377,8 +379,8 @@ impl Engine {
         let Phase::Welcome(welcome) = &client.phase else { return };
         let (pool, long_secret) = (welcome.pool, welcome.long_secret);
         if client.leg == Leg::None {
-            if let Some(parameters) = self.pools[pool.0].welcome(&client.settings) {
-                return self.welcome(id, pool, long_secret, &parameters);
+            if let Some(parameters) = self.pools[pool].welcome(&client.settings) {
+                return self.welcome(now, id, pool, long_secret, &parameters);
             }
             self.check_out(now, id, pool);
         }
@@ -386,13 +388,20 @@ impl Engine {
         let Some(server) = client.server() else { return };
         let parameters = Rc::clone(&self.servers[server].parameters);
         let settings = Rc::clone(&client.settings);
-        self.pools[pool.0].remember_welcome(&settings, &parameters);
+        self.pools[pool].remember_welcome(&settings, &parameters);
         self.give_back(now, server);
-        self.welcome(id, pool, long_secret, &parameters);
+        self.welcome(now, id, pool, long_secret, &parameters);
     }
 
     /// ParameterStatus, BackendKeyData, ReadyForQuery: the session begins.
-    fn welcome(&mut self, id: ClientId, pool: PoolId, long_secret: bool, known: &Rc<Parameters>) {
+    fn welcome(
+        &mut self,
+        now: Time,
+        id: ClientId,
+        pool: PoolId,
+        long_secret: bool,
+        known: &Rc<Parameters>,
+    ) {
         let secret: Box<[u8]> = match long_secret {
             true => Box::new(self.random.bytes::<32>()),
             false => Box::new(self.random.bytes::<4>()),
@@ -410,13 +419,19 @@ impl Engine {
         client.secret = secret;
         client.asked = None;
         client.phase = Phase::Ready(pool);
+        self.note_quiet(now, id);
     }
 
-    /// The server does not take a client's settings.
-    pub(crate) fn settings_refused(&mut self, now: Time, id: ClientId, report: Report) {
+    /// There is no server for a client's unit, or none that takes its settings. If the unit is its
+    /// login, that ends it.
+    pub(crate) fn unit_refused(&mut self, now: Time, id: ClientId, report: Report) {
         match self.clients[id].phase {
             Phase::Welcome(_) => {
-                let report = Report { severity: pgweir_wire::Severity::Fatal, ..report };
+                let code = match report.code {
+                    SqlState::TOO_MANY_CONNECTIONS => SqlState::CANNOT_CONNECT_NOW,
+                    code => code,
+                };
+                let report = Report { severity: Severity::Fatal, code, ..report };
                 self.expel(now, id, report);
             }
             Phase::Startup

@@ -1,17 +1,16 @@
-use std::collections::{BTreeMap, VecDeque};
-
-use pgweir_auth::MockAuth;
-use pgweir_auth::scram::Iterations;
+use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
 use crate::action::{Action, Actions, CancelId, ClientId, Endpoint, ServerId};
 use crate::cancel::Cancel;
 use crate::client::{Client, Ends, Phase};
+use crate::errors::TOO_MANY_LOGINS;
 use crate::plan::Plan;
 use crate::pool::{Pool, PoolId};
 use crate::random::Random;
 use crate::server::{Server, ServerState};
 use crate::server_login::{Retry, unreachable_server};
 use crate::settings::Interner;
+use crate::shares::{Of, Share, ShareId};
 use crate::store::Store;
 use crate::time::Time;
 
@@ -26,14 +25,19 @@ pub struct Engine {
     pub(crate) clients: Store<Client>,
     pub(crate) servers: Store<Server>,
     pub(crate) cancels: Store<Cancel>,
-    pub(crate) pools: Vec<Pool>,
+    pub(crate) pools: Store<Pool>,
     /// By database and user.
     pub(crate) pool_of: BTreeMap<String, BTreeMap<String, PoolId>>,
+    pub(crate) shares: Store<Share>,
+    pub(crate) share_of: BTreeMap<Of, ShareId>,
     pub(crate) interner: Interner,
     pub(crate) random: Random,
-    pub(crate) mock: MockAuth,
-    /// Clients that have not logged in yet, oldest first.
+    /// Clients that have not logged in yet, oldest first, and others that have done so since.
     pub(crate) logins: VecDeque<ClientId>,
+    /// Those of them that have not.
+    pub(crate) logging_in: usize,
+    /// When clients were seen between transactions last, and their places, where that has a limit.
+    pub(crate) quiet: BTreeSet<(Time, usize)>,
     /// Clients with a batch without its end, and since when, oldest first.
     pub(crate) unfinished: VecDeque<(ClientId, Time)>,
     /// Clients are asked to leave; nobody new is taken.
@@ -43,29 +47,26 @@ pub struct Engine {
 impl Engine {
     /// An engine for these pools. All that is random in it comes from `seed`.
     pub fn new(plan: Plan, seed: [u8; 32]) -> Self {
-        let mut random = Random::new(seed);
-        let mock = MockAuth::new(random.bytes(), Iterations::DEFAULT);
         let mut engine = Self {
             actions: Actions::default(),
             clients: Store::new(),
             servers: Store::new(),
             cancels: Store::new(),
-            pools: Vec::new(),
+            pools: Store::new(),
             pool_of: BTreeMap::new(),
+            shares: Store::new(),
+            share_of: BTreeMap::new(),
             interner: Interner::new(),
-            random,
-            mock,
+            random: Random::new(seed),
             logins: VecDeque::new(),
+            logging_in: 0,
+            quiet: BTreeSet::new(),
             unfinished: VecDeque::new(),
             draining: false,
             plan,
         };
-        engine.plan.derive_keys(&engine.mock);
         for spec in engine.plan.take_specs() {
-            let id = PoolId(engine.pools.len());
-            let of_database = engine.pool_of.entry(spec.database.clone()).or_default();
-            of_database.insert(spec.user.clone(), id);
-            engine.pools.push(Pool::new(spec));
+            engine.add_pool(spec);
         }
         engine
     }
@@ -73,8 +74,10 @@ impl Engine {
     /// A client has connected; without `ends` it is not known from where to where.
     pub fn client_connected(&mut self, now: Time, ends: Option<Ends>) -> ClientId {
         let id = self.clients.insert(Client::new(now, ends, self.interner.none()));
-        if self.plan.client_login_timeout.is_some() {
-            self.logins.push_back(id);
+        self.logins.push_back(id);
+        self.logging_in += 1;
+        if self.logging_in > self.plan.max_logins {
+            self.expel(now, id, TOO_MANY_LOGINS.report(&[]));
         }
         id
     }
@@ -150,7 +153,7 @@ impl Engine {
         match endpoint {
             Endpoint::Server(id) => {
                 if let Some(server) = self.servers.find(id) {
-                    let address = &self.pools[server.pool.0].spec.address;
+                    let address = &self.pools[server.pool].spec.address;
                     let report = unreachable_server(address, cause);
                     self.login_failed(now, id, report, Retry::Later);
                 }

@@ -11,6 +11,7 @@ impl Engine {
         self.check_servers();
         self.check_clients();
         self.check_pools();
+        self.check_shares();
     }
 
     fn check_servers(&self) {
@@ -73,6 +74,12 @@ impl Engine {
                 let sent = client.server().is_some_and(|server| self.servers[server].used);
                 assert!(!sent && client.slots.is_empty(), "{id:?}: a unit asks that was sent");
             }
+            if client.lost.is_some() {
+                assert!(
+                    !matches!(client.leg, Leg::Held(_)),
+                    "{id:?}: served in a lost transaction"
+                );
+            }
             if let Some(open) = client.open_slot {
                 assert_eq!(client.slots.last(), Some(&open), "{id:?}: the open batch is the last");
             }
@@ -84,11 +91,13 @@ impl Engine {
     }
 
     fn check_pools(&self) {
-        for (index, pool) in self.pools.iter().enumerate() {
-            let of_pool = || self.servers.iter().filter(move |(_, s)| s.pool.0 == index);
+        for (pool_id, pool) in self.pools.iter() {
+            let of_pool = || self.servers.iter().filter(move |(_, s)| s.pool == pool_id);
             let name = pool.spec.name();
             assert_eq!(pool.total, of_pool().count(), "{name}: servers are miscounted");
-            assert!(pool.total <= pool.spec.size, "{name}: more servers than its size");
+            assert!(pool.total <= pool.ceiling, "{name}: more servers than its size");
+            let clients = self.clients.iter().filter(|(_, c)| c.pool() == Some(pool_id)).count();
+            assert_eq!(pool.clients, clients, "{name}: clients are miscounted");
             let opening = of_pool().filter(|(_, server)| {
                 matches!(server.state, ServerState::Connecting | ServerState::Login(_))
             });
@@ -98,8 +107,8 @@ impl Engine {
             let waiting = self.clients.iter().filter(|(id, client)| {
                 let Leg::Waiting(ticket) = client.leg else { return false };
                 let in_this = match client.phase {
-                    Phase::Ready(pool) => pool.0 == index,
-                    Phase::Welcome(ref welcome) => welcome.pool.0 == index,
+                    Phase::Ready(pool) => pool == pool_id,
+                    Phase::Welcome(ref welcome) => welcome.pool == pool_id,
                     Phase::Startup | Phase::Cancelling | Phase::Login(_) | Phase::Console => false,
                 };
                 if in_this {
@@ -111,6 +120,24 @@ impl Engine {
             });
             assert_eq!(pool.waiting, waiting.count(), "{name}: waiters are miscounted");
             assert!(pool.waiting == 0 || idle == 0, "{name}: one waits while a server is idle");
+        }
+    }
+
+    fn check_shares(&self) {
+        let logging_in = self
+            .clients
+            .iter()
+            .filter(|(_, client)| matches!(client.phase, Phase::Startup | Phase::Login(_)));
+        assert_eq!(self.logging_in, logging_in.count(), "logins are miscounted");
+        for (id, share) in self.shares.iter() {
+            let pools = self.pools.iter().filter(|(_, pool)| pool.shares.contains(&id));
+            let [total, opening, clients] = pools.fold([0; 3], |sum, (_, pool)| {
+                [sum[0] + pool.total, sum[1] + pool.opening, sum[2] + pool.clients]
+            });
+            assert_eq!(share.used, total, "{:?}: connections are miscounted", share.of);
+            assert_eq!(share.opening, opening, "{:?}: attempts are miscounted", share.of);
+            assert_eq!(share.clients, clients, "{:?}: clients are miscounted", share.of);
+            assert!(share.used <= share.ceiling, "{:?}: more than the limit", share.of);
         }
     }
 }

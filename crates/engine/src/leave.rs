@@ -2,12 +2,13 @@
 
 use pgweir_config::PoolMode;
 use pgweir_wire::backend::Report;
-use pgweir_wire::{SqlState, frontend};
+use pgweir_wire::frontend;
 
 use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, Event, ServerId};
-use crate::client::{Asked, Fate, Leg, Phase};
-use crate::pool::PoolId;
+use crate::client::{Asked, Client, Fate, Leg, Phase};
+use crate::errors::TERMINATED;
+use crate::loss::Loss;
 use crate::server::{Left, Server, ServerState};
 use crate::server_login::{Retry, unreachable_server};
 use crate::time::Time;
@@ -79,7 +80,7 @@ impl Engine {
             Leg::Waiting(_) | Leg::Preparing(_) => self.leave_queue(now, id),
             Leg::Held(server) => self.abandon(now, id, server),
         }
-        let Some(client) = self.clients.remove(id) else { return };
+        let Some(client) = self.forget_client(id) else { return };
         let known = matches!(client.phase, Phase::Ready(_) | Phase::Console);
         if known && self.plan.log_disconnections {
             self.actions.push(Action::Log(Event::ClientLeft { client: id, cause }));
@@ -98,11 +99,11 @@ impl Engine {
         if half_message || undecided {
             return self.abort_server(now, server);
         }
-        let spec = &self.pools[its.pool.0].spec;
+        let spec = &self.pools[its.pool].spec;
         let stateful = !client.pins.is_empty() || its.reset;
         let left = if client.pins.spoils() {
             Left::Unremovable
-        } else if spec.mode == PoolMode::Session && (spec.reset_is_thorough() || !stateful) {
+        } else if its.mode == PoolMode::Session && (spec.reset_is_thorough() || !stateful) {
             Left::Session
         } else if stateful {
             // A reset query that leaves settings behind is the operator's choice for sessions
@@ -116,14 +117,33 @@ impl Engine {
 
     /// Forgets a client that is no session, and closes its connection.
     pub(crate) fn close_client(&mut self, id: ClientId) {
-        if self.clients.remove(id).is_some() {
+        if self.forget_client(id).is_some() {
             self.actions.push(Action::Close(Endpoint::Client(id)));
         }
     }
 
+    fn forget_client(&mut self, id: ClientId) -> Option<Client> {
+        let client = self.clients.remove(id)?;
+        match client.phase {
+            Phase::Startup | Phase::Login(_) => self.logging_in -= 1,
+            Phase::Welcome(_) | Phase::Ready(_) => {
+                client.pool().into_iter().for_each(|pool| self.count_client_gone(pool));
+            }
+            Phase::Cancelling | Phase::Console => {}
+        }
+        Some(client)
+    }
+
     /// Asks a client to leave, if it is between transactions.
     pub(crate) fn drain_client(&mut self, now: Time, id: ClientId) {
-        let Some(client) = self.clients.find(id) else { return };
+        if self.is_idle(id) {
+            self.expel(now, id, TERMINATED.report(&[]));
+        }
+    }
+
+    /// Whether a client is between transactions. One that has not logged in is too.
+    pub(crate) fn is_idle(&self, id: ClientId) -> bool {
+        let Some(client) = self.clients.find(id) else { return false };
         let idle = match client.leg {
             // A unit has been taken and is about to be sent, or answered.
             _ if client.asked.is_some() || client.refusal.is_some() || client.holding => false,
@@ -138,10 +158,7 @@ impl Engine {
             // A unit is under way; it is asked again when that is over.
             Leg::Waiting(_) | Leg::Preparing(_) => false,
         };
-        if idle && !matches!(client.phase, Phase::Cancelling) {
-            let text = "terminating connection due to administrator command";
-            self.expel(now, id, Report::fatal(SqlState::ADMIN_SHUTDOWN, text));
-        }
+        idle && !matches!(client.phase, Phase::Cancelling)
     }
 
     /// A server's stream has ended without our asking.
@@ -152,11 +169,11 @@ impl Engine {
             return self.dismissed(now, id);
         }
         if matches!(server.state, ServerState::Connecting | ServerState::Login(_)) {
-            let address = &self.pools[pool.0].spec.address;
+            let address = &self.pools[pool].spec.address;
             let report = unreachable_server(address, cause);
             return self.login_failed(now, id, report, Retry::Later);
         }
-        let name = self.pools[pool.0].spec.name();
+        let name = self.pools[pool].spec.name();
         self.actions.push(Action::Log(Event::ServerLost { pool: name, cause: cause.to_owned() }));
         self.lose(now, id, cause);
     }
@@ -171,41 +188,33 @@ impl Engine {
     }
 
     fn lessee_lost_server(&mut self, now: Time, id: ServerId, client: ClientId, cause: &str) {
-        let server = &self.servers[id];
-        let inside_message = server.body.left > 0 && server.body.fate == Fate::Forward;
-        let (fatal, used, pool) = (server.fatal, server.used, server.pool);
-        let untouched = !used && self.clients[client].slots.is_empty();
+        let loss = self.loss(id, client);
+        let pool = self.servers[id].pool;
         self.part(client);
-        if untouched {
+        if loss == Loss::NotBegun {
             let asked = &mut self.clients[client].asked;
             asked.get_or_insert(Asked { since: now, lost: 0 }).lost += 1;
         }
         if self.clients[client].asked.is_some_and(|asked| asked.lost > 1) {
             // Perhaps servers die of what it asks for: the next one is not made at once.
             let jitter = u32::from_be_bytes(self.random.bytes());
-            let report = unreachable_server(&self.pools[pool.0].spec.address, cause);
-            self.pools[pool.0].attempt_failed(now, report, jitter);
+            let report = unreachable_server(&self.pools[pool].spec.address, cause);
+            self.pools[pool].attempt_failed(now, report, jitter);
         }
         self.forget_server(now, id);
-        let to = Endpoint::Client(client);
-        if untouched {
-            // Nothing of its unit was sent: nobody is the wiser.
-            self.actions.push(Action::Resume(client));
-        } else if inside_message {
-            self.client_gone(now, client, "server lost inside a message", Action::Abort(to));
-        } else if fatal {
-            self.client_gone(now, client, "server lost", Action::Close(to));
-        } else {
-            let text = "server closed the connection unexpectedly";
-            let report = Report::fatal(SqlState::CONNECTION_FAILURE, text)
-                .detail(cause)
-                .hint("A statement that was running may or may not have been carried out.");
-            self.expel(now, client, report);
-        }
+        self.tell_loss(now, client, loss, cause);
     }
 
     /// Closes a server that nobody holds, in good order.
     pub(crate) fn close_server(&mut self, now: Time, id: ServerId) {
+        if self.is_limited(self.servers[id].pool) {
+            return self.dismiss(now, id);
+        }
+        self.hang_up(now, id);
+    }
+
+    /// Closes a server that nobody holds, and does not wait for its end, whatever counts it.
+    pub(crate) fn hang_up(&mut self, now: Time, id: ServerId) {
         self.take_leave(id);
         self.actions.push(Action::Close(Endpoint::Server(id)));
         self.forget_server(now, id);
@@ -218,6 +227,9 @@ impl Engine {
     pub(crate) fn dismiss(&mut self, now: Time, id: ServerId) {
         self.take_leave(id);
         let server = &mut self.servers[id];
+        if matches!(server.state, ServerState::Idle) {
+            self.pools[server.pool].idle.retain(|idle| *idle != id);
+        }
         server.state = ServerState::Leaving;
         server.changed = now;
         server.doomed = true;
@@ -252,7 +264,7 @@ impl Engine {
     pub(crate) fn forget_server(&mut self, now: Time, id: ServerId) {
         let pool = self.servers[id].pool;
         self.remove_server(now, id);
-        self.refill(now, pool);
+        self.room_made(now, pool);
     }
 
     fn remove_server(&mut self, now: Time, id: ServerId) {
@@ -271,12 +283,10 @@ impl Engine {
     }
 
     fn leave_pool(&mut self, server: &Server, id: ServerId) {
-        let PoolId(index) = server.pool;
-        let pool = &mut self.pools[index];
-        pool.total -= 1;
+        self.count_gone(server.pool);
         match server.state {
-            ServerState::Connecting | ServerState::Login(_) => pool.opening -= 1,
-            ServerState::Idle => pool.idle.retain(|idle| *idle != id),
+            ServerState::Connecting | ServerState::Login(_) => self.count_opened(server.pool),
+            ServerState::Idle => self.pools[server.pool].idle.retain(|idle| *idle != id),
             ServerState::Lent(client) => {
                 if let Some(client) = self.clients.find_mut(client)
                     && matches!(client.leg, Leg::Held(held) | Leg::Preparing(held) if held == id)

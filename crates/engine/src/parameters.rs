@@ -94,7 +94,7 @@ impl Engine {
     /// A ParameterStatus of a server that has logged in. `heard`: its client gets the message.
     pub(crate) fn reported(&mut self, id: ServerId, name: &[u8], value: &[u8], heard: bool) {
         let server = &mut self.servers[id];
-        let reports = &mut self.pools[server.pool.0].reports;
+        let reports = &mut self.pools[server.pool].reports;
         server.reports(reports.changed(&server.parameters, name, value));
         if heard && let Some(client) = server.client() {
             self.clients[client].told = Some(Rc::clone(&server.parameters));
@@ -120,7 +120,7 @@ impl Engine {
             });
         }
         let pool = self.servers[server].pool;
-        self.pools[pool.0].remember_welcome(&its.settings, reported);
+        self.pools[pool].remember_welcome(&its.settings, reported);
     }
 
     /// A server is free. If it reports something else than when it was free last, and we have not
@@ -130,7 +130,7 @@ impl Engine {
         let server = &mut self.servers[id];
         let Some(outdated) = server.outdated.take() else { return };
         if !Rc::ptr_eq(&outdated, &server.parameters) {
-            let pool = &mut self.pools[server.pool.0];
+            let pool = &mut self.pools[server.pool];
             pool.welcomes.clear();
             pool.remember_welcome(&server.settings, &server.parameters);
         }

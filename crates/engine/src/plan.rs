@@ -1,5 +1,7 @@
+use std::fmt;
 use std::time::Duration;
 
+use pgweir_auth::scram::Iterations;
 use pgweir_auth::{MockAuth, Verifier, VerifierError};
 use pgweir_config::{Admin, AuthMethod, Config, Pool, User};
 
@@ -11,10 +13,18 @@ pub struct Plan {
     pub(crate) admin: Option<Admin>,
     /// What the console's user is checked against.
     pub(crate) admin_verifier: Option<Verifier>,
+    /// Makes up secrets for users that do not exist.
+    pub(crate) mock: MockAuth,
     /// How a user that does not exist is asked to prove who it is: as the known ones are.
     pub(crate) auth_of_strangers: AuthMethod,
     pub(crate) client_login_timeout: Option<Duration>,
     pub(crate) max_clients: Option<u32>,
+    pub(crate) max_logins: usize,
+    pub(crate) max_user_client_connections: Option<usize>,
+    pub(crate) max_server_connections: Option<usize>,
+    pub(crate) max_user_connections: Option<usize>,
+    pub(crate) connect_parallelism: usize,
+    pub(crate) client_idle_timeout: Option<Duration>,
     /// Whether clients that come are news.
     pub(crate) log_connections: bool,
     /// Whether clients that go are news.
@@ -25,40 +35,44 @@ pub struct Plan {
 }
 
 impl Plan {
-    /// The plan that a configuration describes, or which user's secret is unusable.
-    pub fn new(config: &Config, version: &str) -> Result<Self, VerifierError> {
+    /// The plan that a configuration describes, or which user's secret is unusable. `secret` is 32
+    /// random bytes that no client may learn and that stay the same for the life of the process.
+    ///
+    /// Secrets that SCRAM needs keys for are turned into keys, which takes a millisecond each: so
+    /// it is done here, once, and not for everybody who knows a name.
+    pub fn new(config: &Config, version: &str, secret: [u8; 32]) -> Result<Self, VerifierError> {
+        let mock = MockAuth::new(secret, Iterations::DEFAULT);
         let mut specs = Vec::new();
         for pool in &config.pools {
             for user in &pool.users {
-                specs.extend(spec(pool, user)?);
+                specs.extend(spec(pool, user, &mock)?);
             }
         }
-        let admin = config.general.admin.clone();
-        Ok(Self {
+        let general = &config.general;
+        let admin = general.admin.clone();
+        let admin_verifier = admin.as_ref().and_then(|admin| {
             // A secret that is unusable lets nobody in.
-            admin_verifier: admin
-                .as_ref()
-                .and_then(|admin| Verifier::parse(admin.password.expose()).ok()),
+            let verifier = Verifier::parse(admin.password.expose()).ok()?;
+            Some(with_keys(verifier, admin.auth, &admin.username, &mock))
+        });
+        Ok(Self {
+            admin_verifier,
             admin,
+            mock,
             auth_of_strangers: specs.first().map_or(AuthMethod::ScramSha256, |spec| spec.auth),
-            client_login_timeout: config.general.client_login_timeout,
-            max_clients: config.general.max_clients,
-            log_connections: config.general.log_client_connections,
-            log_disconnections: config.general.log_client_disconnections,
+            client_login_timeout: general.client_login_timeout,
+            max_clients: general.max_clients,
+            max_logins: general.max_logins as usize,
+            max_user_client_connections: count(general.max_user_client_connections),
+            max_server_connections: count(general.max_server_connections),
+            max_user_connections: count(general.max_user_connections),
+            connect_parallelism: general.connect_parallelism as usize,
+            client_idle_timeout: general.client_idle_timeout,
+            log_connections: general.log_client_connections,
+            log_disconnections: general.log_client_disconnections,
             version: version.to_owned(),
             specs,
         })
-    }
-
-    /// Turns the secrets that SCRAM needs keys for into keys. It takes a millisecond for each, so
-    /// it is done once, and not for everybody who knows a name.
-    pub(crate) fn derive_keys(&mut self, mock: &MockAuth) {
-        if let (Some(admin), Some(verifier)) = (&self.admin, &mut self.admin_verifier) {
-            derive_keys(verifier, admin.auth, &admin.username, mock);
-        }
-        for spec in &mut self.specs {
-            derive_keys(&mut spec.verifier, spec.auth, &spec.user, mock);
-        }
     }
 
     /// The pools.
@@ -67,21 +81,31 @@ impl Plan {
     }
 }
 
-fn derive_keys(verifier: &mut Verifier, auth: AuthMethod, user: &str, mock: &MockAuth) {
-    if auth == AuthMethod::ScramSha256
-        && let Some(keys) = verifier.scram_keys(user.as_bytes(), mock)
-    {
-        *verifier = Verifier::Scram(keys);
+/// Without secrets.
+impl fmt::Debug for Plan {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let pools: Vec<_> = self.specs.iter().map(PoolSpec::name).collect();
+        f.debug_struct("Plan").field("pools", &pools).finish_non_exhaustive()
+    }
+}
+
+fn with_keys(verifier: Verifier, auth: AuthMethod, user: &str, mock: &MockAuth) -> Verifier {
+    match auth {
+        AuthMethod::ScramSha256 => {
+            verifier.scram_keys(user.as_bytes(), mock).map_or(verifier, Verifier::Scram)
+        }
+        AuthMethod::Md5 | AuthMethod::Password | AuthMethod::Trust => verifier,
     }
 }
 
 /// A pool for each user of each database; `None` if it names no server.
-fn spec(pool: &Pool, user: &User) -> Result<Option<PoolSpec>, VerifierError> {
+fn spec(pool: &Pool, user: &User, mock: &MockAuth) -> Result<Option<PoolSpec>, VerifierError> {
     let Some((shard, server)) = pool.served() else { return Ok(None) };
     let verifier = match user.auth {
         AuthMethod::Trust => Verifier::Plain(pgweir_auth::Secret::new("")),
         AuthMethod::Md5 | AuthMethod::Password | AuthMethod::ScramSha256 => {
-            Verifier::parse(user.password.expose())?
+            let verifier = Verifier::parse(user.password.expose())?;
+            with_keys(verifier, user.auth, &user.username, mock)
         }
     };
     Ok(Some(PoolSpec {
@@ -91,6 +115,11 @@ fn spec(pool: &Pool, user: &User) -> Result<Option<PoolSpec>, VerifierError> {
         verifier,
         mode: user.mode,
         size: user.pool_size as usize,
+        min_size: user.min_pool_size as usize,
+        reserve: user.reserve_pool_size as usize,
+        reserve_timeout: user.reserve_pool_timeout,
+        max_db_connections: count(pool.max_connections),
+        max_db_client_connections: count(pool.max_client_connections),
         address: Address { host: server.host.clone(), port: server.port },
         server_database: shard.database.clone(),
         server_user: user.server_username.clone(),
@@ -100,7 +129,14 @@ fn spec(pool: &Pool, user: &User) -> Result<Option<PoolSpec>, VerifierError> {
         query_wait_timeout: user.query_wait_timeout,
         idle_timeout: user.idle_timeout,
         server_lifetime: user.server_lifetime,
+        idle_in_transaction_timeout: user.idle_in_transaction_timeout,
+        statement_timeout: user.statement_timeout,
+        transaction_timeout: user.transaction_timeout,
     }))
+}
+
+fn count(most: Option<u32>) -> Option<usize> {
+    most.map(|most| most as usize)
 }
 
 #[cfg(test)]

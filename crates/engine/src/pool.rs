@@ -10,16 +10,28 @@ use pgweir_wire::backend::Report;
 use crate::action::{Address, ClientId, ServerId};
 use crate::parameters::{Parameters, Reports};
 use crate::settings::Settings;
+use crate::shares::ShareId;
 use crate::stats::Stats;
+use crate::store::Key;
 use crate::time::Time;
 
 /// The servers of one (database, user) pair, and who waits for one.
 ///
 /// Invariants: `idle` holds each server in state Idle once; a client is in `waiters` under its
-/// current ticket exactly when its leg is Waiting; nobody waits while a server is idle;
-/// `total <= spec.size`.
+/// current ticket exactly when its leg is Waiting; nobody waits while a server is idle; no server
+/// is opened beyond [`Pool::most`].
 pub(crate) struct Pool {
     pub(crate) spec: PoolSpec,
+    /// What it has a part in; empty for a pool that is being taken apart or put together.
+    pub(crate) shares: Vec<ShareId>,
+    /// Clients that have logged in.
+    pub(crate) clients: usize,
+    /// A client has waited so long that the reserve may be used.
+    pub(crate) reserve_open: bool,
+    /// What `most` was at most since the last reload, or how many servers there were then.
+    pub(crate) ceiling: usize,
+    /// A reload has taken it out of the configuration: nobody new is let in.
+    pub(crate) removed: bool,
     /// Free servers; the one used last is lent first, so that the others can grow old.
     pub(crate) idle: Vec<ServerId>,
     /// Clients in the order in which they asked. An entry is void if its client has another
@@ -63,9 +75,8 @@ const BACKOFF: Duration = Duration::from_millis(50);
 /// The longest delay between two attempts.
 const BACKOFF_MAX: Duration = Duration::from_secs(2);
 
-/// Which pool; an index, because pools are made once from the configuration.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct PoolId(pub(crate) usize);
+/// Which pool.
+pub(crate) type PoolId = Key<Pool>;
 
 /// What a pool is by its configuration.
 pub(crate) struct PoolSpec {
@@ -75,6 +86,11 @@ pub(crate) struct PoolSpec {
     pub(crate) verifier: Verifier,
     pub(crate) mode: PoolMode,
     pub(crate) size: usize,
+    pub(crate) min_size: usize,
+    pub(crate) reserve: usize,
+    pub(crate) reserve_timeout: Duration,
+    pub(crate) max_db_connections: Option<usize>,
+    pub(crate) max_db_client_connections: Option<usize>,
     pub(crate) address: Address,
     pub(crate) server_database: String,
     pub(crate) server_user: String,
@@ -84,12 +100,24 @@ pub(crate) struct PoolSpec {
     pub(crate) query_wait_timeout: Option<Duration>,
     pub(crate) idle_timeout: Option<Duration>,
     pub(crate) server_lifetime: Option<Duration>,
+    pub(crate) idle_in_transaction_timeout: Option<Duration>,
+    pub(crate) statement_timeout: Option<Duration>,
+    pub(crate) transaction_timeout: Option<Duration>,
 }
 
 impl PoolSpec {
     /// How messages name the pool.
     pub(crate) fn name(&self) -> String {
         format!("{}/{}", self.database, self.user)
+    }
+
+    /// Whether a server of that pool is one of this pool too.
+    pub(crate) fn has_same_servers(&self, other: &Self) -> bool {
+        self.address == other.address
+            && self.server_database == other.server_database
+            && self.server_user == other.server_user
+            && self.server_password == other.server_password
+            && self.statement_timeout == other.statement_timeout
     }
 
     /// Whether the reset query takes all settings back, which is what is believed after it.
@@ -121,7 +149,12 @@ struct Refusal {
 impl Pool {
     pub(crate) fn new(spec: PoolSpec) -> Self {
         Self {
+            ceiling: spec.size + spec.reserve,
             spec,
+            shares: Vec::new(),
+            clients: 0,
+            reserve_open: false,
+            removed: false,
             idle: Vec::new(),
             waiters: VecDeque::new(),
             waiting: 0,
@@ -164,18 +197,24 @@ impl Pool {
     }
 
     /// How many attempts to connect are due: as many as there are waiters that nothing under way
-    /// will serve, within the pool's size. `promised`: attempts under way for clients that are
-    /// not in the queue.
+    /// will serve, or as the smallest size lacks, within the largest. `promised`: attempts under
+    /// way for clients that are not in the queue.
     pub(crate) fn openings_due(&self, now: Time, promised: usize) -> usize {
         if self.put_off(now).is_some() {
             return 0;
         }
+        let lacking = self.spec.min_size.saturating_sub(self.total);
         let wanted = match self.failures {
-            0 => (self.waiting + promised).saturating_sub(self.opening),
+            0 => (self.waiting + promised).saturating_sub(self.opening).max(lacking),
             // While attempts fail one probe is enough.
-            _ => self.waiting.min(1).saturating_sub(self.opening),
+            _ => self.waiting.max(lacking).min(1).saturating_sub(self.opening),
         };
-        wanted.min(self.spec.size.saturating_sub(self.total))
+        wanted.min(self.most().saturating_sub(self.total))
+    }
+
+    /// How many servers it may have now.
+    pub(crate) fn most(&self) -> usize {
+        self.spec.size + if self.reserve_open { self.spec.reserve } else { 0 }
     }
 
     /// Why no attempt to connect is made now: the last one failed a moment ago.
@@ -187,9 +226,9 @@ impl Pool {
     /// Why no attempt to connect is made besides those under way: after one that has failed there
     /// is one at a time, and only where the pool has room, since the servers that there are must
     /// not go one after the other for one that does not come.
-    pub(crate) fn no_attempt(&self, now: Time) -> Option<&Report> {
+    pub(crate) fn no_attempt(&self, now: Time, room: usize) -> Option<&Report> {
         let failure = self.last_failure.as_deref()?;
-        let full = self.opening > 0 || self.total >= self.spec.size;
+        let full = self.opening > 0 || self.total >= self.most() || room == 0;
         (full || self.put_off(now).is_some()).then_some(failure)
     }
 
@@ -224,6 +263,15 @@ impl Pool {
         self.retry_at = Some(now + delay / 2 + spread);
         self.failures += 1;
         self.last_failure = Some(Box::new(why));
+    }
+
+    /// Forgets all that is known of its servers: there are others in their place.
+    pub(crate) fn forget_servers(&mut self) {
+        self.attempt_succeeded();
+        self.refusals.clear();
+        self.welcomes.clear();
+        self.at_login = None;
+        self.login_keys = None;
     }
 
     /// Notes a server that logged in.

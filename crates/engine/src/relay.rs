@@ -8,6 +8,7 @@ use pgweir_wire::{HEADER_LEN, Header, Malformed, SqlState, TransactionStatus};
 use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, Event, ServerId};
 use crate::client::{Fate, Leg, Phase, Slot, UnnamedStatement};
+use crate::errors::{CONTAINED, STATEMENT_MODE};
 use crate::reply::{Effect, Sink, Step};
 use crate::server::{Left, ServerState};
 use crate::time::Time;
@@ -57,9 +58,9 @@ impl Engine {
             }
         }
         if let Some(server) = self.servers.find(id) {
-            self.pools[server.pool.0].stats.sent += (at - start) as u64;
+            self.pools[server.pool].stats.sent += (at - start) as u64;
             if server.swallowed > SWALLOWED_BYTES && server.client().is_none() {
-                self.close_server(now, id);
+                self.hang_up(now, id);
                 return input.len();
             }
         }
@@ -122,7 +123,7 @@ impl Engine {
             Tag::DataRow | Tag::CopyData if whole => {
                 let sink = self.step(id, tag)?;
                 let run = n + same_messages(header.tag, &rest[n..]);
-                self.pass_reply(id, sink, at, run, run);
+                self.pass_reply(id, tag, sink, at, run, run);
                 return Ok(run);
             }
             Tag::CopyInResponse | Tag::CopyBothResponse if self.servers[id].client().is_none() => {
@@ -132,7 +133,7 @@ impl Engine {
             }
             Tag::CopyInResponse | Tag::CopyBothResponse => {
                 let sink = self.step(id, tag)?;
-                self.pass_reply(id, sink, at, n, length);
+                self.pass_reply(id, tag, sink, at, n, length);
                 self.let_go_of_leaver(now, id);
                 self.wake_for_copy(id);
             }
@@ -154,7 +155,7 @@ impl Engine {
             | Tag::PortalSuspended
             | Tag::RowDescription => {
                 let sink = self.step(id, tag)?;
-                self.pass_reply(id, sink, at, n, length);
+                self.pass_reply(id, tag, sink, at, n, length);
             }
         }
         Ok(n)
@@ -276,6 +277,10 @@ impl Engine {
                 self.server_lost(now, id, &String::from_utf8_lossy(fields.message));
                 return Ok(());
             }
+            Step::Unasked if self.survives_fatal(id, &fields) => {
+                self.server_lost(now, id, &String::from_utf8_lossy(fields.message));
+                return Ok(());
+            }
             Step::Unasked if fatal => {
                 // It says why the connection will end now. Whoever holds the server may know.
                 let heard = self.hears(id);
@@ -291,6 +296,11 @@ impl Engine {
         };
         if sink == Sink::Own {
             self.servers[id].own_error.get_or_insert_with(|| Box::new(as_report(&fields)));
+        }
+        if matches!(sink, Sink::Client(_)) && self.survives_fatal(id, &fields) {
+            // What becomes of its statement it hears from us, and goes on with another server.
+            self.server_lost(now, id, &String::from_utf8_lossy(fields.message));
+            return Ok(());
         }
         // An error is the client's even if the message that it answers was ours.
         let heard = sink != Sink::Own && self.servers[id].client().is_some();
@@ -357,11 +367,16 @@ impl Engine {
             return Err(format!("{slot:?} was filled when {slots:?} were owed"));
         }
         slots.remove(0);
+        let over = slots.is_empty();
+        let its = &mut self.clients[client];
+        its.may_commit &= !over;
+        its.quiet_since = now;
         let server = &mut self.servers[id];
-        let stats = &mut self.pools[server.pool.0].stats;
+        let stats = &mut self.pools[server.pool].stats;
         stats.queries += 1;
         stats.query_time += now - server.unit_since;
         server.unit_since = now;
+        server.answered = false;
         if !server.status.in_block() {
             stats.transactions += 1;
             stats.transaction_time += now - server.transaction_since;
@@ -373,10 +388,8 @@ impl Engine {
     /// A client's unit is over: the server goes back, unless something keeps it.
     fn unit_over(&mut self, now: Time, id: ServerId, client: ClientId) {
         let server = &self.servers[id];
-        let pool = &self.pools[server.pool.0];
-        if pool.spec.mode == PoolMode::Statement && server.status.in_block() {
-            let text = "transaction blocks not allowed in statement pooling mode";
-            return self.expel(now, client, Report::fatal(SqlState::FEATURE_NOT_SUPPORTED, text));
+        if server.mode == PoolMode::Statement && server.status.in_block() {
+            return self.expel(now, client, STATEMENT_MODE.report(&[]));
         }
         self.lease_over(now, id, client);
         if self.clients.find(client).is_some_and(|client| client.holding) {
@@ -388,7 +401,7 @@ impl Engine {
     /// the server goes back.
     pub(crate) fn lease_over(&mut self, now: Time, id: ServerId, client: ClientId) {
         let server = &self.servers[id];
-        let pool = &self.pools[server.pool.0];
+        let pool = server.pool;
         let its = &self.clients[client];
         let settled =
             server.used && server.replies.is_empty() && its.slots.is_empty() && its.body.left == 0;
@@ -398,7 +411,7 @@ impl Engine {
         if its.leaving {
             return self.client_left(now, client);
         }
-        if !server.status.in_block() && !self.keeps_server(its, pool) {
+        if !server.status.in_block() && !self.keeps_server(its, server) {
             if server.reset {
                 self.part(client);
                 self.clean(now, id, Left::Pins);
@@ -406,7 +419,7 @@ impl Engine {
                 self.give_back(now, id);
             }
         }
-        if self.draining {
+        if self.draining || self.pools[pool].removed {
             self.drain_client(now, client);
         }
     }
@@ -434,9 +447,21 @@ impl Engine {
         })
     }
 
-    fn pass_reply(&mut self, id: ServerId, sink: Sink, at: usize, n: usize, length: usize) {
+    fn pass_reply(
+        &mut self,
+        id: ServerId,
+        tag: Tag,
+        sink: Sink,
+        at: usize,
+        n: usize,
+        length: usize,
+    ) {
         let heard = match sink {
-            Sink::Client(_) => self.servers[id].client().is_some(),
+            Sink::Client(_) => {
+                let heard = self.servers[id].client().is_some();
+                self.servers[id].answered |= heard && !is_overture(tag);
+                heard
+            }
             Sink::EarlySync | Sink::Injected | Sink::Own => false,
         };
         self.pass(id, heard, at, n, length);
@@ -445,7 +470,7 @@ impl Engine {
     /// Whether the client of this server may have asked it for notifications.
     fn listens(&self, id: ServerId) -> bool {
         let server = &self.servers[id];
-        let session = self.pools[server.pool.0].spec.mode == PoolMode::Session;
+        let session = server.mode == PoolMode::Session;
         let client = server.client().and_then(|client| self.clients.find(client));
         client.is_some_and(|client| {
             let pins = client.pins;
@@ -473,7 +498,7 @@ impl Engine {
     /// Not a byte more of it is forwarded.
     fn contain(&mut self, now: Time, id: ServerId, cause: &str) {
         let server = &self.servers[id];
-        let pool = self.pools[server.pool.0].spec.name();
+        let pool = self.pools[server.pool].spec.name();
         self.actions.push(Action::Log(Event::Contained { pool, cause: cause.to_owned() }));
         self.servers[id].doomed = true;
         if !self.carries_work(id) {
@@ -481,15 +506,25 @@ impl Engine {
             return self.lose(now, id, cause);
         }
         if let Some(client) = self.servers[id].client() {
-            let report = Report::fatal(SqlState::INTERNAL_ERROR, "unexpected message from server")
-                .detail(cause)
-                .hint("The connection was closed so that no reply reaches the wrong client.");
-            self.expel(now, client, report);
+            self.expel(now, client, CONTAINED.report(&[]).detail(cause));
         }
         if self.servers.find(id).is_some() {
             self.abort_server(now, id);
         }
     }
+}
+
+/// Whether a message comes before anything is carried out, or says only what rows will look like.
+fn is_overture(tag: Tag) -> bool {
+    matches!(
+        tag,
+        Tag::ParseComplete
+            | Tag::BindComplete
+            | Tag::CloseComplete
+            | Tag::ParameterDescription
+            | Tag::RowDescription
+            | Tag::NoData
+    )
 }
 
 /// What we keep of a server's error.

@@ -1,5 +1,7 @@
 use std::rc::Rc;
+use std::time::Duration;
 
+use pgweir_config::PoolMode;
 use pgweir_sql::Encoding;
 use pgweir_wire::backend::Report;
 use pgweir_wire::{CancelKey, TransactionStatus};
@@ -57,6 +59,12 @@ pub struct Server {
     pub(crate) fatal: bool,
     /// The error that a unit of our own was answered with.
     pub(crate) own_error: Option<Box<Report>>,
+    /// At this part of the lifetime of its pool's servers it is closed.
+    pub(crate) lifespan_percent: u32,
+    /// How its client keeps it: as the pool's mode was when it was lent.
+    pub(crate) mode: PoolMode,
+    /// A part of what was asked for first has gone to its client: more than a description.
+    pub(crate) answered: bool,
     /// It is closed instead of being lent again.
     pub(crate) doomed: bool,
     /// Bytes thrown away for a client that is gone.
@@ -92,12 +100,20 @@ impl Server {
             used: false,
             fatal: false,
             own_error: None,
+            lifespan_percent: 100,
+            mode: PoolMode::Transaction,
+            answered: false,
             doomed: false,
             swallowed: 0,
             cancel: None,
             read_paused: false,
             congested: false,
         }
+    }
+
+    /// Whether it has lived long enough.
+    pub(crate) fn is_too_old(&self, now: Time, lifetime: Option<Duration>) -> bool {
+        lifetime.is_some_and(|lifetime| now - self.since > lifetime * self.lifespan_percent / 100)
     }
 
     /// Notes what it reports from now on.
@@ -146,7 +162,7 @@ pub(crate) enum ServerState {
     },
     /// Clean, but a cancel may still reach it.
     AwaitingCancel,
-    /// It was told to go, so that the client that it is promised to gets a new one in its place.
+    /// It was told to go, and keeps its place until it has gone.
     Leaving,
 }
 

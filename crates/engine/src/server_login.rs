@@ -10,6 +10,7 @@ use pgweir_wire::{HEADER_LEN, Header, ProtocolVersion, SqlState, Startup};
 
 use crate::Engine;
 use crate::action::{Action, Address, Endpoint, Event, ServerId};
+use crate::errors::UNREACHABLE;
 use crate::parameters::Parameters;
 use crate::pool::{Pool, PoolId};
 use crate::server::ServerState;
@@ -61,11 +62,14 @@ impl Engine {
             key: None,
             authenticated: false,
         }));
-        let spec = &self.pools[server.pool.0].spec;
-        let parameters: [(&[u8], &[u8]); 2] = [
-            (b"user", spec.server_user.as_bytes()),
+        let spec = &self.pools[server.pool].spec;
+        let timeout = spec.statement_timeout.map(|timeout| timeout.as_millis().to_string());
+        let timeout = timeout.as_ref().map(|ms| (&b"statement_timeout"[..], ms.as_bytes()));
+        let parameters = [
+            (&b"user"[..], spec.server_user.as_bytes()),
             (b"database", spec.server_database.as_bytes()),
         ];
+        let parameters = parameters.into_iter().chain(timeout);
         self.actions.inject(Endpoint::Server(id), |out| {
             Startup::write(out, ProtocolVersion::V3_0, parameters);
         });
@@ -143,7 +147,9 @@ impl Engine {
                 let text = String::from_utf8_lossy(fields.message).into_owned();
                 let code = fields.code.unwrap_or(SqlState::UNABLE_TO_CONNECT);
                 let retry = if is_lasting(code) { Retry::Pointless } else { Retry::Later };
-                let address = &self.pools[pool.0].spec.address;
+                self.pools[pool].stats.refused_full +=
+                    u64::from(code == SqlState::TOO_MANY_CONNECTIONS);
+                let address = &self.pools[pool].spec.address;
                 let detail = format!("The server at {address} said this to pgweir.");
                 self.login_failed(now, id, Report::fatal(code, text).detail(detail), retry);
                 Ok(())
@@ -177,7 +183,7 @@ impl Engine {
         let ServerState::Login(login) = &mut self.servers[id].state else {
             return Ok(());
         };
-        let Pool { spec, login_keys, .. } = &mut self.pools[pool.0];
+        let Pool { spec, login_keys, .. } = &mut self.pools[pool];
         let password = spec.server_password.expose().as_bytes();
         let user = spec.server_user.as_bytes();
         let to = Endpoint::Server(id);
@@ -249,8 +255,9 @@ impl Engine {
         server.key = login.key;
         // Until it is offered it is nobody's: as if it had just been cleaned.
         server.state = ServerState::AwaitingCancel;
-        let pool = &mut self.pools[pool.0];
-        pool.opening -= 1;
+        self.count_opened(pool);
+        let server = &mut self.servers[id];
+        let pool = &mut self.pools[pool];
         pool.attempt_succeeded();
         server.parameters = pool.reports.intern(login.parameters);
         server.note_encoding();
@@ -261,12 +268,12 @@ impl Engine {
         }
         let pool = server.pool;
         self.offer(now, id);
-        self.refill(now, pool);
+        self.room_made(now, pool);
     }
 
     fn login_broken(&mut self, now: Time, id: ServerId, cause: &str) {
         let Some(server) = self.servers.find(id) else { return };
-        let address = &self.pools[server.pool.0].spec.address;
+        let address = &self.pools[server.pool].spec.address;
         let report = unreachable_server(address, cause);
         self.login_failed(now, id, report, Retry::Later);
     }
@@ -275,7 +282,7 @@ impl Engine {
     pub(crate) fn login_failed(&mut self, now: Time, id: ServerId, report: Report, retry: Retry) {
         let pool = self.servers[id].pool;
         let jitter = u32::from_be_bytes(self.random.bytes());
-        let its = &mut self.pools[pool.0];
+        let its = &mut self.pools[pool];
         let event = Event::ServerRefused {
             pool: its.spec.name(),
             address: its.spec.address.clone(),
@@ -288,7 +295,7 @@ impl Engine {
         self.actions.push(Action::Log(event));
         self.actions.push(Action::Abort(Endpoint::Server(id)));
         self.forget_server(now, id);
-        let hopeless = self.pools[pool.0].total == self.pools[pool.0].opening;
+        let hopeless = self.pools[pool].total == self.pools[pool].opening;
         if retry == Retry::Pointless && hopeless {
             self.refuse_waiters(now, pool, &report);
         }
@@ -296,13 +303,13 @@ impl Engine {
 
     /// Tells everybody in the queue why there will be no server.
     fn refuse_waiters(&mut self, now: Time, pool: PoolId, report: &Report) {
-        let waiters: Vec<_> = self.pools[pool.0].waiters.iter().copied().collect();
+        let waiters: Vec<_> = self.pools[pool].waiters.iter().copied().collect();
         for waiter in waiters {
             let leg = self.clients.find(waiter.client).map(|client| client.leg);
             if leg == Some(crate::client::Leg::Waiting(waiter.ticket)) {
                 let mut report = report.clone();
                 report.severity = pgweir_wire::Severity::Error;
-                self.settings_refused(now, waiter.client, report);
+                self.unit_refused(now, waiter.client, report);
             }
         }
     }
@@ -310,6 +317,5 @@ impl Engine {
 
 /// The report for a server that gave no usable answer.
 pub(crate) fn unreachable_server(address: &Address, cause: &str) -> Report {
-    Report::error(SqlState::UNABLE_TO_CONNECT, "the server cannot be reached")
-        .detail(format!("Connecting to {address} failed: {cause}."))
+    UNREACHABLE.report(&[]).detail(format!("Connecting to {address} failed: {cause}."))
 }

@@ -145,9 +145,9 @@ impl Engine {
     }
 
     fn pool_views(&self, now: Time) -> Vec<PoolView> {
-        let views = self.pools.iter().enumerate().map(|(index, pool)| {
+        let views = self.pools.iter().map(|(id, pool)| {
             let cancelling = self.cancels.iter().filter(|(_, cancel)| {
-                self.servers.find(cancel.server).is_some_and(|s| s.pool.0 == index)
+                self.servers.find(cancel.server).is_some_and(|server| server.pool == id)
             });
             let waits = |waiter: &&crate::pool::Waiter| {
                 let leg = self.clients.find(waiter.client).map(|client| client.leg);
@@ -179,7 +179,7 @@ impl Engine {
                     (ClientTarget::Console, CONSOLE_DATABASES[0], &admin.username)
                 }
                 Phase::Welcome(_) | Phase::Ready(_) => {
-                    let spec = &self.pools[client.pool()?.0].spec;
+                    let spec = &self.pools[client.pool()?].spec;
                     (ClientTarget::Pool, &*spec.database, &spec.user)
                 }
             };
@@ -213,7 +213,7 @@ impl Engine {
 
     fn server_views(&self) -> Vec<ServerView> {
         let views = self.servers.iter().map(|(id, server)| {
-            let spec = &self.pools[server.pool.0].spec;
+            let spec = &self.pools[server.pool].spec;
             ServerView {
                 id: id.index() as u32,
                 pool: (spec.database.clone(), spec.user.clone()),

@@ -27,4 +27,6 @@ pub struct Stats {
     pub binds: u64,
     /// Logins.
     pub logins: u64,
+    /// Attempts to log in that a server has refused because it had too many connections.
+    pub refused_full: u64,
 }

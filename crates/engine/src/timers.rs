@@ -5,13 +5,15 @@
 
 use std::time::Duration;
 
-use pgweir_wire::SqlState;
 use pgweir_wire::backend::Report;
 
 use crate::Engine;
-use crate::action::ServerId;
+use crate::action::{ClientId, ServerId};
 use crate::cancel::CANCEL_TIMEOUT;
 use crate::client::{Leg, Phase};
+use crate::errors::{
+    BUSY, IDLE, IDLE_IN_TRANSACTION, LOGIN_TOO_SLOW, NO_SERVER, TRANSACTION_TOO_LONG,
+};
 use crate::pool::PoolId;
 use crate::server::{Cleaning, ServerState};
 use crate::server_login::{Retry, unreachable_server};
@@ -21,14 +23,18 @@ use crate::time::Time;
 /// much late at most.
 pub const TICK: Duration = Duration::from_millis(100);
 
+/// Servers are told the statement_timeout, and end the statement themselves. One that has not
+/// answered so much later does not answer any more.
+const STATEMENT_GRACE: Duration = Duration::from_secs(1);
+
 impl Engine {
     /// Ends what has taken too long.
     pub fn tick(&mut self, now: Time) {
         self.sweep_logins(now);
         self.sweep_unfinished(now);
-        for index in 0..self.pools.len() {
-            self.sweep_queue(now, PoolId(index));
-            self.refill(now, PoolId(index));
+        self.sweep_quiet(now);
+        for id in self.pools.keys() {
+            self.sweep_pool(now, id);
         }
         for id in self.servers.keys() {
             self.sweep_server(now, id);
@@ -56,81 +62,119 @@ impl Engine {
                 if limit.is_none_or(|limit| now - since <= limit) {
                     break;
                 }
-                let text = "login took too long";
-                self.expel(now, id, Report::fatal(SqlState::CONNECTION_FAILURE, text));
+                self.expel(now, id, LOGIN_TOO_SLOW.report(&[]));
             }
             self.logins.pop_front();
         }
     }
 
+    /// A client is between transactions from now on.
+    pub(crate) fn note_quiet(&mut self, now: Time, id: ClientId) {
+        self.clients[id].quiet_since = now;
+        if self.plan.client_idle_timeout.is_some() {
+            self.quiet.insert((now, id.index()));
+        }
+    }
+
+    /// Ends clients that have been idle for too long. Each has one entry, with a time at which it
+    /// was seen to be quiet or busy; most have done something since, and get a later one.
+    fn sweep_quiet(&mut self, now: Time) {
+        let Some(limit) = self.plan.client_idle_timeout else { return };
+        while let Some(&(since, place)) = self.quiet.first() {
+            if now - since <= limit {
+                break;
+            }
+            self.quiet.pop_first();
+            let Some(id) = self.clients.key_at(place) else { continue };
+            let client = &self.clients[id];
+            if !matches!(client.phase, Phase::Ready(_)) {
+                continue;
+            }
+            let quiet_since = client.quiet_since;
+            if !self.is_idle(id) {
+                self.quiet.insert((now, place));
+            } else if now - quiet_since <= limit {
+                self.quiet.insert((quiet_since, place));
+            } else {
+                self.expel(now, id, IDLE.report(&[]));
+            }
+        }
+    }
+
+    fn sweep_pool(&mut self, now: Time, id: PoolId) {
+        self.sweep_queue(now, id);
+        let waits_since = self.waits_since(id);
+        let pool = &mut self.pools[id];
+        let reserve_timeout = pool.spec.reserve_timeout;
+        pool.reserve_open = waits_since.is_some_and(|since| now - since >= reserve_timeout);
+        self.refill(now, id);
+        self.ask_others(now, id);
+        self.dissolve(now, id);
+    }
+
     fn sweep_queue(&mut self, now: Time, id: PoolId) {
-        let Some(limit) = self.pools[id.0].spec.query_wait_timeout else { return };
-        while let Some(waiter) = self.pools[id.0].waiters.front().copied() {
+        let Some(limit) = self.pools[id].spec.query_wait_timeout else { return };
+        while let Some(waiter) = self.pools[id].waiters.front().copied() {
             let leg = self.clients.find(waiter.client).map(|client| client.leg);
             let waits = leg == Some(Leg::Waiting(waiter.ticket));
             if waits && now - waiter.since <= limit {
                 break;
             }
-            self.pools[id.0].waiters.pop_front();
+            self.pools[id].waiters.pop_front();
             if waits {
                 let report = self.waited_too_long(id, now - waiter.since);
-                match self.clients[waiter.client].phase {
-                    Phase::Welcome(_) => {
-                        let report = Report {
-                            severity: pgweir_wire::Severity::Fatal,
-                            code: SqlState::CANNOT_CONNECT_NOW,
-                            ..report
-                        };
-                        self.expel(now, waiter.client, report);
-                    }
-                    _ => self.refuse_unit(now, waiter.client, report),
-                }
+                self.unit_refused(now, waiter.client, report);
             }
         }
     }
 
+    /// The unit of a client that has a server was not sent yet: it waits like those in the queue.
+    fn sweep_preparing(&mut self, now: Time, pool: PoolId, client: ClientId) {
+        let Some(limit) = self.pools[pool].spec.query_wait_timeout else { return };
+        let asked = self.clients.find(client).and_then(|client| client.asked);
+        if let Some(asked) = asked.filter(|asked| now - asked.since > limit) {
+            let report = self.waited_too_long(pool, now - asked.since);
+            self.unit_refused(now, client, report);
+        }
+    }
+
     fn waited_too_long(&self, id: PoolId, waited: Duration) -> Report {
-        let pool = &self.pools[id.0];
+        let pool = &self.pools[id];
         let name = pool.spec.name();
         let seconds = waited.as_secs_f64();
         let others = pool.waiting.saturating_sub(1);
         match &pool.last_failure {
-            Some(failure) => {
-                let text = format!("no server for pool \"{name}\" can be reached");
-                Report::error(SqlState::TOO_MANY_CONNECTIONS, text).detail(format!(
-                    "{} Waited {seconds:.1} s; {others} others wait.",
-                    failure.detail.as_ref().unwrap_or(&failure.message)
-                ))
-            }
-            None => {
-                let text = format!("all servers of pool \"{name}\" are busy");
-                Report::error(SqlState::TOO_MANY_CONNECTIONS, text)
-                    .detail(format!(
-                        "Waited {seconds:.1} s for one of {}; {others} others wait.",
-                        pool.spec.size
-                    ))
-                    .hint("Shorten transactions, or raise pool_size or query_wait_timeout.")
-            }
+            Some(failure) => NO_SERVER.report(&[&name]).detail(format!(
+                "{} Waited {seconds:.1} s; {others} others wait.",
+                failure.detail.as_ref().unwrap_or(&failure.message)
+            )),
+            None => BUSY.report(&[&name]).detail(format!(
+                "Waited {seconds:.1} s for one of {}; {others} others wait.",
+                pool.spec.size
+            )),
         }
     }
 
     fn sweep_server(&mut self, now: Time, id: ServerId) {
         let Some(server) = self.servers.find(id) else { return };
-        let spec = &self.pools[server.pool.0].spec;
+        let pool = server.pool;
+        let spec = &self.pools[pool].spec;
+        let patience = spec.connect_timeout;
         match server.state {
             ServerState::Connecting | ServerState::Login(_) => {
-                if now - server.since > spec.connect_timeout {
-                    let seconds = spec.connect_timeout.as_secs_f64();
+                if now - server.since > patience {
+                    let seconds = patience.as_secs_f64();
                     let cause = format!("no answer within {seconds} s");
                     let report = unreachable_server(&spec.address, &cause);
                     self.login_failed(now, id, report, Retry::Later);
+                } else if let Some(client) = server.promised_to {
+                    self.sweep_preparing(now, pool, client);
                 }
             }
             ServerState::Idle => {
-                let idle_too_long =
-                    spec.idle_timeout.is_some_and(|limit| now - server.changed > limit);
-                let too_old = spec.server_lifetime.is_some_and(|limit| now - server.since > limit);
-                if idle_too_long || too_old {
+                let idle_too_long = self.pools[pool].total > spec.min_size
+                    && spec.idle_timeout.is_some_and(|limit| now - server.changed > limit);
+                if idle_too_long || server.is_too_old(now, spec.server_lifetime) {
                     self.close_server(now, id);
                 }
             }
@@ -138,8 +182,12 @@ impl Engine {
             // running is not ours, and takes the time that it takes.
             ServerState::Lent(client) => {
                 let leg = self.clients.find(client).map(|client| client.leg);
-                if leg == Some(Leg::Preparing(id)) && now - server.changed > spec.connect_timeout {
+                if leg != Some(Leg::Preparing(id)) {
+                    self.sweep_lease(now, id, client);
+                } else if now - server.changed > patience {
                     self.server_lost(now, id, "it did not answer in time");
+                } else {
+                    self.sweep_preparing(now, pool, client);
                 }
             }
             ServerState::Cleaning { step, .. } => {
@@ -147,16 +195,49 @@ impl Engine {
                     Cleaning::RollingBack | Cleaning::Unsetting | Cleaning::Resetting => true,
                     Cleaning::Draining | Cleaning::Done => false,
                 };
-                if ours && now - server.changed > spec.connect_timeout {
+                if ours && now - server.changed > patience {
                     self.server_lost(now, id, "it did not answer in time");
                 }
             }
             ServerState::Leaving => {
-                if now - server.changed > spec.connect_timeout {
+                if now - server.changed > patience {
                     self.dismissed(now, id);
                 }
             }
             ServerState::AwaitingCancel => {}
+        }
+    }
+
+    /// Limits of what a client does with the server that it holds.
+    fn sweep_lease(&mut self, now: Time, id: ServerId, client: ClientId) {
+        let server = &self.servers[id];
+        let spec = &self.pools[server.pool].spec;
+        let its = &self.clients[client];
+        let busy = !its.slots.is_empty();
+        let over = |limit: Option<Duration>, since: Time, grace: Duration| {
+            limit.is_some_and(|limit| now - since > limit + grace)
+        };
+        let none = Duration::ZERO;
+        if (busy || server.status.in_block())
+            && over(spec.transaction_timeout, server.transaction_since, none)
+        {
+            if busy {
+                self.cancel_on(now, id, client, None);
+            }
+            return self.expel(now, client, TRANSACTION_TOO_LONG.report(&[]));
+        }
+        // A server may be silent because its client does not read.
+        if busy
+            && !its.congested
+            && over(spec.statement_timeout, server.unit_since, STATEMENT_GRACE)
+        {
+            return self.server_lost(now, id, "it did not end a statement at statement_timeout");
+        }
+        if !busy
+            && server.status.in_block()
+            && over(spec.idle_in_transaction_timeout, server.unit_since, none)
+        {
+            self.expel(now, client, IDLE_IN_TRANSACTION.report(&[]));
         }
     }
 }

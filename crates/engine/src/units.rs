@@ -6,11 +6,12 @@ use pgweir_config::PoolMode;
 use pgweir_sql::{Classifier, PinReason, Pins};
 use pgweir_wire::backend::{self, Report};
 use pgweir_wire::frontend::{Bind, Parse, Tag, Target};
-use pgweir_wire::{HEADER_LEN, Header, Malformed, SqlState, TransactionStatus};
+use pgweir_wire::{HEADER_LEN, Header, Malformed, TransactionStatus};
 
 use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, ServerId};
 use crate::client::{Body, Client, Fate, Leg, UnnamedStatement};
+use crate::errors::VIOLATION;
 use crate::pool::PoolId;
 use crate::reply::{Expected, Kind, Sink, Unnamed};
 use crate::time::Time;
@@ -88,7 +89,7 @@ impl Engine {
                 Taken::Gone => return input.len(),
             }
         }
-        self.pools[pool.0].stats.received += at as u64;
+        self.pools[pool].stats.received += at as u64;
         let client = &mut self.clients[id];
         let waits = client.holding || matches!(client.leg, Leg::Waiting(_) | Leg::Preparing(_));
         if client.ended && !waits {
@@ -177,6 +178,9 @@ impl Engine {
         if !whole && !asked && !self.is_overdue(now, id) {
             return Taken::Nothing;
         }
+        if !asked && self.tells_of_loss(id, tag, header, rest) {
+            return self.refuse(id, tag, header, rest);
+        }
         self.clients[id].unfinished = None;
         self.check_out(now, id, pool);
         // With a server at once the same message is looked at again.
@@ -206,8 +210,8 @@ impl Engine {
         let client = &mut self.clients[id];
         if ready {
             client.skipping = false;
-            let to = Endpoint::Client(id);
-            self.actions.inject(to, |out| backend::ready_for_query(out, TransactionStatus::Idle));
+            let status = client.status();
+            self.actions.inject(Endpoint::Client(id), |out| backend::ready_for_query(out, status));
         }
         swallow(client, header, rest)
     }
@@ -311,14 +315,14 @@ impl Engine {
         if client.slots.len() >= UNITS_UNDER_WAY {
             return true;
         }
-        let pool = &self.pools[server.pool.0];
-        if pool.spec.mode == PoolMode::Statement {
+        if server.mode == PoolMode::Statement {
             // If the one before begins a transaction there is no next one.
             return true;
         }
         let would_be_given_back =
-            server.status == TransactionStatus::Idle && !self.keeps_server(client, pool);
-        would_be_given_back && pool.waiting > 0 && tag != Tag::Terminate
+            server.status == TransactionStatus::Idle && !self.keeps_server(client, server);
+        let others_wait = self.pools[server.pool].waiting > 0;
+        would_be_given_back && others_wait && tag != Tag::Terminate
     }
 
     /// Reads the names in a message of the extended protocol, and sees to it that the unnamed
@@ -349,7 +353,7 @@ impl Engine {
                     client.unnamed_ready = true;
                     Unnamed::TooLong
                 };
-                self.pools[self.servers[server].pool.0].stats.parses += 1;
+                self.pools[self.servers[server].pool].stats.parses += 1;
                 let ended = whole || parse.name.len() + parse.text.len() + 2 <= body.len();
                 self.scan_text(id, parse.text, ended);
                 (Kind::Parse { unnamed }, false)
@@ -357,7 +361,7 @@ impl Engine {
             Tag::Bind => {
                 let bind = Bind::start(body)?;
                 ends_in_time(bind.portal.len() + bind.statement.len() + 2)?;
-                self.pools[self.servers[server].pool.0].stats.binds += 1;
+                self.pools[self.servers[server].pool].stats.binds += 1;
                 (Kind::Bind, bind.statement.is_empty())
             }
             Tag::Describe => match Target::parse(body)? {
@@ -373,6 +377,9 @@ impl Engine {
                 }
             },
         };
+        // What an earlier unit has parsed may be a COMMIT.
+        let parsed_now = uses_unnamed && self.clients[id].unnamed_ready;
+        self.clients[id].may_commit |= tag == Tag::Bind && !parsed_now;
         if uses_unnamed && !self.clients[id].unnamed_ready && !self.bring_unnamed(id, server) {
             self.clients[id].holding = true;
             return Ok(None);
@@ -416,7 +423,7 @@ impl Engine {
                 let replies = &mut self.servers[server].replies;
                 if replies.push(Expected { kind: Kind::Parse { unnamed }, sink }) {
                     self.actions.inject(to, |out| out.extend_from_slice(&parse));
-                    self.pools[self.servers[server].pool.0].stats.own_parses += 1;
+                    self.pools[self.servers[server].pool].stats.own_parses += 1;
                     // What it does to a server, it did to another when it was made.
                     if let Ok(parse) = Parse::start(&parse[HEADER_LEN..]) {
                         self.scan_text(id, parse.text, true);
@@ -515,9 +522,11 @@ impl Engine {
         }
         // What RESET and DISCARD take away is put back before the next transaction. A sequence's
         // last value is not tracked yet, and to keep the server for every nextval would keep it
-        // for half of all applications.
-        let kept = pins.without(PinReason::Reset).without(PinReason::Sequence);
+        // for half of all applications. A COMMIT leaves nothing.
+        let passing = [PinReason::Commit, PinReason::Reset, PinReason::Sequence];
+        let kept = passing.into_iter().fold(pins, Pins::without);
         let client = &mut self.clients[id];
+        client.may_commit |= pins.contains(PinReason::Commit);
         client.pins = client.pins.union(kept);
     }
 
@@ -528,7 +537,7 @@ impl Engine {
             Malformed::UnknownTag(tag) => format!("invalid frontend message type {tag}"),
             _ => malformed.to_string(),
         };
-        self.expel(now, id, Report::fatal(SqlState::PROTOCOL_VIOLATION, text));
+        self.expel(now, id, VIOLATION.report(&[&text]));
     }
 
     /// Answers the client's next unit with an error instead of running it.

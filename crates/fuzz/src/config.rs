@@ -23,7 +23,10 @@ pub(crate) fn run(data: &[u8]) {
                 assert!(!pool.users.is_empty(), "a pool without a user");
                 assert!(pool.served().is_some(), "a pool without a server");
             }
-            assert!(Plan::new(&config, "0.0.0").is_ok(), "a valid configuration is refused");
+            assert!(
+                Plan::new(&config, "0.0.0", [6; 32]).is_ok(),
+                "a valid configuration is refused"
+            );
         }
         Err(errors) => {
             assert!(!errors.problems().is_empty(), "refused without a word");

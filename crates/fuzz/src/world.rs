@@ -103,7 +103,7 @@ pub(crate) struct Outcome {
 
 impl World {
     pub(crate) fn new(setting: Setting) -> Self {
-        let plan = Plan::new(&CONFIGS[setting.mode % MODES.len()], "0.0.0");
+        let plan = Plan::new(&CONFIGS[setting.mode % MODES.len()], "0.0.0", [6; 32]);
         Self {
             engine: Engine::new(plan.expect("the secrets are usable"), [5; 32]),
             now: Time(1_000_000),

@@ -1,12 +1,20 @@
 use std::fmt::{self, Display, Write};
 use std::io;
 
+use pgweir_config::Config;
 use pgweir_engine::Event;
 use pgweir_proxy::News;
 
 /// Sends the log to standard error, a line for each event.
 pub(crate) fn start() {
     tracing_subscriber::fmt().with_writer(io::stderr).with_target(false).with_ansi(false).init();
+}
+
+/// Writes a line for each setting of a configuration that has no effect.
+pub(crate) fn warn(config: &Config) {
+    for warning in &config.warnings {
+        tracing::warn!("{warning}");
+    }
 }
 
 /// Writes a line about something that happened on a worker.

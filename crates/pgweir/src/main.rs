@@ -7,15 +7,16 @@
 
 mod check;
 mod cli;
+mod file;
 mod log;
 mod run;
 
 use std::process::ExitCode;
 
 use clap::Parser;
-use pgweir_config::Config;
 
 use cli::{Cli, Command};
+use file::File;
 
 /// Few allocations are made for each client, but they are made and freed in storms; this
 /// allocator gives memory back after a storm and keeps what is left dense.
@@ -34,17 +35,15 @@ fn main() -> ExitCode {
     };
     log::start();
     die_of_panics();
-    let config = match Config::load(&path) {
-        Ok(config) => config,
+    let (file, config) = match File::open(path) {
+        Ok(opened) => opened,
         Err(errors) => {
             eprintln!("{errors}");
             return ExitCode::from(UNUSABLE);
         }
     };
-    for warning in &config.warnings {
-        tracing::warn!("{warning}");
-    }
-    match run::run(&config) {
+    log::warn(&config);
+    match run::run(&config, file) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{error}");

@@ -14,7 +14,10 @@ use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 
+use crate::file::File;
 use crate::log;
+
+const VERSION: &str = env!("CARGO_PKG_VERSION");
 
 /// Connections that the kernel queues for us; a storm of clients is longer than the usual 128.
 const BACKLOG: i32 = 4_096;
@@ -25,23 +28,25 @@ const RATES_PERIOD: Duration = Duration::from_secs(60);
 type Failure = Box<dyn Error>;
 
 /// Serves until a signal says otherwise.
-pub(crate) fn run(config: &Config) -> Result<(), Failure> {
+pub(crate) fn run(config: &Config, file: File) -> Result<(), Failure> {
     raise_descriptor_limit()?;
     let general = &config.general;
     let listener = listen(&general.host, general.port)?;
     let address = listener.local_addr()?;
-    let plan = Plan::new(config, env!("CARGO_PKG_VERSION"))?;
-    let mut seed = [0; 32];
-    getrandom(&mut seed, GetRandomFlags::empty())?;
+    let secret = random()?;
+    let plan = Plan::new(config, VERSION, secret)?;
     let (news, mut inbox) = mpsc::unbounded_channel();
-    let worker = Worker::start(plan, general.tcp, seed, Clock::start(), listener, news)?;
-    tracing::info!("pgweir {} listens on {address}", env!("CARGO_PKG_VERSION"));
+    let worker = Worker::start(plan, general.tcp, random()?, Clock::start(), listener, news)?;
+    tracing::info!("pgweir {VERSION} listens on {address}");
 
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let control = Control {
         mail: worker.mail(),
         rates: Rates::new(),
+        file,
+        secret,
         shutdown_timeout: general.shutdown_timeout,
+        autoreload: general.autoreload,
     };
     runtime.block_on(control.run(&mut inbox))?;
     worker.join()?;
@@ -53,7 +58,11 @@ pub(crate) fn run(config: &Config) -> Result<(), Failure> {
 struct Control {
     mail: mpsc::UnboundedSender<Mail>,
     rates: Rates,
+    file: File,
+    /// What stays the same for the life of the process, and no client may learn.
+    secret: [u8; 32],
     shutdown_timeout: Duration,
+    autoreload: Option<Duration>,
 }
 
 impl Control {
@@ -62,6 +71,7 @@ impl Control {
         let mut signals = Signals::new()?;
         let mut rates = tokio::time::interval(RATES_PERIOD);
         let mut deadline = std::pin::pin!(tokio::time::sleep(Duration::MAX));
+        let mut look = std::pin::pin!(self.before_next_look());
         let mut draining = false;
         loop {
             tokio::select! {
@@ -79,7 +89,17 @@ impl Control {
                         self.tell(Mail::Drain);
                     }
                     Asked::Drain | Asked::Stop => self.tell(Mail::Stop),
+                    Asked::Reload => {
+                        self.reload();
+                        look.set(self.before_next_look());
+                    }
                 },
+                () = &mut look => {
+                    if self.autoreload.is_some() && self.file.has_changed() {
+                        self.reload();
+                    }
+                    look.set(self.before_next_look());
+                }
                 () = &mut deadline, if draining => {
                     tracing::warn!("shutdown_timeout is over: clients are disconnected");
                     draining = false;
@@ -90,6 +110,34 @@ impl Control {
                         self.rates.sample(&snapshot);
                     }
                 }
+            }
+        }
+    }
+
+    /// How long the file is not looked at.
+    fn before_next_look(&self) -> tokio::time::Sleep {
+        tokio::time::sleep(self.autoreload.unwrap_or(Duration::MAX))
+    }
+
+    /// Goes on with what the file says now, or, if that is wrong, as before.
+    fn reload(&mut self) {
+        let loaded = self.file.load().map_err(|errors| errors.to_string());
+        let planned = loaded.and_then(|config| {
+            let plan =
+                Plan::new(&config, VERSION, self.secret).map_err(|error| error.to_string())?;
+            Ok((config, plan))
+        });
+        match planned {
+            Ok((config, plan)) => {
+                log::warn(&config);
+                self.shutdown_timeout = config.general.shutdown_timeout;
+                self.autoreload = config.general.autoreload;
+                self.tell(Mail::Reload(Box::new(plan)));
+                tracing::info!("{} was loaded again", self.file.path().display());
+            }
+            Err(errors) => {
+                let path = self.file.path().display();
+                tracing::error!("{path} was not loaded, all stays as it was: {errors}");
             }
         }
     }
@@ -117,10 +165,12 @@ impl Control {
 /// What a signal asks for.
 enum Asked {
     Drain,
+    Reload,
     Stop,
 }
 
 struct Signals {
+    hangup: Signal,
     interrupt: Signal,
     quit: Signal,
     terminate: Signal,
@@ -129,20 +179,29 @@ struct Signals {
 impl Signals {
     fn new() -> io::Result<Self> {
         Ok(Self {
+            hangup: signal(SignalKind::hangup())?,
             interrupt: signal(SignalKind::interrupt())?,
             quit: signal(SignalKind::quit())?,
             terminate: signal(SignalKind::terminate())?,
         })
     }
 
-    /// SIGTERM and a first SIGINT drain; SIGQUIT and a second of either end at once.
+    /// SIGTERM and a first SIGINT drain; SIGQUIT and a second of either end at once; SIGHUP
+    /// reloads.
     async fn recv(&mut self) -> Asked {
         tokio::select! {
+            _ = self.hangup.recv() => Asked::Reload,
             _ = self.interrupt.recv() => Asked::Drain,
             _ = self.quit.recv() => Asked::Stop,
             _ = self.terminate.recv() => Asked::Drain,
         }
     }
+}
+
+fn random() -> io::Result<[u8; 32]> {
+    let mut bytes = [0; 32];
+    getrandom(&mut bytes, GetRandomFlags::empty())?;
+    Ok(bytes)
 }
 
 /// The first address of `host` that can be listened on.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pgweir_engine::{
     Action, Actions, Address, Bytes, ClientId, Endpoint, Ends, Engine, Event, LOGIN_MESSAGE_BYTES,
-    Time, UNIT_HELD_BYTES,
+    Plan, Time, UNIT_HELD_BYTES,
 };
 
 use crate::link::{Crossed, Interest, Link, RETAINED_BYTES};
@@ -124,6 +124,12 @@ impl<T: Transport> Driver<T> {
         self.clients.insert(endpoint, Link::new(io));
         self.settle(now);
         endpoint
+    }
+
+    /// Goes on with another configuration.
+    pub fn reload(&mut self, now: Time, plan: Plan) {
+        self.engine.reload(now, plan);
+        self.settle(now);
     }
 
     /// A connection that was asked for is made. Gives it back if nobody wants it any more.

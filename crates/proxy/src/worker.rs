@@ -36,6 +36,8 @@ pub enum Mail {
     ConsoleReply(ClientId, Vec<u8>),
     /// Take no more clients, let those that are there finish, then end.
     Drain,
+    /// Go on with another configuration.
+    Reload(Box<Plan>),
     /// What are you doing?
     Snapshot(oneshot::Sender<Snapshot>),
     /// End now.
@@ -141,6 +143,9 @@ impl Shared {
                         let snapshot = self.driver.borrow().engine().snapshot(self.clock.now());
                         // Whoever asked may have left.
                         let _ = asker.send(snapshot);
+                    }
+                    Some(Mail::Reload(plan)) => {
+                        self.drive(|driver, now| driver.reload(now, *plan));
                     }
                     Some(Mail::Drain) => {
                         accepting.abort();

@@ -401,6 +401,10 @@ impl Client {
         }
         if let Some(error) = message.error() {
             let text = String::from_utf8_lossy(error.message).into_owned();
+            let code = error.code.map(|code| code.to_string()).unwrap_or_default();
+            if !text.contains('[') && matches!(&*code, "08007" | "40001") {
+                return self.lost_server(site, &code, raw);
+            }
             let tag = text.split(['[', ']']).nth(1).and_then(|tag| Tag::parse(tag.as_bytes()));
             match tag {
                 Some(tag) if text.starts_with(CANCELED) => {
@@ -410,7 +414,6 @@ impl Client {
                 }
                 Some(_) => {}
                 None if !text.contains('[') && self.oracle.may_be_refused() => {
-                    let code = error.code.map(|code| code.to_string()).unwrap_or_default();
                     return self.refused(site, &code, raw);
                 }
                 None => {}
@@ -424,6 +427,14 @@ impl Client {
                 site.ledger.counts.transactions += u64::from(idle);
             }
             Err(text) => site.ledger.fail(format!("c{} {text}", self.number)),
+        }
+    }
+
+    /// The server is lost, and the client stays.
+    fn lost_server(&mut self, site: &mut Site, code: &str, raw: Range<usize>) {
+        site.ledger.lost(self.number, code);
+        if let Err(text) = self.oracle.lose(&self.incoming[raw], code == "40001") {
+            site.ledger.fail(format!("c{} was told {code} and {text}", self.number));
         }
     }
 

@@ -142,6 +142,8 @@ pub(crate) enum Line {
     Client(Statement),
     /// pgweir's: removes what a session has left.
     DiscardAll,
+    /// pgweir's: a transaction that has failed, for a client that has lost its own.
+    FailedTransaction,
     /// pgweir's: ends a transaction whose client is gone.
     Rollback,
     /// pgweir's: brings a server to a client's settings; no value means the default.
@@ -152,7 +154,9 @@ impl Line {
     pub(crate) fn tag(&self) -> Option<Tag> {
         match self {
             Self::Client(statement) => Some(statement.tag),
-            Self::DiscardAll | Self::Rollback | Self::SetConfig(_) => None,
+            Self::DiscardAll | Self::FailedTransaction | Self::Rollback | Self::SetConfig(_) => {
+                None
+            }
         }
     }
 
@@ -160,7 +164,7 @@ impl Line {
         match self {
             Self::Client(statement) => statement.verb.is_exit(),
             Self::Rollback => true,
-            Self::DiscardAll | Self::SetConfig(_) => false,
+            Self::DiscardAll | Self::FailedTransaction | Self::SetConfig(_) => false,
         }
     }
 }
@@ -170,6 +174,9 @@ pub(crate) fn parse(text: &[u8]) -> Option<Vec<Line>> {
     let text = std::str::from_utf8(text).ok()?;
     if let Some(calls) = text.strip_prefix("SELECT ARRAY[pg_catalog.set_config(") {
         return Some(vec![Line::SetConfig(set_config(calls.strip_suffix("] IS NULL")?)?)]);
+    }
+    if text.starts_with("BEGIN; SELECT CAST('the transaction was lost") {
+        return Some(vec![Line::FailedTransaction]);
     }
     let text = without_comments(text);
     let statements = text.split(';').map(str::trim).filter(|statement| !statement.is_empty());

@@ -226,6 +226,37 @@ impl Session {
         tags
     }
 
+    /// The server is gone, and with it the transaction: it is undone, if that is certain. The unit
+    /// that was under way, or, if none is `begun`, the next one, ends with this error.
+    pub(crate) fn lose(
+        &mut self,
+        report: &[u8],
+        begun: bool,
+        undone: bool,
+        inbox: &mut Inbox,
+        witness: &mut impl Witness,
+    ) {
+        let work = std::mem::replace(&mut self.work, Work::None);
+        self.out.clear();
+        if undone {
+            self.state.error(witness);
+        } else {
+            self.state.forget();
+        }
+        self.drop_portals();
+        match work {
+            Work::None if !begun => drop(self.refuse(report, inbox)),
+            Work::Query { .. } | Work::Ready => {
+                self.out.extend_from_slice(report);
+                self.work = Work::Ready;
+            }
+            Work::None | Work::Execute { .. } | Work::Lost | Work::Over => {
+                self.out.extend_from_slice(report);
+                self.skipping = true;
+            }
+        }
+    }
+
     /// Whether it reads COPY data.
     pub(crate) fn reads_copy_data(&self) -> bool {
         match &self.work {

@@ -79,6 +79,6 @@ impl Topology {
     pub(crate) fn plan(&self) -> Result<Plan, String> {
         let config = Config::parse(&self.config, Path::new("sim.toml"))
             .map_err(|errors| errors.to_string())?;
-        Plan::new(&config, "0.0.0").map_err(|error| error.to_string())
+        Plan::new(&config, "0.0.0", [6; 32]).map_err(|error| error.to_string())
     }
 }

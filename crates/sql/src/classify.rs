@@ -223,6 +223,7 @@ impl State {
                 Meaning::Rule(Form::Set, reason) => Step::Set(reason),
                 Meaning::Rule(Form::Prepare, reason) => Step::Prepare(reason),
                 Meaning::Rule(Form::Statement, reason) => self.body(reason),
+                Meaning::Keyword(Keyword::Commit) => self.body(PinReason::Commit),
                 Meaning::Rule(..) | Meaning::Keyword(_) | Meaning::Plain => Step::Body,
             },
             Step::Set(reason) => match meaning {
@@ -252,7 +253,9 @@ impl State {
                 Meaning::Keyword(Keyword::Transaction) => Step::PrepareTransaction(reason),
                 Meaning::Rule(..) | Meaning::Keyword(_) | Meaning::Plain => self.body(reason),
             },
-            Step::PrepareTransaction(_) if matches!(token, Token::Literal(_)) => Step::Body,
+            Step::PrepareTransaction(_) if matches!(token, Token::Literal(_)) => {
+                self.body(PinReason::Commit)
+            }
             Step::PrepareTransaction(reason) => self.body(reason),
             Step::Variable | Step::Body => Step::Body,
         }

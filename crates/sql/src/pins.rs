@@ -13,6 +13,9 @@ pub enum PinReason {
     AdvisoryLock,
     /// A base backup under way: it ends with the session that began it.
     Backup,
+    /// COMMIT, END or PREPARE TRANSACTION. It leaves nothing in the session; it matters when the
+    /// server is lost, since the transaction may have been committed then.
+    Commit,
     /// What a well-known extension keeps in the backend's memory, such as a named connection.
     Extension,
     /// A cursor WITH HOLD.
@@ -45,9 +48,10 @@ pub enum PinReason {
 
 impl PinReason {
     /// Every reason, in the order in which a set of them is shown.
-    const ALL: [Self; 14] = [
+    const ALL: [Self; 15] = [
         Self::AdvisoryLock,
         Self::Backup,
+        Self::Commit,
         Self::Extension,
         Self::HoldCursor,
         Self::Library,
@@ -74,6 +78,7 @@ impl PinReason {
             | Self::Seed
             | Self::Unclear => true,
             Self::AdvisoryLock
+            | Self::Commit
             | Self::HoldCursor
             | Self::Listen
             | Self::Prepared
@@ -89,6 +94,7 @@ impl PinReason {
         match self {
             Self::AdvisoryLock => "advisory lock",
             Self::Backup => "backup",
+            Self::Commit => "commit",
             Self::Extension => "extension",
             Self::HoldCursor => "hold cursor",
             Self::Library => "library",

@@ -65,6 +65,8 @@ pub static RULES: &[Rule] = &[
         "A library cannot be unloaded."),
     row("hold", Form::Hold, PinReason::HoldCursor,
         "DECLARE … CURSOR WITH HOLD outlives its transaction."),
+    row("end", Form::Statement, PinReason::Commit,
+        "Commits, as COMMIT does (a keyword below) and PREPARE TRANSACTION."),
     row("temp", Form::Temporary, PinReason::TempTable,
         "CREATE TEMP TABLE, VIEW or SEQUENCE, SELECT INTO TEMP; ON COMMIT DROP leaves nothing."),
     row("temporary", Form::Temporary, PinReason::TempTable,

@@ -59,22 +59,34 @@ impl SqlState {
     pub const UNABLE_TO_CONNECT: Self = Self(*b"08001");
     /// 08006 `connection_failure`.
     pub const CONNECTION_FAILURE: Self = Self(*b"08006");
+    /// 08007 `transaction_resolution_unknown`.
+    pub const RESOLUTION_UNKNOWN: Self = Self(*b"08007");
     /// 08P01 `protocol_violation`.
     pub const PROTOCOL_VIOLATION: Self = Self(*b"08P01");
     /// 0A000 `feature_not_supported`.
     pub const FEATURE_NOT_SUPPORTED: Self = Self(*b"0A000");
+    /// 25P03 `idle_in_transaction_session_timeout`.
+    pub const IDLE_IN_TRANSACTION: Self = Self(*b"25P03");
+    /// 25P04 `transaction_timeout`.
+    pub const TRANSACTION_TIMEOUT: Self = Self(*b"25P04");
     /// 28000 `invalid_authorization_specification`.
     pub const INVALID_AUTHORIZATION: Self = Self(*b"28000");
     /// 28P01 `invalid_password`.
     pub const INVALID_PASSWORD: Self = Self(*b"28P01");
+    /// 40001 `serialization_failure`: the transaction is worth another try.
+    pub const SERIALIZATION_FAILURE: Self = Self(*b"40001");
     /// 53300 `too_many_connections`.
     pub const TOO_MANY_CONNECTIONS: Self = Self(*b"53300");
     /// 57014 `query_canceled`.
     pub const QUERY_CANCELED: Self = Self(*b"57014");
     /// 57P01 `admin_shutdown`.
     pub const ADMIN_SHUTDOWN: Self = Self(*b"57P01");
+    /// 57P02 `crash_shutdown`.
+    pub const CRASH_SHUTDOWN: Self = Self(*b"57P02");
     /// 57P03 `cannot_connect_now`.
     pub const CANNOT_CONNECT_NOW: Self = Self(*b"57P03");
+    /// 57P05 `idle_session_timeout`.
+    pub const IDLE_SESSION: Self = Self(*b"57P05");
     /// XX000 `internal_error`: the error is ours.
     pub const INTERNAL_ERROR: Self = Self(*b"XX000");
 

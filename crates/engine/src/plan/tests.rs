@@ -31,10 +31,11 @@ fn keys_are_derived_before_anybody_asks() {
     for (auth, kind) in [("scram-sha-256", VerifierKind::Scram), ("password", VerifierKind::Plain)]
     {
         let config = Config::parse(&CONFIG.replace("AUTH", auth), Path::new("plan.toml"));
-        let plan = Plan::new(&config.expect("a configuration"), "0.1.0").expect("a plan");
+        let plan = Plan::new(&config.expect("a configuration"), "0.1.0", [6; 32]).expect("a plan");
         let engine = Engine::new(plan, [7; 32]);
         let admin = engine.plan.admin_verifier.as_ref().expect("an administrator");
         assert_eq!(admin.kind(), kind, "{auth}");
-        assert_eq!(engine.pools[0].spec.verifier.kind(), kind, "{auth}");
+        let (_, pool) = engine.pools.iter().next().expect("a pool");
+        assert_eq!(pool.spec.verifier.kind(), kind, "{auth}");
     }
 }

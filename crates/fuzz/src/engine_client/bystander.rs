@@ -81,6 +81,14 @@ impl Bystander {
         if self.in_block {
             self.block(world);
         }
+        world.settle();
+        if !self.is_idle(world) {
+            // Its transaction was lost with its server: the COMMIT has told it so.
+            self.units.push(None);
+            let mut out = Vec::new();
+            write_query(&mut out, b"ROLLBACK -- BYSTANDER");
+            world.send(self.link, &out);
+        }
         self.query(world);
         self.batch(world);
         world.settle();
@@ -105,6 +113,14 @@ impl Bystander {
         assert_eq!(ready, self.units.len(), "a bystander's unit was never answered");
         assert_eq!(fate, Fate::Open);
         assert!(transcript.rest.is_empty(), "half a message");
+    }
+
+    /// Whether the last it heard was that it is outside a transaction.
+    fn is_idle(&self, world: &World) -> bool {
+        let (written, _) = world.client(self.link);
+        let transcript = Transcript::read(written);
+        let last = transcript.session.iter().rfind(|(tag, _)| *tag == Tag::ReadyForQuery);
+        last.is_none_or(|(_, status)| *status == b"I")
     }
 
     /// It goes, in good order.

@@ -99,7 +99,10 @@ impl Session {
         if text.windows(BYSTANDER.len()).any(|word| word == BYSTANDER) {
             self.must_be_as_new();
         }
-        let ends = matches!(text, b"COMMIT" | b"ROLLBACK" | b"COMMIT -- BYSTANDER");
+        let ends = matches!(
+            text,
+            b"COMMIT" | b"ROLLBACK" | b"COMMIT -- BYSTANDER" | b"ROLLBACK -- BYSTANDER"
+        );
         if self.status == TransactionStatus::Failed && !ends {
             return Outcome::Error(FAILED_BLOCK);
         }
@@ -108,6 +111,12 @@ impl Session {
                 self.bystanders_block |= text.ends_with(BYSTANDER);
                 self.status = TransactionStatus::Active;
                 backend::command_complete(out, "BEGIN");
+            }
+            _ if text.starts_with(b"BEGIN; SELECT CAST('the transaction was lost") => {
+                // For whoever has lost its own, which may be the bystander.
+                self.bystanders_block = true;
+                self.status = TransactionStatus::Active;
+                return Outcome::Error("the transaction was lost");
             }
             _ if ends => {
                 self.bystanders_block = false;
@@ -333,7 +342,7 @@ impl Session {
     }
 
     fn refuse_if_failed(&self, text: &[u8]) -> Result<(), Refusal> {
-        let ends = text.starts_with(b"COMMIT") || text == b"ROLLBACK";
+        let ends = text.starts_with(b"COMMIT") || text.starts_with(b"ROLLBACK");
         if self.status == TransactionStatus::Failed && !ends { Err(FAILED_BLOCK) } else { Ok(()) }
     }
 }

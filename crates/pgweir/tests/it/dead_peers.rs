@@ -68,7 +68,7 @@ fn a_server_that_owes_a_reply() {
     vanish(&server);
     client.send(&query("SELECT 2")).unwrap();
     let last_words = client.read_to_end().unwrap();
-    assert_eq!(last_words.iter().map(Message::sqlstate).collect::<Vec<_>>(), ["08006"]);
+    assert_eq!(last_words.iter().map(Message::sqlstate).collect::<Vec<_>>(), ["08007"]);
     // The next one gets a new server.
     let mut next = stand_in.newcomer();
     next.read_until_ready().unwrap();

@@ -15,7 +15,16 @@ fn terminate_backend(stage: &Stage) {
 
 /// The errors that the connection still brings before it ends.
 fn last_words(client: &mut WireClient) -> Vec<String> {
-    let messages = client.read_to_end().unwrap();
+    codes(&client.read_to_end().unwrap())
+}
+
+/// The errors of a reply, and the status that it ends with.
+fn ended(client: &mut WireClient) -> (Vec<String>, String) {
+    let reply = client.read_until_ready().unwrap();
+    (codes(&reply), reply.last().unwrap().to_string())
+}
+
+fn codes(messages: &[Message]) -> Vec<String> {
     messages.iter().filter(|message| message.tag == b'E').map(Message::sqlstate).collect()
 }
 
@@ -37,18 +46,76 @@ fn a_client_hears_how_its_query_ended() {
     client.send(&query("SELECT pg_sleep(600)")).unwrap();
     stage.wait_for_backends(1, "query LIKE '%sleep%' AND state = 'active'");
     terminate_backend(&stage);
-    assert_eq!(last_words(&mut client), ["57P01"]);
-    assert_eq!(stage.client().query("SELECT 2"), ["2"]);
+    assert_eq!(ended(&mut client), (vec!["08007".to_owned()], "ReadyForQuery I".to_owned()));
+    assert_eq!(client.query("SELECT 2"), ["2"]);
 }
 
+/// The statement behind a COMMIT that was not answered may be asked about by the next one.
+#[test]
+fn a_commit_that_is_not_answered_may_have_been_carried_out() {
+    let stage = Stage::new("loss_commit", 1);
+    let mut client = stage.client();
+    // A deferred trigger makes the COMMIT last as long as the test needs.
+    client.query("CREATE TABLE t (a int)");
+    client.query(
+        "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql
+         AS $$ BEGIN PERFORM pg_sleep(600); RETURN NULL; END $$",
+    );
+    client.query(
+        "CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON t
+         DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION slow()",
+    );
+    client.query("BEGIN");
+    client.query("INSERT INTO t VALUES (1)");
+    client.send(&query("COMMIT")).unwrap();
+    stage.wait_for_backends(1, "query = 'COMMIT' AND state = 'active'");
+    terminate_backend(&stage);
+    assert_eq!(ended(&mut client), (vec!["08007".to_owned()], "ReadyForQuery I".to_owned()));
+    assert_eq!(client.query("SELECT count(*) FROM t"), ["0"]);
+}
+
+/// A transaction is worth another try, in the way that applications know of serialization
+/// failures. Until the client ends it PostgreSQL itself refuses whatever comes.
 #[test]
 fn a_client_hears_how_its_transaction_ended() {
+    let failed = |code: &str| (vec![code.to_owned()], "ReadyForQuery E".to_owned());
     let stage = Stage::new("loss_transaction", 1);
     let mut client = stage.client();
-    client.query("BEGIN");
-    terminate_backend(&stage);
-    assert_eq!(last_words(&mut client), ["57P01"]);
-    assert_eq!(stage.client().query("SELECT 2"), ["2"]);
+    for running in [true, false] {
+        client.query("BEGIN");
+        client.query("CREATE TABLE t (a int)");
+        let pause = query("SELECT pg_sleep(600)");
+        if running {
+            client.send(&pause).unwrap();
+            stage.wait_for_backends(1, "query LIKE '%sleep%' AND state = 'active'");
+        }
+        terminate_backend(&stage);
+        if !running {
+            client.send(&pause).unwrap();
+        }
+        assert_eq!(ended(&mut client), failed("40001"), "{running}");
+        for refused in ["SELECT 1", "SAVEPOINT a"] {
+            client.send(&query(refused)).unwrap();
+            assert_eq!(ended(&mut client), failed("25P02"), "{refused}");
+        }
+        client.send(&query("ROLLBACK TO a")).unwrap();
+        assert_eq!(ended(&mut client), failed("3B001"));
+        assert_eq!(client.query("ROLLBACK"), Vec::<String>::new());
+        assert_eq!(client.query("SELECT to_regclass('t') IS NULL"), ["t"]);
+    }
+}
+
+/// Settings, temporary tables and whatever else lives in one server are gone with it.
+#[test]
+fn a_client_hears_that_its_session_has_ended() {
+    for state in ["SET work_mem = '5MB'", "CREATE TEMP TABLE t ()", "LISTEN a"] {
+        let stage = Stage::new(&format!("loss_{}", &state[..2].to_lowercase()), 1);
+        let mut client = stage.client();
+        client.query(state);
+        terminate_backend(&stage);
+        assert_eq!(last_words(&mut client), ["57P01"], "{state}");
+        assert_eq!(stage.client().query("SELECT 2"), ["2"]);
+    }
 }
 
 #[test]
@@ -74,9 +141,7 @@ fn a_crash_of_the_cluster() {
     in_query.send(&query("SELECT pg_sleep(600)")).unwrap();
     stage.wait_for_backends(1, "query LIKE '%sleep%' AND state = 'active'");
     cluster.kill();
-    for lost in [&mut in_query, &mut in_transaction] {
-        assert_eq!(last_words(lost), ["08006"]);
-    }
+    assert_eq!(ended(&mut in_query), (vec!["08007".to_owned()], "ReadyForQuery I".to_owned()));
 
     // Comes while PostgreSQL is down, and is served when it is up.
     let mut early = WireClient::open(stage.address()).unwrap();
@@ -87,5 +152,11 @@ fn a_crash_of_the_cluster() {
     let greeting = early.read_until_ready().unwrap();
     assert_eq!(greeting.last().unwrap().to_string(), "ReadyForQuery I");
     assert_eq!(idle.query("SELECT 'same session'"), ["same session"]);
+    assert_eq!(in_query.query("SELECT 'same session'"), ["same session"]);
+    in_transaction.send(&query("SELECT 1")).unwrap();
+    let failed = (vec!["40001".to_owned()], "ReadyForQuery E".to_owned());
+    assert_eq!(ended(&mut in_transaction), failed);
+    in_transaction.query("ROLLBACK");
+    assert_eq!(in_transaction.query("SELECT 'same session'"), ["same session"]);
     assert_eq!(stage.client().query("SELECT 2"), ["2"]);
 }

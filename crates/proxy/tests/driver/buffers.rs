@@ -226,7 +226,7 @@ fn a_client_that_waits_is_not_read_without_end() {
 /// Last words wait for a client that is slow to read them, but not for ever.
 #[test]
 fn last_words_wait_for_their_reader() {
-    let (stage, server, alice) = Stage::ready(&Setup::default());
+    let (stage, server, alice) = Stage::ready(&Setup::of_mode("session"));
     alice.takes(0);
     alice.says([query("SELECT")]);
     server.ends();
@@ -234,11 +234,11 @@ fn last_words_wait_for_their_reader() {
     assert_eq!(stage.clients_left(), 1);
     stage.wait(Duration::from_secs(1));
     alice.takes_all();
-    assert_eq!(alice.heard(), "E(FATAL 08006)");
+    assert_eq!(alice.heard(), "E(FATAL 08007)");
     assert!(alice.is_closed());
     assert_eq!((stage.clients_left(), stage.connections()), (0, 0));
 
-    let (stage, server, alice) = Stage::ready(&Setup::default());
+    let (stage, server, alice) = Stage::ready(&Setup::of_mode("session"));
     alice.takes(0);
     alice.says([query("SELECT")]);
     server.ends();

@@ -133,7 +133,7 @@ fn logins_and_farewells() {
             server.sends(piece);
         }
         server.ends();
-        assert_eq!(client.heard(), "E(FATAL 57P01)");
+        assert_eq!(client.heard(), "E(08007) Z");
         let other = stage.newcomer(&[("TimeZone", "UTC")]);
         assert!(other.is_greeted());
         for piece in terminate().chunks(size) {

@@ -1,10 +1,11 @@
-//! A server is lost, at any point: its client hears that its unit may or may not have been
-//! carried out, or, if nothing of it was sent, nothing at all.
+//! A server is lost, at any point: its client hears what is known of its unit, and nothing at all
+//! if nothing of it was sent (docs/failures.md).
 
-use pgweir_engine::{ClientState, Event};
+use pgweir_engine::{ClientState, Event, ServerActivity};
 
 use crate::messages::{
-    columns, copy_data, copy_in, done, fatal, in_block, one_row, query, ready, row, terminate,
+    bind, columns, copy_data, copy_in, done, error, execute, fatal, flush, in_block,
+    in_failed_block, one_row, parse, parse_complete, query, ready, row, sync, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -35,30 +36,170 @@ fn an_idle_server_that_is_lost_is_replaced_when_it_is_needed() {
 
 /// Nobody knows whether the statement was carried out: it must not be run again.
 #[test]
-fn a_server_lost_with_a_unit_ends_its_client() {
+fn a_server_lost_with_a_unit_leaves_its_outcome_open() {
     for lose in WAYS {
-        for reply in [vec![], [columns(), row(b"1")].concat()] {
-            let (stage, server, alice) = Stage::ready(&Setup::default());
-            alice.says([query("INSERT")]);
-            server.says([reply]);
-            lose(&server);
-            assert!(alice.heard().ends_with("E(FATAL 08006)"));
-            assert!(alice.is_closed());
-            assert_eq!((stage.servers(), stage.attempts()), (vec![], 0));
-        }
+        let (stage, server, alice) = Stage::ready(&Setup::default());
+        alice.says([query("INSERT")]);
+        lose(&server);
+        assert_eq!(alice.heard(), "E(08007) Z");
+        assert_eq!((stage.servers(), stage.attempts()), (vec![], 0));
+        alice.says([query("SELECT")]);
+        let next = stage.server();
+        assert_eq!(next.heard(), "Q(SELECT)");
+        next.says([one_row("1")]);
+        assert_eq!(alice.heard(), "T D(1) C Z");
     }
 }
 
-/// A transaction is gone with its server, also between two statements.
+/// The same for a batch whose end has not come: what is still to come of it is passed over.
 #[test]
-fn a_server_lost_inside_a_transaction_ends_its_client() {
+fn a_server_lost_with_a_part_of_a_batch_passes_over_the_rest() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([parse("INSERT"), bind(), execute(), flush()]);
+    server.ends();
+    assert_eq!(alice.heard(), "E(08007)");
+    alice.says([bind(), execute(), sync()]);
+    assert_eq!(alice.heard(), "Z");
+    assert_eq!(stage.attempts(), 0);
+}
+
+/// What was forwarded cannot be taken back.
+#[test]
+fn a_server_lost_inside_a_reply_ends_its_client() {
+    for lose in WAYS {
+        let (_stage, server, alice) = Stage::ready(&Setup::default());
+        alice.says([query("SELECT")]);
+        server.says([columns(), row(b"1")]);
+        lose(&server);
+        assert_eq!(alice.heard(), "T D(1) E(FATAL 57P01)");
+        assert!(alice.is_closed());
+    }
+}
+
+/// A client that has said that it leaves was waiting for nothing but this.
+#[test]
+fn a_server_lost_with_the_last_unit_of_a_client_lets_it_go() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([query("INSERT"), terminate()]);
+    server.ends();
+    assert_eq!((alice.heard().as_str(), alice.is_closed()), ("E(08007) Z", true));
+    assert_eq!(stage.connections(), 0);
+}
+
+/// Of several units some may have been carried out, and some not.
+#[test]
+fn a_server_lost_with_a_pipeline_ends_its_client() {
     let (_stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([query("INSERT 1"), query("INSERT 2")]);
+    server.ends();
+    assert_eq!(alice.heard(), "E(FATAL 08007)");
+    assert!(alice.is_closed());
+}
+
+/// What a session has on its server is gone with it: a client that goes on would miss it.
+#[test]
+fn a_server_lost_with_a_session_ends_its_client() {
+    for text in ["SET a = 1", "LISTEN a"] {
+        let (_stage, server, alice) = Stage::ready(&Setup::default());
+        alice.says([query(text)]);
+        server.says([done(), ready()]);
+        assert_eq!(alice.heard(), "C Z");
+        server.ends();
+        assert_eq!(alice.heard(), "E(FATAL 57P01)");
+        assert!(alice.is_closed());
+    }
+    let (_stage, server, alice) = Stage::ready(&Setup::of_mode("session"));
+    alice.says([query("INSERT")]);
+    server.ends();
+    assert_eq!(alice.heard(), "E(FATAL 08007)");
+    assert!(alice.is_closed());
+}
+
+/// A client in a transaction, and its server.
+fn in_transaction() -> (Stage, Peer, Peer) {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
     alice.says([query("BEGIN")]);
     server.says([done(), in_block()]);
-    assert_eq!(alice.heard(), "C Z(T)");
+    assert_eq!((server.heard().as_str(), alice.heard().as_str()), ("Q(BEGIN)", "C Z(T)"));
+    (stage, server, alice)
+}
+
+/// The client's transaction fails on another server as it has failed on the one that is lost.
+fn fails_transaction(server: &Peer) {
+    let heard = server.heard();
+    assert!(heard.starts_with("Q(BEGIN; SELECT CAST("), "{heard}");
+    server.says([done(), error("22P02"), in_failed_block()]);
+}
+
+/// A transaction of which no COMMIT was sent is rolled back: it can be run again, and whatever the
+/// client says before it ends it is answered by a server.
+#[test]
+fn a_server_lost_inside_a_transaction_is_a_serialization_failure() {
+    let (stage, server, alice) = in_transaction();
+    alice.says([query("INSERT")]);
     server.ends();
-    assert_eq!(alice.heard(), "E(FATAL 08006)");
-    assert!(alice.is_closed());
+    assert_eq!(alice.heard(), "E(40001) Z(E)");
+    alice.says([query("SELECT")]);
+    let next = stage.server();
+    fails_transaction(&next);
+    assert_eq!(next.heard(), "Q(SELECT)");
+    next.says([error("25P02"), in_failed_block()]);
+    assert_eq!(alice.heard(), "E(25P02) Z(E)");
+    alice.says([query("ROLLBACK")]);
+    assert_eq!(next.heard(), "Q(ROLLBACK)");
+    next.says([done(), ready()]);
+    assert_eq!(alice.heard(), "C Z");
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
+
+/// A client between two statements hears of it with the next one, even if that is COMMIT.
+#[test]
+fn a_server_lost_between_statements_is_told_with_the_next_one() {
+    for next in ["SELECT", "COMMIT"] {
+        let (stage, server, alice) = in_transaction();
+        server.ends();
+        assert_eq!((alice.heard().as_str(), stage.attempts()), ("", 0));
+        alice.says([query(next)]);
+        assert_eq!((alice.heard().as_str(), stage.attempts()), ("E(40001) Z(E)", 0));
+    }
+    let (_stage, server, alice) = in_transaction();
+    server.ends();
+    alice.says([parse("SELECT"), bind(), execute(), sync()]);
+    assert_eq!(alice.heard(), "E(40001) Z(E)");
+}
+
+/// Whoever gives the transaction up has lost nothing.
+#[test]
+fn a_server_lost_between_statements_is_no_news_for_a_rollback() {
+    for rollback in [query("ROLLBACK"), [parse("abort"), bind(), execute(), sync()].concat()] {
+        let (stage, server, alice) = in_transaction();
+        server.ends();
+        alice.says([rollback]);
+        let next = stage.server();
+        fails_transaction(&next);
+        assert_eq!(alice.heard(), "");
+        let heard = next.heard();
+        assert!(heard.starts_with("Q(ROLLBACK)") || heard.starts_with("P(abort)"), "{heard}");
+    }
+}
+
+/// A COMMIT that is not answered may have been carried out, however it was sent.
+#[test]
+fn a_server_lost_with_a_commit_leaves_its_outcome_open() {
+    let batch = [parse("END"), bind(), execute(), sync()].concat();
+    for commit in [query("COMMIT"), query("SELECT 1; /* */ commit"), batch] {
+        let (_stage, server, alice) = in_transaction();
+        alice.says([commit]);
+        server.ends();
+        assert_eq!(alice.heard(), "E(08007) Z");
+    }
+    let (_stage, server, alice) = in_transaction();
+    alice.says([parse("COMMIT"), sync()]);
+    server.says([parse_complete(), in_block()]);
+    assert_eq!(alice.heard(), "1 Z(T)");
+    alice.says([bind(), execute(), sync()]);
+    server.ends();
+    assert_eq!(alice.heard(), "E(08007) Z");
 }
 
 /// There is no place for an error inside of a message.
@@ -77,10 +218,26 @@ fn a_server_lost_inside_a_message_aborts_its_client() {
 fn a_server_that_says_goodbye_speaks_for_itself() {
     let (_stage, server, alice) = Stage::ready(&Setup::default());
     alice.says([query("SELECT")]);
-    server.says([fatal("57P01")]);
+    server.says([fatal("25P03")]);
     server.ends();
-    assert_eq!(alice.heard(), "E(FATAL 57P01)");
+    assert_eq!(alice.heard(), "E(FATAL 25P03)");
     assert!(alice.is_closed());
+}
+
+/// It is the server that is shut down, not its client.
+#[test]
+fn a_server_that_is_shut_down_leaves_its_client_connected() {
+    for code in ["57P01", "57P02"] {
+        let (stage, server, alice) = Stage::ready(&Setup::default());
+        alice.says([query("SELECT")]);
+        server.says([fatal(code)]);
+        assert_eq!((alice.heard().as_str(), server.is_aborted()), ("E(08007) Z", true));
+        assert!(lost(&stage));
+        let (_stage, server, alice) = in_transaction();
+        server.says([fatal(code)]);
+        alice.says([query("SELECT")]);
+        assert_eq!(alice.heard(), "E(40001) Z(E)");
+    }
 }
 
 /// A server says why and closes; the next write to it failed before its words were read, and they
@@ -142,7 +299,7 @@ fn a_server_lost_inside_a_copy_ends_its_client() {
     alice.says([copy_data(b"1\n")]);
     server.ends();
     alice.says([copy_data(b"2\n")]);
-    assert_eq!(alice.heard(), "G E(FATAL 08006)");
+    assert_eq!(alice.heard(), "G E(FATAL 57P01)");
     assert!(alice.is_closed());
 }
 
@@ -154,7 +311,7 @@ fn who_waits_gets_another_server_than_the_one_that_is_lost() {
     alice.says([query("slow")]);
     bob.says([query("bob")]);
     server.ends();
-    assert!(alice.is_closed());
+    assert_eq!(alice.heard(), "E(08007) Z");
     assert_eq!(stage.attempts(), 1);
     assert_eq!(stage.server().heard(), "Q(bob)");
 }

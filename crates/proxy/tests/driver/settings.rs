@@ -214,7 +214,7 @@ fn settings_cost_no_server_while_new_ones_cannot_be_had() {
     stage.refuse_server();
     assert!(second.heard().starts_with("Q(SELECT ARRAY["));
     second.says([error("22023"), ready()]);
-    assert_eq!(other.heard(), "R E(FATAL 08001)");
+    assert_eq!(other.heard(), "R E(FATAL 57P03)");
     assert_eq!((second.is_open(), stage.servers()), (true, vec![ServerActivity::Idle]));
 }
 
@@ -240,7 +240,7 @@ fn settings_cost_no_server_after_an_attempt_that_failed() {
         stage.refuse_server();
         assert!(servers[1].heard().starts_with("Q(SELECT ARRAY["));
         servers[1].says([error("22023"), ready()]);
-        assert_eq!(odd.heard(), "E(FATAL 08001)");
+        assert_eq!(odd.heard(), "E(FATAL 57P03)");
         assert_eq!(stage.servers(), [ServerActivity::Idle]);
     }
 }

@@ -35,7 +35,7 @@ fn a_server_that_has_vanished_is_lost() {
         stage.look_for_silence(&[&server]);
     }
     assert!(server.is_aborted());
-    assert_eq!(alice.heard(), "E(FATAL 08006)");
+    assert_eq!(alice.heard(), "E(08007) Z");
     assert_eq!(stage.servers(), []);
 }
 

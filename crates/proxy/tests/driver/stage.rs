@@ -25,6 +25,12 @@ pub(crate) struct Setup {
     pub(crate) auth: &'static str,
     /// More lines of the section `general`.
     pub(crate) general: &'static str,
+    /// More lines of the section of the user.
+    pub(crate) user: &'static str,
+    /// Other pools: their databases.
+    pub(crate) others: &'static [&'static str],
+    /// Where the servers are.
+    pub(crate) port: u16,
     /// What cleans a server behind a session.
     pub(crate) reset_query: &'static str,
     /// Look at the engine only where the test asks for it: a look costs as much as there is.
@@ -38,6 +44,9 @@ impl Default for Setup {
             size: 1,
             auth: "trust",
             general: "",
+            user: "",
+            others: &[],
+            port: 5432,
             reset_query: "DISCARD ALL",
             unchecked: false,
         }
@@ -58,15 +67,31 @@ impl Setup {
     }
 
     fn config(&self) -> String {
-        let Self { mode, size, auth, general, .. } = self;
+        let Self { mode, size, auth, general, user, others, port, .. } = self;
+        let pools = std::iter::once(&"db").chain(*others).map(|database| {
+            format!(
+                "[pools.{database}]\npool_mode = '{mode}'\n\
+                 [pools.{database}.users.0]\nusername = 'user'\npassword = 'password'\n\
+                 pool_size = {size}\n{user}\n\
+                 [pools.{database}.shards.0]\nservers = [['127.0.0.1', {port}, 'primary']]\n\
+                 database = '{database}'\n"
+            )
+        });
+        let pools: String = pools.collect();
         format!(
             "[general]\nhost = '127.0.0.1'\nport = 6000\nauth_type = '{auth}'\n\
              admin_username = 'admin'\nadmin_password = 'secret'\n\
-             admin_auth_type = 'password'\n{general}\n\
-             [pools.db]\npool_mode = '{mode}'\n\
-             [pools.db.users.0]\nusername = 'user'\npassword = 'password'\npool_size = {size}\n\
-             [pools.db.shards.0]\nservers = [['127.0.0.1', 5432, 'primary']]\ndatabase = 'db'\n"
+             admin_auth_type = 'password'\n{general}\n{pools}"
         )
+    }
+
+    fn plan(&self) -> Plan {
+        let mut config = match Config::parse(&self.config(), Path::new("stage.toml")) {
+            Ok(config) => config,
+            Err(report) => panic!("{report:?}"),
+        };
+        config.pools[0].users[0].reset_query = self.reset_query.to_owned();
+        Plan::new(&config, "0.1.0", [8; 32]).expect("a plan")
     }
 }
 
@@ -75,14 +100,8 @@ pub(crate) struct Stage(Rc<RefCell<World>>);
 
 impl Stage {
     pub(crate) fn new(setup: &Setup) -> Self {
-        let mut config = match Config::parse(&setup.config(), Path::new("stage.toml")) {
-            Ok(config) => config,
-            Err(report) => panic!("{report:?}"),
-        };
-        config.pools[0].users[0].reset_query = setup.reset_query.to_owned();
-        let plan = Plan::new(&config, "0.1.0").expect("a plan");
         Self(Rc::new(RefCell::new(World {
-            driver: Driver::new(Engine::new(plan, [7; 32])),
+            driver: Driver::new(Engine::new(setup.plan(), [7; 32])),
             now: 0,
             unchecked: setup.unchecked,
             turn_goes_on: false,
@@ -127,6 +146,19 @@ impl Stage {
         client
     }
 
+    /// A client of another pool that has sent its startup packet.
+    pub(crate) fn newcomer_to(&self, database: &str) -> Peer {
+        let stranger = self.stranger();
+        stranger.says([startup(&[("user", "user"), ("database", database)])]);
+        stranger
+    }
+
+    /// Another configuration is loaded.
+    pub(crate) fn reload(&self, setup: &Setup) {
+        let plan = setup.plan();
+        self.event(|driver, now| driver.reload(now, plan));
+    }
+
     /// Somebody asks for the end of what a client has running.
     pub(crate) fn cancel(&self, client: &Peer) -> Peer {
         let stranger = self.stranger();
@@ -144,11 +176,23 @@ impl Stage {
 
     /// The oldest attempt succeeds; the server has said nothing yet.
     pub(crate) fn bare_server(&self) -> Peer {
+        self.greeted_server().0
+    }
+
+    /// The oldest attempt succeeds, and so does the login, with this startup packet.
+    pub(crate) fn server_and_startup(&self) -> (Peer, Vec<u8>) {
+        let (server, startup) = self.greeted_server();
+        server.says([self.welcome(&server)]);
+        (server, startup)
+    }
+
+    /// The oldest attempt succeeds; the server has heard a startup packet.
+    fn greeted_server(&self) -> (Peer, Vec<u8>) {
         let server = self.made(self.attempt()).expect("the server is not wanted any more");
         let startup = server.heard_bytes();
         let initial = Initial::parse(&startup).expect("a startup packet").expect("a whole one");
         assert!(matches!(initial.0, Initial::Startup(_)), "{initial:?}");
-        server
+        (server, startup)
     }
 
     /// The oldest attempt succeeds, and so does the login.

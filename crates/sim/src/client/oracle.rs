@@ -13,6 +13,8 @@ pub(crate) struct Oracle {
     held: Vec<u8>,
     deeds: Deeds,
     in_block: bool,
+    /// Something of the reply that is due was heard.
+    begun: bool,
 }
 
 /// A message that was due.
@@ -46,6 +48,7 @@ impl Oracle {
             held: Vec::new(),
             deeds: Deeds::default(),
             in_block: false,
+            begun: false,
         }
     }
 
@@ -96,6 +99,7 @@ impl Oracle {
             return Err(format!("got {} when {} was due", in_words(raw), describe(&due)));
         }
         self.session.out.drain(..length);
+        self.begun = due.tag != b'Z';
         if due.tag != b'Z' {
             return Ok(Heard::Reply);
         }
@@ -138,6 +142,21 @@ impl Oracle {
         }
         let tags = self.session.refuse(report, &mut self.inbox);
         self.hear(report).map(|_| tags)
+    }
+
+    /// The client's server is lost, which this error tells: the transaction is undone, or nobody
+    /// knows what has become of the unit.
+    pub(crate) fn lose(&mut self, report: &[u8], undone: bool) -> Result<(), String> {
+        if undone && !self.in_block {
+            return Err("lost a transaction that it had not begun".to_owned());
+        }
+        if self.inbox.has_no_message() {
+            self.release();
+        }
+        let begun = self.begun;
+        self.session.lose(report, begun, undone, &mut self.inbox, &mut self.deeds);
+        self.deeds.committed.clear();
+        self.hear(report).map(drop)
     }
 
     /// Whether something is due that the server does not keep back.

@@ -109,6 +109,10 @@ impl Execution {
                 state.discard();
                 self.complete("DISCARD ALL", state, out, last, witness)
             }
+            Line::FailedTransaction => {
+                state.transaction = Transaction::Block;
+                Step::Failed(b"22P02", "the transaction was lost []".to_owned())
+            }
             Line::Rollback => {
                 state.abort(witness);
                 self.complete("ROLLBACK", state, out, last, witness)

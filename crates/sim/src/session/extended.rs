@@ -89,7 +89,10 @@ impl Session {
         };
         let rows = match &statement.line {
             Some(Line::Client(statement)) => statement.verb.returns_rows(),
-            Some(Line::DiscardAll | Line::Rollback | Line::SetConfig(_)) | None => false,
+            Some(
+                Line::DiscardAll | Line::FailedTransaction | Line::Rollback | Line::SetConfig(_),
+            )
+            | None => false,
         };
         if rows && self.state.transaction == Transaction::Failed {
             return self.aborted(true, witness);

@@ -184,6 +184,14 @@ impl State {
         }
     }
 
+    /// The transaction is over, and nobody knows how it has ended.
+    pub(crate) fn forget(&mut self) {
+        if let Some(saved) = self.saved.take() {
+            self.settings = saved;
+        }
+        self.over();
+    }
+
     pub(crate) fn stain(&mut self, client: u32, what: &'static str) {
         let stain = Stain { client, what };
         if !self.stains.contains(&stain) {

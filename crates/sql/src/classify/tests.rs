@@ -52,13 +52,10 @@ fn ordinary_traffic_is_free() {
         "begin",
         "begin isolation level serializable",
         "start transaction read only",
-        "commit and chain",
-        "end",
         "rollback",
         "rollback to savepoint s",
         "savepoint s",
         "release savepoint s",
-        "commit prepared 'x'",
         "copy t from stdin",
         "copy (select 1) to stdout with (format csv)",
         "explain (analyze, settings) select 1",
@@ -203,6 +200,24 @@ fn a_search_path_may_make_tables_temporary() {
     ]);
 }
 
+/// What may have committed a transaction when its server is lost.
+#[test]
+fn what_may_commit_is_found() {
+    check(&[
+        ("commit", "commit"),
+        ("COMMIT AND CHAIN", "commit"),
+        ("commit prepared 'x'", "commit"),
+        ("end", "commit"),
+        ("/* */ End work;", "commit"),
+        ("select 1; commit", "commit"),
+        ("prepare transaction 'x'", "commit"),
+        ("rollback prepared 'x'", ""),
+        ("select case when a then b end from commit", ""),
+        ("\"commit\"", ""),
+        ("create temp table t () on commit drop", ""),
+    ]);
+}
+
 #[test]
 fn statements_that_stay_pin() {
     check(&[
@@ -211,7 +226,7 @@ fn statements_that_stay_pin() {
         ("prepare p (int) as select $1", "prepared statement"),
         ("prepare transaction as select 1", "prepared statement"),
         ("prepare transaction (int) as select 1", "prepared statement"),
-        ("prepare transaction 'x'", ""),
+        ("prepare transaction 'x'", "commit"),
         ("load 'lib'", "library"),
         ("declare c cursor with hold for select 1", "hold cursor"),
         ("declare cursor no scroll cursor with hold for select 1", "hold cursor"),

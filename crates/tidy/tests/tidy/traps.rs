@@ -1,15 +1,20 @@
 use crate::tree::Tree;
 
-const PAGE: &str = "docs/traps.md";
+const PAGES: [&str; 2] = ["docs/traps.md", "docs/failures.md"];
 
-/// The tests that the page of traps names are there: behind each file in a row of a table stand
-/// functions of that file.
+/// The tests that these pages name are there: in the last column of a table stand files, and behind
+/// each of them functions of that file.
 pub(crate) fn check(tree: &Tree) -> Vec<String> {
-    let Some(page) = tree.text(PAGE) else { return Vec::new() };
+    let pages = PAGES.iter().filter_map(|page| Some((*page, tree.text(page)?)));
+    pages.flat_map(|(name, page)| check_page(tree, name, page)).collect()
+}
+
+fn check_page(tree: &Tree, name: &str, page: &str) -> Vec<String> {
     let mut complaints = Vec::new();
     for (number, line) in (1..).zip(page.lines()).filter(|(_, line)| line.starts_with('|')) {
         let mut file: Option<(&str, &str)> = None;
-        for word in line.split('`').skip(1).step_by(2) {
+        let last = line.trim_end_matches('|').rsplit('|').next().unwrap_or_default();
+        for word in last.split('`').skip(1).step_by(2) {
             if word.ends_with(".rs") {
                 let ending = format!("/{word}");
                 file = tree.texts().find(|(path, _)| path.ends_with(&ending));
@@ -18,7 +23,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<String> {
                 word.ends_with(".rs") || text.contains(&format!("fn {word}("))
             });
             if !found {
-                complaints.push(format!("{PAGE}:{number}: {word}"));
+                complaints.push(format!("{name}:{number}: {word}"));
             }
         }
     }

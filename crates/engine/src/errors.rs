@@ -1,0 +1,275 @@
+//! Every error that a client gets from pgweir itself, as one table; `docs/errors.md` is made from
+//! it. What a server says is forwarded and stands in PostgreSQL's own documentation.
+
+use std::fmt::{Display, Write as _};
+
+use pgweir_wire::backend::Report;
+use pgweir_wire::{Severity, SqlState};
+
+/// A kind of error: everything about it but what happened in one case.
+#[derive(Debug)]
+pub struct ErrorKind {
+    /// What it ends.
+    pub severity: Severity,
+    /// The code that drivers decide by.
+    pub code: SqlState,
+    /// One line, with `{}` where a name or a figure of the case stands.
+    pub message: &'static str,
+    /// When it comes.
+    pub when: &'static str,
+    /// What the reader can do about it; may be empty.
+    pub hint: &'static str,
+}
+
+impl ErrorKind {
+    /// The error of one case. `names` are put into the message, in their order.
+    pub(crate) fn report(&self, names: &[&dyn Display]) -> Report {
+        let mut message = String::new();
+        let mut names = names.iter();
+        for (index, part) in self.message.split("{}").enumerate() {
+            if index > 0 {
+                let name = names.next();
+                debug_assert!(name.is_some(), "{:?} lacks a name", self.message);
+                // Writing to a String cannot fail.
+                let _ = name.map(|name| write!(message, "{name}"));
+            }
+            message.push_str(part);
+        }
+        let report = Report { severity: self.severity, ..Report::error(self.code, message) };
+        if self.hint.is_empty() { report } else { report.hint(self.hint) }
+    }
+}
+
+pub(crate) const SHUTTING_DOWN: ErrorKind = fatal(
+    SqlState::CANNOT_CONNECT_NOW,
+    "the pooler is shutting down",
+    "at login, while pgweir drains",
+    "",
+);
+pub(crate) const TERMINATED: ErrorKind = fatal(
+    SqlState::ADMIN_SHUTDOWN,
+    "terminating connection due to administrator command",
+    "between transactions, when pgweir drains or a reload has taken the client's pool away",
+    "",
+);
+pub(crate) const NO_USER: ErrorKind = fatal(
+    SqlState::INVALID_AUTHORIZATION,
+    "no PostgreSQL user name specified in startup packet",
+    "at login",
+    "",
+);
+pub(crate) const NO_POOL: ErrorKind = fatal(
+    SqlState::INVALID_AUTHORIZATION,
+    "no pool for database \"{}\" and user \"{}\"",
+    "at login, where everybody is trusted; else an unknown name looks like a wrong password",
+    "",
+);
+pub(crate) const WRONG_PASSWORD: ErrorKind = fatal(
+    SqlState::INVALID_PASSWORD,
+    "password authentication failed for user \"{}\"",
+    "at login; the user or the database may be unknown just as well",
+    "",
+);
+pub(crate) const LOGIN_TOO_SLOW: ErrorKind = fatal(
+    SqlState::CONNECTION_FAILURE,
+    "login took too long",
+    "at login, after client_login_timeout",
+    "",
+);
+pub(crate) const REPLICATION: ErrorKind = fatal(
+    SqlState::FEATURE_NOT_SUPPORTED,
+    "replication connections are not supported yet",
+    "at login with the parameter replication",
+    "",
+);
+pub(crate) const SWITCH: ErrorKind = fatal(
+    SqlState::FEATURE_NOT_SUPPORTED,
+    "unsupported switch in startup options: {}",
+    "at login with the parameter options",
+    "Switches -c name=value and --name=value are understood.",
+);
+pub(crate) const TOO_MANY_LOGINS: ErrorKind = fatal(
+    SqlState::TOO_MANY_CONNECTIONS,
+    "sorry, too many clients are logging in",
+    "at once, when max_logins others have not logged in yet",
+    "Try again, or raise max_logins.",
+);
+pub(crate) const TOO_MANY_CLIENTS: ErrorKind = fatal(
+    SqlState::TOO_MANY_CONNECTIONS,
+    "sorry, too many clients already",
+    "at login, when there are max_clients others",
+    "Raise max_clients, or let clients share connections.",
+);
+pub(crate) const TOO_MANY_OF_DATABASE: ErrorKind = fatal(
+    SqlState::TOO_MANY_CONNECTIONS,
+    "too many clients for database \"{}\"",
+    "behind a login, when there are max_db_client_connections others",
+    "Raise max_db_client_connections, or let clients share connections.",
+);
+pub(crate) const TOO_MANY_OF_USER: ErrorKind = fatal(
+    SqlState::TOO_MANY_CONNECTIONS,
+    "too many clients for user \"{}\"",
+    "behind a login, when there are max_user_client_connections others",
+    "Raise max_user_client_connections, or let clients share connections.",
+);
+pub(crate) const BUSY: ErrorKind = error(
+    SqlState::TOO_MANY_CONNECTIONS,
+    "all servers of pool \"{}\" are busy",
+    "after query_wait_timeout; the statement was not run. FATAL with 57P03 at login",
+    "Shorten transactions, or raise pool_size or query_wait_timeout.",
+);
+pub(crate) const NO_SERVER: ErrorKind = error(
+    SqlState::TOO_MANY_CONNECTIONS,
+    "no server for pool \"{}\" can be reached",
+    "after query_wait_timeout; the statement was not run. FATAL with 57P03 at login",
+    "",
+);
+pub(crate) const UNREACHABLE: ErrorKind = error(
+    SqlState::TOO_MANY_CONNECTIONS,
+    "the server cannot be reached",
+    "where a new server connection is needed at once; the statement was not run. FATAL with 57P03 \
+     at login",
+    "",
+);
+pub(crate) const CANCELED: ErrorKind = error(
+    SqlState::QUERY_CANCELED,
+    "canceling statement due to user request",
+    "when a statement is cancelled before a server has got it",
+    "",
+);
+pub(crate) const STATEMENT_MODE: ErrorKind = fatal(
+    SqlState::FEATURE_NOT_SUPPORTED,
+    "transaction blocks not allowed in statement pooling mode",
+    "when pool_mode is statement and a transaction begins",
+    "",
+);
+pub(crate) const IDLE: ErrorKind = fatal(
+    SqlState::IDLE_SESSION,
+    "terminating connection due to idle-session timeout",
+    "outside a transaction, after client_idle_timeout",
+    "",
+);
+pub(crate) const IDLE_IN_TRANSACTION: ErrorKind = fatal(
+    SqlState::IDLE_IN_TRANSACTION,
+    "terminating connection due to idle-in-transaction timeout",
+    "after idle_client_in_transaction_timeout; the transaction is rolled back",
+    "",
+);
+pub(crate) const TRANSACTION_TOO_LONG: ErrorKind = fatal(
+    SqlState::TRANSACTION_TIMEOUT,
+    "terminating connection due to transaction timeout",
+    "after transaction_timeout; the transaction is rolled back",
+    "",
+);
+pub(crate) const OUTCOME_UNKNOWN: ErrorKind = error(
+    SqlState::RESOLUTION_UNKNOWN,
+    "server closed the connection unexpectedly",
+    "when a server is lost that has been sent a statement outside a transaction, or a COMMIT, and \
+     no byte of the reply has come. FATAL where the session is lost with the server",
+    "Look whether it was carried out before it is run again.",
+);
+pub(crate) const TRANSACTION_LOST: ErrorKind = error(
+    SqlState::SERIALIZATION_FAILURE,
+    "the transaction was lost with its server",
+    "when a server is lost inside a transaction of which no COMMIT was sent: it is rolled back",
+    "The transaction can be run again from its beginning.",
+);
+pub(crate) const CUT_OFF: ErrorKind = fatal(
+    SqlState::ADMIN_SHUTDOWN,
+    "server closed the connection unexpectedly",
+    "when a server is lost of whose reply a part was forwarded, or with which the client's session \
+     is lost",
+    "",
+);
+pub(crate) const CONTAINED: ErrorKind = fatal(
+    SqlState::INTERNAL_ERROR,
+    "unexpected message from server",
+    "when a server says what nothing that was asked allows: a bug of pgweir, please report it",
+    "The connection was closed so that no reply reaches the wrong client.",
+);
+pub(crate) const VIOLATION: ErrorKind = fatal(
+    SqlState::PROTOCOL_VIOLATION,
+    "{}",
+    "when a client sends what the protocol does not allow; the message says what",
+    "",
+);
+pub(crate) const UNSUPPORTED_PROTOCOL: ErrorKind = fatal(
+    SqlState::FEATURE_NOT_SUPPORTED,
+    "{}",
+    "at login with another major version of the protocol, or a second request for encryption",
+    "",
+);
+
+/// All of them.
+pub const ERRORS: &[ErrorKind] = &[
+    SHUTTING_DOWN,
+    TERMINATED,
+    NO_USER,
+    NO_POOL,
+    WRONG_PASSWORD,
+    LOGIN_TOO_SLOW,
+    REPLICATION,
+    SWITCH,
+    TOO_MANY_LOGINS,
+    TOO_MANY_CLIENTS,
+    TOO_MANY_OF_DATABASE,
+    TOO_MANY_OF_USER,
+    BUSY,
+    NO_SERVER,
+    UNREACHABLE,
+    CANCELED,
+    STATEMENT_MODE,
+    IDLE,
+    IDLE_IN_TRANSACTION,
+    TRANSACTION_TOO_LONG,
+    OUTCOME_UNKNOWN,
+    TRANSACTION_LOST,
+    CUT_OFF,
+    CONTAINED,
+    VIOLATION,
+    UNSUPPORTED_PROTOCOL,
+];
+
+/// `docs/errors.md`.
+pub fn errors_page() -> String {
+    let mut page = INTRODUCTION.to_owned();
+    for ErrorKind { severity, code, message, when, hint } in ERRORS {
+        let severity = severity.word();
+        let message = if *message == "{}" { "(what is wrong)" } else { message };
+        // Writing to a String cannot fail.
+        let _ = writeln!(page, "| {code} | {severity} | {message} | {when} | {hint} |");
+    }
+    page
+}
+
+const INTRODUCTION: &str = "\
+# Errors
+
+Written by `make docs` from the table in `crates/engine/src/errors.rs`.
+
+These are the errors that pgweir itself gives. All others come from PostgreSQL and are forwarded as
+they are. ERROR ends the statement and leaves the client connected; FATAL ends the connection. The
+DETAIL of an error says what happened in this case: which pool, which server, how long, how many
+others wait. `{}` stands for a name.
+
+| SQLSTATE | severity | message | when | hint |
+|---|---|---|---|---|
+";
+
+const fn error(
+    code: SqlState,
+    message: &'static str,
+    when: &'static str,
+    hint: &'static str,
+) -> ErrorKind {
+    ErrorKind { severity: Severity::Error, code, message, when, hint }
+}
+
+const fn fatal(
+    code: SqlState,
+    message: &'static str,
+    when: &'static str,
+    hint: &'static str,
+) -> ErrorKind {
+    ErrorKind { severity: Severity::Fatal, ..error(code, message, when, hint) }
+}

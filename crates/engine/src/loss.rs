@@ -1,0 +1,203 @@
+//! What a client hears when its server is lost; `docs/failures.md` is the table.
+//!
+//! A statement that was sent may have been carried out, whatever the client saw of it: closing a
+//! connection stops nothing that a backend has read. So nothing is claimed that is not known. What
+//! is known: an open transaction of which no COMMIT was sent is rolled back.
+
+use pgweir_config::PoolMode;
+use pgweir_wire::backend::{self, ErrorFields};
+use pgweir_wire::frontend::{Parse, Tag};
+use pgweir_wire::{HEADER_LEN, Header, Severity, SqlState};
+
+use crate::Engine;
+use crate::action::{Action, ClientId, Endpoint, ServerId};
+use crate::client::{Fate, LostTransaction, Phase, UnnamedStatement};
+use crate::errors::{CUT_OFF, OUTCOME_UNKNOWN, TRANSACTION_LOST};
+use crate::time::Time;
+
+/// Puts a server into a transaction that has failed, as the client's has. Whatever the client says
+/// next is then answered by PostgreSQL itself.
+const FAIL: &[u8] = b"BEGIN; \
+    SELECT CAST('the transaction was lost with its server' AS pg_catalog.int4)";
+
+/// What a client has lost with its server.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Loss {
+    /// Nothing: its unit was not sent.
+    NotBegun,
+    /// Nothing: no unit is under way, and no transaction.
+    Nothing,
+    /// Its transaction, while no unit was under way.
+    Transaction,
+    /// Its transaction, with a unit that did not commit it.
+    UnitInTransaction,
+    /// Nobody knows whether its unit was carried out.
+    Unit,
+    /// The same, and what the session had on the server besides.
+    UnitAndSession,
+    /// What the session had on the server, or the rest of a reply that has begun.
+    Session,
+    /// The rest of a message.
+    Message,
+    /// The server has said FATAL, and the client has heard it.
+    Told,
+}
+
+impl Engine {
+    /// What the client that holds a server loses with it.
+    pub(crate) fn loss(&self, id: ServerId, client: ClientId) -> Loss {
+        let server = &self.servers[id];
+        let its = &self.clients[client];
+        let in_transaction = server.status.in_block();
+        // The rest of a message might be a COMMIT.
+        let may_commit = its.may_commit || its.body.left > 0 && its.body.fate == Fate::Forward;
+        match its.slots.len() {
+            0 if !server.used => Loss::NotBegun,
+            _ if server.body.left > 0 && server.body.fate == Fate::Forward => Loss::Message,
+            _ if server.fatal => Loss::Told,
+            0 if !self.is_stateless(id, client) => Loss::Session,
+            0 if in_transaction => Loss::Transaction,
+            0 => Loss::Nothing,
+            _ if server.answered => Loss::Session,
+            1 if self.is_stateless(id, client) => match in_transaction && !may_commit {
+                true => Loss::UnitInTransaction,
+                false => Loss::Unit,
+            },
+            1 if in_transaction && !may_commit => Loss::Session,
+            _ => Loss::UnitAndSession,
+        }
+    }
+
+    /// Whether all that a client has on a server ends with its transaction.
+    fn is_stateless(&self, id: ServerId, client: ClientId) -> bool {
+        let its = &self.clients[client];
+        self.servers[id].mode != PoolMode::Session
+            && its.pins.is_empty()
+            && !matches!(its.unnamed, UnnamedStatement::TooLong)
+            && matches!(its.phase, Phase::Ready(_))
+    }
+
+    /// Whether a FATAL error is the end of the server and not of its client: the server is shut
+    /// down, or somebody has ended its backend.
+    pub(crate) fn survives_fatal(&self, id: ServerId, fields: &ErrorFields<'_>) -> bool {
+        let shutdown = [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN];
+        let Some(client) = self.servers[id].client() else { return false };
+        fields.is_fatal()
+            && fields.code.is_some_and(|code| shutdown.contains(&code))
+            && match self.loss(id, client) {
+                Loss::Nothing | Loss::Transaction | Loss::UnitInTransaction | Loss::Unit => true,
+                Loss::NotBegun
+                | Loss::UnitAndSession
+                | Loss::Session
+                | Loss::Message
+                | Loss::Told => false,
+            }
+    }
+
+    /// Tells a client, which has no server any more, what it has lost.
+    pub(crate) fn tell_loss(&mut self, now: Time, id: ClientId, loss: Loss, cause: &str) {
+        let to = Endpoint::Client(id);
+        let unknown = format!("{cause}. The statement may or may not have been committed.");
+        match loss {
+            Loss::NotBegun => self.actions.push(Action::Resume(id)),
+            Loss::Nothing | Loss::Transaction => {
+                let its = &mut self.clients[id];
+                its.body.fate = Fate::Swallow;
+                its.lost = (loss == Loss::Transaction).then_some(LostTransaction::Untold);
+                self.actions.push(Action::Resume(id));
+            }
+            Loss::UnitInTransaction => {
+                self.clients[id].lost = Some(LostTransaction::Told);
+                self.end_unit(now, id, &TRANSACTION_LOST.report(&[]).detail(cause));
+            }
+            Loss::Unit => self.end_unit(now, id, &OUTCOME_UNKNOWN.report(&[]).detail(unknown)),
+            Loss::UnitAndSession => {
+                let report = OUTCOME_UNKNOWN.report(&[]).detail(unknown);
+                let severity = Severity::Fatal;
+                self.expel(now, id, backend::Report { severity, ..report });
+            }
+            Loss::Session => self.expel(now, id, CUT_OFF.report(&[]).detail(cause)),
+            Loss::Message => {
+                let cause = "server lost inside a message";
+                self.client_gone(now, id, cause, Action::Abort(to));
+            }
+            Loss::Told => self.client_gone(now, id, "server lost", Action::Close(to)),
+        }
+    }
+
+    /// The one unit of a client that is under way ends with this error.
+    fn end_unit(&mut self, now: Time, id: ClientId, report: &backend::Report) {
+        let client = &mut self.clients[id];
+        client.slots.clear();
+        client.holding = false;
+        client.may_commit = false;
+        client.unnamed_ready = false;
+        // What is still to come of its message has nowhere to go.
+        client.body.fate = Fate::Swallow;
+        client.body.scan = None;
+        client.skipping = client.open_slot.take().is_some();
+        let status = (!client.skipping).then(|| client.status());
+        self.actions.inject(Endpoint::Client(id), |out| {
+            report.write(out);
+            status.into_iter().for_each(|status| backend::ready_for_query(out, status));
+        });
+        if self.clients[id].leaving {
+            return self.client_left(now, id);
+        }
+        self.actions.push(Action::Resume(id));
+    }
+
+    /// Whether a client hears of the loss of its transaction in place of an answer to this unit. If
+    /// it rolls back anyway, there is nothing to hear.
+    pub(crate) fn tells_of_loss(
+        &mut self,
+        id: ClientId,
+        tag: Tag,
+        header: Header,
+        rest: &[u8],
+    ) -> bool {
+        let client = &mut self.clients[id];
+        if client.lost != Some(LostTransaction::Untold) || tag == Tag::Sync {
+            return false;
+        }
+        client.lost = Some(LostTransaction::Told);
+        let body = &rest[HEADER_LEN..rest.len().min(header.message_len())];
+        let text = match tag {
+            Tag::Query => body,
+            Tag::Parse => Parse::start(body).map_or(&[][..], |parse| parse.text),
+            _ => &[],
+        };
+        if !is_rollback(text) {
+            client.refusal = Some(Box::new(TRANSACTION_LOST.report(&[])));
+        }
+        client.refusal.is_some()
+    }
+
+    /// A client's transaction was lost with another server: this one gets one that has failed.
+    pub(crate) fn fail_transaction(&mut self, now: Time, server: ServerId) {
+        self.servers[server].changed = now;
+        self.run_own(server, FAIL);
+    }
+
+    /// That is done.
+    pub(crate) fn transaction_failed(&mut self, now: Time, server: ServerId, client: ClientId) {
+        let its = &mut self.servers[server];
+        let failed = its.own_error.take().is_some() && its.status.in_block();
+        if !failed {
+            return self.server_lost(now, server, "it did not begin a transaction");
+        }
+        self.clients[client].lost = None;
+        self.hold(server, client);
+        self.actions.push(Action::Resume(client));
+    }
+}
+
+/// Whether a text begins like one that ends the transaction without committing it.
+fn is_rollback(text: &[u8]) -> bool {
+    let text = text.trim_ascii_start();
+    let word = |word: &[u8]| text.get(..word.len()).is_some_and(|is| is.eq_ignore_ascii_case(word));
+    word(b"rollback") || word(b"abort")
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,11 @@
+use super::is_rollback;
+
+#[test]
+fn a_rollback_is_told_from_others() {
+    for text in [&b"ROLLBACK"[..], b" rollback to a", b"Abort;", b"rollback"] {
+        assert!(is_rollback(text));
+    }
+    for text in [&b"COMMIT"[..], b"", b"roll", b"SELECT 'rollback'"] {
+        assert!(!is_rollback(text));
+    }
+}

@@ -1,0 +1,184 @@
+//! Another configuration while clients are connected.
+//!
+//! Nobody is dropped whose pool is still there. A pool keeps its clients, its queue and its
+//! figures; if its servers are other ones now, each old one is closed when its client is done with
+//! it, and the next unit goes to a new one. Who is logged in stays so, whatever password is asked
+//! of the next one. Clients of a pool that is gone are told when their transaction is over.
+
+use std::collections::BTreeSet;
+
+use crate::Engine;
+use crate::action::{Action, Endpoint};
+use crate::client::Phase;
+use crate::errors::TERMINATED;
+use crate::plan::Plan;
+use crate::pool::{Pool, PoolId, PoolSpec};
+use crate::server::ServerState;
+use crate::time::Time;
+
+/// The DETAIL for clients of a pool that is gone.
+pub(crate) const REMOVED: &str = "The pool was taken out of the configuration.";
+
+impl Engine {
+    /// Goes on with another configuration.
+    pub fn reload(&mut self, now: Time, plan: Plan) {
+        let admin = self.plan.admin.as_ref().map(|admin| admin.username.clone());
+        self.plan = plan;
+        for id in self.pools.keys() {
+            self.leave_shares(id);
+        }
+        let before = self.pools.keys();
+        let (mut kept, mut moved) = (BTreeSet::new(), Vec::new());
+        for spec in self.plan.take_specs() {
+            match self.pool_named(&spec.database, &spec.user) {
+                Some(id) => {
+                    kept.insert(id.index());
+                    if self.change_pool(id, spec) {
+                        moved.push(id);
+                    }
+                }
+                None => drop(self.add_pool(spec)),
+            }
+        }
+        let removed: Vec<_> =
+            before.iter().copied().filter(|id| !kept.contains(&id.index())).collect();
+        for id in &removed {
+            self.remove_pool(*id);
+        }
+        // What a pool may have is known now that all have said what they have.
+        for id in moved {
+            self.replace_servers(now, id);
+        }
+        for id in before {
+            self.close_surplus(now, id);
+        }
+        for id in removed {
+            self.close_clients(now, id);
+        }
+        for id in self.pools.keys() {
+            self.refill(now, id);
+        }
+        self.renew_quiet();
+        if admin != self.plan.admin.as_ref().map(|admin| admin.username.clone()) {
+            self.close_consoles(now);
+        }
+    }
+
+    /// Makes a pool.
+    pub(crate) fn add_pool(&mut self, spec: PoolSpec) -> PoolId {
+        let (database, user) = (spec.database.clone(), spec.user.clone());
+        let id = self.pools.insert(Pool::new(spec));
+        self.pool_of.entry(database).or_default().insert(user, id);
+        self.join_shares(id);
+        id
+    }
+
+    /// The pool for a database and a user.
+    pub(crate) fn pool_named(&self, database: &str, user: &str) -> Option<PoolId> {
+        self.pool_of.get(database)?.get(user).copied()
+    }
+
+    /// A pool goes on as another configuration has it. Says whether its servers are other ones.
+    fn change_pool(&mut self, id: PoolId, spec: PoolSpec) -> bool {
+        let pool = &mut self.pools[id];
+        let same_servers = pool.spec.has_same_servers(&spec);
+        pool.spec = spec;
+        pool.ceiling = pool.total.max(pool.spec.size + pool.spec.reserve);
+        if !same_servers {
+            pool.forget_servers();
+        }
+        self.join_shares(id);
+        !same_servers
+    }
+
+    /// Closes what a pool has that is smaller now, as far as it is idle.
+    fn close_surplus(&mut self, now: Time, id: PoolId) {
+        let most = self.pools[id].most();
+        let surplus = self.pools[id].total.saturating_sub(most);
+        for server in self.pools[id].idle.iter().take(surplus).copied().collect::<Vec<_>>() {
+            self.close_server(now, server);
+        }
+    }
+
+    /// No server of a pool is lent again.
+    fn replace_servers(&mut self, now: Time, id: PoolId) {
+        for key in self.servers.keys() {
+            let Some(server) = self.servers.find_mut(key).filter(|server| server.pool == id) else {
+                continue;
+            };
+            match server.state {
+                ServerState::Idle => self.close_server(now, key),
+                ServerState::Connecting | ServerState::Login(_) => {
+                    self.actions.push(Action::Abort(Endpoint::Server(key)));
+                    self.forget_server(now, key);
+                }
+                ServerState::Lent(_)
+                | ServerState::Cleaning { .. }
+                | ServerState::AwaitingCancel
+                | ServerState::Leaving => server.doomed = true,
+            }
+        }
+    }
+
+    /// A pool is no longer in the configuration.
+    fn remove_pool(&mut self, id: PoolId) {
+        let pool = &mut self.pools[id];
+        pool.removed = true;
+        pool.spec.min_size = 0;
+        let (database, user) = (pool.spec.database.clone(), pool.spec.user.clone());
+        if let Some(of_database) = self.pool_of.get_mut(&database)
+            && of_database.get(&user) == Some(&id)
+        {
+            of_database.remove(&user);
+        }
+        self.join_shares(id);
+    }
+
+    /// Tells the clients of a pool that is gone, as far as they are idle.
+    fn close_clients(&mut self, now: Time, id: PoolId) {
+        for client in self.clients.keys() {
+            let its = self.clients.find(client).and_then(|client| client.pool());
+            if its == Some(id) && self.is_idle(client) {
+                self.expel(now, client, TERMINATED.report(&[]).detail(REMOVED));
+            }
+        }
+    }
+
+    /// Once nobody is left in a pool that was removed, its servers go, and then the pool.
+    pub(crate) fn dissolve(&mut self, now: Time, id: PoolId) {
+        let pool = &self.pools[id];
+        if !pool.removed || pool.clients > 0 {
+            return;
+        }
+        for server in pool.idle.clone() {
+            self.close_server(now, server);
+        }
+        let pool = &self.pools[id];
+        let cancelled = self.cancels.iter().any(|(_, cancel)| {
+            self.servers.find(cancel.server).is_some_and(|server| server.pool == id)
+        });
+        if pool.total == 0 && !cancelled {
+            self.leave_shares(id);
+            self.pools.remove(id);
+        }
+    }
+
+    /// The limit of silence may be a new one.
+    fn renew_quiet(&mut self) {
+        self.quiet.clear();
+        if self.plan.client_idle_timeout.is_some() {
+            let clients = self.clients.iter();
+            self.quiet = clients.map(|(id, client)| (client.quiet_since, id.index())).collect();
+        }
+    }
+
+    /// Whoever is at the console may not be its user any more.
+    fn close_consoles(&mut self, now: Time) {
+        for id in self.clients.keys() {
+            let client = self.clients.find(id);
+            if client.is_some_and(|client| matches!(client.phase, Phase::Console)) {
+                self.expel(now, id, TERMINATED.report(&[]));
+            }
+        }
+    }
+}

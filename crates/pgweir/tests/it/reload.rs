@@ -1,0 +1,115 @@
+//! SIGHUP and `autoreload`: another configuration while clients are connected.
+
+use std::fs;
+use std::os::unix::fs::symlink;
+
+use pgweir_testkit::frames::query;
+use pgweir_testkit::{Cluster, Pgweir, PoolerConfig, Signal, WireClient, eventually};
+
+use crate::stage::{CLUSTER, PROGRAM, Stage, create_database, login, trusting};
+
+/// Writes another configuration and asks pgweir to load it.
+fn reload(pgweir: &Pgweir, text: &str) {
+    let before = loaded(pgweir);
+    fs::write(pgweir.config_path(), text).unwrap();
+    pgweir.signal(Signal::HUP);
+    eventually("the file to be loaded again", || loaded(pgweir) > before);
+}
+
+/// How often it was loaded again, or could not be.
+fn loaded(pgweir: &Pgweir) -> usize {
+    pgweir.log().matches("was loaded again").count() + pgweir.log().matches("not loaded").count()
+}
+
+fn config(name: &str, pool_size: u32) -> PoolerConfig {
+    trusting(&CLUSTER, name).user(name, "", pool_size)
+}
+
+/// A transaction, a queue and an idle client go through it; the pool is larger behind it.
+#[test]
+fn nobody_is_dropped_whose_pool_stays() {
+    let stage = Stage::new("reload_stays", 1);
+    let (mut holder, mut waiter, mut idle) = (stage.client(), stage.client(), stage.client());
+    idle.query("SELECT 1");
+    holder.query("BEGIN");
+    let own = holder.query("SELECT pg_backend_pid()");
+    waiter.send(&query("SELECT 'served'")).unwrap();
+    stage.wait_for_waiters(1);
+    reload(&stage.pgweir, &config(&stage.name, 2).text(stage.pgweir.port()));
+    let reply = waiter.read_until_ready().unwrap();
+    assert_eq!(reply[1].to_string(), "DataRow \"served\"");
+    assert_eq!(holder.query("SELECT pg_backend_pid()"), own);
+    holder.query("COMMIT");
+    assert_eq!(idle.query("SELECT 2"), ["2"]);
+}
+
+/// Clients go on where the servers are now, between two transactions.
+#[test]
+fn clients_move_to_another_server() {
+    let other = Cluster::start();
+    let stage = Stage::new("reload_moves", 1);
+    create_database(&other, &stage.name);
+    let mut client = stage.client();
+    client.query("BEGIN");
+    let moved = config(&stage.name, 1).server_port(other.port());
+    reload(&stage.pgweir, &moved.text(stage.pgweir.port()));
+    assert_eq!(client.query("SHOW port"), [CLUSTER.port().to_string()]);
+    client.query("COMMIT");
+    assert_eq!(client.query("SHOW port"), [other.port().to_string()]);
+    stage.wait_for_backends(0, "true");
+}
+
+/// A mistake changes nothing, and is told with file and line.
+#[test]
+fn a_file_that_is_wrong_leaves_all_as_it_was() {
+    let stage = Stage::new("reload_wrong", 1);
+    let mut client = stage.client();
+    let text = config(&stage.name, 2).pool("pool_modus", "1").text(stage.pgweir.port());
+    reload(&stage.pgweir, &text);
+    let log = stage.pgweir.log();
+    assert!(log.contains("pgweir.toml:") && log.contains("pool_mode"), "{log}");
+    assert_eq!(client.query("SELECT 1"), ["1"]);
+    assert_eq!(stage.client().query("SELECT 2"), ["2"]);
+}
+
+/// A user that is taken out is told, and is let in no more.
+#[test]
+fn clients_of_a_user_that_is_gone_are_told() {
+    let stage = Stage::new("reload_gone", 1);
+    let mut client = stage.client();
+    reload(
+        &stage.pgweir,
+        &config(&stage.name, 1)
+            .text(stage.pgweir.port())
+            .replace(&format!("username = \"{}\"", stage.name), "username = \"somebody\""),
+    );
+    let last_words = client.read_to_end().unwrap();
+    assert_eq!(last_words[0].sqlstate(), "57P01");
+    assert!(WireClient::login(stage.address(), &stage.login()).is_err());
+}
+
+/// Kubernetes changes a file by leading a link on the way to it elsewhere.
+#[test]
+fn a_file_behind_a_link_is_looked_at() {
+    create_database(&CLUSTER, "reload_link");
+    let config = |size| config("reload_link", size).general("autoreload", "50");
+    let pgweir = Pgweir::start(PROGRAM, |port| config(1).text(port));
+    let path = pgweir.config_path();
+    let folder = path.parent().unwrap();
+    for version in ["1", "2"] {
+        let text = config(version.parse().unwrap()).text(pgweir.port());
+        fs::create_dir(folder.join(version)).unwrap();
+        fs::write(folder.join(version).join("pgweir.toml"), text).unwrap();
+    }
+    symlink("1", folder.join("..data")).unwrap();
+    fs::remove_file(&path).unwrap();
+    symlink("..data/pgweir.toml", &path).unwrap();
+    assert_eq!(loaded(&pgweir), 0);
+    symlink("2", folder.join("..next")).unwrap();
+    fs::rename(folder.join("..next"), folder.join("..data")).unwrap();
+    eventually("the file to be loaded again", || loaded(&pgweir) == 1);
+    let mut clients =
+        [0; 2].map(|_| WireClient::login(pgweir.address(), &login("reload_link")).unwrap());
+    // Two at a time are served now.
+    clients.iter_mut().for_each(|client| drop(client.query("BEGIN")));
+}

@@ -1,0 +1,213 @@
+//! How many connections there may be, of servers and of clients, and who gets those that there are.
+
+use std::time::Duration;
+
+use pgweir_engine::ServerActivity;
+
+use crate::messages::{done, fatal, in_block, query, ready, terminate};
+use crate::peer::Peer;
+use crate::stage::{Setup, Stage};
+
+/// One connection to a server for two pools that could use two each.
+fn shared(general: &'static str) -> Setup {
+    Setup { size: 2, general, others: &["east"], ..Setup::default() }
+}
+
+/// A client of each pool; the one connection that they may have is the first one's, and idle.
+fn neighbours(general: &'static str) -> (Stage, Peer, Peer, Peer) {
+    let (stage, server, alice) = Stage::ready(&shared(general));
+    let bob = stage.newcomer_to("east");
+    // PostgreSQL counts a connection until it has gone, and so is it counted here.
+    assert_eq!((server.heard().as_str(), stage.attempts()), ("X", 0));
+    server.ends();
+    let server = stage.server();
+    assert!(bob.is_greeted());
+    (stage, server, alice, bob)
+}
+
+/// A pool that holds what it does not need must not keep another from working.
+#[test]
+fn a_connection_that_is_idle_is_given_up_for_another_pool() {
+    let (stage, server, alice, _bob) = neighbours("max_server_connections = 1");
+    alice.says([query("SELECT")]);
+    assert_eq!((server.heard().as_str(), stage.attempts()), ("X", 0));
+    server.ends();
+    let next = stage.server();
+    assert_eq!(next.heard(), "Q(SELECT)");
+    assert_eq!(stage.servers(), [ServerActivity::Active]);
+}
+
+/// A user has a limit over all databases just so.
+#[test]
+fn a_users_connections_are_limited_over_all_databases() {
+    let (stage, server, alice, _bob) = neighbours("max_user_connections = 1");
+    alice.says([query("SELECT")]);
+    assert_eq!((server.heard().as_str(), stage.attempts()), ("X", 0));
+}
+
+/// A database's connections are limited over its users; here it has one.
+#[test]
+fn a_databases_connections_are_limited() {
+    let (stage, _server, alice) = Stage::ready(&shared("max_db_connections = 1"));
+    let bob = stage.client();
+    alice.says([query("a")]);
+    bob.says([query("b")]);
+    assert_eq!(stage.attempts(), 0);
+    let _carol = stage.newcomer_to("east");
+    assert_eq!(stage.attempts(), 1, "another database has a limit of its own");
+}
+
+/// A pool that is never idle would starve the others: once it has had its way for a second, it
+/// gives up a server when its client is done, in the middle of nothing.
+#[test]
+fn a_pool_that_is_always_busy_gives_a_connection_up_in_the_end() {
+    let (stage, server, alice, bob) = neighbours("max_server_connections = 1");
+    bob.says([query("bob")]);
+    assert_eq!(server.heard(), "Q(bob)");
+    alice.says([query("alice")]);
+    stage.wait(Duration::from_millis(900));
+    server.says([done(), in_block()]);
+    bob.says([query("more")]);
+    assert_eq!((bob.heard().as_str(), server.heard().as_str()), ("C Z(T)", "Q(more)"));
+    stage.wait(Duration::from_millis(200));
+    let carol = stage.newcomer_to("east");
+    assert!(carol.is_greeted());
+    carol.says([query("carol")]);
+    assert_eq!(server.heard(), "", "a transaction is not broken off");
+    server.says([done(), ready()]);
+    assert_eq!((bob.heard().as_str(), server.heard().as_str()), ("C Z", "X"));
+    server.ends();
+    assert_eq!(stage.server().heard(), "Q(alice)");
+}
+
+/// Of pools that want the same connection the one gets it that has waited longest.
+#[test]
+fn who_has_waited_longest_gets_what_is_free() {
+    let setup = Setup {
+        general: "max_server_connections = 1",
+        others: &["east", "west"],
+        ..Setup::default()
+    };
+    let (stage, server, alice) = Stage::ready(&setup);
+    alice.says([query("alice")]);
+    let west = stage.newcomer_to("west");
+    stage.wait(Duration::from_millis(10));
+    let _east = stage.newcomer_to("east");
+    server.ends();
+    stage.server();
+    assert!(west.is_greeted());
+}
+
+/// A server that is asked for too many connections at a time refuses some of them.
+#[test]
+fn so_many_connections_are_made_at_a_time() {
+    let setup = Setup { general: "connect_parallelism = 2", ..Setup::of_size(5) };
+    let (stage, _first, alice) = Stage::ready(&setup);
+    alice.says([query("1")]);
+    let others: Vec<_> = (2..5).map(|_| stage.client()).collect();
+    others.iter().for_each(|client| client.says([query("more")]));
+    assert_eq!(stage.attempts(), 2);
+    assert_eq!(stage.server().heard(), "Q(more)");
+    assert_eq!(stage.attempts(), 2, "the next one may be made now");
+    stage.refuse_server();
+    assert_eq!(stage.servers().len(), 3);
+}
+
+/// The reserve is for those who have waited, and not for a burst.
+#[test]
+fn the_reserve_is_used_when_a_client_has_waited() {
+    let setup = Setup {
+        general: "reserve_pool_size = 1\nreserve_pool_timeout = 3000",
+        ..Setup::of_size(1)
+    };
+    let (stage, server, alice) = Stage::ready(&setup);
+    let bob = stage.client();
+    alice.says([query("slow")]);
+    bob.says([query("bob")]);
+    stage.wait(Duration::from_secs(2));
+    assert_eq!(stage.attempts(), 0);
+    stage.wait(Duration::from_secs(1));
+    assert_eq!(stage.server().heard(), "Q(bob)");
+    let carol = stage.client();
+    carol.says([query("carol")]);
+    stage.wait(Duration::from_secs(4));
+    assert_eq!((stage.attempts(), server.heard().as_str()), (0, "Q(slow)"));
+}
+
+/// Connections are there before anybody asks, and are neither closed for being idle nor missed
+/// when one is lost.
+#[test]
+fn the_smallest_size_is_kept() {
+    let setup = Setup { user: "min_pool_size = 2", ..Setup::of_size(3) };
+    let stage = Stage::new(&setup);
+    stage.wait(Duration::from_millis(100));
+    assert_eq!(stage.attempts(), 2);
+    let servers = [stage.server(), stage.server()];
+    stage.wait(Duration::from_secs(3_000));
+    assert!(servers.iter().all(Peer::is_open));
+    servers[0].ends();
+    assert_eq!(stage.attempts(), 1);
+    stage.refuse_server();
+    assert_eq!(stage.attempts(), 0, "not again at once");
+    stage.wait(Duration::from_secs(3));
+    assert_eq!(stage.attempts(), 1);
+}
+
+/// Servers that were opened together are not replaced together.
+#[test]
+fn servers_grow_old_one_by_one() {
+    let setup = Setup { user: "min_pool_size = 20", ..Setup::of_size(20) };
+    let stage = Stage::new(&setup);
+    stage.wait(Duration::from_millis(100));
+    let servers: Vec<_> = (0..20).map(|_| stage.server()).collect();
+    let open = || servers.iter().filter(|server| server.is_open()).count();
+    stage.wait(Duration::from_secs(3_600 * 79 / 100));
+    assert_eq!(open(), 20);
+    stage.wait(Duration::from_secs(3_600 * 11 / 100));
+    assert!((1..20).contains(&open()), "{}", open());
+    stage.wait(Duration::from_secs(3_600 * 11 / 100));
+    assert_eq!(open(), 0);
+}
+
+/// PostgreSQL's own limit: it is asked again, but not in a hurry, and that is counted.
+#[test]
+fn a_server_that_is_full_is_asked_again() {
+    let stage = Stage::new(&Setup::default());
+    let newcomer = stage.newcomer(&[]);
+    let server = stage.bare_server();
+    server.says([fatal("53300")]);
+    assert!(server.is_aborted());
+    assert_eq!((stage.attempts(), newcomer.heard().as_str()), (0, "R"));
+    stage.wait(Duration::from_millis(51));
+    stage.server();
+    assert!(newcomer.is_greeted());
+    assert_eq!(stage.snapshot().pools[0].stats.refused_full, 1);
+}
+
+/// Whoever logs in behind the last one that there is place for hears which limit that is.
+#[test]
+fn clients_are_limited_for_each_database_and_each_user() {
+    for (general, elsewhere) in
+        [("max_db_client_connections = 1", true), ("max_user_client_connections = 1", false)]
+    {
+        let (stage, _server, alice) = Stage::ready(&shared(general));
+        let bob = stage.newcomer(&[]);
+        assert_eq!(bob.heard(), "R E(FATAL 53300)", "{general}");
+        let carol = stage.newcomer_to("east");
+        assert_eq!(!carol.heard().contains("53300"), elsewhere, "{general}");
+        alice.says([terminate()]);
+        assert!(!stage.newcomer(&[]).heard().contains("53300"), "{general}");
+    }
+}
+
+/// Connections that say nothing keep nobody out but others like them.
+#[test]
+fn clients_before_their_login_are_limited() {
+    let (stage, _server, _alice) = Stage::ready(&Setup::with("max_logins = 2"));
+    let silent = [stage.stranger(), stage.stranger()];
+    let third = stage.stranger();
+    assert_eq!(third.heard(), "E(FATAL 53300)");
+    assert!(third.is_closed());
+    silent[0].breaks();
+    assert!(stage.newcomer(&[]).is_greeted());
+}

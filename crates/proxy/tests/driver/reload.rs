@@ -1,0 +1,152 @@
+//! Another configuration while clients are connected.
+
+use std::time::Duration;
+
+use pgweir_engine::{ClientState, ServerActivity};
+
+use crate::messages::{done, in_block, one_row, password, query, ready, terminate};
+use crate::stage::{Setup, Stage};
+
+/// A reload that changes nothing is not noticed.
+#[test]
+fn whoever_is_in_a_pool_that_stays_notices_nothing() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    let bob = stage.client();
+    alice.says([query("alice")]);
+    bob.says([query("bob")]);
+    stage.reload(&Setup::default());
+    assert_eq!(stage.clients(), [ClientState::Active, ClientState::Waiting]);
+    server.says([one_row("1")]);
+    assert_eq!(alice.heard(), "T D(1) C Z");
+    server.says([one_row("2")]);
+    assert_eq!((bob.heard().as_str(), server.heard().as_str()), ("T D(2) C Z", "Q(alice) Q(bob)"));
+}
+
+/// Another address: each client finishes where it is, and goes on where the servers are now.
+#[test]
+fn clients_move_to_other_servers_between_transactions() {
+    let (stage, server, alice) = Stage::ready(&Setup::of_size(2));
+    let bob = stage.client();
+    alice.says([query("BEGIN")]);
+    server.says([done(), in_block()]);
+    bob.says([query("bob")]);
+    let second = stage.server();
+    second.says([done(), ready()]);
+    assert_eq!((alice.heard().as_str(), bob.heard().as_str()), ("C Z(T)", "C Z"));
+    let elsewhere = Setup { port: 5433, ..Setup::of_size(2) };
+    stage.reload(&elsewhere);
+    assert_eq!(second.heard(), "Q(bob) X", "an idle one goes at once");
+    assert!(second.is_closed());
+    alice.says([query("COMMIT")]);
+    assert_eq!(server.heard(), "Q(BEGIN) Q(COMMIT)");
+    server.says([done(), ready()]);
+    assert_eq!((alice.heard().as_str(), server.heard().as_str()), ("C Z", "X"));
+    alice.says([query("next")]);
+    let new = stage.server();
+    assert_eq!(new.heard(), "Q(next)");
+    assert_eq!(stage.snapshot().servers[0].address.port, 5433);
+}
+
+/// An attempt to reach a server that is not meant any more is given up, and whoever waits for it
+/// gets another.
+#[test]
+fn a_server_that_is_being_opened_elsewhere_is_given_up() {
+    let stage = Stage::new(&Setup::default());
+    let alice = stage.newcomer(&[]);
+    let server = stage.bare_server();
+    stage.reload(&Setup { port: 5433, ..Setup::default() });
+    assert!(server.is_aborted());
+    stage.server();
+    assert!(alice.is_greeted());
+}
+
+/// A pool that is gone tells its clients when their transaction is over, and lets nobody in.
+#[test]
+fn clients_of_a_pool_that_is_gone_are_told() {
+    let (stage, _server, alice) = Stage::ready(&Setup { others: &["east"], ..Setup::default() });
+    let (bob, carol) = (stage.newcomer_to("east"), stage.newcomer_to("east"));
+    let server = stage.server();
+    assert!(bob.is_greeted() && carol.is_greeted());
+    bob.says([query("BEGIN")]);
+    server.says([done(), in_block()]);
+    stage.reload(&Setup::default());
+    assert_eq!(carol.heard(), "E(FATAL 57P01)");
+    assert_eq!(bob.heard(), "C Z(T)");
+    assert_eq!(stage.newcomer_to("east").heard(), "E(FATAL 28000)");
+    bob.says([query("COMMIT")]);
+    server.says([done(), ready()]);
+    assert_eq!(bob.heard(), "C Z E(FATAL 57P01)");
+    assert!(bob.is_closed() && alice.is_open());
+    stage.wait(Duration::from_millis(100));
+    assert_eq!(server.heard(), "Q(BEGIN) Q(COMMIT) X");
+    assert_eq!(stage.snapshot().pools.len(), 1);
+    stage.reload(&Setup { others: &["east"], ..Setup::default() });
+    let _dora = stage.newcomer_to("east");
+    assert_eq!(stage.attempts(), 1, "a pool of the same name is a new one");
+}
+
+/// A login that is under way must not end in a pool that has taken the place of its own.
+#[test]
+fn a_login_to_a_pool_that_is_gone_fails() {
+    let with = |others| Setup { others, auth: "password", ..Setup::default() };
+    let stage = Stage::new(&with(&["east"]));
+    let bob = stage.newcomer_to("east");
+    assert_eq!(bob.heard(), "R");
+    stage.reload(&with(&[]));
+    stage.wait(Duration::from_millis(100));
+    stage.reload(&with(&["west"]));
+    bob.says([password("password")]);
+    assert_eq!(bob.heard(), "R E(FATAL 57P01)");
+    assert_eq!(stage.attempts(), 0);
+}
+
+/// A smaller pool closes what it has too many of, as it becomes free.
+#[test]
+fn a_smaller_pool_shrinks() {
+    let (stage, first, alice) = Stage::ready(&Setup::of_size(3));
+    let others = [stage.client(), stage.client()];
+    alice.says([query("a")]);
+    others.iter().for_each(|client| client.says([query("b")]));
+    let servers = [stage.server(), stage.server()];
+    servers[1].says([done(), ready()]);
+    stage.reload(&Setup::of_size(1));
+    assert_eq!(servers[1].heard(), "Q(b) X");
+    servers[0].says([done(), ready()]);
+    assert_eq!(servers[0].heard(), "Q(b) X");
+    first.says([done(), ready()]);
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
+
+/// A client that has logged in for a session keeps its server to the end, whatever comes after it.
+#[test]
+fn a_session_stays_a_session() {
+    let (stage, server, alice) = Stage::ready(&Setup::of_mode("session"));
+    alice.says([query("a")]);
+    server.says([done(), ready()]);
+    stage.reload(&Setup::default());
+    let bob = stage.newcomer(&[]);
+    bob.says([query("b")]);
+    assert_eq!(server.heard(), "Q(a)");
+    alice.says([terminate()]);
+    assert_eq!(server.heard(), "Q(DISCARD ALL)");
+    server.says([done(), ready()]);
+    assert_eq!(server.heard(), "Q(b)");
+    server.says([done(), ready()]);
+    assert_eq!(stage.servers(), [ServerActivity::Idle], "a transaction is one");
+}
+
+/// A changed password is asked of the next one; whoever is in stays in.
+#[test]
+fn another_password_is_for_those_who_come() {
+    let setup = |auth| Setup { auth, ..Setup::default() };
+    let stage = Stage::new(&setup("password"));
+    let alice = stage.newcomer(&[]);
+    alice.says([password("password")]);
+    let server = stage.server();
+    assert!(alice.is_greeted());
+    stage.reload(&setup("trust"));
+    assert!(stage.newcomer(&[]).is_greeted());
+    alice.says([query("SELECT")]);
+    server.says([one_row("1")]);
+    assert_eq!(alice.heard(), "T D(1) C Z");
+}

@@ -1,0 +1,126 @@
+//! What ends because it takes too long.
+
+use std::time::Duration;
+
+use pgweir_engine::ServerActivity;
+
+use crate::messages::{done, error, in_block, one_row, query, ready, row};
+use crate::peer::Peer;
+use crate::stage::{Setup, Stage};
+
+/// Somewhat more than the limits below.
+const LONG: Duration = Duration::from_millis(5_100);
+
+fn in_transaction(setup: &Setup) -> (Stage, Peer, Peer) {
+    let (stage, server, alice) = Stage::ready(setup);
+    alice.says([query("BEGIN")]);
+    server.says([done(), in_block()]);
+    assert_eq!((server.heard().as_str(), alice.heard().as_str()), ("Q(BEGIN)", "C Z(T)"));
+    (stage, server, alice)
+}
+
+/// An open transaction holds locks, and its server.
+#[test]
+fn a_client_that_is_silent_inside_a_transaction_is_ended() {
+    let setup = Setup::with("idle_client_in_transaction_timeout = 5000");
+    let (stage, server, alice) = in_transaction(&setup);
+    stage.wait(Duration::from_secs(4));
+    alice.says([query("SELECT")]);
+    stage.wait(LONG);
+    assert_eq!(alice.heard(), "", "a statement that runs is no silence");
+    server.says([done(), in_block()]);
+    assert_eq!((server.heard().as_str(), alice.heard().as_str()), ("Q(SELECT)", "C Z(T)"));
+    stage.wait(Duration::from_secs(4));
+    assert!(alice.is_open());
+    stage.wait(LONG);
+    assert_eq!(alice.heard(), "E(FATAL 25P03)");
+    assert!(alice.is_closed());
+    assert_eq!(server.heard(), "Q(ROLLBACK)");
+    server.says([done(), ready()]);
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
+
+/// Outside of one nobody else is kept from anything: the limit is for connections that are
+/// forgotten.
+#[test]
+fn a_client_that_is_silent_outside_a_transaction_is_ended() {
+    let setup = Setup::with("client_idle_timeout = 5000");
+    let (stage, server, alice) = Stage::ready(&setup);
+    let bob = stage.client();
+    stage.wait(Duration::from_secs(4));
+    bob.says([query("SELECT")]);
+    server.says([one_row("1")]);
+    assert_eq!(bob.heard(), "T D(1) C Z");
+    stage.wait(Duration::from_secs(2));
+    assert_eq!((alice.heard().as_str(), bob.is_open()), ("E(FATAL 57P05)", true));
+    bob.says([query("BEGIN")]);
+    server.says([done(), in_block()]);
+    stage.wait(LONG);
+    assert!(bob.is_open(), "inside a transaction another limit holds");
+    bob.says([query("COMMIT")]);
+    server.says([done(), ready()]);
+    stage.wait(LONG);
+    stage.wait(LONG);
+    assert_eq!(bob.heard(), "C Z(T) C Z E(FATAL 57P05)");
+}
+
+/// A transaction that takes too long is rolled back; what runs in it is cancelled.
+#[test]
+fn a_transaction_that_takes_too_long_is_ended() {
+    let setup = Setup::with("transaction_timeout = 5000");
+    let (stage, server, alice) = in_transaction(&setup);
+    alice.says([query("slow")]);
+    stage.wait(LONG);
+    assert_eq!(alice.heard(), "E(FATAL 25P04)");
+    let cancel = stage.cancel_line().expect("the statement is cancelled");
+    assert!(!cancel.heard_bytes().is_empty());
+    cancel.ends();
+    server.says([error("57014"), in_block()]);
+    assert_eq!(server.heard(), "Q(slow) Q(ROLLBACK)");
+    let (stage, server, alice) = in_transaction(&setup);
+    stage.wait(LONG);
+    assert_eq!((alice.heard().as_str(), stage.cancels()), ("E(FATAL 25P04)", 0));
+    assert_eq!(server.heard(), "Q(ROLLBACK)");
+}
+
+/// PostgreSQL knows best when a statement began. It is told at the login, and only if it does not
+/// answer then, for a while, it is given up.
+#[test]
+fn a_server_that_does_not_end_a_statement_in_time_is_given_up() {
+    let setup = Setup::with("statement_timeout = 5000");
+    let stage = Stage::new(&setup);
+    let alice = stage.newcomer(&[]);
+    let (server, startup) = stage.server_and_startup();
+    let told = b"statement_timeout\x005000\x00";
+    assert!(startup.windows(told.len()).any(|bytes| bytes == told), "{startup:?}");
+    assert!(alice.is_greeted());
+    alice.says([query("slow")]);
+    stage.wait(LONG);
+    assert_eq!(alice.heard(), "", "the server's own error is awaited");
+    stage.wait(Duration::from_secs(1));
+    assert_eq!((alice.heard().as_str(), server.is_aborted()), ("E(08007) Z", true));
+}
+
+/// A server may be silent because its client does not read: that is not the server's fault.
+#[test]
+fn a_server_that_waits_for_its_client_is_not_given_up() {
+    let (stage, server, alice) = Stage::ready(&Setup::with("statement_timeout = 5000"));
+    alice.takes(0);
+    alice.says([query("SELECT")]);
+    server.says([row(&[b'x'; 100_000])]);
+    stage.wait(LONG * 2);
+    assert!(server.is_open() && alice.is_open());
+}
+
+/// A client waits for its server until its unit is written, also while that server is brought to
+/// its settings.
+#[test]
+fn the_wait_for_a_server_ends_when_the_unit_is_written() {
+    let setup = Setup::with("query_wait_timeout = 2000");
+    let (stage, server, _alice) = Stage::ready(&setup);
+    let bob = stage.newcomer(&[("application_name", "bob")]);
+    assert!(server.heard().starts_with("Q(SELECT ARRAY["));
+    stage.wait(Duration::from_millis(2_100));
+    assert_eq!(bob.heard(), "R E(FATAL 57P03)");
+    assert!(server.is_open());
+}
