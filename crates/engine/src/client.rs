@@ -70,6 +70,9 @@ pub struct Client {
     pub(crate) asked: Option<Asked>,
     /// A unit in flight may commit the transaction.
     pub(crate) may_commit: bool,
+    /// A Query or FunctionCall in flight has ended an open batch: whether a ReadyForQuery follows
+    /// an error depends on which of them it is in.
+    pub(crate) mixed: bool,
     /// Its transaction was lost with its server, and it has not ended it yet.
     pub(crate) lost: Option<LostTransaction>,
 }
@@ -106,6 +109,7 @@ impl Client {
             congested: false,
             asked: None,
             may_commit: false,
+            mixed: false,
             lost: None,
         }
     }

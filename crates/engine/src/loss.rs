@@ -59,11 +59,12 @@ impl Engine {
             0 if in_transaction => Loss::Transaction,
             0 => Loss::Nothing,
             _ if server.answered => Loss::Session,
-            1 if self.is_stateless(id, client) => match in_transaction && !may_commit {
+            1 if self.is_stateless(id, client) && !its.mixed => match in_transaction && !may_commit
+            {
                 true => Loss::UnitInTransaction,
                 false => Loss::Unit,
             },
-            1 if in_transaction && !may_commit => Loss::Session,
+            1 if in_transaction && !may_commit && !its.mixed => Loss::Session,
             _ => Loss::UnitAndSession,
         }
     }
@@ -157,7 +158,7 @@ impl Engine {
         rest: &[u8],
     ) -> bool {
         let client = &mut self.clients[id];
-        if client.lost != Some(LostTransaction::Untold) || tag == Tag::Sync {
+        if client.lost != Some(LostTransaction::Untold) {
             return false;
         }
         client.lost = Some(LostTransaction::Told);

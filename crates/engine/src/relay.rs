@@ -370,6 +370,7 @@ impl Engine {
         let over = slots.is_empty();
         let its = &mut self.clients[client];
         its.may_commit &= !over;
+        its.mixed &= !over;
         its.quiet_since = now;
         let server = &mut self.servers[id];
         let stats = &mut self.pools[server.pool].stats;

@@ -468,6 +468,11 @@ impl Engine {
         let slot = client.slot_of_unit();
         match kind {
             // A Query or a FunctionCall behind an open batch ends it too.
+            Kind::Query | Kind::FunctionCall if client.open_slot.is_some() => {
+                client.mixed = true;
+                client.open_slot = None;
+                client.unnamed_ready = false;
+            }
             Kind::Sync | Kind::Query | Kind::FunctionCall => {
                 client.open_slot = None;
                 client.unnamed_ready = false;

@@ -89,11 +89,14 @@ fn a_server_lost_with_the_last_unit_of_a_client_lets_it_go() {
 /// Of several units some may have been carried out, and some not.
 #[test]
 fn a_server_lost_with_a_pipeline_ends_its_client() {
-    let (_stage, server, alice) = Stage::ready(&Setup::default());
-    alice.says([query("INSERT 1"), query("INSERT 2")]);
-    server.ends();
-    assert_eq!(alice.heard(), "E(FATAL 08007)");
-    assert!(alice.is_closed());
+    let mixed = [parse("INSERT 1"), bind(), execute(), query("INSERT 2")].concat();
+    for units in [[query("INSERT 1"), query("INSERT 2")].concat(), mixed] {
+        let (_stage, server, alice) = Stage::ready(&Setup::default());
+        alice.says([units]);
+        server.ends();
+        assert_eq!(alice.heard(), "E(FATAL 08007)");
+        assert!(alice.is_closed());
+    }
 }
 
 /// What a session has on its server is gone with it: a client that goes on would miss it.
@@ -166,6 +169,22 @@ fn a_server_lost_between_statements_is_told_with_the_next_one() {
     server.ends();
     alice.says([parse("SELECT"), bind(), execute(), sync()]);
     assert_eq!(alice.heard(), "E(40001) Z(E)");
+    let (_stage, server, alice) = in_transaction();
+    server.ends();
+    alice.says([sync()]);
+    assert_eq!(alice.heard(), "E(40001) Z(E)");
+}
+
+/// A cancel finds a unit that waits for a server, also in a transaction that was lost.
+#[test]
+fn a_unit_in_a_lost_transaction_can_be_cancelled() {
+    let (stage, server, alice) = in_transaction();
+    alice.says([query("INSERT")]);
+    server.ends();
+    alice.says([query("SELECT")]);
+    assert_eq!(alice.heard(), "E(40001) Z(E)");
+    assert!(stage.cancel(&alice).is_closed());
+    assert_eq!(alice.heard(), "E(57014) Z(E)");
 }
 
 /// Whoever gives the transaction up has lost nothing.

@@ -15,6 +15,8 @@ pub(crate) struct Oracle {
     in_block: bool,
     /// Something of the reply that is due was heard.
     begun: bool,
+    /// Its transaction was lost, and no server has answered since.
+    lost: bool,
 }
 
 /// A message that was due.
@@ -49,6 +51,7 @@ impl Oracle {
             deeds: Deeds::default(),
             in_block: false,
             begun: false,
+            lost: false,
         }
     }
 
@@ -100,6 +103,8 @@ impl Oracle {
         }
         self.session.out.drain(..length);
         self.begun = due.tag != b'Z';
+        // The ReadyForQuery behind an error of pgweir's own is no answer of a server.
+        self.lost &= !self.begun;
         if due.tag != b'Z' {
             return Ok(Heard::Reply);
         }
@@ -132,7 +137,8 @@ impl Oracle {
     /// Whether pgweir may answer the next unit in the server's place: no server is involved yet.
     pub(crate) fn may_be_refused(&self) -> bool {
         let sent = !self.inbox.has_no_message() || !self.held.is_empty();
-        self.session.out.is_empty() && self.session.is_at_rest() && sent
+        let free = self.session.is_at_rest() || self.lost && self.session.is_idle();
+        self.session.out.is_empty() && free && sent
     }
 
     /// pgweir does answer it. Says which statements are not run.
@@ -141,7 +147,10 @@ impl Oracle {
             self.release();
         }
         let tags = self.session.refuse(report, &mut self.inbox);
-        self.hear(report).map(|_| tags)
+        let lost = self.lost;
+        self.hear(report)?;
+        self.lost = lost;
+        Ok(tags)
     }
 
     /// The client's server is lost, which this error tells: the transaction is undone, or nobody
@@ -156,7 +165,9 @@ impl Oracle {
         let begun = self.begun;
         self.session.lose(report, begun, undone, &mut self.inbox, &mut self.deeds);
         self.deeds.committed.clear();
-        self.hear(report).map(drop)
+        self.hear(report)?;
+        self.lost = undone;
+        Ok(())
     }
 
     /// Whether something is due that the server does not keep back.
