@@ -18,6 +18,7 @@
 //! A further dialect is a variant of [`Dialect`], a column of the table, and, if it is not TOML,
 //! another way to a tree.
 
+mod demand;
 mod effective;
 mod explain;
 mod page;
@@ -32,12 +33,15 @@ mod types;
 mod value;
 
 #[cfg(test)]
+mod demand_tests;
+#[cfg(test)]
 mod settings_tests;
 #[cfg(test)]
 mod tests;
 
 use std::path::Path;
 
+pub use demand::{Demand, Room};
 pub use explain::Explained;
 pub use page::settings_page;
 pub use report::{Errors, Problem, Warning};

@@ -1,0 +1,52 @@
+//! Sums over all pools that lead to a server.
+
+use std::path::Path;
+
+use crate::{Config, Demand, Room};
+
+const FILE: &str = r#"
+config_version = 1
+[pools.a.users]
+0 = { username = "alice", password = "x", pool_size = 5 }
+1 = { username = "bob", password = "x", pool_size = 7 }
+[pools.a.shards.0]
+servers = [["db1", 5432, "primary"], ["db2", 5432, "replica"]]
+database = "a"
+
+[pools.b.users.0]
+username = "alice"
+password = "x"
+[pools.b.shards.0]
+servers = [["db1", 5432, "replica"]]
+database = "b"
+
+[pools.c.users.0]
+username = "alice"
+password = "x"
+pool_size = 1
+[pools.c.shards.0]
+servers = [["db1", 5433, "primary"]]
+database = "a"
+"#;
+
+#[test]
+fn a_server_is_counted_once_for_each_user_of_each_pool() {
+    let config = Config::parse(FILE, Path::new("f.toml")).unwrap_or_else(|e| panic!("{e}"));
+    let demand =
+        |host: &str, port, connections_max| Demand { host: host.to_owned(), port, connections_max };
+    // 20 is the default of our own dialect. The replica is not used yet.
+    let expected =
+        [demand("db1", 5432, 5 + 7 + 20), demand("db1", 5433, 1), demand("db2", 5432, 0)];
+    assert_eq!(config.demands(), expected);
+}
+
+#[test]
+fn the_lower_limit_binds() {
+    let demand = |connections_max| Demand { host: "db".to_owned(), port: 1, connections_max };
+    let room = Room { connections_max: 100, reserved: 3 };
+    assert_eq!(room.free(), 97);
+    assert!(demand(97).fits(room) && !demand(98).fits(room));
+    assert_eq!(demand(97).binding(room), "pool_size");
+    assert_eq!(demand(98).binding(room), "max_connections");
+    assert_eq!(Room { connections_max: 1, reserved: 3 }.free(), 0);
+}
