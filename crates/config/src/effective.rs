@@ -40,7 +40,7 @@ fn general(scope: &Scope<'_>, report: &mut Report) -> Option<General> {
         client_login_timeout: timeout(scope, "client_login_timeout")?,
         idle_timeout: timeout(scope, "idle_timeout")?,
         server_lifetime: timeout(scope, "server_lifetime")?,
-        autoreload: timeout(scope, "autoreload")?,
+        autoreload: scope.read("autoreload").filter(|time: &Duration| !time.is_zero()),
         shutdown_timeout: scope.read("shutdown_timeout")?,
         admin: admin(scope, report)?,
         max_clients: scope.read("max_clients"),

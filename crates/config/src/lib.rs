@@ -3,9 +3,9 @@
 //! What is known about a setting (its section, type, unit, default, whether it does anything yet)
 //! is said once, in the table [`SETTINGS`]. A file goes through three stages. `tree` walks the TOML
 //! document along the table and knows no setting by name: it finds unknown keys, wrong types and
-//! settings without effect. `scope` answers what holds for a setting in a section, with everything
-//! it inherits. `effective` names the settings, applies the rules that join several of them, and
-//! fills [`Config`].
+//! settings without effect; `flat` brings PgCat's older form to the same tree. `scope` answers what
+//! holds for a setting in a section, with everything it inherits. `effective` names the settings,
+//! applies the rules that join several of them, and fills [`Config`].
 //!
 //! Invariants:
 //! - A [`Config`] that exists is valid; nobody checks it again.
@@ -21,6 +21,7 @@
 mod demand;
 mod effective;
 mod explain;
+mod flat;
 mod page;
 mod report;
 mod schema;
@@ -47,7 +48,7 @@ pub use page::settings_page;
 pub use report::{Errors, Problem, Warning};
 pub use schema::settings_schema;
 pub use setting::{
-    Column, Dialect, Effect, Fallback, Kind, Least, Ours, Section, Setting, Unit, Zero,
+    Column, Dialect, Effect, Fallback, Flat, Kind, Least, Ours, Section, Setting, Unit, Zero,
 };
 pub use settings::{CONSOLE_DATABASES, SETTINGS};
 pub use suggest::nearest;

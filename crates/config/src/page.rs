@@ -2,7 +2,8 @@
 
 use std::fmt::Write;
 
-use crate::setting::{Dialect, Effect, Fallback, Kind, Ours, Section, Setting, Unit, Zero};
+use crate::setting::{Dialect, Effect, Fallback, Flat, Kind, Ours, Section, Setting, Unit, Zero};
+use crate::settings::SETTINGS;
 use crate::value::{self, Value};
 
 const HEAD: &str = "\
@@ -16,6 +17,7 @@ or `\"off\"`). Any other TOML file is read as PgCat reads it, where a time is a 
 
 What a section does not say holds as in the section around it, where that has the setting too.
 `pgweir check --explain` prints what holds in a file, and why.
+[configuration.md](configuration.md) has the rest: the dialects, and the tools.
 ";
 
 /// The text of the page.
@@ -37,7 +39,30 @@ pub fn settings_page() -> String {
             put(&mut page, &text);
         }
     }
+    put(&mut page, &flat_form());
     page
+}
+
+/// What the flat form of pgcat.toml calls otherwise.
+fn flat_form() -> String {
+    let sections = [Section::Pool, Section::User, Section::Shard];
+    let headers =
+        sections.map(|section| format!("`{}` for `{}`", section.flat_title(), section.title()));
+    let moved = SETTINGS.iter().filter_map(|setting| match setting.flat {
+        Flat::At(section, name) if section != Section::FlatRoot => {
+            let (there, here) = (section.flat_title(), setting.section.title());
+            Some(format!("`{name}` in `{there}` for `{}` in `{here}`", setting.name))
+        }
+        Flat::At(..) | Flat::Same | Flat::Unknown => None,
+    });
+    let moved: Vec<_> = moved.collect();
+    format!(
+        "\n## The flat form of pgcat.toml\n\n\
+         The same settings for one pool, with other headers: {}. And with another place or name: \
+         {}. The pool is named like the database of its first shard.",
+        headers.join(", "),
+        moved.join(", "),
+    )
 }
 
 fn row(setting: &Setting) -> String {
@@ -52,8 +77,10 @@ fn row(setting: &Setting) -> String {
         Value::from_text(*kind, pgcat.unit, text).map_or_else(|_| text.to_owned(), written)
     });
     let in_pgcat = self::default(setting, Dialect::Pgcat, |text| match (kind, pgcat.unit) {
-        (Kind::Time(_), Unit::Milliseconds) => format!("{text} ms"),
-        (Kind::Time(_), Unit::One | Unit::Seconds | Unit::Written(_)) => format!("{text} s"),
+        (Kind::Time(_) | Kind::Period(_), Unit::Milliseconds) => format!("{text} ms"),
+        (Kind::Time(_) | Kind::Period(_), Unit::One | Unit::Seconds | Unit::Written(_)) => {
+            format!("{text} s")
+        }
         _ => format!("`{text}`"),
     });
     let in_pgcat = if in_pgcat == default { String::new() } else { in_pgcat };
@@ -81,6 +108,7 @@ fn written(value: Value) -> String {
 
 fn value(kind: Kind) -> String {
     match kind {
+        Kind::Period(_) => "time, `\"off\"`, true or false".to_owned(),
         Kind::Time(Zero::Refused) => "time".to_owned(),
         Kind::Time(Zero::Off) => "time or `\"off\"`".to_owned(),
         Kind::Time(Zero::AtOnce) => "time, `\"0s\"`: at once".to_owned(),

@@ -51,6 +51,9 @@ fn values(kind: Kind, unit: Unit) -> Json {
         Kind::Integer(least, most) => {
             json!({ "type": "integer", "minimum": least, "maximum": most })
         }
+        Kind::Period(_) => json!({
+            "anyOf": [{ "type": "boolean" }, values(Kind::Time(Zero::Off), unit)],
+        }),
         Kind::Secret | Kind::Sql | Kind::Text => json!({ "type": "string" }),
         Kind::Section(inner) => section(inner),
         Kind::Sections(inner) => json!({

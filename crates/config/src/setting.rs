@@ -15,6 +15,8 @@ pub struct Setting {
     pub pgcat: Column,
     /// How our own dialect differs from that.
     pub ours: Ours,
+    /// How the flat form of pgcat.toml differs from that.
+    pub flat: Flat,
     /// Whether it does something.
     pub effect: Effect,
     /// What it is, in one sentence.
@@ -34,6 +36,16 @@ impl Setting {
             Dialect::Pgcat => true,
         };
         SETTINGS.iter().filter(move |setting| setting.section == section).filter(in_dialect)
+    }
+
+    /// The rows of `section` in the flat form of pgcat.toml, each with the name that it has there.
+    pub fn all_flat(section: Section) -> impl Iterator<Item = (&'static str, &'static Self)> {
+        let here = move |setting: &'static Self| match setting.flat {
+            Flat::Same => (setting.section == section).then_some((setting.name, setting)),
+            Flat::At(place, name) => (place == section).then_some((name, setting)),
+            Flat::Unknown => None,
+        };
+        SETTINGS.iter().filter_map(here)
     }
 
     /// What holds where a file of that dialect says nothing.
@@ -62,6 +74,16 @@ impl Setting {
     pub(crate) const fn not_ours(self) -> Self {
         Self { ours: Ours::Unknown, ..self }
     }
+
+    /// The same, but for its place and name in the flat form.
+    pub(crate) const fn flat(self, section: Section, name: &'static str) -> Self {
+        Self { flat: Flat::At(section, name), ..self }
+    }
+
+    /// The same, for files with pools only.
+    pub(crate) const fn not_flat(self) -> Self {
+        Self { flat: Flat::Unknown, ..self }
+    }
 }
 
 /// A kind of file. It decides names, units and defaults, and nothing else.
@@ -79,6 +101,18 @@ pub enum Dialect {
 pub enum Ours {
     /// In this default.
     Default(Fallback),
+    /// Not at all.
+    Same,
+    /// It has no such setting.
+    Unknown,
+}
+
+/// How the flat form of pgcat.toml, which is older than PgCat's pools, differs from the one with
+/// pools in one setting.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Flat {
+    /// In its section or its name, which are these there.
+    At(Section, &'static str),
     /// Not at all.
     Same,
     /// It has no such setting.
@@ -115,6 +149,9 @@ pub enum Fallback {
 pub enum Section {
     /// The top of the file.
     Root,
+    /// The top of a file in the flat form of pgcat.toml. There `[query_router]` stands for
+    /// [`Section::Pool`], `[user]` for [`Section::User`] and `[shards.N]` for [`Section::Shard`].
+    FlatRoot,
     /// `[general]`
     General,
     /// `[pools.NAME]`
@@ -129,11 +166,22 @@ impl Section {
     /// The header as messages write it.
     pub const fn title(self) -> &'static str {
         match self {
-            Self::Root => "the top of the file",
+            Self::Root | Self::FlatRoot => "the top of the file",
             Self::General => "[general]",
             Self::Pool => "[pools.NAME]",
             Self::User => "[pools.NAME.users.N]",
             Self::Shard => "[pools.NAME.shards.N]",
+        }
+    }
+
+    /// The header as messages about a file in the flat form write it.
+    pub const fn flat_title(self) -> &'static str {
+        match self {
+            Self::Root | Self::FlatRoot => "the top of the file",
+            Self::General => "[general]",
+            Self::Pool => "[query_router]",
+            Self::User => "[user]",
+            Self::Shard => "[shards.N]",
         }
     }
 }
@@ -151,6 +199,9 @@ pub enum Kind {
     Integer(u64, u64),
     /// A text that is not empty.
     Name,
+    /// How often something is looked at: a time, of which zero is never, `false` for never, or
+    /// `true` for so many milliseconds.
+    Period(u64),
     /// A text that is never printed.
     Secret,
     /// One section.

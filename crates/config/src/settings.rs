@@ -4,12 +4,12 @@
 use Effect::{Never, Now};
 use Fallback::{Absent, Outer, Required, Same};
 use Kind::{
-    Any, Flag, Host, Integer, Name, Secret, Sections, SectionsByNumber, Servers, Sql, Text, Time,
-    Word,
+    Any, Flag, Host, Integer, Name, Period, Secret, Sections, SectionsByNumber, Servers, Sql, Text,
+    Time, Word,
 };
-use Section::{General, Pool, Root, Shard, User};
+use Section::{FlatRoot, General, Pool, Root, Shard, User};
 
-use crate::setting::{Column, Effect, Fallback, Kind, Ours, Section, Setting, Unit, Zero};
+use crate::setting::{Column, Effect, Fallback, Flat, Kind, Ours, Section, Setting, Unit, Zero};
 use crate::types::{AuthMethod, PoolMode};
 
 /// The databases that are the console, and can therefore be no pool's name.
@@ -19,18 +19,28 @@ pub const CONSOLE_DATABASES: [&str; 3] = ["pgweir", "pgcat", "pgbouncer"];
 #[rustfmt::skip]
 pub const SETTINGS: &[Setting] = &[
     row(Root, "general", Kind::Section(General), is(Absent), Now,
-        "What holds for the whole process."),
+        "What holds for the whole process.")
+        .flat(FlatRoot, "general"),
     row(Root, "pools", Sections(Pool), is(Required), Now,
         "The databases that clients may ask for; NAME is the database in the client's request."),
     row(Root, "plugins", Any, is(Absent), not_yet("statements are neither changed nor refused"),
-        "Plugins for all pools."),
+        "Plugins for all pools.")
+        .flat(FlatRoot, "plugins"),
     row(Root, "config_version", Integer(1, 1), is(Absent), Now,
         "The version of our own format; without it a file is read as PgCat reads it."),
     row(Root, "path", Text, is(Absent), Never("the path is the one on the command line"),
         "Path of the file itself.")
-        .not_ours(),
+        .not_ours()
+        .flat(FlatRoot, "path"),
     row(Root, "pool", Any, is(Absent), Never(NOT_IN_PGCAT),
         "A slip in PgCat's example file, where it stands for `pools`.")
+        .not_ours(),
+
+    row(FlatRoot, "query_router", Kind::Section(Pool), is(Absent), Now,
+        "The settings of the one pool, which is named like the database of its first shard.")
+        .not_ours(),
+    row(FlatRoot, "user", Kind::Section(User), is(Required), Now,
+        "The one user.")
         .not_ours(),
 
     row(General, "host", Host, text("0.0.0.0"), Now,
@@ -119,8 +129,9 @@ pub const SETTINGS: &[Setting] = &[
         "Longest time that a statement may take; servers are told when they are logged in to."),
     row(General, "transaction_timeout", Time(Zero::Off), ms("0"), Now,
         "Longest time that a transaction may take."),
-    row(General, "autoreload", Time(Zero::Off), ms("0"), Now,
-        "How often to look whether the file has changed, to reload it."),
+    row(General, "autoreload", Period(15_000), Column {
+            unit: Unit::Milliseconds, fallback: Absent }, Now,
+        "How often to look whether the file has changed, to reload it; true: every 15 s."),
     row(General, "enable_prometheus_exporter", Flag, text("false"), not_yet_unless("false", ""),
         "Serve metrics over HTTP."),
     row(General, "prometheus_exporter_port", PORT, text("9930"), not_yet(""),
@@ -162,11 +173,14 @@ pub const SETTINGS: &[Setting] = &[
         .not_ours(),
 
     row(Pool, "users", Sections(User), is(Required), Now,
-        "Who may log in; N only orders them."),
+        "Who may log in; N only orders them.")
+        .not_flat(),
     row(Pool, "shards", SectionsByNumber(Shard), is(Required), Now,
-        "Where the data is; N is the shard's number, from 0."),
+        "Where the data is; N is the shard's number, from 0.")
+        .flat(FlatRoot, "shards"),
     row(Pool, "pool_mode", Word(POOL_MODES), text("transaction"), Now,
-        "How long a client keeps a server."),
+        "How long a client keeps a server.")
+        .flat(General, "pool_mode"),
     row(Pool, "server_reset_query", Sql, text("DISCARD ALL"), Now,
         "What runs on a server behind a session that is not known to have left anything there; \
          what is known is always removed."),
@@ -205,7 +219,7 @@ pub const SETTINGS: &[Setting] = &[
         "Send reads to replicas and writes to the primary."),
     row(Pool, "query_parser_max_length", Integer(0, u64::MAX), is(Absent), not_yet(ONE_SERVER),
         "Longest statement that is looked at, in bytes."),
-    row(Pool, "primary_reads_enabled", Flag, text("false"), not_yet_unless("true", ONE_SERVER),
+    row(Pool, "primary_reads_enabled", Flag, text("true"), not_yet_unless("true", ONE_SERVER),
         "Let the primary take reads too."),
     row(Pool, "checkout_failure_limit", Integer(0, u64::MAX), is(Absent),
         not_yet_unless("0", "clients stay connected"),
@@ -257,14 +271,16 @@ pub const SETTINGS: &[Setting] = &[
         "Plugins for this pool."),
 
     row(User, "username", Name, is(Required), Now,
-        "Name that the client logs in with."),
+        "Name that the client logs in with.")
+        .flat(User, "name"),
     row(User, "password", Secret, is(Absent), Now,
         "The client's password, its md5 form, or a SCRAM verifier."),
     row(User, "auth_type", Word(AUTH_METHODS), is(Outer), Now,
         "How this user's clients prove who they are."),
     row(User, "pool_size", Integer(1, MANY), text("15"), Now,
         "Most server connections of this user.")
-        .ours("20"),
+        .ours("20")
+        .flat(General, "pool_size"),
     row(User, "pool_mode", Word(POOL_MODES), is(Outer), Now,
         "How long a client keeps a server."),
     row(User, "server_username", Name, is(Same("username")), Now,
@@ -319,7 +335,7 @@ const fn row(
     effect: Effect,
     doc: &'static str,
 ) -> Setting {
-    Setting { section, name, kind, pgcat, ours: Ours::Same, effect, doc }
+    Setting { section, name, kind, pgcat, ours: Ours::Same, flat: Flat::Same, effect, doc }
 }
 
 const fn is(fallback: Fallback) -> Column {

@@ -58,7 +58,8 @@ fn fallbacks_fit_their_kind() {
 fn only_times_have_a_unit() {
     for row in SETTINGS {
         let has_unit = row.pgcat.unit != Unit::One;
-        assert_eq!(matches!(row.kind, Kind::Time(_)), has_unit, "{}", row.name);
+        let is_time = matches!(row.kind, Kind::Time(_) | Kind::Period(_));
+        assert_eq!(is_time, has_unit, "{}", row.name);
     }
 }
 
@@ -94,7 +95,7 @@ fn unusual(kind: Kind) -> Option<&'static str> {
         Kind::Integer(..) => Some("7"),
         Kind::Name | Kind::Secret | Kind::Sql | Kind::Text => Some("'other'"),
         Kind::Servers => Some("[['other', 1, 'replica']]"),
-        Kind::Time(_) => Some("1234"),
+        Kind::Time(_) | Kind::Period(_) => Some("1234"),
         Kind::Word(words) if words.contains(&"session") => Some("'session'"),
         Kind::Word(words) if words.contains(&"password") => Some("'password'"),
         Kind::Word(words) if words.contains(&"sha1") => Some("'sha1'"),

@@ -76,6 +76,47 @@ fn defaults_of_our_own_dialect_are_safe() {
     assert_eq!(warnings, []);
 }
 
+/// The smallest file in the flat form of pgcat.toml.
+const FLAT: &str = r#"
+[user]
+name = "alice"
+password = "secret"
+[shards.0]
+servers = [["10.0.0.1", 5432, "primary"]]
+database = "app_db"
+[shards.1]
+servers = [["10.0.0.2", 5432, "primary"]]
+database = "other"
+"#;
+
+#[test]
+fn the_flat_form_is_one_pool() {
+    let plain = parse(FLAT);
+    let with_pools = parse(&SMALL.replace("pools.app.", "pools.app_db."));
+    assert_eq!(plain.general, with_pools.general, "with the same defaults");
+    let [pool] = &plain.pools[..] else { panic!("{plain:?}") };
+    assert_eq!((&pool.name, &pool.users), (&with_pools.pools[0].name, &with_pools.pools[0].users));
+    let databases: Vec<_> = pool.shards.iter().map(|shard| shard.database.as_str()).collect();
+    assert_eq!(databases, ["app_db", "other"]);
+
+    let general = "[general]\npool_size = 5\npool_mode = 'session'\nidle_timeout = 1000\n";
+    let router = "[query_router]\nquery_wait_timeout = 2000\n";
+    let user = parse(&format!("{general}{router}{FLAT}")).pools.remove(0).users.remove(0);
+    assert_eq!((user.pool_size, user.mode), (5, PoolMode::Session));
+    assert_eq!(user.idle_timeout, Some(Duration::from_secs(1)));
+    assert_eq!(user.query_wait_timeout, Some(Duration::from_secs(2)));
+}
+
+#[test]
+fn a_file_with_pools_or_with_a_version_is_not_flat() {
+    for head in ["config_version = 1", "pools.app.users = {}"] {
+        let errors = Config::parse(&format!("{head}\n{FLAT}"), Path::new("f.toml"));
+        let errors = errors.expect_err("it has keys of another form").to_string();
+        assert!(errors.contains("f.toml:3: user: unknown"), "{errors}");
+        assert!(errors.contains("f.toml:6: shards: unknown here; it belongs in"), "{errors}");
+    }
+}
+
 #[test]
 fn times_of_our_own_dialect_have_their_unit() {
     let idle = |value: &str| {

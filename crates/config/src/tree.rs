@@ -6,6 +6,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use toml::Spanned;
 use toml::de::{DeString, DeTable, DeValue};
 
+use crate::flat::{self, Form};
 use crate::report::Report;
 use crate::setting::{Dialect, Effect, Fallback, Kind, Section, Setting};
 use crate::suggest;
@@ -61,11 +62,19 @@ impl Node {
             true => Dialect::Own,
             false => Dialect::Pgcat,
         };
-        if errors.is_empty() {
-            (Reader { dialect, lines, report }.section(root, table), dialect)
-        } else {
-            (root, dialect)
+        if !errors.is_empty() {
+            return (root, dialect);
         }
+        let form = Form::of(dialect, table);
+        let mut reader = Reader { dialect, form, lines, report };
+        let tree = match form {
+            Form::Flat => {
+                let top = Self::empty(Section::FlatRoot, String::new(), 1);
+                flat::with_pools(reader.section(top, table))
+            }
+            Form::Pools => reader.section(root, table),
+        };
+        (tree, dialect)
     }
 
     pub(crate) fn empty(section: Section, path: String, line: usize) -> Self {
@@ -93,28 +102,30 @@ impl Node {
 /// Walks the document.
 struct Reader<'a> {
     dialect: Dialect,
+    form: Form,
     lines: Lines,
     report: &'a mut Report,
 }
 
 impl Reader<'_> {
     fn section(&mut self, mut node: Node, table: &DeTable<'_>) -> Node {
+        let rows = self.rows(node.section);
         for (name, value) in table {
-            match Setting::find(self.dialect, node.section, name.get_ref()) {
-                Some(setting) => self.setting(&mut node, setting, name, value.get_ref()),
+            let written: &str = name.get_ref();
+            match rows.iter().find(|(known, _)| *known == written) {
+                Some(&(_, setting)) => self.setting(&mut node, setting, name, value.get_ref()),
                 None => {
-                    let key = node.key(name.get_ref());
-                    let message = unknown(self.dialect, node.section, name.get_ref());
+                    let key = node.key(written);
+                    let message = self.unknown(node.section, written);
                     self.report.error(self.lines.of(name), &key, message);
                 }
             }
         }
-        for setting in Setting::all(self.dialect, node.section) {
+        for (name, setting) in rows {
             let required = setting.fallback(self.dialect) == Fallback::Required;
-            if required && !table.contains_key(setting.name) {
-                let expected = value::expected(setting.kind, setting.unit(self.dialect));
-                let message = format!("missing: expected {expected}");
-                self.report.error(node.line, &node.key(setting.name), message);
+            if required && !table.contains_key(name) {
+                let message = format!("missing: expected {}", self.expected(setting));
+                self.report.error(node.line, &node.key(name), message);
             }
         }
         node
@@ -127,7 +138,7 @@ impl Reader<'_> {
         name: &Spanned<DeString<'_>>,
         value: &DeValue<'_>,
     ) {
-        let (key, line) = (node.key(setting.name), self.lines.of(name));
+        let (key, line) = (node.key(name.get_ref()), self.lines.of(name));
         let unit = setting.unit(self.dialect);
         let read = match (setting.kind, value) {
             (Kind::Section(section), DeValue::Table(table)) => {
@@ -144,7 +155,7 @@ impl Reader<'_> {
                 return;
             }
             (Kind::Section(_) | Kind::Sections(_) | Kind::SectionsByNumber(_), _) => {
-                Err(format!("expected {}", value::expected(setting.kind, unit)))
+                Err(format!("expected {}", self.expected(setting)))
             }
             (Kind::Servers, DeValue::Array(array)) if !array.is_empty() => {
                 Ok(Value::Servers(self.servers(&key, array)))
@@ -175,7 +186,7 @@ impl Reader<'_> {
         for (name, value) in table {
             let (path, line) = (join(key, name.get_ref()), self.lines.of(name));
             let DeValue::Table(table) = value.get_ref() else {
-                let message = format!("expected the section {}", section.title());
+                let message = format!("expected the section {}", self.title(section));
                 self.report.error(line, &path, message);
                 continue;
             };
@@ -219,6 +230,47 @@ impl Reader<'_> {
         };
         self.report.warning(line, key, message);
     }
+
+    /// The settings of a section, each with the name that this file has for it.
+    fn rows(&self, section: Section) -> Vec<(&'static str, &'static Setting)> {
+        match self.form {
+            Form::Flat => Setting::all_flat(section).collect(),
+            Form::Pools => {
+                Setting::all(self.dialect, section).map(|setting| (setting.name, setting)).collect()
+            }
+        }
+    }
+
+    fn title(&self, section: Section) -> &'static str {
+        match self.form {
+            Form::Flat => section.flat_title(),
+            Form::Pools => section.title(),
+        }
+    }
+
+    /// What a setting may be, for an error message.
+    fn expected(&self, setting: &Setting) -> String {
+        match (self.form, setting.kind) {
+            (Form::Flat, Kind::Section(section)) => format!("the section {}", section.flat_title()),
+            (Form::Flat, Kind::Sections(section) | Kind::SectionsByNumber(section)) => {
+                format!("at least one section {}", section.flat_title())
+            }
+            (_, kind) => value::expected(kind, setting.unit(self.dialect)),
+        }
+    }
+
+    fn unknown(&self, section: Section, name: &str) -> String {
+        let elsewhere: Vec<_> = [Section::General, Section::Pool, Section::User, Section::Shard]
+            .into_iter()
+            .filter(|section| self.rows(*section).iter().any(|(known, _)| *known == name))
+            .map(|section| self.title(section))
+            .collect();
+        if !elsewhere.is_empty() {
+            return format!("unknown here; it belongs in {}", elsewhere.join(" or "));
+        }
+        let names = self.rows(section).into_iter().map(|(known, _)| known);
+        format!("unknown{}", suggest::did_you_mean(suggest::nearest(name, names)))
+    }
 }
 
 /// Where the lines of a text begin.
@@ -240,19 +292,6 @@ impl Lines {
     fn of(&self, key: &Spanned<DeString<'_>>) -> usize {
         self.at(key.span().start)
     }
-}
-
-fn unknown(dialect: Dialect, section: Section, name: &str) -> String {
-    let elsewhere: Vec<_> = [Section::General, Section::Pool, Section::User, Section::Shard]
-        .into_iter()
-        .filter(|section| Setting::find(dialect, *section, name).is_some())
-        .map(Section::title)
-        .collect();
-    if !elsewhere.is_empty() {
-        return format!("unknown here; it belongs in {}", elsewhere.join(" or "));
-    }
-    let names = Setting::all(dialect, section).map(|setting| setting.name);
-    format!("unknown{}", suggest::did_you_mean(suggest::nearest(name, names)))
 }
 
 fn number(name: &str) -> Option<u32> {

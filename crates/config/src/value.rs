@@ -52,6 +52,11 @@ impl Value {
             (Kind::Integer(least, most), DeValue::Integer(_)) => {
                 natural(value).filter(|n| (least..=most).contains(n)).map(Self::Integer)
             }
+            (Kind::Period(_), DeValue::Boolean(false)) => Some(Self::Time(Duration::ZERO)),
+            (Kind::Period(ms), DeValue::Boolean(true)) => {
+                Some(Self::Time(Duration::from_millis(ms)))
+            }
+            (Kind::Period(_), _) => Self::from_toml(Kind::Time(Zero::Off), unit, value).ok(),
             (Kind::Time(zero), DeValue::String(text)) => match unit {
                 Unit::Written(least) => written_time(text, zero, least).map(Self::Time),
                 Unit::Milliseconds | Unit::One | Unit::Seconds => None,
@@ -70,7 +75,7 @@ impl Value {
     /// Reads `text` as [`Fallback::Text`](crate::setting::Fallback::Text) writes it.
     pub(crate) fn from_text(kind: Kind, unit: Unit, text: &'static str) -> Result<Self, String> {
         let value = match kind {
-            Kind::Flag | Kind::Integer(..) | Kind::Time(_) => {
+            Kind::Flag | Kind::Integer(..) | Kind::Period(_) | Kind::Time(_) => {
                 let parsed = DeValue::parse(text).map_err(|error| error.message().to_owned())?;
                 parsed.into_inner()
             }
@@ -218,6 +223,7 @@ pub(crate) fn expected(kind: Kind, unit: Unit) -> String {
         Kind::Integer(least, u64::MAX) => format!("a whole number, at least {least}"),
         Kind::Integer(least, most) => format!("a whole number from {least} to {most}"),
         Kind::Name => "a text in quotes that is not empty".to_owned(),
+        Kind::Period(_) => format!("{}, or true or false", expected(Kind::Time(Zero::Off), unit)),
         Kind::Secret | Kind::Text => "a text in quotes".to_owned(),
         Kind::Section(section) => format!("the section {}", section.title()),
         Kind::Sections(section) | Kind::SectionsByNumber(section) => {
@@ -262,7 +268,9 @@ fn written(least: Least, zero: Zero) -> String {
 /// What stands there instead, without a secret in it.
 fn found(kind: Kind, unit: Unit, value: &DeValue<'_>) -> String {
     match (kind, value) {
-        (Kind::Time(_), DeValue::Integer(n)) if matches!(unit, Unit::Written(_)) => {
+        (Kind::Time(_) | Kind::Period(_), DeValue::Integer(n))
+            if matches!(unit, Unit::Written(_)) =>
+        {
             let counts = match unit {
                 Unit::Written(Least::Second) => "seconds",
                 _ => "milliseconds",
