@@ -1,44 +1,64 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use pgweir_config::{Config, Errors};
+use pgweir_config::{Config, Explained};
 
-use crate::UNUSABLE;
 use crate::cli::Check;
+use crate::url::Url;
+use crate::{UNUSABLE, connect};
 
-/// `pgweir check`: what is wrong, what has no effect, and with `--explain` all that holds.
+/// `pgweir check`: what is wrong, what has no effect, with `--explain` all that holds, and with
+/// `--connect` what the servers say.
 pub(crate) fn run(check: &Check) -> ExitCode {
-    match report(check) {
-        Ok(text) => match io::stdout().write_all(text.as_bytes()) {
-            Ok(()) => ExitCode::SUCCESS,
-            // Whoever reads has seen enough.
-            Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
-            Err(_) => ExitCode::FAILURE,
-        },
-        Err(errors) => {
-            eprintln!("{errors}");
-            ExitCode::from(UNUSABLE)
+    let (config, explained) = match load(check) {
+        Ok(loaded) => loaded,
+        Err(complaint) => {
+            eprintln!("{complaint}");
+            return ExitCode::from(UNUSABLE);
         }
+    };
+    match report(check, &config, &explained, &mut io::stdout().lock()) {
+        Ok(true) => ExitCode::SUCCESS,
+        // Whoever reads has seen enough.
+        Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
+        Ok(false) | Err(_) => ExitCode::FAILURE,
     }
 }
 
-fn report(check: &Check) -> Result<String, Errors> {
-    let config = Config::load(&check.config)?;
+fn load(check: &Check) -> Result<(Config, Vec<Explained>), String> {
+    let path = &check.config;
+    // Such a file would be named in the error, and a URL with its password.
+    if Url::in_argument(path).is_some() {
+        return Err("expected a file; pgweir init writes one for a URL".to_owned());
+    }
+    let loaded = Config::load(path).and_then(|config| {
+        let explained = if check.explain { Config::explain(path)? } else { Vec::new() };
+        Ok((config, explained))
+    });
+    loaded.map_err(|errors| errors.to_string())
+}
+
+/// `false`: a server cannot be used as the configuration asks for.
+fn report(
+    check: &Check,
+    config: &Config,
+    explained: &[Explained],
+    out: &mut impl Write,
+) -> io::Result<bool> {
     let file = check.config.display();
-    let mut text = String::new();
     for warning in &config.warnings {
-        text += &format!("warning: {warning}\n");
+        writeln!(out, "warning: {warning}")?;
     }
-    if check.explain {
-        for explained in Config::explain(&check.config)? {
-            let origin = match explained.line {
-                Some(line) => format!("{file}:{line}"),
-                None => "default".to_owned(),
-            };
-            text += &format!("{:<60}  # {origin}\n", explained.to_string());
-        }
-    } else {
-        text += &format!("{file} can be used\n");
+    for one in explained {
+        let origin = match one.line {
+            Some(line) => format!("{file}:{line}"),
+            None => "default".to_owned(),
+        };
+        writeln!(out, "{:<60}  # {origin}", one.to_string())?;
     }
-    Ok(text)
+    let well = !check.connect || connect::run(config, out)?;
+    if well && !check.explain {
+        writeln!(out, "{file} can be used")?;
+    }
+    Ok(well)
 }

@@ -60,7 +60,7 @@ fn tell_event(event: &Event) {
 
 /// Text that somebody else has written. What could end a line of the log, or steer the terminal
 /// that shows it, is escaped: a user name must not look like a line of ours.
-struct OneLine<'a>(&'a str);
+pub(crate) struct OneLine<'a>(pub(crate) &'a str);
 
 impl Display for OneLine<'_> {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {

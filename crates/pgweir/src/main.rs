@@ -5,18 +5,27 @@
 //! traffic.
 #![forbid(unsafe_code)]
 
+mod ask;
 mod check;
 mod cli;
+mod connect;
+mod draft;
 mod file;
+mod init;
 mod log;
+mod quick;
 mod run;
+mod url;
 
+use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
+use pgweir_config::Config;
 
-use cli::{Cli, Command};
+use cli::{Cli, Command, Listen};
 use file::File;
+use url::Url;
 
 /// Few allocations are made for each client, but they are made and freed in storms; this
 /// allocator gives memory back after a storm and keeps what is left dense.
@@ -27,27 +36,52 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
 const UNUSABLE: u8 = 2;
 
 fn main() -> ExitCode {
-    let path = match Cli::parse() {
+    let (path, listen) = match Cli::parse() {
         Cli { command: Some(Command::Check(check)), .. } => return check::run(&check),
-        Cli { config: Some(path), .. } => path,
+        Cli { command: Some(Command::Init(init)), .. } => return init::run(&init),
+        Cli { config: Some(path), listen, .. } => (path, listen),
         // Without arguments the help was shown already.
-        Cli { command: None, config: None } => return ExitCode::from(UNUSABLE),
+        Cli { command: None, config: None, .. } => return ExitCode::from(UNUSABLE),
     };
     log::start();
     die_of_panics();
-    let (file, config) = match File::open(path) {
+    let (file, config) = match configuration(&path, listen) {
         Ok(opened) => opened,
-        Err(errors) => {
-            eprintln!("{errors}");
+        Err(complaint) => {
+            eprintln!("{complaint}");
             return ExitCode::from(UNUSABLE);
         }
     };
     log::warn(&config);
-    match run::run(&config, file) {
+    let invited = match &file {
+        Some(_) => Ok(()),
+        None => quick::invite(&config),
+    };
+    match invited.and_then(|()| run::run(&config, file)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{error}");
             ExitCode::FAILURE
+        }
+    }
+}
+
+/// What the argument stands for, a file or a URL without one, and what is wrong with it.
+fn configuration(
+    argument: &Path,
+    listen: Option<Listen>,
+) -> Result<(Option<File>, Config), String> {
+    match (Url::in_argument(argument), listen) {
+        (Some(text), listen) => {
+            Ok((None, quick::config(&Url::read(text)?, &listen.unwrap_or_default())?))
+        }
+        (None, None) => {
+            let opened = File::open(argument.to_owned()).map_err(|errors| errors.to_string());
+            opened.map(|(file, config)| (Some(file), config))
+        }
+        (None, Some(_)) => {
+            Err("--listen goes with a URL; a file says it with general.host and general.port"
+                .to_owned())
         }
     }
 }

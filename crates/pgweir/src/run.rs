@@ -28,7 +28,9 @@ const RATES_PERIOD: Duration = Duration::from_secs(60);
 type Failure = Box<dyn Error>;
 
 /// Serves until a signal says otherwise.
-pub(crate) fn run(config: &Config, file: File) -> Result<(), Failure> {
+///
+/// `file`: where the configuration can be read again, if it is from a file.
+pub(crate) fn run(config: &Config, file: Option<File>) -> Result<(), Failure> {
     raise_descriptor_limit()?;
     let general = &config.general;
     let listener = listen(&general.host, general.port)?;
@@ -58,7 +60,7 @@ pub(crate) fn run(config: &Config, file: File) -> Result<(), Failure> {
 struct Control {
     mail: mpsc::UnboundedSender<Mail>,
     rates: Rates,
-    file: File,
+    file: Option<File>,
     /// What stays the same for the life of the process, and no client may learn.
     secret: [u8; 32],
     shutdown_timeout: Duration,
@@ -95,7 +97,7 @@ impl Control {
                     }
                 },
                 () = &mut look => {
-                    if self.autoreload.is_some() && self.file.has_changed() {
+                    if self.file.as_ref().is_some_and(File::has_changed) {
                         self.reload();
                     }
                     look.set(self.before_next_look());
@@ -121,22 +123,25 @@ impl Control {
 
     /// Goes on with what the file says now, or, if that is wrong, as before.
     fn reload(&mut self) {
-        let loaded = self.file.load().map_err(|errors| errors.to_string());
+        let Some(file) = &mut self.file else {
+            return tracing::error!("there is no file to be loaded again: a URL is all there was");
+        };
+        let loaded = file.load().map_err(|errors| errors.to_string());
         let planned = loaded.and_then(|config| {
             let plan =
                 Plan::new(&config, VERSION, self.secret).map_err(|error| error.to_string())?;
             Ok((config, plan))
         });
+        let path = file.path().display().to_string();
         match planned {
             Ok((config, plan)) => {
                 log::warn(&config);
                 self.shutdown_timeout = config.general.shutdown_timeout;
                 self.autoreload = config.general.autoreload;
                 self.tell(Mail::Reload(Box::new(plan)));
-                tracing::info!("{} was loaded again", self.file.path().display());
+                tracing::info!("{path} was loaded again");
             }
             Err(errors) => {
-                let path = self.file.path().display();
                 tracing::error!("{path} was not loaded, all stays as it was: {errors}");
             }
         }

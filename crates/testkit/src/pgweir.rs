@@ -1,4 +1,5 @@
 use std::{
+    ffi::OsString,
     fs,
     net::{SocketAddr, TcpStream},
     path::{Path, PathBuf},
@@ -10,6 +11,8 @@ use std::{
 use rustix::process::Signal;
 
 use crate::{deadline::eventually, fail::OrFail, port::Port, process::Process, scratch::Scratch};
+
+const CONFIG_NAME: &str = "pgweir.toml";
 
 /// A running pgweir, the real program, on a free port of 127.0.0.1.
 ///
@@ -33,12 +36,23 @@ impl Pgweir {
     /// When it does not come up, with its log.
     #[must_use]
     pub fn start(program: impl AsRef<Path>, config: impl FnOnce(u16) -> String) -> Self {
-        let pgweir = Self::spawn(program.as_ref(), config);
-        eventually("pgweir to accept connections", || {
-            assert!(pgweir.process.ended().is_none(), "pgweir ended:\n{}", pgweir.log());
-            TcpStream::connect(pgweir.address()).is_ok()
-        });
-        pgweir
+        Self::spawn(program.as_ref(), config_file(config)).up()
+    }
+
+    /// Starts `program` with the arguments that `arguments` gives for a port, in place of a
+    /// configuration, and waits until it accepts connections.
+    ///
+    /// # Panics
+    /// When it does not come up, with its log.
+    #[must_use]
+    pub fn start_with(
+        program: impl AsRef<Path>,
+        arguments: impl FnOnce(u16) -> Vec<String>,
+    ) -> Self {
+        let arguments = |port: u16, _: &Path| {
+            arguments(port).into_iter().map(OsString::from).collect::<Vec<_>>()
+        };
+        Self::spawn(program.as_ref(), arguments).up()
     }
 
     /// Starts `program` with a configuration that it must refuse, and gives how it ended and what
@@ -50,19 +64,27 @@ impl Pgweir {
         program: impl AsRef<Path>,
         config: impl FnOnce(u16) -> String,
     ) -> (ExitStatus, String) {
-        let pgweir = Self::spawn(program.as_ref(), config);
+        let pgweir = Self::spawn(program.as_ref(), config_file(config));
         (pgweir.wait(), pgweir.log())
     }
 
-    fn spawn(program: &Path, config: impl FnOnce(u16) -> String) -> Self {
+    /// `arguments` are for a port, and may be the path of a file to write, which is given too.
+    fn spawn(program: &Path, arguments: impl FnOnce(u16, &Path) -> Vec<OsString>) -> Self {
         let scratch = Scratch::new(None);
         let port = Port::take();
-        let path = scratch.join("pgweir.toml");
-        fs::write(&path, config(port.number())).or_fail("write the configuration of pgweir");
+        let arguments = arguments(port.number(), &scratch.join(CONFIG_NAME));
         let mut command = Command::new(program);
-        command.arg(&path).current_dir(scratch.path()).env("RUST_BACKTRACE", "1");
+        command.args(arguments).current_dir(scratch.path()).env("RUST_BACKTRACE", "1");
         let process = Process::spawn("pgweir", &mut command, &scratch);
         Self { process, end_asked: AtomicBool::new(false), port, scratch }
+    }
+
+    fn up(self) -> Self {
+        eventually("pgweir to accept connections", || {
+            assert!(self.process.ended().is_none(), "pgweir ended:\n{}", self.log());
+            TcpStream::connect(self.address()).is_ok()
+        });
+        self
     }
 
     /// Asks it to drain: SIGTERM.
@@ -119,13 +141,21 @@ impl Pgweir {
     /// Its configuration file, which it works beside.
     #[must_use]
     pub fn config_path(&self) -> PathBuf {
-        self.scratch.join("pgweir.toml")
+        self.scratch.join(CONFIG_NAME)
     }
 
     /// What it logged so far.
     #[must_use]
     pub fn log(&self) -> String {
         self.process.log()
+    }
+}
+
+/// The arguments that name a configuration, which is written first.
+fn config_file(config: impl FnOnce(u16) -> String) -> impl FnOnce(u16, &Path) -> Vec<OsString> {
+    |port, path| {
+        fs::write(path, config(port)).or_fail("write the configuration of pgweir");
+        vec![path.into()]
     }
 }
 

@@ -1,8 +1,15 @@
 //! `pgweir check`, and what the program says to a wrong command line or file.
 
 use std::fs;
+use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::Command;
+
+use pgweir_testkit::postgres::version;
+use pgweir_testkit::{Cluster, PoolerConfig};
+
+use crate::stage::PROGRAM;
+use crate::url::{PASSWORD, guarded};
 
 /// A file of this test with that text.
 fn file(name: &str, text: &str) -> PathBuf {
@@ -12,8 +19,9 @@ fn file(name: &str, text: &str) -> PathBuf {
 }
 
 /// Runs pgweir, and gives its exit code, its output and what it complains of.
-fn pgweir(arguments: &[&str]) -> (Option<i32>, String, String) {
-    let output = Command::new(env!("CARGO_BIN_EXE_pgweir")).args(arguments).output().unwrap();
+pub(crate) fn pgweir(arguments: &[&str]) -> (Option<i32>, String, String) {
+    let mut command = Command::new(PROGRAM);
+    let output = command.args(arguments).env_remove("PGPASSWORD").output().unwrap();
     let text = |bytes| String::from_utf8(bytes).unwrap();
     (output.status.code(), text(output.stdout), text(output.stderr))
 }
@@ -72,6 +80,100 @@ fn what_holds_is_explained() {
     assert!(!said.contains("\"secret\"") && !said.contains("change me"), "{said}");
 }
 
+/// The configuration of one pool on that cluster, whose one user is `app`.
+fn on(cluster: &Cluster, database: &str, password: &str, pool_size: u32) -> PoolerConfig {
+    PoolerConfig::new(database, cluster).user("app", password, pool_size)
+}
+
+/// Runs `check --connect` on that file, and gives its exit code and the lines that it prints.
+fn connect(name: &str, text: &str) -> (Option<i32>, Vec<String>) {
+    let path = file(name, text);
+    let (code, said, complaint) = pgweir(&["check", "--connect", path.to_str().unwrap()]);
+    assert_eq!(complaint, "");
+    let said = said.replace(path.to_str().unwrap(), "FILE");
+    assert!(!said.contains(PASSWORD), "{said}");
+    (code, said.lines().map(str::to_owned).collect())
+}
+
+#[test]
+fn servers_are_logged_in_to_and_have_room() {
+    let cluster = guarded(30);
+    // Two users who are one at the server, and one who is the same once more.
+    let config = on(&cluster, "postgres", PASSWORD, 20)
+        .user("other", PASSWORD, 6)
+        .user_setting("server_username", "\"app\"")
+        .user("third", PASSWORD, 1)
+        .user_setting("server_username", "\"app\"");
+    let port = cluster.port();
+    let (code, said) = connect("room", &config.text(6432));
+    let expected = [
+        format!("127.0.0.1:{port} postgres as app: ok, PostgreSQL {}", version()),
+        format!(
+            "127.0.0.1:{port}: all pools together may open 27, there is room for 27 \
+             (max_connections 30 less 3 reserved): pool_size binds"
+        ),
+        "FILE can be used".to_owned(),
+    ];
+    assert_eq!((code, said), (Some(0), expected.to_vec()));
+
+    let (code, said) = connect("no_room", &config.user("fourth", PASSWORD, 1).text(6432));
+    assert_eq!(code, Some(1));
+    let expected = format!(
+        "warning: 127.0.0.1:{port}: all pools together may open 28, there is room for 27 \
+         (max_connections 30 less 3 reserved): max_connections binds; lower pool_size, or raise \
+         max_connections"
+    );
+    assert_eq!(said.last(), Some(&expected));
+}
+
+#[test]
+fn a_login_that_fails_is_told_and_hides_no_other() {
+    let cluster = guarded(30);
+    let config = on(&cluster, "postgres", "hunter2", 1)
+        .user("hashed", "md5d41d8cd98f00b204e9800998ecf8427e", 1)
+        .user("good", PASSWORD, 1)
+        .user_setting("server_username", "\"app\"");
+    let port = cluster.port();
+    let (code, said) = connect("logins", &config.text(6432));
+    assert_eq!((code, said.len()), (Some(1), 4), "{said:?}");
+    let refused = "FATAL: password authentication failed for user \"app\" (SQLSTATE 28P01)";
+    assert_eq!(said[0], format!("127.0.0.1:{port} postgres as app: {refused}"));
+    assert!(said[1].contains(" as hashed: not tried, the password is an md5 hash"), "{said:?}");
+    assert!(said[2].ends_with(&format!(" postgres as app: ok, PostgreSQL {}", version())));
+    assert!(said[3].contains("may open 3, there is room for 27"), "{said:?}");
+
+    let (code, said) = connect("database", &on(&cluster, "nowhere", PASSWORD, 1).text(6432));
+    assert_eq!(code, Some(1));
+    let refused = "FATAL: database \"nowhere\" does not exist (SQLSTATE 3D000)";
+    assert_eq!(said[0], format!("127.0.0.1:{port} nowhere as app: {refused}"));
+    assert!(said[1].ends_with("may open 1, its room is not known"), "{said:?}");
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_waited_for_as_long_as_connect_timeout_says() {
+    // The kernel accepts, and then nobody says a word.
+    let silent = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = silent.local_addr().unwrap().port();
+    let cluster = guarded(30);
+    let config = on(&cluster, "postgres", PASSWORD, 1).server_port(port);
+    let config = config.general("connect_timeout", "100");
+    let (code, said) = connect("silent", &config.text(6432));
+    assert_eq!(code, Some(1));
+    assert_eq!(said[0], format!("127.0.0.1:{port} postgres as app: no answer within 100ms"));
+    drop(silent);
+    let (code, said) = connect("closed", &config.text(6432));
+    assert_eq!(code, Some(1));
+    assert!(said[0].contains("Connection refused"), "{said:?}");
+}
+
+#[test]
+fn a_wrong_file_is_refused_before_anybody_connects() {
+    let path = file("unconnected", &SAMPLE.replace("port = 6432", "prot = 6432"));
+    let (code, said, complaint) = pgweir(&["check", "--connect", path.to_str().unwrap()]);
+    assert_eq!((code, said.as_str()), (Some(2), ""));
+    assert!(complaint.contains("did you mean \"port\"?"), "{complaint}");
+}
+
 #[test]
 fn a_wrong_command_line_is_told_how_it_is_done() {
     let (code, _, said) = pgweir(&[]);
@@ -80,7 +182,14 @@ fn a_wrong_command_line_is_told_how_it_is_done() {
     let (code, _, said) = pgweir(&["check"]);
     assert_eq!(code, Some(2));
     assert!(said.contains("<CONFIG>"), "{said}");
-    let (code, said, _) = pgweir(&["check", "--help"]);
-    assert_eq!(code, Some(0));
-    assert!(said.contains("--explain") && said.contains("Examples:"), "{said}");
+    let pages: &[(&[&str], &str)] = &[
+        (&["--help"], "--listen"),
+        (&["check", "--help"], "--connect"),
+        (&["init", "--help"], "--force"),
+    ];
+    for (arguments, expected) in pages {
+        let (code, said, _) = pgweir(arguments);
+        assert_eq!(code, Some(0));
+        assert!(said.contains(expected) && said.contains("Examples:"), "{said}");
+    }
 }

@@ -1,0 +1,93 @@
+//! `pgweir check --connect`: whether the servers of a configuration let it in, and whether they
+//! have room for all that it may open.
+
+use std::collections::BTreeMap;
+use std::io::{self, Write};
+
+use pgweir_auth::{Verifier, VerifierKind};
+use pgweir_config::{Config, Demand, Room, Secret};
+use tokio::runtime::Builder;
+
+use crate::ask::Login;
+use crate::url::address;
+
+/// Writes a line about each login and about each server. `true`: all is well.
+pub(crate) fn run(config: &Config, out: &mut impl Write) -> io::Result<bool> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    let mut rooms = BTreeMap::new();
+    let mut well = true;
+    for login in logins(config) {
+        let Login { host, port, database, user, password, .. } = login;
+        let place = format!("{} {database} as {user}", address(host, port));
+        if is_md5_hash(password) {
+            writeln!(out, "{place}: not tried, the password is an md5 hash: pgweir can use it")?;
+            continue;
+        }
+        match runtime.block_on(login.ask()) {
+            Ok(told) => {
+                rooms.entry((host, port)).or_insert(told.room);
+                writeln!(out, "{place}: ok, PostgreSQL {}", told.version)?;
+            }
+            Err(error) => {
+                well = false;
+                writeln!(out, "{place}: {error}")?;
+            }
+        }
+    }
+    for demand in config.demands() {
+        let room = rooms.get(&(demand.host.as_str(), demand.port)).copied();
+        well &= room.is_none_or(|room| demand.fits(room));
+        writeln!(out, "{}", sum(&demand, room))?;
+    }
+    Ok(well)
+}
+
+/// Every login that the configuration makes or names, each once, in its order.
+fn logins(config: &Config) -> Vec<Login<'_>> {
+    let mut logins = Vec::new();
+    for pool in &config.pools {
+        for (shard, user) in pairs(&pool.shards, &pool.users) {
+            for server in &shard.servers {
+                let login = Login {
+                    host: &server.host,
+                    port: server.port,
+                    database: &shard.database,
+                    user: &user.server_username,
+                    password: &user.server_password,
+                    time: user.connect_timeout,
+                };
+                if !logins.contains(&login) {
+                    logins.push(login);
+                }
+            }
+        }
+    }
+    logins
+}
+
+fn pairs<'a, A, B>(outer: &'a [A], inner: &'a [B]) -> impl Iterator<Item = (&'a A, &'a B)> {
+    outer.iter().flat_map(move |a| inner.iter().map(move |b| (a, b)))
+}
+
+/// PostgreSQL's md5 form answers a server that asks for MD5, but only where the protocol's answer
+/// is made of it; a client library would take it for the password itself.
+fn is_md5_hash(password: &Secret) -> bool {
+    Verifier::parse(password.expose()).is_ok_and(|it| it.kind() == VerifierKind::Md5)
+}
+
+/// The sum of a server.
+fn sum(demand: &Demand, room: Option<Room>) -> String {
+    let place = address(&demand.host, demand.port);
+    let opens = format!("{place}: all pools together may open {}", demand.connections_max);
+    let Some(room) = room else { return format!("{opens}, its room is not known") };
+    let Room { connections_max, reserved } = room;
+    let (free, binding) = (room.free(), demand.binding(room));
+    let text = format!(
+        "{opens}, there is room for {free} (max_connections {connections_max} less {reserved} \
+         reserved): {binding} binds"
+    );
+    match demand.fits(room) {
+        true => text,
+        false => format!("warning: {text}; lower pool_size, or raise max_connections"),
+    }
+}
