@@ -3,7 +3,7 @@
 use std::fmt;
 
 use crate::scope::Scope;
-use crate::setting::{Dialect, Effect, Kind, Section, Setting};
+use crate::setting::{Changes, Dialect, Effect, Kind, Section, Setting};
 use crate::tree::Node;
 
 /// One value that holds in one section. Prints without its origin, and without a secret.
@@ -15,6 +15,10 @@ pub struct Explained {
     pub value: Option<String>,
     /// The line of the file that says so, in this section or one around it; `None` for a default.
     pub line: Option<usize>,
+    /// The value if the file said nothing, written as `value` is; `None` where there is none.
+    pub default: Option<String>,
+    /// When a change of it is heeded.
+    pub changes: Changes,
 }
 
 impl fmt::Display for Explained {
@@ -54,7 +58,9 @@ fn section(scope: &Scope<'_>) -> Vec<Explained> {
         let holds = scope.holds(setting.name);
         let line = holds.as_ref().and_then(|holds| holds.line);
         let value = holds.map(|holds| holds.value.to_string());
-        Explained { key: scope.key(setting.name), value, line }
+        let default = scope.default(setting.name).map(|value| value.to_string());
+        let changes = setting.changes;
+        Explained { key: scope.key(setting.name), value, line, default, changes }
     };
     Setting::all(scope.dialect(), scope.section()).filter(is_value).map(explain).collect()
 }

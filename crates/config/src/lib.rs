@@ -12,8 +12,8 @@
 //! - A mistake is never silent and never the only one told: all of them come at once, each with
 //!   file, line, key, what was expected, and the nearest known name.
 //! - A secret is in no message and in no `Debug` output.
-//! - The same text gives the same result. Only [`Config::load`], [`Config::read`] and
-//!   [`Config::explain`] touch the world, to read one file.
+//! - The same text gives the same result. Only [`Config::load`], [`Config::read`],
+//!   [`Config::explain`] and [`Config::load_explained`] touch the world, to read one file.
 //!
 //! A further dialect is a variant of [`Dialect`], a column of the table, and, if it is not TOML,
 //! another way to a tree.
@@ -48,7 +48,8 @@ pub use page::settings_page;
 pub use report::{Errors, Problem, Warning};
 pub use schema::settings_schema;
 pub use setting::{
-    Column, Dialect, Effect, Fallback, Flat, Kind, Least, Ours, Section, Setting, Unit, Zero,
+    Changes, Column, Dialect, Effect, Fallback, Flat, Kind, Least, Ours, Section, Setting, Unit,
+    Zero,
 };
 pub use settings::{CONSOLE_DATABASES, SETTINGS};
 pub use suggest::nearest;
@@ -70,10 +71,15 @@ impl Config {
     /// Every value that holds in the file at `path`, and which line says so; errors as
     /// [`Config::load`].
     pub fn explain(path: &Path) -> Result<Vec<Explained>, Errors> {
+        Self::load_explained(path).map(|(_, explained)| explained)
+    }
+
+    /// [`Config::load`] and [`Config::explain`], both of the same text.
+    pub fn load_explained(path: &Path) -> Result<(Self, Vec<Explained>), Errors> {
         let text = Self::read(path)?;
-        Self::parse(&text, path)?;
+        let config = Self::parse(&text, path)?;
         let (root, dialect) = Node::read(&text, &mut Report::new(path));
-        Ok(explain::all(&root, dialect))
+        Ok((config, explain::all(&root, dialect)))
     }
 
     /// The text of the file at `path`; errors as [`Config::load`].

@@ -87,13 +87,20 @@ impl<'a> Scope<'a> {
         }
         let setting = self.setting(name);
         debug_assert!(setting.is_some(), "{name} is not in the table of settings");
-        let setting = setting?;
-        match setting.fallback(self.dialect) {
-            Fallback::Text(text) => {
-                let value = Value::from_text(setting.kind, setting.pgcat.unit, text).ok()?;
-                Some(Holds { value, line: None })
-            }
+        match setting?.fallback(self.dialect) {
             Fallback::Same(other) => self.holds(other),
+            Fallback::Text(_) | Fallback::Absent | Fallback::Outer | Fallback::Required => {
+                self.default(name).map(|value| Holds { value, line: None })
+            }
+        }
+    }
+
+    /// What would hold for `name` here if the file said nothing.
+    pub(crate) fn default(&self, name: &'static str) -> Option<Value> {
+        let setting = self.setting(name)?;
+        match setting.fallback(self.dialect) {
+            Fallback::Text(text) => Value::from_text(setting.kind, setting.pgcat.unit, text).ok(),
+            Fallback::Same(other) => self.default(other),
             Fallback::Absent | Fallback::Outer | Fallback::Required => None,
         }
     }

@@ -19,6 +19,8 @@ pub struct Setting {
     pub flat: Flat,
     /// Whether it does something.
     pub effect: Effect,
+    /// When a change of it is heeded.
+    pub changes: Changes,
     /// What it is, in one sentence.
     pub doc: &'static str,
 }
@@ -83,6 +85,11 @@ impl Setting {
     /// The same, for files with pools only.
     pub(crate) const fn not_flat(self) -> Self {
         Self { flat: Flat::Unknown, ..self }
+    }
+
+    /// The same, but that a change of it takes a restart.
+    pub(crate) const fn at_start(self) -> Self {
+        Self { changes: Changes::AtStart, ..self }
     }
 }
 
@@ -271,4 +278,13 @@ pub enum Effect {
     },
     /// It does.
     Now,
+}
+
+/// When a changed setting is heeded.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Changes {
+    /// When the process starts.
+    AtStart,
+    /// When the file is read again.
+    AtReload,
 }

@@ -9,7 +9,9 @@ use Kind::{
 };
 use Section::{FlatRoot, General, Pool, Root, Shard, User};
 
-use crate::setting::{Column, Effect, Fallback, Flat, Kind, Ours, Section, Setting, Unit, Zero};
+use crate::setting::{
+    Changes, Column, Effect, Fallback, Flat, Kind, Ours, Section, Setting, Unit, Zero,
+};
 use crate::types::{AuthMethod, PoolMode};
 
 /// The databases that are the console, and can therefore be no pool's name.
@@ -50,7 +52,8 @@ pub const SETTINGS: &[Setting] = &[
         "TCP port to listen on."),
     row(General, "worker_threads", Integer(1, 1024), text("4"),
         not_yet_unless("1", "one thread carries all traffic"),
-        "Threads that carry traffic."),
+        "Threads that carry traffic.")
+        .at_start(),
     row(General, "max_clients", COUNT, is(Absent), Now,
         "Most clients at a time; without it, as many as there are file descriptors for."),
     row(General, "max_logins", COUNT, text("1000"), Now,
@@ -335,7 +338,8 @@ const fn row(
     effect: Effect,
     doc: &'static str,
 ) -> Setting {
-    Setting { section, name, kind, pgcat, ours: Ours::Same, flat: Flat::Same, effect, doc }
+    let (ours, flat, changes) = (Ours::Same, Flat::Same, Changes::AtReload);
+    Setting { section, name, kind, pgcat, ours, flat, effect, changes, doc }
 }
 
 const fn is(fallback: Fallback) -> Column {

@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::setting::{Dialect, Effect, Fallback, Kind, Section, Setting, Unit};
+use crate::setting::{Changes, Dialect, Effect, Fallback, Kind, Section, Setting, Unit};
 use crate::settings::SETTINGS;
 use crate::types::Config;
 use crate::value::Value;
@@ -52,6 +52,12 @@ fn fallbacks_fit_their_kind() {
             assert!(value.is_ok(), "{}: {value:?}", row.name);
         }
     }
+}
+
+#[test]
+fn only_threads_take_a_restart() {
+    let at_start = SETTINGS.iter().filter(|row| row.changes == Changes::AtStart);
+    assert_eq!(at_start.map(|row| row.name).collect::<Vec<_>>(), ["worker_threads"]);
 }
 
 #[test]

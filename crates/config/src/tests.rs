@@ -365,4 +365,15 @@ fn what_holds_comes_from_the_nearest_section() {
     assert_eq!(find("general.max_clients"), (" is not set".to_owned(), None));
     let servers = " = [[\"10.0.0.1\", 5432, \"primary\"]]".to_owned();
     assert_eq!(find("pools.app.shards.0.servers"), (servers, Some(9)));
+
+    let default = |key: &str| {
+        let one = explained.iter().find(|one| one.key == key).expect("it is explained");
+        one.default.as_deref()
+    };
+    assert_eq!(default("general.idle_timeout"), Some("\"10min\""));
+    assert_eq!(default("pools.app.users.0.idle_timeout"), Some("\"10min\""));
+    assert_eq!(default("pools.app.users.0.pool_size"), Some("15"));
+    assert_eq!(default("general.query_wait_timeout"), Some("\"5s\""), "that of connect_timeout");
+    assert_eq!(default("pools.app.users.0.server_username"), None, "it is that of the file");
+    assert_eq!(default("general.max_clients"), None);
 }
