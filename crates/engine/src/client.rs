@@ -75,6 +75,8 @@ pub struct Client {
     pub(crate) mixed: bool,
     /// Its transaction was lost with its server, and it has not ended it yet.
     pub(crate) lost: Option<LostTransaction>,
+    /// While the engine drains: it is not asked to leave before this, if it is idle.
+    pub(crate) stays_until: Time,
 }
 
 impl Client {
@@ -108,6 +110,7 @@ impl Client {
             read_paused: false,
             congested: false,
             asked: None,
+            stays_until: Time::default(),
             may_commit: false,
             mixed: false,
             lost: None,

@@ -234,14 +234,6 @@ impl Engine {
         }
     }
 
-    /// Asks every client to leave when its transaction is over, and takes no new ones.
-    pub fn drain(&mut self, now: Time) {
-        self.draining = true;
-        for id in self.clients.keys() {
-            self.drain_client(now, id);
-        }
-    }
-
     /// Clients that are connected, whatever they do.
     pub fn clients(&self) -> usize {
         self.clients.len()

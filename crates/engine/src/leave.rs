@@ -7,7 +7,6 @@ use pgweir_wire::frontend;
 use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, Event, ServerId};
 use crate::client::{Asked, Client, Fate, Leg, Phase};
-use crate::errors::TERMINATED;
 use crate::loss::Loss;
 use crate::server::{Left, Server, ServerState};
 use crate::server_login::{Retry, unreachable_server};
@@ -132,13 +131,6 @@ impl Engine {
             Phase::Cancelling | Phase::Console => {}
         }
         Some(client)
-    }
-
-    /// Asks a client to leave, if it is between transactions.
-    pub(crate) fn drain_client(&mut self, now: Time, id: ClientId) {
-        if self.is_idle(id) {
-            self.expel(now, id, TERMINATED.report(&[]));
-        }
     }
 
     /// Whether a client is between transactions. One that has not logged in is too.

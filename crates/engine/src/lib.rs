@@ -39,6 +39,7 @@ mod checkout;
 mod client;
 mod client_login;
 mod console;
+mod drain;
 mod engine;
 mod errors;
 mod invariants;

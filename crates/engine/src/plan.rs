@@ -25,6 +25,7 @@ pub struct Plan {
     pub(crate) max_user_connections: Option<usize>,
     pub(crate) connect_parallelism: usize,
     pub(crate) client_idle_timeout: Option<Duration>,
+    pub(crate) shutdown_timeout: Duration,
     /// Whether clients that come are news.
     pub(crate) log_connections: bool,
     /// Whether clients that go are news.
@@ -61,6 +62,7 @@ impl Plan {
             mock,
             auth_of_strangers: specs.first().map_or(AuthMethod::ScramSha256, |spec| spec.auth),
             client_login_timeout: general.client_login_timeout,
+            shutdown_timeout: general.shutdown_timeout,
             max_clients: general.max_clients,
             max_logins: general.max_logins as usize,
             max_user_client_connections: count(general.max_user_client_connections),

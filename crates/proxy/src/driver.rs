@@ -230,6 +230,13 @@ impl<T: Transport> Driver<T> {
         self.settle(now);
     }
 
+    /// See [`Engine::shut_down`].
+    pub fn shut_down(&mut self, now: Time) {
+        self.draining = true;
+        self.engine.shut_down(now);
+        self.settle(now);
+    }
+
     /// Ends a turn: goes on with the clients whose input had to wait and need not wait any more,
     /// and gives what was gathered for all connections to `write`, which tells of each piece how
     /// much of it there was room for. To be called soon, but behind everything that is ready now.

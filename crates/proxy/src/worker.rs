@@ -38,6 +38,8 @@ pub enum Mail {
     Drain,
     /// Go on with another configuration.
     Reload(Box<Plan>),
+    /// Tell every client that this is the end, whatever it does, then end.
+    ShutDown,
     /// What are you doing?
     Snapshot(oneshot::Sender<Snapshot>),
     /// End now.
@@ -152,6 +154,10 @@ impl Shared {
                         self.draining.set(true);
                         self.drive(|driver, now| driver.drain(now));
                     }
+                    Some(Mail::ShutDown) => {
+                        self.drive(|driver, now| driver.shut_down(now));
+                        break;
+                    }
                     Some(Mail::Stop) | None => break,
                 },
                 () = self.drained(), if self.draining.get() => break,
@@ -162,6 +168,9 @@ impl Shared {
         ticking.abort();
         // What was said before the end is still told.
         self.drive(|driver, now| driver.finish(now, |all| all.iter_mut().for_each(Piece::write)));
+        // The tasks of connections that were closed read what we did not: with that unread, the
+        // process's end would reset them, and their clients might lose our last words.
+        tokio::task::yield_now().await;
         Ok(())
     }
 

@@ -1,7 +1,10 @@
 //! Clients of the console: one command at a time, answered from elsewhere.
 
+use std::time::Duration;
+
 use crate::messages::{
-    bind, done, execute, message, parse, password, query, ready, row, startup, sync, terminate,
+    bind, done, execute, in_block, message, parse, password, query, ready, row, startup, sync,
+    terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -115,6 +118,30 @@ fn a_drain_ends_it() {
     stage.drain();
     assert_eq!(admin.heard(), "E(FATAL 57P01)");
     assert!(admin.is_closed());
+}
+
+/// An operator may look on, and end it, until there is nothing left to look at.
+#[test]
+fn a_drain_leaves_it_until_the_others_are_gone() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    let admin = caller(&stage, password("secret"));
+    assert!(admin.is_greeted());
+    alice.says([query("BEGIN")]);
+    server.says([done(), in_block()]);
+    stage.drain();
+    stage.wait(Duration::from_secs(30));
+    admin.says([query("SHOW CLIENTS")]);
+    assert_eq!(stage.commands(), ["SHOW CLIENTS"]);
+    stage.console_says(&admin, &[done(), ready()].concat());
+    stage.wait(Duration::from_millis(100));
+    assert_eq!(admin.heard(), "C Z");
+    alice.says([query("COMMIT")]);
+    server.says([done(), ready()]);
+    assert!(alice.is_closed() && admin.is_open());
+    stage.wait(Duration::from_millis(100));
+    assert_eq!(admin.heard(), "E(FATAL 57P01)");
+    assert!(admin.is_closed());
+    assert_eq!(stage.clients_left(), 0);
 }
 
 /// An answer for a client that is gone is nobody's, even if its place is taken again.

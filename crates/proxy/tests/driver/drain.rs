@@ -1,11 +1,12 @@
-//! Clients are asked to leave, each when its transaction is over.
+//! Clients are asked to leave, each when its transaction is over, or told that this is the end.
 
 use std::time::Duration;
 
 use crate::messages::{
     bind, bind_complete, done, error, execute, flush, in_block, one_row, parse, parse_complete,
-    query, ready, sync,
+    query, ready, row, sync,
 };
+use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
 
 /// A client between transactions loses nothing by leaving.
@@ -175,4 +176,101 @@ fn who_logs_in_is_asked_to_leave() {
         assert!(stranger.is_closed());
     }
     assert_eq!(stage.clients_left(), 0);
+}
+
+/// A stage with so many idle clients.
+fn crowd(size: usize, general: &'static str) -> (Stage, Peer, Vec<Peer>) {
+    let setup = Setup { general, unchecked: true, ..Setup::default() };
+    let (stage, server, first) = Stage::ready(&setup);
+    let others = (1..size).map(|_| stage.client());
+    let clients = std::iter::once(first).chain(others).collect();
+    (stage, server, clients)
+}
+
+/// All that were idle came to the next pooler in the same moment.
+#[test]
+fn a_crowd_that_is_idle_leaves_over_a_while() {
+    let (stage, _server, clients) = crowd(200, "shutdown_timeout = 60000");
+    stage.drain();
+    assert!(stage.clients_left() > 190, "{} are left", stage.clients_left());
+    stage.wait(Duration::from_millis(2_500));
+    let left = stage.clients_left();
+    assert!((60..140).contains(&left), "{left} are left when half of the time is over");
+    stage.wait(Duration::from_millis(2_500));
+    for client in &clients {
+        assert_eq!(client.heard(), "E(FATAL 57P01)");
+        assert!(client.is_closed());
+    }
+    stage.check();
+    assert_eq!(stage.clients_left(), 0);
+}
+
+/// What is told over a while is told to those who would not notice the difference.
+#[test]
+fn who_asks_something_in_a_crowd_leaves_behind_its_answer() {
+    let (stage, server, clients) = crowd(200, "");
+    stage.drain();
+    let asks = clients.iter().find(|client| client.is_open()).expect("somebody is left");
+    asks.says([query("SELECT")]);
+    server.says([done(), ready()]);
+    assert_eq!(asks.heard(), "C Z E(FATAL 57P01)");
+    assert!(stage.clients_left() > 100);
+    stage.check();
+}
+
+/// Who has little time spends a tenth of it, and who has none spends none.
+#[test]
+fn a_crowd_has_no_more_than_a_tenth_of_the_time() {
+    let (stage, _server, _clients) = crowd(100, "shutdown_timeout = 1000");
+    stage.drain();
+    assert!(stage.clients_left() > 0);
+    stage.wait(Duration::from_millis(100));
+    assert_eq!(stage.clients_left(), 0);
+
+    let (stage, _server, _clients) = crowd(100, "shutdown_timeout = 0");
+    stage.drain();
+    assert_eq!(stage.clients_left(), 0);
+}
+
+/// A few overrun nobody.
+#[test]
+fn less_than_a_crowd_leaves_at_once() {
+    let (stage, _server, _clients) = crowd(99, "");
+    stage.drain();
+    assert_eq!(stage.clients_left(), 0);
+}
+
+/// As in a fast shutdown of PostgreSQL, where drivers know the word for it.
+#[test]
+fn whoever_is_shut_down_is_told() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    let [bob, carol] = [stage.client(), stage.client()];
+    let stranger = stage.stranger();
+    alice.says([query("BEGIN")]);
+    server.says([done(), in_block()]);
+    bob.says([query("waits")]);
+    stage.shut_down();
+    assert_eq!(alice.heard(), "C Z(T) E(FATAL 57P01)");
+    for other in [&bob, &carol, &stranger] {
+        assert_eq!(other.heard(), "E(FATAL 57P01)");
+    }
+    for client in [&alice, &bob, &carol, &stranger] {
+        assert!(client.is_closed());
+    }
+    assert_eq!(stage.clients_left(), 0);
+    assert!(!server.heard().contains("waits"), "what waits is not run any more");
+}
+
+/// There is no place for an error inside of a message, and none for an answer to a cancel.
+#[test]
+fn who_cannot_be_told_is_shut_down_without_a_word() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([query("SELECT")]);
+    let requester = stage.cancel(&alice);
+    server.sends(&row(&[b'x'; 100_000])[..50_000]);
+    let told = alice.heard_bytes().len();
+    assert!(told > 0);
+    stage.shut_down();
+    assert!(alice.is_aborted());
+    assert_eq!((alice.heard_bytes(), requester.heard_bytes()), (vec![], vec![]));
 }

@@ -267,6 +267,10 @@ impl Stage {
         self.event(Driver::drain);
     }
 
+    pub(crate) fn shut_down(&self) {
+        self.event(Driver::shut_down);
+    }
+
     /// What is ready at the same time comes before the turn's end, from now on.
     pub(crate) fn keep_turn_open(&self) {
         self.0.borrow_mut().turn_goes_on = true;
