@@ -76,9 +76,13 @@ impl Config {
 
     /// [`Config::load`] and [`Config::explain`], both of the same text.
     pub fn load_explained(path: &Path) -> Result<(Self, Vec<Explained>), Errors> {
-        let text = Self::read(path)?;
-        let config = Self::parse(&text, path)?;
-        let (root, dialect) = Node::read(&text, &mut Report::new(path));
+        Self::parse_explained(&Self::read(path)?, path)
+    }
+
+    /// As [`Config::parse`], and every value that holds.
+    pub fn parse_explained(text: &str, file: &Path) -> Result<(Self, Vec<Explained>), Errors> {
+        let config = Self::parse(text, file)?;
+        let (root, dialect) = Node::read(text, &mut Report::new(file));
         Ok((config, explain::all(&root, dialect)))
     }
 

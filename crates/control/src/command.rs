@@ -5,11 +5,15 @@ use pgweir_config::nearest;
 use pgweir_wire::SqlState;
 use pgweir_wire::backend::Report;
 
+use crate::order::{ORDERS, Row};
+
 /// What to do.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Copy)]
 pub(crate) enum Command {
     /// The request holds no command, as some drivers' pings.
     Nothing,
+    /// Something that the process does.
+    Order(&'static Row),
     /// SET of something that a driver sets without being asked to.
     Set(&'static Setting),
     /// SHOW of something of ours.
@@ -22,20 +26,38 @@ pub(crate) enum Command {
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Show {
     Clients,
+    Config,
+    Databases,
     Help,
+    Lists,
+    Mem,
     Pools,
     Servers,
+    State,
     Stats,
+    StatsAverages,
+    StatsTotals,
+    Totals,
+    Users,
     Version,
 }
 
 impl Show {
     /// Each with its name and what SHOW HELP says of it.
-    pub(crate) const ALL: [(Self, &'static str, &'static str); 6] = [
+    pub(crate) const ALL: [(Self, &'static str, &'static str); 15] = [
         (Self::Pools, "POOLS", "clients and servers of each pool, by what they are doing"),
         (Self::Clients, "CLIENTS", "every client"),
         (Self::Servers, "SERVERS", "every connection to a server"),
+        (Self::Databases, "DATABASES", "each database: where it is, and how many use it"),
+        (Self::Users, "USERS", "each user, over all databases"),
         (Self::Stats, "STATS", "what each database has done, in all and on average"),
+        (Self::StatsTotals, "STATS_TOTALS", "the same, in all"),
+        (Self::StatsAverages, "STATS_AVERAGES", "the same, on average"),
+        (Self::Totals, "TOTALS", "what all databases have done together"),
+        (Self::Config, "CONFIG", "every setting: what holds, and what would without the file"),
+        (Self::Lists, "LISTS", "how many there are of what"),
+        (Self::Mem, "MEM", "bytes of memory"),
+        (Self::State, "STATE", "whether it is paused"),
         (Self::Version, "VERSION", "the version of pgweir"),
         (Self::Help, "HELP", "this"),
     ];
@@ -60,37 +82,19 @@ const SETTINGS: [Setting; 7] = [
 ];
 
 /// What PgBouncer has and this console has not: worth another answer than a slip of the finger.
-const ELSEWHERE: [&str; 11] = [
+const ELSEWHERE: [&str; 9] = [
     "DISABLE",
     "ENABLE",
     "KILL",
     "KILL_CLIENT",
     "PAUSE",
     "RECONNECT",
-    "RELOAD",
     "RESUME",
-    "SHUTDOWN",
     "SUSPEND",
     "WAIT_CLOSE",
 ];
-const ELSEWHERE_SHOW: [&str; 16] = [
-    "ACTIVE_SOCKETS",
-    "CONFIG",
-    "DATABASES",
-    "DNS_HOSTS",
-    "DNS_ZONES",
-    "FDS",
-    "LISTS",
-    "MEM",
-    "PEERS",
-    "PEER_POOLS",
-    "SOCKETS",
-    "STATE",
-    "STATS_AVERAGES",
-    "STATS_TOTALS",
-    "TOTALS",
-    "USERS",
-];
+const ELSEWHERE_SHOW: [&str; 7] =
+    ["ACTIVE_SOCKETS", "DNS_HOSTS", "DNS_ZONES", "FDS", "PEERS", "PEER_POOLS", "SOCKETS"];
 
 /// Reads one request. The error is what the client gets to see.
 pub(crate) fn parse(request: &str) -> Result<Command, Report> {
@@ -109,12 +113,8 @@ pub(crate) fn parse(request: &str) -> Result<Command, Report> {
         {
             self::set(name)
         }
-        [Token::Word(command)] | [Token::Word(command), Token::Word(_)] => {
-            match ELSEWHERE.iter().find(|name| is(command, name)) {
-                Some(name) => Err(unsupported(name)),
-                None => Err(invalid(request, hint("", command, ["SHOW"]))),
-            }
-        }
+        [Token::Word(command)] => order(request, command, None),
+        [Token::Word(command), Token::Word(argument)] => order(request, command, Some(argument)),
         _ => Err(invalid(request, None)),
     }
 }
@@ -130,6 +130,32 @@ fn show(request: &str, what: &str) -> Result<Command, Report> {
         Some(name) => Err(unsupported(&format!("SHOW {name}"))),
         None => Err(invalid(request, hint("SHOW ", what, Show::ALL.map(|(_, name, _)| name)))),
     }
+}
+
+fn order(request: &str, command: &str, argument: Option<&str>) -> Result<Command, Report> {
+    let is_asked = |row: &&Row| {
+        let same_argument = match (argument, row.argument) {
+            (None, None) => true,
+            (Some(argument), Some(name)) => is(argument, name),
+            (None, Some(_)) | (Some(_), None) => false,
+        };
+        is(command, row.command) && same_argument
+    };
+    if let Some(row) = ORDERS.iter().find(is_asked) {
+        return Ok(Command::Order(row));
+    }
+    if let Some(name) = ELSEWHERE.iter().find(|name| is(command, name)) {
+        return Err(unsupported(name));
+    }
+    let of_command = ORDERS.iter().filter(|row| is(command, row.command));
+    let hint = match (of_command.clone().next(), argument) {
+        (Some(row), Some(argument)) => {
+            let arguments = of_command.filter_map(|row| row.argument);
+            hint(&format!("{} ", row.command), argument, arguments)
+        }
+        _ => hint("", command, ORDERS.iter().map(|row| row.command).chain(["SHOW"])),
+    };
+    Err(invalid(request, hint))
 }
 
 fn set(name: &str) -> Result<Command, Report> {
@@ -157,8 +183,8 @@ fn unsupported(command: &str) -> Report {
 }
 
 /// The nearest of `names`, behind `before`, unless it is what was said.
-fn hint<const N: usize>(before: &str, word: &str, names: [&str; N]) -> Option<String> {
-    let names = names.map(str::to_ascii_lowercase);
+fn hint<'a>(before: &str, word: &str, names: impl IntoIterator<Item = &'a str>) -> Option<String> {
+    let names: Vec<_> = names.into_iter().map(str::to_ascii_lowercase).collect();
     let nearest = nearest(word, names.iter().map(String::as_str))?;
     let meant = format!("Perhaps you meant {before}{}.", nearest.to_ascii_uppercase());
     (!is(word, nearest)).then_some(meant)

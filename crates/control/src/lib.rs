@@ -4,18 +4,19 @@
 //! handful of commands in place of SQL. Its commands, columns, column types and command tags are
 //! PgBouncer's, so that what watches PgBouncer watches this as well.
 //!
-//! [`answer`] is a pure function: a request and an engine's [`Snapshot`] in, the messages of one
-//! whole reply out. It is never given a connection, a clock or a lock, so that it can hold up
-//! nobody: whoever calls it has copied the state before, and does so away from the threads that
-//! carry traffic.
+//! [`answer`] is a pure function: a request and a [`State`] in, the messages of one whole reply
+//! out. What a request asks of the process besides, an [`Order`], is told by [`order`]. Neither is
+//! given a connection, a clock or a lock, so that they can hold up nobody: whoever calls them has
+//! copied the state before, and does so away from the threads that carry traffic.
 //!
 //! Invariants:
 //! - Every request gets exactly one ReadyForQuery, and at most one ErrorResponse before it.
 //! - No counter is kept twice: SHOW POOLS counts the clients and servers that SHOW CLIENTS and
 //!   SHOW SERVERS list.
-//! - No secret is in a snapshot, so none can be shown.
+//! - No secret is in a state, so none can be shown.
 
 mod command;
+mod order;
 mod rates;
 mod show;
 mod table;
@@ -25,27 +26,53 @@ mod tests;
 
 use std::time::SystemTime;
 
+use pgweir_config::Explained;
 use pgweir_engine::Snapshot;
-use pgweir_wire::TransactionStatus;
-use pgweir_wire::backend::{command_complete, empty_query_response, ready_for_query};
+use pgweir_wire::backend::{Report, command_complete, empty_query_response, ready_for_query};
+use pgweir_wire::{SqlState, TransactionStatus};
 
 use command::Command;
 
+pub use order::Order;
 pub use rates::Rates;
 
-/// Appends the reply to the simple query `request`, its text without the zero byte. `taken` is
-/// [`Snapshot::now`] on the calendar.
-pub fn answer(
-    request: &[u8],
-    snapshot: &Snapshot,
-    taken: SystemTime,
-    rates: &Rates,
-    out: &mut Vec<u8>,
-) {
+/// What there is to tell.
+#[derive(Clone, Copy, Debug)]
+pub struct State<'a> {
+    /// What the engine is doing.
+    pub snapshot: &'a Snapshot,
+    /// [`Snapshot::now`] on the calendar.
+    pub taken: SystemTime,
+    /// What pools had done before.
+    pub rates: &'a Rates,
+    /// Every setting that holds.
+    pub config: &'a [Explained],
+    /// Bytes of memory that the process has in use, if the kernel tells.
+    pub resident_bytes: Option<usize>,
+}
+
+/// What the simple query `request`, its text without the zero byte, asks of the process.
+pub fn order(request: &[u8]) -> Option<Order> {
+    match command::parse(&String::from_utf8_lossy(request)) {
+        Ok(Command::Order(row)) => Some(row.order),
+        Ok(Command::Nothing | Command::Show(_) | Command::ShowSetting(_) | Command::Set(_))
+        | Err(_) => None,
+    }
+}
+
+/// Appends the reply to a request. `done`: why what it asks of the process was not done.
+pub fn answer(request: &[u8], state: &State<'_>, done: Result<(), String>, out: &mut Vec<u8>) {
     match command::parse(&String::from_utf8_lossy(request)) {
         Ok(Command::Nothing) => empty_query_response(out),
+        Ok(Command::Order(row)) => match done {
+            Ok(()) => command_complete(out, row.command),
+            Err(why) => {
+                let text = format!("{} has failed, all stays as it was", row.command);
+                Report::error(SqlState::CONFIG_FILE_ERROR, text).detail(why).write(out);
+            }
+        },
         Ok(Command::Show(what)) => {
-            show::show(what, snapshot, taken, rates, out);
+            show::show(what, state, out);
             command_complete(out, "SHOW");
         }
         Ok(Command::ShowSetting(setting)) => {

@@ -30,6 +30,14 @@ impl<'a> Table<'a> {
         self
     }
 
+    /// Adds several values.
+    pub(crate) fn cells(&mut self, values: impl IntoIterator<Item: Display>) -> &mut Self {
+        for value in values {
+            self.cell(value);
+        }
+        self
+    }
+
     /// Adds a value, or NULL for `None`.
     pub(crate) fn nullable(&mut self, value: Option<impl Display>) -> &mut Self {
         match value {
@@ -60,6 +68,11 @@ pub(crate) const fn text(name: &str) -> Column<'_> {
 /// A column of type int4.
 pub(crate) const fn int4(name: &str) -> Column<'_> {
     Column { name, type_oid: 23, type_len: 4 }
+}
+
+/// A column of type int8.
+pub(crate) const fn int8(name: &str) -> Column<'_> {
+    Column { name, type_oid: 20, type_len: 8 }
 }
 
 /// A column of type numeric.

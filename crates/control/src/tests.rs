@@ -1,17 +1,20 @@
 //! Requests and the messages that answer them.
 
+mod inventory;
+mod orders;
+
 use std::fmt::Write;
 use std::time::{Duration, SystemTime};
 
 use pgweir_config::PoolMode;
 use pgweir_engine::{
-    Address, ClientState, ClientTarget, ClientView, Ends, PoolView, ServerActivity, ServerView,
-    Snapshot, Stats, Time,
+    Address, ClientState, ClientTarget, ClientView, Ends, Memory, PoolView, ServerActivity,
+    ServerView, Snapshot, Stats, Time, Usage,
 };
 use pgweir_wire::Header;
 use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, proptest};
 
-use crate::{Rates, answer};
+use crate::{Rates, State, answer};
 
 #[test]
 fn commands_are_understood_in_every_spelling() {
@@ -91,9 +94,30 @@ fn what_is_no_command_is_refused_with_a_hint() {
 #[test]
 fn help_names_every_command() {
     let help = said("SHOW HELP");
-    for name in ["POOLS", "CLIENTS", "SERVERS", "STATS", "VERSION", "HELP"] {
+    for row in help.lines().filter(|line| line.starts_with("D ")) {
+        let (command, about) = row[2..].split_once('|').expect("two columns");
+        assert!(!about.is_empty(), "{row}");
+        let tag = command.split(' ').next().expect("a word");
+        assert!(said(command).ends_with(&format!("C {tag}\nZ I\n")), "{command}");
+    }
+    for name in [
+        "CLIENTS",
+        "CONFIG",
+        "DATABASES",
+        "HELP",
+        "LISTS",
+        "MEM",
+        "POOLS",
+        "SERVERS",
+        "STATE",
+        "STATS",
+        "STATS_AVERAGES",
+        "STATS_TOTALS",
+        "TOTALS",
+        "USERS",
+        "VERSION",
+    ] {
         assert!(help.contains(&format!("D SHOW {name}|")), "{name}\n{help}");
-        assert!(said(&format!("SHOW {name}")).ends_with("C SHOW\nZ I\n"), "{name}");
     }
 }
 
@@ -110,6 +134,15 @@ fn columns_are_pgbouncers() {
     assert_eq!(types("SHOW CLIENTS"), "ssssssisissiiississii");
     assert_eq!(types("SHOW SERVERS"), "ssssssisissiiississii");
     assert_eq!(types("SHOW STATS"), "sNNNNNNNNNNNNNNNNNNNNNNNN");
+    assert_eq!(types("SHOW STATS_TOTALS"), "sNNNNNNNNNNNN");
+    assert_eq!(types("SHOW STATS_AVERAGES"), "sNNNNNNNNNNNN");
+    assert_eq!(types("SHOW TOTALS"), "sN");
+    assert_eq!(types("SHOW DATABASES"), "ssissiiiissiiiiii");
+    assert_eq!(types("SHOW USERS"), "ssssiiii");
+    assert_eq!(types("SHOW LISTS"), "si");
+    assert_eq!(types("SHOW CONFIG"), "ssss");
+    assert_eq!(types("SHOW STATE"), "ss");
+    assert_eq!(types("SHOW MEM"), "sqqqq", "int4 with PgBouncer, where memory is below 2 GB");
 }
 
 #[test]
@@ -160,7 +193,9 @@ fn servers_are_listed_with_their_clients() {
 #[test]
 fn moments_that_no_calendar_has_are_null() {
     let mut out = Vec::new();
-    answer(b"SHOW CLIENTS", &snapshot(), SystemTime::UNIX_EPOCH, &Rates::new(), &mut out);
+    let (snapshot, rates) = (snapshot(), Rates::new());
+    let state = State { taken: SystemTime::UNIX_EPOCH, ..state(&snapshot, &rates) };
+    answer(b"SHOW CLIENTS", &state, Ok(()), &mut out);
     assert!(read(&out).contains("|NULL|NULL|"), "{}", read(&out));
 }
 
@@ -207,7 +242,7 @@ proptest! {
         words in proptest::collection::vec(
             proptest::sample::select(vec![
                 "show", "set", "select", "pools", "stats", "clients", "timezone", "to", "=", ";",
-                "'", "\"", "--", "\n", "/*", "*/", " ", "é", "x",
+                "'", "\"", "--", "\n", "/*", "*/", " ", "é", "x", "shutdown", "wait_for_clients",
             ]),
             0..8,
         ),
@@ -231,11 +266,15 @@ fn says(request: &[u8]) -> String {
 }
 
 fn says_with(request: &[u8], snapshot: &Snapshot, rates: &Rates) -> String {
+    let mut out = Vec::new();
+    answer(request, &state(snapshot, rates), Ok(()), &mut out);
+    read(&out)
+}
+
+fn state<'a>(snapshot: &'a Snapshot, rates: &'a Rates) -> State<'a> {
     // 2026-11-21 10:01:00 UTC
     let taken = SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_255_260);
-    let mut out = Vec::new();
-    answer(request, snapshot, taken, rates, &mut out);
-    read(&out)
+    State { snapshot, taken, rates, config: &[], resident_bytes: None }
 }
 
 /// A line for each message.
@@ -270,6 +309,7 @@ fn columns(body: &mut &[u8]) -> Vec<String> {
         assert_eq!(take::<6>(body), [0; 6], "a column of no table");
         let oid = u32::from_be_bytes(take(body));
         let (letter, len) = match oid {
+            20 => ('q', 8),
             23 => ('i', 4),
             25 => ('s', -1),
             1700 => ('N', -1),
@@ -295,14 +335,14 @@ fn cells(body: &mut &[u8]) -> Vec<String> {
     (0..count).map(cell).collect()
 }
 
-/// Severity, code and message; then the hint, if there is one.
+/// Severity, code and message; then detail and hint, if there is one.
 fn fields(body: &mut &[u8]) -> String {
     let mut told = String::new();
     loop {
         match take::<1>(body)[0] {
             0 => return told,
             b'V' => drop(string(body)),
-            b'H' => told += &format!(" H {}", string(body)),
+            field @ (b'D' | b'H') => told += &format!(" {} {}", char::from(field), string(body)),
             b'S' | b'C' | b'M' => told += &format!(" {}", string(body)),
             field => panic!("field {}", char::from(field)),
         }
@@ -384,6 +424,15 @@ fn snapshot() -> Snapshot {
         ],
         clients,
         servers,
+        logins: 2,
+        memory: Memory {
+            clients: Usage::of_places(300, 7, 3),
+            servers: Usage::of_places(200, 5, 1),
+            cancels: Usage::of_places(100, 0, 0),
+            pools: Usage::of_places(400, 2, 0),
+            settings: Usage::of_bytes(100, 2, 1),
+            buffers: Usage::of_bytes(131_072, 1, 0),
+        },
     }
 }
 
@@ -393,6 +442,10 @@ fn pool(user: &str, mode: PoolMode, stats: Stats) -> PoolView {
         user: user.to_owned(),
         mode,
         size: 10,
+        address: Address { host: "db.example.com".to_owned(), port: 5432 },
+        server_database: "app_db".to_owned(),
+        server_user: user.to_owned(),
+        server_lifetime: Some(Duration::from_secs(3_600)),
         clients_cancelling: 0,
         longest_wait: Duration::ZERO,
         stats,

@@ -45,6 +45,7 @@ mod errors;
 mod invariants;
 mod leave;
 mod loss;
+mod memory;
 mod parameters;
 mod plan;
 mod pool;
@@ -68,6 +69,7 @@ pub use action::{Action, Actions, Address, Bytes, CancelId, ClientId, Endpoint, 
 pub use client::Ends;
 pub use engine::Engine;
 pub use errors::{ERRORS, ErrorKind, errors_page};
+pub use memory::{Memory, Usage};
 pub use plan::Plan;
 pub use server_login::LOGIN_MESSAGE_BYTES;
 pub use snapshot::{

@@ -6,6 +6,8 @@ use std::rc::Rc;
 
 use pgweir_sql::Pins;
 
+use crate::memory::Usage;
+
 /// Run-time parameters that a client wants, by lower-case name.
 ///
 /// Interned: two clients that want the same hold the same `Rc`, so that the question at every
@@ -114,6 +116,17 @@ impl Interner {
         }
         pairs.retain(|name, _| !IN_VAIN.contains(&&**name));
         Ok(self.intern(pairs))
+    }
+
+    /// What the sets take; one that nobody uses any more is free to go.
+    pub(crate) fn usage(&self) -> Usage {
+        let pairs = self.known.keys().flatten();
+        let sizes = pairs.map(|(name, value)| size_of::<Pair>() + name.len() + value.len());
+        // Each lies here twice: to be found, and to be shared.
+        let total = sizes.sum::<usize>() * 2;
+        let is_used = |settings: &&Rc<Settings>| Rc::strong_count(settings) > 1;
+        let used = self.known.values().filter(is_used).count();
+        Usage::of_bytes(total, used, self.known.len() - used)
     }
 
     fn intern(&mut self, pairs: Pairs) -> Rc<Settings> {

@@ -7,8 +7,9 @@ use pgweir_sql::Pins;
 
 use crate::Engine;
 use crate::action::Address;
-use crate::client::{Ends, Leg, Phase};
+use crate::client::{Client, Ends, Leg, Phase};
 use crate::client_login::process_id;
+use crate::memory::Memory;
 use crate::server::ServerState;
 use crate::stats::Stats;
 use crate::time::Time;
@@ -24,6 +25,10 @@ pub struct Snapshot {
     pub clients: Vec<ClientView>,
     /// Each server connection.
     pub servers: Vec<ServerView>,
+    /// How many clients are logging in.
+    pub logins: usize,
+    /// What is in memory.
+    pub memory: Memory,
 }
 
 /// A pool.
@@ -37,6 +42,14 @@ pub struct PoolView {
     pub mode: PoolMode,
     /// Most servers.
     pub size: usize,
+    /// Where they are.
+    pub address: Address,
+    /// The database's name there.
+    pub server_database: String,
+    /// Whom pgweir logs in there as.
+    pub server_user: String,
+    /// Age at which a server is closed once it is idle; `None`: never.
+    pub server_lifetime: Option<Duration>,
     /// Clients that wait for a cancel request of theirs to reach its server.
     pub clients_cancelling: usize,
     /// How long the client at the head of the queue has waited.
@@ -141,6 +154,8 @@ impl Engine {
             pools: self.pool_views(now),
             clients: self.client_views(now),
             servers: self.server_views(),
+            logins: self.clients.iter().filter(|(_, client)| logs_in(client)).count(),
+            memory: self.memory(),
         }
     }
 
@@ -158,6 +173,10 @@ impl Engine {
                 user: pool.spec.user.clone(),
                 mode: pool.spec.mode,
                 size: pool.spec.size,
+                address: pool.spec.address.clone(),
+                server_database: pool.spec.server_database.clone(),
+                server_user: pool.spec.server_user.clone(),
+                server_lifetime: pool.spec.server_lifetime,
                 clients_cancelling: cancelling.count(),
                 longest_wait: pool
                     .waiters
@@ -233,5 +252,13 @@ impl Engine {
             }
         });
         views.collect()
+    }
+}
+
+/// Whether a client has not been greeted yet.
+fn logs_in(client: &Client) -> bool {
+    match client.phase {
+        Phase::Startup | Phase::Login(_) | Phase::Welcome(_) => true,
+        Phase::Cancelling | Phase::Ready(_) | Phase::Console => false,
     }
 }

@@ -1,6 +1,8 @@
 use std::marker::PhantomData;
 use std::ops::{Index, IndexMut};
 
+use crate::memory::Usage;
+
 /// Where a value lies in a [`Store`], and which of the values that lay there it is.
 ///
 /// A key outlives its value harmlessly: the generation tells a new value in the same place from
@@ -101,6 +103,11 @@ impl<T> Store<T> {
 
     pub(crate) fn len(&self) -> usize {
         self.places.len() - self.free.len()
+    }
+
+    /// What the places take, whatever hangs from the values in them.
+    pub(crate) fn usage(&self) -> Usage {
+        Usage::of_places(size_of::<Place<T>>(), self.len(), self.free.len())
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (Key<T>, &T)> {

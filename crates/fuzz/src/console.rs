@@ -2,8 +2,8 @@
 
 use std::time::SystemTime;
 
-use pgweir_control::{Rates, answer};
-use pgweir_engine::{Snapshot, Time};
+use pgweir_control::{Rates, State, answer};
+use pgweir_engine::{Memory, Snapshot, Time};
 use pgweir_wire::backend::Tag;
 
 use crate::transcript::messages;
@@ -15,9 +15,12 @@ pub(crate) fn run(request: &[u8]) {
         pools: Vec::new(),
         clients: Vec::new(),
         servers: Vec::new(),
+        logins: 0,
+        memory: Memory::default(),
     };
     let mut reply = Vec::new();
-    answer(request, &snapshot, SystemTime::UNIX_EPOCH, &Rates::new(), &mut reply);
+    let order = pgweir_control::order(request);
+    answer(request, &state(&snapshot, &Rates::new()), Ok(()), &mut reply);
     let (tags, rest) = messages(&reply);
     assert!(rest.is_empty(), "the reply ends inside a message");
     let count = |tag| tags.iter().filter(|(found, _)| *found == tag).count();
@@ -25,4 +28,11 @@ pub(crate) fn run(request: &[u8]) {
     assert_eq!(tags.last().map(|(tag, _)| *tag), Some(Tag::ReadyForQuery));
     let ends = [Tag::CommandComplete, Tag::EmptyQueryResponse, Tag::ErrorResponse];
     assert_eq!(ends.map(count).iter().sum::<usize>(), 1, "one command, one end");
+    assert!(order.is_none() || count(Tag::CommandComplete) == 1, "an order that is also refused");
+}
+
+/// All that can be told of an engine in a process that tells nothing of itself.
+pub(crate) fn state<'a>(snapshot: &'a Snapshot, rates: &'a Rates) -> State<'a> {
+    let taken = SystemTime::UNIX_EPOCH;
+    State { snapshot, taken, rates, config: &[], resident_bytes: None }
 }

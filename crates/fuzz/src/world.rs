@@ -3,13 +3,14 @@
 
 use std::collections::VecDeque;
 use std::sync::LazyLock;
-use std::time::{Duration, SystemTime};
+use std::time::Duration;
 
 use pgweir_config::Config;
 use pgweir_control::{Rates, answer};
 use pgweir_engine::{Action, Bytes, ClientId, Endpoint, Engine, Event, Plan, Time};
 use pgweir_wire::Initial;
 
+use crate::console::state;
 use crate::cut::Cut;
 use crate::postgres::{Login, Manners, Postgres};
 
@@ -304,7 +305,8 @@ impl World {
         } else if let Some((client, command)) = self.commands.pop_front() {
             let snapshot = self.engine.snapshot(self.now);
             let mut reply = Vec::new();
-            answer(&command, &snapshot, SystemTime::UNIX_EPOCH, &Rates::new(), &mut reply);
+            // That the process ends is not the engine's to see.
+            answer(&command, &state(&snapshot, &Rates::new()), Ok(()), &mut reply);
             self.engine.console_reply(client, &reply);
             self.act(&[]);
         } else if let Some(at) = self.links.iter().position(Link::has_something_to_say) {

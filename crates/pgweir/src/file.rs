@@ -1,6 +1,9 @@
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
-use pgweir_config::{Config, Errors};
+use pgweir_config::{Config, Errors, Explained};
+
+/// A configuration, and where its values come from.
+pub(crate) type Loaded = (Config, Vec<Explained>);
 
 /// The file that pgweir was started with.
 pub(crate) struct File {
@@ -11,24 +14,19 @@ pub(crate) struct File {
 
 impl File {
     /// The file at `path`, and the configuration in it.
-    pub(crate) fn open(path: PathBuf) -> Result<(Self, Config), Errors> {
+    pub(crate) fn open(path: PathBuf) -> Result<(Self, Loaded), Errors> {
         let mut file = Self { path, text: None };
-        let config = file.load()?;
-        Ok((file, config))
-    }
-
-    /// Where it is.
-    pub(crate) fn path(&self) -> &Path {
-        &self.path
+        let loaded = file.load()?;
+        Ok((file, loaded))
     }
 
     /// What it says now.
-    pub(crate) fn load(&mut self) -> Result<Config, Errors> {
+    pub(crate) fn load(&mut self) -> Result<Loaded, Errors> {
         self.text = None;
         let text = Config::read(&self.path)?;
-        let config = Config::parse(&text, &self.path);
+        let loaded = Config::parse_explained(&text, &self.path);
         self.text = Some(text);
-        config
+        loaded
     }
 
     /// Whether it holds something else than when it was read last. It is read, and not asked for

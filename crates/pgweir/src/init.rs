@@ -17,7 +17,7 @@ use crate::{UNUSABLE, draft, quick};
 /// Asks the server and writes the file.
 pub(crate) fn run(init: &Init) -> ExitCode {
     let read = Url::read(&init.url).and_then(|url| {
-        let config = quick::config(&url, &Listen::default())?;
+        let (config, _) = quick::config(&url, &Listen::default())?;
         Ok((url, config))
     });
     let (url, config) = match read {

@@ -21,10 +21,9 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
-use pgweir_config::Config;
 
 use cli::{Cli, Command, Listen};
-use file::File;
+use file::{File, Loaded};
 use url::Url;
 
 /// Few allocations are made for each client, but they are made and freed in storms; this
@@ -45,19 +44,19 @@ fn main() -> ExitCode {
     };
     log::start();
     die_of_panics();
-    let (file, config) = match configuration(&path, listen) {
+    let (file, loaded) = match configuration(&path, listen) {
         Ok(opened) => opened,
         Err(complaint) => {
             eprintln!("{complaint}");
             return ExitCode::from(UNUSABLE);
         }
     };
-    log::warn(&config);
+    log::warn(&loaded.0);
     let invited = match &file {
         Some(_) => Ok(()),
-        None => quick::invite(&config),
+        None => quick::invite(&loaded.0),
     };
-    match invited.and_then(|()| run::run(&config, file)) {
+    match invited.and_then(|()| run::run(loaded, file)) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{error}");
@@ -70,14 +69,14 @@ fn main() -> ExitCode {
 fn configuration(
     argument: &Path,
     listen: Option<Listen>,
-) -> Result<(Option<File>, Config), String> {
+) -> Result<(Option<File>, Loaded), String> {
     match (Url::in_argument(argument), listen) {
         (Some(text), listen) => {
             Ok((None, quick::config(&Url::read(text)?, &listen.unwrap_or_default())?))
         }
         (None, None) => {
             let opened = File::open(argument.to_owned()).map_err(|errors| errors.to_string());
-            opened.map(|(file, config)| (Some(file), config))
+            opened.map(|(file, loaded)| (Some(file), loaded))
         }
         (None, Some(_)) => {
             Err("--listen goes with a URL; a file says it with general.host and general.port"

@@ -1,10 +1,12 @@
 use std::error::Error;
+use std::future::pending;
 use std::io;
 use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
+use std::pin::Pin;
 use std::time::{Duration, SystemTime};
 
-use pgweir_config::Config;
-use pgweir_control::Rates;
+use pgweir_config::Explained;
+use pgweir_control::{Order, Rates, State};
 use pgweir_engine::{ClientId, Plan, Snapshot};
 use pgweir_proxy::{Clock, Mail, News, Worker};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
@@ -13,8 +15,9 @@ use socket2::{Domain, Socket, Type};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
+use tokio::time::Sleep;
 
-use crate::file::File;
+use crate::file::{File, Loaded};
 use crate::log;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
@@ -27,16 +30,17 @@ const RATES_PERIOD: Duration = Duration::from_secs(60);
 
 type Failure = Box<dyn Error>;
 
-/// Serves until a signal says otherwise.
+/// Serves until a signal or the console says otherwise.
 ///
 /// `file`: where the configuration can be read again, if it is from a file.
-pub(crate) fn run(config: &Config, file: Option<File>) -> Result<(), Failure> {
+pub(crate) fn run(loaded: Loaded, file: Option<File>) -> Result<(), Failure> {
+    let (config, explained) = loaded;
     raise_descriptor_limit()?;
     let general = &config.general;
     let listener = listen(&general.host, general.port)?;
     let address = listener.local_addr()?;
     let secret = random()?;
-    let plan = Plan::new(config, VERSION, secret)?;
+    let plan = Plan::new(&config, VERSION, secret)?;
     let (news, mut inbox) = mpsc::unbounded_channel();
     let worker = Worker::start(plan, general.tcp, random()?, Clock::start(), listener, news)?;
     tracing::info!("pgweir {VERSION} listens on {address}");
@@ -47,8 +51,10 @@ pub(crate) fn run(config: &Config, file: Option<File>) -> Result<(), Failure> {
         rates: Rates::new(),
         file,
         secret,
+        explained,
         shutdown_timeout: general.shutdown_timeout,
         autoreload: general.autoreload,
+        ending: Ending::No,
     };
     runtime.block_on(control.run(&mut inbox))?;
     worker.join()?;
@@ -63,18 +69,18 @@ struct Control {
     file: Option<File>,
     /// What stays the same for the life of the process, and no client may learn.
     secret: [u8; 32],
+    explained: Vec<Explained>,
     shutdown_timeout: Duration,
     autoreload: Option<Duration>,
+    ending: Ending,
 }
 
 impl Control {
-    /// Runs until the worker has ended, which signals bring about.
+    /// Runs until the worker has ended, which signals and the console bring about.
     async fn run(mut self, inbox: &mut mpsc::UnboundedReceiver<News>) -> io::Result<()> {
         let mut signals = Signals::new()?;
         let mut rates = tokio::time::interval(RATES_PERIOD);
-        let mut deadline = std::pin::pin!(tokio::time::sleep(Duration::MAX));
         let mut look = std::pin::pin!(self.before_next_look());
-        let mut draining = false;
         loop {
             tokio::select! {
                 news = inbox.recv() => match news {
@@ -83,29 +89,26 @@ impl Control {
                     // The worker has dropped its end.
                     None => return Ok(()),
                 },
-                asked = signals.recv() => match asked {
-                    Asked::Drain if !draining => {
-                        tracing::info!("ending: clients may finish their transactions");
-                        draining = true;
-                        deadline.set(tokio::time::sleep(self.shutdown_timeout));
-                        self.tell(Mail::Drain);
+                asked = signals.recv() => match (asked, &self.ending) {
+                    (Asked::Drain, Ending::No) => self.drain(),
+                    // The second time it is meant.
+                    (Asked::Drain, Ending::Draining(_) | Ending::Now) | (Asked::Stop, _) => {
+                        self.end(Mail::Stop);
                     }
-                    Asked::Drain | Asked::Stop => self.tell(Mail::Stop),
-                    Asked::Reload => {
-                        self.reload();
+                    (Asked::Reload, _) => {
+                        self.reload_and_tell();
                         look.set(self.before_next_look());
                     }
                 },
                 () = &mut look => {
                     if self.file.as_ref().is_some_and(File::has_changed) {
-                        self.reload();
+                        self.reload_and_tell();
                     }
                     look.set(self.before_next_look());
                 }
-                () = &mut deadline, if draining => {
+                () = self.ending.time_is_over() => {
                     tracing::warn!("shutdown_timeout is over: clients are disconnected");
-                    draining = false;
-                    self.tell(Mail::Stop);
+                    self.end(Mail::ShutDown);
                 }
                 _ = rates.tick() => {
                     if let Some(snapshot) = self.snapshot().await {
@@ -117,41 +120,80 @@ impl Control {
     }
 
     /// How long the file is not looked at.
-    fn before_next_look(&self) -> tokio::time::Sleep {
+    fn before_next_look(&self) -> Sleep {
         tokio::time::sleep(self.autoreload.unwrap_or(Duration::MAX))
     }
 
-    /// Goes on with what the file says now, or, if that is wrong, as before.
-    fn reload(&mut self) {
-        let Some(file) = &mut self.file else {
-            return tracing::error!("there is no file to be loaded again: a URL is all there was");
-        };
-        let loaded = file.load().map_err(|errors| errors.to_string());
-        let planned = loaded.and_then(|config| {
-            let plan =
-                Plan::new(&config, VERSION, self.secret).map_err(|error| error.to_string())?;
-            Ok((config, plan))
-        });
-        let path = file.path().display().to_string();
-        match planned {
-            Ok((config, plan)) => {
-                log::warn(&config);
-                self.shutdown_timeout = config.general.shutdown_timeout;
-                self.autoreload = config.general.autoreload;
-                self.tell(Mail::Reload(Box::new(plan)));
-                tracing::info!("{path} was loaded again");
-            }
-            Err(errors) => {
-                tracing::error!("{path} was not loaded, all stays as it was: {errors}");
+    /// Reloads, and says in the log how that went.
+    fn reload_and_tell(&mut self) {
+        match self.reload() {
+            Ok(()) => tracing::info!("the configuration was loaded again"),
+            Err(why) => {
+                tracing::error!("the configuration was not loaded, all stays as it was: {why}");
             }
         }
     }
 
+    /// Goes on with what the file says now, or, if that is wrong, as before.
+    fn reload(&mut self) -> Result<(), String> {
+        let Some(file) = &mut self.file else {
+            return Err("there is no file: a URL is all there was".to_owned());
+        };
+        let (config, explained) = file.load().map_err(|errors| errors.to_string())?;
+        let plan = Plan::new(&config, VERSION, self.secret).map_err(|error| error.to_string())?;
+        log::warn(&config);
+        self.explained = explained;
+        self.shutdown_timeout = config.general.shutdown_timeout;
+        self.autoreload = config.general.autoreload;
+        self.tell(Mail::Reload(Box::new(plan)));
+        Ok(())
+    }
+
     async fn console(&mut self, client: ClientId, text: &[u8]) {
         let Some(snapshot) = self.snapshot().await else { return };
+        let order = pgweir_control::order(text);
+        // Its reply says how it went; the others end their own client.
+        let done = match order {
+            Some(Order::Reload) => self.reload(),
+            Some(Order::Drain | Order::ShutDown) | None => Ok(()),
+        };
+        let state = State {
+            snapshot: &snapshot,
+            taken: calendar(),
+            rates: &self.rates,
+            config: &self.explained,
+            resident_bytes: resident_bytes(),
+        };
         let mut reply = Vec::new();
-        pgweir_control::answer(text, &snapshot, calendar(), &self.rates, &mut reply);
+        pgweir_control::answer(text, &state, done, &mut reply);
         self.tell(Mail::ConsoleReply(client, reply));
+        if let Some(order) = order {
+            tracing::info!("client {client:?} on the console: {order:?}");
+            self.carry_out(order);
+        }
+    }
+
+    fn carry_out(&mut self, order: Order) {
+        match (order, &self.ending) {
+            (Order::Drain, Ending::No) => self.drain(),
+            // It says what for, so that the second time means no more than the first.
+            (Order::Drain, Ending::Draining(_) | Ending::Now) => {}
+            (Order::ShutDown, _) => self.end(Mail::ShutDown),
+            (Order::Reload, _) => {}
+        }
+    }
+
+    /// Clients may finish what they have begun.
+    fn drain(&mut self) {
+        tracing::info!("ending: clients may finish their transactions");
+        self.ending = Ending::Draining(Box::pin(tokio::time::sleep(self.shutdown_timeout)));
+        self.tell(Mail::Drain);
+    }
+
+    /// Nobody may finish anything.
+    fn end(&mut self, how: Mail) {
+        self.ending = Ending::Now;
+        self.tell(how);
     }
 
     /// What the worker is doing; `None` if it has ended.
@@ -164,6 +206,26 @@ impl Control {
     fn tell(&self, mail: Mail) {
         // A worker that has ended needs to be told nothing.
         let _ = self.mail.send(mail);
+    }
+}
+
+/// How near the end of the process is.
+enum Ending {
+    /// Nobody has asked for it.
+    No,
+    /// Clients may finish, until then.
+    Draining(Pin<Box<Sleep>>),
+    /// The worker was told to end.
+    Now,
+}
+
+impl Ending {
+    /// Waits until clients have had their time.
+    async fn time_is_over(&mut self) {
+        match self {
+            Self::Draining(deadline) => deadline.await,
+            Self::No | Self::Now => pending().await,
+        }
     }
 }
 
@@ -234,6 +296,14 @@ fn bind(address: SocketAddr) -> io::Result<TcpListener> {
 fn raise_descriptor_limit() -> io::Result<()> {
     let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
     Ok(setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?)
+}
+
+/// Memory that the process has in use, if the kernel tells.
+fn resident_bytes() -> Option<usize> {
+    let status = std::fs::read_to_string("/proc/self/status").ok()?;
+    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
+    let kilobytes: usize = line.split_whitespace().next()?.parse().ok()?;
+    Some(kilobytes * 1024)
 }
 
 #[expect(clippy::disallowed_methods, reason = "the console shows times of the calendar")]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pgweir_engine::{
     Action, Actions, Address, Bytes, ClientId, Endpoint, Ends, Engine, Event, LOGIN_MESSAGE_BYTES,
-    Plan, Time, UNIT_HELD_BYTES,
+    Plan, Snapshot, Time, UNIT_HELD_BYTES, Usage,
 };
 
 use crate::link::{Crossed, Interest, Link, RETAINED_BYTES};
@@ -283,6 +283,17 @@ impl<T: Transport> Driver<T> {
     /// The engine, to look at.
     pub fn engine(&self) -> &Engine {
         &self.engine
+    }
+
+    /// What the engine is doing, with the buffers that are not its own but ours.
+    pub fn snapshot(&self, now: Time) -> Snapshot {
+        let mut snapshot = self.engine.snapshot(now);
+        let links = [&self.clients, &self.servers, &self.cancels].into_iter().flat_map(Links::iter);
+        let links = links.chain(self.lingering.iter().map(|lingering| &lingering.link));
+        let buffered = links.map(Link::buffered).filter(|bytes| *bytes > 0);
+        let sizes: Vec<_> = buffered.chain([self.scratch.len()]).collect();
+        snapshot.memory.buffers = Usage::of_bytes(sizes.iter().sum(), sizes.len(), 0);
+        snapshot
     }
 
     /// Clients that are connected, those included that only have to read their last words.

@@ -73,6 +73,11 @@ impl<T: Transport> Link<T> {
         self.out.len() - self.out_start
     }
 
+    /// Bytes of memory that it keeps for others, coming or going.
+    pub(crate) fn buffered(&self) -> usize {
+        self.retained.capacity() + self.out.capacity()
+    }
+
     /// What it is waited for.
     pub(crate) fn interest(&mut self) -> Interest {
         self.awaited = self.unsent() > 0 && !self.gathered;

@@ -39,6 +39,10 @@ impl<T> Links<T> {
         self.0[place(endpoint)].take().map(|(_, link)| link)
     }
 
+    pub(crate) fn iter(&self) -> impl Iterator<Item = &Link<T>> {
+        self.0.iter().flatten().map(|(_, link)| link)
+    }
+
     pub(crate) fn len(&self) -> usize {
         self.0.iter().flatten().count()
     }

@@ -142,7 +142,7 @@ impl Shared {
                         self.drive(|driver, now| driver.console_reply(now, client, &reply));
                     }
                     Some(Mail::Snapshot(asker)) => {
-                        let snapshot = self.driver.borrow().engine().snapshot(self.clock.now());
+                        let snapshot = self.driver.borrow().snapshot(self.clock.now());
                         // Whoever asked may have left.
                         let _ = asker.send(snapshot);
                     }

@@ -87,6 +87,8 @@ impl SqlState {
     pub const CANNOT_CONNECT_NOW: Self = Self(*b"57P03");
     /// 57P05 `idle_session_timeout`.
     pub const IDLE_SESSION: Self = Self(*b"57P05");
+    /// F0000 `config_file_error`.
+    pub const CONFIG_FILE_ERROR: Self = Self(*b"F0000");
     /// XX000 `internal_error`: the error is ours.
     pub const INTERNAL_ERROR: Self = Self(*b"XX000");
 

@@ -66,6 +66,8 @@ pub(crate) fn console() -> Vec<Seed> {
         text("servers", "show \"servers\""),
         text("version", "/* c */ SHOW VERSION -- d"),
         text("help", "SHOW HELP"),
+        text("config", "SHOW CONFIG"),
+        text("shutdown", "SHUTDOWN wait_for_clients"),
         text("setting", "SHOW client_encoding"),
         text("set", "SET extra_float_digits = '3'"),
         text("slip", "SHOW POOLZ"),

@@ -6,7 +6,7 @@ use pgweir_testkit::postgres::tool;
 
 use crate::stage::Stage;
 
-fn psql(stage: &Stage, database: &str, password: &str, command: &str) -> Output {
+pub(crate) fn psql(stage: &Stage, database: &str, password: &str, command: &str) -> Output {
     tool("psql")
         .args(["-XA", "-h", "127.0.0.1", "-U", "admin", "-d", database, "-c", command])
         .args(["-p", &stage.pgweir.port().to_string()])
@@ -15,8 +15,11 @@ fn psql(stage: &Stage, database: &str, password: &str, command: &str) -> Output 
         .unwrap()
 }
 
-/// The rows of a SHOW, as (column, value) pairs.
-fn show(stage: &Stage, what: &str) -> Vec<Vec<(String, String)>> {
+/// A row of a result, as (column, value) pairs.
+pub(crate) type Row = Vec<(String, String)>;
+
+/// The rows of a SHOW.
+pub(crate) fn show(stage: &Stage, what: &str) -> Vec<Row> {
     let output = psql(stage, "pgweir", "admin", &format!("SHOW {what}"));
     assert!(output.status.success(), "{output:?}");
     let text = String::from_utf8(output.stdout).unwrap();
@@ -29,7 +32,7 @@ fn show(stage: &Stage, what: &str) -> Vec<Vec<(String, String)>> {
     lines.map(row).collect()
 }
 
-fn cell<'a>(row: &'a [(String, String)], column: &str) -> &'a str {
+pub(crate) fn cell<'a>(row: &'a [(String, String)], column: &str) -> &'a str {
     let (_, value) = row.iter().find(|(name, _)| name == column).unwrap();
     value
 }
@@ -38,8 +41,13 @@ fn cell<'a>(row: &'a [(String, String)], column: &str) -> &'a str {
 fn every_name_of_the_console() {
     let stage = Stage::new("console_names", 1);
     for database in ["pgweir", "pgcat", "pgbouncer"] {
-        for what in ["VERSION", "POOLS", "CLIENTS", "SERVERS", "STATS", "HELP"] {
-            let output = psql(&stage, database, "admin", &format!("SHOW {what};"));
+        let help = psql(&stage, database, "admin", "SHOW HELP;");
+        let help = String::from_utf8(help.stdout).unwrap();
+        let shows = help.lines().filter(|line| line.starts_with("SHOW "));
+        let commands: Vec<_> = shows.filter_map(|line| line.split('|').next()).collect();
+        assert!(commands.len() > 10, "{help}");
+        for command in commands {
+            let output = psql(&stage, database, "admin", &format!("{command};"));
             assert!(output.status.success(), "{output:?}");
             assert!(!output.stdout.is_empty());
         }

@@ -113,3 +113,25 @@ fn a_file_behind_a_link_is_looked_at() {
     // Two at a time are served now.
     clients.iter_mut().for_each(|client| drop(client.query("BEGIN")));
 }
+
+/// The console reloads too, and says what is wrong with the file.
+#[test]
+fn the_console_reloads() {
+    let stage = Stage::new("reload_console", 1);
+    let login = pgweir_testkit::Login::new("admin").password("admin").database("pgweir");
+    let mut admin = stage.client_as(&login);
+    let tag = |admin: &mut WireClient| {
+        admin.send(&query("RELOAD")).unwrap();
+        admin.read_until_ready().unwrap().remove(0)
+    };
+    let size = |admin: &mut WireClient| admin.query("SHOW DATABASES").concat();
+    fs::write(stage.pgweir.config_path(), config(&stage.name, 7).text(stage.pgweir.port()))
+        .unwrap();
+    assert_eq!(tag(&mut admin).to_string(), "CommandComplete \"RELOAD\"");
+    eventually("the new size", || size(&mut admin).contains("|7|"));
+    fs::write(stage.pgweir.config_path(), "[genral]\n").unwrap();
+    let refused = tag(&mut admin);
+    assert_eq!(refused.sqlstate(), "F0000");
+    assert!(refused.to_string().contains("pgweir.toml:1"), "{refused}");
+    assert!(size(&mut admin).contains("|7|"));
+}

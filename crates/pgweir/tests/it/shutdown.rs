@@ -44,6 +44,21 @@ fn sigterm_waits_no_longer_than_it_is_told() {
     let mut client = stage.client();
     client.query("BEGIN");
     stage.pgweir.terminate();
+    assert_eq!(last_words(&mut client), ["57P01"]);
+    assert!(stage.pgweir.wait().success());
+    stage.wait_for_backends(0, "true");
+}
+
+/// All of them leave, though not all at once.
+#[test]
+fn sigterm_ends_a_crowd() {
+    let stage =
+        Stage::with("shutdown_crowd", 1, |config| config.general("shutdown_timeout", "2000"));
+    let mut clients: Vec<_> = (0..120).map(|_| stage.client()).collect();
+    stage.pgweir.terminate();
+    for client in &mut clients {
+        assert_eq!(last_words(client), ["57P01"]);
+    }
     assert!(stage.pgweir.wait().success());
     stage.wait_for_backends(0, "true");
 }

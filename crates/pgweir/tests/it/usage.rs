@@ -25,6 +25,11 @@ impl<'a> Memory<'a> {
         Self { pgweir, resident, reserved }
     }
 
+    /// How much it was then.
+    pub(crate) fn resident(&self) -> usize {
+        self.resident
+    }
+
     /// By how many bytes it grew at most, even if only for a moment.
     pub(crate) fn growth(&self) -> usize {
         status(self.pgweir, "VmHWM:").saturating_sub(self.resident)

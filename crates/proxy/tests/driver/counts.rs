@@ -137,3 +137,29 @@ fn what_a_client_waits_for_is_told() {
     server.says([done(), ready()]);
     assert_eq!(seen(), [(idle, 5, 0), (active, 6, 0)]);
 }
+
+/// What SHOW MEM and SHOW LISTS count is there, no more and no less.
+#[test]
+fn memory_is_counted() {
+    let (stage, _server, alice) = Stage::ready(&Setup::default());
+    let before = stage.snapshot();
+    let memory = before.memory;
+    assert_eq!((memory.clients.used, memory.servers.used, memory.pools.used), (1, 1, 1));
+    assert_eq!((memory.settings.used, before.logins), (0, 0));
+    assert_eq!(memory.buffers.used, 1, "the one that all are read through");
+
+    alice.sends(&query("SELECT")[..7]);
+    let stranger = stage.stranger();
+    let named = stage.newcomer(&[("application_name", "it")]);
+    let after = stage.snapshot();
+    assert_eq!((after.memory.clients.used, after.logins), (3, 2));
+    assert_eq!((after.memory.settings.used, after.memory.settings.total > 2), (1, true));
+    assert_eq!(after.memory.buffers.used, 2);
+    assert!(after.memory.buffers.total >= memory.buffers.total + 7);
+
+    stranger.ends();
+    named.breaks();
+    let clients = stage.snapshot().memory.clients;
+    assert_eq!((clients.used, clients.free), (1, 2));
+    assert_eq!(clients.total, 3 * clients.size);
+}

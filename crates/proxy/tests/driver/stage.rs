@@ -320,7 +320,7 @@ impl Stage {
 
     pub(crate) fn snapshot(&self) -> Snapshot {
         let world = self.0.borrow();
-        world.driver.engine().snapshot(Time(world.now))
+        world.driver.snapshot(Time(world.now))
     }
 
     /// Connections that are open, whoever is at their other end.

@@ -1,0 +1,156 @@
+//! SHOW CLIENTS and SHOW SERVERS.
+
+use std::fmt::Write;
+use std::net::SocketAddr;
+use std::time::{Duration, SystemTime};
+
+use pgweir_engine::{ClientState, ServerActivity, Time};
+use pgweir_wire::backend::Column;
+
+use super::wait;
+use crate::State;
+use crate::table::{Table, int4, text};
+
+const CONNECTIONS: [Column<'_>; 21] = [
+    text("type"),
+    text("user"),
+    text("database"),
+    text("replication"),
+    text("state"),
+    text("addr"),
+    int4("port"),
+    text("local_addr"),
+    int4("local_port"),
+    text("connect_time"),
+    text("request_time"),
+    int4("wait"),
+    int4("wait_us"),
+    int4("close_needed"),
+    text("ptr"),
+    text("link"),
+    int4("remote_pid"),
+    text("tls"),
+    text("application_name"),
+    int4("prepared_statements"),
+    int4("id"),
+];
+
+pub(super) fn clients(state: &State<'_>, out: &mut Vec<u8>) {
+    let (snapshot, calendar) = (state.snapshot, Calendar::of(state));
+    let mut table = Table::new(out, &CONNECTIONS);
+    for client in &snapshot.clients {
+        let row = Row {
+            kind: 'C',
+            database: &client.database,
+            user: &client.user,
+            state: match client.state {
+                ClientState::Active => "active",
+                ClientState::Idle => "idle",
+                ClientState::Waiting => "waiting",
+            },
+            host: client.ends.map(|ends| ends.peer.ip().to_string()).unwrap_or_default(),
+            port: client.ends.map_or(0, |ends| ends.peer.port()),
+            local: client.ends.map(|ends| ends.local),
+            connected: calendar.moment(client.since),
+            requested: calendar.moment(client.requested),
+            wait: client.wait,
+            close_needed: false,
+            id: client.id.into(),
+            link: client.server.map(|id| format!("S{id}")).unwrap_or_default(),
+            backend_pid: 0,
+            application_name: &client.application_name,
+        };
+        row.write(&mut table);
+    }
+}
+
+pub(super) fn servers(state: &State<'_>, out: &mut Vec<u8>) {
+    let (snapshot, calendar) = (state.snapshot, Calendar::of(state));
+    let mut table = Table::new(out, &CONNECTIONS);
+    for server in &snapshot.servers {
+        let (database, user) = &server.pool;
+        let row = Row {
+            kind: 'S',
+            database,
+            user,
+            state: match server.state {
+                ServerActivity::Active => "active",
+                ServerActivity::BeingCanceled => "being_canceled",
+                ServerActivity::Idle => "idle",
+                ServerActivity::Login => "new",
+                ServerActivity::Tested => "tested",
+            },
+            host: server.address.host.clone(),
+            port: server.address.port,
+            local: None,
+            connected: calendar.moment(server.since),
+            requested: calendar.moment(server.changed),
+            wait: Duration::ZERO,
+            close_needed: server.close_needed,
+            id: server.id.into(),
+            link: server.client.map(|id| format!("C{id}")).unwrap_or_default(),
+            backend_pid: server.process_id.unwrap_or(0),
+            application_name: "",
+        };
+        row.write(&mut table);
+    }
+}
+
+/// A row of SHOW CLIENTS or SHOW SERVERS.
+struct Row<'a> {
+    kind: char,
+    database: &'a str,
+    user: &'a str,
+    state: &'static str,
+    host: String,
+    port: u16,
+    local: Option<SocketAddr>,
+    connected: Option<String>,
+    requested: Option<String>,
+    wait: Duration,
+    close_needed: bool,
+    id: i64,
+    link: String,
+    backend_pid: i32,
+    application_name: &'a str,
+}
+
+impl Row<'_> {
+    fn write(&self, table: &mut Table<'_>) {
+        table.cell(self.kind).cell(self.user).cell(self.database).cell("none").cell(self.state);
+        table.cell(&self.host).cell(self.port);
+        match self.local {
+            Some(local) => table.cell(local.ip()).cell(local.port()),
+            None => table.cell("").cell(0),
+        };
+        table.nullable(self.connected.as_ref()).nullable(self.requested.as_ref());
+        wait(table, self.wait);
+        table.cell(u8::from(self.close_needed));
+        table.cell(format_args!("{}{}", self.kind, self.id)).cell(&self.link);
+        table.cell(self.backend_pid).cell("").cell(self.application_name).cell(0).cell(self.id);
+        table.end_row();
+    }
+}
+
+/// Where the engine's time stands on the calendar.
+#[derive(Clone, Copy)]
+struct Calendar {
+    now: Time,
+    taken: SystemTime,
+}
+
+impl Calendar {
+    fn of(state: &State<'_>) -> Self {
+        Self { now: state.snapshot.now, taken: state.taken }
+    }
+
+    /// A moment as in `2026-11-21 17:52:03 UTC`; `None` before 1970, when a clock is wrong, and
+    /// for years that have not four digits.
+    fn moment(self, time: Time) -> Option<String> {
+        let moment = self.taken.checked_sub(self.now - time)?;
+        moment.duration_since(SystemTime::UNIX_EPOCH).ok()?;
+        let mut text = String::new();
+        write!(text, "{}", humantime::format_rfc3339_seconds(moment)).ok()?;
+        Some(text.replace('T', " ").replace('Z', " UTC"))
+    }
+}

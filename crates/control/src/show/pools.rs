@@ -1,0 +1,96 @@
+//! SHOW POOLS.
+
+use std::collections::BTreeMap;
+
+use pgweir_engine::{ClientState, ClientTarget, ClientView, ServerActivity, ServerView, Snapshot};
+use pgweir_wire::backend::Column;
+
+use super::wait;
+use crate::table::{Table, int4, text};
+
+const POOLS: [Column<'_>; 17] = [
+    text("database"),
+    text("user"),
+    int4("cl_active"),
+    int4("cl_waiting"),
+    int4("cl_active_cancel_req"),
+    int4("cl_waiting_cancel_req"),
+    int4("sv_active"),
+    int4("sv_active_cancel"),
+    int4("sv_being_canceled"),
+    int4("sv_idle"),
+    int4("sv_used"),
+    int4("sv_tested"),
+    int4("sv_login"),
+    int4("maxwait"),
+    int4("maxwait_us"),
+    text("pool_mode"),
+    text("load_balance_hosts"),
+];
+
+pub(super) fn pools(snapshot: &Snapshot, out: &mut Vec<u8>) {
+    let mut censuses = BTreeMap::<(&str, &str), Census>::new();
+    for client in &snapshot.clients {
+        match client.target {
+            ClientTarget::Console => {}
+            ClientTarget::Pool => {
+                let pool = (&*client.database, &*client.user);
+                censuses.entry(pool).or_default().count_client(client);
+            }
+        }
+    }
+    for server in &snapshot.servers {
+        let (database, user) = &server.pool;
+        censuses.entry((database, user)).or_default().count_server(server);
+    }
+    let mut table = Table::new(out, &POOLS);
+    for pool in &snapshot.pools {
+        let none = Census::default();
+        let census = censuses.get(&(&*pool.database, &*pool.user)).unwrap_or(&none);
+        table.cell(&pool.database).cell(&pool.user);
+        table.cell(census.clients_active).cell(census.clients_waiting);
+        // A cancel request is passed on at once, on a connection of its own.
+        table.cell(pool.clients_cancelling).cell(0);
+        table.cell(census.servers_active).cell(pool.clients_cancelling);
+        table.cell(census.servers_being_canceled).cell(census.servers_idle);
+        // PgBouncer's "used" servers are those that it has to check before it lends them.
+        table.cell(0).cell(census.servers_tested).cell(census.servers_login);
+        wait(&mut table, pool.longest_wait);
+        // NULL: no pool has several hosts for one server.
+        table.cell(pool.mode.name()).nullable(None::<&str>).end_row();
+    }
+}
+
+/// How many of a pool do what.
+#[derive(Default)]
+struct Census {
+    clients_active: u32,
+    clients_waiting: u32,
+    servers_active: u32,
+    servers_being_canceled: u32,
+    servers_idle: u32,
+    servers_tested: u32,
+    servers_login: u32,
+}
+
+impl Census {
+    fn count_client(&mut self, client: &ClientView) {
+        let count = match client.state {
+            // A client without work counts as active in SHOW POOLS and as idle in SHOW CLIENTS.
+            ClientState::Active | ClientState::Idle => &mut self.clients_active,
+            ClientState::Waiting => &mut self.clients_waiting,
+        };
+        *count += 1;
+    }
+
+    fn count_server(&mut self, server: &ServerView) {
+        let count = match server.state {
+            ServerActivity::Active => &mut self.servers_active,
+            ServerActivity::BeingCanceled => &mut self.servers_being_canceled,
+            ServerActivity::Idle => &mut self.servers_idle,
+            ServerActivity::Login => &mut self.servers_login,
+            ServerActivity::Tested => &mut self.servers_tested,
+        };
+        *count += 1;
+    }
+}
