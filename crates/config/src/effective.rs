@@ -11,7 +11,8 @@ use crate::setting::{Dialect, Section};
 use crate::settings::CONSOLE_DATABASES;
 use crate::tree::{Child, Node};
 use crate::types::{
-    Admin, AuthMethod, General, Pool, PoolMode, Role, Secret, Server, Shard, TcpOptions, User,
+    Admin, AuthMethod, General, LogOptions, Pool, PoolMode, Role, Secret, Server, Shard,
+    TcpOptions, UnixSocket, User,
 };
 
 /// What `root` says, without the warnings. What is wrong goes to `report`; where the result is
@@ -35,6 +36,7 @@ fn general(scope: &Scope<'_>, report: &mut Report) -> Option<General> {
     Some(General {
         host: scope.read("host")?,
         port: scope.read("port")?,
+        unix_socket: unix_socket(scope, report)?,
         connect_timeout: scope.read("connect_timeout")?,
         query_wait_timeout: timeout(scope, "query_wait_timeout")?,
         client_login_timeout: timeout(scope, "client_login_timeout")?,
@@ -50,9 +52,28 @@ fn general(scope: &Scope<'_>, report: &mut Report) -> Option<General> {
         max_user_connections: scope.read("max_user_connections"),
         connect_parallelism: scope.read("connect_parallelism")?,
         client_idle_timeout: timeout(scope, "client_idle_timeout")?,
+        log: LogOptions { level: scope.read("log_level")?, format: scope.read("log_format")? },
         log_client_connections: scope.read("log_client_connections")?,
         log_client_disconnections: scope.read("log_client_disconnections")?,
         tcp: tcp(scope)?,
+    })
+}
+
+fn unix_socket(scope: &Scope<'_>, report: &mut Report) -> Option<UnixSocket> {
+    if scope.refused("unix_socket_dir") {
+        return None;
+    }
+    let over_tcp = !scope.read::<String>("host")?.is_empty();
+    let folder = scope.read::<String>("unix_socket_dir").filter(|folder| !folder.is_empty());
+    if folder.is_none() && !over_tcp {
+        let message = "there is nothing to listen on: expected a host, or a unix_socket_dir";
+        report.error(scope.line_of("host"), &scope.key("host"), message);
+    }
+    Some(UnixSocket {
+        folder,
+        required: scope.has("unix_socket_dir") || !over_tcp,
+        mode: scope.read("unix_socket_mode")?,
+        group: scope.read("unix_socket_group"),
     })
 }
 
@@ -249,9 +270,12 @@ fn timeout(scope: &Scope<'_>, name: &'static str) -> Option<Option<Duration>> {
     Some((!time.is_zero()).then_some(time))
 }
 
+/// Whether only this machine can reach us. A unix socket is never anybody else's.
 fn listens_on_loopback(scope: &Scope<'_>) -> bool {
     let host: String = scope.read("host").unwrap_or_default();
-    host == "localhost" || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
+    host.is_empty()
+        || host == "localhost"
+        || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
 }
 
 /// As in pg_authid.rolpassword (PostgreSQL: src/backend/libpq/crypt.c, get_password_type).

@@ -28,6 +28,7 @@ mod schema;
 mod scope;
 mod setting;
 mod settings;
+mod socket;
 mod suggest;
 mod tree;
 mod types;
@@ -52,10 +53,11 @@ pub use setting::{
     Zero,
 };
 pub use settings::{CONSOLE_DATABASES, SETTINGS};
+pub use socket::SocketName;
 pub use suggest::nearest;
 pub use types::{
-    Admin, AuthMethod, Config, General, Pool, PoolMode, Role, Secret, Server, Shard, TcpOptions,
-    User,
+    Admin, AuthMethod, Config, General, LogFormat, LogLevel, LogOptions, Pool, PoolMode, Role,
+    Secret, Server, Shard, TcpOptions, UnixSocket, User,
 };
 
 use report::Report;

@@ -46,7 +46,8 @@ fn values(kind: Kind, unit: Unit) -> Json {
     match kind {
         Kind::Any => json!({}),
         Kind::Flag => json!({ "type": "boolean" }),
-        Kind::Host | Kind::Name => json!({ "type": "string", "minLength": 1 }),
+        Kind::Mode => json!({ "type": "string", "pattern": "^0*[0-7]{1,3}$" }),
+        Kind::Name => json!({ "type": "string", "minLength": 1 }),
         Kind::Integer(least, u64::MAX) => json!({ "type": "integer", "minimum": least }),
         Kind::Integer(least, most) => {
             json!({ "type": "integer", "minimum": least, "maximum": most })
@@ -54,7 +55,8 @@ fn values(kind: Kind, unit: Unit) -> Json {
         Kind::Period(_) => json!({
             "anyOf": [{ "type": "boolean" }, values(Kind::Time(Zero::Off), unit)],
         }),
-        Kind::Secret | Kind::Sql | Kind::Text => json!({ "type": "string" }),
+        Kind::SocketFolder => json!({ "type": "string", "pattern": "^(|/.*|@.+)$" }),
+        Kind::Host | Kind::Secret | Kind::Sql | Kind::Text => json!({ "type": "string" }),
         Kind::Section(inner) => section(inner),
         Kind::Sections(inner) => json!({
             "type": "object",
@@ -108,7 +110,7 @@ fn default(setting: &Setting) -> Option<Json> {
         Value::Flag(flag) => Some(json!(flag)),
         Value::Integer(n) => Some(json!(n)),
         // As a file writes them, in quotes.
-        value @ (Value::Text(_) | Value::Time(_) | Value::Word(_)) => {
+        value @ (Value::Mode(_) | Value::Text(_) | Value::Time(_) | Value::Word(_)) => {
             serde_json::from_str(&value.to_string()).ok()
         }
         Value::Any | Value::Secret(_) | Value::Servers(_) => None,

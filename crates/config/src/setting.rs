@@ -200,10 +200,12 @@ pub enum Kind {
     Any,
     /// `true` or `false`.
     Flag,
-    /// A name or an address to listen on or to connect to, over TCP.
+    /// A name or an address to listen on, over TCP; empty for none.
     Host,
     /// A whole number between these two, both included.
     Integer(u64, u64),
+    /// The permissions of a file, in octal.
+    Mode,
     /// A text that is not empty.
     Name,
     /// How often something is looked at: a time, of which zero is never, `false` for never, or
@@ -219,6 +221,8 @@ pub enum Kind {
     SectionsByNumber(Section),
     /// Servers: `[["127.0.0.1", 5432, "primary"]]`.
     Servers,
+    /// A folder for a unix socket, or with an `@` the start of an abstract name; empty for none.
+    SocketFolder,
     /// Statements, perhaps none. In ASCII, which means the same in whatever encoding the client
     /// has left its server.
     Sql,

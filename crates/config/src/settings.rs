@@ -4,15 +4,15 @@
 use Effect::{Never, Now};
 use Fallback::{Absent, Outer, Required, Same};
 use Kind::{
-    Any, Flag, Host, Integer, Name, Period, Secret, Sections, SectionsByNumber, Servers, Sql, Text,
-    Time, Word,
+    Any, Flag, Host, Integer, Mode, Name, Period, Secret, Sections, SectionsByNumber, Servers,
+    SocketFolder, Sql, Text, Time, Word,
 };
 use Section::{FlatRoot, General, Pool, Root, Shard, User};
 
 use crate::setting::{
     Changes, Column, Effect, Fallback, Flat, Kind, Ours, Section, Setting, Unit, Zero,
 };
-use crate::types::{AuthMethod, PoolMode};
+use crate::types::{AuthMethod, LogFormat, LogLevel, PoolMode};
 
 /// The databases that are the console, and can therefore be no pool's name.
 pub const CONSOLE_DATABASES: [&str; 3] = ["pgweir", "pgcat", "pgbouncer"];
@@ -46,10 +46,18 @@ pub const SETTINGS: &[Setting] = &[
         .not_ours(),
 
     row(General, "host", Host, text("0.0.0.0"), Now,
-        "Name or address to listen on.")
+        "Name or address to listen on; with \"\" only a unix socket is.")
         .ours("127.0.0.1"),
     row(General, "port", PORT, text("6432"), Now,
-        "TCP port to listen on."),
+        "TCP port to listen on, and the number in the name of the unix socket."),
+    row(General, "unix_socket_dir", SocketFolder, is(Absent), Now,
+        "Folder of the unix socket `.s.PGSQL.PORT` to listen on, or with an @ the start of an \
+         abstract name; the default holds where that folder is there and can be written to.")
+        .ours("/run/pgweir"),
+    row(General, "unix_socket_mode", Mode, text("0777"), Now,
+        "Who may connect to the unix socket, as the permissions of its file."),
+    row(General, "unix_socket_group", Name, is(Absent), Now,
+        "Group of the unix socket's file, a name or a number; without it, that of the process."),
     row(General, "worker_threads", Integer(1, 1024), text("4"),
         not_yet_unless("1", "one thread carries all traffic"),
         "Threads that carry traffic.")
@@ -92,14 +100,20 @@ pub const SETTINGS: &[Setting] = &[
         "How clients prove who they are; a SCRAM verifier as password turns md5 into SCRAM.")
         .ours("scram-sha-256"),
     row(General, "allow_trust_anywhere", Flag, text("false"), Now,
-        "Allow auth_type trust although the host is not a loopback address."),
+        "Allow auth_type trust although the host is not a loopback address; a unix socket is \
+         this machine in any case."),
     row(General, "admin_username", Name, is(Absent), Now,
-        "User of the console; without it nobody (in pgcat.toml admin, on loopback hosts only)."),
+        "User of the console; without it nobody (in pgcat.toml admin, on loopback hosts only) but, \
+         over the unix socket and without a password, whoever runs pgweir."),
     row(General, "admin_password", Secret, is(Absent), Now,
         "Password of the console's user."),
     row(General, "admin_auth_type", Word(AUTH_METHODS), text("md5"), Now,
         "How the console's user proves who it is.")
         .ours("scram-sha-256"),
+    row(General, "log_level", Word(LogLevel::NAMES), text("info"), Now,
+        "The least that is logged."),
+    row(General, "log_format", Word(LogFormat::NAMES), text("text"), Now,
+        "How: a line of text for each event, or a JSON object a line."),
     row(General, "log_client_connections", Flag, text("false"), Now,
         "Log a line for each client that connects."),
     row(General, "log_client_disconnections", Flag, text("false"), Now,

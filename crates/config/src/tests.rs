@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use proptest::prelude::{ProptestConfig, any, prop_assert, proptest};
 
-use crate::{AuthMethod, Config, Pool, PoolMode, Role, User};
+use crate::{
+    AuthMethod, Config, LogFormat, LogLevel, LogOptions, Pool, PoolMode, Role, UnixSocket, User,
+};
 
 /// The smallest file that is one.
 const SMALL: &str = r#"
@@ -21,6 +23,9 @@ database = "app_db"
 fn defaults_are_those_of_the_pgcat_dialect() {
     let Config { general, pools, warnings } = parse(SMALL);
     assert_eq!((general.host.as_str(), general.port), ("0.0.0.0", 6432));
+    let none = UnixSocket { folder: None, required: false, mode: 0o777, group: None };
+    assert_eq!(general.unix_socket, none);
+    assert_eq!(general.log, LogOptions { level: LogLevel::Info, format: LogFormat::Text });
     assert_eq!(general.max_clients, None);
     assert_eq!(general.connect_timeout, Duration::from_secs(5));
     assert_eq!(general.query_wait_timeout, Some(Duration::from_secs(5)));
@@ -62,6 +67,8 @@ fn defaults_are_those_of_the_pgcat_dialect() {
 fn defaults_of_our_own_dialect_are_safe() {
     let Config { general, pools, warnings } = parse(&format!("config_version = 1\n{SMALL}"));
     assert_eq!((general.host.as_str(), general.port), ("127.0.0.1", 6432));
+    assert_eq!(general.unix_socket.folder.as_deref(), Some("/run/pgweir"));
+    assert!(!general.unix_socket.required, "not every machine has that folder");
     assert_eq!(general.connect_timeout, Duration::from_secs(5));
     assert_eq!(general.query_wait_timeout, Some(Duration::from_secs(30)));
     assert_eq!(general.server_lifetime, Some(Duration::from_secs(3600)));
@@ -130,6 +137,18 @@ fn times_of_our_own_dialect_have_their_unit() {
     assert_eq!(idle("2h"), seconds(7200));
     assert_eq!(idle("7d"), seconds(7 * 86_400));
     assert_eq!(idle("off"), None);
+}
+
+#[test]
+fn a_unix_socket_that_is_asked_for_must_be_there() {
+    let socket = |general: &str| {
+        parse(&format!("config_version = 1\n[general]\n{general}\n{SMALL}")).general.unix_socket
+    };
+    let asked = socket("unix_socket_dir = '/tmp'\nunix_socket_mode = '770'");
+    assert_eq!((asked.folder.as_deref(), asked.required), (Some("/tmp"), true));
+    assert_eq!(asked.mode, 0o770);
+    assert_eq!(socket("unix_socket_dir = ''").folder, None);
+    assert!(socket("host = ''").required, "there is nothing else to listen on");
 }
 
 #[test]
@@ -228,7 +247,8 @@ fn the_console_has_an_account_where_it_is_safe() {
 #[test]
 fn trust_is_allowed_on_loopback_or_with_permission() {
     let small = SMALL.replace("password", "# password");
-    for allowed in ["host = '127.0.0.1'", "allow_trust_anywhere = true"] {
+    let unix = "host = ''\nunix_socket_dir = '@here'";
+    for allowed in ["host = '127.0.0.1'", unix, "allow_trust_anywhere = true"] {
         let text = format!("[general]\n{allowed}\nauth_type = 'trust'\n{small}");
         let user = parse(&text).pools.remove(0).users.remove(0);
         assert_eq!((user.auth, user.password.expose()), (AuthMethod::Trust, ""));

@@ -27,10 +27,12 @@ pub struct Config {
 /// start from; a client that is logged in goes by its [`User`].
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct General {
-    /// Address or name to listen on.
+    /// Address or name to listen on; empty: not over TCP.
     pub host: String,
-    /// TCP port to listen on, never 0.
+    /// TCP port to listen on, and the number in the name of the unix socket; never 0.
     pub port: u16,
+    /// Where clients of this machine find us, too.
+    pub unix_socket: UnixSocket,
     /// Longest time to open a connection to a server and to log in there; never zero.
     pub connect_timeout: Duration,
     /// Longest time a client waits for a server; `None`: without end.
@@ -61,12 +63,60 @@ pub struct General {
     pub connect_parallelism: u32,
     /// How long a client may be silent outside a transaction; `None`: for ever.
     pub client_idle_timeout: Option<Duration>,
+    /// What is logged, and how.
+    pub log: LogOptions,
     /// Log a line for each client that connects.
     pub log_client_connections: bool,
     /// Log a line for each client that leaves.
     pub log_client_disconnections: bool,
     /// Socket options, for clients and for servers.
     pub tcp: TcpOptions,
+}
+
+/// The unix socket that is listened on.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct UnixSocket {
+    /// Its folder, or the start of an abstract name (see [`crate::SocketName`]); `None`: there is
+    /// no unix socket.
+    pub folder: Option<String>,
+    /// It must be there. Otherwise it is left out where the folder is missing or not ours to write
+    /// to: nobody has asked for it.
+    pub required: bool,
+    /// The permissions of its file.
+    pub mode: u32,
+    /// The group of its file, by name or number; `None`: that of the process.
+    pub group: Option<String>,
+}
+
+/// What is logged, and how.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub struct LogOptions {
+    /// The least that is logged.
+    pub level: LogLevel,
+    /// What a line looks like.
+    pub format: LogFormat,
+}
+
+/// How much something concerns an operator.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum LogLevel {
+    /// Something is broken.
+    Error,
+    /// Something did not work, and may next time.
+    Warn,
+    /// Something happened.
+    Info,
+    /// Something may be of use to whoever looks for a mistake.
+    Debug,
+}
+
+/// What a line of the log looks like.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum LogFormat {
+    /// For people.
+    Text,
+    /// A JSON object.
+    Json,
 }
 
 /// The account of the console (databases `pgweir`, `pgcat` and `pgbouncer`).
@@ -175,9 +225,9 @@ pub struct Shard {
 /// A PostgreSQL server.
 #[derive(Clone, Debug, Eq, Ord, PartialEq, PartialOrd)]
 pub struct Server {
-    /// Address or name.
+    /// Address or name, or the folder of a unix socket (see [`crate::SocketName`]).
     pub host: String,
-    /// TCP port, never 0.
+    /// TCP port, and the number in the name of a unix socket; never 0.
     pub port: u16,
     /// What it is for.
     pub role: Role,
@@ -269,5 +319,7 @@ names!(AuthMethod {
     Md5 = "md5",
     ScramSha256 = "scram-sha-256",
 });
+names!(LogFormat { Text = "text", Json = "json" });
+names!(LogLevel { Error = "error", Warn = "warn", Info = "info", Debug = "debug" });
 names!(PoolMode { Session = "session", Transaction = "transaction", Statement = "statement" });
 names!(Role { Primary = "primary", Replica = "replica" });

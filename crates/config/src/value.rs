@@ -8,8 +8,9 @@ use toml::Spanned;
 use toml::de::DeValue;
 
 use crate::setting::{Kind, Least, Unit, Zero};
+use crate::socket::SocketName;
 use crate::suggest;
-use crate::types::{AuthMethod, PoolMode, Role, Secret, Server};
+use crate::types::{AuthMethod, LogFormat, LogLevel, PoolMode, Role, Secret, Server};
 
 /// What a setting holds, sections aside.
 #[derive(Clone, Debug, Eq, PartialEq)]
@@ -17,6 +18,7 @@ pub(crate) enum Value {
     Any,
     Flag(bool),
     Integer(u64),
+    Mode(u32),
     Secret(Secret),
     Servers(Vec<Server>),
     Text(String),
@@ -34,13 +36,18 @@ impl Value {
             (Kind::Any, _) => Some(Self::Any),
             (Kind::Flag, DeValue::Boolean(flag)) => Some(Self::Flag(*flag)),
             (Kind::Host, DeValue::String(text)) => {
-                is_host(text).then(|| Self::Text(text.to_string()))
+                (text.is_empty() || is_host(text)).then(|| Self::Text(text.to_string()))
             }
+            (Kind::Mode, DeValue::String(text)) => mode(text).map(Self::Mode),
             (Kind::Name, DeValue::String(text)) => {
                 is_name(text).then(|| Self::Text(text.to_string()))
             }
             (Kind::Secret, DeValue::String(text)) => {
                 (!text.contains('\0')).then(|| Self::Secret(Secret::new(text.as_ref())))
+            }
+            (Kind::SocketFolder, DeValue::String(text)) => {
+                let folder = text.is_empty() || SocketName::is_folder(text);
+                folder.then(|| Self::Text(text.to_string()))
             }
             (Kind::Sql, DeValue::String(text)) => {
                 (text.is_ascii() && !text.contains('\0')).then(|| Self::Text(text.to_string()))
@@ -92,6 +99,7 @@ impl fmt::Display for Value {
             Self::Any => f.write_str("…"),
             Self::Flag(flag) => write!(f, "{flag}"),
             Self::Integer(n) => write!(f, "{n}"),
+            Self::Mode(mode) => write!(f, "\"{mode:04o}\""),
             Self::Secret(_) => f.write_str("(a secret)"),
             Self::Servers(servers) => {
                 let server =
@@ -134,6 +142,9 @@ impl FromValue for u64 {
 
 impl FromValue for u32 {
     fn from_value(value: &Value) -> Option<Self> {
+        if let Value::Mode(mode) = value {
+            return Some(*mode);
+        }
         u64::from_value(value)?.try_into().ok()
     }
 }
@@ -180,6 +191,18 @@ impl FromValue for AuthMethod {
     }
 }
 
+impl FromValue for LogFormat {
+    fn from_value(value: &Value) -> Option<Self> {
+        if let Value::Word(word) = value { Self::named(word) } else { None }
+    }
+}
+
+impl FromValue for LogLevel {
+    fn from_value(value: &Value) -> Option<Self> {
+        if let Value::Word(word) = value { Self::named(word) } else { None }
+    }
+}
+
 impl FromValue for PoolMode {
     fn from_value(value: &Value) -> Option<Self> {
         if let Value::Word(word) = value { Self::named(word) } else { None }
@@ -199,9 +222,19 @@ pub(crate) fn server(value: &DeValue<'_>) -> Result<Server, String> {
         return Err(format!("expected {SERVER}, found {}", describe(value)));
     };
     Ok(Server {
-        host: server_part("HOST", Kind::Host, host)?,
+        host: server_host(host)?,
         port: server_part("PORT", Kind::Integer(1, u16::MAX.into()), port)?,
         role: server_part("ROLE", Kind::Word(Role::NAMES), role)?,
+    })
+}
+
+/// Where a server is, over TCP or a unix socket.
+fn server_host(value: &DeValue<'_>) -> Result<String, String> {
+    let text = value.as_str().filter(|text| is_host(text) || SocketName::is_folder(text));
+    text.map(str::to_owned).ok_or_else(|| {
+        let found = found(Kind::Host, Unit::One, value);
+        let folder = folder();
+        format!("HOST of {SERVER}: expected a host name, an IP address, or {folder}, found {found}")
     })
 }
 
@@ -219,6 +252,7 @@ pub(crate) fn expected(kind: Kind, unit: Unit) -> String {
         Kind::Any => "a value".to_owned(),
         Kind::Flag => "true or false".to_owned(),
         Kind::Host => "a host name or an IP address".to_owned(),
+        Kind::Mode => r#"permissions in octal, such as "0770""#.to_owned(),
         Kind::Integer(least, most) if least == most => least.to_string(),
         Kind::Integer(least, u64::MAX) => format!("a whole number, at least {least}"),
         Kind::Integer(least, most) => format!("a whole number from {least} to {most}"),
@@ -230,6 +264,7 @@ pub(crate) fn expected(kind: Kind, unit: Unit) -> String {
             format!("at least one section {}", section.title())
         }
         Kind::Servers => r#"[["HOST", PORT, "ROLE"], …], at least one server"#.to_owned(),
+        Kind::SocketFolder => folder(),
         Kind::Sql => "SQL in quotes, in ASCII".to_owned(),
         Kind::Time(zero) => {
             let unit = match unit {
@@ -249,6 +284,12 @@ pub(crate) fn expected(kind: Kind, unit: Unit) -> String {
             quoted.join(" or ")
         }
     }
+}
+
+/// What stands for a unix socket.
+fn folder() -> String {
+    let most = SocketName::FOLDER_MAX;
+    format!("the folder of a unix socket (at most {most} bytes, / or @ first)")
 }
 
 /// What a time with its unit may be.
@@ -338,6 +379,12 @@ fn written_time(text: &str, zero: Zero, least: Least) -> Option<Duration> {
     };
     let allowed = fits && ms <= TIME_MAX && (ms > 0 || zero == Zero::AtOnce);
     allowed.then(|| Duration::from_millis(ms))
+}
+
+/// The permissions of a file, as chmod(1) reads them.
+fn mode(text: &str) -> Option<u32> {
+    let octal = !text.is_empty() && text.bytes().all(|b| matches!(b, b'0'..=b'7'));
+    octal.then(|| u32::from_str_radix(text, 8).ok())?.filter(|mode| *mode <= 0o777)
 }
 
 /// Not a unix socket's path, nor a port or a list stuck to the name.

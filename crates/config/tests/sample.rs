@@ -15,7 +15,8 @@ fn it_is_read_without_a_word() {
 #[test]
 fn what_is_commented_out_is_the_default() {
     // Without them there is no limit, or as many as there are file descriptors for: no number says
-    // that.
+    // that. The group of the process: no name does. A folder that is asked for must be there, the
+    // default need not.
     let without_default = [
         "max_clients",
         "max_db_client_connections",
@@ -23,6 +24,8 @@ fn what_is_commented_out_is_the_default() {
         "max_server_connections",
         "max_db_connections",
         "max_user_connections",
+        "unix_socket_group",
+        "unix_socket_dir",
     ];
     let plain = parse(SAMPLE);
     let mut shown = 0;

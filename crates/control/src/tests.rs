@@ -8,8 +8,8 @@ use std::time::{Duration, SystemTime};
 
 use pgweir_config::PoolMode;
 use pgweir_engine::{
-    Address, ClientState, ClientTarget, ClientView, Ends, Memory, PoolView, ServerActivity,
-    ServerView, Snapshot, Stats, Time, Usage,
+    Address, ClientState, ClientTarget, ClientView, Ends, Memory, PoolView, ReplicationKind,
+    ServerActivity, ServerView, Snapshot, Stats, Time, Usage,
 };
 use pgweir_wire::Header;
 use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, proptest};
@@ -188,6 +188,31 @@ fn servers_are_listed_with_their_clients() {
         "D S|alice|app|none|active|db.example.com|5432||0|2026-11-21 10:00:00 UTC|\
          2026-11-21 10:00:55 UTC|0|0|1|S11|C1|4711|||0|11"
     );
+}
+
+#[test]
+fn who_replicates_is_told_apart() {
+    let mut snapshot = snapshot();
+    snapshot.clients[0].replication = Some(ReplicationKind::Physical);
+    snapshot.servers[0].replication = Some(ReplicationKind::Logical);
+    let shown = |request: &[u8]| says_with(request, &snapshot, &Rates::new());
+    assert!(shown(b"SHOW CLIENTS").contains("\nD C|alice|app|physical|active|"));
+    assert!(shown(b"SHOW SERVERS").contains("\nD S|alice|app|logical|active|"));
+}
+
+/// As PgBouncer has it (`pga_ntop`).
+#[test]
+fn a_unix_socket_is_no_address() {
+    let mut snapshot = snapshot();
+    snapshot.clients[0].ends = Some(Ends::Unix { port: 6432, own: false });
+    snapshot.servers[0].address = Address { host: "/run/postgresql".to_owned(), port: 5433 };
+    let first = |request: &[u8]| {
+        let shown = says_with(request, &snapshot, &Rates::new());
+        shown.lines().nth(1).expect("a row").to_owned()
+    };
+    let (client, server) = (first(b"SHOW CLIENTS"), first(b"SHOW SERVERS"));
+    assert!(client.contains("|active|unix|6432|unix|6432|"), "{client}");
+    assert!(server.contains("|active|unix|5433||0|"), "{server}");
 }
 
 #[test]
@@ -460,7 +485,8 @@ fn client((state, id): (ClientState, i32)) -> ClientView {
         user: "alice".to_owned(),
         target: ClientTarget::Pool,
         state,
-        ends: Some(Ends {
+        replication: None,
+        ends: Some(Ends::Tcp {
             peer: ([10, 0, 0, 9], port).into(),
             local: ([10, 0, 0, 1], 6432).into(),
         }),
@@ -477,6 +503,7 @@ fn server((state, id): (ServerActivity, u32)) -> ServerView {
     ServerView {
         id,
         pool: ("app".to_owned(), "alice".to_owned()),
+        replication: None,
         address: Address { host: "db.example.com".to_owned(), port: 5432 },
         state,
         since: Time(0),

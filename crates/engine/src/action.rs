@@ -1,8 +1,10 @@
 use std::fmt;
 use std::ops::Range;
 
+use pgweir_config::SocketName;
+
 use crate::cancel::Cancel;
-use crate::client::Client;
+use crate::client::{Client, Ends};
 use crate::server::Server;
 use crate::store::Key;
 
@@ -61,15 +63,24 @@ pub enum Bytes {
 /// Where a server listens.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Address {
-    /// Name or IP address.
+    /// Name or IP address, or the folder of a unix socket.
     pub host: String,
-    /// TCP port.
+    /// TCP port, or the number in the name of the unix socket.
     pub port: u16,
+}
+
+impl Address {
+    /// The unix socket that it names; `None`: it is one for TCP.
+    pub fn unix_socket(&self) -> Option<SocketName> {
+        SocketName::in_folder(&self.host, self.port)
+    }
 }
 
 impl fmt::Display for Address {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        if self.host.contains(':') {
+        if let Some(name) = self.unix_socket() {
+            write!(f, "{name}")
+        } else if self.host.contains(':') {
             write!(f, "[{}]:{}", self.host, self.port)
         } else {
             write!(f, "{}:{}", self.host, self.port)
@@ -84,6 +95,8 @@ pub enum Event {
     ClientConnected {
         /// Which.
         client: ClientId,
+        /// From where, if that is known.
+        ends: Option<Ends>,
         /// Database asked for.
         database: String,
         /// User name.
@@ -93,6 +106,8 @@ pub enum Event {
     ClientLeft {
         /// Which.
         client: ClientId,
+        /// Of which pool, as `database/user`; `None`: of the console.
+        pool: Option<String>,
         /// Why.
         cause: &'static str,
     },
@@ -100,11 +115,15 @@ pub enum Event {
     LoginRefused {
         /// Which.
         client: ClientId,
+        /// From where, if that is known.
+        ends: Option<Ends>,
         /// What the client was told.
         message: String,
     },
     /// A server connection could not be opened.
     ServerRefused {
+        /// Which.
+        server: ServerId,
         /// Of which pool, as `database/user`.
         pool: String,
         /// Where.
@@ -114,6 +133,10 @@ pub enum Event {
     },
     /// A server closed a connection that we had not asked it to close.
     ServerLost {
+        /// Which.
+        server: ServerId,
+        /// Who held it.
+        client: Option<ClientId>,
         /// Of which pool, as `database/user`.
         pool: String,
         /// Why.
@@ -122,6 +145,10 @@ pub enum Event {
     /// A server sent what no expected reply allows. This is a bug of ours until proven
     /// otherwise: the connection was contained.
     Contained {
+        /// Which.
+        server: ServerId,
+        /// Who held it.
+        client: Option<ClientId>,
         /// Of which pool, as `database/user`.
         pool: String,
         /// What came, and what was expected.

@@ -24,7 +24,11 @@ impl Engine {
         let settings = Rc::clone(&self.clients[id].settings);
         let servers = &self.servers;
         let fits = |server| Rc::ptr_eq(&servers[server].settings, &settings);
-        if let Some(server) = self.pools[pool].take_idle(fits) {
+        if self.clients[id].replication.is_some() {
+            if self.open_dedicated(now, id, pool) {
+                return;
+            }
+        } else if let Some(server) = self.pools[pool].take_idle(fits) {
             return self.lend(now, server, id);
         }
         let ticket = self.pools[pool].enqueue(id, asked.since, asked.lost > 0);
@@ -83,6 +87,9 @@ impl Engine {
 
     /// Gives a free server to a client, and brings it to the client's settings.
     fn lend(&mut self, now: Time, server: ServerId, client: ClientId) {
+        if self.clients[client].replication.is_some() {
+            return self.exchange(now, server, client);
+        }
         let its = &mut self.servers[server];
         debug_assert!(its.replies.is_empty(), "a server with replies owed is lent");
         debug_assert!(!its.status.in_block(), "a server in a transaction is lent");
@@ -301,7 +308,10 @@ impl Engine {
             }
             Leg::Preparing(server) => {
                 self.part(client);
-                if self.servers[server].promised_to.take().is_none() {
+                let promised = self.servers[server].promised_to.take().is_some();
+                if self.servers[server].dedicated {
+                    self.abort_server(now, server);
+                } else if !promised {
                     // Its settings are on their way: the server goes on alone.
                     self.clean(now, server, Left::Nothing);
                 }

@@ -1,3 +1,4 @@
+use std::fmt;
 use std::net::SocketAddr;
 use std::rc::Rc;
 
@@ -10,6 +11,7 @@ use crate::action::ServerId;
 use crate::client_login::Login;
 use crate::parameters::Parameters;
 use crate::pool::{PoolId, Ticket};
+use crate::replication::Replication;
 use crate::settings::Settings;
 use crate::time::Time;
 
@@ -28,6 +30,8 @@ pub struct Client {
     /// Since when it has been between transactions, if it is.
     pub(crate) quiet_since: Time,
     pub(crate) settings: Rc<Settings>,
+    /// It asked for a connection of this kind, which takes a server of its own.
+    pub(crate) replication: Option<Rc<Replication>>,
     /// What it was told that its servers report; `None` before its greeting.
     pub(crate) told: Option<Rc<Parameters>>,
     /// What a CancelRequest for this client must carry, besides its place in the store.
@@ -90,6 +94,7 @@ impl Client {
             requested: now,
             quiet_since: now,
             settings,
+            replication: None,
             told: None,
             secret: Box::default(),
             slots: SmallVec::new(),
@@ -169,11 +174,31 @@ impl Client {
 
 /// The two ends of a client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Ends {
-    /// Where it comes from.
-    pub peer: SocketAddr,
-    /// Where it was accepted.
-    pub local: SocketAddr,
+pub enum Ends {
+    /// Over TCP.
+    Tcp {
+        /// Where it comes from.
+        peer: SocketAddr,
+        /// Where it was accepted.
+        local: SocketAddr,
+    },
+    /// Over a unix socket of this machine.
+    Unix {
+        /// The number in the socket's name.
+        port: u16,
+        /// The process at its other end is of the user that we run as.
+        own: bool,
+    },
+}
+
+/// Where it comes from.
+impl fmt::Display for Ends {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Tcp { peer, .. } => write!(f, "{peer}"),
+            Self::Unix { .. } => f.write_str("unix"),
+        }
+    }
 }
 
 /// A transaction that was rolled back because its server is gone.

@@ -14,13 +14,14 @@ use pgweir_wire::{
 
 use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, Event};
-use crate::client::{Leg, Phase, Welcome};
+use crate::client::{Ends, Leg, Phase, Welcome};
 use crate::errors::{
-    NO_POOL, NO_USER, REPLICATION, SHUTTING_DOWN, SWITCH, TERMINATED, TOO_MANY_CLIENTS,
-    UNSUPPORTED_PROTOCOL, VIOLATION, WRONG_PASSWORD,
+    NO_POOL, NO_USER, SHUTTING_DOWN, SWITCH, TERMINATED, TOO_MANY_CLIENTS, UNSUPPORTED_PROTOCOL,
+    VIOLATION, WRONG_PASSWORD,
 };
 use crate::parameters::Parameters;
 use crate::pool::PoolId;
+use crate::replication::{Replication, ReplicationKind};
 use crate::time::Time;
 
 /// The longest `p` message before a login: `PG_MAX_SASL_MESSAGE_LENGTH` and some.
@@ -128,18 +129,27 @@ impl Engine {
         };
         let database =
             text(b"database").filter(|name| !name.is_empty()).unwrap_or_else(|| user.clone());
-        if text(b"replication").is_some_and(|value| is_replication(&value)) {
-            return Err(REPLICATION.report(&[]));
-        }
-        let settings = self
-            .interner
-            .of_startup(startup.parameters())
-            .map_err(|switch| SWITCH.report(&[&String::from_utf8_lossy(&switch.0)]))?;
-        self.clients[id].pins = settings.pins();
-        self.clients[id].settings = settings;
+        let replication = Replication::of_startup(startup)?;
+        let settings = match self.interner.of_startup(startup.parameters()) {
+            Ok(settings) => settings,
+            // The server of its own gets them as they are.
+            Err(_) if replication.is_some() => self.interner.none(),
+            Err(switch) => return Err(SWITCH.report(&[&String::from_utf8_lossy(&switch.0)])),
+        };
+        let kind = replication.as_ref().map(|replication| replication.kind);
+        let client = &mut self.clients[id];
+        client.pins = settings.pins();
+        client.settings = settings;
+        client.replication = replication.map(Rc::new);
         self.negotiate(id, startup);
         let long_secret = startup.version.negotiated() >= ProtocolVersion::V3_2;
-        let (target, auth) = self.target(&user, &database);
+        let (target, auth) = match self.clients[id].ends {
+            // Who may end or debug this process, and read its secrets, is not asked for another.
+            Some(Ends::Unix { own: true, .. }) if is_console(&database) => {
+                (Target::Console, AuthMethod::Trust)
+            }
+            _ => self.target(&user, &database, kind),
+        };
         self.challenge(now, id, user, database, target, auth, long_secret)
     }
 
@@ -158,13 +168,22 @@ impl Engine {
         }
     }
 
-    fn target(&self, user: &str, database: &str) -> (Target, AuthMethod) {
-        if CONSOLE_DATABASES.contains(&database)
+    fn target(
+        &self,
+        user: &str,
+        database: &str,
+        replication: Option<ReplicationKind>,
+    ) -> (Target, AuthMethod) {
+        if is_console(database)
             && let Some(admin) = self.plan.admin.as_ref().filter(|admin| admin.username == user)
         {
             return (Target::Console, admin.auth);
         }
-        match self.pool_named(database, user) {
+        let of_cluster = || match replication {
+            Some(ReplicationKind::Physical) => self.pool_of_cluster(user),
+            Some(ReplicationKind::Logical) | None => None,
+        };
+        match self.pool_named(database, user).or_else(of_cluster) {
             Some(pool) => (Target::Pool(pool), self.pools[pool].spec.auth),
             None => (Target::Nowhere, self.plan.auth_of_strangers),
         }
@@ -367,7 +386,9 @@ impl Engine {
         }
         if self.plan.log_connections {
             let Login { database, user, .. } = login;
-            self.actions.push(Action::Log(Event::ClientConnected { client: id, database, user }));
+            let ends = self.clients.find(id).and_then(|client| client.ends);
+            let event = Event::ClientConnected { client: id, ends, database, user };
+            self.actions.push(Action::Log(event));
         }
     }
 
@@ -379,7 +400,9 @@ impl Engine {
         let Phase::Welcome(welcome) = &client.phase else { return };
         let (pool, long_secret) = (welcome.pool, welcome.long_secret);
         if client.leg == Leg::None {
-            if let Some(parameters) = self.pools[pool].welcome(&client.settings) {
+            if client.replication.is_none()
+                && let Some(parameters) = self.pools[pool].welcome(&client.settings)
+            {
                 return self.welcome(now, id, pool, long_secret, &parameters);
             }
             self.check_out(now, id, pool);
@@ -394,7 +417,7 @@ impl Engine {
     }
 
     /// ParameterStatus, BackendKeyData, ReadyForQuery: the session begins.
-    fn welcome(
+    pub(crate) fn welcome(
         &mut self,
         now: Time,
         id: ClientId,
@@ -445,16 +468,13 @@ impl Engine {
 
 /// What a client is told as its process id: its place, which a CancelRequest brings back. Zero
 /// would be no process.
-pub(crate) fn process_id(id: ClientId) -> i32 {
+pub fn process_id(id: ClientId) -> i32 {
     // Every client is a socket, and a process has fewer than 2^31 of them.
     id.index() as i32 + 1
 }
 
-/// Whether a value of `replication` asks for it (`parse_bool`, and the word `database`).
-fn is_replication(value: &str) -> bool {
-    let value = value.to_ascii_lowercase();
-    let off = ["", "0", "off", "of", "false", "no", "n", "f"];
-    !off.iter().any(|word| value == *word)
+fn is_console(database: &str) -> bool {
+    CONSOLE_DATABASES.contains(&database)
 }
 
 /// The SQLSTATE of a SCRAM exchange that failed.

@@ -77,10 +77,10 @@ pub(crate) const LOGIN_TOO_SLOW: ErrorKind = fatal(
     "",
 );
 pub(crate) const REPLICATION: ErrorKind = fatal(
-    SqlState::FEATURE_NOT_SUPPORTED,
-    "replication connections are not supported yet",
-    "at login with the parameter replication",
-    "",
+    SqlState::INVALID_PARAMETER_VALUE,
+    "invalid value for parameter \"replication\": \"{}\"",
+    "at login",
+    "Valid values are: \"false\", 0, \"true\", 1, \"database\".",
 );
 pub(crate) const SWITCH: ErrorKind = fatal(
     SqlState::FEATURE_NOT_SUPPORTED,

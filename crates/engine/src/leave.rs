@@ -55,8 +55,8 @@ impl Engine {
     pub(crate) fn expel(&mut self, now: Time, id: ClientId, report: Report) {
         let to = Endpoint::Client(id);
         if matches!(self.clients[id].phase, Phase::Startup | Phase::Login(_) | Phase::Welcome(_)) {
-            let message = report.message.clone();
-            self.actions.push(Action::Log(Event::LoginRefused { client: id, message }));
+            let (ends, message) = (self.clients[id].ends, report.message.clone());
+            self.actions.push(Action::Log(Event::LoginRefused { client: id, ends, message }));
         }
         if self.reads_message(id) {
             // There is no place for an error inside a message.
@@ -82,7 +82,8 @@ impl Engine {
         let Some(client) = self.forget_client(id) else { return };
         let known = matches!(client.phase, Phase::Ready(_) | Phase::Console);
         if known && self.plan.log_disconnections {
-            self.actions.push(Action::Log(Event::ClientLeft { client: id, cause }));
+            let pool = client.pool().map(|pool| self.pools[pool].spec.name());
+            self.actions.push(Action::Log(Event::ClientLeft { client: id, pool, cause }));
         }
         self.actions.push(end);
     }
@@ -165,8 +166,13 @@ impl Engine {
             let report = unreachable_server(address, cause);
             return self.login_failed(now, id, report, Retry::Later);
         }
-        let name = self.pools[pool].spec.name();
-        self.actions.push(Action::Log(Event::ServerLost { pool: name, cause: cause.to_owned() }));
+        let event = Event::ServerLost {
+            server: id,
+            client: server.client(),
+            pool: self.pools[pool].spec.name(),
+            cause: cause.to_owned(),
+        };
+        self.actions.push(Action::Log(event));
         self.lose(now, id, cause);
     }
 
@@ -237,8 +243,7 @@ impl Engine {
         };
         self.remove_server(now, id);
         let new = self.open(now, pool);
-        self.servers[new].promised_to = Some(client);
-        self.clients[client].leg = Leg::Preparing(new);
+        self.promise(new, client);
     }
 
     fn take_leave(&mut self, id: ServerId) {

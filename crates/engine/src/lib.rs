@@ -52,6 +52,7 @@ mod pool;
 mod random;
 mod relay;
 mod reload;
+mod replication;
 mod reply;
 mod server;
 mod server_login;
@@ -67,10 +68,12 @@ mod units;
 
 pub use action::{Action, Actions, Address, Bytes, CancelId, ClientId, Endpoint, Event, ServerId};
 pub use client::Ends;
+pub use client_login::process_id;
 pub use engine::Engine;
 pub use errors::{ERRORS, ErrorKind, errors_page};
 pub use memory::{Memory, Usage};
 pub use plan::Plan;
+pub use replication::ReplicationKind;
 pub use server_login::LOGIN_MESSAGE_BYTES;
 pub use snapshot::{
     ClientState, ClientTarget, ClientView, PoolView, ServerActivity, ServerView, Snapshot,

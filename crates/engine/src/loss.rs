@@ -52,7 +52,7 @@ impl Engine {
         // The rest of a message might be a COMMIT.
         let may_commit = its.may_commit || its.body.left > 0 && its.body.fate == Fate::Forward;
         match its.slots.len() {
-            0 if !server.used => Loss::NotBegun,
+            0 if !server.used && !server.dedicated => Loss::NotBegun,
             _ if server.body.left > 0 && server.body.fate == Fate::Forward => Loss::Message,
             _ if server.fatal => Loss::Told,
             0 if !self.is_stateless(id, client) => Loss::Session,

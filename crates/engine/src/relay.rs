@@ -389,7 +389,8 @@ impl Engine {
     /// A client's unit is over: the server goes back, unless something keeps it.
     fn unit_over(&mut self, now: Time, id: ServerId, client: ClientId) {
         let server = &self.servers[id];
-        if server.mode == PoolMode::Statement && server.status.in_block() {
+        let in_block = server.status.in_block() && !server.dedicated;
+        if server.mode == PoolMode::Statement && in_block {
             return self.expel(now, client, STATEMENT_MODE.report(&[]));
         }
         self.lease_over(now, id, client);
@@ -499,8 +500,9 @@ impl Engine {
     /// Not a byte more of it is forwarded.
     fn contain(&mut self, now: Time, id: ServerId, cause: &str) {
         let server = &self.servers[id];
-        let pool = self.pools[server.pool].spec.name();
-        self.actions.push(Action::Log(Event::Contained { pool, cause: cause.to_owned() }));
+        let (client, pool) = (server.client(), self.pools[server.pool].spec.name());
+        let event = Event::Contained { server: id, client, pool, cause: cause.to_owned() };
+        self.actions.push(Action::Log(event));
         self.servers[id].doomed = true;
         if !self.carries_work(id) {
             // Whoever holds it has sent it nothing yet, and gets another.

@@ -281,7 +281,8 @@ impl Replies {
                         Progress::CopyBoth { open, .. } => {
                             Progress::CopyBoth { open, sends: false }
                         }
-                        before => before,
+                        // So does BASE_BACKUP, without a CommandComplete in between.
+                        _ => Progress::Open,
                     },
                     _ => self.progress,
                 };

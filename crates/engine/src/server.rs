@@ -39,6 +39,8 @@ pub struct Server {
     /// The client that gets it once it has logged in, or the one that replaces it, before those
     /// in the queue.
     pub(crate) promised_to: Option<ClientId>,
+    /// It is for the replication of that client, logs in as such, and goes with it.
+    pub(crate) dedicated: bool,
     /// What it reports to be set to.
     pub(crate) parameters: Rc<Parameters>,
     /// What it reported when it was free last and was set as it is now, if it has reported
@@ -90,6 +92,7 @@ impl Server {
             replaying: None,
             touched: false,
             promised_to: None,
+            dedicated: false,
             parameters: Rc::new(Parameters::default()),
             outdated: None,
             encoding: Encoding::default(),

@@ -55,6 +55,7 @@ impl Engine {
     /// The connection is made: the login begins.
     pub(crate) fn server_connected(&mut self, now: Time, id: ServerId) {
         let Some(server) = self.servers.find_mut(id) else { return };
+        let pool = server.pool;
         server.changed = now;
         server.state = ServerState::Login(Box::new(ServerLogin {
             scram: Scram::None,
@@ -62,7 +63,10 @@ impl Engine {
             key: None,
             authenticated: false,
         }));
-        let spec = &self.pools[server.pool].spec;
+        if self.start_dedicated(id) {
+            return;
+        }
+        let spec = &self.pools[pool].spec;
         let timeout = spec.statement_timeout.map(|timeout| timeout.as_millis().to_string());
         let timeout = timeout.as_ref().map(|ms| (&b"statement_timeout"[..], ms.as_bytes()));
         let parameters = [
@@ -261,6 +265,9 @@ impl Engine {
         pool.attempt_succeeded();
         server.parameters = pool.reports.intern(login.parameters);
         server.note_encoding();
+        if server.dedicated {
+            return self.dedicated_logged_in(now, id);
+        }
         let before = pool.at_login.replace(Rc::clone(&server.parameters));
         if before.is_some_and(|before| !Rc::ptr_eq(&before, &server.parameters)) {
             // Another version, or another configuration: what is remembered is out of date.
@@ -282,8 +289,9 @@ impl Engine {
     pub(crate) fn login_failed(&mut self, now: Time, id: ServerId, report: Report, retry: Retry) {
         let pool = self.servers[id].pool;
         let jitter = u32::from_be_bytes(self.random.bytes());
-        let its = &mut self.pools[pool];
+        let its = &self.pools[pool];
         let event = Event::ServerRefused {
+            server: id,
             pool: its.spec.name(),
             address: its.spec.address.clone(),
             cause: report.detail.clone().map_or_else(
@@ -291,8 +299,11 @@ impl Engine {
                 |detail| format!("{}: {detail}", report.message),
             ),
         };
-        its.attempt_failed(now, report.clone(), jitter);
         self.actions.push(Action::Log(event));
+        if self.servers[id].dedicated {
+            return self.dedicated_failed(now, id, report);
+        }
+        self.pools[pool].attempt_failed(now, report.clone(), jitter);
         self.actions.push(Action::Abort(Endpoint::Server(id)));
         self.forget_server(now, id);
         let hopeless = self.pools[pool].total == self.pools[pool].opening;

@@ -16,7 +16,7 @@ use crate::memory::Usage;
 pub(crate) struct Settings(Pairs);
 
 /// A name and a value.
-type Pair = (Box<[u8]>, Box<[u8]>);
+pub(crate) type Pair = (Box<[u8]>, Box<[u8]>);
 type Pairs = BTreeMap<Box<[u8]>, Box<[u8]>>;
 
 /// Settings that do nothing in a startup packet, and by `set_config` would do something:

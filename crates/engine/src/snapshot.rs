@@ -10,7 +10,8 @@ use crate::action::Address;
 use crate::client::{Client, Ends, Leg, Phase};
 use crate::client_login::process_id;
 use crate::memory::Memory;
-use crate::server::ServerState;
+use crate::replication::ReplicationKind;
+use crate::server::{Server, ServerState};
 use crate::stats::Stats;
 use crate::time::Time;
 
@@ -71,6 +72,8 @@ pub struct ClientView {
     pub target: ClientTarget,
     /// What it is doing.
     pub state: ClientState,
+    /// What it replicates.
+    pub replication: Option<ReplicationKind>,
     /// From where to where it is connected, if that is known.
     pub ends: Option<Ends>,
     /// When it connected.
@@ -115,6 +118,8 @@ pub struct ServerView {
     pub id: u32,
     /// Database and user of its pool.
     pub pool: (String, String),
+    /// What its client replicates, which has it for itself.
+    pub replication: Option<ReplicationKind>,
     /// Where it leads.
     pub address: Address,
     /// What it is doing.
@@ -194,12 +199,12 @@ impl Engine {
             let (target, database, user) = match client.phase {
                 Phase::Startup | Phase::Login(_) | Phase::Cancelling => return None,
                 Phase::Console => {
-                    let admin = self.plan.admin.as_ref()?;
-                    (ClientTarget::Console, CONSOLE_DATABASES[0], &admin.username)
+                    let admin = self.plan.admin.as_ref().map(|admin| admin.username.as_str());
+                    (ClientTarget::Console, CONSOLE_DATABASES[0], admin.unwrap_or_default())
                 }
                 Phase::Welcome(_) | Phase::Ready(_) => {
                     let spec = &self.pools[client.pool()?].spec;
-                    (ClientTarget::Pool, &*spec.database, &spec.user)
+                    (ClientTarget::Pool, &*spec.database, &*spec.user)
                 }
             };
             let asked = client.asked.map(|asked| asked.since);
@@ -212,9 +217,10 @@ impl Engine {
             Some(ClientView {
                 id: process_id(id),
                 database: database.to_owned(),
-                user: user.clone(),
+                user: user.to_owned(),
                 target,
                 state,
+                replication: client.replication.as_ref().map(|replication| replication.kind),
                 ends: client.ends,
                 since: client.since,
                 requested: asked.unwrap_or(client.requested),
@@ -230,12 +236,18 @@ impl Engine {
         views.collect()
     }
 
+    fn replicates(&self, server: &Server) -> Option<ReplicationKind> {
+        let client = server.client().or(server.promised_to).filter(|_| server.dedicated)?;
+        Some(self.clients.find(client)?.replication.as_ref()?.kind)
+    }
+
     fn server_views(&self) -> Vec<ServerView> {
         let views = self.servers.iter().map(|(id, server)| {
             let spec = &self.pools[server.pool].spec;
             ServerView {
                 id: id.index() as u32,
                 pool: (spec.database.clone(), spec.user.clone()),
+                replication: self.replicates(server),
                 address: spec.address.clone(),
                 state: match server.state {
                     ServerState::Connecting | ServerState::Login(_) => ServerActivity::Login,

@@ -8,7 +8,7 @@ use tokio::time::timeout;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
 
-use crate::log::OneLine;
+use crate::text_fields::OneLine;
 
 /// Where and as whom to log in.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

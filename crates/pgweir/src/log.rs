@@ -1,13 +1,76 @@
-use std::fmt::{self, Display, Write};
-use std::io;
+//! The log: what happened, in lines for people or in JSON. Whatever becomes of its lines, nobody
+//! who writes one waits for it (`sink.rs`).
 
-use pgweir_config::Config;
-use pgweir_engine::Event;
+use std::backtrace::{Backtrace, BacktraceStatus};
+use std::fmt;
+use std::io::{self, Write};
+use std::panic::PanicHookInfo;
+use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::{Arc, Mutex, PoisonError};
+
+use pgweir_config::{Config, LogFormat, LogLevel, LogOptions};
+use pgweir_engine::{Ends, Event, process_id};
 use pgweir_proxy::News;
+use tracing::field::{DisplayValue, display};
+use tracing::level_filters::LevelFilter;
+use tracing::{Subscriber, subscriber};
+use tracing_subscriber::fmt::format::{FormatEvent, FormatFields, Writer, format};
+use tracing_subscriber::fmt::{FmtContext, MakeWriter};
+use tracing_subscriber::layer::SubscriberExt;
+use tracing_subscriber::registry::LookupSpan;
+use tracing_subscriber::util::SubscriberInitExt;
+use tracing_subscriber::{Layer, Registry, registry, reload};
 
-/// Sends the log to standard error, a line for each event.
-pub(crate) fn start() {
-    tracing_subscriber::fmt().with_writer(io::stderr).with_target(false).with_ansi(false).init();
+use crate::sink::Sink;
+use crate::text_fields::TextFields;
+
+/// The log of this process.
+#[derive(Clone)]
+pub(crate) struct Log {
+    sink: Sink,
+    form: Form,
+    level: reload::Handle<LevelFilter, Registry>,
+}
+
+impl Log {
+    /// Sends what is told from now on to standard error.
+    pub(crate) fn start() -> io::Result<Self> {
+        let form = Form::default();
+        let forms = form.clone();
+        let sink = Sink::start(io::stderr(), move |lost| lines_were_lost(&forms, lost))?;
+        let (filter, level) = reload::Layer::new(LevelFilter::INFO);
+        let lines = sink.clone();
+        registry().with(filter).with(layer(form.clone(), move || lines.clone())).init();
+        Ok(Self { sink, form, level })
+    }
+
+    /// Goes on as these options say.
+    pub(crate) fn set(&self, options: LogOptions) {
+        self.form.json.store(options.format == LogFormat::Json, Ordering::Relaxed);
+        let level = match options.level {
+            LogLevel::Error => LevelFilter::ERROR,
+            LogLevel::Warn => LevelFilter::WARN,
+            LogLevel::Info => LevelFilter::INFO,
+            LogLevel::Debug => LevelFilter::DEBUG,
+        };
+        // It fails only where there is no log any more.
+        let _ = self.level.reload(level);
+    }
+
+    /// Writes down a panic, and what was told before it, unless that takes long.
+    pub(crate) fn panicked(&self, panic: &PanicHookInfo<'_>) {
+        tracing::error!("{panic}");
+        let backtrace = Backtrace::capture();
+        if backtrace.status() == BacktraceStatus::Captured {
+            backtrace.to_string().lines().for_each(|line| tracing::error!("{line}"));
+        }
+        self.flush();
+    }
+
+    /// Waits until all is written, unless that takes long.
+    pub(crate) fn flush(&self) {
+        self.sink.flush();
+    }
 }
 
 /// Writes a line for each setting of a configuration that has no effect.
@@ -17,59 +80,126 @@ pub(crate) fn warn(config: &Config) {
     }
 }
 
-/// Writes a line about something that happened on a worker.
+/// Tells of something that happened on a worker.
 pub(crate) fn tell(news: &News) {
     match news {
-        News::AcceptFailed(error, 1) => tracing::error!("cannot accept a client: {error}"),
-        News::AcceptFailed(error, times) => {
-            tracing::error!("cannot accept a client: {error} ({times} times since the last line)");
+        News::AcceptFailed(cause, times) => {
+            tracing::error!(%cause, times, "cannot accept a client");
         }
-        News::NoSockDiag(error) => tracing::warn!(
-            "tcp_user_timeout has no effect: the kernel cannot be asked about connections: {error}"
+        News::NoSockDiag(cause) => tracing::warn!(
+            %cause,
+            "tcp_user_timeout has no effect, because the kernel cannot be asked about connections"
         ),
         News::Log(event) => tell_event(event),
         News::Console(..) => {}
     }
 }
 
+/// The numbers of clients and servers are those that the console shows.
 fn tell_event(event: &Event) {
     match event {
-        Event::ClientConnected { client, database, user } => {
-            let (database, user) = (OneLine(database), OneLine(user));
-            tracing::info!("client {client:?} logged in to {database} as {user}");
+        Event::ClientConnected { client, ends, database, user } => tracing::info!(
+            client = process_id(*client),
+            pool = %format_args!("{database}/{user}"),
+            from = from(ends),
+            "logged in"
+        ),
+        Event::ClientLeft { client, pool, cause } => {
+            tracing::info!(%cause, client = process_id(*client), pool = pool.as_deref(), "left");
         }
-        Event::ClientLeft { client, cause } => {
-            tracing::info!("client {client:?} left: {cause}");
-        }
-        Event::LoginRefused { client, message } => {
-            tracing::warn!("login of client {client:?} refused: {}", OneLine(message));
-        }
-        Event::ServerRefused { pool, address, cause } => {
-            tracing::warn!("pool {pool}: no connection to {address}: {}", OneLine(cause));
-        }
-        Event::ServerLost { pool, cause } => {
-            tracing::warn!("pool {pool}: a server connection was lost: {}", OneLine(cause));
-        }
-        Event::Contained { pool, cause } => tracing::error!(
-            "pool {pool}: a server connection was closed, because its replies do not fit \
-                 what was asked ({}); this is a bug of pgweir, please report it",
-            OneLine(cause)
+        Event::LoginRefused { client, ends, message } => tracing::warn!(
+            cause = message.as_str(),
+            client = process_id(*client),
+            from = from(ends),
+            "login refused"
+        ),
+        Event::ServerRefused { server, pool, address, cause } => tracing::warn!(
+            cause = cause.as_str(),
+            server = server.index(),
+            pool = pool.as_str(),
+            %address,
+            "no connection to the server"
+        ),
+        Event::ServerLost { server, client, pool, cause } => tracing::warn!(
+            cause = cause.as_str(),
+            server = server.index(),
+            client = client.map(process_id),
+            pool = pool.as_str(),
+            "a server connection was lost"
+        ),
+        Event::Contained { server, client, pool, cause } => tracing::error!(
+            cause = cause.as_str(),
+            server = server.index(),
+            client = client.map(process_id),
+            pool = pool.as_str(),
+            "a server connection was closed, because its replies do not fit what was asked; \
+             this is a bug of pgweir, please report it"
         ),
     }
 }
 
-/// Text that somebody else has written. What could end a line of the log, or steer the terminal
-/// that shows it, is escaped: a user name must not look like a line of ours.
-pub(crate) struct OneLine<'a>(pub(crate) &'a str);
+fn from(ends: &Option<Ends>) -> Option<DisplayValue<Ends>> {
+    ends.map(display)
+}
 
-impl Display for OneLine<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        for char in self.0.chars() {
-            match char.is_control() || matches!(char, '\u{2028}' | '\u{2029}') {
-                true => write!(f, "{}", char.escape_default())?,
-                false => f.write_char(char)?,
-            }
+/// What the lines look like, which may change.
+#[derive(Clone, Default)]
+struct Form {
+    json: Arc<AtomicBool>,
+}
+
+impl<S, N> FormatEvent<S, N> for Form
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+    N: for<'a> FormatFields<'a> + 'static,
+{
+    fn format_event(
+        &self,
+        context: &FmtContext<'_, S, N>,
+        writer: Writer<'_>,
+        event: &tracing::Event<'_>,
+    ) -> fmt::Result {
+        let format = format().with_target(false);
+        if self.json.load(Ordering::Relaxed) {
+            let json = format.json().flatten_event(true).with_current_span(false);
+            json.with_span_list(false).format_event(context, writer, event)
+        } else {
+            format.format_event(context, writer, event)
         }
+    }
+}
+
+fn layer<S>(
+    form: Form,
+    writer: impl for<'a> MakeWriter<'a> + Send + Sync + 'static,
+) -> impl Layer<S> + Send + Sync
+where
+    S: Subscriber + for<'a> LookupSpan<'a>,
+{
+    let lines = tracing_subscriber::fmt::layer().fmt_fields(TextFields).event_format(form);
+    lines.with_ansi(false).with_writer(writer)
+}
+
+/// The line that says that others are missing.
+fn lines_were_lost(form: &Form, lines: u64) -> Vec<u8> {
+    let page = Page::default();
+    let own = page.clone();
+    subscriber::with_default(registry().with(layer(form.clone(), move || own.clone())), || {
+        tracing::error!(lines, "lines of this log could not be written and are lost");
+    });
+    std::mem::take(&mut page.0.lock().unwrap_or_else(PoisonError::into_inner))
+}
+
+/// Takes a line to have a look at it.
+#[derive(Clone, Default)]
+struct Page(Arc<Mutex<Vec<u8>>>);
+
+impl Write for Page {
+    fn write(&mut self, bytes: &[u8]) -> io::Result<usize> {
+        self.0.lock().unwrap_or_else(PoisonError::into_inner).write(bytes)
+    }
+
+    fn flush(&mut self) -> io::Result<()> {
         Ok(())
     }
 }

@@ -12,9 +12,13 @@ mod connect;
 mod draft;
 mod file;
 mod init;
+mod listen;
 mod log;
+mod notify;
 mod quick;
 mod run;
+mod sink;
+mod text_fields;
 mod url;
 
 use std::path::Path;
@@ -24,6 +28,7 @@ use clap::Parser;
 
 use cli::{Cli, Command, Listen};
 use file::{File, Loaded};
+use log::Log;
 use url::Url;
 
 /// Few allocations are made for each client, but they are made and freed in storms; this
@@ -42,21 +47,34 @@ fn main() -> ExitCode {
         // Without arguments the help was shown already.
         Cli { command: None, config: None, .. } => return ExitCode::from(UNUSABLE),
     };
-    log::start();
-    die_of_panics();
-    let (file, loaded) = match configuration(&path, listen) {
+    let log = match Log::start() {
+        Ok(log) => log,
+        Err(error) => {
+            eprintln!("cannot start the log: {error}");
+            return ExitCode::FAILURE;
+        }
+    };
+    die_of_panics(log.clone());
+    let code = serve(&path, listen, &log);
+    log.flush();
+    code
+}
+
+fn serve(path: &Path, listen: Option<Listen>, log: &Log) -> ExitCode {
+    let (file, loaded) = match configuration(path, listen) {
         Ok(opened) => opened,
         Err(complaint) => {
             eprintln!("{complaint}");
             return ExitCode::from(UNUSABLE);
         }
     };
+    log.set(loaded.0.general.log);
     log::warn(&loaded.0);
     let invited = match &file {
         Some(_) => Ok(()),
         None => quick::invite(&loaded.0),
     };
-    match invited.and_then(|()| run::run(loaded, file)) {
+    match invited.and_then(|()| run::run(loaded, file, log.clone())) {
         Ok(()) => ExitCode::SUCCESS,
         Err(error) => {
             tracing::error!("{error}");
@@ -87,10 +105,9 @@ fn configuration(
 
 /// A panic is an invariant that does not hold. Nothing is promised after that, so the process
 /// ends at once, in debug builds too, where a panic of a task would otherwise go unnoticed.
-fn die_of_panics() {
-    let report = std::panic::take_hook();
+fn die_of_panics(log: Log) {
     std::panic::set_hook(Box::new(move |panic| {
-        report(panic);
+        log.panicked(panic);
         std::process::abort();
     }));
 }

@@ -1,7 +1,6 @@
 use std::error::Error;
 use std::future::pending;
 use std::io;
-use std::net::{SocketAddr, TcpListener, ToSocketAddrs};
 use std::pin::Pin;
 use std::time::{Duration, SystemTime};
 
@@ -11,19 +10,17 @@ use pgweir_engine::{ClientId, Plan, Snapshot};
 use pgweir_proxy::{Clock, Mail, News, Worker};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::rand::{GetRandomFlags, getrandom};
-use socket2::{Domain, Socket, Type};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Sleep;
 
 use crate::file::{File, Loaded};
-use crate::log;
+use crate::listen::Listening;
+use crate::log::{self, Log};
+use crate::notify::{self, notify};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
-
-/// Connections that the kernel queues for us; a storm of clients is longer than the usual 128.
-const BACKLOG: i32 = 4_096;
 
 /// How often averages of the console move on, as PgBouncer's `stats_period`.
 const RATES_PERIOD: Duration = Duration::from_secs(60);
@@ -33,23 +30,23 @@ type Failure = Box<dyn Error>;
 /// Serves until a signal or the console says otherwise.
 ///
 /// `file`: where the configuration can be read again, if it is from a file.
-pub(crate) fn run(loaded: Loaded, file: Option<File>) -> Result<(), Failure> {
+pub(crate) fn run(loaded: Loaded, file: Option<File>, log: Log) -> Result<(), Failure> {
     let (config, explained) = loaded;
     raise_descriptor_limit()?;
     let general = &config.general;
-    let listener = listen(&general.host, general.port)?;
-    let address = listener.local_addr()?;
+    let Listening { listeners, names, file: socket } = Listening::open(general)?;
     let secret = random()?;
     let plan = Plan::new(&config, VERSION, secret)?;
     let (news, mut inbox) = mpsc::unbounded_channel();
-    let worker = Worker::start(plan, general.tcp, random()?, Clock::start(), listener, news)?;
-    tracing::info!("pgweir {VERSION} listens on {address}");
+    let worker = Worker::start(plan, general.tcp, random()?, Clock::start(), listeners, news)?;
+    tracing::info!("pgweir {VERSION} listens on {}", names.join(" and "));
 
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let control = Control {
         mail: worker.mail(),
         rates: Rates::new(),
         file,
+        log,
         secret,
         explained,
         shutdown_timeout: general.shutdown_timeout,
@@ -58,6 +55,7 @@ pub(crate) fn run(loaded: Loaded, file: Option<File>) -> Result<(), Failure> {
     };
     runtime.block_on(control.run(&mut inbox))?;
     worker.join()?;
+    drop(socket);
     tracing::info!("pgweir has ended");
     Ok(())
 }
@@ -67,6 +65,7 @@ struct Control {
     mail: mpsc::UnboundedSender<Mail>,
     rates: Rates,
     file: Option<File>,
+    log: Log,
     /// What stays the same for the life of the process, and no client may learn.
     secret: [u8; 32],
     explained: Vec<Explained>,
@@ -79,6 +78,7 @@ impl Control {
     /// Runs until the worker has ended, which signals and the console bring about.
     async fn run(mut self, inbox: &mut mpsc::UnboundedReceiver<News>) -> io::Result<()> {
         let mut signals = Signals::new()?;
+        notify(notify::State::Ready);
         let mut rates = tokio::time::interval(RATES_PERIOD);
         let mut look = std::pin::pin!(self.before_next_look());
         loop {
@@ -141,6 +141,7 @@ impl Control {
         };
         let (config, explained) = file.load().map_err(|errors| errors.to_string())?;
         let plan = Plan::new(&config, VERSION, self.secret).map_err(|error| error.to_string())?;
+        self.log.set(config.general.log);
         log::warn(&config);
         self.explained = explained;
         self.shutdown_timeout = config.general.shutdown_timeout;
@@ -186,6 +187,7 @@ impl Control {
     /// Clients may finish what they have begun.
     fn drain(&mut self) {
         tracing::info!("ending: clients may finish their transactions");
+        notify(notify::State::Stopping);
         self.ending = Ending::Draining(Box::pin(tokio::time::sleep(self.shutdown_timeout)));
         self.tell(Mail::Drain);
     }
@@ -269,27 +271,6 @@ fn random() -> io::Result<[u8; 32]> {
     let mut bytes = [0; 32];
     getrandom(&mut bytes, GetRandomFlags::empty())?;
     Ok(bytes)
-}
-
-/// The first address of `host` that can be listened on.
-fn listen(host: &str, port: u16) -> Result<TcpListener, Failure> {
-    let mut last = None;
-    for address in (host, port).to_socket_addrs()? {
-        match bind(address) {
-            Ok(listener) => return Ok(listener),
-            Err(error) => last = Some(format!("cannot listen on {address}: {error}")),
-        }
-    }
-    Err(last.unwrap_or_else(|| format!("{host} has no address")).into())
-}
-
-fn bind(address: SocketAddr) -> io::Result<TcpListener> {
-    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
-    socket.set_reuse_address(true)?;
-    socket.set_nonblocking(true)?;
-    socket.bind(&address.into())?;
-    socket.listen(BACKLOG)?;
-    Ok(socket.into())
 }
 
 /// Every client and every server is a descriptor, and the usual soft limit is 1,024.

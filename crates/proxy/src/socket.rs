@@ -1,41 +1,35 @@
 use std::cell::RefCell;
 use std::io;
-use std::os::fd::{AsRawFd, RawFd};
+use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use pgweir_config::TcpOptions;
 use rustix::net::{RecvFlags, SendFlags, recv, send};
-use socket2::{SockRef, Socket as Socket2, TcpKeepalive};
+use socket2::{Socket as Socket2, TcpKeepalive};
 use tokio::io::Interest;
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 
 use crate::sock_diag::SockDiag;
 use crate::transport::Transport;
 
-/// A TCP connection of a worker: the worker's driver reads and writes, its own task waits.
+/// A connection of a worker: the worker's driver reads and writes, its own task waits.
 ///
 /// Reading and writing go straight to the kernel, whatever readiness the runtime believes in, and
 /// not through libc, whose calls may be points of cancellation and pay for it. So
 /// readiness is cleared by hand, after a read that got less than there was room for, which saves
 /// the second read that would only say so.
 pub(crate) struct Socket {
-    stream: TcpStream,
+    stream: Stream,
     /// The task, while it waits.
     waker: RefCell<Option<Waker>>,
 }
 
 impl Socket {
     /// Takes over a connection of the current thread's runtime.
-    pub(crate) fn new(stream: TcpStream) -> Rc<Self> {
+    pub(crate) fn new(stream: Stream) -> Rc<Self> {
         Rc::new(Self { stream, waker: RefCell::new(None) })
-    }
-
-    /// Takes over a connection to a server.
-    pub(crate) fn to_server(stream: TcpStream, options: &TcpOptions) -> io::Result<Rc<Self>> {
-        configure(&SockRef::from(&stream), options)?;
-        Ok(Self::new(stream))
     }
 
     /// How long nothing has come from the peer, although the kernel repeats itself.
@@ -43,19 +37,32 @@ impl Socket {
     /// `TCP_USER_TIMEOUT` is not the same: it also ends connections whose peer answers every probe
     /// and does not read (tcp_probe_timer, Linux). A backend that waits for a lock with a full
     /// buffer is such a peer, and so is an application that stands still in a debugger.
+    ///
+    /// A peer on a unix socket cannot vanish without the kernel closing its end.
     pub(crate) fn silence(&self, kernel: &SockDiag) -> Option<Duration> {
-        let (local, peer) = (self.stream.local_addr().ok()?, self.stream.peer_addr().ok()?);
-        kernel.silence(local, peer).ok()?
+        match &self.stream {
+            Stream::Tcp(stream) => {
+                let (local, peer) = (stream.local_addr().ok()?, stream.peer_addr().ok()?);
+                kernel.silence(local, peer).ok()?
+            }
+            Stream::Unix(_) => None,
+        }
     }
 
     /// Waits for bytes.
     pub(crate) fn poll_read_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.stream.poll_read_ready(cx)
+        match &self.stream {
+            Stream::Tcp(stream) => stream.poll_read_ready(cx),
+            Stream::Unix(stream) => stream.poll_read_ready(cx),
+        }
     }
 
     /// Waits for room to write.
     pub(crate) fn poll_write_ready(&self, cx: &mut Context<'_>) -> Poll<io::Result<()>> {
-        self.stream.poll_write_ready(cx)
+        match &self.stream {
+            Stream::Tcp(stream) => stream.poll_write_ready(cx),
+            Stream::Unix(stream) => stream.poll_write_ready(cx),
+        }
     }
 
     /// All bytes were read.
@@ -91,9 +98,34 @@ impl Socket {
     }
 }
 
+/// What a connection goes over. It is told apart where it is waited for only: the kernel reads and
+/// writes both alike.
+pub(crate) enum Stream {
+    Tcp(TcpStream),
+    Unix(UnixStream),
+}
+
+impl Stream {
+    fn try_io<R>(&self, interest: Interest, io: impl FnOnce() -> io::Result<R>) -> io::Result<R> {
+        match self {
+            Self::Tcp(stream) => stream.try_io(interest, io),
+            Self::Unix(stream) => stream.try_io(interest, io),
+        }
+    }
+}
+
+impl AsFd for Stream {
+    fn as_fd(&self) -> BorrowedFd<'_> {
+        match self {
+            Self::Tcp(stream) => stream.as_fd(),
+            Self::Unix(stream) => stream.as_fd(),
+        }
+    }
+}
+
 impl AsRawFd for Socket {
     fn as_raw_fd(&self) -> RawFd {
-        self.stream.as_raw_fd()
+        self.stream.as_fd().as_raw_fd()
     }
 }
 

@@ -1,33 +1,37 @@
 use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
-use std::net::{SocketAddr, TcpListener};
+use std::net::{Ipv4Addr, TcpListener};
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::thread::JoinHandle;
 use std::time::Duration;
 
-use pgweir_config::TcpOptions;
+use pgweir_config::{SocketName, TcpOptions};
 use pgweir_engine::{Address, ClientId, Endpoint, Ends, Engine, Event, Plan, Snapshot, TICK, Time};
 use socket2::SockRef;
-use tokio::net::TcpStream;
+use tokio::net::{TcpStream, UnixStream};
 use tokio::runtime::{Builder, LocalOptions};
 use tokio::sync::{Notify, mpsc, oneshot};
-use tokio::task::spawn_local;
+use tokio::task::{JoinHandle as Task, spawn_local};
 
 use crate::batch::Batch;
 use crate::clock::Clock;
 use crate::driver::{Driver, Read, Request, SILENCES};
+use crate::listener::{Accepting, Listener};
 use crate::piece::Piece;
 use crate::refusals::Refusals;
 use crate::sock_diag::SockDiag;
-use crate::socket::{Socket, configure};
+use crate::socket::{Socket, Stream, configure};
 
 /// How often a connection is read in a row before the others have their turn.
 const TURNS: usize = 8;
 
 /// After a failed accept (no descriptor is left, for instance) the next one waits this long.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
+
+/// Behind a unix socket whose queue is full the next attempt waits this long.
+const QUEUE_PAUSE: Duration = Duration::from_millis(10);
 
 /// What a worker is told from outside. It is an event like any other to it.
 #[derive(Debug)]
@@ -67,16 +71,16 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Starts a thread that serves `listener`. What happens there is told to `news`.
+    /// Starts a thread that serves `listeners`. What happens there is told to `news`.
     pub fn start(
         plan: Plan,
         tcp: TcpOptions,
         seed: [u8; 32],
         clock: Clock,
-        listener: TcpListener,
+        listeners: Vec<Listener>,
         news: mpsc::UnboundedSender<News>,
     ) -> io::Result<Self> {
-        configure(&SockRef::from(&listener), &tcp)?;
+        listeners.iter().try_for_each(|listener| listener.configure(&tcp))?;
         let (mail, inbox) = mpsc::unbounded_channel();
         let thread = std::thread::Builder::new().name("worker".to_owned()).spawn(move || {
             let runtime = Builder::new_current_thread()
@@ -92,7 +96,7 @@ impl Worker {
                     unfinished: Notify::new(),
                     draining: Cell::new(false),
                 });
-                shared.run(listener, inbox).await
+                shared.run(listeners, inbox).await
             });
             // A name that is being looked up, in a thread of its own, is not waited for.
             runtime.shutdown_background();
@@ -127,12 +131,15 @@ struct Shared {
 impl Shared {
     async fn run(
         self: Rc<Self>,
-        listener: TcpListener,
+        listeners: Vec<Listener>,
         mut inbox: mpsc::UnboundedReceiver<Mail>,
     ) -> io::Result<()> {
-        let listener = tokio::net::TcpListener::from_std(listener)?;
-        let watching = spawn_local(Rc::clone(&self).watch(listener.local_addr()?));
-        let accepting = spawn_local(Rc::clone(&self).accept(listener));
+        let watching = spawn_local(Rc::clone(&self).watch());
+        let mut accepting = Vec::new();
+        for listener in listeners {
+            let listener = Accepting::new(listener)?;
+            accepting.push(spawn_local(Rc::clone(&self).accept(listener)));
+        }
         let ticking = spawn_local(Rc::clone(&self).tick());
         let finishing = spawn_local(Rc::clone(&self).finish());
         loop {
@@ -150,7 +157,7 @@ impl Shared {
                         self.drive(|driver, now| driver.reload(now, *plan));
                     }
                     Some(Mail::Drain) => {
-                        accepting.abort();
+                        accepting.iter().for_each(Task::abort);
                         self.draining.set(true);
                         self.drive(|driver, now| driver.drain(now));
                     }
@@ -181,16 +188,11 @@ impl Shared {
         }
     }
 
-    async fn accept(self: Rc<Self>, listener: tokio::net::TcpListener) {
+    async fn accept(self: Rc<Self>, listener: Accepting) {
         let mut refusals = Refusals::default();
-        let address = listener.local_addr().ok().filter(|address| !address.ip().is_unspecified());
         loop {
             match listener.accept().await {
-                Ok((stream, peer)) => {
-                    // The kernel is asked only where it may say more than is known.
-                    let local = address.or_else(|| stream.local_addr().ok());
-                    self.take(stream, local.map(|local| Ends { peer, local }));
-                }
+                Ok((stream, ends)) => self.take(stream, ends),
                 Err(error) => {
                     if let Some(times) = refusals.note(self.clock.now()) {
                         let _ = self.news.send(News::AcceptFailed(error, times));
@@ -201,7 +203,7 @@ impl Shared {
         }
     }
 
-    fn take(self: &Rc<Self>, stream: TcpStream, ends: Option<Ends>) {
+    fn take(self: &Rc<Self>, stream: Stream, ends: Option<Ends>) {
         let socket = Socket::new(stream);
         let io = Rc::clone(&socket);
         let endpoint = self.drive(|driver, now| {
@@ -214,10 +216,13 @@ impl Shared {
     }
 
     async fn connect(self: Rc<Self>, endpoint: Endpoint, address: Address) {
-        let connected = TcpStream::connect((address.host.as_str(), address.port)).await;
-        let socket = connected.and_then(|stream| Socket::to_server(stream, &self.tcp));
-        match socket {
-            Ok(socket) => {
+        let connected = match address.unix_socket() {
+            Some(name) => self.connect_unix(endpoint, &name).await.map(Stream::Unix),
+            None => self.connect_tcp(&address).await.map(Stream::Tcp),
+        };
+        match connected {
+            Ok(stream) => {
+                let socket = Socket::new(stream);
                 let io = Rc::clone(&socket);
                 let wanted = self.drive(|driver, now| driver.connected(now, endpoint, io).is_ok());
                 if wanted {
@@ -231,6 +236,28 @@ impl Shared {
         }
     }
 
+    async fn connect_tcp(&self, address: &Address) -> io::Result<TcpStream> {
+        let stream = TcpStream::connect((address.host.as_str(), address.port)).await?;
+        configure(&SockRef::from(&stream), &self.tcp)?;
+        Ok(stream)
+    }
+
+    /// Where many connect at once, a connection over TCP waits in the server's queue; one over a
+    /// unix socket that does not block is refused while the queue is full, and is tried again.
+    async fn connect_unix(&self, endpoint: Endpoint, name: &SocketName) -> io::Result<UnixStream> {
+        loop {
+            match UnixStream::connect(name.address()).await {
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                    if !self.driver.borrow().engine().awaits(endpoint) {
+                        return Err(error);
+                    }
+                    tokio::time::sleep(QUEUE_PAUSE).await;
+                }
+                done => return done,
+            }
+        }
+    }
+
     async fn tick(self: Rc<Self>) {
         loop {
             tokio::time::sleep(TICK).await;
@@ -240,9 +267,11 @@ impl Shared {
 
     /// Looks for peers that have vanished, so often that one has been silent for `user_timeout`
     /// when it is found, and for half as much again at most.
-    async fn watch(self: Rc<Self>, listener: SocketAddr) {
+    async fn watch(self: Rc<Self>) {
         let Some(limit) = self.tcp.user_timeout else { return };
-        let kernel = match SockDiag::open(listener) {
+        // Where clients come over a unix socket there is perhaps no other to ask about.
+        let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
+        let kernel = match listener.and_then(|listener| SockDiag::open(listener.local_addr()?)) {
             Ok(kernel) => kernel,
             Err(error) => {
                 let _ = self.news.send(News::NoSockDiag(error));

@@ -18,7 +18,7 @@ use crate::Cluster;
 #[must_use]
 pub struct PoolerConfig {
     database: String,
-    server_port: u16,
+    server: (String, u16),
     general: Vec<Setting>,
     pool: Vec<Setting>,
     users: Vec<Vec<Setting>>,
@@ -32,7 +32,7 @@ impl PoolerConfig {
     pub fn new(database: &str, cluster: &Cluster) -> Self {
         Self {
             database: database.to_owned(),
-            server_port: cluster.port(),
+            server: ("127.0.0.1".to_owned(), cluster.port()),
             general: Vec::new(),
             pool: Vec::new(),
             users: Vec::new(),
@@ -41,7 +41,13 @@ impl PoolerConfig {
 
     /// Another server on 127.0.0.1 than the cluster.
     pub fn server_port(mut self, port: u16) -> Self {
-        self.server_port = port;
+        self.server.1 = port;
+        self
+    }
+
+    /// Another way to the server, such as the folder of its unix socket.
+    pub fn server_host(mut self, host: &str) -> Self {
+        host.clone_into(&mut self.server.0);
         self
     }
 
@@ -95,7 +101,8 @@ impl PoolerConfig {
             write_settings(text, user)?;
         }
         writeln!(text, "\n[pools.{database}.shards.0]\ndatabase = {database}")?;
-        writeln!(text, "servers = [[\"127.0.0.1\", {}, \"primary\"]]", self.server_port)
+        let (host, port) = &self.server;
+        writeln!(text, "servers = [[{}, {port}, \"primary\"]]", quoted(host))
     }
 }
 

@@ -65,6 +65,8 @@ impl SqlState {
     pub const PROTOCOL_VIOLATION: Self = Self(*b"08P01");
     /// 0A000 `feature_not_supported`.
     pub const FEATURE_NOT_SUPPORTED: Self = Self(*b"0A000");
+    /// 22023 `invalid_parameter_value`.
+    pub const INVALID_PARAMETER_VALUE: Self = Self(*b"22023");
     /// 25P03 `idle_in_transaction_session_timeout`.
     pub const IDLE_IN_TRANSACTION: Self = Self(*b"25P03");
     /// 25P04 `transaction_timeout`.

@@ -1,10 +1,9 @@
 //! SHOW CLIENTS and SHOW SERVERS.
 
 use std::fmt::Write;
-use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 
-use pgweir_engine::{ClientState, ServerActivity, Time};
+use pgweir_engine::{Address, ClientState, Ends, ReplicationKind, ServerActivity, Time};
 use pgweir_wire::backend::Column;
 
 use super::wait;
@@ -39,18 +38,19 @@ pub(super) fn clients(state: &State<'_>, out: &mut Vec<u8>) {
     let (snapshot, calendar) = (state.snapshot, Calendar::of(state));
     let mut table = Table::new(out, &CONNECTIONS);
     for client in &snapshot.clients {
+        let (remote, local) = sides(client.ends);
         let row = Row {
             kind: 'C',
             database: &client.database,
             user: &client.user,
+            replication: client.replication,
             state: match client.state {
                 ClientState::Active => "active",
                 ClientState::Idle => "idle",
                 ClientState::Waiting => "waiting",
             },
-            host: client.ends.map(|ends| ends.peer.ip().to_string()).unwrap_or_default(),
-            port: client.ends.map_or(0, |ends| ends.peer.port()),
-            local: client.ends.map(|ends| ends.local),
+            remote,
+            local,
             connected: calendar.moment(client.since),
             requested: calendar.moment(client.requested),
             wait: client.wait,
@@ -73,6 +73,7 @@ pub(super) fn servers(state: &State<'_>, out: &mut Vec<u8>) {
             kind: 'S',
             database,
             user,
+            replication: server.replication,
             state: match server.state {
                 ServerActivity::Active => "active",
                 ServerActivity::BeingCanceled => "being_canceled",
@@ -80,9 +81,8 @@ pub(super) fn servers(state: &State<'_>, out: &mut Vec<u8>) {
                 ServerActivity::Login => "new",
                 ServerActivity::Tested => "tested",
             },
-            host: server.address.host.clone(),
-            port: server.address.port,
-            local: None,
+            remote: place(&server.address),
+            local: Side::default(),
             connected: calendar.moment(server.since),
             requested: calendar.moment(server.changed),
             wait: Duration::ZERO,
@@ -96,15 +96,40 @@ pub(super) fn servers(state: &State<'_>, out: &mut Vec<u8>) {
     }
 }
 
+/// One side of a connection: its columns of address and port.
+type Side = (String, u16);
+
+/// What PgBouncer has in place of an address, with the port of the socket's name.
+const UNIX: &str = "unix";
+
+/// Where a client is, and where it was accepted.
+fn sides(ends: Option<Ends>) -> (Side, Side) {
+    match ends {
+        Some(Ends::Tcp { peer, local }) => {
+            ((peer.ip().to_string(), peer.port()), (local.ip().to_string(), local.port()))
+        }
+        Some(Ends::Unix { port, .. }) => ((UNIX.to_owned(), port), (UNIX.to_owned(), port)),
+        None => Default::default(),
+    }
+}
+
+/// Where a server is.
+fn place(address: &Address) -> Side {
+    match address.unix_socket() {
+        Some(_) => (UNIX.to_owned(), address.port),
+        None => (address.host.clone(), address.port),
+    }
+}
+
 /// A row of SHOW CLIENTS or SHOW SERVERS.
 struct Row<'a> {
     kind: char,
     database: &'a str,
     user: &'a str,
+    replication: Option<ReplicationKind>,
     state: &'static str,
-    host: String,
-    port: u16,
-    local: Option<SocketAddr>,
+    remote: Side,
+    local: Side,
     connected: Option<String>,
     requested: Option<String>,
     wait: Duration,
@@ -117,12 +142,16 @@ struct Row<'a> {
 
 impl Row<'_> {
     fn write(&self, table: &mut Table<'_>) {
-        table.cell(self.kind).cell(self.user).cell(self.database).cell("none").cell(self.state);
-        table.cell(&self.host).cell(self.port);
-        match self.local {
-            Some(local) => table.cell(local.ip()).cell(local.port()),
-            None => table.cell("").cell(0),
+        let replication = match self.replication {
+            Some(ReplicationKind::Logical) => "logical",
+            Some(ReplicationKind::Physical) => "physical",
+            None => "none",
         };
+        table.cell(self.kind).cell(self.user).cell(self.database);
+        table.cell(replication).cell(self.state);
+        for (address, port) in [&self.remote, &self.local] {
+            table.cell(address).cell(port);
+        }
         table.nullable(self.connected.as_ref()).nullable(self.requested.as_ref());
         wait(table, self.wait);
         table.cell(u8::from(self.close_needed));

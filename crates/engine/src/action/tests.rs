@@ -1,4 +1,4 @@
-use super::{Actions, Endpoint};
+use super::{Actions, Address, Endpoint};
 use crate::store::Store;
 
 /// What is logged of a call must not hold what it sends.
@@ -15,4 +15,15 @@ fn debug_shows_no_password() {
     let text = format!("{actions:?}");
     let bytes = format!("{:?}", b"secret");
     assert!(text.contains("Write") && !text.contains("secret") && !text.contains(&bytes), "{text}");
+}
+
+#[test]
+fn a_folder_stands_for_a_unix_socket() {
+    let address = |host: &str| Address { host: host.to_owned(), port: 5432 };
+    assert_eq!(address("/run/pg").to_string(), "/run/pg/.s.PGSQL.5432");
+    assert_eq!(address("@pg").to_string(), "@pg/.s.PGSQL.5432");
+    assert!(address("/run/pg").unix_socket().is_some());
+    for host in ["::1", "127.0.0.1", "db"] {
+        assert_eq!(address(host).unix_socket(), None);
+    }
 }

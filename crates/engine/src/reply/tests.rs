@@ -152,6 +152,10 @@ fn copy_out() {
     check("> PBES < 12HddcCZ", "++....+Z0");
     check("> Q < HdT", "..#");
     check("> Q < HddcCTDCZ", "........Z0");
+    check("> Q < Hdcd", "...#");
+    // BASE_BACKUP (documentation, "Streaming Replication Protocol"); before PostgreSQL 15 with a
+    // COPY for each tablespace.
+    check("> Q < TDCTDCHddcHdcTDCCZ", ".................Z0");
 }
 
 #[test]

@@ -1,12 +1,9 @@
 //! A process that has no file descriptor left goes on with those that it has.
 
-use std::fs::{self, Permissions};
-use std::os::unix::fs::PermissionsExt;
-use std::path::{Path, PathBuf};
-
 use pgweir_testkit::frames::query;
 use pgweir_testkit::{Pgweir, WireClient, eventually};
 
+use crate::program::program;
 use crate::stage::{self, CLUSTER, PROGRAM};
 use crate::usage::descriptors;
 
@@ -17,7 +14,8 @@ const LIMIT: usize = 40;
 fn running_out_of_descriptors_holds_up_nobody_else() {
     stage::create_database(&CLUSTER, NAME);
     let config = stage::trusting(&CLUSTER, NAME).user(NAME, "", 1);
-    let pgweir = Pgweir::start(limited_program(), |port| config.text(port));
+    let few = format!("exec prlimit --nofile={LIMIT}:{LIMIT} '{PROGRAM}' \"$@\"");
+    let pgweir = Pgweir::start(program("few-descriptors", &few), |port| config.text(port));
     let login = stage::login(NAME);
     let mut client = WireClient::login(pgweir.address(), &login).unwrap();
     let before = descriptors(&pgweir);
@@ -44,13 +42,4 @@ fn running_out_of_descriptors_holds_up_nobody_else() {
     }
     eventually("all descriptors to be given back", || descriptors(&pgweir) == before);
     stage::assert_sound(&pgweir);
-}
-
-/// A program that is pgweir with few descriptors.
-fn limited_program() -> PathBuf {
-    let path = Path::new(env!("CARGO_TARGET_TMPDIR")).join("pgweir-with-few-descriptors");
-    let script = format!("#!/bin/sh\nexec prlimit --nofile={LIMIT}:{LIMIT} '{PROGRAM}' \"$@\"\n");
-    fs::write(&path, script).unwrap();
-    fs::set_permissions(&path, Permissions::from_mode(0o755)).unwrap();
-    path
 }

@@ -93,7 +93,7 @@ fn what_is_wrong_with_a_url_is_told_without_its_password() {
         (&["postgres://app:hunter2@db/pgbouncer"], "this database is the console"),
         (&["check", "postgres://app:hunter2@db/app"], "pgweir init writes one for a URL"),
         (&["init", "postgres://app:hunter2@db:0/app"], "expected a port from 1 to 65535"),
-        (&["init", "postgres://app:hunter2@a b/app"], "expected a host name or an IP address"),
+        (&["init", "postgres://app:hunter2@a b/app"], "expected a host name, an IP address"),
         (&["postgres://app:hunter2@db/app", "--listen", "6432"], "expected HOST:PORT"),
         (&["pgweir.toml", "--listen", "127.0.0.1:6432"], "--listen goes with a URL"),
     ];

@@ -1,18 +1,34 @@
 use std::io::Read;
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
+use std::os::unix::net::UnixStream;
 
+use tokio::net;
 use tokio::runtime::{Builder, LocalOptions};
 
 use super::*;
+use crate::socket::Stream;
 use crate::transport::Transport;
 
 /// Our end, as the worker has it, and the peer's.
-fn connection() -> (Rc<Socket>, std::net::TcpStream) {
+type Connection = (Rc<Socket>, Box<dyn Read>);
+
+/// Connections of each kind.
+const KINDS: [fn() -> Connection; 2] = [over_tcp, over_a_unix_socket];
+
+fn over_tcp() -> Connection {
     let listener = TcpListener::bind("127.0.0.1:0").unwrap();
-    let peer = std::net::TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let peer = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
     let stream = listener.accept().unwrap().0;
     stream.set_nonblocking(true).unwrap();
-    (Socket::new(tokio::net::TcpStream::from_std(stream).unwrap()), peer)
+    let stream = net::TcpStream::from_std(stream).unwrap();
+    (Socket::new(Stream::Tcp(stream)), Box::new(peer))
+}
+
+fn over_a_unix_socket() -> Connection {
+    let (stream, peer) = UnixStream::pair().unwrap();
+    stream.set_nonblocking(true).unwrap();
+    let stream = net::UnixStream::from_std(stream).unwrap();
+    (Socket::new(Stream::Unix(stream)), Box::new(peer))
 }
 
 fn on_a_worker(test: impl AsyncFn(&mut Batch)) {
@@ -38,7 +54,8 @@ fn write(batch: &mut Batch, to: &[(&Rc<Socket>, &[u8])]) -> Vec<io::Result<usize
 fn each_gets_its_own() {
     on_a_worker(async |batch| {
         // More than one call takes, and a few left over.
-        let connections: Vec<_> = (0..PIECES + 3).map(|_| connection()).collect();
+        let kinds = KINDS.iter().cycle().take(PIECES + 3);
+        let connections: Vec<_> = kinds.map(|connection| connection()).collect();
         let texts: Vec<_> = (0..PIECES + 3).map(|n| format!("text {n}")).collect();
         let to: Vec<_> =
             connections.iter().zip(&texts).map(|((io, _), text)| (io, text.as_bytes())).collect();
@@ -56,22 +73,24 @@ fn each_gets_its_own() {
 #[test]
 fn one_without_room_or_peer_does_not_concern_the_others() {
     on_a_worker(async |batch| {
-        let [full, gone, well, fine] = [(); 4].map(|()| connection());
-        while full.0.try_write(&[0; 64 * 1024]).is_ok() {}
-        drop(gone.1);
-        // What is sent first only makes the peer's kernel say that nobody is there.
-        while gone.0.try_write(b"?").is_ok() {}
-        let written = write(
-            batch,
-            &[(&full.0, b"full"), (&gone.0, b"gone"), (&well.0, b"well"), (&fine.0, b"fine")],
-        );
-        let kinds: Vec<_> =
-            written.into_iter().map(|written| written.map_err(|e| e.kind())).collect();
-        assert_eq!(kinds[0], Err(io::ErrorKind::WouldBlock));
-        assert!(matches!(
-            kinds[1],
-            Err(io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
-        ));
-        assert_eq!(kinds[2..], [Ok(4), Ok(4)]);
+        for connection in KINDS {
+            let [full, gone, well, fine] = [(); 4].map(|()| connection());
+            while full.0.try_write(&[0; 64 * 1024]).is_ok() {}
+            drop(gone.1);
+            // What is sent first only makes the peer's kernel say that nobody is there.
+            while gone.0.try_write(b"?").is_ok() {}
+            let written = write(
+                batch,
+                &[(&full.0, b"full"), (&gone.0, b"gone"), (&well.0, b"well"), (&fine.0, b"fine")],
+            );
+            let kinds: Vec<_> =
+                written.into_iter().map(|written| written.map_err(|e| e.kind())).collect();
+            assert_eq!(kinds[0], Err(io::ErrorKind::WouldBlock));
+            assert!(matches!(
+                kinds[1],
+                Err(io::ErrorKind::BrokenPipe | io::ErrorKind::ConnectionReset)
+            ));
+            assert_eq!(kinds[2..], [Ok(4), Ok(4)]);
+        }
     });
 }

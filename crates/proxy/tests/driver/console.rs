@@ -2,9 +2,11 @@
 
 use std::time::Duration;
 
+use pgweir_engine::Ends;
+
 use crate::messages::{
-    bind, done, execute, in_block, message, parse, password, query, ready, row, startup, sync,
-    terminate,
+    bind, done, execute, from_backend, in_block, message, parse, password, query, ready, row,
+    startup, sync, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -182,4 +184,23 @@ fn who_does_not_read_its_answers_is_not_read() {
     assert_eq!(asked, commands);
     let syncs = [reply.repeat(commands), ready().repeat(200_000)].concat();
     assert!(admin.heard_bytes() == syncs, "all of it is answered");
+}
+
+/// Who runs the process can read its secrets anyway, and is known by the kernel's word.
+#[test]
+fn who_runs_the_process_needs_no_password() {
+    let stage = Stage::new(&Setup::default());
+    for (own, user, heard) in
+        [(true, "anybody", "R"), (false, "admin", "R"), (false, "anybody", "E(FATAL 28000)")]
+    {
+        let caller = stage.stranger_from(Some(Ends::Unix { port: 6432, own }));
+        caller.says([startup(&[("user", user), ("database", "pgbouncer")])]);
+        let said = caller.heard_bytes();
+        assert!(from_backend(&said).starts_with(heard), "{user}: {}", from_backend(&said));
+        assert_eq!(said.ends_with(&ready()), own, "{user}");
+    }
+    // Elsewhere it is a client like any other.
+    let caller = stage.stranger_from(Some(Ends::Unix { port: 6432, own: true }));
+    caller.says([startup(&[("user", "anybody"), ("database", "db")])]);
+    assert_eq!(caller.heard(), "E(FATAL 28000)");
 }

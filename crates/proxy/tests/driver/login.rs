@@ -218,7 +218,7 @@ fn what_is_no_startup_packet_is_refused() {
         (&[0, 0, 0, 7], "E(FATAL 08P01)"),
         (b"GET / HTTP/1.1\r\n\r\n", "E(FATAL 08P01)"),
         (&startup(&[("user", "")]), "E(FATAL 28000)"),
-        (&startup(&[("user", "user"), ("replication", "true")]), "E(FATAL 0A000)"),
+        (&startup(&[("user", "user"), ("replication", "maybe")]), "E(FATAL 22023)"),
         (&startup(&[("user", "user"), ("options", "-x")]), "E(FATAL 0A000)"),
     ] {
         let stage = guarded("trust");

@@ -28,6 +28,7 @@ mod pieces;
 mod queue;
 mod relay;
 mod reload;
+mod replication;
 mod server_gone;
 mod server_login;
 mod settings;

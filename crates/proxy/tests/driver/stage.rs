@@ -7,7 +7,9 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use pgweir_config::Config;
-use pgweir_engine::{ClientState, Endpoint, Engine, Event, Plan, ServerActivity, Snapshot, Time};
+use pgweir_engine::{
+    ClientState, Endpoint, Ends, Engine, Event, Plan, ServerActivity, Snapshot, Time,
+};
 use pgweir_proxy::{Driver, Interest};
 use pgweir_wire::{CancelKey, Initial};
 
@@ -125,9 +127,14 @@ impl Stage {
 
     /// A connection that has said nothing yet.
     pub(crate) fn stranger(&self) -> Peer {
+        self.stranger_from(None)
+    }
+
+    /// As [`Self::stranger`]; it is known where it comes from.
+    pub(crate) fn stranger_from(&self, ends: Option<Ends>) -> Peer {
         let line = Line::new();
         let io = line.clone();
-        let endpoint = self.event(|driver, now| driver.accept(now, io, None));
+        let endpoint = self.event(|driver, now| driver.accept(now, io, ends));
         self.peer(endpoint, line)
     }
 
@@ -176,23 +183,19 @@ impl Stage {
 
     /// The oldest attempt succeeds; the server has said nothing yet.
     pub(crate) fn bare_server(&self) -> Peer {
-        self.greeted_server().0
+        self.bare_server_asked().0
     }
 
-    /// The oldest attempt succeeds, and so does the login, with this startup packet.
-    pub(crate) fn server_and_startup(&self) -> (Peer, Vec<u8>) {
-        let (server, startup) = self.greeted_server();
-        server.says([self.welcome(&server)]);
-        (server, startup)
-    }
-
-    /// The oldest attempt succeeds; the server has heard a startup packet.
-    fn greeted_server(&self) -> (Peer, Vec<u8>) {
+    /// As [`Self::bare_server`], and what it is asked for.
+    pub(crate) fn bare_server_asked(&self) -> (Peer, Vec<(String, String)>) {
         let server = self.made(self.attempt()).expect("the server is not wanted any more");
         let startup = server.heard_bytes();
-        let initial = Initial::parse(&startup).expect("a startup packet").expect("a whole one");
-        assert!(matches!(initial.0, Initial::Startup(_)), "{initial:?}");
-        (server, startup)
+        let (initial, _) =
+            Initial::parse(&startup).expect("a startup packet").expect("a whole one");
+        let Initial::Startup(startup) = initial else { panic!("{initial:?}") };
+        let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
+        let asked = startup.parameters().map(|(name, value)| (text(name), text(value)));
+        (server, asked.collect())
     }
 
     /// The oldest attempt succeeds, and so does the login.

@@ -1,0 +1,172 @@
+//! Where clients come in: a TCP port, a unix socket, or both.
+
+use std::fs::{self, Permissions};
+use std::io;
+use std::net::{SocketAddr, ToSocketAddrs};
+use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown};
+use std::path::{Path, PathBuf};
+
+use nix::unistd::Group;
+use pgweir_config::{General, SocketName, UnixSocket};
+use pgweir_proxy::Listener;
+use rustix::fs::{Access, access};
+use socket2::{Domain, SockAddr, Socket, Type};
+
+/// Connections that the kernel queues for us; a storm of clients is longer than the usual 128.
+const BACKLOG: i32 = 4_096;
+
+/// The sockets that clients connect to.
+#[derive(Debug)]
+pub(crate) struct Listening {
+    /// The sockets themselves.
+    pub(crate) listeners: Vec<Listener>,
+    /// Their names, for the log.
+    pub(crate) names: Vec<String>,
+    /// The file of the unix socket, which goes with this value.
+    pub(crate) file: Option<SocketFile>,
+}
+
+impl Listening {
+    /// Opens what the configuration asks for; an error names what could not be opened, and why.
+    pub(crate) fn open(general: &General) -> Result<Self, String> {
+        let mut opened = Self { listeners: Vec::new(), names: Vec::new(), file: None };
+        if !general.host.is_empty() {
+            let (listener, name) = over_tcp(&general.host, general.port)?;
+            opened.listeners.push(listener);
+            opened.names.push(name.to_string());
+        }
+        if let Some(name) = socket_name(general) {
+            let refused = |cause: io::Error| format!("cannot listen on {name}: {cause}");
+            let (socket, file) = over_unix(&name, &general.unix_socket).map_err(refused)?;
+            opened.listeners.push(Listener::Unix(socket.into(), general.port));
+            opened.names.push(name.to_string());
+            opened.file = file;
+        }
+        Ok(opened)
+    }
+}
+
+/// The file of a unix socket, which is removed with this value.
+#[derive(Debug)]
+pub(crate) struct SocketFile {
+    path: PathBuf,
+    identity: Identity,
+}
+
+/// What tells a file from another of the same name: the place of one that is gone may be taken
+/// again, but not at the same time.
+type Identity = ((u64, u64), (i64, i64));
+
+impl SocketFile {
+    /// The socket that was just made there.
+    fn at(path: &Path) -> io::Result<Self> {
+        Ok(Self { path: path.to_owned(), identity: identity(path)? })
+    }
+}
+
+impl Drop for SocketFile {
+    /// While our last clients finish, another pgweir may have taken the place: its socket stays.
+    fn drop(&mut self) {
+        if identity(&self.path).is_ok_and(|identity| identity == self.identity) {
+            // What cannot be removed is found by whoever listens there next.
+            let _ = fs::remove_file(&self.path);
+        }
+    }
+}
+
+fn identity(path: &Path) -> io::Result<Identity> {
+    let found = fs::symlink_metadata(path)?;
+    Ok(((found.dev(), found.ino()), (found.mtime(), found.mtime_nsec())))
+}
+
+/// The first address of `host` that can be listened on.
+fn over_tcp(host: &str, port: u16) -> Result<(Listener, SocketAddr), String> {
+    let resolved = (host, port).to_socket_addrs();
+    let mut last = None;
+    for address in resolved.map_err(|error| format!("cannot listen on {host}: {error}"))? {
+        match bind(address) {
+            Ok(socket) => return Ok((Listener::Tcp(socket.into()), address)),
+            Err(error) => last = Some(format!("cannot listen on {address}: {error}")),
+        }
+    }
+    Err(last.unwrap_or_else(|| format!("{host} has no address")))
+}
+
+fn bind(address: SocketAddr) -> io::Result<Socket> {
+    let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
+    socket.set_reuse_address(true)?;
+    socket.set_nonblocking(true)?;
+    socket.bind(&address.into())?;
+    socket.listen(BACKLOG)?;
+    Ok(socket)
+}
+
+/// The unix socket that is to be there. A folder that nobody has asked for may be missing.
+fn socket_name(general: &General) -> Option<SocketName> {
+    let UnixSocket { folder, required, .. } = &general.unix_socket;
+    let folder = folder.as_ref()?;
+    let usable = || access(folder.as_str(), Access::WRITE_OK | Access::EXEC_OK).is_ok();
+    let wanted = *required || usable();
+    wanted.then(|| SocketName::in_folder(folder, general.port)).flatten()
+}
+
+fn over_unix(name: &SocketName, options: &UnixSocket) -> io::Result<(Socket, Option<SocketFile>)> {
+    let group = options.group.as_deref().map(group_id).transpose()?;
+    let socket = bind_unix(name)?;
+    let file = name.file().map(SocketFile::at).transpose()?;
+    // Nobody can connect before it listens, so nobody finds it with other permissions.
+    if let Some(SocketFile { path, .. }) = &file {
+        if group.is_some() {
+            let refused = |error| io::Error::other(format!("unix_socket_group: {error}"));
+            chown(path, None, group).map_err(refused)?;
+        }
+        fs::set_permissions(path, Permissions::from_mode(options.mode))?;
+    }
+    socket.listen(BACKLOG)?;
+    Ok((socket, file))
+}
+
+fn bind_unix(name: &SocketName) -> io::Result<Socket> {
+    let address = SockAddr::unix(name.address())?;
+    let socket = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    socket.set_nonblocking(true)?;
+    match socket.bind(&address) {
+        Err(error) if error.kind() == io::ErrorKind::AddrInUse => {
+            make_way(name, &address)?;
+            socket.bind(&address)?;
+        }
+        bound => bound?,
+    }
+    Ok(socket)
+}
+
+/// Removes the socket of a process that is gone.
+fn make_way(name: &SocketName, address: &SockAddr) -> io::Result<()> {
+    let taken = || Err(io::Error::other("another process listens there"));
+    let Some(path) = name.file() else { return taken() };
+    if !fs::symlink_metadata(path)?.file_type().is_socket() {
+        return Err(io::Error::other("something of that name is there, and is no socket"));
+    }
+    let visitor = Socket::new(Domain::UNIX, Type::STREAM, None)?;
+    visitor.set_nonblocking(true)?;
+    match visitor.connect(address).map_err(|error| (error.kind(), error)) {
+        Err((io::ErrorKind::ConnectionRefused, _)) => fs::remove_file(path),
+        // Its queue is full.
+        Ok(()) | Err((io::ErrorKind::WouldBlock, _)) => taken(),
+        Err((_, error)) => Err(error),
+    }
+}
+
+/// The number of a group, which may be given as such.
+fn group_id(name: &str) -> io::Result<u32> {
+    if let Ok(number) = name.parse() {
+        return Ok(number);
+    }
+    match Group::from_name(name)? {
+        Some(group) => Ok(group.gid.as_raw()),
+        None => Err(io::Error::other(format!("unix_socket_group: there is no group {name:?}"))),
+    }
+}
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,120 @@
+use std::os::unix::net::{UnixListener, UnixStream};
+use std::path::Path;
+
+use pgweir_config::Config;
+
+use super::*;
+
+/// What a file says that listens on a unix socket only.
+fn general(lines: &str) -> General {
+    let text = format!(
+        "config_version = 1\n[general]\nhost = ''\n{lines}\n\
+         [pools.app.users.0]\nusername = 'app'\npassword = 'secret'\n\
+         [pools.app.shards.0]\nservers = [['db', 5432, 'primary']]\ndatabase = 'app'\n"
+    );
+    Config::parse(&text, Path::new("test.toml")).unwrap().general
+}
+
+fn in_folder(folder: &Path, lines: &str) -> General {
+    general(&format!("unix_socket_dir = {:?}\n{lines}", folder.to_str().unwrap()))
+}
+
+#[test]
+fn the_file_comes_and_goes_with_the_socket() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(".s.PGSQL.6432");
+    let opened = Listening::open(&in_folder(folder.path(), "")).unwrap();
+    assert_eq!(opened.names, [path.to_str().unwrap()]);
+    assert!(matches!(opened.listeners[..], [Listener::Unix(_, 6432)]));
+    UnixStream::connect(&path).unwrap();
+    drop(opened);
+    assert!(!path.exists());
+}
+
+#[test]
+fn an_abstract_name_needs_no_folder() {
+    let name = format!("@pgweir-listen-{}", std::process::id());
+    let asked = general(&format!("unix_socket_dir = '{name}'"));
+    let opened = Listening::open(&asked).unwrap();
+    assert_eq!(opened.names, [format!("{name}/.s.PGSQL.6432")]);
+    assert!(opened.file.is_none());
+    let refused = Listening::open(&asked).unwrap_err();
+    let expected = format!("cannot listen on {name}/.s.PGSQL.6432: another process listens there");
+    assert_eq!(refused, expected);
+}
+
+#[test]
+fn the_file_has_the_permissions_that_are_asked_for() {
+    let folder = tempfile::tempdir().unwrap();
+    let own_group = rustix::process::getegid().as_raw();
+    for (lines, mode) in [("", 0o777), ("unix_socket_mode = '0700'", 0o700)] {
+        let lines = format!("{lines}\nunix_socket_group = '{own_group}'");
+        let _opened = Listening::open(&in_folder(folder.path(), &lines)).unwrap();
+        let found = fs::metadata(folder.path().join(".s.PGSQL.6432")).unwrap();
+        assert_eq!((found.mode() & 0o777, found.gid()), (mode, own_group));
+    }
+    let nobody = in_folder(folder.path(), "unix_socket_group = 'no such group'");
+    let refused = Listening::open(&nobody).unwrap_err();
+    assert!(refused.contains("there is no group \"no such group\""), "{refused}");
+    assert_eq!(folder.path().read_dir().unwrap().count(), 0);
+}
+
+#[test]
+fn groups_have_names() {
+    let root = Group::from_gid(0.into()).unwrap().unwrap();
+    assert_eq!(group_id(&root.name).unwrap(), 0);
+}
+
+#[test]
+fn the_socket_of_a_process_that_is_gone_is_replaced() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(".s.PGSQL.6432");
+    drop(UnixListener::bind(&path).unwrap());
+    UnixStream::connect(&path).unwrap_err();
+    let _opened = Listening::open(&in_folder(folder.path(), "")).unwrap();
+    UnixStream::connect(&path).unwrap();
+}
+
+#[test]
+fn what_somebody_else_uses_is_left_alone() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(".s.PGSQL.6432");
+    let asked = in_folder(folder.path(), "");
+    let other = UnixListener::bind(&path).unwrap();
+    let refused = Listening::open(&asked).unwrap_err();
+    assert!(refused.ends_with("another process listens there"), "{refused}");
+    drop(other);
+    fs::remove_file(&path).unwrap();
+    fs::write(&path, "a letter").unwrap();
+    let refused = Listening::open(&asked).unwrap_err();
+    assert!(refused.ends_with("is no socket"), "{refused}");
+    assert_eq!(fs::read_to_string(&path).unwrap(), "a letter");
+}
+
+/// As when the next pgweir starts while the last clients of this one finish.
+#[test]
+fn the_socket_of_whoever_came_next_stays() {
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join(".s.PGSQL.6432");
+    let asked = in_folder(folder.path(), "");
+    let Listening { listeners, file, .. } = Listening::open(&asked).unwrap();
+    drop(listeners);
+    let _next = Listening::open(&asked).unwrap();
+    drop(file);
+    UnixStream::connect(&path).unwrap();
+}
+
+#[test]
+fn a_folder_is_missed_only_if_it_was_asked_for() {
+    let missing = Path::new("/nonexistent/pgweir");
+    let mut asked = in_folder(missing, "");
+    let refused = Listening::open(&asked).unwrap_err();
+    let expected = "cannot listen on /nonexistent/pgweir/.s.PGSQL.6432: No such file";
+    assert!(refused.starts_with(expected), "{refused}");
+    asked.unix_socket.required = false;
+    assert!(Listening::open(&asked).unwrap().listeners.is_empty());
+    let folder = tempfile::tempdir().unwrap();
+    let mut asked = in_folder(folder.path(), "");
+    asked.unix_socket.required = false;
+    assert_eq!(Listening::open(&asked).unwrap().listeners.len(), 1);
+}

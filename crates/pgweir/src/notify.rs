@@ -1,0 +1,45 @@
+use std::env;
+use std::ffi::OsStr;
+use std::io;
+use std::os::linux::net::SocketAddrExt;
+use std::os::unix::ffi::OsStrExt;
+use std::os::unix::net::{SocketAddr, UnixDatagram};
+
+/// What whoever has started us may want to know (sd_notify(3)).
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum State {
+    /// Clients are taken.
+    Ready,
+    /// No more are taken; we end when those that there are have finished.
+    Stopping,
+}
+
+impl State {
+    fn message(self) -> &'static [u8] {
+        match self {
+            Self::Ready => b"READY=1",
+            Self::Stopping => b"STOPPING=1",
+        }
+    }
+}
+
+/// Tells it, if somebody wants to know: systemd, or who else has set `NOTIFY_SOCKET`. Nothing is
+/// waited for.
+pub(crate) fn notify(state: State) {
+    let Some(name) = env::var_os("NOTIFY_SOCKET").filter(|name| !name.is_empty()) else { return };
+    if let Err(error) = send(&name, state) {
+        tracing::warn!("NOTIFY_SOCKET was not told that we are {state:?}: {error}");
+    }
+}
+
+/// Sends one datagram. A name that begins with `@` is abstract.
+fn send(name: &OsStr, state: State) -> io::Result<()> {
+    let address = match name.as_bytes() {
+        [b'@', name @ ..] => SocketAddr::from_abstract_name(name)?,
+        _ => SocketAddr::from_pathname(name)?,
+    };
+    let socket = UnixDatagram::unbound()?;
+    socket.set_nonblocking(true)?;
+    socket.send_to_addr(state.message(), &address)?;
+    Ok(())
+}

@@ -1,0 +1,116 @@
+//! The log is for operators: what it says, in which form, and that nobody waits for it.
+
+use std::fs::File;
+use std::io::Read;
+use std::os::unix::fs::OpenOptionsExt;
+
+use pgweir_testkit::{Login, Pgweir, WireClient, eventually};
+use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
+use serde_json::Value;
+
+use crate::program::program;
+use crate::stage::{self, CLUSTER, PROGRAM, Stage};
+
+/// A login that is refused, and how much of the log it takes at least.
+const REFUSED_BYTES: usize = 10_000;
+
+fn refused_login() -> Login {
+    Login::new(&"x".repeat(REFUSED_BYTES / 2 - 100)).database(&"y".repeat(REFUSED_BYTES / 2 - 100))
+}
+
+#[test]
+fn lines_of_json() {
+    let stage = Stage::with("log_json", 1, |config| {
+        let config = config.general("log_format", "\"json\"");
+        config
+            .general("log_client_connections", "true")
+            .general("log_client_disconnections", "true")
+    });
+    let client = stage.client();
+    let id = client.cancel_key().unwrap().pid;
+    drop(client);
+    WireClient::login(stage.address(), &Login::new("no\nbody")).unwrap_err();
+    let lines = || -> Vec<Value> {
+        stage.pgweir.log().lines().map(|line| serde_json::from_str(line).unwrap()).collect()
+    };
+    let with = |message: &str| lines().into_iter().find(|line| line["message"] == message);
+    eventually("the client to be gone", || with("left").is_some());
+    eventually("the refusal", || with("login refused").is_some());
+    for line in lines() {
+        assert!(line["timestamp"].is_string() && line["level"].is_string(), "{line}");
+    }
+    let (came, left) = (with("logged in").unwrap(), with("left").unwrap());
+    for line in [&came, &left] {
+        assert_eq!((&line["client"], &line["level"]), (&id.into(), &"INFO".into()));
+        assert_eq!(line["pool"], "log_json/log_json");
+    }
+    assert!(came["from"].as_str().unwrap().starts_with("127.0.0.1:"), "{came}");
+    assert_eq!(left["cause"], "client disconnected");
+    let refused = with("login refused").unwrap();
+    assert_eq!(refused["level"], "WARN");
+    assert!(refused["cause"].as_str().unwrap().contains("user \"no\nbody\""), "{refused}");
+}
+
+#[test]
+fn the_least_that_is_logged() {
+    let stage = Stage::with("log_level", 1, |config| {
+        config.general("log_level", "\"warn\"").general("log_client_connections", "true")
+    });
+    stage.client();
+    WireClient::login(stage.address(), &Login::new("nobody")).unwrap_err();
+    eventually("the refusal", || stage.pgweir.log().contains("WARN login refused: "));
+    assert!(!stage.pgweir.log().contains("INFO"), "{}", stage.pgweir.log());
+}
+
+/// A pipe that holds no more than the kernel gives it, and that nobody reads before it is time.
+#[test]
+fn a_log_that_nobody_reads_holds_up_nobody() {
+    let name = "log_pipe";
+    stage::create_database(&CLUSTER, name);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("pipe");
+    mknodat(CWD, &path, FileType::Fifo, Mode::RWXU, 0).unwrap();
+    // For reading and writing: an end that nobody writes to is one that can be opened.
+    let nonblocking = OFlags::NONBLOCK.bits().cast_signed();
+    let mut pipe =
+        File::options().read(true).write(true).custom_flags(nonblocking).open(&path).unwrap();
+
+    let script = format!("exec '{PROGRAM}' \"$@\" 2>'{}'", path.display());
+    let config = stage::trusting(&CLUSTER, name).user(name, "", 1);
+    let pgweir = Pgweir::start(program(name, &script), |port| config.text(port));
+    for _ in 0..2 * 1024 * 1024 / REFUSED_BYTES {
+        WireClient::login(pgweir.address(), &refused_login()).unwrap_err();
+    }
+    let mut client = WireClient::login(pgweir.address(), &stage::login(name)).unwrap();
+    assert_eq!(client.query("SELECT 'served'"), ["served"]);
+    // It is answered by the thread that tells the log.
+    let admin = Login::new("admin").password("admin").database("pgweir");
+    let mut console = WireClient::login(pgweir.address(), &admin).unwrap();
+    assert_eq!(console.query("SHOW VERSION").len(), 1);
+
+    let mut said = Vec::new();
+    eventually("the log to say what it lacks", || {
+        let mut bytes = vec![0; 1024 * 1024];
+        while let Ok(n @ 1..) = pipe.read(&mut bytes) {
+            said.extend_from_slice(&bytes[..n]);
+        }
+        String::from_utf8_lossy(&said).contains("could not be written and are lost lines=")
+    });
+}
+
+/// As on a disk that is full.
+#[test]
+fn a_log_that_cannot_be_written_holds_up_nobody() {
+    let name = "log_full";
+    stage::create_database(&CLUSTER, name);
+    let script = format!("exec '{PROGRAM}' \"$@\" 2>/dev/full");
+    let config = stage::trusting(&CLUSTER, name).user(name, "", 1);
+    let pgweir = Pgweir::start(program(name, &script), |port| config.text(port));
+    let mut client = WireClient::login(pgweir.address(), &stage::login(name)).unwrap();
+    for _ in 0..10 {
+        WireClient::login(pgweir.address(), &refused_login()).unwrap_err();
+        assert_eq!(client.query("SELECT 'served'"), ["served"]);
+    }
+    pgweir.terminate();
+    assert!(pgweir.wait().success());
+}

@@ -1,0 +1,72 @@
+use std::io;
+use std::net::{SocketAddr, TcpListener};
+use std::os::unix::net::UnixListener;
+
+use pgweir_config::TcpOptions;
+use pgweir_engine::Ends;
+use socket2::SockRef;
+use tokio::net;
+
+use crate::socket::{Stream, configure};
+
+/// A socket that clients connect to. It must not block.
+#[derive(Debug)]
+pub enum Listener {
+    /// One of TCP.
+    Tcp(TcpListener),
+    /// A unix socket, and the number in its name.
+    Unix(UnixListener, u16),
+}
+
+impl Listener {
+    /// Sets what connections inherit that are accepted here.
+    pub(crate) fn configure(&self, options: &TcpOptions) -> io::Result<()> {
+        match self {
+            Self::Tcp(listener) => configure(&SockRef::from(listener), options),
+            Self::Unix(..) => Ok(()),
+        }
+    }
+}
+
+/// A [`Listener`] of the current thread's runtime.
+pub(crate) enum Accepting {
+    /// With its address, where connections are known to have no other.
+    Tcp(net::TcpListener, Option<SocketAddr>),
+    /// With the number in its name, and the user that this process runs as.
+    Unix(net::UnixListener, u16, u32),
+}
+
+impl Accepting {
+    /// Takes over a listener.
+    pub(crate) fn new(listener: Listener) -> io::Result<Self> {
+        Ok(match listener {
+            Listener::Tcp(listener) => {
+                let listener = net::TcpListener::from_std(listener)?;
+                let address = listener.local_addr().ok();
+                let address = address.filter(|address| !address.ip().is_unspecified());
+                Self::Tcp(listener, address)
+            }
+            Listener::Unix(listener, port) => {
+                let listener = net::UnixListener::from_std(listener)?;
+                Self::Unix(listener, port, rustix::process::geteuid().as_raw())
+            }
+        })
+    }
+
+    /// The next connection, and what is known of its ends.
+    pub(crate) async fn accept(&self) -> io::Result<(Stream, Option<Ends>)> {
+        match self {
+            Self::Tcp(listener, address) => {
+                let (stream, peer) = listener.accept().await?;
+                // The kernel is asked only where it may say more than is known.
+                let local = address.or_else(|| stream.local_addr().ok());
+                Ok((Stream::Tcp(stream), local.map(|local| Ends::Tcp { peer, local })))
+            }
+            Self::Unix(listener, port, user) => {
+                let (stream, _) = listener.accept().await?;
+                let own = stream.peer_cred().is_ok_and(|peer| peer.uid() == *user);
+                Ok((Stream::Unix(stream), Some(Ends::Unix { port: *port, own })))
+            }
+        }
+    }
+}
