@@ -5,6 +5,7 @@ use std::collections::BTreeSet;
 use std::net::IpAddr;
 use std::time::Duration;
 
+use crate::demand::Limit;
 use crate::report::Report;
 use crate::scope::Scope;
 use crate::setting::{Dialect, Section};
@@ -48,7 +49,7 @@ fn general(scope: &Scope<'_>, report: &mut Report) -> Option<General> {
         max_clients: scope.read("max_clients"),
         max_logins: scope.read("max_logins")?,
         max_user_client_connections: scope.read("max_user_client_connections"),
-        max_server_connections: scope.read("max_server_connections"),
+        server_limit: server_limit(scope)?,
         max_user_connections: scope.read("max_user_connections"),
         connect_parallelism: scope.read("connect_parallelism")?,
         client_idle_timeout: timeout(scope, "client_idle_timeout")?,
@@ -74,6 +75,17 @@ fn unix_socket(scope: &Scope<'_>, report: &mut Report) -> Option<UnixSocket> {
         required: scope.has("unix_socket_dir") || !over_tcp,
         mode: scope.read("unix_socket_mode")?,
         group: scope.read("unix_socket_group"),
+    })
+}
+
+fn server_limit(scope: &Scope<'_>) -> Option<Limit> {
+    let instances = scope.read("instances")?;
+    Some(match (scope.read("max_server_connections"), scope.dialect()) {
+        (Some(limit), _) => Limit::Set(limit),
+        (None, Dialect::Own) => Limit::OfRoom { instances },
+        (None, Dialect::Pgcat) if scope.has("instances") => Limit::OfRoom { instances },
+        // Nothing is limited that PgCat does not limit.
+        (None, Dialect::Pgcat) => Limit::None,
     })
 }
 

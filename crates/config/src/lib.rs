@@ -43,7 +43,7 @@ mod tests;
 
 use std::path::Path;
 
-pub use demand::{Demand, Room};
+pub use demand::{Demand, Limit, Room};
 pub use explain::Explained;
 pub use page::settings_page;
 pub use report::{Errors, Problem, Warning};
@@ -56,8 +56,8 @@ pub use settings::{CONSOLE_DATABASES, SETTINGS};
 pub use socket::SocketName;
 pub use suggest::nearest;
 pub use types::{
-    Admin, AuthMethod, Config, General, LogFormat, LogLevel, LogOptions, Pool, PoolMode, Role,
-    Secret, Server, Shard, TcpOptions, UnixSocket, User,
+    ANY_DATABASE, Admin, AuthMethod, Config, General, LogFormat, LogLevel, LogOptions, Pool,
+    PoolMode, Role, Secret, Server, Shard, TcpOptions, UnixSocket, User,
 };
 
 use report::Report;

@@ -24,7 +24,8 @@ pub const SETTINGS: &[Setting] = &[
         "What holds for the whole process.")
         .flat(FlatRoot, "general"),
     row(Root, "pools", Sections(Pool), is(Required), Now,
-        "The databases that clients may ask for; NAME is the database in the client's request."),
+        "The databases that clients may ask for; NAME is the database in the client's request, or \
+         \"*\" for all that have no pool of their own."),
     row(Root, "plugins", Any, is(Absent), not_yet("statements are neither changed nor refused"),
         "Plugins for all pools.")
         .flat(FlatRoot, "plugins"),
@@ -71,7 +72,11 @@ pub const SETTINGS: &[Setting] = &[
     row(General, "max_user_client_connections", COUNT, is(Absent), Now,
         "Most clients of one user name, over all databases."),
     row(General, "max_server_connections", COUNT, is(Absent), Now,
-        "Most connections to one server (host and port), over all pools."),
+        "Most connections to one server (host and port), over all pools. Without it, where the \
+         file has a config_version or sets instances: 90% of the server's max_connections less \
+         reserved, divided by instances."),
+    row(General, "instances", COUNT, text("1"), Now,
+        "How many pgweir share the connections of a server."),
     row(General, "max_db_connections", COUNT, is(Absent), Now,
         "Most server connections of one database, over all its users."),
     row(General, "max_user_connections", COUNT, is(Absent), Now,
@@ -328,7 +333,8 @@ pub const SETTINGS: &[Setting] = &[
     row(Shard, "servers", Servers, is(Required), Now,
         "The servers that have this shard's data, each as [host, port, role]."),
     row(Shard, "database", Name, is(Required), Now,
-        "Name of the database on those servers."),
+        "Name of the database on those servers; in [pools.\"*\"], \"*\" is the one that the client \
+         asks for."),
     row(Shard, "mirrors", Any, is(Absent), not_yet("no traffic is copied"),
         "Servers that get a copy of the traffic, each as [host, port, index of the original]."),
 ];

@@ -4,6 +4,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use crate::demand::Limit;
 use crate::report::Warning;
 
 /// A whole configuration.
@@ -55,8 +56,8 @@ pub struct General {
     pub max_logins: u32,
     /// Most clients of one user name, over all databases.
     pub max_user_client_connections: Option<u32>,
-    /// Most connections to one server, over all pools.
-    pub max_server_connections: Option<u32>,
+    /// What limits the connections to one server, over all pools.
+    pub server_limit: Limit,
     /// Most server connections of one user name, over all databases.
     pub max_user_connections: Option<u32>,
     /// Most connections to one server that are being made at a time, at least 1.
@@ -144,10 +145,14 @@ pub struct TcpOptions {
     pub user_timeout: Option<Duration>,
 }
 
+/// The name of the pool for databases that no other pool is named like. Each that somebody logs in
+/// to has servers of its own, in the sizes that are set for it.
+pub const ANY_DATABASE: &str = "*";
+
 /// A database that clients may ask for.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Pool {
-    /// The database name in the client's startup packet.
+    /// The database name in the client's startup packet, or [`ANY_DATABASE`].
     pub name: String,
     /// Who may log in; each user has server connections of its own.
     pub users: Vec<User>,
@@ -216,7 +221,8 @@ pub struct User {
 /// A part of a pool's data: one database, the same on each of its servers.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub struct Shard {
-    /// Database name on the servers.
+    /// Database name on the servers; in a pool for any database, [`ANY_DATABASE`] is the name that
+    /// the client gave.
     pub database: String,
     /// At least one, at most one of them the primary.
     pub servers: Vec<Server>,

@@ -2,6 +2,7 @@
 
 mod connections;
 mod databases;
+mod limits;
 mod pools;
 mod process;
 mod stats;
@@ -20,6 +21,7 @@ pub(crate) fn show(what: Show, state: &State<'_>, out: &mut Vec<u8>) {
         Show::Config => process::config(state.config, out),
         Show::Databases => databases::databases(snapshot, out),
         Show::Help => process::help(out),
+        Show::Limits => limits::limits(snapshot, out),
         Show::Lists => process::lists(snapshot, out),
         Show::Mem => process::mem(state, out),
         Show::Pools => pools::pools(snapshot, out),

@@ -6,10 +6,10 @@ mod orders;
 use std::fmt::Write;
 use std::time::{Duration, SystemTime};
 
-use pgweir_config::PoolMode;
+use pgweir_config::{PoolMode, Room};
 use pgweir_engine::{
-    Address, ClientState, ClientTarget, ClientView, Ends, Memory, PoolView, ReplicationKind,
-    ServerActivity, ServerView, Snapshot, Stats, Time, Usage,
+    Address, ClientState, ClientTarget, ClientView, Ends, LimitView, Memory, PoolView,
+    ReplicationKind, ServerActivity, ServerView, Snapshot, Stats, Time, Usage,
 };
 use pgweir_wire::Header;
 use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, proptest};
@@ -198,6 +198,15 @@ fn who_replicates_is_told_apart() {
     let shown = |request: &[u8]| says_with(request, &snapshot, &Rates::new());
     assert!(shown(b"SHOW CLIENTS").contains("\nD C|alice|app|physical|active|"));
     assert!(shown(b"SHOW SERVERS").contains("\nD S|alice|app|logical|active|"));
+}
+
+/// Which limit binds is the least of those that are known.
+#[test]
+fn limits_say_which_of_them_binds() {
+    let shown = said("SHOW LIMITS");
+    let rows: Vec<_> = shown.lines().filter(|line| line.starts_with("D ")).collect();
+    let first = "D db.example.com|5432|5|24|20|25|3|20|max_server_connections|1";
+    assert_eq!(rows, [first, "D other|5433|0|3|NULL|NULL|NULL|3|pool_size|0"]);
 }
 
 /// As PgBouncer has it (`pga_ntop`).
@@ -447,6 +456,26 @@ fn snapshot() -> Snapshot {
                 ..pool("alice", PoolMode::Transaction, alice)
             },
         ],
+        limits: vec![
+            LimitView {
+                address: Address { host: "db.example.com".to_owned(), port: 5432 },
+                wanted: 24,
+                most: Some(20),
+                used: 5,
+                room: Some(Room { connections_max: 25, reserved: 3 }),
+                refused_full: 1,
+            },
+            LimitView {
+                address: Address { host: "other".to_owned(), port: 5433 },
+                wanted: 3,
+                most: None,
+                used: 0,
+                room: None,
+                refused_full: 0,
+            },
+        ],
+        max_user_connections: Some(7),
+        max_user_client_connections: None,
         clients,
         servers,
         logins: 2,
@@ -467,6 +496,10 @@ fn pool(user: &str, mode: PoolMode, stats: Stats) -> PoolView {
         user: user.to_owned(),
         mode,
         size: 10,
+        min_size: 1,
+        reserve: 2,
+        max_db_connections: None,
+        max_db_client_connections: Some(500),
         address: Address { host: "db.example.com".to_owned(), port: 5432 },
         server_database: "app_db".to_owned(),
         server_user: user.to_owned(),

@@ -52,14 +52,15 @@ impl Engine {
             self.open(now, id);
         }
         if due > room && self.pools[id].total == 0 {
-            // It cannot wait for one of its own.
-            self.make_room(now, id, due - room);
+            // Nobody in its queue can wait for a server that it has.
+            self.ask_others(now, id);
         }
     }
 
-    /// Asks others for what a pool still lacks.
+    /// Asks others for what the clients in a pool's queue still lack.
     pub(crate) fn ask_others(&mut self, now: Time, id: PoolId) {
-        let lacking = self.pools[id].openings_due(now, 0);
+        let pool = &self.pools[id];
+        let lacking = pool.waiting.saturating_sub(pool.opening).min(pool.openings_due(now, 0));
         if lacking > 0 && self.is_limited(id) {
             self.make_room(now, id, lacking);
         }
@@ -347,7 +348,7 @@ impl Engine {
         let ServerState::Cleaning { step, left } = its.state else { return };
         debug_assert!(its.replies.is_empty());
         // What a client did not wait for may have been refused.
-        let forgiven = step == Cleaning::Draining;
+        let forgiven = matches!(step, Cleaning::Draining | Cleaning::Asking);
         let failed = self.replayed(server).is_some() && !forgiven;
         let must_unset = left == Left::Session && self.must_unset(server);
         let its = &mut self.servers[server];
@@ -355,6 +356,7 @@ impl Engine {
             _ if failed => None,
             Cleaning::Draining if its.status.in_block() => Some(Cleaning::RollingBack),
             _ if its.status.in_block() => None,
+            Cleaning::Asking => Some(Cleaning::Done),
             Cleaning::Draining | Cleaning::RollingBack => match left {
                 Left::Nothing => Some(Cleaning::Done),
                 Left::Session if must_unset => Some(Cleaning::Unsetting),
@@ -396,7 +398,7 @@ impl Engine {
                     self.run_own(server, reset.as_bytes());
                 }
             }
-            Cleaning::Draining | Cleaning::Done => self.give_back(now, server),
+            Cleaning::Asking | Cleaning::Draining | Cleaning::Done => self.give_back(now, server),
         }
     }
 

@@ -42,6 +42,8 @@ enum Target {
     Console,
     /// Nothing: there is no such user or database, and the exchange is for show.
     Nowhere,
+    /// The pool of a database that is not named in the configuration; it is made for it.
+    Wild,
     Pool(PoolId),
 }
 
@@ -185,7 +187,10 @@ impl Engine {
         };
         match self.pool_named(database, user).or_else(of_cluster) {
             Some(pool) => (Target::Pool(pool), self.pools[pool].spec.auth),
-            None => (Target::Nowhere, self.plan.auth_of_strangers),
+            None => match self.plan.wild(user) {
+                Some(spec) if !CONSOLE_DATABASES.contains(&database) => (Target::Wild, spec.auth),
+                Some(_) | None => (Target::Nowhere, self.plan.auth_of_strangers),
+            },
         }
     }
 
@@ -206,6 +211,7 @@ impl Engine {
             Target::Console => self.plan.admin_verifier.clone(),
             Target::Nowhere => None,
             Target::Pool(pool) => Some(self.pools[pool].spec.verifier.clone()),
+            Target::Wild => self.plan.wild(&user).map(|spec| spec.verifier.clone()),
         };
         let name = user.as_bytes();
         let proof = match auth {
@@ -367,11 +373,11 @@ impl Engine {
                 self.clients[id].phase = Phase::Console;
                 self.greet_console(id);
             }
-            Target::Pool(pool) => {
-                if self.pools.find(pool).is_none_or(|pool| pool.removed) {
+            Target::Pool(_) | Target::Wild => {
+                let Some(pool) = self.pool_to_enter(&login) else {
                     let report = TERMINATED.report(&[]);
                     return self.expel(now, id, report.detail(crate::reload::REMOVED));
-                }
+                };
                 if let Err(report) = self.count_client(pool) {
                     return self.expel(now, id, report);
                 }
@@ -389,6 +395,22 @@ impl Engine {
             let ends = self.clients.find(id).and_then(|client| client.ends);
             let event = Event::ClientConnected { client: id, ends, database, user };
             self.actions.push(Action::Log(event));
+        }
+    }
+
+    /// The pool that a login leads to, unless a reload has taken it away meanwhile. That of a
+    /// database which is not named in the configuration is made only for those who may use it.
+    fn pool_to_enter(&mut self, login: &Login) -> Option<PoolId> {
+        match login.target {
+            Target::Pool(pool) => self.pools.find(pool).filter(|pool| !pool.removed).map(|_| pool),
+            Target::Wild => {
+                let Login { database, user, .. } = login;
+                self.pool_named(database, user).or_else(|| {
+                    let spec = self.plan.tame(database, user)?;
+                    Some(self.add_pool(spec))
+                })
+            }
+            Target::Console | Target::Nowhere => None,
         }
     }
 

@@ -1,6 +1,8 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 
-use crate::action::{Action, Actions, CancelId, ClientId, Endpoint, ServerId};
+use pgweir_config::Room;
+
+use crate::action::{Action, Actions, Address, CancelId, ClientId, Endpoint, ServerId};
 use crate::cancel::Cancel;
 use crate::client::{Client, Ends, Phase};
 use crate::errors::TOO_MANY_LOGINS;
@@ -30,6 +32,8 @@ pub struct Engine {
     pub(crate) pool_of: BTreeMap<String, BTreeMap<String, PoolId>>,
     pub(crate) shares: Store<Share>,
     pub(crate) share_of: BTreeMap<Of, ShareId>,
+    /// What servers have said that they have room for.
+    pub(crate) rooms: BTreeMap<Address, Room>,
     pub(crate) interner: Interner,
     pub(crate) random: Random,
     /// Clients that have not logged in yet, oldest first, and others that have done so since.
@@ -56,6 +60,7 @@ impl Engine {
             pool_of: BTreeMap::new(),
             shares: Store::new(),
             share_of: BTreeMap::new(),
+            rooms: BTreeMap::new(),
             interner: Interner::new(),
             random: Random::new(seed),
             logins: VecDeque::new(),

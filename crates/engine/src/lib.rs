@@ -54,6 +54,7 @@ mod relay;
 mod reload;
 mod replication;
 mod reply;
+mod room;
 mod server;
 mod server_login;
 mod settings;
@@ -76,7 +77,8 @@ pub use plan::Plan;
 pub use replication::ReplicationKind;
 pub use server_login::LOGIN_MESSAGE_BYTES;
 pub use snapshot::{
-    ClientState, ClientTarget, ClientView, PoolView, ServerActivity, ServerView, Snapshot,
+    ClientState, ClientTarget, ClientView, LimitView, PoolView, ServerActivity, ServerView,
+    Snapshot,
 };
 pub use stats::Stats;
 pub use store::Key;

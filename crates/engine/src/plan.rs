@@ -3,7 +3,7 @@ use std::time::Duration;
 
 use pgweir_auth::scram::Iterations;
 use pgweir_auth::{MockAuth, Verifier, VerifierError};
-use pgweir_config::{Admin, AuthMethod, Config, Pool, User};
+use pgweir_config::{ANY_DATABASE, Admin, AuthMethod, Config, Limit, Pool, User};
 
 use crate::action::Address;
 use crate::pool::PoolSpec;
@@ -21,7 +21,7 @@ pub struct Plan {
     pub(crate) max_clients: Option<u32>,
     pub(crate) max_logins: usize,
     pub(crate) max_user_client_connections: Option<usize>,
-    pub(crate) max_server_connections: Option<usize>,
+    pub(crate) server_limit: Limit,
     pub(crate) max_user_connections: Option<usize>,
     pub(crate) connect_parallelism: usize,
     pub(crate) client_idle_timeout: Option<Duration>,
@@ -33,6 +33,8 @@ pub struct Plan {
     /// The software's version, for the console's clients.
     pub(crate) version: String,
     specs: Vec<PoolSpec>,
+    /// What a pool of a database is like that no pool is named like, one for each user.
+    wild: Vec<PoolSpec>,
 }
 
 impl Plan {
@@ -49,6 +51,8 @@ impl Plan {
                 specs.extend(spec(pool, user, &mock)?);
             }
         }
+        let is_wild = |spec: &PoolSpec| spec.database == ANY_DATABASE;
+        let (wild, specs): (Vec<_>, Vec<_>) = specs.into_iter().partition(is_wild);
         let general = &config.general;
         let admin = general.admin.clone();
         let admin_verifier = admin.as_ref().and_then(|admin| {
@@ -60,13 +64,16 @@ impl Plan {
             admin_verifier,
             admin,
             mock,
-            auth_of_strangers: specs.first().map_or(AuthMethod::ScramSha256, |spec| spec.auth),
+            auth_of_strangers: specs
+                .first()
+                .or_else(|| wild.first())
+                .map_or(AuthMethod::ScramSha256, |spec| spec.auth),
             client_login_timeout: general.client_login_timeout,
             shutdown_timeout: general.shutdown_timeout,
             max_clients: general.max_clients,
             max_logins: general.max_logins as usize,
             max_user_client_connections: count(general.max_user_client_connections),
-            max_server_connections: count(general.max_server_connections),
+            server_limit: general.server_limit,
             max_user_connections: count(general.max_user_connections),
             connect_parallelism: general.connect_parallelism as usize,
             client_idle_timeout: general.client_idle_timeout,
@@ -74,6 +81,29 @@ impl Plan {
             log_disconnections: general.log_client_disconnections,
             version: version.to_owned(),
             specs,
+            wild,
+        })
+    }
+
+    /// How the pool of a database that has none would let this user in.
+    pub(crate) fn wild(&self, user: &str) -> Option<&PoolSpec> {
+        self.wild.iter().find(|spec| spec.user == user)
+    }
+
+    /// The pool of such a database.
+    pub(crate) fn tame(&self, database: &str, user: &str) -> Option<PoolSpec> {
+        let wild = self.wild(user)?;
+        let server_database = match wild.server_database.as_str() {
+            ANY_DATABASE => database,
+            name => name,
+        };
+        Some(PoolSpec {
+            database: database.to_owned(),
+            server_database: server_database.to_owned(),
+            // It lasts as long as somebody needs it.
+            min_size: 0,
+            wild: true,
+            ..wild.clone()
         })
     }
 
@@ -112,6 +142,7 @@ fn spec(pool: &Pool, user: &User, mock: &MockAuth) -> Result<Option<PoolSpec>, V
     };
     Ok(Some(PoolSpec {
         database: pool.name.clone(),
+        wild: false,
         user: user.username.clone(),
         auth: user.auth,
         verifier,

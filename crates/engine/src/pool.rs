@@ -79,8 +79,12 @@ const BACKOFF_MAX: Duration = Duration::from_secs(2);
 pub(crate) type PoolId = Key<Pool>;
 
 /// What a pool is by its configuration.
+#[derive(Clone)]
 pub(crate) struct PoolSpec {
     pub(crate) database: String,
+    /// It was made for a database that the configuration does not name, and goes when nobody needs
+    /// it.
+    pub(crate) wild: bool,
     pub(crate) user: String,
     pub(crate) auth: AuthMethod,
     pub(crate) verifier: Verifier,

@@ -122,6 +122,7 @@ impl Engine {
             Tag::ErrorResponse => self.error(now, id, body, at, n, length)?,
             Tag::DataRow | Tag::CopyData if whole => {
                 let sink = self.step(id, tag)?;
+                self.own_row(id, sink, body);
                 let run = n + same_messages(header.tag, &rest[n..]);
                 self.pass_reply(id, tag, sink, at, run, run);
                 return Ok(run);

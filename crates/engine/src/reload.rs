@@ -40,10 +40,22 @@ impl Engine {
                 None => drop(self.add_pool(spec)),
             }
         }
-        let removed: Vec<_> =
-            before.iter().copied().filter(|id| !kept.contains(&id.index())).collect();
-        for id in &removed {
-            self.remove_pool(*id);
+        let others = before.iter().copied().filter(|id| !kept.contains(&id.index()));
+        let mut removed = Vec::new();
+        for id in others.collect::<Vec<_>>() {
+            let spec = &self.pools[id].spec;
+            let tame = self.plan.tame(&spec.database, &spec.user);
+            match tame.filter(|_| spec.wild && !self.pools[id].removed) {
+                Some(spec) => {
+                    if self.change_pool(id, spec) {
+                        moved.push(id);
+                    }
+                }
+                None => {
+                    self.remove_pool(id);
+                    removed.push(id);
+                }
+            }
         }
         // What a pool may have is known now that all have said what they have.
         for id in moved {
@@ -125,13 +137,20 @@ impl Engine {
         let pool = &mut self.pools[id];
         pool.removed = true;
         pool.spec.min_size = 0;
-        let (database, user) = (pool.spec.database.clone(), pool.spec.user.clone());
-        if let Some(of_database) = self.pool_of.get_mut(&database)
-            && of_database.get(&user) == Some(&id)
-        {
-            of_database.remove(&user);
-        }
+        self.forget_name(id);
         self.join_shares(id);
+    }
+
+    /// Nobody finds a pool by its name any more.
+    fn forget_name(&mut self, id: PoolId) {
+        let PoolSpec { database, user, .. } = &self.pools[id].spec;
+        let Some(of_database) = self.pool_of.get_mut(database) else { return };
+        if of_database.get(user) == Some(&id) {
+            of_database.remove(user);
+        }
+        if of_database.is_empty() {
+            self.pool_of.remove(database);
+        }
     }
 
     /// Tells the clients of a pool that is gone, as far as they are idle.
@@ -144,20 +163,24 @@ impl Engine {
         }
     }
 
-    /// Once nobody is left in a pool that was removed, its servers go, and then the pool.
+    /// Once nobody is left in a pool that was removed, its servers go, and then the pool. One that
+    /// was made for a client goes when its servers have had their time.
     pub(crate) fn dissolve(&mut self, now: Time, id: PoolId) {
         let pool = &self.pools[id];
-        if !pool.removed || pool.clients > 0 {
+        if pool.clients > 0 || !pool.removed && !pool.spec.wild {
             return;
         }
-        for server in pool.idle.clone() {
-            self.close_server(now, server);
+        if pool.removed {
+            for server in pool.idle.clone() {
+                self.close_server(now, server);
+            }
         }
         let pool = &self.pools[id];
         let cancelled = self.cancels.iter().any(|(_, cancel)| {
             self.servers.find(cancel.server).is_some_and(|server| server.pool == id)
         });
         if pool.total == 0 && !cancelled {
+            self.forget_name(id);
             self.leave_shares(id);
             self.pools.remove(id);
         }

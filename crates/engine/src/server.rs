@@ -172,6 +172,8 @@ pub(crate) enum ServerState {
 /// The steps from "its client is gone" to the pool.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Cleaning {
+    /// A new one is asked what it has room for.
+    Asking,
     /// Replies that nobody reads any more are thrown away.
     Draining,
     /// ROLLBACK.

@@ -274,7 +274,9 @@ impl Engine {
             pool.welcomes.clear();
         }
         let pool = server.pool;
-        self.offer(now, id);
+        if !self.ask_for_room(now, id) {
+            self.offer(now, id);
+        }
         self.room_made(now, pool);
     }
 

@@ -66,14 +66,6 @@ impl Of {
         ]
     }
 
-    fn most(&self, plan: &Plan, pool: &Pool) -> Option<usize> {
-        match self {
-            Self::Server(_) => plan.max_server_connections,
-            Self::Database(_) => pool.spec.max_db_connections,
-            Self::User(_) => plan.max_user_connections,
-        }
-    }
-
     fn most_clients(&self, plan: &Plan, pool: &Pool) -> Option<usize> {
         match self {
             Self::Server(_) => None,
@@ -84,6 +76,17 @@ impl Of {
 }
 
 impl Share {
+    /// The pools that have a part in it.
+    pub(crate) fn pools(&self) -> impl Iterator<Item = PoolId> {
+        self.pools.iter().copied()
+    }
+
+    /// It may have so many connections from now on.
+    pub(crate) fn limit(&mut self, most: Option<usize>) {
+        self.most = most;
+        self.ceiling = most.map_or(usize::MAX, |most| most.max(self.used));
+    }
+
     fn room(&self) -> usize {
         self.most.map_or(usize::MAX, |most| most.saturating_sub(self.used))
     }
@@ -92,15 +95,20 @@ impl Share {
 impl Engine {
     /// A pool takes part in its shares from now on, with all that it has.
     pub(crate) fn join_shares(&mut self, id: PoolId) {
-        let pool = &mut self.pools[id];
-        debug_assert!(pool.shares.is_empty(), "a pool takes part twice");
-        for of in Of::each(pool) {
+        debug_assert!(self.pools[id].shares.is_empty(), "a pool takes part twice");
+        for of in Of::each(&self.pools[id]) {
+            let most = match &of {
+                Of::Server(address) => self.most_connections(address),
+                Of::Database(_) => self.pools[id].spec.max_db_connections,
+                Of::User(_) => self.plan.max_user_connections,
+            };
+            let pool = &mut self.pools[id];
             let share = *self.share_of.entry(of).or_insert_with_key(|of| {
                 self.shares.insert(Share {
                     of: of.clone(),
-                    most: of.most(&self.plan, pool),
+                    most,
                     used: 0,
-                    ceiling: of.most(&self.plan, pool).unwrap_or(usize::MAX),
+                    ceiling: most.unwrap_or(usize::MAX),
                     opening: 0,
                     most_clients: of.most_clients(&self.plan, pool),
                     clients: 0,
@@ -271,15 +279,18 @@ impl Engine {
         servers.count()
     }
 
-    /// The connection that was idle longest, of pools that can spare one, is told to go.
+    /// The connection that was idle longest is told to go, rather one of a pool that can spare it:
+    /// a smallest size is for those who may come, and nothing to one who is there.
     fn take_idle_of_others(&mut self, now: Time, share: ShareId, pool: PoolId) -> bool {
-        let spare = |id: &&PoolId| {
-            let its = &self.pools[**id];
-            **id != pool && its.total > its.spec.min_size
-        };
-        let pools = self.shares[share].pools.iter().filter(spare);
-        let idle = pools.flat_map(|id| self.pools[*id].idle.iter().copied());
-        let longest: Option<ServerId> = idle.min_by_key(|server| self.servers[*server].changed);
+        let others = self.shares[share].pools.iter().filter(|other| **other != pool);
+        let idle = others.flat_map(|other| {
+            let its = &self.pools[*other];
+            let is_needed = its.total <= its.spec.min_size;
+            its.idle.iter().map(move |server| (is_needed, *server))
+        });
+        let longest: Option<ServerId> = idle
+            .min_by_key(|(is_needed, server)| (*is_needed, self.servers[*server].changed))
+            .map(|(_, server)| server);
         if let Some(server) = longest {
             self.close_server(now, server);
         }

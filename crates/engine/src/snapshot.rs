@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pgweir_config::{CONSOLE_DATABASES, PoolMode};
+use pgweir_config::{CONSOLE_DATABASES, PoolMode, Room};
 use pgweir_sql::Pins;
 
 use crate::Engine;
@@ -12,6 +12,7 @@ use crate::client_login::process_id;
 use crate::memory::Memory;
 use crate::replication::ReplicationKind;
 use crate::server::{Server, ServerState};
+use crate::shares::{Of, Share};
 use crate::stats::Stats;
 use crate::time::Time;
 
@@ -22,6 +23,12 @@ pub struct Snapshot {
     pub now: Time,
     /// Each pool, in the order of the configuration.
     pub pools: Vec<PoolView>,
+    /// Each server that pools lead to.
+    pub limits: Vec<LimitView>,
+    /// Most server connections of one user.
+    pub max_user_connections: Option<usize>,
+    /// Most clients of one user.
+    pub max_user_client_connections: Option<usize>,
     /// Each client that has logged in, or is about to.
     pub clients: Vec<ClientView>,
     /// Each server connection.
@@ -43,6 +50,14 @@ pub struct PoolView {
     pub mode: PoolMode,
     /// Most servers.
     pub size: usize,
+    /// Servers that are kept although nobody needs them.
+    pub min_size: usize,
+    /// Servers beyond `size` for those who have waited long.
+    pub reserve: usize,
+    /// Most servers of its database, over all users.
+    pub max_db_connections: Option<usize>,
+    /// Most clients of its database, over all users.
+    pub max_db_client_connections: Option<usize>,
     /// Where they are.
     pub address: Address,
     /// The database's name there.
@@ -57,6 +72,23 @@ pub struct PoolView {
     pub longest_wait: Duration,
     /// What it has done.
     pub stats: Stats,
+}
+
+/// A server, and how many connections there may be.
+#[derive(Clone, Debug)]
+pub struct LimitView {
+    /// Which.
+    pub address: Address,
+    /// Most connections that its pools would open, but for what limits them together.
+    pub wanted: usize,
+    /// The limit that they share.
+    pub most: Option<usize>,
+    /// Connections that there are.
+    pub used: usize,
+    /// What the server has said that it has room for.
+    pub room: Option<Room>,
+    /// Attempts that it has refused because it had too many.
+    pub refused_full: u64,
 }
 
 /// A client.
@@ -157,11 +189,35 @@ impl Engine {
         Snapshot {
             now,
             pools: self.pool_views(now),
+            limits: self.limit_views(),
+            max_user_connections: self.plan.max_user_connections,
+            max_user_client_connections: self.plan.max_user_client_connections,
             clients: self.client_views(now),
             servers: self.server_views(),
             logins: self.clients.iter().filter(|(_, client)| logs_in(client)).count(),
             memory: self.memory(),
         }
+    }
+
+    fn limit_views(&self) -> Vec<LimitView> {
+        let servers = self.shares.iter().filter_map(|(_, share)| match &share.of {
+            Of::Server(address) => Some((address, share)),
+            Of::Database(_) | Of::User(_) => None,
+        });
+        let view = |(address, share): (&Address, &Share)| {
+            let pools = || share.pools().map(|pool| &self.pools[pool]);
+            LimitView {
+                address: address.clone(),
+                wanted: pools().map(|pool| pool.spec.size + pool.spec.reserve).sum(),
+                most: share.most,
+                used: share.used,
+                room: self.rooms.get(address).copied(),
+                refused_full: pools().map(|pool| pool.stats.refused_full).sum(),
+            }
+        };
+        let mut views: Vec<_> = servers.map(view).collect();
+        views.sort_by(|a, b| a.address.cmp(&b.address));
+        views
     }
 
     fn pool_views(&self, now: Time) -> Vec<PoolView> {
@@ -178,6 +234,10 @@ impl Engine {
                 user: pool.spec.user.clone(),
                 mode: pool.spec.mode,
                 size: pool.spec.size,
+                min_size: pool.spec.min_size,
+                reserve: pool.spec.reserve,
+                max_db_connections: pool.spec.max_db_connections,
+                max_db_client_connections: pool.spec.max_db_client_connections,
                 address: pool.spec.address.clone(),
                 server_database: pool.spec.server_database.clone(),
                 server_user: pool.spec.server_user.clone(),

@@ -192,7 +192,10 @@ impl Engine {
             }
             ServerState::Cleaning { step, .. } => {
                 let ours = match step {
-                    Cleaning::RollingBack | Cleaning::Unsetting | Cleaning::Resetting => true,
+                    Cleaning::Asking
+                    | Cleaning::RollingBack
+                    | Cleaning::Unsetting
+                    | Cleaning::Resetting => true,
                     Cleaning::Draining | Cleaning::Done => false,
                 };
                 if ours && now - server.changed > patience {
@@ -211,6 +214,10 @@ impl Engine {
     /// Limits of what a client does with the server that it holds.
     fn sweep_lease(&mut self, now: Time, id: ServerId, client: ClientId) {
         let server = &self.servers[id];
+        if server.dedicated {
+            // To stream is one statement without an end.
+            return;
+        }
         let spec = &self.pools[server.pool].spec;
         let its = &self.clients[client];
         let busy = !its.slots.is_empty();

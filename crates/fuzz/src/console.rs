@@ -13,6 +13,9 @@ pub(crate) fn run(request: &[u8]) {
     let snapshot = Snapshot {
         now: Time(1_000_000),
         pools: Vec::new(),
+        limits: Vec::new(),
+        max_user_connections: None,
+        max_user_client_connections: None,
         clients: Vec::new(),
         servers: Vec::new(),
         logins: 0,

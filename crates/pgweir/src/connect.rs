@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use pgweir_auth::{Verifier, VerifierKind};
-use pgweir_config::{Config, Demand, Room, Secret};
+use pgweir_config::{ANY_DATABASE, Config, Demand, Room, Secret};
 use tokio::runtime::Builder;
 
 use crate::ask::Login;
@@ -51,7 +51,11 @@ fn logins(config: &Config) -> Vec<Login<'_>> {
                 let login = Login {
                     host: &server.host,
                     port: server.port,
-                    database: &shard.database,
+                    database: match shard.database.as_str() {
+                        // Any will do to see whether the server is there.
+                        ANY_DATABASE => "postgres",
+                        name => name,
+                    },
                     user: &user.server_username,
                     password: &user.server_password,
                     time: user.connect_timeout,
@@ -78,8 +82,11 @@ fn is_md5_hash(password: &Secret) -> bool {
 /// The sum of a server.
 fn sum(demand: &Demand, room: Option<Room>) -> String {
     let place = address(&demand.host, demand.port);
-    let opens = format!("{place}: all pools together may open {}", demand.connections_max);
-    let Some(room) = room else { return format!("{opens}, its room is not known") };
+    let opens = |most| format!("{place}: all pools together may open {most}");
+    let Some(room) = room else {
+        return format!("{}, its room is not known", opens(demand.connections_max));
+    };
+    let opens = opens(demand.most(room));
     let Room { connections_max, reserved } = room;
     let (free, binding) = (room.free(), demand.binding(room));
     let text = format!(

@@ -48,6 +48,8 @@ pub(crate) struct PoolFacts {
     pub(crate) mode: PoolMode,
     /// Waiting for a server may end in an error.
     pub(crate) impatient: bool,
+    /// Being silent for a while may end the connection.
+    pub(crate) strict: bool,
 }
 
 /// Where it is in its life.
@@ -470,8 +472,9 @@ impl Client {
         let rude = self.ending == Ending::Rude && code == "08P01";
         let block =
             self.pool.mode == PoolMode::Statement && code == "0A000" && self.oracle.is_in_block();
+        let silent = self.pool.strict && matches!(&*code, "25P03" | "57P05");
         let due = self.oracle.hear(&self.incoming[raw]).is_ok();
-        if !rude && !block && !due {
+        if !rude && !block && !silent && !due {
             site.ledger.lost(self.number, &code);
         }
     }
@@ -484,6 +487,8 @@ impl Client {
         let expelled = self.pool.mode == PoolMode::Statement && self.script.has_begun();
         let expected = match (&self.phase, self.ending) {
             _ if expelled => true,
+            // What it was told is lost with whatever pgweir has not read by then.
+            _ if self.pool.strict => true,
             (Phase::Dismissed, _) | (_, Ending::Rude) => true,
             // To leave in the middle of a COPY is a mistake that a server would answer.
             (_, Ending::Said) if self.oracle.reads_copy_data() => true,

@@ -37,6 +37,8 @@ pub struct Faults {
     pub server_killed: f64,
     /// Times in a minute that a server's configuration changes, which its processes report.
     pub server_reload: f64,
+    /// Times in a minute that pgweir is given another configuration.
+    pub reconfigured: f64,
     /// Times in a minute that a whole server crashes and is away for up to three seconds.
     pub server_crash: f64,
 }
@@ -59,6 +61,7 @@ impl Faults {
         server_reset: 0.0,
         server_killed: 0.0,
         server_reload: 0.0,
+        reconfigured: 0.0,
         server_crash: 0.0,
     };
 
@@ -84,6 +87,7 @@ impl Faults {
             server_reset: rarely(30.0),
             server_killed: rarely(30.0),
             server_reload: rarely(60.0),
+            reconfigured: rarely(60.0),
             server_crash: rarely(4.0),
         }
     }

@@ -111,9 +111,11 @@ const AFTERMATH_US: u64 = 30_000_000;
 impl World {
     pub(crate) fn new(seed: u64, faults: Option<Faults>, trace: Trace) -> Result<Self, String> {
         let mut dice = Dice::new(seed);
-        let topology = Topology::draw(&mut dice.fork());
+        let mut own = dice.fork();
+        let topology = Topology::draw(&mut own);
+        let config = topology.config(&mut own, false);
         let faults = faults.unwrap_or_else(|| Faults::draw(&mut dice.fork()));
-        let engine = Engine::new(topology.plan()?, dice.seed());
+        let engine = Engine::new(Topology::plan_of(&config)?, dice.seed());
         let thorough = trace.is_kept();
         let mut world = Self {
             site: Site { ledger: Ledger::new(), trace, faults },
@@ -133,7 +135,7 @@ impl World {
             topology,
             dice,
         };
-        world.begin();
+        world.begin(&config);
         Ok(world)
     }
 
@@ -143,6 +145,9 @@ impl World {
             self.step()?;
         }
         self.site.trace.note("world", || "everybody is gone");
+        // One that keeps no server that nobody needs.
+        let config = self.topology.config(&mut self.dice, true);
+        self.configure(&config);
         // Cancels and closing connections come to their end.
         self.run_for(STORM_US.saturating_sub(self.now()) + 15_000_000)?;
         self.check_rest().map_err(|cause| format!("{cause}\n{}", self.open_wires()))?;
@@ -161,8 +166,8 @@ impl World {
         self.site.trace.take_lines()
     }
 
-    fn begin(&mut self) {
-        let (config, faults) = (self.topology.config.clone(), self.site.faults.clone());
+    fn begin(&mut self, config: &str) {
+        let faults = self.site.faults.clone();
         self.site.trace.note("world", || format!("{config}\n{faults:?}"));
         for _ in 0..self.topology.seats {
             let at = self.dice.magnitude(2_000_000);

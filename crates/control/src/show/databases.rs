@@ -48,9 +48,14 @@ pub(super) fn databases(snapshot: &Snapshot, out: &mut Vec<u8>) {
         table.cell(name).cell(&first.address.host).cell(first.address.port);
         table.cell(&first.server_database).nullable(database.forced_user());
         table.cell(database.pools.iter().map(|pool| pool.size).max().unwrap_or(0));
-        table.cell(0).cell(0).cell(database.server_lifetime().as_secs());
+        let largest = |of: fn(&PoolView) -> usize| database.pools.iter().map(|it| of(it)).max();
+        table.cell(largest(|pool| pool.min_size).unwrap_or(0));
+        table.cell(largest(|pool| pool.reserve).unwrap_or(0));
+        table.cell(database.server_lifetime().as_secs());
         table.nullable(database.pool_mode().map(PoolMode::name)).nullable(None::<&str>);
-        table.cell(0).cell(database.servers).cell(0).cell(database.clients);
+        // As PgBouncer has it, 0 is no limit.
+        table.cell(first.max_db_connections.unwrap_or(0)).cell(database.servers);
+        table.cell(first.max_db_client_connections.unwrap_or(0)).cell(database.clients);
         table.cell(0).cell(0).end_row();
     }
 }
@@ -59,9 +64,12 @@ pub(super) fn users(snapshot: &Snapshot, out: &mut Vec<u8>) {
     let mut table = Table::new(out, &USERS);
     for (name, user) in group(snapshot, |_, user| user) {
         let size = user.agreed(|pool| pool.size).map(|size| size.to_string());
-        table.cell(name).cell(size.unwrap_or_default()).cell("");
+        let reserve = user.agreed(|pool| pool.reserve).map(|reserve| reserve.to_string());
+        table.cell(name).cell(size.unwrap_or_default()).cell(reserve.unwrap_or_default());
         table.nullable(user.pool_mode().map(PoolMode::name));
-        table.cell(0).cell(user.servers).cell(0).cell(user.clients).end_row();
+        table.cell(snapshot.max_user_connections.unwrap_or(0)).cell(user.servers);
+        table.cell(snapshot.max_user_client_connections.unwrap_or(0)).cell(user.clients);
+        table.end_row();
     }
 }
 

@@ -20,7 +20,7 @@ fn databases_put_the_pools_of_their_users_together() {
     };
     // One user is in session mode, the other in transaction mode.
     let mut snapshot = snapshot();
-    shows(&snapshot, "app|db.example.com|5432|app_db|NULL|10|0|0|3600|NULL|NULL|0|5|0|4|0|0");
+    shows(&snapshot, "app|db.example.com|5432|app_db|NULL|10|1|2|3600|NULL|NULL|0|5|500|4|0|0");
 
     for pool in &mut snapshot.pools {
         pool.mode = PoolMode::Session;
@@ -28,12 +28,12 @@ fn databases_put_the_pools_of_their_users_together() {
     }
     snapshot.pools[0].size = 30;
     snapshot.pools[1].server_lifetime = Some(Duration::from_secs(7_200));
-    let row = "app|db.example.com|5432|app_db|service|30|0|0|7200|session|NULL|0|5|0|4|0|0";
+    let row = "app|db.example.com|5432|app_db|service|30|1|2|7200|session|NULL|0|5|500|4|0|0";
     shows(&snapshot, row);
 
     snapshot.pools[0].server_lifetime = None;
     snapshot.pools[1].server_user = "alice".to_owned();
-    let row = "app|db.example.com|5432|app_db|NULL|30|0|0|0|session|NULL|0|5|0|4|0|0";
+    let row = "app|db.example.com|5432|app_db|NULL|30|1|2|0|session|NULL|0|5|500|4|0|0";
     shows(&snapshot, row);
 }
 
@@ -46,8 +46,8 @@ fn users_put_the_pools_of_their_databases_together() {
     let expected = "T name/s pool_size/s reserve_pool_size/s pool_mode/s max_user_connections/i \
                     current_connections/i max_user_client_connections/i \
                     current_client_connections/i\n\
-                    D alice|10||transaction|0|5|0|4\n\
-                    D bob|||session|0|0|0|0\nC SHOW\nZ I\n";
+                    D alice|10|2|transaction|7|5|0|4\n\
+                    D bob||2|session|7|0|0|0\nC SHOW\nZ I\n";
     assert_eq!(says_with(b"SHOW USERS", &snapshot, &Rates::new()), expected);
 }
 

@@ -111,3 +111,43 @@ fn clients_of_a_database_are_limited() {
     let admin = Login::new("admin").password("admin").database("pgweir");
     stage.client_as(&admin);
 }
+
+/// Where nobody has set a limit, the server is asked: nine tenths of its room are ours.
+#[test]
+fn a_server_is_asked_what_it_has_room_for() {
+    let cluster = Cluster::builder()
+        .setting("max_connections", "13")
+        .setting("superuser_reserved_connections", "3")
+        .setting("max_wal_senders", "0")
+        .start();
+    create_database(&cluster, "room");
+    let pgweir = Pgweir::start(PROGRAM, |port| {
+        format!(
+            "config_version = 1\n[general]\nport = {port}\nauth_type = 'trust'\n\
+             unix_socket_dir = ''\ninstances = 2\n\
+             admin_username = 'admin'\nadmin_auth_type = 'trust'\n\
+             [pools.room.users.0]\nusername = 'room'\npool_size = 50\n\
+             [pools.room.shards.0]\ndatabase = 'room'\n\
+             servers = [['127.0.0.1', {}, 'primary']]\n",
+            cluster.port()
+        )
+    });
+    let mut clients = Vec::new();
+    for _ in 0..12 {
+        clients.push(WireClient::login(pgweir.address(), &login("room")).unwrap());
+    }
+    for client in &mut clients {
+        client.send(&query("SELECT pg_sleep(0.2)")).unwrap();
+    }
+    for client in &mut clients {
+        let reply = client.read_until_ready().unwrap();
+        assert_eq!(reply.last().unwrap().to_string(), "ReadyForQuery I");
+    }
+    let mut watcher = superuser(&cluster, "postgres");
+    let backends = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'room'";
+    assert_eq!(watcher.query(backends), ["4"]);
+    let admin = Login::new("admin").database("pgweir");
+    let limits = WireClient::login(pgweir.address(), &admin).unwrap().query("SHOW LIMITS");
+    let expected = format!("127.0.0.1|{}|4|50|4|13|3|4|max_server_connections|0", cluster.port());
+    assert_eq!(limits, [expected]);
+}

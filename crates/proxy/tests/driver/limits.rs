@@ -153,6 +153,26 @@ fn the_smallest_size_is_kept() {
     assert_eq!(stage.attempts(), 1);
 }
 
+/// The simulator's: a pool that keeps a connection for nobody starved its neighbour for ever.
+#[test]
+fn the_smallest_size_yields_to_clients_of_others() {
+    let setup = Setup { user: "min_pool_size = 1", ..shared("max_server_connections = 1") };
+    let stage = Stage::new(&setup);
+    stage.wait(Duration::from_millis(100));
+    let server = stage.server();
+    let of_db = stage.snapshot().servers[0].pool.0 == "db";
+    let (idle, waiting) = if of_db { ("db", "east") } else { ("east", "db") };
+    let alice = stage.newcomer_to(waiting);
+    assert_eq!((server.heard().as_str(), stage.attempts()), ("X", 0), "{idle} gives it up");
+    server.ends();
+    let next = stage.server();
+    assert!(alice.is_greeted());
+    for _ in 0..20 {
+        stage.wait(Duration::from_secs(1));
+    }
+    assert!(next.is_open(), "and takes none away for nobody");
+}
+
 /// Servers that were opened together are not replaced together.
 #[test]
 fn servers_grow_old_one_by_one() {

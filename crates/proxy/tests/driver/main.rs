@@ -38,3 +38,4 @@ mod timeouts;
 mod turns;
 mod units;
 mod unnamed;
+mod wild;

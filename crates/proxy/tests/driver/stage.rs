@@ -71,12 +71,13 @@ impl Setup {
     fn config(&self) -> String {
         let Self { mode, size, auth, general, user, others, port, .. } = self;
         let pools = std::iter::once(&"db").chain(*others).map(|database| {
+            let own_name = database.trim_matches('"');
             format!(
                 "[pools.{database}]\npool_mode = '{mode}'\n\
                  [pools.{database}.users.0]\nusername = 'user'\npassword = 'password'\n\
                  pool_size = {size}\n{user}\n\
                  [pools.{database}.shards.0]\nservers = [['127.0.0.1', {port}, 'primary']]\n\
-                 database = '{database}'\n"
+                 database = '{own_name}'\n"
             )
         });
         let pools: String = pools.collect();

@@ -1,10 +1,15 @@
+use pgweir_engine::Time;
+
 use super::{Occasion, Outside, STORM_US, Who, World};
 use crate::network::WireId;
 use crate::postgres::Health;
+use crate::topology::Topology;
 
 /// A fault that comes by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) enum Blow {
+    /// No fault: pgweir is given another configuration.
+    Configure,
     Crash,
     Kill,
     /// No fault: its configuration has changed, and it reads it again.
@@ -16,6 +21,7 @@ impl World {
     /// Each of them comes at some time before the storm is over, or never.
     pub(super) fn schedule_blows(&mut self) {
         for (blow, each_minute) in [
+            (Blow::Configure, self.site.faults.reconfigured),
             (Blow::Crash, self.site.faults.server_crash),
             (Blow::Kill, self.site.faults.server_killed),
             (Blow::Reload, self.site.faults.server_reload),
@@ -31,6 +37,10 @@ impl World {
     }
 
     pub(super) fn strike(&mut self, blow: Blow) {
+        if blow == Blow::Configure {
+            let config = self.topology.config(&mut self.dice, self.seats_taken == 0);
+            return self.configure(&config);
+        }
         let sessions: Vec<usize> = (0..self.wires.len())
             .filter(|index| match &self.wires[*index].outside {
                 Outside::Backend(process) => process.is_session(),
@@ -45,6 +55,8 @@ impl World {
         let cluster = process.cluster;
         self.site.trace.note(Who('b', WireId(victim)), || format!("is struck: {blow:?}"));
         match blow {
+            // Above.
+            Blow::Configure => {}
             Blow::Kill => {
                 self.site.trouble();
                 self.site.ledger.kills += 1;
@@ -66,6 +78,15 @@ impl World {
                 self.site.trouble();
                 self.crash(cluster);
             }
+        }
+    }
+
+    /// pgweir reads another configuration.
+    pub(super) fn configure(&mut self, config: &str) {
+        self.site.trace.note("world", || format!("another configuration:\n{config}"));
+        match Topology::plan_of(config) {
+            Ok(plan) => self.driver.reload(Time(self.now()), plan),
+            Err(cause) => self.site.ledger.fail(cause),
         }
     }
 
