@@ -1,4 +1,5 @@
-//! The results of SHOW. Columns, their types and their order are PgBouncer's (1.25).
+//! The results of SHOW. Columns, their types and their order are those of PgBouncer's sources after
+//! 1.25.
 
 mod connections;
 mod databases;

@@ -100,7 +100,7 @@ impl Engine {
             since: now,
         });
         self.servers[server].cancel = Some(id);
-        let address = self.pools[self.servers[server].pool].spec.address.clone();
+        let address = self.servers[server].address.clone();
         self.actions.push(Action::Connect(Endpoint::Cancel(id), address));
     }
 

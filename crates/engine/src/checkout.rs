@@ -76,12 +76,12 @@ impl Engine {
 
     /// Makes a connection, for which the pool has room.
     pub(crate) fn open(&mut self, now: Time, id: PoolId) -> ServerId {
-        let mut new = Server::new(now, id, self.interner.none());
+        let address = self.pools[id].spec.address.clone();
+        let mut new = Server::new(now, id, address.clone(), self.interner.none());
         // Servers that were opened together must not all be replaced at the same time.
         new.lifespan_percent = 80 + u32::from(self.random.bytes::<1>()[0]) * 20 / 255;
         let server = self.servers.insert(new);
         self.count_opening(id);
-        let address = self.pools[id].spec.address.clone();
         self.actions.push(Action::Connect(Endpoint::Server(server), address));
         server
     }
@@ -238,6 +238,10 @@ impl Engine {
         }
         // Its client may have stopped it; the next one must not inherit that.
         self.read_server(server, true);
+        if self.servers[server].status.in_block() {
+            // One that was made to fail for a client that has not sent anything.
+            return self.clean(now, server, Left::Nothing);
+        }
         self.offer(now, server);
     }
 

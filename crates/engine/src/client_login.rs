@@ -55,6 +55,13 @@ enum Proof {
     ScramFirst(Box<ScramServer>),
 }
 
+impl Login {
+    /// Whether it leads to the console.
+    pub(crate) fn is_for_console(&self) -> bool {
+        self.target == Target::Console
+    }
+}
+
 impl Engine {
     /// Bytes before a login: the startup packet, and the requests that may come before it.
     pub(crate) fn startup_input(&mut self, now: Time, id: ClientId, input: &[u8]) -> usize {
@@ -186,6 +193,8 @@ impl Engine {
             Some(ReplicationKind::Logical) | None => None,
         };
         match self.pool_named(database, user).or_else(of_cluster) {
+            // One that was made for somebody else may be gone before this login is over.
+            Some(pool) if self.pools[pool].spec.wild => (Target::Wild, self.pools[pool].spec.auth),
             Some(pool) => (Target::Pool(pool), self.pools[pool].spec.auth),
             None => match self.plan.wild(user) {
                 Some(spec) if !CONSOLE_DATABASES.contains(&database) => (Target::Wild, spec.auth),
@@ -405,10 +414,14 @@ impl Engine {
             Target::Pool(pool) => self.pools.find(pool).filter(|pool| !pool.removed).map(|_| pool),
             Target::Wild => {
                 let Login { database, user, .. } = login;
-                self.pool_named(database, user).or_else(|| {
-                    let spec = self.plan.tame(database, user)?;
-                    Some(self.add_pool(spec))
-                })
+                match self.pool_named(database, user) {
+                    // A reload has given it a name and, perhaps, another password.
+                    Some(pool) => Some(pool).filter(|pool| self.pools[*pool].spec.wild),
+                    None => {
+                        let spec = self.plan.tame(database, user)?;
+                        Some(self.add_pool(spec))
+                    }
+                }
             }
             Target::Console | Target::Nowhere => None,
         }

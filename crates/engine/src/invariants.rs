@@ -1,8 +1,10 @@
 use std::rc::Rc;
 
+use pgweir_wire::TransactionStatus;
+
 use crate::Engine;
 use crate::client::{Fate, Leg, Phase};
-use crate::server::ServerState;
+use crate::server::{Cleaning, ServerState};
 
 impl Engine {
     /// Panics if the engine's state breaks one of its invariants. Costs time in proportion to
@@ -31,7 +33,10 @@ impl Engine {
                 let leg = self.clients.find(client).map(|client| client.leg);
                 assert_eq!(leg, Some(Leg::Preparing(id)), "{id:?}: promised to {client:?}");
                 let to_come = match server.state {
-                    ServerState::Connecting | ServerState::Login(_) | ServerState::Leaving => true,
+                    ServerState::Connecting
+                    | ServerState::Login(_)
+                    | ServerState::Leaving
+                    | ServerState::Cleaning { step: Cleaning::Asking, .. } => true,
                     ServerState::Idle
                     | ServerState::Lent(_)
                     | ServerState::Cleaning { .. }
@@ -74,11 +79,10 @@ impl Engine {
                 let sent = client.server().is_some_and(|server| self.servers[server].used);
                 assert!(!sent && client.slots.is_empty(), "{id:?}: a unit asks that was sent");
             }
-            if client.lost.is_some() {
-                assert!(
-                    !matches!(client.leg, Leg::Held(_)),
-                    "{id:?}: served in a lost transaction"
-                );
+            if let (Some(_), Leg::Held(server)) = (client.lost, client.leg) {
+                let server = &self.servers[server];
+                let failed = server.status == TransactionStatus::Failed && !server.used;
+                assert!(failed, "{id:?}: served in a lost transaction");
             }
             if let Some(open) = client.open_slot {
                 assert_eq!(client.slots.last(), Some(&open), "{id:?}: the open batch is the last");

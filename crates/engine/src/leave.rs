@@ -8,7 +8,7 @@ use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, Event, ServerId};
 use crate::client::{Asked, Client, Fate, Leg, Phase};
 use crate::loss::Loss;
-use crate::server::{Left, Server, ServerState};
+use crate::server::{Cleaning, Left, Server, ServerState};
 use crate::server_login::{Retry, unreachable_server};
 use crate::time::Time;
 
@@ -179,6 +179,13 @@ impl Engine {
     /// A server is no more. Whoever held it gets another, or is told.
     pub(crate) fn lose(&mut self, now: Time, id: ServerId, cause: &str) {
         self.actions.push(Action::Abort(Endpoint::Server(id)));
+        let server = &self.servers[id];
+        if let ServerState::Cleaning { step: Cleaning::Asking, .. } = server.state {
+            // It was lost before it was of any use, and the next one may be, too.
+            let report = unreachable_server(&server.address, cause);
+            let (pool, jitter) = (server.pool, u32::from_be_bytes(self.random.bytes()));
+            self.pools[pool].attempt_failed(now, report, jitter);
+        }
         match self.servers[id].client() {
             Some(client) => self.lessee_lost_server(now, id, client, cause),
             None => self.forget_server(now, id),

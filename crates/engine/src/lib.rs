@@ -27,7 +27,8 @@
 //! - Errors inside a batch or a transaction come from the server. We answer in its place only
 //!   where no server is involved yet.
 //! - A client that has a server was told what that server reports to be set to.
-//! - Nobody waits while a server of its pool is idle, and no pool has more servers than its size.
+//! - Nobody waits while a server of its pool is idle, and no pool opens a server beyond its size
+//!   and reserve, nor beyond a limit that it shares with others.
 //!
 //! `Engine::check` asserts what of this can be seen from the state, and the simulator calls it
 //! every few steps.

@@ -187,7 +187,9 @@ impl Engine {
         if !failed {
             return self.server_lost(now, server, "it did not begin a transaction");
         }
-        self.clients[client].lost = None;
+        its.unit_since = now;
+        its.transaction_since = now;
+        // Until its unit is sent the client may lose this server too.
         self.hold(server, client);
         self.actions.push(Action::Resume(client));
     }
@@ -197,7 +199,9 @@ impl Engine {
 fn is_rollback(text: &[u8]) -> bool {
     let text = text.trim_ascii_start();
     let word = |word: &[u8]| text.get(..word.len()).is_some_and(|is| is.eq_ignore_ascii_case(word));
-    word(b"rollback") || word(b"abort")
+    // AND CHAIN begins a transaction like the one that was lost, of which nothing is known.
+    let chains = text.windows(5).any(|word| word.eq_ignore_ascii_case(b"chain"));
+    !chains && (word(b"rollback") || word(b"abort"))
 }
 
 #[cfg(test)]

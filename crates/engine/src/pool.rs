@@ -122,6 +122,8 @@ impl PoolSpec {
             && self.server_user == other.server_user
             && self.server_password == other.server_password
             && self.statement_timeout == other.statement_timeout
+            // A session that ends now is cleaned as was decided when it began.
+            && self.reset_query == other.reset_query
     }
 
     /// Whether the reset query takes all settings back, which is what is believed after it.

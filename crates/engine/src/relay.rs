@@ -31,6 +31,9 @@ impl Engine {
         start: usize,
     ) -> usize {
         let mut at = start;
+        if let Some(server) = self.servers.find_mut(id) {
+            server.heard = now;
+        }
         while at < input.len() {
             let Some(server) = self.servers.find_mut(id) else {
                 return input.len();
@@ -305,6 +308,7 @@ impl Engine {
         }
         // An error is the client's even if the message that it answers was ours.
         let heard = sink != Sink::Own && self.servers[id].client().is_some();
+        self.servers[id].answered |= heard;
         self.servers[id].fatal = fatal && heard;
         self.servers[id].doomed |= fatal;
         self.pass(id, heard, at, n, length);
@@ -370,7 +374,8 @@ impl Engine {
         slots.remove(0);
         let over = slots.is_empty();
         let its = &mut self.clients[client];
-        its.may_commit &= !over;
+        // A portal that may be a COMMIT lasts as long as the transaction.
+        its.may_commit &= !over || self.servers[id].status.in_block();
         its.mixed &= !over;
         its.quiet_since = now;
         let server = &mut self.servers[id];

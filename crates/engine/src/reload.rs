@@ -154,7 +154,7 @@ impl Engine {
     }
 
     /// Tells the clients of a pool that is gone, as far as they are idle.
-    fn close_clients(&mut self, now: Time, id: PoolId) {
+    pub(crate) fn close_clients(&mut self, now: Time, id: PoolId) {
         for client in self.clients.keys() {
             let its = self.clients.find(client).and_then(|client| client.pool());
             if its == Some(id) && self.is_idle(client) {
@@ -199,7 +199,12 @@ impl Engine {
     fn close_consoles(&mut self, now: Time) {
         for id in self.clients.keys() {
             let client = self.clients.find(id);
-            if client.is_some_and(|client| matches!(client.phase, Phase::Console)) {
+            let there = client.is_some_and(|client| match &client.phase {
+                Phase::Console => true,
+                Phase::Login(login) => login.is_for_console(),
+                Phase::Startup | Phase::Cancelling | Phase::Welcome(_) | Phase::Ready(_) => false,
+            });
+            if there {
                 self.expel(now, id, TERMINATED.report(&[]));
             }
         }

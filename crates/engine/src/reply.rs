@@ -165,9 +165,14 @@ impl Replies {
         self.entries.is_empty()
     }
 
+    /// How many replies are owed.
+    pub(crate) fn owed(&self) -> usize {
+        self.entries.len() - self.copy_ends
+    }
+
     /// Whether so much is owed that nothing more is to be asked for, until some of it has come.
     pub(crate) fn is_full(&self) -> bool {
-        self.entries.len() - self.copy_ends >= OWED
+        self.owed() >= OWED
     }
 
     /// Whether a Sync that is sent now would be read as part of the COPY data, and ignored.

@@ -52,7 +52,7 @@ impl Engine {
         }
         // A server that gives no answer to go by has no limit of ours.
         let Some(room) = read(body) else { return };
-        let address = self.pools[server.pool].spec.address.clone();
+        let address = server.address.clone();
         self.rooms.insert(address.clone(), room);
         let most = self.most_connections(&address);
         if let Some(share) = self.share_of.get(&Of::Server(address)) {

@@ -6,7 +6,7 @@ use pgweir_sql::Encoding;
 use pgweir_wire::backend::Report;
 use pgweir_wire::{CancelKey, TransactionStatus};
 
-use crate::action::{CancelId, ClientId};
+use crate::action::{Address, CancelId, ClientId};
 use crate::client::{Body, UnnamedStatement};
 use crate::parameters::Parameters;
 use crate::pool::PoolId;
@@ -53,6 +53,10 @@ pub struct Server {
     pub(crate) unnamed: UnnamedStatement,
     /// When the oldest unit in flight was sent.
     pub(crate) unit_since: Time,
+    /// When something of it came last.
+    pub(crate) heard: Time,
+    /// Where it was connected to: its pool may lead elsewhere by now.
+    pub(crate) address: Address,
     /// When the first unit of the transaction in flight was sent.
     pub(crate) transaction_since: Time,
     /// A client's bytes went here since it was lent.
@@ -78,7 +82,7 @@ pub struct Server {
 }
 
 impl Server {
-    pub(crate) fn new(now: Time, pool: PoolId, settings: Rc<Settings>) -> Self {
+    pub(crate) fn new(now: Time, pool: PoolId, address: Address, settings: Rc<Settings>) -> Self {
         Self {
             pool,
             state: ServerState::Connecting,
@@ -100,6 +104,8 @@ impl Server {
             unnamed: UnnamedStatement::None,
             unit_since: now,
             transaction_since: now,
+            heard: now,
+            address,
             used: false,
             fatal: false,
             own_error: None,

@@ -260,7 +260,7 @@ impl Engine {
         let full: Vec<_> = self.pools[pool].shares.clone();
         for share in full {
             let missing = wanted.saturating_sub(self.shares[share].room());
-            for _ in self.going(share)..missing {
+            for _ in self.leaving(share)..missing {
                 if !self.take_idle_of_others(now, share, pool) {
                     self.take_busy_of_others(now, share, pool);
                     break;
@@ -269,14 +269,19 @@ impl Engine {
         }
     }
 
-    /// Connections of a share that are about to end.
-    fn going(&self, share: ShareId) -> usize {
-        let goes = |pool: PoolId| self.pools[pool].shares.contains(&share);
-        let servers = self.servers.iter().filter(|(_, server)| match server.state {
-            ServerState::Leaving => goes(server.pool),
-            _ => server.doomed && goes(server.pool),
+    /// Connections of a share that were told to go.
+    fn leaving(&self, share: ShareId) -> usize {
+        let servers = self.servers.iter().filter(|(_, server)| {
+            let leaves = matches!(server.state, ServerState::Leaving);
+            leaves && self.pools[server.pool].shares.contains(&share)
         });
         servers.count()
+    }
+
+    /// Whether a server will be free when its client's transaction is over.
+    fn comes_free(&self, server: &Server) -> bool {
+        let client = server.client().and_then(|client| self.clients.find(client));
+        client.is_some_and(|client| !server.dedicated && !self.keeps_server(client, server))
     }
 
     /// The connection that was idle longest is told to go, rather one of a pool that can spare it:
@@ -297,10 +302,15 @@ impl Engine {
         longest.is_some()
     }
 
-    /// Where nothing is idle, the pool with most connections gives one up once it is free. Sessions
-    /// may take for ever.
+    /// Where nothing is idle, the pool with most connections gives one up once it is free, one at a
+    /// time. Sessions may take for ever.
     fn take_busy_of_others(&mut self, now: Time, share: ShareId, pool: PoolId) {
         if self.waits_since(pool).is_none_or(|since| now - since < PATIENCE) {
+            return;
+        }
+        let is_promised = |server: &Server| server.doomed && self.comes_free(server);
+        let of_share = |server: &Server| self.pools[server.pool].shares.contains(&share);
+        if self.servers.iter().any(|(_, server)| is_promised(server) && of_share(server)) {
             return;
         }
         let own = self.pools[pool].total;
@@ -315,8 +325,10 @@ impl Engine {
         }) else {
             return;
         };
-        let is_lent = |server: &Server| !server.doomed && server.client().is_some();
-        let lent = self.servers.iter().find(|(_, its)| its.pool == other && is_lent(its));
+        let lent = self
+            .servers
+            .iter()
+            .find(|(_, server)| server.pool == other && !server.doomed && self.comes_free(server));
         if let Some(server) = lent.map(|(server, _)| server) {
             self.servers[server].doomed = true;
         }

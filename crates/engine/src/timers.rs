@@ -107,6 +107,9 @@ impl Engine {
         let pool = &mut self.pools[id];
         let reserve_timeout = pool.spec.reserve_timeout;
         pool.reserve_open = waits_since.is_some_and(|since| now - since >= reserve_timeout);
+        if self.pools[id].removed {
+            self.close_clients(now, id);
+        }
         self.refill(now, id);
         self.ask_others(now, id);
         self.dissolve(now, id);
@@ -233,11 +236,12 @@ impl Engine {
             }
             return self.expel(now, client, TRANSACTION_TOO_LONG.report(&[]));
         }
-        // A server may be silent because its client does not read.
-        if busy
-            && !its.congested
-            && over(spec.statement_timeout, server.unit_since, STATEMENT_GRACE)
-        {
+        // A server may be silent because its client does not read. PostgreSQL measures each
+        // statement of a batch by itself, and keeps short replies back until the batch is over.
+        let statements = u32::try_from(server.replies.owed()).unwrap_or(u32::MAX);
+        let limit = spec.statement_timeout.map(|limit| limit.saturating_mul(statements));
+        let silent_since = server.unit_since.max(server.heard);
+        if statements > 0 && !its.congested && over(limit, silent_since, STATEMENT_GRACE) {
             return self.server_lost(now, id, "it did not end a statement at statement_timeout");
         }
         if !busy

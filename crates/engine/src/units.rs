@@ -321,7 +321,7 @@ impl Engine {
         }
         let would_be_given_back =
             server.status == TransactionStatus::Idle && !self.keeps_server(client, server);
-        let others_wait = self.pools[server.pool].waiting > 0;
+        let others_wait = self.pools[server.pool].waiting > 0 || server.doomed;
         would_be_given_back && others_wait && tag != Tag::Terminate
     }
 
@@ -499,6 +499,7 @@ impl Engine {
         self.servers[server].used = true;
         let client = &mut self.clients[id];
         client.asked = None;
+        client.lost = None;
         let body = &mut client.body;
         body.left = header.message_len() - n;
         body.fate = Fate::Forward;

@@ -8,41 +8,57 @@ use std::path::{Path, PathBuf};
 
 use nix::unistd::Group;
 use pgweir_config::{General, SocketName, UnixSocket};
-use pgweir_proxy::Listener;
+use pgweir_proxy::{Listener, Listeners};
 use rustix::fs::{Access, access};
 use socket2::{Domain, SockAddr, Socket, Type};
 
 /// Connections that the kernel queues for us; a storm of clients is longer than the usual 128.
 const BACKLOG: i32 = 4_096;
 
-/// The sockets that clients connect to.
-#[derive(Debug)]
+/// Where clients connect to.
+#[derive(Debug, Default)]
 pub(crate) struct Listening {
-    /// The sockets themselves.
-    pub(crate) listeners: Vec<Listener>,
-    /// Their names, for the log.
+    /// The names of the sockets, as the configuration has them.
     pub(crate) names: Vec<String>,
     /// The file of the unix socket, which goes with this value.
     pub(crate) file: Option<SocketFile>,
 }
 
 impl Listening {
-    /// Opens what the configuration asks for; an error names what could not be opened, and why.
-    pub(crate) fn open(general: &General) -> Result<Self, String> {
-        let mut opened = Self { listeners: Vec::new(), names: Vec::new(), file: None };
+    /// Opens what the configuration asks for and is not open yet: all that is to be listened on
+    /// from now on, with the sockets that are new. What is open and not asked for any more is left
+    /// to be closed by whoever has it. An error names what could not be opened, and why; then
+    /// nothing has changed.
+    pub(crate) fn open(&mut self, general: &General) -> Result<Listeners, String> {
+        let mut listeners = Listeners::new();
         if !general.host.is_empty() {
-            let (listener, name) = over_tcp(&general.host, general.port)?;
-            opened.listeners.push(listener);
-            opened.names.push(name.to_string());
+            let name = format!("{}:{}", general.host, general.port);
+            let listener = match self.names.contains(&name) {
+                true => None,
+                false => Some(over_tcp(&general.host, general.port)?),
+            };
+            listeners.push((name, listener));
         }
+        let mut other_file = None;
         if let Some(name) = socket_name(general) {
             let refused = |cause: io::Error| format!("cannot listen on {name}: {cause}");
-            let (socket, file) = over_unix(&name, &general.unix_socket).map_err(refused)?;
-            opened.listeners.push(Listener::Unix(socket.into(), general.port));
-            opened.names.push(name.to_string());
-            opened.file = file;
+            let listener = if self.names.contains(&name.to_string()) {
+                give(self.file.as_ref(), &general.unix_socket).map_err(refused)?;
+                None
+            } else {
+                let (socket, file) = over_unix(&name, &general.unix_socket).map_err(refused)?;
+                other_file = Some(file);
+                Some(Listener::Unix(socket.into(), general.port))
+            };
+            listeners.push((name.to_string(), listener));
+        } else {
+            other_file = Some(None);
         }
-        Ok(opened)
+        self.names = listeners.iter().map(|(name, _)| name.clone()).collect();
+        if let Some(file) = other_file {
+            self.file = file;
+        }
+        Ok(listeners)
     }
 }
 
@@ -80,12 +96,12 @@ fn identity(path: &Path) -> io::Result<Identity> {
 }
 
 /// The first address of `host` that can be listened on.
-fn over_tcp(host: &str, port: u16) -> Result<(Listener, SocketAddr), String> {
+fn over_tcp(host: &str, port: u16) -> Result<Listener, String> {
     let resolved = (host, port).to_socket_addrs();
     let mut last = None;
     for address in resolved.map_err(|error| format!("cannot listen on {host}: {error}"))? {
         match bind(address) {
-            Ok(socket) => return Ok((Listener::Tcp(socket.into()), address)),
+            Ok(socket) => return Ok(Listener::Tcp(socket.into())),
             Err(error) => last = Some(format!("cannot listen on {address}: {error}")),
         }
     }
@@ -111,19 +127,22 @@ fn socket_name(general: &General) -> Option<SocketName> {
 }
 
 fn over_unix(name: &SocketName, options: &UnixSocket) -> io::Result<(Socket, Option<SocketFile>)> {
-    let group = options.group.as_deref().map(group_id).transpose()?;
     let socket = bind_unix(name)?;
     let file = name.file().map(SocketFile::at).transpose()?;
     // Nobody can connect before it listens, so nobody finds it with other permissions.
-    if let Some(SocketFile { path, .. }) = &file {
-        if group.is_some() {
-            let refused = |error| io::Error::other(format!("unix_socket_group: {error}"));
-            chown(path, None, group).map_err(refused)?;
-        }
-        fs::set_permissions(path, Permissions::from_mode(options.mode))?;
-    }
+    give(file.as_ref(), options)?;
     socket.listen(BACKLOG)?;
     Ok((socket, file))
+}
+
+/// Gives the file of a socket to whom it is for.
+fn give(file: Option<&SocketFile>, options: &UnixSocket) -> io::Result<()> {
+    let Some(SocketFile { path, .. }) = file else { return Ok(()) };
+    if let Some(group) = options.group.as_deref() {
+        let refused = |error| io::Error::other(format!("unix_socket_group: {error}"));
+        chown(path, None, Some(group_id(group)?)).map_err(refused)?;
+    }
+    fs::set_permissions(path, Permissions::from_mode(options.mode))
 }
 
 fn bind_unix(name: &SocketName) -> io::Result<Socket> {

@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 use pgweir_config::Explained;
 use pgweir_control::{Order, Rates, State};
 use pgweir_engine::{ClientId, Plan, Snapshot};
-use pgweir_proxy::{Clock, Mail, News, Worker};
+use pgweir_proxy::{Clock, Mail, News, Renewal, Worker};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::rand::{GetRandomFlags, getrandom};
 use tokio::runtime::Builder;
@@ -34,12 +34,14 @@ pub(crate) fn run(loaded: Loaded, file: Option<File>, log: Log) -> Result<(), Fa
     let (config, explained) = loaded;
     raise_descriptor_limit()?;
     let general = &config.general;
-    let Listening { listeners, names, file: socket } = Listening::open(general)?;
+    let mut listening = Listening::default();
+    let listeners = listening.open(general)?;
     let secret = random()?;
     let plan = Plan::new(&config, VERSION, secret)?;
     let (news, mut inbox) = mpsc::unbounded_channel();
-    let worker = Worker::start(plan, general.tcp, random()?, Clock::start(), listeners, news)?;
-    tracing::info!("pgweir {VERSION} listens on {}", names.join(" and "));
+    let start = Renewal { plan, tcp: general.tcp, listeners };
+    let worker = Worker::start(start, random()?, Clock::start(), news)?;
+    tracing::info!("pgweir {VERSION} listens on {}", listening.names.join(" and "));
 
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let control = Control {
@@ -52,10 +54,10 @@ pub(crate) fn run(loaded: Loaded, file: Option<File>, log: Log) -> Result<(), Fa
         shutdown_timeout: general.shutdown_timeout,
         autoreload: general.autoreload,
         ending: Ending::No,
+        listening,
     };
     runtime.block_on(control.run(&mut inbox))?;
     worker.join()?;
-    drop(socket);
     tracing::info!("pgweir has ended");
     Ok(())
 }
@@ -72,6 +74,7 @@ struct Control {
     shutdown_timeout: Duration,
     autoreload: Option<Duration>,
     ending: Ending,
+    listening: Listening,
 }
 
 impl Control {
@@ -141,12 +144,14 @@ impl Control {
         };
         let (config, explained) = file.load().map_err(|errors| errors.to_string())?;
         let plan = Plan::new(&config, VERSION, self.secret).map_err(|error| error.to_string())?;
+        let listeners = self.listening.open(&config.general)?;
         self.log.set(config.general.log);
         log::warn(&config);
         self.explained = explained;
         self.shutdown_timeout = config.general.shutdown_timeout;
         self.autoreload = config.general.autoreload;
-        self.tell(Mail::Reload(Box::new(plan)));
+        let tcp = config.general.tcp;
+        self.tell(Mail::Reload(Box::new(Renewal { plan, tcp, listeners })));
         Ok(())
     }
 

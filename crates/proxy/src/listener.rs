@@ -18,15 +18,8 @@ pub enum Listener {
     Unix(UnixListener, u16),
 }
 
-impl Listener {
-    /// Sets what connections inherit that are accepted here.
-    pub(crate) fn configure(&self, options: &TcpOptions) -> io::Result<()> {
-        match self {
-            Self::Tcp(listener) => configure(&SockRef::from(listener), options),
-            Self::Unix(..) => Ok(()),
-        }
-    }
-}
+/// All that a worker listens on, each under a name; without a socket where it has it already.
+pub type Listeners = Vec<(String, Option<Listener>)>;
 
 /// A [`Listener`] of the current thread's runtime.
 pub(crate) enum Accepting {
@@ -51,6 +44,14 @@ impl Accepting {
                 Self::Unix(listener, port, rustix::process::geteuid().as_raw())
             }
         })
+    }
+
+    /// Sets what connections inherit that are accepted from now on.
+    pub(crate) fn configure(&self, options: &TcpOptions) -> io::Result<()> {
+        match self {
+            Self::Tcp(listener, _) => configure(&SockRef::from(listener), options),
+            Self::Unix(..) => Ok(()),
+        }
     }
 
     /// The next connection, and what is known of its ends.

@@ -18,7 +18,7 @@ use tokio::task::{JoinHandle as Task, spawn_local};
 use crate::batch::Batch;
 use crate::clock::Clock;
 use crate::driver::{Driver, Read, Request, SILENCES};
-use crate::listener::{Accepting, Listener};
+use crate::listener::{Accepting, Listeners};
 use crate::piece::Piece;
 use crate::refusals::Refusals;
 use crate::sock_diag::SockDiag;
@@ -41,13 +41,24 @@ pub enum Mail {
     /// Take no more clients, let those that are there finish, then end.
     Drain,
     /// Go on with another configuration.
-    Reload(Box<Plan>),
+    Reload(Box<Renewal>),
     /// Tell every client that this is the end, whatever it does, then end.
     ShutDown,
     /// What are you doing?
     Snapshot(oneshot::Sender<Snapshot>),
     /// End now.
     Stop,
+}
+
+/// Another configuration, as far as a worker is concerned.
+#[derive(Debug)]
+pub struct Renewal {
+    /// The engine's part.
+    pub plan: Plan,
+    /// Socket options.
+    pub tcp: TcpOptions,
+    /// All that is listened on from now on.
+    pub listeners: Listeners,
 }
 
 /// What a worker tells.
@@ -71,16 +82,14 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Starts a thread that serves `listeners`. What happens there is told to `news`.
+    /// Starts a thread that serves a configuration. What happens there is told to `news`.
     pub fn start(
-        plan: Plan,
-        tcp: TcpOptions,
+        configuration: Renewal,
         seed: [u8; 32],
         clock: Clock,
-        listeners: Vec<Listener>,
         news: mpsc::UnboundedSender<News>,
     ) -> io::Result<Self> {
-        listeners.iter().try_for_each(|listener| listener.configure(&tcp))?;
+        let Renewal { plan, tcp, listeners } = configuration;
         let (mail, inbox) = mpsc::unbounded_channel();
         let thread = std::thread::Builder::new().name("worker".to_owned()).spawn(move || {
             let runtime = Builder::new_current_thread()
@@ -91,7 +100,7 @@ impl Worker {
                 let shared = Rc::new(Shared {
                     driver: RefCell::new(Driver::new(Engine::new(plan, seed))),
                     clock,
-                    tcp,
+                    tcp: Cell::new(tcp),
                     news,
                     unfinished: Notify::new(),
                     draining: Cell::new(false),
@@ -121,7 +130,7 @@ impl Worker {
 struct Shared {
     driver: RefCell<Driver<Rc<Socket>>>,
     clock: Clock,
-    tcp: TcpOptions,
+    tcp: Cell<TcpOptions>,
     news: mpsc::UnboundedSender<News>,
     /// The driver's turn is to be ended.
     unfinished: Notify,
@@ -131,15 +140,12 @@ struct Shared {
 impl Shared {
     async fn run(
         self: Rc<Self>,
-        listeners: Vec<Listener>,
+        listeners: Listeners,
         mut inbox: mpsc::UnboundedReceiver<Mail>,
     ) -> io::Result<()> {
-        let watching = spawn_local(Rc::clone(&self).watch());
-        let mut accepting = Vec::new();
-        for listener in listeners {
-            let listener = Accepting::new(listener)?;
-            accepting.push(spawn_local(Rc::clone(&self).accept(listener)));
-        }
+        let mut watching = spawn_local(Rc::clone(&self).watch());
+        let mut doors = Vec::new();
+        self.open_doors(&mut doors, listeners)?;
         let ticking = spawn_local(Rc::clone(&self).tick());
         let finishing = spawn_local(Rc::clone(&self).finish());
         loop {
@@ -153,11 +159,19 @@ impl Shared {
                         // Whoever asked may have left.
                         let _ = asker.send(snapshot);
                     }
-                    Some(Mail::Reload(plan)) => {
-                        self.drive(|driver, now| driver.reload(now, *plan));
+                    Some(Mail::Reload(renewal)) => {
+                        let Renewal { plan, tcp, listeners } = *renewal;
+                        if self.tcp.replace(tcp) != tcp {
+                            watching.abort();
+                            watching = spawn_local(Rc::clone(&self).watch());
+                        }
+                        if !self.draining.get() {
+                            self.open_doors(&mut doors, listeners)?;
+                        }
+                        self.drive(|driver, now| driver.reload(now, plan));
                     }
                     Some(Mail::Drain) => {
-                        accepting.iter().for_each(Task::abort);
+                        doors.clear();
                         self.draining.set(true);
                         self.drive(|driver, now| driver.drain(now));
                     }
@@ -188,7 +202,19 @@ impl Shared {
         }
     }
 
-    async fn accept(self: Rc<Self>, listener: Accepting) {
+    /// Lets clients in where they are expected now, and nowhere else.
+    fn open_doors(self: &Rc<Self>, doors: &mut Vec<Door>, listeners: Listeners) -> io::Result<()> {
+        doors.retain(|door| listeners.iter().any(|(name, _)| *name == door.name));
+        for (name, listener) in listeners {
+            let Some(listener) = listener else { continue };
+            let listener = Rc::new(Accepting::new(listener)?);
+            let task = spawn_local(Rc::clone(self).accept(Rc::clone(&listener)));
+            doors.push(Door { name, listener, task });
+        }
+        doors.iter().try_for_each(|door| door.listener.configure(&self.tcp.get()))
+    }
+
+    async fn accept(self: Rc<Self>, listener: Rc<Accepting>) {
         let mut refusals = Refusals::default();
         loop {
             match listener.accept().await {
@@ -238,7 +264,7 @@ impl Shared {
 
     async fn connect_tcp(&self, address: &Address) -> io::Result<TcpStream> {
         let stream = TcpStream::connect((address.host.as_str(), address.port)).await?;
-        configure(&SockRef::from(&stream), &self.tcp)?;
+        configure(&SockRef::from(&stream), &self.tcp.get())?;
         Ok(stream)
     }
 
@@ -268,7 +294,7 @@ impl Shared {
     /// Looks for peers that have vanished, so often that one has been silent for `user_timeout`
     /// when it is found, and for half as much again at most.
     async fn watch(self: Rc<Self>) {
-        let Some(limit) = self.tcp.user_timeout else { return };
+        let Some(limit) = self.tcp.get().user_timeout else { return };
         // Where clients come over a unix socket there is perhaps no other to ask about.
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, 0));
         let kernel = match listener.and_then(|listener| SockDiag::open(listener.local_addr()?)) {
@@ -325,6 +351,19 @@ impl Shared {
                 let _ = self.news.send(News::Log(event));
             }
         }
+    }
+}
+
+/// Where clients come in.
+struct Door {
+    name: String,
+    listener: Rc<Accepting>,
+    task: Task<()>,
+}
+
+impl Drop for Door {
+    fn drop(&mut self) {
+        self.task.abort();
     }
 }
 

@@ -13,8 +13,8 @@ pub enum PinReason {
     AdvisoryLock,
     /// A base backup under way: it ends with the session that began it.
     Backup,
-    /// COMMIT, END or PREPARE TRANSACTION. It leaves nothing in the session; it matters when the
-    /// server is lost, since the transaction may have been committed then.
+    /// COMMIT, END, PREPARE TRANSACTION, or ROLLBACK, behind which something else may be committed.
+    /// It leaves nothing in the session; it matters when the server is lost.
     Commit,
     /// What a well-known extension keeps in the backend's memory, such as a named connection.
     Extension,

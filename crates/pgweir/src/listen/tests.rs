@@ -23,9 +23,10 @@ fn in_folder(folder: &Path, lines: &str) -> General {
 fn the_file_comes_and_goes_with_the_socket() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(".s.PGSQL.6432");
-    let opened = Listening::open(&in_folder(folder.path(), "")).unwrap();
+    let mut opened = Listening::default();
+    let listeners = opened.open(&in_folder(folder.path(), "")).unwrap();
     assert_eq!(opened.names, [path.to_str().unwrap()]);
-    assert!(matches!(opened.listeners[..], [Listener::Unix(_, 6432)]));
+    assert!(matches!(listeners[..], [(_, Some(Listener::Unix(_, 6432)))]));
     UnixStream::connect(&path).unwrap();
     drop(opened);
     assert!(!path.exists());
@@ -35,10 +36,11 @@ fn the_file_comes_and_goes_with_the_socket() {
 fn an_abstract_name_needs_no_folder() {
     let name = format!("@pgweir-listen-{}", std::process::id());
     let asked = general(&format!("unix_socket_dir = '{name}'"));
-    let opened = Listening::open(&asked).unwrap();
+    let mut opened = Listening::default();
+    let _listeners = opened.open(&asked).unwrap();
     assert_eq!(opened.names, [format!("{name}/.s.PGSQL.6432")]);
     assert!(opened.file.is_none());
-    let refused = Listening::open(&asked).unwrap_err();
+    let refused = Listening::default().open(&asked).unwrap_err();
     let expected = format!("cannot listen on {name}/.s.PGSQL.6432: another process listens there");
     assert_eq!(refused, expected);
 }
@@ -49,12 +51,13 @@ fn the_file_has_the_permissions_that_are_asked_for() {
     let own_group = rustix::process::getegid().as_raw();
     for (lines, mode) in [("", 0o777), ("unix_socket_mode = '0700'", 0o700)] {
         let lines = format!("{lines}\nunix_socket_group = '{own_group}'");
-        let _opened = Listening::open(&in_folder(folder.path(), &lines)).unwrap();
+        let mut opened = Listening::default();
+        let _listeners = opened.open(&in_folder(folder.path(), &lines)).unwrap();
         let found = fs::metadata(folder.path().join(".s.PGSQL.6432")).unwrap();
         assert_eq!((found.mode() & 0o777, found.gid()), (mode, own_group));
     }
     let nobody = in_folder(folder.path(), "unix_socket_group = 'no such group'");
-    let refused = Listening::open(&nobody).unwrap_err();
+    let refused = Listening::default().open(&nobody).unwrap_err();
     assert!(refused.contains("there is no group \"no such group\""), "{refused}");
     assert_eq!(folder.path().read_dir().unwrap().count(), 0);
 }
@@ -71,7 +74,8 @@ fn the_socket_of_a_process_that_is_gone_is_replaced() {
     let path = folder.path().join(".s.PGSQL.6432");
     drop(UnixListener::bind(&path).unwrap());
     UnixStream::connect(&path).unwrap_err();
-    let _opened = Listening::open(&in_folder(folder.path(), "")).unwrap();
+    let mut opened = Listening::default();
+    let _listeners = opened.open(&in_folder(folder.path(), "")).unwrap();
     UnixStream::connect(&path).unwrap();
 }
 
@@ -81,12 +85,12 @@ fn what_somebody_else_uses_is_left_alone() {
     let path = folder.path().join(".s.PGSQL.6432");
     let asked = in_folder(folder.path(), "");
     let other = UnixListener::bind(&path).unwrap();
-    let refused = Listening::open(&asked).unwrap_err();
+    let refused = Listening::default().open(&asked).unwrap_err();
     assert!(refused.ends_with("another process listens there"), "{refused}");
     drop(other);
     fs::remove_file(&path).unwrap();
     fs::write(&path, "a letter").unwrap();
-    let refused = Listening::open(&asked).unwrap_err();
+    let refused = Listening::default().open(&asked).unwrap_err();
     assert!(refused.ends_with("is no socket"), "{refused}");
     assert_eq!(fs::read_to_string(&path).unwrap(), "a letter");
 }
@@ -97,10 +101,11 @@ fn the_socket_of_whoever_came_next_stays() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join(".s.PGSQL.6432");
     let asked = in_folder(folder.path(), "");
-    let Listening { listeners, file, .. } = Listening::open(&asked).unwrap();
-    drop(listeners);
-    let _next = Listening::open(&asked).unwrap();
-    drop(file);
+    let mut first = Listening::default();
+    drop(first.open(&asked).unwrap());
+    let mut next = Listening::default();
+    let _listeners = next.open(&asked).unwrap();
+    drop(first);
     UnixStream::connect(&path).unwrap();
 }
 
@@ -108,13 +113,30 @@ fn the_socket_of_whoever_came_next_stays() {
 fn a_folder_is_missed_only_if_it_was_asked_for() {
     let missing = Path::new("/nonexistent/pgweir");
     let mut asked = in_folder(missing, "");
-    let refused = Listening::open(&asked).unwrap_err();
+    let refused = Listening::default().open(&asked).unwrap_err();
     let expected = "cannot listen on /nonexistent/pgweir/.s.PGSQL.6432: No such file";
     assert!(refused.starts_with(expected), "{refused}");
     asked.unix_socket.required = false;
-    assert!(Listening::open(&asked).unwrap().listeners.is_empty());
+    assert!(Listening::default().open(&asked).unwrap().is_empty());
     let folder = tempfile::tempdir().unwrap();
     let mut asked = in_folder(folder.path(), "");
     asked.unix_socket.required = false;
-    assert_eq!(Listening::open(&asked).unwrap().listeners.len(), 1);
+    assert_eq!(Listening::default().open(&asked).unwrap().len(), 1);
+}
+
+/// What is open stays open, what is new is opened, and a mistake changes nothing.
+#[test]
+fn another_configuration_opens_what_is_missing() {
+    let folders = [tempfile::tempdir().unwrap(), tempfile::tempdir().unwrap()];
+    let paths = folders.each_ref().map(|folder| folder.path().join(".s.PGSQL.6432"));
+    let mut opened = Listening::default();
+    let _first = opened.open(&in_folder(folders[0].path(), "")).unwrap();
+    let again = opened.open(&in_folder(folders[0].path(), "unix_socket_mode = '0700'")).unwrap();
+    assert!(matches!(again[..], [(_, None)]));
+    assert_eq!(fs::metadata(&paths[0]).unwrap().mode() & 0o777, 0o700);
+    let missing = in_folder(&folders[0].path().join("missing"), "");
+    assert!(opened.open(&missing).is_err());
+    assert!(paths[0].exists());
+    let _second = opened.open(&in_folder(folders[1].path(), "")).unwrap();
+    assert_eq!((paths[0].exists(), paths[1].exists()), (false, true));
 }

@@ -135,3 +135,24 @@ fn the_console_reloads() {
     assert!(refused.to_string().contains("pgweir.toml:1"), "{refused}");
     assert!(size(&mut admin).contains("|7|"));
 }
+
+/// Whoever is connected stays, wherever clients come in from now on.
+#[test]
+fn another_port_is_listened_on() {
+    let stage = Stage::new("reload_port", 1);
+    let mut client = stage.client();
+    let elsewhere = Pgweir::start(PROGRAM, |port| config(&stage.name, 1).text(port));
+    let port = elsewhere.port();
+    elsewhere.quit();
+    elsewhere.wait();
+    reload(&stage.pgweir, &config(&stage.name, 1).text(port));
+    let moved = std::net::SocketAddr::from(([127, 0, 0, 1], port));
+    let mut newcomer = WireClient::login(moved, &stage.login()).unwrap();
+    assert_eq!(newcomer.query("SELECT 'came in elsewhere'"), ["came in elsewhere"]);
+    assert_eq!(client.query("SELECT 'still here'"), ["still here"]);
+    eventually("the old port to be closed", || {
+        std::net::TcpStream::connect(stage.address()).is_err()
+    });
+    reload(&stage.pgweir, &config(&stage.name, 1).text(stage.pgweir.port()));
+    assert_eq!(stage.client().query("SELECT 'and back'"), ["and back"]);
+}

@@ -80,6 +80,25 @@ fn a_pool_that_is_always_busy_gives_a_connection_up_in_the_end() {
     assert_eq!(stage.server().heard(), "Q(alice)");
 }
 
+/// A server that stays with its client is no connection that anybody could wait for.
+#[test]
+fn a_connection_is_not_awaited_from_a_client_that_keeps_it() {
+    let setup = Setup { size: 2, general: "max_server_connections = 2", ..shared("") };
+    let (stage, first, alice) = Stage::ready(&setup);
+    alice.says([query("LISTEN a")]);
+    first.says([done(), ready()]);
+    let bob = stage.client();
+    bob.says([query("bob")]);
+    let second = stage.server();
+    let carol = stage.newcomer_to("east");
+    stage.wait(Duration::from_millis(1_100));
+    second.says([done(), ready()]);
+    assert_eq!((first.heard().as_str(), second.heard().as_str()), ("Q(LISTEN a)", "Q(bob) X"));
+    second.ends();
+    stage.server();
+    assert!(carol.is_greeted());
+}
+
 /// Of pools that want the same connection the one gets it that has waited longest.
 #[test]
 fn who_has_waited_longest_gets_what_is_free() {

@@ -4,7 +4,7 @@
 use pgweir_engine::{ClientState, Event, ServerActivity};
 
 use crate::messages::{
-    bind, columns, copy_data, copy_in, done, error, execute, fatal, flush, in_block,
+    bind, bind_complete, columns, copy_data, copy_in, done, error, execute, fatal, flush, in_block,
     in_failed_block, one_row, parse, parse_complete, query, ready, row, sync, terminate,
 };
 use crate::peer::Peer;
@@ -200,6 +200,80 @@ fn a_server_lost_between_statements_is_no_news_for_a_rollback() {
         let heard = next.heard();
         assert!(heard.starts_with("Q(ROLLBACK)") || heard.starts_with("P(abort)"), "{heard}");
     }
+}
+
+/// A client in a lost transaction whose next server has one that fails; its turn is not over.
+fn about_to_go_on() -> (Stage, Peer, Peer) {
+    let (stage, server, alice) = in_transaction();
+    alice.says([query("INSERT")]);
+    server.ends();
+    assert_eq!(alice.heard(), "E(40001) Z(E)");
+    alice.says([query("INSERT")]);
+    let next = stage.server();
+    stage.keep_turn_open();
+    fails_transaction(&next);
+    (stage, next, alice)
+}
+
+/// The next statement ran on its own, and was committed, though the client was in a transaction.
+#[test]
+fn a_lost_transaction_stays_lost_when_the_next_server_is_lost() {
+    for lose in WAYS {
+        let (stage, next, alice) = about_to_go_on();
+        lose(&next);
+        stage.end_turn();
+        let last = stage.server();
+        fails_transaction(&last);
+        assert_eq!((last.heard().as_str(), alice.heard().as_str()), ("Q(INSERT)", ""));
+    }
+}
+
+/// A stranger got the server with the transaction that has failed.
+#[test]
+fn a_failed_transaction_is_nobody_elses() {
+    let (stage, next, alice) = about_to_go_on();
+    let bob = stage.newcomer(&[]);
+    assert!(bob.is_greeted());
+    bob.says([query("bob")]);
+    assert!(stage.cancel(&alice).is_closed());
+    stage.end_turn();
+    assert_eq!((alice.heard().as_str(), next.heard().as_str()), ("E(57014) Z(E)", "Q(ROLLBACK)"));
+    next.says([done(), ready()]);
+    assert_eq!(next.heard(), "Q(bob)");
+}
+
+/// What stands behind a ROLLBACK is a transaction of its own, and may be committed.
+#[test]
+fn a_server_lost_with_more_than_a_rollback_leaves_its_outcome_open() {
+    let batch = [parse("ROLLBACK"), bind(), execute(), parse("INSERT"), bind(), execute(), sync()];
+    for unit in [query("ROLLBACK; INSERT"), query("abort;INSERT"), batch.concat()] {
+        let (_stage, server, alice) = in_transaction();
+        alice.says([unit]);
+        server.ends();
+        assert_eq!(alice.heard(), "E(08007) Z");
+    }
+}
+
+/// A portal of an earlier unit may be a COMMIT.
+#[test]
+fn a_server_lost_with_a_portal_leaves_its_outcome_open() {
+    let (_stage, server, alice) = in_transaction();
+    alice.says([parse("COMMIT"), bind(), sync()]);
+    server.says([parse_complete(), bind_complete(), in_block()]);
+    assert_eq!(alice.heard(), "1 2 Z(T)");
+    alice.says([execute(), sync()]);
+    server.ends();
+    assert_eq!(alice.heard(), "E(08007) Z");
+}
+
+/// An error was the answer: another one behind it would say that nobody knows.
+#[test]
+fn a_server_lost_behind_an_error_ends_its_client() {
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([query("SELECT")]);
+    server.says([error("42601")]);
+    server.ends();
+    assert_eq!(alice.heard(), "E(42601) E(FATAL 57P01)");
 }
 
 /// A COMMIT that is not answered may have been carried out, however it was sent.

@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use pgweir_engine::ServerActivity;
 
-use crate::messages::{done, error, in_block, one_row, query, ready, row};
+use crate::messages::{
+    bind, done, error, execute, in_block, one_row, parse, query, ready, row, sync,
+};
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
 
@@ -99,6 +101,18 @@ fn a_server_that_does_not_end_a_statement_in_time_is_given_up() {
     assert_eq!(alice.heard(), "", "the server's own error is awaited");
     stage.wait(Duration::from_secs(1));
     assert_eq!((alice.heard().as_str(), server.is_aborted()), ("E(08007) Z", true));
+}
+
+/// PostgreSQL gives each statement of a batch that time, and says nothing until it has enough.
+#[test]
+fn a_batch_has_the_time_of_all_its_statements() {
+    let (stage, server, alice) = Stage::ready(&Setup::with("statement_timeout = 5000"));
+    let statement = [bind(), execute()].concat();
+    alice.says([parse("INSERT"), statement.clone(), statement, sync()]);
+    stage.wait(LONG * 5);
+    assert!(server.is_open());
+    stage.wait(LONG * 2);
+    assert!(server.is_aborted());
 }
 
 /// A server may be silent because its client does not read: that is not the server's fault.
