@@ -8,13 +8,13 @@ use pgweir_config::Explained;
 use pgweir_control::{Order, Rates, State};
 use pgweir_engine::{ClientId, Plan, Snapshot};
 use pgweir_proxy::{Clock, Mail, News, Renewal, Worker};
-use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 use rustix::rand::{GetRandomFlags, getrandom};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::{mpsc, oneshot};
 use tokio::time::Sleep;
 
+use crate::descriptors;
 use crate::file::{File, Loaded};
 use crate::listen::Listening;
 use crate::log::{self, Log};
@@ -32,7 +32,8 @@ type Failure = Box<dyn Error>;
 /// `file`: where the configuration can be read again, if it is from a file.
 pub(crate) fn run(loaded: Loaded, file: Option<File>, log: Log) -> Result<(), Failure> {
     let (config, explained) = loaded;
-    raise_descriptor_limit()?;
+    descriptors::raise_limit()?;
+    descriptors::check(&config)?;
     let general = &config.general;
     let mut listening = Listening::default();
     let listeners = listening.open(general)?;
@@ -143,6 +144,7 @@ impl Control {
             return Err("there is no file: a URL is all there was".to_owned());
         };
         let (config, explained) = file.load().map_err(|errors| errors.to_string())?;
+        descriptors::check(&config)?;
         let plan = Plan::new(&config, VERSION, self.secret).map_err(|error| error.to_string())?;
         let listeners = self.listening.open(&config.general)?;
         self.log.set(config.general.log);
@@ -276,12 +278,6 @@ fn random() -> io::Result<[u8; 32]> {
     let mut bytes = [0; 32];
     getrandom(&mut bytes, GetRandomFlags::empty())?;
     Ok(bytes)
-}
-
-/// Every client and every server is a descriptor, and the usual soft limit is 1,024.
-fn raise_descriptor_limit() -> io::Result<()> {
-    let Rlimit { maximum, .. } = getrlimit(Resource::Nofile);
-    Ok(setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?)
 }
 
 /// Memory that the process has in use, if the kernel tells.

@@ -107,6 +107,8 @@ fn detached_it_stays_up_until_it_is_stopped() {
 #[test]
 fn a_signal_ends_all_of_it() {
     assert_eq!(ended_by("-TERM", "terminated").code(), Some(143));
+    // As Ctrl-C does.
+    assert_eq!(ended_by("-INT", "interrupted").code(), Some(0));
 }
 
 /// Nobody can clean up behind a kill -9 but the guard.
