@@ -1,7 +1,7 @@
 //! What ends because it takes too long, in front of real PostgreSQL.
 
 use pgweir_testkit::frames::query;
-use pgweir_testkit::{Message, WireClient};
+use pgweir_testkit::{Cluster, Message, WireClient};
 
 use crate::stage::Stage;
 
@@ -59,4 +59,56 @@ fn a_client_that_is_silent_outside_a_transaction() {
     let mut client = stage.client();
     client.query("SELECT 1");
     assert_eq!(last_words(&mut client), ["57P05"]);
+}
+
+/// A process that is stopped, which goes on with this value.
+struct Stopped(String);
+
+impl Stopped {
+    fn process(pid: &str) -> Self {
+        signal("-STOP", pid);
+        Self(pid.to_owned())
+    }
+}
+
+impl Drop for Stopped {
+    fn drop(&mut self) {
+        signal("-CONT", &self.0);
+    }
+}
+
+fn signal(name: &str, pid: &str) {
+    let sent = std::process::Command::new("kill").args([name, pid]).status().unwrap();
+    assert!(sent.success());
+}
+
+/// A server that hangs answers nothing, and its statement_timeout strikes in vain.
+#[test]
+fn a_server_that_hangs_inside_a_statement() {
+    let stage = Stage::with("hangs_inside", 1, |config| config.general("statement_timeout", "500"));
+    let mut client = stage.client();
+    let pid = client.query("SELECT pg_backend_pid()").concat();
+    let stopped = Stopped::process(&pid);
+    client.send(&query("SELECT 'too late'")).unwrap();
+    assert_eq!(codes(&client.read_until_ready().unwrap()), ["08007"]);
+    assert_eq!(client.query("SELECT 'another server'"), ["another server"]);
+    drop(stopped);
+    stage.wait_for_backends(0, &format!("pid = {pid}"));
+}
+
+/// A server that takes connections and says nothing.
+#[test]
+fn a_server_that_hangs_before_a_login() {
+    let cluster = Cluster::start();
+    let stage = Stage::on(&cluster, "hangs_before", 1, |config| {
+        config.pool("connect_timeout", "300").pool("query_wait_timeout", "900")
+    });
+    let mut pids = stage.ask("SELECT pg_backend_pid()");
+    let own = pids.remove(0);
+    let ppid = std::process::Command::new("ps").args(["-o", "ppid=", "-p", &own]).output().unwrap();
+    let postmaster = String::from_utf8(ppid.stdout).unwrap().trim().to_owned();
+    let _stopped = Stopped::process(&postmaster);
+    let refused = WireClient::login(stage.address(), &stage.login()).map(drop).unwrap_err();
+    let refused = refused.to_string();
+    assert!(refused.contains("57P03") && refused.contains("no answer within 0.3 s"), "{refused}");
 }
