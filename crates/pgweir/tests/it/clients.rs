@@ -9,7 +9,7 @@ use pgweir_testkit::python;
 use crate::stage::Stage;
 
 /// A program of PostgreSQL that connects through pgweir as the stage's role.
-fn client(stage: &Stage, name: &str) -> Command {
+pub(crate) fn client(stage: &Stage, name: &str) -> Command {
     through(stage, tool(name))
 }
 
@@ -24,7 +24,7 @@ fn through(stage: &Stage, mut command: Command) -> Command {
 
 /// Runs it and gives what it printed.
 #[track_caller]
-fn run(command: &mut Command) -> String {
+pub(crate) fn run(command: &mut Command) -> String {
     let Output { status, stdout, stderr } = command.output().unwrap();
     let (out, err) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
     assert!(status.success(), "{command:?} ended with {status}:\n{out}\n{err}");

@@ -2,13 +2,14 @@
 
 use std::io::Read;
 use std::path::Path;
-use std::process::{Child, Command, Output, Stdio};
+use std::process::{Child, Command, Stdio};
 use std::sync::LazyLock;
 
 use pgweir_testkit::postgres::tool;
 use pgweir_testkit::{Cluster, LoginError, Signal, WireClient, eventually};
 use rustix::process::{Pid, kill_process};
 
+use crate::clients::run;
 use crate::stage::Stage;
 
 /// One that keeps its WAL: the checkpoint of a base backup throws away what another test wants.
@@ -29,12 +30,6 @@ fn program(stage: &Stage, name: &str) -> Command {
     let port = stage.pgweir.port().to_string();
     command.args(["-h", "127.0.0.1", "-p", &port, "-U", &stage.name]);
     command
-}
-
-#[track_caller]
-fn run(command: &mut Command) {
-    let Output { status, stderr, .. } = command.output().unwrap();
-    assert!(status.success(), "{command:?}: {}", String::from_utf8_lossy(&stderr));
 }
 
 /// A program that runs until it is told to end, or until the test fails.

@@ -7,10 +7,9 @@ use std::os::unix::fs::PermissionsExt;
 use std::os::unix::net::{self, UnixStream};
 use std::os::unix::process::CommandExt;
 use std::path::Path;
-use std::process::{Command, Output, Stdio};
+use std::process::{Command, Stdio};
 
 use pgweir_testkit::frames::query;
-use pgweir_testkit::postgres::tool;
 use pgweir_testkit::{
     PATIENCE, Pgweir, PoolerConfig, Signal, WireClient, eventually, eventually_some,
 };
@@ -18,6 +17,7 @@ use rustix::process::{Pid, geteuid, kill_process};
 use socket2::{Domain, SockAddr, Socket, Type};
 use tempfile::TempDir;
 
+use crate::clients::{self, run};
 use crate::stage::{self, CLUSTER, PROGRAM, Stage};
 
 /// A folder whose path is short enough for a socket.
@@ -50,21 +50,9 @@ fn reaching(name: &str, pool_size: u32) -> Stage {
 
 /// A program of PostgreSQL that connects as the stage's role.
 fn client(stage: &Stage, name: &str, host: &str) -> Command {
-    let mut command = tool(name);
+    let mut command = clients::client(stage, name);
+    command.env("PGHOST", host);
     command
-        .env("PGHOST", host)
-        .env("PGPORT", stage.pgweir.port().to_string())
-        .env("PGUSER", &stage.name)
-        .env("PGDATABASE", &stage.name);
-    command
-}
-
-#[track_caller]
-fn run(command: &mut Command) -> String {
-    let Output { status, stdout, stderr } = command.output().unwrap();
-    let (out, err) = (String::from_utf8_lossy(&stdout), String::from_utf8_lossy(&stderr));
-    assert!(status.success(), "{command:?} ended with {status}:\n{out}\n{err}");
-    out.into_owned()
 }
 
 #[test]
