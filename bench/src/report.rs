@@ -221,7 +221,9 @@ const METHOD: &str = "\
 ## How it is measured
 
 - `make bench` runs all of it; `make bench CASE=simple-64,connect` runs two cases and keeps the
-  others' figures; `make bench-bundle` packs it for a bare machine.
+  others' figures, so that the cases on this page may be of different builds of pgweir and of
+  different days: only ratios within a case compare. `make bench-bundle` packs it for a bare
+  machine.
 - A round is one turn of each contender, in an order that changes from round to round, after a
   warm-up of each. Where many clients ask as fast as they can (`simple-N` and `extended-N` from 64
   clients on), a round counts only if the relay is well ahead of PgBouncer: otherwise something else
