@@ -414,6 +414,7 @@ fn snapshot() -> Snapshot {
         binds: 3,
         logins: 4,
         refused_full: 0,
+        contained: 2,
     };
     let bob = Stats {
         assignments: 1,
@@ -422,7 +423,7 @@ fn snapshot() -> Snapshot {
         received: 100,
         sent: 100,
         logins: 1,
-        refused_full: 0,
+        contained: 1,
         ..Stats::default()
     };
     let mut clients: Vec<_> =

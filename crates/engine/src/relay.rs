@@ -506,8 +506,10 @@ impl Engine {
     /// Not a byte more of it is forwarded.
     fn contain(&mut self, now: Time, id: ServerId, cause: &str) {
         let server = &self.servers[id];
-        let (client, pool) = (server.client(), self.pools[server.pool].spec.name());
-        let event = Event::Contained { server: id, client, pool, cause: cause.to_owned() };
+        let (client, pool) = (server.client(), &mut self.pools[server.pool]);
+        pool.stats.contained += 1;
+        let (pool, cause_told) = (pool.spec.name(), cause.to_owned());
+        let event = Event::Contained { server: id, client, pool, cause: cause_told };
         self.actions.push(Action::Log(event));
         self.servers[id].doomed = true;
         if !self.carries_work(id) {

@@ -29,4 +29,6 @@ pub struct Stats {
     pub logins: u64,
     /// Attempts to log in that a server has refused because it had too many connections.
     pub refused_full: u64,
+    /// Servers that sent what no expected reply allows: bugs of ours, until proven otherwise.
+    pub contained: u64,
 }

@@ -123,6 +123,7 @@ pub(super) fn sums(snapshot: &Snapshot, rates: &Rates, out: &mut Vec<u8>) {
             table.cell(format_args!("{kind}_{name}")).cell(value).end_row();
         }
     }
+    table.cell("total_contained_servers").cell(work.now.contained).end_row();
 }
 
 fn by_database<'a>(snapshot: &'a Snapshot, rates: &Rates) -> BTreeMap<&'a str, Work> {
@@ -181,6 +182,8 @@ fn add(sum: &mut Stats, other: &Stats) {
     sum.own_parses += other.own_parses;
     sum.binds += other.binds;
     sum.logins += other.logins;
+    sum.refused_full += other.refused_full;
+    sum.contained += other.contained;
 }
 
 fn counts(stats: &Stats) -> [u128; 12] {

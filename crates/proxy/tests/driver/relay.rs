@@ -244,8 +244,10 @@ fn a_server_that_has_said_goodbye_between_units_is_not_lent() {
 #[test]
 fn an_error_that_nobody_is_owed_closes_its_server() {
     let (stage, server, _alice) = Stage::ready(&Setup::default());
+    assert_eq!(stage.snapshot().pools[0].stats.contained, 0);
     server.says([error("XX000")]);
     assert!(stage.contained().is_some());
+    assert_eq!(stage.snapshot().pools[0].stats.contained, 1);
     assert!(server.is_aborted());
 }
 
