@@ -121,6 +121,9 @@ pub(crate) struct Violation {
 enum Progress {
     /// Nothing of it has come, or nothing that limits what may follow.
     Open,
+    /// Rows have been announced, and come until CommandComplete, or until others are announced: a
+    /// rule may add a SELECT to a statement (`PortalRunMulti`).
+    Rows,
     /// ParameterDescription has come, the rest of the description follows.
     HalfDescribed,
     /// CopyInResponse has come. `open`: no CopyDone or CopyFail has been sent yet.
@@ -140,6 +143,9 @@ pub(crate) struct Replies {
     /// Entries that are a [`Kind::CopyEnd`]: nothing is owed for them.
     copy_ends: usize,
     progress: Progress,
+    /// The entry at the head, a Query or FunctionCall, has been answered: it is over when
+    /// ReadyForQuery comes, and not before. One that comes earlier is another's.
+    answered: bool,
     /// A batch has failed and its Sync has not been sent yet: what is sent is skipped.
     skipping: bool,
     /// Syncs that were sent before the COPY at the head began, and were taken for part of it.
@@ -154,6 +160,7 @@ impl Replies {
             entries: VecDeque::new(),
             copy_ends: 0,
             progress: Progress::Open,
+            answered: false,
             skipping: false,
             early_syncs: 0,
             doubtful_syncs: 0,
@@ -267,20 +274,33 @@ impl Replies {
             };
         };
         let sink = head.sink;
-        match (allowed(&head.kind, self.progress, tag), tag) {
+        match (allowed(&head.kind, self.progress, self.answered, tag), tag) {
+            (Allowed::No, Tag::ReadyForQuery)
+                if self.doubtful_syncs > 0
+                    && self.entries.len() == 1
+                    && matches!(head.kind, Kind::Query | Kind::FunctionCall) =>
+            {
+                self.doubtful_syncs -= 1;
+                Ok(Step::Ready { sink: Sink::EarlySync, effect: Effect::None })
+            }
             (Allowed::No, came) => Err(Violation { came, expected: Some(head.kind.name()) }),
             (Allowed::More, Tag::CopyInResponse) => {
                 self.begin_copy_in(unanswered);
                 Ok(Step::More { sink })
             }
             (Allowed::More, tag) => {
+                self.answered |= matches!(
+                    tag,
+                    Tag::CommandComplete | Tag::EmptyQueryResponse | Tag::FunctionCallResponse
+                );
                 self.progress = match tag {
+                    Tag::RowDescription => Progress::Rows,
                     Tag::CopyOutResponse => Progress::CopyOut,
                     Tag::CopyBothResponse => {
                         Progress::CopyBoth { open: !self.strike_copy_end(), sends: true }
                     }
                     Tag::ParameterDescription => Progress::HalfDescribed,
-                    // A string of several statements goes on behind a COPY.
+                    // A string of several statements goes on behind each.
                     Tag::CommandComplete => Progress::Open,
                     Tag::CopyDone => match self.progress {
                         Progress::CopyBoth { open, .. } => {
@@ -392,6 +412,7 @@ impl Replies {
     fn pop(&mut self) {
         self.entries.pop_front();
         self.progress = Progress::Open;
+        self.answered = false;
         self.early_syncs = 0;
         // The end of a COPY that the server had ended by itself.
         while matches!(self.entries.front(), Some(Expected { kind: Kind::CopyEnd, .. })) {
@@ -412,59 +433,53 @@ enum Allowed {
     Error,
 }
 
-/// The table of replies (documentation, "Message Flow").
+/// The table of replies (documentation, "Message Flow"). What is allowed in none of the situations
+/// below is not allowed.
 #[inline]
-fn allowed(kind: &Kind, progress: Progress, tag: Tag) -> Allowed {
+fn allowed(kind: &Kind, progress: Progress, answered: bool, tag: Tag) -> Allowed {
     use Allowed::{Error, Last, More, No};
+    let when = |holds: bool, allowed: Allowed| if holds { allowed } else { No };
     match (kind, tag) {
         (_, Tag::ErrorResponse) => Error,
-        (Kind::Query | Kind::FunctionCall | Kind::Sync, Tag::ReadyForQuery) => Last,
+        (Kind::Sync, Tag::ReadyForQuery) => Last,
+        (Kind::Query | Kind::FunctionCall, Tag::ReadyForQuery) => {
+            let over = answered && progress == Progress::Open;
+            when(over || progress == Progress::Failed, Last)
+        }
         (Kind::Query | Kind::FunctionCall | Kind::Sync, _) if progress == Progress::Failed => No,
-        (Kind::Query | Kind::Execute, Tag::CopyData | Tag::CopyDone) => match progress {
-            Progress::CopyOut | Progress::CopyBoth { sends: true, .. } => More,
-            _ => No,
-        },
+        (Kind::Query | Kind::Execute, Tag::CopyData | Tag::CopyDone) => when(
+            matches!(progress, Progress::CopyOut | Progress::CopyBoth { sends: true, .. }),
+            More,
+        ),
         (
             Kind::Query | Kind::Execute,
             Tag::CopyInResponse | Tag::CopyOutResponse | Tag::CopyBothResponse,
-        ) => {
-            if progress == Progress::Open {
-                More
-            } else {
-                No
-            }
+        ) => when(progress == Progress::Open, More),
+        // Behind a stream of WAL comes, where there is one, the next timeline.
+        (Kind::Query, Tag::RowDescription) => when(
+            matches!(
+                progress,
+                Progress::Open | Progress::Rows | Progress::CopyBoth { sends: false, .. }
+            ),
+            More,
+        ),
+        (Kind::Query, Tag::DataRow) => when(progress == Progress::Rows, More),
+        (Kind::Query, Tag::EmptyQueryResponse) => when(progress == Progress::Open, More),
+        (Kind::Query, Tag::CommandComplete) => when(progress != Progress::CopyOut, More),
+        (Kind::Execute, Tag::DataRow) => when(progress == Progress::Open, More),
+        (Kind::Execute, Tag::EmptyQueryResponse | Tag::PortalSuspended) => {
+            when(progress == Progress::Open, Last)
         }
-        (Kind::Query | Kind::Execute, Tag::DataRow) | (Kind::Query, Tag::RowDescription) => {
-            match progress {
-                // Behind a stream of WAL comes, where there is one, the next timeline.
-                Progress::Open | Progress::CopyBoth { sends: false, .. } => More,
-                _ => No,
-            }
-        }
-        (Kind::Query, Tag::EmptyQueryResponse) => {
-            if progress == Progress::Open {
-                More
-            } else {
-                No
-            }
-        }
-        (Kind::Query, Tag::CommandComplete) => More,
-        (Kind::Execute, Tag::CommandComplete | Tag::EmptyQueryResponse | Tag::PortalSuspended) => {
-            Last
-        }
-        (Kind::FunctionCall, Tag::FunctionCallResponse) => More,
+        (Kind::Execute, Tag::CommandComplete) => when(progress != Progress::CopyOut, Last),
+        (Kind::FunctionCall, Tag::FunctionCallResponse) => when(!answered, More),
         (Kind::Parse { .. }, Tag::ParseComplete) => Last,
         (Kind::Bind, Tag::BindComplete) => Last,
         (Kind::ClosePortal | Kind::CloseStatement { .. }, Tag::CloseComplete) => Last,
         (Kind::DescribeStatement, Tag::ParameterDescription) => {
-            if progress == Progress::Open {
-                More
-            } else {
-                No
-            }
+            when(progress == Progress::Open, More)
         }
         (Kind::DescribeStatement, Tag::RowDescription | Tag::NoData) => {
-            if progress == Progress::HalfDescribed { Last } else { No }
+            when(progress == Progress::HalfDescribed, Last)
         }
         (Kind::DescribePortal, Tag::RowDescription | Tag::NoData) => Last,
         (

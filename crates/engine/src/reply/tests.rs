@@ -96,10 +96,47 @@ fn what_a_query_does_not_allow() {
         check(&format!("> Q < {tag}"), "#");
     }
     check("> Q < EC", "!#");
+    check("> Q < TTDC", "....…");
     check("> Q < EEZ", "!!Z0");
     check("< Z", "#");
     check("< D", "#");
     check("< E", "!");
+}
+
+/// A ReadyForQuery too many is not the answer to what was sent since: the next replies would go to
+/// the wrong client, each of them.
+#[test]
+fn a_reply_is_not_over_before_it_was_given() {
+    check("> Q < Z", "#");
+    check("> F < Z", "#");
+    check("> QQ < CZZ", ".Z0#");
+    check("> Q < TZ", ".#");
+    check("> Q < TDZ", "..#");
+    check("> Q < CTZ", "..#");
+    check("> Q < GZ", ".#");
+    check("> F < VV", ".#");
+}
+
+/// But for a Sync that PostgreSQL may or may not have read as part of a COPY that failed.
+#[test]
+fn a_doubtful_sync_may_be_answered_behind_the_next_query() {
+    check("> PBES < 12GE > cS < Z > Q < ZCZ", "++.x0!Z1Z.Z2");
+}
+
+#[test]
+fn rows_come_behind_their_description() {
+    check("> Q < D", "#");
+    check("> Q < CD", ".#");
+    check("> Q < TDCD", "...#");
+    check("> BES < 2TD", "+#");
+}
+
+/// CopyDone comes before CommandComplete.
+#[test]
+fn a_copy_out_has_an_end_of_its_own() {
+    check("> Q < HdC", "..#");
+    check("> PBES < 12HdC", "++..#");
+    check("> PBES < 12Hds", "++..#");
 }
 
 #[test]

@@ -132,6 +132,12 @@ fn of_a_server_that_replies() {
         let memory = Memory::of(&stand_in.pgweir);
         client.send(&query("SELECT")).unwrap();
         server.read_exact(&mut vec![0; query("SELECT").len()]).unwrap();
+        if tag == b'D' {
+            // Rows come behind what describes them: here, nothing.
+            let description = [b'T', 0, 0, 0, 6, 0, 0];
+            server.write_all(&description).unwrap();
+            client.stream().read_exact(&mut [0; 7]).unwrap();
+        }
         let claim = claim(tag, GIGABYTE, &[b'S'; 20_000]);
         server.write_all(&claim).unwrap();
         if matches!(tag, b'S' | b'Z') {

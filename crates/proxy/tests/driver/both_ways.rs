@@ -5,7 +5,7 @@ use pgweir_engine::ServerActivity;
 
 use crate::messages::{
     bind, bind_complete, close_complete, close_statement, copy_data, copy_done, copy_in, done,
-    error, execute, flush, one_row, parse, parse_complete, query, ready, row, sync,
+    error, execute, flush, long_row, one_row, parse, parse_complete, query, ready, sync,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -28,7 +28,7 @@ fn full() -> (Stage, Peer, Peer) {
     server.takes(0);
     alice.takes(0);
     alice.says([long_query()]);
-    server.says([row(&[b'x'; LONG])]);
+    server.says([long_row(LONG)]);
     assert!(!alice.is_read() && !server.is_read());
     (stage, server, alice)
 }
@@ -37,7 +37,7 @@ fn full() -> (Stage, Peer, Peer) {
 fn finish(stage: &Stage, server: &Peer, alice: &Peer) {
     assert!(server.heard_bytes() == long_query());
     server.says([done(), ready(), one_row("second")]);
-    let replies = [row(&[b'x'; LONG]), done(), ready(), one_row("second")].concat();
+    let replies = [long_row(LONG), done(), ready(), one_row("second")].concat();
     assert!(alice.heard_bytes() == replies);
     assert!(alice.is_read() && server.is_read());
     assert_eq!(stage.servers(), [ServerActivity::Idle]);

@@ -6,14 +6,14 @@ use pgweir_engine::ServerActivity;
 
 use crate::messages::{
     bind_complete, bind_value, copy_data, copy_done, copy_in, done, error, execute, in_block,
-    message, one_row, parse, parse_complete, query, ready, row, sync,
+    long_row, message, one_row, parse, parse_complete, query, ready, sync,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
 
 /// A row that is more than is kept for a slow reader.
-fn long_row() -> Vec<u8> {
-    row(&[b'x'; 100_000])
+fn much() -> Vec<u8> {
+    long_row(100_000)
 }
 
 /// A client inside of a COPY, whose server takes nothing and which is not read any more.
@@ -34,20 +34,20 @@ fn a_client_that_does_not_read_stops_its_server() {
     let (stage, server, alice) = Stage::ready(&Setup::default());
     alice.takes(10);
     alice.says([query("SELECT")]);
-    server.says([long_row()]);
+    server.says([much()]);
     assert!(!server.is_read());
     // A little room is not enough, most of it is.
     alice.takes(1_000);
     assert!(!server.is_read());
     alice.takes(90_000);
     assert!(server.is_read());
-    server.says([long_row()]);
+    server.says([much()]);
     server.says([done(), ready()]);
     assert!(!server.is_read());
     assert_eq!(stage.servers(), [ServerActivity::Active]);
     alice.takes_all();
     assert!(server.is_read());
-    let expected = [long_row(), long_row(), done(), ready()].concat();
+    let expected = [much(), much(), done(), ready()].concat();
     assert!(alice.heard_bytes() == expected);
     assert_eq!(stage.servers(), [ServerActivity::Idle]);
 }
@@ -59,12 +59,12 @@ fn a_client_that_does_not_read_stops_nobody_else() {
     let bob = stage.client();
     alice.takes(0);
     alice.says([query("a")]);
-    first.says([long_row()]);
+    first.says([much()]);
     assert!(!first.is_read());
     bob.says([query("b")]);
     let second = stage.server();
-    second.says([long_row(), done(), ready()]);
-    assert!(bob.heard_bytes() == [long_row(), done(), ready()].concat());
+    second.says([much(), done(), ready()]);
+    assert!(bob.heard_bytes() == [much(), done(), ready()].concat());
     assert!(bob.is_read() && second.is_read() && alice.is_read());
 }
 
@@ -137,7 +137,7 @@ fn a_server_that_is_lent_to_a_slow_client_is_stopped() {
     let bob = stage.client();
     alice.takes(0);
     alice.says([query("a")]);
-    first.sends(&[long_row(), done(), ready()].concat());
+    first.sends(&[much(), done(), ready()].concat());
     // It is given back, and must not be stopped for what another does not read.
     assert!(first.is_read());
     bob.says([query("b")]);
@@ -155,7 +155,7 @@ fn a_server_whose_slow_client_is_gone_is_read_again() {
     let (stage, server, alice) = Stage::ready(&Setup::default());
     alice.takes(10);
     alice.says([query("SELECT")]);
-    server.says([long_row()]);
+    server.says([much()]);
     assert!(!server.is_read());
     alice.breaks();
     assert!(server.is_read());

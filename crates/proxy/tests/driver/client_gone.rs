@@ -6,8 +6,8 @@ use std::time::Duration;
 use pgweir_engine::{Event, ServerActivity};
 
 use crate::messages::{
-    bind, bind_complete, columns, done, error, execute, flush, in_block, message, one_row, parse,
-    parse_complete, query, ready, row, sync, terminate,
+    bind, bind_complete, columns, done, error, execute, flush, in_block, long_row, message,
+    one_row, parse, parse_complete, query, ready, row, sync, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -123,7 +123,7 @@ fn the_rest_of_a_message_that_nobody_reads_does_not_reach_the_next_client() {
     let bob = stage.client();
     alice.says([query("a")]);
     bob.says([query("bob")]);
-    let long = row(&[b'x'; 100_000]);
+    let long = long_row(100_000);
     server.sends(&long[..50_000]);
     alice.breaks();
     server.sends(&long[50_000..]);

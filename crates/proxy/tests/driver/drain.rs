@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use crate::messages::{
-    bind, bind_complete, done, error, execute, flush, in_block, one_row, parse, parse_complete,
-    query, ready, row, sync,
+    bind, bind_complete, done, error, execute, flush, in_block, long_row, one_row, parse,
+    parse_complete, query, ready, sync,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -267,7 +267,7 @@ fn who_cannot_be_told_is_shut_down_without_a_word() {
     let (stage, server, alice) = Stage::ready(&Setup::default());
     alice.says([query("SELECT")]);
     let requester = stage.cancel(&alice);
-    server.sends(&row(&[b'x'; 100_000])[..50_000]);
+    server.sends(&long_row(100_000)[..50_000]);
     let told = alice.heard_bytes().len();
     assert!(told > 0);
     stage.shut_down();

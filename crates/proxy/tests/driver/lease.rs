@@ -5,7 +5,7 @@ use std::time::Duration;
 use pgweir_engine::ServerActivity;
 
 use crate::messages::{
-    bind_to, columns, done, error, execute, in_block, in_failed_block, message, parse_as,
+    bind_to, columns, done, error, execute, in_block, in_failed_block, long_row, message, parse_as,
     parse_complete, query, ready, row, sync, terminate,
 };
 use crate::peer::Peer;
@@ -322,7 +322,7 @@ fn what_nobody_reads_of_a_long_row_is_thrown_away_up_to_a_limit() {
     let (stage, server, alice) = Stage::ready(&Setup::default());
     alice.says([query("SELECT much")]);
     alice.breaks();
-    let long = row(&vec![b'x'; 3_000_000]);
+    let long = long_row(3_000_000);
     server.sends(&long[..1_000_000]);
     assert!(server.is_open());
     server.sends(&long[1_000_000..2_000_000]);

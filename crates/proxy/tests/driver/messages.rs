@@ -143,6 +143,11 @@ pub(crate) fn row(value: &[u8]) -> Vec<u8> {
     built(|out| backend::data_row(out, [Some(value)]))
 }
 
+/// RowDescription, and a DataRow with so many bytes in it.
+pub(crate) fn long_row(bytes: usize) -> Vec<u8> {
+    [columns(), row(&vec![b'x'; bytes])].concat()
+}
+
 /// CommandComplete.
 pub(crate) fn done() -> Vec<u8> {
     built(|out| backend::command_complete(out, "SELECT 1"))
@@ -262,7 +267,7 @@ fn text(bytes: &[u8]) -> String {
     }
 }
 
-fn built(build: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
+pub(crate) fn built(build: impl FnOnce(&mut Vec<u8>)) -> Vec<u8> {
     let mut out = Vec::new();
     build(&mut out);
     out

@@ -3,9 +3,9 @@
 use pgweir_engine::{Event, ServerActivity};
 
 use crate::messages::{
-    columns, copy_data, copy_done, copy_out, done, error, fatal, in_block, message, notice,
-    notification, one_row, parameter_status, parse, parse_complete, query, ready, row, sync,
-    terminate,
+    columns, copy_data, copy_done, copy_out, done, error, fatal, in_block, long_row, message,
+    notice, notification, one_row, parameter_status, parse, parse_complete, query, ready, row,
+    sync, terminate,
 };
 use crate::stage::{Setup, Stage};
 
@@ -44,7 +44,7 @@ fn a_short_message_is_passed_on_once_it_is_whole() {
 fn a_long_message_is_passed_on_as_it_comes() {
     let (stage, server, alice) = Stage::ready(&Setup::default());
     alice.says([query("SELECT")]);
-    let long = row(&vec![b'x'; 3_000_000]);
+    let long = long_row(3_000_000);
     let mut came = Vec::new();
     for piece in long.chunks(50_000) {
         server.sends(piece);
@@ -101,6 +101,25 @@ fn a_reply_too_many_does_not_reach_the_next_client() {
     assert!(!server.is_open());
     assert_eq!(server.heard(), "Q(a)");
     assert_eq!(stage.server().heard(), "P(b) S");
+}
+
+/// The same, when the next client has sent its own by then: what comes is not taken for the answer
+/// to it, or every reply from then on would go to the wrong client.
+#[test]
+fn a_reply_too_many_is_not_the_answer_to_what_was_sent_since() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    let (bob, carol) = (stage.client(), stage.client());
+    alice.says([query("a")]);
+    bob.says([query("b")]);
+    carol.says([query("c")]);
+    server.says([done(), ready()]);
+    assert_eq!((alice.heard().as_str(), server.heard().as_str()), ("C Z", "Q(a) Q(b)"));
+    server.says([ready(), columns(), row(b"bob"), done(), ready()]);
+    assert!(stage.contained().is_some());
+    assert!(!server.is_open());
+    assert!(!bob.heard().contains('Z') && bob.heard_bytes().is_empty());
+    assert_eq!(carol.heard(), "");
+    assert_eq!(stage.server().heard(), "Q(c)");
 }
 
 /// Notices belong to whoever is running something.

@@ -5,7 +5,7 @@ use pgweir_engine::{ClientState, Event, ServerActivity};
 
 use crate::messages::{
     bind, bind_complete, columns, copy_data, copy_in, done, error, execute, fatal, flush, in_block,
-    in_failed_block, one_row, parse, parse_complete, query, ready, row, sync, terminate,
+    in_failed_block, long_row, one_row, parse, parse_complete, query, ready, row, sync, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -300,7 +300,7 @@ fn a_server_lost_with_a_commit_leaves_its_outcome_open() {
 fn a_server_lost_inside_a_message_aborts_its_client() {
     let (_stage, server, alice) = Stage::ready(&Setup::default());
     alice.says([query("SELECT")]);
-    server.sends(&row(&[b'x'; 100_000])[..50_000]);
+    server.sends(&long_row(100_000)[..50_000]);
     server.ends();
     assert_eq!(alice.heard_bytes().len(), 50_000);
     assert!(alice.is_aborted());
@@ -355,7 +355,7 @@ fn last_words_are_read_although_the_server_was_paused() {
     let (_stage, server, alice) = Stage::ready(&Setup::of_mode("session"));
     alice.takes(0);
     alice.says([query("a")]);
-    server.says([row(&[b'x'; 100_000])]);
+    server.says([long_row(100_000)]);
     assert!(!server.is_read());
     server.deafens();
     server.has_sent(&fatal("57P01"));

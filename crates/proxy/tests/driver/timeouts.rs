@@ -5,7 +5,7 @@ use std::time::Duration;
 use pgweir_engine::ServerActivity;
 
 use crate::messages::{
-    bind, done, error, execute, in_block, one_row, parse, query, ready, row, sync,
+    bind, done, error, execute, in_block, long_row, one_row, parse, query, ready, sync,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -121,7 +121,7 @@ fn a_server_that_waits_for_its_client_is_not_given_up() {
     let (stage, server, alice) = Stage::ready(&Setup::with("statement_timeout = 5000"));
     alice.takes(0);
     alice.says([query("SELECT")]);
-    server.says([row(&[b'x'; 100_000])]);
+    server.says([long_row(100_000)]);
     stage.wait(LONG * 2);
     assert!(server.is_open() && alice.is_open());
 }
