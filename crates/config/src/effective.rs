@@ -37,6 +37,7 @@ fn general(scope: &Scope<'_>, report: &mut Report) -> Option<General> {
     Some(General {
         host: scope.read("host")?,
         port: scope.read("port")?,
+        worker_threads: scope.read("worker_threads"),
         unix_socket: unix_socket(scope, report)?,
         connect_timeout: scope.read("connect_timeout")?,
         query_wait_timeout: timeout(scope, "query_wait_timeout")?,

@@ -72,6 +72,11 @@ impl Setting {
         Self { ours: Ours::Default(Fallback::Text(default)), ..self }
     }
 
+    /// The same, but that it has no default in our own dialect.
+    pub(crate) const fn ours_absent(self) -> Self {
+        Self { ours: Ours::Default(Fallback::Absent), ..self }
+    }
+
     /// The same, for other dialects than ours.
     pub(crate) const fn not_ours(self) -> Self {
         Self { ours: Ours::Unknown, ..self }

@@ -59,9 +59,10 @@ pub const SETTINGS: &[Setting] = &[
         "Who may connect to the unix socket, as the permissions of its file."),
     row(General, "unix_socket_group", Name, is(Absent), Now,
         "Group of the unix socket's file, a name or a number; without it, that of the process."),
-    row(General, "worker_threads", Integer(1, 1024), text("4"),
-        not_yet_unless("1", "one thread carries all traffic"),
-        "Threads that carry traffic.")
+    row(General, "worker_threads", Integer(1, 1024), text("4"), Now,
+        "Threads that carry traffic, each that of its own pools; without it, as many as there are \
+         processors to run on.")
+        .ours_absent()
         .at_start(),
     row(General, "max_clients", COUNT, is(Absent), Now,
         "Most clients at a time; without it, as many as there are file descriptors for."),

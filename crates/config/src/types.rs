@@ -32,6 +32,8 @@ pub struct General {
     pub host: String,
     /// TCP port to listen on, and the number in the name of the unix socket; never 0.
     pub port: u16,
+    /// Threads that carry traffic, at least 1; `None`: as many as there are processors.
+    pub worker_threads: Option<u32>,
     /// Where clients of this machine find us, too.
     pub unix_socket: UnixSocket,
     /// Longest time to open a connection to a server and to log in there; never zero.

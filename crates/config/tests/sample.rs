@@ -26,6 +26,7 @@ fn what_is_commented_out_is_the_default() {
         "max_user_connections",
         "unix_socket_group",
         "unix_socket_dir",
+        "worker_threads",
     ];
     let plain = parse(SAMPLE);
     let mut shown = 0;

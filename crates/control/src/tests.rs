@@ -493,6 +493,7 @@ fn snapshot() -> Snapshot {
 
 fn pool(user: &str, mode: PoolMode, stats: Stats) -> PoolView {
     PoolView {
+        order: 0,
         database: "app".to_owned(),
         user: user.to_owned(),
         mode,

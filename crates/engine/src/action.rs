@@ -5,6 +5,7 @@ use pgweir_config::SocketName;
 
 use crate::cancel::Cancel;
 use crate::client::{Client, Ends};
+use crate::handover::HandedOver;
 use crate::server::Server;
 use crate::store::Key;
 
@@ -45,6 +46,11 @@ pub enum Action {
     Close(Endpoint),
     /// Close this connection now; what there is no room for at once is dropped.
     Abort(Endpoint),
+    /// Give this client's connection, with all that it has sent and that was not consumed, to
+    /// another worker, whose engine is told by `client_handed_over`. This one has forgotten it.
+    HandOver(ClientId, usize, HandedOver),
+    /// Call [`crate::Engine::nudged`] of the engines of all other workers.
+    Nudge,
     /// A console command; answered by `console_reply`.
     Console(ClientId, Box<[u8]>),
     /// Something that an operator acts on happened.
@@ -88,13 +94,14 @@ impl fmt::Display for Address {
     }
 }
 
-/// What the log says. Nothing here happens for each query.
+/// What the log says. Nothing here happens for each query. Clients and servers have the numbers
+/// that the console shows.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Event {
     /// A client has logged in.
     ClientConnected {
         /// Which.
-        client: ClientId,
+        client: i32,
         /// From where, if that is known.
         ends: Option<Ends>,
         /// Database asked for.
@@ -105,7 +112,7 @@ pub enum Event {
     /// A logged-in client is gone.
     ClientLeft {
         /// Which.
-        client: ClientId,
+        client: i32,
         /// Of which pool, as `database/user`; `None`: of the console.
         pool: Option<String>,
         /// Why.
@@ -114,7 +121,7 @@ pub enum Event {
     /// A login was refused.
     LoginRefused {
         /// Which.
-        client: ClientId,
+        client: i32,
         /// From where, if that is known.
         ends: Option<Ends>,
         /// What the client was told.
@@ -123,7 +130,7 @@ pub enum Event {
     /// A server connection could not be opened.
     ServerRefused {
         /// Which.
-        server: ServerId,
+        server: u32,
         /// Of which pool, as `database/user`.
         pool: String,
         /// Where.
@@ -134,9 +141,9 @@ pub enum Event {
     /// A server closed a connection that we had not asked it to close.
     ServerLost {
         /// Which.
-        server: ServerId,
+        server: u32,
         /// Who held it.
-        client: Option<ClientId>,
+        client: Option<i32>,
         /// Of which pool, as `database/user`.
         pool: String,
         /// Why.
@@ -146,9 +153,9 @@ pub enum Event {
     /// otherwise: the connection was contained.
     Contained {
         /// Which.
-        server: ServerId,
+        server: u32,
         /// Who held it.
-        client: Option<ClientId>,
+        client: Option<i32>,
         /// Of which pool, as `database/user`.
         pool: String,
         /// What came, and what was expected.

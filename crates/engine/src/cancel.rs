@@ -40,7 +40,7 @@ impl Engine {
     /// A CancelRequest has arrived on the connection of `requester`.
     pub(crate) fn cancel_requested(&mut self, now: Time, requester: ClientId, key: &CancelKey) {
         self.clients[requester].phase = Phase::Cancelling;
-        self.logging_in -= 1;
+        self.login_over();
         let Some(client) = self.owner_of(key) else {
             // PostgreSQL closes without a word, so that nobody can probe for keys.
             return self.close_client(requester);
@@ -61,8 +61,8 @@ impl Engine {
     }
 
     fn owner_of(&self, key: &CancelKey) -> Option<ClientId> {
-        let index = usize::try_from(key.process_id).ok()?.checked_sub(1)?;
-        let client = self.clients.key_at(index)?;
+        let (worker, index) = self.member.place_of(key.process_id)?;
+        let client = self.clients.key_at(index).filter(|_| worker == self.member.index())?;
         let secret = &self.clients[client].secret;
         let fits = !secret.is_empty() && bool::from(secret.ct_eq(&key.secret));
         fits.then_some(client)

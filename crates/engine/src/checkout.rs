@@ -49,12 +49,15 @@ impl Engine {
         }
         let room = self.room(id);
         for _ in 0..due.min(room) {
-            self.open(now, id);
+            if self.open(now, id).is_none() {
+                break;
+            }
         }
         if due > room && self.pools[id].total == 0 {
             // Nobody in its queue can wait for a server that it has.
             self.ask_others(now, id);
         }
+        self.renew_wants(now, id, due > room);
     }
 
     /// Asks others for what the clients in a pool's queue still lack.
@@ -74,16 +77,18 @@ impl Engine {
         })
     }
 
-    /// Makes a connection, for which the pool has room.
-    pub(crate) fn open(&mut self, now: Time, id: PoolId) -> ServerId {
+    /// Makes a connection, for which the pool has room, unless another worker has taken that.
+    pub(crate) fn open(&mut self, now: Time, id: PoolId) -> Option<ServerId> {
+        if !self.try_count_opening(id) {
+            return None;
+        }
         let address = self.pools[id].spec.address.clone();
         let mut new = Server::new(now, id, address.clone(), self.interner.none());
         // Servers that were opened together must not all be replaced at the same time.
         new.lifespan_percent = 80 + u32::from(self.random.bytes::<1>()[0]) * 20 / 255;
         let server = self.servers.insert(new);
-        self.count_opening(id);
         self.actions.push(Action::Connect(Endpoint::Server(server), address));
-        server
+        Some(server)
     }
 
     /// Gives a free server to a client, and brings it to the client's settings.
@@ -184,7 +189,7 @@ impl Engine {
         let promised = match coming {
             Some(coming) => coming,
             // The last attempt failed, and so may this one: the server that there is stays.
-            None if its.last_failure.is_some() => self.open(now, pool),
+            None if its.last_failure.is_some() => self.open(now, pool).unwrap_or(server),
             None => server,
         };
         self.servers[promised].promised_to = Some(client);
@@ -351,6 +356,15 @@ impl Engine {
         let its = &self.servers[server];
         let ServerState::Cleaning { step, left } = its.state else { return };
         debug_assert!(its.replies.is_empty());
+        if step == Cleaning::Asking {
+            let (pool, address) = (its.pool, its.address.clone());
+            self.clean_step(now, server, step, left);
+            return self.room_asked(now, pool, address);
+        }
+        self.clean_step(now, server, step, left);
+    }
+
+    fn clean_step(&mut self, now: Time, server: ServerId, step: Cleaning, left: Left) {
         // What a client did not wait for may have been refused.
         let forgiven = matches!(step, Cleaning::Draining | Cleaning::Asking);
         let failed = self.replayed(server).is_some() && !forgiven;

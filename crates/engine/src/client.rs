@@ -19,6 +19,8 @@ use crate::time::Time;
 pub struct Client {
     pub(crate) phase: Phase,
     pub(crate) ends: Option<Ends>,
+    /// It came from another worker, which has counted it.
+    pub(crate) arrived: bool,
     /// It has asked for TLS, which may be asked for once.
     pub(crate) asked_tls: bool,
     /// It has asked for encryption by GSSAPI.
@@ -88,6 +90,7 @@ impl Client {
         Self {
             phase: Phase::Startup,
             ends,
+            arrived: false,
             asked_tls: false,
             asked_gss: false,
             since: now,

@@ -1,6 +1,7 @@
 //! A client's way in: from its startup packet to its first ReadyForQuery.
 
 use std::rc::Rc;
+use std::sync::atomic::Ordering::SeqCst;
 
 use pgweir_auth::scram::{Mechanism, Nonce, ScramServer, ScramServerError, ScramServerFinal};
 use pgweir_auth::{Verifier, VerifierKind};
@@ -55,6 +56,13 @@ enum Proof {
     ScramFirst(Box<ScramServer>),
 }
 
+/// Where a login goes on.
+enum Begun {
+    Here,
+    /// The client was handed over with its startup packet.
+    Elsewhere,
+}
+
 impl Login {
     /// Whether it leads to the console.
     pub(crate) fn is_for_console(&self) -> bool {
@@ -101,19 +109,24 @@ impl Engine {
                 length
             }
             Initial::CancelRequest(key) => {
+                if let Some((worker, _)) = self.member.place_of(key.process_id)
+                    && worker != self.member.index()
+                    && !self.clients[id].arrived
+                {
+                    self.hand_over(id, worker);
+                    return 0;
+                }
                 self.cancel_requested(now, id, &key);
                 input.len()
             }
-            Initial::Startup(startup) => {
-                self.started(now, id, &startup);
-                length
-            }
-        }
-    }
-
-    fn started(&mut self, now: Time, id: ClientId, startup: &Startup<'_>) {
-        if let Err(report) = self.begin_login(now, id, startup) {
-            self.expel(now, id, report);
+            Initial::Startup(startup) => match self.begin_login(now, id, &startup) {
+                Ok(Begun::Here) => length,
+                Ok(Begun::Elsewhere) => 0,
+                Err(report) => {
+                    self.expel(now, id, report);
+                    length
+                }
+            },
         }
     }
 
@@ -122,11 +135,13 @@ impl Engine {
         now: Time,
         id: ClientId,
         startup: &Startup<'_>,
-    ) -> Result<(), Report> {
+    ) -> Result<Begun, Report> {
         if self.draining {
             return Err(SHUTTING_DOWN.report(&[]));
         }
-        if self.plan.max_clients.is_some_and(|most| self.clients.len() > most as usize) {
+        let arrived = self.clients[id].arrived;
+        let clients = self.member.commons().clients.load(SeqCst);
+        if self.plan.max_clients.is_some_and(|most| clients > most as usize) && !arrived {
             return Err(TOO_MANY_CLIENTS.report(&[]));
         }
         let text = |name: &[u8]| {
@@ -139,27 +154,44 @@ impl Engine {
         let database =
             text(b"database").filter(|name| !name.is_empty()).unwrap_or_else(|| user.clone());
         let replication = Replication::of_startup(startup)?;
+        let kind = replication.as_ref().map(|replication| replication.kind);
+        let for_console = !arrived && self.opens_console(id, &user, &database);
+        if !arrived
+            && !for_console
+            && let Some(worker) = self.home_of(&user, &database, kind)
+        {
+            self.hand_over(id, worker);
+            return Ok(Begun::Elsewhere);
+        }
         let settings = match self.interner.of_startup(startup.parameters()) {
             Ok(settings) => settings,
             // The server of its own gets them as they are.
             Err(_) if replication.is_some() => self.interner.none(),
             Err(switch) => return Err(SWITCH.report(&[&String::from_utf8_lossy(&switch.0)])),
         };
-        let kind = replication.as_ref().map(|replication| replication.kind);
         let client = &mut self.clients[id];
         client.pins = settings.pins();
         client.settings = settings;
         client.replication = replication.map(Rc::new);
         self.negotiate(id, startup);
         let long_secret = startup.version.negotiated() >= ProtocolVersion::V3_2;
-        let (target, auth) = match self.clients[id].ends {
+        let (target, auth) = match (&self.plan.admin, self.clients[id].ends) {
             // Who may end or debug this process, and read its secrets, is not asked for another.
-            Some(Ends::Unix { own: true, .. }) if is_console(&database) => {
+            (_, Some(Ends::Unix { own: true, .. })) if for_console => {
                 (Target::Console, AuthMethod::Trust)
             }
-            _ => self.target(&user, &database, kind),
+            (Some(admin), _) if for_console => (Target::Console, admin.auth),
+            (_, _) => self.target(&user, &database, kind),
         };
-        self.challenge(now, id, user, database, target, auth, long_secret)
+        self.challenge(now, id, user, database, target, auth, long_secret)?;
+        Ok(Begun::Here)
+    }
+
+    /// Whether this is the console's user, or whoever runs this process, at the console.
+    fn opens_console(&self, id: ClientId, user: &str, database: &str) -> bool {
+        let is_admin = self.plan.admin.as_ref().is_some_and(|admin| admin.username == user);
+        let is_own = matches!(self.clients[id].ends, Some(Ends::Unix { own: true, .. }));
+        CONSOLE_DATABASES.contains(&database) && (is_admin || is_own)
     }
 
     /// Tells a client that asked for more than we speak what we do speak.
@@ -183,11 +215,6 @@ impl Engine {
         database: &str,
         replication: Option<ReplicationKind>,
     ) -> (Target, AuthMethod) {
-        if is_console(database)
-            && let Some(admin) = self.plan.admin.as_ref().filter(|admin| admin.username == user)
-        {
-            return (Target::Console, admin.auth);
-        }
         let of_cluster = || match replication {
             Some(ReplicationKind::Physical) => self.pool_of_cluster(user),
             Some(ReplicationKind::Logical) | None => None,
@@ -378,7 +405,7 @@ impl Engine {
     fn admit(&mut self, now: Time, id: ClientId, login: Login) {
         match login.target {
             Target::Console => {
-                self.logging_in -= 1;
+                self.login_over();
                 self.clients[id].phase = Phase::Console;
                 self.greet_console(id);
             }
@@ -390,7 +417,7 @@ impl Engine {
                 if let Err(report) = self.count_client(pool) {
                     return self.expel(now, id, report);
                 }
-                self.logging_in -= 1;
+                self.login_over();
                 let welcome = Welcome { pool, long_secret: login.long_secret };
                 self.clients[id].phase = Phase::Welcome(Box::new(welcome));
                 self.pools[pool].stats.logins += 1;
@@ -402,7 +429,8 @@ impl Engine {
         if self.plan.log_connections {
             let Login { database, user, .. } = login;
             let ends = self.clients.find(id).and_then(|client| client.ends);
-            let event = Event::ClientConnected { client: id, ends, database, user };
+            let client = self.member.client_number(id);
+            let event = Event::ClientConnected { client, ends, database, user };
             self.actions.push(Action::Log(event));
         }
     }
@@ -464,7 +492,8 @@ impl Engine {
             true => Box::new(self.random.bytes::<32>()),
             false => Box::new(self.random.bytes::<4>()),
         };
-        let key = CancelKey { process_id: process_id(id), secret: secret.clone() };
+        let process_id = self.member.client_number(id);
+        let key = CancelKey { process_id, secret: secret.clone() };
         self.actions.inject(Endpoint::Client(id), |out| {
             for (name, value) in known.iter() {
                 backend::parameter_status(out, name, value);
@@ -499,17 +528,6 @@ impl Engine {
             | Phase::Console => self.refuse_unit(now, id, report),
         }
     }
-}
-
-/// What a client is told as its process id: its place, which a CancelRequest brings back. Zero
-/// would be no process.
-pub fn process_id(id: ClientId) -> i32 {
-    // Every client is a socket, and a process has fewer than 2^31 of them.
-    id.index() as i32 + 1
-}
-
-fn is_console(database: &str) -> bool {
-    CONSOLE_DATABASES.contains(&database)
 }
 
 /// The SQLSTATE of a SCRAM exchange that failed.

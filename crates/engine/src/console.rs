@@ -7,7 +7,6 @@ use pgweir_wire::{CancelKey, HEADER_LEN, Header, SqlState, TransactionStatus};
 use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint};
 use crate::client::Phase;
-use crate::client_login::process_id;
 
 /// The longest console command.
 const MAX_COMMAND_LEN: usize = 16 * 1024;
@@ -16,7 +15,8 @@ impl Engine {
     /// What a client of the console is told at login: PostgreSQL's clients ask for these.
     pub(crate) fn greet_console(&mut self, id: ClientId) {
         let secret: [u8; 4] = self.random.bytes();
-        let key = CancelKey { process_id: process_id(id), secret: Box::new(secret) };
+        let process_id = self.member.client_number(id);
+        let key = CancelKey { process_id, secret: Box::new(secret) };
         let version = format!("{}/pgweir", self.plan.version);
         self.actions.inject(Endpoint::Client(id), |out| {
             for (name, value) in [

@@ -1,5 +1,6 @@
 //! The end of the process, as its clients see it.
 
+use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 use crate::Engine;
@@ -24,7 +25,8 @@ impl Engine {
             self.draining = true;
             self.spread_farewells(now);
         }
-        let among_themselves = self.clients.iter().all(|(_, client)| is_console(client));
+        let consoles = self.clients.iter().filter(|(_, client)| is_console(client)).count();
+        let among_themselves = consoles == self.member.commons().clients.load(SeqCst);
         for id in self.clients.keys() {
             let stays = |client: &Client| match client.phase {
                 Phase::Console => !among_themselves,
@@ -62,7 +64,7 @@ impl Engine {
     /// Says for each client until when it may stay while it is idle: a tenth of the time that there
     /// is, at most. Who is not logged in yet loses nothing.
     fn spread_farewells(&mut self, now: Time) {
-        if self.clients.len() < CROWD {
+        if self.member.commons().clients.load(SeqCst) < CROWD {
             return;
         }
         let spread = SPREAD_MAX.min(self.plan.shutdown_timeout / 10);

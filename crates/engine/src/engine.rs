@@ -1,13 +1,14 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::sync::atomic::Ordering::SeqCst;
 
-use pgweir_config::Room;
-
-use crate::action::{Action, Actions, Address, CancelId, ClientId, Endpoint, ServerId};
+use crate::action::{Action, Actions, CancelId, ClientId, Endpoint, ServerId};
 use crate::cancel::Cancel;
 use crate::client::{Client, Ends, Phase};
+use crate::commons::Member;
 use crate::errors::TOO_MANY_LOGINS;
+use crate::handover::Elsewhere;
 use crate::plan::Plan;
-use crate::pool::{Pool, PoolId};
+use crate::pool::{Pool, PoolId, PoolSpec};
 use crate::random::Random;
 use crate::server::{Server, ServerState};
 use crate::server_login::{Retry, unreachable_server};
@@ -23,6 +24,8 @@ use crate::time::Time;
 pub struct Engine {
     /// What to do. The driver takes it after every call.
     pub actions: Actions,
+    /// Which engine of the process it is.
+    pub(crate) member: Member,
     pub(crate) plan: Plan,
     pub(crate) clients: Store<Client>,
     pub(crate) servers: Store<Server>,
@@ -32,8 +35,8 @@ pub struct Engine {
     pub(crate) pool_of: BTreeMap<String, BTreeMap<String, PoolId>>,
     pub(crate) shares: Store<Share>,
     pub(crate) share_of: BTreeMap<Of, ShareId>,
-    /// What servers have said that they have room for.
-    pub(crate) rooms: BTreeMap<Address, Room>,
+    /// The pools of other engines, by database and user.
+    pub(crate) elsewhere: BTreeMap<String, BTreeMap<String, Elsewhere>>,
     pub(crate) interner: Interner,
     pub(crate) random: Random,
     /// Clients that have not logged in yet, oldest first, and others that have done so since.
@@ -49,10 +52,16 @@ pub struct Engine {
 }
 
 impl Engine {
-    /// An engine for these pools. All that is random in it comes from `seed`.
+    /// The only engine of a process. All that is random in it comes from `seed`.
     pub fn new(plan: Plan, seed: [u8; 32]) -> Self {
+        Self::with(Member::alone(), plan, seed)
+    }
+
+    /// One of the engines of a process, for the pools that live there.
+    pub fn with(member: Member, plan: Plan, seed: [u8; 32]) -> Self {
         let mut engine = Self {
             actions: Actions::default(),
+            member,
             clients: Store::new(),
             servers: Store::new(),
             cancels: Store::new(),
@@ -60,7 +69,7 @@ impl Engine {
             pool_of: BTreeMap::new(),
             shares: Store::new(),
             share_of: BTreeMap::new(),
-            rooms: BTreeMap::new(),
+            elsewhere: BTreeMap::new(),
             interner: Interner::new(),
             random: Random::new(seed),
             logins: VecDeque::new(),
@@ -70,10 +79,22 @@ impl Engine {
             draining: false,
             plan,
         };
-        for spec in engine.plan.take_specs() {
+        for spec in engine.take_own_specs() {
             engine.add_pool(spec);
         }
         engine
+    }
+
+    /// The pools of the plan that live here. Of the others it is noted where.
+    pub(crate) fn take_own_specs(&mut self) -> Vec<PoolSpec> {
+        let here = self.member.index();
+        let (own, others): (Vec<_>, Vec<_>) =
+            self.plan.take_specs().into_iter().partition(|spec| spec.home == here);
+        self.elsewhere.clear();
+        for PoolSpec { database, user, home, address, .. } in others {
+            self.note_elsewhere(database, user, Elsewhere { worker: home, address });
+        }
+        own
     }
 
     /// A client has connected; without `ends` it is not known from where to where.
@@ -81,7 +102,8 @@ impl Engine {
         let id = self.clients.insert(Client::new(now, ends, self.interner.none()));
         self.logins.push_back(id);
         self.logging_in += 1;
-        if self.logging_in > self.plan.max_logins {
+        self.member.commons().clients.fetch_add(1, SeqCst);
+        if self.member.commons().logins.fetch_add(1, SeqCst) >= self.plan.max_logins {
             self.expel(now, id, TOO_MANY_LOGINS.report(&[]));
         }
         id

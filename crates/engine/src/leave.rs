@@ -1,5 +1,7 @@
 //! Ends: of clients, of servers, and what each leaves behind for the other.
 
+use std::sync::atomic::Ordering::SeqCst;
+
 use pgweir_config::PoolMode;
 use pgweir_wire::backend::Report;
 use pgweir_wire::frontend;
@@ -56,7 +58,8 @@ impl Engine {
         let to = Endpoint::Client(id);
         if matches!(self.clients[id].phase, Phase::Startup | Phase::Login(_) | Phase::Welcome(_)) {
             let (ends, message) = (self.clients[id].ends, report.message.clone());
-            self.actions.push(Action::Log(Event::LoginRefused { client: id, ends, message }));
+            let client = self.member.client_number(id);
+            self.actions.push(Action::Log(Event::LoginRefused { client, ends, message }));
         }
         if self.reads_message(id) {
             // There is no place for an error inside a message.
@@ -83,7 +86,8 @@ impl Engine {
         let known = matches!(client.phase, Phase::Ready(_) | Phase::Console);
         if known && self.plan.log_disconnections {
             let pool = client.pool().map(|pool| self.pools[pool].spec.name());
-            self.actions.push(Action::Log(Event::ClientLeft { client: id, pool, cause }));
+            let client = self.member.client_number(id);
+            self.actions.push(Action::Log(Event::ClientLeft { client, pool, cause }));
         }
         self.actions.push(end);
     }
@@ -124,8 +128,9 @@ impl Engine {
 
     fn forget_client(&mut self, id: ClientId) -> Option<Client> {
         let client = self.clients.remove(id)?;
+        self.member.commons().clients.fetch_sub(1, SeqCst);
         match client.phase {
-            Phase::Startup | Phase::Login(_) => self.logging_in -= 1,
+            Phase::Startup | Phase::Login(_) => self.login_over(),
             Phase::Welcome(_) | Phase::Ready(_) => {
                 client.pool().into_iter().for_each(|pool| self.count_client_gone(pool));
             }
@@ -167,8 +172,8 @@ impl Engine {
             return self.login_failed(now, id, report, Retry::Later);
         }
         let event = Event::ServerLost {
-            server: id,
-            client: server.client(),
+            server: self.member.server_number(id),
+            client: server.client().map(|client| self.member.client_number(client)),
             pool: self.pools[pool].spec.name(),
             cause: cause.to_owned(),
         };
@@ -249,8 +254,17 @@ impl Engine {
             return self.forget_server(now, id);
         };
         self.remove_server(now, id);
-        let new = self.open(now, pool);
-        self.promise(new, client);
+        match self.open(now, pool) {
+            Some(new) => self.promise(new, client),
+            None => {
+                // Its place was taken by a pool of another worker. The client asks again, and is
+                // the first to get what there is.
+                let its = &mut self.clients[client];
+                its.leg = Leg::None;
+                its.asked.get_or_insert(Asked { since: now, lost: 0 }).lost += 1;
+                self.actions.push(Action::Resume(client));
+            }
+        }
     }
 
     fn take_leave(&mut self, id: ServerId) {

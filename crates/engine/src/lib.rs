@@ -17,6 +17,13 @@
 //! The engine never owns payload: it reads headers and a few short messages, and forwards ranges
 //! of its input.
 //!
+//! # Several engines
+//!
+//! A process has an engine for each worker ([`Member`]). A pool lives in one of them; a client
+//! comes to the first and is handed over at its startup packet. What is limited over pools is
+//! counted in common, and is all that engines share: what they tell each other is an event, like
+//! everything else.
+//!
 //! # Invariants
 //!
 //! - A message that no expected reply allows reaches no client: its server is contained.
@@ -39,15 +46,19 @@ mod cancel;
 mod checkout;
 mod client;
 mod client_login;
+mod commons;
 mod console;
 mod drain;
 mod engine;
 mod errors;
+mod handover;
 mod invariants;
 mod leave;
 mod loss;
 mod memory;
+mod merge;
 mod parameters;
+mod placement;
 mod plan;
 mod pool;
 mod random;
@@ -67,13 +78,16 @@ mod time;
 mod timers;
 mod unfinished;
 mod units;
+mod wants;
 
 pub use action::{Action, Actions, Address, Bytes, CancelId, ClientId, Endpoint, Event, ServerId};
 pub use client::Ends;
-pub use client_login::process_id;
+pub use commons::Member;
 pub use engine::Engine;
 pub use errors::{ERRORS, ErrorKind, errors_page};
+pub use handover::HandedOver;
 pub use memory::{Memory, Usage};
+pub use placement::Placement;
 pub use plan::Plan;
 pub use replication::ReplicationKind;
 pub use server_login::LOGIN_MESSAGE_BYTES;

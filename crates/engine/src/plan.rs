@@ -9,6 +9,7 @@ use crate::action::Address;
 use crate::pool::PoolSpec;
 
 /// What a configuration asks of an engine.
+#[derive(Clone)]
 pub struct Plan {
     pub(crate) admin: Option<Admin>,
     /// What the console's user is checked against.
@@ -52,7 +53,8 @@ impl Plan {
             }
         }
         let is_wild = |spec: &PoolSpec| spec.database == ANY_DATABASE;
-        let (wild, specs): (Vec<_>, Vec<_>) = specs.into_iter().partition(is_wild);
+        let (wild, mut specs): (Vec<_>, Vec<_>) = specs.into_iter().partition(is_wild);
+        specs.iter_mut().enumerate().for_each(|(order, spec)| spec.order = order);
         let general = &config.general;
         let admin = general.admin.clone();
         let admin_verifier = admin.as_ref().and_then(|admin| {
@@ -100,6 +102,7 @@ impl Plan {
         Some(PoolSpec {
             database: database.to_owned(),
             server_database: server_database.to_owned(),
+            order: usize::MAX,
             // It lasts as long as somebody needs it.
             min_size: 0,
             wild: true,
@@ -110,6 +113,16 @@ impl Plan {
     /// The pools.
     pub(crate) fn take_specs(&mut self) -> Vec<PoolSpec> {
         std::mem::take(&mut self.specs)
+    }
+
+    /// The pools, to say more of them.
+    pub(crate) fn specs_mut(&mut self) -> &mut [PoolSpec] {
+        &mut self.specs
+    }
+
+    /// Whether there are pools for databases that are not named.
+    pub(crate) fn has_wild(&self) -> bool {
+        !self.wild.is_empty()
     }
 }
 
@@ -144,6 +157,8 @@ fn spec(pool: &Pool, user: &User, mock: &MockAuth) -> Result<Option<PoolSpec>, V
         database: pool.name.clone(),
         wild: false,
         user: user.username.clone(),
+        home: 0,
+        order: 0,
         auth: user.auth,
         verifier,
         mode: user.mode,

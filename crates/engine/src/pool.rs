@@ -8,6 +8,7 @@ use pgweir_config::{AuthMethod, PoolMode, Secret};
 use pgweir_wire::backend::Report;
 
 use crate::action::{Address, ClientId, ServerId};
+use crate::commons::Part;
 use crate::parameters::{Parameters, Reports};
 use crate::settings::Settings;
 use crate::shares::ShareId;
@@ -86,6 +87,10 @@ pub(crate) struct PoolSpec {
     /// it.
     pub(crate) wild: bool,
     pub(crate) user: String,
+    /// The worker that it lives on.
+    pub(crate) home: usize,
+    /// Its place in the configuration.
+    pub(crate) order: usize,
     pub(crate) auth: AuthMethod,
     pub(crate) verifier: Verifier,
     pub(crate) mode: PoolMode,
@@ -177,6 +182,11 @@ impl Pool {
             login_keys: None,
             stats: Stats::default(),
         }
+    }
+
+    /// What it has of each of its shares.
+    pub(crate) fn part(&self) -> Part {
+        Part { total: self.total, opening: self.opening, clients: self.clients }
     }
 
     /// Puts a client at the end of the queue, or at its head if it was there before.

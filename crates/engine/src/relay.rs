@@ -506,11 +506,14 @@ impl Engine {
     /// Not a byte more of it is forwarded.
     fn contain(&mut self, now: Time, id: ServerId, cause: &str) {
         let server = &self.servers[id];
-        let (client, pool) = (server.client(), &mut self.pools[server.pool]);
+        let pool = &mut self.pools[server.pool];
         pool.stats.contained += 1;
-        let (pool, cause_told) = (pool.spec.name(), cause.to_owned());
-        let event = Event::Contained { server: id, client, pool, cause: cause_told };
-        self.actions.push(Action::Log(event));
+        self.actions.push(Action::Log(Event::Contained {
+            server: self.member.server_number(id),
+            client: server.client().map(|client| self.member.client_number(client)),
+            pool: pool.spec.name(),
+            cause: cause.to_owned(),
+        }));
         self.servers[id].doomed = true;
         if !self.carries_work(id) {
             // Whoever holds it has sent it nothing yet, and gets another.

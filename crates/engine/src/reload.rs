@@ -24,12 +24,10 @@ impl Engine {
     pub fn reload(&mut self, now: Time, plan: Plan) {
         let admin = self.plan.admin.as_ref().map(|admin| admin.username.clone());
         self.plan = plan;
-        for id in self.pools.keys() {
-            self.leave_shares(id);
-        }
+        let parts = self.leave_all_shares();
         let before = self.pools.keys();
         let (mut kept, mut moved) = (BTreeSet::new(), Vec::new());
-        for spec in self.plan.take_specs() {
+        for spec in self.take_own_specs() {
             match self.pool_named(&spec.database, &spec.user) {
                 Some(id) => {
                     kept.insert(id.index());
@@ -58,6 +56,7 @@ impl Engine {
             }
         }
         // What a pool may have is known now that all have said what they have.
+        self.drop_parts(parts);
         for id in moved {
             self.replace_servers(now, id);
         }

@@ -16,6 +16,7 @@ use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, ServerId};
 use crate::client::{Leg, Phase};
 use crate::errors::REPLICATION;
+use crate::handover::Elsewhere;
 use crate::pool::PoolId;
 use crate::server::ServerState;
 use crate::settings::Pair;
@@ -70,18 +71,34 @@ impl Engine {
         let mut pools = self.pool_of.values().filter_map(|of_database| of_database.get(user));
         let first = *pools.next()?;
         let address = |pool: PoolId| &self.pools[pool].spec.address;
-        pools.all(|pool| address(*pool) == address(first)).then_some(first)
+        let same = pools.all(|pool| address(*pool) == address(first))
+            && self.pools_elsewhere(user).all(|other| other.address == *address(first));
+        same.then_some(first)
+    }
+
+    /// The worker that has the pool of such a client, if all pools of that user are elsewhere.
+    pub(crate) fn worker_of_cluster(&self, user: &str) -> Option<usize> {
+        if self.pool_of.values().any(|of_database| of_database.contains_key(user)) {
+            return None;
+        }
+        let mut pools = self.pools_elsewhere(user);
+        let first = pools.next()?;
+        pools.all(|other| other.address == first.address).then_some(first.worker)
+    }
+
+    fn pools_elsewhere(&self, user: &str) -> impl Iterator<Item = &Elsewhere> {
+        self.elsewhere.values().filter_map(move |of_database| of_database.get(user))
     }
 
     /// A client needs a server of its own. Says whether one is coming: a new one, or one in the
     /// place of an idle one.
     pub(crate) fn open_dedicated(&mut self, now: Time, client: ClientId, pool: PoolId) -> bool {
         let room = self.room(pool);
-        let its = &mut self.pools[pool];
-        if its.total < its.most() && room > 0 {
-            let server = self.open(now, pool);
+        let its = &self.pools[pool];
+        let has_room = its.total < its.most() && room > 0;
+        if let Some(server) = has_room.then(|| self.open(now, pool)).flatten() {
             self.promise(server, client);
-        } else if let Some(server) = its.take_idle(|_| false) {
+        } else if let Some(server) = self.pools[pool].take_idle(|_| false) {
             self.exchange(now, server, client);
         } else {
             return false;

@@ -2,12 +2,16 @@
 //!
 //! Where the configuration sets no limit and leaves it to us, each server is asked when it is
 //! logged in to. Too many connections is the outage that a pooler is there to prevent, so nine
-//! tenths of what the server leaves everybody are shared by all pgweir that lead to it.
+//! tenths of what the server leaves everybody are shared by all pgweir that lead to it. Until one
+//! has answered there is one connection more at a time, so that a crowd that comes first does not
+//! take more than it may.
 
 use pgweir_config::{Limit, Room};
 
 use crate::Engine;
 use crate::action::{Address, ServerId};
+use crate::commons::Answer;
+use crate::pool::PoolId;
 use crate::reply::Sink;
 use crate::server::{Cleaning, Left, ServerState};
 use crate::shares::Of;
@@ -19,13 +23,15 @@ const QUESTION: &[u8] = b"SELECT pg_catalog.current_setting('max_connections'), 
     pg_catalog.current_setting('reserved_connections', true)";
 
 impl Engine {
-    /// The most connections to a server, if there is a limit.
-    pub(crate) fn most_connections(&self, address: &Address) -> Option<usize> {
+    /// The most connections to a server, if there is a limit, of which there are so many now.
+    pub(crate) fn most_connections(&self, address: &Address, used: usize) -> Option<usize> {
         match self.plan.server_limit {
             Limit::None => None,
-            Limit::OfRoom { instances } => {
-                self.rooms.get(address).map(|room| room.part(instances) as usize)
-            }
+            Limit::OfRoom { instances } => match self.member.commons().room(address) {
+                Answer::None => Some(used + 1),
+                Answer::Useless => None,
+                Answer::Room(room) => Some(room.part(instances) as usize),
+            },
             Limit::Set(limit) => Some(limit as usize),
         }
     }
@@ -50,13 +56,34 @@ impl Engine {
         if sink != Sink::Own || !asked {
             return;
         }
-        // A server that gives no answer to go by has no limit of ours.
-        let Some(room) = read(body) else { return };
-        let address = server.address.clone();
-        self.rooms.insert(address.clone(), room);
-        let most = self.most_connections(&address);
-        if let Some(share) = self.share_of.get(&Of::Server(address)) {
-            self.shares[*share].limit(most);
+        if let Some(room) = read(body) {
+            let address = server.address.clone();
+            self.answered(address, Answer::Room(room));
+        }
+    }
+
+    /// The question is over. A server that gave no answer to go by has no limit of ours, unless one
+    /// was known before. Whoever has waited for the answer goes on.
+    pub(crate) fn room_asked(&mut self, now: Time, pool: PoolId, address: Address) {
+        if self.member.commons().room(&address) == Answer::None {
+            self.answered(address.clone(), Answer::Useless);
+        }
+        self.room_made(now, pool);
+        let share = self.share_of.get(&Of::Server(address)).copied();
+        let others: Vec<_> = share.map_or(Vec::new(), |share| self.shares[share].pools().collect());
+        for other in others {
+            self.refill(now, other);
+        }
+        if self.member.workers() > 1 {
+            self.nudge_others();
+        }
+    }
+
+    fn answered(&self, address: Address, answer: Answer) {
+        self.member.commons().set_room(address.clone(), answer);
+        if let Some(share) = self.share_of.get(&Of::Server(address.clone())) {
+            let count = &self.shares[*share].count;
+            count.limit(self.most_connections(&address, count.used()));
         }
     }
 }

@@ -293,7 +293,7 @@ impl Engine {
         let jitter = u32::from_be_bytes(self.random.bytes());
         let its = &self.pools[pool];
         let event = Event::ServerRefused {
-            server: id,
+            server: self.member.server_number(id),
             pool: its.spec.name(),
             address: its.spec.address.clone(),
             cause: report.detail.clone().map_or_else(

@@ -5,8 +5,10 @@
 //! is told to go and waited for, because PostgreSQL counts it until then. Of pools that want a
 //! connection the one whose client has waited longest gets it. A pool with clients that wait takes
 //! an idle connection away from another one, and after a while a busy one when its client is done,
-//! so that no pool starves beside one that is never idle.
+//! so that no pool starves beside one that is never idle. What is shared with pools of other
+//! workers is in `commons.rs`, and what engines give up for each other in `wants.rs`.
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use pgweir_config::PoolMode;
@@ -15,6 +17,7 @@ use pgweir_wire::backend::Report;
 use crate::Engine;
 use crate::action::{Address, ServerId};
 use crate::client::Leg;
+use crate::commons::{Count, Part};
 use crate::errors::{TOO_MANY_OF_DATABASE, TOO_MANY_OF_USER};
 use crate::plan::Plan;
 use crate::pool::{Pool, PoolId};
@@ -23,25 +26,23 @@ use crate::store::Key;
 use crate::time::Time;
 
 /// How long a client waits before a pool that is busy all the time must give up a connection.
-const PATIENCE: Duration = Duration::from_secs(1);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What several pools have a part in.
 pub(crate) struct Share {
     pub(crate) of: Of,
-    /// Most connections.
-    pub(crate) most: Option<usize>,
-    /// Connections of all its pools.
-    pub(crate) used: usize,
-    /// As `most`, or as many connections as there were when it was set.
-    pub(crate) ceiling: usize,
-    /// Those that are being made or log in.
-    pub(crate) opening: usize,
+    /// Of the pools of all workers.
+    pub(crate) count: Arc<Count>,
     /// Most clients.
     most_clients: Option<usize>,
-    /// Clients of all its pools.
-    pub(crate) clients: usize,
+    /// The pools of this worker.
     pools: Vec<PoolId>,
+    /// Others know that connections are lacking here.
+    pub(crate) posted: bool,
 }
+
+/// What pools had of their shares before a reload.
+pub(crate) struct Parts(Vec<(Arc<Count>, Part)>);
 
 pub(crate) type ShareId = Key<Share>;
 
@@ -80,16 +81,6 @@ impl Share {
     pub(crate) fn pools(&self) -> impl Iterator<Item = PoolId> {
         self.pools.iter().copied()
     }
-
-    /// It may have so many connections from now on.
-    pub(crate) fn limit(&mut self, most: Option<usize>) {
-        self.most = most;
-        self.ceiling = most.map_or(usize::MAX, |most| most.max(self.used));
-    }
-
-    fn room(&self) -> usize {
-        self.most.map_or(usize::MAX, |most| most.saturating_sub(self.used))
-    }
 }
 
 impl Engine {
@@ -97,31 +88,65 @@ impl Engine {
     pub(crate) fn join_shares(&mut self, id: PoolId) {
         debug_assert!(self.pools[id].shares.is_empty(), "a pool takes part twice");
         for of in Of::each(&self.pools[id]) {
-            let most = match &of {
-                Of::Server(address) => self.most_connections(address),
-                Of::Database(_) => self.pools[id].spec.max_db_connections,
-                Of::User(_) => self.plan.max_user_connections,
+            let share = match self.share_of.get(&of) {
+                Some(share) => *share,
+                None => self.begin_share(of, id),
             };
             let pool = &mut self.pools[id];
-            let share = *self.share_of.entry(of).or_insert_with_key(|of| {
-                self.shares.insert(Share {
-                    of: of.clone(),
-                    most,
-                    used: 0,
-                    ceiling: most.unwrap_or(usize::MAX),
-                    opening: 0,
-                    most_clients: of.most_clients(&self.plan, pool),
-                    clients: 0,
-                    pools: Vec::new(),
-                })
-            });
             let its = &mut self.shares[share];
-            its.used += pool.total;
-            its.ceiling = its.ceiling.max(its.used);
-            its.opening += pool.opening;
-            its.clients += pool.clients;
+            its.count.add(pool.part());
             its.pools.push(id);
             pool.shares.push(share);
+        }
+    }
+
+    /// A share, whose first pool here this is.
+    fn begin_share(&mut self, of: Of, first: PoolId) -> ShareId {
+        let count = self.member.commons().count(&of);
+        let pool = &self.pools[first];
+        count.limit(match &of {
+            // Another worker may be the one that asks.
+            Of::Server(_) if count.most().is_some() && count.used() > 0 => count.most(),
+            Of::Server(address) => self.most_connections(address, count.used()),
+            Of::Database(_) => pool.spec.max_db_connections,
+            Of::User(_) => self.plan.max_user_connections,
+        });
+        let most_clients = of.most_clients(&self.plan, pool);
+        let share = Share { of: of.clone(), count, most_clients, pools: Vec::new(), posted: false };
+        let share = self.shares.insert(share);
+        self.share_of.insert(of, share);
+        share
+    }
+
+    /// All pools are about to join shares anew. What they have is counted twice until
+    /// [`Engine::drop_parts`], so that nobody takes it for room.
+    pub(crate) fn leave_all_shares(&mut self) -> Parts {
+        let mut parts = Vec::new();
+        for id in self.pools.keys() {
+            let pool = &mut self.pools[id];
+            let part = pool.part();
+            let shares = std::mem::take(&mut pool.shares).into_iter();
+            parts.extend(shares.map(|share| (Arc::clone(&self.shares[share].count), part)));
+        }
+        self.share_of.clear();
+        for share in self.shares.keys() {
+            let gone = self.shares.remove(share);
+            // Nothing is known to be lacking until pools have said so again.
+            gone.into_iter().for_each(|share| share.count.withdraw(&self.member));
+        }
+        Parts(parts)
+    }
+
+    /// All pools have joined their shares anew.
+    pub(crate) fn drop_parts(&mut self, parts: Parts) {
+        parts.0.iter().for_each(|(count, part)| count.subtract(*part));
+        for (_, share) in self.shares.iter() {
+            match &share.of {
+                Of::Server(address) => {
+                    share.count.limit(self.most_connections(address, share.count.used()));
+                }
+                Of::Database(_) | Of::User(_) => share.count.settle_ceiling(),
+            }
         }
     }
 
@@ -130,13 +155,12 @@ impl Engine {
         let pool = &mut self.pools[id];
         for share in std::mem::take(&mut pool.shares) {
             let its = &mut self.shares[share];
-            its.used -= pool.total;
-            its.opening -= pool.opening;
-            its.clients -= pool.clients;
+            its.count.subtract(pool.part());
             its.pools.retain(|other| *other != id);
             if its.pools.is_empty()
                 && let Some(share) = self.shares.remove(share)
             {
+                share.count.withdraw(&self.member);
                 self.share_of.remove(&share.of);
             }
         }
@@ -147,22 +171,36 @@ impl Engine {
         let shares = self.pools[pool].shares.iter().map(|share| &self.shares[*share]);
         let parallelism = self.plan.connect_parallelism;
         let room = |share: &Share| match share.of {
-            Of::Server(_) => share.room().min(parallelism.saturating_sub(share.opening)),
-            Of::Database(_) | Of::User(_) => share.room(),
+            Of::Server(_) => {
+                share.count.room().min(parallelism.saturating_sub(share.count.opening()))
+            }
+            Of::Database(_) | Of::User(_) => share.count.room(),
         };
         shares.map(room).min().unwrap_or(usize::MAX)
     }
 
-    /// Counts a connection that a pool makes.
-    pub(crate) fn count_opening(&mut self, pool: PoolId) {
-        let pool = &mut self.pools[pool];
+    /// Counts a connection that a pool makes, unless another worker has taken the room meanwhile.
+    /// Says whether it is counted.
+    pub(crate) fn try_count_opening(&mut self, id: PoolId) -> bool {
+        let pool = &mut self.pools[id];
+        for (n, share) in pool.shares.iter().enumerate() {
+            let share = &self.shares[*share];
+            let parallelism = match share.of {
+                Of::Server(_) => self.plan.connect_parallelism,
+                Of::Database(_) | Of::User(_) => usize::MAX,
+            };
+            if !share.count.try_open(parallelism) {
+                for counted in &pool.shares[..n] {
+                    let counted = &self.shares[*counted].count;
+                    counted.opened();
+                    counted.gone();
+                }
+                return false;
+            }
+        }
         pool.total += 1;
         pool.opening += 1;
-        for share in &pool.shares {
-            let share = &mut self.shares[*share];
-            share.used += 1;
-            share.opening += 1;
-        }
+        true
     }
 
     /// A connection has logged in, or its attempt is over.
@@ -170,7 +208,7 @@ impl Engine {
         let pool = &mut self.pools[pool];
         pool.opening -= 1;
         for share in &pool.shares {
-            self.shares[*share].opening -= 1;
+            self.shares[*share].count.opened();
         }
     }
 
@@ -179,30 +217,29 @@ impl Engine {
         let pool = &mut self.pools[pool];
         pool.total -= 1;
         for share in &pool.shares {
-            self.shares[*share].used -= 1;
+            self.shares[*share].count.gone();
         }
     }
 
     /// A client is admitted to a pool, unless there are too many.
     pub(crate) fn count_client(&mut self, id: PoolId) -> Result<(), Report> {
         let pool = &mut self.pools[id];
-        for share in &pool.shares {
+        for (n, share) in pool.shares.iter().enumerate() {
             let share = &self.shares[*share];
-            let Some(most) = share.most_clients.filter(|most| share.clients >= *most) else {
+            if share.count.try_enter(share.most_clients) {
                 continue;
-            };
+            }
+            pool.shares[..n].iter().for_each(|counted| self.shares[*counted].count.left());
             let report = match &share.of {
                 Of::Database(name) => TOO_MANY_OF_DATABASE.report(&[name]),
                 Of::User(name) | Of::Server(Address { host: name, .. }) => {
                     TOO_MANY_OF_USER.report(&[name])
                 }
             };
+            let most = share.most_clients.unwrap_or_default();
             return Err(report.detail(format!("There may be {most}.")));
         }
         pool.clients += 1;
-        for share in &pool.shares {
-            self.shares[*share].clients += 1;
-        }
         Ok(())
     }
 
@@ -211,19 +248,21 @@ impl Engine {
         let pool = &mut self.pools[id];
         pool.clients -= 1;
         for share in &pool.shares {
-            self.shares[*share].clients -= 1;
+            self.shares[*share].count.left();
         }
     }
 
     /// Whether connections of this pool count beyond it.
     pub(crate) fn is_limited(&self, pool: PoolId) -> bool {
-        self.pools[pool].shares.iter().any(|share| self.shares[*share].most.is_some())
+        self.pools[pool].shares.iter().any(|share| self.shares[*share].count.most().is_some())
     }
 
     /// There may be room for a connection, of this pool or of one that shares a limit with it.
     pub(crate) fn room_made(&mut self, now: Time, pool: PoolId) {
         let parallelism = self.plan.connect_parallelism;
-        let tight = |share: &&Share| share.most.is_some() || share.opening + 1 >= parallelism;
+        let tight = |share: &&Share| {
+            share.count.most().is_some() || share.count.opening() + 1 >= parallelism
+        };
         let shares = self.pools[pool].shares.iter().map(|share| &self.shares[*share]);
         let mut others: Vec<_> = shares
             .filter(tight)
@@ -231,14 +270,19 @@ impl Engine {
             .filter(|other| **other != pool)
             .filter_map(|other| Some((self.waits_since(*other)?, *other)))
             .collect();
-        if !others.is_empty() {
-            others.extend(self.waits_since(pool).map(|since| (since, pool)));
-            others.sort_by_key(|(since, id)| (*since, id.index()));
-            for (_, other) in others {
+        others.extend(self.waits_since(pool).map(|since| (since, pool)));
+        others.sort_by_key(|(since, id)| (*since, id.index()));
+        let others_wait_since = self.others_wait_since(pool);
+        for (since, other) in others {
+            if others_wait_since.is_none_or(|elsewhere| since <= elsewhere) {
                 self.refill(now, other);
             }
         }
-        self.refill(now, pool);
+        match others_wait_since {
+            // What it does not take is seen here at the next tick.
+            Some(_) => self.nudge_others(),
+            None => self.refill(now, pool),
+        }
     }
 
     /// Since when the client at the head of a pool's queue has waited.
@@ -259,10 +303,13 @@ impl Engine {
     pub(crate) fn make_room(&mut self, now: Time, pool: PoolId, wanted: usize) {
         let full: Vec<_> = self.pools[pool].shares.clone();
         for share in full {
-            let missing = wanted.saturating_sub(self.shares[share].room());
+            let missing = wanted.saturating_sub(self.shares[share].count.room());
             for _ in self.leaving(share)..missing {
-                if !self.take_idle_of_others(now, share, pool) {
-                    self.take_busy_of_others(now, share, pool);
+                if !self.take_idle(now, share, Some(pool)) {
+                    let since = self.waits_since(pool);
+                    if since.is_some_and(|since| now - since >= PATIENCE) {
+                        self.take_busy(share, Some(pool), self.pools[pool].total);
+                    }
                     break;
                 }
             }
@@ -270,7 +317,7 @@ impl Engine {
     }
 
     /// Connections of a share that were told to go.
-    fn leaving(&self, share: ShareId) -> usize {
+    pub(crate) fn leaving(&self, share: ShareId) -> usize {
         let servers = self.servers.iter().filter(|(_, server)| {
             let leaves = matches!(server.state, ServerState::Leaving);
             leaves && self.pools[server.pool].shares.contains(&share)
@@ -284,10 +331,26 @@ impl Engine {
         client.is_some_and(|client| !server.dedicated && !self.keeps_server(client, server))
     }
 
+    /// Closes what there is beyond limits that are lower than they were: what is idle at once, and
+    /// what is busy one by one as it comes free.
+    pub(crate) fn shed_surplus(&mut self, now: Time) {
+        for share in self.shares.keys() {
+            let Some(its) = self.shares.find(share) else { continue };
+            let surplus = its.count.most().map_or(0, |most| its.count.used().saturating_sub(most));
+            for _ in self.leaving(share)..surplus {
+                if !self.take_idle(now, share, None) {
+                    self.take_busy(share, None, 0);
+                    break;
+                }
+            }
+        }
+    }
+
     /// The connection that was idle longest is told to go, rather one of a pool that can spare it:
-    /// a smallest size is for those who may come, and nothing to one who is there.
-    fn take_idle_of_others(&mut self, now: Time, share: ShareId, pool: PoolId) -> bool {
-        let others = self.shares[share].pools.iter().filter(|other| **other != pool);
+    /// a smallest size is for those who may come, and nothing to one who is there. `taker`: the
+    /// pool that it is taken for, if that is here.
+    pub(crate) fn take_idle(&mut self, now: Time, share: ShareId, taker: Option<PoolId>) -> bool {
+        let others = self.shares[share].pools.iter().filter(|other| Some(**other) != taker);
         let idle = others.flat_map(|other| {
             let its = &self.pools[*other];
             let is_needed = its.total <= its.spec.min_size;
@@ -303,21 +366,16 @@ impl Engine {
     }
 
     /// Where nothing is idle, the pool with most connections gives one up once it is free, one at a
-    /// time. Sessions may take for ever.
-    fn take_busy_of_others(&mut self, now: Time, share: ShareId, pool: PoolId) {
-        if self.waits_since(pool).is_none_or(|since| now - since < PATIENCE) {
-            return;
-        }
+    /// time, to a pool that has `own`. Sessions may take for ever.
+    pub(crate) fn take_busy(&mut self, share: ShareId, taker: Option<PoolId>, own: usize) {
         let is_promised = |server: &Server| server.doomed && self.comes_free(server);
         let of_share = |server: &Server| self.pools[server.pool].shares.contains(&share);
         if self.servers.iter().any(|(_, server)| is_promised(server) && of_share(server)) {
             return;
         }
-        let own = self.pools[pool].total;
-        let others = self.shares[share]
-            .pools
-            .iter()
-            .filter(|other| **other != pool && self.pools[**other].spec.mode != PoolMode::Session);
+        let others = self.shares[share].pools.iter().filter(|other| {
+            Some(**other) != taker && self.pools[**other].spec.mode != PoolMode::Session
+        });
         let most = others.max_by_key(|other| (self.pools[**other].total, other.index()));
         let Some(&other) = most.filter(|other| {
             let its = self.pools[**other].total;

@@ -8,7 +8,7 @@ use pgweir_sql::Pins;
 use crate::Engine;
 use crate::action::Address;
 use crate::client::{Client, Ends, Leg, Phase};
-use crate::client_login::process_id;
+use crate::commons::Answer;
 use crate::memory::Memory;
 use crate::replication::ReplicationKind;
 use crate::server::{Server, ServerState};
@@ -16,7 +16,7 @@ use crate::shares::{Of, Share};
 use crate::stats::Stats;
 use crate::time::Time;
 
-/// One moment of one engine.
+/// One moment of one engine, or of all of a process.
 #[derive(Clone, Debug)]
 pub struct Snapshot {
     /// When it was taken.
@@ -42,6 +42,8 @@ pub struct Snapshot {
 /// A pool.
 #[derive(Clone, Debug)]
 pub struct PoolView {
+    /// Its place in the configuration.
+    pub order: usize,
     /// The database that clients ask for.
     pub database: String,
     /// Their user name.
@@ -209,9 +211,12 @@ impl Engine {
             LimitView {
                 address: address.clone(),
                 wanted: pools().map(|pool| pool.spec.size + pool.spec.reserve).sum(),
-                most: share.most,
-                used: share.used,
-                room: self.rooms.get(address).copied(),
+                most: share.count.most(),
+                used: share.count.used(),
+                room: match self.member.commons().room(address) {
+                    Answer::Room(room) => Some(room),
+                    Answer::None | Answer::Useless => None,
+                },
                 refused_full: pools().map(|pool| pool.stats.refused_full).sum(),
             }
         };
@@ -230,6 +235,7 @@ impl Engine {
                 leg == Some(Leg::Waiting(waiter.ticket))
             };
             PoolView {
+                order: pool.spec.order,
                 database: pool.spec.database.clone(),
                 user: pool.spec.user.clone(),
                 mode: pool.spec.mode,
@@ -275,7 +281,7 @@ impl Engine {
                 Leg::Preparing(server) | Leg::Held(server) => (ClientState::Active, Some(server)),
             };
             Some(ClientView {
-                id: process_id(id),
+                id: self.member.client_number(id),
                 database: database.to_owned(),
                 user: user.to_owned(),
                 target,
@@ -289,7 +295,7 @@ impl Engine {
                     _ => Duration::ZERO,
                 },
                 application_name: String::from_utf8_lossy(name).into_owned(),
-                server: server.map(|server| server.index() as u32),
+                server: server.map(|server| self.member.server_number(server)),
                 pins: client.pins,
             })
         });
@@ -305,7 +311,7 @@ impl Engine {
         let views = self.servers.iter().map(|(id, server)| {
             let spec = &self.pools[server.pool].spec;
             ServerView {
-                id: id.index() as u32,
+                id: self.member.server_number(id),
                 pool: (spec.database.clone(), spec.user.clone()),
                 replication: self.replicates(server),
                 address: spec.address.clone(),
@@ -319,7 +325,7 @@ impl Engine {
                 since: server.since,
                 changed: server.changed,
                 process_id: server.key.as_ref().map(|key| key.process_id),
-                client: server.client().map(process_id),
+                client: server.client().map(|client| self.member.client_number(client)),
                 close_needed: server.doomed,
             }
         });

@@ -45,6 +45,8 @@ impl Engine {
                 self.cancel_timed_out(now, id);
             }
         }
+        self.shed_surplus(now);
+        self.look_at_wants(now);
         if self.draining {
             self.drain(now);
         }

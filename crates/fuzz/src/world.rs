@@ -447,6 +447,7 @@ impl World {
                 Action::Abort(endpoint) => self.close(endpoint, Fate::Aborted),
                 Action::Console(client, command) => self.commands.push_back((client, command)),
                 Action::Log(event) => self.events.push(event),
+                Action::HandOver(..) | Action::Nudge => unreachable!("there is one worker"),
             }
         }
     }

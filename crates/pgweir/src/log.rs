@@ -9,7 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
 use pgweir_config::{Config, LogFormat, LogLevel, LogOptions};
-use pgweir_engine::{Ends, Event, process_id};
+use pgweir_engine::{Ends, Event};
 use pgweir_proxy::News;
 use tracing::field::{DisplayValue, display};
 use tracing::level_filters::LevelFilter;
@@ -91,7 +91,7 @@ pub(crate) fn tell(news: &News) {
             "tcp_user_timeout has no effect, because the kernel cannot be asked about connections"
         ),
         News::Log(event) => tell_event(event),
-        News::Console(..) => {}
+        News::Console(..) | News::Ended => {}
     }
 }
 
@@ -99,38 +99,35 @@ pub(crate) fn tell(news: &News) {
 fn tell_event(event: &Event) {
     match event {
         Event::ClientConnected { client, ends, database, user } => tracing::info!(
-            client = process_id(*client),
+            client,
             pool = %format_args!("{database}/{user}"),
             from = from(ends),
             "logged in"
         ),
         Event::ClientLeft { client, pool, cause } => {
-            tracing::info!(%cause, client = process_id(*client), pool = pool.as_deref(), "left");
+            tracing::info!(%cause, client, pool = pool.as_deref(), "left");
         }
-        Event::LoginRefused { client, ends, message } => tracing::warn!(
-            cause = message.as_str(),
-            client = process_id(*client),
-            from = from(ends),
-            "login refused"
-        ),
+        Event::LoginRefused { client, ends, message } => {
+            tracing::warn!(cause = message.as_str(), client, from = from(ends), "login refused")
+        }
         Event::ServerRefused { server, pool, address, cause } => tracing::warn!(
             cause = cause.as_str(),
-            server = server.index(),
+            server,
             pool = pool.as_str(),
             %address,
             "no connection to the server"
         ),
         Event::ServerLost { server, client, pool, cause } => tracing::warn!(
             cause = cause.as_str(),
-            server = server.index(),
-            client = client.map(process_id),
+            server,
+            client,
             pool = pool.as_str(),
             "a server connection was lost"
         ),
         Event::Contained { server, client, pool, cause } => tracing::error!(
             cause = cause.as_str(),
-            server = server.index(),
-            client = client.map(process_id),
+            server,
+            client,
             pool = pool.as_str(),
             "a server connection was closed, because its replies do not fit what was asked; \
              this is a bug of pgweir, please report it"

@@ -2,16 +2,17 @@ use std::error::Error;
 use std::future::pending;
 use std::io;
 use std::pin::Pin;
+use std::thread::available_parallelism;
 use std::time::{Duration, SystemTime};
 
-use pgweir_config::Explained;
+use pgweir_config::{Explained, General};
 use pgweir_control::{Order, Rates, State};
-use pgweir_engine::{ClientId, Plan, Snapshot};
-use pgweir_proxy::{Clock, Mail, News, Renewal, Worker};
+use pgweir_engine::{ClientId, Placement, Plan, TICK};
+use pgweir_proxy::{Clock, Mail, Mailboxes, News, Renewal, Workers};
 use rustix::rand::{GetRandomFlags, getrandom};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::mpsc;
 use tokio::time::Sleep;
 
 use crate::descriptors;
@@ -38,15 +39,20 @@ pub(crate) fn run(loaded: Loaded, file: Option<File>, log: Log) -> Result<(), Fa
     let mut listening = Listening::default();
     let listeners = listening.open(general)?;
     let secret = random()?;
-    let plan = Plan::new(&config, VERSION, secret)?;
+    let mut plan = Plan::new(&config, VERSION, secret)?;
+    let count = worker_threads(general);
+    let mut placement = Placement::new(count);
+    placement.place(&mut plan);
     let (news, mut inbox) = mpsc::unbounded_channel();
     let start = Renewal { plan, tcp: general.tcp, listeners };
-    let worker = Worker::start(start, random()?, Clock::start(), news)?;
+    let workers = Workers::start(count, start, random, Clock::start(), &news)?;
+    drop(news);
     tracing::info!("pgweir {VERSION} listens on {}", listening.names.join(" and "));
 
     let runtime = Builder::new_current_thread().enable_all().build()?;
     let control = Control {
-        mail: worker.mail(),
+        workers: workers.mailboxes(),
+        placement,
         rates: Rates::new(),
         file,
         log,
@@ -58,14 +64,15 @@ pub(crate) fn run(loaded: Loaded, file: Option<File>, log: Log) -> Result<(), Fa
         listening,
     };
     runtime.block_on(control.run(&mut inbox))?;
-    worker.join()?;
+    workers.join()?;
     tracing::info!("pgweir has ended");
     Ok(())
 }
 
 /// The control plane: what happens beside the traffic.
 struct Control {
-    mail: mpsc::UnboundedSender<Mail>,
+    workers: Mailboxes,
+    placement: Placement,
     rates: Rates,
     file: Option<File>,
     log: Log,
@@ -79,7 +86,7 @@ struct Control {
 }
 
 impl Control {
-    /// Runs until the worker has ended, which signals and the console bring about.
+    /// Runs until the workers have ended, which signals and the console bring about.
     async fn run(mut self, inbox: &mut mpsc::UnboundedReceiver<News>) -> io::Result<()> {
         let mut signals = Signals::new()?;
         notify(notify::State::Ready);
@@ -88,16 +95,20 @@ impl Control {
         loop {
             tokio::select! {
                 news = inbox.recv() => match news {
-                    Some(News::Console(client, text)) => self.console(client, &text).await,
+                    Some(News::Console(worker, client, text)) => {
+                        self.console(worker, client, &text).await;
+                    }
+                    // One that ends by itself takes the others with it: its clients are not served.
+                    Some(News::Ended) => self.end(|| Mail::Stop),
                     Some(news) => log::tell(&news),
-                    // The worker has dropped its end.
+                    // All have dropped their ends.
                     None => return Ok(()),
                 },
                 asked = signals.recv() => match (asked, &self.ending) {
                     (Asked::Drain, Ending::No) => self.drain(),
                     // The second time it is meant.
                     (Asked::Drain, Ending::Draining(_) | Ending::Now) | (Asked::Stop, _) => {
-                        self.end(Mail::Stop);
+                        self.end(|| Mail::Stop);
                     }
                     (Asked::Reload, _) => {
                         self.reload_and_tell();
@@ -112,10 +123,13 @@ impl Control {
                 }
                 () = self.ending.time_is_over() => {
                     tracing::warn!("shutdown_timeout is over: clients are disconnected");
-                    self.end(Mail::ShutDown);
+                    self.end(|| Mail::ShutDown);
+                }
+                () = drained(&self.workers), if self.ending.is_draining() => {
+                    self.end(|| Mail::Stop);
                 }
                 _ = rates.tick() => {
-                    if let Some(snapshot) = self.snapshot().await {
+                    if let Some(snapshot) = self.workers.snapshot().await {
                         self.rates.sample(&snapshot);
                     }
                 }
@@ -145,20 +159,22 @@ impl Control {
         };
         let (config, explained) = file.load().map_err(|errors| errors.to_string())?;
         descriptors::check(&config)?;
-        let plan = Plan::new(&config, VERSION, self.secret).map_err(|error| error.to_string())?;
+        let plan = Plan::new(&config, VERSION, self.secret);
+        let mut plan = plan.map_err(|error| error.to_string())?;
         let listeners = self.listening.open(&config.general)?;
+        self.placement.place(&mut plan);
         self.log.set(config.general.log);
         log::warn(&config);
         self.explained = explained;
         self.shutdown_timeout = config.general.shutdown_timeout;
         self.autoreload = config.general.autoreload;
         let tcp = config.general.tcp;
-        self.tell(Mail::Reload(Box::new(Renewal { plan, tcp, listeners })));
+        self.workers.reload(Renewal { plan, tcp, listeners });
         Ok(())
     }
 
-    async fn console(&mut self, client: ClientId, text: &[u8]) {
-        let Some(snapshot) = self.snapshot().await else { return };
+    async fn console(&mut self, worker: usize, client: ClientId, text: &[u8]) {
+        let Some(snapshot) = self.workers.snapshot().await else { return };
         let order = pgweir_control::order(text);
         // Its reply says how it went; the others end their own client.
         let done = match order {
@@ -174,7 +190,7 @@ impl Control {
         };
         let mut reply = Vec::new();
         pgweir_control::answer(text, &state, done, &mut reply);
-        self.tell(Mail::ConsoleReply(client, reply));
+        self.workers.tell(worker, Mail::ConsoleReply(client, reply));
         if let Some(order) = order {
             tracing::info!("client {client:?} on the console: {order:?}");
             self.carry_out(order);
@@ -186,7 +202,7 @@ impl Control {
             (Order::Drain, Ending::No) => self.drain(),
             // It says what for, so that the second time means no more than the first.
             (Order::Drain, Ending::Draining(_) | Ending::Now) => {}
-            (Order::ShutDown, _) => self.end(Mail::ShutDown),
+            (Order::ShutDown, _) => self.end(|| Mail::ShutDown),
             (Order::Reload, _) => {}
         }
     }
@@ -196,25 +212,20 @@ impl Control {
         tracing::info!("ending: clients may finish their transactions");
         notify(notify::State::Stopping);
         self.ending = Ending::Draining(Box::pin(tokio::time::sleep(self.shutdown_timeout)));
-        self.tell(Mail::Drain);
+        self.workers.tell_all(|| Mail::Drain);
     }
 
     /// Nobody may finish anything.
-    fn end(&mut self, how: Mail) {
+    fn end(&mut self, how: impl Fn() -> Mail) {
         self.ending = Ending::Now;
-        self.tell(how);
+        self.workers.tell_all(how);
     }
+}
 
-    /// What the worker is doing; `None` if it has ended.
-    async fn snapshot(&self) -> Option<Snapshot> {
-        let (asker, answer) = oneshot::channel();
-        self.tell(Mail::Snapshot(asker));
-        answer.await.ok()
-    }
-
-    fn tell(&self, mail: Mail) {
-        // A worker that has ended needs to be told nothing.
-        let _ = self.mail.send(mail);
+/// Waits until no worker has a client left.
+async fn drained(workers: &Mailboxes) {
+    while workers.clients_left().await > 0 {
+        tokio::time::sleep(TICK / 4).await;
     }
 }
 
@@ -224,11 +235,15 @@ enum Ending {
     No,
     /// Clients may finish, until then.
     Draining(Pin<Box<Sleep>>),
-    /// The worker was told to end.
+    /// The workers were told to end.
     Now,
 }
 
 impl Ending {
+    fn is_draining(&self) -> bool {
+        matches!(self, Self::Draining(_))
+    }
+
     /// Waits until clients have had their time.
     async fn time_is_over(&mut self) {
         match self {
@@ -272,6 +287,12 @@ impl Signals {
             _ = self.terminate.recv() => Asked::Drain,
         }
     }
+}
+
+/// How many workers there are to be.
+fn worker_threads(general: &General) -> usize {
+    let processors = || available_parallelism().map_or(1, usize::from);
+    general.worker_threads.map_or_else(processors, |count| count as usize)
 }
 
 fn random() -> io::Result<[u8; 32]> {

@@ -12,6 +12,10 @@ use crate::links::Links;
 use crate::piece::Piece;
 use crate::transport::Transport;
 
+pub use handover::Handover;
+
+mod handover;
+
 /// Bytes that are read at once. With what is retained in front of them they fill the scratch
 /// buffer; it is shared by all connections of a worker.
 const SCRATCH_BYTES: usize = 128 * 1024;
@@ -63,7 +67,7 @@ pub struct Driver<T> {
     /// Writes that do not wait for [`Driver::finish`], because it has little to do.
     ungathered: u32,
     broken: Vec<Endpoint>,
-    requests: Vec<Request>,
+    requests: Vec<Request<T>>,
     draining: bool,
 }
 
@@ -77,7 +81,7 @@ struct Lingering<T> {
 
 /// What a driver cannot do itself.
 #[derive(Debug)]
-pub enum Request {
+pub enum Request<T> {
     /// Open a connection and give it to [`Driver::connected`], or the cause of failure to
     /// [`Driver::connect_failed`].
     Connect(Endpoint, Address),
@@ -85,6 +89,10 @@ pub enum Request {
     Console(ClientId, Box<[u8]>),
     /// Tell the operator.
     Log(Event),
+    /// Give this connection to [`Driver::handed_over`] of another worker's driver.
+    HandOver(Box<Handover<T>>),
+    /// Call [`Driver::nudged`] of all other workers' drivers.
+    Nudge,
 }
 
 /// What a call to [`Driver::readable`] found.
@@ -263,7 +271,7 @@ impl<T: Transport> Driver<T> {
     }
 
     /// What is to be done outside, oldest first.
-    pub fn take_requests(&mut self) -> Vec<Request> {
+    pub fn take_requests(&mut self) -> Vec<Request<T>> {
         std::mem::take(&mut self.requests)
     }
 
@@ -451,6 +459,8 @@ impl<T: Transport> Driver<T> {
                     self.requests.push(Request::Console(client, text));
                 }
                 Action::Log(event) => self.requests.push(Request::Log(event)),
+                Action::HandOver(client, worker, handed) => self.let_go(client, worker, handed),
+                Action::Nudge => self.requests.push(Request::Nudge),
             }
         }
         drop(list);

@@ -1,4 +1,4 @@
-use std::cell::RefCell;
+use std::cell::{Cell, RefCell};
 use std::io;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::rc::Rc;
@@ -24,12 +24,29 @@ pub(crate) struct Socket {
     stream: Stream,
     /// The task, while it waits.
     waker: RefCell<Option<Waker>>,
+    /// It goes on under another descriptor.
+    detached: Cell<bool>,
 }
 
 impl Socket {
     /// Takes over a connection of the current thread's runtime.
     pub(crate) fn new(stream: Stream) -> Rc<Self> {
-        Rc::new(Self { stream, waker: RefCell::new(None) })
+        Rc::new(Self { stream, waker: RefCell::new(None), detached: Cell::new(false) })
+    }
+
+    /// The connection, to be used by another thread. Nothing is to be read from this one any more.
+    pub(crate) fn detach(&self) -> io::Result<Detached> {
+        let descriptor = self.stream.as_fd().try_clone_to_owned()?;
+        self.detached.set(true);
+        Ok(match &self.stream {
+            Stream::Tcp(_) => Detached::Tcp(descriptor.into()),
+            Stream::Unix(_) => Detached::Unix(descriptor.into()),
+        })
+    }
+
+    /// Whether [`Socket::detach`] was called.
+    pub(crate) fn is_detached(&self) -> bool {
+        self.detached.get()
     }
 
     /// How long nothing has come from the peer, although the kernel repeats itself.
@@ -111,6 +128,23 @@ impl Stream {
             Self::Tcp(stream) => stream.try_io(interest, io),
             Self::Unix(stream) => stream.try_io(interest, io),
         }
+    }
+}
+
+/// A connection of no thread's runtime.
+#[derive(Debug)]
+pub(crate) enum Detached {
+    Tcp(std::net::TcpStream),
+    Unix(std::os::unix::net::UnixStream),
+}
+
+impl Detached {
+    /// Takes it over to the current thread's runtime.
+    pub(crate) fn attach(self) -> io::Result<Stream> {
+        Ok(match self {
+            Self::Tcp(stream) => Stream::Tcp(TcpStream::from_std(stream)?),
+            Self::Unix(stream) => Stream::Unix(UnixStream::from_std(stream)?),
+        })
     }
 }
 

@@ -8,17 +8,18 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use pgweir_config::{SocketName, TcpOptions};
-use pgweir_engine::{Address, ClientId, Endpoint, Ends, Engine, Event, Plan, Snapshot, TICK, Time};
+use pgweir_engine::{Address, Endpoint, Ends, Engine, Member, TICK, Time};
 use socket2::SockRef;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::runtime::{Builder, LocalOptions};
-use tokio::sync::{Notify, mpsc, oneshot};
+use tokio::sync::{Notify, mpsc};
 use tokio::task::{JoinHandle as Task, spawn_local};
 
 use crate::batch::Batch;
 use crate::clock::Clock;
-use crate::driver::{Driver, Read, Request, SILENCES};
+use crate::driver::{Driver, Handover, Read, Request, SILENCES};
 use crate::listener::{Accepting, Listeners};
+use crate::mail::{Arrival, Mail, Mailboxes, News, Renewal};
 use crate::piece::Piece;
 use crate::refusals::Refusals;
 use crate::sock_diag::SockDiag;
@@ -33,102 +34,64 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// Behind a unix socket whose queue is full the next attempt waits this long.
 const QUEUE_PAUSE: Duration = Duration::from_millis(10);
 
-/// What a worker is told from outside. It is an event like any other to it.
-#[derive(Debug)]
-pub enum Mail {
-    /// The answer to [`News::Console`].
-    ConsoleReply(ClientId, Vec<u8>),
-    /// Take no more clients, let those that are there finish, then end.
-    Drain,
-    /// Go on with another configuration.
-    Reload(Box<Renewal>),
-    /// Tell every client that this is the end, whatever it does, then end.
-    ShutDown,
-    /// What are you doing?
-    Snapshot(oneshot::Sender<Snapshot>),
-    /// End now.
-    Stop,
+/// What a worker starts with, besides its configuration.
+pub(crate) struct Post {
+    pub(crate) member: Member,
+    pub(crate) peers: Mailboxes,
+    pub(crate) inbox: mpsc::UnboundedReceiver<Mail>,
+    pub(crate) clock: Clock,
+    pub(crate) news: mpsc::UnboundedSender<News>,
 }
 
-/// Another configuration, as far as a worker is concerned.
-#[derive(Debug)]
-pub struct Renewal {
-    /// The engine's part.
-    pub plan: Plan,
-    /// Socket options.
-    pub tcp: TcpOptions,
-    /// All that is listened on from now on.
-    pub listeners: Listeners,
-}
-
-/// What a worker tells.
-#[derive(Debug)]
-pub enum News {
-    /// A console command, to be answered by [`Mail::ConsoleReply`].
-    Console(ClientId, Box<[u8]>),
-    /// Something that an operator acts on.
-    Log(Event),
-    /// A client could not be taken, and so many others since this was told last.
-    AcceptFailed(io::Error, u64),
-    /// Peers that vanish are noticed by the kernel's own patience only.
-    NoSockDiag(io::Error),
-}
-
-/// A worker's thread, from outside.
-#[derive(Debug)]
-pub struct Worker {
-    mail: mpsc::UnboundedSender<Mail>,
-    thread: JoinHandle<io::Result<()>>,
-}
-
-impl Worker {
-    /// Starts a thread that serves a configuration. What happens there is told to `news`.
-    pub fn start(
-        configuration: Renewal,
-        seed: [u8; 32],
-        clock: Clock,
-        news: mpsc::UnboundedSender<News>,
-    ) -> io::Result<Self> {
-        let Renewal { plan, tcp, listeners } = configuration;
-        let (mail, inbox) = mpsc::unbounded_channel();
-        let thread = std::thread::Builder::new().name("worker".to_owned()).spawn(move || {
-            let runtime = Builder::new_current_thread()
-                .enable_io()
-                .enable_time()
-                .build_local(LocalOptions::default())?;
-            let ended = runtime.block_on(async move {
-                let shared = Rc::new(Shared {
-                    driver: RefCell::new(Driver::new(Engine::new(plan, seed))),
-                    clock,
-                    tcp: Cell::new(tcp),
-                    news,
-                    unfinished: Notify::new(),
-                    draining: Cell::new(false),
-                });
-                shared.run(listeners, inbox).await
+/// Starts a worker's thread.
+pub(crate) fn start(
+    post: Post,
+    configuration: Renewal,
+    seed: [u8; 32],
+) -> io::Result<JoinHandle<io::Result<()>>> {
+    let Post { member, peers, inbox, clock, news } = post;
+    let Renewal { plan, tcp, listeners } = configuration;
+    let index = member.index();
+    std::thread::Builder::new().name(format!("worker {index}")).spawn(move || {
+        let _farewell = Farewell(news.clone());
+        let runtime = Builder::new_current_thread()
+            .enable_io()
+            .enable_time()
+            .build_local(LocalOptions::default())?;
+        let ended = runtime.block_on(async move {
+            let shared = Rc::new(Shared {
+                index,
+                driver: RefCell::new(Driver::new(Engine::with(member, plan, seed))),
+                peers,
+                clock,
+                tcp: Cell::new(tcp),
+                news,
+                unfinished: Notify::new(),
+                draining: Cell::new(false),
             });
-            // A name that is being looked up, in a thread of its own, is not waited for.
-            runtime.shutdown_background();
-            ended
-        })?;
-        Ok(Self { mail, thread })
-    }
+            shared.run(listeners, inbox).await
+        });
+        // A name that is being looked up, in a thread of its own, is not waited for.
+        runtime.shutdown_background();
+        ended
+    })
+}
 
-    /// Where mail for the worker goes.
-    pub fn mail(&self) -> mpsc::UnboundedSender<Mail> {
-        self.mail.clone()
-    }
+/// Tells that a thread has ended, in whatever way.
+struct Farewell(mpsc::UnboundedSender<News>);
 
-    /// Waits until the thread has ended. An error or a panic there is one here.
-    pub fn join(self) -> io::Result<()> {
-        let panicked = |_| io::Error::other("a worker panicked");
-        self.thread.join().map_err(panicked)?
+impl Drop for Farewell {
+    fn drop(&mut self) {
+        let _ = self.0.send(News::Ended);
     }
 }
 
 /// What the tasks of a worker share. All of them run on its thread, one at a time.
 struct Shared {
+    /// Which of the workers this is.
+    index: usize,
     driver: RefCell<Driver<Rc<Socket>>>,
+    peers: Mailboxes,
     clock: Clock,
     tcp: Cell<TcpOptions>,
     news: mpsc::UnboundedSender<News>,
@@ -149,39 +112,41 @@ impl Shared {
         let ticking = spawn_local(Rc::clone(&self).tick());
         let finishing = spawn_local(Rc::clone(&self).finish());
         loop {
-            tokio::select! {
-                mail = inbox.recv() => match mail {
-                    Some(Mail::ConsoleReply(client, reply)) => {
-                        self.drive(|driver, now| driver.console_reply(now, client, &reply));
+            match inbox.recv().await {
+                Some(Mail::Arrival(arrival)) => self.receive(*arrival),
+                Some(Mail::ClientsLeft(asker)) => {
+                    // Whoever asked may have left.
+                    let _ = asker.send(self.driver.borrow().clients_left());
+                }
+                Some(Mail::ConsoleReply(client, reply)) => {
+                    self.drive(|driver, now| driver.console_reply(now, client, &reply));
+                }
+                Some(Mail::Nudge) => self.drive(|driver, now| driver.nudged(now)),
+                Some(Mail::Snapshot(asker)) => {
+                    let snapshot = self.driver.borrow().snapshot(self.clock.now());
+                    let _ = asker.send(snapshot);
+                }
+                Some(Mail::Reload(renewal)) => {
+                    let Renewal { plan, tcp, listeners } = *renewal;
+                    if self.tcp.replace(tcp) != tcp {
+                        watching.abort();
+                        watching = spawn_local(Rc::clone(&self).watch());
                     }
-                    Some(Mail::Snapshot(asker)) => {
-                        let snapshot = self.driver.borrow().snapshot(self.clock.now());
-                        // Whoever asked may have left.
-                        let _ = asker.send(snapshot);
+                    if !self.draining.get() {
+                        self.open_doors(&mut doors, listeners)?;
                     }
-                    Some(Mail::Reload(renewal)) => {
-                        let Renewal { plan, tcp, listeners } = *renewal;
-                        if self.tcp.replace(tcp) != tcp {
-                            watching.abort();
-                            watching = spawn_local(Rc::clone(&self).watch());
-                        }
-                        if !self.draining.get() {
-                            self.open_doors(&mut doors, listeners)?;
-                        }
-                        self.drive(|driver, now| driver.reload(now, plan));
-                    }
-                    Some(Mail::Drain) => {
-                        doors.clear();
-                        self.draining.set(true);
-                        self.drive(|driver, now| driver.drain(now));
-                    }
-                    Some(Mail::ShutDown) => {
-                        self.drive(|driver, now| driver.shut_down(now));
-                        break;
-                    }
-                    Some(Mail::Stop) | None => break,
-                },
-                () = self.drained(), if self.draining.get() => break,
+                    self.drive(|driver, now| driver.reload(now, plan));
+                }
+                Some(Mail::Drain) => {
+                    doors.clear();
+                    self.draining.set(true);
+                    self.drive(|driver, now| driver.drain(now));
+                }
+                Some(Mail::ShutDown) => {
+                    self.drive(|driver, now| driver.shut_down(now));
+                    break;
+                }
+                Some(Mail::Stop) | None => break,
             }
         }
         watching.abort();
@@ -193,13 +158,6 @@ impl Shared {
         // process's end would reset them, and their clients might lose our last words.
         tokio::task::yield_now().await;
         Ok(())
-    }
-
-    /// Waits until no client is left.
-    async fn drained(&self) {
-        while self.driver.borrow().clients_left() > 0 {
-            tokio::time::sleep(TICK / 4).await;
-        }
     }
 
     /// Lets clients in where they are expected now, and nowhere else.
@@ -239,6 +197,39 @@ impl Shared {
             endpoint
         });
         spawn_local(serve(Rc::clone(self), endpoint, socket));
+    }
+
+    /// A client comes from another worker.
+    fn receive(self: &Rc<Self>, arrival: Arrival) {
+        let Arrival { connection, handed, input } = arrival;
+        match connection.attach() {
+            Ok(stream) => {
+                let socket = Socket::new(stream);
+                let io = Rc::clone(&socket);
+                let endpoint = self.drive(|driver, _| driver.handed_over(io, handed, input));
+                spawn_local(serve(Rc::clone(self), endpoint, socket));
+            }
+            // The client sees its connection closed; whoever counts clients is told.
+            Err(error) => {
+                self.drive(|driver, _| driver.lost_on_the_way());
+                let _ = self.news.send(News::AcceptFailed(error, 1));
+            }
+        }
+    }
+
+    /// Gives a client to another worker.
+    fn hand_over(self: &Rc<Self>, handover: Handover<Rc<Socket>>) {
+        let Handover { worker, io, handed, input } = handover;
+        match io.detach() {
+            Ok(connection) => {
+                let arrival = Arrival { connection, handed, input };
+                self.peers.tell(worker, Mail::Arrival(Box::new(arrival)));
+            }
+            Err(error) => {
+                self.drive(|driver, _| driver.lost_on_the_way());
+                let _ = self.news.send(News::AcceptFailed(error, 1));
+            }
+        }
     }
 
     async fn connect(self: Rc<Self>, endpoint: Endpoint, address: Address) {
@@ -338,14 +329,19 @@ impl Shared {
         result
     }
 
-    fn see_to(self: &Rc<Self>, request: Request) {
+    fn see_to(self: &Rc<Self>, request: Request<Rc<Socket>>) {
         // News that nobody listens to is no news: the process is ending.
         match request {
             Request::Connect(endpoint, address) => {
                 spawn_local(Rc::clone(self).connect(endpoint, address));
             }
             Request::Console(client, text) => {
-                let _ = self.news.send(News::Console(client, text));
+                let _ = self.news.send(News::Console(self.index, client, text));
+            }
+            Request::HandOver(handover) => self.hand_over(*handover),
+            Request::Nudge => {
+                let others = (0..self.peers.0.len()).filter(|worker| *worker != self.index);
+                others.for_each(|worker| self.peers.tell(worker, Mail::Nudge));
             }
             Request::Log(event) => {
                 let _ = self.news.send(News::Log(event));
@@ -370,7 +366,9 @@ impl Drop for Door {
 /// Waits for one connection, as long as it is open.
 async fn serve(shared: Rc<Shared>, endpoint: Endpoint, socket: Rc<Socket>) {
     poll_fn(|cx| poll(&shared, endpoint, &socket, cx)).await;
-    socket.discard_input();
+    if !socket.is_detached() {
+        socket.discard_input();
+    }
 }
 
 fn poll(

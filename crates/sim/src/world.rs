@@ -509,6 +509,7 @@ impl World {
                     backend::ready_for_query(&mut reply, TransactionStatus::Idle);
                     self.driver.console_reply(Time(self.now()), client, &reply);
                 }
+                Request::HandOver(_) | Request::Nudge => unreachable!("there is one worker"),
                 Request::Log(event) => {
                     self.site.trace.note("log", || format!("{event:?}"));
                     if let LogEvent::Contained { cause, .. } = event {

@@ -45,3 +45,4 @@ mod timeouts;
 mod unix_sockets;
 mod url;
 mod usage;
+mod workers;

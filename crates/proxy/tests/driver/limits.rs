@@ -3,8 +3,9 @@
 use std::time::Duration;
 
 use pgweir_engine::ServerActivity;
+use pgweir_wire::backend;
 
-use crate::messages::{done, fatal, in_block, query, ready, terminate};
+use crate::messages::{built, columns, done, error, fatal, in_block, query, ready, terminate};
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
 
@@ -249,4 +250,76 @@ fn clients_before_their_login_are_limited() {
     assert!(third.is_closed());
     silent[0].breaks();
     assert!(stage.newcomer(&[]).is_greeted());
+}
+
+/// What a server answers to the question what it has room for.
+fn room(connections_max: &str) -> Vec<u8> {
+    let cells = [Some(connections_max.as_bytes()), Some(b"0"), None];
+    let row = built(|out| backend::data_row(out, cells));
+    [columns(), row, done(), ready()].concat()
+}
+
+/// A crowd that comes before the server has said what it has room for.
+fn crowd(general: &'static str) -> (Stage, Peer, Vec<Peer>) {
+    let stage = Stage::new(&Setup { size: 8, general, ..Setup::default() });
+    let clients: Vec<_> = (0..8).map(|_| stage.newcomer(&[])).collect();
+    assert_eq!(stage.attempts(), 1, "nobody knows yet how many there may be");
+    let server = stage.server();
+    assert!(server.heard().contains("max_connections"));
+    assert_eq!(stage.attempts(), 0);
+    (stage, server, clients)
+}
+
+/// Too many connections is the outage that a pooler is there to prevent.
+#[test]
+fn one_connection_finds_out_how_many_there_may_be() {
+    let (stage, server, clients) = crowd("instances = 1");
+    server.says([room("4")]);
+    assert!(clients.iter().all(Peer::is_greeted), "what servers are set to is known");
+    clients.iter().for_each(|client| client.says([query("SELECT")]));
+    assert_eq!(stage.attempts(), 2, "nine tenths of four are three");
+}
+
+/// A server that is no PostgreSQL of a kind that we know is not limited.
+#[test]
+fn a_server_that_gives_no_answer_has_no_limit() {
+    let (stage, server, clients) = crowd("instances = 1");
+    server.says([error("42704"), ready()]);
+    clients.iter().for_each(|client| client.says([query("SELECT")]));
+    assert_eq!(stage.attempts(), 7);
+}
+
+/// One that is lost before it has answered leaves nobody waiting for the answer.
+#[test]
+fn a_question_that_is_lost_is_asked_again() {
+    let (stage, server, clients) = crowd("instances = 1");
+    server.ends();
+    stage.wait(Duration::from_millis(200));
+    assert_eq!(stage.attempts(), 1);
+    let next = stage.server();
+    assert!(next.heard().contains("max_connections"));
+    next.says([room("4")]);
+    assert!(clients.iter().all(Peer::is_greeted));
+}
+
+/// What a reload leaves too many is closed: what is idle at once, the rest as it comes free.
+#[test]
+fn a_lower_limit_closes_what_is_too_many() {
+    let setup = Setup { size: 3, general: "max_server_connections = 3", ..Setup::default() };
+    let (stage, first, alice) = Stage::ready(&setup);
+    let (bob, carol) = (stage.client(), stage.client());
+    for client in [&alice, &bob, &carol] {
+        client.says([query("SELECT")]);
+    }
+    let (second, third) = (stage.server(), stage.server());
+    third.says([done(), ready()]);
+    stage.reload(&Setup { general: "max_server_connections = 1", ..setup });
+    stage.wait(Duration::from_millis(100));
+    assert!(third.heard().ends_with('X'));
+    for server in [&first, &second] {
+        server.says([done(), ready()]);
+    }
+    stage.wait(Duration::from_millis(100));
+    let gone = [&first, &second].iter().filter(|server| server.heard().ends_with('X')).count();
+    assert_eq!(gone, 1);
 }

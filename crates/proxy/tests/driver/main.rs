@@ -39,3 +39,4 @@ mod turns;
 mod units;
 mod unnamed;
 mod wild;
+mod workers;

@@ -8,9 +8,10 @@ use std::time::Duration;
 
 use pgweir_config::Config;
 use pgweir_engine::{
-    ClientState, Endpoint, Ends, Engine, Event, Plan, ServerActivity, Snapshot, Time,
+    ClientState, Endpoint, Ends, Engine, Event, Member, Placement, Plan, ServerActivity, Snapshot,
+    Time,
 };
-use pgweir_proxy::{Driver, Interest};
+use pgweir_proxy::{Driver, Handover, Interest};
 use pgweir_wire::{CancelKey, Initial};
 
 use crate::line::Line;
@@ -89,12 +90,18 @@ impl Setup {
     }
 
     fn plan(&self) -> Plan {
+        self.plan_for(&mut Placement::new(1))
+    }
+
+    fn plan_for(&self, placement: &mut Placement) -> Plan {
         let mut config = match Config::parse(&self.config(), Path::new("stage.toml")) {
             Ok(config) => config,
             Err(report) => panic!("{report:?}"),
         };
         config.pools[0].users[0].reset_query = self.reset_query.to_owned();
-        Plan::new(&config, "0.1.0", [8; 32]).expect("a plan")
+        let mut plan = Plan::new(&config, "0.1.0", [8; 32]).expect("a plan");
+        placement.place(&mut plan);
+        plan
     }
 }
 
@@ -103,8 +110,22 @@ pub(crate) struct Stage(Rc<RefCell<World>>);
 
 impl Stage {
     pub(crate) fn new(setup: &Setup) -> Self {
+        Self::with(setup, Engine::new(setup.plan(), [7; 32]))
+    }
+
+    /// So many workers, the first of which takes clients in. What they tell each other is on its
+    /// way until [`Stage::deliver_to`].
+    pub(crate) fn workers(setup: &Setup, count: usize) -> Vec<Self> {
+        let plan = setup.plan_for(&mut Placement::new(count));
+        let engines = Member::all(count)
+            .into_iter()
+            .map(|member| Engine::with(member, plan.clone(), [7; 32]));
+        engines.map(|engine| Self::with(setup, engine)).collect()
+    }
+
+    fn with(setup: &Setup, engine: Engine) -> Self {
         Self(Rc::new(RefCell::new(World {
-            driver: Driver::new(Engine::new(setup.plan(), [7; 32])),
+            driver: Driver::new(engine),
             now: 0,
             unchecked: setup.unchecked,
             turn_goes_on: false,
@@ -113,6 +134,8 @@ impl Stage {
             cancels: VecDeque::new(),
             commands: Vec::new(),
             log: Vec::new(),
+            departures: Vec::new(),
+            nudges: false,
             servers: 0,
         })))
     }
@@ -159,6 +182,33 @@ impl Stage {
         let stranger = self.stranger();
         stranger.says([startup(&[("user", "user"), ("database", database)])]);
         stranger
+    }
+
+    /// What this worker has for another arrives there: clients, and, if it has something to say
+    /// to all, that.
+    pub(crate) fn deliver_to(&self, other: &Self) -> Vec<Peer> {
+        let departures = std::mem::take(&mut self.0.borrow_mut().departures);
+        let arrive = |departure: Handover<Line>| {
+            let Handover { io, handed, input, .. } = departure;
+            let line = io.clone();
+            let endpoint = other.event(|driver, _| driver.handed_over(io, handed, input));
+            other.peer(endpoint, line)
+        };
+        let peers = departures.into_iter().map(arrive).collect();
+        if std::mem::take(&mut self.0.borrow_mut().nudges) {
+            other.event(Driver::nudged);
+        }
+        peers
+    }
+
+    /// The worker that the oldest client is for that was given away.
+    pub(crate) fn destination(&self) -> Option<usize> {
+        self.0.borrow().departures.first().map(|departure| departure.worker)
+    }
+
+    /// Clients that were given to another worker.
+    pub(crate) fn departures(&self) -> usize {
+        self.0.borrow().departures.len()
     }
 
     /// Another configuration is loaded.
@@ -357,7 +407,7 @@ impl Stage {
 
     fn peer(&self, endpoint: Endpoint, line: Line) -> Peer {
         let idle = Interest { read: false, write: false };
-        let task = Task { endpoint, line: line.clone(), awaited: idle };
+        let task = Task { endpoint, line: line.clone(), awaited: idle, moved: false };
         self.0.borrow_mut().tasks.push(task);
         self.0.borrow_mut().settle();
         Peer { world: Rc::clone(&self.0), endpoint, line, key: Cell::new(None) }

@@ -7,7 +7,7 @@
 use std::collections::VecDeque;
 
 use pgweir_engine::{ClientId, Endpoint, Event, Time};
-use pgweir_proxy::{Driver, Interest, Piece, Request, Transport};
+use pgweir_proxy::{Driver, Handover, Interest, Piece, Request, Transport};
 
 use crate::line::Line;
 
@@ -27,6 +27,10 @@ pub(crate) struct World {
     pub(crate) cancels: VecDeque<Endpoint>,
     pub(crate) commands: Vec<(ClientId, Box<[u8]>)>,
     pub(crate) log: Vec<Event>,
+    /// Clients for other workers, that none of them has been given.
+    pub(crate) departures: Vec<Handover<Line>>,
+    /// Other workers are to be nudged.
+    pub(crate) nudges: bool,
     /// Servers that have let us in.
     pub(crate) servers: i32,
 }
@@ -37,6 +41,8 @@ pub(crate) struct Task {
     pub(crate) line: Line,
     /// What it waited for when it looked last.
     pub(crate) awaited: Interest,
+    /// Another worker serves it now.
+    pub(crate) moved: bool,
 }
 
 impl World {
@@ -55,6 +61,12 @@ impl World {
                 Request::Connect(endpoint, _) => self.cancels.push_back(endpoint),
                 Request::Console(client, text) => self.commands.push((client, text)),
                 Request::Log(event) => self.log.push(event),
+                Request::HandOver(handover) => {
+                    let own = |task: &&mut Task| task.line.is(&handover.io);
+                    self.tasks.iter_mut().filter(own).for_each(|task| task.moved = true);
+                    self.departures.push(*handover);
+                }
+                Request::Nudge => self.nudges = true,
             }
         }
         result
@@ -67,7 +79,7 @@ impl World {
             for at in 0..self.tasks.len() {
                 idle &= !self.serve(at);
             }
-            self.tasks.retain(|task| !task.line.is_let_go());
+            self.tasks.retain(|task| !task.moved && !task.line.is_let_go());
             if self.driver.is_unfinished() && !self.turn_goes_on {
                 self.step(|driver, now| driver.finish(now, write_each));
             } else if idle {
@@ -79,8 +91,11 @@ impl World {
 
     /// Serves a connection if it is ready for what it waits for, or woken. Says whether it was.
     fn serve(&mut self, at: usize) -> bool {
-        let Task { endpoint, ref line, awaited } = self.tasks[at];
+        let Task { endpoint, ref line, awaited, moved } = self.tasks[at];
         let line = line.clone();
+        if moved {
+            return false;
+        }
         let ready = (awaited.read && line.is_readable()) || (awaited.write && line.is_writable());
         if !line.take_wake() && !ready {
             return false;

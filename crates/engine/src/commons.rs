@@ -1,0 +1,292 @@
+//! What the engines of a process count together.
+//!
+//! Each worker has an engine of its own, and a pool lives in one of them. Limits do not: a server's
+//! connections, a database's clients are those of all workers. They are counted here, when a
+//! connection is made and when it is gone, and never on the way of a query. Whoever takes what is
+//! left of a limit takes it in one step, so that two workers cannot both take the last of it.
+//!
+//! An engine whose pools lack connections says so on a board ([`Want`]), which the others look at.
+
+use std::collections::BTreeMap;
+use std::sync::atomic::AtomicUsize;
+use std::sync::atomic::Ordering::SeqCst;
+use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+
+use pgweir_config::Room;
+
+use crate::action::{Address, ClientId, ServerId};
+use crate::shares::Of;
+use crate::time::Time;
+
+/// One of the engines of a process.
+#[derive(Clone)]
+pub struct Member {
+    index: usize,
+    commons: Arc<Commons>,
+}
+
+impl Member {
+    /// The members of a process with so many workers. The first takes all clients in.
+    pub fn all(workers: usize) -> Vec<Self> {
+        let commons = Arc::new(Commons {
+            workers,
+            clients: AtomicUsize::new(0),
+            logins: AtomicUsize::new(0),
+            counts: Mutex::default(),
+            rooms: Mutex::default(),
+        });
+        (0..workers).map(|index| Self { index, commons: Arc::clone(&commons) }).collect()
+    }
+
+    /// The only engine of a process.
+    pub fn alone() -> Self {
+        let mut all = Self::all(1);
+        all.swap_remove(0)
+    }
+
+    /// Its place among all.
+    pub fn index(&self) -> usize {
+        self.index
+    }
+
+    /// How many there are.
+    pub(crate) fn workers(&self) -> usize {
+        self.commons.workers
+    }
+
+    /// What all of them count.
+    pub(crate) fn commons(&self) -> &Commons {
+        &self.commons
+    }
+
+    /// What a client is told as its process id, and is called in the log: its place, which a
+    /// CancelRequest brings back, and the member that has it. Zero would be no process.
+    pub(crate) fn client_number(&self, id: ClientId) -> i32 {
+        // Every client is a socket, and a process has fewer than 2^31 of them.
+        (id.index() * self.workers() + self.index) as i32 + 1
+    }
+
+    /// What a server connection is called.
+    pub(crate) fn server_number(&self, id: ServerId) -> u32 {
+        (id.index() * self.workers() + self.index) as u32
+    }
+
+    /// The member that has the client of this number, and its place there.
+    pub(crate) fn place_of(&self, client_number: i32) -> Option<(usize, usize)> {
+        let number = usize::try_from(client_number).ok()?.checked_sub(1)?;
+        Some((number % self.workers(), number / self.workers()))
+    }
+}
+
+/// What all engines of a process have in common.
+pub(crate) struct Commons {
+    workers: usize,
+    /// Connections of clients, whatever they do.
+    pub(crate) clients: AtomicUsize,
+    /// Those of them that have not logged in yet.
+    pub(crate) logins: AtomicUsize,
+    /// What is counted as long as some engine has a pool that it counts.
+    counts: Mutex<BTreeMap<Of, Weak<Count>>>,
+    /// What servers have said that they have room for.
+    rooms: Mutex<BTreeMap<Address, Answer>>,
+}
+
+/// What a server has said that it has room for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Answer {
+    /// Nothing yet.
+    None,
+    /// Nothing to go by.
+    Useless,
+    Room(Room),
+}
+
+impl Commons {
+    /// The count of a share, which begins with the first engine that asks for it.
+    pub(crate) fn count(&self, of: &Of) -> Arc<Count> {
+        let mut counts = lock(&self.counts);
+        if let Some(count) = counts.get(of).and_then(Weak::upgrade) {
+            return count;
+        }
+        counts.retain(|_, count| count.strong_count() > 0);
+        let count = Arc::new(Count::new(self.workers));
+        counts.insert(of.clone(), Arc::downgrade(&count));
+        count
+    }
+
+    /// What a server has said that it has room for.
+    pub(crate) fn room(&self, address: &Address) -> Answer {
+        lock(&self.rooms).get(address).copied().unwrap_or(Answer::None)
+    }
+
+    /// Notes what a server says that it has room for.
+    pub(crate) fn set_room(&self, address: Address, answer: Answer) {
+        lock(&self.rooms).insert(address, answer);
+    }
+}
+
+/// What is counted of one share.
+pub(crate) struct Count {
+    /// Most connections; `usize::MAX`: there is no limit.
+    most: AtomicUsize,
+    /// As `most`, or as many connections as there were when it was set.
+    ceiling: AtomicUsize,
+    used: AtomicUsize,
+    opening: AtomicUsize,
+    clients: AtomicUsize,
+    /// What each engine lacks.
+    wants: Mutex<Vec<Option<Want>>>,
+}
+
+/// Pools of an engine lack connections that a limit does not leave them.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Want {
+    /// Since when the client has waited that has waited longest.
+    pub(crate) since: Time,
+    /// How many connections its pool has.
+    pub(crate) own: usize,
+}
+
+impl Count {
+    fn new(workers: usize) -> Self {
+        Self {
+            most: AtomicUsize::new(usize::MAX),
+            ceiling: AtomicUsize::new(usize::MAX),
+            used: AtomicUsize::new(0),
+            opening: AtomicUsize::new(0),
+            clients: AtomicUsize::new(0),
+            wants: Mutex::new(vec![None; workers]),
+        }
+    }
+
+    /// There may be so many connections from now on.
+    pub(crate) fn limit(&self, most: Option<usize>) {
+        self.most.store(most.unwrap_or(usize::MAX), SeqCst);
+        self.settle_ceiling();
+    }
+
+    /// What there is now beyond the limit was there before it, and nothing else may be.
+    pub(crate) fn settle_ceiling(&self) {
+        let most = self.most.load(SeqCst);
+        self.ceiling.store(most.max(self.used()), SeqCst);
+    }
+
+    /// The limit, if there is one.
+    pub(crate) fn most(&self) -> Option<usize> {
+        let most = self.most.load(SeqCst);
+        (most < usize::MAX).then_some(most)
+    }
+
+    pub(crate) fn ceiling(&self) -> usize {
+        self.ceiling.load(SeqCst)
+    }
+
+    /// Connections of all its pools.
+    pub(crate) fn used(&self) -> usize {
+        self.used.load(SeqCst)
+    }
+
+    /// Those of them that are being made or log in.
+    pub(crate) fn opening(&self) -> usize {
+        self.opening.load(SeqCst)
+    }
+
+    /// Clients of all its pools.
+    pub(crate) fn clients(&self) -> usize {
+        self.clients.load(SeqCst)
+    }
+
+    /// How many connections more there may be.
+    pub(crate) fn room(&self) -> usize {
+        match self.most.load(SeqCst) {
+            usize::MAX => usize::MAX,
+            most => most.saturating_sub(self.used()),
+        }
+    }
+
+    /// Counts a connection that is made, unless there are too many, or too many that are being
+    /// made. Says whether it is counted.
+    pub(crate) fn try_open(&self, parallelism: usize) -> bool {
+        let most = self.most.load(SeqCst);
+        if !add_below(&self.used, most) {
+            return false;
+        }
+        let opens = add_below(&self.opening, parallelism);
+        if !opens {
+            self.used.fetch_sub(1, SeqCst);
+        }
+        opens
+    }
+
+    /// A connection has logged in, or its attempt is over.
+    pub(crate) fn opened(&self) {
+        self.opening.fetch_sub(1, SeqCst);
+    }
+
+    /// A connection is no more.
+    pub(crate) fn gone(&self) {
+        self.used.fetch_sub(1, SeqCst);
+    }
+
+    /// Counts a client, unless there are too many. Says whether it is counted.
+    pub(crate) fn try_enter(&self, most: Option<usize>) -> bool {
+        add_below(&self.clients, most.unwrap_or(usize::MAX))
+    }
+
+    /// A client is no more.
+    pub(crate) fn left(&self) {
+        self.clients.fetch_sub(1, SeqCst);
+    }
+
+    /// Counts what a pool has that takes part from now on.
+    pub(crate) fn add(&self, part: Part) {
+        self.used.fetch_add(part.total, SeqCst);
+        self.opening.fetch_add(part.opening, SeqCst);
+        self.clients.fetch_add(part.clients, SeqCst);
+        self.ceiling.fetch_max(self.used(), SeqCst);
+    }
+
+    /// Forgets what a pool has that takes part no more.
+    pub(crate) fn subtract(&self, part: Part) {
+        self.used.fetch_sub(part.total, SeqCst);
+        self.opening.fetch_sub(part.opening, SeqCst);
+        self.clients.fetch_sub(part.clients, SeqCst);
+    }
+
+    /// Says what an engine lacks now. Says whether that is news.
+    pub(crate) fn post(&self, member: &Member, want: Option<Want>) -> bool {
+        let mut wants = lock(&self.wants);
+        let before = std::mem::replace(&mut wants[member.index], want);
+        want.is_some() && before.is_none()
+    }
+
+    /// An engine has no pool any more that could lack anything.
+    pub(crate) fn withdraw(&self, member: &Member) {
+        lock(&self.wants)[member.index] = None;
+    }
+
+    /// What the engine lacks that has lacked it longest, of those that are not this one.
+    pub(crate) fn want_of_others(&self, member: &Member) -> Option<Want> {
+        let wants = lock(&self.wants);
+        let others = wants.iter().enumerate().filter(|(index, _)| *index != member.index);
+        others.filter_map(|(_, want)| *want).min_by_key(|want| want.since)
+    }
+}
+
+/// What one pool has of a share.
+#[derive(Clone, Copy)]
+pub(crate) struct Part {
+    pub(crate) total: usize,
+    pub(crate) opening: usize,
+    pub(crate) clients: usize,
+}
+
+/// Adds one, if the sum is `most` at most.
+fn add_below(count: &AtomicUsize, most: usize) -> bool {
+    count.fetch_update(SeqCst, SeqCst, |count| (count < most).then_some(count + 1)).is_ok()
+}
+
+/// What is behind these locks is whole after every statement, whoever panicked.
+fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
+    mutex.lock().unwrap_or_else(PoisonError::into_inner)
+}

@@ -1,0 +1,127 @@
+//! What workers are told, and what they tell.
+
+use std::io;
+
+use pgweir_config::TcpOptions;
+use pgweir_engine::{ClientId, Event, HandedOver, Plan, Snapshot};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::listener::Listeners;
+use crate::socket::Detached;
+
+/// What a worker is told from outside. It is an event like any other to it.
+#[derive(Debug)]
+pub enum Mail {
+    /// A client that another worker has taken in, for a pool of this one.
+    Arrival(Box<Arrival>),
+    /// How many clients are connected?
+    ClientsLeft(oneshot::Sender<usize>),
+    /// The answer to [`News::Console`].
+    ConsoleReply(ClientId, Vec<u8>),
+    /// Take no more clients, and let those that are there finish.
+    Drain,
+    /// Another worker lacks connections, or has left some.
+    Nudge,
+    /// Go on with another configuration.
+    Reload(Box<Renewal>),
+    /// Tell every client that this is the end, whatever it does, then end.
+    ShutDown,
+    /// What are you doing?
+    Snapshot(oneshot::Sender<Snapshot>),
+    /// End now.
+    Stop,
+}
+
+/// Another configuration, as far as workers are concerned.
+#[derive(Debug)]
+pub struct Renewal {
+    /// The engine's part.
+    pub plan: Plan,
+    /// Socket options.
+    pub tcp: TcpOptions,
+    /// All that is listened on from now on.
+    pub listeners: Listeners,
+}
+
+/// What a worker tells.
+#[derive(Debug)]
+pub enum News {
+    /// A command for the console of this worker's client, to be answered by
+    /// [`Mail::ConsoleReply`] to the same worker.
+    Console(usize, ClientId, Box<[u8]>),
+    /// Something that an operator acts on.
+    Log(Event),
+    /// A client could not be taken, and so many others since this was told last.
+    AcceptFailed(io::Error, u64),
+    /// Peers that vanish are noticed by the kernel's own patience only.
+    NoSockDiag(io::Error),
+    /// This worker's thread has ended, in whatever way.
+    Ended,
+}
+
+/// A connection on its way from one worker to another.
+#[derive(Debug)]
+pub struct Arrival {
+    pub(crate) connection: Detached,
+    pub(crate) handed: HandedOver,
+    /// What was read and not consumed.
+    pub(crate) input: Vec<u8>,
+}
+
+/// The way to all workers.
+#[derive(Clone, Debug)]
+pub struct Mailboxes(pub(crate) Vec<mpsc::UnboundedSender<Mail>>);
+
+impl Mailboxes {
+    /// Tells one worker. One that has ended needs to be told nothing.
+    pub fn tell(&self, worker: usize, mail: Mail) {
+        if let Some(mailbox) = self.0.get(worker) {
+            let _ = mailbox.send(mail);
+        }
+    }
+
+    /// Tells all workers the same.
+    pub fn tell_all(&self, mail: impl Fn() -> Mail) {
+        (0..self.0.len()).for_each(|worker| self.tell(worker, mail()));
+    }
+
+    /// Goes on with another configuration. The first worker is told last, so that no other is given
+    /// a client for a pool that it has not heard of.
+    pub fn reload(&self, renewal: Renewal) {
+        let Renewal { plan, tcp, listeners } = renewal;
+        for worker in 1..self.0.len() {
+            let renewal = Renewal { plan: plan.clone(), tcp, listeners: Listeners::new() };
+            self.tell(worker, Mail::Reload(Box::new(renewal)));
+        }
+        self.tell(0, Mail::Reload(Box::new(Renewal { plan, tcp, listeners })));
+    }
+
+    /// What all workers are doing; `None` once one has ended.
+    pub async fn snapshot(&self) -> Option<Snapshot> {
+        let mut answers = Vec::new();
+        for worker in 0..self.0.len() {
+            let (asker, answer) = oneshot::channel();
+            self.tell(worker, Mail::Snapshot(asker));
+            answers.push(answer);
+        }
+        let mut parts = Vec::new();
+        for answer in answers {
+            parts.push(answer.await.ok()?);
+        }
+        Snapshot::of_all(parts)
+    }
+
+    /// How many clients are connected; none where the worker has ended.
+    ///
+    /// The first worker is asked first and the others when it has answered: if it has no client
+    /// left, and takes none, all that it has ever handed over have arrived where they are counted.
+    pub async fn clients_left(&self) -> usize {
+        let mut left = 0;
+        for worker in 0..self.0.len() {
+            let (asker, answer) = oneshot::channel();
+            self.tell(worker, Mail::ClientsLeft(asker));
+            left += answer.await.unwrap_or(0);
+        }
+        left
+    }
+}

@@ -1,0 +1,272 @@
+//! Several workers: each pool is on one of them, limits hold over all.
+
+use std::time::Duration;
+
+use crate::messages::{cancel_request, done, error, query, ready, startup, terminate};
+use crate::peer::Peer;
+use crate::stage::{Setup, Stage};
+
+/// Two workers: the pool `db` is on the first, `east` on the second.
+fn two(general: &'static str) -> (Stage, Stage) {
+    let setup = Setup { size: 2, general, others: &["east"], ..Setup::default() };
+    let mut workers = Stage::workers(&setup, 2);
+    let second = workers.pop().expect("there are two");
+    (workers.pop().expect("there are two"), second)
+}
+
+/// A client of the second worker's pool, which has a server there.
+fn eastern(first: &Stage, second: &Stage) -> (Peer, Peer) {
+    let _ = first.newcomer_to("east");
+    let alice = first.deliver_to(second).pop().expect("it was handed over");
+    let server = second.server();
+    assert!(alice.is_greeted());
+    (server, alice)
+}
+
+/// Nothing is asked of a server where the client does not belong.
+#[test]
+fn a_client_goes_to_the_worker_that_has_its_pool() {
+    let (first, second) = two("");
+    let (server, alice) = eastern(&first, &second);
+    assert_eq!((first.attempts(), first.clients_left(), second.clients_left()), (0, 0, 1));
+    alice.says([query("SELECT")]);
+    assert_eq!(server.heard(), "Q(SELECT)");
+    server.says([done(), ready()]);
+    assert_eq!(alice.heard(), "C Z");
+}
+
+/// A client of the first worker's pool stays.
+#[test]
+fn a_client_stays_where_its_pool_is() {
+    let (first, _second) = two("");
+    let alice = first.newcomer(&[]);
+    let _server = first.server();
+    assert!(alice.is_greeted());
+    assert_eq!(first.departures(), 0);
+}
+
+/// What was read behind the startup packet belongs to the client, wherever it goes.
+#[test]
+fn what_came_with_the_startup_packet_goes_along() {
+    let (first, second) = two("");
+    let packet = startup(&[("user", "user"), ("database", "east")]);
+    first.stranger().says([packet, query("SELECT")]);
+    let alice = first.deliver_to(&second).pop().expect("it was handed over");
+    let server = second.server();
+    assert_eq!(server.heard(), "Q(SELECT)");
+    server.says([done(), ready()]);
+    assert!(alice.heard().ends_with("Z C Z"));
+}
+
+/// A packet that comes in pieces goes when it is whole, and all of it.
+#[test]
+fn a_startup_packet_in_pieces_goes_whole() {
+    let (first, second) = two("");
+    let stranger = first.stranger();
+    let packet = startup(&[("user", "user"), ("database", "east")]);
+    for byte in &packet {
+        assert_eq!(first.departures(), 0);
+        stranger.sends(&[*byte]);
+    }
+    let alice = first.deliver_to(&second).pop().expect("it was handed over");
+    second.server();
+    assert!(alice.is_greeted());
+}
+
+/// Who asks for encryption first is told before it goes.
+#[test]
+fn an_answer_that_was_not_written_yet_is_not_lost() {
+    let (first, second) = two("");
+    let stranger = first.stranger();
+    first.keep_turn_open();
+    stranger.sends(&[0, 0, 0, 8, 4, 210, 22, 47]);
+    stranger.says([startup(&[("user", "user"), ("database", "east")])]);
+    first.end_turn();
+    let alice = first.deliver_to(&second).pop().expect("it was handed over");
+    assert!(alice.heard_bytes().starts_with(b"N"));
+    second.server();
+    assert!(alice.is_greeted());
+}
+
+/// A cancel request names a client by a number that says where it is.
+#[test]
+fn a_cancel_finds_its_client_on_another_worker() {
+    let (first, second) = two("");
+    let (server, alice) = eastern(&first, &second);
+    alice.says([query("slow")]);
+    first.cancel(&alice);
+    let requester = first.deliver_to(&second).pop().expect("it was handed over");
+    let cancel = second.cancel_line().expect("it is wanted");
+    assert_eq!(cancel.heard_bytes(), cancel_request(&server.key()));
+    server.says([error("57014"), ready()]);
+    cancel.ends();
+    assert!(requester.is_closed());
+    assert_eq!(alice.heard(), "E(57014) Z");
+}
+
+/// The same number on another worker is another client.
+#[test]
+fn a_cancel_does_not_reach_a_namesake_on_another_worker() {
+    let (first, second) = two("");
+    let (_, alice) = eastern(&first, &second);
+    let bob = first.newcomer(&[]);
+    let server = first.server();
+    assert!(bob.is_greeted());
+    assert_ne!(alice.key().process_id, bob.key().process_id);
+    bob.says([query("slow")]);
+    assert_eq!(server.heard(), "Q(slow)");
+    first.cancel(&alice);
+    let requester = first.deliver_to(&second).pop().expect("it was handed over");
+    assert!(requester.is_closed());
+    assert_eq!((first.cancels(), second.cancels()), (0, 0));
+}
+
+/// Whether a name is known does not show in the way that its client goes.
+#[test]
+fn strangers_are_refused_here_and_there() {
+    let (first, second) = two("");
+    let mut handed_over = 0;
+    for user in ["adam", "eve", "cain", "abel", "seth", "enos", "noah", "ham"] {
+        let stranger = first.stranger();
+        stranger.says([startup(&[("user", user), ("database", "east")])]);
+        let arrived = first.deliver_to(&second).pop();
+        handed_over += usize::from(arrived.is_some());
+        let refused = arrived.unwrap_or(stranger);
+        assert_eq!(refused.heard(), "E(FATAL 28000)");
+        assert!(refused.is_closed());
+    }
+    assert!((1..8).contains(&handed_over), "{handed_over}");
+}
+
+#[test]
+fn clients_are_limited_over_all_workers() {
+    let (first, second) = two("max_clients = 1");
+    let (_, alice) = eastern(&first, &second);
+    let bob = first.newcomer(&[]);
+    assert_eq!(bob.heard(), "E(FATAL 53300)");
+    alice.says([terminate()]);
+    first.newcomer(&[]);
+    assert_eq!(first.attempts(), 1, "there is room for one");
+}
+
+#[test]
+fn clients_of_a_user_are_limited_over_all_workers() {
+    let (first, second) = two("max_user_client_connections = 1");
+    let (_, alice) = eastern(&first, &second);
+    let bob = first.newcomer(&[]);
+    assert_eq!(bob.heard(), "R E(FATAL 53300)");
+    alice.says([terminate()]);
+    first.newcomer(&[]);
+    assert_eq!(first.attempts(), 1, "there is room for one");
+}
+
+/// Those that have not logged in are counted wherever they are.
+#[test]
+fn logins_are_limited_over_all_workers() {
+    let setup = Setup {
+        general: "max_logins = 1",
+        auth: "password",
+        others: &["east"],
+        ..Setup::default()
+    };
+    let workers = Stage::workers(&setup, 2);
+    let (first, second) = (&workers[0], &workers[1]);
+    first.newcomer_to("east");
+    let alice = first.deliver_to(second).pop().expect("it was handed over");
+    assert_eq!(alice.heard(), "R");
+    assert_eq!(first.newcomer(&[]).heard(), "E(FATAL 53300)");
+    alice.ends();
+    assert_eq!(first.newcomer(&[]).heard(), "R");
+}
+
+/// A server that is idle is given up for a client of another worker, and that takes its place when
+/// it has gone: never before.
+#[test]
+fn an_idle_connection_is_given_up_for_another_worker() {
+    let (first, second) = two("max_server_connections = 1");
+    let alice = first.newcomer(&[]);
+    let server = first.server();
+    assert!(alice.is_greeted());
+    first.newcomer_to("east");
+    let bob = first.deliver_to(&second).pop().expect("it was handed over");
+    assert_eq!((second.attempts(), server.heard().as_str()), (0, ""));
+    second.deliver_to(&first);
+    assert_eq!((second.attempts(), server.heard().as_str()), (0, "X"));
+    server.ends();
+    first.deliver_to(&second);
+    second.server();
+    assert!(bob.is_greeted());
+    assert_eq!((first.snapshot().limits[0].used, second.snapshot().limits[0].used), (1, 1));
+}
+
+/// A nudge that is lost costs a tick.
+#[test]
+fn what_another_worker_lacks_is_seen_at_the_next_tick() {
+    let (first, second) = two("max_server_connections = 1");
+    let alice = first.newcomer(&[]);
+    let server = first.server();
+    assert!(alice.is_greeted());
+    first.newcomer_to("east");
+    let bob = first.deliver_to(&second).pop().expect("it was handed over");
+    first.wait(Duration::from_millis(100));
+    assert_eq!(server.heard(), "X");
+    server.ends();
+    second.wait(Duration::from_millis(100));
+    second.server();
+    assert!(bob.is_greeted());
+}
+
+/// A pool that is busy all the time gives a connection up once the other has waited for a second.
+#[test]
+fn a_busy_connection_is_given_up_in_the_end() {
+    let (first, second) = two("max_server_connections = 1");
+    let alice = first.newcomer(&[]);
+    let server = first.server();
+    assert!(alice.is_greeted());
+    alice.says([query("a")]);
+    first.newcomer_to("east");
+    let bob = first.deliver_to(&second).pop().expect("it was handed over");
+    second.deliver_to(&first);
+    let carol = first.client();
+    carol.says([query("c")]);
+    first.wait(Duration::from_millis(1_100));
+    server.says([done(), ready()]);
+    assert_eq!(server.heard(), "Q(a) X");
+    server.ends();
+    first.deliver_to(&second);
+    second.server();
+    assert!(bob.is_greeted());
+    assert_eq!(first.attempts(), 0, "there may be one");
+}
+
+/// What two workers try to take at the same time is taken once.
+#[test]
+fn the_last_connection_is_given_once() {
+    let (first, second) = two("max_server_connections = 1");
+    first.newcomer_to("east");
+    first.newcomer(&[]);
+    assert_eq!(first.attempts(), 1);
+    first.deliver_to(&second);
+    assert_eq!(second.attempts(), 0);
+    first.refuse_server();
+    first.deliver_to(&second);
+    assert_eq!((first.attempts(), second.attempts()), (0, 1));
+}
+
+/// A database that the configuration does not name has one home.
+#[test]
+fn an_unnamed_database_has_one_worker() {
+    let setup = Setup { others: &["\"*\""], ..Setup::default() };
+    let workers = Stage::workers(&setup, 4);
+    let home_of = |database: &str| {
+        workers[0].newcomer_to(database);
+        let target = workers[0].destination()?;
+        assert_eq!(workers[0].deliver_to(&workers[target]).len(), 1);
+        assert!(workers[target].attempts() > 0, "it is at home there");
+        Some(target)
+    };
+    let names = ["a", "b", "c", "d", "e", "f"];
+    let homes = names.map(home_of);
+    assert!(homes.iter().any(Option::is_some), "{homes:?}");
+    assert_eq!(names.map(home_of), homes);
+}
