@@ -86,6 +86,9 @@ pub(crate) fn tell(news: &News) {
         News::AcceptFailed(cause, times) => {
             tracing::error!(%cause, times, "cannot accept a client");
         }
+        News::ListenFailed(cause) => {
+            tracing::error!(%cause, "a listener is not as the configuration has it");
+        }
         News::NoSockDiag(cause) => tracing::warn!(
             %cause,
             "tcp_user_timeout has no effect, because the kernel cannot be asked about connections"

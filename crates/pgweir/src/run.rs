@@ -32,6 +32,9 @@ type Failure = Box<dyn Error>;
 ///
 /// `file`: where the configuration can be read again, if it is from a file.
 pub(crate) fn run(loaded: Loaded, file: Option<File>, log: Log) -> Result<(), Failure> {
+    let runtime = Builder::new_current_thread().enable_all().build()?;
+    // From now on SIGHUP does not end the process.
+    let signals = runtime.block_on(async { Signals::new() })?;
     let (config, explained) = loaded;
     descriptors::raise_limit()?;
     descriptors::check(&config)?;
@@ -49,7 +52,6 @@ pub(crate) fn run(loaded: Loaded, file: Option<File>, log: Log) -> Result<(), Fa
     drop(news);
     tracing::info!("pgweir {VERSION} listens on {}", listening.names.join(" and "));
 
-    let runtime = Builder::new_current_thread().enable_all().build()?;
     let control = Control {
         workers: workers.mailboxes(),
         placement,
@@ -63,7 +65,7 @@ pub(crate) fn run(loaded: Loaded, file: Option<File>, log: Log) -> Result<(), Fa
         ending: Ending::No,
         listening,
     };
-    runtime.block_on(control.run(&mut inbox))?;
+    runtime.block_on(control.run(signals, &mut inbox))?;
     workers.join()?;
     tracing::info!("pgweir has ended");
     Ok(())
@@ -87,8 +89,11 @@ struct Control {
 
 impl Control {
     /// Runs until the workers have ended, which signals and the console bring about.
-    async fn run(mut self, inbox: &mut mpsc::UnboundedReceiver<News>) -> io::Result<()> {
-        let mut signals = Signals::new()?;
+    async fn run(
+        mut self,
+        mut signals: Signals,
+        inbox: &mut mpsc::UnboundedReceiver<News>,
+    ) -> io::Result<()> {
         notify(notify::State::Ready);
         let mut rates = tokio::time::interval(RATES_PERIOD);
         let mut look = std::pin::pin!(self.before_next_look());

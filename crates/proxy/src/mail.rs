@@ -53,6 +53,8 @@ pub enum News {
     Log(Event),
     /// A client could not be taken, and so many others since this was told last.
     AcceptFailed(io::Error, u64),
+    /// Where clients come in is not all as a reload has it.
+    ListenFailed(io::Error),
     /// Peers that vanish are noticed by the kernel's own patience only.
     NoSockDiag(io::Error),
     /// This worker's thread has ended, in whatever way.

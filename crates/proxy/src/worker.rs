@@ -108,7 +108,9 @@ impl Shared {
     ) -> io::Result<()> {
         let mut watching = spawn_local(Rc::clone(&self).watch());
         let mut doors = Vec::new();
-        self.open_doors(&mut doors, listeners)?;
+        if let Some(error) = self.open_doors(&mut doors, listeners).pop() {
+            return Err(error);
+        }
         let ticking = spawn_local(Rc::clone(&self).tick());
         let finishing = spawn_local(Rc::clone(&self).finish());
         loop {
@@ -133,7 +135,9 @@ impl Shared {
                         watching = spawn_local(Rc::clone(&self).watch());
                     }
                     if !self.draining.get() {
-                        self.open_doors(&mut doors, listeners)?;
+                        for error in self.open_doors(&mut doors, listeners) {
+                            let _ = self.news.send(News::ListenFailed(error));
+                        }
                     }
                     self.drive(|driver, now| driver.reload(now, plan));
                 }
@@ -160,16 +164,25 @@ impl Shared {
         Ok(())
     }
 
-    /// Lets clients in where they are expected now, and nowhere else.
-    fn open_doors(self: &Rc<Self>, doors: &mut Vec<Door>, listeners: Listeners) -> io::Result<()> {
+    /// Lets clients in where they are expected now, and nowhere else. Gives what went wrong: the
+    /// other doors are open all the same.
+    fn open_doors(self: &Rc<Self>, doors: &mut Vec<Door>, listeners: Listeners) -> Vec<io::Error> {
         doors.retain(|door| listeners.iter().any(|(name, _)| *name == door.name));
+        let mut errors = Vec::new();
         for (name, listener) in listeners {
             let Some(listener) = listener else { continue };
-            let listener = Rc::new(Accepting::new(listener)?);
-            let task = spawn_local(Rc::clone(self).accept(Rc::clone(&listener)));
-            doors.push(Door { name, listener, task });
+            match Accepting::new(listener) {
+                Ok(listener) => {
+                    let listener = Rc::new(listener);
+                    let task = spawn_local(Rc::clone(self).accept(Rc::clone(&listener)));
+                    doors.push(Door { name, listener, task });
+                }
+                Err(error) => errors.push(error),
+            }
         }
-        doors.iter().try_for_each(|door| door.listener.configure(&self.tcp.get()))
+        let configure = |door: &Door| door.listener.configure(&self.tcp.get()).err();
+        errors.extend(doors.iter().filter_map(configure));
+        errors
     }
 
     async fn accept(self: Rc<Self>, listener: Rc<Accepting>) {
