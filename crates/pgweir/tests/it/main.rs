@@ -20,6 +20,7 @@ mod demo;
 mod descriptors;
 mod differential;
 mod disconnects;
+mod disk_full;
 mod endings;
 mod fairness;
 mod init;
