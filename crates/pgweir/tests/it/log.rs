@@ -1,11 +1,12 @@
 //! The log is for operators: what it says, in which form, and that nobody waits for it.
 
-use std::fs::File;
+use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 
-use pgweir_testkit::{Login, Pgweir, WireClient, eventually};
+use pgweir_testkit::{Login, Pgweir, WireClient, eventually, eventually_some};
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
+use rustix::process::{Pid, Resource, getrlimit, prlimit};
 use serde_json::Value;
 
 use crate::program::program;
@@ -111,6 +112,42 @@ fn a_log_that_cannot_be_written_holds_up_nobody() {
         WireClient::login(pgweir.address(), &refused_login()).unwrap_err();
         assert_eq!(client.query("SELECT 'served'"), ["served"]);
     }
+    pgweir.terminate();
+    assert!(pgweir.wait().success());
+}
+
+/// A file that may not grow until somebody makes room: what it lacks is said there, line for line.
+#[test]
+fn lines_for_which_there_was_no_room_are_counted() {
+    const REFUSED: usize = 10;
+    let name = "log_counted";
+    stage::create_database(&CLUSTER, name);
+    let folder = tempfile::tempdir().unwrap();
+    let path = folder.path().join("log");
+    // Without the trap a write beyond the limit would end the process.
+    let limits = "trap '' XFSZ; ulimit -S -f 8";
+    let script = format!("{limits}; exec '{PROGRAM}' \"$@\" 2>'{}'", path.display());
+    let config = stage::trusting(&CLUSTER, name).user(name, "", 1);
+    let pgweir = Pgweir::start(program(name, &script), |port| config.text(port));
+    let mut client = WireClient::login(pgweir.address(), &stage::login(name)).unwrap();
+    for _ in 0..REFUSED {
+        WireClient::login(pgweir.address(), &refused_login()).unwrap_err();
+        assert_eq!(client.query("SELECT 'served'"), ["served"]);
+        eventually("the file to be full", || fs::metadata(&path).unwrap().len() >= 4_096);
+    }
+
+    let pid = Pid::from_raw(pgweir.pid().cast_signed()).unwrap();
+    prlimit(Some(pid), Resource::Fsize, getrlimit(Resource::Fsize)).unwrap();
+    WireClient::login(pgweir.address(), &refused_login()).unwrap_err();
+    let lost = eventually_some("the log to say what it lacks", || {
+        let text = fs::read_to_string(&path).unwrap();
+        let (_, lost) = text.split_once("could not be written and are lost lines=")?;
+        lost.lines().next()?.trim().parse::<usize>().ok()
+    });
+    // One of those that are lost was written in part.
+    let text = fs::read_to_string(&path).unwrap();
+    let whole = text.lines().filter(|line| line.len() > REFUSED_BYTES * 9 / 10).count();
+    assert_eq!(lost + whole, REFUSED + 1, "{text}");
     pgweir.terminate();
     assert!(pgweir.wait().success());
 }
