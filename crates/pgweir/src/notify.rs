@@ -5,20 +5,26 @@ use std::os::linux::net::SocketAddrExt;
 use std::os::unix::ffi::OsStrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
 
+use rustix::time::{ClockId, clock_gettime};
+
 /// What whoever has started us may want to know (sd_notify(3)).
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum State {
-    /// Clients are taken.
+    /// Clients are taken, and no reload is under way.
     Ready,
+    /// The configuration is being loaded again; Ready follows, however that goes.
+    Reloading,
     /// No more are taken; we end when those that there are have finished.
     Stopping,
 }
 
 impl State {
-    fn message(self) -> &'static [u8] {
+    fn message(self) -> String {
         match self {
-            Self::Ready => b"READY=1",
-            Self::Stopping => b"STOPPING=1",
+            Self::Ready => "READY=1".to_owned(),
+            // By its time `Type=notify-reload` tells this reload from one that came before.
+            Self::Reloading => format!("RELOADING=1\nMONOTONIC_USEC={}", monotonic_micros()),
+            Self::Stopping => "STOPPING=1".to_owned(),
         }
     }
 }
@@ -40,6 +46,12 @@ fn send(name: &OsStr, state: State) -> io::Result<()> {
     };
     let socket = UnixDatagram::unbound()?;
     socket.set_nonblocking(true)?;
-    socket.send_to_addr(state.message(), &address)?;
+    socket.send_to_addr(state.message().as_bytes(), &address)?;
     Ok(())
+}
+
+/// The time of `CLOCK_MONOTONIC`, which services share with whoever has started them.
+fn monotonic_micros() -> i64 {
+    let now = clock_gettime(ClockId::Monotonic);
+    now.tv_sec * 1_000_000 + now.tv_nsec / 1_000
 }

@@ -157,8 +157,17 @@ impl Control {
         }
     }
 
-    /// Goes on with what the file says now, or, if that is wrong, as before.
+    /// Goes on with what the file says now, or, if that is wrong, as before. Whoever has started us
+    /// is told when that begins and when it is over.
     fn reload(&mut self) -> Result<(), String> {
+        let Ending::No = self.ending else { return self.load() };
+        notify(notify::State::Reloading);
+        let loaded = self.load();
+        notify(notify::State::Ready);
+        loaded
+    }
+
+    fn load(&mut self) -> Result<(), String> {
         let Some(file) = &mut self.file else {
             return Err("there is no file: a URL is all there was".to_owned());
         };

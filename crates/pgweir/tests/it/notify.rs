@@ -1,9 +1,11 @@
 //! Whoever has started pgweir is told how it is (sd_notify), if it has asked to be.
 
+use std::fs;
 use std::os::linux::net::SocketAddrExt;
 use std::os::unix::net::{SocketAddr, UnixDatagram};
+use std::path::PathBuf;
 
-use pgweir_testkit::{PATIENCE, Pgweir, eventually};
+use pgweir_testkit::{Login, PATIENCE, Pgweir, Signal, WireClient, eventually};
 
 use crate::program::program;
 use crate::stage::{self, CLUSTER, PROGRAM};
@@ -21,30 +23,82 @@ fn who_has_started_it_is_told_how_it_is() {
         (format!("@{abstract_name}"), SocketAddr::from_abstract_name(&abstract_name)),
     ];
     for (name, address) in addresses {
-        let listener = UnixDatagram::bind_addr(&address.unwrap()).unwrap();
-        listener.set_read_timeout(Some(PATIENCE)).unwrap();
-        let heard = || {
-            let mut message = [0; 100];
-            let n = listener.recv(&mut message).unwrap();
-            String::from_utf8_lossy(&message[..n]).into_owned()
-        };
-        let script = format!("NOTIFY_SOCKET='{name}' exec '{PROGRAM}' \"$@\"");
+        let listener = listener(&address.unwrap());
         let config = stage::trusting(&CLUSTER, NAME).user(NAME, "", 1);
-        let pgweir = Pgweir::start(program(NAME, &script), |port| config.text(port));
-        assert_eq!(heard(), "READY=1");
+        let pgweir = Pgweir::start(told_to(NAME, &name), |port| config.text(port));
+        assert_eq!(heard(&listener), "READY=1");
         pgweir.terminate();
-        assert_eq!(heard(), "STOPPING=1");
+        assert_eq!(heard(&listener), "STOPPING=1");
         assert!(pgweir.wait().success());
     }
+}
+
+/// However a reload is asked for, and however it goes.
+#[test]
+fn who_has_started_it_is_told_of_reloads() {
+    let name = "notify_reload";
+    stage::create_database(&CLUSTER, name);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("notify");
+    let listener = listener(&SocketAddr::from_pathname(&file).unwrap());
+    let config = |size| stage::trusting(&CLUSTER, name).user(name, "", size);
+    let program = told_to(name, file.to_str().unwrap());
+    let pgweir = Pgweir::start(program, |port| config(1).text(port));
+    assert_eq!(heard(&listener), "READY=1");
+    let admin = Login::new("admin").password("admin").database("pgweir");
+    let mut admin = WireClient::login(pgweir.address(), &admin).unwrap();
+    let write = |text: &str| fs::write(pgweir.config_path(), text).unwrap();
+
+    let mut times = Vec::new();
+    let mut is_told = || {
+        let begun = heard(&listener);
+        let time = begun.strip_prefix("RELOADING=1\nMONOTONIC_USEC=");
+        times.push(time.unwrap().parse::<u64>().unwrap());
+        assert_eq!(heard(&listener), "READY=1");
+    };
+    pgweir.signal(Signal::HUP);
+    is_told();
+    assert_eq!(admin.query("RELOAD"), [""; 0]);
+    is_told();
+    write("nonsense");
+    pgweir.signal(Signal::HUP);
+    is_told();
+    assert_eq!(admin.try_query("RELOAD").unwrap_err().sqlstate(), "F0000");
+    is_told();
+    write(&config(1).general("autoreload", "50").text(pgweir.port()));
+    pgweir.signal(Signal::HUP);
+    is_told();
+    write(&config(2).text(pgweir.port()));
+    is_told();
+    // Microseconds since the machine was started, and not since 1970.
+    assert!(times.is_sorted() && times[5] < 1_000_000_000_000_000, "{times:?}");
+}
+
+/// A socket that hears what is told.
+fn listener(address: &SocketAddr) -> UnixDatagram {
+    let listener = UnixDatagram::bind_addr(address).unwrap();
+    listener.set_read_timeout(Some(PATIENCE)).unwrap();
+    listener
+}
+
+/// The next message.
+fn heard(listener: &UnixDatagram) -> String {
+    let mut message = [0; 100];
+    let n = listener.recv(&mut message).unwrap();
+    String::from_utf8_lossy(&message[..n]).into_owned()
+}
+
+/// A pgweir that tells this socket.
+fn told_to(name: &str, socket: &str) -> PathBuf {
+    program(name, &format!("NOTIFY_SOCKET='{socket}' exec '{PROGRAM}' \"$@\""))
 }
 
 #[test]
 fn nobody_need_listen() {
     let name = "notify_nobody";
     stage::create_database(&CLUSTER, name);
-    let script = format!("NOTIFY_SOCKET=/nonexistent exec '{PROGRAM}' \"$@\"");
     let config = stage::trusting(&CLUSTER, name).user(name, "", 1);
-    let pgweir = Pgweir::start(program(name, &script), |port| config.text(port));
+    let pgweir = Pgweir::start(told_to(name, "/nonexistent"), |port| config.text(port));
     eventually("a warning", || {
         pgweir.log().contains("NOTIFY_SOCKET was not told that we are Ready")
     });
