@@ -1,5 +1,7 @@
 //! Where clients come in: a TCP port, a unix socket, or both.
 
+use std::error::Error;
+use std::fmt;
 use std::fs::{self, Permissions};
 use std::io;
 use std::net::{SocketAddr, ToSocketAddrs};
@@ -20,28 +22,60 @@ const BACKLOG: i32 = 4_096;
 pub(crate) struct Listening {
     /// The names of the sockets, as the configuration has them.
     pub(crate) names: Vec<String>,
+    /// The TCP port, if there is one.
+    port: Option<Port>,
     /// The file of the unix socket, which goes with this value.
     pub(crate) file: Option<SocketFile>,
 }
 
+/// A TCP port that is listened on.
+#[derive(Debug)]
+pub(crate) struct Port {
+    name: String,
+    address: SocketAddr,
+}
+
+/// Why what a configuration asks for could not be opened: what it is, and the cause.
+#[derive(Debug)]
+pub(crate) enum Refused {
+    /// The port that we have at another address, and that is not asked for any more.
+    InOwnWay(String),
+    /// Anything else.
+    Other(String),
+}
+
+impl fmt::Display for Refused {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let (Self::InOwnWay(text) | Self::Other(text)) = self;
+        f.write_str(text)
+    }
+}
+
+impl Error for Refused {}
+
 impl Listening {
     /// Opens what the configuration asks for and is not open yet: all that is to be listened on
     /// from now on, with the sockets that are new. What is open and not asked for any more is left
-    /// to be closed by whoever has it. An error names what could not be opened, and why; then
-    /// nothing has changed.
-    pub(crate) fn open(&mut self, general: &General) -> Result<Listeners, String> {
+    /// to be closed by whoever has it. Where that is refused nothing has changed.
+    pub(crate) fn open(&mut self, general: &General) -> Result<Listeners, Refused> {
         let mut listeners = Listeners::new();
+        let mut port = None;
         if !general.host.is_empty() {
             let name = format!("{}:{}", general.host, general.port);
-            let listener = match self.names.contains(&name) {
-                true => None,
-                false => Some(over_tcp(&general.host, general.port)?),
+            let (listener, address) = match &self.port {
+                Some(open) if open.name == name => (None, open.address),
+                _ => {
+                    let (socket, address) = self.over_tcp(&general.host, general.port)?;
+                    (Some(Listener::Tcp(socket.into())), address)
+                }
             };
-            listeners.push((name, listener));
+            listeners.push((name.clone(), listener));
+            port = Some(Port { name, address });
         }
         let mut other_file = None;
         if let Some(name) = socket_name(general) {
-            let refused = |cause: io::Error| format!("cannot listen on {name}: {cause}");
+            let refused =
+                |cause: io::Error| Refused::Other(format!("cannot listen on {name}: {cause}"));
             let listener = if self.names.contains(&name.to_string()) {
                 give(self.file.as_ref(), &general.unix_socket).map_err(refused)?;
                 None
@@ -55,11 +89,57 @@ impl Listening {
             other_file = Some(None);
         }
         self.names = listeners.iter().map(|(name, _)| name.clone()).collect();
+        self.port = port;
         if let Some(file) = other_file {
             self.file = file;
         }
         Ok(listeners)
     }
+
+    /// Goes on without the TCP port, which is for somebody else to close: which it was, and all
+    /// that is listened on besides.
+    pub(crate) fn without_port(&mut self) -> (Option<Port>, Listeners) {
+        let port = self.port.take();
+        self.names.retain(|name| port.as_ref().is_none_or(|port| port.name != *name));
+        (port, self.names.iter().map(|name| (name.clone(), None)).collect())
+    }
+
+    /// Opens a port again that was closed: all that is listened on then.
+    pub(crate) fn with_port(&mut self, port: Port) -> Result<Listeners, String> {
+        let Port { name, address } = &port;
+        let socket =
+            bind(*address).map_err(|error| format!("cannot listen on {address} again: {error}"))?;
+        let (_, mut listeners) = self.without_port();
+        listeners.push((name.clone(), Some(Listener::Tcp(socket.into()))));
+        self.names.push(name.clone());
+        self.port = Some(port);
+        Ok(listeners)
+    }
+
+    /// The first address of `host` that can be listened on.
+    fn over_tcp(&self, host: &str, port: u16) -> Result<(Socket, SocketAddr), Refused> {
+        let mut last = format!("{host} has no address");
+        let resolved = (host, port).to_socket_addrs();
+        let unknown = |error| Refused::Other(format!("cannot listen on {host}: {error}"));
+        for address in resolved.map_err(unknown)? {
+            let error = match bind(address) {
+                Ok(socket) => return Ok((socket, address)),
+                Err(error) => error,
+            };
+            last = format!("cannot listen on {address}: {error}");
+            let in_own_way = self.port.as_ref().is_some_and(|own| overlap(own.address, address));
+            if in_own_way && error.kind() == io::ErrorKind::AddrInUse {
+                return Err(Refused::InOwnWay(last));
+            }
+        }
+        Err(Refused::Other(last))
+    }
+}
+
+/// Whether both may be the same port of one machine.
+fn overlap(a: SocketAddr, b: SocketAddr) -> bool {
+    let everywhere = a.ip().is_unspecified() || b.ip().is_unspecified();
+    a.port() == b.port() && (everywhere || a.ip() == b.ip())
 }
 
 /// The file of a unix socket, which is removed with this value.
@@ -93,19 +173,6 @@ impl Drop for SocketFile {
 fn identity(path: &Path) -> io::Result<Identity> {
     let found = fs::symlink_metadata(path)?;
     Ok(((found.dev(), found.ino()), (found.mtime(), found.mtime_nsec())))
-}
-
-/// The first address of `host` that can be listened on.
-fn over_tcp(host: &str, port: u16) -> Result<Listener, String> {
-    let resolved = (host, port).to_socket_addrs();
-    let mut last = None;
-    for address in resolved.map_err(|error| format!("cannot listen on {host}: {error}"))? {
-        match bind(address) {
-            Ok(socket) => return Ok(Listener::Tcp(socket.into())),
-            Err(error) => last = Some(format!("cannot listen on {address}: {error}")),
-        }
-    }
-    Err(last.unwrap_or_else(|| format!("{host} has no address")))
 }
 
 fn bind(address: SocketAddr) -> io::Result<Socket> {

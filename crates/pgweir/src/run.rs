@@ -8,7 +8,7 @@ use std::time::{Duration, SystemTime};
 use pgweir_config::{Explained, General};
 use pgweir_control::{Order, Rates, State};
 use pgweir_engine::{ClientId, Placement, Plan, TICK};
-use pgweir_proxy::{Clock, Mail, Mailboxes, News, Renewal, Workers};
+use pgweir_proxy::{Clock, Listeners, Mail, Mailboxes, News, Renewal, Workers};
 use rustix::rand::{GetRandomFlags, getrandom};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
@@ -17,7 +17,7 @@ use tokio::time::Sleep;
 
 use crate::descriptors;
 use crate::file::{File, Loaded};
-use crate::listen::Listening;
+use crate::listen::{Listening, Refused};
 use crate::log::{self, Log};
 use crate::notify::{self, notify};
 
@@ -116,13 +116,13 @@ impl Control {
                         self.end(|| Mail::Stop);
                     }
                     (Asked::Reload, _) => {
-                        self.reload_and_tell();
+                        self.reload_and_tell().await;
                         look.set(self.before_next_look());
                     }
                 },
                 () = &mut look => {
                     if self.file.as_ref().is_some_and(File::has_changed) {
-                        self.reload_and_tell();
+                        self.reload_and_tell().await;
                     }
                     look.set(self.before_next_look());
                 }
@@ -148,8 +148,8 @@ impl Control {
     }
 
     /// Reloads, and says in the log how that went.
-    fn reload_and_tell(&mut self) {
-        match self.reload() {
+    async fn reload_and_tell(&mut self) {
+        match self.reload().await {
             Ok(()) => tracing::info!("the configuration was loaded again"),
             Err(why) => {
                 tracing::error!("the configuration was not loaded, all stays as it was: {why}");
@@ -159,15 +159,15 @@ impl Control {
 
     /// Goes on with what the file says now, or, if that is wrong, as before. Whoever has started us
     /// is told when that begins and when it is over.
-    fn reload(&mut self) -> Result<(), String> {
-        let Ending::No = self.ending else { return self.load() };
+    async fn reload(&mut self) -> Result<(), String> {
+        let Ending::No = self.ending else { return self.load().await };
         notify(notify::State::Reloading);
-        let loaded = self.load();
+        let loaded = self.load().await;
         notify(notify::State::Ready);
         loaded
     }
 
-    fn load(&mut self) -> Result<(), String> {
+    async fn load(&mut self) -> Result<(), String> {
         let Some(file) = &mut self.file else {
             return Err("there is no file: a URL is all there was".to_owned());
         };
@@ -175,7 +175,7 @@ impl Control {
         descriptors::check(&config)?;
         let plan = Plan::new(&config, VERSION, self.secret);
         let mut plan = plan.map_err(|error| error.to_string())?;
-        let listeners = self.listening.open(&config.general)?;
+        let listeners = self.listen(&config.general).await?;
         self.placement.place(&mut plan);
         self.log.set(config.general.log);
         log::warn(&config);
@@ -187,12 +187,34 @@ impl Control {
         Ok(())
     }
 
+    /// Opens what a configuration asks for. Where our own port is in the way it is closed first,
+    /// and opened again if the other one cannot be had all the same; who connects just then is
+    /// refused.
+    async fn listen(&mut self, general: &General) -> Result<Listeners, String> {
+        match self.listening.open(general) {
+            Err(Refused::InOwnWay(_)) => {}
+            opened => return opened.map_err(|refused| refused.to_string()),
+        }
+        let (port, others) = self.listening.without_port();
+        self.workers.listen(others).await;
+        let refused = match self.listening.open(general) {
+            Ok(listeners) => return Ok(listeners),
+            Err(refused) => refused.to_string(),
+        };
+        match port.map(|port| self.listening.with_port(port)) {
+            Some(Ok(again)) => self.workers.listen(again).await,
+            Some(Err(why)) => return Err(format!("{refused}; {why}")),
+            None => {}
+        }
+        Err(refused)
+    }
+
     async fn console(&mut self, worker: usize, client: ClientId, text: &[u8]) {
         let Some(snapshot) = self.workers.snapshot().await else { return };
         let order = pgweir_control::order(text);
         // Its reply says how it went; the others end their own client.
         let done = match order {
-            Some(Order::Reload) => self.reload(),
+            Some(Order::Reload) => self.reload().await,
             Some(Order::Drain | Order::ShutDown) | None => Ok(()),
         };
         let state = State {

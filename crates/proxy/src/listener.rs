@@ -59,15 +59,46 @@ impl Accepting {
         match self {
             Self::Tcp(listener, address) => {
                 let (stream, peer) = listener.accept().await?;
-                // The kernel is asked only where it may say more than is known.
-                let local = address.or_else(|| stream.local_addr().ok());
-                Ok((Stream::Tcp(stream), local.map(|local| Ends::Tcp { peer, local })))
+                Ok(over_tcp(stream, Some(peer), *address))
             }
             Self::Unix(listener, port, user) => {
                 let (stream, _) = listener.accept().await?;
-                let own = stream.peer_cred().is_ok_and(|peer| peer.uid() == *user);
-                Ok((Stream::Unix(stream), Some(Ends::Unix { port: *port, own })))
+                Ok(over_unix(stream, *port, *user))
             }
         }
     }
+
+    /// A connection that is there already, whether or not the runtime has heard of it; an error
+    /// where there is none.
+    pub(crate) fn accept_now(&self) -> io::Result<(Stream, Option<Ends>)> {
+        match self {
+            Self::Tcp(listener, address) => {
+                let (socket, peer) = SockRef::from(listener).accept()?;
+                socket.set_nonblocking(true)?;
+                let stream = net::TcpStream::from_std(socket.into())?;
+                Ok(over_tcp(stream, peer.as_socket(), *address))
+            }
+            Self::Unix(listener, port, user) => {
+                let (socket, _) = SockRef::from(listener).accept()?;
+                socket.set_nonblocking(true)?;
+                Ok(over_unix(net::UnixStream::from_std(socket.into())?, *port, *user))
+            }
+        }
+    }
+}
+
+fn over_tcp(
+    stream: net::TcpStream,
+    peer: Option<SocketAddr>,
+    address: Option<SocketAddr>,
+) -> (Stream, Option<Ends>) {
+    // The kernel is asked only where it may say more than is known.
+    let local = address.or_else(|| stream.local_addr().ok());
+    let ends = peer.zip(local).map(|(peer, local)| Ends::Tcp { peer, local });
+    (Stream::Tcp(stream), ends)
+}
+
+fn over_unix(stream: net::UnixStream, port: u16, user: u32) -> (Stream, Option<Ends>) {
+    let own = stream.peer_cred().is_ok_and(|peer| peer.uid() == user);
+    (Stream::Unix(stream), Some(Ends::Unix { port, own }))
 }

@@ -20,6 +20,8 @@ pub enum Mail {
     ConsoleReply(ClientId, Vec<u8>),
     /// Take no more clients, and let those that are there finish.
     Drain,
+    /// Take clients there and nowhere else from now on, and say when that is so.
+    Listen(Listeners, oneshot::Sender<()>),
     /// Another worker lacks connections, or has left some.
     Nudge,
     /// Go on with another configuration.
@@ -96,6 +98,14 @@ impl Mailboxes {
             self.tell(worker, Mail::Reload(Box::new(renewal)));
         }
         self.tell(0, Mail::Reload(Box::new(Renewal { plan, tcp, listeners })));
+    }
+
+    /// Has clients let in there and nowhere else, and waits until they are.
+    pub async fn listen(&self, listeners: Listeners) {
+        let (asker, done) = oneshot::channel();
+        self.tell(0, Mail::Listen(listeners, asker));
+        // A worker that has ended lets nobody in.
+        let _ = done.await;
     }
 
     /// What all workers are doing; `None` once one has ended.

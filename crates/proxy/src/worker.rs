@@ -108,7 +108,7 @@ impl Shared {
     ) -> io::Result<()> {
         let mut watching = spawn_local(Rc::clone(&self).watch());
         let mut doors = Vec::new();
-        if let Some(error) = self.open_doors(&mut doors, listeners).pop() {
+        if let Some(error) = self.open_doors(&mut doors, listeners).await.pop() {
             return Err(error);
         }
         let ticking = spawn_local(Rc::clone(&self).tick());
@@ -134,12 +134,12 @@ impl Shared {
                         watching.abort();
                         watching = spawn_local(Rc::clone(&self).watch());
                     }
-                    if !self.draining.get() {
-                        for error in self.open_doors(&mut doors, listeners) {
-                            let _ = self.news.send(News::ListenFailed(error));
-                        }
-                    }
+                    self.change_doors(&mut doors, listeners).await;
                     self.drive(|driver, now| driver.reload(now, plan));
+                }
+                Some(Mail::Listen(listeners, asker)) => {
+                    self.change_doors(&mut doors, listeners).await;
+                    let _ = asker.send(());
                 }
                 Some(Mail::Drain) => {
                     doors.clear();
@@ -164,10 +164,39 @@ impl Shared {
         Ok(())
     }
 
+    /// Lets clients in where a reload has it, unless the process is about to end.
+    async fn change_doors(self: &Rc<Self>, doors: &mut Vec<Door>, listeners: Listeners) {
+        if self.draining.get() {
+            return;
+        }
+        for error in self.open_doors(doors, listeners).await {
+            let _ = self.news.send(News::ListenFailed(error));
+        }
+    }
+
+    /// Closes a door behind those who have come to it by now.
+    async fn close_door(self: &Rc<Self>, mut door: Door) {
+        door.task.abort();
+        // Until it has ended it has the socket too.
+        let _ = (&mut door.task).await;
+        while let Ok((stream, ends)) = door.listener.accept_now() {
+            self.take(stream, ends);
+        }
+    }
+
     /// Lets clients in where they are expected now, and nowhere else. Gives what went wrong: the
     /// other doors are open all the same.
-    fn open_doors(self: &Rc<Self>, doors: &mut Vec<Door>, listeners: Listeners) -> Vec<io::Error> {
-        doors.retain(|door| listeners.iter().any(|(name, _)| *name == door.name));
+    async fn open_doors(
+        self: &Rc<Self>,
+        doors: &mut Vec<Door>,
+        listeners: Listeners,
+    ) -> Vec<io::Error> {
+        let stays = |door: &Door| listeners.iter().any(|(name, _)| *name == door.name);
+        let (kept, others): (Vec<_>, Vec<_>) = std::mem::take(doors).into_iter().partition(stays);
+        *doors = kept;
+        for door in others {
+            self.close_door(door).await;
+        }
         let mut errors = Vec::new();
         for (name, listener) in listeners {
             let Some(listener) = listener else { continue };

@@ -1,3 +1,4 @@
+use std::net::TcpListener;
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
 
@@ -40,7 +41,7 @@ fn an_abstract_name_needs_no_folder() {
     let _listeners = opened.open(&asked).unwrap();
     assert_eq!(opened.names, [format!("{name}/.s.PGSQL.6432")]);
     assert!(opened.file.is_none());
-    let refused = Listening::default().open(&asked).unwrap_err();
+    let refused = Listening::default().open(&asked).unwrap_err().to_string();
     let expected = format!("cannot listen on {name}/.s.PGSQL.6432: another process listens there");
     assert_eq!(refused, expected);
 }
@@ -57,7 +58,7 @@ fn the_file_has_the_permissions_that_are_asked_for() {
         assert_eq!((found.mode() & 0o777, found.gid()), (mode, own_group));
     }
     let nobody = in_folder(folder.path(), "unix_socket_group = 'no such group'");
-    let refused = Listening::default().open(&nobody).unwrap_err();
+    let refused = Listening::default().open(&nobody).unwrap_err().to_string();
     assert!(refused.contains("there is no group \"no such group\""), "{refused}");
     assert_eq!(folder.path().read_dir().unwrap().count(), 0);
 }
@@ -85,12 +86,12 @@ fn what_somebody_else_uses_is_left_alone() {
     let path = folder.path().join(".s.PGSQL.6432");
     let asked = in_folder(folder.path(), "");
     let other = UnixListener::bind(&path).unwrap();
-    let refused = Listening::default().open(&asked).unwrap_err();
+    let refused = Listening::default().open(&asked).unwrap_err().to_string();
     assert!(refused.ends_with("another process listens there"), "{refused}");
     drop(other);
     fs::remove_file(&path).unwrap();
     fs::write(&path, "a letter").unwrap();
-    let refused = Listening::default().open(&asked).unwrap_err();
+    let refused = Listening::default().open(&asked).unwrap_err().to_string();
     assert!(refused.ends_with("is no socket"), "{refused}");
     assert_eq!(fs::read_to_string(&path).unwrap(), "a letter");
 }
@@ -113,7 +114,7 @@ fn the_socket_of_whoever_came_next_stays() {
 fn a_folder_is_missed_only_if_it_was_asked_for() {
     let missing = Path::new("/nonexistent/pgweir");
     let mut asked = in_folder(missing, "");
-    let refused = Listening::default().open(&asked).unwrap_err();
+    let refused = Listening::default().open(&asked).unwrap_err().to_string();
     let expected = "cannot listen on /nonexistent/pgweir/.s.PGSQL.6432: No such file";
     assert!(refused.starts_with(expected), "{refused}");
     asked.unix_socket.required = false;
@@ -139,4 +140,38 @@ fn another_configuration_opens_what_is_missing() {
     assert!(paths[0].exists());
     let _second = opened.open(&in_folder(folders[1].path(), "")).unwrap();
     assert_eq!((paths[0].exists(), paths[1].exists()), (false, true));
+}
+
+/// All addresses are in the way of one, and one of all; what is our own can be given up.
+#[test]
+fn a_port_of_our_own_may_be_in_the_way() {
+    let other = TcpListener::bind("127.0.0.1:0").unwrap();
+    let port = other.local_addr().unwrap().port();
+    let at = |host: &str| {
+        let mut asked = general("unix_socket_dir = '@unused'");
+        (asked.host, asked.port, asked.unix_socket.folder) = (host.to_owned(), port, None);
+        asked
+    };
+    let refused = Listening::default().open(&at("0.0.0.0")).unwrap_err();
+    assert!(matches!(refused, Refused::Other(_)), "{refused}");
+    drop(other);
+    let mut opened = Listening::default();
+    let first = opened.open(&at("127.0.0.1")).unwrap();
+    let refused = opened.open(&at("0.0.0.0")).unwrap_err();
+    assert!(matches!(refused, Refused::InOwnWay(_)), "{refused}");
+    let expected = format!("cannot listen on 0.0.0.0:{port}: Address already in use");
+    assert!(refused.to_string().starts_with(&expected), "{refused}");
+    assert_eq!(opened.names, [format!("127.0.0.1:{port}")]);
+    let (before, others) = opened.without_port();
+    assert!(others.is_empty() && opened.names.is_empty());
+    drop(first);
+    let second = opened.open(&at("0.0.0.0")).unwrap();
+    assert_eq!(opened.names, [format!("0.0.0.0:{port}")]);
+    let refused = opened.open(&at("127.0.0.1")).unwrap_err();
+    assert!(matches!(refused, Refused::InOwnWay(_)), "{refused}");
+    let _ = opened.without_port();
+    drop(second);
+    let again = opened.with_port(before.unwrap()).unwrap();
+    assert!(matches!(again[..], [(_, Some(Listener::Tcp(_)))]));
+    assert_eq!(opened.names, [format!("127.0.0.1:{port}")]);
 }

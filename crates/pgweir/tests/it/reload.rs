@@ -1,6 +1,7 @@
 //! SIGHUP and `autoreload`: another configuration while clients are connected.
 
 use std::fs;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::symlink;
 
 use pgweir_testkit::frames::query;
@@ -146,13 +147,95 @@ fn another_port_is_listened_on() {
     elsewhere.quit();
     elsewhere.wait();
     reload(&stage.pgweir, &config(&stage.name, 1).text(port));
-    let moved = std::net::SocketAddr::from(([127, 0, 0, 1], port));
+    let moved = SocketAddr::from(([127, 0, 0, 1], port));
     let mut newcomer = WireClient::login(moved, &stage.login()).unwrap();
     assert_eq!(newcomer.query("SELECT 'came in elsewhere'"), ["came in elsewhere"]);
     assert_eq!(client.query("SELECT 'still here'"), ["still here"]);
-    eventually("the old port to be closed", || {
-        std::net::TcpStream::connect(stage.address()).is_err()
-    });
+    eventually("the old port to be closed", || TcpStream::connect(stage.address()).is_err());
     reload(&stage.pgweir, &config(&stage.name, 1).text(stage.pgweir.port()));
     assert_eq!(stage.client().query("SELECT 'and back'"), ["and back"]);
+}
+
+/// The configuration of a stage that is listened on at all addresses of this machine.
+fn everywhere(stage: &Stage, pool_size: u32) -> String {
+    let config = config(&stage.name, pool_size)
+        .general("allow_trust_anywhere", "true")
+        .general("admin_username", "\"admin\"")
+        .general("admin_password", "\"admin\"");
+    let text = config.text(stage.pgweir.port());
+    text.replacen("host = \"127.0.0.1\"", "host = \"0.0.0.0\"", 1)
+}
+
+/// Another address of this machine with the stage's port.
+fn neighbour(stage: &Stage) -> SocketAddr {
+    SocketAddr::from(([127, 0, 0, 2], stage.pgweir.port()))
+}
+
+/// The old address is in the way of the new one, and nobody who is in notices that it goes.
+#[test]
+fn another_address_of_the_same_port_is_listened_on() {
+    let stage = Stage::new("reload_address", 1);
+    let [mut holder, mut waiter, mut idle] = [stage.client(), stage.client(), stage.client()];
+    TcpStream::connect(neighbour(&stage)).unwrap_err();
+    for (text, reachable) in
+        [(everywhere(&stage, 1), true), (config(&stage.name, 1).text(stage.pgweir.port()), false)]
+    {
+        holder.query("BEGIN");
+        let own = holder.query("SELECT pg_backend_pid()");
+        waiter.send(&query("SELECT 'served'")).unwrap();
+        stage.wait_for_waiters(1);
+        let mut silent = WireClient::open(stage.address()).unwrap();
+        reload(&stage.pgweir, &text);
+        assert!(!stage.pgweir.log().contains("not loaded"), "{}", stage.pgweir.log());
+        assert_eq!(holder.query("SELECT pg_backend_pid()"), own);
+        holder.query("COMMIT");
+        assert_eq!(waiter.read_until_ready().unwrap()[1].to_string(), "DataRow \"served\"");
+        assert_eq!(idle.query("SELECT 'same session'"), ["same session"]);
+        silent.send(&stage.login().startup_message()).unwrap();
+        let greeting = silent.read_until_ready().unwrap();
+        assert_eq!(greeting.last().unwrap().to_string(), "ReadyForQuery I");
+        assert_eq!(stage.client().query("SELECT 'here'"), ["here"]);
+        let elsewhere = WireClient::login(neighbour(&stage), &stage.login());
+        assert_eq!(elsewhere.is_ok(), reachable, "{elsewhere:?}");
+    }
+}
+
+/// Who has connected when the old address is closed, and has not been taken yet, is taken then.
+#[test]
+fn who_is_at_the_door_is_let_in() {
+    let stage = Stage::new("reload_door", 2);
+    for text in [everywhere(&stage, 2), config(&stage.name, 2).text(stage.pgweir.port())] {
+        let before = loaded(&stage.pgweir);
+        stage.pgweir.signal(Signal::STOP);
+        let mut clients = [0; 20].map(|_| WireClient::open(stage.address()).unwrap());
+        let first = [stage.login().startup_message(), query("SELECT 'in'")].concat();
+        clients.iter_mut().for_each(|client| client.send(&first).unwrap());
+        fs::write(stage.pgweir.config_path(), text).unwrap();
+        stage.pgweir.signal(Signal::HUP);
+        stage.pgweir.signal(Signal::CONT);
+        for client in &mut clients {
+            client.read_until_ready().unwrap();
+            assert_eq!(client.read_until_ready().unwrap()[1].to_string(), "DataRow \"in\"");
+        }
+        eventually("the file to be loaded again", || loaded(&stage.pgweir) > before);
+        assert!(!stage.pgweir.log().contains("not loaded"), "{}", stage.pgweir.log());
+    }
+}
+
+/// Where it had to be closed in vain the old address is opened again.
+#[test]
+fn an_address_that_cannot_be_had_changes_nothing() {
+    let stage = Stage::new("reload_taken", 1);
+    let mut client = stage.client();
+    let stranger = TcpListener::bind(neighbour(&stage)).unwrap();
+    reload(&stage.pgweir, &everywhere(&stage, 7));
+    let expected = format!("cannot listen on 0.0.0.0:{}: Address", stage.pgweir.port());
+    assert!(stage.pgweir.log().contains(&expected), "{}", stage.pgweir.log());
+    assert_eq!(client.query("SELECT 'still here'"), ["still here"]);
+    assert_eq!(stage.client().query("SELECT 'came in'"), ["came in"]);
+    assert!(!stage.console("SHOW DATABASES").concat().contains("|7|"));
+    drop(stranger);
+    reload(&stage.pgweir, &everywhere(&stage, 7));
+    assert!(WireClient::login(neighbour(&stage), &stage.login()).is_ok());
+    assert_eq!(client.query("SELECT 'still here'"), ["still here"]);
 }
