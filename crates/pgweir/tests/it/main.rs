@@ -38,6 +38,7 @@ mod reload;
 mod replication;
 mod server_loss;
 mod settings;
+mod several_pools;
 mod shutdown;
 mod slow_readers;
 mod stage;
