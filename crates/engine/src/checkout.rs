@@ -71,19 +71,15 @@ impl Engine {
 
     /// A pool's connections that are being made or log in.
     fn openings(&self, pool: PoolId) -> impl Iterator<Item = (ServerId, &Server)> {
-        self.servers.iter().filter(move |(_, server)| {
-            let opening = matches!(server.state, ServerState::Connecting | ServerState::Login(_));
-            opening && server.pool == pool
-        })
+        self.servers.iter().filter(move |(_, server)| server.is_opening() && server.pool == pool)
     }
 
     /// Makes a connection, for which the pool has room, unless another worker has taken that.
     pub(crate) fn open(&mut self, now: Time, id: PoolId) -> Option<ServerId> {
-        if !self.try_count_opening(id) {
-            return None;
-        }
+        let counts = self.try_count_opening(id)?;
         let address = self.pools[id].spec.address.clone();
         let mut new = Server::new(now, id, address.clone(), self.interner.none());
+        new.counts = counts;
         // Servers that were opened together must not all be replaced at the same time.
         new.lifespan_percent = 80 + u32::from(self.random.bytes::<1>()[0]) * 20 / 255;
         let server = self.servers.insert(new);
@@ -357,9 +353,9 @@ impl Engine {
         let ServerState::Cleaning { step, left } = its.state else { return };
         debug_assert!(its.replies.is_empty());
         if step == Cleaning::Asking {
-            let (pool, address) = (its.pool, its.address.clone());
+            let address = its.address.clone();
             self.clean_step(now, server, step, left);
-            return self.room_asked(now, pool, address);
+            return self.room_asked(now, address);
         }
         self.clean_step(now, server, step, left);
     }

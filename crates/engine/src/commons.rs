@@ -160,14 +160,10 @@ impl Count {
     }
 
     /// There may be so many connections from now on.
+    /// What there is beyond that was there before, and nothing else may be.
     pub(crate) fn limit(&self, most: Option<usize>) {
-        self.most.store(most.unwrap_or(usize::MAX), SeqCst);
-        self.settle_ceiling();
-    }
-
-    /// What there is now beyond the limit was there before it, and nothing else may be.
-    pub(crate) fn settle_ceiling(&self) {
-        let most = self.most.load(SeqCst);
+        let most = most.unwrap_or(usize::MAX);
+        self.most.store(most, SeqCst);
         self.ceiling.store(most.max(self.used()), SeqCst);
     }
 
@@ -238,21 +234,6 @@ impl Count {
         self.clients.fetch_sub(1, SeqCst);
     }
 
-    /// Counts what a pool has that takes part from now on.
-    pub(crate) fn add(&self, part: Part) {
-        self.used.fetch_add(part.total, SeqCst);
-        self.opening.fetch_add(part.opening, SeqCst);
-        self.clients.fetch_add(part.clients, SeqCst);
-        self.ceiling.fetch_max(self.used(), SeqCst);
-    }
-
-    /// Forgets what a pool has that takes part no more.
-    pub(crate) fn subtract(&self, part: Part) {
-        self.used.fetch_sub(part.total, SeqCst);
-        self.opening.fetch_sub(part.opening, SeqCst);
-        self.clients.fetch_sub(part.clients, SeqCst);
-    }
-
     /// Says what an engine lacks now. Says whether that is news.
     pub(crate) fn post(&self, member: &Member, want: Option<Want>) -> bool {
         let mut wants = lock(&self.wants);
@@ -271,14 +252,6 @@ impl Count {
         let others = wants.iter().enumerate().filter(|(index, _)| *index != member.index);
         others.filter_map(|(_, want)| *want).min_by_key(|want| want.since)
     }
-}
-
-/// What one pool has of a share.
-#[derive(Clone, Copy)]
-pub(crate) struct Part {
-    pub(crate) total: usize,
-    pub(crate) opening: usize,
-    pub(crate) clients: usize,
 }
 
 /// Adds one, if the sum is `most` at most.

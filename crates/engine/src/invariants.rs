@@ -5,6 +5,7 @@ use pgweir_wire::TransactionStatus;
 use crate::Engine;
 use crate::client::{Fate, Leg, Phase};
 use crate::server::{Cleaning, ServerState};
+use crate::shares::{Of, is_among};
 
 impl Engine {
     /// Panics if the engine's state breaks one of its invariants. Costs time in proportion to
@@ -135,9 +136,17 @@ impl Engine {
         assert_eq!(self.logging_in, logging_in.count(), "logins are miscounted");
         for (id, share) in self.shares.iter() {
             let pools = self.pools.iter().filter(|(_, pool)| pool.shares.contains(&id));
-            let [total, opening, clients] = pools.fold([0; 3], |sum, (_, pool)| {
-                [sum[0] + pool.total, sum[1] + pool.opening, sum[2] + pool.clients]
-            });
+            let clients = match share.of {
+                Of::Server(_) => 0,
+                Of::Database(_) | Of::User(_) => pools.map(|(_, pool)| pool.clients).sum(),
+            };
+            let servers: Vec<_> = self
+                .servers
+                .iter()
+                .filter(|(_, server)| is_among(&share.count, &server.counts))
+                .collect();
+            let total = servers.len();
+            let opening = servers.iter().filter(|(_, server)| server.is_opening()).count();
             let count = &share.count;
             let counted = [count.used(), count.opening(), count.clients()];
             let here = [total, opening, clients];

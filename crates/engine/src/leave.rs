@@ -217,7 +217,7 @@ impl Engine {
 
     /// Closes a server that nobody holds, in good order.
     pub(crate) fn close_server(&mut self, now: Time, id: ServerId) {
-        if self.is_limited(self.servers[id].pool) {
+        if self.servers[id].counts.iter().any(|count| count.most().is_some()) {
             return self.dismiss(now, id);
         }
         self.hang_up(now, id);
@@ -280,9 +280,10 @@ impl Engine {
 
     /// Takes a server out of its pool. Whoever waits may need another.
     pub(crate) fn forget_server(&mut self, now: Time, id: ServerId) {
-        let pool = self.servers[id].pool;
+        let server = &self.servers[id];
+        let (pool, counts) = (server.pool, server.counts.clone());
         self.remove_server(now, id);
-        self.room_made(now, pool);
+        self.room_made(now, pool, &counts);
     }
 
     fn remove_server(&mut self, now: Time, id: ServerId) {
@@ -301,9 +302,8 @@ impl Engine {
     }
 
     fn leave_pool(&mut self, server: &Server, id: ServerId) {
-        self.count_gone(server.pool);
+        self.count_gone(server);
         match server.state {
-            ServerState::Connecting | ServerState::Login(_) => self.count_opened(server.pool),
             ServerState::Idle => self.pools[server.pool].idle.retain(|idle| *idle != id),
             ServerState::Lent(client) => {
                 if let Some(client) = self.clients.find_mut(client)
@@ -312,7 +312,11 @@ impl Engine {
                     client.leg = Leg::None;
                 }
             }
-            ServerState::Cleaning { .. } | ServerState::AwaitingCancel | ServerState::Leaving => {}
+            ServerState::Connecting
+            | ServerState::Login(_)
+            | ServerState::Cleaning { .. }
+            | ServerState::AwaitingCancel
+            | ServerState::Leaving => {}
         }
     }
 }

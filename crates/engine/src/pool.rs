@@ -8,7 +8,6 @@ use pgweir_config::{AuthMethod, PoolMode, Secret};
 use pgweir_wire::backend::Report;
 
 use crate::action::{Address, ClientId, ServerId};
-use crate::commons::Part;
 use crate::parameters::{Parameters, Reports};
 use crate::settings::Settings;
 use crate::shares::ShareId;
@@ -182,11 +181,6 @@ impl Pool {
             login_keys: None,
             stats: Stats::default(),
         }
-    }
-
-    /// What it has of each of its shares.
-    pub(crate) fn part(&self) -> Part {
-        Part { total: self.total, opening: self.opening, clients: self.clients }
     }
 
     /// Puts a client at the end of the queue, or at its head if it was there before.

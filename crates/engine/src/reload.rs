@@ -24,7 +24,7 @@ impl Engine {
     pub fn reload(&mut self, now: Time, plan: Plan) {
         let admin = self.plan.admin.as_ref().map(|admin| admin.username.clone());
         self.plan = plan;
-        let parts = self.leave_all_shares();
+        let counts = self.leave_all_shares();
         let before = self.pools.keys();
         let (mut kept, mut moved) = (BTreeSet::new(), Vec::new());
         for spec in self.take_own_specs() {
@@ -56,7 +56,8 @@ impl Engine {
             }
         }
         // What a pool may have is known now that all have said what they have.
-        self.drop_parts(parts);
+        self.renew_limits();
+        drop(counts);
         for id in moved {
             self.replace_servers(now, id);
         }

@@ -11,7 +11,6 @@ use pgweir_config::{Limit, Room};
 use crate::Engine;
 use crate::action::{Address, ServerId};
 use crate::commons::Answer;
-use crate::pool::PoolId;
 use crate::reply::Sink;
 use crate::server::{Cleaning, Left, ServerState};
 use crate::shares::Of;
@@ -64,11 +63,10 @@ impl Engine {
 
     /// The question is over. A server that gave no answer to go by has no limit of ours, unless one
     /// was known before. Whoever has waited for the answer goes on.
-    pub(crate) fn room_asked(&mut self, now: Time, pool: PoolId, address: Address) {
+    pub(crate) fn room_asked(&mut self, now: Time, address: Address) {
         if self.member.commons().room(&address) == Answer::None {
             self.answered(address.clone(), Answer::Useless);
         }
-        self.room_made(now, pool);
         let share = self.share_of.get(&Of::Server(address)).copied();
         let others: Vec<_> = share.map_or(Vec::new(), |share| self.shares[share].pools().collect());
         for other in others {

@@ -1,4 +1,5 @@
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use pgweir_config::PoolMode;
@@ -8,6 +9,7 @@ use pgweir_wire::{CancelKey, TransactionStatus};
 
 use crate::action::{Address, CancelId, ClientId};
 use crate::client::{Body, UnnamedStatement};
+use crate::commons::Count;
 use crate::parameters::Parameters;
 use crate::pool::PoolId;
 use crate::reply::Replies;
@@ -18,6 +20,8 @@ use crate::time::Time;
 /// A connection to a server.
 pub struct Server {
     pub(crate) pool: PoolId,
+    /// What it is counted in, from the attempt to its end.
+    pub(crate) counts: Vec<Arc<Count>>,
     pub(crate) state: ServerState,
     pub(crate) since: Time,
     /// When the state last changed, for idle and connect timeouts.
@@ -85,6 +89,7 @@ impl Server {
     pub(crate) fn new(now: Time, pool: PoolId, address: Address, settings: Rc<Settings>) -> Self {
         Self {
             pool,
+            counts: Vec::new(),
             state: ServerState::Connecting,
             since: now,
             changed: now,
@@ -118,6 +123,11 @@ impl Server {
             read_paused: false,
             congested: false,
         }
+    }
+
+    /// Whether it is being made or logs in.
+    pub(crate) fn is_opening(&self) -> bool {
+        matches!(self.state, ServerState::Connecting | ServerState::Login(_))
     }
 
     /// Whether it has lived long enough.

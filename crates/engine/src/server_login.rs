@@ -259,7 +259,7 @@ impl Engine {
         server.key = login.key;
         // Until it is offered it is nobody's: as if it had just been cleaned.
         server.state = ServerState::AwaitingCancel;
-        self.count_opened(pool);
+        self.count_opened(id);
         let server = &mut self.servers[id];
         let pool = &mut self.pools[pool];
         pool.attempt_succeeded();
@@ -273,11 +273,11 @@ impl Engine {
             // Another version, or another configuration: what is remembered is out of date.
             pool.welcomes.clear();
         }
-        let pool = server.pool;
+        let (pool, counts) = (server.pool, server.counts.clone());
         if !self.ask_for_room(now, id) {
             self.offer(now, id);
         }
-        self.room_made(now, pool);
+        self.room_made(now, pool, &counts);
     }
 
     fn login_broken(&mut self, now: Time, id: ServerId, cause: &str) {

@@ -2,7 +2,8 @@
 //! clients of one database and one user.
 //!
 //! A connection counts from the attempt until its stream has ended: where a limit is set, a server
-//! is told to go and waited for, because PostgreSQL counts it until then. Of pools that want a
+//! is told to go and waited for, because PostgreSQL counts it until then. What it is counted in is
+//! noted with it, and stays so when a reload has its pool lead to another server. Of pools that want a
 //! connection the one whose client has waited longest gets it. A pool with clients that wait takes
 //! an idle connection away from another one, and after a while a busy one when its client is done,
 //! so that no pool starves beside one that is never idle. What is shared with pools of other
@@ -17,7 +18,7 @@ use pgweir_wire::backend::Report;
 use crate::Engine;
 use crate::action::{Address, ServerId};
 use crate::client::Leg;
-use crate::commons::{Count, Part};
+use crate::commons::Count;
 use crate::errors::{TOO_MANY_OF_DATABASE, TOO_MANY_OF_USER};
 use crate::plan::Plan;
 use crate::pool::{Pool, PoolId};
@@ -40,9 +41,6 @@ pub(crate) struct Share {
     /// Others know that connections are lacking here.
     pub(crate) posted: bool,
 }
-
-/// What pools had of their shares before a reload.
-pub(crate) struct Parts(Vec<(Arc<Count>, Part)>);
 
 pub(crate) type ShareId = Key<Share>;
 
@@ -92,11 +90,8 @@ impl Engine {
                 Some(share) => *share,
                 None => self.begin_share(of, id),
             };
-            let pool = &mut self.pools[id];
-            let its = &mut self.shares[share];
-            its.count.add(pool.part());
-            its.pools.push(id);
-            pool.shares.push(share);
+            self.shares[share].pools.push(id);
+            self.pools[id].shares.push(share);
         }
     }
 
@@ -118,44 +113,35 @@ impl Engine {
         share
     }
 
-    /// All pools are about to join shares anew. What they have is counted twice until
-    /// [`Engine::drop_parts`], so that nobody takes it for room.
-    pub(crate) fn leave_all_shares(&mut self) -> Parts {
-        let mut parts = Vec::new();
+    /// All pools are about to join shares anew. What is counted goes on as long as what is given
+    /// here lives.
+    pub(crate) fn leave_all_shares(&mut self) -> Vec<Arc<Count>> {
         for id in self.pools.keys() {
-            let pool = &mut self.pools[id];
-            let part = pool.part();
-            let shares = std::mem::take(&mut pool.shares).into_iter();
-            parts.extend(shares.map(|share| (Arc::clone(&self.shares[share].count), part)));
+            self.pools[id].shares.clear();
         }
         self.share_of.clear();
-        for share in self.shares.keys() {
-            let gone = self.shares.remove(share);
-            // Nothing is known to be lacking until pools have said so again.
-            gone.into_iter().for_each(|share| share.count.withdraw(&self.member));
-        }
-        Parts(parts)
+        let shares: Vec<_> = self.shares.keys();
+        let gone = shares.into_iter().filter_map(|share| self.shares.remove(share));
+        let counts: Vec<_> = gone.map(|share| share.count).collect();
+        // Nothing is known to be lacking until pools have said so again.
+        counts.iter().for_each(|count| count.withdraw(&self.member));
+        counts
     }
 
-    /// All pools have joined their shares anew.
-    pub(crate) fn drop_parts(&mut self, parts: Parts) {
-        parts.0.iter().for_each(|(count, part)| count.subtract(*part));
+    /// All pools have joined their shares anew: how many connections there may be to servers is
+    /// known again.
+    pub(crate) fn renew_limits(&mut self) {
         for (_, share) in self.shares.iter() {
-            match &share.of {
-                Of::Server(address) => {
-                    share.count.limit(self.most_connections(address, share.count.used()));
-                }
-                Of::Database(_) | Of::User(_) => share.count.settle_ceiling(),
+            if let Of::Server(address) = &share.of {
+                share.count.limit(self.most_connections(address, share.count.used()));
             }
         }
     }
 
-    /// A pool takes part in no share any more.
+    /// A pool takes part in no share any more. It has no client and no connection left.
     pub(crate) fn leave_shares(&mut self, id: PoolId) {
-        let pool = &mut self.pools[id];
-        for share in std::mem::take(&mut pool.shares) {
+        for share in std::mem::take(&mut self.pools[id].shares) {
             let its = &mut self.shares[share];
-            its.count.subtract(pool.part());
             its.pools.retain(|other| *other != id);
             if its.pools.is_empty()
                 && let Some(share) = self.shares.remove(share)
@@ -180,75 +166,76 @@ impl Engine {
     }
 
     /// Counts a connection that a pool makes, unless another worker has taken the room meanwhile.
-    /// Says whether it is counted.
-    pub(crate) fn try_count_opening(&mut self, id: PoolId) -> bool {
-        let pool = &mut self.pools[id];
-        for (n, share) in pool.shares.iter().enumerate() {
+    /// Gives what it is counted in.
+    pub(crate) fn try_count_opening(&mut self, id: PoolId) -> Option<Vec<Arc<Count>>> {
+        let mut counts: Vec<Arc<Count>> = Vec::new();
+        for share in &self.pools[id].shares {
             let share = &self.shares[*share];
             let parallelism = match share.of {
                 Of::Server(_) => self.plan.connect_parallelism,
                 Of::Database(_) | Of::User(_) => usize::MAX,
             };
             if !share.count.try_open(parallelism) {
-                for counted in &pool.shares[..n] {
-                    let counted = &self.shares[*counted].count;
-                    counted.opened();
-                    counted.gone();
-                }
-                return false;
+                counts.iter().for_each(|count| count.opened());
+                counts.iter().for_each(|count| count.gone());
+                return None;
             }
+            counts.push(Arc::clone(&share.count));
         }
+        let pool = &mut self.pools[id];
         pool.total += 1;
         pool.opening += 1;
-        true
+        Some(counts)
     }
 
-    /// A connection has logged in, or its attempt is over.
-    pub(crate) fn count_opened(&mut self, pool: PoolId) {
-        let pool = &mut self.pools[pool];
-        pool.opening -= 1;
-        for share in &pool.shares {
-            self.shares[*share].count.opened();
-        }
+    /// A connection has logged in.
+    pub(crate) fn count_opened(&mut self, id: ServerId) {
+        let server = &self.servers[id];
+        self.pools[server.pool].opening -= 1;
+        server.counts.iter().for_each(|count| count.opened());
     }
 
     /// A connection is no more.
-    pub(crate) fn count_gone(&mut self, pool: PoolId) {
-        let pool = &mut self.pools[pool];
+    pub(crate) fn count_gone(&mut self, server: &Server) {
+        let pool = &mut self.pools[server.pool];
         pool.total -= 1;
-        for share in &pool.shares {
-            self.shares[*share].count.gone();
+        server.counts.iter().for_each(|count| count.gone());
+        if server.is_opening() {
+            pool.opening -= 1;
+            server.counts.iter().for_each(|count| count.opened());
         }
     }
 
     /// A client is admitted to a pool, unless there are too many.
     pub(crate) fn count_client(&mut self, id: PoolId) -> Result<(), Report> {
-        let pool = &mut self.pools[id];
-        for (n, share) in pool.shares.iter().enumerate() {
-            let share = &self.shares[*share];
-            if share.count.try_enter(share.most_clients) {
-                continue;
-            }
-            pool.shares[..n].iter().for_each(|counted| self.shares[*counted].count.left());
-            let report = match &share.of {
-                Of::Database(name) => TOO_MANY_OF_DATABASE.report(&[name]),
-                Of::User(name) | Of::Server(Address { host: name, .. }) => {
-                    TOO_MANY_OF_USER.report(&[name])
-                }
+        let mut entered: Vec<&Count> = Vec::new();
+        for share in &self.pools[id].shares {
+            let Share { of, count, most_clients, .. } = &self.shares[*share];
+            let (kind, name) = match of {
+                Of::Server(_) => continue,
+                Of::Database(name) => (&TOO_MANY_OF_DATABASE, name),
+                Of::User(name) => (&TOO_MANY_OF_USER, name),
             };
-            let most = share.most_clients.unwrap_or_default();
-            return Err(report.detail(format!("There may be {most}.")));
+            if !count.try_enter(*most_clients) {
+                entered.iter().for_each(|count| count.left());
+                let most = most_clients.unwrap_or_default();
+                return Err(kind.report(&[name]).detail(format!("There may be {most}.")));
+            }
+            entered.push(count);
         }
-        pool.clients += 1;
+        self.pools[id].clients += 1;
         Ok(())
     }
 
     /// A client of a pool is gone.
     pub(crate) fn count_client_gone(&mut self, id: PoolId) {
-        let pool = &mut self.pools[id];
-        pool.clients -= 1;
-        for share in &pool.shares {
-            self.shares[*share].count.left();
+        self.pools[id].clients -= 1;
+        for share in &self.pools[id].shares {
+            let share = &self.shares[*share];
+            match share.of {
+                Of::Server(_) => {}
+                Of::Database(_) | Of::User(_) => share.count.left(),
+            }
         }
     }
 
@@ -257,14 +244,16 @@ impl Engine {
         self.pools[pool].shares.iter().any(|share| self.shares[*share].count.most().is_some())
     }
 
-    /// There may be room for a connection, of this pool or of one that shares a limit with it.
-    pub(crate) fn room_made(&mut self, now: Time, pool: PoolId) {
+    /// There may be room for a connection, of this pool or of one that shares with it what has
+    /// counted one until now.
+    pub(crate) fn room_made(&mut self, now: Time, pool: PoolId, counts: &[Arc<Count>]) {
         let parallelism = self.plan.connect_parallelism;
         let tight = |share: &&Share| {
             share.count.most().is_some() || share.count.opening() + 1 >= parallelism
         };
-        let shares = self.pools[pool].shares.iter().map(|share| &self.shares[*share]);
+        let shares = self.shares.iter().map(|(_, share)| share);
         let mut others: Vec<_> = shares
+            .filter(|share| is_among(&share.count, counts))
             .filter(tight)
             .flat_map(|share| share.pools.iter())
             .filter(|other| **other != pool)
@@ -272,7 +261,7 @@ impl Engine {
             .collect();
         others.extend(self.waits_since(pool).map(|since| (since, pool)));
         others.sort_by_key(|(since, id)| (*since, id.index()));
-        let others_wait_since = self.others_wait_since(pool);
+        let others_wait_since = self.others_wait_since(counts);
         for (since, other) in others {
             if others_wait_since.is_none_or(|elsewhere| since <= elsewhere) {
                 self.refill(now, other);
@@ -320,7 +309,7 @@ impl Engine {
     pub(crate) fn leaving(&self, share: ShareId) -> usize {
         let servers = self.servers.iter().filter(|(_, server)| {
             let leaves = matches!(server.state, ServerState::Leaving);
-            leaves && self.pools[server.pool].shares.contains(&share)
+            leaves && is_among(&self.shares[share].count, &server.counts)
         });
         servers.count()
     }
@@ -369,7 +358,7 @@ impl Engine {
     /// time, to a pool that has `own`. Sessions may take for ever.
     pub(crate) fn take_busy(&mut self, share: ShareId, taker: Option<PoolId>, own: usize) {
         let is_promised = |server: &Server| server.doomed && self.comes_free(server);
-        let of_share = |server: &Server| self.pools[server.pool].shares.contains(&share);
+        let of_share = |server: &Server| is_among(&self.shares[share].count, &server.counts);
         if self.servers.iter().any(|(_, server)| is_promised(server) && of_share(server)) {
             return;
         }
@@ -391,4 +380,9 @@ impl Engine {
             self.servers[server].doomed = true;
         }
     }
+}
+
+/// Whether it is one of these.
+pub(crate) fn is_among(count: &Arc<Count>, counts: &[Arc<Count>]) -> bool {
+    counts.iter().any(|one| Arc::ptr_eq(one, count))
 }

@@ -314,7 +314,7 @@ impl Engine {
                 id: self.member.server_number(id),
                 pool: (spec.database.clone(), spec.user.clone()),
                 replication: self.replicates(server),
-                address: spec.address.clone(),
+                address: server.address.clone(),
                 state: match server.state {
                     ServerState::Connecting | ServerState::Login(_) => ServerActivity::Login,
                     ServerState::Idle => ServerActivity::Idle,

@@ -5,9 +5,11 @@
 //! looks at the board when it is nudged, and at every tick, so that a nudge that comes to nothing
 //! costs a tenth of a second and no more.
 
+use std::sync::Arc;
+
 use crate::Engine;
 use crate::action::Action;
-use crate::commons::Want;
+use crate::commons::{Count, Want};
 use crate::pool::PoolId;
 use crate::shares::{PATIENCE, ShareId};
 use crate::time::Time;
@@ -52,13 +54,12 @@ impl Engine {
         }
     }
 
-    /// Since when others have waited for a connection that this pool could take, too.
-    pub(crate) fn others_wait_since(&self, pool: PoolId) -> Option<Time> {
+    /// Since when others have waited for a connection that would be counted in these.
+    pub(crate) fn others_wait_since(&self, counts: &[Arc<Count>]) -> Option<Time> {
         if self.member.workers() == 1 {
             return None;
         }
-        let limited = self.pools[pool].shares.iter().map(|share| &self.shares[*share].count);
-        let limited = limited.filter(|count| count.most().is_some());
+        let limited = counts.iter().filter(|count| count.most().is_some());
         limited.filter_map(|count| count.want_of_others(&self.member)).map(|want| want.since).min()
     }
 

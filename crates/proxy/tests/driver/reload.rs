@@ -47,6 +47,36 @@ fn clients_move_to_other_servers_between_transactions() {
     assert_eq!(stage.snapshot().servers[0].address.port, 5433);
 }
 
+/// The new server was said to be full of connections that another one has, and that one got more
+/// than it may.
+#[test]
+fn connections_count_for_the_server_that_they_lead_to() {
+    let before =
+        Setup { general: "max_server_connections = 1", others: &["east"], ..Setup::of_size(2) };
+    let (stage, server, alice) = Stage::ready(&before);
+    alice.says([query("BEGIN")]);
+    server.says([done(), in_block()]);
+    stage.reload(&Setup { port: 5433, ..before });
+    let bob = stage.newcomer(&[]);
+    let new = stage.server();
+    assert!(bob.is_greeted());
+    bob.says([query("bob")]);
+    assert_eq!(new.heard(), "Q(bob)");
+    let carol = stage.newcomer_to("east");
+    assert_eq!(stage.attempts(), 0, "the old server has one");
+    let limits = stage.snapshot().limits;
+    let used: Vec<_> = limits.iter().map(|limit| (limit.address.port, limit.used)).collect();
+    assert_eq!(used, [(5432, 1), (5433, 1)]);
+    alice.says([query("COMMIT")]);
+    server.says([done(), ready()]);
+    assert_eq!(alice.heard(), "C Z(T) C Z");
+    assert_eq!(server.heard(), "Q(BEGIN) Q(COMMIT) X");
+    assert_eq!(stage.attempts(), 0, "it is counted until it has gone");
+    server.ends();
+    stage.server();
+    assert!(carol.is_greeted());
+}
+
 /// An attempt to reach a server that is not meant any more is given up, and whoever waits for it
 /// gets another.
 #[test]

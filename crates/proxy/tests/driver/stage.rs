@@ -34,6 +34,8 @@ pub(crate) struct Setup {
     pub(crate) others: &'static [&'static str],
     /// Where the servers are.
     pub(crate) port: u16,
+    /// Where those of the other pools are.
+    pub(crate) others_port: u16,
     /// What cleans a server behind a session.
     pub(crate) reset_query: &'static str,
     /// Look at the engine only where the test asks for it: a look costs as much as there is.
@@ -50,6 +52,7 @@ impl Default for Setup {
             user: "",
             others: &[],
             port: 5432,
+            others_port: 5432,
             reset_query: "DISCARD ALL",
             unchecked: false,
         }
@@ -70,8 +73,9 @@ impl Setup {
     }
 
     fn config(&self) -> String {
-        let Self { mode, size, auth, general, user, others, port, .. } = self;
-        let pools = std::iter::once(&"db").chain(*others).map(|database| {
+        let Self { mode, size, auth, general, user, others, port, others_port, .. } = self;
+        let others = others.iter().map(|database| (database, others_port));
+        let pools = std::iter::once((&"db", port)).chain(others).map(|(database, port)| {
             let own_name = database.trim_matches('"');
             format!(
                 "[pools.{database}]\npool_mode = '{mode}'\n\

@@ -66,14 +66,15 @@ fn a_pool_is_made_for_those_who_may_use_it() {
 /// A reload goes for these pools, too; one that is named from then on keeps its clients.
 #[test]
 fn a_reload_changes_pools_that_it_does_not_name() {
+    let elsewhere = || Setup { port: 5433, others_port: 5433, ..Setup::default() };
     let stage = Stage::new(&wild());
     let (alice, bob) = (stage.newcomer_to("north"), stage.newcomer_to("south"));
     let servers = [stage.server(), stage.server()];
     assert!(alice.is_greeted() && bob.is_greeted());
-    stage.reload(&Setup { others: &["\"*\"", "north"], port: 5433, ..Setup::default() });
+    stage.reload(&Setup { others: &["\"*\"", "north"], ..elsewhere() });
     assert!(servers.iter().all(|server| server.heard() == "X"));
     alice.says([query("a")]);
     assert_eq!(stage.server().heard(), "Q(a)");
-    stage.reload(&Setup { others: &["north"], port: 5433, ..Setup::default() });
+    stage.reload(&Setup { others: &["north"], ..elsewhere() });
     assert_eq!((bob.heard().as_str(), alice.is_open()), ("E(FATAL 57P01)", true));
 }
