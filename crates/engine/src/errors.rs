@@ -178,7 +178,7 @@ pub(crate) const CUT_OFF: ErrorKind = fatal(
     SqlState::ADMIN_SHUTDOWN,
     "server closed the connection unexpectedly",
     "when a server is lost of whose reply a part was forwarded, or with which the client's session \
-     is lost",
+     is lost; and for AND CHAIN behind a transaction that was lost",
     "",
 );
 pub(crate) const CONTAINED: ErrorKind = fatal(

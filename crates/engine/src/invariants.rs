@@ -19,6 +19,8 @@ impl Engine {
 
     fn check_servers(&self) {
         for (id, server) in self.servers.iter() {
+            let over = server.stands_in && !server.status.in_block();
+            assert!(!over, "{id:?}: stands in for a transaction that is over");
             if let ServerState::Idle = server.state {
                 assert!(server.replies.is_empty(), "{id:?}: idle with replies owed");
                 assert!(!server.status.in_block(), "{id:?}: idle in a transaction");

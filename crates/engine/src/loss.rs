@@ -5,6 +5,7 @@
 //! is known: an open transaction of which no COMMIT was sent is rolled back.
 
 use pgweir_config::PoolMode;
+use pgweir_sql::chains;
 use pgweir_wire::backend::{self, ErrorFields};
 use pgweir_wire::frontend::{Parse, Tag};
 use pgweir_wire::{HEADER_LEN, Header, Severity, SqlState};
@@ -14,11 +15,16 @@ use crate::action::{Action, ClientId, Endpoint, ServerId};
 use crate::client::{Fate, LostTransaction, Phase, UnnamedStatement};
 use crate::errors::{CUT_OFF, OUTCOME_UNKNOWN, TRANSACTION_LOST};
 use crate::time::Time;
+use crate::units::{UNIT_HELD_BYTES, until_nul};
 
 /// Puts a server into a transaction that has failed, as the client's has. Whatever the client says
 /// next is then answered by PostgreSQL itself.
 const FAIL: &[u8] = b"BEGIN; \
     SELECT CAST('the transaction was lost with its server' AS pg_catalog.int4)";
+
+/// The DETAIL for a client that asks for the like of a transaction that was lost.
+pub(crate) const CHAIN_LOST: &str = "The transaction was lost with its server, and with it what it \
+    was like: AND CHAIN cannot begin another one.";
 
 /// What a client has lost with its server.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -180,6 +186,52 @@ impl Engine {
         self.run_own(server, FAIL);
     }
 
+    /// Whether a message asks for another transaction like the one that was lost, in whose place
+    /// one was made to fail: of what that was like (its isolation level, whether it was read-only)
+    /// nothing is known. `None`: too little of it has come to tell.
+    pub(crate) fn chains_lost(
+        &self,
+        id: ClientId,
+        tag: Tag,
+        message: &[u8],
+        whole: bool,
+    ) -> Option<bool> {
+        let body = &message[HEADER_LEN..];
+        let unnamed = &self.clients[id].unnamed;
+        let too_long = message.len() >= UNIT_HELD_BYTES;
+        let text_of = |body| Parse::start(body).map_or(&[][..], |parse| parse.text);
+        let (text, ended) = match tag {
+            Tag::Query => {
+                let text = until_nul(body);
+                (text, whole || text.len() < body.len())
+            }
+            Tag::Parse if whole || too_long => (text_of(body), whole),
+            Tag::Parse => return None,
+            Tag::Bind => match unnamed {
+                // It is about to be made again.
+                UnnamedStatement::Made(parse) if !self.clients[id].unnamed_ready => {
+                    (text_of(&parse[HEADER_LEN..]), true)
+                }
+                UnnamedStatement::Made(_)
+                | UnnamedStatement::None
+                | UnnamedStatement::TooLong
+                | UnnamedStatement::Unknown => return Some(false),
+            },
+            Tag::Close
+            | Tag::CopyData
+            | Tag::CopyDone
+            | Tag::CopyFail
+            | Tag::Describe
+            | Tag::Execute
+            | Tag::Flush
+            | Tag::FunctionCall
+            | Tag::Password
+            | Tag::Sync
+            | Tag::Terminate => return Some(false),
+        };
+        chains(text, ended).or_else(|| too_long.then_some(true))
+    }
+
     /// That is done.
     pub(crate) fn transaction_failed(&mut self, now: Time, server: ServerId, client: ClientId) {
         let its = &mut self.servers[server];
@@ -187,6 +239,7 @@ impl Engine {
         if !failed {
             return self.server_lost(now, server, "it did not begin a transaction");
         }
+        its.stands_in = true;
         its.unit_since = now;
         its.transaction_since = now;
         // Until its unit is sent the client may lose this server too.
@@ -195,13 +248,12 @@ impl Engine {
     }
 }
 
-/// Whether a text begins like one that ends the transaction without committing it.
+/// Whether a text begins like one that ends the transaction without committing it. AND CHAIN begins
+/// a transaction like the one that was lost, so its client must hear of that.
 fn is_rollback(text: &[u8]) -> bool {
-    let text = text.trim_ascii_start();
-    let word = |word: &[u8]| text.get(..word.len()).is_some_and(|is| is.eq_ignore_ascii_case(word));
-    // AND CHAIN begins a transaction like the one that was lost, of which nothing is known.
-    let chains = text.windows(5).any(|word| word.eq_ignore_ascii_case(b"chain"));
-    !chains && (word(b"rollback") || word(b"abort"))
+    let begin = text.trim_ascii_start();
+    let word = |it: &[u8]| begin.get(..it.len()).is_some_and(|is| is.eq_ignore_ascii_case(it));
+    (word(b"rollback") || word(b"abort")) && chains(text, true) == Some(false)
 }
 
 #[cfg(test)]

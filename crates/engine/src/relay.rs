@@ -329,7 +329,9 @@ impl Engine {
             return Err("ReadyForQuery came in the middle of a reply".to_owned());
         };
         self.settle(id, sink, effect);
-        self.servers[id].status = status;
+        let server = &mut self.servers[id];
+        server.status = status;
+        server.stands_in &= status.in_block();
         match (sink, self.servers[id].client()) {
             (Sink::Client(slot), Some(client)) => {
                 self.fill_slot(now, id, client, slot)?;

@@ -75,6 +75,8 @@ pub struct Server {
     pub(crate) mode: PoolMode,
     /// A part of what was asked for first has gone to its client: more than a description.
     pub(crate) answered: bool,
+    /// The transaction on it was made to fail, in the place of one that its client has lost.
+    pub(crate) stands_in: bool,
     /// It is closed instead of being lent again.
     pub(crate) doomed: bool,
     /// Bytes thrown away for a client that is gone.
@@ -117,6 +119,7 @@ impl Server {
             lifespan_percent: 100,
             mode: PoolMode::Transaction,
             answered: false,
+            stands_in: false,
             doomed: false,
             swallowed: 0,
             cancel: None,

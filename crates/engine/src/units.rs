@@ -11,7 +11,8 @@ use pgweir_wire::{HEADER_LEN, Header, Malformed, TransactionStatus};
 use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, ServerId};
 use crate::client::{Body, Client, Fate, Leg, UnnamedStatement};
-use crate::errors::VIOLATION;
+use crate::errors::{CUT_OFF, VIOLATION};
+use crate::loss::CHAIN_LOST;
 use crate::pool::PoolId;
 use crate::reply::{Expected, Kind, Sink, Unnamed};
 use crate::time::Time;
@@ -233,6 +234,16 @@ impl Engine {
         if self.must_hold(id, server, tag) {
             self.clients[id].holding = true;
             return Taken::Nothing;
+        }
+        if self.servers[server].stands_in {
+            match self.chains_lost(id, tag, &rest[..HEADER_LEN + body.len()], whole) {
+                Some(false) => {}
+                Some(true) => {
+                    self.expel(now, id, CUT_OFF.report(&[]).detail(CHAIN_LOST));
+                    return Taken::Gone;
+                }
+                None => return Taken::Nothing,
+            }
         }
         let kind = match tag {
             Tag::Query => Kind::Query,
@@ -579,7 +590,7 @@ fn swallow(client: &mut Client, header: Header, rest: &[u8]) -> Taken {
     Taken::Bytes(n)
 }
 
-fn until_nul(bytes: &[u8]) -> &[u8] {
+pub(crate) fn until_nul(bytes: &[u8]) -> &[u8] {
     let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
     &bytes[..end]
 }

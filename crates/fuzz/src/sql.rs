@@ -1,6 +1,6 @@
 //! The text of a query, which decides whether a server may be lent to somebody else.
 
-use pgweir_sql::{Classifier, Encoding, PinReason, Pins, classify};
+use pgweir_sql::{Classifier, Encoding, PinReason, Pins, chains, classify};
 
 use crate::cut::Cut;
 
@@ -29,6 +29,12 @@ pub(crate) fn run(text: &[u8]) {
             let unclear = pins.contains(PinReason::Unclear);
             assert!(unclear || pins == plain, "{pins:?} in {encoding:?}, {plain:?} as it looks");
         }
+    }
+    let chained = chains(text, true);
+    assert!(chained.is_some());
+    for at in 0..text.len().min(32) {
+        let early = chains(&text[..at], false);
+        assert!(early.is_none() || early == chained, "cut at {at}");
     }
 }
 

@@ -1,9 +1,9 @@
 //! What a statement is, told from its text alone.
 //!
-//! Today the crate answers one question: does this SQL text leave state in the session that
-//! performs it, so that the server must stay with this client (a *pin*)? [`classify()`] answers
-//! it for a whole text, [`Classifier`] for a text that arrives in pieces. Both are pure, allocate
-//! nothing and run on every query.
+//! The crate answers one question for every query: does this SQL text leave state in the session
+//! that performs it, so that the server must stay with this client (a *pin*)? [`classify()`]
+//! answers it for a whole text, [`Classifier`] for a text that arrives in pieces. Both are pure and
+//! allocate nothing. [`chains()`] answers another one, for a client whose transaction was lost.
 //!
 //! # How it reads
 //!
@@ -46,6 +46,7 @@
 //! function by OID: [`function_call`] knows those that are harmless.
 
 mod calls;
+mod chain;
 mod classify;
 mod encoding;
 mod lexer;
@@ -53,6 +54,7 @@ mod pins;
 mod rules;
 
 pub use calls::function_call;
+pub use chain::chains;
 pub use classify::{Classifier, classify, search_path};
 pub use encoding::Encoding;
 pub use pins::{PinReason, Pins};

@@ -105,6 +105,31 @@ fn a_client_hears_how_its_transaction_ended() {
     }
 }
 
+/// AND CHAIN would begin another one like it, and what it was like is lost with it.
+#[test]
+fn a_lost_transaction_cannot_be_chained() {
+    let stage = Stage::new("loss_chain", 1);
+    let in_lost_transaction = || {
+        let mut client = stage.client();
+        client.query("BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY");
+        terminate_backend(&stage);
+        client.send(&query("SELECT 1")).unwrap();
+        let failed = (vec!["40001".to_owned()], "ReadyForQuery E".to_owned());
+        assert_eq!(ended(&mut client), failed);
+        client
+    };
+    for chain in ["ROLLBACK AND CHAIN", "/* why */ COMMIT AND CHAIN"] {
+        let mut client = in_lost_transaction();
+        client.send(&query(chain)).unwrap();
+        assert_eq!(last_words(&mut client), ["57P01"], "{chain}");
+    }
+    let mut client = in_lost_transaction();
+    client.query("ROLLBACK AND NO CHAIN");
+    client.query("BEGIN ISOLATION LEVEL REPEATABLE READ");
+    client.query("ROLLBACK AND CHAIN");
+    assert_eq!(client.query("SHOW transaction_isolation"), ["repeatable read"]);
+}
+
 /// Settings, temporary tables and whatever else lives in one server are gone with it.
 #[test]
 fn a_client_hears_that_its_session_has_ended() {

@@ -242,6 +242,63 @@ fn a_failed_transaction_is_nobody_elses() {
     assert_eq!(next.heard(), "Q(bob)");
 }
 
+/// A client in a lost transaction, of which it was told, and a server where one has failed instead.
+fn goes_on_in_a_lost_transaction() -> (Stage, Peer, Peer) {
+    let (stage, server, alice) = in_transaction();
+    server.ends();
+    alice.says([query("SELECT")]);
+    alice.says([query("SELECT")]);
+    let next = stage.server();
+    fails_transaction(&next);
+    assert_eq!(next.heard(), "Q(SELECT)");
+    next.says([error("25P02"), in_failed_block()]);
+    assert_eq!(alice.heard(), "E(40001) Z(E) E(25P02) Z(E)");
+    (stage, next, alice)
+}
+
+/// AND CHAIN begins a transaction like the one that it ends. That would be one like ours, whose
+/// isolation level may be weaker than that of the one that was lost.
+#[test]
+fn a_lost_transaction_cannot_be_chained() {
+    let batch = [parse("END AND CHAIN"), bind(), execute(), sync()].concat();
+    for chain in [query("ROLLBACK AND CHAIN"), query("/* */ commit and chain; SELECT"), batch] {
+        let (stage, next, alice) = goes_on_in_a_lost_transaction();
+        alice.sends(&chain[..12]);
+        assert_eq!((next.heard().as_str(), alice.heard().as_str()), ("", ""));
+        alice.sends(&chain[12..]);
+        assert_eq!((alice.heard().as_str(), alice.is_closed()), ("E(FATAL 57P01)", true));
+        assert_eq!(next.heard(), "Q(ROLLBACK)");
+        next.says([done(), ready()]);
+        assert_eq!(stage.servers(), [ServerActivity::Idle]);
+    }
+    // The statement was made before, and is made again.
+    let (stage, server, alice) = in_transaction();
+    alice.says([parse("ROLLBACK AND CHAIN"), sync()]);
+    server.says([parse_complete(), in_block()]);
+    server.ends();
+    alice.says([sync()]);
+    assert_eq!(alice.heard(), "1 Z(T) E(40001) Z(E)");
+    alice.says([bind(), execute(), sync()]);
+    fails_transaction(&stage.server());
+    assert_eq!((alice.heard().as_str(), alice.is_closed()), ("E(FATAL 57P01)", true));
+}
+
+/// Behind its end the lost transaction is no reason to refuse anything.
+#[test]
+fn another_transaction_than_a_lost_one_can_be_chained() {
+    for end in ["ROLLBACK", "ROLLBACK AND NO CHAIN", "commit; -- and chain"] {
+        let (_stage, next, alice) = goes_on_in_a_lost_transaction();
+        alice.says([query(end)]);
+        next.says([done(), ready()]);
+        alice.says([query("BEGIN")]);
+        next.says([done(), in_block()]);
+        alice.says([query("COMMIT AND CHAIN")]);
+        next.says([done(), in_block()]);
+        assert_eq!(alice.heard(), "C Z C Z(T) C Z(T)");
+        assert_eq!(next.heard(), format!("Q({end}) Q(BEGIN) Q(COMMIT AND CHAIN)"));
+    }
+}
+
 /// What stands behind a ROLLBACK is a transaction of its own, and may be committed.
 #[test]
 fn a_server_lost_with_more_than_a_rollback_leaves_its_outcome_open() {

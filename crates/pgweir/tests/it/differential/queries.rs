@@ -85,6 +85,21 @@ fn transactions() {
     ]));
 }
 
+/// What is begun by AND CHAIN is like what it ends, whether or not that has failed.
+#[test]
+fn chained_transactions() {
+    let like = ["SHOW transaction_isolation", "SHOW transaction_read_only"];
+    let texts =
+        ["BEGIN ISOLATION LEVEL SERIALIZABLE READ ONLY", "SELECT 1/0", "ROLLBACK AND CHAIN"]
+            .iter()
+            .chain(&like)
+            .chain(&["SELECT 1/0", "SELECT 1", "COMMIT AND CHAIN"])
+            .chain(&like)
+            .chain(&["COMMIT AND CHAIN", "ROLLBACK AND NO CHAIN", "ROLLBACK AND CHAIN"])
+            .chain(&like);
+    same(&asking(&texts.copied().collect::<Vec<_>>()));
+}
+
 #[test]
 fn deferred_constraints_fail_at_commit() {
     same(&asking(&[

@@ -1,0 +1,41 @@
+use super::chains;
+
+#[test]
+fn the_first_statement_is_read() {
+    for text in [
+        "ROLLBACK AND CHAIN",
+        "commit and chain;",
+        "END TRANSACTION AND CHAIN",
+        "abort work and chain; select 1",
+        ";; /* a /* b */ */ Rollback -- c\n and/**/chain",
+    ] {
+        assert_eq!(chains(text.as_bytes(), true), Some(true), "{text}");
+    }
+    for text in [
+        "",
+        "ROLLBACK",
+        "ROLLBACK AND NO CHAIN",
+        "ROLLBACK TO chain",
+        "rollback; begin; rollback and chain",
+        "SELECT 1; ROLLBACK AND CHAIN",
+        "rollback \"and\" chain",
+        "rollback 'and' chain",
+        "'\\' and chain",
+        "commit prepared 'x'",
+        "/* rollback and chain",
+    ] {
+        assert_eq!(chains(text.as_bytes(), true), Some(false), "{text}");
+    }
+}
+
+/// Whatever may follow, nothing is said that it could change.
+#[test]
+fn a_text_that_goes_on_is_not_judged_too_early() {
+    let text = b"/* why */ ROLLBACK AND CHAIN ";
+    for length in 0..text.len() {
+        assert_eq!(chains(&text[..length], false), None, "{length}");
+    }
+    assert_eq!(chains(text, false), Some(true));
+    assert_eq!(chains(b"SELECT ", false), Some(false));
+    assert_eq!(chains(b"INSERT INTO t VALUES ('x", false), Some(false));
+}
