@@ -49,8 +49,8 @@ pub use page::settings_page;
 pub use report::{Errors, Problem, Warning};
 pub use schema::settings_schema;
 pub use setting::{
-    Changes, Column, Dialect, Effect, Fallback, Flat, Kind, Least, Ours, Section, Setting, Unit,
-    Zero,
+    Changes, Column, Dialect, Effect, Fallback, Flat, Kind, Least, Ours, Section, Setting,
+    TIME_MAX_MS, Unit, Zero,
 };
 pub use settings::{CONSOLE_DATABASES, SETTINGS};
 pub use socket::SocketName;

@@ -1,8 +1,11 @@
 //! `docs/settings.md`, written from the table of settings.
 
 use std::fmt::Write;
+use std::time::Duration;
 
-use crate::setting::{Dialect, Effect, Fallback, Flat, Kind, Ours, Section, Setting, Unit, Zero};
+use crate::setting::{
+    Dialect, Effect, Fallback, Flat, Kind, Ours, Section, Setting, TIME_MAX_MS, Unit, Zero,
+};
 use crate::settings::SETTINGS;
 use crate::value::{self, Value};
 
@@ -77,8 +80,8 @@ fn row(setting: &Setting) -> String {
         Value::from_text(*kind, pgcat.unit, text).map_or_else(|_| text.to_owned(), written)
     });
     let in_pgcat = self::default(setting, Dialect::Pgcat, |text| match (kind, pgcat.unit) {
-        (Kind::Time(_) | Kind::Period(_), Unit::Milliseconds) => format!("{text} ms"),
-        (Kind::Time(_) | Kind::Period(_), Unit::One | Unit::Seconds | Unit::Written(_)) => {
+        (Kind::Time(..) | Kind::Period(_), Unit::Milliseconds) => format!("{text} ms"),
+        (Kind::Time(..) | Kind::Period(_), Unit::One | Unit::Seconds | Unit::Written(_)) => {
             format!("{text} s")
         }
         _ => format!("`{text}`"),
@@ -109,9 +112,11 @@ fn written(value: Value) -> String {
 fn value(kind: Kind) -> String {
     match kind {
         Kind::Period(_) => "time, `\"off\"`, true or false".to_owned(),
-        Kind::Time(Zero::Refused) => "time".to_owned(),
-        Kind::Time(Zero::Off) => "time or `\"off\"`".to_owned(),
-        Kind::Time(Zero::AtOnce) => "time, `\"0s\"`: at once".to_owned(),
+        Kind::Time(zero, TIME_MAX_MS) => time(zero).to_owned(),
+        Kind::Time(zero, most_ms) => {
+            let most = Value::Time(Duration::from_millis(most_ms));
+            format!("{}, at most `{most}`", time(zero))
+        }
         Kind::Word(words) => {
             let words: Vec<_> = words.iter().map(|word| format!("`{word:?}`")).collect();
             words.join(", ")
@@ -121,6 +126,14 @@ fn value(kind: Kind) -> String {
             format!("sections `{}`", section.title())
         }
         _ => value::expected(kind, Unit::One),
+    }
+}
+
+fn time(zero: Zero) -> &'static str {
+    match zero {
+        Zero::Refused => "time",
+        Zero::Off => "time or `\"off\"`",
+        Zero::AtOnce => "time, `\"0s\"`: at once",
     }
 }
 

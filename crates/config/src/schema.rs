@@ -3,7 +3,7 @@
 
 use serde_json::{Map, Value as Json, json};
 
-use crate::setting::{Dialect, Fallback, Kind, Least, Section, Setting, Unit, Zero};
+use crate::setting::{Dialect, Fallback, Kind, Least, Section, Setting, TIME_MAX_MS, Unit, Zero};
 use crate::types::Role;
 use crate::value::Value;
 
@@ -53,7 +53,7 @@ fn values(kind: Kind, unit: Unit) -> Json {
             json!({ "type": "integer", "minimum": least, "maximum": most })
         }
         Kind::Period(_) => json!({
-            "anyOf": [{ "type": "boolean" }, values(Kind::Time(Zero::Off), unit)],
+            "anyOf": [{ "type": "boolean" }, values(Kind::Time(Zero::Off, TIME_MAX_MS), unit)],
         }),
         Kind::SocketFolder => json!({ "type": "string", "pattern": "^(|/.*|@.+)$" }),
         Kind::Host | Kind::Secret | Kind::Sql | Kind::Text => json!({ "type": "string" }),
@@ -83,7 +83,7 @@ fn values(kind: Kind, unit: Unit) -> Json {
                 "maxItems": 3,
             },
         }),
-        Kind::Time(zero) => json!({ "type": "string", "pattern": pattern(zero, unit) }),
+        Kind::Time(zero, _) => json!({ "type": "string", "pattern": pattern(zero, unit) }),
         Kind::Word(words) => json!({ "enum": words }),
     }
 }
@@ -104,7 +104,7 @@ fn pattern(zero: Zero, unit: Unit) -> String {
 fn default(setting: &Setting) -> Option<Json> {
     let Fallback::Text(text) = setting.fallback(Dialect::Own) else { return None };
     match Value::from_text(setting.kind, setting.pgcat.unit, text).ok()? {
-        Value::Time(time) if time.is_zero() && setting.kind == Kind::Time(Zero::Off) => {
+        Value::Time(time) if time.is_zero() && matches!(setting.kind, Kind::Time(Zero::Off, _)) => {
             Some(json!("off"))
         }
         Value::Flag(flag) => Some(json!(flag)),

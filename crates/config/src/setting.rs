@@ -233,11 +233,15 @@ pub enum Kind {
     Sql,
     /// A text, perhaps an empty one.
     Text,
-    /// A length of time.
-    Time(Zero),
+    /// A length of time, of at most so many milliseconds.
+    Time(Zero, u64),
     /// One of these words, in capitals or not.
     Word(&'static [&'static str]),
 }
+
+/// The longest time, in milliseconds, where nothing else limits it: enough for anything, and far
+/// from overflow in any unit.
+pub const TIME_MAX_MS: u64 = u32::MAX as u64 * 1_000;
 
 /// What a time of zero says.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]

@@ -10,7 +10,7 @@ use Kind::{
 use Section::{FlatRoot, General, Pool, Root, Shard, User};
 
 use crate::setting::{
-    Changes, Column, Effect, Fallback, Flat, Kind, Ours, Section, Setting, Unit, Zero,
+    Changes, Column, Effect, Fallback, Flat, Kind, Ours, Section, Setting, TIME_MAX_MS, Unit, Zero,
 };
 use crate::types::{AuthMethod, LogFormat, LogLevel, PoolMode};
 
@@ -84,23 +84,23 @@ pub const SETTINGS: &[Setting] = &[
         "Most server connections of one user name, over all databases."),
     row(General, "reserve_pool_size", Integer(0, MANY), text("0"), Now,
         "Server connections beyond pool_size for clients that have waited too long."),
-    row(General, "reserve_pool_timeout", Time(Zero::AtOnce), ms("5000"), Now,
+    row(General, "reserve_pool_timeout", time(Zero::AtOnce), ms("5000"), Now,
         "How long a client has waited when the reserve is used."),
     row(General, "connect_parallelism", COUNT, text("64"), Now,
         "Most connections to one server that are being made at a time."),
-    row(General, "connect_timeout", Time(Zero::Refused), ms("5000"), Now,
+    row(General, "connect_timeout", time(Zero::Refused), ms("5000"), Now,
         "Longest time to open a connection to a server and to log in there."),
-    row(General, "query_wait_timeout", Time(Zero::Off), Column {
+    row(General, "query_wait_timeout", time(Zero::Off), Column {
             unit: Unit::Milliseconds, fallback: Same("connect_timeout") }, Now,
         "Longest time a client waits for a server.")
         .ours("30000"),
-    row(General, "client_login_timeout", Time(Zero::Off), ms("15000"), Now,
+    row(General, "client_login_timeout", time(Zero::Off), ms("15000"), Now,
         "Longest time a client may take to log in."),
-    row(General, "idle_timeout", Time(Zero::Off), ms("600000"), Now,
+    row(General, "idle_timeout", time(Zero::Off), ms("600000"), Now,
         "How long an unused server connection is kept."),
-    row(General, "server_lifetime", Time(Zero::Off), ms("3600000"), Now,
+    row(General, "server_lifetime", time(Zero::Off), ms("3600000"), Now,
         "Age at which a server connection is closed once it is idle."),
-    row(General, "shutdown_timeout", Time(Zero::AtOnce), ms("60000"), Now,
+    row(General, "shutdown_timeout", time(Zero::AtOnce), ms("60000"), Now,
         "How long SIGTERM waits for clients to finish."),
     row(General, "auth_type", Word(AUTH_METHODS), text("md5"), Now,
         "How clients prove who they are; a SCRAM verifier as password turns md5 into SCRAM.")
@@ -124,33 +124,33 @@ pub const SETTINGS: &[Setting] = &[
         "Log a line for each client that connects."),
     row(General, "log_client_disconnections", Flag, text("false"), Now,
         "Log a line for each client that leaves."),
-    row(General, "tcp_keepalives_idle", Time(Zero::Off), seconds("5"), Now,
+    row(General, "tcp_keepalives_idle", Time(Zero::Off, KEEPALIVE_MAX_MS), seconds("5"), Now,
         "Silence before the first keepalive probe; 0: the kernel's value.")
         .ours("60"),
-    row(General, "tcp_keepalives_interval", Time(Zero::Off), seconds("5"), Now,
+    row(General, "tcp_keepalives_interval", Time(Zero::Off, KEEPALIVE_MAX_MS), seconds("5"), Now,
         "Time between keepalive probes; 0: the kernel's value.")
         .ours("10"),
     row(General, "tcp_keepalives_count", Integer(0, 127), text("5"), Now,
         "Unanswered probes after which a connection is dead; 0: the kernel's value.")
         .ours("3"),
-    row(General, "tcp_user_timeout", Time(Zero::Off), ms("10000"), Now,
+    row(General, "tcp_user_timeout", time(Zero::Off), ms("10000"), Now,
         "How long (up to half more) a peer at work may acknowledge nothing; 0: the kernel's time.")
         .ours("30000"),
     row(General, "server_round_robin", Flag, text("true"), not_yet(""),
         "Take the idle server connection that was unused longest, not the last one used."),
-    row(General, "healthcheck_timeout", Time(Zero::Refused), ms("1000"), not_yet(NO_CHECKS),
+    row(General, "healthcheck_timeout", time(Zero::Refused), ms("1000"), not_yet(NO_CHECKS),
         "Longest time for a server to answer a health check."),
-    row(General, "healthcheck_delay", Time(Zero::AtOnce), ms("30000"), not_yet(NO_CHECKS),
+    row(General, "healthcheck_delay", time(Zero::AtOnce), ms("30000"), not_yet(NO_CHECKS),
         "How long a server connection may be reused without a health check."),
-    row(General, "ban_time", Time(Zero::AtOnce), seconds("60"), not_yet(NO_CHECKS),
+    row(General, "ban_time", time(Zero::AtOnce), seconds("60"), not_yet(NO_CHECKS),
         "How long a server that failed gets no work."),
-    row(General, "client_idle_timeout", Time(Zero::Off), ms("0"), Now,
+    row(General, "client_idle_timeout", time(Zero::Off), ms("0"), Now,
         "How long a client may be silent outside a transaction."),
-    row(General, "idle_client_in_transaction_timeout", Time(Zero::Off), ms("0"), Now,
+    row(General, "idle_client_in_transaction_timeout", time(Zero::Off), ms("0"), Now,
         "How long a client may be silent inside a transaction."),
-    row(General, "statement_timeout", Time(Zero::Off), ms("0"), Now,
+    row(General, "statement_timeout", time(Zero::Off), ms("0"), Now,
         "Longest time that a statement may take; servers are told when they are logged in to."),
-    row(General, "transaction_timeout", Time(Zero::Off), ms("0"), Now,
+    row(General, "transaction_timeout", time(Zero::Off), ms("0"), Now,
         "Longest time that a transaction may take."),
     row(General, "autoreload", Period(15_000), Column {
             unit: Unit::Milliseconds, fallback: Absent }, Now,
@@ -177,7 +177,7 @@ pub const SETTINGS: &[Setting] = &[
         "Password of that user."),
     row(General, "dns_cache_enabled", Flag, text("false"), not_yet_unless("false", ""),
         "Watch the addresses of server names."),
-    row(General, "dns_max_ttl", Time(Zero::Refused), seconds("30"), not_yet(""),
+    row(General, "dns_max_ttl", time(Zero::Refused), seconds("30"), not_yet(""),
         "How long the address of a server name is believed."),
     row(General, "validate_config", Flag, text("true"),
         not_yet_unless("false", "servers are not asked at start"),
@@ -207,13 +207,13 @@ pub const SETTINGS: &[Setting] = &[
     row(Pool, "server_reset_query", Sql, text("DISCARD ALL"), Now,
         "What runs on a server behind a session that is not known to have left anything there; \
          what is known is always removed."),
-    row(Pool, "connect_timeout", Time(Zero::Refused), ms_outer(), Now,
+    row(Pool, "connect_timeout", time(Zero::Refused), ms_outer(), Now,
         "Longest time to open a connection to a server and to log in there."),
-    row(Pool, "query_wait_timeout", Time(Zero::Off), ms_outer(), Now,
+    row(Pool, "query_wait_timeout", time(Zero::Off), ms_outer(), Now,
         "Longest time a client waits for a server."),
-    row(Pool, "idle_timeout", Time(Zero::Off), ms_outer(), Now,
+    row(Pool, "idle_timeout", time(Zero::Off), ms_outer(), Now,
         "How long an unused server connection is kept."),
-    row(Pool, "server_lifetime", Time(Zero::Off), ms_outer(), Now,
+    row(Pool, "server_lifetime", time(Zero::Off), ms_outer(), Now,
         "Age at which a server connection is closed once it is idle."),
     row(Pool, "max_db_client_connections", COUNT, is(Outer), Now,
         "Most clients of this database, over all its users."),
@@ -221,13 +221,13 @@ pub const SETTINGS: &[Setting] = &[
         "Most server connections of this database, over all its users."),
     row(Pool, "reserve_pool_size", Integer(0, MANY), is(Outer), Now,
         "Server connections beyond pool_size for clients that have waited too long."),
-    row(Pool, "reserve_pool_timeout", Time(Zero::AtOnce), ms_outer(), Now,
+    row(Pool, "reserve_pool_timeout", time(Zero::AtOnce), ms_outer(), Now,
         "How long a client has waited when the reserve is used."),
-    row(Pool, "idle_client_in_transaction_timeout", Time(Zero::Off), ms_outer(), Now,
+    row(Pool, "idle_client_in_transaction_timeout", time(Zero::Off), ms_outer(), Now,
         "How long a client may be silent inside a transaction."),
-    row(Pool, "statement_timeout", Time(Zero::Off), ms_outer(), Now,
+    row(Pool, "statement_timeout", time(Zero::Off), ms_outer(), Now,
         "Longest time that a statement may take; servers are told when they are logged in to."),
-    row(Pool, "transaction_timeout", Time(Zero::Off), ms_outer(), Now,
+    row(Pool, "transaction_timeout", time(Zero::Off), ms_outer(), Now,
         "Longest time that a transaction may take."),
     row(Pool, "load_balancing_mode", Word(&["random", "loc", "least_outstanding_connections"]),
         text("random"), not_yet(ONE_SERVER),
@@ -281,14 +281,14 @@ pub const SETTINGS: &[Setting] = &[
     row(Pool, "db_activity_based_routing", Flag, text("false"),
         not_yet_unless("false", ONE_SERVER),
         "Send reads of freshly written tables to the primary."),
-    row(Pool, "db_activity_init_delay", Time(Zero::Refused), ms("100"), not_yet(ONE_SERVER),
+    row(Pool, "db_activity_init_delay", time(Zero::Refused), ms("100"), not_yet(ONE_SERVER),
         "How long after start all reads go to the primary."),
     row(Pool, "db_activity_based_ms_init_delay", Any, is(Absent), Never(NOT_IN_PGCAT),
         "PgCat's manual names db_activity_init_delay so.")
         .not_ours(),
-    row(Pool, "db_activity_ttl", Time(Zero::Refused), seconds("900"), not_yet(ONE_SERVER),
+    row(Pool, "db_activity_ttl", time(Zero::Refused), seconds("900"), not_yet(ONE_SERVER),
         "How long the activity of a database is remembered."),
-    row(Pool, "table_mutation_cache_ms_ttl", Time(Zero::Refused), ms("50"), not_yet(ONE_SERVER),
+    row(Pool, "table_mutation_cache_ms_ttl", time(Zero::Refused), ms("50"), not_yet(ONE_SERVER),
         "How long a table counts as freshly written."),
     row(Pool, "plugins", Any, is(Absent), not_yet("statements are neither changed nor refused"),
         "Plugins for this pool."),
@@ -310,25 +310,25 @@ pub const SETTINGS: &[Setting] = &[
         "Name to log in to the server with."),
     row(User, "server_password", Secret, is(Same("password")), Now,
         "Password for the server."),
-    row(User, "connect_timeout", Time(Zero::Refused), ms_outer(), Now,
+    row(User, "connect_timeout", time(Zero::Refused), ms_outer(), Now,
         "Longest time to open a connection to a server and to log in there."),
-    row(User, "query_wait_timeout", Time(Zero::Off), ms_outer(), Now,
+    row(User, "query_wait_timeout", time(Zero::Off), ms_outer(), Now,
         "Longest time a client waits for a server."),
-    row(User, "idle_timeout", Time(Zero::Off), ms_outer(), Now,
+    row(User, "idle_timeout", time(Zero::Off), ms_outer(), Now,
         "How long an unused server connection is kept."),
-    row(User, "server_lifetime", Time(Zero::Off), ms_outer(), Now,
+    row(User, "server_lifetime", time(Zero::Off), ms_outer(), Now,
         "Age at which a server connection is closed once it is idle."),
     row(User, "min_pool_size", Integer(0, MANY), text("0"), Now,
         "Server connections kept open although nobody needs them."),
     row(User, "reserve_pool_size", Integer(0, MANY), is(Outer), Now,
         "Server connections beyond pool_size for clients that have waited too long."),
-    row(User, "reserve_pool_timeout", Time(Zero::AtOnce), ms_outer(), Now,
+    row(User, "reserve_pool_timeout", time(Zero::AtOnce), ms_outer(), Now,
         "How long a client has waited when the reserve is used."),
-    row(User, "idle_client_in_transaction_timeout", Time(Zero::Off), ms_outer(), Now,
+    row(User, "idle_client_in_transaction_timeout", time(Zero::Off), ms_outer(), Now,
         "How long a client may be silent inside a transaction."),
-    row(User, "statement_timeout", Time(Zero::Off), ms_outer(), Now,
+    row(User, "statement_timeout", time(Zero::Off), ms_outer(), Now,
         "Longest time that a statement may take; servers are told when they are logged in to."),
-    row(User, "transaction_timeout", Time(Zero::Off), ms_outer(), Now,
+    row(User, "transaction_timeout", time(Zero::Off), ms_outer(), Now,
         "Longest time that a transaction may take."),
 
     row(Shard, "servers", Servers, is(Required), Now,
@@ -342,6 +342,8 @@ pub const SETTINGS: &[Setting] = &[
 
 const AUTH_METHODS: &[&str] = AuthMethod::NAMES;
 const COUNT: Kind = Integer(1, MANY);
+/// The most that Linux takes (MAX_TCP_KEEPIDLE and MAX_TCP_KEEPINTVL, include/net/tcp.h).
+const KEEPALIVE_MAX_MS: u64 = 32_767_000;
 const MANY: u64 = i32::MAX as u64;
 const NO_AUTH_QUERY: &str = "every user needs its password in the file";
 const NO_CHECKS: &str = "there are no health checks";
@@ -361,6 +363,11 @@ const fn row(
 ) -> Setting {
     let (ours, flat, changes) = (Ours::Same, Flat::Same, Changes::AtReload);
     Setting { section, name, kind, pgcat, ours, flat, effect, changes, doc }
+}
+
+/// Any length of time.
+const fn time(zero: Zero) -> Kind {
+    Time(zero, TIME_MAX_MS)
 }
 
 const fn is(fallback: Fallback) -> Column {

@@ -64,7 +64,7 @@ fn only_threads_take_a_restart() {
 fn only_times_have_a_unit() {
     for row in SETTINGS {
         let has_unit = row.pgcat.unit != Unit::One;
-        let is_time = matches!(row.kind, Kind::Time(_) | Kind::Period(_));
+        let is_time = matches!(row.kind, Kind::Time(..) | Kind::Period(_));
         assert_eq!(is_time, has_unit, "{}", row.name);
     }
 }
@@ -103,7 +103,7 @@ fn unusual(kind: Kind) -> Option<&'static str> {
         Kind::Name | Kind::Secret | Kind::Sql | Kind::Text => Some("'other'"),
         Kind::SocketFolder => Some("'/other'"),
         Kind::Servers => Some("[['other', 1, 'replica']]"),
-        Kind::Time(_) | Kind::Period(_) => Some("1234"),
+        Kind::Time(..) | Kind::Period(_) => Some("1234"),
         Kind::Word(words) if words.contains(&"session") => Some("'session'"),
         Kind::Word(words) if words.contains(&"password") => Some("'password'"),
         Kind::Word(words) if words.contains(&"debug") => Some("'debug'"),

@@ -140,6 +140,15 @@ fn times_of_our_own_dialect_have_their_unit() {
 }
 
 #[test]
+fn the_longest_keepalive_is_that_of_the_kernel() {
+    for (head, value) in [("", "32767"), ("config_version = 1", "'32767s'")] {
+        let text = format!("{head}\n[general]\ntcp_keepalives_idle = {value}\n{SMALL}");
+        let idle = parse(&text).general.tcp.keepalives_idle;
+        assert_eq!(idle, Some(Duration::from_secs(32_767)));
+    }
+}
+
+#[test]
 fn a_unix_socket_that_is_asked_for_must_be_there() {
     let socket = |general: &str| {
         parse(&format!("config_version = 1\n[general]\n{general}\n{SMALL}")).general.unix_socket

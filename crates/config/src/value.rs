@@ -7,7 +7,7 @@ use std::time::Duration;
 use toml::Spanned;
 use toml::de::DeValue;
 
-use crate::setting::{Kind, Least, Unit, Zero};
+use crate::setting::{Kind, Least, TIME_MAX_MS, Unit, Zero};
 use crate::socket::SocketName;
 use crate::suggest;
 use crate::types::{AuthMethod, LogFormat, LogLevel, PoolMode, Role, Secret, Server};
@@ -63,15 +63,17 @@ impl Value {
             (Kind::Period(ms), DeValue::Boolean(true)) => {
                 Some(Self::Time(Duration::from_millis(ms)))
             }
-            (Kind::Period(_), _) => Self::from_toml(Kind::Time(Zero::Off), unit, value).ok(),
-            (Kind::Time(zero), DeValue::String(text)) => match unit {
-                Unit::Written(least) => written_time(text, zero, least).map(Self::Time),
+            (Kind::Period(_), _) => Self::from_toml(PERIOD, unit, value).ok(),
+            (Kind::Time(zero, most_ms), DeValue::String(text)) => match unit {
+                Unit::Written(least) => written_time(text, zero, least, most_ms).map(Self::Time),
                 Unit::Milliseconds | Unit::One | Unit::Seconds => None,
             },
-            (Kind::Time(_), DeValue::Integer(_)) if matches!(unit, Unit::Written(_)) => None,
-            (Kind::Time(zero), DeValue::Integer(_)) => natural(value)
-                .filter(|n| *n <= TIME_MAX && (*n > 0 || zero != Zero::Refused))
-                .map(|n| Self::Time(time(n, unit))),
+            (Kind::Time(..), DeValue::Integer(_)) if matches!(unit, Unit::Written(_)) => None,
+            (Kind::Time(zero, most_ms), DeValue::Integer(_)) => natural(value)
+                .filter(|n| *n > 0 || zero != Zero::Refused)
+                .and_then(|n| n.checked_mul(unit_ms(unit)))
+                .filter(|ms| *ms <= most_ms)
+                .map(|ms| Self::Time(Duration::from_millis(ms))),
             _ => None,
         };
         read.ok_or_else(|| {
@@ -82,7 +84,7 @@ impl Value {
     /// Reads `text` as [`Fallback::Text`](crate::setting::Fallback::Text) writes it.
     pub(crate) fn from_text(kind: Kind, unit: Unit, text: &'static str) -> Result<Self, String> {
         let value = match kind {
-            Kind::Flag | Kind::Integer(..) | Kind::Period(_) | Kind::Time(_) => {
+            Kind::Flag | Kind::Integer(..) | Kind::Period(_) | Kind::Time(..) => {
                 let parsed = DeValue::parse(text).map_err(|error| error.message().to_owned())?;
                 parsed.into_inner()
             }
@@ -257,7 +259,7 @@ pub(crate) fn expected(kind: Kind, unit: Unit) -> String {
         Kind::Integer(least, u64::MAX) => format!("a whole number, at least {least}"),
         Kind::Integer(least, most) => format!("a whole number from {least} to {most}"),
         Kind::Name => "a text in quotes that is not empty".to_owned(),
-        Kind::Period(_) => format!("{}, or true or false", expected(Kind::Time(Zero::Off), unit)),
+        Kind::Period(_) => format!("{}, or true or false", expected(PERIOD, unit)),
         Kind::Secret | Kind::Text => "a text in quotes".to_owned(),
         Kind::Section(section) => format!("the section {}", section.title()),
         Kind::Sections(section) | Kind::SectionsByNumber(section) => {
@@ -266,18 +268,22 @@ pub(crate) fn expected(kind: Kind, unit: Unit) -> String {
         Kind::Servers => r#"[["HOST", PORT, "ROLE"], …], at least one server"#.to_owned(),
         Kind::SocketFolder => folder(),
         Kind::Sql => "SQL in quotes, in ASCII".to_owned(),
-        Kind::Time(zero) => {
-            let unit = match unit {
+        Kind::Time(zero, most_ms) => {
+            let name = match unit {
                 Unit::Milliseconds => "milliseconds",
                 Unit::One | Unit::Seconds => "seconds",
-                Unit::Written(least) => return written(least, zero),
+                Unit::Written(least) => return written(least, zero, most_ms),
+            };
+            let most = match most_ms {
+                TIME_MAX_MS => String::new(),
+                _ => format!(" up to {}", most_ms / unit_ms(unit)),
             };
             let zero = match zero {
                 Zero::AtOnce => " (0: at once)",
                 Zero::Off => " (0: off)",
                 Zero::Refused => ", at least 1",
             };
-            format!("a whole number of {unit}{zero}")
+            format!("a whole number of {name}{most}{zero}")
         }
         Kind::Word(words) => {
             let quoted: Vec<_> = words.iter().map(|word| format!("{word:?}")).collect();
@@ -293,7 +299,7 @@ fn folder() -> String {
 }
 
 /// What a time with its unit may be.
-fn written(least: Least, zero: Zero) -> String {
+fn written(least: Least, zero: Zero, most_ms: u64) -> String {
     let time = match least {
         Least::Millisecond => r#"a time with its unit, such as "5s" or "500ms""#,
         Least::Second => r#"a time in whole seconds with its unit, such as "5s" or "1min""#,
@@ -303,13 +309,17 @@ fn written(least: Least, zero: Zero) -> String {
         Zero::Off => r#" ("off": no limit)"#,
         Zero::Refused => "",
     };
-    format!("{time}{zero}")
+    let most = match most_ms {
+        TIME_MAX_MS => String::new(),
+        _ => format!(", at most {:?}", in_its_unit(Duration::from_millis(most_ms))),
+    };
+    format!("{time}{most}{zero}")
 }
 
 /// What stands there instead, without a secret in it.
 fn found(kind: Kind, unit: Unit, value: &DeValue<'_>) -> String {
     match (kind, value) {
-        (Kind::Time(_) | Kind::Period(_), DeValue::Integer(n))
+        (Kind::Time(..) | Kind::Period(_), DeValue::Integer(n))
             if matches!(unit, Unit::Written(_)) =>
         {
             let counts = match unit {
@@ -351,13 +361,14 @@ fn natural(value: &DeValue<'_>) -> Option<u64> {
     u64::from_str_radix(integer.as_str(), integer.radix()).ok()
 }
 
-/// The longest time: enough for anything, and far from overflow in any unit.
-const TIME_MAX: u64 = u32::MAX as u64 * 1_000;
+/// A period without `true` and `false`.
+const PERIOD: Kind = Kind::Time(Zero::Off, TIME_MAX_MS);
 
-fn time(n: u64, unit: Unit) -> Duration {
+/// How many milliseconds a bare number counts each.
+const fn unit_ms(unit: Unit) -> u64 {
     match unit {
-        Unit::Milliseconds => Duration::from_millis(n),
-        Unit::One | Unit::Seconds | Unit::Written(_) => Duration::from_secs(n),
+        Unit::Milliseconds => 1,
+        Unit::One | Unit::Seconds | Unit::Written(_) => 1_000,
     }
 }
 
@@ -366,7 +377,7 @@ const UNITS: [(&str, u64); 5] =
     [("ms", 1), ("s", 1_000), ("min", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
 
 /// Reads a time with its unit, as `500ms`, `5s`, `10min`, `1h` or `7d`.
-fn written_time(text: &str, zero: Zero, least: Least) -> Option<Duration> {
+fn written_time(text: &str, zero: Zero, least: Least, most_ms: u64) -> Option<Duration> {
     if text == "off" {
         return (zero == Zero::Off).then_some(Duration::ZERO);
     }
@@ -377,7 +388,7 @@ fn written_time(text: &str, zero: Zero, least: Least) -> Option<Duration> {
         Least::Millisecond => true,
         Least::Second => ms.is_multiple_of(1_000),
     };
-    let allowed = fits && ms <= TIME_MAX && (ms > 0 || zero == Zero::AtOnce);
+    let allowed = fits && ms <= most_ms && (ms > 0 || zero == Zero::AtOnce);
     allowed.then(|| Duration::from_millis(ms))
 }
 
