@@ -290,6 +290,7 @@ first.username = "d"
 #[test]
 fn secrets_are_never_printed() {
     const WORD: &str = "hunter2";
+    const SERVERS: &str = r#"[["10.0.0.1", 5432, "primary"]]"#;
     let file = r#"
 [general]
 host = "127.0.0.1"
@@ -315,9 +316,23 @@ database = "app_db"
         ("\"hunter2\"", "\"hunter2\\u0000\""),
         ("password", "pasword"),
         ("10.0.0.1", "postgres://alice:hunter2@10.0.0.1/"),
+        (SERVERS, r#""postgres://alice:hunter2@db/app""#),
+        (SERVERS, r#"["postgres://alice:hunter2@db/app"]"#),
+        (SERVERS, r#"[["db", "alice:hunter2@db", "primary"]]"#),
+        (SERVERS, r#"[["db", 5432, "alice:hunter2@db"]]"#),
+        (SERVERS, r#""host=db password=hunter2""#),
+        ("\"127.0.0.1\"", "\"alice:hunter2@db\""),
+        ("[general]", "[general]\nunix_socket_dir = 'postgres://alice:hunter2@db'"),
+        ("[general]", "[general]\nport = 'postgres://alice:hunter2'"),
+        ("[general]", "[general]\nauth_type = 'postgres://alice:hunter2'"),
+        ("[general]", "[general]\nidle_timeout = 'postgres://alice:hunter2'"),
+        ("[general]", "[general]\n'postgres://alice:hunter2@db' = 1"),
+        ("[general]", "[general]\n'a://hunter2@b' = 1\n'a://hunter2@b' = 1"),
+        ("[pools.app.shards.0]", "[pools.app.shards.'postgres://alice:hunter2@db']"),
     ];
     for (from, to) in mistakes {
         let text = file.replace(from, to);
+        assert_ne!(text, file, "{to}");
         let errors = Config::parse(&text, Path::new("f.toml")).expect_err(to);
         assert!(!errors.to_string().contains(WORD), "{errors}");
         assert!(!format!("{errors:?}").contains(WORD), "{errors:?}");

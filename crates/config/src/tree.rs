@@ -54,7 +54,9 @@ impl Node {
         for error in &errors {
             let span = error.span().unwrap_or_default();
             // The one message that needs its key to be of use. Other spans may hold a secret.
-            let key = if error.message() == "duplicate key" { &text[span.clone()] } else { "" };
+            let key = &text[span.clone()];
+            let is_key = error.message() == "duplicate key" && !key.contains("://");
+            let key = if is_key { key } else { "" };
             report.error(lines.at(span.start), key, error.message());
         }
         let table = document.get_ref();
@@ -191,7 +193,7 @@ impl Reader<'_> {
                 continue;
             };
             if matches!(kind, Kind::SectionsByNumber(_)) && number(name.get_ref()).is_none() {
-                let message = format!("expected a number, from 0, found {:?}", name.get_ref());
+                let message = "expected a number, from 0, as the name of this section";
                 self.report.error(line, &path, message);
             }
             let node = self.section(Node::empty(section, path, line), table);
@@ -298,8 +300,9 @@ fn number(name: &str) -> Option<u32> {
     name.parse().ok()
 }
 
-/// `name` in the section `path`, quoted where TOML asks for it.
+/// `name` in the section `path`, quoted where TOML asks for it, and not repeated if it is a URL.
 fn join(path: &str, name: &str) -> String {
+    let name = if name.contains("://") { "…" } else { name };
     let bare = |b: u8| b.is_ascii_alphanumeric() || b == b'_' || b == b'-';
     let name = if !name.is_empty() && name.bytes().all(bare) {
         name.to_owned()

@@ -329,8 +329,6 @@ fn found(kind: Kind, unit: Unit, value: &DeValue<'_>) -> String {
             format!("{n} without one (without config_version it would count {counts})")
         }
         (Kind::Secret, _) => format!("a TOML {}", value.type_str()),
-        // A connection string, with the password in it.
-        (Kind::Host, DeValue::String(text)) if text.contains('@') => "a text with an @".to_owned(),
         (Kind::Word(words), DeValue::String(text)) => {
             let hint = suggest::nearest(text, words.iter().copied());
             format!("{}{}", describe(value), suggest::did_you_mean(hint))
@@ -342,6 +340,9 @@ fn found(kind: Kind, unit: Unit, value: &DeValue<'_>) -> String {
 fn describe(value: &DeValue<'_>) -> String {
     const SHOWN_MAX: usize = 40;
     match value {
+        DeValue::String(text) if may_hold_password(text) => {
+            "a text that may hold a password".to_owned()
+        }
         DeValue::String(text) if text.chars().count() > SHOWN_MAX => {
             let start: String = text.chars().take(SHOWN_MAX).collect();
             format!("a text that begins with {start:?}")
@@ -354,6 +355,13 @@ fn describe(value: &DeValue<'_>) -> String {
         DeValue::Array(_) => "an array".to_owned(),
         DeValue::Table(_) => "a section".to_owned(),
     }
+}
+
+/// Whether a text looks like a connection string, as a URL or as libpq's `name=value`: such a text
+/// is in no message, wherever it stands.
+fn may_hold_password(text: &str) -> bool {
+    let names_one = || text.contains('=') && text.to_ascii_lowercase().contains("password");
+    text.contains('@') || text.contains("://") || names_one()
 }
 
 fn natural(value: &DeValue<'_>) -> Option<u64> {
