@@ -148,7 +148,7 @@ pub const SETTINGS: &[Setting] = &[
         "How long a client may be silent outside a transaction."),
     row(General, "idle_client_in_transaction_timeout", time(Zero::Off), ms("0"), Now,
         "How long a client may be silent inside a transaction."),
-    row(General, "statement_timeout", time(Zero::Off), ms("0"), Now,
+    row(General, "statement_timeout", Time(Zero::Off, STATEMENT_MAX_MS), ms("0"), Now,
         "Longest time that a statement may take; servers are told when they are logged in to."),
     row(General, "transaction_timeout", time(Zero::Off), ms("0"), Now,
         "Longest time that a transaction may take."),
@@ -225,7 +225,7 @@ pub const SETTINGS: &[Setting] = &[
         "How long a client has waited when the reserve is used."),
     row(Pool, "idle_client_in_transaction_timeout", time(Zero::Off), ms_outer(), Now,
         "How long a client may be silent inside a transaction."),
-    row(Pool, "statement_timeout", time(Zero::Off), ms_outer(), Now,
+    row(Pool, "statement_timeout", Time(Zero::Off, STATEMENT_MAX_MS), ms_outer(), Now,
         "Longest time that a statement may take; servers are told when they are logged in to."),
     row(Pool, "transaction_timeout", time(Zero::Off), ms_outer(), Now,
         "Longest time that a transaction may take."),
@@ -326,7 +326,7 @@ pub const SETTINGS: &[Setting] = &[
         "How long a client has waited when the reserve is used."),
     row(User, "idle_client_in_transaction_timeout", time(Zero::Off), ms_outer(), Now,
         "How long a client may be silent inside a transaction."),
-    row(User, "statement_timeout", time(Zero::Off), ms_outer(), Now,
+    row(User, "statement_timeout", Time(Zero::Off, STATEMENT_MAX_MS), ms_outer(), Now,
         "Longest time that a statement may take; servers are told when they are logged in to."),
     row(User, "transaction_timeout", time(Zero::Off), ms_outer(), Now,
         "Longest time that a transaction may take."),
@@ -352,6 +352,9 @@ const ONE_SERVER: &str = "one server is used for everything";
 const ONE_SHARD: &str = "the first shard is used for everything";
 const POOL_MODES: &[&str] = PoolMode::NAMES;
 const PORT: Kind = Integer(1, 65_535);
+/// The most that PostgreSQL takes (statement_timeout, src/backend/utils/misc/guc_tables.c): it
+/// refuses a login that asks for more.
+const STATEMENT_MAX_MS: u64 = i32::MAX as u64;
 
 const fn row(
     section: Section,

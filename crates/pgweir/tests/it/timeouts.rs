@@ -1,7 +1,7 @@
 //! What ends because it takes too long, in front of real PostgreSQL.
 
 use pgweir_testkit::frames::query;
-use pgweir_testkit::{Cluster, Message, WireClient};
+use pgweir_testkit::{Cluster, Message, PoolerConfig, WireClient};
 
 use crate::stage::Stage;
 
@@ -25,6 +25,19 @@ fn a_statement_that_takes_too_long() {
     assert_eq!(client.query("SELECT 'goes on'"), ["goes on"]);
     let own = stage.login().parameter("statement_timeout", "250");
     assert_eq!(stage.client_as(&own).query("SHOW statement_timeout"), ["250ms"]);
+}
+
+/// The most that the configuration takes is what PostgreSQL takes.
+#[test]
+fn the_longest_statement_timeout() {
+    let longest = |config: PoolerConfig| config.general("statement_timeout", "2147483647");
+    let stage = Stage::with("longest_statement", 1, longest);
+    assert_eq!(stage.client().query("SHOW statement_timeout"), ["2147483647ms"]);
+    let sql = "SET statement_timeout = 2147483648";
+    let mut client = stage.client();
+    client.send(&query(sql)).unwrap();
+    let refused = client.read_until_ready().unwrap();
+    assert_eq!(codes(&refused), ["22023"]);
 }
 
 #[test]
