@@ -28,7 +28,8 @@ impl Verifier {
     ///
     /// As in PostgreSQL (`get_password_type` in `src/backend/libpq/crypt.c`), what is not exactly a
     /// hash of one of the known forms is a password. A SCRAM secret that was cut short by a copy is
-    /// therefore a password, and nobody gets in with the one it was made from.
+    /// therefore a password, and nobody gets in with the one it was made from: a configuration with
+    /// one is refused.
     ///
     /// # Errors
     ///

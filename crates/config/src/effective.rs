@@ -2,9 +2,9 @@
 //! join several settings.
 
 use std::collections::BTreeSet;
-use std::net::IpAddr;
 use std::time::Duration;
 
+use crate::credentials;
 use crate::demand::Limit;
 use crate::report::Report;
 use crate::scope::Scope;
@@ -12,8 +12,7 @@ use crate::setting::{Dialect, Section};
 use crate::settings::CONSOLE_DATABASES;
 use crate::tree::{Child, Node};
 use crate::types::{
-    Admin, AuthMethod, General, LogOptions, Pool, PoolMode, Role, Secret, Server, Shard,
-    TcpOptions, UnixSocket, User,
+    General, LogOptions, Pool, PoolMode, Role, Server, Shard, TcpOptions, UnixSocket, User,
 };
 
 /// What `root` says, without the warnings. What is wrong goes to `report`; where the result is
@@ -46,7 +45,7 @@ fn general(scope: &Scope<'_>, report: &mut Report) -> Option<General> {
         server_lifetime: timeout(scope, "server_lifetime")?,
         autoreload: scope.read("autoreload").filter(|time: &Duration| !time.is_zero()),
         shutdown_timeout: scope.read("shutdown_timeout")?,
-        admin: admin(scope, report)?,
+        admin: credentials::admin(scope, report)?,
         max_clients: scope.read("max_clients"),
         max_logins: scope.read("max_logins")?,
         max_user_client_connections: scope.read("max_user_client_connections"),
@@ -99,28 +98,6 @@ fn tcp(scope: &Scope<'_>) -> Option<TcpOptions> {
     })
 }
 
-/// `Some(None)`: there is no account.
-fn admin(scope: &Scope<'_>, report: &mut Report) -> Option<Option<Admin>> {
-    if scope.refused("admin_username") || scope.refused("admin_password") {
-        return None;
-    }
-    let username: Option<String> = scope.read("admin_username");
-    if username.is_none() && !scope.has("admin_password") {
-        let auth = scope.read("admin_auth_type")?;
-        let admin = || Admin { username: "admin".to_owned(), password: Secret::new("admin"), auth };
-        // Our own dialect lets nobody in with a password that everybody knows.
-        let known_to_all = scope.dialect() == Dialect::Pgcat && listens_on_loopback(scope);
-        return Some(known_to_all.then(admin));
-    }
-    let auth = auth(scope, "admin_auth_type", "admin_password", report)?;
-    if username.is_none() {
-        let message = "missing: expected the name that admin_password is for";
-        report.error(scope.line(), &scope.key("admin_username"), message);
-    }
-    let password = scope.read("admin_password").unwrap_or_default();
-    Some(Some(Admin { username: username?, password, auth }))
-}
-
 fn pool(child: &Child, general: &Scope<'_>, report: &mut Report) -> Option<Pool> {
     let scope = general.inner(&child.node);
     if CONSOLE_DATABASES.contains(&child.name.as_str()) {
@@ -153,7 +130,7 @@ fn pool(child: &Child, general: &Scope<'_>, report: &mut Report) -> Option<Pool>
 }
 
 fn user(scope: &Scope<'_>, report: &mut Report) -> Option<User> {
-    let auth = auth(scope, "auth_type", "password", report);
+    let auth = credentials::auth(scope, "auth_type", "password", report);
     let pool_size: u32 = scope.read("pool_size")?;
     if scope.read::<u32>("min_pool_size").is_some_and(|min| min > pool_size) {
         let message = format!("expected at most pool_size, which is {pool_size}");
@@ -169,7 +146,7 @@ fn user(scope: &Scope<'_>, report: &mut Report) -> Option<User> {
         reserve_pool_size: scope.read("reserve_pool_size")?,
         reserve_pool_timeout: scope.read("reserve_pool_timeout")?,
         server_username: scope.read("server_username")?,
-        server_password: server_password(scope, report),
+        server_password: credentials::server_password(scope, report),
         reset_query: scope.read("server_reset_query")?,
         connect_timeout: scope.read("connect_timeout")?,
         query_wait_timeout: timeout(scope, "query_wait_timeout")?,
@@ -179,61 +156,6 @@ fn user(scope: &Scope<'_>, report: &mut Report) -> Option<User> {
         statement_timeout: timeout(scope, "statement_timeout")?,
         transaction_timeout: timeout(scope, "transaction_timeout")?,
     })
-}
-
-/// The password for the server. A SCRAM verifier proves a client and cannot log in itself, and
-/// must not be sent to a server that asks for a password in clear text.
-fn server_password(scope: &Scope<'_>, report: &mut Report) -> Secret {
-    let secret = scope.read("server_password").unwrap_or_default();
-    if !is_scram_verifier(&secret) {
-        return secret;
-    }
-    let key = if scope.has("server_password") { "server_password" } else { "password" };
-    let message = "a SCRAM verifier cannot log in to a server: without a server_password, only \
-                   servers that ask for none can be used";
-    report.warning(scope.line_of(key), &scope.key(key), message);
-    Secret::default()
-}
-
-/// How clients of this scope prove who they are. Checks that there is a secret of use for it,
-/// and that `trust` stays on this machine.
-fn auth(
-    scope: &Scope<'_>,
-    method: &'static str,
-    secret: &'static str,
-    report: &mut Report,
-) -> Option<AuthMethod> {
-    let auth = scope.read(method)?;
-    if auth == AuthMethod::Trust {
-        if listens_on_loopback(scope) || scope.read("allow_trust_anywhere")? {
-            return Some(auth);
-        }
-        let host: String = scope.read("host")?;
-        let message = format!(
-            "trust lets in everybody who can reach {host}: expected another method, a loopback \
-             host, or general.allow_trust_anywhere = true"
-        );
-        report.error(scope.line_of(method), &scope.key_of(method), message);
-        return None;
-    }
-    if scope.refused(secret) {
-        return None;
-    }
-    let stored: Secret = scope.read(secret).unwrap_or_default();
-    let message = match auth {
-        // PostgreSQL takes no empty password either.
-        _ if stored.expose().is_empty() => "missing: expected a password that is not empty",
-        AuthMethod::Md5 if is_scram_verifier(&stored) => return Some(AuthMethod::ScramSha256),
-        AuthMethod::ScramSha256 if is_md5_hash(&stored) => {
-            "an md5 hash cannot serve scram-sha-256: expected the password itself or a SCRAM \
-             verifier"
-        }
-        AuthMethod::Md5 | AuthMethod::Password | AuthMethod::ScramSha256 | AuthMethod::Trust => {
-            return Some(auth);
-        }
-    };
-    report.error(scope.line_of(secret), &scope.key(secret), message);
-    None
 }
 
 fn shards(children: &[Child], pool: &Scope<'_>, report: &mut Report) -> Option<Vec<Shard>> {
@@ -281,23 +203,4 @@ fn servers(scope: &Scope<'_>, report: &mut Report) -> Option<Vec<Server>> {
 fn timeout(scope: &Scope<'_>, name: &'static str) -> Option<Option<Duration>> {
     let time: Duration = scope.read(name)?;
     Some((!time.is_zero()).then_some(time))
-}
-
-/// Whether only this machine can reach us. A unix socket is never anybody else's.
-fn listens_on_loopback(scope: &Scope<'_>) -> bool {
-    let host: String = scope.read("host").unwrap_or_default();
-    host.is_empty()
-        || host == "localhost"
-        || host.parse().is_ok_and(|address: IpAddr| address.is_loopback())
-}
-
-/// As in pg_authid.rolpassword (PostgreSQL: src/backend/libpq/crypt.c, get_password_type).
-fn is_scram_verifier(secret: &Secret) -> bool {
-    secret.expose().starts_with("SCRAM-SHA-256$")
-}
-
-/// As [`is_scram_verifier`].
-fn is_md5_hash(secret: &Secret) -> bool {
-    let digest = secret.expose().strip_prefix("md5").unwrap_or_default();
-    digest.len() == 32 && digest.bytes().all(|b| matches!(b, b'0'..=b'9' | b'a'..=b'f'))
 }

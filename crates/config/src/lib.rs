@@ -5,7 +5,8 @@
 //! document along the table and knows no setting by name: it finds unknown keys, wrong types and
 //! settings without effect; `flat` brings PgCat's older form to the same tree. `scope` answers what
 //! holds for a setting in a section, with everything it inherits. `effective` names the settings,
-//! applies the rules that join several of them, and fills [`Config`].
+//! applies the rules that join several of them (`credentials` those of logins), and fills
+//! [`Config`].
 //!
 //! Invariants:
 //! - A [`Config`] that exists is valid; nobody checks it again.
@@ -18,6 +19,7 @@
 //! A further dialect is a variant of [`Dialect`], a column of the table, and, if it is not TOML,
 //! another way to a tree.
 
+mod credentials;
 mod demand;
 mod effective;
 mod explain;

@@ -221,7 +221,9 @@ fn users_clean_their_servers_as_their_pool_says() {
 #[test]
 fn the_secret_decides_between_md5_and_scram() {
     const MD5: &str = "md5d41d8cd98f00b204e9800998ecf8427e";
-    const SCRAM: &str = "SCRAM-SHA-256$4096:c2FsdA==$c3RvcmVk:c2VydmVy";
+    const SCRAM: &str = "SCRAM-SHA-256$4096:c2FsdA==$\
+                         h7BOWJYfmpnYU9QEagtbeT58Pku9IfWsqPsXwgzbHYs=:\
+                         s+rNM0M7MbUlI1EDLJs+ei56p3ONXezfDdbGJoCFPAY=";
     let auth = |method: &str, secret: &str| {
         let text = SMALL.replace("\"secret\"", &format!("'{secret}'\nserver_password = 'x'"));
         parse(&format!("[general]\nauth_type = '{method}'\n{text}")).pools[0].users[0].auth
@@ -234,8 +236,14 @@ fn the_secret_decides_between_md5_and_scram() {
     assert_eq!(auth("password", SCRAM), AuthMethod::Password);
     assert_eq!(auth("md5", "md5 is not a hash"), AuthMethod::Md5);
 
-    let user = parse(&SMALL.replace("secret", SCRAM)).pools.remove(0).users.remove(0);
-    assert_eq!(user.server_password.expose(), "", "a verifier is never sent to a server");
+    let config = parse(&SMALL.replace("secret", SCRAM));
+    let server_password = &config.pools[0].users[0].server_password;
+    assert_eq!(server_password.expose(), "", "a verifier is never sent to a server");
+    assert_eq!(
+        config.warnings[0].to_string(),
+        "f.toml:4: pools.app.users.0.password: a SCRAM verifier cannot log in to a server: without \
+         a server_password, only servers that ask for none can be used"
+    );
     let user = parse(&SMALL.replace("secret", MD5)).pools.remove(0).users.remove(0);
     assert_eq!(user.server_password.expose(), MD5, "a hash answers a server's md5 request");
 }

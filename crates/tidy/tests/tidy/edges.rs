@@ -37,9 +37,9 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("pgweir-proxy", &["pgweir-engine", "pgweir-auth", "pgweir-wire", "pgweir-config"]),
     ("pgweir-engine", &["pgweir-sql", "pgweir-auth", "pgweir-wire", "pgweir-config"]),
     ("pgweir-sql", &[]),
+    ("pgweir-config", &["pgweir-auth"]),
     ("pgweir-auth", &[]),
     ("pgweir-wire", &[]),
-    ("pgweir-config", &[]),
     ("pgweir-testkit", &[]),
     ("pgweir-tidy", &[]),
 ];
