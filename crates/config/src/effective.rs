@@ -10,9 +10,11 @@ use crate::report::Report;
 use crate::scope::Scope;
 use crate::setting::{Dialect, Section};
 use crate::settings::CONSOLE_DATABASES;
+use crate::sums;
 use crate::tree::{Child, Node};
 use crate::types::{
-    General, LogOptions, Pool, PoolMode, Role, Server, Shard, TcpOptions, UnixSocket, User,
+    ANY_DATABASE, General, LogOptions, Pool, PoolMode, Role, Server, Shard, TcpOptions, UnixSocket,
+    User,
 };
 
 /// What `root` says, without the warnings. What is wrong goes to `report`; where the result is
@@ -29,7 +31,9 @@ pub(crate) fn config(
     let pools = root.children("pools").iter().map(|child| pool(child, &scope, report));
     // All of them first: a mistake in one hides none in the next.
     let pools: Vec<_> = pools.collect();
-    Some((general?, pools.into_iter().collect::<Option<_>>()?))
+    let pools: Vec<_> = pools.into_iter().collect::<Option<_>>()?;
+    sums::over_databases(&pools, &scope, report);
+    Some((general?, pools))
 }
 
 fn general(scope: &Scope<'_>, report: &mut Report) -> Option<General> {
@@ -119,10 +123,12 @@ fn pool(child: &Child, general: &Scope<'_>, report: &mut Report) -> Option<Pool>
         }
     }
     let users: Vec<_> = users.iter().map(|it| user(&scope.inner(&it.node), report)).collect();
-    let shards = shards(child.node.children("shards"), &scope, report);
+    let shards = shards(child, &scope, report);
+    let users: Vec<_> = users.into_iter().collect::<Option<_>>()?;
+    sums::of_database(&child.name, &users, &scope, report);
     Some(Pool {
         name: child.name.clone(),
-        users: users.into_iter().collect::<Option<_>>()?,
+        users,
         max_client_connections: scope.read("max_db_client_connections"),
         max_connections: scope.read("max_db_connections"),
         shards: shards?,
@@ -136,6 +142,7 @@ fn user(scope: &Scope<'_>, report: &mut Report) -> Option<User> {
         let message = format!("expected at most pool_size, which is {pool_size}");
         report.error(scope.line_of("min_pool_size"), &scope.key("min_pool_size"), message);
     }
+    sums::pool_size(scope, report);
     Some(User {
         username: scope.read("username")?,
         password: scope.read("password").unwrap_or_default(),
@@ -158,11 +165,12 @@ fn user(scope: &Scope<'_>, report: &mut Report) -> Option<User> {
     })
 }
 
-fn shards(children: &[Child], pool: &Scope<'_>, report: &mut Report) -> Option<Vec<Shard>> {
+fn shards(pool: &Child, outer: &Scope<'_>, report: &mut Report) -> Option<Vec<Shard>> {
+    let children = pool.node.children("shards");
     let mut shards = Vec::new();
     let mut numbers = BTreeSet::new();
     for child in children {
-        let scope = pool.inner(&child.node);
+        let scope = outer.inner(&child.node);
         if let Ok(number) = child.name.parse::<u32>()
             && !numbers.insert(number)
         {
@@ -170,7 +178,12 @@ fn shards(children: &[Child], pool: &Scope<'_>, report: &mut Report) -> Option<V
             report.error(scope.line(), &child.node.path, message);
         }
         let servers = servers(&scope, report);
-        shards.push((scope.read("database"), servers));
+        let database: Option<String> = scope.read("database");
+        if database.as_deref() == Some(ANY_DATABASE) && pool.name != ANY_DATABASE {
+            let message = "\"*\" is for [pools.\"*\"]; expected the name of a database";
+            report.error(scope.line_of("database"), &scope.key("database"), message);
+        }
+        shards.push((database, servers));
     }
     if let [_, second, ..] = children {
         let message = "has no effect yet: the first shard is used for everything";

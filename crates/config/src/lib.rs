@@ -5,8 +5,8 @@
 //! document along the table and knows no setting by name: it finds unknown keys, wrong types and
 //! settings without effect; `flat` brings PgCat's older form to the same tree. `scope` answers what
 //! holds for a setting in a section, with everything it inherits. `effective` names the settings,
-//! applies the rules that join several of them (`credentials` those of logins), and fills
-//! [`Config`].
+//! applies the rules that join several of them (`credentials` those of logins, `sums`
+//! those of limits), and fills [`Config`].
 //!
 //! Invariants:
 //! - A [`Config`] that exists is valid; nobody checks it again.
@@ -32,6 +32,7 @@ mod setting;
 mod settings;
 mod socket;
 mod suggest;
+mod sums;
 mod tree;
 mod types;
 mod value;
