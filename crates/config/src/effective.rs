@@ -122,6 +122,11 @@ fn pool(child: &Child, general: &Scope<'_>, report: &mut Report) -> Option<Pool>
             report.error(scope.line_of("username"), &scope.key("username"), message);
         }
     }
+    if child.name == ANY_DATABASE {
+        for user in users {
+            sums::minimum_of_any_database(&scope.inner(&user.node), report);
+        }
+    }
     let users: Vec<_> = users.iter().map(|it| user(&scope.inner(&it.node), report)).collect();
     let shards = shards(child, &scope, report);
     let users: Vec<_> = users.into_iter().collect::<Option<_>>()?;
@@ -143,6 +148,7 @@ fn user(scope: &Scope<'_>, report: &mut Report) -> Option<User> {
         report.error(scope.line_of("min_pool_size"), &scope.key("min_pool_size"), message);
     }
     sums::pool_size(scope, report);
+    sums::reserve(scope, report);
     Some(User {
         username: scope.read("username")?,
         password: scope.read("password").unwrap_or_default(),

@@ -85,7 +85,8 @@ pub const SETTINGS: &[Setting] = &[
     row(General, "reserve_pool_size", Integer(0, MANY), text("0"), Now,
         "Server connections beyond pool_size for clients that have waited too long."),
     row(General, "reserve_pool_timeout", time(Zero::AtOnce), ms("5000"), Now,
-        "How long a client has waited when the reserve is used."),
+        "How long a client has waited when the reserve is used; it never is where \
+         query_wait_timeout is not longer."),
     row(General, "connect_parallelism", COUNT, text("64"), Now,
         "Most connections to one server that are being made at a time."),
     row(General, "connect_timeout", time(Zero::Refused), ms("5000"), Now,
@@ -222,7 +223,8 @@ pub const SETTINGS: &[Setting] = &[
     row(Pool, "reserve_pool_size", Integer(0, MANY), is(Outer), Now,
         "Server connections beyond pool_size for clients that have waited too long."),
     row(Pool, "reserve_pool_timeout", time(Zero::AtOnce), ms_outer(), Now,
-        "How long a client has waited when the reserve is used."),
+        "How long a client has waited when the reserve is used; it never is where \
+         query_wait_timeout is not longer."),
     row(Pool, "idle_client_in_transaction_timeout", time(Zero::Off), ms_outer(), Now,
         "How long a client may be silent inside a transaction."),
     row(Pool, "statement_timeout", Time(Zero::Off, STATEMENT_MAX_MS), ms_outer(), Now,
@@ -319,11 +321,13 @@ pub const SETTINGS: &[Setting] = &[
     row(User, "server_lifetime", time(Zero::Off), ms_outer(), Now,
         "Age at which a server connection is closed once it is idle."),
     row(User, "min_pool_size", Integer(0, MANY), text("0"), Now,
-        "Server connections kept open although nobody needs them."),
+        "Server connections kept open although nobody needs them; none in [pools.\"*\"], whose \
+         databases have servers as long as somebody needs them."),
     row(User, "reserve_pool_size", Integer(0, MANY), is(Outer), Now,
         "Server connections beyond pool_size for clients that have waited too long."),
     row(User, "reserve_pool_timeout", time(Zero::AtOnce), ms_outer(), Now,
-        "How long a client has waited when the reserve is used."),
+        "How long a client has waited when the reserve is used; it never is where \
+         query_wait_timeout is not longer."),
     row(User, "idle_client_in_transaction_timeout", time(Zero::Off), ms_outer(), Now,
         "How long a client may be silent inside a transaction."),
     row(User, "statement_timeout", Time(Zero::Off, STATEMENT_MAX_MS), ms_outer(), Now,

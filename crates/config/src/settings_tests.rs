@@ -137,6 +137,7 @@ fn file(section: Section, line: &str) -> String {
     let lines = [
         (Section::General, "[general]"),
         (Section::General, "host = '127.0.0.1'"),
+        (Section::General, "query_wait_timeout = 30000"),
         (Section::General, "admin_username = 'admin'"),
         (Section::General, "admin_password = 'secret'"),
         (Section::Pool, "[pools.app]"),

@@ -1,10 +1,13 @@
-//! Sizes of pools against the limits that they share. What cannot be reached is legal, and told.
+//! Sizes of pools against the limits and times around them. What cannot be reached is legal, and
+//! told.
 
 use std::collections::BTreeMap;
+use std::time::Duration;
 
 use crate::report::Report;
 use crate::scope::Scope;
 use crate::types::{ANY_DATABASE, Pool, User};
+use crate::value::Value;
 
 /// The limits of which each holds for a pool too.
 const LIMITS: [&str; 3] = ["max_server_connections", "max_db_connections", "max_user_connections"];
@@ -18,6 +21,35 @@ pub(crate) fn pool_size(user: &Scope<'_>, report: &mut Report) {
             let message = format!("over {limit}, which is {most}: no more are opened");
             report.warning(user.line_of("pool_size"), &user.key_of("pool_size"), message);
         }
+    }
+}
+
+/// Tells of a reserve that clients do not live to see.
+pub(crate) fn reserve(user: &Scope<'_>, report: &mut Report) {
+    let has_one = user.read::<u32>("reserve_pool_size").is_some_and(|size| size > 0);
+    let times = user.read("query_wait_timeout").zip(user.read("reserve_pool_timeout"));
+    let Some((wait, opens)) = times.filter(|_| has_one) else { return };
+    if !Duration::is_zero(&wait) && opens >= wait {
+        let message = format!(
+            "the reserve is never opened where query_wait_timeout is {} and reserve_pool_timeout \
+             {}: expected a reserve_pool_timeout that is shorter",
+            Value::Time(wait),
+            Value::Time(opens),
+        );
+        report.warning(
+            user.line_of("reserve_pool_size"),
+            &user.key_of("reserve_pool_size"),
+            message,
+        );
+    }
+}
+
+/// Tells of servers that are to be kept open in a pool that comes and goes with its clients.
+pub(crate) fn minimum_of_any_database(user: &Scope<'_>, report: &mut Report) {
+    if user.read::<u32>("min_pool_size").is_some_and(|min| min > 0) {
+        let message = "has no effect in a pool for any database: its servers are opened when a \
+                       client needs them";
+        report.warning(user.line_of("min_pool_size"), &user.key_of("min_pool_size"), message);
     }
 }
 
