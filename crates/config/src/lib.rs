@@ -13,8 +13,8 @@
 //! - A mistake is never silent and never the only one told: all of them come at once, each with
 //!   file, line, key, what was expected, and the nearest known name.
 //! - A secret is in no message and in no `Debug` output.
-//! - The same text gives the same result. Only [`Config::load`], [`Config::read`],
-//!   [`Config::explain`] and [`Config::load_explained`] touch the world, to read one file.
+//! - The same text gives the same result. Only [`Config::load`] and [`Config::read`] touch the
+//!   world, to read one file.
 //!
 //! A further dialect is a variant of [`Dialect`], a column of the table, and, if it is not TOML,
 //! another way to a tree.
@@ -71,17 +71,6 @@ impl Config {
     pub fn load(path: &Path) -> Result<Self, Errors> {
         let text = Self::read(path)?;
         Self::parse(&text, path)
-    }
-
-    /// Every value that holds in the file at `path`, and which line says so; errors as
-    /// [`Config::load`].
-    pub fn explain(path: &Path) -> Result<Vec<Explained>, Errors> {
-        Self::load_explained(path).map(|(_, explained)| explained)
-    }
-
-    /// [`Config::load`] and [`Config::explain`], both of the same text.
-    pub fn load_explained(path: &Path) -> Result<(Self, Vec<Explained>), Errors> {
-        Self::parse_explained(&Self::read(path)?, path)
     }
 
     /// As [`Config::parse`], and every value that holds.

@@ -4,6 +4,7 @@ use std::process::ExitCode;
 use pgweir_config::{Config, Explained};
 
 use crate::cli::Check;
+use crate::file::{self, Loaded};
 use crate::url::Url;
 use crate::{UNUSABLE, connect};
 
@@ -25,17 +26,13 @@ pub(crate) fn run(check: &Check) -> ExitCode {
     }
 }
 
-fn load(check: &Check) -> Result<(Config, Vec<Explained>), String> {
+fn load(check: &Check) -> Result<Loaded, String> {
     let path = &check.config;
     // Such a file would be named in the error, and a URL with its password.
     if Url::in_argument(path).is_some() {
         return Err("expected a file; pgweir init writes one for a URL".to_owned());
     }
-    let loaded = Config::load(path).and_then(|config| {
-        let explained = if check.explain { Config::explain(path)? } else { Vec::new() };
-        Ok((config, explained))
-    });
-    loaded.map_err(|errors| errors.to_string())
+    file::load(path).map_err(|errors| errors.to_string())
 }
 
 /// `false`: a server cannot be used as the configuration asks for.
@@ -49,7 +46,7 @@ fn report(
     for warning in &config.warnings {
         writeln!(out, "warning: {warning}")?;
     }
-    for one in explained {
+    for one in explained.iter().filter(|_| check.explain) {
         let origin = match one.line {
             Some(line) => format!("{file}:{line}"),
             None => "default".to_owned(),

@@ -1,6 +1,8 @@
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
-use pgweir_config::{Config, Errors, Explained};
+use pgweir_config::{Config, Errors, Explained, Problem};
+
+use crate::listen::group_id;
 
 /// A configuration, and where its values come from.
 pub(crate) type Loaded = (Config, Vec<Explained>);
@@ -24,7 +26,7 @@ impl File {
     pub(crate) fn load(&mut self) -> Result<Loaded, Errors> {
         self.text = None;
         let text = Config::read(&self.path)?;
-        let loaded = Config::parse_explained(&text, &self.path);
+        let loaded = read(&text, &self.path);
         self.text = Some(text);
         loaded
     }
@@ -35,4 +37,24 @@ impl File {
         let text = Config::read(&self.path).ok();
         text.is_some() && text != self.text
     }
+}
+
+/// What the file at `path` says, as far as this machine can do it.
+pub(crate) fn load(path: &Path) -> Result<Loaded, Errors> {
+    read(&Config::read(path)?, path)
+}
+
+fn read(text: &str, path: &Path) -> Result<Loaded, Errors> {
+    let loaded = Config::parse_explained(text, path)?;
+    check_group(&loaded, path)?;
+    Ok(loaded)
+}
+
+/// The one name in a file that only the machine can know.
+fn check_group((config, explained): &Loaded, path: &Path) -> Result<(), Errors> {
+    let Some(group) = &config.general.unix_socket.group else { return Ok(()) };
+    let key = "general.unix_socket_group";
+    let line = explained.iter().find(|one| one.key == key).and_then(|one| one.line);
+    let problem = |message| Problem { file: path.to_owned(), line, key: key.to_owned(), message };
+    group_id(group).map(drop).map_err(|error| problem(error.to_string()).into())
 }

@@ -207,7 +207,7 @@ fn give(file: Option<&SocketFile>, options: &UnixSocket) -> io::Result<()> {
     let Some(SocketFile { path, .. }) = file else { return Ok(()) };
     if let Some(group) = options.group.as_deref() {
         let refused = |error| io::Error::other(format!("unix_socket_group: {error}"));
-        chown(path, None, Some(group_id(group)?)).map_err(refused)?;
+        group_id(group).and_then(|id| chown(path, None, Some(id))).map_err(refused)?;
     }
     fs::set_permissions(path, Permissions::from_mode(options.mode))
 }
@@ -244,13 +244,13 @@ fn make_way(name: &SocketName, address: &SockAddr) -> io::Result<()> {
 }
 
 /// The number of a group, which may be given as such.
-fn group_id(name: &str) -> io::Result<u32> {
+pub(crate) fn group_id(name: &str) -> io::Result<u32> {
     if let Ok(number) = name.parse() {
         return Ok(number);
     }
     match Group::from_name(name)? {
         Some(group) => Ok(group.gid.as_raw()),
-        None => Err(io::Error::other(format!("unix_socket_group: there is no group {name:?}"))),
+        None => Err(io::Error::other(format!("there is no group {name:?} on this machine"))),
     }
 }
 

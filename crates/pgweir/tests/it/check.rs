@@ -59,6 +59,20 @@ fn a_wrong_file_is_refused_with_all_its_mistakes() {
 }
 
 #[test]
+fn a_group_that_is_not_there_is_refused_where_it_is_named() {
+    let text = SAMPLE.replace("# unix_socket_group = \"app\"", "unix_socket_group = \"no such\"");
+    let line = 1 + text.lines().position(|line| line.starts_with("unix_socket_group")).unwrap();
+    let path = file("group", &text);
+    let path = path.to_str().unwrap();
+    let complaint = format!(
+        "{path}:{line}: general.unix_socket_group: there is no group \"no such\" on this machine\n"
+    );
+    for arguments in [&["check", path][..], &[path]] {
+        assert_eq!(pgweir(arguments), (Some(2), String::new(), complaint.clone()));
+    }
+}
+
+#[test]
 fn what_holds_is_explained() {
     let path = file("explained", SAMPLE);
     let path = path.to_str().unwrap();
