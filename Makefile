@@ -2,7 +2,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop docs test sim fuzz deps bench bench-bundle clean
+.PHONY: help demo demo-stop docs test drivers sim fuzz deps bench bench-bundle clean
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.* ## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -15,6 +15,9 @@ demo-stop: ## End what `make demo DETACH=1` left up
 
 test: ## All that the continuous integration runs; installs what is missing, DEPS=no only names it
 	@exec scripts/test.sh
+
+drivers: ## Test with asyncpg, node-postgres, pgx and pgjdbc; DRIVER=pgx tests one, DEPS=no as above
+	@exec scripts/drivers.sh
 
 docs: ## Write docs/settings.md, docs/errors.md and the JSON schema from their tables
 	UPDATE=1 cargo test --locked --package pgweir-config --test page

@@ -75,8 +75,28 @@ has_build_essential() {
     command -v cc >/dev/null && command -v make >/dev/null
 }
 
+has_default_jdk_headless() {
+    command -v java >/dev/null && [ "$(first_number javac -version)" -ge 17 ]
+}
+
 has_git() {
     command -v git >/dev/null
+}
+
+has_golang_go() {
+    command -v go >/dev/null
+}
+
+has_maven() {
+    command -v mvn >/dev/null
+}
+
+has_nodejs() {
+    [ "$(first_number node --version)" -ge 18 ]
+}
+
+has_npm() {
+    command -v npm >/dev/null
 }
 
 has_pgbouncer() {
@@ -89,6 +109,14 @@ has_postgresql() {
 
 has_python3_venv() {
     [ -n "$(python_with_venv)" ]
+}
+
+# The first number that a command prints, such as the greatest part of its version; 0 without one.
+first_number() {
+    local said
+    said=$("$@" 2>/dev/null) || said=
+    [[ $said =~ [0-9]+ ]] || true
+    echo "${BASH_REMATCH[0]:-0}"
 }
 
 # Debian's packages start a PostgreSQL on port 5432 and a PgBouncer on port 6432 for good; only

@@ -21,6 +21,7 @@ mod descriptors;
 mod differential;
 mod disconnects;
 mod disk_full;
+mod drivers;
 mod endings;
 mod fairness;
 mod init;

@@ -3,7 +3,8 @@ use crate::tree::Tree;
 const COLUMNS_MAX: usize = 100;
 
 /// Endings of the files that are read side by side: prose in Markdown wraps where it is shown.
-const NARROW: &[&str] = &[".py", ".rs", ".sh", ".toml", "Makefile", ".ci/run"];
+const NARROW: &[&str] =
+    &[".go", ".java", ".mjs", ".py", ".rs", ".sh", ".toml", ".xml", "Makefile", ".ci/run"];
 
 /// Lines end where their text ends, files end with a line, and code is at most 100 columns wide,
 /// apart from lines with an address that cannot be broken.
@@ -32,7 +33,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<String> {
 
 #[cfg(test)]
 mod tests {
-    use super::{Tree, check};
+    use super::{NARROW, Tree, check};
 
     fn complaints(path: &str, text: &str) -> Vec<String> {
         check(&Tree::sample(&[(path, text)]))
@@ -53,8 +54,8 @@ mod tests {
     #[test]
     fn code_is_narrow() {
         let wide = format!("{}\n", "é".repeat(101));
-        for path in ["a.rs", "a.sh", "a.toml", "a.py", "Makefile", ".ci/run"] {
-            assert_eq!(complaints(path, &wide), [format!("{path}:1: 101 columns")]);
+        for path in NARROW.iter().map(|ending| format!("a{ending}")) {
+            assert_eq!(complaints(&path, &wide), [format!("{path}:1: 101 columns")]);
         }
         assert_eq!(complaints("a.md", &wide), [""; 0]);
         assert_eq!(complaints("a.rs", &format!("{}\n", "é".repeat(100))), [""; 0]);
