@@ -28,8 +28,8 @@ const REQUESTERS: usize = 16;
 /// A connection to a server that carries, or will carry, a CancelRequest.
 pub struct Cancel {
     pub(crate) server: ServerId,
-    /// Whose statement it is to end.
-    client: ClientId,
+    /// Whose statement it is to end; `None`: that of one who is gone.
+    client: Option<ClientId>,
     /// Connections that asked for it, told by their end that it is done.
     requesters: Vec<ClientId>,
     sent: bool,
@@ -48,7 +48,7 @@ impl Engine {
         let its = &self.clients[client];
         let busy = its.server().filter(|server| !self.servers[*server].replies.is_empty());
         if let Some(server) = busy {
-            return self.cancel_on(now, server, client, Some(requester));
+            return self.cancel_on(now, server, Some(client), Some(requester));
         }
         if its.asked.is_some() {
             // Its unit has not been sent, though it may have a server by now.
@@ -73,7 +73,7 @@ impl Engine {
         &mut self,
         now: Time,
         server: ServerId,
-        client: ClientId,
+        client: Option<ClientId>,
         requester: Option<ClientId>,
     ) {
         let under_way = self.servers[server].cancel;
@@ -113,7 +113,7 @@ impl Engine {
         let server = &self.servers[cancel.server];
         // A client that is gone may still want its statement ended.
         let its = match server.state {
-            ServerState::Lent(client) => client == cancel.client,
+            ServerState::Lent(client) => Some(client) == cancel.client,
             ServerState::Cleaning { step, .. } => step == Cleaning::Draining,
             ServerState::Connecting
             | ServerState::Login(_)

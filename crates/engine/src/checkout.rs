@@ -100,6 +100,7 @@ impl Engine {
         its.used = false;
         its.answered = false;
         its.swallowed = 0;
+        its.overdue = None;
         its.mode = self.pools[its.pool].spec.mode;
         let settings = Rc::clone(&self.clients[client].settings);
         if !Rc::ptr_eq(&its.settings, &settings) {
@@ -340,6 +341,10 @@ impl Engine {
         let its = &mut self.servers[server];
         its.state = ServerState::Cleaning { step: Cleaning::Draining, left };
         its.swallowed = 0;
+        if its.read_paused {
+            // It was its client that kept it silent.
+            its.heard = now;
+        }
         let quiet = its.replies.is_empty();
         self.read_server(server, true);
         if quiet {

@@ -177,6 +177,13 @@ impl Replies {
         self.entries.len() - self.copy_ends
     }
 
+    /// Whether what is owed first is the answer to a statement of our own.
+    pub(crate) fn answers_us(&self) -> bool {
+        self.entries
+            .front()
+            .is_some_and(|head| matches!((&head.kind, head.sink), (Kind::Query, Sink::Own)))
+    }
+
     /// Whether so much is owed that nothing more is to be asked for, until some of it has come.
     pub(crate) fn is_full(&self) -> bool {
         self.owed() >= OWED

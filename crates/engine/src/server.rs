@@ -83,6 +83,8 @@ pub struct Server {
     pub(crate) swallowed: usize,
     /// A cancel that may still reach it.
     pub(crate) cancel: Option<CancelId>,
+    /// When we had its client's transaction cancelled, which had taken too long.
+    pub(crate) overdue: Option<Time>,
     pub(crate) read_paused: bool,
     pub(crate) congested: bool,
 }
@@ -123,6 +125,7 @@ impl Server {
             doomed: false,
             swallowed: 0,
             cancel: None,
+            overdue: None,
             read_paused: false,
             congested: false,
         }

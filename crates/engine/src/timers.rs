@@ -27,6 +27,9 @@ pub const TICK: Duration = Duration::from_millis(100);
 /// answered so much later does not answer any more.
 const STATEMENT_GRACE: Duration = Duration::from_secs(1);
 
+/// Why such a server is given up.
+const HANGS: &str = "it did not end a statement at statement_timeout";
+
 impl Engine {
     /// Ends what has taken too long.
     pub fn tick(&mut self, now: Time) {
@@ -183,8 +186,7 @@ impl Engine {
                     self.close_server(now, id);
                 }
             }
-            // Our own short statements get no more time than a login does. What a client has left
-            // running is not ours, and takes the time that it takes.
+            // Our own short statements get no more time than a login does.
             ServerState::Lent(client) => {
                 let leg = self.clients.find(client).map(|client| client.leg);
                 if leg != Some(Leg::Preparing(id)) {
@@ -201,9 +203,12 @@ impl Engine {
                     | Cleaning::RollingBack
                     | Cleaning::Unsetting
                     | Cleaning::Resetting => true,
-                    Cleaning::Draining | Cleaning::Done => false,
+                    Cleaning::Draining => server.replies.answers_us(),
+                    Cleaning::Done => false,
                 };
-                if ours && now - server.changed > patience {
+                if step == Cleaning::Draining && !ours {
+                    self.sweep_left(now, id);
+                } else if ours && now - server.changed > patience {
                     self.server_lost(now, id, "it did not answer in time");
                 }
             }
@@ -226,31 +231,61 @@ impl Engine {
         let spec = &self.pools[server.pool].spec;
         let its = &self.clients[client];
         let busy = !its.slots.is_empty();
-        let over = |limit: Option<Duration>, since: Time, grace: Duration| {
-            limit.is_some_and(|limit| now - since > limit + grace)
-        };
-        let none = Duration::ZERO;
+        let over =
+            |limit: Option<Duration>, since: Time| limit.is_some_and(|limit| now - since > limit);
         if (busy || server.status.in_block())
-            && over(spec.transaction_timeout, server.transaction_since, none)
+            && over(spec.transaction_timeout, server.transaction_since)
         {
             if busy {
-                self.cancel_on(now, id, client, None);
+                self.end_overdue(now, id, Some(client));
             }
             return self.expel(now, client, TRANSACTION_TOO_LONG.report(&[]));
         }
-        // A server may be silent because its client does not read. PostgreSQL measures each
-        // statement of a batch by itself, and keeps short replies back until the batch is over.
-        let statements = u32::try_from(server.replies.owed()).unwrap_or(u32::MAX);
-        let limit = spec.statement_timeout.map(|limit| limit.saturating_mul(statements));
-        let silent_since = server.unit_since.max(server.heard);
-        if statements > 0 && !its.congested && over(limit, silent_since, STATEMENT_GRACE) {
-            return self.server_lost(now, id, "it did not end a statement at statement_timeout");
+        // A server may be silent because its client does not read.
+        if !its.congested && self.hangs(now, id) {
+            return self.server_lost(now, id, HANGS);
         }
         if !busy
             && server.status.in_block()
-            && over(spec.idle_in_transaction_timeout, server.unit_since, none)
+            && over(spec.idle_in_transaction_timeout, server.unit_since)
         {
             self.expel(now, client, IDLE_IN_TRANSACTION.report(&[]));
         }
+    }
+
+    /// Limits of what a client that is gone has left running. Where none is set it takes the time
+    /// that it takes, as behind a client of PostgreSQL's that has vanished.
+    fn sweep_left(&mut self, now: Time, id: ServerId) {
+        let server = &self.servers[id];
+        let spec = &self.pools[server.pool].spec;
+        let too_long = |limit| now - server.transaction_since > limit;
+        if server.overdue.is_some_and(|since| now - since > spec.connect_timeout) {
+            self.server_lost(now, id, "it did not end a transaction that was cancelled");
+        } else if self.hangs(now, id) {
+            self.server_lost(now, id, HANGS);
+        } else if server.overdue.is_none() && spec.transaction_timeout.is_some_and(too_long) {
+            self.end_overdue(now, id, None);
+        }
+    }
+
+    /// Has the statement of a transaction cancelled that has taken too long.
+    fn end_overdue(&mut self, now: Time, id: ServerId, client: Option<ClientId>) {
+        self.servers[id].overdue = Some(now);
+        self.cancel_on(now, id, client, None);
+    }
+
+    /// Whether a server has been silent for longer than its statements may take. PostgreSQL
+    /// measures each statement of a batch by itself, and keeps short replies back until the batch
+    /// is over.
+    fn hangs(&self, now: Time, id: ServerId) -> bool {
+        let server = &self.servers[id];
+        let statements = u32::try_from(server.replies.owed()).unwrap_or(u32::MAX);
+        let limit = self.pools[server.pool].spec.statement_timeout;
+        let silent_since = server.unit_since.max(server.heard);
+        statements > 0
+            && limit.is_some_and(|limit| {
+                now - silent_since
+                    > limit.saturating_mul(statements).saturating_add(STATEMENT_GRACE)
+            })
     }
 }

@@ -109,6 +109,41 @@ fn a_server_that_hangs_inside_a_statement() {
     stage.wait_for_backends(0, &format!("pid = {pid}"));
 }
 
+/// A driver that gives up closes its connection. The pool has one place, and gets it back.
+#[test]
+fn a_server_that_hangs_and_whose_client_leaves() {
+    let stage = Stage::with("hangs_alone", 1, |config| {
+        config.general("statement_timeout", "500").pool("query_wait_timeout", "60000")
+    });
+    let mut client = stage.client();
+    let pid = client.query("SELECT pg_backend_pid()").concat();
+    let stopped = Stopped::process(&pid);
+    client.send(&query("SELECT 'nobody hears it'")).unwrap();
+    stage.wait_for_servers_in_use(1);
+    client.reset().unwrap();
+    assert_eq!(stage.client().query("SELECT 'another server'"), ["another server"]);
+    drop(stopped);
+    stage.wait_for_backends(0, &format!("pid = {pid}"));
+}
+
+/// It does not hear the cancel either.
+#[test]
+fn a_server_that_hangs_inside_a_transaction() {
+    let stage = Stage::with("hangs_transaction", 1, |config| {
+        let config = config.general("transaction_timeout", "500");
+        config.pool("connect_timeout", "1000").pool("query_wait_timeout", "60000")
+    });
+    let mut client = stage.client();
+    client.query("BEGIN");
+    let pid = client.query("SELECT pg_backend_pid()").concat();
+    let stopped = Stopped::process(&pid);
+    client.send(&query("SELECT 'too late'")).unwrap();
+    assert_eq!(last_words(&mut client), ["25P04"]);
+    assert_eq!(stage.client().query("SELECT 'another server'"), ["another server"]);
+    drop(stopped);
+    stage.wait_for_backends(0, &format!("pid = {pid}"));
+}
+
 /// A server that takes connections and says nothing.
 #[test]
 fn a_server_that_hangs_before_a_login() {

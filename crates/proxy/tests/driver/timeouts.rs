@@ -5,7 +5,8 @@ use std::time::Duration;
 use pgweir_engine::ServerActivity;
 
 use crate::messages::{
-    bind, done, error, execute, in_block, long_row, one_row, parse, query, ready, sync,
+    bind, columns, done, error, execute, in_block, long_row, one_row, parse, query, ready, row,
+    sync,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -137,4 +138,103 @@ fn the_wait_for_a_server_ends_when_the_unit_is_written() {
     stage.wait(Duration::from_millis(2_100));
     assert_eq!(bob.heard(), "R E(FATAL 57P03)");
     assert!(server.is_open());
+}
+
+/// Who gives a hung server up and leaves took the place of it along: after as many as the pool has,
+/// nobody was served any more.
+#[test]
+fn a_server_that_hangs_behind_its_client_is_given_up() {
+    let (stage, server, alice) = Stage::ready(&Setup::with("statement_timeout = 5000"));
+    let bob = stage.client();
+    alice.says([query("slow")]);
+    bob.says([query("next")]);
+    stage.wait(Duration::from_secs(3));
+    alice.breaks();
+    stage.wait(Duration::from_millis(2_100));
+    assert!(server.is_open(), "its own error is awaited");
+    assert_eq!(stage.servers(), [ServerActivity::Tested]);
+    stage.wait(Duration::from_secs(1));
+    assert!(server.is_aborted());
+    assert_eq!(bob.heard(), "E(53300) Z", "query_wait_timeout is shorter here");
+    bob.says([query("again")]);
+    assert_eq!(stage.server().heard(), "Q(again)");
+}
+
+/// What its client did not read kept it silent.
+#[test]
+fn a_server_that_waited_for_a_client_that_left_is_not_given_up() {
+    let (stage, server, alice) = Stage::ready(&Setup::with("statement_timeout = 5000"));
+    alice.takes(0);
+    alice.says([query("SELECT")]);
+    server.says([columns(), row(&[b'x'; 100_000])]);
+    stage.wait(LONG * 2);
+    alice.breaks();
+    stage.wait(Duration::from_millis(100));
+    assert!(server.is_open());
+    server.says([done(), ready()]);
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
+
+/// Nothing says how long a statement may take: somebody may want what it does, as with
+/// PostgreSQL, where it runs on behind a client that has vanished.
+#[test]
+fn a_statement_without_a_limit_runs_on_behind_its_client() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([query("CREATE INDEX")]);
+    alice.breaks();
+    stage.wait(Duration::from_secs(2_000));
+    assert_eq!((server.is_open(), stage.cancels()), (true, 0));
+    server.says([done(), ready()]);
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
+
+/// It has had its time, and the cancel did not help.
+#[test]
+fn a_server_that_does_not_heed_the_cancel_of_a_long_transaction_is_given_up() {
+    let setup = Setup::with("transaction_timeout = 5000\nconnect_timeout = 2000");
+    let (stage, server, alice) = in_transaction(&setup);
+    alice.says([query("slow")]);
+    stage.wait(LONG);
+    assert_eq!(alice.heard(), "E(FATAL 25P04)");
+    stage.cancel_line().expect("the statement is cancelled").ends();
+    stage.wait(Duration::from_millis(1_900));
+    assert!(server.is_open());
+    stage.wait(Duration::from_millis(200));
+    assert!(server.is_aborted());
+}
+
+/// PostgreSQL's own limit would hold for it, too.
+#[test]
+fn a_long_transaction_is_cancelled_behind_its_client() {
+    let setup = Setup::with("transaction_timeout = 5000\nconnect_timeout = 2000");
+    for heeds in [true, false] {
+        let (stage, server, alice) = in_transaction(&setup);
+        alice.says([query("slow")]);
+        stage.wait(Duration::from_secs(3));
+        alice.breaks();
+        stage.wait(Duration::from_secs(1));
+        assert_eq!(stage.cancels(), 0);
+        stage.wait(Duration::from_millis(1_100));
+        stage.cancel_line().expect("the statement is cancelled").ends();
+        if heeds {
+            server.says([error("57014"), in_block()]);
+            assert_eq!(server.heard(), "Q(slow) Q(ROLLBACK)");
+        } else {
+            stage.wait(Duration::from_millis(2_100));
+            assert_eq!((server.is_aborted(), stage.cancels()), (true, 0));
+        }
+    }
+}
+
+/// What a server is asked for by ourselves gets no more time because a client has gone.
+#[test]
+fn a_server_that_hangs_while_it_is_prepared_for_a_client_that_left_is_given_up() {
+    let setup = Setup::with("connect_timeout = 2000");
+    let (stage, server, _alice) = Stage::ready(&setup);
+    let bob = stage.newcomer(&[("application_name", "bob")]);
+    assert!(server.heard().starts_with("Q(SELECT ARRAY["));
+    stage.wait(Duration::from_secs(1));
+    bob.breaks();
+    stage.wait(Duration::from_millis(1_100));
+    assert!(server.is_aborted());
 }
