@@ -122,14 +122,14 @@ pub(crate) const NO_SERVER: ErrorKind = error(
     SqlState::TOO_MANY_CONNECTIONS,
     "no server for pool \"{}\" can be reached",
     "after query_wait_timeout; the statement was not run. FATAL with 57P03 at login",
-    "",
+    WHERE_TO_LOOK,
 );
 pub(crate) const UNREACHABLE: ErrorKind = error(
     SqlState::TOO_MANY_CONNECTIONS,
     "the server cannot be reached",
     "where a new server connection is needed at once; the statement was not run. FATAL with 57P03 \
      at login",
-    "",
+    WHERE_TO_LOOK,
 );
 pub(crate) const CANCELED: ErrorKind = error(
     SqlState::QUERY_CANCELED,
@@ -199,6 +199,10 @@ pub(crate) const UNSUPPORTED_PROTOCOL: ErrorKind = fatal(
     "at login with another major version of the protocol, or a second request for encryption",
     "",
 );
+
+/// What helps against servers that cannot be had.
+const WHERE_TO_LOOK: &str =
+    "The DETAIL has the cause; pgweir check --connect CONFIG tries the way to every server.";
 
 /// All of them.
 pub const ERRORS: &[ErrorKind] = &[

@@ -78,6 +78,7 @@ mod time;
 mod timers;
 mod unfinished;
 mod units;
+mod waits;
 mod wants;
 
 pub use action::{Action, Actions, Address, Bytes, CancelId, ClientId, Endpoint, Event, ServerId};

@@ -222,6 +222,11 @@ impl Pool {
         wanted.min(self.most().saturating_sub(self.total))
     }
 
+    /// Whether no server has let us in that is still there.
+    pub(crate) fn has_no_server(&self) -> bool {
+        self.total == self.opening
+    }
+
     /// How many servers it may have now.
     pub(crate) fn most(&self) -> usize {
         self.spec.size + if self.reserve_open { self.spec.reserve } else { 0 }

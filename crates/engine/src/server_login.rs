@@ -296,10 +296,7 @@ impl Engine {
             server: self.member.server_number(id),
             pool: its.spec.name(),
             address: its.spec.address.clone(),
-            cause: report.detail.clone().map_or_else(
-                || report.message.clone(),
-                |detail| format!("{}: {detail}", report.message),
-            ),
+            cause: report.cause(),
         };
         self.actions.push(Action::Log(event));
         if self.servers[id].dedicated {
@@ -308,8 +305,7 @@ impl Engine {
         self.pools[pool].attempt_failed(now, report.clone(), jitter);
         self.actions.push(Action::Abort(Endpoint::Server(id)));
         self.forget_server(now, id);
-        let hopeless = self.pools[pool].total == self.pools[pool].opening;
-        if retry == Retry::Pointless && hopeless {
+        if retry == Retry::Pointless && self.pools[pool].has_no_server() {
             self.refuse_waiters(now, pool, &report);
         }
     }

@@ -5,15 +5,11 @@
 
 use std::time::Duration;
 
-use pgweir_wire::backend::Report;
-
 use crate::Engine;
 use crate::action::{ClientId, ServerId};
 use crate::cancel::CANCEL_TIMEOUT;
 use crate::client::{Leg, Phase};
-use crate::errors::{
-    BUSY, IDLE, IDLE_IN_TRANSACTION, LOGIN_TOO_SLOW, NO_SERVER, TRANSACTION_TOO_LONG,
-};
+use crate::errors::{IDLE, IDLE_IN_TRANSACTION, LOGIN_TOO_SLOW, TRANSACTION_TOO_LONG};
 use crate::pool::PoolId;
 use crate::server::{Cleaning, ServerState};
 use crate::server_login::{Retry, unreachable_server};
@@ -130,7 +126,7 @@ impl Engine {
             }
             self.pools[id].waiters.pop_front();
             if waits {
-                let report = self.waited_too_long(id, now - waiter.since);
+                let report = self.waited_in_vain(id, now - waiter.since);
                 self.unit_refused(now, waiter.client, report);
             }
         }
@@ -141,25 +137,8 @@ impl Engine {
         let Some(limit) = self.pools[pool].spec.query_wait_timeout else { return };
         let asked = self.clients.find(client).and_then(|client| client.asked);
         if let Some(asked) = asked.filter(|asked| now - asked.since > limit) {
-            let report = self.waited_too_long(pool, now - asked.since);
+            let report = self.waited_in_vain(pool, now - asked.since);
             self.unit_refused(now, client, report);
-        }
-    }
-
-    fn waited_too_long(&self, id: PoolId, waited: Duration) -> Report {
-        let pool = &self.pools[id];
-        let name = pool.spec.name();
-        let seconds = waited.as_secs_f64();
-        let others = pool.waiting.saturating_sub(1);
-        match &pool.last_failure {
-            Some(failure) => NO_SERVER.report(&[&name]).detail(format!(
-                "{} Waited {seconds:.1} s; {others} others wait.",
-                failure.detail.as_ref().unwrap_or(&failure.message)
-            )),
-            None => BUSY.report(&[&name]).detail(format!(
-                "Waited {seconds:.1} s for one of {}; {others} others wait.",
-                pool.spec.size
-            )),
         }
     }
 

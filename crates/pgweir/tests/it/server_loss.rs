@@ -1,7 +1,7 @@
 //! Servers that end, while they work and while they do not.
 
 use pgweir_testkit::frames::query;
-use pgweir_testkit::{Cluster, Message, WireClient, eventually};
+use pgweir_testkit::{Cluster, Login, Message, WireClient, eventually};
 
 use crate::stage::Stage;
 
@@ -184,4 +184,40 @@ fn a_crash_of_the_cluster() {
     in_transaction.query("ROLLBACK");
     assert_eq!(in_transaction.query("SELECT 'same session'"), ["same session"]);
     assert_eq!(stage.client().query("SELECT 2"), ["2"]);
+}
+
+/// A role that may have no connection: PostgreSQL says 53300 to each attempt.
+#[test]
+fn a_server_that_stays_full_is_quoted_when_the_wait_is_over() {
+    let stage = Stage::with("loss_full", 1, |config| config.pool("query_wait_timeout", "300"));
+    let mut client = stage.client();
+    stage.ask("ALTER ROLE loss_full CONNECTION LIMIT 0");
+    terminate_backend(&stage);
+    let error = client.try_query("SELECT 1").unwrap_err();
+    let field = |name| error.field(name).unwrap();
+    assert_eq!((field(b'C').as_str(), field(b'S').as_str()), ("53300", "ERROR"));
+    assert!(field(b'M').contains("can be reached"), "{}", field(b'M'));
+    let detail = field(b'D');
+    assert!(detail.starts_with("too many connections for role \"loss_full\": "), "{detail}");
+    assert!(field(b'H').contains("--connect"), "{}", field(b'H'));
+    stage.ask("ALTER ROLE loss_full CONNECTION LIMIT 1");
+    assert_eq!(client.query("SELECT 'same session'"), ["same session"]);
+}
+
+/// PostgreSQL waits for its last client, and says 57P03 to all others meanwhile.
+#[test]
+fn a_server_that_shuts_down_is_quoted_when_the_wait_is_over() {
+    let cluster = Cluster::start();
+    let stage =
+        Stage::on(&cluster, "loss_smart", 1, |config| config.pool("query_wait_timeout", "300"));
+    let file = std::fs::read_to_string(cluster.data_dir().join("postmaster.pid")).unwrap();
+    let postmaster = file.lines().next().unwrap();
+    let sent = std::process::Command::new("kill").args(["-TERM", postmaster]).status().unwrap();
+    assert!(sent.success());
+    let direct = Login::new("postgres");
+    eventually("PostgreSQL to refuse", || WireClient::login(cluster.address(), &direct).is_err());
+    let refused = WireClient::login(stage.address(), &stage.login()).err().unwrap().to_string();
+    assert!(refused.contains("C=\"57P03\"") && refused.contains("S=\"FATAL\""), "{refused}");
+    let cause = "D=\"the database system is shutting down: The server at 127.0.0.1:";
+    assert!(refused.contains(cause), "{refused}");
 }

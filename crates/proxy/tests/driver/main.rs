@@ -19,6 +19,7 @@ mod console;
 mod copy;
 mod counts;
 mod drain;
+mod errors;
 mod fairness;
 mod lease;
 mod limits;

@@ -43,6 +43,14 @@ impl Report {
         self
     }
 
+    /// What happened, in one line for people: the message, and its DETAIL behind it.
+    pub fn cause(&self) -> String {
+        match &self.detail {
+            Some(detail) => format!("{}: {detail}", self.message),
+            None => self.message.clone(),
+        }
+    }
+
     /// Appends the ErrorResponse.
     pub fn write(&self, out: &mut Vec<u8>) {
         message(out, b'E', |out| {
