@@ -2,7 +2,7 @@
 //! word may stand in double quotes and comments are SQL's. `SELECT X` is `SHOW X`.
 
 use pgweir_config::nearest;
-use pgweir_wire::SqlState;
+use pgweir_engine::{CONSOLE_INVALID, CONSOLE_UNSUPPORTED};
 use pgweir_wire::backend::Report;
 
 use crate::order::{ORDERS, Row};
@@ -171,8 +171,7 @@ fn set(name: &str) -> Result<Command, Report> {
 fn invalid(request: &str, hint: Option<String>) -> Report {
     const SHOWN_MAX: usize = 80;
     let shown: String = request.trim().chars().take(SHOWN_MAX).collect();
-    let message = format!("invalid command '{shown}', use SHOW HELP;");
-    let report = Report::error(SqlState::PROTOCOL_VIOLATION, message);
+    let report = CONSOLE_INVALID.report(&[&shown]);
     match hint {
         Some(hint) => report.hint(hint),
         None => report,
@@ -180,8 +179,7 @@ fn invalid(request: &str, hint: Option<String>) -> Report {
 }
 
 fn unsupported(command: &str) -> Report {
-    let message = format!("{command} is not supported by this console");
-    Report::error(SqlState::FEATURE_NOT_SUPPORTED, message).hint("SHOW HELP lists what is.")
+    CONSOLE_UNSUPPORTED.report(&[&command])
 }
 
 /// The nearest of `names`, behind `before`, unless it is what was said.

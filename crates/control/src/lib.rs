@@ -27,9 +27,9 @@ mod tests;
 use std::time::SystemTime;
 
 use pgweir_config::Explained;
-use pgweir_engine::Snapshot;
-use pgweir_wire::backend::{Report, command_complete, empty_query_response, ready_for_query};
-use pgweir_wire::{SqlState, TransactionStatus};
+use pgweir_engine::{CONSOLE_FAILED, Snapshot};
+use pgweir_wire::TransactionStatus;
+use pgweir_wire::backend::{command_complete, empty_query_response, ready_for_query};
 
 use command::Command;
 
@@ -67,8 +67,7 @@ pub fn answer(request: &[u8], state: &State<'_>, done: Result<(), String>, out: 
         Ok(Command::Order(row)) => match done {
             Ok(()) => command_complete(out, row.command),
             Err(why) => {
-                let text = format!("{} has failed, all stays as it was", row.command);
-                Report::error(SqlState::CONFIG_FILE_ERROR, text).detail(why).write(out);
+                CONSOLE_FAILED.report(&[&row.command]).detail(why).write(out);
             }
         },
         Ok(Command::Show(what)) => {

@@ -17,8 +17,8 @@ use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, Event};
 use crate::client::{Ends, Leg, Phase, Welcome};
 use crate::errors::{
-    NO_POOL, NO_USER, SHUTTING_DOWN, SWITCH, TERMINATED, TOO_MANY_CLIENTS, UNSUPPORTED_PROTOCOL,
-    VIOLATION, WRONG_PASSWORD,
+    ErrorKind, NO_POOL, NO_USER, SCRAM_UNSUPPORTED, SHUTTING_DOWN, SWITCH, TERMINATED,
+    TOO_MANY_CLIENTS, UNSUPPORTED_PROTOCOL, VIOLATION, WRONG_PASSWORD,
 };
 use crate::parameters::Parameters;
 use crate::pool::PoolId;
@@ -141,8 +141,11 @@ impl Engine {
         }
         let arrived = self.clients[id].arrived;
         let clients = self.member.commons().clients.load(SeqCst);
-        if self.plan.max_clients.is_some_and(|most| clients > most as usize) && !arrived {
-            return Err(TOO_MANY_CLIENTS.report(&[]));
+        if let Some(most) = self.plan.max_clients
+            && clients > most as usize
+            && !arrived
+        {
+            return Err(TOO_MANY_CLIENTS.report(&[]).detail(format!("max_clients is {most}.")));
         }
         let text = |name: &[u8]| {
             let value = startup.parameters().filter(|(n, _)| *n == name).last();
@@ -355,9 +358,8 @@ impl Engine {
         };
         let nothing = || Proof::Password { verifier: Verifier::Plain(no_secret()) };
         let refused = || (again(nothing()), WRONG_PASSWORD.report(&[&user]));
-        let wrong = |code, text: String| (again(nothing()), Report::fatal(code, text));
-        let broken = |text| wrong(SqlState::PROTOCOL_VIOLATION, text);
-        let scram_failed = |error: ScramServerError| wrong(sqlstate(error), error.to_string());
+        let broken = |text: String| (again(nothing()), VIOLATION.report(&[&text]));
+        let scram_failed = |error| (again(nothing()), scram_error(error).report(&[&error]));
         let accepted = match proof {
             Proof::Password { verifier } => {
                 let given = frontend::password(body).map_err(|e| broken(e.to_string()))?;
@@ -530,10 +532,12 @@ impl Engine {
     }
 }
 
-/// The SQLSTATE of a SCRAM exchange that failed.
-fn sqlstate(error: ScramServerError) -> SqlState {
-    let code = error.sqlstate().as_bytes();
-    SqlState::parse(code).unwrap_or(SqlState::PROTOCOL_VIOLATION)
+/// What kind of error ends a SCRAM exchange.
+fn scram_error(error: ScramServerError) -> ErrorKind {
+    match SqlState::parse(error.sqlstate().as_bytes()) {
+        Some(SqlState::FEATURE_NOT_SUPPORTED) => SCRAM_UNSUPPORTED,
+        _ => VIOLATION,
+    }
 }
 
 fn no_secret() -> pgweir_auth::Secret {

@@ -1,12 +1,13 @@
 //! Clients of the console: the engine reads their queries and leaves the answers to others.
 
-use pgweir_wire::backend::{self, Report};
+use pgweir_wire::backend;
 use pgweir_wire::frontend::Tag;
-use pgweir_wire::{CancelKey, HEADER_LEN, Header, SqlState, TransactionStatus};
+use pgweir_wire::{CancelKey, HEADER_LEN, Header, TransactionStatus};
 
 use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint};
 use crate::client::Phase;
+use crate::errors::CONSOLE_PROTOCOL;
 
 /// The longest console command.
 const MAX_COMMAND_LEN: usize = 16 * 1024;
@@ -78,9 +79,7 @@ impl Engine {
                 Ok(_) if self.clients[id].skipping => {}
                 Ok(_) => {
                     self.clients[id].skipping = true;
-                    let text = "the console speaks the simple query protocol only";
-                    let report = Report::error(SqlState::FEATURE_NOT_SUPPORTED, text);
-                    self.actions.inject(to, |out| report.write(out));
+                    self.actions.inject(to, |out| CONSOLE_PROTOCOL.report(&[]).write(out));
                 }
             }
             at += length;

@@ -103,8 +103,10 @@ impl Engine {
         self.logins.push_back(id);
         self.logging_in += 1;
         self.member.commons().clients.fetch_add(1, SeqCst);
-        if self.member.commons().logins.fetch_add(1, SeqCst) >= self.plan.max_logins {
-            self.expel(now, id, TOO_MANY_LOGINS.report(&[]));
+        let most = self.plan.max_logins;
+        if self.member.commons().logins.fetch_add(1, SeqCst) >= most {
+            let report = TOO_MANY_LOGINS.report(&[]).detail(format!("max_logins is {most}."));
+            self.expel(now, id, report);
         }
         id
     }

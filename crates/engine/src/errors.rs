@@ -17,27 +17,34 @@ pub struct ErrorKind {
     pub message: &'static str,
     /// When it comes.
     pub when: &'static str,
-    /// What the reader can do about it; may be empty.
+    /// What the reader can do about it, with `{}` as above; may be empty.
     pub hint: &'static str,
 }
 
 impl ErrorKind {
-    /// The error of one case. `names` are put into the message, in their order.
-    pub(crate) fn report(&self, names: &[&dyn Display]) -> Report {
-        let mut message = String::new();
-        let mut names = names.iter();
-        for (index, part) in self.message.split("{}").enumerate() {
-            if index > 0 {
-                let name = names.next();
-                debug_assert!(name.is_some(), "{:?} lacks a name", self.message);
-                // Writing to a String cannot fail.
-                let _ = name.map(|name| write!(message, "{name}"));
-            }
-            message.push_str(part);
-        }
+    /// The error of one case. `names` are put into the message and behind that into the hint, in
+    /// their order.
+    pub fn report(&self, names: &[&dyn Display]) -> Report {
+        let mut names = names.iter().copied();
+        let message = filled(self.message, &mut names);
         let report = Report { severity: self.severity, ..Report::error(self.code, message) };
-        if self.hint.is_empty() { report } else { report.hint(self.hint) }
+        if self.hint.is_empty() { report } else { report.hint(filled(self.hint, &mut names)) }
     }
+}
+
+/// A text with names in its gaps.
+fn filled<'a>(text: &str, names: &mut impl Iterator<Item = &'a dyn Display>) -> String {
+    let mut filled = String::new();
+    for (index, part) in text.split("{}").enumerate() {
+        if index > 0 {
+            let name = names.next();
+            debug_assert!(name.is_some(), "{text:?} lacks a name");
+            // Writing to a String cannot fail.
+            let _ = name.map(|name| write!(filled, "{name}"));
+        }
+        filled.push_str(part);
+    }
+    filled
 }
 
 pub(crate) const SHUTTING_DOWN: ErrorKind = fatal(
@@ -74,7 +81,7 @@ pub(crate) const LOGIN_TOO_SLOW: ErrorKind = fatal(
     SqlState::CONNECTION_FAILURE,
     "login took too long",
     "at login, after client_login_timeout",
-    "",
+    "Prove who it is at once, or raise client_login_timeout.",
 );
 pub(crate) const REPLICATION: ErrorKind = fatal(
     SqlState::INVALID_PARAMETER_VALUE,
@@ -116,7 +123,7 @@ pub(crate) const BUSY: ErrorKind = error(
     SqlState::TOO_MANY_CONNECTIONS,
     "all servers of pool \"{}\" are busy",
     "after query_wait_timeout; the statement was not run. FATAL with 57P03 at login",
-    "Shorten transactions, or raise pool_size or query_wait_timeout.",
+    "Shorten transactions, or raise {} or query_wait_timeout.",
 );
 pub(crate) const NO_SERVER: ErrorKind = error(
     SqlState::TOO_MANY_CONNECTIONS,
@@ -141,25 +148,25 @@ pub(crate) const STATEMENT_MODE: ErrorKind = fatal(
     SqlState::FEATURE_NOT_SUPPORTED,
     "transaction blocks not allowed in statement pooling mode",
     "when pool_mode is statement and a transaction begins",
-    "",
+    "Set pool_mode to transaction for whoever needs transactions.",
 );
 pub(crate) const IDLE: ErrorKind = fatal(
     SqlState::IDLE_SESSION,
     "terminating connection due to idle-session timeout",
     "outside a transaction, after client_idle_timeout",
-    "",
+    "Close connections that are not needed, or raise client_idle_timeout.",
 );
 pub(crate) const IDLE_IN_TRANSACTION: ErrorKind = fatal(
     SqlState::IDLE_IN_TRANSACTION,
     "terminating connection due to idle-in-transaction timeout",
     "after idle_client_in_transaction_timeout; the transaction is rolled back",
-    "",
+    "Wait for nothing else inside a transaction, or raise idle_client_in_transaction_timeout.",
 );
 pub(crate) const TRANSACTION_TOO_LONG: ErrorKind = fatal(
     SqlState::TRANSACTION_TIMEOUT,
     "terminating connection due to transaction timeout",
     "after transaction_timeout; the transaction is rolled back",
-    "",
+    "Shorten the transaction, or raise transaction_timeout.",
 );
 pub(crate) const OUTCOME_UNKNOWN: ErrorKind = error(
     SqlState::RESOLUTION_UNKNOWN,
@@ -200,6 +207,40 @@ pub(crate) const UNSUPPORTED_PROTOCOL: ErrorKind = fatal(
     "",
 );
 
+pub(crate) const SCRAM_UNSUPPORTED: ErrorKind = fatal(
+    SqlState::FEATURE_NOT_SUPPORTED,
+    "{}",
+    "at login, when a client asks of SCRAM what is not spoken here",
+    "",
+);
+pub(crate) const CONSOLE_PROTOCOL: ErrorKind = error(
+    SqlState::FEATURE_NOT_SUPPORTED,
+    "the console speaks the simple query protocol only",
+    "at the console",
+    "",
+);
+/// A request that is no command of the console.
+pub const CONSOLE_INVALID: ErrorKind = error(
+    SqlState::PROTOCOL_VIOLATION,
+    "invalid command '{}', use SHOW HELP;",
+    "at the console; the hint names the nearest command",
+    "",
+);
+/// A command of PgBouncer's that this console does not have.
+pub const CONSOLE_UNSUPPORTED: ErrorKind = error(
+    SqlState::FEATURE_NOT_SUPPORTED,
+    "{} is not supported by this console",
+    "at the console",
+    "SHOW HELP lists what is.",
+);
+/// A command that could not be carried out.
+pub const CONSOLE_FAILED: ErrorKind = error(
+    SqlState::CONFIG_FILE_ERROR,
+    "{} has failed, all stays as it was",
+    "at the console; the detail says why",
+    "",
+);
+
 /// What helps against servers that cannot be had.
 const WHERE_TO_LOOK: &str =
     "The DETAIL has the cause; pgweir check --connect CONFIG tries the way to every server.";
@@ -232,6 +273,11 @@ pub const ERRORS: &[ErrorKind] = &[
     CONTAINED,
     VIOLATION,
     UNSUPPORTED_PROTOCOL,
+    SCRAM_UNSUPPORTED,
+    CONSOLE_PROTOCOL,
+    CONSOLE_INVALID,
+    CONSOLE_UNSUPPORTED,
+    CONSOLE_FAILED,
 ];
 
 /// `docs/errors.md`.
@@ -254,7 +300,7 @@ Written by `make docs` from the table in `crates/engine/src/errors.rs`.
 These are the errors that pgweir itself gives. All others come from PostgreSQL and are forwarded as
 they are. ERROR ends the statement and leaves the client connected; FATAL ends the connection. The
 DETAIL of an error says what happened in this case: which pool, which server, how long, how many
-others wait. `{}` stands for a name.
+others wait, how much a limit is. `{}` stands for a name; in a hint, for that of the setting.
 
 | SQLSTATE | severity | message | when | hint |
 |---|---|---|---|---|

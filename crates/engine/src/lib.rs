@@ -85,7 +85,9 @@ pub use action::{Action, Actions, Address, Bytes, CancelId, ClientId, Endpoint, 
 pub use client::Ends;
 pub use commons::Member;
 pub use engine::Engine;
-pub use errors::{ERRORS, ErrorKind, errors_page};
+pub use errors::{
+    CONSOLE_FAILED, CONSOLE_INVALID, CONSOLE_UNSUPPORTED, ERRORS, ErrorKind, errors_page,
+};
 pub use handover::HandedOver;
 pub use memory::{Memory, Usage};
 pub use placement::Placement;

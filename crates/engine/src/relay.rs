@@ -399,7 +399,9 @@ impl Engine {
         let server = &self.servers[id];
         let in_block = server.status.in_block() && !server.dedicated;
         if server.mode == PoolMode::Statement && in_block {
-            return self.expel(now, client, STATEMENT_MODE.report(&[]));
+            let pool = self.pools[server.pool].spec.name();
+            let detail = format!("pool_mode of pool \"{pool}\" is statement.");
+            return self.expel(now, client, STATEMENT_MODE.report(&[]).detail(detail));
         }
         self.lease_over(now, id, client);
         if self.clients.find(client).is_some_and(|client| client.holding) {

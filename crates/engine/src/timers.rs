@@ -59,11 +59,12 @@ impl Engine {
                 Phase::Cancelling | Phase::Welcome(_) | Phase::Ready(_) | Phase::Console => None,
             });
             if let Some(since) = since {
-                let limit = self.plan.client_login_timeout;
-                if limit.is_none_or(|limit| now - since <= limit) {
+                let Some(limit) = self.plan.client_login_timeout else { break };
+                if now - since <= limit {
                     break;
                 }
-                self.expel(now, id, LOGIN_TOO_SLOW.report(&[]));
+                let detail = format!("client_login_timeout is {}.", in_seconds(limit));
+                self.expel(now, id, LOGIN_TOO_SLOW.report(&[]).detail(detail));
             }
             self.logins.pop_front();
         }
@@ -97,7 +98,8 @@ impl Engine {
             } else if now - quiet_since <= limit {
                 self.quiet.insert((quiet_since, place));
             } else {
-                self.expel(now, id, IDLE.report(&[]));
+                let detail = format!("client_idle_timeout is {}.", in_seconds(limit));
+                self.expel(now, id, IDLE.report(&[]).detail(detail));
             }
         }
     }
@@ -210,25 +212,25 @@ impl Engine {
         let spec = &self.pools[server.pool].spec;
         let its = &self.clients[client];
         let busy = !its.slots.is_empty();
+        let in_block = server.status.in_block();
         let over =
-            |limit: Option<Duration>, since: Time| limit.is_some_and(|limit| now - since > limit);
-        if (busy || server.status.in_block())
-            && over(spec.transaction_timeout, server.transaction_since)
-        {
+            |limit: Option<Duration>, since: Time| limit.filter(|limit| now - since > *limit);
+        let too_long = over(spec.transaction_timeout, server.transaction_since);
+        let too_idle = over(spec.idle_in_transaction_timeout, server.unit_since);
+        if let Some(limit) = too_long.filter(|_| busy || in_block) {
             if busy {
                 self.end_overdue(now, id, Some(client));
             }
-            return self.expel(now, client, TRANSACTION_TOO_LONG.report(&[]));
+            let detail = rolled_back("transaction_timeout", limit);
+            return self.expel(now, client, TRANSACTION_TOO_LONG.report(&[]).detail(detail));
         }
         // A server may be silent because its client does not read.
         if !its.congested && self.hangs(now, id) {
             return self.server_lost(now, id, HANGS);
         }
-        if !busy
-            && server.status.in_block()
-            && over(spec.idle_in_transaction_timeout, server.unit_since)
-        {
-            self.expel(now, client, IDLE_IN_TRANSACTION.report(&[]));
+        if let Some(limit) = too_idle.filter(|_| !busy && in_block) {
+            let detail = rolled_back("idle_client_in_transaction_timeout", limit);
+            self.expel(now, client, IDLE_IN_TRANSACTION.report(&[]).detail(detail));
         }
     }
 
@@ -267,4 +269,12 @@ impl Engine {
                     > limit.saturating_mul(statements).saturating_add(STATEMENT_GRACE)
             })
     }
+}
+
+fn rolled_back(setting: &str, limit: Duration) -> String {
+    format!("{setting} is {}; the transaction is rolled back.", in_seconds(limit))
+}
+
+fn in_seconds(limit: Duration) -> String {
+    format!("{} s", limit.as_secs_f64())
 }

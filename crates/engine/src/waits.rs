@@ -1,12 +1,19 @@
 //! What a client is told that has waited for a server in vain.
 
+use std::fmt;
 use std::time::Duration;
 
+use pgweir_config::Limit;
 use pgweir_wire::backend::Report;
 
 use crate::Engine;
+use crate::action::Address;
 use crate::errors::{BUSY, NO_SERVER};
 use crate::pool::{Pool, PoolId};
+use crate::shares::Of;
+
+/// What helps where no limit keeps servers away.
+const NO_LIMIT: &str = "Shorten transactions, or raise query_wait_timeout.";
 
 impl Engine {
     /// The error of a unit that has waited for so long, and waits no more.
@@ -15,16 +22,92 @@ impl Engine {
         let name = pool.spec.name();
         let seconds = waited.as_secs_f64();
         let others = pool.waiting.saturating_sub(1);
-        let wait = format!("Waited {seconds:.1} s; {others} others wait.");
-        match why_none(pool) {
-            Some(cause) => NO_SERVER.report(&[&name]).detail(format!("{cause} {wait}")),
-            None => match &pool.last_failure {
-                Some(failure) => BUSY
-                    .report(&[&name])
-                    .detail(format!("{wait} Another connection was refused: {}", failure.cause()))
-                    .hint("Shorten transactions, or raise query_wait_timeout."),
-                None => BUSY.report(&[&name]).detail(wait),
-            },
+        let mut detail = format!("Waited {seconds:.1} s; {others} others wait.");
+        if let Some(cause) = why_none(pool) {
+            return NO_SERVER.report(&[&name]).detail(format!("{cause} {detail}"));
+        }
+        let bound = self.bound(id);
+        if let Some(bound) = &bound {
+            detail += &format!(" {bound}");
+        }
+        if let Some(failure) = &pool.last_failure {
+            detail += &format!(" Another connection was refused: {}", failure.cause());
+        }
+        let report = match bound {
+            Some(bound) => BUSY.report(&[&name, &bound.setting()]),
+            None => BUSY.report(&[&name, &""]).hint(NO_LIMIT),
+        };
+        report.detail(detail)
+    }
+
+    /// What keeps a pool from one server more; `None`: only that an attempt takes its time, or has
+    /// failed.
+    fn bound(&self, id: PoolId) -> Option<Bound<'_>> {
+        let pool = &self.pools[id];
+        if pool.total >= pool.most() {
+            let size = pool.spec.size;
+            return Some(match pool.most() - size {
+                0 => Bound::Size(size),
+                reserve => Bound::SizeAndReserve(size, reserve),
+            });
+        }
+        let mut shares = pool.shares.iter().map(|share| &self.shares[*share]);
+        let full = shares.find(|share| share.count.room() == 0)?;
+        let most = full.count.most()?;
+        Some(match (&full.of, self.plan.server_limit) {
+            (Of::Server(address), Limit::OfRoom { .. }) => Bound::OfRoom(address, most),
+            (Of::Server(address), Limit::None | Limit::Set(_)) => Bound::OfServer(address, most),
+            (Of::Database(name), _) => Bound::OfDatabase(name, most),
+            (Of::User(name), _) => Bound::OfUser(name, most),
+        })
+    }
+}
+
+/// What keeps a pool from one server more.
+enum Bound<'a> {
+    Size(usize),
+    SizeAndReserve(usize, usize),
+    /// `max_server_connections`.
+    OfServer(&'a Address, usize),
+    /// The same, where it is left to what the server says.
+    OfRoom(&'a Address, usize),
+    OfDatabase(&'a str, usize),
+    OfUser(&'a str, usize),
+}
+
+impl Bound<'_> {
+    /// The setting that moves it.
+    fn setting(&self) -> &'static str {
+        match self {
+            Self::Size(_) => "pool_size",
+            Self::SizeAndReserve(..) => "pool_size or reserve_pool_size",
+            Self::OfServer(..) | Self::OfRoom(..) => "max_server_connections",
+            Self::OfDatabase(..) => "max_db_connections",
+            Self::OfUser(..) => "max_user_connections",
+        }
+    }
+}
+
+/// A sentence for a DETAIL.
+impl fmt::Display for Bound<'_> {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Size(most) => write!(f, "pool_size is {most}."),
+            Self::SizeAndReserve(size, reserve) => {
+                write!(f, "pool_size is {size}, reserve_pool_size {reserve}.")
+            }
+            Self::OfServer(address, most) => {
+                write!(f, "max_server_connections is {most} for all pools on {address}.")
+            }
+            Self::OfRoom(address, most) => {
+                write!(f, "{address} has room for {most}, by its own max_connections.")
+            }
+            Self::OfDatabase(name, most) => {
+                write!(f, "max_db_connections is {most} for database \"{name}\".")
+            }
+            Self::OfUser(name, most) => {
+                write!(f, "max_user_connections is {most} for user \"{name}\".")
+            }
         }
     }
 }

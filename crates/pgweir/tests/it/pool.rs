@@ -73,6 +73,9 @@ fn a_wait_has_an_end() {
     );
     let detail = error.field(b'D').unwrap();
     assert!(detail.starts_with("Waited 0."), "{detail}");
+    assert!(detail.ends_with(" s; 0 others wait. pool_size is 1."), "{detail}");
+    let hint = error.field(b'H').unwrap();
+    assert_eq!(hint, "Shorten transactions, or raise pool_size or query_wait_timeout.");
 
     // A batch is skipped up to its Sync.
     let batch = [parse("", "SELECT 1", &[]), bind("", "", &[]), execute("", 0), sync()].concat();

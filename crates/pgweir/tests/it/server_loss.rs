@@ -46,7 +46,13 @@ fn a_client_hears_how_its_query_ended() {
     client.send(&query("SELECT pg_sleep(600)")).unwrap();
     stage.wait_for_backends(1, "query LIKE '%sleep%' AND state = 'active'");
     terminate_backend(&stage);
-    assert_eq!(ended(&mut client), (vec!["08007".to_owned()], "ReadyForQuery I".to_owned()));
+    let reply = client.read_until_ready().unwrap();
+    assert_eq!(codes(&reply), ["08007"]);
+    let error = reply.iter().find(|message| message.tag == b'E').unwrap();
+    let detail = error.field(b'D').unwrap();
+    assert!(detail.ends_with("The statement may or may not have been committed."), "{detail}");
+    let hint = error.field(b'H').unwrap();
+    assert_eq!(hint, "Look whether it was carried out before it is run again.");
     assert_eq!(client.query("SELECT 2"), ["2"]);
 }
 

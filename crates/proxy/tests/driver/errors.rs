@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pgweir_wire::Header;
 
-use crate::messages::{fatal, query};
+use crate::messages::{done, fatal, in_block, query};
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
 
@@ -101,4 +101,135 @@ fn an_attempt_that_fails_says_where_to_look() {
     assert_eq!(message, "the server cannot be reached");
     assert_eq!(detail, "Connecting to 127.0.0.1:5432 failed: connection refused.");
     assert!(hint.contains("pgweir check --connect"), "{hint}");
+}
+
+/// "Raise pool_size" sends the operator to the wrong place when something else is full.
+#[test]
+fn a_wait_for_servers_that_are_busy_names_the_limit() {
+    let cases = [
+        ("", "pool_size is 1.", "pool_size"),
+        (
+            "max_server_connections = 1",
+            "max_server_connections is 1 for all pools on 127.0.0.1:5432.",
+            "max_server_connections",
+        ),
+        (
+            "max_db_connections = 1",
+            "max_db_connections is 1 for database \"db\".",
+            "max_db_connections",
+        ),
+        (
+            "max_user_connections = 1",
+            "max_user_connections is 1 for user \"user\".",
+            "max_user_connections",
+        ),
+    ];
+    for (general, limit, setting) in cases {
+        let size = if general.is_empty() { 1 } else { 2 };
+        let (stage, _server, alice) = Stage::ready(&Setup { general, ..Setup::of_size(size) });
+        alice.says([query("slow")]);
+        let [bob, carol] = [stage.client(), stage.client()];
+        bob.says([query("bob")]);
+        stage.wait(Duration::from_secs(1));
+        carol.says([query("carol")]);
+        stage.wait(Duration::from_millis(4_100));
+        let Told { message, detail, hint } = told(&bob);
+        assert_eq!(message, "all servers of pool \"db/user\" are busy");
+        assert_eq!(detail, format!("Waited 5.1 s; 1 others wait. {limit}"));
+        assert_eq!(
+            hint,
+            format!("Shorten transactions, or raise {setting} or query_wait_timeout.")
+        );
+    }
+}
+
+#[test]
+fn a_wait_for_the_reserve_names_it() {
+    let general = "reserve_pool_size = 2\nreserve_pool_timeout = 1000";
+    let (stage, _server, alice) = Stage::ready(&Setup::with(general));
+    let mut busy = vec![alice];
+    busy.extend([stage.client(), stage.client(), stage.client()]);
+    for client in &busy {
+        client.says([query("slow")]);
+    }
+    stage.wait(Duration::from_secs(1));
+    let _reserve = [stage.server(), stage.server()];
+    stage.wait(LONG);
+    let Told { detail, .. } = told(&busy[3]);
+    assert!(detail.ends_with(" pool_size is 1, reserve_pool_size 2."), "{detail}");
+}
+
+/// Which limit has ended a client, and how long it is.
+#[test]
+fn who_is_ended_by_a_timeout_is_told_which() {
+    let cases = [
+        ("client_idle_timeout", "", ""),
+        ("idle_client_in_transaction_timeout", "BEGIN", "; the transaction is rolled back"),
+        ("transaction_timeout", "BEGIN", "; the transaction is rolled back"),
+    ];
+    for (setting, first, end) in cases {
+        let general = [setting, " = 4500"].concat();
+        let (stage, server, alice) = Stage::ready(&Setup::with(general.leak()));
+        if !first.is_empty() {
+            alice.says([query(first)]);
+            server.says([done(), in_block()]);
+        }
+        stage.wait(LONG);
+        let Told { detail, hint, .. } = told(&alice);
+        assert_eq!(detail, format!("{setting} is 4.5 s{end}."));
+        assert!(hint.ends_with(&format!("raise {setting}.")), "{hint}");
+    }
+    let stage = Stage::new(&Setup::with("client_login_timeout = 4500"));
+    let stranger = stage.stranger();
+    stage.wait(LONG);
+    let Told { detail, hint, .. } = told(&stranger);
+    assert_eq!(detail, "client_login_timeout is 4.5 s.");
+    assert!(hint.ends_with("raise client_login_timeout."), "{hint}");
+}
+
+/// Which limit has kept a client out.
+#[test]
+fn who_is_one_too_many_is_told_of_what() {
+    let (stage, _server, _alice) = Stage::ready(&Setup::with("max_clients = 1"));
+    let Told { detail, hint, .. } = told(&stage.newcomer(&[]));
+    assert_eq!(detail, "max_clients is 1.");
+    assert!(hint.contains("max_clients"), "{hint}");
+    let stage = Stage::new(&Setup::with("max_logins = 1"));
+    let _silent = stage.stranger();
+    let Told { detail, hint, .. } = told(&stage.stranger());
+    assert_eq!(detail, "max_logins is 1.");
+    assert!(hint.contains("max_logins"), "{hint}");
+}
+
+#[test]
+fn who_begins_a_transaction_in_statement_mode_is_told_whose_mode_it_is() {
+    let (_stage, server, alice) = Stage::ready(&Setup::of_mode("statement"));
+    alice.says([query("BEGIN")]);
+    server.says([done(), in_block()]);
+    let Told { detail, hint, .. } = told(&alice);
+    assert_eq!(detail, "pool_mode of pool \"db/user\" is statement.");
+    assert!(hint.contains("pool_mode"), "{hint}");
+}
+
+/// What a lost server may have done is the one thing that nobody can know.
+#[test]
+fn an_outcome_that_is_not_known_is_said_to_be_so() {
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([query("INSERT")]);
+    server.ends();
+    let Told { detail, hint, .. } = told(&alice);
+    assert!(detail.ends_with(". The statement may or may not have been committed."), "{detail}");
+    assert_eq!(hint, "Look whether it was carried out before it is run again.");
+}
+
+/// A transaction of which nothing was committed can be run again.
+#[test]
+fn a_transaction_that_is_lost_may_be_run_again() {
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([query("BEGIN")]);
+    server.says([done(), in_block()]);
+    alice.says([query("INSERT")]);
+    server.ends();
+    let Told { hint, .. } = told(&alice);
+    assert_eq!(hint, "The transaction can be run again from its beginning.");
 }
