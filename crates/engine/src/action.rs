@@ -124,8 +124,30 @@ pub enum Event {
         client: i32,
         /// From where, if that is known.
         ends: Option<Ends>,
+        /// What it asked for, as `database/user`, if it has said that.
+        pool: Option<String>,
         /// What the client was told.
-        message: String,
+        cause: String,
+    },
+    /// A client was ended because something took it longer than a limit allows.
+    ClientEnded {
+        /// Which.
+        client: i32,
+        /// Of which pool, as `database/user`.
+        pool: String,
+        /// What it was told, if there was a place for it.
+        cause: String,
+    },
+    /// Clients have waited for a server in vain, and go on. Told of a pool now and then only.
+    WaitOver {
+        /// The last of them.
+        client: i32,
+        /// Of which pool, as `database/user`.
+        pool: String,
+        /// What it was told.
+        cause: String,
+        /// How many clients have since the last such event.
+        times: u64,
     },
     /// A server connection could not be opened.
     ServerRefused {

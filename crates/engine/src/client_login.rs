@@ -68,6 +68,11 @@ impl Login {
     pub(crate) fn is_for_console(&self) -> bool {
         self.target == Target::Console
     }
+
+    /// What it is for, as `database/user`.
+    pub(crate) fn pool_name(&self) -> String {
+        pool_name(&self.user, &self.database)
+    }
 }
 
 impl Engine {
@@ -123,7 +128,12 @@ impl Engine {
                 Ok(Begun::Here) => length,
                 Ok(Begun::Elsewhere) => 0,
                 Err(report) => {
-                    self.expel(now, id, report);
+                    match asked_for(&startup) {
+                        Some((user, database)) => {
+                            self.refuse_login(now, id, pool_name(&user, &database), report);
+                        }
+                        None => self.expel(now, id, report),
+                    }
                     length
                 }
             },
@@ -147,15 +157,7 @@ impl Engine {
         {
             return Err(TOO_MANY_CLIENTS.report(&[]).detail(format!("max_clients is {most}.")));
         }
-        let text = |name: &[u8]| {
-            let value = startup.parameters().filter(|(n, _)| *n == name).last();
-            value.map(|(_, value)| String::from_utf8_lossy(value).into_owned())
-        };
-        let Some(user) = text(b"user").filter(|user| !user.is_empty()) else {
-            return Err(NO_USER.report(&[]));
-        };
-        let database =
-            text(b"database").filter(|name| !name.is_empty()).unwrap_or_else(|| user.clone());
+        let (user, database) = asked_for(startup).ok_or_else(|| NO_USER.report(&[]))?;
         let replication = Replication::of_startup(startup)?;
         let kind = replication.as_ref().map(|replication| replication.kind);
         let for_console = !arrived && self.opens_console(id, &user, &database);
@@ -413,11 +415,11 @@ impl Engine {
             }
             Target::Pool(_) | Target::Wild => {
                 let Some(pool) = self.pool_to_enter(&login) else {
-                    let report = TERMINATED.report(&[]);
-                    return self.expel(now, id, report.detail(crate::reload::REMOVED));
+                    let report = TERMINATED.report(&[]).detail(crate::reload::REMOVED);
+                    return self.refuse_login(now, id, login.pool_name(), report);
                 };
                 if let Err(report) = self.count_client(pool) {
-                    return self.expel(now, id, report);
+                    return self.refuse_login(now, id, login.pool_name(), report);
                 }
                 self.login_over();
                 let welcome = Welcome { pool, long_secret: login.long_secret };
@@ -530,6 +532,23 @@ impl Engine {
             | Phase::Console => self.refuse_unit(now, id, report),
         }
     }
+}
+
+/// The user and the database that a startup packet names.
+fn asked_for(startup: &Startup<'_>) -> Option<(String, String)> {
+    let text = |name: &[u8]| {
+        let value = startup.parameters().filter(|(n, _)| *n == name).last();
+        let value = value.map(|(_, value)| String::from_utf8_lossy(value).into_owned());
+        value.filter(|value| !value.is_empty())
+    };
+    let user = text(b"user")?;
+    let database = text(b"database").unwrap_or_else(|| user.clone());
+    Some((user, database))
+}
+
+/// As messages name a pool.
+fn pool_name(user: &str, database: &str) -> String {
+    format!("{database}/{user}")
 }
 
 /// What kind of error ends a SCRAM exchange.

@@ -55,12 +55,45 @@ impl Engine {
 
     /// A client is told why and is no longer served.
     pub(crate) fn expel(&mut self, now: Time, id: ClientId, report: Report) {
-        let to = Endpoint::Client(id);
-        if matches!(self.clients[id].phase, Phase::Startup | Phase::Login(_) | Phase::Welcome(_)) {
-            let (ends, message) = (self.clients[id].ends, report.message.clone());
-            let client = self.member.client_number(id);
-            self.actions.push(Action::Log(Event::LoginRefused { client, ends, message }));
+        match &self.clients[id].phase {
+            Phase::Startup => self.log_refusal(id, None, &report),
+            Phase::Login(login) => {
+                let pool = login.pool_name();
+                self.log_refusal(id, Some(pool), &report);
+            }
+            Phase::Welcome(welcome) => {
+                let pool = self.pools[welcome.pool].spec.name();
+                self.log_refusal(id, Some(pool), &report);
+            }
+            Phase::Cancelling | Phase::Ready(_) | Phase::Console => {}
         }
+        self.send_away(now, id, report);
+    }
+
+    /// A client that asks for this pool, as `database/user`, is told why it is not let in.
+    pub(crate) fn refuse_login(&mut self, now: Time, id: ClientId, pool: String, report: Report) {
+        self.log_refusal(id, Some(pool), &report);
+        self.send_away(now, id, report);
+    }
+
+    /// A client took too long, and is no longer served.
+    pub(crate) fn expel_late(&mut self, now: Time, id: ClientId, report: Report) {
+        if let Some(pool) = self.clients[id].pool() {
+            let (pool, cause) = (self.pools[pool].spec.name(), report.cause());
+            let client = self.member.client_number(id);
+            self.actions.push(Action::Log(Event::ClientEnded { client, pool, cause }));
+        }
+        self.expel(now, id, report);
+    }
+
+    fn log_refusal(&mut self, id: ClientId, pool: Option<String>, report: &Report) {
+        let (ends, cause) = (self.clients[id].ends, report.cause());
+        let client = self.member.client_number(id);
+        self.actions.push(Action::Log(Event::LoginRefused { client, ends, pool, cause }));
+    }
+
+    fn send_away(&mut self, now: Time, id: ClientId, report: Report) {
+        let to = Endpoint::Client(id);
         if self.reads_message(id) {
             // There is no place for an error inside a message.
             return self.client_gone(now, id, "ended inside a message", Action::Abort(to));

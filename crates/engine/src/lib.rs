@@ -62,6 +62,7 @@ mod placement;
 mod plan;
 mod pool;
 mod random;
+mod refusals;
 mod relay;
 mod reload;
 mod replication;
@@ -92,6 +93,7 @@ pub use handover::HandedOver;
 pub use memory::{Memory, Usage};
 pub use placement::Placement;
 pub use plan::Plan;
+pub use refusals::Refusals;
 pub use replication::ReplicationKind;
 pub use server_login::LOGIN_MESSAGE_BYTES;
 pub use snapshot::{

@@ -9,6 +9,7 @@ use pgweir_wire::backend::Report;
 
 use crate::action::{Address, ClientId, ServerId};
 use crate::parameters::{Parameters, Reports};
+use crate::refusals::Refusals;
 use crate::settings::Settings;
 use crate::shares::ShareId;
 use crate::stats::Stats;
@@ -60,6 +61,8 @@ pub(crate) struct Pool {
     /// The keys that the server's last SCRAM challenge led to: deriving them takes a millisecond.
     pub(crate) login_keys: Option<LoginKeys>,
     pub(crate) stats: Stats,
+    /// Clients that have waited in vain.
+    pub(crate) vain_waits: Refusals,
 }
 
 /// Welcomes that are remembered for a pool; the oldest goes first.
@@ -180,6 +183,7 @@ impl Pool {
             reports: Reports::new(),
             login_keys: None,
             stats: Stats::default(),
+            vain_waits: Refusals::default(),
         }
     }
 

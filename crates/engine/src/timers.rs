@@ -99,7 +99,7 @@ impl Engine {
                 self.quiet.insert((quiet_since, place));
             } else {
                 let detail = format!("client_idle_timeout is {}.", in_seconds(limit));
-                self.expel(now, id, IDLE.report(&[]).detail(detail));
+                self.expel_late(now, id, IDLE.report(&[]).detail(detail));
             }
         }
     }
@@ -128,8 +128,7 @@ impl Engine {
             }
             self.pools[id].waiters.pop_front();
             if waits {
-                let report = self.waited_in_vain(id, now - waiter.since);
-                self.unit_refused(now, waiter.client, report);
+                self.wait_over(now, id, waiter.client, now - waiter.since);
             }
         }
     }
@@ -139,8 +138,7 @@ impl Engine {
         let Some(limit) = self.pools[pool].spec.query_wait_timeout else { return };
         let asked = self.clients.find(client).and_then(|client| client.asked);
         if let Some(asked) = asked.filter(|asked| now - asked.since > limit) {
-            let report = self.waited_in_vain(pool, now - asked.since);
-            self.unit_refused(now, client, report);
+            self.wait_over(now, pool, client, now - asked.since);
         }
     }
 
@@ -222,7 +220,8 @@ impl Engine {
                 self.end_overdue(now, id, Some(client));
             }
             let detail = rolled_back("transaction_timeout", limit);
-            return self.expel(now, client, TRANSACTION_TOO_LONG.report(&[]).detail(detail));
+            let report = TRANSACTION_TOO_LONG.report(&[]).detail(detail);
+            return self.expel_late(now, client, report);
         }
         // A server may be silent because its client does not read.
         if !its.congested && self.hangs(now, id) {
@@ -230,7 +229,7 @@ impl Engine {
         }
         if let Some(limit) = too_idle.filter(|_| !busy && in_block) {
             let detail = rolled_back("idle_client_in_transaction_timeout", limit);
-            self.expel(now, client, IDLE_IN_TRANSACTION.report(&[]).detail(detail));
+            self.expel_late(now, client, IDLE_IN_TRANSACTION.report(&[]).detail(detail));
         }
     }
 

@@ -7,17 +7,31 @@ use pgweir_config::Limit;
 use pgweir_wire::backend::Report;
 
 use crate::Engine;
-use crate::action::Address;
+use crate::action::{Action, Address, ClientId, Event};
 use crate::errors::{BUSY, NO_SERVER};
 use crate::pool::{Pool, PoolId};
 use crate::shares::Of;
+use crate::time::Time;
 
 /// What helps where no limit keeps servers away.
 const NO_LIMIT: &str = "Shorten transactions, or raise query_wait_timeout.";
 
 impl Engine {
-    /// The error of a unit that has waited for so long, and waits no more.
-    pub(crate) fn waited_in_vain(&self, id: PoolId, waited: Duration) -> Report {
+    /// A client has waited for so long, and waits no more: it is told, and so is the operator.
+    pub(crate) fn wait_over(&mut self, now: Time, id: PoolId, client: ClientId, waited: Duration) {
+        let report = self.waited_in_vain(id, waited);
+        // That a login is refused is told of anyway.
+        if self.clients[client].phase.is_greeted()
+            && let Some(times) = self.pools[id].vain_waits.note(now)
+        {
+            let client = self.member.client_number(client);
+            let (pool, cause) = (self.pools[id].spec.name(), report.cause());
+            self.actions.push(Action::Log(Event::WaitOver { client, pool, cause, times }));
+        }
+        self.unit_refused(now, client, report);
+    }
+
+    fn waited_in_vain(&self, id: PoolId, waited: Duration) -> Report {
         let pool = &self.pools[id];
         let name = pool.spec.name();
         let seconds = waited.as_secs_f64();

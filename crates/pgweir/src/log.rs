@@ -110,9 +110,23 @@ fn tell_event(event: &Event) {
         Event::ClientLeft { client, pool, cause } => {
             tracing::info!(%cause, client, pool = pool.as_deref(), "left");
         }
-        Event::LoginRefused { client, ends, message } => {
-            tracing::warn!(cause = message.as_str(), client, from = from(ends), "login refused")
+        Event::LoginRefused { client, ends, pool, cause } => tracing::warn!(
+            cause = cause.as_str(),
+            client,
+            pool = pool.as_deref(),
+            from = from(ends),
+            "login refused"
+        ),
+        Event::ClientEnded { client, pool, cause } => {
+            tracing::warn!(cause = cause.as_str(), client, pool = pool.as_str(), "client ended");
         }
+        Event::WaitOver { client, pool, cause, times } => tracing::warn!(
+            cause = cause.as_str(),
+            client,
+            pool = pool.as_str(),
+            times,
+            "no server within query_wait_timeout"
+        ),
         Event::ServerRefused { server, pool, address, cause } => tracing::warn!(
             cause = cause.as_str(),
             server,

@@ -24,7 +24,6 @@ mod links;
 mod listener;
 mod mail;
 mod piece;
-mod refusals;
 mod sock_diag;
 mod socket;
 mod transport;

@@ -8,7 +8,7 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use pgweir_config::{SocketName, TcpOptions};
-use pgweir_engine::{Address, Endpoint, Ends, Engine, Member, TICK, Time};
+use pgweir_engine::{Address, Endpoint, Ends, Engine, Member, Refusals, TICK, Time};
 use socket2::SockRef;
 use tokio::net::{TcpStream, UnixStream};
 use tokio::runtime::{Builder, LocalOptions};
@@ -21,7 +21,6 @@ use crate::driver::{Driver, Handover, Read, Request, SILENCES};
 use crate::listener::{Accepting, Listeners};
 use crate::mail::{Arrival, Mail, Mailboxes, News, Renewal};
 use crate::piece::Piece;
-use crate::refusals::Refusals;
 use crate::sock_diag::SockDiag;
 use crate::socket::{Socket, Stream, configure};
 

@@ -4,6 +4,7 @@ use std::fs::{self, File};
 use std::io::Read;
 use std::os::unix::fs::OpenOptionsExt;
 
+use pgweir_testkit::frames::{bind, execute, parse, sync};
 use pgweir_testkit::{Login, Pgweir, WireClient, eventually, eventually_some};
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 use rustix::process::{Pid, Resource, getrlimit, prlimit};
@@ -61,6 +62,60 @@ fn the_least_that_is_logged() {
     WireClient::login(stage.address(), &Login::new("nobody")).unwrap_err();
     eventually("the refusal", || stage.pgweir.log().contains("WARN login refused: "));
     assert!(!stage.pgweir.log().contains("INFO"), "{}", stage.pgweir.log());
+}
+
+/// Whatever queries do, they are no news: there may be 100,000 of them in a second.
+#[test]
+fn queries_add_no_line() {
+    let stage = Stage::with("log_queries", 2, |config| config.general("log_level", "\"debug\""));
+    let (mut client, mut waiter) = (stage.client(), stage.client());
+    let before = stage.pgweir.log().lines().count();
+    for _ in 0..20 {
+        client.query("BEGIN");
+        client.try_query("SELECT 1/0").unwrap_err();
+        client.query("ROLLBACK");
+        client
+            .send(&[parse("", "SELECT 1", &[]), bind("", "", &[]), execute("", 0)].concat())
+            .unwrap();
+        client.send(&sync()).unwrap();
+        client.read_until_ready().unwrap();
+        waiter.query("SET search_path TO public");
+        waiter.query("SELECT pg_sleep(0.001)");
+    }
+    // What was told before it is in the log before it.
+    WireClient::login(stage.address(), &Login::new("nobody")).unwrap_err();
+    eventually("the refusal", || stage.pgweir.log().contains("login refused"));
+    let log = stage.pgweir.log();
+    assert_eq!(log.lines().count(), before + 1, "{log}");
+}
+
+/// What an operator acts on has a line, whether clients that come and go have one or not.
+#[test]
+fn limits_that_strike_are_told_of() {
+    let stage = Stage::with("log_limits", 1, |config| {
+        let config = config.pool("query_wait_timeout", "100");
+        config.general("idle_client_in_transaction_timeout", "4000")
+    });
+    let (mut holder, mut waiter) = (stage.client(), stage.client());
+    holder.query("BEGIN");
+    for _ in 0..3 {
+        assert_eq!(waiter.try_query("SELECT 1").unwrap_err().sqlstate(), "53300");
+    }
+    holder.read_to_end().unwrap();
+    WireClient::login(stage.address(), &stage.login().database("nowhere")).unwrap_err();
+    eventually("the refusal", || stage.pgweir.log().contains("login refused"));
+    let log = stage.pgweir.log();
+    let lines = |what: &str| log.lines().filter(|line| line.contains(what)).count();
+    assert_eq!(
+        lines(" WARN no server within query_wait_timeout: all servers of pool "),
+        1,
+        "{log}"
+    );
+    let ended = "client ended: terminating connection due to idle-in-transaction timeout: \
+                 idle_client_in_transaction_timeout is 4 s; the transaction is rolled back.";
+    assert_eq!(lines(ended), 1, "{log}");
+    assert_eq!(lines(" pool=log_limits/log_limits"), 2, "{log}");
+    assert_eq!(lines(" pool=nowhere/log_limits"), 1, "{log}");
 }
 
 /// A pipe that holds no more than the kernel gives it, and that nobody reads before it is time.
