@@ -1,9 +1,9 @@
 //! Limits of connections, as PostgreSQL sees them.
 
 use pgweir_testkit::frames::query;
-use pgweir_testkit::{Cluster, Login, Pgweir, WireClient, eventually};
+use pgweir_testkit::{Cluster, Login, Pgweir, WireClient, eventually, eventually_some};
 
-use crate::stage::{PROGRAM, Stage, create_database, login, superuser, trusting};
+use crate::stage::{CLUSTER, PROGRAM, Stage, create_database, login, superuser, trusting};
 
 /// Clients of two databases on one pgweir that may open three connections to their server.
 struct Neighbours {
@@ -155,4 +155,127 @@ fn a_server_is_asked_what_it_has_room_for() {
     assert_eq!(limits, [expected]);
     // One too many would be refused, and that would be logged.
     assert!(!pgweir.log().contains("no connection to"), "{}", pgweir.log());
+}
+
+/// PostgreSQL's own limit: who waits is served once there is room, and the refusals are counted.
+#[test]
+fn a_server_that_is_full_is_waited_for() {
+    // Two are left beside those that are reserved for the superuser, who counts too.
+    let cluster = Cluster::builder()
+        .setting("max_connections", "5")
+        .setting("superuser_reserved_connections", "3")
+        .setting("max_wal_senders", "0")
+        .start();
+    let stage = Stage::on(&cluster, "limit_full", 1, |config| config);
+    let stranger = superuser(&cluster, "postgres");
+    let mut client = WireClient::open(stage.address()).unwrap();
+    let first = [stage.login().startup_message(), query("SELECT 'served'")].concat();
+    client.send(&first).unwrap();
+    eventually("a refusal", || {
+        let log = stage.pgweir.log();
+        log.contains("no connection to the server") && log.contains("slots are reserved")
+    });
+    drop(stranger);
+    client.read_until_ready().unwrap();
+    let reply = client.read_until_ready().unwrap();
+    assert_eq!(reply[1].to_string(), "DataRow \"served\"");
+    let limits = stage.console("SHOW LIMITS").concat();
+    let refused: u32 = limits.rsplit('|').next().unwrap().parse().unwrap();
+    assert!(refused > 0, "{limits}");
+}
+
+/// One of two that have a connection each gives it up for a third.
+fn the_third_waits_for_the_second(pgweir: &Pgweir, role: &str, logins: [Login; 3]) {
+    let [mut first, mut second, mut third] =
+        logins.map(|login| WireClient::login(pgweir.address(), &login).unwrap());
+    let admin = Login::new("admin").password("admin").database("pgweir");
+    let mut admin = WireClient::login(pgweir.address(), &admin).unwrap();
+    let mut watcher = superuser(&CLUSTER, "postgres");
+    let backends = format!("SELECT count(*) FROM pg_stat_activity WHERE usename = '{role}'");
+    first.query("BEGIN");
+    second.query("BEGIN");
+    third.send(&query("SELECT 'served'")).unwrap();
+    eventually("the third to wait", || {
+        let pools = admin.query("SHOW POOLS");
+        pools.iter().any(|row| row.split('|').nth(3) == Some("1"))
+    });
+    assert_eq!(watcher.query(&backends), ["2"]);
+    second.query("COMMIT");
+    let reply = third.read_until_ready().unwrap();
+    assert_eq!(reply[1].to_string(), "DataRow \"served\"");
+    assert_eq!(watcher.query(&backends), ["2"]);
+}
+
+#[test]
+fn connections_of_a_database_are_limited_over_its_users() {
+    let stage = Stage::with("limit_database", 2, |config| {
+        let config = config.pool("max_db_connections", "2").user("guest", "", 2);
+        config.user_setting("server_username", "\"limit_database\"")
+    });
+    let guest = Login::new("guest").database(&stage.name);
+    let logins = [stage.login(), guest, stage.login()];
+    the_third_waits_for_the_second(&stage.pgweir, &stage.name, logins);
+}
+
+#[test]
+fn connections_of_a_user_are_limited_over_its_databases() {
+    let name = "limit_user";
+    create_database(&CLUSTER, name);
+    let config = trusting(&CLUSTER, name).general("max_user_connections", "2").user(name, "", 2);
+    let other = format!(
+        "\n[pools.limit_user_too.users.0]\nusername = '{name}'\npool_size = 2\n\
+         [pools.limit_user_too.shards.0]\ndatabase = '{name}'\n\
+         servers = [['127.0.0.1', {}, 'primary']]\n",
+        CLUSTER.port()
+    );
+    let pgweir = Pgweir::start(PROGRAM, |port| config.text(port) + &other);
+    let logins = [name, "limit_user_too", name].map(|database| Login::new(name).database(database));
+    the_third_waits_for_the_second(&pgweir, name, logins);
+}
+
+#[test]
+fn the_reserve_is_for_those_who_have_waited() {
+    let stage = Stage::with("limit_reserve", 1, |config| {
+        config.general("reserve_pool_size", "1").general("reserve_pool_timeout", "100")
+    });
+    let [mut holder, mut other] = [stage.client(), stage.client()];
+    holder.query("BEGIN");
+    assert_eq!(other.query("SELECT 'served'"), ["served"]);
+    stage.wait_for_backends(2, "true");
+}
+
+#[test]
+fn clients_are_limited_over_all_databases() {
+    for limit in ["max_clients", "max_user_client_connections"] {
+        let stage =
+            Stage::with(&format!("limit_{}", limit.len()), 1, |config| config.general(limit, "2"));
+        let login = || WireClient::login(stage.address(), &stage.login());
+        // Whoever looked whether it is up may still be counted.
+        let [first, _second] = ["first", "second"].map(|one| eventually_some(one, || login().ok()));
+        let refused = login().map(drop).unwrap_err().to_string();
+        assert!(refused.contains("S=\"FATAL\"") && refused.contains("53300"), "{refused}");
+        drop(first);
+        eventually("room for another", || login().is_ok());
+    }
+}
+
+/// Those who say nothing keep out others who have said nothing yet.
+#[test]
+fn clients_before_their_login_are_limited() {
+    let stage = Stage::with("limit_logins", 1, |config| config.general("max_logins", "2"));
+    let admin = Login::new("admin").password("admin").database("pgweir");
+    let log_in = || WireClient::login(stage.address(), &admin).ok();
+    let mut admin = eventually_some("the console", log_in);
+    let mut logging_in = |count: usize| {
+        let row = format!("login_clients|{count}");
+        eventually(&row, || admin.query("SHOW LISTS").contains(&row));
+    };
+    logging_in(0);
+    let silent = [0; 2].map(|_| WireClient::open(stage.address()).unwrap());
+    logging_in(2);
+    let mut third = WireClient::open(stage.address()).unwrap();
+    assert_eq!(third.read_to_end().unwrap()[0].sqlstate(), "53300");
+    drop(silent);
+    logging_in(0);
+    assert_eq!(stage.client().query("SELECT 'served'"), ["served"]);
 }

@@ -118,6 +118,25 @@ fn limits_that_strike_are_told_of() {
     assert_eq!(lines(" pool=nowhere/log_limits"), 1, "{log}");
 }
 
+/// The line leads to the rows of SHOW CLIENTS and SHOW SERVERS.
+#[test]
+fn a_server_that_is_lost_is_told_with_whom_it_served() {
+    let stage = Stage::with("log_lost", 1, |config| config.general("log_format", "\"json\""));
+    let mut client = stage.client();
+    client.query("BEGIN");
+    let server: u32 = stage.console("SHOW SERVERS")[0].rsplit('|').next().unwrap().parse().unwrap();
+    stage.ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'log_lost'");
+    let lost = eventually_some("the loss to be told", || {
+        let log = stage.pgweir.log();
+        let line = log.lines().find(|line| line.contains("a server connection was lost"))?;
+        serde_json::from_str::<Value>(line).ok()
+    });
+    assert_eq!(lost["client"], client.cancel_key().unwrap().pid);
+    assert_eq!((&lost["server"], &lost["pool"]), (&server.into(), &"log_lost/log_lost".into()));
+    let cause = lost["cause"].as_str().unwrap();
+    assert!(cause.contains("terminating connection due to administrator command"), "{lost}");
+}
+
 /// A pipe that holds no more than the kernel gives it, and that nobody reads before it is time.
 #[test]
 fn a_log_that_nobody_reads_holds_up_nobody() {

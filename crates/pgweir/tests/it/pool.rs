@@ -76,6 +76,8 @@ fn a_wait_has_an_end() {
     assert!(detail.ends_with(" s; 0 others wait. pool_size is 1."), "{detail}");
     let hint = error.field(b'H').unwrap();
     assert_eq!(hint, "Shorten transactions, or raise pool_size or query_wait_timeout.");
+    let message = "all servers of pool \"pool_timeout/pool_timeout\" are busy";
+    assert_eq!(error.field(b'M').unwrap(), message);
 
     // A batch is skipped up to its Sync.
     let batch = [parse("", "SELECT 1", &[]), bind("", "", &[]), execute("", 0), sync()].concat();

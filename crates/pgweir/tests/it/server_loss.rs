@@ -1,9 +1,9 @@
 //! Servers that end, while they work and while they do not.
 
 use pgweir_testkit::frames::query;
-use pgweir_testkit::{Cluster, Login, Message, WireClient, eventually};
+use pgweir_testkit::{Cluster, Login, Message, Pgweir, WireClient, eventually};
 
-use crate::stage::Stage;
+use crate::stage::{PROGRAM, Stage, create_database, login, trusting};
 
 /// Ends the one session of the stage's role and waits until it is gone.
 fn terminate_backend(stage: &Stage) {
@@ -226,4 +226,45 @@ fn a_server_that_shuts_down_is_quoted_when_the_wait_is_over() {
     assert!(refused.contains("C=\"57P03\"") && refused.contains("S=\"FATAL\""), "{refused}");
     let cause = "D=\"the database system is shutting down: The server at 127.0.0.1:";
     assert!(refused.contains(cause), "{refused}");
+}
+
+/// Who has waited in vain is told of whom, and why, and may ask again.
+#[test]
+fn a_server_that_is_down_is_named() {
+    let mut cluster = Cluster::start();
+    let stage =
+        Stage::on(&cluster, "loss_named", 1, |config| config.pool("query_wait_timeout", "300"));
+    let mut client = stage.client();
+    cluster.stop();
+    stage.wait_for_idle_servers(0);
+    let expected = format!("Connecting to 127.0.0.1:{} failed: Connection refused", cluster.port());
+    let error = client.try_query("SELECT 1").unwrap_err();
+    let [severity, code, detail] = [b'S', b'C', b'D'].map(|field| error.field(field).unwrap());
+    assert_eq!((severity.as_str(), code.as_str()), ("ERROR", "53300"));
+    assert!(detail.contains(&expected), "{detail}");
+    // What servers are set to for this one is not known, so its login takes one.
+    let mut newcomer = WireClient::open(stage.address()).unwrap();
+    let login = stage.login().parameter("application_name", "new");
+    newcomer.send(&login.startup_message()).unwrap();
+    let refusal = newcomer.read_to_end().unwrap().pop().unwrap();
+    assert_eq!(refusal.sqlstate(), "57P03");
+    assert!(refusal.field(b'D').unwrap().contains(&expected), "{refusal}");
+    cluster.restart();
+    assert_eq!(client.query("SELECT 'same session'"), ["same session"]);
+}
+
+#[test]
+fn it_may_be_started_before_its_server() {
+    let mut cluster = Cluster::start();
+    create_database(&cluster, "loss_early");
+    cluster.stop();
+    let config = trusting(&cluster, "loss_early").user("loss_early", "", 1);
+    let pgweir = Pgweir::start(PROGRAM, |port| config.text(port));
+    let mut client = WireClient::open(pgweir.address()).unwrap();
+    client.send(&login("loss_early").startup_message()).unwrap();
+    eventually("an attempt to connect", || pgweir.log().contains("no connection to"));
+    cluster.restart();
+    let greeting = client.read_until_ready().unwrap();
+    assert_eq!(greeting.last().unwrap().to_string(), "ReadyForQuery I");
+    assert_eq!(client.query("SELECT 'served'"), ["served"]);
 }

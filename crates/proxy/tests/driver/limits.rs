@@ -133,6 +133,20 @@ fn so_many_connections_are_made_at_a_time() {
     assert_eq!(stage.servers().len(), 3);
 }
 
+/// Pools of one server share that limit, and each server has its own.
+#[test]
+fn connections_made_at_a_time_are_those_of_a_server() {
+    for (others_port, attempts) in [(5432, 1), (5433, 2)] {
+        let general = "connect_parallelism = 1";
+        let others = Setup { others: &["east"], others_port, ..Setup::default() };
+        let stage = Stage::new(&Setup { general, ..others });
+        let (alice, bob) = (stage.newcomer(&[]), stage.newcomer_to("east"));
+        assert_eq!(stage.attempts(), attempts, "{others_port}");
+        let _servers = [stage.server(), stage.server()];
+        assert!(alice.is_greeted() && bob.is_greeted());
+    }
+}
+
 /// The reserve is for those who have waited, and not for a burst.
 #[test]
 fn the_reserve_is_used_when_a_client_has_waited() {

@@ -120,6 +120,24 @@ fn failed_attempts_are_spaced_out_and_one_probes_for_all() {
     assert_eq!(stage.attempts(), 4);
 }
 
+/// Pools that were refused in the same moment must not come back in the same moment.
+#[test]
+fn attempts_of_several_pools_are_spread() {
+    const POOLS: [&str; 8] = ["a", "b", "c", "d", "e", "f", "g", "h"];
+    let stage = Stage::new(&Setup { others: &POOLS, ..Setup::default() });
+    let _newcomers = POOLS.map(|database| stage.newcomer_to(database));
+    assert_eq!(stage.attempts(), 8);
+    for _ in POOLS {
+        stage.refuse_server();
+    }
+    stage.wait(Duration::from_millis(24));
+    assert_eq!(stage.attempts(), 0);
+    stage.wait(Duration::from_millis(13));
+    assert!((1..8).contains(&stage.attempts()), "{}", stage.attempts());
+    stage.wait(Duration::from_millis(14));
+    assert_eq!(stage.attempts(), 8);
+}
+
 /// A client is told that it waits in vain, in the place of its unit's reply, and may ask again.
 #[test]
 fn a_wait_ends_after_query_wait_timeout() {
