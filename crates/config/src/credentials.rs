@@ -17,10 +17,15 @@ pub(crate) fn admin(scope: &Scope<'_>, report: &mut Report) -> Option<Option<Adm
     let username: Option<String> = scope.read("admin_username");
     if username.is_none() && !scope.has("admin_password") {
         let auth = scope.read("admin_auth_type")?;
-        let admin = || Admin { username: "admin".to_owned(), password: Secret::new("admin"), auth };
         // Our own dialect lets nobody in with a password that everybody knows.
-        let known_to_all = scope.dialect() == Dialect::Pgcat && listens_on_loopback(scope);
-        return Some(known_to_all.then(admin));
+        if scope.dialect() == Dialect::Own || !listens_on_loopback(scope) {
+            return Some(None);
+        }
+        let message = "not set: the console lets in \"admin\" with the password \"admin\", which \
+                       everybody knows; expected a name, and an admin_password";
+        report.warning(scope.line_of("host"), &scope.key("admin_username"), message);
+        let (username, password) = ("admin".to_owned(), Secret::new("admin"));
+        return Some(Some(Admin { username, password, auth }));
     }
     let auth = auth(scope, "admin_auth_type", "admin_password", report)?;
     if username.is_none() {

@@ -104,12 +104,13 @@ fn tcp(scope: &Scope<'_>) -> Option<TcpOptions> {
 
 fn pool(child: &Child, general: &Scope<'_>, report: &mut Report) -> Option<Pool> {
     let scope = general.inner(&child.node);
+    let (line, key) = &child.named_at;
     if CONSOLE_DATABASES.contains(&child.name.as_str()) {
         let message = "this database is the console; expected another name";
-        report.error(scope.line(), &child.node.path, message);
+        report.error(*line, key, message);
     }
     if child.name.is_empty() || child.name.contains('\0') {
-        report.error(scope.line(), &child.node.path, "expected the name of a database");
+        report.error(*line, key, "expected the name of a database");
     }
     let users = child.node.children("users");
     let mut names = BTreeSet::new();

@@ -5,7 +5,7 @@
 use toml::de::DeTable;
 
 use crate::setting::{Dialect, Section};
-use crate::tree::{Child, Node};
+use crate::tree::{Child, Entry, Node};
 use crate::value::Value;
 
 /// How a file arranges its sections.
@@ -42,10 +42,11 @@ pub(crate) fn with_pools(mut top: Node) -> Node {
     if let Some(general) = top.children.remove("general") {
         root.children.insert("general", general);
     }
-    let database = pool.children("shards").first().and_then(|it| it.node.entries.get("database"));
-    if let Some(Value::Text(name)) = database.map(|entry| &entry.value) {
-        let name = name.clone();
-        root.children.insert("pools", vec![Child { name, node: pool }]);
+    let shard = pool.children("shards").first().map(|child| &child.node);
+    let database = shard.and_then(|node| Some((node, node.entries.get("database")?)));
+    if let Some((node, Entry { value: Value::Text(name), line })) = database {
+        let (name, named_at) = (name.clone(), (*line, node.key("database")));
+        root.children.insert("pools", vec![Child { name, named_at, node: pool }]);
     }
     root
 }

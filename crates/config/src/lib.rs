@@ -64,20 +64,13 @@ pub use types::{
 };
 
 use report::Report;
-use tree::Node;
+use tree::Tree;
 
 impl Config {
     /// Reads the file at `path`. A file that cannot be read is one error without a line.
     pub fn load(path: &Path) -> Result<Self, Errors> {
         let text = Self::read(path)?;
         Self::parse(&text, path)
-    }
-
-    /// As [`Config::parse`], and every value that holds.
-    pub fn parse_explained(text: &str, file: &Path) -> Result<(Self, Vec<Explained>), Errors> {
-        let config = Self::parse(text, file)?;
-        let (root, dialect) = Node::read(text, &mut Report::new(file));
-        Ok((config, explain::all(&root, dialect)))
     }
 
     /// The text of the file at `path`; errors as [`Config::load`].
@@ -90,9 +83,20 @@ impl Config {
 
     /// Reads `text`; `file` is its name in messages.
     pub fn parse(text: &str, file: &Path) -> Result<Self, Errors> {
+        Self::of_tree(text, file).map(|(config, _)| config)
+    }
+
+    /// As [`Config::parse`], and every value that holds.
+    pub fn parse_explained(text: &str, file: &Path) -> Result<(Self, Vec<Explained>), Errors> {
+        let (config, tree) = Self::of_tree(text, file)?;
+        let explained = explain::all(&tree, &config);
+        Ok((config, explained))
+    }
+
+    fn of_tree(text: &str, file: &Path) -> Result<(Self, Tree), Errors> {
         let mut report = Report::new(file);
-        let (root, dialect) = Node::read(text, &mut report);
-        let config = effective::config(&root, dialect, &mut report);
+        let tree = Tree::read(text, &mut report);
+        let config = effective::config(&tree.root, tree.dialect, &mut report);
         let warnings = report.finish()?;
         let (general, pools) = config.ok_or_else(|| Problem {
             file: file.to_owned(),
@@ -100,6 +104,6 @@ impl Config {
             key: String::new(),
             message: "is refused for a reason that was not noted: a bug of pgweir".to_owned(),
         })?;
-        Ok(Self { general, pools, warnings })
+        Ok((Self { general, pools, warnings }, tree))
     }
 }

@@ -394,36 +394,3 @@ proptest! {
 fn parse(text: &str) -> Config {
     Config::parse(text, Path::new("f.toml")).unwrap_or_else(|errors| panic!("{errors}\n{text}"))
 }
-
-#[test]
-fn what_holds_comes_from_the_nearest_section() {
-    let text = format!("[general]\nidle_timeout = 90000\n{SMALL}");
-    let text = text.replace("[pools.app.shards.0]", "pool_size = 3\n[pools.app.shards.0]");
-    let explained = Config::parse_explained(&text, Path::new("f.toml"));
-    let (_, explained) = explained.unwrap_or_else(|errors| panic!("{errors}"));
-    let find = |key: &str| {
-        let found = explained.iter().find(|one| one.key == key);
-        let one = found.unwrap_or_else(|| panic!("{key} is not explained"));
-        (one.to_string().split_off(key.len()), one.line)
-    };
-    assert_eq!(find("general.idle_timeout"), (" = \"90s\"".to_owned(), Some(2)));
-    assert_eq!(find("pools.app.users.0.idle_timeout"), (" = \"90s\"".to_owned(), Some(2)));
-    assert_eq!(find("pools.app.users.0.pool_size"), (" = 3".to_owned(), Some(7)));
-    assert_eq!(find("pools.app.users.0.server_username"), (" = \"alice\"".to_owned(), Some(5)));
-    assert_eq!(find("pools.app.users.0.password"), (" = (a secret)".to_owned(), Some(6)));
-    assert_eq!(find("general.connect_timeout"), (" = \"5s\"".to_owned(), None));
-    assert_eq!(find("general.max_clients"), (" is not set".to_owned(), None));
-    let servers = " = [[\"10.0.0.1\", 5432, \"primary\"]]".to_owned();
-    assert_eq!(find("pools.app.shards.0.servers"), (servers, Some(9)));
-
-    let default = |key: &str| {
-        let one = explained.iter().find(|one| one.key == key).expect("it is explained");
-        one.default.as_deref()
-    };
-    assert_eq!(default("general.idle_timeout"), Some("\"10min\""));
-    assert_eq!(default("pools.app.users.0.idle_timeout"), Some("\"10min\""));
-    assert_eq!(default("pools.app.users.0.pool_size"), Some("15"));
-    assert_eq!(default("general.query_wait_timeout"), Some("\"5s\""), "that of connect_timeout");
-    assert_eq!(default("pools.app.users.0.server_username"), None, "it is that of the file");
-    assert_eq!(default("general.max_clients"), None);
-}

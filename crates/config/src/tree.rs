@@ -13,6 +13,50 @@ use crate::suggest;
 use crate::types::Server;
 use crate::value::{self, Value};
 
+/// A file, brought to the sections of one with pools.
+pub(crate) struct Tree {
+    /// Empty if the syntax of the file is wrong.
+    pub(crate) root: Node,
+    pub(crate) dialect: Dialect,
+    /// How the file itself arranges its sections.
+    pub(crate) form: Form,
+}
+
+impl Tree {
+    /// The tree of `text`. What is wrong goes to `report`.
+    pub(crate) fn read(text: &str, report: &mut Report) -> Self {
+        let root = Node::empty(Section::Root, String::new(), 1);
+        let lines = Lines::new(text);
+        let (document, errors) = DeTable::parse_recoverable(text);
+        for error in &errors {
+            let span = error.span().unwrap_or_default();
+            // The one message that needs its key to be of use. Other spans may hold a secret.
+            let key = &text[span.clone()];
+            let is_key = error.message() == "duplicate key" && !key.contains("://");
+            let key = if is_key { key } else { "" };
+            report.error(lines.at(span.start), key, error.message());
+        }
+        let table = document.get_ref();
+        let dialect = match table.contains_key("config_version") {
+            true => Dialect::Own,
+            false => Dialect::Pgcat,
+        };
+        let form = Form::of(dialect, table);
+        if !errors.is_empty() {
+            return Self { root, dialect, form };
+        }
+        let mut reader = Reader { dialect, form, lines, report };
+        let root = match form {
+            Form::Flat => {
+                let top = Node::empty(Section::FlatRoot, String::new(), 1);
+                flat::with_pools(reader.section(top, table))
+            }
+            Form::Pools => reader.section(root, table),
+        };
+        Self { root, dialect, form }
+    }
+}
+
 /// A section as the file has it.
 #[derive(Debug)]
 pub(crate) struct Node {
@@ -41,44 +85,12 @@ pub(crate) struct Entry {
 pub(crate) struct Child {
     /// The last part of its header; empty if there can be one only.
     pub(crate) name: String,
+    /// The line and the key that say its name.
+    pub(crate) named_at: (usize, String),
     pub(crate) node: Node,
 }
 
 impl Node {
-    /// The tree of `text`, and which dialect it is in. What is wrong goes to `report`; if its
-    /// syntax is, the tree is empty.
-    pub(crate) fn read(text: &str, report: &mut Report) -> (Self, Dialect) {
-        let root = Self::empty(Section::Root, String::new(), 1);
-        let lines = Lines::new(text);
-        let (document, errors) = DeTable::parse_recoverable(text);
-        for error in &errors {
-            let span = error.span().unwrap_or_default();
-            // The one message that needs its key to be of use. Other spans may hold a secret.
-            let key = &text[span.clone()];
-            let is_key = error.message() == "duplicate key" && !key.contains("://");
-            let key = if is_key { key } else { "" };
-            report.error(lines.at(span.start), key, error.message());
-        }
-        let table = document.get_ref();
-        let dialect = match table.contains_key("config_version") {
-            true => Dialect::Own,
-            false => Dialect::Pgcat,
-        };
-        if !errors.is_empty() {
-            return (root, dialect);
-        }
-        let form = Form::of(dialect, table);
-        let mut reader = Reader { dialect, form, lines, report };
-        let tree = match form {
-            Form::Flat => {
-                let top = Self::empty(Section::FlatRoot, String::new(), 1);
-                flat::with_pools(reader.section(top, table))
-            }
-            Form::Pools => reader.section(root, table),
-        };
-        (tree, dialect)
-    }
-
     pub(crate) fn empty(section: Section, path: String, line: usize) -> Self {
         Self {
             section,
@@ -145,7 +157,8 @@ impl Reader<'_> {
         let read = match (setting.kind, value) {
             (Kind::Section(section), DeValue::Table(table)) => {
                 let child = self.section(Node::empty(section, key, line), table);
-                let children = vec![Child { name: String::new(), node: child }];
+                let named_at = (child.line, child.path.clone());
+                let children = vec![Child { name: String::new(), named_at, node: child }];
                 node.children.insert(setting.name, children);
                 return;
             }
@@ -196,8 +209,9 @@ impl Reader<'_> {
                 let message = "expected a number, from 0, as the name of this section";
                 self.report.error(line, &path, message);
             }
-            let node = self.section(Node::empty(section, path, line), table);
-            children.push(Child { name: name.get_ref().to_string(), node });
+            let node = self.section(Node::empty(section, path.clone(), line), table);
+            let name = name.get_ref().to_string();
+            children.push(Child { name, named_at: (line, path), node });
         }
         children.sort_by_key(|child| number(&child.name).unwrap_or(u32::MAX));
         children

@@ -12,6 +12,9 @@ use crate::socket::SocketName;
 use crate::suggest;
 use crate::types::{AuthMethod, LogFormat, LogLevel, PoolMode, Role, Secret, Server};
 
+/// What is printed for a secret.
+pub(crate) const SECRET: &str = "(a secret)";
+
 /// What a setting holds, sections aside.
 #[derive(Clone, Debug, Eq, PartialEq)]
 pub(crate) enum Value {
@@ -102,7 +105,7 @@ impl fmt::Display for Value {
             Self::Flag(flag) => write!(f, "{flag}"),
             Self::Integer(n) => write!(f, "{n}"),
             Self::Mode(mode) => write!(f, "\"{mode:04o}\""),
-            Self::Secret(_) => f.write_str("(a secret)"),
+            Self::Secret(_) => f.write_str(SECRET),
             Self::Servers(servers) => {
                 let server =
                     |it: &Server| format!("[{:?}, {}, {:?}]", it.host, it.port, it.role.name());

@@ -2,7 +2,7 @@ use std::path::{Path, PathBuf};
 
 use pgweir_config::{Config, Errors, Explained, Problem};
 
-use crate::listen::group_id;
+use crate::listen::{group_id, socket_name};
 
 /// A configuration, and where its values come from.
 pub(crate) type Loaded = (Config, Vec<Explained>);
@@ -45,8 +45,14 @@ pub(crate) fn load(path: &Path) -> Result<Loaded, Errors> {
 }
 
 fn read(text: &str, path: &Path) -> Result<Loaded, Errors> {
-    let loaded = Config::parse_explained(text, path)?;
+    let mut loaded = Config::parse_explained(text, path)?;
     check_group(&loaded, path)?;
+    let (config, explained) = &mut loaded;
+    if socket_name(&config.general).is_none() {
+        let folder = explained.iter_mut().find(|one| one.key == "general.unix_socket_dir");
+        // That of our own dialect, where it is not there.
+        folder.into_iter().for_each(|one| one.value = None);
+    }
     Ok(loaded)
 }
 

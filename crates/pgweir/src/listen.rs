@@ -185,7 +185,7 @@ fn bind(address: SocketAddr) -> io::Result<Socket> {
 }
 
 /// The unix socket that is to be there. A folder that nobody has asked for may be missing.
-fn socket_name(general: &General) -> Option<SocketName> {
+pub(crate) fn socket_name(general: &General) -> Option<SocketName> {
     let UnixSocket { folder, required, .. } = &general.unix_socket;
     let folder = folder.as_ref()?;
     let usable = || access(folder.as_str(), Access::WRITE_OK | Access::EXEC_OK).is_ok();

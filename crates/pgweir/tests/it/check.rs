@@ -94,9 +94,30 @@ fn what_holds_is_explained() {
     assert!(!said.contains("\"secret\"") && !said.contains("change me"), "{said}");
 }
 
+/// The default of our own dialect is listened on only where the folder is there.
+#[test]
+fn a_folder_that_is_not_there_is_not_what_holds() {
+    let value = |name: &str, line: &str| {
+        let path = file(name, &SAMPLE.replace("# unix_socket_dir = \"/run/pgweir\"", line));
+        let (code, said, _) = pgweir(&["check", "--explain", path.to_str().unwrap()]);
+        assert_eq!(code, Some(0));
+        let line = said.lines().find(|line| line.starts_with("general.unix_socket_dir ")).unwrap();
+        line.split("  ").next().unwrap().to_owned()
+    };
+    let expected = match fs::exists("/run/pgweir").unwrap() {
+        true => "general.unix_socket_dir = \"/run/pgweir\"",
+        false => "general.unix_socket_dir is not set",
+    };
+    assert_eq!(value("folder", ""), expected);
+    let asked = value("folder_asked", "unix_socket_dir = \"/no/such\"");
+    assert_eq!(asked, "general.unix_socket_dir = \"/no/such\"");
+}
+
 /// The configuration of one pool on that cluster, whose one user is `app`.
 fn on(cluster: &Cluster, database: &str, password: &str, pool_size: u32) -> PoolerConfig {
-    PoolerConfig::new(database, cluster).user("app", password, pool_size)
+    let account = [("admin_username", "\"admin\""), ("admin_password", "\"deep\"")];
+    let config = PoolerConfig::new(database, cluster).user("app", password, pool_size);
+    account.into_iter().fold(config, |config, (key, value)| config.general(key, value))
 }
 
 /// Runs `check --connect` on that file, and gives its exit code and the lines that it prints.
