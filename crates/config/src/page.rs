@@ -19,6 +19,7 @@ defaults are safe, and a time has its unit (`\"500ms\"`, `\"5s\"`, `\"10min\"`, 
 or `\"off\"`). Any other TOML file is read as PgCat reads it, where a time is a bare number.
 
 What a section does not say holds as in the section around it, where that has the setting too.
+Every change is heeded when the file is loaded again, but for a setting that says otherwise.
 `pgweir check --explain` prints what holds in a file, and why.
 [configuration.md](configuration.md) has the rest: the dialects, and the tools.
 ";
@@ -69,9 +70,10 @@ fn flat_form() -> String {
 }
 
 fn row(setting: &Setting) -> String {
-    let Setting { name, kind, pgcat, doc, .. } = setting;
+    let Setting { name, kind, pgcat, .. } = setting;
+    let doc = setting.description();
     let does = match setting.effect {
-        Effect::Now => (*doc).to_owned(),
+        Effect::Now => doc,
         Effect::Never(why) => format!("{doc} *No effect: {why}.*"),
         Effect::NotYet { instead: "", .. } => format!("{doc} *No effect yet.*"),
         Effect::NotYet { instead, .. } => format!("{doc} *No effect yet: {instead}.*"),

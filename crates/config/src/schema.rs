@@ -35,7 +35,7 @@ fn section(section: Section) -> Json {
 
 fn property(setting: &Setting) -> Json {
     let mut schema = values(setting.kind, setting.unit(Dialect::Own));
-    schema["description"] = json!(setting.doc);
+    schema["description"] = json!(setting.description());
     if let Some(default) = default(setting) {
         schema["default"] = default;
     }

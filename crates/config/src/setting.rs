@@ -67,6 +67,14 @@ impl Setting {
         }
     }
 
+    /// What it is, and what becomes of a change.
+    pub(crate) fn description(&self) -> String {
+        match self.changes {
+            Changes::AtReload => self.doc.to_owned(),
+            Changes::AtStart => format!("{} A change takes a restart.", self.doc),
+        }
+    }
+
     /// The same, but for this default in our own dialect.
     pub(crate) const fn ours(self, default: &'static str) -> Self {
         Self { ours: Ours::Default(Fallback::Text(default)), ..self }

@@ -100,7 +100,8 @@ pub const SETTINGS: &[Setting] = &[
     row(General, "idle_timeout", time(Zero::Off), ms("600000"), Now,
         "How long an unused server connection is kept."),
     row(General, "server_lifetime", time(Zero::Off), ms("3600000"), Now,
-        "Age at which a server connection is closed once it is idle."),
+        "Age at which a server connection is closed once it is idle, for each by chance up to a \
+         fifth less or more."),
     row(General, "shutdown_timeout", time(Zero::AtOnce), ms("60000"), Now,
         "How long SIGTERM waits for clients to finish."),
     row(General, "auth_type", Word(AUTH_METHODS), text("md5"), Now,
@@ -137,8 +138,10 @@ pub const SETTINGS: &[Setting] = &[
     row(General, "tcp_user_timeout", time(Zero::Off), ms("10000"), Now,
         "How long (up to half more) a peer at work may acknowledge nothing; 0: the kernel's time.")
         .ours("30000"),
-    row(General, "server_round_robin", Flag, text("true"), not_yet(""),
-        "Take the idle server connection that was unused longest, not the last one used."),
+    row(General, "server_round_robin", Flag, text("true"),
+        not_yet_unless("false", "the last one used is taken"),
+        "Take the idle server connection that was unused longest, not the last one used.")
+        .ours("false"),
     row(General, "healthcheck_timeout", time(Zero::Refused), ms("1000"), not_yet(NO_CHECKS),
         "Longest time for a server to answer a health check."),
     row(General, "healthcheck_delay", time(Zero::AtOnce), ms("30000"), not_yet(NO_CHECKS),
@@ -215,7 +218,8 @@ pub const SETTINGS: &[Setting] = &[
     row(Pool, "idle_timeout", time(Zero::Off), ms_outer(), Now,
         "How long an unused server connection is kept."),
     row(Pool, "server_lifetime", time(Zero::Off), ms_outer(), Now,
-        "Age at which a server connection is closed once it is idle."),
+        "Age at which a server connection is closed once it is idle, for each by chance up to a \
+         fifth less or more."),
     row(Pool, "max_db_client_connections", COUNT, is(Outer), Now,
         "Most clients of this database, over all its users."),
     row(Pool, "max_db_connections", COUNT, is(Outer), Now,
@@ -319,7 +323,8 @@ pub const SETTINGS: &[Setting] = &[
     row(User, "idle_timeout", time(Zero::Off), ms_outer(), Now,
         "How long an unused server connection is kept."),
     row(User, "server_lifetime", time(Zero::Off), ms_outer(), Now,
-        "Age at which a server connection is closed once it is idle."),
+        "Age at which a server connection is closed once it is idle, for each by chance up to a \
+         fifth less or more."),
     row(User, "min_pool_size", Integer(0, MANY), text("0"), Now,
         "Server connections kept open although nobody needs them; none in [pools.\"*\"], whose \
          databases have servers as long as somebody needs them."),

@@ -61,6 +61,22 @@ fn only_threads_take_a_restart() {
 }
 
 #[test]
+fn what_takes_a_restart_says_so() {
+    let page = crate::settings_page();
+    let line = |name: &str| page.lines().find(|line| line.starts_with(&format!("| `{name}`")));
+    let schema = crate::settings_schema();
+    let schema: serde_json::Value = serde_json::from_str(&schema).expect("it is JSON");
+    let general = &schema["properties"]["general"]["properties"];
+    for row in Setting::all(Dialect::Own, Section::General) {
+        let says = |text: &str| text.contains("A change takes a restart.");
+        let line = line(row.name).expect("it is on the page");
+        let description = general[row.name]["description"].as_str().expect("it is described");
+        let expected = row.changes == Changes::AtStart;
+        assert_eq!((says(line), says(description)), (expected, expected), "{}", row.name);
+    }
+}
+
+#[test]
 fn only_times_have_a_unit() {
     for row in SETTINGS {
         let has_unit = row.pgcat.unit != Unit::One;

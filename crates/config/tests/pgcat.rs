@@ -18,7 +18,7 @@ const KEYS: &[(Section, &str, &str, Option<&str>)] = &[
     (General, "connect_timeout", "2000", Some("5000")),
     (General, "idle_timeout", "30000", Some("600000")),
     (General, "server_lifetime", "86400000", Some("3600000")),
-    (General, "server_round_robin", "false", Some("true")),
+    (General, "server_round_robin", "true", Some("true")),
     (General, "tcp_keepalives_idle", "6", Some("5")),
     (General, "tcp_keepalives_count", "6", Some("5")),
     (General, "tcp_keepalives_interval", "6", Some("5")),

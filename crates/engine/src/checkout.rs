@@ -81,7 +81,7 @@ impl Engine {
         let mut new = Server::new(now, id, address.clone(), self.interner.none());
         new.counts = counts;
         // Servers that were opened together must not all be replaced at the same time.
-        new.lifespan_percent = 80 + u32::from(self.random.bytes::<1>()[0]) * 20 / 255;
+        new.lifespan_percent = 80 + u32::from(self.random.bytes::<1>()[0]) * 40 / 255;
         let server = self.servers.insert(new);
         self.actions.push(Action::Connect(Endpoint::Server(server), address));
         Some(server)

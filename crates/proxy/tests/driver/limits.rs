@@ -217,9 +217,9 @@ fn servers_grow_old_one_by_one() {
     let open = || servers.iter().filter(|server| server.is_open()).count();
     stage.wait(Duration::from_secs(3_600 * 79 / 100));
     assert_eq!(open(), 20);
-    stage.wait(Duration::from_secs(3_600 * 11 / 100));
+    stage.wait(Duration::from_secs(3_600 * 21 / 100));
     assert!((1..20).contains(&open()), "{}", open());
-    stage.wait(Duration::from_secs(3_600 * 11 / 100));
+    stage.wait(Duration::from_secs(3_600 * 21 / 100));
     assert_eq!(open(), 0);
 }
 
