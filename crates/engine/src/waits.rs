@@ -44,8 +44,12 @@ impl Engine {
         if let Some(bound) = &bound {
             detail += &format!(" {bound}");
         }
-        if let Some(failure) = &pool.last_failure {
-            detail += &format!(" Another connection was refused: {}", failure.cause());
+        match &pool.last_failure {
+            Some(failure) => {
+                detail += &format!(" Another connection was refused: {}", failure.cause());
+            }
+            None if pool.opening > 0 => detail += " Another connection is being made.",
+            None => {}
         }
         let report = match bound {
             Some(bound) => BUSY.report(&[&name, &bound.setting()]),
@@ -58,7 +62,7 @@ impl Engine {
     /// failed.
     fn bound(&self, id: PoolId) -> Option<Bound<'_>> {
         let pool = &self.pools[id];
-        if pool.total >= pool.most() {
+        if pool.total - pool.opening >= pool.most() {
             let size = pool.spec.size;
             return Some(match pool.most() - size {
                 0 => Bound::Size(size),
