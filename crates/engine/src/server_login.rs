@@ -23,17 +23,31 @@ pub const LOGIN_MESSAGE_BYTES: usize = HEADER_LEN + 30_000;
 
 /// A login to a server under way.
 pub(crate) struct ServerLogin {
-    scram: Scram,
+    proof: Proof,
     parameters: Parameters,
     key: Option<pgweir_wire::CancelKey>,
-    authenticated: bool,
 }
 
-/// How far a SCRAM exchange has come.
-enum Scram {
+/// How far the proof has come that we are who we say.
+enum Proof {
+    /// Nothing was asked for.
     None,
+    /// A password was sent, or a hash that it was part of.
+    Sent,
+    /// SCRAM has begun.
     First(ScramClient),
+    /// We have shown that we know the password.
     Final(ScramClientFinal),
+    /// The server has shown that it knows it, too.
+    Mutual,
+    /// The server has let us in.
+    Accepted,
+}
+
+impl ServerLogin {
+    fn is_accepted(&self) -> bool {
+        matches!(self.proof, Proof::Accepted)
+    }
 }
 
 /// Whether a failed attempt says something about the next one.
@@ -58,10 +72,9 @@ impl Engine {
         let pool = server.pool;
         server.changed = now;
         server.state = ServerState::Login(Box::new(ServerLogin {
-            scram: Scram::None,
+            proof: Proof::None,
             parameters: Parameters::default(),
             key: None,
-            authenticated: false,
         }));
         if self.start_dedicated(id) {
             return;
@@ -131,16 +144,16 @@ impl Engine {
         let malformed = |malformed: pgweir_wire::Malformed| malformed.to_string();
         match tag {
             Tag::Authentication => self.login_challenged(id, pool, body),
-            Tag::ParameterStatus if login.authenticated => {
+            Tag::ParameterStatus if login.is_accepted() => {
                 let (name, value) = backend::parse_parameter_status(body).map_err(malformed)?;
                 login.parameters.set(name, value);
                 Ok(())
             }
-            Tag::BackendKeyData if login.authenticated => {
+            Tag::BackendKeyData if login.is_accepted() => {
                 login.key = Some(backend::parse_backend_key_data(body).map_err(malformed)?);
                 Ok(())
             }
-            Tag::ReadyForQuery if login.authenticated => {
+            Tag::ReadyForQuery if login.is_accepted() => {
                 backend::parse_ready_for_query(body).map_err(malformed)?;
                 self.logged_in(now, id, pool);
                 Ok(())
@@ -192,22 +205,26 @@ impl Engine {
         let user = spec.server_user.as_bytes();
         let to = Endpoint::Server(id);
         let asked = Authentication::parse(body).map_err(|malformed| malformed.to_string())?;
-        let scram = std::mem::replace(&mut login.scram, Scram::None);
-        match (asked, scram) {
-            // A server that never showed that it knows the password is not believed.
-            (Authentication::Ok, Scram::None) => login.authenticated = true,
-            (Authentication::CleartextPassword, Scram::None) => {
+        let proof = std::mem::replace(&mut login.proof, Proof::None);
+        login.proof = match (asked, proof) {
+            // A server that asks for nothing is taken at its word, and so is one that has seen the
+            // password. Only SCRAM shows that the server knows it: once begun it must be ended.
+            (Authentication::Ok, Proof::None | Proof::Sent | Proof::Mutual) => Proof::Accepted,
+            // One that has let us in, or was answered before, is told nothing.
+            (Authentication::CleartextPassword, Proof::None) => {
                 self.actions.inject(to, |out| frontend::write_password(out, password));
+                Proof::Sent
             }
-            (Authentication::Md5Password(salt), Scram::None) => {
+            (Authentication::Md5Password(salt), Proof::None) => {
                 let hash = match Verifier::parse(spec.server_password.expose()) {
                     Ok(Verifier::Md5(hash)) => hash,
                     _ => Md5Hash::of(password, user),
                 };
                 let response = hash.response(salt);
                 self.actions.inject(to, |out| frontend::write_password(out, &response));
+                Proof::Sent
             }
-            (Authentication::Sasl(list), Scram::None) => {
+            (Authentication::Sasl(list), Proof::None) => {
                 let mechanism = Mechanism::choose(backend::sasl_mechanisms(list))
                     .ok_or("it offers no SASL mechanism that we speak")?;
                 let client = ScramClient::new(nonce);
@@ -215,9 +232,9 @@ impl Engine {
                 self.actions.inject(to, |out| {
                     SaslInitialResponse::write(out, mechanism.name().as_bytes(), &first);
                 });
-                login.scram = Scram::First(client);
+                Proof::First(client)
             }
-            (Authentication::SaslContinue(data), Scram::First(client)) => {
+            (Authentication::SaslContinue(data), Proof::First(client)) => {
                 let challenge = client.server_first(data).map_err(|error| error.to_string())?;
                 let (salt, iterations) = (challenge.salt(), challenge.iterations());
                 let keys = match login_keys {
@@ -226,10 +243,11 @@ impl Engine {
                 };
                 let (client, answer) = challenge.answer(keys).map_err(|error| error.to_string())?;
                 self.actions.inject(to, |out| frontend::write_sasl_response(out, &answer));
-                login.scram = Scram::Final(client);
+                Proof::Final(client)
             }
-            (Authentication::SaslFinal(data), Scram::Final(client)) => {
+            (Authentication::SaslFinal(data), Proof::Final(client)) => {
                 client.server_final(data).map_err(|error| error.to_string())?;
+                Proof::Mutual
             }
             (Authentication::Unsupported(code), _) => {
                 return Err(format!("it asks for authentication method {code}, not spoken here"));
@@ -243,7 +261,7 @@ impl Engine {
                 | Authentication::SaslFinal(_),
                 _,
             ) => return Err("its authentication messages are out of order".to_owned()),
-        }
+        };
         Ok(())
     }
 

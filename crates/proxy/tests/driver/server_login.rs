@@ -142,3 +142,25 @@ fn parameters_before_the_proof_end_the_attempt() {
     let (_stage, server, _client) = challenged(&twice);
     assert!(server.is_aborted());
 }
+
+/// Whoever can put a message into the stream behind the login must not be told the password.
+#[test]
+fn a_server_that_asks_again_is_told_nothing() {
+    let built = |write: &dyn Fn(&mut Vec<u8>)| {
+        let mut message = Vec::new();
+        write(&mut message);
+        message
+    };
+    let cleartext = built(&|out| authentication_cleartext(out));
+    let md5 = built(&|out| authentication_md5(out, *b"salt"));
+    for again in [&cleartext, &md5, &sasl(), &authentication_ok()] {
+        let (_stage, server, _client) = challenged(&[&authentication_ok()[..], again].concat());
+        assert_eq!((server.heard_bytes(), server.is_aborted()), (Vec::new(), true));
+    }
+    for again in [&cleartext, &md5, &sasl()] {
+        let (_stage, server, _client) = challenged(&cleartext);
+        assert_eq!(server.heard_bytes(), password("password"));
+        server.sends(again);
+        assert_eq!((server.heard_bytes(), server.is_aborted()), (Vec::new(), true));
+    }
+}
