@@ -150,17 +150,19 @@ impl Engine {
             return Err(SHUTTING_DOWN.report(&[]));
         }
         let arrived = self.clients[id].arrived;
-        let clients = self.member.commons().clients.load(SeqCst);
-        if let Some(most) = self.plan.max_clients
-            && clients > most as usize
-            && !arrived
-        {
-            return Err(TOO_MANY_CLIENTS.report(&[]).detail(format!("max_clients is {most}.")));
-        }
         let (user, database) = asked_for(startup).ok_or_else(|| NO_USER.report(&[]))?;
         let replication = Replication::of_startup(startup)?;
         let kind = replication.as_ref().map(|replication| replication.kind);
         let for_console = !arrived && self.opens_console(id, &user, &database);
+        let clients = self.member.commons().clients.load(SeqCst);
+        // That there are too many is what somebody may want to look at who asks for the console.
+        if let Some(most) = self.plan.max_clients
+            && clients > most as usize
+            && !arrived
+            && !for_console
+        {
+            return Err(TOO_MANY_CLIENTS.report(&[]).detail(format!("max_clients is {most}.")));
+        }
         if !arrived
             && !for_console
             && let Some(worker) = self.home_of(&user, &database, kind)

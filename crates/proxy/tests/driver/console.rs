@@ -27,6 +27,23 @@ fn admitted() -> (Stage, Peer) {
     (stage, admin)
 }
 
+/// Too many clients are what somebody wants to look at who asks for the console.
+#[test]
+fn the_console_is_open_when_there_are_too_many_clients() {
+    let (stage, _server, _alice) = Stage::ready(&Setup::with("max_clients = 1"));
+    let admin = caller(&stage, vec![]);
+    admin.says([password("secret")]);
+    assert!(admin.is_greeted());
+    let own = stage.stranger_from(Some(Ends::Unix { port: 6000, own: true }));
+    own.says([startup(&[("user", "whoever"), ("database", "pgbouncer")])]);
+    assert!(own.is_greeted());
+    for (user, database) in [("user", "pgweir"), ("admin", "db")] {
+        let other = stage.stranger();
+        other.says([startup(&[("user", user), ("database", database)])]);
+        assert_eq!(other.heard(), "E(FATAL 53300)", "{user} {database}");
+    }
+}
+
 /// Commands go out as text, and what is answered goes to who asked.
 #[test]
 fn a_command_is_answered() {
