@@ -105,11 +105,13 @@ impl Engine {
     }
 
     fn sweep_pool(&mut self, now: Time, id: PoolId) {
-        self.sweep_queue(now, id);
         let waits_since = self.waits_since(id);
         let pool = &mut self.pools[id];
         let reserve_timeout = pool.spec.reserve_timeout;
         pool.reserve_open = waits_since.is_some_and(|since| now - since >= reserve_timeout);
+        // Only then do those leave the queue who have waited too long: the reserve may open at that
+        // very time, for whoever is behind them.
+        self.sweep_queue(now, id);
         if self.pools[id].removed {
             self.close_clients(now, id);
         }

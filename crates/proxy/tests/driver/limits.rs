@@ -168,6 +168,22 @@ fn the_reserve_is_used_when_a_client_has_waited() {
     assert_eq!((stage.attempts(), server.heard().as_str()), (0, "Q(slow)"));
 }
 
+/// PgCat's two defaults are the same time: whoever waits behind the one that is sent away then
+/// would be sent away just so, and the reserve used by nobody.
+#[test]
+fn a_reserve_that_opens_when_a_wait_is_over_is_for_those_behind() {
+    let setup = Setup::with("reserve_pool_size = 1\nreserve_pool_timeout = 5000");
+    let (stage, _server, alice) = Stage::ready(&setup);
+    let [bob, carol] = [stage.client(), stage.client()];
+    alice.says([query("slow")]);
+    bob.says([query("bob")]);
+    stage.wait(Duration::from_secs(2));
+    carol.says([query("carol")]);
+    stage.wait(Duration::from_millis(3_100));
+    assert_eq!((bob.heard().as_str(), stage.attempts()), ("E(53300) Z", 1));
+    assert_eq!(stage.server().heard(), "Q(carol)");
+}
+
 /// Connections are there before anybody asks, and are neither closed for being idle nor missed
 /// when one is lost.
 #[test]
