@@ -3,10 +3,10 @@
 //!
 //! A connection counts from the attempt until its stream has ended: where a limit is set, a server
 //! is told to go and waited for, because PostgreSQL counts it until then. What it is counted in is
-//! noted with it, and stays so when a reload has its pool lead to another server. Of pools that want a
-//! connection the one whose client has waited longest gets it. A pool with clients that wait takes
-//! an idle connection away from another one, and after a while a busy one when its client is done,
-//! so that no pool starves beside one that is never idle. What is shared with pools of other
+//! noted with it, and stays so when a reload has its pool lead to another server. Of pools that
+//! want a connection the one whose client has waited longest gets it. A pool with clients that wait
+//! takes an idle connection away from another one, and after a while a busy one when its client is
+//! done, so that no pool starves beside one that is never idle. What is shared with pools of other
 //! workers is in `commons.rs`, and what engines give up for each other in `wants.rs`.
 
 use std::sync::Arc;

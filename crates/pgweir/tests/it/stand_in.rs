@@ -27,7 +27,8 @@ impl StandIn {
         listener.set_nonblocking(true).unwrap();
         let port = listener.local_addr().unwrap().port();
         let config = settings(stage::trusting(&CLUSTER, NAME));
-        let config = config.server_port(port).user(NAME, "", 1);
+        // Whose memory is looked at starts no more threads while that is done.
+        let config = config.general("worker_threads", "1").server_port(port).user(NAME, "", 1);
         Self { pgweir: Pgweir::start(PROGRAM, |port| config.text(port)), listener }
     }
 
