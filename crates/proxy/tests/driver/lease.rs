@@ -91,7 +91,7 @@ fn an_old_server_is_closed_when_it_is_free() {
     assert_eq!(alice.heard(), "C Z");
 
     let (stage, server, _alice) = Stage::ready(&Setup::with("server_lifetime = 60000"));
-    stage.wait(Duration::from_secs(61));
+    stage.wait(Duration::from_secs(73));
     assert!(server.is_closed());
     assert_eq!(stage.servers(), []);
 }
