@@ -7,6 +7,7 @@ scripts/deps.sh
 
 heading "Format"
 cargo fmt --all --check
+cargo fmt --manifest-path fuzz/Cargo.toml --check
 
 heading "Lints"
 cargo clippy --workspace --all-targets --locked -- -D warnings

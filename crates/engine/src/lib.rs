@@ -15,7 +15,8 @@
 //! reset query and the Parse that is made again on another server are all entries of that FIFO.
 //!
 //! The engine never owns payload: it reads headers and a few short messages, and forwards ranges
-//! of its input.
+//! of its input. What it keeps is what it may have to send again: the Parse of an unnamed
+//! statement.
 //!
 //! # Several engines
 //!

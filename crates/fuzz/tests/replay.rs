@@ -44,6 +44,21 @@ fn the_corpus_is_small_and_has_no_strangers() {
     assert!(bytes < 200 * 1024, "the corpus has {bytes} bytes");
 }
 
+/// The programs of libFuzzer are a workspace of their own, which nothing here builds.
+#[test]
+fn each_target_has_a_program() {
+    let folder = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../fuzz");
+    let manifest = std::fs::read_to_string(folder.join("Cargo.toml")).expect("it is there");
+    let entries = folder.join("src/bin").read_dir().expect("it is there");
+    for target in TARGETS {
+        let program = folder.join(format!("src/bin/{}.rs", target.name));
+        let text = std::fs::read_to_string(program).expect("each target has a program");
+        assert!(text.contains(&format!("\"{}\"", target.name)), "{}: {text}", target.name);
+        assert!(manifest.contains(&format!("name = \"{}\"\n", target.name)), "{}", target.name);
+    }
+    assert_eq!(entries.count(), TARGETS.len());
+}
+
 fn target_of(path: &Path) -> Option<Target> {
     let folder = path.parent().and_then(Path::file_name).and_then(|name| name.to_str());
     let file = path.file_name().and_then(|name| name.to_str()).unwrap_or_default();
