@@ -25,6 +25,7 @@ mod effective;
 mod explain;
 mod flat;
 mod page;
+mod quantity;
 mod report;
 mod schema;
 mod scope;

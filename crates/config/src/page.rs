@@ -15,8 +15,9 @@ const HEAD: &str = "\
 Written from the table in `crates/config/src/settings.rs`: to change this page, change that.
 
 There are two dialects with the same names. A file that says `config_version = 1` is in our own: its
-defaults are safe, and a time has its unit (`\"500ms\"`, `\"5s\"`, `\"10min\"`, `\"1h\"`, `\"7d\"`,
-or `\"off\"`). Any other TOML file is read as PgCat reads it, where a time is a bare number.
+defaults are safe, a time has its unit (`\"500ms\"`, `\"5s\"`, `\"10min\"`, `\"1h\"`, `\"7d\"`,
+or `\"off\"`), and so has a size (`\"100B\"`, `\"16kB\"`, `\"64MB\"`, `\"1GB\"`, `\"1TB\"`; a kB is
+1024 bytes). Any other TOML file is read as PgCat reads it, where both are bare numbers.
 
 What a section does not say holds as in the section around it, where that has the setting too.
 Every change is heeded when the file is loaded again, but for a setting that says otherwise.
@@ -83,9 +84,8 @@ fn row(setting: &Setting) -> String {
     });
     let in_pgcat = self::default(setting, Dialect::Pgcat, |text| match (kind, pgcat.unit) {
         (Kind::Time(..) | Kind::Period(_), Unit::Milliseconds) => format!("{text} ms"),
-        (Kind::Time(..) | Kind::Period(_), Unit::One | Unit::Seconds | Unit::Written(_)) => {
-            format!("{text} s")
-        }
+        (Kind::Time(..) | Kind::Period(_), _) => format!("{text} s"),
+        (Kind::Size, _) => format!("{text} bytes"),
         _ => format!("`{text}`"),
     });
     let in_pgcat = if in_pgcat == default { String::new() } else { in_pgcat };
@@ -114,6 +114,7 @@ fn written(value: Value) -> String {
 fn value(kind: Kind) -> String {
     match kind {
         Kind::Period(_) => "time, `\"off\"`, true or false".to_owned(),
+        Kind::Size => "size".to_owned(),
         Kind::Time(zero, TIME_MAX_MS) => time(zero).to_owned(),
         Kind::Time(zero, most_ms) => {
             let most = Value::Time(Duration::from_millis(most_ms));

@@ -55,6 +55,7 @@ fn values(kind: Kind, unit: Unit) -> Json {
         Kind::Period(_) => json!({
             "anyOf": [{ "type": "boolean" }, values(Kind::Time(Zero::Off, TIME_MAX_MS), unit)],
         }),
+        Kind::Size => json!({ "type": "string", "pattern": "^[0-9]+(B|kB|MB|GB|TB)$" }),
         Kind::SocketFolder => json!({ "type": "string", "pattern": "^(|/.*|@.+)$" }),
         Kind::Host | Kind::Secret | Kind::Sql | Kind::Text => json!({ "type": "string" }),
         Kind::Section(inner) => section(inner),
@@ -110,9 +111,11 @@ fn default(setting: &Setting) -> Option<Json> {
         Value::Flag(flag) => Some(json!(flag)),
         Value::Integer(n) => Some(json!(n)),
         // As a file writes them, in quotes.
-        value @ (Value::Mode(_) | Value::Text(_) | Value::Time(_) | Value::Word(_)) => {
-            serde_json::from_str(&value.to_string()).ok()
-        }
+        value @ (Value::Mode(_)
+        | Value::Size(_)
+        | Value::Text(_)
+        | Value::Time(_)
+        | Value::Word(_)) => serde_json::from_str(&value.to_string()).ok(),
         Value::Any | Value::Secret(_) | Value::Servers(_) => None,
     }
 }

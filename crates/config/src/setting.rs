@@ -61,6 +61,7 @@ impl Setting {
     /// How a file of that dialect writes its value.
     pub fn unit(&self, dialect: Dialect) -> Unit {
         match (dialect, self.pgcat.unit) {
+            (Dialect::Own, Unit::Bytes) => Unit::Written(Least::Byte),
             (Dialect::Own, Unit::Milliseconds) => Unit::Written(Least::Millisecond),
             (Dialect::Own, Unit::Seconds) => Unit::Written(Least::Second),
             (_, unit) => unit,
@@ -234,6 +235,8 @@ pub enum Kind {
     SectionsByNumber(Section),
     /// Servers: `[["127.0.0.1", 5432, "primary"]]`.
     Servers,
+    /// A size in memory or on a wire.
+    Size,
     /// A folder for a unix socket, or with an `@` the start of an abstract name; empty for none.
     SocketFolder,
     /// Statements, perhaps none. In ASCII, which means the same in whatever encoding the client
@@ -265,6 +268,8 @@ pub enum Zero {
 /// What a number counts.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Unit {
+    /// Bytes.
+    Bytes,
     /// Thousandths of a second.
     Milliseconds,
     /// Whatever the setting is a number of.
@@ -275,9 +280,11 @@ pub enum Unit {
     Written(Least),
 }
 
-/// The least time that a setting can tell from none.
+/// The least amount that a setting can tell from none.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum Least {
+    /// A byte.
+    Byte,
     /// A thousandth of a second.
     Millisecond,
     /// A second: the kernel's own unit for some socket options.

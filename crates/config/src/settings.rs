@@ -5,7 +5,7 @@ use Effect::{Never, Now};
 use Fallback::{Absent, Outer, Required, Same};
 use Kind::{
     Any, Flag, Host, Integer, Mode, Name, Period, Secret, Sections, SectionsByNumber, Servers,
-    SocketFolder, Sql, Text, Time, Word,
+    Size, SocketFolder, Sql, Text, Time, Word,
 };
 use Section::{FlatRoot, General, Pool, Root, Shard, User};
 
@@ -246,8 +246,9 @@ pub const SETTINGS: &[Setting] = &[
     row(Pool, "query_parser_read_write_splitting", Flag, text("false"),
         not_yet_unless("false", ONE_SERVER),
         "Send reads to replicas and writes to the primary."),
-    row(Pool, "query_parser_max_length", Integer(0, u64::MAX), is(Absent), not_yet(ONE_SERVER),
-        "Longest statement that is looked at, in bytes."),
+    row(Pool, "query_parser_max_length", Size, Column {
+            unit: Unit::Bytes, fallback: Absent }, not_yet(ONE_SERVER),
+        "Longest statement that is looked at."),
     row(Pool, "primary_reads_enabled", Flag, text("true"), not_yet_unless("true", ONE_SERVER),
         "Let the primary take reads too."),
     row(Pool, "checkout_failure_limit", Integer(0, u64::MAX), is(Absent),
@@ -262,8 +263,9 @@ pub const SETTINGS: &[Setting] = &[
         "Pattern that finds the sharding key in a statement."),
     row(Pool, "shard_id_regex", Text, is(Absent), not_yet(ONE_SHARD),
         "Pattern that finds the shard number in a statement."),
-    row(Pool, "regex_search_limit", Integer(0, u64::MAX), text("1000"), not_yet(ONE_SHARD),
-        "How much of a statement those patterns see, in bytes."),
+    row(Pool, "regex_search_limit", Size, Column {
+            unit: Unit::Bytes, fallback: Fallback::Text("1000") }, not_yet(ONE_SHARD),
+        "How much of a statement those patterns see."),
     row(Pool, "default_shard", Text, text("shard_0"), not_yet_unless("shard_0", ONE_SHARD),
         "Shard of statements that name none: shard_N, random or random_healthy."),
     row(Pool, "no_shard_specified_behavior", Any, is(Absent), Never(NOT_IN_PGCAT),

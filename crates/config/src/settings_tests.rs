@@ -77,11 +77,16 @@ fn what_takes_a_restart_says_so() {
 }
 
 #[test]
-fn only_times_have_a_unit() {
+fn only_times_and_sizes_have_a_unit() {
     for row in SETTINGS {
         let has_unit = row.pgcat.unit != Unit::One;
         let is_time = matches!(row.kind, Kind::Time(..) | Kind::Period(_));
-        assert_eq!(is_time, has_unit, "{}", row.name);
+        assert_eq!(is_time || row.kind == Kind::Size, has_unit, "{}", row.name);
+        assert_eq!(row.kind == Kind::Size, row.pgcat.unit == Unit::Bytes, "{}", row.name);
+        // One that counts bytes or time and has no unit would be taken for a bare number.
+        let words: Vec<_> = row.doc.split(' ').collect();
+        let counts = ["bytes.", "milliseconds.", "seconds."].iter().any(|it| words.contains(it));
+        assert!(has_unit || !counts, "{}", row.name);
     }
 }
 
@@ -119,7 +124,7 @@ fn unusual(kind: Kind) -> Option<&'static str> {
         Kind::Name | Kind::Secret | Kind::Sql | Kind::Text => Some("'other'"),
         Kind::SocketFolder => Some("'/other'"),
         Kind::Servers => Some("[['other', 1, 'replica']]"),
-        Kind::Time(..) | Kind::Period(_) => Some("1234"),
+        Kind::Time(..) | Kind::Period(_) | Kind::Size => Some("1234"),
         Kind::Word(words) if words.contains(&"session") => Some("'session'"),
         Kind::Word(words) if words.contains(&"password") => Some("'password'"),
         Kind::Word(words) if words.contains(&"debug") => Some("'debug'"),

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use proptest::prelude::{ProptestConfig, any, prop_assert, proptest};
 
+use crate::quantity;
 use crate::{
     AuthMethod, Config, LogFormat, LogLevel, LogOptions, Pool, PoolMode, Role, UnixSocket, User,
 };
@@ -137,6 +138,19 @@ fn times_of_our_own_dialect_have_their_unit() {
     assert_eq!(idle("2h"), seconds(7200));
     assert_eq!(idle("7d"), seconds(7 * 86_400));
     assert_eq!(idle("off"), None);
+}
+
+#[test]
+fn sizes_of_our_own_dialect_have_their_unit() {
+    for (size, bytes) in [("0B", 0), ("1000B", 1_000), ("16kB", 16 << 10), ("64MB", 64 << 20)] {
+        let text =
+            format!("config_version = 1\n[pools.app]\nregex_search_limit = \"{size}\"{SMALL}");
+        assert_eq!(parse(&text).warnings.len(), 1, "it has no effect yet");
+        assert_eq!(
+            (quantity::size(size), quantity::written_size(bytes)),
+            (Some(bytes), size.into())
+        );
+    }
 }
 
 #[test]

@@ -7,6 +7,7 @@ use std::time::Duration;
 use toml::Spanned;
 use toml::de::DeValue;
 
+use crate::quantity;
 use crate::setting::{Kind, Least, TIME_MAX_MS, Unit, Zero};
 use crate::socket::SocketName;
 use crate::suggest;
@@ -24,6 +25,8 @@ pub(crate) enum Value {
     Mode(u32),
     Secret(Secret),
     Servers(Vec<Server>),
+    /// In bytes.
+    Size(u64),
     Text(String),
     Time(Duration),
     Word(&'static str),
@@ -68,10 +71,16 @@ impl Value {
             }
             (Kind::Period(_), _) => Self::from_toml(PERIOD, unit, value).ok(),
             (Kind::Time(zero, most_ms), DeValue::String(text)) => match unit {
-                Unit::Written(least) => written_time(text, zero, least, most_ms).map(Self::Time),
-                Unit::Milliseconds | Unit::One | Unit::Seconds => None,
+                Unit::Written(least) => quantity::time(text, zero, least, most_ms).map(Self::Time),
+                Unit::Bytes | Unit::Milliseconds | Unit::One | Unit::Seconds => None,
             },
             (Kind::Time(..), DeValue::Integer(_)) if matches!(unit, Unit::Written(_)) => None,
+            (Kind::Size, DeValue::String(text)) if matches!(unit, Unit::Written(_)) => {
+                quantity::size(text).map(Self::Size)
+            }
+            (Kind::Size, DeValue::Integer(_)) if unit == Unit::Bytes => {
+                natural(value).map(Self::Size)
+            }
             (Kind::Time(zero, most_ms), DeValue::Integer(_)) => natural(value)
                 .filter(|n| *n > 0 || zero != Zero::Refused)
                 .and_then(|n| n.checked_mul(unit_ms(unit)))
@@ -87,7 +96,7 @@ impl Value {
     /// Reads `text` as [`Fallback::Text`](crate::setting::Fallback::Text) writes it.
     pub(crate) fn from_text(kind: Kind, unit: Unit, text: &'static str) -> Result<Self, String> {
         let value = match kind {
-            Kind::Flag | Kind::Integer(..) | Kind::Period(_) | Kind::Time(..) => {
+            Kind::Flag | Kind::Integer(..) | Kind::Period(_) | Kind::Size | Kind::Time(..) => {
                 let parsed = DeValue::parse(text).map_err(|error| error.message().to_owned())?;
                 parsed.into_inner()
             }
@@ -112,19 +121,12 @@ impl fmt::Display for Value {
                 let servers: Vec<_> = servers.iter().map(server).collect();
                 write!(f, "[{}]", servers.join(", "))
             }
+            Self::Size(bytes) => write!(f, "{:?}", quantity::written_size(*bytes)),
             Self::Text(text) => write!(f, "{text:?}"),
-            Self::Time(time) => write!(f, "\"{}\"", in_its_unit(*time)),
+            Self::Time(time) => write!(f, "{:?}", quantity::written_time(*time)),
             Self::Word(word) => write!(f, "{word:?}"),
         }
     }
-}
-
-/// A time in the largest unit that it is a whole number of.
-fn in_its_unit(time: Duration) -> String {
-    let ms = time.as_millis();
-    let units = UNITS.iter().rev().map(|(unit, unit_ms)| (unit, u128::from(*unit_ms)));
-    let whole = units.into_iter().find(|(_, unit_ms)| ms > 0 && ms.is_multiple_of(*unit_ms));
-    whole.map_or_else(|| "0s".to_owned(), |(unit, unit_ms)| format!("{}{unit}", ms / unit_ms))
 }
 
 /// A type that a [`Value`] can be read as.
@@ -269,13 +271,19 @@ pub(crate) fn expected(kind: Kind, unit: Unit) -> String {
             format!("at least one section {}", section.title())
         }
         Kind::Servers => r#"[["HOST", PORT, "ROLE"], …], at least one server"#.to_owned(),
+        Kind::Size => match unit {
+            Unit::Written(_) => quantity::EXPECTED_SIZE.to_owned(),
+            Unit::Bytes | Unit::Milliseconds | Unit::One | Unit::Seconds => {
+                "a whole number of bytes".to_owned()
+            }
+        },
         Kind::SocketFolder => folder(),
         Kind::Sql => "SQL in quotes, in ASCII".to_owned(),
         Kind::Time(zero, most_ms) => {
             let name = match unit {
                 Unit::Milliseconds => "milliseconds",
-                Unit::One | Unit::Seconds => "seconds",
-                Unit::Written(least) => return written(least, zero, most_ms),
+                Unit::Bytes | Unit::One | Unit::Seconds => "seconds",
+                Unit::Written(least) => return quantity::expected_time(least, zero, most_ms),
             };
             let most = match most_ms {
                 TIME_MAX_MS => String::new(),
@@ -301,31 +309,14 @@ fn folder() -> String {
     format!("the folder of a unix socket (at most {most} bytes, / or @ first)")
 }
 
-/// What a time with its unit may be.
-fn written(least: Least, zero: Zero, most_ms: u64) -> String {
-    let time = match least {
-        Least::Millisecond => r#"a time with its unit, such as "5s" or "500ms""#,
-        Least::Second => r#"a time in whole seconds with its unit, such as "5s" or "1min""#,
-    };
-    let zero = match zero {
-        Zero::AtOnce => r#" ("0s": at once)"#,
-        Zero::Off => r#" ("off": no limit)"#,
-        Zero::Refused => "",
-    };
-    let most = match most_ms {
-        TIME_MAX_MS => String::new(),
-        _ => format!(", at most {:?}", in_its_unit(Duration::from_millis(most_ms))),
-    };
-    format!("{time}{most}{zero}")
-}
-
 /// What stands there instead, without a secret in it.
 fn found(kind: Kind, unit: Unit, value: &DeValue<'_>) -> String {
     match (kind, value) {
-        (Kind::Time(..) | Kind::Period(_), DeValue::Integer(n))
+        (Kind::Time(..) | Kind::Period(_) | Kind::Size, DeValue::Integer(n))
             if matches!(unit, Unit::Written(_)) =>
         {
             let counts = match unit {
+                Unit::Written(Least::Byte) => "bytes",
                 Unit::Written(Least::Second) => "seconds",
                 _ => "milliseconds",
             };
@@ -379,28 +370,8 @@ const PERIOD: Kind = Kind::Time(Zero::Off, TIME_MAX_MS);
 const fn unit_ms(unit: Unit) -> u64 {
     match unit {
         Unit::Milliseconds => 1,
-        Unit::One | Unit::Seconds | Unit::Written(_) => 1_000,
+        Unit::Bytes | Unit::One | Unit::Seconds | Unit::Written(_) => 1_000,
     }
-}
-
-/// The units of times, and how many milliseconds each has.
-const UNITS: [(&str, u64); 5] =
-    [("ms", 1), ("s", 1_000), ("min", 60_000), ("h", 3_600_000), ("d", 86_400_000)];
-
-/// Reads a time with its unit, as `500ms`, `5s`, `10min`, `1h` or `7d`.
-fn written_time(text: &str, zero: Zero, least: Least, most_ms: u64) -> Option<Duration> {
-    if text == "off" {
-        return (zero == Zero::Off).then_some(Duration::ZERO);
-    }
-    let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit())?);
-    let (_, unit_ms) = UNITS.iter().find(|(known, _)| *known == unit)?;
-    let ms = number.parse::<u64>().ok()?.checked_mul(*unit_ms)?;
-    let fits = match least {
-        Least::Millisecond => true,
-        Least::Second => ms.is_multiple_of(1_000),
-    };
-    let allowed = fits && ms <= most_ms && (ms > 0 || zero == Zero::AtOnce);
-    allowed.then(|| Duration::from_millis(ms))
 }
 
 /// The permissions of a file, as chmod(1) reads them.
