@@ -3,7 +3,8 @@
 use std::error::Error;
 use std::time::Duration;
 
-use pgweir_config::{Room, Secret};
+use pgweir_config::{Room, Secret, SocketName};
+use tokio::net::UnixStream;
 use tokio::time::timeout;
 use tokio_postgres::config::SslMode;
 use tokio_postgres::{Client, NoTls, SimpleQueryMessage};
@@ -57,15 +58,7 @@ impl Login<'_> {
     }
 
     async fn ask_in_time(self) -> Result<Told, String> {
-        let mut config = tokio_postgres::Config::new();
-        config.host(self.host).port(self.port).dbname(self.database).user(self.user);
-        config.application_name("pgweir").ssl_mode(SslMode::Disable);
-        if !self.password.expose().is_empty() {
-            config.password(self.password.expose());
-        }
-        let (client, connection) = config.connect(NoTls).await.map_err(|error| said(&error))?;
-        // It ends with the client, whose queries fail of whatever it fails of.
-        tokio::spawn(connection);
+        let client = self.log_in().await?;
         let server = rows(&client, SERVER).await?.concat();
         let [version, connections_max, reserved, in_recovery] = &server[..] else {
             return Err("its settings were asked for, and it gave no row".to_owned());
@@ -78,6 +71,29 @@ impl Login<'_> {
             in_recovery: in_recovery == "t",
             databases: rows(&client, DATABASES).await?.concat(),
         })
+    }
+
+    async fn log_in(self) -> Result<Client, String> {
+        let mut config = tokio_postgres::Config::new();
+        config.dbname(self.database).user(self.user);
+        config.application_name("pgweir").ssl_mode(SslMode::Disable);
+        if !self.password.expose().is_empty() {
+            config.password(self.password.expose());
+        }
+        // Each connection ends with its client, whose queries fail of whatever it fails of. The
+        // library knows no abstract names.
+        if let Some(name) = SocketName::in_folder(self.host, self.port) {
+            let stream = UnixStream::connect(name.address()).await;
+            let stream = stream.map_err(|error| format!("cannot connect to {name}: {error}"))?;
+            let connected = config.connect_raw(stream, NoTls).await;
+            let (client, connection) = connected.map_err(|error| said(&error))?;
+            tokio::spawn(connection);
+            return Ok(client);
+        }
+        config.host(self.host).port(self.port);
+        let (client, connection) = config.connect(NoTls).await.map_err(|error| said(&error))?;
+        tokio::spawn(connection);
+        Ok(client)
     }
 }
 

@@ -93,7 +93,7 @@ Examples:
   pgweir /etc/pgweir/pgweir.toml              run in the foreground
   kill -TERM PID                              let clients finish, then end
   kill -QUIT PID                              end at once
-  psql -h 127.0.0.1 -p 6432 -U admin pgweir -c 'SHOW POOLS'
+  psql -h 127.0.0.1 -p 6432 -U admin pgweir -c 'SHOW POOLS'    the console
 
 A first configuration:
   config_version = 1
@@ -101,6 +101,8 @@ A first configuration:
   [general]
   host = \"127.0.0.1\"
   port = 6432
+  admin_username = \"admin\"
+  admin_password = \"change me\"
 
   [pools.app]
   pool_mode = \"transaction\"

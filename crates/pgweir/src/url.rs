@@ -1,5 +1,6 @@
 //! `postgres://user:password@host:port/database?name=value`, read as libpq reads it (PostgreSQL:
-//! src/interfaces/libpq/fe-connect.c, conninfo_uri_parse_options).
+//! src/interfaces/libpq/fe-connect.c, conninfo_uri_parse_options), but for its defaults of user and
+//! host.
 //!
 //! A password in the wrong place must not come out in a message, so a part that cannot be read is
 //! named and not repeated, and an `@` counts only in front of the host.

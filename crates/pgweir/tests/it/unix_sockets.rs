@@ -17,6 +17,7 @@ use rustix::process::{Pid, geteuid, kill_process};
 use socket2::{Domain, SockAddr, Socket, Type};
 use tempfile::TempDir;
 
+use crate::check::pgweir;
 use crate::clients::{self, run};
 use crate::stage::{self, CLUSTER, PROGRAM, Stage};
 
@@ -163,6 +164,31 @@ fn cancels_take_the_same_way() {
     let said = sleeper.wait_with_output().unwrap();
     let complaint = String::from_utf8_lossy(&said.stderr).into_owned();
     assert!(complaint.contains("canceling statement due to user request"), "{complaint}");
+}
+
+/// `check --connect` and `init` reach a server through a folder and through a name; here the server
+/// is another pgweir.
+#[test]
+fn tools_take_the_same_way() {
+    let folder = folder();
+    let abstract_name = format!("@pgweir-tools-{}", std::process::id());
+    let hosts = [("tools_file", text(folder.path())), ("tools_name", &abstract_name)];
+    for (name, host) in hosts {
+        let stage = reachable(name, 1, host);
+        let config = stage::trusting(&CLUSTER, name).user(name, "", 1);
+        let config = config.server_host(host).server_port(stage.pgweir.port());
+        let file = folder.path().join("pgweir.toml");
+        fs::write(&file, config.text(6432)).unwrap();
+        let (code, said, _) = pgweir(&["check", "--connect", text(&file)]);
+        assert!(said.contains(&format!(" {name} as {name}: ok, PostgreSQL ")), "{said}");
+        assert_eq!(code, Some(0), "{said}");
+
+        let (port, encoded) = (stage.pgweir.port(), host.replace('@', "%40"));
+        let url = format!("postgres://{name}@/{name}?host={encoded}&port={port}");
+        let (code, written, said) = pgweir(&["init", &url]);
+        assert_eq!(code, Some(0), "{said}");
+        assert!(written.contains(&format!("servers = [[\"{host}\", {port}, ")), "{written}");
+    }
 }
 
 /// Where TCP would let a connection wait, the kernel refuses one over a unix socket for a moment.
