@@ -276,18 +276,36 @@ impl Reader<'_> {
     }
 
     fn unknown(&self, section: Section, name: &str) -> String {
-        let elsewhere: Vec<_> = [Section::General, Section::Pool, Section::User, Section::Shard]
-            .into_iter()
-            .filter(|section| self.rows(*section).iter().any(|(known, _)| *known == name))
-            .map(|section| self.title(section))
-            .collect();
-        if !elsewhere.is_empty() {
-            return format!("unknown here; it belongs in {}", elsewhere.join(" or "));
+        let places = self.places(name);
+        if !places.is_empty() {
+            return format!("unknown here; it belongs in {places}");
         }
-        let names = self.rows(section).into_iter().map(|(known, _)| known);
-        format!("unknown{}", suggest::did_you_mean(suggest::nearest(name, names)))
+        if let Some(hint) = suggest::nearest(name, self.names(section)) {
+            return format!("unknown{}", suggest::did_you_mean(Some(hint)));
+        }
+        match suggest::nearest(name, SECTIONS.into_iter().flat_map(|other| self.names(other))) {
+            Some(hint) => {
+                let question = suggest::did_you_mean(Some(hint));
+                format!("unknown{question} It belongs in {}", self.places(hint))
+            }
+            None => "unknown".to_owned(),
+        }
+    }
+
+    fn names(&self, section: Section) -> impl Iterator<Item = &'static str> {
+        self.rows(section).into_iter().map(|(name, _)| name)
+    }
+
+    /// The sections that have a setting of this name; empty if none has.
+    fn places(&self, name: &str) -> String {
+        let has_it = |section: &Section| self.names(*section).any(|known| known == name);
+        let places = SECTIONS.into_iter().filter(has_it).map(|section| self.title(section));
+        places.collect::<Vec<_>>().join(" or ")
     }
 }
+
+/// Those in which a key may be meant that stands elsewhere.
+const SECTIONS: [Section; 4] = [Section::General, Section::Pool, Section::User, Section::Shard];
 
 /// Where the lines of a text begin.
 struct Lines {
