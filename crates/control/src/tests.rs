@@ -1,5 +1,6 @@
 //! Requests and the messages that answer them.
 
+mod columns;
 mod inventory;
 mod orders;
 
@@ -8,8 +9,8 @@ use std::time::{Duration, SystemTime};
 
 use pgweir_config::{PoolMode, Room};
 use pgweir_engine::{
-    Address, ClientState, ClientTarget, ClientView, Ends, LimitView, Memory, PoolView,
-    ReplicationKind, ServerActivity, ServerView, Snapshot, Stats, Time, Usage,
+    Address, CancelView, ClientState, ClientTarget, ClientView, Ends, LimitView, Memory, PoolView,
+    ReplicationKind, RequesterView, ServerActivity, ServerView, Snapshot, Stats, Time, Usage,
 };
 use pgweir_wire::Header;
 use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, proptest};
@@ -121,30 +122,6 @@ fn help_names_every_command() {
     }
 }
 
-/// The types are those of PgBouncer's src/admin.c and src/stats.c, a letter for each column.
-#[test]
-fn columns_are_pgbouncers() {
-    let types = |request: &str| {
-        let reply = said(request);
-        let header = reply.lines().next().expect("a RowDescription");
-        let columns = header.split(' ').skip(1);
-        columns.filter_map(|column| column.split('/').nth(1)).collect::<String>()
-    };
-    assert_eq!(types("SHOW POOLS"), "ssiiiiiiiiiiiiiss");
-    assert_eq!(types("SHOW CLIENTS"), "ssssssisissiiississii");
-    assert_eq!(types("SHOW SERVERS"), "ssssssisissiiississii");
-    assert_eq!(types("SHOW STATS"), "sNNNNNNNNNNNNNNNNNNNNNNNN");
-    assert_eq!(types("SHOW STATS_TOTALS"), "sNNNNNNNNNNNN");
-    assert_eq!(types("SHOW STATS_AVERAGES"), "sNNNNNNNNNNNN");
-    assert_eq!(types("SHOW TOTALS"), "sN");
-    assert_eq!(types("SHOW DATABASES"), "ssissiiiissiiiiii");
-    assert_eq!(types("SHOW USERS"), "ssssiiii");
-    assert_eq!(types("SHOW LISTS"), "si");
-    assert_eq!(types("SHOW CONFIG"), "ssss");
-    assert_eq!(types("SHOW STATE"), "ss");
-    assert_eq!(types("SHOW MEM"), "sqqqq", "int4 with PgBouncer, where memory is below 2 GB");
-}
-
 #[test]
 fn pools_count_what_clients_and_servers_list() {
     let mut expected = String::from(
@@ -154,7 +131,7 @@ fn pools_count_what_clients_and_servers_list() {
          load_balance_hosts/s\n",
     );
     expected += "D app|bob|0|0|0|0|0|0|0|0|0|0|0|0|0|session|NULL\n";
-    expected += "D app|alice|2|2|1|0|1|1|1|1|0|1|1|3|250000|transaction|NULL\n";
+    expected += "D app|alice|2|2|2|1|1|1|1|1|0|1|2|3|250000|transaction|NULL\n";
     expected += "C SHOW\nZ I\n";
     assert_eq!(said("SHOW POOLS"), expected);
 }
@@ -173,7 +150,14 @@ fn clients_are_listed_with_their_servers() {
         D C|alice|app|none|waiting|10.0.0.9|1004|10.0.0.1|6432|2026-11-21 10:00:00 UTC|\
         2026-11-21 10:00:50 UTC|0|0|0|C4||0||psql|0|4\n\
         D C|root|pgweir|none|idle||0||0|2026-11-21 10:00:00 UTC|\
-        2026-11-21 10:00:50 UTC|0|0|0|C5||0||psql|0|5\nC SHOW\nZ I\n";
+        2026-11-21 10:00:50 UTC|0|0|0|C5||0||psql|0|5\n\
+        D C|alice|app|none|active_cancel_req|10.0.0.9|1006|10.0.0.1|6432|\
+        2026-11-21 10:00:55 UTC|2026-11-21 10:00:55 UTC|0|0|0|C6|S1073741824|0|||0|6\n\
+        D C|alice|app|none|active_cancel_req|10.0.0.9|1007|10.0.0.1|6432|\
+        2026-11-21 10:00:55 UTC|2026-11-21 10:00:55 UTC|0|0|0|C7|S1073741824|0|||0|7\n\
+        D C|alice|app|none|waiting_cancel_req|10.0.0.9|1008|10.0.0.1|6432|\
+        2026-11-21 10:00:55 UTC|2026-11-21 10:00:55 UTC|0|0|0|C8|S1073741825|0|||0|8\n\
+        C SHOW\nZ I\n";
     assert_eq!(said("SHOW CLIENTS"), expected);
 }
 
@@ -181,12 +165,19 @@ fn clients_are_listed_with_their_servers() {
 fn servers_are_listed_with_their_clients() {
     let reply = said("SHOW SERVERS");
     let states: Vec<_> = reply.lines().filter_map(|row| row.split('|').nth(4)).collect();
-    assert_eq!(states, ["active", "being_canceled", "idle", "new", "tested"]);
+    let own = ["active", "being_canceled", "idle", "new", "tested"];
+    assert_eq!(states, [&own[..], &["active_cancel", "new"]].concat());
     let first = reply.lines().nth(1).expect("a row");
     assert_eq!(
         first,
-        "D S|alice|app|none|active|db.example.com|5432||0|2026-11-21 10:00:00 UTC|\
+        "D S|alice|app|none|active|db.example.com|5432|10.0.0.1|40000|2026-11-21 10:00:00 UTC|\
          2026-11-21 10:00:55 UTC|0|0|1|S11|C1|4711|||0|11"
+    );
+    let cancel = reply.lines().nth(6).expect("a row");
+    assert_eq!(
+        cancel,
+        "D S|alice|app|none|active_cancel|db.example.com|5432|10.0.0.1|40001|\
+         2026-11-21 10:00:55 UTC|2026-11-21 10:00:55 UTC|0|0|0|S1073741824|C6|0|||0|1073741824"
     );
 }
 
@@ -221,7 +212,7 @@ fn a_unix_socket_is_no_address() {
     };
     let (client, server) = (first(b"SHOW CLIENTS"), first(b"SHOW SERVERS"));
     assert!(client.contains("|active|unix|6432|unix|6432|"), "{client}");
-    assert!(server.contains("|active|unix|5433||0|"), "{server}");
+    assert!(server.contains("|active|unix|5433|unix|5433|"), "{server}");
 }
 
 #[test]
@@ -452,7 +443,6 @@ fn snapshot() -> Snapshot {
         pools: vec![
             pool("bob", PoolMode::Session, bob),
             PoolView {
-                clients_cancelling: 1,
                 longest_wait: Duration::from_millis(3_250),
                 ..pool("alice", PoolMode::Transaction, alice)
             },
@@ -479,6 +469,7 @@ fn snapshot() -> Snapshot {
         max_user_client_connections: None,
         clients,
         servers,
+        cancels: vec![cancel(1 << 30, true, &[6, 7]), cancel((1 << 30) + 1, false, &[8])],
         logins: 2,
         memory: Memory {
             clients: Usage::of_places(300, 7, 3),
@@ -506,7 +497,6 @@ fn pool(user: &str, mode: PoolMode, stats: Stats) -> PoolView {
         server_database: "app_db".to_owned(),
         server_user: user.to_owned(),
         server_lifetime: Some(Duration::from_secs(3_600)),
-        clients_cancelling: 0,
         longest_wait: Duration::ZERO,
         stats,
     }
@@ -540,11 +530,29 @@ fn server((state, id): (ServerActivity, u32)) -> ServerView {
         pool: ("app".to_owned(), "alice".to_owned()),
         replication: None,
         address: Address { host: "db.example.com".to_owned(), port: 5432 },
+        local: Some(([10, 0, 0, 1], 40_000).into()),
         state,
         since: Time(0),
         changed: Time(55_000_000),
         process_id: Some(4711),
         client: None,
         close_needed: false,
+    }
+}
+
+fn cancel(id: u32, sent: bool, requesters: &[i32]) -> CancelView {
+    let requester = |id: &i32| RequesterView {
+        id: *id,
+        ends: client((ClientState::Idle, *id)).ends,
+        since: Time(55_000_000),
+    };
+    CancelView {
+        id,
+        pool: ("app".to_owned(), "alice".to_owned()),
+        address: Address { host: "db.example.com".to_owned(), port: 5432 },
+        local: sent.then_some(([10, 0, 0, 1], 40_001).into()),
+        sent,
+        since: Time(55_000_000),
+        requesters: requesters.iter().map(requester).collect(),
     }
 }

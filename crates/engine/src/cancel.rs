@@ -6,6 +6,7 @@
 //! pool only once the cancel's connection has read its end, by which time the signal has been
 //! delivered.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use pgweir_wire::CancelKey;
@@ -31,9 +32,11 @@ pub struct Cancel {
     /// Whose statement it is to end; `None`: that of one who is gone.
     client: Option<ClientId>,
     /// Connections that asked for it, told by their end that it is done.
-    requesters: Vec<ClientId>,
-    sent: bool,
+    pub(crate) requesters: Vec<ClientId>,
+    pub(crate) sent: bool,
     pub(crate) since: Time,
+    /// Where its connection begins, over TCP.
+    pub(crate) local: Option<SocketAddr>,
 }
 
 impl Engine {
@@ -98,6 +101,7 @@ impl Engine {
             requesters: requester.into_iter().collect(),
             sent: false,
             since: now,
+            local: None,
         });
         self.servers[server].cancel = Some(id);
         let address = self.servers[server].address.clone();
@@ -106,10 +110,11 @@ impl Engine {
 
     /// The cancel's connection is made: if the statement is still the client's, the request goes
     /// out.
-    pub(crate) fn cancel_connected(&mut self, id: CancelId) {
+    pub(crate) fn cancel_connected(&mut self, id: CancelId, local: Option<SocketAddr>) {
         let Some(cancel) = self.cancels.find_mut(id) else {
             return self.actions.push(Action::Abort(Endpoint::Cancel(id)));
         };
+        cancel.local = local;
         let server = &self.servers[cancel.server];
         // A client that is gone may still want its statement ended.
         let its = match server.state {

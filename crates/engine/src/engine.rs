@@ -1,4 +1,5 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
+use std::net::SocketAddr;
 use std::sync::atomic::Ordering::SeqCst;
 
 use crate::action::{Action, Actions, CancelId, ClientId, Endpoint, ServerId};
@@ -168,11 +169,12 @@ impl Engine {
         }
     }
 
-    /// The connection that [`Action::Connect`] asked for is made.
-    pub fn connected(&mut self, now: Time, endpoint: Endpoint) {
+    /// The connection that [`Action::Connect`] asked for is made. `local`: where it begins, over
+    /// TCP, if that is known.
+    pub fn connected(&mut self, now: Time, endpoint: Endpoint, local: Option<SocketAddr>) {
         match endpoint {
-            Endpoint::Server(id) => self.server_connected(now, id),
-            Endpoint::Cancel(id) => self.cancel_connected(id),
+            Endpoint::Server(id) => self.server_connected(now, id, local),
+            Endpoint::Cancel(id) => self.cancel_connected(id, local),
             Endpoint::Client(_) => {}
         }
     }

@@ -98,8 +98,8 @@ pub use refusals::Refusals;
 pub use replication::ReplicationKind;
 pub use server_login::LOGIN_MESSAGE_BYTES;
 pub use snapshot::{
-    ClientState, ClientTarget, ClientView, LimitView, PoolView, ServerActivity, ServerView,
-    Snapshot,
+    CancelView, ClientState, ClientTarget, ClientView, LimitView, PoolView, RequesterView,
+    ServerActivity, ServerView, Snapshot,
 };
 pub use stats::Stats;
 pub use store::Key;

@@ -13,11 +13,12 @@ impl Snapshot {
     }
 
     fn plus(mut self, other: Self) -> Self {
-        let Self { now, pools, limits, clients, servers, logins, memory, .. } = other;
+        let Self { now, pools, limits, clients, servers, cancels, logins, memory, .. } = other;
         self.now = self.now.max(now);
         self.pools.extend(pools);
         self.clients.extend(clients);
         self.servers.extend(servers);
+        self.cancels.extend(cancels);
         self.logins += logins;
         self.memory = self.memory.plus(memory);
         for limit in limits {

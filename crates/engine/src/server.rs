@@ -1,3 +1,4 @@
+use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -61,6 +62,8 @@ pub struct Server {
     pub(crate) heard: Time,
     /// Where it was connected to: its pool may lead elsewhere by now.
     pub(crate) address: Address,
+    /// Where its connection begins, over TCP.
+    pub(crate) local: Option<SocketAddr>,
     /// When the first unit of the transaction in flight was sent.
     pub(crate) transaction_since: Time,
     /// A client's bytes went here since it was lent.
@@ -115,6 +118,7 @@ impl Server {
             transaction_since: now,
             heard: now,
             address,
+            local: None,
             used: false,
             fatal: false,
             own_error: None,

@@ -1,5 +1,6 @@
 //! Our way into a server.
 
+use std::net::SocketAddr;
 use std::rc::Rc;
 
 use pgweir_auth::scram::{LoginKeys, Mechanism, ScramClient, ScramClientFinal};
@@ -67,8 +68,9 @@ pub(crate) fn is_lasting(code: SqlState) -> bool {
 
 impl Engine {
     /// The connection is made: the login begins.
-    pub(crate) fn server_connected(&mut self, now: Time, id: ServerId) {
+    pub(crate) fn server_connected(&mut self, now: Time, id: ServerId, local: Option<SocketAddr>) {
         let Some(server) = self.servers.find_mut(id) else { return };
+        server.local = local;
         let pool = server.pool;
         server.changed = now;
         server.state = ServerState::Login(Box::new(ServerLogin {

@@ -1,5 +1,6 @@
 //! What an engine is doing, as plain values: for the console and, later, for metrics.
 
+use std::net::SocketAddr;
 use std::time::Duration;
 
 use pgweir_config::{CONSOLE_DATABASES, PoolMode, Room};
@@ -33,6 +34,8 @@ pub struct Snapshot {
     pub clients: Vec<ClientView>,
     /// Each server connection.
     pub servers: Vec<ServerView>,
+    /// Each connection for a cancel.
+    pub cancels: Vec<CancelView>,
     /// How many clients are logging in.
     pub logins: usize,
     /// What is in memory.
@@ -68,8 +71,6 @@ pub struct PoolView {
     pub server_user: String,
     /// Age at which a server is closed once it is idle; `None`: never.
     pub server_lifetime: Option<Duration>,
-    /// Clients that wait for a cancel request of theirs to reach its server.
-    pub clients_cancelling: usize,
     /// How long the client at the head of the queue has waited.
     pub longest_wait: Duration,
     /// What it has done.
@@ -156,6 +157,8 @@ pub struct ServerView {
     pub replication: Option<ReplicationKind>,
     /// Where it leads.
     pub address: Address,
+    /// Where it begins, over TCP, if that is known.
+    pub local: Option<SocketAddr>,
     /// What it is doing.
     pub state: ServerActivity,
     /// When it was opened, or has logged in.
@@ -185,6 +188,39 @@ pub enum ServerActivity {
     Tested,
 }
 
+/// A connection for a cancel: to a server, besides those that are lent.
+#[derive(Clone, Debug)]
+pub struct CancelView {
+    /// Its number, which is none of those of [`ServerView::id`].
+    pub id: u32,
+    /// Database and user of the pool whose server it is for.
+    pub pool: (String, String),
+    /// Where it leads.
+    pub address: Address,
+    /// Where it begins, over TCP, if that is known.
+    pub local: Option<SocketAddr>,
+    /// Whether the connection is made and the request sent: its end is awaited.
+    pub sent: bool,
+    /// When it was asked for.
+    pub since: Time,
+    /// Who asked for it; nobody, where it was pgweir itself.
+    pub requesters: Vec<RequesterView>,
+}
+
+/// A client that has asked for a cancel, and waits until that is done.
+#[derive(Clone, Debug)]
+pub struct RequesterView {
+    /// As [`ClientView::id`].
+    pub id: i32,
+    /// From where to where it is connected, if that is known.
+    pub ends: Option<Ends>,
+    /// When it connected.
+    pub since: Time,
+}
+
+/// The first number of a connection for a cancel. A process has fewer connections to servers.
+const FIRST_CANCEL: u32 = 1 << 30;
+
 impl Engine {
     /// What this engine is doing.
     pub fn snapshot(&self, now: Time) -> Snapshot {
@@ -196,6 +232,7 @@ impl Engine {
             max_user_client_connections: self.plan.max_user_client_connections,
             clients: self.client_views(now),
             servers: self.server_views(),
+            cancels: self.cancel_views(),
             logins: self.clients.iter().filter(|(_, client)| logs_in(client)).count(),
             memory: self.memory(),
         }
@@ -226,10 +263,7 @@ impl Engine {
     }
 
     fn pool_views(&self, now: Time) -> Vec<PoolView> {
-        let views = self.pools.iter().map(|(id, pool)| {
-            let cancelling = self.cancels.iter().filter(|(_, cancel)| {
-                self.servers.find(cancel.server).is_some_and(|server| server.pool == id)
-            });
+        let views = self.pools.iter().map(|(_, pool)| {
             let waits = |waiter: &&crate::pool::Waiter| {
                 let leg = self.clients.find(waiter.client).map(|client| client.leg);
                 leg == Some(Leg::Waiting(waiter.ticket))
@@ -248,7 +282,6 @@ impl Engine {
                 server_database: pool.spec.server_database.clone(),
                 server_user: pool.spec.server_user.clone(),
                 server_lifetime: pool.spec.server_lifetime,
-                clients_cancelling: cancelling.count(),
                 longest_wait: pool
                     .waiters
                     .iter()
@@ -315,6 +348,7 @@ impl Engine {
                 pool: (spec.database.clone(), spec.user.clone()),
                 replication: self.replicates(server),
                 address: server.address.clone(),
+                local: server.local,
                 state: match server.state {
                     ServerState::Connecting | ServerState::Login(_) => ServerActivity::Login,
                     ServerState::Idle => ServerActivity::Idle,
@@ -328,6 +362,30 @@ impl Engine {
                 client: server.client().map(|client| self.member.client_number(client)),
                 close_needed: server.doomed,
             }
+        });
+        views.collect()
+    }
+
+    fn cancel_views(&self) -> Vec<CancelView> {
+        let views = self.cancels.iter().filter_map(|(id, cancel)| {
+            let server = self.servers.find(cancel.server)?;
+            let spec = &self.pools[server.pool].spec;
+            let requesters = cancel.requesters.iter().filter_map(|id| {
+                let client = self.clients.find(*id)?;
+                let number = self.member.client_number(*id);
+                Some(RequesterView { id: number, ends: client.ends, since: client.since })
+            });
+            // Every one is a socket, and a process has fewer than 2^30 of them.
+            let number = (id.index() * self.member.workers() + self.member.index()) as u32;
+            Some(CancelView {
+                id: FIRST_CANCEL + number,
+                pool: (spec.database.clone(), spec.user.clone()),
+                address: server.address.clone(),
+                local: cancel.local,
+                sent: cancel.sent,
+                since: cancel.since,
+                requesters: requesters.collect(),
+            })
         });
         views.collect()
     }

@@ -18,6 +18,7 @@ pub(crate) fn run(request: &[u8]) {
         max_user_client_connections: None,
         clients: Vec::new(),
         servers: Vec::new(),
+        cancels: Vec::new(),
         logins: 0,
         memory: Memory::default(),
     };

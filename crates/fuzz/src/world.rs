@@ -350,7 +350,7 @@ impl World {
             }
         };
         self.open(endpoint, peer);
-        self.engine.connected(self.now, endpoint);
+        self.engine.connected(self.now, endpoint, None);
         self.act(&[]);
     }
 

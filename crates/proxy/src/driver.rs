@@ -145,8 +145,9 @@ impl<T: Transport> Driver<T> {
         if !self.engine.awaits(endpoint) {
             return Err(io);
         }
+        let local = io.local();
         self.links(endpoint).insert(endpoint, Link::new(io));
-        self.engine.connected(now, endpoint);
+        self.engine.connected(now, endpoint, local);
         self.settle(now);
         Ok(())
     }

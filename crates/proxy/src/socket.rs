@@ -1,5 +1,6 @@
 use std::cell::{Cell, RefCell};
 use std::io;
+use std::net::SocketAddr;
 use std::os::fd::{AsFd, AsRawFd, BorrowedFd, RawFd};
 use std::rc::Rc;
 use std::task::{Context, Poll, Waker};
@@ -174,6 +175,13 @@ impl Transport for Rc<Socket> {
 
     /// Nothing: the close that follows at once says it too.
     fn shutdown(&self) {}
+
+    fn local(&self) -> Option<SocketAddr> {
+        match &self.stream {
+            Stream::Tcp(stream) => stream.local_addr().ok(),
+            Stream::Unix(_) => None,
+        }
+    }
 
     fn wake(&self) {
         if let Some(waker) = self.waker.borrow_mut().take() {

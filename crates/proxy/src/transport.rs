@@ -1,4 +1,5 @@
 use std::io;
+use std::net::SocketAddr;
 
 /// What the data plane needs of a connection: TCP, a unix socket, TLS, a simulated network.
 ///
@@ -13,6 +14,11 @@ pub trait Transport {
 
     /// Says that nothing more will be written: the peer reads to the end and sees it.
     fn shutdown(&self);
+
+    /// Where it begins, over TCP, if that is known.
+    fn local(&self) -> Option<SocketAddr> {
+        None
+    }
 
     /// What [`crate::Driver::interest`] says for this connection has changed.
     fn wake(&self);

@@ -1,6 +1,7 @@
 //! SHOW CLIENTS and SHOW SERVERS.
 
 use std::fmt::Write;
+use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 
 use pgweir_engine::{Address, ClientState, Ends, ReplicationKind, ServerActivity, Time};
@@ -62,6 +63,31 @@ pub(super) fn clients(state: &State<'_>, out: &mut Vec<u8>) {
         };
         row.write(&mut table);
     }
+    for cancel in &snapshot.cancels {
+        let (database, user) = &cancel.pool;
+        for requester in &cancel.requesters {
+            let (remote, local) = sides(requester.ends);
+            let since = calendar.moment(requester.since);
+            let row = Row {
+                kind: 'C',
+                database,
+                user,
+                replication: None,
+                state: if cancel.sent { "active_cancel_req" } else { "waiting_cancel_req" },
+                remote,
+                local,
+                connected: since.clone(),
+                requested: since,
+                wait: Duration::ZERO,
+                close_needed: false,
+                id: requester.id.into(),
+                link: format!("S{}", cancel.id),
+                backend_pid: 0,
+                application_name: "",
+            };
+            row.write(&mut table);
+        }
+    }
 }
 
 pub(super) fn servers(state: &State<'_>, out: &mut Vec<u8>) {
@@ -82,7 +108,7 @@ pub(super) fn servers(state: &State<'_>, out: &mut Vec<u8>) {
                 ServerActivity::Tested => "tested",
             },
             remote: place(&server.address),
-            local: Side::default(),
+            local: local_place(&server.address, server.local),
             connected: calendar.moment(server.since),
             requested: calendar.moment(server.changed),
             wait: Duration::ZERO,
@@ -90,6 +116,29 @@ pub(super) fn servers(state: &State<'_>, out: &mut Vec<u8>) {
             id: server.id.into(),
             link: server.client.map(|id| format!("C{id}")).unwrap_or_default(),
             backend_pid: server.process_id.unwrap_or(0),
+            application_name: "",
+        };
+        row.write(&mut table);
+    }
+    for cancel in &snapshot.cancels {
+        let (database, user) = &cancel.pool;
+        let since = calendar.moment(cancel.since);
+        let link = cancel.requesters.first().map(|requester| format!("C{}", requester.id));
+        let row = Row {
+            kind: 'S',
+            database,
+            user,
+            replication: None,
+            state: if cancel.sent { "active_cancel" } else { "new" },
+            remote: place(&cancel.address),
+            local: local_place(&cancel.address, cancel.local),
+            connected: since.clone(),
+            requested: since,
+            wait: Duration::ZERO,
+            close_needed: false,
+            id: cancel.id.into(),
+            link: link.unwrap_or_default(),
+            backend_pid: 0,
             application_name: "",
         };
         row.write(&mut table);
@@ -118,6 +167,15 @@ fn place(address: &Address) -> Side {
     match address.unix_socket() {
         Some(_) => (UNIX.to_owned(), address.port),
         None => (address.host.clone(), address.port),
+    }
+}
+
+/// Where a connection to a server begins.
+fn local_place(address: &Address, local: Option<SocketAddr>) -> Side {
+    match (address.unix_socket(), local) {
+        (Some(_), _) => place(address),
+        (None, Some(local)) => (local.ip().to_string(), local.port()),
+        (None, None) => Side::default(),
     }
 }
 

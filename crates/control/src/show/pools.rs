@@ -2,7 +2,9 @@
 
 use std::collections::BTreeMap;
 
-use pgweir_engine::{ClientState, ClientTarget, ClientView, ServerActivity, ServerView, Snapshot};
+use pgweir_engine::{
+    CancelView, ClientState, ClientTarget, ClientView, ServerActivity, ServerView, Snapshot,
+};
 use pgweir_wire::backend::Column;
 
 use super::wait;
@@ -43,15 +45,18 @@ pub(super) fn pools(snapshot: &Snapshot, out: &mut Vec<u8>) {
         let (database, user) = &server.pool;
         censuses.entry((database, user)).or_default().count_server(server);
     }
+    for cancel in &snapshot.cancels {
+        let (database, user) = &cancel.pool;
+        censuses.entry((database, user)).or_default().count_cancel(cancel);
+    }
     let mut table = Table::new(out, &POOLS);
     for pool in &snapshot.pools {
         let none = Census::default();
         let census = censuses.get(&(&*pool.database, &*pool.user)).unwrap_or(&none);
         table.cell(&pool.database).cell(&pool.user);
         table.cell(census.clients_active).cell(census.clients_waiting);
-        // A cancel request is passed on at once, on a connection of its own.
-        table.cell(pool.clients_cancelling).cell(0);
-        table.cell(census.servers_active).cell(pool.clients_cancelling);
+        table.cell(census.clients_active_cancel).cell(census.clients_waiting_cancel);
+        table.cell(census.servers_active).cell(census.servers_active_cancel);
         table.cell(census.servers_being_canceled).cell(census.servers_idle);
         // PgBouncer's "used" servers are those that it has to check before it lends them.
         table.cell(0).cell(census.servers_tested).cell(census.servers_login);
@@ -66,7 +71,10 @@ pub(super) fn pools(snapshot: &Snapshot, out: &mut Vec<u8>) {
 struct Census {
     clients_active: u32,
     clients_waiting: u32,
+    clients_active_cancel: usize,
+    clients_waiting_cancel: usize,
     servers_active: u32,
+    servers_active_cancel: u32,
     servers_being_canceled: u32,
     servers_idle: u32,
     servers_tested: u32,
@@ -81,6 +89,16 @@ impl Census {
             ClientState::Waiting => &mut self.clients_waiting,
         };
         *count += 1;
+    }
+
+    /// A connection for a cancel is one of a server, and each client that asked for it counts.
+    fn count_cancel(&mut self, cancel: &CancelView) {
+        let (clients, servers) = match cancel.sent {
+            true => (&mut self.clients_active_cancel, &mut self.servers_active_cancel),
+            false => (&mut self.clients_waiting_cancel, &mut self.servers_login),
+        };
+        *clients += cancel.requesters.len();
+        *servers += 1;
     }
 
     fn count_server(&mut self, server: &ServerView) {

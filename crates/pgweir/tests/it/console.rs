@@ -2,9 +2,12 @@
 
 use std::process::Output;
 
+use pgweir_testkit::frames::{cancel_request, query};
 use pgweir_testkit::postgres::tool;
+use pgweir_testkit::{Cluster, WireClient, eventually};
 
 use crate::stage::Stage;
+use crate::stopped::Stopped;
 
 pub(crate) fn psql(stage: &Stage, database: &str, password: &str, command: &str) -> Output {
     tool("psql")
@@ -92,4 +95,45 @@ fn what_it_shows() {
     assert_eq!(cell(row, "total_query_count"), "4");
     let version = show(&stage, "VERSION");
     assert!(version[0][0].1.contains(env!("CARGO_PKG_VERSION")));
+}
+
+/// PostgreSQL sees each connection begin where the console says that it does.
+#[test]
+fn servers_are_told_apart_by_where_they_begin() {
+    let stage = Stage::new("console_local", 1);
+    let mut client = stage.client();
+    let ports = client.query("SELECT client_port FROM pg_stat_activity WHERE usename = USER");
+    let servers = show(&stage, "SERVERS");
+    assert_eq!(servers.len(), 1);
+    assert_eq!(cell(&servers[0], "local_addr"), "127.0.0.1");
+    assert_eq!([cell(&servers[0], "local_port")], *ports);
+}
+
+/// A postmaster that hangs takes the cancel in and does nothing about it for a while.
+#[test]
+fn cancels_are_listed() {
+    let cluster = Cluster::start();
+    let stage = Stage::on(&cluster, "console_cancel", 1, |config| config);
+    let mut client = stage.client();
+    client.send(&query("SELECT pg_sleep(600)")).unwrap();
+    stage.wait_for_servers_in_use(1);
+    let key = client.cancel_key().unwrap();
+    let stopped = Stopped::postmaster(&cluster);
+    let _requesters = [(); 2].map(|()| {
+        let mut requester = WireClient::open(stage.address()).unwrap();
+        requester.send(&cancel_request(key.pid, &key.secret)).unwrap();
+        requester
+    });
+    let states = |what: &str| -> Vec<String> {
+        show(&stage, what).iter().map(|row| cell(row, "state").to_owned()).collect()
+    };
+    eventually("the cancel to be sent", || {
+        states("SERVERS") == ["active", "active_cancel"]
+            && states("CLIENTS").iter().any(|state| state == "active_cancel_req")
+    });
+    let pools = show(&stage, "POOLS");
+    assert_eq!(cell(&pools[0], "sv_active_cancel"), "1");
+    drop(stopped);
+    assert_eq!(client.read_until_ready().unwrap().last().unwrap().to_string(), "ReadyForQuery I");
+    eventually("the cancel to be over", || states("SERVERS") == ["idle"]);
 }

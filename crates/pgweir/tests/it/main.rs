@@ -44,6 +44,7 @@ mod shutdown;
 mod slow_readers;
 mod stage;
 mod stand_in;
+mod stopped;
 mod timeouts;
 mod unix_sockets;
 mod url;

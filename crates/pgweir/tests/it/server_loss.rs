@@ -4,6 +4,7 @@ use pgweir_testkit::frames::query;
 use pgweir_testkit::{Cluster, Login, Message, Pgweir, WireClient, eventually};
 
 use crate::stage::{PROGRAM, Stage, create_database, login, trusting};
+use crate::stopped::{postmaster, signal};
 
 /// Ends the one session of the stage's role and waits until it is gone.
 fn terminate_backend(stage: &Stage) {
@@ -216,10 +217,7 @@ fn a_server_that_shuts_down_is_quoted_when_the_wait_is_over() {
     let cluster = Cluster::start();
     let stage =
         Stage::on(&cluster, "loss_smart", 1, |config| config.pool("query_wait_timeout", "300"));
-    let file = std::fs::read_to_string(cluster.data_dir().join("postmaster.pid")).unwrap();
-    let postmaster = file.lines().next().unwrap();
-    let sent = std::process::Command::new("kill").args(["-TERM", postmaster]).status().unwrap();
-    assert!(sent.success());
+    signal("-TERM", &postmaster(&cluster));
     let direct = Login::new("postgres");
     eventually("PostgreSQL to refuse", || WireClient::login(cluster.address(), &direct).is_err());
     let refused = WireClient::login(stage.address(), &stage.login()).err().unwrap().to_string();

@@ -4,6 +4,7 @@ use pgweir_testkit::frames::query;
 use pgweir_testkit::{Cluster, Message, PoolerConfig, WireClient};
 
 use crate::stage::Stage;
+use crate::stopped::Stopped;
 
 fn codes(messages: &[Message]) -> Vec<String> {
     messages.iter().filter(|message| message.tag == b'E').map(Message::sqlstate).collect()
@@ -74,27 +75,6 @@ fn a_client_that_is_silent_outside_a_transaction() {
     assert_eq!(last_words(&mut client), ["57P05"]);
 }
 
-/// A process that is stopped, which goes on with this value.
-struct Stopped(String);
-
-impl Stopped {
-    fn process(pid: &str) -> Self {
-        signal("-STOP", pid);
-        Self(pid.to_owned())
-    }
-}
-
-impl Drop for Stopped {
-    fn drop(&mut self) {
-        signal("-CONT", &self.0);
-    }
-}
-
-fn signal(name: &str, pid: &str) {
-    let sent = std::process::Command::new("kill").args([name, pid]).status().unwrap();
-    assert!(sent.success());
-}
-
 /// A server that hangs answers nothing, and its statement_timeout strikes in vain.
 #[test]
 fn a_server_that_hangs_inside_a_statement() {
@@ -151,11 +131,7 @@ fn a_server_that_hangs_before_a_login() {
     let stage = Stage::on(&cluster, "hangs_before", 1, |config| {
         config.pool("connect_timeout", "300").pool("query_wait_timeout", "900")
     });
-    let mut pids = stage.ask("SELECT pg_backend_pid()");
-    let own = pids.remove(0);
-    let ppid = std::process::Command::new("ps").args(["-o", "ppid=", "-p", &own]).output().unwrap();
-    let postmaster = String::from_utf8(ppid.stdout).unwrap().trim().to_owned();
-    let _stopped = Stopped::process(&postmaster);
+    let _stopped = Stopped::postmaster(&cluster);
     let refused = WireClient::login(stage.address(), &stage.login()).map(drop).unwrap_err();
     let refused = refused.to_string();
     assert!(refused.contains("57P03") && refused.contains("no answer within 0.3 s"), "{refused}");

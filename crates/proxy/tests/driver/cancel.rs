@@ -49,6 +49,37 @@ fn a_statement_that_runs_is_cancelled() {
     assert_eq!(server.heard(), "Q(bob)");
 }
 
+/// Whoever looks at the console sees who waits for what: clients that asked for one cancel, and
+/// the connection that it takes.
+#[test]
+fn cancels_are_listed_with_those_who_asked_for_them() {
+    let (stage, _server, alice) = running();
+    let requesters = [stage.cancel(&alice), stage.cancel(&alice)];
+    let listed = || {
+        let cancels = stage.snapshot().cancels;
+        let [cancel] = &cancels[..] else { panic!("{cancels:?}") };
+        assert_eq!(cancel.pool, ("db".to_owned(), "user".to_owned()));
+        (cancel.sent, cancel.requesters.len())
+    };
+    assert_eq!(listed(), (false, 2));
+    let cancel = stage.cancel_line().expect("it is wanted");
+    assert_eq!(listed(), (true, 2));
+    cancel.ends();
+    assert!(requesters.iter().all(Peer::is_closed));
+    assert!(stage.snapshot().cancels.is_empty());
+}
+
+/// A cancel that nobody asked for counts as no client.
+#[test]
+fn a_cancel_of_our_own_has_nobody_who_asked_for_it() {
+    let (stage, _server, alice) = Stage::ready(&Setup::with("transaction_timeout = 1000"));
+    alice.says([query("slow")]);
+    stage.wait(Duration::from_millis(1_100));
+    let _cancel = stage.cancel_line().expect("it is wanted");
+    let cancels = stage.snapshot().cancels;
+    assert_eq!((cancels.len(), cancels[0].sent, cancels[0].requesters.len()), (1, true, 0));
+}
+
 /// A statement that is over before the request's connection is made must not be cancelled: the
 /// next one would be.
 #[test]
