@@ -136,6 +136,7 @@ impl Engine {
     fn end_unit(&mut self, now: Time, id: ClientId, report: &backend::Report) {
         let client = &mut self.clients[id];
         client.slots.clear();
+        client.quiet_since = now;
         client.holding = false;
         client.may_commit = false;
         client.unnamed_ready = false;

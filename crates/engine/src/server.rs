@@ -60,6 +60,8 @@ pub struct Server {
     pub(crate) unit_since: Time,
     /// When something of it came last.
     pub(crate) heard: Time,
+    /// When a further piece of a long message last went to it.
+    pub(crate) fed: Time,
     /// Where it was connected to: its pool may lead elsewhere by now.
     pub(crate) address: Address,
     /// Where its connection begins, over TCP.
@@ -117,6 +119,7 @@ impl Server {
             unit_since: now,
             transaction_since: now,
             heard: now,
+            fed: now,
             address,
             local: None,
             used: false,

@@ -191,11 +191,15 @@ impl Engine {
                     self.sweep_left(now, id);
                 } else if ours && now - server.changed > patience {
                     self.server_lost(now, id, "it did not answer in time");
+                } else if let Some(client) = server.promised_to {
+                    self.sweep_preparing(now, pool, client);
                 }
             }
             ServerState::Leaving => {
                 if now - server.changed > patience {
                     self.dismissed(now, id);
+                } else if let Some(client) = server.promised_to {
+                    self.sweep_preparing(now, pool, client);
                 }
             }
             ServerState::AwaitingCancel => {}
@@ -225,8 +229,8 @@ impl Engine {
             let report = TRANSACTION_TOO_LONG.report(&[]).detail(detail);
             return self.expel_late(now, client, report);
         }
-        // A server may be silent because its client does not read.
-        if !its.congested && self.hangs(now, id) {
+        // A server may be silent because its client does not read, or has not sent all.
+        if !its.congested && its.body.left == 0 && self.hangs(now, id) {
             return self.server_lost(now, id, HANGS);
         }
         if let Some(limit) = too_idle.filter(|_| !busy && in_block) {
@@ -263,7 +267,7 @@ impl Engine {
         let server = &self.servers[id];
         let statements = u32::try_from(server.replies.owed()).unwrap_or(u32::MAX);
         let limit = self.pools[server.pool].spec.statement_timeout;
-        let silent_since = server.unit_since.max(server.heard);
+        let silent_since = server.unit_since.max(server.heard).max(server.fed);
         statements > 0
             && limit.is_some_and(|limit| {
                 now - silent_since

@@ -53,7 +53,7 @@ impl Engine {
         let mut at = 0;
         loop {
             if self.clients[id].body.left > 0 {
-                let n = self.pass_body(id, input, at);
+                let n = self.pass_body(now, id, input, at);
                 at += n;
                 if n == 0 || self.clients[id].body.left > 0 {
                     break;
@@ -114,13 +114,14 @@ impl Engine {
     }
 
     /// Passes on what has come of a body that is still coming in; says how many bytes.
-    fn pass_body(&mut self, id: ClientId, input: &[u8], at: usize) -> usize {
+    fn pass_body(&mut self, now: Time, id: ClientId, input: &[u8], at: usize) -> usize {
         let client = &mut self.clients[id];
         let n = client.body.left.min(input.len() - at);
         client.body.left -= n;
         if client.body.fate == Fate::Forward
             && let Some(server) = client.server()
         {
+            self.servers[server].fed = now;
             self.actions.forward(Endpoint::Server(server), at..at + n);
         }
         if let Some(mut scan) = client.body.scan.take() {
@@ -172,7 +173,7 @@ impl Engine {
             | Tag::Sync => {}
         }
         if client.skipping || client.refusal.is_some() {
-            return self.refuse(id, tag, header, rest);
+            return self.refuse(now, id, tag, header, rest);
         }
         let whole = unit_is_whole(rest, &mut client.scanned) || rest.len() >= UNIT_HELD_BYTES;
         let asked = client.asked.is_some();
@@ -180,7 +181,7 @@ impl Engine {
             return Taken::Nothing;
         }
         if !asked && self.tells_of_loss(id, tag, header, rest) {
-            return self.refuse(id, tag, header, rest);
+            return self.refuse(now, id, tag, header, rest);
         }
         self.clients[id].unfinished = None;
         self.check_out(now, id, pool);
@@ -194,7 +195,7 @@ impl Engine {
 
     /// A message of a unit that is not run but answered by us. This is sound only here, where no
     /// server and so no transaction is involved.
-    fn refuse(&mut self, id: ClientId, tag: Tag, header: Header, rest: &[u8]) -> Taken {
+    fn refuse(&mut self, now: Time, id: ClientId, tag: Tag, header: Header, rest: &[u8]) -> Taken {
         let client = &mut self.clients[id];
         client.unfinished = None;
         let ready = match tag {
@@ -211,6 +212,7 @@ impl Engine {
         let client = &mut self.clients[id];
         if ready {
             client.skipping = false;
+            client.quiet_since = now;
             let status = client.status();
             self.actions.inject(Endpoint::Client(id), |out| backend::ready_for_query(out, status));
         }

@@ -67,6 +67,22 @@ fn a_client_that_is_silent_outside_a_transaction_is_ended() {
     assert_eq!(bob.heard(), "C Z(T) C Z E(FATAL 57P05)");
 }
 
+/// Whoever was told that there is no server for it has been silent since then only.
+#[test]
+fn a_client_that_was_refused_was_not_silent_before() {
+    let limits = "client_idle_timeout = 5000\nquery_wait_timeout = 4000";
+    let (stage, _server, _alice) = in_transaction(&Setup::with(limits));
+    let bob = stage.client();
+    stage.wait(Duration::from_millis(500));
+    bob.says([query("SELECT")]);
+    stage.wait(Duration::from_millis(4_200));
+    assert_eq!(bob.heard(), "E(53300) Z");
+    stage.wait(Duration::from_secs(4));
+    assert!(bob.is_open());
+    stage.wait(Duration::from_secs(2));
+    assert_eq!(bob.heard(), "E(FATAL 57P05)");
+}
+
 /// A transaction that takes too long is rolled back; what runs in it is cancelled.
 #[test]
 fn a_transaction_that_takes_too_long_is_ended() {
@@ -114,6 +130,22 @@ fn a_batch_has_the_time_of_all_its_statements() {
     assert!(server.is_open());
     stage.wait(LONG * 2);
     assert!(server.is_aborted());
+}
+
+/// PostgreSQL begins to count when it has a statement to its end.
+#[test]
+fn a_statement_that_is_still_being_sent_is_not_given_up() {
+    let (stage, server, alice) = Stage::ready(&Setup::with("statement_timeout = 5000"));
+    let long = query(&"x".repeat(50_000));
+    for piece in long.chunks(20_000) {
+        stage.wait(LONG * 2);
+        assert!(server.is_open() && alice.is_open());
+        alice.sends(piece);
+    }
+    stage.wait(LONG);
+    assert!(server.is_open());
+    stage.wait(Duration::from_secs(1));
+    assert_eq!((alice.heard().as_str(), server.is_aborted()), ("E(08007) Z", true));
 }
 
 /// A server may be silent because its client does not read: that is not the server's fault.
