@@ -283,19 +283,20 @@ impl Engine {
         self.actions.push(Action::Abort(Endpoint::Server(id)));
         let server = &mut self.servers[id];
         let (pool, promised_to) = (server.pool, server.promised_to.take());
+        let counts = server.counts.clone();
         let Some(client) = promised_to else {
             return self.forget_server(now, id);
         };
         self.remove_server(now, id);
-        match self.open(now, pool) {
+        let its = &self.pools[pool];
+        let has_room = its.total < its.most() && self.room(pool) > 0;
+        match has_room.then(|| self.open(now, pool)).flatten() {
             Some(new) => self.promise(new, client),
+            // A reload has left no room, as many as may be are being made already, or another
+            // worker has taken the place.
             None => {
-                // Its place was taken by a pool of another worker. The client asks again, and is
-                // the first to get what there is.
-                let its = &mut self.clients[client];
-                its.leg = Leg::None;
-                its.asked.get_or_insert(Asked { since: now, lost: 0 }).lost += 1;
-                self.actions.push(Action::Resume(client));
+                self.ask_again(now, client);
+                self.room_made(now, pool, &counts);
             }
         }
     }
@@ -326,12 +327,16 @@ impl Engine {
         let Some(server) = self.servers.remove(id) else { return };
         self.leave_pool(&server, id);
         if let Some(client) = server.promised_to {
-            // It asks again, and is the first to get what there is.
-            let its = &mut self.clients[client];
-            its.leg = Leg::None;
-            its.asked.get_or_insert(Asked { since: now, lost: 0 }).lost += 1;
-            self.actions.push(Action::Resume(client));
+            self.ask_again(now, client);
         }
+    }
+
+    /// A client gets no server that was promised to it: it is the first to get what there is.
+    fn ask_again(&mut self, now: Time, client: ClientId) {
+        let its = &mut self.clients[client];
+        its.leg = Leg::None;
+        its.asked.get_or_insert(Asked { since: now, lost: 0 }).lost += 1;
+        self.actions.push(Action::Resume(client));
     }
 
     fn leave_pool(&mut self, server: &Server, id: ServerId) {

@@ -77,6 +77,26 @@ fn connections_count_for_the_server_that_they_lead_to() {
     assert!(carol.is_greeted());
 }
 
+/// What is still to go counts where it is, and not where its pool leads now.
+#[test]
+fn connections_count_at_the_server_that_they_were_made_to() {
+    let at = |port| Setup { port, size: 2, ..Setup::with("max_server_connections = 1") };
+    let (stage, server, alice) = Stage::ready(&at(5432));
+    stage.reload(&at(5433));
+    assert_eq!((server.heard().as_str(), server.is_open()), ("X", true));
+    alice.says([query("there")]);
+    let there = stage.server();
+    assert_eq!(there.heard(), "Q(there)");
+    there.says([done(), ready()]);
+    stage.reload(&at(5432));
+    alice.says([query("here again")]);
+    assert_eq!((there.heard().as_str(), stage.attempts()), ("X", 0));
+    there.ends();
+    assert_eq!(stage.attempts(), 0);
+    server.ends();
+    assert_eq!(stage.server().heard(), "Q(here again)");
+}
+
 /// An attempt to reach a server that is not meant any more is given up, and whoever waits for it
 /// gets another.
 #[test]

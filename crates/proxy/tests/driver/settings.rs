@@ -341,6 +341,38 @@ fn a_server_that_does_not_leave_in_time_is_replaced() {
     assert!(plain.is_greeted());
 }
 
+/// Of those that are made at a time a new server for somebody is one.
+#[test]
+fn a_server_in_the_place_of_another_waits_for_those_that_are_being_made() {
+    let setup = Setup { others: &["east"], ..Setup::with("connect_parallelism = 1") };
+    let (stage, server, _named) = named(&setup);
+    let plain = stage.newcomer(&[]);
+    assert_eq!(server.heard(), UNSET);
+    server.says([error("57014"), ready()]);
+    let east = stage.newcomer_to("east");
+    assert_eq!(stage.attempts(), 1);
+    leaves(&server);
+    assert_eq!(stage.attempts(), 1);
+    stage.server();
+    assert!(east.is_greeted());
+    assert_eq!(stage.attempts(), 1);
+    stage.server();
+    assert!(plain.is_greeted());
+}
+
+/// Nor does its client wait for that any longer than others wait for a server.
+#[test]
+fn who_waits_for_a_server_to_leave_is_told_in_time() {
+    let (stage, server, _named) = named(&Setup::with("query_wait_timeout = 2000"));
+    let plain = stage.newcomer(&[]);
+    assert_eq!(server.heard(), UNSET);
+    server.says([error("57014"), ready()]);
+    stage.wait(Duration::from_millis(1_900));
+    assert_eq!((server.heard().as_str(), plain.heard().as_str()), ("X", "R"));
+    stage.wait(Duration::from_millis(200));
+    assert_eq!(plain.heard(), "E(FATAL 57P03)");
+}
+
 /// Nobody is left to replace it for: whoever waits gets what comes.
 #[test]
 fn a_server_may_leave_after_the_client_that_it_leaves_for() {
