@@ -1,7 +1,6 @@
 use std::io::ErrorKind;
 
 use pgweir_proxy::Transport;
-use pgweir_wire::CancelKey;
 
 use crate::network::Stream;
 
@@ -12,10 +11,8 @@ pub(crate) struct Canceller {
 }
 
 impl Canceller {
-    pub(crate) fn new(stream: Stream, key: &CancelKey) -> Self {
-        let mut unsent = Vec::new();
-        key.write_request(&mut unsent);
-        Self { stream, unsent }
+    pub(crate) fn new(stream: Stream, request: Vec<u8>) -> Self {
+        Self { stream, unsent: request }
     }
 
     /// Does what there is to do. Says whether it is over.

@@ -1,5 +1,8 @@
+mod login;
+mod moments;
 mod oracle;
 mod script;
+mod verdict;
 
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
@@ -7,25 +10,33 @@ use std::ops::Range;
 
 use pgweir_config::PoolMode;
 use pgweir_proxy::Transport;
-use pgweir_wire::{CancelKey, ProtocolVersion, Startup, backend};
+use pgweir_wire::CancelKey;
 
-use crate::language::Tag;
+use crate::ledger::Ledger;
 use crate::network::Stream;
-use crate::postgres::{CANCELED, parameters_of};
 use crate::random::Dice;
-use crate::session::{Message, State, VERSION, describe};
+use crate::session::{Home, Message, describe};
 use crate::world::Site;
-use oracle::{Heard, Oracle};
+use moments::Moments;
+use oracle::Oracle;
 use script::Script;
+
+pub(crate) use moments::Contact;
 
 /// A fake client: one connection to pgweir, from its startup packet to its end.
 pub(crate) struct Client {
     pub(crate) number: u32,
+    /// pgweir may have found too many others that log in.
+    pub(crate) turned_away: bool,
+    /// Something has happened that it is not to notice.
+    pub(crate) struck: Option<Struck>,
     pool: PoolFacts,
     stream: Option<Stream>,
     phase: Phase,
     outgoing: Vec<u8>,
     incoming: Vec<u8>,
+    /// It does not say who it is before this time.
+    silent_until: u64,
     /// Its own direction is ended as soon as everything is written.
     half_close: bool,
     /// Bytes after which it cuts its connection off, and how.
@@ -37,7 +48,12 @@ pub(crate) struct Client {
     dice: Dice,
     think_until: u64,
     cancel_at: Option<u64>,
+    /// It has asked for a cancel.
+    has_cancelled: bool,
     ending: Ending,
+    moments: Moments,
+    /// As it was when this step began.
+    contact: Contact,
 }
 
 /// What a client knows of the pool that it connects to.
@@ -46,10 +62,38 @@ pub(crate) struct PoolFacts {
     pub(crate) database: String,
     pub(crate) user: String,
     pub(crate) mode: PoolMode,
-    /// Waiting for a server may end in an error.
-    pub(crate) impatient: bool,
-    /// Being silent for a while may end the connection.
-    pub(crate) strict: bool,
+    /// Which of the configuration's pools it is, or is made after.
+    pub(crate) draft: usize,
+}
+
+impl PoolFacts {
+    pub(crate) fn draw(dice: &mut Dice, database: String, user: &str, draft: usize) -> Self {
+        let mode = dice.weighted(&[
+            (6, PoolMode::Transaction),
+            (2, PoolMode::Session),
+            (1, PoolMode::Statement),
+        ]);
+        Self { database, user: user.to_owned(), mode, draft }
+    }
+
+    pub(crate) fn home(&self) -> Home {
+        Home { database: self.database.clone(), user: self.user.clone() }
+    }
+}
+
+/// What has happened to the pool of a client that is not to notice.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Struck {
+    /// A server was full when it waited for one.
+    Full,
+    /// A server was lost while it was between transactions.
+    Idle,
+    /// Its server was lost between the statements of a transaction.
+    InBlock,
+    /// A server that was prepared, for this client perhaps, was lost.
+    Prepared,
+    /// A server was lost when it waited for one.
+    Waiting,
 }
 
 /// Where it is in its life.
@@ -92,19 +136,26 @@ pub(crate) struct Wish {
     pub(crate) wake_at: Option<u64>,
     /// A cancel of its own.
     pub(crate) cancel: Option<CancelKey>,
+    /// It was let in.
+    pub(crate) greeted: bool,
 }
 
 impl Client {
-    pub(crate) fn new(site: &mut Site, pool: PoolFacts, stream: Stream, mut dice: Dice) -> Self {
-        let (settings, startup) = startup(&pool, &mut dice);
-        let number = site.ledger.enrol(settings.clone());
+    /// One that has no connection yet.
+    pub(crate) fn new(site: &mut Site, pool: PoolFacts, mut dice: Dice) -> Self {
+        let now = site.trace.now;
+        let (settings, startup) = login::startup(&pool, &mut dice);
+        let number = site.ledger.enrol(settings.clone(), pool.home());
         let tls = dice.chance(0.1);
         let mut client = Self {
             number,
-            stream: Some(stream),
+            turned_away: false,
+            struck: None,
+            stream: None,
             phase: Phase::Ready,
             outgoing: Vec::new(),
             incoming: Vec::new(),
+            silent_until: 0,
             half_close: false,
             cut: None,
             oracle: Oracle::new(settings.clone()),
@@ -113,13 +164,19 @@ impl Client {
             settings,
             think_until: 0,
             cancel_at: None,
+            has_cancelled: false,
             ending: Ending::No,
+            moments: Moments::new(now),
+            contact: Contact::default(),
             pool,
             dice,
         };
         if client.dice.chance(site.faults.client_cut) {
             let how = *client.dice.pick(&[Cut::Close, Cut::HalfClose, Cut::Reset]);
             client.cut = Some((client.dice.magnitude(2_000) as usize, how));
+        }
+        if client.dice.chance(site.faults.slow_login) {
+            client.silent_until = now + client.dice.magnitude(4_000_000);
         }
         if tls {
             client.outgoing = vec![0, 0, 0, 8, 4, 210, 22, 47];
@@ -131,14 +188,58 @@ impl Client {
         client
     }
 
+    /// The same with its connection.
+    pub(crate) fn with(self, stream: Stream) -> Self {
+        Self { stream: Some(stream), ..self }
+    }
+
+    /// Bytes up to the end of its startup packet, before any are sent.
+    pub(crate) fn login_bytes(&self) -> usize {
+        let behind = match &self.phase {
+            Phase::Tls { startup } => startup.len(),
+            Phase::Login { .. } | Phase::Ready | Phase::Dismissed => 0,
+        };
+        self.outgoing.len() + behind
+    }
+
     /// Whether it is no more.
     pub(crate) fn is_over(&self) -> bool {
         self.stream.is_none()
     }
 
+    /// Whether it was let in, and knows of no end.
+    pub(crate) fn is_ready(&self) -> bool {
+        matches!(self.phase, Phase::Ready) && self.stream.is_some()
+    }
+
+    /// Whether it is between transactions.
+    pub(crate) fn is_quiet(&self) -> bool {
+        self.is_ready() && self.oracle.is_settled() && !self.oracle.is_in_block()
+    }
+
+    /// Whether it is in a transaction, between statements.
+    pub(crate) fn is_idle_in_block(&self) -> bool {
+        self.is_ready() && self.oracle.is_settled() && self.oracle.is_in_block()
+    }
+
+    /// Whether it waits for something that no server has begun.
+    pub(crate) fn waits(&self, ledger: &Ledger) -> bool {
+        let waits = match self.phase {
+            Phase::Login { .. } => self.stream.is_some(),
+            Phase::Ready => {
+                let mut tags = self.oracle.unbegun().into_iter().peekable();
+                self.is_ready() && tags.peek().is_some() && tags.all(|tag| !ledger.has_begun(tag))
+            }
+            Phase::Tls { .. } | Phase::Dismissed => false,
+        };
+        waits && self.outgoing.is_empty() && self.ending == Ending::No
+    }
+
     /// Does what there is to do now.
-    pub(crate) fn step(&mut self, site: &mut Site) -> Wish {
+    pub(crate) fn step(&mut self, site: &mut Site, contact: Contact) -> Wish {
         let mut wish = Wish::default();
+        self.contact = contact;
+        let was_ready = self.is_ready();
         self.read(site, &mut wish);
         self.write(site, &mut wish);
         let now = site.trace.now;
@@ -161,10 +262,13 @@ impl Client {
                 self.cancel_at = None;
                 if self.stream.is_some() && self.key.is_some() {
                     site.ledger.cancel_asked(self.number);
+                    self.has_cancelled = true;
                     wish.cancel = self.key.clone();
                 }
             }
         }
+        wish.greeted = !was_ready && self.is_ready();
+        self.check_overdue(site, &mut wish);
         if self.stream.is_none() {
             wish.wake_at = None;
         }
@@ -197,8 +301,12 @@ impl Client {
             site.trace.note(Who(number), || "sends what is no message".to_owned());
             return;
         }
+        let (settled, in_block) = (self.oracle.is_settled(), self.oracle.is_in_block());
         let mut bytes = Vec::new();
         let farewell = self.script.next(&mut bytes, &mut self.dice);
+        if !bytes.is_empty() {
+            self.moments.sent(site.trace.now, settled, in_block);
+        }
         self.oracle.sent(&bytes);
         self.outgoing = bytes;
         let (number, outgoing) = (self.number, &self.outgoing);
@@ -218,6 +326,9 @@ impl Client {
     }
 
     fn write(&mut self, site: &mut Site, wish: &mut Wish) {
+        if matches!(self.phase, Phase::Login { .. }) && site.trace.now < self.silent_until {
+            return wish.wake(self.silent_until);
+        }
         while !self.outgoing.is_empty() {
             let Some(stream) = &self.stream else { return };
             let split = self.dice.chance(site.faults.split);
@@ -300,15 +411,22 @@ impl Client {
         let mut at = 0;
         while self.stream.is_some() {
             if let Phase::Tls { startup } = &mut self.phase {
-                if self.incoming[at..] == *b"N" {
-                    at += 1;
-                    self.outgoing = std::mem::take(startup);
-                    let parameters = BTreeMap::new();
-                    self.phase = Phase::Login { parameters, authenticated: false };
-                    break;
+                let parameters = BTreeMap::new();
+                match &self.incoming[at..] {
+                    [b'N'] => {
+                        at += 1;
+                        self.outgoing = std::mem::take(startup);
+                        self.phase = Phase::Login { parameters, authenticated: false };
+                        break;
+                    }
+                    // Who is not let in is told so in the clear.
+                    [b'E', ..] => self.phase = Phase::Login { parameters, authenticated: false },
+                    _ => {
+                        let text = format!("c{} got a wrong answer to SSLRequest", self.number);
+                        site.ledger.fail(text);
+                        break;
+                    }
                 }
-                site.ledger.fail(format!("c{} got a wrong answer to SSLRequest", self.number));
-                break;
             }
             match Message::parse(&self.incoming[at..]) {
                 Ok(Some((message, length))) => {
@@ -345,160 +463,6 @@ impl Client {
             }
         }
     }
-
-    fn take_login(&mut self, site: &mut Site, message: &Message) {
-        let number = self.number;
-        let Phase::Login { parameters, authenticated } = &mut self.phase else { return };
-        match message.tag {
-            b'R' => *authenticated = true,
-            b'v' => {}
-            b'S' => {
-                if let Ok((name, value)) = backend::parse_parameter_status(&message.body) {
-                    let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
-                    parameters.insert(text(name), text(value));
-                }
-            }
-            b'K' => self.key = backend::parse_backend_key_data(&message.body).ok(),
-            b'Z' => {
-                let due = parameters_of(&self.settings);
-                // That of some time before: if it has changed, the first reply will say so.
-                match parameters.remove(VERSION) {
-                    Some(version) => self.oracle.told(&version),
-                    None => site.ledger.fail(format!("c{number} was not told all at login")),
-                }
-                if *parameters != due {
-                    let text = format!("c{number} was told {parameters:?} at login, not {due:?}");
-                    site.ledger.fail(text);
-                }
-                if !*authenticated || self.key.is_none() || message.body != b"I" {
-                    site.ledger.fail(format!("c{number} was let in without all that is due"));
-                }
-                site.ledger.counts.sessions += 1;
-                self.phase = Phase::Ready;
-            }
-            b'E' => {
-                let error = message.error();
-                let code = error.as_ref().and_then(|error| error.code).map(|code| code.to_string());
-                let code = code.unwrap_or_default();
-                let invalid = self.settings.iter().any(|(n, v)| !State::is_valid(n, v));
-                if !(invalid && code == "22023") {
-                    self.check_refusal(site, &code);
-                }
-                site.ledger.counts.refusals += 1;
-                self.phase = Phase::Dismissed;
-            }
-            tag => site.ledger.fail(format!("c{number} got message type {tag} at login")),
-        }
-    }
-
-    fn take_reply(&mut self, site: &mut Site, message: &Message, raw: Range<usize>) {
-        if message.tag == b'A' {
-            if !self.oracle.listens() {
-                site.ledger.fail(format!("c{} was notified and does not listen", self.number));
-            }
-            return;
-        }
-        if let Some(version) = version_of(message) {
-            return self.oracle.told(&version);
-        }
-        if let Some(error) = message.error() {
-            let text = String::from_utf8_lossy(error.message).into_owned();
-            let code = error.code.map(|code| code.to_string()).unwrap_or_default();
-            if !text.contains('[') && matches!(&*code, "08007" | "40001") {
-                return self.lost_server(site, &code, raw);
-            }
-            let tag = text.split(['[', ']']).nth(1).and_then(|tag| Tag::parse(tag.as_bytes()));
-            match tag {
-                Some(tag) if text.starts_with(CANCELED) => {
-                    if let Err(text) = self.oracle.interrupt(tag) {
-                        return site.ledger.fail(format!("c{}: {text}", self.number));
-                    }
-                }
-                Some(_) => {}
-                None if !text.contains('[') && self.oracle.may_be_refused() => {
-                    return self.refused(site, &code, raw);
-                }
-                None => {}
-            }
-        }
-        site.ledger.counts.replies += 1;
-        match self.oracle.hear(&self.incoming[raw]) {
-            Ok(Heard::Reply) => {}
-            Ok(Heard::Ready { committed, undone, idle }) => {
-                site.ledger.acknowledged(&committed, &undone);
-                site.ledger.counts.transactions += u64::from(idle);
-            }
-            Err(text) => site.ledger.fail(format!("c{} {text}", self.number)),
-        }
-    }
-
-    /// The server is lost, and the client stays.
-    fn lost_server(&mut self, site: &mut Site, code: &str, raw: Range<usize>) {
-        site.ledger.lost(self.number, code);
-        if let Err(text) = self.oracle.lose(&self.incoming[raw], code == "40001") {
-            site.ledger.fail(format!("c{} was told {code} and {text}", self.number));
-        }
-    }
-
-    /// pgweir answers a unit itself.
-    fn refused(&mut self, site: &mut Site, code: &str, raw: Range<usize>) {
-        if code == "57014" {
-            site.ledger.cancel_hit(self.number, "a unit that waits");
-        } else {
-            self.check_refusal(site, code);
-        }
-        match self.oracle.refuse(&self.incoming[raw]) {
-            Ok(tags) => site.ledger.refused(&tags),
-            Err(text) => site.ledger.fail(format!("c{}: {text}", self.number)),
-        }
-    }
-
-    /// Whether there is a reason for pgweir to refuse.
-    fn check_refusal(&self, site: &mut Site, code: &str) {
-        let busy = self.pool.impatient && matches!(code, "53300" | "57P03");
-        let rude = self.ending == Ending::Rude && code == "08P01";
-        // Settings that are valid are refused by no server that nobody has spoilt.
-        let trouble = site.has_trouble() && code != "22023";
-        if !busy && !rude && !trouble {
-            site.ledger.fail(format!("c{} was refused with {code} for no reason", self.number));
-        }
-    }
-
-    /// A FATAL has come.
-    fn dismissed(&mut self, site: &mut Site, message: &Message, raw: Range<usize>) {
-        let code = message.error().and_then(|error| error.code);
-        let code = code.map(|code| code.to_string()).unwrap_or_default();
-        self.phase = Phase::Dismissed;
-        let rude = self.ending == Ending::Rude && code == "08P01";
-        let block =
-            self.pool.mode == PoolMode::Statement && code == "0A000" && self.oracle.is_in_block();
-        let silent = self.pool.strict && matches!(&*code, "25P03" | "57P05");
-        let due = self.oracle.hear(&self.incoming[raw]).is_ok();
-        if !rude && !block && !silent && !due {
-            site.ledger.lost(self.number, &code);
-        }
-    }
-
-    /// The stream has come to its end.
-    fn closed(&mut self, site: &mut Site, how: &str) {
-        site.trace.note(Who(self.number), || how.to_owned());
-        self.stream = None;
-        // The FATAL for a transaction block is lost if there is more that pgweir did not read.
-        let expelled = self.pool.mode == PoolMode::Statement && self.script.has_begun();
-        let expected = match (&self.phase, self.ending) {
-            _ if expelled => true,
-            // What it was told is lost with whatever pgweir has not read by then.
-            _ if self.pool.strict => true,
-            (Phase::Dismissed, _) | (_, Ending::Rude) => true,
-            // To leave in the middle of a COPY is a mistake that a server would answer.
-            (_, Ending::Said) if self.oracle.reads_copy_data() => true,
-            (_, Ending::Said) => !self.oracle.is_owed() && how == "closed",
-            (_, Ending::No) => false,
-        };
-        if !expected {
-            site.ledger.lost(self.number, how);
-        }
-    }
 }
 
 impl Wish {
@@ -518,13 +482,6 @@ impl std::fmt::Display for Who {
     }
 }
 
-/// What a report of the server's configuration says.
-fn version_of(message: &Message) -> Option<String> {
-    let report = (message.tag == b'S').then(|| backend::parse_parameter_status(&message.body));
-    let (name, value) = report?.ok()?;
-    (name == VERSION.as_bytes()).then(|| String::from_utf8_lossy(value).into_owned())
-}
-
 /// Messages in a few words.
 fn list(bytes: &[u8]) -> String {
     let mut text = String::from("->");
@@ -534,41 +491,4 @@ fn list(bytes: &[u8]) -> String {
         rest = &rest[length..];
     }
     text
-}
-
-/// Settings to ask for, and the packet that does.
-fn startup(pool: &PoolFacts, dice: &mut Dice) -> (BTreeMap<String, String>, Vec<u8>) {
-    let mut settings = BTreeMap::new();
-    if dice.chance(0.4) {
-        let name = *dice.pick(&["web", "batch", r"o'neil \ sons", "café"]);
-        settings.insert("application_name".to_owned(), name.to_owned());
-    }
-    if dice.chance(0.3) {
-        let zone = dice.weighted(&[(10, "UTC"), (10, "Asia/Tokyo"), (1, "Nowhere")]);
-        settings.insert("timezone".to_owned(), zone.to_owned());
-    }
-    if dice.chance(0.1) {
-        settings.insert("datestyle".to_owned(), "ISO, DMY".to_owned());
-    }
-    if dice.chance(0.2) {
-        settings.insert("temp_buffers".to_owned(), "16MB".to_owned());
-    }
-    let mut parameters: Vec<(String, String)> = vec![
-        ("user".to_owned(), pool.user.clone()),
-        ("database".to_owned(), pool.database.clone()),
-    ];
-    for (name, value) in &settings {
-        if name == "timezone" && dice.chance(0.3) {
-            parameters.push(("options".to_owned(), format!("-c TimeZone={value}")));
-        } else {
-            parameters.push((name.clone(), value.clone()));
-        }
-    }
-    let versions =
-        [(8, ProtocolVersion::V3_0), (2, ProtocolVersion::V3_2), (1, ProtocolVersion(3 << 16 | 9))];
-    let version = dice.weighted(&versions);
-    let mut packet = Vec::new();
-    let pairs = parameters.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
-    Startup::write(&mut packet, version, pairs);
-    (settings, packet)
 }

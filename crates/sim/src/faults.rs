@@ -17,6 +17,8 @@ pub struct Faults {
     /// A client's life ends at a random byte of what it sends: by closing, by a reset, or by
     /// ending its own direction only.
     pub client_cut: f64,
+    /// A client takes up to four seconds to say who it is.
+    pub slow_login: f64,
     /// A client sends bytes that are no message, once.
     pub client_hostile: f64,
     /// A client asks for the cancel of a unit that it has sent.
@@ -35,6 +37,16 @@ pub struct Faults {
     pub server_reset: f64,
     /// Times in a minute that some server process is told to end (FATAL 57P01).
     pub server_killed: f64,
+    /// Times in a minute that some server process stands still for up to eight seconds.
+    pub server_frozen: f64,
+    /// A server process ends without a word at some step of its work.
+    pub server_dies: f64,
+    /// Times in a minute that a server is full (53300), for up to five seconds.
+    pub server_full: f64,
+    /// The same, refusing each login.
+    pub server_refusing: f64,
+    /// The same, answering no login.
+    pub server_silent: f64,
     /// Times in a minute that a server's configuration changes, which its processes report.
     pub server_reload: f64,
     /// Times in a minute that pgweir is given another configuration.
@@ -51,6 +63,7 @@ impl Faults {
         small_buffer: 0.0,
         slow_reader: 0.0,
         client_cut: 0.0,
+        slow_login: 0.0,
         client_hostile: 0.0,
         cancel: 0.0,
         cancel_late: 0.0,
@@ -60,6 +73,11 @@ impl Faults {
         login_hung: 0.0,
         server_reset: 0.0,
         server_killed: 0.0,
+        server_frozen: 0.0,
+        server_dies: 0.0,
+        server_full: 0.0,
+        server_refusing: 0.0,
+        server_silent: 0.0,
         server_reload: 0.0,
         reconfigured: 0.0,
         server_crash: 0.0,
@@ -77,6 +95,7 @@ impl Faults {
             small_buffer: rarely(0.6),
             slow_reader: rarely(0.5),
             client_cut: rarely(0.6),
+            slow_login: rarely(0.4),
             client_hostile: rarely(0.2),
             cancel: rarely(0.4),
             cancel_late: rarely(0.8),
@@ -86,6 +105,11 @@ impl Faults {
             login_hung: rarely(0.1),
             server_reset: rarely(30.0),
             server_killed: rarely(30.0),
+            server_frozen: rarely(10.0),
+            server_dies: rarely(0.004),
+            server_full: rarely(6.0),
+            server_refusing: rarely(4.0),
+            server_silent: rarely(4.0),
             server_reload: rarely(60.0),
             reconfigured: rarely(60.0),
             server_crash: rarely(4.0),

@@ -46,6 +46,8 @@ pub(crate) enum Verb {
     Defer,
     /// An error.
     Fail,
+    /// A change of the database for which its disk has no room.
+    Fill,
     /// Listens on the one channel that there is.
     Listen,
     /// Loads a library, which nothing unloads.
@@ -84,6 +86,7 @@ impl Verb {
             | Self::CopyOut(_)
             | Self::Defer
             | Self::Fail
+            | Self::Fill
             | Self::Listen
             | Self::Load
             | Self::Notice(_)
@@ -121,6 +124,7 @@ impl fmt::Display for Statement {
             Verb::CopyOut(messages) => write!(f, "copy_out {tag} {messages}"),
             Verb::Defer => write!(f, "defer {tag}"),
             Verb::Fail => write!(f, "fail {tag}"),
+            Verb::Fill => write!(f, "fill {tag}"),
             Verb::Listen => write!(f, "listen {tag}"),
             Verb::Load => write!(f, "load {tag}"),
             Verb::Notice(count) => write!(f, "notice {tag} {count}"),
@@ -201,6 +205,7 @@ fn line(text: &str) -> Option<Line> {
         ["copy_out", _, _] => Verb::CopyOut(number(2)?),
         ["defer", _] => Verb::Defer,
         ["fail", _] => Verb::Fail,
+        ["fill", _] => Verb::Fill,
         ["listen", _] => Verb::Listen,
         ["load", _] => Verb::Load,
         ["notice", _, _] => Verb::Notice(number(2)?),

@@ -1,13 +1,15 @@
 use std::collections::BTreeMap;
 
 use crate::language::Tag;
-use crate::session::{State, Witness};
+use crate::rows::{Reached, Row};
+use crate::session::{Home, State, Witness};
 
 /// What all servers together have seen: the truth that replies are held against.
 pub(crate) struct Ledger {
     deeds: BTreeMap<Tag, Deed>,
-    /// What each client asked for in its startup packet.
+    /// What each client asked for in its startup packet: settings, database and user.
     startups: Vec<BTreeMap<String, String>>,
+    homes: Vec<Home>,
     /// Cancels that each client has asked for and that have hit nothing yet.
     cancels: Vec<u32>,
     /// Connections to servers that were taken away, and clients that this has cost theirs.
@@ -15,6 +17,8 @@ pub(crate) struct Ledger {
     pub(crate) losses: u32,
     /// When a server was last unreachable, or refused a login.
     pub(crate) trouble: Option<u64>,
+    /// When a login was last refused with this code.
+    pub(crate) said: BTreeMap<String, u64>,
     failure: Option<String>,
     pub(crate) counts: Counts,
 }
@@ -36,6 +40,10 @@ pub struct Counts {
     pub losses: u64,
     /// Units or logins that pgweir refused.
     pub refusals: u64,
+    /// Clients that were asked to leave because pgweir ends.
+    pub farewells: u64,
+    /// Rows of docs/failures.md.
+    pub rows: Reached,
 }
 
 impl Counts {
@@ -48,6 +56,8 @@ impl Counts {
         self.cancels += other.cancels;
         self.losses += other.losses;
         self.refusals += other.refusals;
+        self.farewells += other.farewells;
+        self.rows.add(&other.rows);
     }
 }
 
@@ -65,18 +75,21 @@ impl Ledger {
         Self {
             deeds: BTreeMap::new(),
             startups: Vec::new(),
+            homes: Vec::new(),
             cancels: Vec::new(),
             kills: 0,
             losses: 0,
             trouble: None,
+            said: BTreeMap::new(),
             failure: None,
             counts: Counts::default(),
         }
     }
 
     /// A client begins its life. Says its number.
-    pub(crate) fn enrol(&mut self, startup: BTreeMap<String, String>) -> u32 {
+    pub(crate) fn enrol(&mut self, startup: BTreeMap<String, String>, home: Home) -> u32 {
         self.startups.push(startup);
+        self.homes.push(home);
         self.cancels.push(0);
         (self.startups.len() - 1) as u32
     }
@@ -90,8 +103,23 @@ impl Ledger {
         self.failure.take()
     }
 
+    /// What a client heard shows a row of docs/failures.md.
+    pub(crate) fn reach(&mut self, row: Row) {
+        self.counts.rows.note(row);
+    }
+
+    /// Whether a server has begun to carry this statement out.
+    pub(crate) fn has_begun(&self, tag: Tag) -> bool {
+        self.deeds.get(&tag).is_some_and(|deed| deed.executed)
+    }
+
     pub(crate) fn cancel_asked(&mut self, client: u32) {
         self.cancels[client as usize] += 1;
+    }
+
+    /// Whether a client has asked for a cancel that has hit nothing yet.
+    pub(crate) fn awaits_cancel(&self, client: u32) -> bool {
+        self.cancels[client as usize] > 0
     }
 
     /// A cancel has ended this statement, or has answered a unit that was not begun.
@@ -145,6 +173,11 @@ impl Witness for Ledger {
             && owner != tag.client
         {
             self.fail(format!("{tag} came into a transaction of c{owner}"));
+        }
+        let own = &self.homes[tag.client as usize];
+        if let Some(home) = state.home.as_ref().filter(|home| *home != own) {
+            let text = format!("{tag} came to {home:?}, not to {own:?}");
+            return self.fail(text);
         }
         if let Some(stain) = state.stains.iter().find(|stain| stain.client != tag.client) {
             self.fail(format!("{tag} came to a session with {} of c{}", stain.what, stain.client));

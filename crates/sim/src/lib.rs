@@ -25,6 +25,9 @@
 //! that is carried out twice; a cancel that hits whom it was not meant for. `ledger` keeps what is
 //! true, and clients compare with it what they were told.
 //!
+//! What limits allow is known outside as well: `configuration` is drawn as data, `rules` says which
+//! held when, and both what is counted and how long something took are seen at the network.
+//!
 //! When the storm is over everything has to come to its end: every client served or told why not,
 //! and in the end no connection and no server process left.
 //!
@@ -33,16 +36,20 @@
 //! - The same seed gives the same trace: each is run twice, and the hashes are compared.
 //! - Faults are named in one place ([`Faults`]), and what they may cost is bounded there too: one
 //!   server connection that is taken away costs one client at most.
+//! - What docs/failures.md promises is reached: each [`Row`] is marked when a client hears it.
 #![forbid(unsafe_code)]
 
 mod canceller;
 mod client;
+mod configuration;
 mod faults;
 mod language;
 mod ledger;
 mod network;
 mod postgres;
 mod random;
+mod rows;
+mod rules;
 mod run;
 mod session;
 mod topology;
@@ -51,4 +58,5 @@ mod world;
 
 pub use faults::Faults;
 pub use ledger::Counts;
+pub use rows::{Reached, Row};
 pub use run::{Failure, Options, Report, run, run_with};

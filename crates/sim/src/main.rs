@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use clap::Parser;
-use pgweir_sim::{Counts, Failure, Options, run_with};
+use pgweir_sim::{Counts, Failure, Options, Row, run_with};
 
 /// pgweir among fake clients, fake servers and a network that fails, all from one number.
 #[derive(Parser)]
@@ -102,13 +102,16 @@ fn say(failure: &Failure, briefly: bool) {
 fn tell(total: &Total) {
     let Ok(sum) = total.sum.lock() else { return };
     let (seeds, micros, counts) = *sum;
-    let Counts { sessions, transactions, statements, replies, cancels, losses, refusals } = counts;
+    let Counts { sessions, transactions, statements, replies, .. } = counts;
+    let Counts { cancels, losses, refusals, farewells, rows, .. } = counts;
     println!(
         "{seeds} seeds, {:.1} virtual hours: {sessions} sessions, {transactions} transactions, \
          {statements} statements, {replies} replies compared, {cancels} cancels, {losses} losses, \
-         {refusals} refusals",
+         {refusals} refusals, {farewells} farewells",
         micros as f64 / 3.6e9
     );
+    let reached = Row::ALL.map(|row| format!("{} {}", row.name(), rows.times(row)));
+    println!("rows of docs/failures.md: {}", reached.join(", "));
 }
 
 /// A seed that was not run yet, as far as chance allows.

@@ -58,6 +58,9 @@ pub(crate) struct Pipe {
     reset: Reset,
     /// The reader has closed its end.
     reader_gone: bool,
+    /// Bytes that were written to it, and read from it, so far.
+    pub(crate) written: u64,
+    pub(crate) read: u64,
 }
 
 /// How far a reset has come.
@@ -113,6 +116,7 @@ impl Transport for Stream {
                 *to = byte;
             }
             incoming.arrived -= n;
+            incoming.read += n as u64;
             let from = match self.writes {
                 Direction::In => Direction::Out,
                 Direction::Out => Direction::In,
@@ -146,6 +150,7 @@ impl Transport for Stream {
             return Err(ErrorKind::WouldBlock.into());
         }
         outgoing.bytes.extend(&bytes[..n]);
+        outgoing.written += n as u64;
         self.stir(Stir::Put(self.wire, self.writes));
         Ok(n)
     }
@@ -190,7 +195,14 @@ impl Pipe {
             end_arrived: false,
             reset: Reset::None,
             reader_gone: false,
+            written: 0,
+            read: 0,
         }
+    }
+
+    /// Bytes that were not read yet, whether they have arrived or not.
+    pub(crate) fn unread(&self) -> usize {
+        self.bytes.len()
     }
 
     /// Bytes that are under way.

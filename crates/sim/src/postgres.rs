@@ -1,20 +1,25 @@
-use std::collections::BTreeMap;
+mod login;
+
 use std::io::ErrorKind;
 
 use pgweir_proxy::Transport;
-use pgweir_wire::{CancelKey, Initial, Startup, TransactionStatus, backend};
+use pgweir_wire::CancelKey;
 
 use crate::language::Tag;
 use crate::network::Stream;
 use crate::random::Dice;
-use crate::session::{Advance, Inbox, Session, State, VERSION, write_error, write_fatal};
+use crate::session::{Advance, Home, Inbox, Session, write_fatal};
 use crate::world::Site;
+
+pub(crate) use login::parameters_of;
 
 /// A process of a fake PostgreSQL server: what is behind one of its connections.
 pub(crate) struct Backend {
     pub(crate) process_id: i32,
     /// Which server it belongs to.
     pub(crate) cluster: usize,
+    /// What it was asked for at its login.
+    pub(crate) home: Option<Home>,
     stream: Option<Stream>,
     phase: Phase,
     inbox: Inbox,
@@ -27,6 +32,11 @@ pub(crate) struct Backend {
     cancelled: bool,
     /// It has been told to end.
     terminated: bool,
+    /// It stands still until then.
+    frozen_until: u64,
+    /// Its statement_timeout, in microseconds, and when that is over for what runs.
+    statement_limit: Option<u64>,
+    statement_ends: Option<u64>,
     dice: Dice,
 }
 
@@ -38,8 +48,10 @@ enum Phase {
         key: CancelKey,
         at: u64,
     },
-    /// It does nothing, ever.
-    Hung,
+    /// It does nothing, ever. The other side must have given it up by then.
+    Hung {
+        until: u64,
+    },
     Session {
         session: Box<Session>,
         wake_at: Option<u64>,
@@ -54,6 +66,24 @@ pub(crate) enum Health {
     Down,
     /// It recovers: logins are answered with 57P03.
     Starting,
+    /// It has no room: logins are answered with 53300.
+    Full,
+    /// Nobody gets in.
+    Refusing,
+    /// Logins are not answered.
+    Silent,
+}
+
+/// What a process did when it ended.
+#[derive(Clone, Debug)]
+pub(crate) struct Doing {
+    pub(crate) home: Option<Home>,
+    /// Whose transaction or batch was open.
+    pub(crate) owner: Option<u32>,
+    /// It was nobody's.
+    pub(crate) clean: bool,
+    /// It was being brought to a client's settings.
+    pub(crate) prepared: bool,
 }
 
 /// What a process asks of the rest of the world.
@@ -65,6 +95,12 @@ pub(crate) struct Outcome {
     pub(crate) cancels: Option<CancelKey>,
     /// Notifications to all that listen.
     pub(crate) notifies: Vec<Tag>,
+    /// It has read whose server it is to be.
+    pub(crate) introduced: bool,
+    /// It has refused a login for want of room.
+    pub(crate) full: bool,
+    /// It has ended without being asked to.
+    pub(crate) died: Option<Doing>,
 }
 
 /// Bytes that a backend collects before it sends them (`PQ_SEND_BUFFER_SIZE`, pqcomm.c).
@@ -84,6 +120,7 @@ impl Backend {
         Self {
             process_id,
             cluster,
+            home: None,
             stream: Some(stream),
             phase: Phase::Startup(Vec::new()),
             inbox: Inbox::default(),
@@ -92,6 +129,9 @@ impl Backend {
             version,
             cancelled: false,
             terminated: false,
+            frozen_until: 0,
+            statement_limit: None,
+            statement_ends: None,
             dice,
         }
     }
@@ -100,6 +140,10 @@ impl Backend {
     pub(crate) fn step(&mut self, site: &mut Site, health: Health) -> Outcome {
         let mut outcome = Outcome::default();
         if self.stream.is_none() {
+            return outcome;
+        }
+        if site.trace.now < self.frozen_until {
+            outcome.wake_at = Some(self.frozen_until);
             return outcome;
         }
         if self.terminated && !matches!(self.phase, Phase::Cancel { .. }) {
@@ -116,7 +160,11 @@ impl Backend {
                     outcome.wake_at = Some(*at);
                 }
             }
-            Phase::Hung => self.hang(),
+            Phase::Hung { until } => {
+                let until = *until;
+                self.hang(site, until);
+                outcome.wake_at = Some(until).filter(|until| *until > site.trace.now);
+            }
             Phase::Session { .. } => self.run(site, &mut outcome),
         }
         outcome
@@ -146,6 +194,31 @@ impl Backend {
         self.end(site);
     }
 
+    /// It is stopped, and goes on at this time.
+    pub(crate) fn freeze(&mut self, until: u64) {
+        self.frozen_until = until;
+    }
+
+    /// What it is doing.
+    pub(crate) fn doing(&self) -> Doing {
+        match &self.phase {
+            Phase::Session { session, .. } => Doing {
+                home: self.home.clone(),
+                owner: session.state.owner,
+                clean: session.is_at_rest() && session.state.stains.is_empty(),
+                prepared: session.is_prepared(),
+            },
+            Phase::Startup(_) | Phase::Cancel { .. } | Phase::Hung { .. } => {
+                Doing { home: self.home.clone(), owner: None, clean: false, prepared: false }
+            }
+        }
+    }
+
+    /// Whether it has not answered a login yet.
+    pub(crate) fn is_before_login(&self) -> bool {
+        matches!(self.phase, Phase::Startup(_) | Phase::Hung { .. })
+    }
+
     /// The configuration has changed.
     pub(crate) fn reload(&mut self, version: u32) {
         self.version = version;
@@ -169,108 +242,17 @@ impl Backend {
         matches!(self.phase, Phase::Session { .. }) && self.stream.is_some()
     }
 
-    fn start(&mut self, site: &mut Site, health: Health, outcome: &mut Outcome) {
-        let (Phase::Startup(bytes), Some(stream)) = (&mut self.phase, &self.stream) else {
-            return;
-        };
-        let mut buffer = [0; 1024];
-        loop {
-            match stream.try_read(&mut buffer) {
-                Ok(0) => {
-                    self.stream = None;
-                    return;
-                }
-                Ok(n) => bytes.extend_from_slice(&buffer[..n]),
-                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
-                Err(_) => {
-                    self.stream = None;
-                    return;
-                }
-            }
-        }
-        let bytes = std::mem::take(bytes);
-        match Initial::parse(&bytes) {
-            Ok(None) => self.phase = Phase::Startup(bytes),
-            Ok(Some((Initial::CancelRequest(key), _))) => {
-                let late = site.faults.cancel_late;
-                let most = if self.dice.chance(late) { 1_000_000 } else { 100 };
-                let at = site.trace.now + self.dice.below(most);
-                self.phase = Phase::Cancel { key, at };
-                outcome.wake_at = Some(at);
-            }
-            Ok(Some((Initial::Startup(startup), length))) => {
-                self.inbox.put(&bytes[length..]);
-                self.log_in(site, health, &startup);
-                outcome.wake_at = Some(site.trace.now);
-            }
-            other => site.ledger.fail(format!("a server was sent {other:?} first")),
-        }
-    }
-
-    /// Only that the other side gives up is noticed.
-    fn hang(&mut self) {
-        let ended = |stream: &Stream| match stream.try_read(&mut [0; 64]) {
-            Err(error) => error.kind() != ErrorKind::WouldBlock,
-            Ok(n) => n == 0,
-        };
-        if self.stream.as_ref().is_some_and(ended) {
-            self.stream = None;
-        }
-    }
-
-    fn log_in(&mut self, site: &mut Site, health: Health, startup: &Startup<'_>) {
-        if self.dice.chance(site.faults.login_hung) {
-            site.trouble();
-            self.phase = Phase::Hung;
-            return;
-        }
-        let refusal = if health == Health::Starting {
-            Some((b"57P03", "the database system is starting up"))
-        } else if self.dice.chance(site.faults.login_refused) {
-            Some(*self.dice.pick(&[
-                (b"28P01", "password authentication failed"),
-                (b"57P03", "the database system is shutting down"),
-                (b"53300", "sorry, too many clients already"),
-            ]))
-        } else {
-            None
-        };
-        if let Some((code, text)) = refusal {
-            site.trouble();
-            write_fatal(&mut self.sending, code, text);
-            self.say_farewell();
-            return;
-        }
-        let own = |name: &[u8]| ![&b"user"[..], b"database"].contains(&name);
-        let settings = startup.parameters().filter(|(name, _)| own(name)).map(|(name, value)| {
-            let text = |bytes| String::from_utf8_lossy(bytes).into_owned();
-            (text(name).to_ascii_lowercase(), text(value))
-        });
-        let mut session = Session::new(settings.collect());
-        session.state.reload(&self.version.to_string());
-        greet(&mut self.sending, &mut session, self.process_id, &self.secret);
-        self.phase = Phase::Session { session: Box::new(session), wake_at: None };
-    }
-
     fn run(&mut self, site: &mut Site, outcome: &mut Outcome) {
         for _ in 0..STEPS {
             if !self.send(site) {
                 return;
             }
+            self.check_interrupts(site);
             let Phase::Session { session, wake_at } = &mut self.phase else { return };
-            if std::mem::take(&mut self.cancelled) && session.is_busy() {
-                if session.reads_copy_data() && !self.inbox.has_copy() {
-                    self.cancelled = true;
-                } else {
-                    hit(session, &mut self.inbox, site);
-                    self.sending.append(&mut session.out);
-                    *wake_at = None;
-                }
-            }
             if let Some(at) = *wake_at
                 && site.trace.now < at
             {
-                outcome.wake_at = Some(at);
+                outcome.wake_at = Some(self.statement_ends.map_or(at, |ends| ends.min(at)));
                 return;
             }
             *wake_at = None;
@@ -280,6 +262,9 @@ impl Backend {
                 Advance::Went { flush } => {
                     if flush || session.out.len() >= SEND_BUFFER_BYTES {
                         self.sending.append(&mut session.out);
+                    }
+                    if self.dice.chance(site.faults.server_dies) {
+                        return self.die(site, outcome);
                     }
                 }
                 Advance::Sleeps(ms) => *wake_at = Some(site.trace.now + u64::from(ms) * 1_000),
@@ -303,6 +288,41 @@ impl Backend {
             }
         }
         outcome.wake_at = Some(site.trace.now + self.dice.magnitude(50));
+    }
+
+    /// Ends what runs, if it was cancelled or has taken too long.
+    fn check_interrupts(&mut self, site: &mut Site) {
+        let Phase::Session { session, wake_at } = &mut self.phase else { return };
+        let now = site.trace.now;
+        // The time is that of a message: a string of several statements counts as one.
+        let limit = self.statement_limit.filter(|_| session.is_busy());
+        self.statement_ends = limit.map(|limit| self.statement_ends.unwrap_or(now + limit));
+        let too_long = self.statement_ends.is_some_and(|ends| ends <= now);
+        let cancelled = std::mem::take(&mut self.cancelled) && session.is_busy();
+        if !cancelled && !too_long {
+            return;
+        }
+        if session.reads_copy_data() && !self.inbox.has_copy() {
+            self.cancelled = cancelled;
+            return;
+        }
+        if cancelled {
+            hit(session, &mut self.inbox, site);
+        } else {
+            site.trace.note("timeout", || format!("hits {:?}", session.running()));
+            session.interrupt(b"57014", TIMED_OUT, &mut self.inbox, &mut site.ledger);
+        }
+        self.statement_ends = None;
+        self.sending.append(&mut session.out);
+        *wake_at = None;
+    }
+
+    /// It ends in the middle of something.
+    fn die(&mut self, site: &mut Site, outcome: &mut Outcome) {
+        site.trouble();
+        site.ledger.kills += 1;
+        outcome.died = Some(self.doing());
+        self.crash(site);
     }
 
     /// Sends what is to be sent. Says whether all of it is out.
@@ -367,7 +387,10 @@ impl Backend {
 
 /// A cancel hits whatever runs.
 fn hit(session: &mut Session, inbox: &mut Inbox, site: &mut Site) {
+    let limited = site.rules.least(0, |rules| rules.times.transaction).is_some();
     match session.running() {
+        // pgweir's own, because the transaction has taken too long. Its client must not hear of it.
+        Some(tag) if limited && !site.ledger.awaits_cancel(tag.client) => {}
         Some(tag) => site.ledger.cancel_hit(tag.client, &tag.to_string()),
         None if session.sets_settings() => {
             site.ledger.fail("a cancel hit the settings that a server is lent with");
@@ -381,34 +404,5 @@ fn hit(session: &mut Session, inbox: &mut Inbox, site: &mut Site) {
 /// PostgreSQL's words for a statement that its client cancelled.
 pub(crate) const CANCELED: &str = "canceling statement due to user request";
 
-/// What a server says to a login: that it is accepted, its parameters, and a key.
-pub(crate) fn greet(out: &mut Vec<u8>, session: &mut Session, process_id: i32, secret: &[u8]) {
-    if let Some(report) = refused_settings(&session.state) {
-        write_error(out, b"22023", &report);
-        return;
-    }
-    backend::authentication_ok(out);
-    backend::parameter_status(out, b"server_version", b"15.4");
-    while let Some((name, value)) = session.state.unreported() {
-        backend::parameter_status(out, name.as_bytes(), value.as_bytes());
-    }
-    let version = session.state.setting(VERSION);
-    backend::parameter_status(out, VERSION.as_bytes(), version.as_bytes());
-    backend::backend_key_data(out, &CancelKey { process_id, secret: secret.into() });
-    backend::ready_for_query(out, TransactionStatus::Idle);
-}
-
-fn refused_settings(state: &State) -> Option<String> {
-    let (name, value) = state.settings().find(|(name, value)| !State::is_valid(name, value))?;
-    Some(format!("invalid value for parameter \"{name}\": \"{value}\""))
-}
-
-/// What a login with these settings would be told, apart from [`VERSION`].
-pub(crate) fn parameters_of(settings: &BTreeMap<String, String>) -> BTreeMap<String, String> {
-    let mut state = State::new(settings.clone());
-    let mut parameters = BTreeMap::from([("server_version".to_owned(), "15.4".to_owned())]);
-    while let Some((name, value)) = state.unreported() {
-        parameters.insert(name.to_owned(), value);
-    }
-    parameters
-}
+/// PostgreSQL's words for a statement that has taken longer than statement_timeout.
+pub(crate) const TIMED_OUT: &str = "canceling statement due to statement timeout";

@@ -19,7 +19,7 @@ use crate::language::{self, Line, Tag};
 
 pub(crate) use execute::Execution;
 pub(crate) use message::{Inbox, Message, describe, put, write_error, write_fatal};
-pub(crate) use state::{State, Transaction, VERSION, Witness};
+pub(crate) use state::{Home, State, Transaction, VERSION, Witness};
 
 /// A session. See the module's documentation.
 #[derive(Clone)]
@@ -149,6 +149,21 @@ impl Session {
         matches!(self.work, Work::None)
             && !self.skipping
             && self.state.transaction != Transaction::Implicit
+    }
+
+    /// Whether what runs is pgweir's and brings the session to what a client has asked for.
+    pub(crate) fn is_prepared(&self) -> bool {
+        let asked = |line: &Line| match line {
+            Line::SetConfig(pairs) => pairs.iter().any(|(_, value)| value.is_some()),
+            Line::Client(_) | Line::DiscardAll | Line::FailedTransaction | Line::Rollback => false,
+        };
+        match &self.work {
+            Work::Query { execution, lines } => {
+                execution.as_ref().is_some_and(|execution| asked(execution.line()))
+                    || lines.iter().any(asked)
+            }
+            Work::Execute { .. } | Work::None | Work::Ready | Work::Lost | Work::Over => false,
+        }
     }
 
     /// The tag of the statement that runs.

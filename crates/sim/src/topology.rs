@@ -1,14 +1,10 @@
-use std::fmt::Write;
-use std::path::Path;
-
-use pgweir_config::{Config, PoolMode};
-use pgweir_engine::Plan;
-
 use crate::client::PoolFacts;
+use crate::configuration::{Configuration, Limits, Pool, Times};
 use crate::random::Dice;
 
 /// What a simulation is made of.
 pub(crate) struct Topology {
+    /// What clients ask for.
     pub(crate) pools: Vec<PoolFacts>,
     /// Servers, each with a port of its own: [`PORT`] and those above.
     pub(crate) clusters: usize,
@@ -16,94 +12,159 @@ pub(crate) struct Topology {
     pub(crate) seats: usize,
     /// Clients in all that sit on one seat one after the other.
     pub(crate) turns: u64,
-    /// How long an attempt to connect to a server may take, in microseconds.
-    pub(crate) connect_timeout_us: u64,
-    /// After how many microseconds of rest a server is closed.
-    pub(crate) idle_timeout_us: u64,
-    /// The part of the configuration that stays as it is.
-    general: String,
+    pub(crate) ending: Ending,
+    connect_ms: u64,
+    idle_ms: u64,
+    lifetime_ms: u64,
+    limited: Limited,
+}
+
+/// How pgweir ends while clients are there.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Ending {
+    /// It does not.
+    None,
+    /// It asks its clients to leave, and may tell them after so many microseconds that they must.
+    Drain { bound: Option<u64> },
+    /// At once.
+    Now,
+}
+
+/// What has limits in this simulation: a limit that is always there hides what happens without it.
+struct Limited {
+    clients: bool,
+    silence: bool,
+    statements: bool,
+    transactions: bool,
+    logins: bool,
+    /// For each pool of the configuration: waiting.
+    waits: Vec<bool>,
 }
 
 /// The port of the first fake server.
 pub(crate) const PORT: u16 = 5_432;
 
-/// How long a client of a strict pool may be silent.
-const SILENCE_MS: [u64; 3] = [20, 200, 2_000];
-
 impl Topology {
     pub(crate) fn draw(dice: &mut Dice) -> Self {
         let clusters = dice.between(1..=2) as usize;
-        let connect_timeout_ms = *dice.pick(&[500, 2_000, 5_000]);
-        let idle_timeout_ms = *dice.pick(&[300, 5_000, 60_000]);
-        let lifetime_ms = *dice.pick(&[0, 0, 400, 10_000]);
-        let strict = dice.chance(0.2);
-        let silence_ms = if strict { *dice.pick(&SILENCE_MS) } else { 0 };
-        let general = format!(
-            "[general]\nhost = \"127.0.0.1\"\nport = 6432\nauth_type = \"trust\"\n\
-             connect_timeout = {connect_timeout_ms}\nidle_timeout = {idle_timeout_ms}\n\
-             server_lifetime = {lifetime_ms}\nclient_login_timeout = 0\nquery_wait_timeout = 0\n\
-             client_idle_timeout = {silence_ms}\n\
-             idle_client_in_transaction_timeout = {silence_ms}\n"
-        );
-        let pools = (0..dice.between(1..=3)).map(|number| PoolFacts {
-            database: format!("db{number}"),
-            user: "app".to_owned(),
-            mode: dice.weighted(&[
-                (6, PoolMode::Transaction),
-                (2, PoolMode::Session),
-                (1, PoolMode::Statement),
-            ]),
-            impatient: dice.chance(0.4),
-            strict,
-        });
+        let named = dice.between(1..=3) as usize;
+        let users = dice.between(1..=2);
+        let mut pools = Vec::new();
+        for draft in 0..named {
+            let user = *dice.pick(&["app", "web"][..users as usize]);
+            pools.push(PoolFacts::draw(dice, format!("db{draft}"), user, draft));
+        }
+        if dice.chance(0.25) {
+            let wild = PoolFacts::draw(dice, "*".to_owned(), "app", named);
+            for number in 0..dice.between(1..=3) {
+                pools.push(PoolFacts { database: format!("wild{number}"), ..wild.clone() });
+            }
+        }
         Self {
-            pools: pools.collect(),
             clusters,
             seats: dice.between(1..=12) as usize,
             turns: dice.between(1..=4),
-            connect_timeout_us: connect_timeout_ms * 1_000,
-            idle_timeout_us: idle_timeout_ms * 1_000,
-            general,
+            ending: Ending::draw(dice),
+            connect_ms: *dice.pick(&[500, 2_000, 5_000]),
+            idle_ms: *dice.pick(&[300, 5_000, 60_000]),
+            lifetime_ms: *dice.pick(&[0, 0, 400, 10_000]),
+            limited: Limited {
+                clients: dice.chance(0.3),
+                silence: dice.chance(0.25),
+                statements: dice.chance(0.2),
+                transactions: dice.chance(0.2),
+                logins: dice.chance(0.2),
+                waits: (0..=named).map(|_| dice.chance(0.4)).collect(),
+            },
+            pools,
         }
     }
 
-    /// A configuration for it, as a user would write it: sizes, limits and who is served where are
-    /// drawn each time. `at_rest`: no server is kept that nobody needs.
-    pub(crate) fn config(&self, dice: &mut Dice, at_rest: bool) -> String {
-        let mut config = self.general.clone();
-        let mut put = |line: String| {
-            // Writing to a String cannot fail.
-            let _ = writeln!(config, "{line}");
+    /// Whether servers are told a statement_timeout, in some configuration at least.
+    pub(crate) fn limits_statements(&self) -> bool {
+        self.limited.statements
+    }
+
+    /// A configuration for it: sizes, limits and who is served where are drawn each time.
+    pub(crate) fn configuration(&self, dice: &mut Dice) -> Configuration {
+        let rarely = |dice: &mut Dice, on: bool, most: u64| {
+            (on && dice.chance(0.3)).then(|| dice.between(1..=most))
         };
-        for limit in ["max_server_connections", "max_user_connections", "max_db_connections"] {
-            if dice.chance(0.2) {
-                put(format!("{limit} = {}", dice.between(1..=4)));
-            }
+        let crowded = self.limited.clients;
+        let limits = Limits {
+            server: rarely(dice, true, 4),
+            database: rarely(dice, true, 4),
+            user: rarely(dice, true, 4),
+            parallelism: *dice.pick(&[1, 2, 64]),
+            clients: rarely(dice, crowded, 8),
+            logins: rarely(dice, crowded, 3),
+            database_clients: rarely(dice, crowded, 5),
+            user_clients: rarely(dice, crowded, 6),
+        };
+        let time = |dice: &mut Dice, on: bool, choices: &[u64]| {
+            let ms = *dice.pick(choices);
+            (on && ms > 0).then_some(ms * 1_000)
+        };
+        let limited = &self.limited;
+        let times = Times {
+            connect: self.connect_ms * 1_000,
+            idle: Some(self.idle_ms * 1_000),
+            lifetime: (self.lifetime_ms > 0).then_some(self.lifetime_ms * 1_000),
+            statement: time(dice, limited.statements, &[0, 300, 300, 1_000]),
+            transaction: time(dice, limited.transactions, &[0, 200, 200, 2_000]),
+            silence_in_block: time(dice, limited.silence, &[0, 20, 200, 2_000]),
+            silence: time(dice, limited.silence, &[0, 20, 200, 2_000]),
+            login: time(dice, limited.logins, &[0, 300, 1_500]),
+        };
+        Configuration {
+            limits,
+            times,
+            reserve: *dice.pick(&[0, 0, 2]),
+            reserve_ms: *dice.pick(&[0, 100, 1_000]),
+            pools: self.drafts().map(|facts| self.pool(facts, dice)).collect(),
         }
-        put(format!("connect_parallelism = {}", dice.pick(&[1, 2, 64])));
-        put(format!("reserve_pool_size = {}", dice.pick(&[0, 0, 2])));
-        put(format!("reserve_pool_timeout = {}", dice.pick(&[0, 100, 1_000])));
-        for PoolFacts { database, user, mode, impatient, .. } in &self.pools {
-            let wait_ms = if *impatient { *dice.pick(&[300, 3_000]) } else { 0 };
-            let size = dice.between(1..=4);
-            let least = if at_rest { 0 } else { dice.below(2) };
-            put(format!(
-                "\n[pools.{database}]\npool_mode = \"{}\"\nquery_wait_timeout = {wait_ms}\n\
-                 [pools.{database}.users.0]\nusername = \"{user}\"\npool_size = {size}\n\
-                 min_pool_size = {least}\n\
-                 [pools.{database}.shards.0]\ndatabase = \"{database}\"\n\
-                 servers = [[\"127.0.0.1\", {}, \"primary\"]]",
-                mode.name(),
-                u64::from(PORT) + dice.below(self.clusters as u64),
-            ));
-        }
-        config
     }
 
-    /// What pgweir makes of a configuration.
-    pub(crate) fn plan_of(config: &str) -> Result<Plan, String> {
-        let config =
-            Config::parse(config, Path::new("sim.toml")).map_err(|errors| errors.to_string())?;
-        Plan::new(&config, "0.0.0", [6; 32]).map_err(|error| error.to_string())
+    /// One for the end: nothing is kept that nobody needs. What is idle goes, or what is old.
+    pub(crate) fn at_rest(&self, dice: &mut Dice) -> Configuration {
+        let mut configuration = self.configuration(dice);
+        configuration.pools.iter_mut().for_each(|pool| pool.least = 0);
+        if dice.chance(0.3) {
+            configuration.times.lifetime = configuration.times.idle.take();
+        }
+        configuration
+    }
+
+    /// One client of each pool that the configuration has.
+    fn drafts(&self) -> impl Iterator<Item = &PoolFacts> {
+        let first = |draft| self.pools.iter().find(move |facts| facts.draft == draft);
+        (0..=self.pools.len()).filter_map(first)
+    }
+
+    fn pool(&self, facts: &PoolFacts, dice: &mut Dice) -> Pool {
+        let wild = facts.database.starts_with("wild");
+        let waits = self.limited.waits[facts.draft];
+        let wait_us = *dice.pick(&[300_000, 3_000_000]);
+        Pool {
+            database: if wild { "*".to_owned() } else { facts.database.clone() },
+            user: facts.user.clone(),
+            mode: facts.mode,
+            wait: waits.then_some(wait_us),
+            size: dice.between(1..=4),
+            least: dice.below(2),
+            cluster: dice.below(self.clusters as u64),
+        }
+    }
+}
+
+impl Ending {
+    fn draw(dice: &mut Dice) -> Self {
+        let bound = dice.magnitude(5_000_000);
+        dice.weighted(&[
+            (85, Self::None),
+            (5, Self::Drain { bound: None }),
+            (6, Self::Drain { bound: Some(bound) }),
+            (4, Self::Now),
+        ])
     }
 }

@@ -1,25 +1,30 @@
+mod crowd;
+mod ending;
+mod losses;
+mod outside;
 mod rest;
 mod strike;
+mod wires;
 
-use std::cell::RefCell;
 use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::rc::Rc;
 
-use pgweir_engine::{Address, Endpoint, Engine, Event as LogEvent, TICK, Time};
-use pgweir_proxy::{Driver, Piece, Read, Request};
-use pgweir_wire::{CancelKey, TransactionStatus, backend};
+use pgweir_engine::{Engine, Event as LogEvent, TICK, Time};
+use pgweir_proxy::{Driver, Piece, Request};
+use pgweir_wire::{TransactionStatus, backend};
 
-use crate::canceller::Canceller;
-use crate::client::Client;
 use crate::faults::Faults;
 use crate::ledger::Ledger;
-use crate::network::{Direction, Pipe, Stir, Stirs, Stream, WireId, connection};
-use crate::postgres::{Backend, Health, Outcome};
+use crate::network::{Direction, Stir, Stirs, Stream, WireId};
+use crate::postgres::Health;
 use crate::random::Dice;
-use crate::topology::{PORT, Topology};
+use crate::rules::Rules;
+use crate::topology::Topology;
 use crate::trace::Trace;
+use crowd::Crowd;
 use strike::Blow;
+use wires::{Attempt, Wire};
 
 /// The whole simulation: pgweir's driver and engine, and everything around them.
 pub(crate) struct World {
@@ -32,10 +37,9 @@ pub(crate) struct World {
     queue: BinaryHeap<Reverse<(u64, u64, Occasion)>>,
     /// Ties in time are broken by chance.
     dice: Dice,
-    connects: Vec<Option<(Endpoint, Address)>>,
+    attempts: Vec<Attempt>,
     /// Clients that are still to come, or are there.
     seats_taken: usize,
-    healed: bool,
     /// [`Occasion::Finish`] is scheduled.
     finishing: bool,
     /// The engine is checked after each so many events.
@@ -48,25 +52,12 @@ pub(crate) struct Site {
     pub(crate) ledger: Ledger,
     pub(crate) trace: Trace,
     pub(crate) faults: Faults,
-}
-
-/// A connection, as the scheduler sees it.
-struct Wire {
-    pipes: [Rc<RefCell<Pipe>>; 2],
-    delivering: [bool; 2],
-    outside: Outside,
-    /// When the outside is to be stepped next.
-    wake_at: Option<u64>,
-    endpoint: Option<Endpoint>,
-    driving: bool,
-}
-
-/// Who is at the end that is not pgweir's.
-enum Outside {
-    Backend(Box<Backend>),
-    Canceller(Canceller),
-    Client { client: Box<Client>, turns_left: u64 },
-    Gone,
+    pub(crate) rules: Rules,
+    pub(crate) crowd: Crowd,
+    /// pgweir asks its clients to leave.
+    pub(crate) draining: bool,
+    /// It has told them that they must.
+    pub(crate) shut_down: bool,
 }
 
 struct Cluster {
@@ -78,6 +69,8 @@ struct Cluster {
 /// What happens at some time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Occasion {
+    /// The clients of connections up to this one must be gone.
+    AllGone(usize),
     /// A client sits down; so many follow it.
     Arrive {
         turns_left: u64,
@@ -86,6 +79,8 @@ enum Occasion {
     Connect(usize),
     /// Bytes arrive in pgweir (`true`) or outside.
     Deliver(WireId, bool),
+    /// pgweir asks its clients to leave, and may tell them after so many microseconds to go.
+    Drain(Option<u64>),
     /// pgweir looks at a connection.
     Drive(WireId),
     /// Faults stop.
@@ -95,6 +90,8 @@ enum Occasion {
     Recover(usize, bool),
     /// pgweir ends its turn.
     Finish,
+    /// pgweir tells its clients that this is the end.
+    ShutDown,
     Strike(Blow),
     Tick,
 }
@@ -102,8 +99,14 @@ enum Occasion {
 /// Until when faults strike.
 const STORM_US: u64 = 20_000_000;
 
+/// Until when most simulations have clients.
+const BUSY_US: u64 = 4_000_000;
+
 /// How long everything may take to come to its end once nothing goes wrong any more.
 const CALM_US: u64 = 300_000_000;
+
+/// How late a timeout may be.
+pub(crate) const SLACK_US: u64 = 1_000_000;
 
 /// How long after the storm a refusal may still be due to it.
 const AFTERMATH_US: u64 = 30_000_000;
@@ -113,12 +116,20 @@ impl World {
         let mut dice = Dice::new(seed);
         let mut own = dice.fork();
         let topology = Topology::draw(&mut own);
-        let config = topology.config(&mut own, false);
+        let configuration = topology.configuration(&mut own);
         let faults = faults.unwrap_or_else(|| Faults::draw(&mut dice.fork()));
-        let engine = Engine::new(Topology::plan_of(&config)?, dice.seed());
+        let engine = Engine::new(configuration.plan()?, dice.seed());
         let thorough = trace.is_kept();
         let mut world = Self {
-            site: Site { ledger: Ledger::new(), trace, faults },
+            site: Site {
+                ledger: Ledger::new(),
+                trace,
+                faults,
+                rules: Rules::new(configuration),
+                crowd: Crowd::default(),
+                draining: false,
+                shut_down: false,
+            },
             driver: Driver::new(engine),
             wires: Vec::new(),
             clusters: (0..topology.clusters)
@@ -126,16 +137,15 @@ impl World {
                 .collect(),
             stirs: Rc::default(),
             queue: BinaryHeap::new(),
-            connects: Vec::new(),
+            attempts: Vec::new(),
             seats_taken: topology.seats,
-            healed: false,
             finishing: false,
             check_every: if thorough { 1 } else { 5 },
             steps: 0,
             topology,
             dice,
         };
-        world.begin(&config);
+        world.begin();
         Ok(world)
     }
 
@@ -145,14 +155,17 @@ impl World {
             self.step()?;
         }
         self.site.trace.note("world", || "everybody is gone");
-        // One that keeps no server that nobody needs.
-        let config = self.topology.config(&mut self.dice, true);
-        self.configure(&config);
+        // What is frozen goes on, and whatever is kept for nobody is there again.
+        self.run_for(STORM_US.saturating_sub(self.now()) + 10_000_000)?;
+        self.check_least()?;
+        let configuration = self.topology.at_rest(&mut self.dice);
+        let times = configuration.times;
+        self.configure(configuration);
         // Cancels and closing connections come to their end.
-        self.run_for(STORM_US.saturating_sub(self.now()) + 15_000_000)?;
+        self.run_for(15_000_000)?;
         self.check_rest().map_err(|cause| format!("{cause}\n{}", self.open_wires()))?;
         // Servers at rest are closed in the end.
-        self.run_for(self.topology.idle_timeout_us + 1_000_000)?;
+        self.run_for(times.idle.or(times.lifetime).unwrap_or(0) + 1_000_000)?;
         self.check_empty()
     }
 
@@ -166,9 +179,9 @@ impl World {
         self.site.trace.take_lines()
     }
 
-    fn begin(&mut self, config: &str) {
-        let faults = self.site.faults.clone();
-        self.site.trace.note("world", || format!("{config}\n{faults:?}"));
+    fn begin(&mut self) {
+        let (text, faults) = (self.site.rules.current().text(), self.site.faults.clone());
+        self.site.trace.note("world", || format!("{text}\n{faults:?}"));
         for _ in 0..self.topology.seats {
             let at = self.dice.magnitude(2_000_000);
             self.schedule(at, Occasion::Arrive { turns_left: self.topology.turns - 1 });
@@ -176,6 +189,7 @@ impl World {
         self.schedule(TICK.as_micros() as u64, Occasion::Tick);
         self.schedule(STORM_US, Occasion::Heal);
         self.schedule_blows();
+        self.schedule_end();
     }
 
     fn schedule(&mut self, at: u64, occasion: Occasion) {
@@ -226,9 +240,11 @@ impl World {
 
     fn happen(&mut self, occasion: Occasion) {
         match occasion {
+            Occasion::AllGone(wires) => self.check_all_gone(wires),
             Occasion::Arrive { turns_left } => self.arrive(turns_left),
             Occasion::Connect(number) => self.connect(number),
             Occasion::Deliver(wire, inwards) => self.deliver(wire, inwards),
+            Occasion::Drain(bound) => self.drain(bound),
             Occasion::Drive(wire) => self.drive(wire),
             Occasion::Heal => self.heal(),
             Occasion::Outside(wire) => self.step_outside(wire),
@@ -239,237 +255,11 @@ impl World {
                     |pieces: &mut [Piece<'_, Stream>]| pieces.iter_mut().for_each(Piece::write);
                 self.driver.finish(Time(self.now()), write);
             }
+            Occasion::ShutDown => self.shut_down(),
             Occasion::Strike(blow) => self.strike(blow),
             Occasion::Tick => {
                 self.driver.tick(Time(self.now()));
                 self.schedule(self.now() + TICK.as_micros() as u64, Occasion::Tick);
-            }
-        }
-    }
-
-    /// Makes a connection with somebody outside.
-    fn wire(&mut self, outside: impl FnOnce(&mut Self, Stream) -> Outside) -> (WireId, Stream) {
-        let id = WireId(self.wires.len());
-        let capacity = [(); 2].map(|()| {
-            let small = self.dice.chance(self.site.faults.small_buffer);
-            if small { self.dice.magnitude(512) as usize } else { 64 * 1024 }
-        });
-        let (outer, inner, pipes) = connection(id, capacity, &self.stirs);
-        let outside = outside(self, outer);
-        self.wires.push(Wire {
-            pipes,
-            delivering: [false; 2],
-            outside,
-            wake_at: None,
-            endpoint: None,
-            driving: false,
-        });
-        (id, inner)
-    }
-
-    fn accept(&mut self, wire: WireId, stream: Stream) {
-        let endpoint = self.driver.accept(Time(self.now()), stream, None);
-        self.wires[wire.0].endpoint = Some(endpoint);
-        self.wake_outside(wire, self.now());
-        self.wake_driver(wire);
-    }
-
-    fn arrive(&mut self, turns_left: u64) {
-        let pool = self.dice.pick(&self.topology.pools).clone();
-        let dice = self.dice.fork();
-        let (wire, stream) = self.wire(|world, stream| {
-            let client = Client::new(&mut world.site, pool, stream, dice);
-            let number = client.number;
-            world.site.trace.note("world", || format!("c{number} connects"));
-            Outside::Client { client: Box::new(client), turns_left }
-        });
-        self.accept(wire, stream);
-    }
-
-    fn send_cancel(&mut self, key: &CancelKey) {
-        let (wire, stream) = self.wire(|_, stream| Outside::Canceller(Canceller::new(stream, key)));
-        self.accept(wire, stream);
-    }
-
-    /// Answers an attempt to connect.
-    fn connect(&mut self, number: usize) {
-        let Some((endpoint, address)) = self.connects[number].take() else { return };
-        let now = Time(self.now());
-        let cluster = usize::from(address.port - PORT);
-        let refused = self.dice.chance(self.site.faults.connect_refused);
-        if refused || self.clusters[cluster].health == Health::Down {
-            self.site.trouble();
-            self.site.trace.note("world", || format!("{endpoint:?} is refused"));
-            return self.driver.connect_failed(now, endpoint, "connection refused");
-        }
-        let dice = self.dice.fork();
-        let (wire, stream) = self.wire(|world, stream| {
-            let process_id = world.wires.len() as i32 + 1_000;
-            let version = world.clusters[cluster].version;
-            Outside::Backend(Box::new(Backend::new(process_id, cluster, version, stream, dice)))
-        });
-        self.site.trace.note(Who('b', wire), || format!("serves {endpoint:?}"));
-        if self.driver.connected(now, endpoint, stream).is_ok() {
-            self.wires[wire.0].endpoint = Some(endpoint);
-        }
-        self.wake_outside(wire, self.now());
-        self.wake_driver(wire);
-    }
-
-    fn deliver(&mut self, wire: WireId, inwards: bool) {
-        let side = usize::from(!inwards);
-        self.wires[wire.0].delivering[side] = false;
-        let mut pipe = self.wires[wire.0].pipes[side].borrow_mut();
-        let under_way = pipe.under_way();
-        let n = if under_way > 0 && self.dice.chance(self.site.faults.split) {
-            self.dice.magnitude(under_way as u64) as usize
-        } else {
-            under_way
-        };
-        self.site.trace.mix(wire.0 as u64 * 2 + side as u64);
-        for byte in pipe.next(n) {
-            self.site.trace.mix(u64::from(*byte));
-        }
-        let left = pipe.deliver(n, self.dice.chance(0.5));
-        drop(pipe);
-        if left > 0 {
-            self.put(wire, inwards);
-        }
-        if inwards {
-            self.wake_driver(wire);
-        } else {
-            self.wake_outside(wire, self.now());
-        }
-    }
-
-    /// Something is under way: it will arrive.
-    fn put(&mut self, wire: WireId, inwards: bool) {
-        let side = usize::from(!inwards);
-        if std::mem::replace(&mut self.wires[wire.0].delivering[side], true) {
-            return;
-        }
-        let most = if self.dice.chance(self.site.faults.stall) { 200_000 } else { 100 };
-        let latency = self.dice.magnitude(most);
-        self.schedule(self.now() + latency, Occasion::Deliver(wire, inwards));
-    }
-
-    fn wake_outside(&mut self, wire: WireId, at: u64) {
-        let its = &mut self.wires[wire.0];
-        if its.wake_at.is_some_and(|before| before <= at) {
-            return;
-        }
-        its.wake_at = Some(at);
-        self.schedule(at, Occasion::Outside(wire));
-    }
-
-    fn wake_driver(&mut self, wire: WireId) {
-        if !std::mem::replace(&mut self.wires[wire.0].driving, true) {
-            let delay = self.dice.below(10);
-            self.schedule(self.now() + delay, Occasion::Drive(wire));
-        }
-    }
-
-    /// pgweir does with a connection what it can and wants to do.
-    fn drive(&mut self, wire: WireId) {
-        self.wires[wire.0].driving = false;
-        let Some(endpoint) = self.wires[wire.0].endpoint else { return };
-        let now = Time(self.now());
-        let writes_first = self.dice.chance(0.5);
-        for writes in [writes_first, !writes_first] {
-            let Some(interest) = self.driver.interest(endpoint) else { return };
-            let [inwards, outwards] = &self.wires[wire.0].pipes;
-            let broken = inwards.borrow().is_broken();
-            let writable = broken || outwards.borrow().is_writable();
-            let readable = inwards.borrow().is_readable();
-            if writes && interest.write && writable {
-                self.driver.writable(now, endpoint);
-            } else if !writes && interest.read && readable {
-                let read = self.driver.readable(now, endpoint);
-                // Behind the bytes there may be the end, which is still to be read.
-                let inwards = &self.wires[wire.0].pipes[0];
-                if read == Read::More || inwards.borrow().is_readable() {
-                    self.wake_driver(wire);
-                }
-            }
-        }
-    }
-
-    fn step_outside(&mut self, wire: WireId) {
-        let now = self.now();
-        let its = &mut self.wires[wire.0];
-        if its.wake_at.is_none_or(|at| at > now) {
-            return;
-        }
-        its.wake_at = None;
-        let mut outside = std::mem::replace(&mut its.outside, Outside::Gone);
-        let mut over = false;
-        match &mut outside {
-            Outside::Backend(process) => {
-                let health = self.clusters[process.cluster].health;
-                let outcome = process.step(&mut self.site, health);
-                over = process.is_gone();
-                let cluster = process.cluster;
-                self.wires[wire.0].outside = outside;
-                self.after_backend(wire, cluster, outcome);
-            }
-            Outside::Canceller(canceller) => {
-                over = canceller.step();
-                self.wires[wire.0].outside = outside;
-            }
-            Outside::Client { client, turns_left } => {
-                let wish = client.step(&mut self.site);
-                over = client.is_over();
-                let turns_left = *turns_left;
-                self.wires[wire.0].outside = outside;
-                if let Some(key) = &wish.cancel {
-                    self.send_cancel(key);
-                }
-                if let Some(at) = wish.wake_at {
-                    self.wake_outside(wire, at);
-                }
-                if over {
-                    self.next_turn(turns_left);
-                }
-            }
-            Outside::Gone => {}
-        }
-        if over {
-            self.wires[wire.0].outside = Outside::Gone;
-        }
-    }
-
-    fn next_turn(&mut self, turns_left: u64) {
-        match turns_left.checked_sub(1) {
-            Some(turns_left) => {
-                let at = self.now() + self.dice.magnitude(1_000_000);
-                self.schedule(at, Occasion::Arrive { turns_left });
-            }
-            None => self.seats_taken -= 1,
-        }
-    }
-
-    fn after_backend(&mut self, wire: WireId, cluster: usize, outcome: Outcome) {
-        if let Some(at) = outcome.wake_at {
-            self.wake_outside(wire, at);
-        }
-        if let Some(key) = &outcome.cancels {
-            self.site.trace.note(Who('b', wire), || format!("cancels {}", key.process_id));
-            self.each_backend(cluster, |process| process.cancel(key));
-        }
-        for tag in outcome.notifies {
-            self.each_backend(cluster, |process| process.notified(tag));
-        }
-    }
-
-    /// Does something to every process of a server, and lets it go on from there.
-    fn each_backend(&mut self, cluster: usize, mut act: impl FnMut(&mut Backend)) {
-        let now = self.now();
-        for index in 0..self.wires.len() {
-            if let Outside::Backend(process) = &mut self.wires[index].outside
-                && process.cluster == cluster
-            {
-                act(process);
-                self.wake_outside(WireId(index), now);
             }
         }
     }
@@ -479,8 +269,14 @@ impl World {
         loop {
             let stir = self.stirs.borrow_mut().pop_front();
             match stir {
-                Some(Stir::Put(wire, direction)) => self.put(wire, direction == Direction::In),
-                Some(Stir::Room(wire, Direction::In)) => self.wake_outside(wire, self.now()),
+                Some(Stir::Put(wire, direction)) => {
+                    self.note_contact(wire);
+                    self.put(wire, direction == Direction::In);
+                }
+                Some(Stir::Room(wire, Direction::In)) => {
+                    self.note_contact(wire);
+                    self.wake_outside(wire, self.now());
+                }
                 Some(Stir::Room(wire, Direction::Out)) | Some(Stir::Wake(wire)) => {
                     self.wake_driver(wire);
                 }
@@ -493,16 +289,7 @@ impl World {
     fn serve_requests(&mut self) {
         for request in self.driver.take_requests() {
             match request {
-                Request::Connect(endpoint, address) => {
-                    let slow = self.dice.chance(self.site.faults.connect_slow);
-                    let most = if slow { 2 * self.topology.connect_timeout_us } else { 1_000 };
-                    if slow {
-                        self.site.trouble();
-                    }
-                    let at = self.now() + self.dice.magnitude(most);
-                    self.connects.push(Some((endpoint, address)));
-                    self.schedule(at, Occasion::Connect(self.connects.len() - 1));
-                }
+                Request::Connect(endpoint, address) => self.begin_to_connect(endpoint, &address),
                 Request::Console(client, _) => {
                     let mut reply = Vec::new();
                     backend::command_complete(&mut reply, "SHOW");
@@ -529,7 +316,22 @@ impl Site {
 
     /// Whether a server has failed pgweir lately.
     pub(crate) fn has_trouble(&self) -> bool {
-        self.ledger.trouble.is_some_and(|at| self.trace.now - at < AFTERMATH_US)
+        self.is_recent(self.ledger.trouble)
+    }
+
+    /// A server has answered a login with this code.
+    pub(crate) fn login_refused(&mut self, code: &str) {
+        self.trouble();
+        self.ledger.said.insert(code.to_owned(), self.trace.now);
+    }
+
+    /// Whether one has done so lately.
+    pub(crate) fn was_refused(&self, code: &str) -> bool {
+        self.is_recent(self.ledger.said.get(code).copied())
+    }
+
+    fn is_recent(&self, at: Option<u64>) -> bool {
+        at.is_some_and(|at| self.trace.now - at < AFTERMATH_US)
     }
 }
 

@@ -3,7 +3,7 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pgweir_sim::{Counts, Faults, Options, run, run_with};
+use pgweir_sim::{Counts, Faults, Options, Row, run, run_with};
 
 /// As many as take half a minute on one core in a debug build.
 const SEEDS: u64 = 1_200;
@@ -31,9 +31,12 @@ fn no_row_goes_astray() {
     println!("{SEEDS} seeds: {counts:?}");
     // A simulation in which nothing happens proves nothing.
     assert!(counts.transactions > 20 * SEEDS, "{counts:?}");
-    for rare in [counts.cancels, counts.losses, counts.refusals] {
+    for rare in [counts.cancels, counts.losses, counts.refusals, counts.farewells] {
         assert!(rare > 0, "{counts:?}");
     }
+    let missing = Row::ALL.into_iter().filter(|row| counts.rows.times(*row) == 0);
+    let missing: Vec<_> = missing.map(Row::name).collect();
+    assert!(missing.is_empty(), "rows of docs/failures.md that no seed has reached: {missing:?}");
 }
 
 #[test]

@@ -114,8 +114,9 @@ impl Oracle {
         Ok(Heard::Ready { committed, undone, idle })
     }
 
-    /// A cancel has ended the statement with this tag: from here on the session goes that way.
-    pub(crate) fn interrupt(&mut self, tag: Tag) -> Result<(), String> {
+    /// The statement with this tag was ended from outside, in these words: from here on the session
+    /// goes that way.
+    pub(crate) fn interrupt(&mut self, tag: Tag, text: &str) -> Result<(), String> {
         while self.session.running() != Some(tag) {
             let advance = match self.session.out.is_empty() {
                 true => self.session.advance(&mut self.inbox, &mut self.deeds),
@@ -125,11 +126,10 @@ impl Oracle {
                 Advance::Went { .. } | Advance::Sleeps(_) => {}
                 Advance::Starved if !self.held.is_empty() => self.release(),
                 Advance::Starved | Advance::Over => {
-                    return Err(format!("{tag} was cancelled when its reply was not due"));
+                    return Err(format!("{tag} was ended when its reply was not due"));
                 }
             }
         }
-        let text = crate::postgres::CANCELED;
         self.session.interrupt(b"57014", text, &mut self.inbox, &mut self.deeds);
         Ok(())
     }
@@ -185,6 +185,30 @@ impl Oracle {
                 Advance::Starved | Advance::Over => return false,
             }
         }
+    }
+
+    /// Whether all that was sent is answered, and no batch is open.
+    pub(crate) fn is_settled(&self) -> bool {
+        let said = self.session.out.is_empty() && self.session.is_idle();
+        said && self.held.is_empty() && self.inbox.is_empty()
+    }
+
+    /// The statements of what was sent, if nothing of it was answered yet.
+    pub(crate) fn unbegun(&self) -> Vec<Tag> {
+        match self.session.out.is_empty() && self.session.is_idle() && !self.begun {
+            true => self.inbox.tags(),
+            false => Vec::new(),
+        }
+    }
+
+    /// Whether something of the reply that is due was heard.
+    pub(crate) fn has_begun(&self) -> bool {
+        self.begun
+    }
+
+    /// Whether the session has something that outlives its transactions.
+    pub(crate) fn has_state(&self) -> bool {
+        !self.session.state.stains.is_empty()
     }
 
     fn release(&mut self) {

@@ -47,6 +47,8 @@ struct Habits {
     copies: f64,
     /// Thinks up to so many microseconds.
     thinks: u64,
+    /// Rests now and then when all is answered.
+    dozes: bool,
 }
 
 /// How the connection goes on after this unit.
@@ -66,6 +68,7 @@ impl Script {
             stateful: dice.chance(0.15),
             copies: if dice.chance(0.3) { 0.3 } else { 0.02 },
             thinks: *dice.pick(&[10, 1_000, 100_000]),
+            dozes: dice.chance(0.3),
         };
         Self {
             client,
@@ -95,6 +98,14 @@ impl Script {
     /// Microseconds until it does the next thing.
     pub(crate) fn think(&self, dice: &mut Dice) -> u64 {
         dice.magnitude(self.habits.thinks)
+    }
+
+    /// Microseconds of rest when all is answered.
+    pub(crate) fn pause(&self, in_block: bool, dice: &mut Dice) -> u64 {
+        match self.habits.dozes && dice.chance(if in_block { 0.3 } else { 0.1 }) {
+            true => dice.magnitude(4_000_000),
+            false => 0,
+        }
     }
 
     /// Appends the messages of its next unit, or of a part of one.
@@ -162,7 +173,7 @@ impl Script {
         match &mut self.block {
             Some(0) => {
                 self.block = None;
-                return if dice.chance(0.75) { Verb::Commit } else { Verb::Rollback };
+                return if dice.chance(0.6) { Verb::Commit } else { Verb::Rollback };
             }
             Some(left) => *left -= 1,
             // Where transactions are not allowed they are tried seldom.
@@ -176,7 +187,8 @@ impl Script {
         if self.habits.stateful && dice.chance(0.15) {
             return stateful(dice);
         }
-        let kinds = [(30, 0), (12, 1), (3, 2), (2, 3), (2, 4), (2, 5), (2, 6), (2, 7), (1, 8)];
+        let kinds =
+            [(30, 0), (12, 1), (3, 2), (2, 3), (2, 4), (2, 5), (2, 6), (2, 7), (1, 8), (1, 9)];
         match dice.weighted(&kinds) {
             0 => Verb::Rows(dice.weighted(&[(1, 0), (8, 1), (4, 3), (1, 40)])),
             1 => Verb::Write,
@@ -189,6 +201,7 @@ impl Script {
             5 => Verb::Fail,
             6 => Verb::Notice(dice.below(3) as u32),
             7 => Verb::Defer,
+            8 => Verb::Fill,
             _ => Verb::CopyOut(dice.below(6) as u32),
         }
     }
@@ -224,10 +237,14 @@ impl Script {
             false => (&b""[..], &mut self.unnamed),
         };
         let known = std::mem::replace(made, true);
-        let portal: &[u8] = if dice.chance(0.2) { b"p" } else { b"" };
+        let mut portal: &[u8] = if dice.chance(0.2) { b"p" } else { b"" };
         // To make a name again that exists is an error, and wanted now and then.
         if !known || dice.chance(if name.is_empty() { 0.5 } else { 0.1 }) {
             let verb = self.verb(dice);
+            if verb.is_exit() {
+                // Whether there is one, who has lost a transaction and does not know cannot say.
+                portal = b"";
+            }
             let tag = self.tag();
             let text = Statement { tag, verb }.to_string();
             let text = if dice.chance(0.03) { String::new() } else { text };

@@ -14,6 +14,7 @@ fn a_statement_is_read_as_it_was_written() {
         Verb::CopyOut(4),
         Verb::Defer,
         Verb::Fail,
+        Verb::Fill,
         Verb::Listen,
         Verb::Load,
         Verb::Notice(2),

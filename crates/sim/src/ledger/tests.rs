@@ -2,14 +2,18 @@ use std::collections::BTreeMap;
 
 use super::Ledger;
 use crate::language::Tag;
-use crate::session::{State, Witness};
+use crate::session::{Home, State, Witness};
 
 fn ledger() -> Ledger {
     let mut ledger = Ledger::new();
     for zone in ["GMT", "UTC"] {
-        ledger.enrol(BTreeMap::from([("timezone".to_owned(), zone.to_owned())]));
+        ledger.enrol(BTreeMap::from([("timezone".to_owned(), zone.to_owned())]), home("db"));
     }
     ledger
+}
+
+fn home(database: &str) -> Home {
+    Home { database: database.to_owned(), user: "app".to_owned() }
 }
 
 fn tag(client: u32) -> Tag {
@@ -63,6 +67,18 @@ fn a_session_is_its_clients_own() {
     state.stain(1, "a temporary table");
     ledger.meets(tag(0), &state);
     assert!(ledger.failure().is_some(), "a table of another");
+}
+
+#[test]
+fn a_statement_comes_to_its_own_database() {
+    let mut ledger = ledger();
+    let mut state = state();
+    state.home = Some(home("db"));
+    ledger.meets(tag(0), &state);
+    assert_eq!(ledger.failure(), None);
+    state.home = Some(home("other"));
+    ledger.meets(tag(0), &state);
+    assert!(ledger.failure().is_some());
 }
 
 #[test]

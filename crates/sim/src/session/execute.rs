@@ -83,6 +83,10 @@ impl Execution {
         matches!(self.stage, Stage::Reading(_))
     }
 
+    pub(crate) fn line(&self) -> &Line {
+        &self.line
+    }
+
     pub(crate) fn sets_settings(&self) -> bool {
         matches!(self.line, Line::SetConfig(_))
     }
@@ -170,6 +174,9 @@ impl Execution {
             }
             (Stage::Begun, Verb::Fail) => {
                 Step::Failed(b"22012", format!("division by zero [{tag}]"))
+            }
+            (Stage::Begun, Verb::Fill) => {
+                Step::Failed(b"53100", format!("no space left on device [{tag}]"))
             }
             (Stage::Saying(said), Verb::Big(_) | Verb::Rows(_) | Verb::Show { .. }) => {
                 self.row(verb, tag, said, state, out, last, witness)
@@ -345,6 +352,7 @@ impl Execution {
             | Verb::CopyIn { .. }
             | Verb::CopyOut(_)
             | Verb::Fail
+            | Verb::Fill
             | Verb::Notice(_)
             | Verb::Rows(_)
             | Verb::Show { .. } => "",

@@ -91,6 +91,17 @@ impl Inbox {
         Some(message)
     }
 
+    /// Whether nothing is left.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.start == self.bytes.len()
+    }
+
+    /// The statements of all messages.
+    pub(crate) fn tags(&self) -> Vec<Tag> {
+        let mut ahead = self.clone();
+        std::iter::from_fn(|| ahead.take()).flat_map(|message| message.tags()).collect()
+    }
+
     /// Whether nothing but a part of a message is left.
     pub(crate) fn has_no_message(&self) -> bool {
         !matches!(Message::parse(&self.bytes[self.start..]), Ok(Some(_)))

@@ -5,6 +5,8 @@ use crate::language::{Line, Tag};
 /// What a session remembers from one message to the next.
 #[derive(Clone)]
 pub(crate) struct State {
+    /// Where it is; an oracle's is nowhere.
+    pub(crate) home: Option<Home>,
     pub(crate) transaction: Transaction,
     /// The client whose transaction or batch is open.
     pub(crate) owner: Option<u32>,
@@ -42,6 +44,13 @@ pub(crate) enum Transaction {
     Block,
     /// A block in which something has failed.
     Failed,
+}
+
+/// What a session was logged in to, and as whom.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Home {
+    pub(crate) database: String,
+    pub(crate) user: String,
 }
 
 /// State that outlives its transaction.
@@ -91,6 +100,7 @@ impl State {
             SETTINGS.map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned())).into();
         settings.extend(startup);
         Self {
+            home: None,
             transaction: Transaction::None,
             owner: None,
             writes: Vec::new(),

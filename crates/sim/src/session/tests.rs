@@ -2,7 +2,7 @@ use std::collections::BTreeMap;
 
 use pgweir_wire::frontend;
 
-use super::{Advance, Inbox, Message, Session};
+use super::{Advance, Home, Inbox, Message, Session};
 use crate::language::Tag;
 use crate::ledger::Ledger;
 
@@ -13,7 +13,8 @@ fn says(write: impl FnOnce(&mut Vec<u8>)) -> String {
     let mut inbox = Inbox::default();
     inbox.put(&sent);
     let mut ledger = Ledger::new();
-    ledger.enrol(BTreeMap::new());
+    let home = Home { database: "db".to_owned(), user: "app".to_owned() };
+    ledger.enrol(BTreeMap::new(), home);
     let mut session = Session::new(BTreeMap::new());
     while session.state.unreported().is_some() {}
     while !matches!(session.advance(&mut inbox, &mut ledger), Advance::Starved | Advance::Over) {}

@@ -2,7 +2,8 @@
 
 use pgweir_engine::{ServerActivity, Time};
 
-use super::{Outside, Wire, World};
+use super::wires::Outside;
+use super::{Wire, World};
 
 impl World {
     /// What is in the way of the end.

@@ -1,9 +1,10 @@
 use pgweir_engine::Time;
 
-use super::{Occasion, Outside, STORM_US, Who, World};
+use super::wires::Outside;
+use super::{BUSY_US, Occasion, STORM_US, Who, World};
+use crate::configuration::Configuration;
 use crate::network::WireId;
 use crate::postgres::Health;
-use crate::topology::Topology;
 
 /// A fault that comes by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -11,10 +12,14 @@ pub(super) enum Blow {
     /// No fault: pgweir is given another configuration.
     Configure,
     Crash,
+    Freeze,
+    Full,
     Kill,
-    /// No fault: its configuration has changed, and it reads it again.
+    Refuse,
+    /// No fault: a server's configuration has changed, and it reads it again.
     Reload,
     Reset,
+    Silence,
 }
 
 impl World {
@@ -23,45 +28,66 @@ impl World {
         for (blow, each_minute) in [
             (Blow::Configure, self.site.faults.reconfigured),
             (Blow::Crash, self.site.faults.server_crash),
+            (Blow::Freeze, self.site.faults.server_frozen),
+            (Blow::Full, self.site.faults.server_full),
             (Blow::Kill, self.site.faults.server_killed),
+            (Blow::Refuse, self.site.faults.server_refusing),
             (Blow::Reload, self.site.faults.server_reload),
             (Blow::Reset, self.site.faults.server_reset),
+            (Blow::Silence, self.site.faults.server_silent),
         ] {
             let expected = each_minute * STORM_US as f64 / 60_000_000.0;
             let blows = expected as u64 + u64::from(self.dice.chance(expected.fract()));
             for _ in 0..blows {
-                let at = self.dice.below(STORM_US);
+                let most = if self.dice.chance(0.5) { BUSY_US } else { STORM_US };
+                let at = self.dice.below(most);
                 self.schedule(at, Occasion::Strike(blow));
             }
         }
     }
 
     pub(super) fn strike(&mut self, blow: Blow) {
-        if blow == Blow::Configure {
-            let config = self.topology.config(&mut self.dice, self.seats_taken == 0);
-            return self.configure(&config);
+        match blow {
+            Blow::Configure => {
+                let configuration = self.topology.configuration(&mut self.dice);
+                self.configure(configuration);
+            }
+            Blow::Full => self.ail(Health::Full),
+            Blow::Refuse => self.ail(Health::Refusing),
+            Blow::Silence => self.ail(Health::Silent),
+            Blow::Crash | Blow::Freeze | Blow::Kill | Blow::Reload | Blow::Reset => {
+                self.strike_session(blow);
+            }
         }
-        let sessions: Vec<usize> = (0..self.wires.len())
-            .filter(|index| match &self.wires[*index].outside {
-                Outside::Backend(process) => process.is_session(),
-                Outside::Canceller(_) | Outside::Client { .. } | Outside::Gone => false,
-            })
-            .collect();
+    }
+
+    /// Some session's server process is struck, or the whole server of one.
+    fn strike_session(&mut self, blow: Blow) {
+        let busy = self.dice.chance(0.5);
+        let mut sessions = self.sessions(busy);
+        if sessions.is_empty() {
+            sessions = self.sessions(false);
+        }
         if sessions.is_empty() {
             return;
         }
         let victim = *self.dice.pick(&sessions);
-        let Outside::Backend(process) = &mut self.wires[victim].outside else { return };
-        let cluster = process.cluster;
-        self.site.trace.note(Who('b', WireId(victim)), || format!("is struck: {blow:?}"));
+        let short_us = self.dice.magnitude(2_000_000);
+        let freeze_us = *self.dice.pick(&[short_us, 3_000_000, 8_000_000]);
+        let now = self.now();
+        let Outside::Backend(process) = &mut self.wires[victim.0].outside else { return };
+        let (cluster, doing) = (process.cluster, process.doing());
+        self.site.trace.note(Who('b', victim), || format!("is struck: {blow:?}"));
         match blow {
-            // Above.
-            Blow::Configure => {}
+            Blow::Freeze => {
+                process.freeze(now + freeze_us);
+                self.failed();
+            }
             Blow::Kill => {
-                self.site.trouble();
-                self.site.ledger.kills += 1;
                 process.kill();
-                self.wake_outside(WireId(victim), self.now());
+                self.failed();
+                self.note_loss(victim, &doing);
+                self.wake_outside(victim, now);
             }
             Blow::Reload => {
                 self.clusters[cluster].version += 1;
@@ -69,23 +95,48 @@ impl World {
                 self.each_backend(cluster, |process| process.reload(version));
             }
             Blow::Reset => {
-                self.site.trouble();
-                self.site.ledger.kills += 1;
                 process.crash(&mut self.site);
-                self.wires[victim].outside = Outside::Gone;
+                self.failed();
+                self.note_loss(victim, &doing);
+                self.wires[victim.0].outside = Outside::Gone;
             }
             Blow::Crash => {
                 self.site.trouble();
                 self.crash(cluster);
             }
+            // Above.
+            Blow::Configure | Blow::Full | Blow::Refuse | Blow::Silence => {}
         }
     }
 
+    /// The sessions of servers; `busy`: only those in somebody's transaction.
+    fn sessions(&self, busy: bool) -> Vec<WireId> {
+        let wires = self.wires.iter().enumerate();
+        let sessions = wires.filter(|(_, wire)| match &wire.outside {
+            Outside::Backend(process) => {
+                process.is_session() && (!busy || process.doing().owner.is_some())
+            }
+            Outside::Canceller(_) | Outside::Client { .. } | Outside::Gone => false,
+        });
+        sessions.map(|(number, _)| WireId(number)).collect()
+    }
+
+    /// One server connection is taken away, or may have to be given up.
+    fn failed(&mut self) {
+        self.site.trouble();
+        self.site.ledger.kills += 1;
+    }
+
     /// pgweir reads another configuration.
-    pub(super) fn configure(&mut self, config: &str) {
-        self.site.trace.note("world", || format!("another configuration:\n{config}"));
-        match Topology::plan_of(config) {
-            Ok(plan) => self.driver.reload(Time(self.now()), plan),
+    pub(super) fn configure(&mut self, configuration: Configuration) {
+        let text = configuration.text();
+        self.site.trace.note("world", || format!("another configuration:\n{text}"));
+        match configuration.plan() {
+            Ok(plan) => {
+                self.site.rules.replace(self.site.trace.now, configuration);
+                self.driver.reload(Time(self.now()), plan);
+                self.note_crowd();
+            }
             Err(cause) => self.site.ledger.fail(cause),
         }
     }
@@ -108,6 +159,17 @@ impl World {
         self.schedule(up, Occasion::Recover(cluster, true));
     }
 
+    /// A server that is up lets nobody in for a while.
+    fn ail(&mut self, how: Health) {
+        let cluster = self.dice.below(self.clusters.len() as u64) as usize;
+        if self.clusters[cluster].health == Health::Up {
+            self.clusters[cluster].health = how;
+            self.site.trace.note("world", || format!("server {cluster} is {how:?}"));
+            let well = self.now() + self.dice.magnitude(5_000_000);
+            self.schedule(well.min(STORM_US), Occasion::Recover(cluster, true));
+        }
+    }
+
     pub(super) fn recover(&mut self, cluster: usize, up: bool) {
         let health = if up { Health::Up } else { Health::Starting };
         self.clusters[cluster].health = health;
@@ -115,7 +177,6 @@ impl World {
     }
 
     pub(super) fn heal(&mut self) {
-        self.healed = true;
         self.site.faults = self.site.faults.healed();
         self.site.trace.note("world", || "nothing goes wrong any more");
     }

@@ -1,0 +1,150 @@
+//! When what happened to a client, and what pgweir has therefore let go on for too long.
+
+use super::{Client, Ending, Phase, Wish};
+use crate::configuration::Configuration;
+use crate::world::{SLACK_US, Site};
+
+/// What has passed between a client and pgweir, as the network sees it at pgweir's end.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Contact {
+    /// When pgweir last read something of the client's.
+    pub(crate) read_at: u64,
+    /// When it first wrote something since.
+    pub(crate) answered_at: Option<u64>,
+    /// When it last wrote something, and at which other time before that.
+    pub(crate) wrote_at: u64,
+    pub(crate) wrote_before: u64,
+    /// Its end is open, and not only for last words.
+    pub(crate) attended: bool,
+    /// It has read all that makes up the login.
+    pub(crate) introduced: bool,
+    /// The client has read all that it has to say.
+    pub(crate) heard: bool,
+}
+
+/// What a client remembers of its own life.
+pub(super) struct Moments {
+    /// When it came.
+    pub(super) since: u64,
+    /// When it last sent something.
+    sent_at: u64,
+    /// When it sent the last thing that it knows to be answered.
+    settled_at: u64,
+    /// When it first sent something since all was answered, and how often since.
+    pub(super) asked_at: u64,
+    pub(super) sends: u32,
+    /// When it first sent something since it was outside a transaction.
+    pub(super) began_at: u64,
+    /// Since when it has known that it is in a transaction block.
+    in_block_since: Option<u64>,
+}
+
+impl Moments {
+    pub(super) fn new(now: u64) -> Self {
+        Self {
+            since: now,
+            sent_at: now,
+            settled_at: now,
+            asked_at: now,
+            // The startup packet.
+            sends: 1,
+            began_at: now,
+            in_block_since: None,
+        }
+    }
+
+    /// It sends something. `settled`: all that it sent before is answered.
+    pub(super) fn sent(&mut self, now: u64, settled: bool, in_block: bool) {
+        if settled {
+            self.settled_at = self.sent_at;
+            self.asked_at = now;
+            self.sends = 0;
+            if !in_block {
+                self.began_at = now;
+            }
+        }
+        self.sends += 1;
+        self.sent_at = now;
+    }
+
+    /// It has heard ReadyForQuery.
+    pub(super) fn ready(&mut self, now: u64, in_block: bool) {
+        self.in_block_since = in_block.then(|| self.in_block_since.unwrap_or(now));
+    }
+
+    /// When it sent the last thing that is answered.
+    pub(super) fn answered(&self, settled: bool) -> u64 {
+        if settled { self.sent_at } else { self.settled_at }
+    }
+}
+
+impl Client {
+    /// Looks whether a limit of time has passed in vain, and looks again when the next one does.
+    pub(super) fn check_overdue(&mut self, site: &mut Site, wish: &mut Wish) {
+        if self.stream.is_none() || !self.contact.attended || self.ending != Ending::No {
+            return;
+        }
+        for (limit, ends_at) in self.deadlines(site).into_iter().flatten() {
+            if site.trace.now <= ends_at {
+                wish.wake(ends_at + 1);
+            } else if self.contact.heard {
+                let number = self.number;
+                site.ledger.fail(format!("{limit} is over for c{number}, which was not told"));
+            }
+        }
+    }
+
+    /// When pgweir must have ended what goes on now, if nothing else happens.
+    fn deadlines(&self, site: &Site) -> [Option<(&'static str, u64)>; 2] {
+        let Contact { read_at, wrote_at, introduced, .. } = self.contact;
+        let still_since = read_at.max(wrote_at);
+        let limit = |name, since, limit: &dyn Fn(&Configuration) -> Option<u64>| {
+            let most = site.rules.most(since, limit)?;
+            Some((name, since + most + SLACK_US))
+        };
+        let wait = |rules: &Configuration| rules.pools[self.pool.draft].wait;
+        match &self.phase {
+            Phase::Tls { .. } | Phase::Login { .. } if !introduced => [
+                limit("client_login_timeout", self.moments.since, &|rules| rules.times.login),
+                None,
+            ],
+            Phase::Tls { .. } | Phase::Login { .. } => {
+                [limit("query_wait_timeout", still_since, &wait), None]
+            }
+            Phase::Ready if self.is_quiet() => {
+                [limit("client_idle_timeout", still_since, &|rules| rules.times.silence), None]
+            }
+            // A transaction that is lost has no server that it could be too long for.
+            Phase::Ready if site.ledger.kills > 0 => [None, None],
+            Phase::Ready if self.waits_alone(site) => {
+                // It may have a server by then, to which its unit is on the way.
+                let since = read_at.max(self.moments.sent_at) + SLACK_US;
+                [limit("query_wait_timeout", since, &wait), None]
+            }
+            Phase::Ready => {
+                let since = self.moments.in_block_since;
+                let transaction = since.and_then(|since| {
+                    limit("transaction_timeout", since, &|rules| rules.times.transaction)
+                });
+                let name = "idle_client_in_transaction_timeout";
+                let silence = match self.is_idle_in_block() {
+                    true => limit(name, still_since, &|rules| rules.times.silence_in_block),
+                    false => None,
+                };
+                [transaction, silence]
+            }
+            Phase::Dismissed => [None, None],
+        }
+    }
+
+    /// Whether it has sent one thing, outside a transaction, that no server has begun, on a network
+    /// that takes no long time to bring it there.
+    fn waits_alone(&self, site: &Site) -> bool {
+        let limited = site.rules.current().pools[self.pool.draft].wait.is_some();
+        let quick = site.faults.small_buffer == 0.0 && self.moments.sends == 1;
+        limited && quick && !self.oracle.is_in_block() && self.waits(&site.ledger)
+    }
+}
+
+#[cfg(test)]
+mod tests;

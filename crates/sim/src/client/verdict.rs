@@ -1,0 +1,415 @@
+//! Whether what a client hears is what it is owed, and where it is an error of pgweir's, whether
+//! the configuration and what has gone wrong allow it.
+
+use std::ops::Range;
+
+use pgweir_config::PoolMode;
+use pgweir_wire::backend;
+
+use super::oracle::Heard;
+use super::{Client, Ending, Phase, Struck, Who};
+use crate::configuration::Configuration;
+use crate::language::Tag;
+use crate::postgres::{CANCELED, TIMED_OUT};
+use crate::rows::Row;
+use crate::session::{Message, VERSION};
+use crate::world::{SLACK_US, Site};
+
+/// Why something is not allowed.
+type Refuted = Result<(), String>;
+
+impl Client {
+    pub(super) fn take_reply(&mut self, site: &mut Site, message: &Message, raw: Range<usize>) {
+        if message.tag == b'A' {
+            if !self.oracle.listens() {
+                site.ledger.fail(format!("c{} was notified and does not listen", self.number));
+            }
+            return;
+        }
+        if let Some(version) = version_of(message) {
+            return self.oracle.told(&version);
+        }
+        if message.tag == b'E' {
+            let (code, text) = (code_of(message), text_of(message));
+            let ours = !text.contains('[');
+            if ours && matches!(&*code, "08007" | "40001") {
+                return self.lost_server(site, message, raw);
+            }
+            if ours && self.oracle.may_be_refused() {
+                return self.refused(site, message, raw);
+            }
+            if ours && self.oracle.is_in_block() && !self.oracle.has_begun() {
+                return self.rollback_refused(site, message, raw);
+            }
+            let tag = text.split(['[', ']']).nth(1).and_then(|tag| Tag::parse(tag.as_bytes()));
+            if let Some(tag) = tag
+                && let Err(text) = self.interrupted(site, tag, &text)
+            {
+                return site.ledger.fail(format!("c{}: {text}", self.number));
+            }
+            if code == "53100" {
+                site.ledger.reach(Row::DiskFull);
+            }
+        }
+        self.compare(site, raw);
+    }
+
+    /// The message has to be the one that is due.
+    fn compare(&mut self, site: &mut Site, raw: Range<usize>) {
+        site.ledger.counts.replies += 1;
+        match self.oracle.hear(&self.incoming[raw]) {
+            Ok(Heard::Reply) => {}
+            Ok(Heard::Ready { committed, undone, idle }) => {
+                site.ledger.acknowledged(&committed, &undone);
+                site.ledger.counts.transactions += u64::from(idle);
+                self.moments.ready(site.trace.now, !idle);
+                self.survived(site, idle);
+                if self.oracle.is_settled() {
+                    self.think_until = site.trace.now + self.script.pause(!idle, &mut self.dice);
+                }
+            }
+            Err(text) => site.ledger.fail(format!("c{} {text}", self.number)),
+        }
+    }
+
+    /// It is served, after something that it was not to notice.
+    pub(super) fn survived(&mut self, site: &mut Site, idle: bool) {
+        let row = match self.struck {
+            None => return,
+            // Not before it has given the transaction up.
+            Some(Struck::InBlock) if !idle => return,
+            Some(Struck::InBlock) => Row::Rollback,
+            Some(Struck::Full) => Row::Full,
+            Some(Struck::Idle) => Row::Idle,
+            Some(Struck::Prepared) => Row::Unsent,
+            Some(Struck::Waiting) => Row::Waiting,
+        };
+        site.ledger.reach(row);
+        self.struck = None;
+    }
+
+    /// A statement was ended from outside, if that is what this error of a server says.
+    fn interrupted(&mut self, site: &mut Site, tag: Tag, text: &str) -> Refuted {
+        if text.starts_with(CANCELED) {
+            if !self.has_cancelled {
+                return Err(format!("{tag} was cancelled, which nobody has asked for"));
+            }
+            return self.oracle.interrupt(tag, CANCELED);
+        }
+        if !text.starts_with(TIMED_OUT) {
+            return Ok(());
+        }
+        // A server keeps the limit that it was told when it was logged in to.
+        let least = site.rules.least(0, |rules| rules.times.statement);
+        if least.is_none_or(|least| site.trace.now - self.moments.asked_at < least) {
+            return Err(format!("{tag} was ended by statement_timeout before its time"));
+        }
+        site.ledger.reach(Row::StatementTimeout);
+        self.oracle.interrupt(tag, TIMED_OUT)
+    }
+
+    /// The server is lost, and the client stays.
+    fn lost_server(&mut self, site: &mut Site, message: &Message, raw: Range<usize>) {
+        let code = code_of(message);
+        let row = match &*code {
+            "40001" => Row::Transaction,
+            _ if self.oracle.is_in_block() => Row::Commit,
+            _ => Row::Statement,
+        };
+        self.lose(site, &code, row, message);
+        if let Err(text) = self.oracle.lose(&self.incoming[raw], code == "40001") {
+            site.ledger.fail(format!("c{} was told {code} and {text}", self.number));
+        }
+    }
+
+    fn lose(&mut self, site: &mut Site, how: &str, row: Row, message: &Message) {
+        self.struck = None;
+        site.ledger.reach(row);
+        if says(message, "it did not end a statement at statement_timeout") {
+            site.ledger.reach(Row::SilentStatement);
+        }
+        site.ledger.lost(self.number, how);
+    }
+
+    /// pgweir answers a unit itself, inside a transaction: it was lost, and the unit a ROLLBACK,
+    /// which tells nobody of that.
+    fn rollback_refused(&mut self, site: &mut Site, message: &Message, raw: Range<usize>) {
+        self.struck = None;
+        site.ledger.lost(self.number, "between statements");
+        self.check_refused_unit(site, message);
+        if let Err(text) = self.oracle.lose(&self.incoming[raw], true) {
+            site.ledger.fail(format!("c{}: {text}", self.number));
+        }
+    }
+
+    /// pgweir answers a unit itself.
+    fn refused(&mut self, site: &mut Site, message: &Message, raw: Range<usize>) {
+        self.check_refused_unit(site, message);
+        match self.oracle.refuse(&self.incoming[raw]) {
+            Ok(tags) => site.ledger.refused(&tags),
+            Err(text) => site.ledger.fail(format!("c{}: {text}", self.number)),
+        }
+    }
+
+    /// Whether there is a reason for pgweir to refuse a unit.
+    fn check_refused_unit(&mut self, site: &mut Site, message: &Message) {
+        if code_of(message) == "57014" {
+            site.ledger.cancel_hit(self.number, "a unit that waits");
+        } else {
+            self.check_refusal(site, message);
+        }
+    }
+
+    /// Whether there is a reason for pgweir to refuse a unit or a login.
+    pub(super) fn check_refusal(&mut self, site: &mut Site, message: &Message) {
+        let (code, text) = (code_of(message), text_of(message));
+        if self.ending == Ending::Rude && code == "08P01" {
+            return;
+        }
+        match self.reason(site, message, &code, &text) {
+            Ok(row) => row.into_iter().for_each(|row| site.ledger.reach(row)),
+            Err(why) => {
+                let number = self.number;
+                site.ledger.fail(format!("c{number} was refused with {code} {text:?}: {why}"));
+            }
+        }
+    }
+
+    /// The row of docs/failures.md that a refusal belongs to, if it is due.
+    fn reason(
+        &self,
+        site: &Site,
+        message: &Message,
+        code: &str,
+        text: &str,
+    ) -> Result<Option<Row>, String> {
+        let logs_in = !matches!(self.phase, Phase::Ready);
+        let busy = if logs_in { "57P03" } else { "53300" };
+        let since = self.moments.since;
+        let crowded = |at: Option<u64>| at.is_some_and(|at| at >= since);
+        let crowd = &site.crowd;
+        let (due, row) = match (code, text) {
+            ("53300", "sorry, too many clients are logging in") => {
+                (logs_in && self.turned_away, Some(Row::MaxLogins))
+            }
+            ("53300", "sorry, too many clients already") if logs_in => {
+                (crowded(crowd.clients), Some(Row::MaxClients))
+            }
+            ("53300", _) if text.starts_with("too many clients for database") => {
+                let at = crowd.databases.get(&self.pool.database).copied();
+                (logs_in && crowded(at), Some(Row::MaxDatabaseClients))
+            }
+            ("53300", _) if text.starts_with("too many clients for user") => {
+                let at = crowd.users.get(&self.pool.user).copied();
+                (logs_in && crowded(at), Some(Row::MaxUserClients))
+            }
+            ("57P03", "the pooler is shutting down") => (logs_in && site.draining, None),
+            ("57P01", "terminating connection due to administrator command") => {
+                (logs_in && site.draining, None)
+            }
+            ("08006", "login took too long") => {
+                self.is_over_for(site, since, |rules| rules.times.login)?;
+                (logs_in && !self.contact.introduced, None)
+            }
+            (code, _) if code == busy && text.starts_with("all servers of pool") => {
+                self.has_waited(site)?;
+                (true, Some(Row::Busy))
+            }
+            (code, _) if code == busy && text.starts_with("no server for pool") => {
+                self.has_waited(site)?;
+                let silent = says(message, "no answer within");
+                (site.has_trouble(), Some(if silent { Row::Silent } else { Row::Down }))
+            }
+            (code, "the server cannot be reached") if code == busy => (site.has_trouble(), None),
+            // A server's own words. That it is full is no reason to doubt the client's identity.
+            (code, _) => {
+                let full = logs_in && code == "57P03" && site.was_refused("53300");
+                let row = matches!(code, "28P01" | "3D000").then_some(Row::Refused);
+                (full || site.was_refused(code), row)
+            }
+        };
+        if due { Ok(row) } else { Err("there is no reason".to_owned()) }
+    }
+
+    /// Whether query_wait_timeout is over, and not for long.
+    fn has_waited(&self, site: &Site) -> Refuted {
+        let asked_at = self.moments.asked_at;
+        let wait = |rules: &Configuration| rules.pools[self.pool.draft].wait;
+        self.is_over_for(site, asked_at, wait)?;
+        let most = site.rules.most(asked_at, wait);
+        // Of several units that were sent together the last one waited from the time on when the
+        // others were answered.
+        if let (1, Some(most), Some(answered_at)) =
+            (self.moments.sends, most, self.contact.answered_at)
+            && answered_at > self.contact.read_at + most + SLACK_US
+        {
+            return Err(format!("it came {} us late", answered_at - self.contact.read_at - most));
+        }
+        Ok(())
+    }
+
+    /// Whether a limit of time, of which there must have been one, has passed since then.
+    fn is_over_for(
+        &self,
+        site: &Site,
+        since: u64,
+        limit: impl Fn(&Configuration) -> Option<u64>,
+    ) -> Refuted {
+        match site.rules.least(since, limit) {
+            None => Err("there is no such limit".to_owned()),
+            Some(least) if site.trace.now - since < least => {
+                Err(format!("after {} of {least} us", site.trace.now - since))
+            }
+            Some(_) => Ok(()),
+        }
+    }
+
+    /// A FATAL has come.
+    pub(super) fn dismissed(&mut self, site: &mut Site, message: &Message, raw: Range<usize>) {
+        let (code, text) = (code_of(message), text_of(message));
+        self.phase = Phase::Dismissed;
+        let in_block = self.oracle.is_in_block();
+        let settled = self.oracle.is_settled();
+        let (began_at, answered_at) = (self.moments.began_at, self.moments.answered(settled));
+        let verdict = match &*code {
+            "08P01" if self.ending == Ending::Rude => Ok(None),
+            "0A000" if self.pool.mode == PoolMode::Statement && in_block => Ok(None),
+            "25P03" => self
+                .is_over_for(site, answered_at, |rules| rules.times.silence_in_block)
+                .and_then(|()| self.ends_in(site, true))
+                .map(|()| Some(Row::IdleInTransaction)),
+            "25P04" => self
+                .is_over_for(site, began_at, |rules| rules.times.transaction)
+                .map(|()| Some(Row::TransactionTimeout)),
+            "57P05" => self
+                .is_over_for(site, answered_at, |rules| rules.times.silence)
+                .and_then(|()| self.ends_in(site, false))
+                .and_then(|()| self.was_idle(site, settled))
+                .map(|()| Some(Row::ClientIdle)),
+            "57P01" if site.draining && text.starts_with("terminating connection") => {
+                site.ledger.counts.farewells += 1;
+                self.may_be_asked_to_leave(site).map(|()| None)
+            }
+            _ => return self.lost_session(site, message, raw),
+        };
+        match verdict {
+            Ok(row) => row.into_iter().for_each(|row| site.ledger.reach(row)),
+            Err(why) => {
+                let number = self.number;
+                site.ledger.fail(format!("c{number} was dismissed with {code} {text:?}: {why}"));
+            }
+        }
+    }
+
+    /// Whether it is in a transaction block, or is not. What it believes may have been lost.
+    fn ends_in(&self, site: &Site, block: bool) -> Refuted {
+        match self.oracle.is_in_block() == block || site.ledger.kills > 0 {
+            true => Ok(()),
+            false => Err(format!("in a transaction: {}", !block)),
+        }
+    }
+
+    /// Whether pgweir had said nothing for as long as a client may be idle, where the network
+    /// takes at once what it says.
+    fn was_idle(&self, site: &Site, settled: bool) -> Refuted {
+        let hindered = site.faults.small_buffer > 0.0 || site.faults.slow_reader > 0.0;
+        let least = site.rules.least(self.contact.wrote_before, |rules| rules.times.silence);
+        let idle = self.contact.wrote_at - self.contact.wrote_before;
+        // What is written goes out at the end of the turn.
+        match least.filter(|least| idle + 1_000 < *least) {
+            Some(least) if settled && !hindered && !self.oracle.listens() => {
+                Err(format!("idle for {idle} of {least} us"))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    /// Whether it is between transactions, as it has to be while pgweir only asks.
+    fn may_be_asked_to_leave(&self, site: &Site) -> Refuted {
+        let between = !self.oracle.is_in_block() && !self.oracle.has_begun();
+        match between || site.shut_down || site.ledger.kills > 0 {
+            true => Ok(()),
+            false => Err("its transaction is not over".to_owned()),
+        }
+    }
+
+    /// A FATAL that no limit explains.
+    fn lost_session(&mut self, site: &mut Site, message: &Message, raw: Range<usize>) {
+        if self.oracle.hear(&self.incoming[raw]).is_ok() {
+            return;
+        }
+        let code = code_of(message);
+        let stateful = self.pool.mode == PoolMode::Session || self.oracle.has_state();
+        let row = match &*code {
+            "08007" if !stateful => Row::Pipeline,
+            _ if self.oracle.has_begun() => Row::Reply,
+            _ => Row::Session,
+        };
+        self.lose(site, &code, row, message);
+    }
+
+    /// The stream has come to its end.
+    pub(super) fn closed(&mut self, site: &mut Site, how: &str) {
+        site.trace.note(Who(self.number), || how.to_owned());
+        self.stream = None;
+        // The FATAL for a transaction block is lost if there is more that pgweir did not read.
+        let expelled = self.pool.mode == PoolMode::Statement && self.script.has_begun();
+        let expected = match (&self.phase, self.ending) {
+            // What it was told is lost with whatever pgweir has not read by then.
+            _ if expelled || self.may_be_expelled(site) => true,
+            (Phase::Dismissed, _) | (_, Ending::Rude) => true,
+            // To leave in the middle of a COPY is a mistake that a server would answer.
+            (_, Ending::Said) if self.oracle.reads_copy_data() => true,
+            (_, Ending::Said) => !self.oracle.is_owed() && how == "closed",
+            (_, Ending::No) => false,
+        };
+        if expected {
+            return;
+        }
+        self.struck = None;
+        if !self.incoming.is_empty() {
+            site.ledger.reach(Row::Message);
+        }
+        site.ledger.lost(self.number, how);
+    }
+
+    /// Whether pgweir may have had a reason to end it.
+    fn may_be_expelled(&self, site: &Site) -> bool {
+        let least = |limit: &dyn Fn(&Configuration) -> Option<u64>| {
+            site.rules.least(self.moments.since, limit).is_some()
+        };
+        let logs_in = matches!(self.phase, Phase::Tls { .. } | Phase::Login { .. });
+        let limited = if logs_in {
+            self.turned_away || least(&|rules| rules.times.login)
+        } else {
+            least(&|rules| rules.times.silence)
+                || least(&|rules| rules.times.silence_in_block)
+                || least(&|rules| rules.times.transaction)
+        };
+        limited || site.draining
+    }
+}
+
+/// The SQLSTATE of an error.
+pub(super) fn code_of(message: &Message) -> String {
+    let code = message.error().and_then(|error| error.code);
+    code.map(|code| code.to_string()).unwrap_or_default()
+}
+
+/// Its first line.
+fn text_of(message: &Message) -> String {
+    let error = message.error();
+    error.map(|error| String::from_utf8_lossy(error.message).into_owned()).unwrap_or_default()
+}
+
+/// Whether some field of an error has these words.
+fn says(message: &Message, words: &str) -> bool {
+    message.body.windows(words.len()).any(|window| window == words.as_bytes())
+}
+
+/// What a report of the server's configuration says.
+fn version_of(message: &Message) -> Option<String> {
+    let report = (message.tag == b'S').then(|| backend::parse_parameter_status(&message.body));
+    let (name, value) = report?.ok()?;
+    (name == VERSION.as_bytes()).then(|| String::from_utf8_lossy(value).into_owned())
+}

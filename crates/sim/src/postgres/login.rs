@@ -1,0 +1,154 @@
+//! A server's side of a login, and of a cancel.
+
+use std::collections::BTreeMap;
+use std::io::ErrorKind;
+
+use pgweir_proxy::Transport;
+use pgweir_wire::{CancelKey, Initial, Startup, TransactionStatus, backend};
+
+use super::{Backend, Health, Outcome, Phase};
+use crate::network::Stream;
+use crate::session::{Home, Session, State, VERSION, write_error, write_fatal};
+use crate::world::{SLACK_US, Site};
+
+impl Backend {
+    pub(super) fn start(&mut self, site: &mut Site, health: Health, outcome: &mut Outcome) {
+        let (Phase::Startup(bytes), Some(stream)) = (&mut self.phase, &self.stream) else {
+            return;
+        };
+        let mut buffer = [0; 1024];
+        loop {
+            match stream.try_read(&mut buffer) {
+                Ok(0) => {
+                    self.stream = None;
+                    return;
+                }
+                Ok(n) => bytes.extend_from_slice(&buffer[..n]),
+                Err(error) if error.kind() == ErrorKind::WouldBlock => break,
+                Err(_) => {
+                    self.stream = None;
+                    return;
+                }
+            }
+        }
+        let bytes = std::mem::take(bytes);
+        match Initial::parse(&bytes) {
+            Ok(None) => self.phase = Phase::Startup(bytes),
+            Ok(Some((Initial::CancelRequest(key), _))) => {
+                let late = site.faults.cancel_late;
+                let most = if self.dice.chance(late) { 1_000_000 } else { 100 };
+                let at = site.trace.now + self.dice.below(most);
+                self.phase = Phase::Cancel { key, at };
+                outcome.wake_at = Some(at);
+            }
+            Ok(Some((Initial::Startup(startup), length))) => {
+                self.inbox.put(&bytes[length..]);
+                self.log_in(site, health, &startup, outcome);
+                outcome.wake_at = Some(site.trace.now);
+            }
+            other => site.ledger.fail(format!("a server was sent {other:?} first")),
+        }
+    }
+
+    /// Only that the other side gives up is noticed.
+    pub(super) fn hang(&mut self, site: &mut Site, until: u64) {
+        let ended = |stream: &Stream| match stream.try_read(&mut [0; 64]) {
+            Err(error) => error.kind() != ErrorKind::WouldBlock,
+            Ok(n) => n == 0,
+        };
+        if self.stream.as_ref().is_some_and(ended) {
+            self.stream = None;
+        } else if site.trace.now >= until {
+            site.ledger.fail("a login that is not answered outlasts connect_timeout");
+        }
+    }
+
+    fn log_in(
+        &mut self,
+        site: &mut Site,
+        health: Health,
+        startup: &Startup<'_>,
+        outcome: &mut Outcome,
+    ) {
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        let mut settings: BTreeMap<_, _> = startup
+            .parameters()
+            .map(|(name, value)| (text(name).to_ascii_lowercase(), text(value)))
+            .collect();
+        let mut take = |name: &str| settings.remove(name).unwrap_or_default();
+        let home = Home { database: take("database"), user: take("user") };
+        let limit_ms = take("statement_timeout").parse::<u64>().ok();
+        self.home = Some(home.clone());
+        outcome.introduced = true;
+        if health == Health::Silent || self.dice.chance(site.faults.login_hung) {
+            site.trouble();
+            let connect = site.rules.most(site.trace.now, |rules| Some(rules.times.connect));
+            let until = site.trace.now + connect.unwrap_or(0) + SLACK_US;
+            self.phase = Phase::Hung { until };
+            return;
+        }
+        if let Some((code, text)) = self.refusal(site, health) {
+            site.login_refused(code);
+            outcome.full = code == "53300";
+            let code = code.as_bytes().first_chunk().unwrap_or(b"XX000");
+            write_fatal(&mut self.sending, code, text);
+            self.say_farewell();
+            return;
+        }
+        let mut session = Session::new(settings);
+        session.state.home = Some(home);
+        session.state.reload(&self.version.to_string());
+        self.statement_limit = limit_ms.filter(|ms| *ms > 0).map(|ms| ms * 1_000);
+        greet(&mut self.sending, &mut session, self.process_id, &self.secret);
+        self.phase = Phase::Session { session: Box::new(session), wake_at: None };
+    }
+
+    /// Why it does not let anybody in.
+    fn refusal(&mut self, site: &Site, health: Health) -> Option<(&'static str, &'static str)> {
+        const FULL: (&str, &str) = ("53300", "sorry, too many clients already");
+        const REFUSED: [(&str, &str); 2] =
+            [("28P01", "password authentication failed"), ("3D000", "database does not exist")];
+        match health {
+            Health::Starting => Some(("57P03", "the database system is starting up")),
+            Health::Full => Some(FULL),
+            Health::Refusing => Some(*self.dice.pick(&REFUSED)),
+            Health::Up | Health::Down | Health::Silent => {
+                let refused = self.dice.chance(site.faults.login_refused);
+                let shutdown = ("57P03", "the database system is shutting down");
+                refused.then(|| *self.dice.pick(&[REFUSED[0], shutdown, FULL]))
+            }
+        }
+    }
+}
+
+/// What a server says to a login: that it is accepted, its parameters, and a key.
+fn greet(out: &mut Vec<u8>, session: &mut Session, process_id: i32, secret: &[u8]) {
+    if let Some(report) = refused_settings(&session.state) {
+        write_error(out, b"22023", &report);
+        return;
+    }
+    backend::authentication_ok(out);
+    backend::parameter_status(out, b"server_version", b"15.4");
+    while let Some((name, value)) = session.state.unreported() {
+        backend::parameter_status(out, name.as_bytes(), value.as_bytes());
+    }
+    let version = session.state.setting(VERSION);
+    backend::parameter_status(out, VERSION.as_bytes(), version.as_bytes());
+    backend::backend_key_data(out, &CancelKey { process_id, secret: secret.into() });
+    backend::ready_for_query(out, TransactionStatus::Idle);
+}
+
+fn refused_settings(state: &State) -> Option<String> {
+    let (name, value) = state.settings().find(|(name, value)| !State::is_valid(name, value))?;
+    Some(format!("invalid value for parameter \"{name}\": \"{value}\""))
+}
+
+/// What a login with these settings would be told, apart from [`VERSION`].
+pub(crate) fn parameters_of(settings: &BTreeMap<String, String>) -> BTreeMap<String, String> {
+    let mut state = State::new(settings.clone());
+    let mut parameters = BTreeMap::from([("server_version".to_owned(), "15.4".to_owned())]);
+    while let Some((name, value)) = state.unreported() {
+        parameters.insert(name.to_owned(), value);
+    }
+    parameters
+}

@@ -1,0 +1,231 @@
+//! How many there are, counted from outside: what no limit allows must not be, and who is refused
+//! must have come when there were that many.
+//!
+//! Counts grow only when somebody comes, so that is when they are looked at. What was decided under
+//! a limit that has been changed since is held against the largest that was in force meanwhile.
+
+use std::collections::BTreeMap;
+
+use pgweir_engine::Endpoint;
+use pgweir_proxy::Interest;
+
+use super::wires::Outside;
+use super::{SLACK_US, World};
+use crate::configuration::Configuration;
+use crate::network::WireId;
+use crate::postgres::Backend;
+use crate::session::Home;
+
+/// When there were last more clients than a limit allows, so that one of them may be refused.
+#[derive(Default)]
+pub(crate) struct Crowd {
+    pub(crate) clients: Option<u64>,
+    pub(crate) databases: BTreeMap<String, u64>,
+    pub(crate) users: BTreeMap<String, u64>,
+}
+
+impl World {
+    /// Whether pgweir's end of a connection is open, and not only for last words.
+    pub(super) fn is_attended(&mut self, wire: WireId) -> bool {
+        self.interest(wire).is_some_and(|interest| interest.read || !interest.write)
+    }
+
+    /// What pgweir waits for on a connection, if its end is open.
+    pub(super) fn interest(&mut self, wire: WireId) -> Option<Interest> {
+        self.driver.interest(self.wires[wire.0].endpoint?)
+    }
+
+    /// Whether it is open at all.
+    pub(super) fn is_open(&mut self, wire: WireId) -> bool {
+        self.interest(wire).is_some()
+    }
+
+    /// Notes which limits of clients one that is there may have found reached.
+    pub(super) fn note_crowd(&mut self) {
+        let limits = self.site.rules.current().limits;
+        let limited = [limits.clients, limits.database_clients, limits.user_clients];
+        if limited.iter().all(Option::is_none) {
+            return;
+        }
+        let mut all = 0;
+        let (mut databases, mut users) = (BTreeMap::new(), BTreeMap::new());
+        for number in 0..self.wires.len() {
+            if self.wires[number].guest.is_none() || !self.is_open(WireId(number)) {
+                continue;
+            }
+            all += 1;
+            if let Some(home) = self.home_of_guest(number) {
+                *databases.entry(home.database).or_insert(0) += 1;
+                *users.entry(home.user).or_insert(0) += 1;
+            }
+        }
+        let now = self.now();
+        let crowd = &mut self.site.crowd;
+        let above = |limit: Option<u64>, count: u64| limit.is_some_and(|limit| count > limit);
+        if above(limits.clients, all) {
+            crowd.clients = Some(now);
+        }
+        databases.retain(|_, count| above(limits.database_clients, *count));
+        users.retain(|_, count| above(limits.user_clients, *count));
+        crowd.databases.extend(databases.into_keys().map(|database| (database, now)));
+        crowd.users.extend(users.into_keys().map(|user| (user, now)));
+    }
+
+    /// Somebody has come, and has said nothing yet.
+    pub(super) fn check_logins(&mut self, wire: WireId) {
+        let Some(limit) = self.site.rules.current().limits.logins else { return };
+        let (mut open, mut attended) = (0, 0);
+        for number in 0..self.wires.len() {
+            let guest = self.wires[number].guest.as_ref();
+            if number != wire.0 && guest.is_some_and(|guest| guest.is_before_login()) {
+                open += u64::from(self.is_open(WireId(number)));
+                attended += u64::from(self.is_attended(WireId(number)));
+            }
+        }
+        if attended >= limit && self.is_attended(wire) {
+            let text = format!("one more may log in beside {attended}, of {limit}");
+            self.site.ledger.fail(text);
+        }
+        if let Outside::Client { client, .. } = &mut self.wires[wire.0].outside {
+            client.turned_away = open >= limit;
+        }
+    }
+
+    /// A client was let in.
+    pub(super) fn check_clients(&mut self, wire: WireId) {
+        let Some(own) = self.home_of_guest(wire.0) else { return };
+        let (mut all, mut of_database, mut of_user) = (0, 0, 0);
+        for number in (0..self.wires.len()).filter(|number| *number != wire.0) {
+            let ready = match &self.wires[number].outside {
+                Outside::Client { client, .. } => client.is_ready(),
+                Outside::Backend(_) | Outside::Canceller(_) | Outside::Gone => false,
+            };
+            if ready
+                && self.is_attended(WireId(number))
+                && let Some(home) = self.home_of_guest(number)
+            {
+                all += 1;
+                of_database += u64::from(home.database == own.database);
+                of_user += u64::from(home.user == own.user);
+            }
+        }
+        self.check(wire, "clients", all, |rules| rules.limits.clients);
+        self.check(wire, "clients of a database", of_database, |rules| {
+            rules.limits.database_clients
+        });
+        self.check(wire, "clients of a user", of_user, |rules| rules.limits.user_clients);
+    }
+
+    /// A connection to a server is made.
+    pub(super) fn check_server_limit(&mut self, wire: WireId, cluster: usize) {
+        let Some(Endpoint::Server(_)) = self.wires[wire.0].endpoint else { return };
+        let others = self.count_servers(wire, |process| process.cluster == cluster);
+        self.check(wire, "connections to a server", others, |rules| rules.limits.server);
+    }
+
+    /// A server process has read whose it is to be.
+    pub(super) fn check_shares(&mut self, wire: WireId) {
+        let Outside::Backend(process) = &self.wires[wire.0].outside else { return };
+        let Some(own) = process.home.clone() else { return };
+        if !self.is_attended(wire) {
+            return;
+        }
+        let mut count = |is_alike: fn(&Home, &Home) -> bool| {
+            let alike = |home: &Home| is_alike(home, &own);
+            self.count_servers(wire, |process| process.home.as_ref().is_some_and(alike))
+        };
+        let of_database = count(|home, own| home.database == own.database);
+        let of_user = count(|home, own| home.user == own.user);
+        let of_pool = count(|home, own| home == own);
+        self.check(wire, "connections of a database", of_database, |rules| rules.limits.database);
+        self.check(wire, "connections of a user", of_user, |rules| rules.limits.user);
+        let pool = self.topology.pools.iter().find(|pool| pool.home() == own);
+        if let Some(draft) = pool.map(|pool| pool.draft) {
+            self.check(wire, "connections of a pool", of_pool, |rules| Some(rules.most(draft)));
+        }
+    }
+
+    /// pgweir wants one more connection.
+    pub(super) fn check_parallelism(&mut self, endpoint: Endpoint, cluster: usize) {
+        let Endpoint::Server(_) = endpoint else { return };
+        let engine = self.driver.engine();
+        let under_way = self.attempts.iter().filter(|attempt| {
+            let same =
+                matches!(attempt.endpoint, Endpoint::Server(_)) && attempt.cluster == cluster;
+            same && !attempt.over && engine.awaits(attempt.endpoint)
+        });
+        let under_way = under_way.count() as u64;
+        let logging_in =
+            |process: &Backend| process.cluster == cluster && process.is_before_login();
+        let others = under_way + self.count_servers(WireId(usize::MAX), logging_in);
+        let most = self.site.rules.current().limits.parallelism;
+        if others >= most {
+            let text = format!("{endpoint:?} is opened beside {others}, of {most}");
+            self.site.ledger.fail(text);
+        }
+    }
+
+    /// An attempt to connect that began then is over: it must not have been waited for too long.
+    pub(super) fn check_attempt(&mut self, endpoint: Endpoint, asked_at: u64) {
+        let Endpoint::Server(_) = endpoint else { return };
+        let most = self.site.rules.most(asked_at, |rules| Some(rules.times.connect));
+        let over = most.is_some_and(|most| self.now() > asked_at + most + SLACK_US);
+        if over && self.driver.engine().awaits(endpoint) {
+            self.site.ledger.fail(format!("{endpoint:?} outlasts connect_timeout"));
+        }
+    }
+
+    /// All is quiet: the smallest size of each pool is there, if nothing that it shares limits it
+    /// and nothing ends its servers.
+    pub(super) fn check_least(&mut self) -> Result<(), String> {
+        let rules = self.site.rules.current().clone();
+        let shared = [rules.limits.server, rules.limits.database, rules.limits.user];
+        let bound = shared.iter().any(Option::is_some) || rules.times.lifetime.is_some();
+        if bound || self.site.draining {
+            return Ok(());
+        }
+        for pool in rules.pools.iter().filter(|pool| pool.database != "*") {
+            let own = Home { database: pool.database.clone(), user: pool.user.clone() };
+            let is_its = |process: &Backend| process.home.as_ref() == Some(&own);
+            let there = self.count_servers(WireId(usize::MAX), is_its);
+            if there < pool.least {
+                return Err(format!("{own:?} has {there} servers, of {} at least", pool.least));
+            }
+        }
+        Ok(())
+    }
+
+    /// Server connections like that, the one named aside.
+    fn count_servers(&mut self, but: WireId, is_like: impl Fn(&Backend) -> bool) -> u64 {
+        let mut count = 0;
+        for number in (0..self.wires.len()).filter(|number| *number != but.0) {
+            let wire = &self.wires[number];
+            let alike = match (&wire.outside, wire.endpoint) {
+                (Outside::Backend(process), Some(Endpoint::Server(_))) => is_like(process),
+                _ => false,
+            };
+            count += u64::from(alike && self.is_attended(WireId(number)));
+        }
+        count
+    }
+
+    /// Somebody has come who was let in beside so many others.
+    fn check(
+        &mut self,
+        wire: WireId,
+        what: &str,
+        others: u64,
+        limit: impl Fn(&Configuration) -> Option<u64>,
+    ) {
+        let most = self.site.rules.most(self.wires[wire.0].asked_at, limit);
+        if let Some(most) = most.filter(|most| others >= *most) {
+            self.site.ledger.fail(format!("{what}: one more beside {others}, of {most}"));
+        }
+    }
+
+    /// What a guest asks for.
+    pub(super) fn home_of_guest(&self, wire: usize) -> Option<Home> {
+        let pool = self.wires[wire].guest.as_ref()?.pool?;
+        Some(self.topology.pools[pool].home())
+    }
+}

@@ -1,0 +1,48 @@
+//! How pgweir itself ends, in some simulations.
+
+use pgweir_engine::Time;
+
+use super::{BUSY_US, Occasion, SLACK_US, World};
+use crate::network::WireId;
+use crate::topology::Ending;
+
+/// How long clients that were told that this is the end may take to read it, a little more than
+/// the driver gives them.
+const LINGER_US: u64 = 10_000_000 + SLACK_US;
+
+impl World {
+    pub(super) fn schedule_end(&mut self) {
+        let at = self.dice.below(BUSY_US);
+        match self.topology.ending {
+            Ending::None => {}
+            Ending::Drain { bound } => self.schedule(at, Occasion::Drain(bound)),
+            Ending::Now => self.schedule(at, Occasion::ShutDown),
+        }
+    }
+
+    pub(super) fn drain(&mut self, bound: Option<u64>) {
+        self.site.trace.note("world", || "pgweir asks its clients to leave");
+        self.site.draining = true;
+        self.driver.drain(Time(self.now()));
+        if let Some(bound) = bound {
+            self.schedule(self.now() + bound, Occasion::ShutDown);
+        }
+    }
+
+    pub(super) fn shut_down(&mut self) {
+        self.site.trace.note("world", || "pgweir tells its clients that this is the end");
+        self.site.draining = true;
+        self.site.shut_down = true;
+        self.driver.shut_down(Time(self.now()));
+        self.schedule(self.now() + LINGER_US, Occasion::AllGone(self.wires.len()));
+    }
+
+    /// Whoever was there at the end, on one of the first `wires`, was told or cut off.
+    pub(super) fn check_all_gone(&mut self, wires: usize) {
+        for number in 0..wires {
+            if self.wires[number].guest.is_some() && self.is_open(WireId(number)) {
+                self.site.ledger.fail(format!("connection {number} outlasts the end of pgweir"));
+            }
+        }
+    }
+}

@@ -1,0 +1,289 @@
+use std::cell::RefCell;
+use std::rc::Rc;
+
+use pgweir_engine::{Address, Endpoint, Time};
+use pgweir_proxy::Read;
+use pgweir_wire::CancelKey;
+
+use super::{Occasion, Who, World};
+use crate::canceller::Canceller;
+use crate::client::{Client, Contact};
+use crate::network::{Pipe, Stream, WireId, connection};
+use crate::postgres::{Backend, Health};
+use crate::topology::PORT;
+
+/// A connection, as the scheduler sees it.
+pub(super) struct Wire {
+    pub(super) pipes: [Rc<RefCell<Pipe>>; 2],
+    delivering: [bool; 2],
+    pub(super) outside: Outside,
+    /// When the outside is to be stepped next.
+    pub(super) wake_at: Option<u64>,
+    pub(super) endpoint: Option<Endpoint>,
+    driving: bool,
+    pub(super) guest: Option<Guest>,
+    /// When pgweir began to make it, if it did.
+    pub(super) asked_at: u64,
+}
+
+/// Who is at the end that is not pgweir's.
+pub(super) enum Outside {
+    Backend(Box<Backend>),
+    Canceller(Canceller),
+    Client { client: Box<Client>, turns_left: u64 },
+    Gone,
+}
+
+/// What the network knows of somebody who has come to pgweir.
+pub(super) struct Guest {
+    /// Which of the topology's pools it asks for, unless it asks for a cancel.
+    pub(super) pool: Option<usize>,
+    /// Bytes up to the end of its login.
+    login_bytes: u64,
+    contact: Contact,
+    /// Bytes that pgweir has read and written so far.
+    read: u64,
+    written: u64,
+}
+
+/// An attempt of pgweir's to connect.
+pub(super) struct Attempt {
+    pub(super) endpoint: Endpoint,
+    pub(super) cluster: usize,
+    asked_at: u64,
+    pub(super) over: bool,
+}
+
+impl World {
+    /// Makes a connection with somebody outside. `thin`: it may hold very little.
+    fn wire(
+        &mut self,
+        thin: bool,
+        guest: Option<Guest>,
+        outside: impl FnOnce(&mut Self, Stream) -> Outside,
+    ) -> (WireId, Stream) {
+        let id = WireId(self.wires.len());
+        let capacity = [(); 2].map(|()| {
+            let small = thin && self.dice.chance(self.site.faults.small_buffer);
+            if small { self.dice.magnitude(512) as usize } else { 64 * 1024 }
+        });
+        let (outer, inner, pipes) = connection(id, capacity, &self.stirs);
+        let outside = outside(self, outer);
+        self.wires.push(Wire {
+            pipes,
+            delivering: [false; 2],
+            outside,
+            wake_at: None,
+            endpoint: None,
+            driving: false,
+            guest,
+            asked_at: self.now(),
+        });
+        (id, inner)
+    }
+
+    fn accept(&mut self, wire: WireId, stream: Stream) {
+        let endpoint = self.driver.accept(Time(self.now()), stream, None);
+        self.wires[wire.0].endpoint = Some(endpoint);
+        self.note_crowd();
+        self.check_logins(wire);
+        self.wake_outside(wire, self.now());
+        self.wake_driver(wire);
+    }
+
+    pub(super) fn arrive(&mut self, turns_left: u64) {
+        let pool = self.dice.below(self.topology.pools.len() as u64) as usize;
+        let facts = self.topology.pools[pool].clone();
+        let client = Client::new(&mut self.site, facts, self.dice.fork());
+        let number = client.number;
+        self.site.trace.note("world", || format!("c{number} connects"));
+        let guest = Guest::new(Some(pool), client.login_bytes());
+        let (wire, stream) = self.wire(true, Some(guest), |_, stream| {
+            let client = Box::new(client.with(stream));
+            Outside::Client { client, turns_left }
+        });
+        self.accept(wire, stream);
+    }
+
+    pub(super) fn send_cancel(&mut self, key: &CancelKey) {
+        let mut request = Vec::new();
+        key.write_request(&mut request);
+        let guest = Guest::new(None, request.len());
+        let (wire, stream) = self.wire(true, Some(guest), |_, stream| {
+            Outside::Canceller(Canceller::new(stream, request))
+        });
+        self.accept(wire, stream);
+    }
+
+    /// pgweir wants a connection: when it will know.
+    pub(super) fn begin_to_connect(&mut self, endpoint: Endpoint, address: &Address) {
+        let cluster = usize::from(address.port - PORT);
+        self.check_parallelism(endpoint, cluster);
+        let slow = self.dice.chance(self.site.faults.connect_slow);
+        let limit = self.site.rules.current().times.connect;
+        let most = if slow { 2 * limit } else { 1_000 };
+        if slow {
+            self.site.trouble();
+        }
+        let now = self.now();
+        let at = now + self.dice.magnitude(most);
+        self.attempts.push(Attempt { endpoint, cluster, asked_at: now, over: false });
+        self.schedule(at, Occasion::Connect(self.attempts.len() - 1));
+    }
+
+    /// Answers an attempt to connect.
+    pub(super) fn connect(&mut self, number: usize) {
+        let attempt = &mut self.attempts[number];
+        attempt.over = true;
+        let Attempt { endpoint, cluster, asked_at, .. } = *attempt;
+        let now = Time(self.now());
+        self.check_attempt(endpoint, asked_at);
+        let refused = self.dice.chance(self.site.faults.connect_refused);
+        if refused || self.clusters[cluster].health == Health::Down {
+            self.site.trouble();
+            self.site.trace.note("world", || format!("{endpoint:?} is refused"));
+            return self.driver.connect_failed(now, endpoint, "connection refused");
+        }
+        let dice = self.dice.fork();
+        // A statement that is long under way may look like one that is not answered.
+        let thin = !self.topology.limits_statements();
+        let (wire, stream) = self.wire(thin, None, |world, stream| {
+            let process_id = world.wires.len() as i32 + 1_000;
+            let version = world.clusters[cluster].version;
+            Outside::Backend(Box::new(Backend::new(process_id, cluster, version, stream, dice)))
+        });
+        self.wires[wire.0].asked_at = asked_at;
+        self.site.trace.note(Who('b', wire), || format!("serves {endpoint:?}"));
+        if self.driver.connected(now, endpoint, stream).is_ok() {
+            self.wires[wire.0].endpoint = Some(endpoint);
+            self.check_server_limit(wire, cluster);
+        }
+        self.wake_outside(wire, self.now());
+        self.wake_driver(wire);
+    }
+
+    pub(super) fn deliver(&mut self, wire: WireId, inwards: bool) {
+        let side = usize::from(!inwards);
+        self.wires[wire.0].delivering[side] = false;
+        let mut pipe = self.wires[wire.0].pipes[side].borrow_mut();
+        let under_way = pipe.under_way();
+        let n = if under_way > 0 && self.dice.chance(self.site.faults.split) {
+            self.dice.magnitude(under_way as u64) as usize
+        } else {
+            under_way
+        };
+        self.site.trace.mix(wire.0 as u64 * 2 + side as u64);
+        for byte in pipe.next(n) {
+            self.site.trace.mix(u64::from(*byte));
+        }
+        let left = pipe.deliver(n, self.dice.chance(0.5));
+        drop(pipe);
+        if left > 0 {
+            self.put(wire, inwards);
+        }
+        if inwards {
+            self.wake_driver(wire);
+        } else {
+            self.wake_outside(wire, self.now());
+        }
+    }
+
+    /// Something is under way: it will arrive.
+    pub(super) fn put(&mut self, wire: WireId, inwards: bool) {
+        let side = usize::from(!inwards);
+        if std::mem::replace(&mut self.wires[wire.0].delivering[side], true) {
+            return;
+        }
+        let most = if self.dice.chance(self.site.faults.stall) { 200_000 } else { 100 };
+        let latency = self.dice.magnitude(most);
+        self.schedule(self.now() + latency, Occasion::Deliver(wire, inwards));
+    }
+
+    pub(super) fn wake_outside(&mut self, wire: WireId, at: u64) {
+        let its = &mut self.wires[wire.0];
+        if its.wake_at.is_some_and(|before| before <= at) {
+            return;
+        }
+        its.wake_at = Some(at);
+        self.schedule(at, Occasion::Outside(wire));
+    }
+
+    pub(super) fn wake_driver(&mut self, wire: WireId) {
+        if !std::mem::replace(&mut self.wires[wire.0].driving, true) {
+            let delay = self.dice.below(10);
+            self.schedule(self.now() + delay, Occasion::Drive(wire));
+        }
+    }
+
+    /// pgweir does with a connection what it can and wants to do.
+    pub(super) fn drive(&mut self, wire: WireId) {
+        self.wires[wire.0].driving = false;
+        let Some(endpoint) = self.wires[wire.0].endpoint else { return };
+        let now = Time(self.now());
+        let writes_first = self.dice.chance(0.5);
+        for writes in [writes_first, !writes_first] {
+            let Some(interest) = self.driver.interest(endpoint) else { return };
+            let [inwards, outwards] = &self.wires[wire.0].pipes;
+            let broken = inwards.borrow().is_broken();
+            let writable = broken || outwards.borrow().is_writable();
+            let readable = inwards.borrow().is_readable();
+            if writes && interest.write && writable {
+                self.driver.writable(now, endpoint);
+            } else if !writes && interest.read && readable {
+                let read = self.driver.readable(now, endpoint);
+                // Behind the bytes there may be the end, which is still to be read.
+                let inwards = &self.wires[wire.0].pipes[0];
+                if read == Read::More || inwards.borrow().is_readable() {
+                    self.wake_driver(wire);
+                }
+            }
+        }
+    }
+
+    /// Notes what pgweir has just read from a guest, or written to it.
+    pub(super) fn note_contact(&mut self, wire: WireId) {
+        let now = self.now();
+        let Wire { guest: Some(guest), pipes: [inwards, outwards], .. } = &mut self.wires[wire.0]
+        else {
+            return;
+        };
+        let (read, written) = (inwards.borrow().read, outwards.borrow().written);
+        if read > std::mem::replace(&mut guest.read, read) {
+            guest.contact.read_at = now;
+            guest.contact.answered_at = None;
+        }
+        if written > std::mem::replace(&mut guest.written, written) {
+            let contact = &mut guest.contact;
+            if contact.wrote_at < now {
+                contact.wrote_before = contact.wrote_at;
+            }
+            contact.wrote_at = now;
+            guest.contact.answered_at.get_or_insert(now);
+        }
+    }
+
+    /// What has passed between a guest and pgweir.
+    pub(super) fn contact(&mut self, wire: WireId) -> Contact {
+        let attended = self.is_attended(wire);
+        let unsent = self.interest(wire).is_some_and(|interest| interest.write);
+        let Wire { guest: Some(guest), pipes: [_, outwards], .. } = &self.wires[wire.0] else {
+            return Contact::default();
+        };
+        let introduced = !guest.is_before_login();
+        let heard = !unsent && outwards.borrow().unread() == 0;
+        Contact { attended, introduced, heard, ..guest.contact }
+    }
+}
+
+impl Guest {
+    fn new(pool: Option<usize>, login_bytes: usize) -> Self {
+        let (read, written) = (0, 0);
+        let contact = Contact::default();
+        Self { pool, login_bytes: login_bytes as u64, contact, read, written }
+    }
+
+    /// Whether pgweir has not read all that makes up its login.
+    pub(super) fn is_before_login(&self) -> bool {
+        self.read < self.login_bytes
+    }
+}
