@@ -10,6 +10,7 @@ mod length;
 mod lines;
 mod links;
 mod modules;
+mod rows;
 mod traps;
 mod tree;
 mod words;
@@ -54,6 +55,11 @@ fn links_lead_somewhere() {
 #[test]
 fn traps_have_tests() {
     hold(traps::check);
+}
+
+#[test]
+fn failures_are_simulated() {
+    hold(rows::check);
 }
 
 /// Holds the project to a rule.
