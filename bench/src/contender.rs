@@ -183,6 +183,8 @@ pub(crate) fn pgweir_toml(port: &str, server_port: &str) -> String {
          port = {port}\n\
          worker_threads = 1\n\
          auth_type = \"trust\"\n\
+         admin_username = \"{USER}\"\n\
+         admin_password = \"{USER}\"\n\
          query_wait_timeout = {QUERY_WAIT_S}000\n\
          tcp_keepalives_idle = 0\n\
          tcp_keepalives_interval = 0\n\
