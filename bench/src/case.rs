@@ -19,11 +19,15 @@ pub(crate) struct Case {
     pub(crate) title: String,
     pub(crate) workload: Workload,
     pub(crate) server: Server,
+    /// Who takes part.
+    contenders: &'static [Contender],
     /// The contender that ratios are to.
     pub(crate) base: Contender,
     /// Whether a round counts only if the relay is well ahead of PgBouncer: the sign that the
     /// pooler, and nothing else on the machine, set the pace.
     pub(crate) yardstick: bool,
+    /// Processors that the machine must have, or the figures say nothing.
+    pub(crate) cores: usize,
 }
 
 #[derive(Debug)]
@@ -38,6 +42,11 @@ pub(crate) enum Workload {
     },
     /// Connections that ran one query each and then rest.
     Idle,
+    /// Many clients on each of several databases, see [`crate::crowd`].
+    Crowd {
+        pools: u32,
+        clients: u32,
+    },
 }
 
 /// Where the server stands.
@@ -46,6 +55,17 @@ pub(crate) enum Server {
     Near,
     /// Behind a delay, see [`crate::delay`].
     Far,
+    /// No PostgreSQL, but one that answers at once, see [`crate::instant`].
+    Instant,
+}
+
+impl Server {
+    pub(crate) fn is_postgres(self) -> bool {
+        match self {
+            Self::Near | Self::Far => true,
+            Self::Instant => false,
+        }
+    }
 }
 
 impl Case {
@@ -71,12 +91,30 @@ impl Case {
             Self {
                 title: format!("{IDLE_CLIENTS} idle clients"),
                 workload: Workload::Idle,
+                contenders: &[Contender::PgBouncer, Contender::Pgweir, Contender::Relay],
                 ..Self::pgbench("idle-10k", SELECTS)
             },
             Self {
                 title: "Selects, simple protocol, 64 clients, server 0.5 ms away".into(),
                 server: Server::Far,
                 ..Self::pgbench("remote-64", SELECTS)
+            },
+            Self {
+                title: "Two databases of 32 clients, one worker and two".into(),
+                contenders: &[Contender::Pgweir, Contender::TwoWorkers],
+                base: Contender::Pgweir,
+                ..Self::pgbench("workers-2", Load { pools: 2, clients: 32, ..SELECTS })
+            },
+            Self {
+                title: "16 databases of 16 clients, one worker and four, a server that answers \
+                        at once"
+                    .into(),
+                workload: Workload::Crowd { pools: 16, clients: 16 },
+                server: Server::Instant,
+                contenders: &[Contender::Pgweir, Contender::FourWorkers],
+                base: Contender::Pgweir,
+                cores: 16,
+                ..Self::pgbench("workers-4", SELECTS)
             },
         ]);
         cases
@@ -90,7 +128,16 @@ impl Case {
 
     /// Whether the contender takes part.
     pub(crate) fn admits(&self, contender: Contender) -> bool {
-        !matches!((&self.workload, contender), (Workload::Idle, Contender::Direct))
+        self.contenders.contains(&contender)
+    }
+
+    /// Databases that clients name.
+    pub(crate) fn pools(&self) -> u32 {
+        match self.workload {
+            Workload::Pgbench(load) => load.pools,
+            Workload::Crowd { pools, .. } => pools,
+            Workload::Rate(_) | Workload::Fetch { .. } | Workload::Idle => 1,
+        }
     }
 
     fn selects(name: &str, protocol: Protocol, clients: u32) -> Self {
@@ -126,8 +173,10 @@ impl Case {
             title: name.to_owned(),
             workload: Workload::Pgbench(load),
             server: Server::Near,
+            contenders: &Contender::USUAL,
             base: Contender::PgBouncer,
             yardstick: false,
+            cores: 1,
         }
     }
 }
@@ -136,6 +185,7 @@ impl Case {
 pub(crate) const SELECTS: Load = Load {
     script: Script::SelectOnly,
     protocol: Protocol::Simple,
+    pools: 1,
     clients: 64,
     rate: None,
     reconnect: false,

@@ -51,7 +51,7 @@ fn over_clients(title: &str, group: &str, metric: Metric, results: &[CaseResult]
         };
         CLIENTS.iter().map(value).collect()
     };
-    let series = Contender::ALL.into_iter().enumerate();
+    let series = Contender::USUAL.into_iter().enumerate();
     LineChart {
         title: title.to_owned(),
         y_label: UNIT,
@@ -75,7 +75,7 @@ fn bars(title: &str, cases: &[&str], metric: Metric, results: &[CaseResult]) -> 
             let value = result.ratio(contender, Contender::PgBouncer, metric)?.median;
             Some(Bar { colour, name: contender.label(), value })
         };
-        let bars: Vec<Bar> = Contender::ALL.into_iter().enumerate().filter_map(bar).collect();
+        let bars: Vec<Bar> = Contender::USUAL.into_iter().enumerate().filter_map(bar).collect();
         (!bars.is_empty()).then(|| ((*case).to_owned(), bars))
     };
     BarChart {

@@ -14,6 +14,7 @@ use rustix::process::{Pid, Signal};
 
 use crate::account::Account;
 use crate::clock;
+use crate::cpus::Cpus;
 use crate::error::{Doing, Error, Result};
 
 /// After this long without an end, a child that was asked to stop is killed.
@@ -29,6 +30,8 @@ pub(crate) struct Launch<'a> {
     pub(crate) args: Vec<String>,
     /// Run as this user; as our own where there is none.
     pub(crate) account: Option<Account>,
+    /// Run on these processors; wherever the kernel likes where there are none.
+    pub(crate) cpus: Option<&'a Cpus>,
     pub(crate) stop: Stop,
     /// Takes standard output and standard error.
     pub(crate) log: PathBuf,
@@ -83,7 +86,9 @@ impl Child {
         let way_in = std::env::var_os(SELF).unwrap_or_else(|| "/proc/self/exe".into());
         let mut command = Command::new(way_in);
         command
-            .args(["child", &std::process::id().to_string(), launch.stop.name()])
+            .arg("child")
+            .args(launch.cpus.map(|cpus| format!("--cpus={cpus}")))
+            .args([std::process::id().to_string().as_str(), launch.stop.name()])
             .arg(launch.program)
             .args(&launch.args)
             // Without encryption, and without a time zone that initdb would search the system for.
@@ -174,12 +179,19 @@ pub(crate) fn own_program() -> Result<PathBuf> {
     }
 }
 
-/// The hidden subcommand: ties this process to the harness `parent`, then becomes `program`.
-/// Returns only if that fails.
-pub(crate) fn become_child(parent: u32, stop: &str, program: &Path, args: &[String]) -> Error {
+/// The hidden subcommand: ties this process to the harness `parent` and to its processors, then
+/// becomes `program`. Returns only if that fails.
+pub(crate) fn become_child(
+    parent: u32,
+    stop: &str,
+    cpus: Option<&Cpus>,
+    program: &Path,
+    args: &[String],
+) -> Error {
     let tied = Stop::named(stop)
         .ok_or(rustix::io::Errno::INVAL)
-        .and_then(|stop| rustix::process::set_parent_process_death_signal(Some(stop.signal())));
+        .and_then(|stop| rustix::process::set_parent_process_death_signal(Some(stop.signal())))
+        .and_then(|()| cpus.map_or(Ok(()), Cpus::hold));
     if let Err(error) = tied {
         return Error::Io { doing: "tie a child to the harness".into(), source: error.into() };
     }

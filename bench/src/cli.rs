@@ -6,6 +6,8 @@ use clap::{Parser, Subcommand};
 
 use crate::case::Case;
 use crate::contender::Contender;
+use crate::cpus::Cpus;
+use crate::crowd::Crowd;
 use crate::error::{Error, Result};
 
 const EXAMPLES: &str = "\
@@ -15,6 +17,7 @@ Examples:
   bench --case simple --rounds 1 --seconds 2    a quick look at a group of cases
   bench --contenders direct,pgbouncer,relay     without pgweir
   PGBOUNCER=/opt/pgbouncer bench          another PgBouncer
+  bench --case workers-4 --force          on fewer cores than it needs, to see that it runs
   bench report                            writes the report anew from the raw results
 
 Cases (a group's name stands for all of it):
@@ -24,7 +27,10 @@ Cases (a group's name stands for all of it):
   tpcb-64                pgbench's own transaction, durable
   copy-out, select-1m    1,000,000 rows to one client
   idle-10k               10,000 clients that rest
-  remote-64              a server half a millisecond away";
+  remote-64              a server half a millisecond away
+  workers-2              two databases under load, pgweir with one worker and with two
+  workers-4              one worker and four before a server that answers at once; needs 16 cores
+                         and no PostgreSQL";
 
 /// Compares direct connections, PgBouncer, pgweir and a bare relay on one throw-away PostgreSQL.
 #[derive(Debug, Parser)]
@@ -42,9 +48,19 @@ pub(crate) enum Command {
     Report(Folders),
     /// Forward PORT to SERVER_PORT on this machine, half a millisecond late
     Delay { port: u16, server_port: u16 },
+    /// Answer every query on PORT at once, with so many threads and no PostgreSQL
+    Instant {
+        port: u16,
+        #[arg(value_parser = clap::value_parser!(u32).range(1..))]
+        threads: u32,
+    },
+    /// Ask a pooler before `bench instant` as fast as it answers; what came of it, as JSON
+    Crowd(Crowd),
     /// Become a program that ends with the harness
     #[command(hide = true)]
     Child {
+        #[arg(long)]
+        cpus: Option<Cpus>,
         parent: u32,
         stop: String,
         program: PathBuf,
@@ -58,7 +74,8 @@ pub(crate) struct Run {
     /// Cases or groups of cases, separated by commas [default: all]
     #[arg(long, env = "CASE", hide_env_values = true)]
     case: Option<String>,
-    /// Contenders, separated by commas: direct, pgbouncer, pgweir, relay [default: all]
+    /// Contenders, separated by commas: direct, pgbouncer, pgweir, relay, and pgweir-2 and
+    /// pgweir-4 with so many workers [default: all]
     #[arg(long, env = "CONTENDERS", hide_env_values = true)]
     contenders: Option<String>,
     /// Rounds that must count, for each case
@@ -69,6 +86,9 @@ pub(crate) struct Run {
     #[arg(long, env = "SECONDS", default_value_t = crate::rounds::SECONDS, hide_env_values = true,
         value_parser = clap::value_parser!(u32).range(1..=3600))]
     pub(crate) seconds: u32,
+    /// Run cases too that need more cores than there are; the report does not judge them
+    #[arg(long)]
+    pub(crate) force: bool,
     /// PgBouncer's program [default: Debian's]
     #[arg(long, env = "PGBOUNCER", hide_env_values = true)]
     pub(crate) pgbouncer: Option<PathBuf>,

@@ -78,13 +78,14 @@ fn newest_installed(root: &Path) -> Option<PathBuf> {
 /// A running PostgreSQL with pgbench's tables; stopped on drop.
 pub(crate) struct Cluster {
     pub(crate) port: u16,
+    pub(crate) bin: PgBin,
     server: Child,
 }
 
 impl Cluster {
     /// Makes the cluster in `scratch`, starts it on `port`, and fills it.
     pub(crate) fn start(
-        bin: &PgBin,
+        bin: PgBin,
         scratch: &Scratch,
         account: Option<Account>,
         port: u16,
@@ -95,6 +96,7 @@ impl Cluster {
                 program: &bin.program(name),
                 args,
                 account,
+                cpus: None,
                 stop: Stop::Quit,
                 log: scratch.join(&format!("{name}.log")),
             })
@@ -110,7 +112,7 @@ impl Cluster {
         await_login(&mut server, port, START_LIMIT)?;
         let fill = format!("-i -q -s {SCALE} -h 127.0.0.1 -p {port} -U {USER} {DATABASE}");
         run("pgbench", fill.split(' ').map(str::to_owned).collect())?.finish(FILL_LIMIT)?;
-        let cluster = Self { port, server };
+        let cluster = Self { port, bin, server };
         // Every page in memory and on disk before the first round.
         cluster.run(&["SELECT sum(abalance) FROM pgbench_accounts", "CHECKPOINT"])?;
         Ok(cluster)
@@ -118,7 +120,7 @@ impl Cluster {
 
     /// Runs statements directly on the server.
     pub(crate) fn run(&self, statements: &[&str]) -> Result<()> {
-        let mut frontend = Frontend::log_in(self.port, Ipv4Addr::LOCALHOST)?;
+        let mut frontend = Frontend::log_in(self.port, Ipv4Addr::LOCALHOST, DATABASE)?;
         for sql in statements {
             frontend.drain(sql, &mut [0; 4096])?;
         }
@@ -135,7 +137,7 @@ pub(crate) fn await_login(child: &mut Child, port: u16, limit: Duration) -> Resu
     let mut last = None;
     let logged_in = clock::until(limit, || {
         child.require_running()?;
-        match Frontend::log_in(port, Ipv4Addr::LOCALHOST).and_then(Frontend::close) {
+        match Frontend::log_in(port, Ipv4Addr::LOCALHOST, DATABASE).and_then(Frontend::close) {
             Ok(()) => Ok(Some(())),
             Err(error) => {
                 last = Some(error);

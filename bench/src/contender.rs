@@ -1,5 +1,6 @@
 //! Who is compared, and how each of them is configured: the same authentication (trust), the same
-//! logging (none for connections), a pool of ten, transaction mode, one thread.
+//! logging (none for connections), pools of ten, transaction mode; one thread where the name does
+//! not say otherwise.
 
 use std::path::{Path, PathBuf};
 use std::time::Duration;
@@ -9,10 +10,11 @@ use serde::{Deserialize, Serialize};
 use crate::account::Account;
 use crate::child::{Child, Launch, Stop, own_program};
 use crate::cluster::{DATABASE, USER, await_login};
+use crate::cpus::Cpus;
 use crate::error::{Error, Result};
 use crate::scratch::{Scratch, require_readable};
 
-/// Server connections that a pooler may open.
+/// Server connections that a pooler may open for each pool.
 pub(crate) const POOL_SIZE: u32 = 10;
 /// Client connections that a pooler must take.
 const CLIENTS_MAX: u32 = 15_000;
@@ -28,10 +30,24 @@ pub(crate) enum Contender {
     PgBouncer,
     Pgweir,
     Relay,
+    #[serde(rename = "pgweir-2")]
+    TwoWorkers,
+    #[serde(rename = "pgweir-4")]
+    FourWorkers,
 }
 
 impl Contender {
-    pub(crate) const ALL: [Self; 4] = [Self::Direct, Self::PgBouncer, Self::Pgweir, Self::Relay];
+    pub(crate) const ALL: [Self; 6] = [
+        Self::Direct,
+        Self::PgBouncer,
+        Self::Pgweir,
+        Self::Relay,
+        Self::TwoWorkers,
+        Self::FourWorkers,
+    ];
+
+    /// Those of most cases.
+    pub(crate) const USUAL: [Self; 4] = [Self::Direct, Self::PgBouncer, Self::Pgweir, Self::Relay];
 
     pub(crate) fn label(self) -> &'static str {
         match self {
@@ -39,6 +55,8 @@ impl Contender {
             Self::PgBouncer => "PgBouncer",
             Self::Pgweir => "pgweir",
             Self::Relay => "bare relay",
+            Self::TwoWorkers => "pgweir, 2 workers",
+            Self::FourWorkers => "pgweir, 4 workers",
         }
     }
 
@@ -49,11 +67,22 @@ impl Contender {
             Self::PgBouncer => "pgbouncer",
             Self::Pgweir => "pgweir",
             Self::Relay => "relay",
+            Self::TwoWorkers => "pgweir-2",
+            Self::FourWorkers => "pgweir-4",
         }
     }
 
     pub(crate) fn named(name: &str) -> Option<Self> {
         Self::ALL.into_iter().find(|contender| contender.name() == name)
+    }
+
+    /// Threads that carry its traffic.
+    fn threads(self) -> u32 {
+        match self {
+            Self::Direct | Self::PgBouncer | Self::Pgweir | Self::Relay => 1,
+            Self::TwoWorkers => 2,
+            Self::FourWorkers => 4,
+        }
     }
 }
 
@@ -82,7 +111,9 @@ impl Programs {
         match contender {
             Contender::Direct => true,
             Contender::PgBouncer => self.pgbouncer.is_some(),
-            Contender::Pgweir => self.pgweir.is_some(),
+            Contender::Pgweir | Contender::TwoWorkers | Contender::FourWorkers => {
+                self.pgweir.is_some()
+            }
             Contender::Relay => self.relay.is_some(),
         }
     }
@@ -99,6 +130,18 @@ fn file(given: Option<&Path>, usual: &Path) -> Result<Option<PathBuf>> {
     }
 }
 
+/// Where a contender stands.
+pub(crate) struct Place<'a> {
+    /// Where it takes clients, on 127.0.0.1.
+    pub(crate) port: u16,
+    /// Where the server is.
+    pub(crate) server_port: u16,
+    /// Databases that clients name; several are for pgweir alone.
+    pub(crate) pools: u32,
+    /// Processors that a pooler keeps to.
+    pub(crate) cpus: Option<&'a Cpus>,
+}
+
 /// A contender that takes clients.
 pub(crate) struct Target {
     /// Where clients connect, on 127.0.0.1.
@@ -108,21 +151,17 @@ pub(crate) struct Target {
 }
 
 impl Target {
-    /// Connections straight to `server_port`.
-    pub(crate) fn direct(server_port: u16) -> Self {
-        Self { port: server_port, pooler: None }
-    }
-
-    /// Starts a pooler on `port` in front of `server_port`, and waits until a login succeeds.
+    /// Starts a pooler, and waits until a login succeeds. A direct connection starts nothing.
     pub(crate) fn start(
         contender: Contender,
         programs: &Programs,
         scratch: &Scratch,
         account: Option<Account>,
-        (port, server_port): (u16, u16),
+        place: Place<'_>,
     ) -> Result<Self> {
+        let Place { port, server_port, pools, cpus } = place;
         let (program, args, account) = match contender {
-            Contender::Direct => return Ok(Self::direct(server_port)),
+            Contender::Direct => return Ok(Self { port: server_port, pooler: None }),
             Contender::PgBouncer => {
                 scratch.write("userlist.txt", &format!("\"{USER}\" \"\"\n"))?;
                 let users = scratch.join("userlist.txt").display().to_string();
@@ -130,9 +169,11 @@ impl Target {
                 let config = scratch.write("pgbouncer.ini", &ini)?;
                 (&programs.pgbouncer, vec![config.display().to_string()], account)
             }
-            Contender::Pgweir => {
-                let config = pgweir_toml(&port.to_string(), &server_port.to_string());
-                let config = scratch.write("pgweir.toml", &config)?;
+            Contender::Pgweir | Contender::TwoWorkers | Contender::FourWorkers => {
+                let (port, server_port) = (port.to_string(), server_port.to_string());
+                let config = pgweir_toml(&port, &server_port, contender.threads(), pools);
+                // Each has a file of its own: they stand side by side.
+                let config = scratch.write(&format!("{}.toml", contender.name()), &config)?;
                 (&programs.pgweir, vec![config.display().to_string()], None)
             }
             Contender::Relay => {
@@ -146,10 +187,16 @@ impl Target {
         let program = program.as_deref().ok_or_else(missing)?;
         require_readable(program, account)?;
         let log = scratch.join(&format!("{}.log", contender.name()));
-        let mut pooler = Child::start(Launch { program, args, account, stop: Stop::Kill, log })?;
+        let launch = Launch { program, args, account, cpus, stop: Stop::Kill, log };
+        let mut pooler = Child::start(launch)?;
         await_login(&mut pooler, port, START_LIMIT)?;
         Ok(Self { port, pooler: Some(pooler) })
     }
+}
+
+/// The database that clients name for a pool. All of them are [`DATABASE`] at the server.
+pub(crate) fn database(pool: u32) -> String {
+    if pool == 0 { DATABASE.to_owned() } else { format!("{DATABASE}_{}", pool + 1) }
 }
 
 /// PgBouncer's configuration.
@@ -176,12 +223,12 @@ pub(crate) fn pgbouncer_ini(port: &str, server_port: &str, users: &str) -> Strin
 }
 
 /// pgweir's configuration. Keepalive is left to the kernel, as PgBouncer leaves it.
-pub(crate) fn pgweir_toml(port: &str, server_port: &str) -> String {
-    format!(
+pub(crate) fn pgweir_toml(port: &str, server_port: &str, workers: u32, pools: u32) -> String {
+    let general = format!(
         "[general]\n\
          host = \"127.0.0.1\"\n\
          port = {port}\n\
-         worker_threads = 1\n\
+         worker_threads = {workers}\n\
          auth_type = \"trust\"\n\
          admin_username = \"{USER}\"\n\
          admin_password = \"{USER}\"\n\
@@ -191,19 +238,25 @@ pub(crate) fn pgweir_toml(port: &str, server_port: &str) -> String {
          tcp_keepalives_count = 0\n\
          tcp_user_timeout = 0\n\
          log_client_connections = false\n\
-         log_client_disconnections = false\n\
-         \n\
-         [pools.{DATABASE}]\n\
-         pool_mode = \"transaction\"\n\
-         \n\
-         [pools.{DATABASE}.users.0]\n\
-         username = \"{USER}\"\n\
-         pool_size = {POOL_SIZE}\n\
-         \n\
-         [pools.{DATABASE}.shards.0]\n\
-         servers = [[\"127.0.0.1\", {server_port}, \"primary\"]]\n\
-         database = \"{DATABASE}\"\n"
-    )
+         log_client_disconnections = false\n"
+    );
+    let pool = |pool| {
+        let name = database(pool);
+        format!(
+            "\n\
+             [pools.{name}]\n\
+             pool_mode = \"transaction\"\n\
+             \n\
+             [pools.{name}.users.0]\n\
+             username = \"{USER}\"\n\
+             pool_size = {POOL_SIZE}\n\
+             \n\
+             [pools.{name}.shards.0]\n\
+             servers = [[\"127.0.0.1\", {server_port}, \"primary\"]]\n\
+             database = \"{DATABASE}\"\n"
+        )
+    };
+    general + &(0..pools).map(pool).collect::<String>()
 }
 
 #[cfg(test)]

@@ -31,8 +31,6 @@ use crate::clock;
 pub(crate) const DELAY: Duration = Duration::from_micros(500);
 /// The most that one read takes.
 const BUFFER: usize = 16 << 10;
-/// The forwarder needs less than this to be ready.
-pub(crate) const START_LIMIT: Duration = Duration::from_secs(5);
 
 /// Forwards connections on `port` to `server_port`, both on 127.0.0.1, until it is killed.
 pub(crate) fn run(port: u16, server_port: u16) -> io::Result<()> {

@@ -8,6 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::cluster::PgBin;
 use crate::contender::Programs;
+use crate::cpus;
 
 /// What a reader must know to compare a result with another machine's.
 #[derive(Clone, Debug, Deserialize, Eq, PartialEq, Serialize)]
@@ -22,7 +23,7 @@ pub(crate) struct Environment {
 }
 
 impl Environment {
-    pub(crate) fn look(bin: &PgBin, programs: &Programs) -> Self {
+    pub(crate) fn look(bin: Option<&PgBin>, programs: &Programs) -> Self {
         let read = |path: &str| fs::read_to_string(path).unwrap_or_default();
         let after = |text: &str, label: &str, separator: char| {
             let line = text.lines().find(|line| line.starts_with(label)).unwrap_or_default();
@@ -31,17 +32,16 @@ impl Environment {
         };
         let memory = after(&read("/proc/meminfo"), "MemTotal", ':');
         let memory_kb: u64 = memory.trim_end_matches(" kB").parse().unwrap_or(0);
-        let postgres = bin.program("postgres");
-        let pgbench = bin.program("pgbench");
-        let found = [Some(&postgres), Some(&pgbench), programs.pgbouncer.as_ref()];
-        let found = found.into_iter().chain([programs.pgweir.as_ref()]).flatten();
+        let of_postgres = ["postgres", "pgbench"].map(|name| Some(bin?.program(name)));
+        let poolers = [programs.pgbouncer.clone(), programs.pgweir.clone()];
+        let found = of_postgres.into_iter().chain(poolers).flatten();
         Self {
             cpu: after(&read("/proc/cpuinfo"), "model name", ':'),
-            cores: std::thread::available_parallelism().map_or(1, usize::from),
+            cores: cpus::count(),
             memory_gb: memory_kb.div_ceil(1 << 20),
             kernel: read("/proc/sys/kernel/osrelease").trim().to_owned(),
             system: after(&read("/etc/os-release"), "PRETTY_NAME", '='),
-            versions: found.filter_map(|program| version(program)).collect(),
+            versions: found.filter_map(|program| version(&program)).collect(),
         }
     }
 }

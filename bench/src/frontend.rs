@@ -1,7 +1,8 @@
 //! A frontend of its own: logs in, runs a query, and reads replies at the least cost.
 //!
-//! It holds the idle clients and times large results; pgbench does the rest. No buffer belongs to
-//! a connection, so that ten thousand of them cost this process little.
+//! It holds the idle clients, times large results, and logs the clients of a crowd in; pgbench does
+//! the rest. No buffer belongs to a connection, so that ten thousand of them cost this process
+//! little.
 
 use std::io::{ErrorKind, Read, Write};
 use std::net::{Ipv4Addr, SocketAddr, TcpStream};
@@ -9,7 +10,7 @@ use std::time::Duration;
 
 use socket2::{Domain, Socket, Type};
 
-use crate::cluster::{DATABASE, USER};
+use crate::cluster::USER;
 use crate::error::{Doing, Error, Result};
 
 /// A server or pooler that says nothing for this long is taken for hung.
@@ -18,6 +19,8 @@ const SILENCE_LIMIT: Duration = Duration::from_secs(60);
 const READY_IDLE: &[u8; 6] = b"Z\0\0\0\x05I";
 /// Longer than a CommandComplete and a ReadyForQuery together.
 const TAIL: usize = 64;
+/// Goodbye.
+pub(crate) const TERMINATE: &[u8; 5] = b"X\0\0\0\x04";
 
 /// A logged-in connection between two queries.
 pub(crate) struct Frontend {
@@ -35,10 +38,10 @@ pub(crate) struct Drained {
 impl Frontend {
     /// Logs in on 127.0.0.1; `source` is an address of this machine to come from, so that one
     /// address does not run out of ports.
-    pub(crate) fn log_in(port: u16, source: Ipv4Addr) -> Result<Self> {
+    pub(crate) fn log_in(port: u16, source: Ipv4Addr, database: &str) -> Result<Self> {
         let stream = connect(port, source).doing(|| format!("connect to port {port}"))?;
         let mut frontend = Self { stream };
-        let body = format!("\0\x03\0\0user\0{USER}\0database\0{DATABASE}\0\0");
+        let body = format!("\0\x03\0\0user\0{USER}\0database\0{database}\0\0");
         frontend.send(&[&length_of(&body).to_be_bytes()[..], body.as_bytes()].concat())?;
         let mut said = Vec::new();
         let mut scratch = [0; 4096];
@@ -56,8 +59,7 @@ impl Frontend {
     ///
     /// Errors: also when the last thing said before ReadyForQuery is not a CommandComplete.
     pub(crate) fn drain(&mut self, sql: &str, scratch: &mut [u8]) -> Result<Drained> {
-        let body = format!("{sql}\0");
-        self.send(&[b"Q", &length_of(&body).to_be_bytes()[..], body.as_bytes()].concat())?;
+        self.send(&query(sql))?;
         let (mut bytes, mut tail) = (0, Vec::with_capacity(2 * TAIL));
         while !tail.ends_with(READY_IDLE) {
             let read = self.read(scratch)?;
@@ -72,7 +74,12 @@ impl Frontend {
 
     /// Says goodbye.
     pub(crate) fn close(mut self) -> Result<()> {
-        self.send(b"X\0\0\0\x04")
+        self.send(TERMINATE)
+    }
+
+    /// The connection, between two queries as it is.
+    pub(crate) fn into_stream(self) -> TcpStream {
+        self.stream
     }
 
     fn send(&mut self, bytes: &[u8]) -> Result<()> {
@@ -99,6 +106,12 @@ fn connect(port: u16, source: Ipv4Addr) -> std::io::Result<TcpStream> {
     Ok(socket.into())
 }
 
+/// The simple query with this text, as a message.
+pub(crate) fn query(sql: &str) -> Vec<u8> {
+    let body = format!("{sql}\0");
+    [b"Q", &length_of(&body).to_be_bytes()[..], body.as_bytes()].concat()
+}
+
 /// The length word of a message with this body: it counts itself.
 fn length_of(body: &str) -> u32 {
     // Queries of this harness are shorter than a page; the cast cannot cut.
@@ -116,7 +129,8 @@ fn tag_of(tail: &[u8]) -> Option<String> {
     })
 }
 
-fn readable(bytes: &[u8]) -> String {
+/// A message as text, for people.
+pub(crate) fn readable(bytes: &[u8]) -> String {
     let text = String::from_utf8_lossy(bytes);
     text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect()
 }

@@ -2,17 +2,20 @@
 
 use std::cell::{Cell, OnceCell};
 use std::net::{Ipv4Addr, TcpListener};
+use std::time::Duration;
 
 use rustix::process::{Resource, Rlimit};
 
 use crate::account::Account;
-use crate::case::{SELECTS, Server};
+use crate::case::{Case, SELECTS, Server};
 use crate::child::{Child, Launch, Stop, own_program};
 use crate::cluster::{Cluster, PgBin, await_login};
-use crate::contender::{Contender, Programs, Target};
-use crate::delay;
+use crate::contender::{Contender, Place, Programs, Target};
+use crate::cpus::{Cpus, Division};
+use crate::crowd::{Crowd, CrowdOutcome};
 use crate::error::{Doing, Error, Result};
-use crate::pgbench::{Load, Outcome};
+use crate::outcome::Outcome;
+use crate::pgbench::{Load, OVERTIME};
 use crate::scratch::Scratch;
 use crate::stats::Spread;
 
@@ -22,13 +25,15 @@ const FIRST_PORT: u16 = 21_000;
 const DESCRIPTORS: u64 = 12_000;
 /// Runs whose median is direct's maximum.
 const MAXIMUM_RUNS: u32 = 3;
+/// What stands before a server, or in its place, needs less than this to be ready.
+const HELPER_START_LIMIT: Duration = Duration::from_secs(5);
 
 /// The bench on which contenders are measured. Dropping it ends all that it started.
 pub(crate) struct Lab {
     // In this order: the cluster goes before the folder that its data is in.
-    pub(crate) cluster: Cluster,
+    cluster: Option<Cluster>,
     programs: Programs,
-    bin: PgBin,
+    pub(crate) division: Division,
     account: Option<Account>,
     next_port: Cell<u16>,
     direct_maximum: OnceCell<f64>,
@@ -36,43 +41,70 @@ pub(crate) struct Lab {
 }
 
 impl Lab {
-    pub(crate) fn set_up(bin: PgBin, programs: Programs) -> Result<Self> {
+    /// With a PostgreSQL, if its programs are given.
+    pub(crate) fn set_up(bin: Option<PgBin>, programs: Programs) -> Result<Self> {
         raise_descriptor_limit()?;
         let account = Account::unprivileged()?;
         let scratch = Scratch::create(account)?;
         let next_port = Cell::new(FIRST_PORT);
-        let cluster = Cluster::start(&bin, &scratch, account, free_port(&next_port)?)?;
+        let division = Division::of_this_machine();
+        let port = free_port(&next_port)?;
+        let cluster = bin.map(|bin| Cluster::start(bin, &scratch, account, port)).transpose()?;
         let direct_maximum = OnceCell::new();
-        Ok(Self { cluster, programs, bin, account, next_port, direct_maximum, scratch })
+        Ok(Self { cluster, programs, division, account, next_port, direct_maximum, scratch })
     }
 
-    /// Starts a contender in front of `server_port`.
-    pub(crate) fn start(&self, contender: Contender, server_port: u16) -> Result<Target> {
-        let ports = (free_port(&self.next_port)?, server_port);
-        Target::start(contender, &self.programs, &self.scratch, self.account, ports)
+    /// Errors: this run has no PostgreSQL.
+    pub(crate) fn cluster(&self) -> Result<&Cluster> {
+        self.cluster.as_ref().ok_or_else(|| Error::unfit("this run has no PostgreSQL"))
     }
 
+    /// Errors when the cluster, if there is one, has ended.
+    pub(crate) fn require_running(&mut self) -> Result<()> {
+        self.cluster.as_mut().map_or(Ok(()), Cluster::require_running)
+    }
+
+    /// Starts a contender of a case in front of its server.
+    pub(crate) fn start(&self, contender: Contender, case: &Case, reach: &Reach) -> Result<Target> {
+        let place = Place {
+            port: free_port(&self.next_port)?,
+            server_port: reach.port,
+            pools: case.pools(),
+            cpus: match case.server {
+                Server::Near | Server::Far => None,
+                Server::Instant => self.division.pooler(),
+            },
+        };
+        Target::start(contender, &self.programs, &self.scratch, self.account, place)
+    }
+
+    /// Makes a server ready for a case.
     pub(crate) fn reach(&self, server: Server) -> Result<Reach> {
-        match server {
-            Server::Near => Ok(Reach { port: self.cluster.port, _delay: None }),
+        let port = free_port(&self.next_port)?;
+        let mut helper = match server {
+            Server::Near => return Ok(Reach { port: self.cluster()?.port, helper: None }),
             Server::Far => {
-                let port = free_port(&self.next_port)?;
-                let args = ["delay", &port.to_string(), &self.cluster.port.to_string()];
-                let mut delay = Child::start(Launch {
-                    program: &own_program()?,
-                    args: args.map(str::to_owned).to_vec(),
-                    account: None,
-                    stop: Stop::Kill,
-                    log: self.scratch.join("delay.log"),
-                })?;
-                await_login(&mut delay, port, delay::START_LIMIT)?;
-                Ok(Reach { port, _delay: Some(delay) })
+                let server_port = self.cluster()?.port;
+                self.own("delay", &[port.to_string(), server_port.to_string()], None)?
             }
-        }
+            Server::Instant => {
+                let threads = self.division.server_threads;
+                let cpus = self.division.others();
+                self.own("instant", &[port.to_string(), threads.to_string()], cpus)?
+            }
+        };
+        await_login(&mut helper, port, HELPER_START_LIMIT)?;
+        Ok(Reach { port, helper: Some(helper) })
     }
 
     pub(crate) fn pgbench(&self, load: &Load, port: u16, seconds: u32) -> Result<Outcome> {
-        load.run(&self.bin, &self.scratch, port, seconds)
+        load.run(&self.cluster()?.bin, &self.scratch, port, seconds)
+    }
+
+    pub(crate) fn crowd(&self, crowd: &Crowd) -> Result<CrowdOutcome> {
+        let child = self.own("crowd", &crowd.args(), self.division.others())?;
+        let said = child.finish(Duration::from_secs(crowd.seconds.into()) + OVERTIME)?;
+        serde_json::from_str(&said).doing(|| format!("understand what the crowd said: {said}"))
     }
 
     /// Transactions a second that 64 direct clients reach, measured once in a run.
@@ -80,18 +112,32 @@ impl Lab {
         if let Some(tps) = self.direct_maximum.get() {
             return Ok(*tps);
         }
-        let run = |_| self.pgbench(&SELECTS, self.cluster.port, seconds).map(|outcome| outcome.tps);
+        let port = self.cluster()?.port;
+        let run = |_| self.pgbench(&SELECTS, port, seconds).map(|outcome| outcome.tps);
         let runs: Vec<f64> = (0..MAXIMUM_RUNS).map(run).collect::<Result<_>>()?;
         let none = || Error::unfit("no run of direct's maximum");
         let tps = Spread::of(runs).ok_or_else(none)?.median;
         Ok(*self.direct_maximum.get_or_init(|| tps))
     }
+
+    /// Starts this program with one of its subcommands.
+    fn own(&self, subcommand: &str, args: &[String], cpus: Option<&Cpus>) -> Result<Child> {
+        Child::start(Launch {
+            program: &own_program()?,
+            args: [&[subcommand.to_owned()][..], args].concat(),
+            account: None,
+            cpus,
+            stop: Stop::Kill,
+            log: self.scratch.join(&format!("{subcommand}.log")),
+        })
+    }
 }
 
-/// A port at which the server is reached; the delay before it ends on drop.
+/// A port at which a server is reached.
 pub(crate) struct Reach {
     pub(crate) port: u16,
-    _delay: Option<Child>,
+    /// What stands before PostgreSQL, or in its place; ends on drop.
+    pub(crate) helper: Option<Child>,
 }
 
 /// The next port of 127.0.0.1 that nobody listens on.

@@ -15,13 +15,17 @@ mod cli;
 mod clock;
 mod cluster;
 mod contender;
+mod cpus;
+mod crowd;
 mod delay;
 mod environment;
 mod error;
 mod frontend;
+mod instant;
 mod lab;
 mod measure;
 mod metric;
+mod outcome;
 mod pgbench;
 mod procfs;
 mod report;
@@ -38,7 +42,9 @@ use clap::Parser;
 
 use crate::case::Case;
 use crate::cli::{Args, Command, Run};
+use crate::cluster::PgBin;
 use crate::contender::{Contender, Programs};
+use crate::crowd::Crowd;
 use crate::environment::Environment;
 use crate::error::{Doing, Error, Result};
 use crate::lab::Lab;
@@ -47,12 +53,16 @@ use crate::rounds::Plan;
 fn main() -> ExitCode {
     let args = Args::parse();
     let done = match args.command {
-        Some(Command::Child { parent, stop, program, args }) => {
-            Err(child::become_child(parent, &stop, &program, &args))
+        Some(Command::Child { cpus, parent, stop, program, args }) => {
+            Err(child::become_child(parent, &stop, cpus.as_ref(), &program, &args))
         }
         Some(Command::Delay { port, server_port }) => {
             delay::run(port, server_port).doing(|| "delay".into())
         }
+        Some(Command::Instant { port, threads }) => {
+            instant::run(port, threads).doing(|| "answer at once".into())
+        }
+        Some(Command::Crowd(crowd)) => ask(&crowd),
         Some(Command::Report(folders)) => report::write(&folders.results, &folders.docs),
         None => run(args.run),
     };
@@ -65,19 +75,30 @@ fn main() -> ExitCode {
     }
 }
 
+/// Runs a crowd, and prints as JSON what came of it.
+fn ask(crowd: &Crowd) -> Result<()> {
+    let outcome = serde_json::to_string(&crowd.run()?).doing(|| "write the outcome".into())?;
+    println!("{outcome}");
+    Ok(())
+}
+
 /// Runs the chosen cases; a case that fails does not keep the others from running.
 fn run(run: Run) -> Result<()> {
     clock::hear_signals()?;
-    let cases = run.cases()?;
-    let bin = cluster::PgBin::find(run.pg_bin.as_deref())?;
     let programs = Programs::find(run.pgbouncer.as_deref(), run.pgweir.as_deref())?;
     let plan = Plan {
         rounds: run.rounds,
         seconds: run.seconds,
         contenders: chosen(&run.contenders()?, &programs),
     };
-    announce(&plan, &cases);
-    let environment = Environment::look(&bin, &programs);
+    let cases = runnable(run.cases()?, &plan, run.force);
+    if cases.is_empty() {
+        return Ok(());
+    }
+    let with_postgres = cases.iter().any(|case| case.server.is_postgres());
+    let bin = with_postgres.then(|| PgBin::find(run.pg_bin.as_deref())).transpose()?;
+    announce(&plan, &cases, with_postgres);
+    let environment = Environment::look(bin.as_ref(), &programs);
     let mut lab = Lab::set_up(bin, programs)?;
     let mut failed = Vec::new();
     for case in &cases {
@@ -111,7 +132,23 @@ fn chosen(asked: &[Contender], programs: &Programs) -> Vec<Contender> {
     here
 }
 
-fn announce(plan: &Plan, cases: &[Case]) {
+/// The cases that can be measured here; says which cannot, and why.
+fn runnable(asked: Vec<Case>, plan: &Plan, force: bool) -> Vec<Case> {
+    let cores = cpus::count();
+    let (here, left_out): (Vec<_>, Vec<_>) = asked
+        .into_iter()
+        .partition(|case| (force || case.cores <= cores) && !plan.contenders_of(case).is_empty());
+    for Case { name, cores: needed, .. } in left_out {
+        if needed > cores && !force {
+            println!("without {name}: it needs {needed} cores, and there are {cores} (--force)");
+        } else {
+            println!("without {name}: none of its contenders was asked for and is there");
+        }
+    }
+    here
+}
+
+fn announce(plan: &Plan, cases: &[Case], with_postgres: bool) {
     let seconds: u32 = cases.iter().map(|case| plan.estimate(case)).sum();
     println!(
         "{} cases, {} rounds of {} s, about {} min",
@@ -120,6 +157,9 @@ fn announce(plan: &Plan, cases: &[Case]) {
         plan.seconds,
         seconds.div_ceil(60)
     );
+    if !with_postgres {
+        return;
+    }
     println!("PostgreSQL, with its defaults but:");
     for (name, value) in cluster::SETTINGS {
         println!("  {name} = {value}");

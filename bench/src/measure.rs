@@ -4,12 +4,17 @@ use std::net::Ipv4Addr;
 use std::time::Duration;
 
 use crate::case::{Case, IDLE_CLIENTS, SELECTS, Workload};
+use crate::child::Child;
 use crate::clock;
+use crate::cluster::DATABASE;
 use crate::contender::Target;
+use crate::cpus::Division;
+use crate::crowd::Crowd;
 use crate::error::{Error, Result};
 use crate::frontend::Frontend;
-use crate::lab::Lab;
+use crate::lab::{Lab, Reach};
 use crate::metric::{Metric, Sample};
+use crate::outcome::Outcome;
 use crate::pgbench::{Load, Script};
 use crate::procfs;
 use crate::stats::Spread;
@@ -26,6 +31,7 @@ pub(crate) enum Task {
     Pgbench(Load),
     Fetch { sql: &'static str, tag: &'static str },
     Idle,
+    Crowd { pools: u32, clients: u32, division: Division },
 }
 
 impl Task {
@@ -39,18 +45,27 @@ impl Task {
             }
             Workload::Fetch { sql, tag } => Self::Fetch { sql, tag },
             Workload::Idle => Self::Idle,
+            Workload::Crowd { pools, clients } => {
+                Self::Crowd { pools, clients, division: lab.division.clone() }
+            }
         })
     }
 
     /// The load as a reader would type it.
     pub(crate) fn describe(&self) -> String {
         match self {
+            Self::Pgbench(load) if load.pools > 1 => {
+                format!("{} at once: pgbench {}", load.pools, load.args())
+            }
             Self::Pgbench(load) => format!("pgbench {}", load.args()),
             Self::Fetch { sql, .. } => (*sql).to_owned(),
             Self::Idle => format!(
                 "{IDLE_CLIENTS} connections, SELECT 1 on each, then {} s of silence",
                 IDLE_TIME.as_secs()
             ),
+            Self::Crowd { pools, clients, division } => {
+                format!("SELECT n, {clients} clients on each of {pools} databases; {division}")
+            }
         }
     }
 
@@ -60,11 +75,22 @@ impl Task {
     }
 
     /// Runs for `seconds`, or for as long as the task itself says.
-    pub(crate) fn run(&self, lab: &Lab, target: &mut Target, seconds: u32) -> Result<Sample> {
+    pub(crate) fn run(
+        &self,
+        lab: &Lab,
+        reach: &Reach,
+        target: &mut Target,
+        seconds: u32,
+    ) -> Result<Sample> {
         let mut sample = match self {
             Self::Pgbench(load) => pgbench(lab, load, target, seconds)?,
             Self::Fetch { sql, tag } => fetch(sql, tag, target, seconds)?,
             Self::Idle => idle(lab, target)?,
+            Self::Crowd { pools, clients, division } => {
+                let (port, threads) = (target.port, division.load_threads);
+                let crowd = Crowd { port, pools: *pools, clients: *clients, threads, seconds };
+                crowd_turn(lab, reach, &crowd, target)?
+            }
         };
         if let Some(pooler) = &mut target.pooler {
             pooler.require_running()?;
@@ -81,10 +107,28 @@ fn pgbench(lab: &Lab, load: &Load, target: &Target, seconds: u32) -> Result<Samp
         // As pgbench does by default: hot rows' old versions of the turn before slow this one.
         let tidy =
             ["VACUUM pgbench_branches", "VACUUM pgbench_tellers", "TRUNCATE pgbench_history"];
-        lab.cluster.run(&tidy)?;
+        lab.cluster()?.run(&tidy)?;
     }
-    let (outcome, cpu) = with_cpu(target, || lab.pgbench(load, target.port, seconds))?;
-    let latency = outcome.latency;
+    let pooler = target.pooler.as_ref();
+    let (outcome, cpu) = with_cpu(pooler, || lab.pgbench(load, target.port, seconds))?;
+    Ok(sample_of(&outcome, cpu))
+}
+
+fn crowd_turn(lab: &Lab, reach: &Reach, crowd: &Crowd, target: &Target) -> Result<Sample> {
+    let (pooler, server) = (target.pooler.as_ref(), reach.helper.as_ref());
+    let ((said, cpu), server_cpu) = with_cpu(server, || with_cpu(pooler, || lab.crowd(crowd)))?;
+    let mut sample = sample_of(&said.outcome, cpu);
+    sample.insert(Metric::LoadBusyPercent, said.busy_percent);
+    if let Some(cpu) = server_cpu {
+        let possible = f64::from(lab.division.server_threads * crowd.seconds);
+        sample.insert(Metric::ServerBusyPercent, cpu.as_secs_f64() / possible * 100.0);
+    }
+    Ok(sample)
+}
+
+/// What a load gave, and the pooler's CPU time over it.
+fn sample_of(outcome: &Outcome, cpu: Option<Duration>) -> Sample {
+    let latency = &outcome.latency;
     let mut sample = Sample::from([
         (Metric::Tps, outcome.tps),
         (Metric::P50Ms, latency.p50_ms),
@@ -95,12 +139,12 @@ fn pgbench(lab: &Lab, load: &Load, target: &Target, seconds: u32) -> Result<Samp
     if let Some(cpu) = cpu {
         sample.insert(Metric::CpuUs, cpu.as_secs_f64() * 1e6 / outcome.transactions);
     }
-    Ok(sample)
+    sample
 }
 
 /// Fetches the result as often as fits; the median is the turn's time.
 fn fetch(sql: &str, tag: &str, target: &Target, seconds: u32) -> Result<Sample> {
-    let mut frontend = Frontend::log_in(target.port, Ipv4Addr::LOCALHOST)?;
+    let mut frontend = Frontend::log_in(target.port, Ipv4Addr::LOCALHOST, DATABASE)?;
     let mut scratch = vec![0; FETCH_BUFFER];
     let mut walls = Vec::new();
     let begin = clock::now();
@@ -130,7 +174,7 @@ fn idle(lab: &Lab, target: &Target) -> Result<Sample> {
         clock::check()?;
         clients.push(idle_client(target.port, number)?);
     }
-    let (_, cpu) = with_cpu(target, || clock::pass(IDLE_TIME))?;
+    let (_, cpu) = with_cpu(Some(pooler), || clock::pass(IDLE_TIME))?;
     let after = procfs::memory(pooler.id())?;
     for client in clients {
         client.close()?;
@@ -148,15 +192,17 @@ fn idle(lab: &Lab, target: &Target) -> Result<Sample> {
 /// Logs in and runs the one query.
 fn idle_client(port: u16, number: u32) -> Result<Frontend> {
     let host = 2 + (number / CLIENTS_PER_SOURCE) as u8;
-    let mut frontend = Frontend::log_in(port, Ipv4Addr::new(127, 0, 0, host))?;
+    let mut frontend = Frontend::log_in(port, Ipv4Addr::new(127, 0, 0, host), DATABASE)?;
     frontend.drain("SELECT 1", &mut [0; 4096])?;
     Ok(frontend)
 }
 
-/// Does the work, and says what time of the processor the pooler took meanwhile.
-fn with_cpu<T>(target: &Target, work: impl FnOnce() -> Result<T>) -> Result<(T, Option<Duration>)> {
-    let pooler = target.pooler.as_ref();
-    let spent = || pooler.map(|pooler| procfs::cpu_time(pooler.id())).transpose();
+/// Does the work, and says what time of the processor a process, if there is one, took meanwhile.
+fn with_cpu<T>(
+    process: Option<&Child>,
+    work: impl FnOnce() -> Result<T>,
+) -> Result<(T, Option<Duration>)> {
+    let spent = || process.map(|process| procfs::cpu_time(process.id())).transpose();
     let before = spent()?;
     let done = work()?;
     let cpu = spent()?.zip(before).map(|(after, before)| after.saturating_sub(before));

@@ -23,6 +23,10 @@ pub(crate) enum Metric {
     ClientBytes,
     /// User and system time of the pooler while all clients are idle, in percent of one core.
     IdleCpuPercent,
+    /// User and system time of the load's threads, in percent of the time that they had.
+    LoadBusyPercent,
+    /// The same of the server's threads.
+    ServerBusyPercent,
     /// Memory of the pooler after the run, in MB; shared pages counted whole.
     RssMb,
     /// The same, with shared pages counted in parts.
@@ -33,7 +37,7 @@ pub(crate) enum Metric {
 pub(crate) type Sample = BTreeMap<Metric, f64>;
 
 impl Metric {
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 13] = [
         Self::Tps,
         Self::P50Ms,
         Self::P95Ms,
@@ -43,6 +47,8 @@ impl Metric {
         Self::CpuUs,
         Self::ClientBytes,
         Self::IdleCpuPercent,
+        Self::LoadBusyPercent,
+        Self::ServerBusyPercent,
         Self::RssMb,
         Self::PssMb,
     ];
@@ -59,6 +65,8 @@ impl Metric {
             Self::CpuUs => "pooler CPU µs / tx",
             Self::ClientBytes => "bytes / idle client",
             Self::IdleCpuPercent => "idle CPU, % of a core",
+            Self::LoadBusyPercent => "load busy, %",
+            Self::ServerBusyPercent => "server busy, %",
             Self::RssMb => "RSS MB",
             Self::PssMb => "Pss MB",
         }
@@ -69,7 +77,7 @@ impl Metric {
         match self {
             Self::Tps | Self::P50Ms | Self::P95Ms | Self::P99Ms | Self::Tail => true,
             Self::WallS | Self::CpuUs | Self::ClientBytes | Self::RssMb | Self::PssMb => true,
-            Self::IdleCpuPercent => false,
+            Self::IdleCpuPercent | Self::LoadBusyPercent | Self::ServerBusyPercent => false,
         }
     }
 
@@ -77,6 +85,7 @@ impl Metric {
     pub(crate) fn show(self, value: f64) -> String {
         match self {
             Self::Tps | Self::ClientBytes => grouped(value),
+            Self::LoadBusyPercent | Self::ServerBusyPercent => format!("{value:.0}"),
             Self::P50Ms | Self::P95Ms | Self::P99Ms | Self::WallS => format!("{value:.3}"),
             Self::Tail | Self::IdleCpuPercent => format!("{value:.2}"),
             Self::CpuUs | Self::RssMb | Self::PssMb => format!("{value:.1}"),

@@ -1,18 +1,19 @@
 //! One run of pgbench, and what its log of transactions says.
 
-use std::fmt;
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::child::{Child, Launch, Stop};
-use crate::cluster::{DATABASE, PgBin, USER};
+use crate::cluster::{PgBin, USER};
+use crate::contender::database;
+use crate::cpus;
 use crate::error::{Doing, Error, Result};
+use crate::outcome::{Outcome, Tally};
 use crate::scratch::Scratch;
-use crate::stats::percentile;
 
 /// Longer than this past its time, a run is taken for hung.
-const OVERTIME: Duration = Duration::from_secs(120);
+pub(crate) const OVERTIME: Duration = Duration::from_secs(120);
 
 /// PostgreSQL itself, forking a process for each, is about this fast with two busy cores.
 const CLIENTS_CONNECTED_PER_SECOND: u32 = 200;
@@ -22,6 +23,9 @@ const CLIENTS_CONNECTED_PER_SECOND: u32 = 200;
 pub(crate) struct Load {
     pub(crate) script: Script,
     pub(crate) protocol: Protocol,
+    /// Databases that clients name. Each has a pgbench of its own; all run at the same time.
+    pub(crate) pools: u32,
+    /// Clients of each database.
     pub(crate) clients: u32,
     /// Transactions a second over all clients (`-R`); as many as they can when there is none.
     pub(crate) rate: Option<f64>,
@@ -42,7 +46,7 @@ pub(crate) enum Protocol {
 }
 
 impl Load {
-    /// pgbench's arguments, but for where it connects, how long it runs and where it logs to.
+    /// Each pgbench's arguments, but for where it connects, how long it runs and where it logs to.
     pub(crate) fn args(&self) -> String {
         let script = match self.script {
             Script::SelectOnly => "select-only",
@@ -63,10 +67,11 @@ impl Load {
         format!("{args} -l --sampling-rate={} --random-seed=1", self.sampling())
     }
 
-    /// pgbench's threads: two, more where there are cores for it, never more than clients.
+    /// Threads of each pgbench: of all together two, more where there are cores for it; never more
+    /// than clients.
     fn jobs(&self) -> usize {
-        let cores = std::thread::available_parallelism().map_or(1, usize::from);
-        (cores / 4).max(2).min(self.clients as usize)
+        let of_all = (cpus::count() / 4).max(2);
+        (of_all / self.pools as usize).clamp(1, self.clients as usize)
     }
 
     /// The part of the transactions that is logged. A line for each of 35,000 a second would cost
@@ -88,57 +93,57 @@ impl Load {
         seconds: u32,
     ) -> Result<Outcome> {
         let seconds = seconds + 1 + self.clients / CLIENTS_CONNECTED_PER_SECOND;
-        let logs = scratch.fresh_folder("pgbench-log")?;
-        let prefix = logs.join("log");
-        let args = format!("{} -T {seconds} -h 127.0.0.1 -p {port} -U {USER}", self.args());
+        let start = |pool| Run::start(self, bin, scratch, (port, &database(pool)), seconds);
+        // Each is started before the first is waited for.
+        let runs: Vec<Run> = (0..self.pools).map(start).collect::<Result<_>>()?;
+        let mut tally = Tally::default();
+        for run in runs {
+            tally.join(run.finish()?);
+        }
+        Outcome::of(tally).ok_or_else(|| Error::unfit("pgbench logged no transaction"))
+    }
+}
+
+/// A pgbench that runs.
+struct Run {
+    child: Child,
+    limit: Duration,
+    logs: PathBuf,
+}
+
+impl Run {
+    /// Starts a load's pgbench on a database at a port of 127.0.0.1.
+    fn start(
+        load: &Load,
+        bin: &PgBin,
+        scratch: &Scratch,
+        (port, database): (u16, &str),
+        seconds: u32,
+    ) -> Result<Self> {
+        let logs = scratch.fresh_folder(&format!("pgbench-{database}"))?;
+        let args = format!("{} -T {seconds} -h 127.0.0.1 -p {port} -U {USER}", load.args());
         let mut args: Vec<String> = args.split(' ').map(str::to_owned).collect();
-        args.push(format!("--log-prefix={}", prefix.display()));
-        args.push(DATABASE.to_owned());
+        args.push(format!("--log-prefix={}", logs.join("log").display()));
+        args.push(database.to_owned());
         let child = Child::start(Launch {
             program: &bin.program("pgbench"),
             args,
             account: None,
+            cpus: None,
             stop: Stop::Kill,
-            log: scratch.join("pgbench.log"),
+            log: scratch.join(&format!("pgbench-{database}.log")),
         })?;
-        let said = child.finish(Duration::from_secs(seconds.into()) + OVERTIME)?;
+        Ok(Self { child, limit: Duration::from_secs(seconds.into()) + OVERTIME, logs })
+    }
+
+    fn finish(self) -> Result<Tally> {
+        let said = self.child.finish(self.limit)?;
         let unfit = || Error::unfit(format!("pgbench said:\n{said}"));
-        Ok(Outcome {
+        Ok(Tally {
             tps: number_after(&said, "tps = ").ok_or_else(unfit)?,
             transactions: number_after(&said, "actually processed: ").ok_or_else(unfit)?,
-            latency: Latency::of(read_logs(&logs)?).ok_or_else(unfit)?,
+            times_us: read_logs(&self.logs)?,
         })
-    }
-}
-
-/// What a run of pgbench gave.
-#[derive(Debug)]
-pub(crate) struct Outcome {
-    /// Without the time of the first connections, unless each transaction made its own.
-    pub(crate) tps: f64,
-    pub(crate) transactions: f64,
-    pub(crate) latency: Latency,
-}
-
-/// Percentiles in milliseconds. With a rate, a transaction's time begins when it was due.
-#[derive(Debug, PartialEq)]
-pub(crate) struct Latency {
-    pub(crate) p50_ms: f64,
-    pub(crate) p95_ms: f64,
-    pub(crate) p99_ms: f64,
-}
-
-impl Latency {
-    fn of(mut times_us: Vec<u32>) -> Option<Self> {
-        times_us.sort_unstable();
-        let at = |percent| Some(f64::from(percentile(&times_us, percent)?) / 1000.0);
-        Some(Self { p50_ms: at(50.0)?, p95_ms: at(95.0)?, p99_ms: at(99.0)? })
-    }
-}
-
-impl fmt::Display for Latency {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "p50 {:.3} p95 {:.3} p99 {:.3} ms", self.p50_ms, self.p95_ms, self.p99_ms)
     }
 }
 

@@ -79,14 +79,8 @@ impl Report<'_> {
             "| threshold | limit | case | measured (min–max) | met? |\n|---|---|---|---|---|",
         );
         for threshold in THRESHOLDS {
-            for finding in threshold.findings(self.results) {
-                let verdict = match finding.verdict {
-                    Verdict::Met => "yes",
-                    Verdict::MetWithin => "yes, within 3%",
-                    Verdict::Missed => "**no**",
-                    Verdict::TooFewRounds => "too few rounds to say",
-                    Verdict::NotMeasured => "not measured",
-                };
+            for finding in threshold.findings(self.cases, self.results) {
+                let verdict = in_words(finding.verdict);
                 put(
                     text,
                     &format!(
@@ -157,6 +151,17 @@ impl Report<'_> {
     }
 }
 
+fn in_words(verdict: Verdict) -> String {
+    match verdict {
+        Verdict::Met => "yes".into(),
+        Verdict::MetWithin => "yes, within 3%".into(),
+        Verdict::Missed => "**no**".into(),
+        Verdict::TooFewRounds => "too few rounds to say".into(),
+        Verdict::NeedsCores(cores) => format!("needs {cores} cores"),
+        Verdict::NotMeasured => "not measured".into(),
+    }
+}
+
 /// A table of contenders and metrics; contenders of which nothing is known are left out.
 fn table(
     text: &mut String,
@@ -202,10 +207,8 @@ good and bad minutes cancel out.
 fn method(text: &mut String) {
     text.push_str(METHOD);
     put(text, &format!("A round that does not count: the relay is under {YARDSTICK} × PgBouncer."));
-    put(
-        text,
-        &format!("Poolers have {POOL_SIZE} servers. pgbench's tables are of scale {SCALE}.\n"),
-    );
+    put(text, &format!("Poolers have {POOL_SIZE} servers for each pool."));
+    put(text, &format!("pgbench's tables are of scale {SCALE}.\n"));
     put(text, "PostgreSQL has its defaults but:\n\n```ini");
     for (name, value) in SETTINGS {
         put(text, format!("{name} = {value}").trim_end());
@@ -213,7 +216,7 @@ fn method(text: &mut String) {
     put(text, "```\n\nPgBouncer:\n\n```ini");
     text.push_str(&pgbouncer_ini("PORT", "SERVER_PORT", "userlist.txt"));
     put(text, "```\n\npgweir:\n\n```toml");
-    text.push_str(&pgweir_toml("PORT", "SERVER_PORT"));
+    text.push_str(&pgweir_toml("PORT", "SERVER_PORT", 1, 1));
     put(text, "```");
 }
 
@@ -232,18 +235,28 @@ const METHOD: &str = "\
   rate that is asked for, the round trips of 1 or 16 clients, connects, commits, the way to a remote
   server. All their rounds count.
 - All speak TCP on 127.0.0.1 without encryption, trust authentication, and log no connections.
-  Poolers run in transaction mode on one thread.
+  Poolers run in transaction mode, on one thread but for `workers-N`.
 - Percentiles are of single transactions, from pgbench's logs. Of plain selects a tenth is logged
   (`--sampling-rate`, the same for all): at their rate a line for each would slow the load
   generator. With a rate (`-R`) a transaction's time begins when it was due, so that waiting counts;
   with `-C` it begins when the connection stands.
-- CPU per transaction is the pooler's user and system time over the turn, divided by pgbench's count
-  of transactions. Memory of an idle client is the growth of the pooler's anonymous memory
+- CPU per transaction is the pooler's user and system time over the turn, divided by the load's
+  count of transactions. Memory of an idle client is the growth of the pooler's anonymous memory
   (`/proc/PID/smaps_rollup`) over 10,000 clients that ran one query each; then their pooler's CPU is
   watched for ten seconds of silence.
 - Large results are read into one buffer by the harness itself, again and again for the length of
   a turn, and thrown away; the figure is the median.
 - For `remote-64` a forwarder holds every request back for 0.5 ms, direct connections' too.
+- `workers-N` compare pgweir with itself: the same file but for `worker_threads`, with a pool for
+  each of several databases, which all are the server's one. A pool lives on one worker; clients are
+  handed over to it. For `workers-2` each database has a pgbench of its own, all at the same time,
+  and tps is their sum.
+- For `workers-4` PostgreSQL and pgbench would be what is measured. So the server is one that
+  answers at once (`bench instant`), and the load (`bench crowd`) has clients that each ask for a
+  number of their own, one query after the other, and compare the reply with theirs byte by byte.
+  All transactions' times count. The pooler keeps to one half of the machine's cores, load and
+  server share the other; without that, figures depend on whom the scheduler puts beside whom. How
+  busy the threads of load and server were is in the table: near 100% it is they who set the pace.
 
 ";
 

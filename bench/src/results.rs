@@ -22,7 +22,7 @@ pub(crate) struct CaseResult {
     pub(crate) environment: Environment,
     /// The length of one contender's turn.
     pub(crate) seconds: u32,
-    /// What the load was, as pgbench's arguments or as SQL.
+    /// What the load was: pgbench's arguments, SQL, or words.
     pub(crate) load: String,
     pub(crate) rounds: Vec<Round>,
 }

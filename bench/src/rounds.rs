@@ -7,7 +7,7 @@ use crate::case::Case;
 use crate::contender::{Contender, Target};
 use crate::environment::Environment;
 use crate::error::{Error, Result};
-use crate::lab::Lab;
+use crate::lab::{Lab, Reach};
 use crate::measure::Task;
 use crate::metric::{Metric, Sample};
 use crate::results::{CaseResult, Round};
@@ -45,7 +45,8 @@ impl Plan {
         contenders * (self.rounds * self.seconds + self.warm_up_seconds())
     }
 
-    fn contenders_of(&self, case: &Case) -> Vec<Contender> {
+    /// Who takes part in a case.
+    pub(crate) fn contenders_of(&self, case: &Case) -> Vec<Contender> {
         self.contenders.iter().copied().filter(|contender| case.admits(*contender)).collect()
     }
 
@@ -60,12 +61,12 @@ impl Plan {
         let reach = lab.reach(case.server)?;
         let task = Task::prepare(case, lab, self.seconds)?;
         println!("  {}", task.describe());
-        let contenders = self.contenders_of(case);
+        let stage = Stage { case, task: &task, lab, reach: &reach };
         let mut stands: Vec<Stand> = Vec::new();
-        for contender in contenders {
-            let mut stand = Stand { contender, server_port: reach.port, target: None };
+        for contender in self.contenders_of(case) {
+            let mut stand = Stand { contender, target: None };
             if !task.wants_fresh_process() {
-                stand.run(&task, lab, self.warm_up_seconds())?;
+                stand.run(&stage, self.warm_up_seconds())?;
             }
             stands.push(stand);
         }
@@ -79,51 +80,59 @@ impl Plan {
         while (result.counted().count() as u32) < self.rounds
             && (result.rounds.len() as u32) < self.rounds_max()
         {
-            let round = self.round(case, &task, lab, &mut stands)?;
+            let round = self.round(&stage, &mut stands)?;
             result.rounds.push(round);
             stands.rotate_left(1);
         }
-        lab.cluster.require_running()?;
+        lab.require_running()?;
         Ok(result)
     }
 
-    fn round(&self, case: &Case, task: &Task, lab: &Lab, stands: &mut [Stand]) -> Result<Round> {
+    fn round(&self, stage: &Stage<'_>, stands: &mut [Stand]) -> Result<Round> {
         let mut round = Round::default();
         let mut words = Vec::new();
         for stand in stands {
-            let sample = stand.run(task, lab, self.seconds)?;
+            let sample = stand.run(stage, self.seconds)?;
             words.push(format!("{} {}", stand.contender.label(), headline(&sample)));
             round.samples.insert(stand.contender, sample);
         }
-        round.dropped = case.yardstick && round.under_yardstick() == Some(true);
+        round.dropped = stage.case.yardstick && round.under_yardstick() == Some(true);
         let verdict = if round.dropped { "  (dropped: the relay is not ahead)" } else { "" };
         println!("  {}{verdict}", words.join(" · "));
         Ok(round)
     }
 }
 
+/// What all turns of a case have in common.
+struct Stage<'a> {
+    case: &'a Case,
+    task: &'a Task,
+    lab: &'a Lab,
+    reach: &'a Reach,
+}
+
 /// A contender's place in a case.
 struct Stand {
     contender: Contender,
-    server_port: u16,
     /// `None` before the first turn, and after a turn whose process must not be used again.
     target: Option<Target>,
 }
 
 impl Stand {
-    fn run(&mut self, task: &Task, lab: &Lab, seconds: u32) -> Result<Sample> {
-        self.turn(task, lab, seconds).map_err(|error| match error {
+    fn run(&mut self, stage: &Stage<'_>, seconds: u32) -> Result<Sample> {
+        self.turn(stage, seconds).map_err(|error| match error {
             Error::Interrupted => error,
             error => Error::unfit(format!("{}: {error}", self.contender.label())),
         })
     }
 
-    fn turn(&mut self, task: &Task, lab: &Lab, seconds: u32) -> Result<Sample> {
+    fn turn(&mut self, stage: &Stage<'_>, seconds: u32) -> Result<Sample> {
+        let Stage { case, task, lab, reach } = stage;
         let mut target = match self.target.take() {
             Some(target) => target,
-            None => lab.start(self.contender, self.server_port)?,
+            None => lab.start(self.contender, case, reach)?,
         };
-        let sample = task.run(lab, &mut target, seconds)?;
+        let sample = task.run(lab, reach, &mut target, seconds)?;
         if !task.wants_fresh_process() {
             self.target = Some(target);
         }

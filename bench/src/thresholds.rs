@@ -1,5 +1,6 @@
 //! What pgweir must reach, and whether it does.
 
+use crate::case::Case;
 use crate::contender::Contender;
 use crate::metric::Metric;
 use crate::results::CaseResult;
@@ -16,7 +17,9 @@ pub(crate) struct Threshold {
     pub(crate) text: &'static str,
     cases: &'static [&'static str],
     metrics: &'static [Metric],
-    /// The contender that pgweir is compared with in the round; `None` for a figure of its own.
+    /// Whose figure it is: pgweir with as many workers as it says.
+    of: Contender,
+    /// The contender that it is compared with in the round; `None` for a figure of its own.
     to: Option<Contender>,
     limit: Limit,
 }
@@ -30,13 +33,15 @@ enum Limit {
 use Limit::{AtLeast, AtMost};
 
 const PGBOUNCER: Option<Contender> = Some(Contender::PgBouncer);
+const ONE_WORKER: Option<Contender> = Some(Contender::Pgweir);
 
-/// With a pool of ten and one worker.
+/// With pools of ten.
 pub(crate) const THRESHOLDS: &[Threshold] = &[
     Threshold {
         text: "tps, 64 and 250 clients, simple and extended",
         cases: &["simple-64", "simple-250", "extended-64", "extended-250"],
         metrics: &[Metric::Tps],
+        of: Contender::Pgweir,
         to: PGBOUNCER,
         limit: AtLeast(1.15),
     },
@@ -44,6 +49,7 @@ pub(crate) const THRESHOLDS: &[Threshold] = &[
         text: "tps, 1 client",
         cases: &["simple-1", "extended-1"],
         metrics: &[Metric::Tps],
+        of: Contender::Pgweir,
         to: PGBOUNCER,
         limit: AtLeast(1.0),
     },
@@ -51,6 +57,7 @@ pub(crate) const THRESHOLDS: &[Threshold] = &[
         text: "tps, 64 clients",
         cases: &["simple-64", "extended-64"],
         metrics: &[Metric::Tps],
+        of: Contender::Pgweir,
         to: Some(Contender::Relay),
         limit: AtLeast(0.95),
     },
@@ -58,6 +65,7 @@ pub(crate) const THRESHOLDS: &[Threshold] = &[
         text: "CPU per transaction, 64 clients",
         cases: &["simple-64", "extended-64"],
         metrics: &[Metric::CpuUs],
+        of: Contender::Pgweir,
         to: PGBOUNCER,
         limit: AtMost(0.8),
     },
@@ -65,6 +73,7 @@ pub(crate) const THRESHOLDS: &[Threshold] = &[
         text: "tps, a connection for each transaction, 8 clients",
         cases: &["connect"],
         metrics: &[Metric::Tps],
+        of: Contender::Pgweir,
         to: PGBOUNCER,
         limit: AtLeast(1.0),
     },
@@ -72,6 +81,7 @@ pub(crate) const THRESHOLDS: &[Threshold] = &[
         text: "p50 and p99 at 25% and 50% of direct's maximum",
         cases: &["rate-25", "rate-50"],
         metrics: &[Metric::P50Ms, Metric::P99Ms],
+        of: Contender::Pgweir,
         to: PGBOUNCER,
         limit: AtMost(1.05),
     },
@@ -79,6 +89,7 @@ pub(crate) const THRESHOLDS: &[Threshold] = &[
         text: "COPY out and SELECT of 1,000,000 rows, wall",
         cases: &["copy-out", "select-1m"],
         metrics: &[Metric::WallS],
+        of: Contender::Pgweir,
         to: Some(Contender::Direct),
         limit: AtMost(1.05),
     },
@@ -86,6 +97,7 @@ pub(crate) const THRESHOLDS: &[Threshold] = &[
         text: "user memory for each idle client",
         cases: &["idle-10k"],
         metrics: &[Metric::ClientBytes],
+        of: Contender::Pgweir,
         to: None,
         limit: AtMost(2048.0),
     },
@@ -93,6 +105,7 @@ pub(crate) const THRESHOLDS: &[Threshold] = &[
         text: "10,000 idle clients, CPU",
         cases: &["idle-10k"],
         metrics: &[Metric::IdleCpuPercent],
+        of: Contender::Pgweir,
         to: None,
         limit: AtMost(1.0),
     },
@@ -100,16 +113,41 @@ pub(crate) const THRESHOLDS: &[Threshold] = &[
         text: "p99 / p50 at 1000 clients",
         cases: &["simple-1000", "extended-1000"],
         metrics: &[Metric::Tail],
+        of: Contender::Pgweir,
         to: PGBOUNCER,
         limit: AtMost(1.2),
+    },
+    Threshold {
+        text: "tps, two workers instead of one, two pools",
+        cases: &["workers-2"],
+        metrics: &[Metric::Tps],
+        of: Contender::TwoWorkers,
+        to: ONE_WORKER,
+        limit: AtLeast(0.97),
+    },
+    Threshold {
+        text: "CPU per transaction, two workers instead of one, two pools",
+        cases: &["workers-2"],
+        metrics: &[Metric::CpuUs],
+        of: Contender::TwoWorkers,
+        to: ONE_WORKER,
+        limit: AtMost(1.15),
+    },
+    Threshold {
+        text: "tps, four workers instead of one, a server that answers at once",
+        cases: &["workers-4"],
+        metrics: &[Metric::Tps],
+        of: Contender::FourWorkers,
+        to: ONE_WORKER,
+        limit: AtLeast(3.6),
     },
 ];
 
 /// What one case says of a threshold.
 pub(crate) struct Finding {
-    pub(crate) case: &'static str,
+    pub(crate) case: String,
     pub(crate) metric: Metric,
-    /// The ratio, or the figure itself; `None` where the case has not been run with pgweir.
+    /// The ratio, or the figure itself; `None` where the case has not been run with all it takes.
     pub(crate) measured: Option<Spread>,
     pub(crate) verdict: Verdict,
 }
@@ -122,6 +160,8 @@ pub(crate) enum Verdict {
     Missed,
     /// In too few rounds, or too short ones, to say.
     TooFewRounds,
+    /// Measured on fewer cores than these, or not at all.
+    NeedsCores(usize),
     NotMeasured,
 }
 
@@ -140,9 +180,10 @@ impl Threshold {
     }
 
     /// One finding for each case and metric.
-    pub(crate) fn findings(&self, results: &[CaseResult]) -> Vec<Finding> {
-        let pairs =
-            self.cases.iter().flat_map(|case| self.metrics.iter().map(move |m| (*case, *m)));
+    pub(crate) fn findings(&self, cases: &[Case], results: &[CaseResult]) -> Vec<Finding> {
+        let named = |name: &&str| cases.iter().find(|case| case.name == *name);
+        let cases = self.cases.iter().filter_map(named);
+        let pairs = cases.flat_map(|case| self.metrics.iter().map(move |metric| (case, *metric)));
         pairs.map(|(case, metric)| self.finding(case, metric, results)).collect()
     }
 
@@ -160,21 +201,23 @@ impl Threshold {
         }
     }
 
-    fn finding(&self, case: &'static str, metric: Metric, results: &[CaseResult]) -> Finding {
-        let result = results.iter().find(|result| result.case == case);
+    fn finding(&self, case: &Case, metric: Metric, results: &[CaseResult]) -> Finding {
+        let result = results.iter().find(|result| result.case == case.name);
         let measured = result.and_then(|result| match self.to {
-            Some(to) => result.ratio(Contender::Pgweir, to, metric),
-            None => result.absolute(Contender::Pgweir, metric),
+            Some(to) => result.ratio(self.of, to, metric),
+            None => result.absolute(self.of, metric),
         });
         let enough = result.is_some_and(|result| {
             result.counted().count() as u32 >= ROUNDS && result.seconds >= SECONDS
         });
+        let cores = result.map_or(1, |result| result.environment.cores);
         let verdict = match measured {
+            _ if case.cores > cores => Verdict::NeedsCores(case.cores),
             Some(spread) if enough => self.judge(spread.median),
             Some(_) => Verdict::TooFewRounds,
             None => Verdict::NotMeasured,
         };
-        Finding { case, metric, measured, verdict }
+        Finding { case: case.name.clone(), metric, measured, verdict }
     }
 
     fn judge(&self, value: f64) -> Verdict {

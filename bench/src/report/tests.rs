@@ -13,5 +13,6 @@ fn a_result_is_found_again_in_the_report() {
     assert!(text.contains("7 of 8 rounds of 8 s count"));
     assert!(text.contains("| pgweir | 1.25 (1.25–1.25) |"));
     assert!(text.contains("| **1.25** (1.25–1.25) | yes |"));
+    assert!(text.contains("| workers-4, tps | – | needs 16 cores |"));
     assert!(docs.join(PICTURES).join("tps-simple.svg").exists());
 }
