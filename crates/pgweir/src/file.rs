@@ -26,7 +26,7 @@ impl File {
     pub(crate) fn load(&mut self) -> Result<Loaded, Errors> {
         self.text = None;
         let text = Config::read(&self.path)?;
-        let loaded = read(&text, &self.path);
+        let loaded = parse(&text, &self.path);
         self.text = Some(text);
         loaded
     }
@@ -41,19 +41,23 @@ impl File {
 
 /// What the file at `path` says, as far as this machine can do it.
 pub(crate) fn load(path: &Path) -> Result<Loaded, Errors> {
-    read(&Config::read(path)?, path)
+    parse(&Config::read(path)?, path)
 }
 
-fn read(text: &str, path: &Path) -> Result<Loaded, Errors> {
+/// The same of a text; `path` is its name in messages.
+pub(crate) fn parse(text: &str, path: &Path) -> Result<Loaded, Errors> {
     let mut loaded = Config::parse_explained(text, path)?;
     check_group(&loaded, path)?;
-    let (config, explained) = &mut loaded;
+    correct_folder(&mut loaded);
+    Ok(loaded)
+}
+
+/// The default of our own dialect does not hold where that folder is not there.
+fn correct_folder((config, explained): &mut Loaded) {
     if socket_name(&config.general).is_none() {
         let folder = explained.iter_mut().find(|one| one.key == "general.unix_socket_dir");
-        // That of our own dialect, where it is not there.
         folder.into_iter().for_each(|one| one.value = None);
     }
-    Ok(loaded)
 }
 
 /// The one name in a file that only the machine can know.

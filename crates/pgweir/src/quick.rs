@@ -9,7 +9,7 @@ use pgweir_config::Config;
 
 use crate::cli::Listen;
 use crate::draft;
-use crate::file::Loaded;
+use crate::file::{self, Loaded};
 use crate::url::{Url, address};
 
 /// The configuration that a URL stands for: one pool, one user, our own dialect's defaults.
@@ -17,7 +17,7 @@ pub(crate) fn config(url: &Url, listen: &Listen) -> Result<Loaded, String> {
     let pool = draft::pool(url, &url.database, "", "primary");
     let text = format!("config_version = 1\n{}{pool}", draft::general(url, listen));
     let name = url.to_string();
-    Config::parse_explained(&text, Path::new(&name)).map_err(|errors| {
+    file::parse(&text, Path::new(&name)).map_err(|errors| {
         let of_trust = errors.problems().iter().any(|problem| problem.key == "general.auth_type");
         match of_trust {
             true => format!(
