@@ -5,6 +5,10 @@
 //! ownership is checked when the request is about to be sent, and the server goes back to the
 //! pool only once the cancel's connection has read its end, by which time the signal has been
 //! delivered.
+//!
+//! PostgreSQL ignores a cancel that comes before it has begun what it was sent. A client that
+//! cancels a while after it has asked does not know that its unit stood in the queue and was sent
+//! just now: so a cancel that may have been early is repeated, once, for that statement alone.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -22,6 +26,9 @@ use crate::time::Time;
 /// How long a cancel's connection may take, from the attempt to the end of its stream.
 pub(crate) const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 
+/// By then a server has begun what it was sent.
+const BEGUN_AFTER: Duration = Duration::from_millis(100);
+
 /// So many connections are told by their end that their cancel is done. Whoever asks for the same
 /// beyond that is told at once, and keeps no descriptor.
 const REQUESTERS: usize = 16;
@@ -34,6 +41,10 @@ pub struct Cancel {
     /// Connections that asked for it, told by their end that it is done.
     pub(crate) requesters: Vec<ClientId>,
     pub(crate) sent: bool,
+    /// When its statement was sent, if that is so short ago that it may come too early.
+    early: Option<Time>,
+    /// It is sent once more, for no other statement than the one that was sent then.
+    repeats: Option<Time>,
     pub(crate) since: Time,
     /// Where its connection begins, over TCP.
     pub(crate) local: Option<SocketAddr>,
@@ -87,6 +98,7 @@ impl Engine {
             && cancel.requesters.len() < REQUESTERS
         {
             cancel.requesters.extend(requester);
+            cancel.repeats = None;
             return;
         }
         if under_way.is_some() || self.servers[server].key.is_none() {
@@ -100,6 +112,8 @@ impl Engine {
             client,
             requesters: requester.into_iter().collect(),
             sent: false,
+            early: None,
+            repeats: None,
             since: now,
             local: None,
         });
@@ -110,15 +124,31 @@ impl Engine {
 
     /// The cancel's connection is made: if the statement is still the client's, the request goes
     /// out.
-    pub(crate) fn cancel_connected(&mut self, id: CancelId, local: Option<SocketAddr>) {
+    pub(crate) fn cancel_connected(&mut self, now: Time, id: CancelId, local: Option<SocketAddr>) {
         let Some(cancel) = self.cancels.find_mut(id) else {
             return self.actions.push(Action::Abort(Endpoint::Cancel(id)));
         };
         cancel.local = local;
-        let server = &self.servers[cancel.server];
-        // A client that is gone may still want its statement ended.
+        let &mut Cancel { server, client, repeats, .. } = cancel;
+        let wanted = self.is_running(server, client);
+        let server = &self.servers[server];
+        let statement = server.unit_since;
+        match &server.key {
+            Some(key) if wanted && repeats.is_none_or(|repeated| repeated == statement) => {
+                let cancel = &mut self.cancels[id];
+                cancel.sent = true;
+                cancel.early = (now - statement < BEGUN_AFTER).then_some(statement);
+                self.actions.inject(Endpoint::Cancel(id), |out| key.write_request(out));
+            }
+            _ => self.cancel_over(id),
+        }
+    }
+
+    /// Whether a server runs something for a client. One that is gone may still want it ended.
+    fn is_running(&self, server: ServerId, client: Option<ClientId>) -> bool {
+        let server = &self.servers[server];
         let its = match server.state {
-            ServerState::Lent(client) => Some(client) == cancel.client,
+            ServerState::Lent(holder) => Some(holder) == client,
             ServerState::Cleaning { step, .. } => step == Cleaning::Draining,
             ServerState::Connecting
             | ServerState::Login(_)
@@ -126,22 +156,31 @@ impl Engine {
             | ServerState::AwaitingCancel
             | ServerState::Leaving => false,
         };
-        let still_its = its && !server.replies.is_empty();
-        match &server.key {
-            Some(key) if still_its => {
-                cancel.sent = true;
-                self.actions.inject(Endpoint::Cancel(id), |out| key.write_request(out));
-            }
-            _ => self.cancel_over(id),
-        }
+        its && !server.replies.is_empty()
     }
 
     /// The cancel's connection has come to its end, or could not be made.
     pub(crate) fn cancel_ended(&mut self, now: Time, id: CancelId) {
-        let Some(server) = self.cancels.find(id).map(|cancel| cancel.server) else { return };
+        let Some(cancel) = self.cancels.find(id) else { return };
+        let (server, client, early) = (cancel.server, cancel.client, cancel.early);
         self.cancel_over(id);
+        self.servers[server].cancelled_early = early.map(|sent| (client, sent));
         if matches!(self.servers[server].state, ServerState::AwaitingCancel) {
             self.offer(now, server);
+        }
+    }
+
+    /// Repeats a cancel that may have come too early, if its statement still runs.
+    pub(crate) fn cancel_again(&mut self, now: Time, server: ServerId) {
+        let Some(its) = self.servers.find_mut(server) else { return };
+        let due = |(_, sent): &mut (Option<ClientId>, Time)| now - *sent >= BEGUN_AFTER;
+        let Some((client, sent)) = its.cancelled_early.take_if(due) else { return };
+        let same = its.unit_since == sent && !its.answered && its.cancel.is_none();
+        if same && self.is_running(server, client) {
+            self.cancel_on(now, server, client, None);
+            if let Some(id) = self.servers[server].cancel {
+                self.cancels[id].repeats = Some(sent);
+            }
         }
     }
 

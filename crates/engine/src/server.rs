@@ -90,6 +90,9 @@ pub struct Server {
     pub(crate) cancel: Option<CancelId>,
     /// When we had its client's transaction cancelled, which had taken too long.
     pub(crate) overdue: Option<Time>,
+    /// Whose statement a cancel may have reached before it was begun, and when that was sent;
+    /// `None` is one who is gone.
+    pub(crate) cancelled_early: Option<(Option<ClientId>, Time)>,
     pub(crate) read_paused: bool,
     pub(crate) congested: bool,
 }
@@ -133,6 +136,7 @@ impl Server {
             swallowed: 0,
             cancel: None,
             overdue: None,
+            cancelled_early: None,
             read_paused: false,
             congested: false,
         }

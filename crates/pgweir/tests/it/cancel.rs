@@ -62,6 +62,28 @@ fn a_query_in_the_queue() {
     assert_eq!(client.query("SELECT count(*) FROM t"), ["0"]);
 }
 
+/// All have asked before anybody cancels. A unit that the end of another lets out of the queue is
+/// cancelled when its server may not have begun it, which PostgreSQL ignores.
+#[test]
+fn a_query_that_has_just_left_the_queue() {
+    let stage = Stage::new("cancel_dequeued", 2);
+    let mut clients: Vec<_> = (0..10).map(|_| stage.client()).collect();
+    for round in 0..10 {
+        let sleep = format!("SELECT pg_sleep(600 + {round})");
+        for client in &mut clients {
+            client.send(&query(&sleep)).unwrap();
+        }
+        stage.wait_for_waiters(8);
+        stage.wait_for_backends(2, &format!("query = '{sleep}' AND wait_event = 'PgSleep'"));
+        for client in &clients {
+            client.cancel_key().unwrap().cancel(stage.address()).unwrap();
+        }
+        for client in &mut clients {
+            assert_eq!(outcome(client), canceled());
+        }
+    }
+}
+
 #[test]
 fn a_wrong_key_does_nothing() {
     let stage = Stage::new("cancel_wrong_key", 1);

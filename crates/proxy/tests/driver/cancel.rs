@@ -6,7 +6,7 @@ use pgweir_engine::{ClientState, ServerActivity};
 use pgweir_wire::CancelKey;
 
 use crate::messages::{
-    cancel_request, columns, done, error, in_block, message, one_row, query, ready, startup,
+    cancel_request, columns, done, error, in_block, message, one_row, query, ready, row, startup,
     terminate,
 };
 use crate::peer::Peer;
@@ -364,4 +364,103 @@ fn a_long_secret_is_compared_whole() {
     assert_eq!(stage.cancels(), 0);
     stage.cancel(&bob);
     assert_eq!(stage.cancels(), 1);
+}
+
+/// PostgreSQL ignores a cancel that comes when it has not begun what it was sent just before, as a
+/// unit from the queue is: while nothing is heard of it, it is cancelled once more.
+#[test]
+fn a_statement_that_may_not_have_begun_is_cancelled_once_more() {
+    let (stage, server, _alice, requester, first) = cancelled();
+    first.ends();
+    assert!(requester.is_closed());
+    stage.wait(Duration::from_millis(50));
+    assert_eq!(stage.cancels(), 0);
+    stage.wait(Duration::from_millis(150));
+    let second = stage.cancel_line().expect("it is wanted");
+    assert_eq!(second.heard_bytes(), cancel_request(&server.key()));
+    second.ends();
+    // It has begun by now: it ends when it likes, as with PostgreSQL itself.
+    stage.wait(Duration::from_millis(500));
+    assert_eq!((stage.cancels(), stage.servers()), (0, vec![ServerActivity::Active]));
+}
+
+/// The same, for a client that did not stay to hear of it.
+#[test]
+fn a_statement_that_may_not_have_begun_is_cancelled_once_more_for_a_client_that_is_gone() {
+    let (stage, server, alice, _requester, first) = cancelled();
+    alice.breaks();
+    first.ends();
+    stage.wait(Duration::from_millis(200));
+    let second = stage.cancel_line().expect("it is wanted");
+    server.says([error("57014"), ready()]);
+    assert_eq!(stage.servers(), [ServerActivity::BeingCanceled]);
+    second.ends();
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
+
+/// What PostgreSQL has had for a while, or has said a word about, was hit by the first.
+#[test]
+fn a_statement_that_has_begun_is_cancelled_only_once() {
+    let (stage, _server, alice) = running();
+    stage.wait(Duration::from_millis(200));
+    stage.cancel(&alice);
+    stage.cancel_line().expect("it is wanted").ends();
+    stage.wait(Duration::from_secs(1));
+    assert_eq!(stage.cancels(), 0);
+
+    let (stage, server, alice, _requester, cancel) = cancelled();
+    cancel.ends();
+    server.says([columns(), row(b"a part of it")]);
+    assert_eq!(alice.heard(), "T D(a part of it)");
+    stage.wait(Duration::from_secs(1));
+    assert_eq!(stage.cancels(), 0);
+}
+
+/// A cancel that is repeated is for its statement alone, wherever that ends.
+#[test]
+fn the_next_statement_is_not_cancelled_once_more() {
+    let (stage, server, alice, _requester, cancel) = cancelled();
+    cancel.ends();
+    server.says([done(), in_block()]);
+    alice.says([query("next")]);
+    stage.wait(Duration::from_secs(1));
+    assert_eq!(stage.cancels(), 0);
+
+    let next = || {
+        let (stage, server, alice, _requester, cancel) = cancelled();
+        cancel.ends();
+        stage.wait(Duration::from_millis(200));
+        assert_eq!(stage.cancels(), 1);
+        server.says([done(), in_block()]);
+        stage.wait(Duration::from_millis(1));
+        alice.says([query("next")]);
+        assert_eq!(server.heard(), "Q(next)");
+        (stage, server, alice)
+    };
+    let (stage, ..) = next();
+    let second = stage.cancel_line();
+    assert!(second.is_none_or(|second| second.heard_bytes().is_empty()));
+
+    // Unless its client asks for that.
+    let (stage, server, alice) = next();
+    stage.cancel(&alice);
+    let second = stage.cancel_line().expect("it is wanted");
+    assert_eq!(second.heard_bytes(), cancel_request(&server.key()));
+}
+
+/// A server whose statement ended while its client was gone is idle, or somebody else's.
+#[test]
+fn a_server_that_is_free_is_not_cancelled_once_more() {
+    for waiting in [false, true] {
+        let (stage, server, alice, _requester, cancel) = cancelled();
+        cancel.ends();
+        alice.breaks();
+        if waiting {
+            stage.client().says([query("bob")]);
+        }
+        server.says([done(), ready()]);
+        stage.wait(Duration::from_secs(1));
+        assert_eq!(stage.cancels(), 0);
+        stage.check();
+    }
 }
