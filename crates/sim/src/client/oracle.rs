@@ -143,7 +143,7 @@ impl Oracle {
 
     /// pgweir does answer it. Says which statements are not run.
     pub(crate) fn refuse(&mut self, report: &[u8]) -> Result<Vec<Tag>, String> {
-        if self.inbox.has_no_message() {
+        if self.inbox.begins_nothing() {
             self.release();
         }
         let tags = self.session.refuse(report, &mut self.inbox);
@@ -159,7 +159,7 @@ impl Oracle {
         if undone && !self.in_block {
             return Err("lost a transaction that it had not begun".to_owned());
         }
-        if self.inbox.has_no_message() {
+        if self.inbox.begins_nothing() {
             self.release();
         }
         let begun = self.begun;

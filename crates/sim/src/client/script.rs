@@ -95,6 +95,11 @@ impl Script {
         self.begun
     }
 
+    /// A unit was not run: what its Parse would have made is not there.
+    pub(crate) fn not_run(&mut self) {
+        self.unnamed = false;
+    }
+
     /// Microseconds until it does the next thing.
     pub(crate) fn think(&self, dice: &mut Dice) -> u64 {
         dice.magnitude(self.habits.thinks)
@@ -289,8 +294,9 @@ impl Script {
         let extended = dice.chance(self.habits.extended);
         // As libpq does it: a Sync that counts only if there is no COPY.
         let synced = extended && dice.chance(0.5);
-        if synced {
-            // Whether that Sync was read before the COPY failed would be anybody's guess.
+        if synced || extended && self.habits.pipelines > 0.0 {
+            // Whether that Sync was read before the COPY failed would be anybody's guess. And so
+            // would that of a later unit be, if the one that makes another statement is refused.
             fails_at = fails_at.map(|at| at.max(1));
         }
         let tag = self.tag();

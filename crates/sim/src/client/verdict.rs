@@ -117,6 +117,7 @@ impl Client {
             _ => Row::Statement,
         };
         self.lose(site, &code, row, message);
+        self.script.not_run();
         if let Err(text) = self.oracle.lose(&self.incoming[raw], code == "40001") {
             site.ledger.fail(format!("c{} was told {code} and {text}", self.number));
         }
@@ -137,6 +138,7 @@ impl Client {
         self.struck = None;
         site.ledger.lost(self.number, "between statements");
         self.check_refused_unit(site, message);
+        self.script.not_run();
         if let Err(text) = self.oracle.lose(&self.incoming[raw], true) {
             site.ledger.fail(format!("c{}: {text}", self.number));
         }
@@ -145,6 +147,7 @@ impl Client {
     /// pgweir answers a unit itself.
     fn refused(&mut self, site: &mut Site, message: &Message, raw: Range<usize>) {
         self.check_refused_unit(site, message);
+        self.script.not_run();
         match self.oracle.refuse(&self.incoming[raw]) {
             Ok(tags) => site.ledger.refused(&tags),
             Err(text) => site.ledger.fail(format!("c{}: {text}", self.number)),

@@ -107,6 +107,12 @@ impl Inbox {
         !matches!(Message::parse(&self.bytes[self.start..]), Ok(Some(_)))
     }
 
+    /// Whether nothing is left but what comes too late for a COPY.
+    pub(crate) fn begins_nothing(&self) -> bool {
+        let mut ahead = self.clone();
+        std::iter::from_fn(|| ahead.take()).all(|message| message.is_copy() || message.tag == b'H')
+    }
+
     /// Whether a part of COPY data is among its messages.
     pub(crate) fn has_copy(&self) -> bool {
         let mut ahead = self.clone();

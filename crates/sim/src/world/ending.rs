@@ -37,12 +37,20 @@ impl World {
         self.schedule(self.now() + LINGER_US, Occasion::AllGone(self.wires.len()));
     }
 
-    /// Whoever was there at the end, on one of the first `wires`, was told or cut off.
+    /// Whoever was there at the end, on one of the first `wires`, was told or cut off; or reads on.
     pub(super) fn check_all_gone(&mut self, wires: usize) {
-        for number in 0..wires {
-            if self.wires[number].guest.is_some() && self.is_open(WireId(number)) {
-                self.site.ledger.fail(format!("connection {number} outlasts the end of pgweir"));
+        let open = (0..wires).map(WireId).filter(|wire| self.wires[wire.0].guest.is_some());
+        let open: Vec<_> = open.collect();
+        for wire in open {
+            if !self.is_open(wire) {
+                continue;
             }
+            let looks_again = self.contact(wire).wrote_at + LINGER_US;
+            if looks_again <= self.now() {
+                let text = format!("connection {} outlasts the end of pgweir", wire.0);
+                return self.site.ledger.fail(text);
+            }
+            self.schedule(looks_again, Occasion::AllGone(wire.0 + 1));
         }
     }
 }
