@@ -34,12 +34,14 @@ static POOLERS: LazyLock<Poolers> = LazyLock::new(|| {
             .user(NAME, "", 4);
         Pgweir::start(PROGRAM, |port| config.text(port))
     };
-    Poolers { transaction: start("transaction"), session: start("session") }
+    let [transaction, session, statement] = ["transaction", "session", "statement"].map(start);
+    Poolers { transaction, session, statement }
 });
 
 struct Poolers {
     transaction: Pgweir,
     session: Pgweir,
+    statement: Pgweir,
 }
 
 /// What scripts work on. They change none of it for good: they run side by side, several times.
@@ -148,7 +150,8 @@ fn login() -> Login {
     stage::login(NAME)
 }
 
-/// Compares in transaction mode, sent at once and in pieces, and in session mode.
+/// Compares in transaction mode, sent at once and in pieces, in session mode, and in statement mode
+/// what leaves no transaction open.
 #[track_caller]
 fn same(script: &Script) {
     same_but(&[], script);
@@ -157,7 +160,7 @@ fn same(script: &Script) {
 /// As [`same`], where PostgreSQL and pgweir differ in the ways given: each of them must show.
 #[track_caller]
 fn same_but(differences: &[Difference], script: &Script) {
-    let Poolers { transaction, session } = &*POOLERS;
+    let Poolers { transaction, session, statement } = &*POOLERS;
     let direct = script.run(CLUSTER.address());
     let compare = |pooled: Vec<String>| {
         for omitted in differences {
@@ -173,11 +176,16 @@ fn same_but(differences: &[Difference], script: &Script) {
     };
     compare(script.run(transaction.address()));
     compare(script.run(session.address()));
+    let in_block = |line: &String| line.starts_with("ReadyForQuery") && !line.ends_with('I');
+    if !direct.iter().any(in_block) {
+        compare(script.run(statement.address()));
+    }
     for chunk in CHUNKS {
         compare(script.run_split(transaction.address(), chunk));
     }
     stage::assert_sound(transaction);
     stage::assert_sound(session);
+    stage::assert_sound(statement);
 }
 
 fn masked(differences: &[Difference], transcript: Vec<String>) -> Vec<String> {
