@@ -1,9 +1,12 @@
 use std::rc::Rc;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
 
 use pgweir_wire::TransactionStatus;
 
 use crate::Engine;
 use crate::client::{Fate, Leg, Phase};
+use crate::commons::Count;
 use crate::server::{Cleaning, ServerState};
 use crate::shares::{Of, is_among};
 
@@ -15,6 +18,27 @@ impl Engine {
         self.check_clients();
         self.check_pools();
         self.check_shares();
+    }
+
+    /// Panics if what all engines of a process count together is not what they have. So many
+    /// clients are on their way from one to another.
+    pub fn check_together(engines: &[&Self], under_way: usize) {
+        let Some(first) = engines.first() else { return };
+        let commons = first.member.commons();
+        let sum = |count: fn(&Self) -> usize| engines.iter().map(|engine| count(engine)).sum();
+        let clients: usize = sum(|engine| engine.clients.len());
+        let logins: usize = sum(|engine| engine.logging_in);
+        let counted = (commons.clients.load(SeqCst), commons.logins.load(SeqCst));
+        assert_eq!(counted, (clients + under_way, logins + under_way), "clients and logins");
+        for (_, share) in engines.iter().flat_map(|engine| engine.shares.iter()) {
+            let count = &share.count;
+            let all = engines
+                .iter()
+                .map(|engine| engine.has_of(count))
+                .fold([0; 3], |sum, its| std::array::from_fn(|at| sum[at] + its[at]));
+            let counted = [count.used(), count.opening(), count.clients()];
+            assert_eq!(counted, all, "{:?}: miscounted", share.of);
+        }
     }
 
     fn check_servers(&self) {
@@ -136,22 +160,10 @@ impl Engine {
             .iter()
             .filter(|(_, client)| matches!(client.phase, Phase::Startup | Phase::Login(_)));
         assert_eq!(self.logging_in, logging_in.count(), "logins are miscounted");
-        for (id, share) in self.shares.iter() {
-            let pools = self.pools.iter().filter(|(_, pool)| pool.shares.contains(&id));
-            let clients = match share.of {
-                Of::Server(_) => 0,
-                Of::Database(_) | Of::User(_) => pools.map(|(_, pool)| pool.clients).sum(),
-            };
-            let servers: Vec<_> = self
-                .servers
-                .iter()
-                .filter(|(_, server)| is_among(&share.count, &server.counts))
-                .collect();
-            let total = servers.len();
-            let opening = servers.iter().filter(|(_, server)| server.is_opening()).count();
+        for (_, share) in self.shares.iter() {
             let count = &share.count;
             let counted = [count.used(), count.opening(), count.clients()];
-            let here = [total, opening, clients];
+            let here = self.has_of(count);
             if self.member.workers() == 1 {
                 assert_eq!(counted, here, "{:?}: miscounted", share.of);
             } else {
@@ -160,5 +172,20 @@ impl Engine {
             }
             assert!(count.used() <= count.ceiling(), "{:?}: more than the limit", share.of);
         }
+    }
+
+    /// Connections, those of them that are being made, and clients that are counted there.
+    fn has_of(&self, count: &Arc<Count>) -> [usize; 3] {
+        let servers = || self.servers.iter().filter(|(_, its)| is_among(count, &its.counts));
+        let opening = servers().filter(|(_, server)| server.is_opening());
+        let shares = self.shares.iter().filter(|(_, share)| Arc::ptr_eq(&share.count, count));
+        let clients = shares.map(|(id, share)| {
+            let pools = self.pools.iter().filter(|(_, pool)| pool.shares.contains(&id));
+            match share.of {
+                Of::Server(_) => 0,
+                Of::Database(_) | Of::User(_) => pools.map(|(_, pool)| pool.clients).sum(),
+            }
+        });
+        [servers().count(), opening.count(), clients.sum()]
     }
 }

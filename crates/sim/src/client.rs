@@ -413,11 +413,11 @@ impl Client {
             if let Phase::Tls { startup } = &mut self.phase {
                 let parameters = BTreeMap::new();
                 match &self.incoming[at..] {
-                    [b'N'] => {
+                    // It may be asked to leave before it has said who it is.
+                    [b'N'] | [b'N', b'E', ..] => {
                         at += 1;
                         self.outgoing = std::mem::take(startup);
                         self.phase = Phase::Login { parameters, authenticated: false };
-                        break;
                     }
                     // Who is not let in is told so in the clear.
                     [b'E', ..] => self.phase = Phase::Login { parameters, authenticated: false },

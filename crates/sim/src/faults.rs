@@ -33,6 +33,8 @@ pub struct Faults {
     pub login_refused: f64,
     /// A login is never answered.
     pub login_hung: f64,
+    /// A worker of pgweir reads its mail up to 100 ms late, instead of some microseconds.
+    pub worker_late: f64,
     /// Times in a minute that some server's connection is reset.
     pub server_reset: f64,
     /// Times in a minute that some server process is told to end (FATAL 57P01).
@@ -71,6 +73,7 @@ impl Faults {
         connect_slow: 0.0,
         login_refused: 0.0,
         login_hung: 0.0,
+        worker_late: 0.0,
         server_reset: 0.0,
         server_killed: 0.0,
         server_frozen: 0.0,
@@ -103,6 +106,7 @@ impl Faults {
             connect_slow: rarely(0.2),
             login_refused: rarely(0.3),
             login_hung: rarely(0.1),
+            worker_late: rarely(0.5),
             server_reset: rarely(30.0),
             server_killed: rarely(30.0),
             server_frozen: rarely(10.0),
@@ -124,6 +128,7 @@ impl Faults {
             small_buffer: self.small_buffer,
             slow_reader: self.slow_reader,
             cancel: self.cancel,
+            worker_late: self.worker_late,
             ..Self::NONE
         }
     }

@@ -42,6 +42,12 @@ pub struct Counts {
     pub refusals: u64,
     /// Clients that were asked to leave because pgweir ends.
     pub farewells: u64,
+    /// Clients, and requests for a cancel, that went from one worker to another.
+    pub handovers: u64,
+    /// Requests for a cancel among them.
+    pub cancels_handed_over: u64,
+    /// Connections that a worker made when another one had left them to it.
+    pub moved: u64,
     /// Rows of docs/failures.md.
     pub rows: Reached,
 }
@@ -57,6 +63,9 @@ impl Counts {
         self.losses += other.losses;
         self.refusals += other.refusals;
         self.farewells += other.farewells;
+        self.handovers += other.handovers;
+        self.cancels_handed_over += other.cancels_handed_over;
+        self.moved += other.moved;
         self.rows.add(&other.rows);
     }
 }

@@ -47,6 +47,7 @@ mod language;
 mod ledger;
 mod network;
 mod postgres;
+mod process;
 mod random;
 mod rows;
 mod rules;

@@ -104,10 +104,12 @@ fn tell(total: &Total) {
     let (seeds, micros, counts) = *sum;
     let Counts { sessions, transactions, statements, replies, .. } = counts;
     let Counts { cancels, losses, refusals, farewells, rows, .. } = counts;
+    let Counts { handovers, cancels_handed_over, moved, .. } = counts;
     println!(
         "{seeds} seeds, {:.1} virtual hours: {sessions} sessions, {transactions} transactions, \
          {statements} statements, {replies} replies compared, {cancels} cancels, {losses} losses, \
-         {refusals} refusals, {farewells} farewells",
+         {refusals} refusals, {farewells} farewells, {handovers} hand-overs \
+         ({cancels_handed_over} of cancels), {moved} connections moved",
         micros as f64 / 3.6e9
     );
     let reached = Row::ALL.map(|row| format!("{} {}", row.name(), rows.times(row)));

@@ -92,6 +92,11 @@ pub(crate) fn connection(
 }
 
 impl Stream {
+    /// The connection that this is an end of.
+    pub(crate) fn wire(&self) -> WireId {
+        self.wire
+    }
+
     /// Breaks the connection off: what is under way may never arrive.
     pub(crate) fn reset(&self) {
         self.outgoing.borrow_mut().break_off();

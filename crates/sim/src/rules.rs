@@ -1,22 +1,43 @@
 use crate::configuration::Configuration;
 
-/// The configurations that pgweir was given, each with the time from which it holds. What may
-/// happen depends on all that were in force while it came about.
-pub(crate) struct Rules(Vec<(u64, Configuration)>);
+/// The configurations that pgweir was given. Each holds from when its workers are sent it until all
+/// of them have read the next one. What may happen depends on all that were in force while it came
+/// about.
+pub(crate) struct Rules {
+    reigns: Vec<Reign>,
+    /// Which of them each worker has read last.
+    read: Vec<usize>,
+}
+
+struct Reign {
+    configuration: Configuration,
+    /// The last moment at which it was in force.
+    until: Option<u64>,
+}
 
 impl Rules {
-    pub(crate) fn new(first: Configuration) -> Self {
-        Self(vec![(0, first)])
+    pub(crate) fn new(workers: usize, first: Configuration) -> Self {
+        let reigns = vec![Reign { configuration: first, until: None }];
+        Self { reigns, read: vec![0; workers] }
     }
 
-    /// Another one holds from now on.
-    pub(crate) fn replace(&mut self, now: u64, by: Configuration) {
-        self.0.push((now, by));
+    /// Another one is sent to all workers.
+    pub(crate) fn replace(&mut self, by: Configuration) {
+        self.reigns.push(Reign { configuration: by, until: None });
     }
 
-    /// That of this moment.
+    /// A worker has read the next one.
+    pub(crate) fn read_by(&mut self, worker: usize, now: u64) {
+        self.read[worker] += 1;
+        let oldest = self.read.iter().copied().min().unwrap_or(0);
+        for over in &mut self.reigns[..oldest] {
+            over.until.get_or_insert(now);
+        }
+    }
+
+    /// The latest.
     pub(crate) fn current(&self) -> &Configuration {
-        &self.0[self.0.len() - 1].1
+        &self.reigns[self.reigns.len() - 1].configuration
     }
 
     /// The shortest of a kind of limits since then; `None` if there was none.
@@ -40,8 +61,9 @@ impl Rules {
 
     /// Those that were in force at some time since then.
     fn since(&self, since: u64) -> impl Iterator<Item = &Configuration> {
-        let first = self.0.iter().rposition(|(from, _)| *from < since).unwrap_or(0);
-        self.0[first..].iter().map(|(_, configuration)| configuration)
+        let reigns = self.reigns.iter();
+        let in_force = reigns.filter(move |reign| reign.until.is_none_or(|until| until >= since));
+        in_force.map(|reign| &reign.configuration)
     }
 }
 

@@ -8,6 +8,8 @@ pub(crate) struct Topology {
     pub(crate) pools: Vec<PoolFacts>,
     /// Servers, each with a port of its own: [`PORT`] and those above.
     pub(crate) clusters: usize,
+    /// Of pgweir.
+    pub(crate) workers: usize,
     /// Clients at a time.
     pub(crate) seats: usize,
     /// Clients in all that sit on one seat one after the other.
@@ -62,6 +64,8 @@ impl Topology {
         }
         Self {
             clusters,
+            // What one worker does must stay well covered.
+            workers: *dice.pick(&[1, 1, 2, 3]),
             seats: dice.between(1..=12) as usize,
             turns: dice.between(1..=4),
             ending: Ending::draw(dice),

@@ -1,6 +1,7 @@
 mod crowd;
 mod ending;
 mod losses;
+mod mail;
 mod outside;
 mod rest;
 mod strike;
@@ -10,14 +11,15 @@ use std::cmp::Reverse;
 use std::collections::BinaryHeap;
 use std::rc::Rc;
 
-use pgweir_engine::{Engine, Event as LogEvent, TICK, Time};
-use pgweir_proxy::{Driver, Piece, Request};
+use pgweir_engine::{Endpoint, Event as LogEvent, TICK, Time};
+use pgweir_proxy::Request;
 use pgweir_wire::{TransactionStatus, backend};
 
 use crate::faults::Faults;
 use crate::ledger::Ledger;
 use crate::network::{Direction, Stir, Stirs, Stream, WireId};
 use crate::postgres::Health;
+use crate::process::{Place, Process};
 use crate::random::Dice;
 use crate::rules::Rules;
 use crate::topology::Topology;
@@ -26,11 +28,11 @@ use crowd::Crowd;
 use strike::Blow;
 use wires::{Attempt, Wire};
 
-/// The whole simulation: pgweir's driver and engine, and everything around them.
+/// The whole simulation: pgweir's drivers and engines, and everything around them.
 pub(crate) struct World {
     pub(crate) site: Site,
     topology: Topology,
-    driver: Driver<Stream>,
+    process: Process,
     wires: Vec<Wire>,
     clusters: Vec<Cluster>,
     stirs: Stirs,
@@ -40,9 +42,11 @@ pub(crate) struct World {
     attempts: Vec<Attempt>,
     /// Clients that are still to come, or are there.
     seats_taken: usize,
-    /// [`Occasion::Finish`] is scheduled.
-    finishing: bool,
-    /// The engine is checked after each so many events.
+    /// For each worker: [`Occasion::Finish`] is scheduled.
+    finishing: Vec<bool>,
+    /// Clients that have come to each worker since it last ended a turn.
+    newcomers: Vec<Vec<WireId>>,
+    /// The engines are checked after each so many events.
     check_every: u64,
     steps: u64,
 }
@@ -88,12 +92,15 @@ enum Occasion {
     Outside(WireId),
     /// A server is well again: it starts, or is up.
     Recover(usize, bool),
-    /// pgweir ends its turn.
-    Finish,
+    /// A worker ends its turn.
+    Finish(usize),
+    /// A worker reads a letter.
+    Mail(usize),
     /// pgweir tells its clients that this is the end.
     ShutDown,
     Strike(Blow),
-    Tick,
+    /// A worker is told that time has passed.
+    Tick(usize),
 }
 
 /// Until when faults strike.
@@ -118,19 +125,19 @@ impl World {
         let topology = Topology::draw(&mut own);
         let configuration = topology.configuration(&mut own);
         let faults = faults.unwrap_or_else(|| Faults::draw(&mut dice.fork()));
-        let engine = Engine::new(configuration.plan()?, dice.seed());
+        let process = Process::new(topology.workers, configuration.plan()?, &mut dice);
         let thorough = trace.is_kept();
         let mut world = Self {
             site: Site {
                 ledger: Ledger::new(),
                 trace,
                 faults,
-                rules: Rules::new(configuration),
+                rules: Rules::new(topology.workers, configuration),
                 crowd: Crowd::default(),
                 draining: false,
                 shut_down: false,
             },
-            driver: Driver::new(engine),
+            process,
             wires: Vec::new(),
             clusters: (0..topology.clusters)
                 .map(|_| Cluster { health: Health::Up, version: 0 })
@@ -139,7 +146,8 @@ impl World {
             queue: BinaryHeap::new(),
             attempts: Vec::new(),
             seats_taken: topology.seats,
-            finishing: false,
+            finishing: vec![false; topology.workers],
+            newcomers: vec![Vec::new(); topology.workers],
             check_every: if thorough { 1 } else { 5 },
             steps: 0,
             topology,
@@ -181,12 +189,16 @@ impl World {
 
     fn begin(&mut self) {
         let (text, faults) = (self.site.rules.current().text(), self.site.faults.clone());
-        self.site.trace.note("world", || format!("{text}\n{faults:?}"));
+        let workers = self.process.workers();
+        self.site.trace.note("world", || format!("{workers} workers\n{text}\n{faults:?}"));
         for _ in 0..self.topology.seats {
             let at = self.dice.magnitude(2_000_000);
             self.schedule(at, Occasion::Arrive { turns_left: self.topology.turns - 1 });
         }
-        self.schedule(TICK.as_micros() as u64, Occasion::Tick);
+        for worker in 0..workers {
+            let at = self.dice.below(TICK.as_micros() as u64);
+            self.schedule(at, Occasion::Tick(worker));
+        }
         self.schedule(STORM_US, Occasion::Heal);
         self.schedule_blows();
         self.schedule_end();
@@ -210,7 +222,7 @@ impl World {
         self.happen(occasion);
         self.pump();
         self.finish_soon();
-        self.driver_checks();
+        self.check_process();
         match self.site.ledger.failure() {
             Some(failure) => Err(failure),
             None => Ok(()),
@@ -226,15 +238,18 @@ impl World {
     }
 
     fn finish_soon(&mut self) {
-        if self.driver.is_unfinished() && !std::mem::replace(&mut self.finishing, true) {
-            let delay = self.dice.below(10);
-            self.schedule(self.now() + delay, Occasion::Finish);
+        for worker in 0..self.process.workers() {
+            let unfinished = self.process.is_unfinished(worker);
+            if unfinished && !std::mem::replace(&mut self.finishing[worker], true) {
+                let delay = self.dice.below(10);
+                self.schedule(self.now() + delay, Occasion::Finish(worker));
+            }
         }
     }
 
-    fn driver_checks(&mut self) {
+    fn check_process(&mut self) {
         if self.steps.is_multiple_of(self.check_every) {
-            self.driver.engine().check();
+            self.process.check();
         }
     }
 
@@ -249,17 +264,13 @@ impl World {
             Occasion::Heal => self.heal(),
             Occasion::Outside(wire) => self.step_outside(wire),
             Occasion::Recover(cluster, up) => self.recover(cluster, up),
-            Occasion::Finish => {
-                self.finishing = false;
-                let write =
-                    |pieces: &mut [Piece<'_, Stream>]| pieces.iter_mut().for_each(Piece::write);
-                self.driver.finish(Time(self.now()), write);
-            }
+            Occasion::Finish(worker) => self.finish(worker),
+            Occasion::Mail(worker) => self.read_mail(worker),
             Occasion::ShutDown => self.shut_down(),
             Occasion::Strike(blow) => self.strike(blow),
-            Occasion::Tick => {
-                self.driver.tick(Time(self.now()));
-                self.schedule(self.now() + TICK.as_micros() as u64, Occasion::Tick);
+            Occasion::Tick(worker) => {
+                self.process.tick(Time(self.now()), worker);
+                self.schedule(self.now() + TICK.as_micros() as u64, Occasion::Tick(worker));
             }
         }
     }
@@ -280,28 +291,42 @@ impl World {
                 Some(Stir::Room(wire, Direction::Out)) | Some(Stir::Wake(wire)) => {
                     self.wake_driver(wire);
                 }
-                None if self.driver.has_requests() => self.serve_requests(),
-                None => return,
+                None => match self.process.with_requests() {
+                    Some(worker) => self.serve_requests(worker),
+                    None => return,
+                },
             }
         }
     }
 
-    fn serve_requests(&mut self) {
-        for request in self.driver.take_requests() {
-            match request {
-                Request::Connect(endpoint, address) => self.begin_to_connect(endpoint, &address),
-                Request::Console(client, _) => {
-                    let mut reply = Vec::new();
-                    backend::command_complete(&mut reply, "SHOW");
-                    backend::ready_for_query(&mut reply, TransactionStatus::Idle);
-                    self.driver.console_reply(Time(self.now()), client, &reply);
-                }
-                Request::HandOver(_) | Request::Nudge => unreachable!("there is one worker"),
-                Request::Log(event) => {
-                    self.site.trace.note("log", || format!("{event:?}"));
-                    if let LogEvent::Contained { cause, .. } = event {
-                        self.site.ledger.fail(format!("contained: {cause}"));
-                    }
+    fn serve_requests(&mut self, worker: usize) {
+        for request in self.process.take_requests(worker) {
+            self.serve(worker, request);
+        }
+    }
+
+    /// Does something for a worker outside.
+    fn serve(&mut self, worker: usize, request: Request<Stream>) {
+        match request {
+            Request::Connect(endpoint, address) => {
+                self.begin_to_connect(Place { worker, endpoint }, &address);
+            }
+            Request::Console(client, _) => {
+                let mut reply = Vec::new();
+                backend::command_complete(&mut reply, "SHOW");
+                backend::ready_for_query(&mut reply, TransactionStatus::Idle);
+                let place = Place { worker, endpoint: Endpoint::Client(client) };
+                self.process.console_reply(Time(self.now()), place, &reply);
+            }
+            Request::HandOver(handover) => self.hand_over(*handover),
+            Request::Nudge => {
+                let others = self.process.nudge_others(worker);
+                self.post(others);
+            }
+            Request::Log(event) => {
+                self.site.trace.note("log", || format!("{event:?}"));
+                if let LogEvent::Contained { cause, .. } = event {
+                    self.site.ledger.fail(format!("contained: {cause}"));
                 }
             }
         }

@@ -3,7 +3,7 @@ use crate::configuration::Configuration;
 use crate::random::Dice;
 use crate::topology::Topology;
 
-/// Configurations from second 0, 10 and 20 on, with these limits.
+/// Configurations from microsecond 0, 10 and 20 on, with these limits. One worker reads each at once.
 fn rules(limits: [Option<u64>; 3]) -> Rules {
     let mut dice = Dice::new(1);
     let topology = Topology::draw(&mut dice);
@@ -12,9 +12,11 @@ fn rules(limits: [Option<u64>; 3]) -> Rules {
         configuration.limits.clients = limit;
         configuration
     };
-    let mut rules = Rules::new(with(limits[0]));
-    rules.replace(10, with(limits[1]));
-    rules.replace(20, with(limits[2]));
+    let mut rules = Rules::new(1, with(limits[0]));
+    for (at, limit) in [(10, limits[1]), (20, limits[2])] {
+        rules.replace(with(limit));
+        rules.read_by(0, at);
+    }
     rules
 }
 
@@ -43,4 +45,19 @@ fn without_a_limit_there_is_no_longest() {
     let rules = rules([Some(1), None, Some(5)]);
     assert_eq!((rules.least(15, clients), rules.most(15, clients)), (Some(5), None));
     assert_eq!(rules.most(25, clients), Some(5));
+}
+
+/// One of two workers may still go by what the other has replaced.
+#[test]
+fn one_holds_until_all_workers_have_read_the_next() {
+    let mut rules = rules([Some(9), Some(9), Some(1)]);
+    rules.read.push(2);
+    let mut next = rules.current().clone();
+    next.limits.clients = Some(7);
+    rules.replace(next);
+    rules.read_by(1, 30);
+    assert_eq!((rules.least(40, clients), rules.most(40, clients)), (Some(1), Some(7)));
+    rules.read_by(0, 50);
+    assert_eq!((rules.least(50, clients), rules.most(50, clients)), (Some(1), Some(7)));
+    assert_eq!((rules.least(51, clients), rules.most(51, clients)), (Some(7), Some(7)));
 }

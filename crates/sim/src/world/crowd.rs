@@ -11,9 +11,10 @@ use pgweir_proxy::Interest;
 
 use super::wires::Outside;
 use super::{SLACK_US, World};
-use crate::configuration::Configuration;
+use crate::configuration::{Configuration, Limits};
 use crate::network::WireId;
 use crate::postgres::Backend;
+use crate::process::Place;
 use crate::session::Home;
 
 /// When there were last more clients than a limit allows, so that one of them may be refused.
@@ -30,9 +31,14 @@ impl World {
         self.interest(wire).is_some_and(|interest| interest.read || !interest.write)
     }
 
-    /// What pgweir waits for on a connection, if its end is open.
+    /// What pgweir waits for on a connection, if its end is open: nothing between two workers.
     pub(super) fn interest(&mut self, wire: WireId) -> Option<Interest> {
-        self.driver.interest(self.wires[wire.0].endpoint?)
+        let its = &self.wires[wire.0];
+        match its.place {
+            Some(place) => self.process.interest(place),
+            None if its.is_under_way() => Some(Interest { read: false, write: false }),
+            None => None,
+        }
     }
 
     /// Whether it is open at all.
@@ -42,7 +48,15 @@ impl World {
 
     /// Notes which limits of clients one that is there may have found reached.
     pub(super) fn note_crowd(&mut self) {
-        let limits = self.site.rules.current().limits;
+        let least = |limit: fn(&Limits) -> Option<u64>| {
+            self.site.rules.least(self.now(), |rules| limit(&rules.limits))
+        };
+        let limits = Limits {
+            clients: least(|limits| limits.clients),
+            database_clients: least(|limits| limits.database_clients),
+            user_clients: least(|limits| limits.user_clients),
+            ..Limits::default()
+        };
         let limited = [limits.clients, limits.database_clients, limits.user_clients];
         if limited.iter().all(Option::is_none) {
             return;
@@ -73,7 +87,9 @@ impl World {
 
     /// Somebody has come, and has said nothing yet.
     pub(super) fn check_logins(&mut self, wire: WireId) {
-        let Some(limit) = self.site.rules.current().limits.logins else { return };
+        let least = self.site.rules.least(self.now(), |rules| rules.limits.logins);
+        let Some(least) = least else { return };
+        let most = self.most_now(|limits| limits.logins);
         let (mut open, mut attended) = (0, 0);
         for number in 0..self.wires.len() {
             let guest = self.wires[number].guest.as_ref();
@@ -82,12 +98,14 @@ impl World {
                 attended += u64::from(self.is_attended(WireId(number)));
             }
         }
-        if attended >= limit && self.is_attended(wire) {
-            let text = format!("one more may log in beside {attended}, of {limit}");
+        if let Some(most) = most.filter(|most| attended >= *most)
+            && self.is_attended(wire)
+        {
+            let text = format!("one more may log in beside {attended}, of {most}");
             self.site.ledger.fail(text);
         }
         if let Outside::Client { client, .. } = &mut self.wires[wire.0].outside {
-            client.turned_away = open >= limit;
+            client.turned_away = open >= least;
         }
     }
 
@@ -118,7 +136,9 @@ impl World {
 
     /// A connection to a server is made.
     pub(super) fn check_server_limit(&mut self, wire: WireId, cluster: usize) {
-        let Some(Endpoint::Server(_)) = self.wires[wire.0].endpoint else { return };
+        if !self.wires[wire.0].is_server() {
+            return;
+        }
         let others = self.count_servers(wire, |process| process.cluster == cluster);
         self.check(wire, "connections to a server", others, |rules| rules.limits.server);
     }
@@ -146,32 +166,31 @@ impl World {
     }
 
     /// pgweir wants one more connection.
-    pub(super) fn check_parallelism(&mut self, endpoint: Endpoint, cluster: usize) {
-        let Endpoint::Server(_) = endpoint else { return };
-        let engine = self.driver.engine();
+    pub(super) fn check_parallelism(&mut self, place: Place, cluster: usize) {
+        let Endpoint::Server(_) = place.endpoint else { return };
         let under_way = self.attempts.iter().filter(|attempt| {
             let same =
-                matches!(attempt.endpoint, Endpoint::Server(_)) && attempt.cluster == cluster;
-            same && !attempt.over && engine.awaits(attempt.endpoint)
+                matches!(attempt.place.endpoint, Endpoint::Server(_)) && attempt.cluster == cluster;
+            same && !attempt.over && self.process.awaits(attempt.place)
         });
         let under_way = under_way.count() as u64;
         let logging_in =
             |process: &Backend| process.cluster == cluster && process.is_before_login();
         let others = under_way + self.count_servers(WireId(usize::MAX), logging_in);
-        let most = self.site.rules.current().limits.parallelism;
+        let most = self.most_now(|limits| Some(limits.parallelism)).unwrap_or(u64::MAX);
         if others >= most {
-            let text = format!("{endpoint:?} is opened beside {others}, of {most}");
+            let text = format!("{place:?} is opened beside {others}, of {most}");
             self.site.ledger.fail(text);
         }
     }
 
     /// An attempt to connect that began then is over: it must not have been waited for too long.
-    pub(super) fn check_attempt(&mut self, endpoint: Endpoint, asked_at: u64) {
-        let Endpoint::Server(_) = endpoint else { return };
+    pub(super) fn check_attempt(&mut self, place: Place, asked_at: u64) {
+        let Endpoint::Server(_) = place.endpoint else { return };
         let most = self.site.rules.most(asked_at, |rules| Some(rules.times.connect));
         let over = most.is_some_and(|most| self.now() > asked_at + most + SLACK_US);
-        if over && self.driver.engine().awaits(endpoint) {
-            self.site.ledger.fail(format!("{endpoint:?} outlasts connect_timeout"));
+        if over && self.process.awaits(place) {
+            self.site.ledger.fail(format!("{place:?} outlasts connect_timeout"));
         }
     }
 
@@ -195,14 +214,19 @@ impl World {
         Ok(())
     }
 
+    /// The largest of a kind of limits that are in force now.
+    fn most_now(&self, limit: impl Fn(&Limits) -> Option<u64>) -> Option<u64> {
+        self.site.rules.most(self.now(), |rules| limit(&rules.limits))
+    }
+
     /// Server connections like that, the one named aside.
     fn count_servers(&mut self, but: WireId, is_like: impl Fn(&Backend) -> bool) -> u64 {
         let mut count = 0;
         for number in (0..self.wires.len()).filter(|number| *number != but.0) {
             let wire = &self.wires[number];
-            let alike = match (&wire.outside, wire.endpoint) {
-                (Outside::Backend(process), Some(Endpoint::Server(_))) => is_like(process),
-                _ => false,
+            let alike = match &wire.outside {
+                Outside::Backend(process) => wire.is_server() && is_like(process),
+                Outside::Canceller(_) | Outside::Client { .. } | Outside::Gone => false,
             };
             count += u64::from(alike && self.is_attended(WireId(number)));
         }

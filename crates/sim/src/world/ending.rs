@@ -1,14 +1,13 @@
 //! How pgweir itself ends, in some simulations.
 
-use pgweir_engine::Time;
-
+use super::mail::MAIL_US;
 use super::{BUSY_US, Occasion, SLACK_US, World};
 use crate::network::WireId;
 use crate::topology::Ending;
 
 /// How long clients that were told that this is the end may take to read it, a little more than
-/// the driver gives them.
-const LINGER_US: u64 = 10_000_000 + SLACK_US;
+/// the driver gives them. A worker may hear of it late, and send a client to another until then.
+const LINGER_US: u64 = 10_000_000 + SLACK_US + 2 * MAIL_US;
 
 impl World {
     pub(super) fn schedule_end(&mut self) {
@@ -23,7 +22,8 @@ impl World {
     pub(super) fn drain(&mut self, bound: Option<u64>) {
         self.site.trace.note("world", || "pgweir asks its clients to leave");
         self.site.draining = true;
-        self.driver.drain(Time(self.now()));
+        let workers = self.process.drain();
+        self.post(workers);
         if let Some(bound) = bound {
             self.schedule(self.now() + bound, Occasion::ShutDown);
         }
@@ -33,7 +33,8 @@ impl World {
         self.site.trace.note("world", || "pgweir tells its clients that this is the end");
         self.site.draining = true;
         self.site.shut_down = true;
-        self.driver.shut_down(Time(self.now()));
+        let workers = self.process.shut_down();
+        self.post(workers);
         self.schedule(self.now() + LINGER_US, Occasion::AllGone(self.wires.len()));
     }
 

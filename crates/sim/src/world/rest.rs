@@ -13,23 +13,25 @@ impl World {
             Outside::Backend(_) | Outside::Canceller(_) | Outside::Gone => None,
         });
         let clients: Vec<_> = clients.collect();
-        let snapshot = self.driver.engine().snapshot(Time(self.now()));
+        let snapshot = self.process.snapshot(Time(self.now()));
+        let views = snapshot.map(|snapshot| (snapshot.clients, snapshot.servers));
         format!(
-            "not everything comes to an end:\n{}\n{:#?}\n{:#?}",
+            "not everything comes to an end, with {} letters unread:\n{}\n{views:#?}",
+            self.process.unread(),
             clients.join("\n"),
-            snapshot.clients,
-            snapshot.servers
         )
     }
 
     /// Nobody is there any more: only servers at rest may be left.
     pub(super) fn check_rest(&self) -> Result<(), String> {
-        let engine = self.driver.engine();
-        let snapshot = engine.snapshot(Time(self.now()));
+        let process = &self.process;
+        let snapshot = process.snapshot(Time(self.now())).ok_or("there is no worker")?;
         let busy = snapshot.servers.iter().find(|server| server.state != ServerActivity::Idle);
-        let (open, servers) = (self.driver.connections(), snapshot.servers.len());
-        if engine.clients() > 0 {
-            Err(format!("{} clients are left: {:#?}", engine.clients(), snapshot.clients))
+        let (open, servers) = (process.connections(), snapshot.servers.len());
+        if process.clients() > 0 {
+            Err(format!("{} clients are left: {:#?}", process.clients(), snapshot.clients))
+        } else if process.unread() > 0 {
+            Err(format!("{} letters are left", process.unread()))
         } else if let Some(server) = busy {
             Err(format!("a server is not at rest: {server:#?}"))
         } else if open != servers {
@@ -43,7 +45,7 @@ impl World {
 
     /// Nothing at all may be left.
     pub(super) fn check_empty(&self) -> Result<(), String> {
-        match self.driver.connections() + self.processes() {
+        match self.process.connections() + self.processes() {
             0 => Ok(()),
             left => Err(format!("{left} connections or server processes are left for ever")),
         }
@@ -53,9 +55,9 @@ impl World {
     pub(super) fn open_wires(&mut self) -> String {
         let mut text = String::new();
         for (number, wire) in self.wires.iter().enumerate() {
-            let Some(endpoint) = wire.endpoint else { continue };
-            if let Some(interest) = self.driver.interest(endpoint) {
-                text.push_str(&format!("{number} {endpoint:?} {interest:?} {:?}\n", wire.pipes));
+            let Some(place) = wire.place else { continue };
+            if let Some(interest) = self.process.interest(place) {
+                text.push_str(&format!("{number} {place:?} {interest:?} {:?}\n", wire.pipes));
             }
         }
         text

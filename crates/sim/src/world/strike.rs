@@ -1,5 +1,3 @@
-use pgweir_engine::Time;
-
 use super::wires::Outside;
 use super::{BUSY_US, Occasion, STORM_US, Who, World};
 use crate::configuration::Configuration;
@@ -127,14 +125,15 @@ impl World {
         self.site.ledger.kills += 1;
     }
 
-    /// pgweir reads another configuration.
+    /// pgweir is given another configuration.
     pub(super) fn configure(&mut self, configuration: Configuration) {
         let text = configuration.text();
         self.site.trace.note("world", || format!("another configuration:\n{text}"));
         match configuration.plan() {
             Ok(plan) => {
-                self.site.rules.replace(self.site.trace.now, configuration);
-                self.driver.reload(Time(self.now()), plan);
+                self.site.rules.replace(configuration);
+                let workers = self.process.reload(plan);
+                self.post(workers);
                 self.note_crowd();
             }
             Err(cause) => self.site.ledger.fail(cause),

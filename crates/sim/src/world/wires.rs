@@ -10,6 +10,7 @@ use crate::canceller::Canceller;
 use crate::client::{Client, Contact};
 use crate::network::{Pipe, Stream, WireId, connection};
 use crate::postgres::{Backend, Health};
+use crate::process::Place;
 use crate::topology::PORT;
 
 /// A connection, as the scheduler sees it.
@@ -19,7 +20,8 @@ pub(super) struct Wire {
     pub(super) outside: Outside,
     /// When the outside is to be stepped next.
     pub(super) wake_at: Option<u64>,
-    pub(super) endpoint: Option<Endpoint>,
+    /// Where pgweir has it; `None` while it is on its way from one worker to another, too.
+    pub(super) place: Option<Place>,
     driving: bool,
     pub(super) guest: Option<Guest>,
     /// When pgweir began to make it, if it did.
@@ -44,11 +46,24 @@ pub(super) struct Guest {
     /// Bytes that pgweir has read and written so far.
     read: u64,
     written: u64,
+    /// From the worker that has taken it in to another.
+    pub(super) journey: Journey,
+}
+
+/// How far a client has come on its way to another worker.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Journey {
+    /// It has not left.
+    None,
+    UnderWay,
+    /// It is there, and nothing that it has said was heard there.
+    Arrived,
+    Over,
 }
 
 /// An attempt of pgweir's to connect.
 pub(super) struct Attempt {
-    pub(super) endpoint: Endpoint,
+    pub(super) place: Place,
     pub(super) cluster: usize,
     asked_at: u64,
     pub(super) over: bool,
@@ -74,7 +89,7 @@ impl World {
             delivering: [false; 2],
             outside,
             wake_at: None,
-            endpoint: None,
+            place: None,
             driving: false,
             guest,
             asked_at: self.now(),
@@ -83,8 +98,8 @@ impl World {
     }
 
     fn accept(&mut self, wire: WireId, stream: Stream) {
-        let endpoint = self.driver.accept(Time(self.now()), stream, None);
-        self.wires[wire.0].endpoint = Some(endpoint);
+        let place = self.process.accept(Time(self.now()), stream);
+        self.wires[wire.0].place = Some(place);
         self.note_crowd();
         self.check_logins(wire);
         self.wake_outside(wire, self.now());
@@ -116,9 +131,9 @@ impl World {
     }
 
     /// pgweir wants a connection: when it will know.
-    pub(super) fn begin_to_connect(&mut self, endpoint: Endpoint, address: &Address) {
+    pub(super) fn begin_to_connect(&mut self, place: Place, address: &Address) {
         let cluster = usize::from(address.port - PORT);
-        self.check_parallelism(endpoint, cluster);
+        self.check_parallelism(place, cluster);
         let slow = self.dice.chance(self.site.faults.connect_slow);
         let limit = self.site.rules.current().times.connect;
         let most = if slow { 2 * limit } else { 1_000 };
@@ -127,7 +142,7 @@ impl World {
         }
         let now = self.now();
         let at = now + self.dice.magnitude(most);
-        self.attempts.push(Attempt { endpoint, cluster, asked_at: now, over: false });
+        self.attempts.push(Attempt { place, cluster, asked_at: now, over: false });
         self.schedule(at, Occasion::Connect(self.attempts.len() - 1));
     }
 
@@ -135,14 +150,14 @@ impl World {
     pub(super) fn connect(&mut self, number: usize) {
         let attempt = &mut self.attempts[number];
         attempt.over = true;
-        let Attempt { endpoint, cluster, asked_at, .. } = *attempt;
+        let Attempt { place, cluster, asked_at, .. } = *attempt;
         let now = Time(self.now());
-        self.check_attempt(endpoint, asked_at);
+        self.check_attempt(place, asked_at);
         let refused = self.dice.chance(self.site.faults.connect_refused);
         if refused || self.clusters[cluster].health == Health::Down {
             self.site.trouble();
-            self.site.trace.note("world", || format!("{endpoint:?} is refused"));
-            return self.driver.connect_failed(now, endpoint, "connection refused");
+            self.site.trace.note("world", || format!("{place:?} is refused"));
+            return self.process.connect_failed(now, place, "connection refused");
         }
         let dice = self.dice.fork();
         // A statement that is long under way may look like one that is not answered.
@@ -153,9 +168,9 @@ impl World {
             Outside::Backend(Box::new(Backend::new(process_id, cluster, version, stream, dice)))
         });
         self.wires[wire.0].asked_at = asked_at;
-        self.site.trace.note(Who('b', wire), || format!("serves {endpoint:?}"));
-        if self.driver.connected(now, endpoint, stream).is_ok() {
-            self.wires[wire.0].endpoint = Some(endpoint);
+        self.site.trace.note(Who('b', wire), || format!("serves {place:?}"));
+        if self.process.connected(now, place, stream) {
+            self.wires[wire.0].place = Some(place);
             self.check_server_limit(wire, cluster);
         }
         self.wake_outside(wire, self.now());
@@ -218,19 +233,20 @@ impl World {
     /// pgweir does with a connection what it can and wants to do.
     pub(super) fn drive(&mut self, wire: WireId) {
         self.wires[wire.0].driving = false;
-        let Some(endpoint) = self.wires[wire.0].endpoint else { return };
+        let Some(place) = self.wires[wire.0].place else { return };
         let now = Time(self.now());
         let writes_first = self.dice.chance(0.5);
         for writes in [writes_first, !writes_first] {
-            let Some(interest) = self.driver.interest(endpoint) else { return };
+            let Some(interest) = self.process.interest(place) else { return };
             let [inwards, outwards] = &self.wires[wire.0].pipes;
             let broken = inwards.borrow().is_broken();
             let writable = broken || outwards.borrow().is_writable();
             let readable = inwards.borrow().is_readable();
             if writes && interest.write && writable {
-                self.driver.writable(now, endpoint);
+                self.process.writable(now, place);
             } else if !writes && interest.read && readable {
-                let read = self.driver.readable(now, endpoint);
+                let read = self.process.readable(now, place);
+                self.heard(wire);
                 // Behind the bytes there may be the end, which is still to be read.
                 let inwards = &self.wires[wire.0].pipes[0];
                 if read == Read::More || inwards.borrow().is_readable() {
@@ -275,15 +291,29 @@ impl World {
     }
 }
 
+impl Wire {
+    /// Whether it is one of pgweir's connections to servers, not one for a cancel.
+    pub(super) fn is_server(&self) -> bool {
+        self.place.is_some_and(|place| matches!(place.endpoint, Endpoint::Server(_)))
+    }
+
+    /// Whether it is between two workers.
+    pub(super) fn is_under_way(&self) -> bool {
+        self.guest.as_ref().is_some_and(|guest| guest.journey == Journey::UnderWay)
+    }
+}
+
 impl Guest {
     fn new(pool: Option<usize>, login_bytes: usize) -> Self {
         let (read, written) = (0, 0);
         let contact = Contact::default();
-        Self { pool, login_bytes: login_bytes as u64, contact, read, written }
+        let (login_bytes, journey) = (login_bytes as u64, Journey::None);
+        Self { pool, login_bytes, contact, read, written, journey }
     }
 
-    /// Whether pgweir has not read all that makes up its login.
+    /// Whether pgweir has not read all that makes up its login, where that is to be read.
     pub(super) fn is_before_login(&self) -> bool {
-        self.read < self.login_bytes
+        let unheard = matches!(self.journey, Journey::UnderWay | Journey::Arrived);
+        unheard || self.read < self.login_bytes
     }
 }

@@ -1,0 +1,223 @@
+use std::collections::VecDeque;
+
+use pgweir_engine::{Endpoint, Engine, HandedOver, Member, Placement, Plan, Snapshot, Time};
+use pgweir_proxy::{Driver, Handover, Interest, Piece, Read, Request};
+
+use crate::network::{Stream, WireId};
+use crate::random::Dice;
+
+/// pgweir as a process: a driver for each worker, and the mail between them.
+///
+/// As in the program, each worker reads its mail in the order in which it was sent, whoever sent
+/// it; when it does so is for the world to say.
+pub(crate) struct Process {
+    drivers: Vec<Driver<Stream>>,
+    placement: Placement,
+    inboxes: Vec<VecDeque<Letter>>,
+}
+
+/// Where pgweir has a connection, or wants one.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Place {
+    pub(crate) worker: usize,
+    pub(crate) endpoint: Endpoint,
+}
+
+/// What a worker has read in its mail.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum News {
+    /// A client has come, whose connection is there from now on.
+    Arrival(WireId, Place),
+    /// The end is near.
+    Ending,
+    /// Another worker lacks connections, or has left some.
+    Nudge,
+    /// Another configuration.
+    Reload,
+}
+
+/// What a worker is told by another, or from outside.
+enum Letter {
+    Arrival(Box<(Stream, HandedOver, Vec<u8>)>),
+    Drain,
+    Nudge,
+    Reload(Box<Plan>),
+    ShutDown,
+}
+
+impl Process {
+    pub(crate) fn new(workers: usize, mut plan: Plan, dice: &mut Dice) -> Self {
+        let mut placement = Placement::new(workers);
+        placement.place(&mut plan);
+        let engines = Member::all(workers)
+            .into_iter()
+            .map(|member| Engine::with(member, plan.clone(), dice.seed()));
+        Self {
+            drivers: engines.map(Driver::new).collect(),
+            placement,
+            inboxes: (0..workers).map(|_| VecDeque::new()).collect(),
+        }
+    }
+
+    pub(crate) fn workers(&self) -> usize {
+        self.drivers.len()
+    }
+
+    /// A client connects. The first worker takes clients in.
+    pub(crate) fn accept(&mut self, now: Time, stream: Stream) -> Place {
+        Place { worker: 0, endpoint: self.drivers[0].accept(now, stream, None) }
+    }
+
+    /// A connection that was asked for is made. Says whether anybody wants it.
+    pub(crate) fn connected(&mut self, now: Time, place: Place, stream: Stream) -> bool {
+        self.drivers[place.worker].connected(now, place.endpoint, stream).is_ok()
+    }
+
+    pub(crate) fn connect_failed(&mut self, now: Time, place: Place, cause: &str) {
+        self.drivers[place.worker].connect_failed(now, place.endpoint, cause);
+    }
+
+    /// Whether a connection that was asked for is still wanted.
+    pub(crate) fn awaits(&self, place: Place) -> bool {
+        self.drivers[place.worker].engine().awaits(place.endpoint)
+    }
+
+    pub(crate) fn interest(&mut self, place: Place) -> Option<Interest> {
+        self.drivers[place.worker].interest(place.endpoint)
+    }
+
+    pub(crate) fn readable(&mut self, now: Time, place: Place) -> Read {
+        self.drivers[place.worker].readable(now, place.endpoint)
+    }
+
+    pub(crate) fn writable(&mut self, now: Time, place: Place) {
+        self.drivers[place.worker].writable(now, place.endpoint);
+    }
+
+    pub(crate) fn tick(&mut self, now: Time, worker: usize) {
+        self.drivers[worker].tick(now);
+    }
+
+    /// A worker's turn ends.
+    pub(crate) fn finish(&mut self, now: Time, worker: usize) {
+        let write = |pieces: &mut [Piece<'_, Stream>]| pieces.iter_mut().for_each(Piece::write);
+        self.drivers[worker].finish(now, write);
+    }
+
+    pub(crate) fn is_unfinished(&self, worker: usize) -> bool {
+        self.drivers[worker].is_unfinished()
+    }
+
+    pub(crate) fn console_reply(&mut self, now: Time, place: Place, reply: &[u8]) {
+        if let Endpoint::Client(client) = place.endpoint {
+            self.drivers[place.worker].console_reply(now, client, reply);
+        }
+    }
+
+    /// Sends all workers another configuration: the first one last, so that no other is given a
+    /// client for a pool that it has not heard of. Gives those that have mail now.
+    pub(crate) fn reload(&mut self, mut plan: Plan) -> Vec<usize> {
+        self.placement.place(&mut plan);
+        let order: Vec<_> = (1..self.workers()).chain([0]).collect();
+        self.tell(order, || Letter::Reload(Box::new(plan.clone())))
+    }
+
+    /// Asks all clients to leave. Gives the workers that have mail now.
+    pub(crate) fn drain(&mut self) -> Vec<usize> {
+        self.tell((0..self.workers()).collect(), || Letter::Drain)
+    }
+
+    /// Tells all clients that this is the end. Gives the workers that have mail now.
+    pub(crate) fn shut_down(&mut self) -> Vec<usize> {
+        self.tell((0..self.workers()).collect(), || Letter::ShutDown)
+    }
+
+    /// Nudges all workers but this one. Gives those that have mail now.
+    pub(crate) fn nudge_others(&mut self, from: usize) -> Vec<usize> {
+        let others = (0..self.workers()).filter(|worker| *worker != from);
+        self.tell(others.collect(), || Letter::Nudge)
+    }
+
+    /// Sends a client to the worker that it is for.
+    pub(crate) fn send_on(&mut self, handover: Handover<Stream>) {
+        let Handover { worker, io, handed, input } = handover;
+        self.inboxes[worker].push_back(Letter::Arrival(Box::new((io, handed, input))));
+    }
+
+    /// A worker reads its oldest mail.
+    pub(crate) fn read_mail(&mut self, now: Time, worker: usize) -> Option<News> {
+        let driver = &mut self.drivers[worker];
+        let news = match self.inboxes[worker].pop_front()? {
+            Letter::Arrival(arrival) => {
+                let (stream, handed, input) = *arrival;
+                let wire = stream.wire();
+                let endpoint = driver.handed_over(stream, handed, input);
+                News::Arrival(wire, Place { worker, endpoint })
+            }
+            Letter::Drain => {
+                driver.drain(now);
+                News::Ending
+            }
+            Letter::Nudge => {
+                driver.nudged(now);
+                News::Nudge
+            }
+            Letter::Reload(plan) => {
+                driver.reload(now, *plan);
+                News::Reload
+            }
+            Letter::ShutDown => {
+                driver.shut_down(now);
+                News::Ending
+            }
+        };
+        Some(news)
+    }
+
+    /// A worker that has something to be done outside.
+    pub(crate) fn with_requests(&self) -> Option<usize> {
+        self.drivers.iter().position(Driver::has_requests)
+    }
+
+    /// What a worker has to be done outside.
+    pub(crate) fn take_requests(&mut self, worker: usize) -> Vec<Request<Stream>> {
+        self.drivers[worker].take_requests()
+    }
+
+    /// Asserts what must hold in each engine, and in all of them together.
+    pub(crate) fn check(&self) {
+        let engines: Vec<_> = self.drivers.iter().map(Driver::engine).collect();
+        engines.iter().for_each(|engine| engine.check());
+        Engine::check_together(&engines, self.under_way());
+    }
+
+    pub(crate) fn snapshot(&self, now: Time) -> Option<Snapshot> {
+        Snapshot::of_all(self.drivers.iter().map(|driver| driver.engine().snapshot(now)))
+    }
+
+    /// Clients that are connected, those between two workers included.
+    pub(crate) fn clients(&self) -> usize {
+        let here = self.drivers.iter().map(|driver| driver.engine().clients());
+        here.sum::<usize>() + self.under_way()
+    }
+
+    /// Connections that are open, those between two workers included.
+    pub(crate) fn connections(&self) -> usize {
+        self.drivers.iter().map(Driver::connections).sum::<usize>() + self.under_way()
+    }
+
+    /// Mail that is not read yet.
+    pub(crate) fn unread(&self) -> usize {
+        self.inboxes.iter().map(VecDeque::len).sum()
+    }
+
+    fn under_way(&self) -> usize {
+        let letters = self.inboxes.iter().flatten();
+        letters.filter(|letter| matches!(letter, Letter::Arrival(_))).count()
+    }
+
+    fn tell(&mut self, workers: Vec<usize>, letter: impl Fn() -> Letter) -> Vec<usize> {
+        workers.iter().for_each(|worker| self.inboxes[*worker].push_back(letter()));
+        workers
+    }
+}

@@ -1,0 +1,95 @@
+//! What workers tell each other, and clients that go from one to another.
+
+use pgweir_engine::{Endpoint, Time};
+use pgweir_proxy::{Handover, Request};
+
+use super::wires::Journey;
+use super::{Occasion, Who, World};
+use crate::network::{Stream, WireId};
+use crate::process::{News, Place};
+
+/// How long mail may be unread.
+pub(super) const MAIL_US: u64 = 100_000;
+
+impl World {
+    /// Workers have got mail, and will read it.
+    pub(super) fn post(&mut self, workers: Vec<usize>) {
+        for worker in workers {
+            let most = if self.dice.chance(self.site.faults.worker_late) { MAIL_US } else { 50 };
+            let delay = self.dice.magnitude(most);
+            self.schedule(self.now() + delay, Occasion::Mail(worker));
+        }
+    }
+
+    pub(super) fn read_mail(&mut self, worker: usize) {
+        let now = self.now();
+        let news = self.process.read_mail(Time(now), worker);
+        self.site.trace.note("world", || format!("worker {worker} reads: {news:?}"));
+        match news {
+            Some(News::Arrival(wire, place)) => self.arrived(wire, place),
+            Some(News::Nudge) => self.note_moved(worker),
+            Some(News::Reload) => self.site.rules.read_by(worker, now),
+            Some(News::Ending) => {}
+            None => self.site.ledger.fail(format!("mail for worker {worker} is lost")),
+        }
+    }
+
+    /// A client leaves a worker for another.
+    pub(super) fn hand_over(&mut self, handover: Handover<Stream>) {
+        let (number, worker) = (handover.io.wire(), handover.worker);
+        self.site.trace.note(Who('w', number), || format!("goes to worker {worker}"));
+        let wire = &mut self.wires[number.0];
+        wire.place = None;
+        let counts = &mut self.site.ledger.counts;
+        match &mut wire.guest {
+            Some(guest) if guest.journey == Journey::None => {
+                guest.journey = Journey::UnderWay;
+                counts.handovers += 1;
+                counts.cancels_handed_over += u64::from(guest.pool.is_none());
+            }
+            Some(_) => self.site.ledger.fail(format!("{number:?} is handed over again")),
+            None => self.site.ledger.fail(format!("{number:?} is handed over and no client")),
+        }
+        self.process.send_on(handover);
+        self.post(vec![worker]);
+    }
+
+    /// A worker's turn ends: whoever has come to it was heard.
+    pub(super) fn finish(&mut self, worker: usize) {
+        self.finishing[worker] = false;
+        self.process.finish(Time(self.now()), worker);
+        for wire in std::mem::take(&mut self.newcomers[worker]) {
+            self.heard(wire);
+        }
+    }
+
+    /// What a client had sent before it was handed over, if it was, has been read again.
+    pub(super) fn heard(&mut self, wire: WireId) {
+        if let Some(guest) = &mut self.wires[wire.0].guest
+            && guest.journey == Journey::Arrived
+        {
+            guest.journey = Journey::Over;
+        }
+    }
+
+    /// A client goes on at another worker.
+    fn arrived(&mut self, wire: WireId, place: Place) {
+        let its = &mut self.wires[wire.0];
+        its.place = Some(place);
+        if let Some(guest) = &mut its.guest {
+            guest.journey = Journey::Arrived;
+        }
+        self.newcomers[place.worker].push(wire);
+        // What has come in the meantime waits.
+        self.wake_driver(wire);
+    }
+
+    /// What a worker opens when it is nudged another one has left to it.
+    fn note_moved(&mut self, worker: usize) {
+        for request in self.process.take_requests(worker) {
+            let opens = matches!(request, Request::Connect(Endpoint::Server(_), _));
+            self.site.ledger.counts.moved += u64::from(opens);
+            self.serve(worker, request);
+        }
+    }
+}
