@@ -47,7 +47,7 @@ mod tests;
 
 use std::path::Path;
 
-pub use demand::{Demand, Limit, Room};
+pub use demand::{Binding, Demand, Limit, Most, Room};
 pub use explain::Explained;
 pub use page::settings_page;
 pub use report::{Errors, Problem, Warning};

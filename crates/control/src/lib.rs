@@ -26,7 +26,7 @@ mod tests;
 
 use std::time::SystemTime;
 
-use pgweir_config::Explained;
+use pgweir_config::{Demand, Explained};
 use pgweir_engine::{CONSOLE_FAILED, Snapshot};
 use pgweir_wire::TransactionStatus;
 use pgweir_wire::backend::{command_complete, empty_query_response, ready_for_query};
@@ -47,6 +47,8 @@ pub struct State<'a> {
     pub rates: &'a Rates,
     /// Every setting that holds.
     pub config: &'a [Explained],
+    /// What the configuration can open at each server.
+    pub demands: &'a [Demand],
     /// Bytes of memory that the process has in use, if the kernel tells.
     pub resident_bytes: Option<usize>,
 }

@@ -22,7 +22,7 @@ pub(crate) fn show(what: Show, state: &State<'_>, out: &mut Vec<u8>) {
         Show::Config => process::config(state.config, out),
         Show::Databases => databases::databases(snapshot, out),
         Show::Help => process::help(out),
-        Show::Limits => limits::limits(snapshot, out),
+        Show::Limits => limits::limits(state, out),
         Show::Lists => process::lists(snapshot, out),
         Show::Mem => process::mem(state, out),
         Show::Pools => pools::pools(snapshot, out),

@@ -7,7 +7,7 @@ mod orders;
 use std::fmt::Write;
 use std::time::{Duration, SystemTime};
 
-use pgweir_config::{PoolMode, Room};
+use pgweir_config::{Demand, Limit, PoolMode, Room};
 use pgweir_engine::{
     Address, CancelView, ClientState, ClientTarget, ClientView, Ends, LimitView, Memory, PoolView,
     ReplicationKind, RequesterView, ServerActivity, ServerView, Snapshot, Stats, Time, Usage,
@@ -191,13 +191,36 @@ fn who_replicates_is_told_apart() {
     assert!(shown(b"SHOW SERVERS").contains("\nD S|alice|app|logical|active|"));
 }
 
-/// Which limit binds is the least of those that are known.
+/// What the configuration can open is put beside what there is and what the server has said.
 #[test]
 fn limits_say_which_of_them_binds() {
-    let shown = said("SHOW LIMITS");
+    let demand = |host: &str, port, of_pools, limit| Demand {
+        host: host.to_owned(),
+        port,
+        of_pools,
+        of_databases: of_pools,
+        of_users: of_pools,
+        limit,
+    };
+    let demands = [
+        demand("any", 1, None, Limit::OfRoom { instances: 1 }),
+        demand("db.example.com", 5432, Some(24), Limit::Set(20)),
+        demand("replica", 5432, Some(0), Limit::Set(20)),
+    ];
+    let (snapshot, rates) = (snapshot(), Rates::new());
+    let state = State { demands: &demands, ..state(&snapshot, &rates) };
+    let mut out = Vec::new();
+    answer(b"SHOW LIMITS", &state, Ok(()), &mut out);
+    let shown = read(&out);
     let rows: Vec<_> = shown.lines().filter(|line| line.starts_with("D ")).collect();
-    let first = "D db.example.com|5432|5|24|20|25|3|20|max_server_connections|1";
-    assert_eq!(rows, [first, "D other|5433|0|3|NULL|NULL|NULL|3|pool_size|0"]);
+    let expected = [
+        "D any|1|0|NULL|NULL|NULL|NULL|NULL|NULL|0",
+        "D db.example.com|5432|5|24|20|25|3|20|max_server_connections|1",
+        // Its pools are gone, and a connection is still there.
+        "D other|5433|1|0|NULL|NULL|NULL|0|pool_size|0",
+        "D replica|5432|0|0|20|NULL|NULL|0|pool_size|0",
+    ];
+    assert_eq!(rows, expected);
 }
 
 /// As PgBouncer has it (`pga_ntop`).
@@ -299,7 +322,7 @@ fn says_with(request: &[u8], snapshot: &Snapshot, rates: &Rates) -> String {
 fn state<'a>(snapshot: &'a Snapshot, rates: &'a Rates) -> State<'a> {
     // 2026-11-21 10:01:00 UTC
     let taken = SystemTime::UNIX_EPOCH + Duration::from_secs(1_795_255_260);
-    State { snapshot, taken, rates, config: &[], resident_bytes: None }
+    State { snapshot, taken, rates, config: &[], demands: &[], resident_bytes: None }
 }
 
 /// A line for each message.
@@ -450,17 +473,13 @@ fn snapshot() -> Snapshot {
         limits: vec![
             LimitView {
                 address: Address { host: "db.example.com".to_owned(), port: 5432 },
-                wanted: 24,
-                most: Some(20),
                 used: 5,
                 room: Some(Room { connections_max: 25, reserved: 3 }),
                 refused_full: 1,
             },
             LimitView {
                 address: Address { host: "other".to_owned(), port: 5433 },
-                wanted: 3,
-                most: None,
-                used: 0,
+                used: 1,
                 room: None,
                 refused_full: 0,
             },

@@ -69,7 +69,7 @@ impl Engine {
         }
     }
 
-    /// A pool's connections that are being made or log in.
+    /// A pool's connections that are being made, log in, or are asked before they are lent.
     fn openings(&self, pool: PoolId) -> impl Iterator<Item = (ServerId, &Server)> {
         self.servers.iter().filter(move |(_, server)| server.is_opening() && server.pool == pool)
     }
@@ -259,8 +259,10 @@ impl Engine {
         let of = &self.pools[pool];
         let too_old = its.is_too_old(now, of.spec.server_lifetime);
         let too_many = of.total > of.spec.size + of.spec.reserve;
-        // One that is in the middle of a message that nobody asked for is no server to rely on.
-        if its.doomed || too_old || too_many || its.body.left > 0 {
+        // One that is in the middle of a message, or of a transaction, that nobody asked for is no
+        // server to rely on.
+        let astray = its.body.left > 0 || its.status.in_block();
+        if its.doomed || too_old || too_many || astray {
             self.close_server(now, server);
             return;
         }
@@ -358,24 +360,16 @@ impl Engine {
         let ServerState::Cleaning { step, left } = its.state else { return };
         debug_assert!(its.replies.is_empty());
         if step == Cleaning::Asking {
-            let address = its.address.clone();
-            self.clean_step(now, server, step, left);
-            return self.room_asked(now, address);
+            return self.room_asked(now, server);
         }
-        self.clean_step(now, server, step, left);
-    }
-
-    fn clean_step(&mut self, now: Time, server: ServerId, step: Cleaning, left: Left) {
         // What a client did not wait for may have been refused.
-        let forgiven = matches!(step, Cleaning::Draining | Cleaning::Asking);
-        let failed = self.replayed(server).is_some() && !forgiven;
+        let failed = self.replayed(server).is_some() && step != Cleaning::Draining;
         let must_unset = left == Left::Session && self.must_unset(server);
         let its = &mut self.servers[server];
         let next = match step {
             _ if failed => None,
             Cleaning::Draining if its.status.in_block() => Some(Cleaning::RollingBack),
             _ if its.status.in_block() => None,
-            Cleaning::Asking => Some(Cleaning::Done),
             Cleaning::Draining | Cleaning::RollingBack => match left {
                 Left::Nothing => Some(Cleaning::Done),
                 Left::Session if must_unset => Some(Cleaning::Unsetting),
@@ -392,7 +386,7 @@ impl Engine {
                 its.outdated = None;
                 Some(Cleaning::Done)
             }
-            Cleaning::Done => Some(Cleaning::Done),
+            Cleaning::Asking | Cleaning::Done => Some(Cleaning::Done),
         };
         let Some(step) = next else {
             return self.close_server(now, server);

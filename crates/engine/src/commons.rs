@@ -182,7 +182,7 @@ impl Count {
         self.used.load(SeqCst)
     }
 
-    /// Those of them that are being made or log in.
+    /// Those of them that are being made, log in, or are asked before they are lent.
     pub(crate) fn opening(&self) -> usize {
         self.opening.load(SeqCst)
     }

@@ -129,9 +129,7 @@ impl Engine {
             assert!(pool.total <= pool.ceiling, "{name}: more servers than its size");
             let clients = self.clients.iter().filter(|(_, c)| c.pool() == Some(pool_id)).count();
             assert_eq!(pool.clients, clients, "{name}: clients are miscounted");
-            let opening = of_pool().filter(|(_, server)| {
-                matches!(server.state, ServerState::Connecting | ServerState::Login(_))
-            });
+            let opening = of_pool().filter(|(_, server)| server.is_opening());
             assert_eq!(pool.opening, opening.count(), "{name}: attempts are miscounted");
             let idle = of_pool().filter(|(_, s)| matches!(s.state, ServerState::Idle)).count();
             assert_eq!(pool.idle.len(), idle, "{name}: idle servers are miscounted");

@@ -32,10 +32,9 @@ impl Snapshot {
 }
 
 impl LimitView {
-    /// Adds what the pools of another engine want of the same server. The limit is one for all,
-    /// and so is what is used of it.
+    /// Adds what the pools of another engine know of the same server. What is used of it is one
+    /// count for all.
     fn add(&mut self, other: &Self) {
-        self.wanted += other.wanted;
         self.refused_full += other.refused_full;
         self.used = self.used.max(other.used);
     }

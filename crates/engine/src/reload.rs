@@ -13,7 +13,7 @@ use crate::client::Phase;
 use crate::errors::TERMINATED;
 use crate::plan::Plan;
 use crate::pool::{Pool, PoolId, PoolSpec};
-use crate::server::ServerState;
+use crate::server::{Cleaning, ServerState};
 use crate::time::Time;
 
 /// The DETAIL for clients of a pool that is gone.
@@ -120,7 +120,9 @@ impl Engine {
             };
             match server.state {
                 ServerState::Idle => self.close_server(now, key),
-                ServerState::Connecting | ServerState::Login(_) => {
+                ServerState::Connecting
+                | ServerState::Login(_)
+                | ServerState::Cleaning { step: Cleaning::Asking, .. } => {
                     self.actions.push(Action::Abort(Endpoint::Server(key)));
                     self.forget_server(now, key);
                 }

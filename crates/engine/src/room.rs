@@ -1,10 +1,10 @@
 //! How many connections a server has room for, by its own settings.
 //!
 //! Where the configuration sets no limit and leaves it to us, each server is asked when it is
-//! logged in to. Too many connections is the outage that a pooler is there to prevent, so nine
-//! tenths of what the server leaves everybody are shared by all pgweir that lead to it. Until one
-//! has answered there is one connection more at a time, so that a crowd that comes first does not
-//! take more than it may.
+//! logged in to; elsewhere only the first one, so that the operator can be told. Too many
+//! connections is the outage that a pooler is there to prevent, so nine tenths of what the server
+//! leaves everybody are shared by all pgweir that lead to it. Until one has answered there is one
+//! connection more at a time, so that a crowd that comes first does not take more than it may.
 
 use pgweir_config::{Limit, Room};
 
@@ -37,9 +37,10 @@ impl Engine {
 
     /// A server has logged in. Says whether it is asked what it has room for before it is lent.
     pub(crate) fn ask_for_room(&mut self, now: Time, id: ServerId) -> bool {
+        let is_known = self.member.commons().room(&self.servers[id].address) != Answer::None;
         match self.plan.server_limit {
-            Limit::OfRoom { .. } => {}
-            Limit::None | Limit::Set(_) => return false,
+            Limit::None | Limit::Set(_) if is_known => return false,
+            Limit::None | Limit::Set(_) | Limit::OfRoom { .. } => {}
         }
         let server = &mut self.servers[id];
         server.state = ServerState::Cleaning { step: Cleaning::Asking, left: Left::Nothing };
@@ -63,10 +64,16 @@ impl Engine {
 
     /// The question is over. A server that gave no answer to go by has no limit of ours, unless one
     /// was known before. Whoever has waited for the answer goes on.
-    pub(crate) fn room_asked(&mut self, now: Time, address: Address) {
+    pub(crate) fn room_asked(&mut self, now: Time, id: ServerId) {
+        let server = &mut self.servers[id];
+        server.own_error = None;
+        // As if it had just been cleaned.
+        server.state = ServerState::AwaitingCancel;
+        let address = server.address.clone();
         if self.member.commons().room(&address) == Answer::None {
             self.answered(address.clone(), Answer::Useless);
         }
+        self.opened(now, id);
         let share = self.share_of.get(&Of::Server(address)).copied();
         let others: Vec<_> = share.map_or(Vec::new(), |share| self.shares[share].pools().collect());
         for other in others {

@@ -142,9 +142,19 @@ impl Server {
         }
     }
 
-    /// Whether it is being made or logs in.
+    /// Whether it is being made, logs in, or is asked what it has room for: it was never free to be
+    /// lent.
     pub(crate) fn is_opening(&self) -> bool {
-        matches!(self.state, ServerState::Connecting | ServerState::Login(_))
+        match self.state {
+            ServerState::Connecting
+            | ServerState::Login(_)
+            | ServerState::Cleaning { step: Cleaning::Asking, .. } => true,
+            ServerState::Idle
+            | ServerState::Lent(_)
+            | ServerState::Cleaning { .. }
+            | ServerState::AwaitingCancel
+            | ServerState::Leaving => false,
+        }
     }
 
     /// Whether it has lived long enough.

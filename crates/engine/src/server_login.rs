@@ -279,24 +279,30 @@ impl Engine {
         server.key = login.key;
         // Until it is offered it is nobody's: as if it had just been cleaned.
         server.state = ServerState::AwaitingCancel;
-        self.count_opened(id);
-        let server = &mut self.servers[id];
-        let pool = &mut self.pools[pool];
-        pool.attempt_succeeded();
-        server.parameters = pool.reports.intern(login.parameters);
+        let its = &mut self.pools[pool];
+        its.attempt_succeeded();
+        server.parameters = its.reports.intern(login.parameters);
         server.note_encoding();
         if server.dedicated {
+            self.count_opened(id);
             return self.dedicated_logged_in(now, id);
         }
-        let before = pool.at_login.replace(Rc::clone(&server.parameters));
+        let before = its.at_login.replace(Rc::clone(&server.parameters));
         if before.is_some_and(|before| !Rc::ptr_eq(&before, &server.parameters)) {
             // Another version, or another configuration: what is remembered is out of date.
-            pool.welcomes.clear();
+            its.welcomes.clear();
         }
-        let (pool, counts) = (server.pool, server.counts.clone());
         if !self.ask_for_room(now, id) {
-            self.offer(now, id);
+            self.opened(now, id);
         }
+    }
+
+    /// A new server can be lent.
+    pub(crate) fn opened(&mut self, now: Time, id: ServerId) {
+        let server = &self.servers[id];
+        let (pool, counts) = (server.pool, server.counts.clone());
+        self.count_opened(id);
+        self.offer(now, id);
         self.room_made(now, pool, &counts);
     }
 

@@ -188,7 +188,7 @@ impl Engine {
         Some(counts)
     }
 
-    /// A connection has logged in.
+    /// A connection has logged in, and is not asked anything any more.
     pub(crate) fn count_opened(&mut self, id: ServerId) {
         let server = &self.servers[id];
         self.pools[server.pool].opening -= 1;

@@ -77,15 +77,11 @@ pub struct PoolView {
     pub stats: Stats,
 }
 
-/// A server, and how many connections there may be.
+/// A server, and how many connections there are.
 #[derive(Clone, Debug)]
 pub struct LimitView {
     /// Which.
     pub address: Address,
-    /// Most connections that its pools would open, but for what limits them together.
-    pub wanted: usize,
-    /// The limit that they share.
-    pub most: Option<usize>,
     /// Connections that there are.
     pub used: usize,
     /// What the server has said that it has room for.
@@ -244,17 +240,15 @@ impl Engine {
             Of::Database(_) | Of::User(_) => None,
         });
         let view = |(address, share): (&Address, &Share)| {
-            let pools = || share.pools().map(|pool| &self.pools[pool]);
+            let pools = share.pools().map(|pool| &self.pools[pool]);
             LimitView {
                 address: address.clone(),
-                wanted: pools().map(|pool| pool.spec.size + pool.spec.reserve).sum(),
-                most: share.count.most(),
                 used: share.count.used(),
                 room: match self.member.commons().room(address) {
                     Answer::Room(room) => Some(room),
                     Answer::None | Answer::Useless => None,
                 },
-                refused_full: pools().map(|pool| pool.stats.refused_full).sum(),
+                refused_full: pools.map(|pool| pool.stats.refused_full).sum(),
             }
         };
         let mut views: Vec<_> = servers.map(view).collect();

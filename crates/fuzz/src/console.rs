@@ -38,5 +38,5 @@ pub(crate) fn run(request: &[u8]) {
 /// All that can be told of an engine in a process that tells nothing of itself.
 pub(crate) fn state<'a>(snapshot: &'a Snapshot, rates: &'a Rates) -> State<'a> {
     let taken = SystemTime::UNIX_EPOCH;
-    State { snapshot, taken, rates, config: &[], resident_bytes: None }
+    State { snapshot, taken, rates, config: &[], demands: &[], resident_bytes: None }
 }

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use pgweir_auth::{Verifier, VerifierKind};
-use pgweir_config::{ANY_DATABASE, Config, Demand, Room, Secret};
+use pgweir_config::{ANY_DATABASE, Binding, Config, Demand, Limit, Room, Secret};
 use tokio::runtime::Builder;
 
 use crate::ask::Login;
@@ -82,19 +82,35 @@ fn is_md5_hash(password: &Secret) -> bool {
 /// The sum of a server.
 fn sum(demand: &Demand, room: Option<Room>) -> String {
     let place = address(&demand.host, demand.port);
-    let opens = |most| format!("{place}: all pools together may open {most}");
-    let Some(room) = room else {
-        return format!("{}, its room is not known", opens(demand.connections_max));
+    let most = demand.most(room);
+    let opens = match most.connections {
+        Some(most) => format!("{place}: all pools together may open {most}"),
+        None => format!("{place}: all pools together may open connections without limit"),
     };
-    let opens = opens(demand.most(room));
+    let binding = most.binding.map_or("nothing", Binding::name);
+    let Some(room) = room else {
+        let binds = match (demand.limit, most.binding) {
+            (Limit::OfRoom { .. }, Some(_)) => {
+                format!("{binding} binds, or max_server_connections, which is made of it")
+            }
+            (Limit::OfRoom { .. }, None) => {
+                "max_server_connections binds, which is made of it".to_owned()
+            }
+            (Limit::None | Limit::Set(_), _) => format!("{binding} binds"),
+        };
+        return format!("{opens}, its room is not known: {binds}");
+    };
     let Room { connections_max, reserved } = room;
-    let (free, binding) = (room.free(), demand.binding(room));
+    let free = room.free();
     let text = format!(
         "{opens}, there is room for {free} (max_connections {connections_max} less {reserved} \
          reserved): {binding} binds"
     );
     match demand.fits(room) {
         true => text,
-        false => format!("warning: {text}; lower pool_size, or raise max_connections"),
+        false => format!(
+            "warning: {text}; lower pool_size, set max_server_connections, or raise \
+             max_connections"
+        ),
     }
 }

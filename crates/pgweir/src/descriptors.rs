@@ -2,7 +2,7 @@
 
 use std::io;
 
-use pgweir_config::{Config, Limit};
+use pgweir_config::Config;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 /// What the process needs for itself: the runtime, listeners, the log, a cancel or two.
@@ -25,14 +25,9 @@ pub(crate) fn check(config: &Config) -> Result<(), String> {
 
 fn fits(config: &Config, limit: u64) -> Result<(), String> {
     let clients = u64::from(config.general.max_clients.unwrap_or(1));
-    let servers: u64 = config
-        .demands()
-        .into_iter()
-        .map(|demand| match demand.limit {
-            Limit::Set(most) => demand.connections_max.min(most.into()),
-            Limit::None | Limit::OfRoom { .. } => demand.connections_max,
-        })
-        .sum();
+    // Servers that nothing limits are promised no descriptor but one.
+    let servers: u64 =
+        config.demands().iter().map(|demand| demand.most(None).connections.unwrap_or(1)).sum();
     let needed = clients + servers + OWN;
     if needed <= limit {
         return Ok(());

@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::thread::available_parallelism;
 use std::time::{Duration, SystemTime};
 
-use pgweir_config::{Explained, General};
+use pgweir_config::{Demand, Explained, General};
 use pgweir_control::{Order, Rates, State};
 use pgweir_engine::{ClientId, Placement, Plan, TICK};
 use pgweir_proxy::{Clock, Listeners, Mail, Mailboxes, News, Renewal, Workers};
@@ -60,6 +60,7 @@ pub(crate) fn run(loaded: Loaded, file: Option<File>, log: Log) -> Result<(), Fa
         log,
         secret,
         explained,
+        demands: config.demands(),
         shutdown_timeout: general.shutdown_timeout,
         autoreload: general.autoreload,
         ending: Ending::No,
@@ -81,6 +82,7 @@ struct Control {
     /// What stays the same for the life of the process, and no client may learn.
     secret: [u8; 32],
     explained: Vec<Explained>,
+    demands: Vec<Demand>,
     shutdown_timeout: Duration,
     autoreload: Option<Duration>,
     ending: Ending,
@@ -180,6 +182,7 @@ impl Control {
         self.log.set(config.general.log);
         log::warn(&config);
         self.explained = explained;
+        self.demands = config.demands();
         self.shutdown_timeout = config.general.shutdown_timeout;
         self.autoreload = config.general.autoreload;
         let tcp = config.general.tcp;
@@ -222,6 +225,7 @@ impl Control {
             taken: calendar(),
             rates: &self.rates,
             config: &self.explained,
+            demands: &self.demands,
             resident_bytes: resident_bytes(),
         };
         let mut reply = Vec::new();

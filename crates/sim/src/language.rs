@@ -150,6 +150,8 @@ pub(crate) enum Line {
     FailedTransaction,
     /// pgweir's: ends a transaction whose client is gone.
     Rollback,
+    /// pgweir's: asks what the server has room for.
+    Room,
     /// pgweir's: brings a server to a client's settings; no value means the default.
     SetConfig(Vec<(String, Option<String>)>),
 }
@@ -158,9 +160,11 @@ impl Line {
     pub(crate) fn tag(&self) -> Option<Tag> {
         match self {
             Self::Client(statement) => Some(statement.tag),
-            Self::DiscardAll | Self::FailedTransaction | Self::Rollback | Self::SetConfig(_) => {
-                None
-            }
+            Self::DiscardAll
+            | Self::FailedTransaction
+            | Self::Rollback
+            | Self::Room
+            | Self::SetConfig(_) => None,
         }
     }
 
@@ -168,7 +172,7 @@ impl Line {
         match self {
             Self::Client(statement) => statement.verb.is_exit(),
             Self::Rollback => true,
-            Self::DiscardAll | Self::FailedTransaction | Self::SetConfig(_) => false,
+            Self::DiscardAll | Self::FailedTransaction | Self::Room | Self::SetConfig(_) => false,
         }
     }
 }
@@ -178,6 +182,9 @@ pub(crate) fn parse(text: &[u8]) -> Option<Vec<Line>> {
     let text = std::str::from_utf8(text).ok()?;
     if let Some(calls) = text.strip_prefix("SELECT ARRAY[pg_catalog.set_config(") {
         return Some(vec![Line::SetConfig(set_config(calls.strip_suffix("] IS NULL")?)?)]);
+    }
+    if text.starts_with("SELECT pg_catalog.current_setting('max_connections')") {
+        return Some(vec![Line::Room]);
     }
     if text.starts_with("BEGIN; SELECT CAST('the transaction was lost") {
         return Some(vec![Line::FailedTransaction]);

@@ -155,7 +155,11 @@ impl Session {
     pub(crate) fn is_prepared(&self) -> bool {
         let asked = |line: &Line| match line {
             Line::SetConfig(pairs) => pairs.iter().any(|(_, value)| value.is_some()),
-            Line::Client(_) | Line::DiscardAll | Line::FailedTransaction | Line::Rollback => false,
+            Line::Client(_)
+            | Line::DiscardAll
+            | Line::FailedTransaction
+            | Line::Rollback
+            | Line::Room => false,
         };
         match &self.work {
             Work::Query { execution, lines } => {

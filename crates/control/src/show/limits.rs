@@ -1,41 +1,59 @@
 //! SHOW LIMITS: how many connections each server can get, and what it has room for. PgBouncer has
 //! nothing like it.
 
-use pgweir_engine::{LimitView, Snapshot};
+use pgweir_config::{Demand, Limit};
+use pgweir_engine::LimitView;
 use pgweir_wire::backend::Column;
 
+use crate::State;
 use crate::table::{Table, int4, int8, text};
 
 const LIMITS: [Column<'_>; 10] = [
     text("host"),
     int4("port"),
     int4("current_connections"),
-    int4("pool_sizes"),
+    int8("pool_sizes"),
     int4("max_server_connections"),
     int4("max_connections"),
     int4("reserved_connections"),
-    int4("most"),
+    int8("most"),
     text("binding"),
     int8("refused"),
 ];
 
-pub(super) fn limits(snapshot: &Snapshot, out: &mut Vec<u8>) {
+pub(super) fn limits(state: &State<'_>, out: &mut Vec<u8>) {
+    let views = &state.snapshot.limits;
+    let is_left = |view: &&LimitView| !state.demands.iter().any(|demand| leads_to(demand, view));
+    let mut demands: Vec<_> = state.demands.to_vec();
+    demands.extend(views.iter().filter(is_left).map(of_nobody));
+    demands.sort_by(|a, b| (&a.host, a.port).cmp(&(&b.host, b.port)));
     let mut table = Table::new(out, &LIMITS);
-    for limit in &snapshot.limits {
-        let (most, binding) = binding(limit);
-        table.cell(&limit.address.host).cell(limit.address.port).cell(limit.used);
-        table.cell(limit.wanted).nullable(limit.most);
-        table.nullable(limit.room.map(|room| room.connections_max));
-        table.nullable(limit.room.map(|room| room.reserved));
-        table.cell(most).cell(binding).cell(limit.refused_full).end_row();
+    for demand in &demands {
+        let view = views.iter().find(|view| leads_to(demand, view));
+        let room = view.and_then(|view| view.room);
+        let most = demand.most(room);
+        table.cell(&demand.host).cell(demand.port).cell(view.map_or(0, |view| view.used));
+        table.nullable(demand.of_pools).nullable(demand.limit.most(room));
+        table.nullable(room.map(|room| room.connections_max));
+        table.nullable(room.map(|room| room.reserved));
+        table.nullable(most.connections).nullable(most.binding.map(|binding| binding.name()));
+        table.cell(view.map_or(0, |view| view.refused_full)).end_row();
     }
 }
 
-/// The most connections that there can be, and the setting that is reached first.
-fn binding(limit: &LimitView) -> (usize, &'static str) {
-    let ours = limit.most.map(|most| (most, "max_server_connections"));
-    let theirs = limit.room.map(|room| (room.free() as usize, "max_connections"));
-    let limits = [Some((limit.wanted, "pool_size")), ours, theirs];
-    let least = limits.into_iter().flatten().min_by_key(|(most, _)| *most);
-    least.unwrap_or((limit.wanted, "pool_size"))
+fn leads_to(demand: &Demand, view: &LimitView) -> bool {
+    (&demand.host, demand.port) == (&view.address.host, view.address.port)
+}
+
+/// A server that no pool of the configuration leads to: what is there is about to go.
+fn of_nobody(view: &LimitView) -> Demand {
+    let nothing = Some(0);
+    Demand {
+        host: view.address.host.clone(),
+        port: view.address.port,
+        of_pools: nothing,
+        of_databases: nothing,
+        of_users: nothing,
+        limit: Limit::None,
+    }
 }

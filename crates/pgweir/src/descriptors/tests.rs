@@ -28,3 +28,15 @@ fn clients_that_nobody_has_promised_anything_take_what_is_left() {
     assert_eq!(fits(&config(""), 77), Ok(()));
     assert!(fits(&config(""), 76).unwrap_err().starts_with("one client and up to 60"));
 }
+
+#[test]
+fn limits_that_pools_share_count() {
+    for limit in ["max_db_connections = 20", "max_user_connections = 20"] {
+        assert_eq!(fits(&config(&format!("max_clients = 1000\n{limit}")), 1_036), Ok(()));
+    }
+    let text = "[general]\nhost = '127.0.0.1'\n[pools.'*'.users.0]\nusername = 'app'\n\
+                password = 'secret'\npool_size = 50\n[pools.'*'.shards.0]\n\
+                servers = [['db', 5432, 'primary']]\ndatabase = '*'\n";
+    let any = Config::parse(text, Path::new("test.toml")).unwrap();
+    assert_eq!(fits(&any, 18), Ok(()), "nobody is promised more");
+}

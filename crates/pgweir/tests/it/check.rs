@@ -155,10 +155,81 @@ fn servers_are_logged_in_to_and_have_room() {
     assert_eq!(code, Some(1));
     let expected = format!(
         "warning: 127.0.0.1:{port}: all pools together may open 28, there is room for 27 \
-         (max_connections 30 less 3 reserved): max_connections binds; lower pool_size, or raise \
-         max_connections"
+         (max_connections 30 less 3 reserved): max_connections binds; lower pool_size, set \
+         max_server_connections, or raise max_connections"
     );
     assert_eq!(said.last(), Some(&expected));
+}
+
+/// Whatever limits the connections of several pools counts, and is named.
+#[test]
+fn limits_that_pools_share_are_added_up() {
+    let cluster = guarded(30);
+    let port = cluster.port();
+    let config = on(&cluster, "postgres", PASSWORD, 100)
+        .user("other", PASSWORD, 100)
+        .user_setting("server_username", "\"app\"");
+    let sum = |name: &str, text: &str| {
+        let (code, said) = connect(name, text);
+        let sums = said.iter().filter(|line| line.contains("all pools together"));
+        let [sum] = &sums.collect::<Vec<_>>()[..] else { panic!("{said:?}") };
+        (code, sum.replace(&format!("127.0.0.1:{port}: all pools together may open "), ""))
+    };
+    let room = "there is room for 27 (max_connections 30 less 3 reserved)";
+    let by_database = config.clone().pool("max_db_connections", "20").text(6432);
+    let expected = format!("20, {room}: max_db_connections binds");
+    assert_eq!(sum("by_database", &by_database), (Some(0), expected));
+    let by_user = config.general("max_user_connections", "11").text(6432);
+    let expected = format!("22, {room}: max_user_connections binds");
+    assert_eq!(sum("by_user", &by_user), (Some(0), expected));
+
+    // Each database that somebody asks for has servers of its own.
+    let any = on(&cluster, "*", PASSWORD, 1);
+    let (code, said) = sum("any", &any.text(6432));
+    let expected = format!("warning: connections without limit, {room}: max_connections binds; ");
+    assert!(code == Some(1) && said.starts_with(&expected), "{said}");
+    let limited = any.clone().general("max_server_connections", "9").text(6432);
+    let expected = format!("9, {room}: max_server_connections binds");
+    assert_eq!(sum("any_limited", &limited), (Some(0), expected));
+    let share = any.general("instances", "2").text(6432);
+    let expected = format!("12, {room}: max_server_connections binds");
+    assert_eq!(sum("any_of_room", &share), (Some(0), expected));
+}
+
+/// Where the server says nothing, the file still does.
+#[test]
+fn a_server_that_is_not_there_is_counted_too() {
+    let closed = TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
+    let cluster = guarded(30);
+    let sum = |name: &str, database: &str, limit: Option<(&str, &str)>| {
+        let config = on(&cluster, database, PASSWORD, 5).server_port(closed);
+        let config = limit.into_iter().fold(config, |config, (key, is)| config.general(key, is));
+        let (code, said) = connect(name, &config.text(6432));
+        assert_eq!(code, Some(1));
+        let sum = said.iter().find_map(|line| line.split_once(" may open "));
+        sum.unwrap_or_else(|| panic!("{said:?}")).1.to_owned()
+    };
+    let unknown = "its room is not known";
+    assert_eq!(sum("gone", "a", None), format!("5, {unknown}: pool_size binds"));
+    assert_eq!(
+        sum("gone_limited", "a", Some(("max_server_connections", "2"))),
+        format!("2, {unknown}: max_server_connections binds")
+    );
+    assert_eq!(
+        sum("gone_of_room", "a", Some(("instances", "2"))),
+        format!("5, {unknown}: pool_size binds, or max_server_connections, which is made of it")
+    );
+    assert_eq!(
+        sum("gone_any", "*", None),
+        format!("connections without limit, {unknown}: nothing binds")
+    );
+    assert_eq!(
+        sum("gone_any_of_room", "*", Some(("instances", "1"))),
+        format!(
+            "connections without limit, {unknown}: max_server_connections binds, which is made of \
+             it"
+        )
+    );
 }
 
 #[test]
@@ -181,7 +252,7 @@ fn a_login_that_fails_is_told_and_hides_no_other() {
     assert_eq!(code, Some(1));
     let refused = "FATAL: database \"nowhere\" does not exist (SQLSTATE 3D000)";
     assert_eq!(said[0], format!("127.0.0.1:{port} nowhere as app: {refused}"));
-    assert!(said[1].ends_with("may open 1, its room is not known"), "{said:?}");
+    assert!(said[1].ends_with("may open 1, its room is not known: pool_size binds"), "{said:?}");
 }
 
 #[test]

@@ -1,7 +1,9 @@
 //! Limits of connections, as PostgreSQL sees them.
 
 use pgweir_testkit::frames::query;
-use pgweir_testkit::{Cluster, Login, Pgweir, WireClient, eventually, eventually_some};
+use pgweir_testkit::{
+    Cluster, Login, Pgweir, PoolerConfig, WireClient, eventually, eventually_some,
+};
 
 use crate::stage::{CLUSTER, PROGRAM, Stage, create_database, login, superuser, trusting};
 
@@ -110,6 +112,45 @@ fn clients_of_a_database_are_limited() {
     // The console is no pool.
     let admin = Login::new("admin").password("admin").database("pgweir");
     stage.client_as(&admin);
+}
+
+/// Whatever limits the connections to a server, SHOW LIMITS says what it has room for, and names
+/// the limit that is reached first.
+#[test]
+fn a_servers_room_is_shown_whatever_the_limit_is() {
+    let port = CLUSTER.port();
+    let row = |name: &str, settings: fn(PoolerConfig) -> PoolerConfig| {
+        let stage = Stage::with(name, 500, settings);
+        let _client = stage.client();
+        let [row] = &stage.console("SHOW LIMITS")[..] else { panic!("one server") };
+        row.replace(&format!("127.0.0.1|{port}|1|500|"), "")
+    };
+    let room = "300|3";
+    let none = row("room_unlimited", |config| config);
+    assert_eq!(none, format!("|{room}|500|max_connections|0"));
+    let set = row("room_limited", |config| config.general("max_server_connections", "20"));
+    assert_eq!(set, format!("20|{room}|20|max_server_connections|0"));
+    let database = row("room_database", |config| config.pool("max_db_connections", "30"));
+    assert_eq!(database, format!("|{room}|30|max_db_connections|0"));
+    let user = row("room_user", |config| config.general("max_user_connections", "40"));
+    assert_eq!(user, format!("|{room}|40|max_user_connections|0"));
+}
+
+/// Databases that nobody has named are as many as clients ask for.
+#[test]
+fn a_pool_for_any_database_is_without_limit() {
+    let cluster = Cluster::start();
+    create_database(&cluster, "any_room");
+    let config = trusting(&cluster, "*").user("any_room", "", 2);
+    let pgweir = Pgweir::start(PROGRAM, |port| config.text(port));
+    let limits = || {
+        let admin = Login::new("admin").password("admin").database("pgweir");
+        let rows = WireClient::login(pgweir.address(), &admin).unwrap().query("SHOW LIMITS");
+        rows.concat().replace(&format!("127.0.0.1|{}|", cluster.port()), "")
+    };
+    assert_eq!(limits(), "0|||||||0");
+    let _client = WireClient::login(pgweir.address(), &login("any_room")).unwrap();
+    assert_eq!(limits(), "1|||100|3||max_connections|0");
 }
 
 /// Where nobody has set a limit, the server is asked: nine tenths of its room are ours, also of a

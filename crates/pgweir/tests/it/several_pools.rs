@@ -93,7 +93,7 @@ fn each_has_its_own_limits_and_the_server_one_for_both() {
     let databases = columns(admin.query("SHOW DATABASES"), &[0, 3, 4, 5, 9, 12]);
     let expected = ["batch|several|writer|2|session|1", "web|several|reader|2|transaction|2"];
     assert_eq!(databases, expected);
-    let limits = format!("127.0.0.1|{}|3|4|3|||3|max_server_connections|0", cluster.port());
+    let limits = format!("127.0.0.1|{}|3|4|3|100|3|3|max_server_connections|0", cluster.port());
     assert_eq!(admin.query("SHOW LIMITS"), [limits]);
 
     // What one pool does not need any more the other one gets.

@@ -51,7 +51,7 @@ impl StandIn {
         server
     }
 
-    /// The same, and it is let in.
+    /// The same, and it is let in. What it has room for it does not say.
     pub(crate) fn server(&self) -> TcpStream {
         let mut server = self.bare_server();
         let welcome = [
@@ -61,6 +61,12 @@ impl StandIn {
             message(b'Z', b"I"),
         ];
         server.write_all(&welcome.concat()).unwrap();
+        let mut header = [0; 5];
+        server.read_exact(&mut header).unwrap();
+        let [b'Q', length @ ..] = header else { panic!("{header:?}") };
+        server.read_exact(&mut vec![0; u32::from_be_bytes(length) as usize - 4]).unwrap();
+        let nothing = [message(b'C', b"SELECT 0\0"), message(b'Z', b"I")];
+        server.write_all(&nothing.concat()).unwrap();
         server
     }
 

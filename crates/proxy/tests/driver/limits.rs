@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
+use pgweir_config::Room;
 use pgweir_engine::ServerActivity;
-use pgweir_wire::backend;
 
-use crate::messages::{built, columns, done, error, fatal, in_block, query, ready, terminate};
+use crate::messages::{done, error, fatal, in_block, query, ready, room, terminate};
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
 
@@ -98,6 +98,44 @@ fn a_connection_is_not_awaited_from_a_client_that_keeps_it() {
     second.ends();
     stage.server();
     assert!(carol.is_greeted());
+}
+
+/// The operator is shown what a server has room for, whatever limits its connections; it costs one
+/// question.
+#[test]
+fn a_server_is_asked_once_what_it_has_room_for() {
+    for general in ["", "max_server_connections = 4"] {
+        let setup = Setup { others: &["east"], general, ..Setup::of_size(2) };
+        let (stage, server, alice) = Stage::ready(&setup);
+        let [limit] = &stage.snapshot().limits[..] else { panic!("one server") };
+        assert_eq!(limit.room, Some(Room { connections_max: 100, reserved: 3 }), "{general}");
+        alice.says([query("alice")]);
+        assert_eq!(server.heard(), "Q(alice)");
+        let _bob = stage.newcomer_to("east");
+        let _second = stage.server();
+        assert_eq!((stage.servers().len(), stage.rooms_told()), (2, 1), "{general}");
+    }
+}
+
+/// Where nothing is made of the answer nobody else waits for it, and nobody makes a connection in
+/// the place of one that is asked.
+#[test]
+fn a_question_whose_answer_limits_nothing_holds_up_nobody() {
+    for general in ["", "max_server_connections = 4"] {
+        let stage = Stage::new(&Setup { general, ..Setup::of_size(5) });
+        stage.keep_rooms_untold();
+        let [alice, bob] = [stage.newcomer(&[]), stage.newcomer(&[])];
+        assert_eq!(stage.attempts(), 2, "{general}");
+        let server = stage.server();
+        assert!(server.heard().contains("max_connections"));
+        assert_eq!(stage.attempts(), 1, "the one that is asked is on its way");
+        server.says([error("42704"), ready()]);
+        assert!(alice.is_greeted() && bob.is_greeted());
+        alice.says([query("alice")]);
+        assert_eq!(server.heard(), "Q(alice)");
+        bob.says([query("bob")]);
+        assert_eq!(stage.server().heard(), "Q(bob)", "it is not asked again");
+    }
 }
 
 /// Of pools that want the same connection the one gets it that has waited longest.
@@ -282,13 +320,6 @@ fn clients_before_their_login_are_limited() {
     assert!(stage.newcomer(&[]).is_greeted());
 }
 
-/// What a server answers to the question what it has room for.
-fn room(connections_max: &str) -> Vec<u8> {
-    let cells = [Some(connections_max.as_bytes()), Some(b"0"), None];
-    let row = built(|out| backend::data_row(out, cells));
-    [columns(), row, done(), ready()].concat()
-}
-
 /// A crowd that comes before the server has said what it has room for.
 fn crowd(general: &'static str) -> (Stage, Peer, Vec<Peer>) {
     let stage = Stage::new(&Setup { size: 8, general, ..Setup::default() });
@@ -304,7 +335,7 @@ fn crowd(general: &'static str) -> (Stage, Peer, Vec<Peer>) {
 #[test]
 fn one_connection_finds_out_how_many_there_may_be() {
     let (stage, server, clients) = crowd("instances = 1");
-    server.says([room("4")]);
+    server.says([room(4, 0), done(), ready()]);
     assert!(clients.iter().all(Peer::is_greeted), "what servers are set to is known");
     clients.iter().for_each(|client| client.says([query("SELECT")]));
     assert_eq!(stage.attempts(), 2, "nine tenths of four are three");
@@ -328,7 +359,7 @@ fn a_question_that_is_lost_is_asked_again() {
     assert_eq!(stage.attempts(), 1);
     let next = stage.server();
     assert!(next.heard().contains("max_connections"));
-    next.says([room("4")]);
+    next.says([room(4, 0), done(), ready()]);
     assert!(clients.iter().all(Peer::is_greeted));
 }
 

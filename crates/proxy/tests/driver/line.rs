@@ -78,6 +78,16 @@ impl Line {
         std::mem::take(&mut *self.0.outgoing.borrow_mut())
     }
 
+    /// Takes what has come out, if all of it is this.
+    pub(crate) fn take_if(&self, is_this: impl FnOnce(&[u8]) -> bool) -> bool {
+        let mut outgoing = self.0.outgoing.borrow_mut();
+        let taken = is_this(&outgoing);
+        if taken {
+            outgoing.clear();
+        }
+        taken
+    }
+
     /// pgweir has dropped its end.
     pub(crate) fn let_go(&self) {
         self.0.let_go.set(true);

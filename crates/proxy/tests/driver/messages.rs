@@ -148,6 +148,23 @@ pub(crate) fn long_row(bytes: usize) -> Vec<u8> {
     [columns(), row(&vec![b'x'; bytes])].concat()
 }
 
+/// What a server has room for, as it is asked for it.
+pub(crate) fn room(connections_max: u32, reserved: u32) -> Vec<u8> {
+    let (max, reserved) = (connections_max.to_string(), reserved.to_string());
+    built(|out| {
+        backend::row_description(out, &[COLUMN; 3]);
+        backend::data_row(out, [Some(max.as_bytes()), Some(reserved.as_bytes()), None]);
+    })
+}
+
+/// Whether this is the one question what a server has room for.
+pub(crate) fn is_room_question(bytes: &[u8]) -> bool {
+    let is_whole = Header::parse(bytes).is_ok_and(|header| {
+        header.is_some_and(|header| header.tag == b'Q' && header.message_len() == bytes.len())
+    });
+    is_whole && bytes.windows(30).any(|part| part == b"superuser_reserved_connections")
+}
+
 /// CommandComplete.
 pub(crate) fn done() -> Vec<u8> {
     built(|out| backend::command_complete(out, "SELECT 1"))

@@ -141,6 +141,8 @@ impl Stage {
             departures: Vec::new(),
             nudges: false,
             servers: 0,
+            tells_room: !setup.general.contains("instances"),
+            rooms_told: 0,
         })))
     }
 
@@ -364,6 +366,16 @@ impl Stage {
             Event::Contained { cause, .. } => Some(cause),
             _ => None,
         })
+    }
+
+    /// From now on servers do not say by themselves what they have room for.
+    pub(crate) fn keep_rooms_untold(&self) {
+        self.0.borrow_mut().tells_room = false;
+    }
+
+    /// How often a server was asked what it has room for, and has said it.
+    pub(crate) fn rooms_told(&self) -> usize {
+        self.0.borrow().rooms_told
     }
 
     /// What the servers are doing.

@@ -10,6 +10,7 @@ use pgweir_engine::{ClientId, Endpoint, Event, Time};
 use pgweir_proxy::{Driver, Handover, Interest, Piece, Request, Transport};
 
 use crate::line::Line;
+use crate::messages::{done, is_room_question, ready, room};
 
 /// More rounds than any test needs to come to rest.
 const ROUNDS: usize = 10_000;
@@ -33,6 +34,10 @@ pub(crate) struct World {
     pub(crate) nudges: bool,
     /// Servers that have let us in.
     pub(crate) servers: i32,
+    /// Whether servers say by themselves what they have room for.
+    pub(crate) tells_room: bool,
+    /// How often one was asked that and has said it by itself.
+    pub(crate) rooms_told: usize,
 }
 
 /// Serves one connection, as a worker's task does.
@@ -77,7 +82,7 @@ impl World {
         for _ in 0..ROUNDS {
             let mut idle = true;
             for at in 0..self.tasks.len() {
-                idle &= !self.serve(at);
+                idle &= !self.serve(at) && !self.tell_room(at);
             }
             self.tasks.retain(|task| !task.moved && !task.line.is_let_go());
             if self.driver.is_unfinished() && !self.turn_goes_on {
@@ -87,6 +92,18 @@ impl World {
             }
         }
         panic!("the driver does not come to rest");
+    }
+
+    /// A server that is asked what it has room for says so. Says whether it was asked.
+    fn tell_room(&mut self, at: usize) -> bool {
+        let Task { endpoint, ref line, .. } = self.tasks[at];
+        let is_server = matches!(endpoint, Endpoint::Server(_));
+        let asked = self.tells_room && is_server && line.take_if(is_room_question);
+        if asked {
+            line.put(&[room(100, 3), done(), ready()].concat());
+            self.rooms_told += 1;
+        }
+        asked
     }
 
     /// Serves a connection if it is ready for what it waits for, or woken. Says whether it was.

@@ -90,7 +90,11 @@ impl Session {
         let rows = match &statement.line {
             Some(Line::Client(statement)) => statement.verb.returns_rows(),
             Some(
-                Line::DiscardAll | Line::FailedTransaction | Line::Rollback | Line::SetConfig(_),
+                Line::DiscardAll
+                | Line::FailedTransaction
+                | Line::Rollback
+                | Line::Room
+                | Line::SetConfig(_),
             )
             | None => false,
         };
