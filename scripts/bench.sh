@@ -13,7 +13,8 @@ cargo build --release --locked --package pgweir --package pgweir-bench
 
 target=${CARGO_TARGET_DIR:-target}
 PG_BIN=$(pg_bindir)
-export PG_BIN
+PGBOUNCER=$(pgbouncer_program)
+export PG_BIN PGBOUNCER
 case ${1:-} in
 run)
     shift

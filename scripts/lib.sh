@@ -100,7 +100,7 @@ has_npm() {
 }
 
 has_pgbouncer() {
-    [ -n "${PGBOUNCER:-}" ] || command -v pgbouncer >/dev/null || [ -x /usr/sbin/pgbouncer ]
+    [ -n "$(pgbouncer_program)" ]
 }
 
 has_postgresql() {
@@ -145,6 +145,25 @@ as_root() {
     else
         fail "This needs root, and there is no sudo: $*"
     fi
+}
+
+# --- PgBouncer -------------------------------------------------------------------------------
+
+# PGBOUNCER, else where PATH leads to, else where Debian installs it, which is often not in PATH.
+# The same rule as in bench/src/contender.rs.
+pgbouncer_program() {
+    local program
+    if [ -n "${PGBOUNCER:-}" ]; then
+        echo "$PGBOUNCER"
+        return
+    fi
+    # Where bash finds none that can be run, it gives one that cannot.
+    for program in "$(type -P pgbouncer || true)" /usr/sbin/pgbouncer; do
+        if [ -x "$program" ]; then
+            echo "$program"
+            return
+        fi
+    done
 }
 
 # --- PostgreSQL ------------------------------------------------------------------------------

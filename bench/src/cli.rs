@@ -89,7 +89,7 @@ pub(crate) struct Run {
     /// Run cases too that need more cores than there are; the report does not judge them
     #[arg(long)]
     pub(crate) force: bool,
-    /// PgBouncer's program [default: Debian's]
+    /// PgBouncer's program [default: the one in PATH, else Debian's]
     #[arg(long, env = "PGBOUNCER", hide_env_values = true)]
     pub(crate) pgbouncer: Option<PathBuf>,
     /// pgweir's program [default: the one beside this program]

@@ -2,6 +2,10 @@
 //! logging (none for connections), pools of ten, transaction mode; one thread where the name does
 //! not say otherwise.
 
+use std::env;
+use std::ffi::OsStr;
+use std::fs;
+use std::os::unix::fs::PermissionsExt;
 use std::path::{Path, PathBuf};
 use std::time::Duration;
 
@@ -95,13 +99,13 @@ pub(crate) struct Programs {
 }
 
 impl Programs {
-    /// A path that was given must be a file; others are looked for: PgBouncer where Debian
-    /// installs it, pgweir and the relay beside this program.
+    /// A path that was given must be a file; others are looked for: PgBouncer in `PATH` and where
+    /// Debian installs it, pgweir and the relay beside this program.
     pub(crate) fn find(pgbouncer: Option<&Path>, pgweir: Option<&Path>) -> Result<Self> {
         let own = own_program()?;
         let beside = |name: &str| own.with_file_name(name);
         Ok(Self {
-            pgbouncer: file(pgbouncer, &PathBuf::from("/usr/sbin/pgbouncer"))?,
+            pgbouncer: file(pgbouncer, &usual_pgbouncer(env::var_os("PATH").as_deref()))?,
             pgweir: file(pgweir, &beside("pgweir"))?,
             relay: file(None, &beside("relay"))?,
         })
@@ -119,9 +123,24 @@ impl Programs {
     }
 }
 
+/// Where PgBouncer is if nobody says: where `path`, a list as in `PATH`, leads to, else where
+/// Debian installs it, which a user's list often lacks. `pgbouncer_program` of scripts/lib.sh has
+/// the same rule.
+fn usual_pgbouncer(path: Option<&OsStr>) -> PathBuf {
+    let folders = path.map(env::split_paths).into_iter().flatten();
+    let mut programs = folders.map(|folder| folder.join("pgbouncer"));
+    let found = programs.find(|program| is_program(program));
+    found.unwrap_or_else(|| "/usr/sbin/pgbouncer".into())
+}
+
+fn is_program(path: &Path) -> bool {
+    let executable = |meta: fs::Metadata| meta.is_file() && meta.permissions().mode() & 0o111 != 0;
+    fs::metadata(path).is_ok_and(executable)
+}
+
 fn file(given: Option<&Path>, usual: &Path) -> Result<Option<PathBuf>> {
     let path = given.unwrap_or(usual);
-    match (std::fs::canonicalize(path), given) {
+    match (fs::canonicalize(path), given) {
         (Ok(path), _) if path.is_file() => Ok(Some(path)),
         (Ok(_) | Err(_), Some(given)) => {
             Err(Error::unfit(format!("{} is no program", given.display())))

@@ -157,6 +157,7 @@ fn in_words(verdict: Verdict) -> String {
         Verdict::MetWithin => "yes, within 3%".into(),
         Verdict::Missed => "**no**".into(),
         Verdict::TooFewRounds => "too few rounds to say".into(),
+        Verdict::NoYardstick => "no yardstick".into(),
         Verdict::NeedsCores(cores) => format!("needs {cores} cores"),
         Verdict::NotMeasured => "not measured".into(),
     }

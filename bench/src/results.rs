@@ -6,6 +6,7 @@ use std::path::Path;
 
 use serde::{Deserialize, Serialize};
 
+use crate::case::Case;
 use crate::contender::Contender;
 use crate::environment::Environment;
 use crate::error::{Doing, Result};
@@ -72,6 +73,12 @@ impl CaseResult {
 
     pub(crate) fn counted(&self) -> impl Iterator<Item = &Round> {
         self.rounds.iter().filter(|round| !round.dropped)
+    }
+
+    /// Whether there is a round that counts of which the case's yardstick cannot say whether it
+    /// should.
+    pub(crate) fn lacks_yardstick(&self, case: &Case) -> bool {
+        case.yardstick && self.counted().any(|round| round.under_yardstick().is_none())
     }
 
     /// The contenders that ran in a round that counts.

@@ -96,8 +96,13 @@ impl Plan {
             words.push(format!("{} {}", stand.contender.label(), headline(&sample)));
             round.samples.insert(stand.contender, sample);
         }
-        round.dropped = stage.case.yardstick && round.under_yardstick() == Some(true);
-        let verdict = if round.dropped { "  (dropped: the relay is not ahead)" } else { "" };
+        let under = round.under_yardstick();
+        round.dropped = stage.case.yardstick && under == Some(true);
+        let verdict = match under {
+            Some(true) if stage.case.yardstick => "  (dropped: the relay is not ahead)",
+            None if stage.case.yardstick => "  (no yardstick: it takes the relay and PgBouncer)",
+            Some(_) | None => "",
+        };
         println!("  {}{verdict}", words.join(" · "));
         Ok(round)
     }

@@ -160,6 +160,8 @@ pub(crate) enum Verdict {
     Missed,
     /// In too few rounds, or too short ones, to say.
     TooFewRounds,
+    /// In rounds of which some lack the relay or PgBouncer, where the case asks for both.
+    NoYardstick,
     /// Measured on fewer cores than these, or not at all.
     NeedsCores(usize),
     NotMeasured,
@@ -213,6 +215,9 @@ impl Threshold {
         let cores = result.map_or(1, |result| result.environment.cores);
         let verdict = match measured {
             _ if case.cores > cores => Verdict::NeedsCores(case.cores),
+            Some(_) if result.is_some_and(|result| result.lacks_yardstick(case)) => {
+                Verdict::NoYardstick
+            }
             Some(spread) if enough => self.judge(spread.median),
             Some(_) => Verdict::TooFewRounds,
             None => Verdict::NotMeasured,

@@ -1,4 +1,7 @@
+use std::process::Command;
+
 use super::*;
+use crate::results::tests::TestFolder;
 
 #[test]
 fn pgweir_takes_its_configuration_without_a_warning() {
@@ -9,6 +12,35 @@ fn pgweir_takes_its_configuration_without_a_warning() {
         assert_eq!(config.pools.len(), pools as usize);
         assert_eq!(config.pools[0].users[0].pool_size, POOL_SIZE);
     }
+}
+
+#[test]
+fn scripts_look_for_pgbouncer_in_the_same_places() {
+    let folder = TestFolder::of("pgbouncer");
+    let program = folder.0.join("bin/pgbouncer");
+    let usual = format!("{}:/usr/bin:/bin", folder.0.join("bin").display());
+    let by_scripts = || {
+        let library = concat!(env!("CARGO_MANIFEST_DIR"), "/../scripts/lib.sh");
+        let mut shell = Command::new("bash");
+        shell.args(["-c", ". \"$0\" && pgbouncer_program", library]);
+        let output = shell.env("PATH", &usual).env_remove("PGBOUNCER").output().unwrap();
+        assert!(output.status.success(), "{}", String::from_utf8_lossy(&output.stderr));
+        let found = String::from_utf8(output.stdout).unwrap();
+        (!found.is_empty()).then(|| PathBuf::from(found.trim_end()))
+    };
+    let by_us = || usual_pgbouncer(Some(OsStr::new(&usual)));
+    let where_debian_has_it = || Some(by_us()).filter(|program| is_program(program));
+
+    assert_ne!(by_us(), program);
+    assert_eq!(by_scripts(), where_debian_has_it());
+    // One that cannot be run is none.
+    fs::create_dir_all(program.parent().unwrap()).unwrap();
+    fs::write(&program, "").unwrap();
+    assert_ne!(by_us(), program);
+    assert_eq!(by_scripts(), where_debian_has_it());
+    fs::set_permissions(&program, fs::Permissions::from_mode(0o755)).unwrap();
+    assert_eq!(by_us(), program);
+    assert_eq!(by_scripts(), Some(program));
 }
 
 #[test]

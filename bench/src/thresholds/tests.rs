@@ -51,6 +51,23 @@ fn few_rounds_say_nothing() {
 }
 
 #[test]
+fn without_the_relay_or_pgbouncer_a_yardstick_says_nothing() {
+    let verdict = |case: &str, missing: Contender| {
+        let mut result = result(case, &[[9.0, 10.0, 12.0, 20.0]; 7]);
+        result.rounds[3].samples.remove(&missing);
+        let findings =
+            THRESHOLDS.iter().flat_map(|one| one.findings(&Case::all(), &[result.clone()]));
+        let of_case: Vec<Finding> = findings.filter(|finding| finding.case == case).collect();
+        of_case[0].verdict
+    };
+    assert_eq!(verdict("simple-64", Contender::Relay), Verdict::NoYardstick);
+    assert_eq!(verdict("simple-64", Contender::PgBouncer), Verdict::NoYardstick);
+    assert_eq!(verdict("simple-64", Contender::Direct), Verdict::Met);
+    // A case whose pace is set by something else does not ask for it.
+    assert_eq!(verdict("simple-1", Contender::Relay), Verdict::Met);
+}
+
+#[test]
 fn workers_are_compared_with_one_of_them() {
     let mut measured = result("workers-4", &[[9.0, 10.0, 12.0, 20.0]; 7]);
     for round in &mut measured.rounds {
