@@ -18,6 +18,7 @@ pgbouncer=${PGBOUNCER:-/usr/sbin/pgbouncer}
 pgweir=${PGWEIR:-$release/pgweir}
 share=$("$pg_bin/pg_config" --sharedir)
 modules=$("$pg_bin/pg_config" --pkglibdir)
+commit=$("$release/bench" commit)
 
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
@@ -77,6 +78,7 @@ cat > "$stage/bench" <<LAUNCHER
 # BENCH_RESULTS and BENCH_DOCS say; raw results in a checkout's target/bench join its report.
 here=\$(cd "\$(dirname "\$0")" && pwd)
 export PGWEIR_BENCH_SELF="\$here/bin/bench"
+export PGWEIR_BENCH_COMMIT="$commit"
 export PG_BIN="\$here/pg$pg_bin" PGBOUNCER="\$here/bin/pgbouncer"
 export BENCH_RESULTS="\${BENCH_RESULTS:-results/raw}" BENCH_DOCS="\${BENCH_DOCS:-results}"
 exec "\$here/bin/bench" "\$@"

@@ -33,8 +33,10 @@ pub(crate) struct Case {
 #[derive(Debug)]
 pub(crate) enum Workload {
     Pgbench(Load),
-    /// Selects at this part of what direct connections reach with 64 clients.
-    Rate(f64),
+    /// Selects at this part of what direct connections reach at their best.
+    Rate {
+        percent: u32,
+    },
     /// One statement with a large result, again and again; the rows it must give.
     Fetch {
         sql: &'static str,
@@ -136,7 +138,7 @@ impl Case {
         match self.workload {
             Workload::Pgbench(load) => load.pools,
             Workload::Crowd { pools, .. } => pools,
-            Workload::Rate(_) | Workload::Fetch { .. } | Workload::Idle => 1,
+            Workload::Rate { .. } | Workload::Fetch { .. } | Workload::Idle => 1,
         }
     }
 
@@ -153,7 +155,7 @@ impl Case {
     fn rate(percent: u32) -> Self {
         Self {
             title: format!("Selects at {percent}% of direct's maximum, 64 clients"),
-            workload: Workload::Rate(f64::from(percent) / 100.0),
+            workload: Workload::Rate { percent },
             ..Self::pgbench(&format!("rate-{percent}"), SELECTS)
         }
     }

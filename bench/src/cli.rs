@@ -56,6 +56,9 @@ pub(crate) enum Command {
     },
     /// Ask a pooler before `bench instant` as fast as it answers; what came of it, as JSON
     Crowd(Crowd),
+    /// Print the commit that results would be of, for a bundle to carry along
+    #[command(hide = true)]
+    Commit,
     /// Become a program that ends with the harness
     #[command(hide = true)]
     Child {

@@ -2,7 +2,7 @@
 
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, LazyLock};
-use std::time::{Duration, Instant};
+use std::time::{Duration, Instant, SystemTime};
 
 use signal_hook::consts::{SIGHUP, SIGINT, SIGTERM};
 use signal_hook::flag;
@@ -35,6 +35,12 @@ pub(crate) fn check() -> Result<()> {
 pub(crate) fn now() -> Instant {
     #[expect(clippy::disallowed_methods, reason = "measuring time is what this program does")]
     Instant::now()
+}
+
+/// The date and the time by UTC, to the second, as in `2026-01-31T23:59:59Z`.
+pub(crate) fn date() -> String {
+    #[expect(clippy::disallowed_methods, reason = "results say when they were measured")]
+    humantime::format_rfc3339_seconds(SystemTime::now()).to_string()
 }
 
 /// Waits until `condition` gives a value; `None` when `limit` has passed without one.

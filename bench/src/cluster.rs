@@ -102,16 +102,14 @@ impl Cluster {
             })
         };
         let data = scratch.join("data").display().to_string();
-        let initdb = ["-D", &data, "-U", USER, "-A", "trust", "--no-locale", "-E", "UTF8", "-N"];
-        run("initdb", initdb.map(str::to_owned).to_vec())?.finish(START_LIMIT)?;
+        run("initdb", initdb_args(&data))?.finish(START_LIMIT)?;
         let mut postgres = vec!["-D".to_owned(), data, "-p".to_owned(), port.to_string()];
         for (name, value) in SETTINGS {
             postgres.extend(["-c".to_owned(), format!("{name}={value}")]);
         }
         let mut server = run("postgres", postgres)?;
         await_login(&mut server, port, START_LIMIT)?;
-        let fill = format!("-i -q -s {SCALE} -h 127.0.0.1 -p {port} -U {USER} {DATABASE}");
-        run("pgbench", fill.split(' ').map(str::to_owned).collect())?.finish(FILL_LIMIT)?;
+        run("pgbench", fill_args(&port.to_string()))?.finish(FILL_LIMIT)?;
         let cluster = Self { port, bin, server };
         // Every page in memory and on disk before the first round.
         cluster.run(&["SELECT sum(abalance) FROM pgbench_accounts", "CHECKPOINT"])?;
@@ -130,6 +128,17 @@ impl Cluster {
     pub(crate) fn require_running(&mut self) -> Result<()> {
         self.server.require_running()
     }
+}
+
+pub(crate) fn initdb_args(data: &str) -> Vec<String> {
+    let args = ["-D", data, "-U", USER, "-A", "trust", "--no-locale", "-E", "UTF8", "-N"];
+    args.map(str::to_owned).to_vec()
+}
+
+/// What pgbench is to be told to make its tables.
+pub(crate) fn fill_args(port: &str) -> Vec<String> {
+    let args = format!("-i -q -s {SCALE} -h 127.0.0.1 -p {port} -U {USER} {DATABASE}");
+    args.split(' ').map(str::to_owned).collect()
 }
 
 /// Waits until a login on `port` succeeds, as long as `child` runs.

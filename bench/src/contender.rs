@@ -196,10 +196,7 @@ impl Target {
                 (&programs.pgweir, vec![config.display().to_string()], None)
             }
             Contender::Relay => {
-                let args = format!(
-                    "127.0.0.1:{port} 127.0.0.1:{server_port} {POOL_SIZE} {USER} {DATABASE}"
-                );
-                (&programs.relay, args.split(' ').map(str::to_owned).collect(), None)
+                (&programs.relay, relay_args(&port.to_string(), &server_port.to_string()), None)
             }
         };
         let missing = || Error::unfit(format!("{} is not installed", contender.label()));
@@ -218,7 +215,13 @@ pub(crate) fn database(pool: u32) -> String {
     if pool == 0 { DATABASE.to_owned() } else { format!("{DATABASE}_{}", pool + 1) }
 }
 
-/// PgBouncer's configuration.
+/// The relay's configuration.
+pub(crate) fn relay_args(port: &str, server_port: &str) -> Vec<String> {
+    let args = format!("127.0.0.1:{port} 127.0.0.1:{server_port} {POOL_SIZE} {USER} {DATABASE}");
+    args.split(' ').map(str::to_owned).collect()
+}
+
+/// PgBouncer's configuration. Its keepalive is what it is by default, and pgweir's the same.
 pub(crate) fn pgbouncer_ini(port: &str, server_port: &str, users: &str) -> String {
     format!(
         "[databases]\n\
@@ -236,12 +239,18 @@ pub(crate) fn pgbouncer_ini(port: &str, server_port: &str, users: &str) -> Strin
          log_connections = 0\n\
          log_disconnections = 0\n\
          log_stats = 0\n\
+         tcp_keepalive = 1\n\
+         tcp_keepidle = 0\n\
+         tcp_keepintvl = 0\n\
+         tcp_keepcnt = 0\n\
+         tcp_user_timeout = 0\n\
          server_tls_sslmode = disable\n\
          ignore_startup_parameters = extra_float_digits\n"
     )
 }
 
-/// pgweir's configuration. Keepalive is left to the kernel, as PgBouncer leaves it.
+/// pgweir's configuration. Keepalive is on at the kernel's times, and no peer is looked after
+/// besides: as PgBouncer has it.
 pub(crate) fn pgweir_toml(port: &str, server_port: &str, workers: u32, pools: u32) -> String {
     let general = format!(
         "[general]\n\

@@ -10,7 +10,7 @@ use crate::account::Account;
 use crate::case::{Case, SELECTS, Server};
 use crate::child::{Child, Launch, Stop, own_program};
 use crate::cluster::{Cluster, PgBin, await_login};
-use crate::contender::{Contender, Place, Programs, Target};
+use crate::contender::{Contender, POOL_SIZE, Place, Programs, Target};
 use crate::cpus::{Cpus, Division};
 use crate::crowd::{Crowd, CrowdOutcome};
 use crate::error::{Doing, Error, Result};
@@ -23,7 +23,9 @@ use crate::stats::Spread;
 const FIRST_PORT: u16 = 21_000;
 /// Connections of one process, and what it has open besides.
 const DESCRIPTORS: u64 = 12_000;
-/// Runs whose median is direct's maximum.
+/// Clients with which direct connections are at their best, on one machine or another.
+const MAXIMUM_CLIENTS: [u32; 2] = [16, 64];
+/// Runs of which a maximum is the median.
 const MAXIMUM_RUNS: u32 = 3;
 /// What stands before a server, or in its place, needs less than this to be ready.
 const HELPER_START_LIMIT: Duration = Duration::from_secs(5);
@@ -107,17 +109,33 @@ impl Lab {
         serde_json::from_str(&said).doing(|| format!("understand what the crowd said: {said}"))
     }
 
-    /// Transactions a second that 64 direct clients reach, measured once in a run.
+    /// Transactions a second that direct connections reach at their best, measured once in a run:
+    /// all rates are parts of the same.
     pub(crate) fn direct_maximum(&self, seconds: u32) -> Result<f64> {
         if let Some(tps) = self.direct_maximum.get() {
             return Ok(*tps);
         }
         let port = self.cluster()?.port;
-        let run = |_| self.pgbench(&SELECTS, port, seconds).map(|outcome| outcome.tps);
+        let mut best_tps: f64 = 0.0;
+        for clients in MAXIMUM_CLIENTS {
+            best_tps = best_tps.max(self.median_tps(clients, port, seconds)?);
+        }
+        Ok(*self.direct_maximum.get_or_init(|| best_tps))
+    }
+
+    /// Transactions a second that so many direct connections as a pool has servers reach. No
+    /// pooler can do more with them.
+    pub(crate) fn pool_maximum(&self, reach: &Reach, seconds: u32) -> Result<f64> {
+        self.median_tps(POOL_SIZE, reach.port, seconds)
+    }
+
+    /// The median of some runs of plain selects.
+    fn median_tps(&self, clients: u32, port: u16, seconds: u32) -> Result<f64> {
+        let load = Load { clients, ..SELECTS };
+        let run = |_| self.pgbench(&load, port, seconds).map(|outcome| outcome.tps);
         let runs: Vec<f64> = (0..MAXIMUM_RUNS).map(run).collect::<Result<_>>()?;
-        let none = || Error::unfit("no run of direct's maximum");
-        let tps = Spread::of(runs).ok_or_else(none)?.median;
-        Ok(*self.direct_maximum.get_or_init(|| tps))
+        let spread = Spread::of(runs).ok_or_else(|| Error::unfit("no run of a maximum"))?;
+        Ok(spread.median)
     }
 
     /// Starts this program with one of its subcommands.

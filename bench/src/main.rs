@@ -14,6 +14,7 @@ mod child;
 mod cli;
 mod clock;
 mod cluster;
+mod commit;
 mod contender;
 mod cpus;
 mod crowd;
@@ -48,7 +49,7 @@ use crate::crowd::Crowd;
 use crate::environment::Environment;
 use crate::error::{Doing, Error, Result};
 use crate::lab::Lab;
-use crate::rounds::Plan;
+use crate::rounds::{Origin, Plan};
 
 fn main() -> ExitCode {
     let args = Args::parse();
@@ -63,6 +64,10 @@ fn main() -> ExitCode {
             instant::run(port, threads).doing(|| "answer at once".into())
         }
         Some(Command::Crowd(crowd)) => ask(&crowd),
+        Some(Command::Commit) => {
+            println!("{}", commit::in_words(commit::of_this_run().as_deref()));
+            Ok(())
+        }
         Some(Command::Report(folders)) => report::write(&folders.results, &folders.docs),
         None => run(args.run),
     };
@@ -98,13 +103,15 @@ fn run(run: Run) -> Result<()> {
     let with_postgres = cases.iter().any(|case| case.server.is_postgres());
     let bin = with_postgres.then(|| PgBin::find(run.pg_bin.as_deref())).transpose()?;
     announce(&plan, &cases, with_postgres);
-    let environment = Environment::look(bin.as_ref(), &programs);
+    let origin = Origin {
+        environment: Environment::look(bin.as_ref(), &programs),
+        commit: commit::of_this_run(),
+    };
     let mut lab = Lab::set_up(bin, programs)?;
     let mut failed = Vec::new();
     for case in &cases {
-        let stored = plan
-            .run(case, &mut lab, &environment)
-            .and_then(|result| result.store(&run.folders.results));
+        let stored =
+            plan.run(case, &mut lab, &origin).and_then(|result| result.store(&run.folders.results));
         match stored {
             Ok(()) => report::write(&run.folders.results, &run.folders.docs)?,
             Err(Error::Interrupted) => return Err(Error::Interrupted),

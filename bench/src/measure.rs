@@ -29,9 +29,21 @@ const FETCH_BUFFER: usize = 256 << 10;
 /// A workload with all that it depends on: ready to be run.
 pub(crate) enum Task {
     Pgbench(Load),
-    Fetch { sql: &'static str, tag: &'static str },
+    /// With a rate that is a part of direct's maximum.
+    Rate {
+        load: Load,
+        direct_maximum_tps: f64,
+    },
+    Fetch {
+        sql: &'static str,
+        tag: &'static str,
+    },
     Idle,
-    Crowd { pools: u32, clients: u32, division: Division },
+    Crowd {
+        pools: u32,
+        clients: u32,
+        division: Division,
+    },
 }
 
 impl Task {
@@ -39,9 +51,10 @@ impl Task {
     pub(crate) fn prepare(case: &Case, lab: &Lab, seconds: u32) -> Result<Self> {
         Ok(match case.workload {
             Workload::Pgbench(load) => Self::Pgbench(load),
-            Workload::Rate(part) => {
-                let rate = (lab.direct_maximum(seconds)? * part).round();
-                Self::Pgbench(Load { rate: Some(rate), ..SELECTS })
+            Workload::Rate { percent } => {
+                let direct_maximum_tps = lab.direct_maximum(seconds)?;
+                let rate = (direct_maximum_tps * f64::from(percent) / 100.0).round();
+                Self::Rate { load: Load { rate: Some(rate), ..SELECTS }, direct_maximum_tps }
             }
             Workload::Fetch { sql, tag } => Self::Fetch { sql, tag },
             Workload::Idle => Self::Idle,
@@ -57,7 +70,7 @@ impl Task {
             Self::Pgbench(load) if load.pools > 1 => {
                 format!("{} at once: pgbench {}", load.pools, load.args())
             }
-            Self::Pgbench(load) => format!("pgbench {}", load.args()),
+            Self::Pgbench(load) | Self::Rate { load, .. } => format!("pgbench {}", load.args()),
             Self::Fetch { sql, .. } => (*sql).to_owned(),
             Self::Idle => format!(
                 "{IDLE_CLIENTS} connections, SELECT 1 on each, then {} s of silence",
@@ -66,6 +79,14 @@ impl Task {
             Self::Crowd { pools, clients, division } => {
                 format!("SELECT n, {clients} clients on each of {pools} databases; {division}")
             }
+        }
+    }
+
+    /// What the rate is a part of, where there is one.
+    pub(crate) fn direct_maximum_tps(&self) -> Option<f64> {
+        match self {
+            Self::Rate { direct_maximum_tps, .. } => Some(*direct_maximum_tps),
+            Self::Pgbench(_) | Self::Fetch { .. } | Self::Idle | Self::Crowd { .. } => None,
         }
     }
 
@@ -83,7 +104,9 @@ impl Task {
         seconds: u32,
     ) -> Result<Sample> {
         let mut sample = match self {
-            Self::Pgbench(load) => pgbench(lab, load, target, seconds)?,
+            Self::Pgbench(load) | Self::Rate { load, .. } => {
+                pgbench(lab, reach, load, target, seconds)?
+            }
             Self::Fetch { sql, tag } => fetch(sql, tag, target, seconds)?,
             Self::Idle => idle(lab, target)?,
             Self::Crowd { pools, clients, division } => {
@@ -102,16 +125,22 @@ impl Task {
     }
 }
 
-fn pgbench(lab: &Lab, load: &Load, target: &Target, seconds: u32) -> Result<Sample> {
+fn pgbench(lab: &Lab, reach: &Reach, load: &Load, target: &Target, seconds: u32) -> Result<Sample> {
     if load.script == Script::TpcbLike {
         // As pgbench does by default: hot rows' old versions of the turn before slow this one.
         let tidy =
             ["VACUUM pgbench_branches", "VACUUM pgbench_tellers", "TRUNCATE pgbench_history"];
         lab.cluster()?.run(&tidy)?;
     }
-    let pooler = target.pooler.as_ref();
-    let (outcome, cpu) = with_cpu(pooler, || lab.pgbench(load, target.port, seconds))?;
-    Ok(sample_of(&outcome, cpu))
+    let (pooler, forwarder) = (target.pooler.as_ref(), reach.helper.as_ref());
+    let run = || lab.pgbench(load, target.port, seconds);
+    let ((outcome, cpu), forwarder_cpu) = with_cpu(forwarder, || with_cpu(pooler, run))?;
+    let mut sample = sample_of(&outcome, cpu);
+    if let Some(cpu) = forwarder_cpu {
+        let each_s = cpu.as_secs_f64() / outcome.transactions;
+        sample.insert(Metric::ForwarderBusyPercent, each_s * outcome.tps * 100.0);
+    }
+    Ok(sample)
 }
 
 fn crowd_turn(lab: &Lab, reach: &Reach, crowd: &Crowd, target: &Target) -> Result<Sample> {

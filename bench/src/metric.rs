@@ -27,6 +27,8 @@ pub(crate) enum Metric {
     LoadBusyPercent,
     /// The same of the server's threads.
     ServerBusyPercent,
+    /// User and system time of what stands before a far server, in percent of its one core.
+    ForwarderBusyPercent,
     /// Memory of the pooler after the run, in MB; shared pages counted whole.
     RssMb,
     /// The same, with shared pages counted in parts.
@@ -37,7 +39,7 @@ pub(crate) enum Metric {
 pub(crate) type Sample = BTreeMap<Metric, f64>;
 
 impl Metric {
-    pub(crate) const ALL: [Self; 13] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Tps,
         Self::P50Ms,
         Self::P95Ms,
@@ -49,6 +51,7 @@ impl Metric {
         Self::IdleCpuPercent,
         Self::LoadBusyPercent,
         Self::ServerBusyPercent,
+        Self::ForwarderBusyPercent,
         Self::RssMb,
         Self::PssMb,
     ];
@@ -67,6 +70,7 @@ impl Metric {
             Self::IdleCpuPercent => "idle CPU, % of a core",
             Self::LoadBusyPercent => "load busy, %",
             Self::ServerBusyPercent => "server busy, %",
+            Self::ForwarderBusyPercent => "forwarder busy, %",
             Self::RssMb => "RSS MB",
             Self::PssMb => "Pss MB",
         }
@@ -77,7 +81,8 @@ impl Metric {
         match self {
             Self::Tps | Self::P50Ms | Self::P95Ms | Self::P99Ms | Self::Tail => true,
             Self::WallS | Self::CpuUs | Self::ClientBytes | Self::RssMb | Self::PssMb => true,
-            Self::IdleCpuPercent | Self::LoadBusyPercent | Self::ServerBusyPercent => false,
+            Self::IdleCpuPercent | Self::LoadBusyPercent => false,
+            Self::ServerBusyPercent | Self::ForwarderBusyPercent => false,
         }
     }
 
@@ -85,7 +90,9 @@ impl Metric {
     pub(crate) fn show(self, value: f64) -> String {
         match self {
             Self::Tps | Self::ClientBytes => grouped(value),
-            Self::LoadBusyPercent | Self::ServerBusyPercent => format!("{value:.0}"),
+            Self::LoadBusyPercent | Self::ServerBusyPercent | Self::ForwarderBusyPercent => {
+                format!("{value:.0}")
+            }
             Self::P50Ms | Self::P95Ms | Self::P99Ms | Self::WallS => format!("{value:.3}"),
             Self::Tail | Self::IdleCpuPercent => format!("{value:.2}"),
             Self::CpuUs | Self::RssMb | Self::PssMb => format!("{value:.1}"),

@@ -16,7 +16,7 @@ use crate::scratch::Scratch;
 pub(crate) const OVERTIME: Duration = Duration::from_secs(120);
 
 /// PostgreSQL itself, forking a process for each, is about this fast with two busy cores.
-const CLIENTS_CONNECTED_PER_SECOND: u32 = 200;
+pub(crate) const CLIENTS_CONNECTED_PER_SECOND: u32 = 200;
 
 /// What pgbench is asked to do.
 #[derive(Clone, Copy, Debug)]
@@ -121,10 +121,9 @@ impl Run {
         seconds: u32,
     ) -> Result<Self> {
         let logs = scratch.fresh_folder(&format!("pgbench-{database}"))?;
-        let args = format!("{} -T {seconds} -h 127.0.0.1 -p {port} -U {USER}", load.args());
-        let mut args: Vec<String> = args.split(' ').map(str::to_owned).collect();
-        args.push(format!("--log-prefix={}", logs.join("log").display()));
-        args.push(database.to_owned());
+        let log = logs.join("log").display().to_string();
+        let mut args: Vec<String> = load.args().split(' ').map(str::to_owned).collect();
+        args.extend(run_args(&seconds.to_string(), &port.to_string(), &log, database));
         let child = Child::start(Launch {
             program: &bin.program("pgbench"),
             args,
@@ -145,6 +144,13 @@ impl Run {
             times_us: read_logs(&self.logs)?,
         })
     }
+}
+
+/// The arguments behind those of the load: how long it runs, where it connects and logs to.
+pub(crate) fn run_args(seconds: &str, port: &str, log: &str, database: &str) -> Vec<String> {
+    let log = format!("--log-prefix={log}");
+    let args = ["-T", seconds, "-h", "127.0.0.1", "-p", port, "-U", USER, &log, database];
+    args.map(str::to_owned).to_vec()
 }
 
 /// The third field of each line of the threads' logs: the transaction's time in microseconds.

@@ -1,17 +1,20 @@
 //! docs/benchmarks.md and its pictures, from the raw results alone.
 
+mod method;
+
+use std::collections::BTreeMap;
 use std::fmt::Write;
 use std::fs;
 use std::path::Path;
 
-use crate::case::Case;
+use crate::case::{Case, Workload};
 use crate::charts;
-use crate::cluster::{SCALE, SETTINGS};
-use crate::contender::{Contender, POOL_SIZE, pgbouncer_ini, pgweir_toml};
+use crate::commit;
+use crate::contender::{Contender, POOL_SIZE};
 use crate::environment::Environment;
 use crate::error::{Doing, Result};
 use crate::metric::Metric;
-use crate::results::{CaseResult, YARDSTICK};
+use crate::results::CaseResult;
 use crate::stats::Spread;
 use crate::thresholds::{THRESHOLDS, Verdict};
 
@@ -57,6 +60,7 @@ struct Report<'a> {
 impl Report<'_> {
     fn text(&self, pictures: &[charts::Picture]) -> String {
         let mut text = String::from(INTRODUCTION);
+        self.commits(&mut text);
         self.thresholds(&mut text);
         for picture in pictures {
             put(&mut text, &format!("![{}]({PICTURES}/{})\n", picture.says, picture.file));
@@ -68,8 +72,36 @@ impl Report<'_> {
                 self.case(&mut text, case, result);
             }
         }
-        method(&mut text);
+        method::write(&mut text);
         text
+    }
+
+    /// Whether all cases are of one commit, and if not, which are of which.
+    fn commits(&self, text: &mut String) {
+        let mut cases: BTreeMap<Option<&str>, Vec<&str>> = BTreeMap::new();
+        for result in self.results {
+            cases.entry(result.commit.as_deref()).or_default().push(&result.case);
+        }
+        let named = |commit: &Option<&str>| match commit {
+            Some(hash) => format!("commit `{hash}`"),
+            None => format!("an {} commit", commit::in_words(None)),
+        };
+        let mut commits: Vec<String> = cases.keys().map(named).collect();
+        match &mut commits[..] {
+            [] => return,
+            [one] => put(text, &format!("All cases are of {one}.")),
+            many => {
+                for (commit, cases) in many.iter_mut().zip(cases.values()) {
+                    commit.push_str(&format!(" ({})", cases.join(", ")));
+                }
+                let which = many.join("; of ");
+                put(text, &format!("**The cases are of different commits**: of {which}."));
+            }
+        }
+        if cases.keys().flatten().any(|commit| commit.ends_with('+')) {
+            put(text, "A `+` says that there were changes besides, which are in no commit.");
+        }
+        put(text, "");
     }
 
     fn thresholds(&self, text: &mut String) {
@@ -129,8 +161,18 @@ impl Report<'_> {
         let at = self.machines.iter().position(|machine| **machine == result.environment);
         let machine = self.machine_name(at.unwrap_or_default());
         let machine = if machine.is_empty() { machine } else { format!(", machine {machine}") };
-        let (load, seconds) = (&result.load, result.seconds);
-        put(text, &format!("`{load}`; {counted} of {all} rounds of {seconds} s count{machine}.\n"));
+        let CaseResult { load, seconds, .. } = result;
+        let rate = in_words_of_rate(case, result);
+        let origin = in_words_of_origin(result);
+        let rounds = format!("{counted} of {all} rounds of {seconds} s count");
+        put(text, &format!("`{load}`{rate}; {rounds}{machine}; {origin}.\n"));
+        if let Some(tps) = result.pool_maximum_tps {
+            let tps = Metric::Tps.show(tps);
+            put(text, &format!("{POOL_SIZE} direct connections reach {tps} tps.\n"));
+        }
+        if result.lacks_yardstick(case) {
+            put(text, "No yardstick: the relay or PgBouncer did not run in every round.\n");
+        }
         if counted == 0 {
             return;
         }
@@ -148,6 +190,29 @@ impl Report<'_> {
             let Spread { median, min, max } = result.ratio(contender, case.base, metric)?;
             Some(format!("{median:.2} ({min:.2}–{max:.2})"))
         });
+    }
+}
+
+/// What the rate is a part of; nothing where the load has none.
+fn in_words_of_rate(case: &Case, result: &CaseResult) -> String {
+    match (&case.workload, result.direct_maximum_tps) {
+        (Workload::Rate { percent }, Some(tps)) => {
+            format!(", {percent}% of {}", Metric::Tps.show(tps))
+        }
+        (Workload::Rate { percent }, None) => format!(", {percent}% of an unknown maximum"),
+        (
+            Workload::Pgbench(_) | Workload::Fetch { .. } | Workload::Idle | Workload::Crowd { .. },
+            _,
+        ) => String::new(),
+    }
+}
+
+/// When a case was measured, and of which commit.
+fn in_words_of_origin(result: &CaseResult) -> String {
+    let when = result.measured_at.as_deref().unwrap_or("at an unknown time");
+    match &result.commit {
+        Some(commit) => format!("measured {when} of `{commit}`"),
+        None => format!("measured {when} of an {} commit", commit::in_words(None)),
     }
 }
 
@@ -201,63 +266,6 @@ Direct connections, PgBouncer, pgweir and a bare relay take turns on the same Po
 client's read and the last six of each server's: what a proxy costs when it does no work. Figures
 are medians over rounds; ratios are taken within a round and then their median, so that a machine's
 good and bad minutes cancel out.
-
-";
-
-/// How figures come about, with what the run was configured by.
-fn method(text: &mut String) {
-    text.push_str(METHOD);
-    put(text, &format!("A round that does not count: the relay is under {YARDSTICK} × PgBouncer."));
-    put(text, &format!("Poolers have {POOL_SIZE} servers for each pool."));
-    put(text, &format!("pgbench's tables are of scale {SCALE}.\n"));
-    put(text, "PostgreSQL has its defaults but:\n\n```ini");
-    for (name, value) in SETTINGS {
-        put(text, format!("{name} = {value}").trim_end());
-    }
-    put(text, "```\n\nPgBouncer:\n\n```ini");
-    text.push_str(&pgbouncer_ini("PORT", "SERVER_PORT", "userlist.txt"));
-    put(text, "```\n\npgweir:\n\n```toml");
-    text.push_str(&pgweir_toml("PORT", "SERVER_PORT", 1, 1));
-    put(text, "```");
-}
-
-const METHOD: &str = "\
-## How it is measured
-
-- `make bench` runs all of it; `make bench CASE=simple-64,connect` runs two cases and keeps the
-  others' figures, so that the cases on this page may be of different builds of pgweir and of
-  different days: only ratios within a case compare. `make bench-bundle` packs it for a bare
-  machine.
-- A round is one turn of each contender, in an order that changes from round to round, after a
-  warm-up of each. Where many clients ask as fast as they can (`simple-N` and `extended-N` from 64
-  clients on), a round counts only if the relay is well ahead of PgBouncer: otherwise something else
-  on the machine set the pace. Such a round is repeated, at most as often as rounds are wanted. In
-  the other cases something else sets the pace by design, and a relay is never so far ahead: the
-  rate that is asked for, the round trips of 1 or 16 clients, connects, commits, the way to a remote
-  server. All their rounds count.
-- All speak TCP on 127.0.0.1 without encryption, trust authentication, and log no connections.
-  Poolers run in transaction mode, on one thread but for `workers-N`.
-- Percentiles are of single transactions, from pgbench's logs. Of plain selects a tenth is logged
-  (`--sampling-rate`, the same for all): at their rate a line for each would slow the load
-  generator. With a rate (`-R`) a transaction's time begins when it was due, so that waiting counts;
-  with `-C` it begins when the connection stands.
-- CPU per transaction is the pooler's user and system time over the turn, divided by the load's
-  count of transactions. Memory of an idle client is the growth of the pooler's anonymous memory
-  (`/proc/PID/smaps_rollup`) over 10,000 clients that ran one query each; then their pooler's CPU is
-  watched for ten seconds of silence.
-- Large results are read into one buffer by the harness itself, again and again for the length of
-  a turn, and thrown away; the figure is the median.
-- For `remote-64` a forwarder holds every request back for 0.5 ms, direct connections' too.
-- `workers-N` compare pgweir with itself: the same file but for `worker_threads`, with a pool for
-  each of several databases, which all are the server's one. A pool lives on one worker; clients are
-  handed over to it. For `workers-2` each database has a pgbench of its own, all at the same time,
-  and tps is their sum.
-- For `workers-4` PostgreSQL and pgbench would be what is measured. So the server is one that
-  answers at once (`bench instant`), and the load (`bench crowd`) has clients that each ask for a
-  number of their own, one query after the other, and compare the reply with theirs byte by byte.
-  All transactions' times count. The pooler keeps to one half of the machine's cores, load and
-  server share the other; without that, figures depend on whom the scheduler puts beside whom. How
-  busy the threads of load and server were is in the table: near 100% it is they who set the pace.
 
 ";
 

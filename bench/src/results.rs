@@ -21,10 +21,18 @@ pub(crate) const YARDSTICK: f64 = 1.1;
 pub(crate) struct CaseResult {
     pub(crate) case: String,
     pub(crate) environment: Environment,
+    /// The commit that was measured; `None` where it is not known. See [`crate::commit`].
+    pub(crate) commit: Option<String>,
+    /// When the first round began, as in `2026-01-31T23:59:59Z`; `None` where it was not kept.
+    pub(crate) measured_at: Option<String>,
     /// The length of one contender's turn.
     pub(crate) seconds: u32,
     /// What the load was: pgbench's arguments, SQL, or words.
     pub(crate) load: String,
+    /// What the rate is a part of, where the load has one: see [`crate::lab::Lab::direct_maximum`].
+    pub(crate) direct_maximum_tps: Option<f64>,
+    /// What bounds a pool before a far server: see [`crate::lab::Lab::pool_maximum`].
+    pub(crate) pool_maximum_tps: Option<f64>,
     pub(crate) rounds: Vec<Round>,
 }
 

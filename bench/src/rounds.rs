@@ -3,7 +3,8 @@
 //! Contenders alternate, so that what changes on the machine in minutes meets all of them alike;
 //! the order turns by one each round, so that nobody always follows the same neighbour.
 
-use crate::case::Case;
+use crate::case::{Case, Server};
+use crate::clock;
 use crate::contender::{Contender, Target};
 use crate::environment::Environment;
 use crate::error::{Error, Result};
@@ -17,6 +18,13 @@ pub(crate) const ROUNDS: u32 = 7;
 
 /// The least length of a turn for that.
 pub(crate) const SECONDS: u32 = 8;
+
+/// What the results of a run belong to.
+pub(crate) struct Origin {
+    pub(crate) environment: Environment,
+    /// See [`crate::commit`].
+    pub(crate) commit: Option<String>,
+}
 
 /// How much is measured.
 #[derive(Clone, Debug)]
@@ -51,16 +59,15 @@ impl Plan {
     }
 
     /// Runs the case. Poolers are started for it and ended after it.
-    pub(crate) fn run(
-        &self,
-        case: &Case,
-        lab: &mut Lab,
-        environment: &Environment,
-    ) -> Result<CaseResult> {
+    pub(crate) fn run(&self, case: &Case, lab: &mut Lab, origin: &Origin) -> Result<CaseResult> {
         println!("{}: {}", case.name, case.title);
         let reach = lab.reach(case.server)?;
         let task = Task::prepare(case, lab, self.seconds)?;
         println!("  {}", task.describe());
+        let pool_maximum_tps = match case.server {
+            Server::Far => Some(lab.pool_maximum(&reach, self.seconds)?),
+            Server::Near | Server::Instant => None,
+        };
         let stage = Stage { case, task: &task, lab, reach: &reach };
         let mut stands: Vec<Stand> = Vec::new();
         for contender in self.contenders_of(case) {
@@ -72,9 +79,13 @@ impl Plan {
         }
         let mut result = CaseResult {
             case: case.name.clone(),
-            environment: environment.clone(),
+            environment: origin.environment.clone(),
+            commit: origin.commit.clone(),
+            measured_at: Some(clock::date()),
             seconds: self.seconds,
             load: task.describe(),
+            pool_maximum_tps,
+            direct_maximum_tps: task.direct_maximum_tps(),
             rounds: Vec::new(),
         };
         while (result.counted().count() as u32) < self.rounds

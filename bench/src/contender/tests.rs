@@ -15,6 +15,18 @@ fn pgweir_takes_its_configuration_without_a_warning() {
 }
 
 #[test]
+fn keepalive_is_on_at_the_kernels_times_in_both_poolers() {
+    let text = pgweir_toml("6432", "5432", 1, 1);
+    let tcp = pgweir_config::Config::parse(&text, Path::new("pgweir.toml")).unwrap().general.tcp;
+    let times = [tcp.keepalives_idle, tcp.keepalives_interval, tcp.user_timeout];
+    assert_eq!((times, tcp.keepalives_count), ([None; 3], None));
+    let ini = pgbouncer_ini("6432", "5432", "userlist.txt");
+    let zero = ["tcp_keepidle", "tcp_keepintvl", "tcp_keepcnt", "tcp_user_timeout"];
+    assert!(zero.iter().all(|key| ini.contains(&format!("\n{key} = 0\n"))));
+    assert!(ini.contains("\ntcp_keepalive = 1\n"));
+}
+
+#[test]
 fn scripts_look_for_pgbouncer_in_the_same_places() {
     let folder = TestFolder::of("pgbouncer");
     let program = folder.0.join("bin/pgbouncer");

@@ -10,9 +10,64 @@ fn a_result_is_found_again_in_the_report() {
     result("simple-64", &rows).store(&raw).unwrap();
     write(&raw, &docs).unwrap();
     let text = fs::read_to_string(docs.join(FILE)).unwrap();
-    assert!(text.contains("7 of 8 rounds of 8 s count"));
+    let origin = "measured 2026-01-31T23:59:59Z of `0123456789`";
+    assert!(text.contains(&format!("7 of 8 rounds of 8 s count; {origin}.")));
+    assert!(text.contains("All cases are of commit `0123456789`.\n\n"));
     assert!(text.contains("| pgweir | 1.25 (1.25–1.25) |"));
     assert!(text.contains("| **1.25** (1.25–1.25) | yes |"));
     assert!(text.contains("| workers-4, tps | – | needs 16 cores |"));
     assert!(docs.join(PICTURES).join("tps-simple.svg").exists());
+}
+
+/// The report of these results.
+fn text_of(results: &[CaseResult]) -> String {
+    Report { cases: &Case::all(), results, machines: machines(results) }.text(&[])
+}
+
+#[test]
+fn cases_of_several_commits_are_told_apart() {
+    let of = |case, commit: Option<&str>| CaseResult {
+        commit: commit.map(str::to_owned),
+        ..result(case, &[[9.0, 4.0, 5.0, 6.0]])
+    };
+    let first = of("simple-1", Some("0123456789"));
+    let same = of("simple-16", Some("0123456789"));
+    let changed = of("simple-64", Some("0123456789+"));
+    let old = CaseResult { measured_at: None, ..of("connect", None) };
+    assert!(!text_of(&[first.clone(), same.clone()]).contains("different commits"));
+    let text = text_of(&[first, same, changed, old]);
+    assert!(text.contains(
+        "**The cases are of different commits**: of an unknown commit (connect); \
+         of commit `0123456789` (simple-1, simple-16); of commit `0123456789+` (simple-64).\n\
+         A `+` says"
+    ));
+    assert!(text.contains("; measured at an unknown time of an unknown commit."));
+}
+
+#[test]
+fn a_rate_says_what_it_is_a_part_of() {
+    let old = result("rate-25", &[[9.0, 4.0, 5.0, 6.0]]);
+    let new = CaseResult { direct_maximum_tps: Some(45_612.3), ..old.clone() };
+    assert!(text_of(&[new]).contains("`-n -S`, 25% of 45,612; 1 of 1"));
+    assert!(text_of(&[old]).contains("`-n -S`, 25% of an unknown maximum; 1 of 1"));
+    let other = text_of(&[result("simple-1", &[[9.0, 4.0, 5.0, 6.0]])]);
+    assert!(other.contains("`-n -S`; 1 of 1"));
+}
+
+#[test]
+fn a_far_server_says_what_bounds_a_pool() {
+    let old = result("remote-64", &[[9.0, 4.0, 5.0, 6.0]]);
+    let new = CaseResult { pool_maximum_tps: Some(10_612.3), ..old.clone() };
+    assert!(text_of(&[new]).contains("\n10 direct connections reach 10,612 tps.\n\n"));
+    assert!(!text_of(&[old]).contains("10 direct connections"));
+}
+
+#[test]
+fn a_missing_yardstick_is_named() {
+    let mut result = result("simple-64", &[[9.0, 4.0, 5.0, 6.0]; 7]);
+    assert!(!text_of(&[result.clone()]).contains("No yardstick"));
+    result.rounds[0].samples.remove(&Contender::Relay);
+    let text = text_of(&[result]);
+    assert!(text.contains("No yardstick: the relay or PgBouncer did not run in every round."));
+    assert!(text.contains("| no yardstick |"));
 }

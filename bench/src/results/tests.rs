@@ -36,8 +36,12 @@ pub(crate) fn result(case: &str, rows: &[[f64; 4]]) -> CaseResult {
             system: "A system".into(),
             versions: vec!["postgres 15".into()],
         },
+        commit: Some("0123456789".into()),
+        measured_at: Some("2026-01-31T23:59:59Z".into()),
         seconds: 8,
         load: "-n -S".into(),
+        direct_maximum_tps: None,
+        pool_maximum_tps: None,
         rounds: rows.iter().map(round).collect(),
     }
 }
@@ -65,4 +69,20 @@ fn what_is_stored_is_what_is_read() {
     stored.store(&folder.0).unwrap();
     assert_eq!(CaseResult::load(&folder.0, "simple-1").unwrap(), Some(stored));
     assert_eq!(CaseResult::load(&folder.0, "simple-2").unwrap(), None);
+}
+
+#[test]
+fn a_result_from_before_its_origin_was_kept_is_read() {
+    let folder = TestFolder::of("old-results");
+    let stored = result("rate-25", &[[1.0, 2.0, 3.0, 4.0]]);
+    stored.store(&folder.0).unwrap();
+    let path = folder.0.join("rate-25.json");
+    let text = fs::read_to_string(&path).unwrap();
+    let new = ["commit", "measured_at", "direct_maximum_tps", "pool_maximum_tps"];
+    let is_old = |line: &&str| !new.iter().any(|key| line.contains(&format!("\"{key}\":")));
+    let old: Vec<&str> = text.lines().filter(is_old).collect();
+    assert_eq!(old.len() + new.len(), text.lines().count());
+    fs::write(&path, old.join("\n")).unwrap();
+    let unknown = CaseResult { commit: None, measured_at: None, ..stored };
+    assert_eq!(CaseResult::load(&folder.0, "rate-25").unwrap(), Some(unknown));
 }

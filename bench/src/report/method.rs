@@ -1,0 +1,106 @@
+//! How the figures come about: words, command lines, configurations.
+
+use crate::cluster::{SCALE, SETTINGS, fill_args, initdb_args};
+use crate::contender::{POOL_SIZE, pgbouncer_ini, pgweir_toml, relay_args};
+use crate::pgbench::{CLIENTS_CONNECTED_PER_SECOND, run_args};
+use crate::results::YARDSTICK;
+
+use super::put;
+
+/// Appends the chapter, with what the run was configured by.
+pub(super) fn write(text: &mut String) {
+    text.push_str(METHOD);
+    put(text, "");
+    put(text, &format!("A round that does not count: the relay is under {YARDSTICK} × PgBouncer."));
+    put(text, &format!("Poolers have {POOL_SIZE} servers for each pool."));
+    put(text, &format!("pgbench's tables are of scale {SCALE}.\n"));
+    commands(text);
+    put(text, "\nPostgreSQL has its defaults but:\n\n```ini");
+    for (name, value) in SETTINGS {
+        put(text, format!("{name} = {value}").trim_end());
+    }
+    put(text, "```\n\npgbouncer.ini:\n\n```ini");
+    text.push_str(&pgbouncer_ini("PORT", "SERVER_PORT", "userlist.txt"));
+    put(text, "```\n\npgweir.toml:\n\n```toml");
+    text.push_str(&pgweir_toml("PORT", "SERVER_PORT", 1, 1));
+    put(text, "```");
+}
+
+/// The whole of what is run, with placeholders in capitals.
+fn commands(text: &mut String) {
+    put(text, "Commands; a case names its ARGUMENTS of pgbench:\n\n```sh");
+    put(text, &format!("initdb {}", initdb_args("DATA").join(" ")));
+    put(text, "postgres -D DATA -p SERVER_PORT -c NAME=VALUE   # for each of those below");
+    put(text, &format!("pgbench {}", fill_args("SERVER_PORT").join(" ")));
+    put(text, "pgbouncer pgbouncer.ini");
+    put(text, "pgweir pgweir.toml");
+    put(text, &format!("relay {}", relay_args("PORT", "SERVER_PORT").join(" ")));
+    put(text, "bench delay PORT SERVER_PORT                    # remote-64");
+    put(text, "bench instant PORT THREADS                      # workers-4");
+    put(text, "bench crowd PORT DATABASES CLIENTS THREADS SECONDS");
+    let args = run_args("SECONDS", "PORT", "LOG", "DATABASE").join(" ");
+    put(text, &format!("pgbench ARGUMENTS {args}"));
+    put(text, "```\n");
+    put(
+        text,
+        &format!(
+            "SECONDS of pgbench are those of the turn, one more, and one for each \
+             {CLIENTS_CONNECTED_PER_SECOND} clients: its\nclock runs while they connect, though \
+             its rates leave that time out. PORT is the pooler's, or the\nserver's for direct \
+             connections. PostgreSQL and PgBouncer refuse to run as root: where the harness\ndoes, \
+             they run as `postgres` or `nobody`."
+        ),
+    );
+}
+
+const METHOD: &str = "\
+## How it is measured
+
+- `make bench` runs all of it; `make bench CASE=simple-64,connect` runs two cases and keeps the
+  others' figures. So cases may be of different builds and days: each says when it was measured, and
+  of which commit of the checkout that the harness ran in. Only ratios within a case compare.
+  `make bench-bundle` packs it for a bare machine, and the commit with it.
+- A round is one turn of each contender, in an order that changes from round to round, after a
+  warm-up of each. Where many clients ask as fast as they can (`simple-N` and `extended-N` from 64
+  clients on), a round counts only if the relay is well ahead of PgBouncer: otherwise something else
+  on the machine set the pace. Such a round is repeated, at most as often as rounds are wanted.
+  Where one of the two did not run, there is no yardstick, and no verdict. In the other cases
+  something else sets the pace by design, and a relay is never so far ahead: the rate that is asked
+  for, the round trips of 1 or 16 clients, connects, commits, the way to a remote server. All their
+  rounds count.
+- Direct's maximum, of which `rate-N` ask for a part, is the best of two medians, with 16 and with
+  64 clients, of three runs each. It is measured once in a run of `make bench`, so `CASE=rate` gives
+  both cases the same.
+- All speak TCP on 127.0.0.1 without encryption, trust authentication, and log no connections.
+  Poolers run in transaction mode, on one thread but for `workers-N`.
+- Keepalive is the same in both poolers: on, at the kernel's times, and no user timeout. Those are
+  PgBouncer's defaults, not pgweir's: left alone, pgweir probes a connection that was silent for 5 s
+  (a minute with `config_version = 1`), and looks every few seconds for peers that have vanished
+  (`tcp_user_timeout`). The figures do not hold that work.
+- Percentiles are of single transactions, from pgbench's logs. Of plain selects a tenth is logged
+  (`--sampling-rate`, the same for all): at their rate a line for each would slow the load
+  generator. With a rate (`-R`) a transaction's time begins when it was due, so that waiting counts;
+  with `-C` it begins when the connection stands.
+- CPU per transaction is the pooler's user and system time over the turn, divided by the load's
+  count of transactions. Memory of an idle client is the growth of the pooler's anonymous memory
+  (`/proc/PID/smaps_rollup`) over 10,000 clients that ran one query each; then their pooler's CPU is
+  watched for ten seconds of silence.
+- Large results are read into one buffer by the harness itself, again and again for the length of
+  a turn, and thrown away; the figure is the median.
+- For `remote-64` a forwarder holds every request back for 0.5 ms, direct connections' too. A pool's
+  server is busy with each transaction for that long, and for as long as it takes the forwarder, one
+  thread, to get on a core that it shares with all others. That bounds the ten servers of a pool,
+  not the poolers: the case says what ten direct connections reach, the median of three runs before
+  the rounds, and how busy the forwarder was, in percent of a core. The relay is the least that a
+  pooler can add there.
+- `workers-N` compare pgweir with itself: the same file but for `worker_threads`, with a pool for
+  each of several databases, which all are the server's one. A pool lives on one worker; clients are
+  handed over to it. For `workers-2` each database has a pgbench of its own, all at the same time,
+  and tps is their sum.
+- For `workers-4` PostgreSQL and pgbench would be what is measured. So the server is one that
+  answers at once (`bench instant`), and the load (`bench crowd`) has clients that each ask for a
+  number of their own, one query after the other, and compare the reply with theirs byte by byte.
+  All transactions' times count. The pooler keeps to one half of the machine's cores, load and
+  server share the other; without that, figures depend on whom the scheduler puts beside whom. How
+  busy the threads of load and server were is in the table: near 100% it is they who set the pace.
+";
