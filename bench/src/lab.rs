@@ -123,8 +123,8 @@ impl Lab {
         Ok(*self.direct_maximum.get_or_init(|| best_tps))
     }
 
-    /// Transactions a second that so many direct connections as a pool has servers reach. No
-    /// pooler can do more with them.
+    /// Transactions a second that as many direct connections reach as a pool has servers: about
+    /// what a pooler can make of these, where it is the way to them that takes the time.
     pub(crate) fn pool_maximum(&self, reach: &Reach, seconds: u32) -> Result<f64> {
         self.median_tps(POOL_SIZE, reach.port, seconds)
     }

@@ -31,7 +31,7 @@ pub(crate) struct CaseResult {
     pub(crate) load: String,
     /// What the rate is a part of, where the load has one: see [`crate::lab::Lab::direct_maximum`].
     pub(crate) direct_maximum_tps: Option<f64>,
-    /// What bounds a pool before a far server: see [`crate::lab::Lab::pool_maximum`].
+    /// What a pool's far servers are good for: see [`crate::lab::Lab::pool_maximum`].
     pub(crate) pool_maximum_tps: Option<f64>,
     pub(crate) rounds: Vec<Round>,
 }

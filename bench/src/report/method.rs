@@ -89,10 +89,10 @@ const METHOD: &str = "\
   a turn, and thrown away; the figure is the median.
 - For `remote-64` a forwarder holds every request back for 0.5 ms, direct connections' too. A pool's
   server is busy with each transaction for that long, and for as long as it takes the forwarder, one
-  thread, to get on a core that it shares with all others. That bounds the ten servers of a pool,
-  not the poolers: the case says what ten direct connections reach, the median of three runs before
-  the rounds, and how busy the forwarder was, in percent of a core. The relay is the least that a
-  pooler can add there.
+  thread, to get on a core that it shares with all others. So the number of servers bounds the
+  figures more than a pooler's work does. For comparison the case says what ten direct connections
+  reach (the median of three runs before the rounds), which is near what poolers make of their ten
+  servers, and how busy the forwarder was, in percent of a core.
 - `workers-N` compare pgweir with itself: the same file but for `worker_threads`, with a pool for
   each of several databases, which all are the server's one. A pool lives on one worker; clients are
   handed over to it. For `workers-2` each database has a pgbench of its own, all at the same time,
