@@ -65,7 +65,8 @@ pub const SETTINGS: &[Setting] = &[
         .ours_absent()
         .at_start(),
     row(General, "max_clients", COUNT, is(Absent), Now,
-        "Most clients at a time; without it, as many as there are file descriptors for."),
+        "Most clients at a time; without it, as many as leave every server a file descriptor, and \
+         100,000 at most."),
     row(General, "max_logins", COUNT, text("1000"), Now,
         "Most clients at a time that have not logged in yet."),
     row(General, "max_db_client_connections", COUNT, is(Absent), Now,

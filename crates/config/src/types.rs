@@ -52,7 +52,8 @@ pub struct General {
     pub shutdown_timeout: Duration,
     /// Who may use the console; `None`: nobody.
     pub admin: Option<Admin>,
-    /// Most clients at a time, at least 1; `None`: as many as there are file descriptors for.
+    /// Most clients at a time, at least 1; `None`: as many as file descriptors allow, which whoever
+    /// runs them puts here.
     pub max_clients: Option<u32>,
     /// Most clients at a time that have not logged in yet, at least 1.
     pub max_logins: u32,

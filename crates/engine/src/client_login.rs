@@ -28,6 +28,11 @@ use crate::time::Time;
 /// The longest `p` message before a login: `PG_MAX_SASL_MESSAGE_LENGTH` and some.
 const MAX_SECRET_LEN: usize = 4_096;
 
+/// So many clients more than `max_clients` may be about to hear that there are too many, to cancel
+/// something, or be those of the console. The next one hears it before it has said a word: those
+/// that say nothing must not take the descriptors that servers need.
+pub const NEWCOMERS: usize = 8;
+
 /// A login under way.
 pub(crate) struct Login {
     user: String,
@@ -161,7 +166,7 @@ impl Engine {
             && !arrived
             && !for_console
         {
-            return Err(TOO_MANY_CLIENTS.report(&[]).detail(format!("max_clients is {most}.")));
+            return Err(too_many_clients(most));
         }
         if !arrived
             && !for_console
@@ -551,6 +556,11 @@ fn asked_for(startup: &Startup<'_>) -> Option<(String, String)> {
 /// As messages name a pool.
 fn pool_name(user: &str, database: &str) -> String {
     format!("{database}/{user}")
+}
+
+/// What a client beyond `max_clients` is told.
+pub(crate) fn too_many_clients(most: u32) -> Report {
+    TOO_MANY_CLIENTS.report(&[]).detail(format!("max_clients is {most}."))
 }
 
 /// What kind of error ends a SCRAM exchange.

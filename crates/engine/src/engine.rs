@@ -5,6 +5,7 @@ use std::sync::atomic::Ordering::SeqCst;
 use crate::action::{Action, Actions, CancelId, ClientId, Endpoint, ServerId};
 use crate::cancel::Cancel;
 use crate::client::{Client, Ends, Phase};
+use crate::client_login::{NEWCOMERS, too_many_clients};
 use crate::commons::Member;
 use crate::errors::TOO_MANY_LOGINS;
 use crate::handover::Elsewhere;
@@ -103,11 +104,14 @@ impl Engine {
         let id = self.clients.insert(Client::new(now, ends, self.interner.none()));
         self.logins.push_back(id);
         self.logging_in += 1;
-        self.member.commons().clients.fetch_add(1, SeqCst);
+        let clients = self.member.commons().clients.fetch_add(1, SeqCst);
+        let exceeded = |most: &u32| clients >= *most as usize + NEWCOMERS;
         let most = self.plan.max_logins;
         if self.member.commons().logins.fetch_add(1, SeqCst) >= most {
             let report = TOO_MANY_LOGINS.report(&[]).detail(format!("max_logins is {most}."));
             self.expel(now, id, report);
+        } else if let Some(most) = self.plan.max_clients.filter(exceeded) {
+            self.expel(now, id, too_many_clients(most));
         }
         id
     }

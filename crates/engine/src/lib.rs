@@ -85,6 +85,7 @@ mod wants;
 
 pub use action::{Action, Actions, Address, Bytes, CancelId, ClientId, Endpoint, Event, ServerId};
 pub use client::Ends;
+pub use client_login::NEWCOMERS;
 pub use commons::Member;
 pub use engine::Engine;
 pub use errors::{

@@ -6,19 +6,20 @@ use pgweir_config::{Config, Explained};
 use crate::cli::Check;
 use crate::file::{self, Loaded};
 use crate::url::Url;
-use crate::{UNUSABLE, connect};
+use crate::{UNUSABLE, connect, descriptors};
 
 /// `pgweir check`: what is wrong, what has no effect, with `--explain` all that holds, and with
 /// `--connect` what the servers say.
 pub(crate) fn run(check: &Check) -> ExitCode {
-    let (config, explained) = match load(check) {
+    let (mut config, mut explained) = match load(check) {
         Ok(loaded) => loaded,
         Err(complaint) => {
             eprintln!("{complaint}");
             return ExitCode::from(UNUSABLE);
         }
     };
-    match report(check, &config, &explained, &mut io::stdout().lock()) {
+    let fits = descriptors::settle(&mut config, &mut explained);
+    match report(check, &config, &explained, fits, &mut io::stdout().lock()) {
         Ok(true) => ExitCode::SUCCESS,
         // Whoever reads has seen enough.
         Err(error) if error.kind() == io::ErrorKind::BrokenPipe => ExitCode::SUCCESS,
@@ -35,11 +36,13 @@ fn load(check: &Check) -> Result<Loaded, String> {
     file::load(path).map_err(|errors| errors.to_string())
 }
 
-/// `false`: a server cannot be used as the configuration asks for.
+/// `fits`: why it cannot be used here, with so many file descriptors. `false`: that, or a server
+/// cannot be used as the configuration asks for.
 fn report(
     check: &Check,
     config: &Config,
     explained: &[Explained],
+    fits: Result<(), String>,
     out: &mut impl Write,
 ) -> io::Result<bool> {
     let file = check.config.display();
@@ -53,7 +56,10 @@ fn report(
         };
         writeln!(out, "{:<60}  # {origin}", one.to_string())?;
     }
-    let well = !check.connect || connect::run(config, out)?;
+    if let Err(why) = &fits {
+        writeln!(out, "{file} cannot be used here: {why}")?;
+    }
+    let well = (!check.connect || connect::run(config, out)?) && fits.is_ok();
     if well && !check.explain {
         writeln!(out, "{file} can be used")?;
     }

@@ -1,12 +1,25 @@
 //! File descriptors: every client and every server is one, and the usual soft limit is 1,024.
+//!
+//! Clients must not take those that servers need: without `max_clients` there are as many clients
+//! as leave room for all servers that the configuration can open.
 
 use std::io;
 
-use pgweir_config::Config;
+use pgweir_config::{Config, Explained};
+use pgweir_engine::NEWCOMERS;
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
-/// What the process needs for itself: the runtime, listeners, the log, a cancel or two.
-const OWN: u64 = 16;
+use crate::run::worker_threads;
+
+/// What the process needs for itself: the runtime, listeners, the log, a file that is read again,
+/// a cancel or two.
+const OWN: u64 = 24;
+
+/// What each worker beyond the first needs: its runtime, its mail, its look at silent peers.
+const OF_WORKER: u64 = 5;
+
+/// Most clients where the file says nothing.
+const CLIENTS_MAX: u64 = 100_000;
 
 /// Raises the soft limit to the hard one.
 pub(crate) fn raise_limit() -> io::Result<()> {
@@ -14,32 +27,41 @@ pub(crate) fn raise_limit() -> io::Result<()> {
     Ok(setrlimit(Resource::Nofile, Rlimit { current: maximum, maximum })?)
 }
 
-/// An error with all figures, if a configuration promises more connections than there can be.
-/// Without `max_clients` it promises none to clients.
-pub(crate) fn check(config: &Config) -> Result<(), String> {
-    match getrlimit(Resource::Nofile).maximum {
-        Some(limit) => fits(config, limit),
-        None => Ok(()),
+/// Sets `max_clients` where the file does not; an error with all figures, if the configuration
+/// promises more connections than there can be.
+pub(crate) fn settle(config: &mut Config, explained: &mut [Explained]) -> Result<(), String> {
+    let limit = getrlimit(Resource::Nofile).maximum.unwrap_or(u64::MAX);
+    let most = most_clients(config, limit)?;
+    config.general.max_clients.get_or_insert(most);
+    for one in explained.iter_mut().filter(|one| one.key == "general.max_clients") {
+        one.value.get_or_insert_with(|| most.to_string());
+        one.default = Some(most.to_string());
     }
+    Ok(())
 }
 
-fn fits(config: &Config, limit: u64) -> Result<(), String> {
+/// How many clients there may be within so many descriptors.
+fn most_clients(config: &Config, limit: u64) -> Result<u32, String> {
+    let own = OWN + NEWCOMERS as u64 + OF_WORKER * (worker_threads(&config.general) as u64 - 1);
+    let servers: Option<u64> =
+        config.demands().iter().map(|demand| demand.most(None).connections).sum();
+    // Where nothing limits servers they are promised no descriptor but one.
+    let promised = servers.unwrap_or(1);
     let clients = u64::from(config.general.max_clients.unwrap_or(1));
-    // Servers that nothing limits are promised no descriptor but one.
-    let servers: u64 =
-        config.demands().iter().map(|demand| demand.most(None).connections.unwrap_or(1)).sum();
-    let needed = clients + servers + OWN;
+    let needed = clients + promised + own;
     if needed <= limit {
-        return Ok(());
+        let left = limit - own;
+        let most = servers.map_or(left / 2, |servers| left - servers).min(CLIENTS_MAX);
+        return Ok(most as u32);
     }
     let of_clients = match config.general.max_clients {
         Some(_) => format!("max_clients ({clients})"),
         None => "one client".to_owned(),
     };
     Err(format!(
-        "{of_clients} and up to {servers} server connections take {needed} file descriptors, and \
-         there are {limit}: raise the hard limit (ulimit -Hn, LimitNOFILE), or lower max_clients, \
-         pool_size or max_server_connections"
+        "{of_clients}, up to {promised} server connections and {own} of its own take {needed} \
+         file descriptors, and there are {limit}: raise the hard limit (ulimit -Hn, LimitNOFILE), \
+         or lower max_clients, pool_size or max_server_connections"
     ))
 }
 

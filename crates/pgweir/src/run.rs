@@ -35,9 +35,9 @@ pub(crate) fn run(loaded: Loaded, file: Option<File>, log: Log) -> Result<(), Fa
     let runtime = Builder::new_current_thread().enable_all().build()?;
     // From now on SIGHUP does not end the process.
     let signals = runtime.block_on(async { Signals::new() })?;
-    let (config, explained) = loaded;
+    let (mut config, mut explained) = loaded;
     descriptors::raise_limit()?;
-    descriptors::check(&config)?;
+    descriptors::settle(&mut config, &mut explained)?;
     let general = &config.general;
     let mut listening = Listening::default();
     let listeners = listening.open(general)?;
@@ -173,8 +173,8 @@ impl Control {
         let Some(file) = &mut self.file else {
             return Err("there is no file: a URL is all there was".to_owned());
         };
-        let (config, explained) = file.load().map_err(|errors| errors.to_string())?;
-        descriptors::check(&config)?;
+        let (mut config, mut explained) = file.load().map_err(|errors| errors.to_string())?;
+        descriptors::settle(&mut config, &mut explained)?;
         let plan = Plan::new(&config, VERSION, self.secret);
         let mut plan = plan.map_err(|error| error.to_string())?;
         let listeners = self.listen(&config.general).await?;
@@ -330,7 +330,7 @@ impl Signals {
 }
 
 /// How many workers there are to be.
-fn worker_threads(general: &General) -> usize {
+pub(crate) fn worker_threads(general: &General) -> usize {
     let processors = || available_parallelism().map_or(1, usize::from);
     general.worker_threads.map_or_else(processors, |count| count as usize)
 }

@@ -27,6 +27,10 @@ use crate::socket::{Socket, Stream, configure};
 /// How often a connection is read in a row before the others have their turn.
 const TURNS: usize = 8;
 
+/// How many clients are accepted in a row before the others have their turn: one that is refused
+/// gives its descriptor back then.
+const ACCEPTS: usize = 4;
+
 /// After a failed accept (no descriptor is left, for instance) the next one waits this long.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
@@ -215,9 +219,16 @@ impl Shared {
 
     async fn accept(self: Rc<Self>, listener: Rc<Accepting>) {
         let mut refusals = Refusals::default();
+        let mut accepts = 0;
         loop {
             match listener.accept().await {
-                Ok((stream, ends)) => self.take(stream, ends),
+                Ok((stream, ends)) => {
+                    self.take(stream, ends);
+                    accepts += 1;
+                    if accepts % ACCEPTS == 0 {
+                        tokio::task::yield_now().await;
+                    }
+                }
                 Err(error) => {
                     if let Some(times) = refusals.note(self.clock.now()) {
                         let _ = self.news.send(News::AcceptFailed(error, times));

@@ -2,12 +2,20 @@ use std::path::Path;
 
 use super::*;
 
+/// What the process needs with one worker.
+const NEEDS: u64 = OWN + NEWCOMERS as u64;
+
 fn config(general: &str) -> Config {
+    named("app", general)
+}
+
+fn named(database: &str, general: &str) -> Config {
     let text = format!(
-        "[general]\nhost = '127.0.0.1'\n{general}\n\
-         [pools.app.users.0]\nusername = 'app'\npassword = 'secret'\npool_size = 50\n\
+        "[general]\nhost = '127.0.0.1'\nworker_threads = 1\n{general}\n\
+         [pools.'{database}'.users.0]\nusername = 'app'\npassword = 'secret'\npool_size = 50\n\
          reserve_pool_size = 10\n\
-         [pools.app.shards.0]\nservers = [['db', 5432, 'primary']]\ndatabase = 'app'\n"
+         [pools.'{database}'.shards.0]\nservers = [['db', 5432, 'primary']]\n\
+         database = '{database}'\n"
     );
     Config::parse(&text, Path::new("test.toml")).unwrap()
 }
@@ -15,28 +23,56 @@ fn config(general: &str) -> Config {
 #[test]
 fn a_configuration_that_promises_too_much_is_refused() {
     let promises = config("max_clients = 1000");
-    assert_eq!(fits(&promises, 1_076), Ok(()));
-    let refused = fits(&promises, 1_075).unwrap_err();
-    let expected = "max_clients (1000) and up to 60 server connections take 1076 file \
-                    descriptors, and there are 1075";
+    assert_eq!(most_clients(&promises, NEEDS + 1_060), Ok(1_000));
+    let refused = most_clients(&promises, NEEDS + 1_059).unwrap_err();
+    let expected = "max_clients (1000), up to 60 server connections and 32 of its own take 1092 \
+                    file descriptors, and there are 1091";
     assert!(refused.starts_with(expected), "{refused}");
-    assert_eq!(fits(&config("max_clients = 1000\nmax_server_connections = 20"), 1_036), Ok(()));
+    for limit in ["max_server_connections", "max_db_connections", "max_user_connections"] {
+        let limited = config(&format!("max_clients = 1000\n{limit} = 20"));
+        assert_eq!(most_clients(&limited, NEEDS + 1_020), Ok(1_000), "{limit}");
+    }
 }
 
 #[test]
 fn clients_that_nobody_has_promised_anything_take_what_is_left() {
-    assert_eq!(fits(&config(""), 77), Ok(()));
-    assert!(fits(&config(""), 76).unwrap_err().starts_with("one client and up to 60"));
+    assert_eq!(most_clients(&config(""), NEEDS + 1_060), Ok(1_000));
+    assert_eq!(most_clients(&config(""), NEEDS + 61), Ok(1));
+    let refused = most_clients(&config(""), NEEDS + 60).unwrap_err();
+    assert!(refused.starts_with("one client, up to 60 server connections"), "{refused}");
+    assert_eq!(most_clients(&config(""), 1 << 20), Ok(100_000));
 }
 
 #[test]
-fn limits_that_pools_share_count() {
-    for limit in ["max_db_connections = 20", "max_user_connections = 20"] {
-        assert_eq!(fits(&config(&format!("max_clients = 1000\n{limit}")), 1_036), Ok(()));
+fn each_worker_takes_some() {
+    let mut three = config("");
+    three.general.worker_threads = Some(3);
+    assert_eq!(most_clients(&three, NEEDS + 1_060), Ok(1_000 - 2 * 5));
+}
+
+/// Nobody knows how many servers there will be: they may be half of all.
+#[test]
+fn servers_without_limit_leave_clients_a_half() {
+    let any = named("*", "");
+    assert_eq!(most_clients(&any, NEEDS + 1_000), Ok(500));
+    assert_eq!(most_clients(&any, NEEDS + 2), Ok(1));
+    let limited = named("*", "max_server_connections = 100");
+    assert_eq!(most_clients(&limited, NEEDS + 1_000), Ok(900));
+}
+
+#[test]
+fn what_holds_is_said() {
+    let text = "[general]\nworker_threads = 1\nmax_clients = 3\n[pools.app.users.0]\n\
+                username = 'app'\npassword = 'secret'\n[pools.app.shards.0]\n\
+                servers = [['db', 5432, 'primary']]\ndatabase = 'app'\n";
+    for (text, own) in [(text.to_owned(), true), (text.replace("max_clients = 3\n", ""), false)] {
+        let loaded = Config::parse_explained(&text, Path::new("test.toml"));
+        let (mut config, mut explained) = loaded.unwrap();
+        settle(&mut config, &mut explained).unwrap();
+        let max_clients = config.general.max_clients.unwrap();
+        let one = explained.iter().find(|one| one.key == "general.max_clients").unwrap();
+        assert_eq!(one.value, Some(max_clients.to_string()));
+        assert_eq!(max_clients == 3, own);
+        assert_eq!(one.value == one.default, !own);
     }
-    let text = "[general]\nhost = '127.0.0.1'\n[pools.'*'.users.0]\nusername = 'app'\n\
-                password = 'secret'\npool_size = 50\n[pools.'*'.shards.0]\n\
-                servers = [['db', 5432, 'primary']]\ndatabase = '*'\n";
-    let any = Config::parse(text, Path::new("test.toml")).unwrap();
-    assert_eq!(fits(&any, 18), Ok(()), "nobody is promised more");
 }

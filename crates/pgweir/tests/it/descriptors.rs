@@ -1,27 +1,134 @@
-//! A process that has no file descriptor left goes on with those that it has.
+//! File descriptors: clients do not take those of servers, and a process that has none left goes on
+//! with those that it has.
+
+use std::fs;
+use std::process::Command;
 
 use pgweir_testkit::frames::query;
-use pgweir_testkit::{Pgweir, WireClient, eventually};
+use pgweir_testkit::{Login, Pgweir, WireClient, eventually};
 
+use crate::check;
 use crate::program::program;
 use crate::stage::{self, CLUSTER, PROGRAM};
 use crate::usage::descriptors;
 
-const NAME: &str = "descriptors";
-const LIMIT: usize = 40;
+/// What one worker's process needs for itself.
+const OWN: usize = 32;
+const SERVERS: usize = 3;
+const CLIENTS: usize = 12;
+
+/// A pgweir that may have so many descriptors.
+fn limited(name: &str, pool_size: usize, soft: usize, hard: usize) -> Pgweir {
+    stage::create_database(&CLUSTER, name);
+    let pool_size = u32::try_from(pool_size).unwrap();
+    let config = stage::trusting(&CLUSTER, name).general("worker_threads", "1");
+    let config = config.user(name, "", pool_size);
+    let few = format!("exec prlimit --nofile={soft}:{hard} '{PROGRAM}' \"$@\"");
+    Pgweir::start(program(name, &few), |port| config.text(port))
+}
+
+#[test]
+fn clients_leave_servers_their_descriptors() {
+    let name = "descriptors_cold";
+    // The soft limit is not enough for anything.
+    let pgweir = limited(name, SERVERS, 20, OWN + SERVERS + CLIENTS);
+    let limits = fs::read_to_string(format!("/proc/{}/limits", pgweir.pid())).unwrap();
+    let line = limits.lines().find(|line| line.starts_with("Max open files")).unwrap();
+    let figures: Vec<_> = line.split_whitespace().skip(3).take(2).collect();
+    let hard = (OWN + SERVERS + CLIENTS).to_string();
+    assert_eq!(figures, [&hard, &hard], "it is raised");
+
+    // More than there are descriptors for, and no server is there yet.
+    let login = stage::login(name);
+    let mut crowd: Vec<_> = (0..3 * (OWN + SERVERS + CLIENTS))
+        .map(|_| {
+            let mut client = WireClient::open(pgweir.address()).unwrap();
+            // One that is refused at once may be gone by now.
+            let _ = client.send(&login.startup_message());
+            client
+        })
+        .collect();
+    let mut served = Vec::new();
+    for mut client in crowd.drain(..) {
+        let first = client.read().unwrap().expect("an answer");
+        if first.tag == b'R' {
+            client.read_until_ready().unwrap();
+            served.push(client);
+        } else {
+            assert_eq!(first.sqlstate(), "53300", "{first}");
+        }
+    }
+    assert_eq!(served.len(), CLIENTS);
+
+    // Those that say nothing take no more.
+    let silent: Vec<_> = (0..100).map(|_| WireClient::open(pgweir.address()).unwrap()).collect();
+    for client in &mut served[..SERVERS] {
+        assert_eq!(client.query("BEGIN; SELECT 'on a server'"), ["on a server"]);
+    }
+    drop(silent);
+    stage::assert_sound(&pgweir);
+    let log = pgweir.log();
+    let lacks = log.lines().find(|line| line.contains("Too many open files"));
+    assert_eq!(lacks, None);
+
+    // Some leave, and others come in.
+    drop(served);
+    eventually("room for a client", || WireClient::login(pgweir.address(), &login).is_ok());
+}
+
+#[test]
+fn what_holds_is_shown() {
+    let name = "descriptors_shown";
+    let pgweir = limited(name, SERVERS, 20, OWN + SERVERS + CLIENTS);
+    let admin = Login::new("admin").password("admin").database("pgweir");
+    let shown = WireClient::login(pgweir.address(), &admin).unwrap().query("SHOW CONFIG");
+    let expected = format!("general.max_clients|{CLIENTS}|{CLIENTS}|yes");
+    assert!(shown.contains(&expected), "{shown:?}");
+}
+
+/// What would not start is said before.
+#[test]
+fn a_check_counts_descriptors() {
+    let config = stage::trusting(&CLUSTER, "app").general("worker_threads", "1");
+    let config = config.user("app", "", u32::try_from(SERVERS).unwrap());
+    let check = |name: &str, text: &str, hard: usize| {
+        let path = check::file(name, text);
+        let mut command = Command::new("prlimit");
+        command.arg(format!("--nofile={hard}:{hard}")).args([PROGRAM, "check", "--explain"]);
+        let output = command.arg(&path).output().unwrap();
+        let said = String::from_utf8(output.stdout).unwrap();
+        (output.status.code(), said)
+    };
+    let enough = OWN + SERVERS + CLIENTS;
+    let (code, said) = check("derived", &config.text(6432), enough);
+    assert_eq!(code, Some(0), "{said}");
+    assert!(said.contains(&format!("\ngeneral.max_clients = {CLIENTS} ")), "{said}");
+    let promises = config.general("max_clients", "12").text(6432);
+    assert_eq!(check("promised", &promises, enough).0, Some(0));
+    let (code, said) = check("too_few", &promises, enough - 1);
+    let expected = "max_clients (12), up to 3 server connections and 32 of its own take 47 file \
+                    descriptors, and there are 46";
+    assert!(code == Some(1) && said.contains(expected), "{said}");
+    let few = format!("exec prlimit --nofile=46:46 '{PROGRAM}' \"$@\"");
+    let (status, log) = Pgweir::start_refused(program("refused", &few), |_| promises);
+    assert!(status.code() == Some(1) && log.contains(expected), "{log}");
+}
 
 #[test]
 fn running_out_of_descriptors_holds_up_nobody_else() {
-    stage::create_database(&CLUSTER, NAME);
-    let config = stage::trusting(&CLUSTER, NAME).user(NAME, "", 1);
-    let few = format!("exec prlimit --nofile={LIMIT}:{LIMIT} '{PROGRAM}' \"$@\"");
-    let pgweir = Pgweir::start(program("few-descriptors", &few), |port| config.text(port));
-    let login = stage::login(NAME);
+    let name = "descriptors";
+    let pgweir = limited(name, 1, 1_000, 1_000);
+    let login = stage::login(name);
     let mut client = WireClient::login(pgweir.address(), &login).unwrap();
     let before = descriptors(&pgweir);
+    // Something else has taken all but a few.
+    let limit = before + 20;
+    let mut taking = Command::new("prlimit");
+    taking.arg(format!("--pid={}", pgweir.pid())).arg(format!("--nofile={limit}:{limit}"));
+    assert!(taking.status().unwrap().success());
 
     // More than there are descriptors for: the kernel takes them, pgweir cannot.
-    let mut crowd: Vec<_> = (0..2 * LIMIT)
+    let mut crowd: Vec<_> = (0..2 * limit)
         .map(|_| {
             let mut client = WireClient::open(pgweir.address()).unwrap();
             client.send(&[login.startup_message(), query("SELECT 'late'")].concat()).unwrap();
@@ -35,7 +142,7 @@ fn running_out_of_descriptors_holds_up_nobody_else() {
 
     // When some leave, those behind them get their turn.
     while !crowd.is_empty() {
-        for mut served in crowd.drain(..LIMIT / 4) {
+        for mut served in crowd.drain(..crowd.len().min(10)) {
             served.read_until_ready().unwrap();
             assert_eq!(served.read_until_ready().unwrap()[1].to_string(), "DataRow \"late\"");
         }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pgweir_auth::Md5Hash;
 use pgweir_auth::scram::{Nonce, ScramClient};
-use pgweir_engine::Event;
+use pgweir_engine::{Event, NEWCOMERS};
 use pgweir_wire::frontend::{SaslInitialResponse, write_sasl_response};
 use pgweir_wire::{Header, ProtocolVersion};
 
@@ -259,6 +259,22 @@ fn more_clients_than_max_clients_are_refused() {
     bob.ends();
     assert!(stage.newcomer(&[]).is_greeted());
     assert!(alice.is_open());
+}
+
+/// Those that say nothing take no more than a few places beyond `max_clients`.
+#[test]
+fn a_crowd_that_says_nothing_is_refused_before_it_says_it() {
+    let (stage, _server, alice) = Stage::ready(&Setup::with("max_clients = 2"));
+    let _bob = stage.client();
+    let silent: Vec<_> = (0..NEWCOMERS).map(|_| stage.stranger()).collect();
+    let late = stage.stranger();
+    assert_eq!(late.heard(), "E(FATAL 53300)");
+    assert!(late.is_closed() && alice.is_open());
+    assert!(silent.iter().all(Peer::is_open));
+    late.ends();
+    silent[0].ends();
+    let carol = stage.newcomer(&[]);
+    assert_eq!(carol.heard(), "E(FATAL 53300)");
 }
 
 /// Only a password is an answer to the question for one, and no password is long.
