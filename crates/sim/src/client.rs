@@ -212,6 +212,11 @@ impl Client {
         matches!(self.phase, Phase::Ready) && self.stream.is_some()
     }
 
+    /// What pgweir has told it as its process id.
+    pub(crate) fn process_id(&self) -> Option<i32> {
+        self.key.as_ref().map(|key| key.process_id)
+    }
+
     /// Whether it is between transactions.
     pub(crate) fn is_quiet(&self) -> bool {
         self.is_ready() && self.oracle.is_settled() && !self.oracle.is_in_block()

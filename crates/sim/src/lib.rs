@@ -1,4 +1,4 @@
-//! A deterministic simulator: pgweir's own driver and engine among fake clients, fake PostgreSQL
+//! A deterministic simulator: pgweir's own drivers and engines among fake clients, fake PostgreSQL
 //! servers and a network that is as unkind as networks are.
 //!
 //! One number, the seed, gives everything: pools and their modes, who connects and what is asked
@@ -7,10 +7,11 @@
 //!
 //! # What is real
 //!
-//! `pgweir_proxy::Driver` and `pgweir_engine::Engine`, as they are in the program. Everything
-//! around them is fake: `network` moves bytes, in pieces and late; `postgres` is a server process
-//! that speaks the protocol and a made-up `language`; `client` talks to pgweir and knows what it
-//! is owed; `world` decides what happens next.
+//! `pgweir_proxy::Driver` and `pgweir_engine::Engine`, as they are in the program: one of each for
+//! a worker, with mail between them (`process`). Everything around them is fake: `network` moves
+//! bytes, in pieces and late; `postgres` is a server process that speaks the protocol and a made-up
+//! `language`; `client` talks to pgweir and knows what it is owed; `world` decides what happens
+//! next.
 //!
 //! # How a wrong row is found
 //!

@@ -8,7 +8,7 @@ mod strike;
 mod wires;
 
 use std::cmp::Reverse;
-use std::collections::BinaryHeap;
+use std::collections::{BTreeMap, BinaryHeap};
 use std::rc::Rc;
 
 use pgweir_engine::{Endpoint, Event as LogEvent, TICK, Time};
@@ -22,6 +22,7 @@ use crate::postgres::Health;
 use crate::process::{Place, Process};
 use crate::random::Dice;
 use crate::rules::Rules;
+use crate::session::Home;
 use crate::topology::Topology;
 use crate::trace::Trace;
 use crowd::Crowd;
@@ -37,6 +38,8 @@ pub(crate) struct World {
     clusters: Vec<Cluster>,
     stirs: Stirs,
     queue: BinaryHeap<Reverse<(u64, u64, Occasion)>>,
+    /// On which worker each pool was seen.
+    homes: BTreeMap<Home, usize>,
     /// Ties in time are broken by chance.
     dice: Dice,
     attempts: Vec<Attempt>,
@@ -145,6 +148,7 @@ impl World {
             stirs: Rc::default(),
             queue: BinaryHeap::new(),
             attempts: Vec::new(),
+            homes: BTreeMap::new(),
             seats_taken: topology.seats,
             finishing: vec![false; topology.workers],
             newcomers: vec![Vec::new(); topology.workers],

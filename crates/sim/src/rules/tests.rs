@@ -3,7 +3,7 @@ use crate::configuration::Configuration;
 use crate::random::Dice;
 use crate::topology::Topology;
 
-/// Configurations from microsecond 0, 10 and 20 on, with these limits. One worker reads each at
+/// Configurations from microsecond 0, 10 and 20 on, with these limits, that one worker reads at
 /// once.
 fn rules(limits: [Option<u64>; 3]) -> Rules {
     let mut dice = Dice::new(1);

@@ -47,7 +47,7 @@ pub(crate) enum Transaction {
 }
 
 /// What a session was logged in to, and as whom.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Home {
     pub(crate) database: String,
     pub(crate) user: String,

@@ -134,6 +134,26 @@ impl World {
         self.check(wire, "clients of a user", of_user, |rules| rules.limits.user_clients);
     }
 
+    /// A client was let in: nobody else who is there has its number.
+    pub(super) fn check_number(&mut self, wire: WireId) {
+        let Some(own) = self.number_of(wire.0) else { return };
+        for number in (0..self.wires.len()).filter(|number| *number != wire.0) {
+            if self.number_of(number) == Some(own) && self.is_attended(WireId(number)) {
+                self.site.ledger.fail(format!("two clients have the number {own}"));
+            }
+        }
+    }
+
+    /// A client or server of a pool has come to a worker: all others do, before and after it.
+    pub(super) fn check_worker(&mut self, wire: WireId, home: Home) {
+        let Some(place) = self.wires[wire.0].place else { return };
+        let worker = *self.homes.entry(home.clone()).or_insert(place.worker);
+        if worker != place.worker {
+            let text = format!("{home:?} is on worker {worker} and on worker {}", place.worker);
+            self.site.ledger.fail(text);
+        }
+    }
+
     /// A connection to a server is made.
     pub(super) fn check_server_limit(&mut self, wire: WireId, cluster: usize) {
         if !self.wires[wire.0].is_server() {
@@ -147,6 +167,7 @@ impl World {
     pub(super) fn check_shares(&mut self, wire: WireId) {
         let Outside::Backend(process) = &self.wires[wire.0].outside else { return };
         let Some(own) = process.home.clone() else { return };
+        self.check_worker(wire, own.clone());
         if !self.is_attended(wire) {
             return;
         }
@@ -244,6 +265,13 @@ impl World {
         let most = self.site.rules.most(self.wires[wire.0].asked_at, limit);
         if let Some(most) = most.filter(|most| others >= *most) {
             self.site.ledger.fail(format!("{what}: one more beside {others}, of {most}"));
+        }
+    }
+
+    fn number_of(&self, wire: usize) -> Option<i32> {
+        match &self.wires[wire].outside {
+            Outside::Client { client, .. } => client.process_id(),
+            Outside::Backend(_) | Outside::Canceller(_) | Outside::Gone => None,
         }
     }
 

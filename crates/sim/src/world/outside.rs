@@ -57,8 +57,13 @@ impl World {
     }
 
     fn after_client(&mut self, wire: WireId, wish: &Wish) {
-        if wish.greeted {
+        // It may read this after pgweir has said more, and the last.
+        if wish.greeted && self.is_attended(wire) {
             self.check_clients(wire);
+            self.check_number(wire);
+            if let Some(home) = self.home_of_guest(wire.0) {
+                self.check_worker(wire, home);
+            }
         }
         if let Some(key) = &wish.cancel {
             self.send_cancel(key);

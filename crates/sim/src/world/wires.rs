@@ -42,7 +42,7 @@ pub(super) struct Guest {
     pub(super) pool: Option<usize>,
     /// Bytes up to the end of its login.
     login_bytes: u64,
-    contact: Contact,
+    pub(super) contact: Contact,
     /// Bytes that pgweir has read and written so far.
     read: u64,
     written: u64,
@@ -209,7 +209,11 @@ impl World {
         if std::mem::replace(&mut self.wires[wire.0].delivering[side], true) {
             return;
         }
-        let most = if self.dice.chance(self.site.faults.stall) { 200_000 } else { 100 };
+        let stalls = self.dice.chance(self.site.faults.stall);
+        if stalls && self.wires[wire.0].logs_in() {
+            self.site.trouble();
+        }
+        let most = if stalls { 200_000 } else { 100 };
         let latency = self.dice.magnitude(most);
         self.schedule(self.now() + latency, Occasion::Deliver(wire, inwards));
     }
@@ -295,6 +299,14 @@ impl Wire {
     /// Whether it is one of pgweir's connections to servers, not one for a cancel.
     pub(super) fn is_server(&self) -> bool {
         self.place.is_some_and(|place| matches!(place.endpoint, Endpoint::Server(_)))
+    }
+
+    /// Whether it is a server's that has not let pgweir in yet.
+    fn logs_in(&self) -> bool {
+        match &self.outside {
+            Outside::Backend(process) => process.is_before_login(),
+            Outside::Canceller(_) | Outside::Client { .. } | Outside::Gone => false,
+        }
     }
 
     /// Whether it is between two workers.
