@@ -70,7 +70,7 @@ impl Engine {
     }
 
     /// A pool's connections that are being made, log in, or are asked before they are lent.
-    fn openings(&self, pool: PoolId) -> impl Iterator<Item = (ServerId, &Server)> {
+    pub(crate) fn openings(&self, pool: PoolId) -> impl Iterator<Item = (ServerId, &Server)> {
         self.servers.iter().filter(move |(_, server)| server.is_opening() && server.pool == pool)
     }
 

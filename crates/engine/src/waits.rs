@@ -19,7 +19,7 @@ const NO_LIMIT: &str = "Shorten transactions, or raise query_wait_timeout.";
 impl Engine {
     /// A client has waited for so long, and waits no more: it is told, and so is the operator.
     pub(crate) fn wait_over(&mut self, now: Time, id: PoolId, client: ClientId, waited: Duration) {
-        let report = self.waited_in_vain(id, waited);
+        let report = self.waited_in_vain(now, id, waited);
         // That a login is refused is told of anyway.
         if self.clients[client].phase.is_greeted()
             && let Some(times) = self.pools[id].vain_waits.note(now)
@@ -31,13 +31,15 @@ impl Engine {
         self.unit_refused(now, client, report);
     }
 
-    fn waited_in_vain(&self, id: PoolId, waited: Duration) -> Report {
+    fn waited_in_vain(&self, now: Time, id: PoolId, waited: Duration) -> Report {
         let pool = &self.pools[id];
         let name = pool.spec.name();
         let seconds = waited.as_secs_f64();
         let others = pool.waiting.saturating_sub(1);
         let mut detail = format!("Waited {seconds:.1} s; {others} others wait.");
-        if let Some(cause) = why_none(pool) {
+        // One that was asked a moment ago is not to blame for the wait.
+        let silent = self.openings(id).any(|(_, server)| now - server.since >= waited);
+        if let Some(cause) = why_none(pool, silent) {
             return NO_SERVER.report(&[&name]).detail(format!("{cause} {detail}"));
         }
         let bound = self.bound(id);
@@ -130,14 +132,15 @@ impl fmt::Display for Bound<'_> {
     }
 }
 
-/// Why a pool has no server at all, if it has none and others do not take its place.
-fn why_none(pool: &Pool) -> Option<String> {
+/// Why a pool has no server at all, if it has none and others do not take its place. `silent`: one
+/// has not answered all the time.
+fn why_none(pool: &Pool, silent: bool) -> Option<String> {
     if !pool.has_no_server() {
         return None;
     }
     match &pool.last_failure {
         Some(failure) => Some(failure.cause()),
-        None if pool.opening > 0 => Some(format!("{} has not answered yet.", pool.spec.address)),
+        None if silent => Some(format!("{} has not answered yet.", pool.spec.address)),
         None => None,
     }
 }

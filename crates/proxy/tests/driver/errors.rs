@@ -91,6 +91,23 @@ fn a_wait_for_a_server_that_says_nothing_says_so() {
     assert_eq!(detail, "127.0.0.1:5432 has not answered yet. Waited 5.1 s; 0 others wait.");
 }
 
+/// Nor is one to blame that takes the place of a lost one just then: it was the wait for that one.
+#[test]
+fn a_server_that_was_asked_a_moment_ago_is_not_to_blame() {
+    let setup = Setup::with("connect_timeout = 10000\nquery_wait_timeout = 5000");
+    let (stage, server, alice) = Stage::ready(&setup);
+    let bob = stage.client();
+    alice.says([query("slow")]);
+    bob.says([query("SELECT")]);
+    stage.wait(Duration::from_millis(4_900));
+    server.ends();
+    assert_eq!(stage.attempts(), 1);
+    stage.wait(Duration::from_millis(200));
+    let Told { message, detail, .. } = told(&bob);
+    assert_eq!(message, "all servers of pool \"db/user\" are busy");
+    assert_eq!(detail, "Waited 5.1 s; 0 others wait. Another connection is being made.");
+}
+
 /// Where a server is needed at once nobody waits for the next attempt.
 #[test]
 fn an_attempt_that_fails_says_where_to_look() {
