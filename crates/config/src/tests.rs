@@ -10,8 +10,13 @@ use crate::{
     AuthMethod, Config, LogFormat, LogLevel, LogOptions, Pool, PoolMode, Role, UnixSocket, User,
 };
 
+/// A SCRAM verifier that is whole.
+pub(crate) const SCRAM: &str = "SCRAM-SHA-256$4096:c2FsdA==$\
+                     h7BOWJYfmpnYU9QEagtbeT58Pku9IfWsqPsXwgzbHYs=:\
+                     s+rNM0M7MbUlI1EDLJs+ei56p3ONXezfDdbGJoCFPAY=";
+
 /// The smallest file that is one.
-const SMALL: &str = r#"
+pub(crate) const SMALL: &str = r#"
 [pools.app.users.0]
 username = "alice"
 password = "secret"
@@ -235,9 +240,6 @@ fn users_clean_their_servers_as_their_pool_says() {
 #[test]
 fn the_secret_decides_between_md5_and_scram() {
     const MD5: &str = "md5d41d8cd98f00b204e9800998ecf8427e";
-    const SCRAM: &str = "SCRAM-SHA-256$4096:c2FsdA==$\
-                         h7BOWJYfmpnYU9QEagtbeT58Pku9IfWsqPsXwgzbHYs=:\
-                         s+rNM0M7MbUlI1EDLJs+ei56p3ONXezfDdbGJoCFPAY=";
     let auth = |method: &str, secret: &str| {
         let text = SMALL.replace("\"secret\"", &format!("'{secret}'\nserver_password = 'x'"));
         parse(&format!("[general]\nauth_type = '{method}'\n{text}")).pools[0].users[0].auth

@@ -95,7 +95,7 @@ pub(crate) struct Commons {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Answer {
     /// Nothing yet.
-    None,
+    Awaited,
     /// Nothing to go by.
     Useless,
     Room(Room),
@@ -116,7 +116,7 @@ impl Commons {
 
     /// What a server has said that it has room for.
     pub(crate) fn room(&self, address: &Address) -> Answer {
-        lock(&self.rooms).get(address).copied().unwrap_or(Answer::None)
+        lock(&self.rooms).get(address).copied().unwrap_or(Answer::Awaited)
     }
 
     /// Notes what a server says that it has room for.
@@ -159,8 +159,7 @@ impl Count {
         }
     }
 
-    /// There may be so many connections from now on.
-    /// What there is beyond that was there before, and nothing else may be.
+    /// There may be so many connections from now on, and what there is beyond that already.
     pub(crate) fn limit(&self, most: Option<usize>) {
         let most = most.unwrap_or(usize::MAX);
         self.most.store(most, SeqCst);

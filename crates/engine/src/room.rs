@@ -27,7 +27,7 @@ impl Engine {
         match self.plan.server_limit {
             Limit::None => None,
             Limit::OfRoom { instances } => match self.member.commons().room(address) {
-                Answer::None => Some(used + 1),
+                Answer::Awaited => Some(used + 1),
                 Answer::Useless => None,
                 Answer::Room(room) => Some(room.part(instances) as usize),
             },
@@ -37,7 +37,7 @@ impl Engine {
 
     /// A server has logged in. Says whether it is asked what it has room for before it is lent.
     pub(crate) fn ask_for_room(&mut self, now: Time, id: ServerId) -> bool {
-        let is_known = self.member.commons().room(&self.servers[id].address) != Answer::None;
+        let is_known = self.member.commons().room(&self.servers[id].address) != Answer::Awaited;
         match self.plan.server_limit {
             Limit::None | Limit::Set(_) if is_known => return false,
             Limit::None | Limit::Set(_) | Limit::OfRoom { .. } => {}
@@ -70,7 +70,7 @@ impl Engine {
         // As if it had just been cleaned.
         server.state = ServerState::AwaitingCancel;
         let address = server.address.clone();
-        if self.member.commons().room(&address) == Answer::None {
+        if self.member.commons().room(&address) == Answer::Awaited {
             self.answered(address.clone(), Answer::Useless);
         }
         self.opened(now, id);

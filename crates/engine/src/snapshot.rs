@@ -246,7 +246,7 @@ impl Engine {
                 used: share.count.used(),
                 room: match self.member.commons().room(address) {
                     Answer::Room(room) => Some(room),
-                    Answer::None | Answer::Useless => None,
+                    Answer::Awaited | Answer::Useless => None,
                 },
                 refused_full: pools.map(|pool| pool.stats.refused_full).sum(),
             }

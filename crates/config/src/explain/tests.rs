@@ -1,19 +1,7 @@
 use std::path::Path;
 
+use crate::tests::{SCRAM, SMALL};
 use crate::{Config, Explained};
-
-const SMALL: &str = r#"
-[pools.app.users.0]
-username = "alice"
-password = "secret"
-[pools.app.shards.0]
-servers = [["10.0.0.1", 5432, "primary"]]
-database = "app_db"
-"#;
-
-const SCRAM: &str = "SCRAM-SHA-256$4096:c2FsdA==$\
-                     h7BOWJYfmpnYU9QEagtbeT58Pku9IfWsqPsXwgzbHYs=:\
-                     s+rNM0M7MbUlI1EDLJs+ei56p3ONXezfDdbGJoCFPAY=";
 
 #[track_caller]
 fn explain(text: &str) -> Vec<Explained> {

@@ -185,15 +185,9 @@ fn who_is_ended_by_a_timeout_is_told_which() {
         ("transaction_timeout", "BEGIN", "; the transaction is rolled back"),
     ];
     for (setting, first, end) in cases {
-        let general = [setting, " = 4500"].concat();
-        let (stage, server, alice) = Stage::ready(&Setup::with(general.leak()));
-        if !first.is_empty() {
-            alice.says([query(first)]);
-            server.says([done(), in_block()]);
-        }
-        stage.wait(LONG);
+        let (_stage, alice) = Stage::timed_out(setting, first);
         let Told { detail, hint, .. } = told(&alice);
-        assert_eq!(detail, format!("{setting} is 4.5 s{end}."));
+        assert_eq!(detail, format!("{setting} is 5 s{end}."));
         assert!(hint.ends_with(&format!("raise {setting}.")), "{hint}");
     }
     let stage = Stage::new(&Setup::with("client_login_timeout = 4500"));

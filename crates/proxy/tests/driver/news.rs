@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pgweir_engine::Event;
 
-use crate::messages::{done, in_block, password, query, startup};
+use crate::messages::{password, query, startup};
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
 
@@ -24,13 +24,7 @@ fn clients_that_a_timeout_ends_are_told_of() {
         ("transaction_timeout", "BEGIN", "terminating connection due to transaction timeout"),
     ];
     for (setting, first, message) in cases {
-        let general = [setting, " = 5000\nlog_client_disconnections = false"].concat();
-        let (stage, server, alice) = Stage::ready(&Setup::with(general.leak()));
-        if !first.is_empty() {
-            alice.says([query(first)]);
-            server.says([done(), in_block()]);
-        }
-        stage.wait(LONG);
+        let (stage, alice) = Stage::timed_out(setting, first);
         let log = stage.log();
         let [Event::ClientEnded { client, pool, cause }] = &log[..] else { panic!("{log:?}") };
         assert_eq!((*client, pool.as_str()), (alice.key().process_id, "db/user"));

@@ -16,7 +16,8 @@ use pgweir_wire::{CancelKey, Initial};
 
 use crate::line::Line;
 use crate::messages::{
-    authentication_ok, cancel_request, key_data, parameter_status, ready, startup,
+    authentication_ok, cancel_request, done, in_block, key_data, parameter_status, query, ready,
+    startup,
 };
 use crate::peer::Peer;
 use crate::world::{Task, World};
@@ -153,6 +154,19 @@ impl Stage {
         let server = stage.server();
         assert!(client.is_greeted());
         (stage, server, client)
+    }
+
+    /// A stage on which a timeout of 5 s has ended a client that has said `first`, if anything,
+    /// which began a transaction.
+    pub(crate) fn timed_out(setting: &str, first: &str) -> (Self, Peer) {
+        let general = format!("{setting} = 5000\nlog_client_disconnections = false");
+        let (stage, server, client) = Self::ready(&Setup::with(general.leak()));
+        if !first.is_empty() {
+            client.says([query(first)]);
+            server.says([done(), in_block()]);
+        }
+        stage.wait(Duration::from_millis(5_100));
+        (stage, client)
     }
 
     /// A connection that has said nothing yet.

@@ -140,24 +140,19 @@ fn strangers_are_refused_here_and_there() {
 
 #[test]
 fn clients_are_limited_over_all_workers() {
-    let (first, second) = two("max_clients = 1");
-    let (_, alice) = eastern(&first, &second);
-    let bob = first.newcomer(&[]);
-    assert_eq!(bob.heard(), "E(FATAL 53300)");
-    alice.says([terminate()]);
-    first.newcomer(&[]);
-    assert_eq!(first.attempts(), 1, "there is room for one");
-}
-
-#[test]
-fn clients_of_a_user_are_limited_over_all_workers() {
-    let (first, second) = two("max_user_client_connections = 1");
-    let (_, alice) = eastern(&first, &second);
-    let bob = first.newcomer(&[]);
-    assert_eq!(bob.heard(), "R E(FATAL 53300)");
-    alice.says([terminate()]);
-    first.newcomer(&[]);
-    assert_eq!(first.attempts(), 1, "there is room for one");
+    let cases = [
+        ("max_clients = 1", "E(FATAL 53300)"),
+        ("max_user_client_connections = 1", "R E(FATAL 53300)"),
+    ];
+    for (limit, refusal) in cases {
+        let (first, second) = two(limit);
+        let (_, alice) = eastern(&first, &second);
+        let bob = first.newcomer(&[]);
+        assert_eq!(bob.heard(), refusal, "{limit}");
+        alice.says([terminate()]);
+        first.newcomer(&[]);
+        assert_eq!(first.attempts(), 1, "{limit}: there is room for one");
+    }
 }
 
 /// Those that have not logged in are counted wherever they are.
