@@ -5,9 +5,9 @@
 //! is known: an open transaction of which no COMMIT was sent is rolled back.
 
 use pgweir_config::PoolMode;
-use pgweir_sql::chains;
+use pgweir_sql::{chains, rolls_back};
 use pgweir_wire::backend::{self, ErrorFields};
-use pgweir_wire::frontend::{Parse, Tag};
+use pgweir_wire::frontend::{Bind, Parse, Tag};
 use pgweir_wire::{HEADER_LEN, Header, Severity, SqlState};
 
 use crate::Engine;
@@ -15,7 +15,7 @@ use crate::action::{Action, ClientId, Endpoint, ServerId};
 use crate::client::{Fate, LostTransaction, Phase, UnnamedStatement};
 use crate::errors::{CUT_OFF, OUTCOME_UNKNOWN, TRANSACTION_LOST};
 use crate::time::Time;
-use crate::units::{UNIT_HELD_BYTES, until_nul};
+use crate::units::{self, UNIT_HELD_BYTES, until_nul};
 
 /// Puts a server into a transaction that has failed, as the client's has. Whatever the client says
 /// next is then answered by PostgreSQL itself.
@@ -169,13 +169,7 @@ impl Engine {
             return false;
         }
         client.lost = Some(LostTransaction::Told);
-        let body = &rest[HEADER_LEN..rest.len().min(header.message_len())];
-        let text = match tag {
-            Tag::Query => body,
-            Tag::Parse => Parse::start(body).map_or(&[][..], |parse| parse.text),
-            _ => &[],
-        };
-        if !is_rollback(text) {
+        if !gives_up(tag, header, rest) {
             client.refusal = Some(Box::new(TRANSACTION_LOST.report(&[])));
         }
         client.refusal.is_some()
@@ -249,13 +243,56 @@ impl Engine {
     }
 }
 
-/// Whether a text begins like one that ends the transaction without committing it. AND CHAIN begins
-/// a transaction like the one that was lost, so its client must hear of that.
-fn is_rollback(text: &[u8]) -> bool {
-    let begin = text.trim_ascii_start();
-    let word = |it: &[u8]| begin.get(..it.len()).is_some_and(|is| is.eq_ignore_ascii_case(it));
-    (word(b"rollback") || word(b"abort")) && chains(text, true) == Some(false)
+/// Whether a unit begins with a ROLLBACK of the whole transaction. One that is prepared must also be
+/// carried out before anything else can fail.
+fn gives_up(tag: Tag, header: Header, rest: &[u8]) -> bool {
+    let message = &rest[..rest.len().min(header.message_len())];
+    let body = &message[HEADER_LEN..];
+    match tag {
+        Tag::Query => rolls_back(until_nul(body)),
+        Tag::Parse => Parse::start(body).is_ok_and(|parse| {
+            rolls_back(parse.text) && executes(parse.name, &rest[message.len()..])
+        }),
+        Tag::Bind
+        | Tag::Close
+        | Tag::CopyData
+        | Tag::CopyDone
+        | Tag::CopyFail
+        | Tag::Describe
+        | Tag::Execute
+        | Tag::Flush
+        | Tag::FunctionCall
+        | Tag::Password
+        | Tag::Sync
+        | Tag::Terminate => false,
+    }
 }
 
-#[cfg(test)]
-mod tests;
+/// Whether messages begin by executing a statement, which may be described before that.
+fn executes(statement: &[u8], mut rest: &[u8]) -> bool {
+    let mut bound = None;
+    while let Ok(Some((header, tag))) = units::message(rest)
+        && let Some(body) = rest.get(HEADER_LEN..header.message_len())
+    {
+        match tag {
+            Tag::Bind => match Bind::start(body) {
+                Ok(bind) if bind.statement == statement => bound = Some(bind.portal),
+                _ => return false,
+            },
+            Tag::Execute => return bound.is_some_and(|portal| until_nul(body) == portal),
+            Tag::Describe | Tag::Flush => {}
+            Tag::Close
+            | Tag::CopyData
+            | Tag::CopyDone
+            | Tag::CopyFail
+            | Tag::FunctionCall
+            | Tag::Parse
+            | Tag::Password
+            | Tag::Query
+            | Tag::Sync
+            | Tag::Terminate => return false,
+        }
+        rest = &rest[header.message_len()..];
+    }
+    false
+}

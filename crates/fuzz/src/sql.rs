@@ -1,6 +1,6 @@
 //! The text of a query, which decides whether a server may be lent to somebody else.
 
-use pgweir_sql::{Classifier, Encoding, PinReason, Pins, chains, classify};
+use pgweir_sql::{Classifier, Encoding, PinReason, Pins, chains, classify, rolls_back};
 
 use crate::cut::Cut;
 
@@ -32,6 +32,7 @@ pub(crate) fn run(text: &[u8]) {
     }
     let chained = chains(text, true);
     assert!(chained.is_some());
+    assert!(!(rolls_back(text) && chained == Some(true)));
     for at in 0..text.len().min(32) {
         let early = chains(&text[..at], false);
         assert!(early.is_none() || early == chained, "cut at {at}");

@@ -129,7 +129,8 @@ impl fmt::Display for Statement {
             Verb::Load => write!(f, "load {tag}"),
             Verb::Notice(count) => write!(f, "notice {tag} {count}"),
             Verb::Notify => write!(f, "notify {tag}"),
-            Verb::Rollback => write!(f, "rollback {tag}"),
+            // pgweir looks at all of it.
+            Verb::Rollback => write!(f, "rollback /*{tag}*/"),
             Verb::Rows(rows) => write!(f, "rows {tag} {rows}"),
             Verb::Set { name, value } => write!(f, "set {tag} {name} {value}"),
             Verb::Show { name } => write!(f, "show {tag} {name}"),
@@ -229,12 +230,15 @@ fn line(text: &str) -> Option<Line> {
     Some(Line::Client(Statement { tag, verb }))
 }
 
+/// A tag that stands in a comment stays.
 fn without_comments(text: &str) -> String {
     let mut kept = String::new();
     let mut rest = text;
     while let Some((before, comment)) = rest.split_once("/*") {
         kept.push_str(before);
-        rest = comment.split_once("*/").map_or("", |(_, behind)| behind);
+        let (comment, behind) = comment.split_once("*/").unwrap_or_default();
+        kept.push_str(if Tag::parse(comment.as_bytes()).is_some() { comment } else { "" });
+        rest = behind;
     }
     kept.push_str(rest);
     kept

@@ -1,4 +1,7 @@
-//! Whether the end of a transaction is to be the beginning of another one like it.
+//! How the first statement of a text ends a transaction, if it does.
+//!
+//! In a transaction that has failed the first statement is the one that matters: any that does not
+//! end it keeps what stands behind from running.
 
 use crate::encoding::Encoding;
 use crate::lexer::{Lexer, Progress, Sink, Token};
@@ -8,10 +11,24 @@ mod tests;
 
 /// Whether the first statement of a text is COMMIT or ROLLBACK, in any of their spellings, with AND
 /// CHAIN. `ended`: the text is all there. `None`: what there is of it does not tell.
-///
-/// In a transaction that has failed the first statement is the one that matters: any other than
-/// these keeps what stands behind it from running.
 pub fn chains(text: &[u8], ended: bool) -> Option<bool> {
+    match read(text, ended) {
+        Step::Chains => Some(true),
+        Step::No(_) | Step::Plain(_) | Step::Over(_) | Step::Other => Some(false),
+        Step::Start | Step::Ends(_) | Step::And(_) => ended.then_some(false),
+    }
+}
+
+/// Whether the first statement of a whole text is ROLLBACK, in any of its spellings, of all of the
+/// transaction and without AND CHAIN.
+pub fn rolls_back(text: &[u8]) -> bool {
+    match read(text, true) {
+        Step::Ends(end) | Step::Plain(end) | Step::Over(end) => end == End::Rollback,
+        Step::Start | Step::And(_) | Step::No(_) | Step::Chains | Step::Other => false,
+    }
+}
+
+fn read(text: &[u8], ended: bool) -> Step {
     // In every encoding of PostgreSQL comments and words of ASCII are what they look like.
     let mut lexer = Lexer::new(Encoding::Superset);
     let mut step = Step::Start;
@@ -20,11 +37,16 @@ pub fn chains(text: &[u8], ended: bool) -> Option<bool> {
         Progress::All => {}
         Progress::Ambiguous(_) => step.token(Token::Literal(None)),
     }
-    match step {
-        Step::Chains => Some(true),
-        Step::Other => Some(false),
-        Step::Start | Step::Ends | Step::And => ended.then_some(false),
-    }
+    step
+}
+
+/// Which end of a transaction.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum End {
+    /// `COMMIT` or `END`.
+    Commit,
+    /// `ROLLBACK` or `ABORT`.
+    Rollback,
 }
 
 /// How much of it has been read.
@@ -32,11 +54,17 @@ pub fn chains(text: &[u8], ended: bool) -> Option<bool> {
 enum Step {
     /// Nothing but empty statements.
     Start,
-    /// `COMMIT`, `END`, `ROLLBACK` or `ABORT`, with or without `WORK` or `TRANSACTION`.
-    Ends,
+    /// The first word, with or without `WORK` or `TRANSACTION`.
+    Ends(End),
     /// The same and `AND`.
-    And,
-    /// All of it.
+    And(End),
+    /// The same and `AND NO`.
+    No(End),
+    /// The same and `AND NO CHAIN`.
+    Plain(End),
+    /// All of it, and a semicolon.
+    Over(End),
+    /// All of it, with `AND CHAIN`.
     Chains,
     /// Something else.
     Other,
@@ -46,14 +74,25 @@ impl Sink for Step {
     fn token(&mut self, token: Token<'_>) {
         let word = if let Token::Word(word) = token { word } else { b"" };
         let is = |words: &[&[u8]]| words.iter().any(|it| word.eq_ignore_ascii_case(it));
-        *self = match self {
-            Self::Start if matches!(token, Token::Semicolon) => Self::Start,
-            Self::Start if is(&[b"commit", b"end", b"rollback", b"abort"]) => Self::Ends,
-            Self::Ends if is(&[b"work", b"transaction"]) => Self::Ends,
-            Self::Ends if is(&[b"and"]) => Self::And,
-            Self::And if is(&[b"chain"]) => Self::Chains,
-            Self::Start | Self::Ends | Self::And | Self::Other => Self::Other,
+        let semicolon = matches!(token, Token::Semicolon);
+        *self = match *self {
+            Self::Start if semicolon => Self::Start,
+            Self::Start if is(&[b"commit", b"end"]) => Self::Ends(End::Commit),
+            Self::Start if is(&[b"rollback", b"abort"]) => Self::Ends(End::Rollback),
+            Self::Ends(end) if is(&[b"work", b"transaction"]) => Self::Ends(end),
+            Self::Ends(end) if is(&[b"and"]) => Self::And(end),
+            Self::Ends(end) | Self::Plain(end) if semicolon => Self::Over(end),
+            Self::And(_) if is(&[b"chain"]) => Self::Chains,
+            Self::And(end) if is(&[b"no"]) => Self::No(end),
+            Self::No(end) if is(&[b"chain"]) => Self::Plain(end),
+            Self::Over(end) => Self::Over(end),
             Self::Chains => Self::Chains,
+            Self::Start
+            | Self::Ends(_)
+            | Self::And(_)
+            | Self::No(_)
+            | Self::Plain(_)
+            | Self::Other => Self::Other,
         };
     }
 }

@@ -3,7 +3,7 @@
 //! The crate answers one question for every query: does this SQL text leave state in the session
 //! that performs it, so that the server must stay with this client (a *pin*)? [`classify()`]
 //! answers it for a whole text, [`Classifier`] for a text that arrives in pieces. Both are pure and
-//! allocate nothing. [`chains()`] answers another one, for a client whose transaction was lost.
+//! allocate nothing. [`chains()`] and [`rolls_back()`] are for a client whose transaction was lost.
 //!
 //! # How it reads
 //!
@@ -54,7 +54,7 @@ mod pins;
 mod rules;
 
 pub use calls::function_call;
-pub use chain::chains;
+pub use chain::{chains, rolls_back};
 pub use classify::{Classifier, classify, search_path};
 pub use encoding::Encoding;
 pub use pins::{PinReason, Pins};

@@ -4,8 +4,9 @@
 use pgweir_engine::{ClientState, Event, ServerActivity};
 
 use crate::messages::{
-    bind, bind_complete, columns, copy_data, copy_in, done, error, execute, fatal, flush, in_block,
-    in_failed_block, long_row, one_row, parse, parse_complete, query, ready, row, sync, terminate,
+    bind, bind_complete, bind_to, columns, copy_data, copy_in, describe_statement, done, error,
+    execute, fatal, flush, in_block, in_failed_block, long_row, one_row, parse, parse_as,
+    parse_complete, query, ready, row, sync, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -190,7 +191,13 @@ fn a_unit_in_a_lost_transaction_can_be_cancelled() {
 /// Whoever gives the transaction up has lost nothing.
 #[test]
 fn a_server_lost_between_statements_is_no_news_for_a_rollback() {
-    for rollback in [query("ROLLBACK"), [parse("abort"), bind(), execute(), sync()].concat()] {
+    let rollbacks = [
+        query("ROLLBACK; SELECT"),
+        [parse("abort"), bind(), execute(), sync()].concat(),
+        [parse("abort"), describe_statement(""), bind(), execute(), parse("SELECT"), sync()]
+            .concat(),
+    ];
+    for rollback in rollbacks {
         let (stage, server, alice) = in_transaction();
         server.ends();
         alice.says([rollback]);
@@ -198,7 +205,32 @@ fn a_server_lost_between_statements_is_no_news_for_a_rollback() {
         fails_transaction(&next);
         assert_eq!(alice.heard(), "");
         let heard = next.heard();
-        assert!(heard.starts_with("Q(ROLLBACK)") || heard.starts_with("P(abort)"), "{heard}");
+        assert!(
+            heard.starts_with("Q(ROLLBACK; SELECT)") || heard.starts_with("P(abort)"),
+            "{heard}"
+        );
+    }
+}
+
+/// Its client must hear why its transaction is gone, and not just that it is.
+#[test]
+fn a_rollback_that_gives_nothing_up_hears_of_the_loss() {
+    let units = [
+        query("ROLLBACK TO SAVEPOINT a"),
+        query("ROLLBACK PREPARED 'a'"),
+        // Prepared, and not carried out; or another one is.
+        [parse("rollback"), sync()].concat(),
+        [parse("rollback"), describe_statement(""), sync()].concat(),
+        [parse("rollback"), bind(), sync()].concat(),
+        [parse("rollback"), parse("INSERT"), bind(), execute(), sync()].concat(),
+        [parse("rollback"), bind_to("other"), execute(), sync()].concat(),
+        [parse_as("other", "rollback"), bind(), execute(), sync()].concat(),
+    ];
+    for unit in units {
+        let (_stage, server, alice) = in_transaction();
+        server.ends();
+        alice.says([unit]);
+        assert_eq!(alice.heard(), "E(40001) Z(E)");
     }
 }
 

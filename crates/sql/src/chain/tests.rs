@@ -1,4 +1,4 @@
-use super::chains;
+use super::{chains, rolls_back};
 
 #[test]
 fn the_first_statement_is_read() {
@@ -38,4 +38,34 @@ fn a_text_that_goes_on_is_not_judged_too_early() {
     assert_eq!(chains(text, false), Some(true));
     assert_eq!(chains(b"SELECT ", false), Some(false));
     assert_eq!(chains(b"INSERT INTO t VALUES ('x", false), Some(false));
+}
+
+#[test]
+fn a_rollback_of_the_whole_transaction_is_told_from_others() {
+    for text in [
+        "ROLLBACK",
+        " -- why\n rollback work",
+        "Abort transaction;",
+        "rollback and no chain",
+        ";rollback; insert into t values ('\\')",
+        "rollback; commit and chain",
+    ] {
+        assert!(rolls_back(text.as_bytes()), "{text}");
+    }
+    for text in [
+        "",
+        "roll",
+        "COMMIT",
+        "COMMIT; ROLLBACK",
+        "SELECT 'rollback'",
+        "ROLLBACK TO work",
+        "rollback work to savepoint a",
+        "ROLLBACK PREPARED 'x'",
+        "ROLLBACK AND/**/CHAIN",
+        "rollback and no",
+        "rollback \"work\"",
+        "/* rollback",
+    ] {
+        assert!(!rolls_back(text.as_bytes()), "{text}");
+    }
 }
