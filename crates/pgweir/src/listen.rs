@@ -9,8 +9,8 @@ use std::os::unix::fs::{FileTypeExt, MetadataExt, PermissionsExt, chown};
 use std::path::{Path, PathBuf};
 
 use nix::unistd::Group;
-use pgweir_config::{General, SocketName, UnixSocket};
-use pgweir_proxy::{Listener, Listeners};
+use pgweir_config::{General, SocketName, TcpOptions, UnixSocket};
+use pgweir_proxy::{Listener, Listeners, configure};
 use rustix::fs::{Access, access};
 use socket2::{Domain, SockAddr, Socket, Type};
 
@@ -65,7 +65,7 @@ impl Listening {
             let (listener, address) = match &self.port {
                 Some(open) if open.name == name => (None, open.address),
                 _ => {
-                    let (socket, address) = self.over_tcp(&general.host, general.port)?;
+                    let (socket, address) = self.over_tcp(general)?;
                     (Some(Listener::Tcp(socket.into())), address)
                 }
             };
@@ -105,10 +105,14 @@ impl Listening {
     }
 
     /// Opens a port again that was closed: all that is listened on then.
-    pub(crate) fn with_port(&mut self, port: Port) -> Result<Listeners, String> {
+    pub(crate) fn with_port(
+        &mut self,
+        port: Port,
+        options: &TcpOptions,
+    ) -> Result<Listeners, String> {
         let Port { name, address } = &port;
-        let socket =
-            bind(*address).map_err(|error| format!("cannot listen on {address} again: {error}"))?;
+        let refused = |error| format!("cannot listen on {address} again: {error}");
+        let socket = bind(*address, options).map_err(refused)?;
         let (_, mut listeners) = self.without_port();
         listeners.push((name.clone(), Some(Listener::Tcp(socket.into()))));
         self.names.push(name.clone());
@@ -116,13 +120,14 @@ impl Listening {
         Ok(listeners)
     }
 
-    /// The first address of `host` that can be listened on.
-    fn over_tcp(&self, host: &str, port: u16) -> Result<(Socket, SocketAddr), Refused> {
+    /// The first address of the host that can be listened on.
+    fn over_tcp(&self, general: &General) -> Result<(Socket, SocketAddr), Refused> {
+        let host = &general.host;
         let mut last = format!("{host} has no address");
-        let resolved = (host, port).to_socket_addrs();
+        let resolved = (host.as_str(), general.port).to_socket_addrs();
         let unknown = |error| Refused::Other(format!("cannot listen on {host}: {error}"));
         for address in resolved.map_err(unknown)? {
-            let error = match bind(address) {
+            let error = match bind(address, &general.tcp) {
                 Ok(socket) => return Ok((socket, address)),
                 Err(error) => error,
             };
@@ -175,11 +180,13 @@ fn identity(path: &Path) -> io::Result<Identity> {
     Ok(((found.dev(), found.ino()), (found.mtime(), found.mtime_nsec())))
 }
 
-fn bind(address: SocketAddr) -> io::Result<Socket> {
+/// Who connects before a worker has the socket inherits its options too.
+fn bind(address: SocketAddr, options: &TcpOptions) -> io::Result<Socket> {
     let socket = Socket::new(Domain::for_address(address), Type::STREAM, None)?;
     socket.set_reuse_address(true)?;
     socket.set_nonblocking(true)?;
     socket.bind(&address.into())?;
+    configure(&socket, options)?;
     socket.listen(BACKLOG)?;
     Ok(socket)
 }

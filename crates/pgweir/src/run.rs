@@ -204,7 +204,7 @@ impl Control {
             Ok(listeners) => return Ok(listeners),
             Err(refused) => refused.to_string(),
         };
-        match port.map(|port| self.listening.with_port(port)) {
+        match port.map(|port| self.listening.with_port(port, &general.tcp)) {
             Some(Ok(again)) => self.workers.listen(again).await,
             Some(Err(why)) => return Err(format!("{refused}; {why}")),
             None => {}

@@ -36,5 +36,6 @@ pub use link::Interest;
 pub use listener::{Listener, Listeners};
 pub use mail::{Arrival, Mail, Mailboxes, News, Renewal};
 pub use piece::Piece;
+pub use socket::configure;
 pub use transport::Transport;
 pub use workers::Workers;

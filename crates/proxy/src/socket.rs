@@ -190,9 +190,14 @@ impl Transport for Rc<Socket> {
     }
 }
 
+/// Sets the options of a connection, or of a listener for all that it accepts from now on.
+///
 /// Nagle off, since every write is a whole answer; keepalive as configured, so that a peer that
-/// vanished without a word is noticed. What is accepted inherits the options of its listener.
-pub(crate) fn configure(socket: &Socket2, options: &TcpOptions) -> io::Result<()> {
+/// vanished without a word is noticed.
+///
+/// # Errors
+/// When the kernel refuses a value.
+pub fn configure(socket: &Socket2, options: &TcpOptions) -> io::Result<()> {
     socket.set_tcp_nodelay(true)?;
     let mut keepalive = TcpKeepalive::new();
     if let Some(idle) = options.keepalives_idle {

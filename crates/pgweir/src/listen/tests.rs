@@ -1,8 +1,10 @@
-use std::net::TcpListener;
+use std::net::{TcpListener, TcpStream};
 use std::os::unix::net::{UnixListener, UnixStream};
 use std::path::Path;
+use std::time::Duration;
 
 use pgweir_config::Config;
+use socket2::SockRef;
 
 use super::*;
 
@@ -142,6 +144,19 @@ fn another_configuration_opens_what_is_missing() {
     assert_eq!((paths[0].exists(), paths[1].exists()), (false, true));
 }
 
+/// From the first connection on, which may come before any worker looks at the socket.
+#[test]
+fn connections_inherit_what_is_configured() {
+    let mut asked = general("unix_socket_dir = '@unused'\ntcp_keepalives_idle = '123s'");
+    (asked.host, asked.port, asked.unix_socket.folder) = ("127.0.0.1".to_owned(), 0, None);
+    let listeners = Listening::default().open(&asked).unwrap();
+    let [(_, Some(Listener::Tcp(listener)))] = &listeners[..] else { panic!("{listeners:?}") };
+    let _client = TcpStream::connect(listener.local_addr().unwrap()).unwrap();
+    let (accepted, _) = SockRef::from(listener).accept().unwrap();
+    assert!(accepted.tcp_nodelay().unwrap() && accepted.keepalive().unwrap());
+    assert_eq!(accepted.tcp_keepalive_time().unwrap(), Duration::from_secs(123));
+}
+
 /// All addresses are in the way of one, and one of all; what is our own can be given up.
 #[test]
 fn a_port_of_our_own_may_be_in_the_way() {
@@ -171,7 +186,7 @@ fn a_port_of_our_own_may_be_in_the_way() {
     assert!(matches!(refused, Refused::InOwnWay(_)), "{refused}");
     let _ = opened.without_port();
     drop(second);
-    let again = opened.with_port(before.unwrap()).unwrap();
+    let again = opened.with_port(before.unwrap(), &at("").tcp).unwrap();
     assert!(matches!(again[..], [(_, Some(Listener::Tcp(_)))]));
     assert_eq!(opened.names, [format!("127.0.0.1:{port}")]);
 }
