@@ -243,8 +243,8 @@ impl Engine {
     }
 }
 
-/// Whether a unit begins with a ROLLBACK of the whole transaction. One that is prepared must also be
-/// carried out before anything else can fail.
+/// Whether a unit begins with a ROLLBACK of the whole transaction. One that is prepared must also
+/// be carried out before anything else can fail.
 fn gives_up(tag: Tag, header: Header, rest: &[u8]) -> bool {
     let message = &rest[..rest.len().min(header.message_len())];
     let body = &message[HEADER_LEN..];
