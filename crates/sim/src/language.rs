@@ -35,6 +35,8 @@ pub(crate) enum Verb {
     Begin,
     /// One row with a value of so many bytes.
     Big(u32),
+    /// As `Rollback`, and opens another transaction block.
+    Chain,
     Commit,
     /// COPY FROM STDIN; fails by itself when it has read so many messages.
     CopyIn {
@@ -81,6 +83,7 @@ impl Verb {
         match self {
             Self::Big(_) | Self::Rows(_) | Self::Show { .. } => true,
             Self::Begin
+            | Self::Chain
             | Self::Commit
             | Self::CopyIn { .. }
             | Self::CopyOut(_)
@@ -101,7 +104,7 @@ impl Verb {
 
     /// Whether it ends a transaction block, and so is allowed in a failed one.
     pub(crate) fn is_exit(&self) -> bool {
-        matches!(self, Self::Commit | Self::Rollback)
+        matches!(self, Self::Chain | Self::Commit | Self::Rollback)
     }
 }
 
@@ -118,6 +121,7 @@ impl fmt::Display for Statement {
         match &self.verb {
             Verb::Begin => write!(f, "begin {tag}"),
             Verb::Big(bytes) => write!(f, "big {tag} {bytes}"),
+            Verb::Chain => write!(f, "rollback and chain /*{tag}*/"),
             Verb::Commit => write!(f, "commit {tag}"),
             Verb::CopyIn { fails_at: None } => write!(f, "copy_in {tag}"),
             Verb::CopyIn { fails_at: Some(at) } => write!(f, "copy_in {tag} {at}"),
@@ -129,7 +133,7 @@ impl fmt::Display for Statement {
             Verb::Load => write!(f, "load {tag}"),
             Verb::Notice(count) => write!(f, "notice {tag} {count}"),
             Verb::Notify => write!(f, "notify {tag}"),
-            // pgweir looks at all of it.
+            // pgweir looks at all of these two.
             Verb::Rollback => write!(f, "rollback /*{tag}*/"),
             Verb::Rows(rows) => write!(f, "rows {tag} {rows}"),
             Verb::Set { name, value } => write!(f, "set {tag} {name} {value}"),
@@ -201,10 +205,8 @@ fn line(text: &str) -> Option<Line> {
     let verb = match words[..] {
         ["ROLLBACK"] => return Some(Line::Rollback),
         ["DISCARD", "ALL"] => return Some(Line::DiscardAll),
-        ["create", "temp", tag] => {
-            let tag = Tag::parse(tag.as_bytes())?;
-            return Some(Line::Client(Statement { tag, verb: Verb::Temp }));
-        }
+        ["create", "temp", _] => Verb::Temp,
+        ["rollback", "and", "chain", _] => Verb::Chain,
         ["begin", _] => Verb::Begin,
         ["big", _, _] => Verb::Big(number(2)?),
         ["commit", _] => Verb::Commit,
@@ -226,7 +228,12 @@ fn line(text: &str) -> Option<Line> {
         ["write", _] => Verb::Write,
         _ => return None,
     };
-    let tag = Tag::parse(words[1].as_bytes())?;
+    let at = match verb {
+        Verb::Chain => 3,
+        Verb::Temp => 2,
+        _ => 1,
+    };
+    let tag = Tag::parse(words[at].as_bytes())?;
     Some(Line::Client(Statement { tag, verb }))
 }
 

@@ -18,6 +18,8 @@ pub enum Row {
     Transaction,
     /// A server is lost with a transaction that its client then rolls back.
     Rollback,
+    /// A server is lost with a transaction after whose like its client then asks.
+    Chain,
     /// A server is lost inside a reply.
     Reply,
     /// A server is lost inside a message.
@@ -60,7 +62,7 @@ pub enum Row {
 
 impl Row {
     /// All of them, in their order.
-    pub const ALL: [Self; 26] = [
+    pub const ALL: [Self; 27] = [
         Self::Idle,
         Self::Waiting,
         Self::Unsent,
@@ -68,6 +70,7 @@ impl Row {
         Self::Commit,
         Self::Transaction,
         Self::Rollback,
+        Self::Chain,
         Self::Reply,
         Self::Message,
         Self::Pipeline,
@@ -99,6 +102,7 @@ impl Row {
             Self::Commit => "commit",
             Self::Transaction => "transaction",
             Self::Rollback => "rollback",
+            Self::Chain => "chain",
             Self::Reply => "reply",
             Self::Message => "message",
             Self::Pipeline => "pipeline",

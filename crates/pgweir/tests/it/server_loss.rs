@@ -1,10 +1,12 @@
 //! Servers that end, while they work and while they do not.
 
+use std::io::ErrorKind;
+
 use pgweir_testkit::frames::query;
 use pgweir_testkit::{Cluster, Login, Message, Pgweir, WireClient, eventually};
 
 use crate::stage::{PROGRAM, Stage, create_database, login, trusting};
-use crate::stopped::{postmaster, signal};
+use crate::stopped::{Stopped, postmaster, signal};
 
 /// Ends the one session of the stage's role and waits until it is gone.
 fn terminate_backend(stage: &Stage) {
@@ -112,6 +114,21 @@ fn a_client_hears_how_its_transaction_ended() {
     }
 }
 
+/// Whoever gives a transaction up need not know that it was lost before.
+#[test]
+fn a_rollback_gives_a_lost_transaction_up() {
+    let stage = Stage::new("loss_rollback", 1);
+    let mut client = stage.client();
+    for rollback in ["ROLLBACK", "/* why */ abort work; SELECT 1"] {
+        client.query("BEGIN");
+        client.query("CREATE TABLE t (a int)");
+        terminate_backend(&stage);
+        client.send(&query(rollback)).unwrap();
+        assert_eq!(ended(&mut client), (vec![], "ReadyForQuery I".to_owned()), "{rollback}");
+        assert_eq!(client.query("SELECT to_regclass('t') IS NULL"), ["t"]);
+    }
+}
+
 /// AND CHAIN would begin another one like it, and what it was like is lost with it.
 #[test]
 fn a_lost_transaction_cannot_be_chained() {
@@ -160,6 +177,46 @@ fn who_waits_gets_the_next_server() {
     terminate_backend(&stage);
     let reply = waiter.read_until_ready().unwrap();
     assert_eq!(reply[1].to_string(), "DataRow \"served\"");
+}
+
+/// A statement is held back until its server is as the client's settings ask for: nothing of it
+/// was sent, and nobody need know.
+#[test]
+fn a_server_lost_before_a_statement_was_sent_is_replaced() {
+    let stage = Stage::new("loss_unsent", 1);
+    let mut client = stage.client_as(&stage.login().parameter("application_name", "other"));
+    stage.client().query("SELECT 1");
+    let pid = stage.value("SELECT pid FROM pg_stat_activity WHERE usename = 'loss_unsent'");
+    let stopped = Stopped::process(&pid);
+    client.send(&query("SHOW application_name")).unwrap();
+    stage.wait_for_servers_in_use(1);
+    // Once it goes on, it looks at this before it looks at what it was sent.
+    assert_eq!(stage.value(&format!("SELECT pg_terminate_backend({pid})")), "t");
+    drop(stopped);
+    let reply = client.read_until_ready().unwrap();
+    assert_eq!(reply[1].to_string(), "DataRow \"other\"");
+}
+
+/// What has come of a reply cannot be taken back, so its client can only be ended.
+#[test]
+fn a_crash_in_the_middle_of_replies() {
+    let mut cluster = Cluster::start();
+    let stage = Stage::on(&cluster, "loss_replies", 3, |config| config);
+    let [mut in_rows, mut in_row, mut in_pipeline] =
+        [stage.client(), stage.client(), stage.client()];
+    let rows = "SELECT CASE WHEN i < 100 THEN repeat('x', 1000) ELSE pg_sleep(600)::text END \
+                FROM generate_series(1, 100) i";
+    in_rows.send(&query(rows)).unwrap();
+    assert_eq!(in_rows.read().unwrap().unwrap().tag, b'T');
+    in_row.send(&query("SELECT repeat('x', 100000000)")).unwrap();
+    let pipeline = [query("SELECT pg_sleep(600)"), query("SELECT 2")].concat();
+    in_pipeline.send(&pipeline).unwrap();
+    stage.wait_for_backends(2, "wait_event = 'PgSleep'");
+    stage.wait_for_backends(1, "wait_event = 'ClientWrite'");
+    cluster.kill();
+    assert_eq!(last_words(&mut in_rows), ["57P01"]);
+    assert_eq!(last_words(&mut in_pipeline), ["08007"]);
+    assert_eq!(in_row.read_to_end().unwrap_err().kind(), ErrorKind::UnexpectedEof);
 }
 
 #[test]

@@ -177,8 +177,13 @@ impl Script {
     fn verb(&mut self, dice: &mut Dice) -> Verb {
         match &mut self.block {
             Some(0) => {
-                self.block = None;
-                return if dice.chance(0.6) { Verb::Commit } else { Verb::Rollback };
+                let [chain, commit] = [dice.chance(0.05), dice.chance(0.6)];
+                self.block = chain.then(|| dice.below(4) as u32);
+                return match (chain, commit) {
+                    (true, _) => Verb::Chain,
+                    (false, true) => Verb::Commit,
+                    (false, false) => Verb::Rollback,
+                };
             }
             Some(left) => *left -= 1,
             // Where transactions are not allowed they are tried seldom.

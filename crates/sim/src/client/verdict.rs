@@ -289,6 +289,12 @@ impl Client {
                 .and_then(|()| self.ends_in(site, false))
                 .and_then(|()| self.was_idle(site, settled))
                 .map(|()| Some(Row::ClientIdle)),
+            "57P01" if says(message, "AND CHAIN cannot begin another one") => {
+                match in_block && site.ledger.kills > 0 {
+                    true => Ok(Some(Row::Chain)),
+                    false => Err("its transaction was not lost".to_owned()),
+                }
+            }
             "57P01" if site.draining && text.starts_with("terminating connection") => {
                 site.ledger.counts.farewells += 1;
                 self.may_be_asked_to_leave(site).map(|()| None)
@@ -383,7 +389,9 @@ impl Client {
         };
         let logs_in = matches!(self.phase, Phase::Tls { .. } | Phase::Login { .. });
         let limited = if logs_in {
-            self.turned_away || least(&|rules| rules.times.login)
+            // Where there are many too many, they are closed before they are read.
+            let crowded = site.crowd.clients.is_some_and(|at| at >= self.moments.since);
+            crowded || self.turned_away || least(&|rules| rules.times.login)
         } else {
             least(&|rules| rules.times.silence)
                 || least(&|rules| rules.times.silence_in_block)

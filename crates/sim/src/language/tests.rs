@@ -8,6 +8,7 @@ fn a_statement_is_read_as_it_was_written() {
     for verb in [
         Verb::Begin,
         Verb::Big(70_000),
+        Verb::Chain,
         Verb::Commit,
         Verb::CopyIn { fails_at: None },
         Verb::CopyIn { fails_at: Some(3) },

@@ -301,6 +301,16 @@ impl Execution {
                 state.transaction = Transaction::Block;
                 "BEGIN"
             }
+            Verb::Chain => {
+                if !block {
+                    return Step::Failed(b"25P01", format!("there is no transaction [{tag}]"));
+                }
+                let owner = state.owner;
+                state.abort(witness);
+                state.transaction = Transaction::Block;
+                state.owner = owner;
+                "ROLLBACK"
+            }
             Verb::Commit => {
                 if !block {
                     write_notice(out, &format!("there is no transaction [{tag}]"));
