@@ -1,6 +1,7 @@
+use std::net::ToSocketAddrs;
 use std::path::{Path, PathBuf};
 
-use pgweir_config::{Config, Errors, Explained, Problem};
+use pgweir_config::{Config, Errors, Explained, General, Problem};
 
 use crate::listen::{group_id, socket_name};
 
@@ -47,7 +48,10 @@ pub(crate) fn load(path: &Path) -> Result<Loaded, Errors> {
 /// The same of a text; `path` is its name in messages.
 pub(crate) fn parse(text: &str, path: &Path) -> Result<Loaded, Errors> {
     let mut loaded = Config::parse_explained(text, path)?;
-    check_group(&loaded, path)?;
+    check_names(&loaded).map_err(|(key, message)| {
+        let line = loaded.1.iter().find(|one| one.key == key).and_then(|one| one.line);
+        Problem { file: path.to_owned(), line, key: key.to_owned(), message }
+    })?;
     correct_folder(&mut loaded);
     Ok(loaded)
 }
@@ -60,11 +64,15 @@ fn correct_folder((config, explained): &mut Loaded) {
     }
 }
 
-/// The one name in a file that only the machine can know.
-fn check_group((config, explained): &Loaded, path: &Path) -> Result<(), Errors> {
-    let Some(group) = &config.general.unix_socket.group else { return Ok(()) };
-    let key = "general.unix_socket_group";
-    let line = explained.iter().find(|one| one.key == key).and_then(|one| one.line);
-    let problem = |message| Problem { file: path.to_owned(), line, key: key.to_owned(), message };
-    group_id(group).map(drop).map_err(|error| problem(error.to_string()).into())
+/// The names in a file that only the machine can know. Of what is wrong: the key, and why.
+fn check_names((config, _): &Loaded) -> Result<(), (&'static str, String)> {
+    let General { host, port, unix_socket, .. } = &config.general;
+    if let Some(group) = &unix_socket.group {
+        group_id(group).map_err(|error| ("general.unix_socket_group", error.to_string()))?;
+    }
+    if !host.is_empty() {
+        let unknown = |error| ("general.host", format!("{host:?} has no address: {error}"));
+        (host.as_str(), *port).to_socket_addrs().map_err(unknown)?;
+    }
+    Ok(())
 }

@@ -59,16 +59,28 @@ fn a_wrong_file_is_refused_with_all_its_mistakes() {
 }
 
 #[test]
-fn a_group_that_is_not_there_is_refused_where_it_is_named() {
-    let text = SAMPLE.replace("# unix_socket_group = \"app\"", "unix_socket_group = \"no such\"");
-    let line = 1 + text.lines().position(|line| line.starts_with("unix_socket_group")).unwrap();
-    let path = file("group", &text);
-    let path = path.to_str().unwrap();
-    let complaint = format!(
-        "{path}:{line}: general.unix_socket_group: there is no group \"no such\" on this machine\n"
-    );
-    for arguments in [&["check", path][..], &[path]] {
-        assert_eq!(pgweir(arguments), (Some(2), String::new(), complaint.clone()));
+fn what_only_the_machine_can_know_is_refused_where_it_is_named() {
+    let cases = [
+        ("host = \"127.0.0.1\"", "host = \"no.such.invalid\"", "\"no.such.invalid\" has no address: "),
+        (
+            "# unix_socket_group = \"app\"",
+            "unix_socket_group = \"no such\"",
+            "there is no group \"no such\" on this machine\n",
+        ),
+    ];
+    for (before, after, why) in cases {
+        assert!(SAMPLE.contains(before));
+        let text = SAMPLE.replace(before, after);
+        let line = 1 + text.lines().position(|line| line == after).unwrap();
+        let path = file("names", &text);
+        let path = path.to_str().unwrap();
+        let (key, _) = after.split_once(' ').unwrap();
+        let expected = format!("{path}:{line}: general.{key}: {why}");
+        for arguments in [&["check", path][..], &[path]] {
+            let (code, said, complaint) = pgweir(arguments);
+            assert_eq!((code, said.as_str()), (Some(2), ""));
+            assert!(complaint.starts_with(&expected), "{complaint}");
+        }
     }
 }
 
