@@ -1,7 +1,7 @@
 use std::fmt;
 use std::ops::Range;
 
-use pgweir_config::SocketName;
+use pgweir_config::{Room, SocketName};
 
 use crate::cancel::Cancel;
 use crate::client::{Client, Ends};
@@ -170,6 +170,13 @@ pub enum Event {
         pool: String,
         /// Why.
         cause: String,
+    },
+    /// A server has said what it has room for: for the first time, or not the same as before.
+    RoomKnown {
+        /// Which.
+        address: Address,
+        /// How much; `None`: it has given no answer to go by.
+        room: Option<Room>,
     },
     /// A server sent what no expected reply allows. This is a bug of ours until proven
     /// otherwise: the connection was contained.

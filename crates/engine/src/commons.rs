@@ -119,9 +119,9 @@ impl Commons {
         lock(&self.rooms).get(address).copied().unwrap_or(Answer::Awaited)
     }
 
-    /// Notes what a server says that it has room for.
-    pub(crate) fn set_room(&self, address: Address, answer: Answer) {
-        lock(&self.rooms).insert(address, answer);
+    /// Notes what a server says that it has room for. Says whether that is news.
+    pub(crate) fn set_room(&self, address: Address, answer: Answer) -> bool {
+        lock(&self.rooms).insert(address, answer) != Some(answer)
     }
 }
 

@@ -9,7 +9,7 @@
 use pgweir_config::{Limit, Room};
 
 use crate::Engine;
-use crate::action::{Address, ServerId};
+use crate::action::{Action, Address, Event, ServerId};
 use crate::commons::Answer;
 use crate::reply::Sink;
 use crate::server::{Cleaning, Left, ServerState};
@@ -84,11 +84,15 @@ impl Engine {
         }
     }
 
-    fn answered(&self, address: Address, answer: Answer) {
-        self.member.commons().set_room(address.clone(), answer);
+    fn answered(&mut self, address: Address, answer: Answer) {
+        let news = self.member.commons().set_room(address.clone(), answer);
         if let Some(share) = self.share_of.get(&Of::Server(address.clone())) {
             let count = &self.shares[*share].count;
             count.limit(self.most_connections(&address, count.used()));
+        }
+        if news {
+            let room = if let Answer::Room(room) = answer { Some(room) } else { None };
+            self.actions.push(Action::Log(Event::RoomKnown { address, room }));
         }
     }
 }

@@ -5,10 +5,11 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use pgweir_auth::{Verifier, VerifierKind};
-use pgweir_config::{ANY_DATABASE, Binding, Config, Demand, Limit, Room, Secret};
+use pgweir_config::{ANY_DATABASE, Config, Secret};
 use tokio::runtime::Builder;
 
 use crate::ask::Login;
+use crate::demand::in_words;
 use crate::url::address;
 
 /// Writes a line about each login and about each server. `true`: all is well.
@@ -36,8 +37,10 @@ pub(crate) fn run(config: &Config, out: &mut impl Write) -> io::Result<bool> {
     }
     for demand in config.demands() {
         let room = rooms.get(&(demand.host.as_str(), demand.port)).copied();
-        well &= room.is_none_or(|room| demand.fits(room));
-        writeln!(out, "{}", sum(&demand, room))?;
+        let fits = room.is_none_or(|room| demand.fits(room));
+        let warning = if fits { "" } else { "warning: " };
+        well &= fits;
+        writeln!(out, "{warning}{}", in_words(&demand, room))?;
     }
     Ok(well)
 }
@@ -77,40 +80,4 @@ fn pairs<'a, A, B>(outer: &'a [A], inner: &'a [B]) -> impl Iterator<Item = (&'a 
 /// is made of it; a client library would take it for the password itself.
 fn is_md5_hash(password: &Secret) -> bool {
     Verifier::parse(password.expose()).is_ok_and(|it| it.kind() == VerifierKind::Md5)
-}
-
-/// The sum of a server.
-fn sum(demand: &Demand, room: Option<Room>) -> String {
-    let place = address(&demand.host, demand.port);
-    let most = demand.most(room);
-    let opens = match most.connections {
-        Some(most) => format!("{place}: all pools together may open {most}"),
-        None => format!("{place}: all pools together may open connections without limit"),
-    };
-    let binding = most.binding.map_or("nothing", Binding::name);
-    let Some(room) = room else {
-        let binds = match (demand.limit, most.binding) {
-            (Limit::OfRoom { .. }, Some(_)) => {
-                format!("{binding} binds, or max_server_connections, which is made of it")
-            }
-            (Limit::OfRoom { .. }, None) => {
-                "max_server_connections binds, which is made of it".to_owned()
-            }
-            (Limit::None | Limit::Set(_), _) => format!("{binding} binds"),
-        };
-        return format!("{opens}, its room is not known: {binds}");
-    };
-    let Room { connections_max, reserved } = room;
-    let free = room.free();
-    let text = format!(
-        "{opens}, there is room for {free} (max_connections {connections_max} less {reserved} \
-         reserved): {binding} binds"
-    );
-    match demand.fits(room) {
-        true => text,
-        false => format!(
-            "warning: {text}; lower pool_size, set max_server_connections, or raise \
-             max_connections"
-        ),
-    }
 }

@@ -8,8 +8,8 @@ use std::panic::PanicHookInfo;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, Mutex, PoisonError};
 
-use pgweir_config::{Config, LogFormat, LogLevel, LogOptions};
-use pgweir_engine::{Ends, Event};
+use pgweir_config::{Config, Demand, LogFormat, LogLevel, LogOptions, Room};
+use pgweir_engine::{Address, Ends, Event};
 use pgweir_proxy::News;
 use tracing::field::{DisplayValue, display};
 use tracing::level_filters::LevelFilter;
@@ -21,6 +21,7 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry, registry, reload};
 
+use crate::demand::in_words;
 use crate::sink::Sink;
 use crate::text_fields::TextFields;
 
@@ -80,8 +81,8 @@ pub(crate) fn warn(config: &Config) {
     }
 }
 
-/// Tells of something that happened on a worker.
-pub(crate) fn tell(news: &News) {
+/// Tells of something that happened on a worker; `demands` is what the configuration may open.
+pub(crate) fn tell(news: &News, demands: &[Demand]) {
     match news {
         News::AcceptFailed(cause, times) => {
             tracing::error!(%cause, times, "cannot accept a client");
@@ -93,13 +94,13 @@ pub(crate) fn tell(news: &News) {
             %cause,
             "tcp_user_timeout has no effect, because the kernel cannot be asked about connections"
         ),
-        News::Log(event) => tell_event(event),
+        News::Log(event) => tell_event(event, demands),
         News::Console(..) | News::Ended => {}
     }
 }
 
 /// The numbers of clients and servers are those that the console shows.
-fn tell_event(event: &Event) {
+fn tell_event(event: &Event, demands: &[Demand]) {
     match event {
         Event::ClientConnected { client, ends, database, user } => tracing::info!(
             client,
@@ -141,6 +142,7 @@ fn tell_event(event: &Event) {
             pool = pool.as_str(),
             "a server connection was lost"
         ),
+        Event::RoomKnown { address, room } => tell_room(address, *room, demands),
         Event::Contained { server, client, pool, cause } => tracing::error!(
             cause = cause.as_str(),
             server,
@@ -149,6 +151,21 @@ fn tell_event(event: &Event) {
             "a server connection was closed, because its replies do not fit what was asked; \
              this is a bug of pgweir, please report it"
         ),
+    }
+}
+
+/// Tells what a server has room for, and what may be opened there.
+fn tell_room(address: &Address, room: Option<Room>, demands: &[Demand]) {
+    let Some(room) = room else {
+        return tracing::warn!(%address, "the server does not say what it has room for");
+    };
+    let is_its = |demand: &&Demand| demand.host == address.host && demand.port == address.port;
+    // A reload may have dropped it meanwhile.
+    let Some(demand) = demands.iter().find(is_its) else { return };
+    let words = in_words(demand, Some(room));
+    match demand.fits(room) {
+        true => tracing::info!("{words}"),
+        false => tracing::warn!("{words}"),
     }
 }
 

@@ -9,6 +9,7 @@ mod ask;
 mod check;
 mod cli;
 mod connect;
+mod demand;
 mod descriptors;
 mod draft;
 mod file;

@@ -107,7 +107,7 @@ impl Control {
                     }
                     // One that ends by itself takes the others with it: its clients are not served.
                     Some(News::Ended) => self.end(|| Mail::Stop),
-                    Some(news) => log::tell(&news),
+                    Some(news) => log::tell(&news, &self.demands),
                     // All have dropped their ends.
                     None => return Ok(()),
                 },

@@ -136,6 +136,30 @@ fn a_servers_room_is_shown_whatever_the_limit_is() {
     assert_eq!(user, format!("|{room}|40|max_user_connections|0"));
 }
 
+/// In pgcat.toml nothing keeps pools from more than their server has room for: at least it is told.
+#[test]
+fn a_configuration_that_may_open_too_much_is_told_of() {
+    let place = CLUSTER.address();
+    let opens = |count: u32| {
+        format!(
+            "{place}: all pools together may open {count}, there is room for 297 \
+             (max_connections 300 less 3 reserved): "
+        )
+    };
+    let cases = [
+        (297, format!("INFO {}pool_size binds\n", opens(297))),
+        (298, format!("WARN {}max_connections binds; lower pool_size, ", opens(298))),
+    ];
+    for (size, line) in cases {
+        let stage = Stage::new(&format!("told_{size}"), size);
+        for _ in 0..2 {
+            stage.client();
+        }
+        eventually("the line", || stage.pgweir.log().contains(&line));
+        assert_eq!(stage.pgweir.log().matches("there is room for").count(), 1);
+    }
+}
+
 /// Databases that nobody has named are as many as clients ask for.
 #[test]
 fn a_pool_for_any_database_is_without_limit() {

@@ -69,6 +69,7 @@ fn the_least_that_is_logged() {
 fn queries_add_no_line() {
     let stage = Stage::with("log_queries", 2, |config| config.general("log_level", "\"debug\""));
     let (mut client, mut waiter) = (stage.client(), stage.client());
+    eventually("the server's room", || stage.pgweir.log().contains("there is room for"));
     let before = stage.pgweir.log().lines().count();
     for _ in 0..20 {
         client.query("BEGIN");

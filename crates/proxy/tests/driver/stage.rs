@@ -370,8 +370,11 @@ impl Stage {
     }
 
     /// What the operator was told since the last call.
+    /// That a server has said what it has room for, as the first one does, is left out.
     pub(crate) fn log(&self) -> Vec<Event> {
-        std::mem::take(&mut self.0.borrow_mut().log)
+        let mut log = std::mem::take(&mut self.0.borrow_mut().log);
+        log.retain(|event| !matches!(event, Event::RoomKnown { .. }));
+        log
     }
 
     /// Why a server was contained since the log was looked at last.
