@@ -61,7 +61,11 @@ fn a_wrong_file_is_refused_with_all_its_mistakes() {
 #[test]
 fn what_only_the_machine_can_know_is_refused_where_it_is_named() {
     let cases = [
-        ("host = \"127.0.0.1\"", "host = \"no.such.invalid\"", "\"no.such.invalid\" has no address: "),
+        (
+            "host = \"127.0.0.1\"",
+            "host = \"no.such.invalid\"",
+            "\"no.such.invalid\" has no address: ",
+        ),
         (
             "# unix_socket_group = \"app\"",
             "unix_socket_group = \"no such\"",
