@@ -1,14 +1,24 @@
-//! The file that users start from, `config/pgweir.toml`, says what is true.
+//! The file that users start from, `config/pgweir.toml`, says what is true, and so does the one in
+//! the README.
 
 use std::path::Path;
 
 use pgweir_config::{Config, Effect, SETTINGS, Section};
 
 const SAMPLE: &str = include_str!("../../../config/pgweir.toml");
+const README: &str = include_str!("../../../README.md");
 
 #[test]
 fn it_is_read_without_a_word() {
     assert_eq!(parse(SAMPLE).warnings, []);
+}
+
+#[test]
+fn the_first_configuration_of_the_readme_is_read_without_a_word() {
+    let (_, behind) = README.split_once("\n```toml\n").expect("it shows one");
+    let (first, _) = behind.split_once("\n```\n").expect("it has an end");
+    let config = parse(first);
+    assert_eq!((config.warnings, config.pools.len()), (vec![], 1));
 }
 
 /// What is shown commented out is its default: to uncomment it changes nothing, and is known.

@@ -37,6 +37,7 @@ mod pool_modes;
 mod program;
 mod reload;
 mod replication;
+mod scripts;
 mod server_loss;
 mod settings;
 mod several_pools;
