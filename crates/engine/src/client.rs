@@ -31,6 +31,8 @@ pub struct Client {
     pub(crate) requested: Time,
     /// Since when it has been between transactions, if it is.
     pub(crate) quiet_since: Time,
+    /// The time of its entry among those whose silence is looked at, if it has one.
+    pub(crate) watched_at: Option<Time>,
     pub(crate) settings: Rc<Settings>,
     /// It asked for a connection of this kind, which takes a server of its own.
     pub(crate) replication: Option<Rc<Replication>>,
@@ -96,6 +98,7 @@ impl Client {
             since: now,
             requested: now,
             quiet_since: now,
+            watched_at: None,
             settings,
             replication: None,
             told: None,

@@ -162,6 +162,9 @@ impl Engine {
     fn forget_client(&mut self, id: ClientId) -> Option<Client> {
         let client = self.clients.remove(id)?;
         self.member.commons().clients.fetch_sub(1, SeqCst);
+        if let Some(at) = client.watched_at {
+            self.quiet.remove(&(at, id.index()));
+        }
         match client.phase {
             Phase::Startup | Phase::Login(_) => self.login_over(),
             Phase::Welcome(_) | Phase::Ready(_) => {

@@ -192,8 +192,9 @@ impl Engine {
     fn renew_quiet(&mut self) {
         self.quiet.clear();
         if self.plan.client_idle_timeout.is_some() {
-            let clients = self.clients.iter();
-            self.quiet = clients.map(|(id, client)| (client.quiet_since, id.index())).collect();
+            for id in self.clients.keys() {
+                self.watch_silence(id, self.clients[id].quiet_since);
+            }
         }
     }
 

@@ -75,8 +75,15 @@ impl Engine {
     pub(crate) fn note_quiet(&mut self, now: Time, id: ClientId) {
         self.clients[id].quiet_since = now;
         if self.plan.client_idle_timeout.is_some() {
-            self.quiet.insert((now, id.index()));
+            self.watch_silence(id, now);
         }
+    }
+
+    /// A client's silence is looked at again when it may have lasted too long since `at`.
+    pub(crate) fn watch_silence(&mut self, id: ClientId, at: Time) {
+        self.clients[id].watched_at = Some(at);
+        self.quiet.insert((at, id.index()));
+        debug_assert!(self.quiet.len() <= self.clients.len(), "one entry for each client");
     }
 
     /// Ends clients that have been idle for too long. Each has one entry, with a time at which it
@@ -89,15 +96,16 @@ impl Engine {
             }
             self.quiet.pop_first();
             let Some(id) = self.clients.key_at(place) else { continue };
-            let client = &self.clients[id];
+            let client = &mut self.clients[id];
+            client.watched_at = None;
             if !matches!(client.phase, Phase::Ready(_)) {
                 continue;
             }
             let quiet_since = client.quiet_since;
             if !self.is_idle(id) {
-                self.quiet.insert((now, place));
+                self.watch_silence(id, now);
             } else if now - quiet_since <= limit {
-                self.quiet.insert((quiet_since, place));
+                self.watch_silence(id, quiet_since);
             } else {
                 let detail = format!("client_idle_timeout is {}.", in_seconds(limit));
                 self.expel_late(now, id, IDLE.report(&[]).detail(detail));

@@ -6,7 +6,7 @@ use pgweir_engine::ServerActivity;
 
 use crate::messages::{
     bind, columns, done, error, execute, in_block, long_row, one_row, parse, query, ready, row,
-    sync,
+    sync, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -256,6 +256,21 @@ fn a_long_transaction_is_cancelled_behind_its_client() {
             assert_eq!((server.is_aborted(), stage.cancels()), (true, 0));
         }
     }
+}
+
+/// Those who have left long before the limit leave nothing behind that grows with each of them: the
+/// engine asserts it.
+#[test]
+fn who_has_left_is_not_watched_any_more() {
+    let (stage, _server, alice) = Stage::ready(&Setup::with("client_idle_timeout = 5000"));
+    for _ in 0..3 {
+        let bob = stage.client();
+        stage.wait(Duration::from_millis(10));
+        bob.says([terminate()]);
+        assert!(bob.is_closed());
+    }
+    stage.wait(Duration::from_millis(5_100));
+    assert_eq!(alice.heard(), "E(FATAL 57P05)");
 }
 
 /// What a server is asked for by ourselves gets no more time because a client has gone.
