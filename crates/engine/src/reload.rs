@@ -193,7 +193,11 @@ impl Engine {
         self.quiet.clear();
         if self.plan.client_idle_timeout.is_some() {
             for id in self.clients.keys() {
-                self.watch_silence(id, self.clients[id].quiet_since);
+                let client = &self.clients[id];
+                // Others will be noted when their login is over.
+                if matches!(client.phase, Phase::Ready(_)) {
+                    self.watch_silence(id, client.quiet_since);
+                }
             }
         }
     }

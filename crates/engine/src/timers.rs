@@ -81,7 +81,9 @@ impl Engine {
 
     /// A client's silence is looked at again when it may have lasted too long since `at`.
     pub(crate) fn watch_silence(&mut self, id: ClientId, at: Time) {
-        self.clients[id].watched_at = Some(at);
+        if let Some(before) = self.clients[id].watched_at.replace(at) {
+            self.quiet.remove(&(before, id.index()));
+        }
         self.quiet.insert((at, id.index()));
         debug_assert!(self.quiet.len() <= self.clients.len(), "one entry for each client");
     }
