@@ -23,7 +23,7 @@ impl Message {
     pub(crate) fn tags(&self) -> Vec<Tag> {
         match self.tag {
             b'Q' | b'P' => {
-                let words = self.body.split(|byte| b" ;\0".contains(byte));
+                let words = self.body.split(|byte| b" ;/*\0".contains(byte));
                 words.filter_map(Tag::parse).collect()
             }
             b'B' => self.first_parameter().and_then(Tag::parse).into_iter().collect(),
