@@ -145,12 +145,14 @@ impl Shared {
                     let _ = asker.send(());
                 }
                 Some(Mail::Drain) => {
-                    doors.clear();
                     self.draining.set(true);
                     self.drive(|driver, now| driver.drain(now));
+                    // From now on whoever comes in is told that this is the end.
+                    self.close_doors(&mut doors).await;
                 }
                 Some(Mail::ShutDown) => {
                     self.drive(|driver, now| driver.shut_down(now));
+                    self.close_doors(&mut doors).await;
                     break;
                 }
                 Some(Mail::Stop) | None => break,
@@ -177,6 +179,14 @@ impl Shared {
         }
     }
 
+    /// Lets nobody in any more, but those who have come by now: what they are told is up to the
+    /// engine.
+    async fn close_doors(self: &Rc<Self>, doors: &mut Vec<Door>) {
+        for door in doors.drain(..) {
+            self.close_door(door).await;
+        }
+    }
+
     /// Closes a door behind those who have come to it by now.
     async fn close_door(self: &Rc<Self>, mut door: Door) {
         door.task.abort();
@@ -195,11 +205,10 @@ impl Shared {
         listeners: Listeners,
     ) -> Vec<io::Error> {
         let stays = |door: &Door| listeners.iter().any(|(name, _)| *name == door.name);
-        let (kept, others): (Vec<_>, Vec<_>) = std::mem::take(doors).into_iter().partition(stays);
+        let (kept, mut others): (Vec<_>, Vec<_>) =
+            std::mem::take(doors).into_iter().partition(stays);
         *doors = kept;
-        for door in others {
-            self.close_door(door).await;
-        }
+        self.close_doors(&mut others).await;
         let mut errors = Vec::new();
         for (name, listener) in listeners {
             let Some(listener) = listener else { continue };

@@ -3,7 +3,7 @@
 use std::net::TcpStream;
 
 use pgweir_testkit::frames::query;
-use pgweir_testkit::{WireClient, eventually};
+use pgweir_testkit::{Signal, WireClient, eventually};
 
 use crate::stage::Stage;
 
@@ -61,6 +61,26 @@ fn sigterm_ends_a_crowd() {
     }
     assert!(stage.pgweir.wait().success());
     stage.wait_for_backends(0, "true");
+}
+
+/// Who has connected and was not taken yet was reset, without a word of why.
+#[test]
+fn sigterm_tells_those_at_the_door() {
+    let stage = Stage::new("shutdown_door", 1);
+    stage.pgweir.signal(Signal::STOP);
+    let mut clients: Vec<_> =
+        (0..200).map(|_| WireClient::open(stage.address()).unwrap()).collect();
+    for client in &mut clients {
+        client.send(&stage.login().startup_message()).unwrap();
+    }
+    stage.pgweir.terminate();
+    stage.pgweir.signal(Signal::CONT);
+    for client in &mut clients {
+        let heard = last_words(client);
+        let words = heard.last().map(String::as_str);
+        assert!(matches!(words, Some("57P01" | "57P03")), "{heard:?}");
+    }
+    assert!(stage.pgweir.wait().success());
 }
 
 #[test]
