@@ -301,8 +301,9 @@ impl Engine {
         if sink == Sink::Own {
             self.servers[id].own_error.get_or_insert_with(|| Box::new(as_report(&fields)));
         }
-        if matches!(sink, Sink::Client(_)) && self.survives_fatal(id, &fields) {
-            // What becomes of its statement it hears from us, and goes on with another server.
+        if sink != Sink::Own && self.survives_fatal(id, &fields) {
+            // What becomes of its statement it hears from us, and goes on with another server:
+            // also where something of ours came before it and was still to be answered.
             self.server_lost(now, id, &String::from_utf8_lossy(fields.message));
             return Ok(());
         }

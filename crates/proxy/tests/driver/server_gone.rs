@@ -422,6 +422,28 @@ fn a_server_that_is_shut_down_leaves_its_client_connected() {
     }
 }
 
+/// What we put in front of a client's own messages is nothing that it loses: a farewell that came in
+/// place of the answer to that was forwarded, and ended the client.
+#[test]
+fn a_server_that_is_shut_down_before_a_statement_is_made_again_leaves_its_client_connected() {
+    for (has_one, injected) in [(true, "P(alice)"), (false, "C")] {
+        let (stage, server, alice) = Stage::ready(&Setup::default());
+        let bob = stage.client();
+        let makers = [(&alice, parse("alice")), (&bob, parse("bob"))];
+        for (maker, parse) in makers.into_iter().skip(usize::from(!has_one)) {
+            maker.says([parse, sync()]);
+            server.says([parse_complete(), ready()]);
+            assert_eq!(maker.heard(), "1 Z");
+        }
+        server.heard();
+        alice.says([bind(), execute(), sync()]);
+        assert_eq!(server.heard(), format!("{injected} B E S"));
+        server.says([fatal("57P01")]);
+        assert_eq!((alice.heard().as_str(), server.is_aborted()), ("E(08007) Z", true));
+        assert!(lost(&stage) && alice.is_open());
+    }
+}
+
 /// A server says why and closes; the next write to it failed before its words were read, and they
 /// were lost.
 #[test]
