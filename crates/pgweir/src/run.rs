@@ -63,6 +63,8 @@ pub(crate) fn run(loaded: Loaded, file: Option<File>, log: Log) -> Result<(), Fa
         demands: config.demands(),
         shutdown_timeout: general.shutdown_timeout,
         autoreload: general.autoreload,
+        // In the runtime, which has the timers.
+        next_look: runtime.block_on(async { Box::pin(pause_between_looks(general.autoreload)) }),
         ending: Ending::No,
         listening,
     };
@@ -85,6 +87,8 @@ struct Control {
     demands: Vec<Demand>,
     shutdown_timeout: Duration,
     autoreload: Option<Duration>,
+    /// When the file is looked at next.
+    next_look: Pin<Box<Sleep>>,
     ending: Ending,
     listening: Listening,
 }
@@ -98,7 +102,6 @@ impl Control {
     ) -> io::Result<()> {
         notify(notify::State::Ready);
         let mut rates = tokio::time::interval(RATES_PERIOD);
-        let mut look = std::pin::pin!(self.before_next_look());
         loop {
             tokio::select! {
                 news = inbox.recv() => match news {
@@ -117,17 +120,12 @@ impl Control {
                     (Asked::Drain, Ending::Draining(_) | Ending::Now) | (Asked::Stop, _) => {
                         self.end(|| Mail::Stop);
                     }
-                    (Asked::Reload, _) => {
-                        self.reload_and_tell().await;
-                        look.set(self.before_next_look());
-                    }
+                    (Asked::Reload, _) => self.reload_and_tell().await,
                 },
-                () = &mut look => {
-                    if self.file.as_ref().is_some_and(File::has_changed) {
-                        self.reload_and_tell().await;
-                    }
-                    look.set(self.before_next_look());
-                }
+                () = &mut self.next_look => match &self.file {
+                    Some(file) if file.has_changed() => self.reload_and_tell().await,
+                    Some(_) | None => self.put_off_next_look(),
+                },
                 () = self.ending.time_is_over() => {
                     tracing::warn!("shutdown_timeout is over: clients are disconnected");
                     self.end(|| Mail::ShutDown);
@@ -144,9 +142,9 @@ impl Control {
         }
     }
 
-    /// How long the file is not looked at.
-    fn before_next_look(&self) -> Sleep {
-        tokio::time::sleep(self.autoreload.unwrap_or(Duration::MAX))
+    /// Nothing is to be seen in the file for now.
+    fn put_off_next_look(&mut self) {
+        self.next_look.set(pause_between_looks(self.autoreload));
     }
 
     /// Reloads, and says in the log how that went.
@@ -160,12 +158,18 @@ impl Control {
     }
 
     /// Goes on with what the file says now, or, if that is wrong, as before. Whoever has started us
-    /// is told when that begins and when it is over.
+    /// is told when that begins and when it is over. Whoever has asked for it, the file was looked
+    /// at.
     async fn reload(&mut self) -> Result<(), String> {
-        let Ending::No = self.ending else { return self.load().await };
-        notify(notify::State::Reloading);
+        let stays = matches!(self.ending, Ending::No);
+        if stays {
+            notify(notify::State::Reloading);
+        }
         let loaded = self.load().await;
-        notify(notify::State::Ready);
+        if stays {
+            notify(notify::State::Ready);
+        }
+        self.put_off_next_look();
         loaded
     }
 
@@ -260,6 +264,11 @@ impl Control {
         self.ending = Ending::Now;
         self.workers.tell_all(how);
     }
+}
+
+/// How long a file is not looked at.
+fn pause_between_looks(autoreload: Option<Duration>) -> Sleep {
+    tokio::time::sleep(autoreload.unwrap_or(Duration::MAX))
 }
 
 /// Waits until no worker has a client left.

@@ -137,6 +137,21 @@ fn the_console_reloads() {
     assert!(size(&mut admin).contains("|7|"));
 }
 
+/// Only SIGHUP began to look: with RELOAD the setting was shown, and nothing was done.
+#[test]
+fn the_console_takes_autoreload_up() {
+    let stage = Stage::new("reload_looks", 1);
+    let config = |size| config(&stage.name, size).general("autoreload", "50");
+    let write = |size| {
+        fs::write(stage.pgweir.config_path(), config(size).text(stage.pgweir.port())).unwrap();
+    };
+    write(2);
+    stage.console("RELOAD");
+    write(3);
+    eventually("the file to be loaded again", || loaded(&stage.pgweir) == 1);
+    assert!(stage.console("SHOW DATABASES").concat().contains("|3|"));
+}
+
 /// Whoever is connected stays, wherever clients come in from now on.
 #[test]
 fn another_port_is_listened_on() {
