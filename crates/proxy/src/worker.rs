@@ -294,9 +294,16 @@ impl Shared {
     }
 
     async fn connect(self: Rc<Self>, endpoint: Endpoint, address: Address) {
-        let connected = match address.unix_socket() {
-            Some(name) => self.connect_unix(endpoint, &name).await.map(Stream::Unix),
-            None => self.connect_tcp(&address).await.map(Stream::Tcp),
+        let attempt = async {
+            match address.unix_socket() {
+                Some(name) => connect_unix(&name).await.map(Stream::Unix),
+                None => self.connect_tcp(&address).await.map(Stream::Tcp),
+            }
+        };
+        let connected = tokio::select! {
+            connected = attempt => connected,
+            // With it goes its socket, which the kernel would try to connect for minutes.
+            () = self.gives_up(endpoint) => return,
         };
         match connected {
             Ok(stream) => {
@@ -320,19 +327,10 @@ impl Shared {
         Ok(stream)
     }
 
-    /// Where many connect at once, a connection over TCP waits in the server's queue; one over a
-    /// unix socket that does not block is refused while the queue is full, and is tried again.
-    async fn connect_unix(&self, endpoint: Endpoint, name: &SocketName) -> io::Result<UnixStream> {
-        loop {
-            match UnixStream::connect(name.address()).await {
-                Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
-                    if !self.driver.borrow().engine().awaits(endpoint) {
-                        return Err(error);
-                    }
-                    tokio::time::sleep(QUEUE_PAUSE).await;
-                }
-                done => return done,
-            }
+    /// Waits until nobody wants this connection any more.
+    async fn gives_up(&self, endpoint: Endpoint) {
+        while self.driver.borrow().engine().awaits(endpoint) {
+            tokio::time::sleep(TICK).await;
         }
     }
 
@@ -421,6 +419,19 @@ struct Door {
 impl Drop for Door {
     fn drop(&mut self) {
         self.task.abort();
+    }
+}
+
+/// Where many connect at once, a connection over TCP waits in the server's queue; one over a unix
+/// socket that does not block is refused while the queue is full, and is tried again.
+async fn connect_unix(name: &SocketName) -> io::Result<UnixStream> {
+    loop {
+        match UnixStream::connect(name.address()).await {
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                tokio::time::sleep(QUEUE_PAUSE).await;
+            }
+            done => return done,
+        }
     }
 }
 

@@ -2,10 +2,13 @@
 //! with those that it has.
 
 use std::fs;
+use std::net::{SocketAddr, TcpStream};
 use std::process::Command;
+use std::time::Duration;
 
 use pgweir_testkit::frames::query;
 use pgweir_testkit::{Login, Pgweir, WireClient, eventually};
+use socket2::{Domain, Socket, Type};
 
 use crate::check;
 use crate::program::program;
@@ -74,6 +77,37 @@ fn clients_leave_servers_their_descriptors() {
     // Some leave, and others come in.
     drop(served);
     eventually("room for a client", || WireClient::login(pgweir.address(), &login).is_ok());
+}
+
+/// The kernel goes on for two minutes behind an attempt that nobody waits for any more: where a
+/// packet filter drops what comes, one descriptor after the other went beyond all limits.
+#[test]
+fn an_attempt_that_is_given_up_is_ended() {
+    // Where the queue is full a newcomer is not answered.
+    let full = Socket::new(Domain::IPV4, Type::STREAM, None).unwrap();
+    full.bind(&SocketAddr::from(([127, 0, 0, 1], 0)).into()).unwrap();
+    full.listen(0).unwrap();
+    let address = full.local_addr().unwrap().as_socket().unwrap();
+    let connect = || TcpStream::connect_timeout(&address, Duration::from_millis(200));
+    let _queue: Vec<_> = std::iter::from_fn(|| connect().ok()).collect();
+
+    let name = "descriptors_dropped";
+    let config = stage::trusting(&CLUSTER, name).pool("connect_timeout", "100");
+    let config = config.pool("query_wait_timeout", "60000");
+    let config = config.server_port(address.port()).user(name, "", 1);
+    let pgweir = Pgweir::start(PROGRAM, |port| config.text(port));
+    let mut client = WireClient::open(pgweir.address()).unwrap();
+    client.send(&stage::login(name).startup_message()).unwrap();
+    eventually("attempts to fail", || pgweir.log().matches("no connection to").count() >= 4);
+    eventually("one attempt at most", || attempts(address.port()) <= 1);
+}
+
+/// Connections to a port of this machine that are not answered, whoever wants to make them.
+fn attempts(port: u16) -> usize {
+    const SYN_SENT: &str = "02";
+    let table = fs::read_to_string("/proc/net/tcp").unwrap();
+    let peer = format!(":{port:04X} {SYN_SENT}");
+    table.lines().filter(|line| line.contains(&peer)).count()
 }
 
 #[test]
