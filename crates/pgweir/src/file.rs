@@ -32,6 +32,11 @@ impl File {
         loaded
     }
 
+    /// Where it is, as it was named on the command line.
+    pub(crate) fn path(&self) -> &Path {
+        &self.path
+    }
+
     /// Whether it holds something else than when it was read last. It is read, and not asked for
     /// its time: a link on the way to it may lead elsewhere now, as Kubernetes changes its files.
     pub(crate) fn has_changed(&self) -> bool {

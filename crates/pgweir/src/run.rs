@@ -5,7 +5,7 @@ use std::pin::Pin;
 use std::thread::available_parallelism;
 use std::time::{Duration, SystemTime};
 
-use pgweir_config::{Demand, Explained, General};
+use pgweir_config::{Demand, Explained, General, Problem, Warning};
 use pgweir_control::{Order, Rates, State};
 use pgweir_engine::{ClientId, Placement, Plan, TICK};
 use pgweir_proxy::{Clock, Listeners, Mail, Mailboxes, News, Renewal, Workers};
@@ -54,6 +54,7 @@ pub(crate) fn run(loaded: Loaded, file: Option<File>, log: Log) -> Result<(), Fa
 
     let control = Control {
         workers: workers.mailboxes(),
+        worker_threads: count,
         placement,
         rates: Rates::new(),
         file,
@@ -77,6 +78,8 @@ pub(crate) fn run(loaded: Loaded, file: Option<File>, log: Log) -> Result<(), Fa
 /// The control plane: what happens beside the traffic.
 struct Control {
     workers: Mailboxes,
+    /// How many there are, whatever the file says by now.
+    worker_threads: usize,
     placement: Placement,
     rates: Rates,
     file: Option<File>,
@@ -177,7 +180,9 @@ impl Control {
         let Some(file) = &mut self.file else {
             return Err("there is no file: a URL is all there was".to_owned());
         };
-        let (mut config, mut explained) = file.load().map_err(|errors| errors.to_string())?;
+        let mut loaded = file.load().map_err(|errors| errors.to_string())?;
+        keep_worker_threads(self.worker_threads, file, &mut loaded);
+        let (mut config, mut explained) = loaded;
         descriptors::settle(&mut config, &mut explained)?;
         let plan = Plan::new(&config, VERSION, self.secret);
         let mut plan = plan.map_err(|error| error.to_string())?;
@@ -342,6 +347,24 @@ impl Signals {
 pub(crate) fn worker_threads(general: &General) -> usize {
     let processors = || available_parallelism().map_or(1, usize::from);
     general.worker_threads.map_or_else(processors, |count| count as usize)
+}
+
+/// Goes on with as many workers as there are: another number takes a restart, which is told.
+fn keep_worker_threads(count: usize, file: &File, (config, explained): &mut Loaded) {
+    let wanted = worker_threads(&config.general);
+    if wanted == count {
+        return;
+    }
+    config.general.worker_threads = u32::try_from(count).ok();
+    for one in explained.iter_mut().filter(|one| one.key == "general.worker_threads") {
+        one.value = Some(count.to_string());
+        config.warnings.push(Warning(Problem {
+            file: file.path().to_owned(),
+            line: one.line,
+            key: one.key.clone(),
+            message: format!("{wanted} takes a restart: there are {count} until then"),
+        }));
+    }
 }
 
 fn random() -> io::Result<[u8; 32]> {

@@ -152,6 +152,23 @@ fn the_console_takes_autoreload_up() {
     assert!(stage.console("SHOW DATABASES").concat().contains("|3|"));
 }
 
+/// The one setting that takes a restart says so, and what holds is shown.
+#[test]
+fn other_workers_take_a_restart() {
+    let threads =
+        |name: &str, count: u32| config(name, 1).general("worker_threads", &count.to_string());
+    let stage = Stage::with("reload_workers", 1, |config| config.general("worker_threads", "2"));
+    let warning = "general.worker_threads: 3 takes a restart: there are 2 until then";
+    for (count, warnings) in [(3, 1), (2, 1), (3, 2)] {
+        reload(&stage.pgweir, &threads(&stage.name, count).text(stage.pgweir.port()));
+        let log = stage.pgweir.log();
+        assert_eq!(log.matches(warning).count(), warnings, "{log}");
+        let shown = stage.console("SHOW CONFIG");
+        let row = shown.iter().find(|row| row.starts_with("general.worker_threads|")).unwrap();
+        assert_eq!(row, "general.worker_threads|2|4|no");
+    }
+}
+
 /// Whoever is connected stays, wherever clients come in from now on.
 #[test]
 fn another_port_is_listened_on() {
