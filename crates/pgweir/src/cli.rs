@@ -119,8 +119,9 @@ A first configuration:
 It ends with 2 if the configuration or the command line is wrong, and with 1 if something else is.";
 
 const CHECK_EXAMPLES: &str = "\
-It ends with 0 if the configuration can be used, with 2 if not. With --connect it ends with 1 if a
-server cannot be reached, or has no room for all connections that the pools may open.
+It ends with 0 if the configuration can be used, with 2 if it is wrong, and with 1 if it promises
+more connections than there are file descriptors, or, with --connect, if a server cannot be reached
+or has no room for all connections that the pools may open.
 
 Examples:
   pgweir check pgweir.toml
