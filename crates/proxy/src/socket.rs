@@ -15,6 +15,9 @@ use tokio::net::{TcpStream, UnixStream};
 use crate::sock_diag::SockDiag;
 use crate::transport::Transport;
 
+/// So much input is thrown away at once, before others have their turn.
+const DISCARDED_BYTES: usize = 256 * 1024;
+
 /// A connection of a worker: the worker's driver reads and writes, its own task waits.
 ///
 /// Reading and writing go straight to the kernel, whatever readiness the runtime believes in, and
@@ -102,11 +105,11 @@ impl Socket {
     }
 
     /// Throws away what the peer has sent, as far as is known: a close with input left unread
-    /// would reset the connection, and the peer might lose our last words to it.
-    pub(crate) fn discard_input(&self) {
-        let mut buffer = [0; 4096];
-        let mut discard = || Ok(recv(&self.stream, &mut buffer, RecvFlags::empty())?.0);
-        while matches!(self.stream.try_io(Interest::READABLE, &mut discard), Ok(n) if n > 0) {}
+    /// would reset the connection, and the peer might lose our last words to it. Says whether
+    /// there may be more: a peer that never stops is not read for ever.
+    pub(crate) fn discard_input(&self) -> bool {
+        let recv = |buffer: &mut [u8]| Ok(recv(&self.stream, buffer, RecvFlags::empty())?.0);
+        discard(|buffer| self.stream.try_io(Interest::READABLE, || recv(buffer)))
     }
 
     fn clear(&self, interest: Interest) {
@@ -190,6 +193,19 @@ impl Transport for Rc<Socket> {
     }
 }
 
+/// Reads until nothing is left, or [`DISCARDED_BYTES`]: says whether it is the latter.
+fn discard(mut read: impl FnMut(&mut [u8]) -> io::Result<usize>) -> bool {
+    let mut buffer = [0; 16 * 1024];
+    let mut discarded = 0;
+    while discarded < DISCARDED_BYTES {
+        match read(&mut buffer) {
+            Ok(0) | Err(_) => return false,
+            Ok(n) => discarded += n,
+        }
+    }
+    true
+}
+
 /// Sets the options of a connection, or of a listener for all that it accepts from now on.
 ///
 /// Nagle off, since every write is a whole answer; keepalive as configured, so that a peer that
@@ -211,3 +227,6 @@ pub fn configure(socket: &Socket2, options: &TcpOptions) -> io::Result<()> {
     }
     socket.set_tcp_keepalive(&keepalive)
 }
+
+#[cfg(test)]
+mod tests;

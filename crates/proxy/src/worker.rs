@@ -27,6 +27,10 @@ use crate::socket::{Socket, Stream, configure};
 /// How often a connection is read in a row before the others have their turn.
 const TURNS: usize = 8;
 
+/// In so many turns what a connection is still sent is thrown away, before it is closed all the
+/// same.
+const DISCARDS: usize = 8;
+
 /// How many clients are accepted in a row before the others have their turn: one that is refused
 /// gives its descriptor back then.
 const ACCEPTS: usize = 4;
@@ -438,8 +442,11 @@ async fn connect_unix(name: &SocketName) -> io::Result<UnixStream> {
 /// Waits for one connection, as long as it is open.
 async fn serve(shared: Rc<Shared>, endpoint: Endpoint, socket: Rc<Socket>) {
     poll_fn(|cx| poll(&shared, endpoint, &socket, cx)).await;
-    if !socket.is_detached() {
-        socket.discard_input();
+    for _ in 0..DISCARDS {
+        if socket.is_detached() || !socket.discard_input() {
+            break;
+        }
+        tokio::task::yield_now().await;
     }
 }
 

@@ -1,4 +1,8 @@
 //! A client that does not read what it asked for holds up nobody else, and costs little memory.
+//! Nor does one that never stops sending.
+
+use std::sync::atomic::AtomicBool;
+use std::sync::atomic::Ordering::Relaxed;
 
 use pgweir_testkit::frames::query;
 
@@ -67,6 +71,30 @@ fn a_server_that_does_not_read() {
     client.send(&pgweir_testkit::frames::copy_done()).unwrap();
     let reply = client.read_until_ready().unwrap();
     assert_eq!(reply[1].to_string(), "CommandComplete \"COPY 1000\"");
+}
+
+#[test]
+fn a_client_that_does_not_stop() {
+    let stage = Stage::new("flood", 1);
+    let mut other = stage.client();
+    // No message begins like this: each is sent away, and sends on.
+    let flood = vec![b'!'; 1_000_000];
+    let over = AtomicBool::new(false);
+    std::thread::scope(|scope| {
+        for _ in 0..2 {
+            scope.spawn(|| {
+                while !over.load(Relaxed) {
+                    let mut client = stage.client();
+                    while !over.load(Relaxed) && client.send(&flood).is_ok() {}
+                }
+            });
+        }
+        let mut is_served =
+            || other.send(&query("SELECT")).is_ok() && other.read_until_ready().is_ok();
+        let served = (0..1000).all(|_| is_served());
+        over.store(true, Relaxed);
+        assert!(served);
+    });
 }
 
 /// A stage where a peer that has vanished is soon taken for gone. Who is slow has not vanished.
