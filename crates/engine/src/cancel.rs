@@ -6,9 +6,11 @@
 //! pool only once the cancel's connection has read its end, by which time the signal has been
 //! delivered.
 //!
-//! PostgreSQL ignores a cancel that comes before it has begun what it was sent. A client that
-//! cancels a while after it has asked does not know that its unit stood in the queue and was sent
-//! just now: so a cancel that may have been early is repeated, once, for that statement alone.
+//! PostgreSQL ignores a cancel that comes before it has begun what it was sent, and whether it has
+//! nobody can tell. A client that cancels a while after it has asked does not know that its unit
+//! stood in the queue and was sent just now: so a cancel for such a unit is held back until it has
+//! surely been begun. It is never repeated: a statement that has caught the first signal and goes
+//! on would be ended by a second one, for which nobody has asked.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -26,7 +28,7 @@ use crate::time::Time;
 /// How long a cancel's connection may take, from the attempt to the end of its stream.
 pub(crate) const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 
-/// By then a server has begun what it was sent.
+/// By then a server has begun what it was sent, or is as busy as PostgreSQL's clients know it.
 const BEGUN_AFTER: Duration = Duration::from_millis(100);
 
 /// So many connections are told by their end that their cancel is done. Whoever asks for the same
@@ -40,14 +42,30 @@ pub struct Cancel {
     client: Option<ClientId>,
     /// Connections that asked for it, told by their end that it is done.
     pub(crate) requesters: Vec<ClientId>,
-    pub(crate) sent: bool,
-    /// When its statement was sent, if that is so short ago that it may come too early.
-    early: Option<Time>,
-    /// It is sent once more, for no other statement than the one that was sent then.
-    repeats: Option<Time>,
+    progress: Progress,
+    /// It was held back, for no other statement than the one that was sent then.
+    only: Option<Time>,
     pub(crate) since: Time,
     /// Where its connection begins, over TCP.
     pub(crate) local: Option<SocketAddr>,
+}
+
+impl Cancel {
+    /// Whether the request went out, and may hit at any time.
+    pub(crate) fn is_sent(&self) -> bool {
+        self.progress == Progress::Sent
+    }
+}
+
+/// How far a cancel has come.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Progress {
+    /// It would come too early: nothing is done yet.
+    HeldBack,
+    /// Its connection is being made.
+    Connecting,
+    /// The request went out.
+    Sent,
 }
 
 impl Engine {
@@ -94,11 +112,14 @@ impl Engine {
         if let Some(id) = under_way
             && let cancel = &mut self.cancels[id]
             && cancel.client == client
-            && !cancel.sent
+            && !cancel.is_sent()
             && cancel.requesters.len() < REQUESTERS
         {
             cancel.requesters.extend(requester);
-            cancel.repeats = None;
+            if cancel.only.take_if(|sent| *sent != self.servers[server].unit_since).is_some() {
+                // It asks for the statement behind that one.
+                self.connect_for_cancel(id);
+            }
             return;
         }
         if under_way.is_some() || self.servers[server].key.is_none() {
@@ -107,37 +128,69 @@ impl Engine {
             requester.into_iter().for_each(|requester| self.close_client(requester));
             return;
         }
+        let early = self.sent_just_now(now, server, requester.is_some());
         let id = self.cancels.insert(Cancel {
             server,
             client,
             requesters: requester.into_iter().collect(),
-            sent: false,
-            early: None,
-            repeats: None,
+            progress: Progress::HeldBack,
+            only: early,
             since: now,
             local: None,
         });
         self.servers[server].cancel = Some(id);
-        let address = self.servers[server].address.clone();
-        self.actions.push(Action::Connect(Endpoint::Cancel(id), address));
+        if early.is_none() {
+            self.connect_for_cancel(id);
+        }
+    }
+
+    /// When a server was sent its statement, if a cancel might come before it is begun although,
+    /// on a connection straight to PostgreSQL, it would not: a client does not know how long its
+    /// unit has waited here, and of our own cancels it knows nothing.
+    fn sent_just_now(&self, now: Time, server: ServerId, asked_for: bool) -> Option<Time> {
+        let server = &self.servers[server];
+        let unknown = server.unit_waited || !asked_for;
+        let young = now - server.unit_since < BEGUN_AFTER && !server.answered;
+        (unknown && young).then_some(server.unit_since)
+    }
+
+    /// Goes on with a cancel that was held back, once its statement has been begun or is over.
+    pub(crate) fn release_cancel(&mut self, now: Time, server: ServerId) {
+        let Some(its) = self.servers.find(server) else { return };
+        let Some(id) = its.cancel else { return };
+        let Cancel { progress: Progress::HeldBack, only: Some(sent), .. } = self.cancels[id] else {
+            return;
+        };
+        if its.unit_since != sent {
+            self.cancel_over(id);
+        } else if its.answered || now - sent >= BEGUN_AFTER {
+            self.connect_for_cancel(id);
+        }
+    }
+
+    /// Has the connection of a cancel made, unless that is under way.
+    fn connect_for_cancel(&mut self, id: CancelId) {
+        let cancel = &mut self.cancels[id];
+        if cancel.progress == Progress::HeldBack {
+            cancel.progress = Progress::Connecting;
+            let address = self.servers[cancel.server].address.clone();
+            self.actions.push(Action::Connect(Endpoint::Cancel(id), address));
+        }
     }
 
     /// The cancel's connection is made: if the statement is still the client's, the request goes
     /// out.
-    pub(crate) fn cancel_connected(&mut self, now: Time, id: CancelId, local: Option<SocketAddr>) {
+    pub(crate) fn cancel_connected(&mut self, id: CancelId, local: Option<SocketAddr>) {
         let Some(cancel) = self.cancels.find_mut(id) else {
             return self.actions.push(Action::Abort(Endpoint::Cancel(id)));
         };
         cancel.local = local;
-        let &mut Cancel { server, client, repeats, .. } = cancel;
+        let &mut Cancel { server, client, only, .. } = cancel;
         let wanted = self.is_running(server, client);
         let server = &self.servers[server];
-        let statement = server.unit_since;
         match &server.key {
-            Some(key) if wanted && repeats.is_none_or(|repeated| repeated == statement) => {
-                let cancel = &mut self.cancels[id];
-                cancel.sent = true;
-                cancel.early = (now - statement < BEGUN_AFTER).then_some(statement);
+            Some(key) if wanted && only.is_none_or(|sent| sent == server.unit_since) => {
+                self.cancels[id].progress = Progress::Sent;
                 self.actions.inject(Endpoint::Cancel(id), |out| key.write_request(out));
             }
             _ => self.cancel_over(id),
@@ -162,25 +215,10 @@ impl Engine {
     /// The cancel's connection has come to its end, or could not be made.
     pub(crate) fn cancel_ended(&mut self, now: Time, id: CancelId) {
         let Some(cancel) = self.cancels.find(id) else { return };
-        let (server, client, early) = (cancel.server, cancel.client, cancel.early);
+        let server = cancel.server;
         self.cancel_over(id);
-        self.servers[server].cancelled_early = early.map(|sent| (client, sent));
         if matches!(self.servers[server].state, ServerState::AwaitingCancel) {
             self.offer(now, server);
-        }
-    }
-
-    /// Repeats a cancel that may have come too early, if its statement still runs.
-    pub(crate) fn cancel_again(&mut self, now: Time, server: ServerId) {
-        let Some(its) = self.servers.find_mut(server) else { return };
-        let due = |(_, sent): &mut (Option<ClientId>, Time)| now - *sent >= BEGUN_AFTER;
-        let Some((client, sent)) = its.cancelled_early.take_if(due) else { return };
-        let same = its.unit_since == sent && !its.answered && its.cancel.is_none();
-        if same && self.is_running(server, client) {
-            self.cancel_on(now, server, client, None);
-            if let Some(id) = self.servers[server].cancel {
-                self.cancels[id].repeats = Some(sent);
-            }
         }
     }
 
@@ -188,7 +226,7 @@ impl Engine {
     /// is not lent again.
     pub(crate) fn cancel_timed_out(&mut self, now: Time, id: CancelId) {
         let cancel = &self.cancels[id];
-        let (server, sent) = (cancel.server, cancel.sent);
+        let (server, sent) = (cancel.server, cancel.is_sent());
         self.cancel_over(id);
         if sent {
             self.servers[server].doomed = true;
@@ -214,7 +252,7 @@ impl Engine {
     /// one that was sent may still come.
     pub(crate) fn settle_cancel(&mut self, server: ServerId) -> bool {
         let Some(id) = self.servers[server].cancel else { return false };
-        if self.cancels[id].sent {
+        if self.cancels[id].is_sent() {
             return true;
         }
         self.cancel_over(id);

@@ -178,7 +178,7 @@ impl Engine {
     pub fn connected(&mut self, now: Time, endpoint: Endpoint, local: Option<SocketAddr>) {
         match endpoint {
             Endpoint::Server(id) => self.server_connected(now, id, local),
-            Endpoint::Cancel(id) => self.cancel_connected(now, id, local),
+            Endpoint::Cancel(id) => self.cancel_connected(id, local),
             Endpoint::Client(_) => {}
         }
     }

@@ -386,6 +386,7 @@ impl Engine {
         stats.queries += 1;
         stats.query_time += now - server.unit_since;
         server.unit_since = now;
+        server.unit_waited = false;
         server.answered = false;
         if !server.status.in_block() {
             stats.transactions += 1;

@@ -58,6 +58,8 @@ pub struct Server {
     pub(crate) unnamed: UnnamedStatement,
     /// When the oldest unit in flight was sent.
     pub(crate) unit_since: Time,
+    /// Its client had asked for it a while before.
+    pub(crate) unit_waited: bool,
     /// When something of it came last.
     pub(crate) heard: Time,
     /// When a further piece of a long message last went to it.
@@ -90,9 +92,6 @@ pub struct Server {
     pub(crate) cancel: Option<CancelId>,
     /// When we had its client's transaction cancelled, which had taken too long.
     pub(crate) overdue: Option<Time>,
-    /// Whose statement a cancel may have reached before it was begun, and when that was sent;
-    /// `None` is one who is gone.
-    pub(crate) cancelled_early: Option<(Option<ClientId>, Time)>,
     pub(crate) read_paused: bool,
     pub(crate) congested: bool,
 }
@@ -120,6 +119,7 @@ impl Server {
             reset: false,
             unnamed: UnnamedStatement::None,
             unit_since: now,
+            unit_waited: false,
             transaction_since: now,
             heard: now,
             fed: now,
@@ -136,7 +136,6 @@ impl Server {
             swallowed: 0,
             cancel: None,
             overdue: None,
-            cancelled_early: None,
             read_paused: false,
             congested: false,
         }

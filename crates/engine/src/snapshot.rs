@@ -376,7 +376,7 @@ impl Engine {
                 pool: (spec.database.clone(), spec.user.clone()),
                 address: server.address.clone(),
                 local: cancel.local,
-                sent: cancel.sent,
+                sent: cancel.is_sent(),
                 since: cancel.since,
                 requesters: requesters.collect(),
             })

@@ -36,7 +36,7 @@ impl Engine {
             self.sweep_pool(now, id);
         }
         for id in self.servers.keys() {
-            self.cancel_again(now, id);
+            self.release_cancel(now, id);
             self.sweep_server(now, id);
         }
         for id in self.cancels.keys() {

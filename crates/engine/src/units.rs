@@ -474,6 +474,7 @@ impl Engine {
         if client.slots.is_empty() {
             client.requested = client.asked.map_or(now, |asked| asked.since);
             server.unit_since = now;
+            server.unit_waited = client.requested < now;
             if !server.status.in_block() {
                 server.transaction_since = now;
             }

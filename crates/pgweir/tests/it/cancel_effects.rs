@@ -28,6 +28,7 @@ const SCHEMA: &str = "
         RETURN 'slept';
     EXCEPTION WHEN query_canceled THEN
         INSERT INTO done (what) VALUES ('caught');
+        PERFORM pg_sleep(0.5);
         RETURN 'caught';
     END $$;
     GRANT ALL ON done, done_at_seq TO public;

@@ -366,101 +366,147 @@ fn a_long_secret_is_compared_whole() {
     assert_eq!(stage.cancels(), 1);
 }
 
-/// PostgreSQL ignores a cancel that comes when it has not begun what it was sent just before, as a
-/// unit from the queue is: while nothing is heard of it, it is cancelled once more.
+/// One who asks twice is told twice; one who asks once has sent one signal. The second would end
+/// what has caught the first and goes on.
 #[test]
-fn a_statement_that_may_not_have_begun_is_cancelled_once_more() {
-    let (stage, server, _alice, requester, first) = cancelled();
-    first.ends();
+fn a_cancel_is_sent_once() {
+    let (stage, _server, _alice, requester, cancel) = cancelled();
+    cancel.ends();
     assert!(requester.is_closed());
-    stage.wait(Duration::from_millis(50));
-    assert_eq!(stage.cancels(), 0);
-    stage.wait(Duration::from_millis(150));
-    let second = stage.cancel_line().expect("it is wanted");
-    assert_eq!(second.heard_bytes(), cancel_request(&server.key()));
-    second.ends();
-    // It has begun by now: it ends when it likes, as with PostgreSQL itself.
-    stage.wait(Duration::from_millis(500));
+    stage.wait(Duration::from_millis(200));
+    stage.wait(Duration::from_secs(1));
     assert_eq!((stage.cancels(), stage.servers()), (0, vec![ServerActivity::Active]));
 }
 
-/// The same, for a client that did not stay to hear of it.
+/// A client whose query has stood in the queue and was sent just now.
+fn dequeued() -> (Stage, Peer, Peer) {
+    let (stage, server, _alice) = running();
+    let bob = stage.client();
+    bob.says([query("bob")]);
+    stage.wait(Duration::from_millis(1));
+    server.says([done(), ready()]);
+    assert_eq!(server.heard(), "Q(bob)");
+    (stage, server, bob)
+}
+
+/// PostgreSQL ignores a cancel that comes when it has not begun what it was sent just before, as a
+/// unit from the queue is. Whether it has nobody knows, so nothing is sent before it must have.
 #[test]
-fn a_statement_that_may_not_have_begun_is_cancelled_once_more_for_a_client_that_is_gone() {
-    let (stage, server, alice, _requester, first) = cancelled();
-    alice.breaks();
-    first.ends();
-    stage.wait(Duration::from_millis(200));
-    let second = stage.cancel_line().expect("it is wanted");
+fn a_cancel_waits_until_a_unit_from_the_queue_has_begun() {
+    let (stage, server, bob) = dequeued();
+    let requesters = [stage.cancel(&bob), stage.cancel(&bob)];
+    stage.wait(Duration::from_millis(50));
+    assert_eq!(stage.cancels(), 0);
+    assert!(requesters.iter().all(Peer::is_open));
+    stage.wait(Duration::from_millis(50));
+    assert_eq!(stage.cancels(), 1);
+    stage.wait(Duration::from_millis(50));
+    let cancel = stage.cancel_line().expect("it is wanted");
+    assert_eq!(cancel.heard_bytes(), cancel_request(&server.key()));
+    cancel.ends();
+    assert!(requesters.iter().all(Peer::is_closed));
+    stage.wait(Duration::from_secs(1));
+    assert_eq!((stage.cancels(), stage.servers()), (0, vec![ServerActivity::Active]));
+}
+
+/// What PostgreSQL has had for a while, or has said a word about, has begun.
+#[test]
+fn a_statement_that_has_begun_is_cancelled_at_once() {
+    let (stage, _server, bob) = dequeued();
+    stage.wait(Duration::from_millis(100));
+    stage.cancel(&bob);
+    assert_eq!(stage.cancels(), 1);
+
+    let (stage, server, bob) = dequeued();
+    server.says([columns(), row(b"a part of it")]);
+    assert_eq!(bob.heard(), "T D(a part of it)");
+    stage.cancel(&bob);
+    assert_eq!(stage.cancels(), 1);
+
+    // Its client knows that it was not: it is the next one in line.
+    let (stage, server, bob) = dequeued();
+    bob.says([query("next")]);
+    server.says([done(), in_block()]);
+    stage.cancel(&bob);
+    assert_eq!(stage.cancels(), 1);
+}
+
+/// A client that did not stay to hear of it wants its statement ended all the same.
+#[test]
+fn a_cancel_waits_for_a_client_that_is_gone() {
+    let (stage, server, bob) = dequeued();
+    let requester = stage.cancel(&bob);
+    bob.breaks();
+    stage.wait(Duration::from_millis(100));
+    let cancel = stage.cancel_line().expect("it is wanted");
     server.says([error("57014"), ready()]);
     assert_eq!(stage.servers(), [ServerActivity::BeingCanceled]);
-    second.ends();
+    cancel.ends();
+    assert!(requester.is_closed());
     assert_eq!(stage.servers(), [ServerActivity::Idle]);
 }
 
-/// What PostgreSQL has had for a while, or has said a word about, was hit by the first.
+/// A cancel that is held back is for its statement alone, wherever that ends.
 #[test]
-fn a_statement_that_has_begun_is_cancelled_only_once() {
-    let (stage, _server, alice) = running();
-    stage.wait(Duration::from_millis(200));
-    stage.cancel(&alice);
-    stage.cancel_line().expect("it is wanted").ends();
-    stage.wait(Duration::from_secs(1));
-    assert_eq!(stage.cancels(), 0);
-
-    let (stage, server, alice, _requester, cancel) = cancelled();
-    cancel.ends();
-    server.says([columns(), row(b"a part of it")]);
-    assert_eq!(alice.heard(), "T D(a part of it)");
-    stage.wait(Duration::from_secs(1));
-    assert_eq!(stage.cancels(), 0);
-}
-
-/// A cancel that is repeated is for its statement alone, wherever that ends.
-#[test]
-fn the_next_statement_is_not_cancelled_once_more() {
-    let (stage, server, alice, _requester, cancel) = cancelled();
-    cancel.ends();
-    server.says([done(), in_block()]);
-    alice.says([query("next")]);
-    stage.wait(Duration::from_secs(1));
-    assert_eq!(stage.cancels(), 0);
-
-    let next = || {
-        let (stage, server, alice, _requester, cancel) = cancelled();
-        cancel.ends();
-        stage.wait(Duration::from_millis(200));
-        assert_eq!(stage.cancels(), 1);
+fn a_cancel_that_waits_does_not_hit_the_next_statement() {
+    let next = |gap: u64| {
+        let (stage, server, bob) = dequeued();
+        let requester = stage.cancel(&bob);
+        stage.wait(Duration::from_millis(gap));
+        bob.says([query("next")]);
         server.says([done(), in_block()]);
-        stage.wait(Duration::from_millis(1));
-        alice.says([query("next")]);
         assert_eq!(server.heard(), "Q(next)");
-        (stage, server, alice)
+        (stage, server, bob, requester)
     };
-    let (stage, ..) = next();
-    let second = stage.cancel_line();
-    assert!(second.is_none_or(|second| second.heard_bytes().is_empty()));
+    // Its connection is not made, or is being made.
+    for gap in [1, 100] {
+        let (stage, _server, _bob, requester) = next(gap);
+        stage.wait(Duration::from_millis(100));
+        while stage.cancels() > 0 {
+            let cancel = stage.cancel_line();
+            assert!(cancel.is_none_or(|cancel| cancel.heard_bytes().is_empty()));
+        }
+        assert!(requester.is_closed());
+    }
 
     // Unless its client asks for that.
-    let (stage, server, alice) = next();
-    stage.cancel(&alice);
-    let second = stage.cancel_line().expect("it is wanted");
-    assert_eq!(second.heard_bytes(), cancel_request(&server.key()));
+    for gap in [1, 100] {
+        let (stage, server, bob, _requester) = next(gap);
+        stage.cancel(&bob);
+        let cancels: Vec<_> = (0..stage.cancels()).filter_map(|_| stage.cancel_line()).collect();
+        let [cancel] = &cancels[..] else { panic!("{} are wanted", cancels.len()) };
+        assert_eq!(cancel.heard_bytes(), cancel_request(&server.key()));
+    }
 }
 
-/// A server whose statement ended while its client was gone is idle, or somebody else's.
+/// A server whose statement ended while a cancel waited is idle, or somebody else's.
 #[test]
-fn a_server_that_is_free_is_not_cancelled_once_more() {
+fn a_server_that_is_free_is_not_cancelled() {
     for waiting in [false, true] {
-        let (stage, server, alice, _requester, cancel) = cancelled();
-        cancel.ends();
-        alice.breaks();
+        let (stage, server, bob) = dequeued();
+        stage.cancel(&bob);
+        bob.breaks();
         if waiting {
-            stage.client().says([query("bob")]);
+            stage.client().says([query("carol")]);
         }
         server.says([done(), ready()]);
         stage.wait(Duration::from_secs(1));
         assert_eq!(stage.cancels(), 0);
         stage.check();
     }
+}
+
+/// The client is not served further, and knows nothing of our cancel: it may as well come when the
+/// statement has begun.
+#[test]
+fn our_own_cancel_waits_until_a_statement_has_begun() {
+    let (stage, server, alice) = Stage::ready(&Setup::with("transaction_timeout = 1000"));
+    alice.says([query("BEGIN")]);
+    server.says([done(), in_block()]);
+    stage.wait(Duration::from_millis(950));
+    alice.says([query("slow")]);
+    stage.wait(Duration::from_millis(60));
+    assert_eq!((alice.heard().as_str(), stage.cancels()), ("C Z(T) E(FATAL 25P04)", 0));
+    stage.wait(Duration::from_millis(40));
+    assert!(stage.cancel_line().is_some());
 }
