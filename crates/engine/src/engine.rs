@@ -139,10 +139,16 @@ impl Engine {
             return consumed;
         };
         let goes_on = match client.phase {
+            Phase::Startup | Phase::Login(_) if client.ended && consumed == 0 => {
+                // What is left can never become whole.
+                self.client_left(now, id);
+                return input.len();
+            }
+            Phase::Startup => client.ended,
             // A client that knows what it will be asked has answered already.
             Phase::Login(_) => consumed > 0,
             Phase::Ready(_) | Phase::Console => !was_greeted,
-            Phase::Startup | Phase::Cancelling | Phase::Welcome(_) => false,
+            Phase::Cancelling | Phase::Welcome(_) => false,
         };
         if goes_on && (consumed < input.len() || client.ended) {
             self.actions.push(Action::Resume(id));
@@ -155,14 +161,16 @@ impl Engine {
         let Some(client) = self.clients.find_mut(id) else { return };
         client.ended = true;
         match client.phase {
-            // Input that is retained comes first: a Query just before the end is still run.
-            Phase::Ready(_) | Phase::Welcome(_) | Phase::Console => {
+            // Input that is retained comes first: a Query just before the end is still run, and so
+            // is one whose client knew what it would be asked at its login.
+            Phase::Startup
+            | Phase::Login(_)
+            | Phase::Ready(_)
+            | Phase::Welcome(_)
+            | Phase::Console => {
                 self.actions.push(Action::Resume(id));
             }
-            Phase::Startup | Phase::Login(_) | Phase::Cancelling => {
-                let end = Action::Close(Endpoint::Client(id));
-                self.client_gone(now, id, "client disconnected", end);
-            }
+            Phase::Cancelling => self.client_left(now, id),
         }
     }
 

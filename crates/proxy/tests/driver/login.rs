@@ -9,7 +9,7 @@ use pgweir_wire::frontend::{SaslInitialResponse, write_sasl_response};
 use pgweir_wire::{Header, ProtocolVersion};
 
 use crate::messages::{
-    from_backend, message, password, query, ssl_request, startup, startup_of, sync,
+    done, from_backend, message, password, query, ready, ssl_request, startup, startup_of, sync,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -160,6 +160,36 @@ fn a_password_and_a_query_may_come_with_the_startup_packet() {
     alice.says([startup(&MINE), password("password"), query("SELECT")]);
     assert_eq!(stage.server().heard(), "Q(SELECT)");
     assert!(alice.is_greeted());
+}
+
+/// One that has nothing more to say has said all that, wherever in the turn its end is seen.
+#[test]
+fn who_says_all_at_once_and_no_more_is_answered() {
+    let stage = guarded("password");
+    let alice = stage.stranger();
+    stage.keep_turn_open();
+    alice.says_and_ends([startup(&MINE), password("password"), query("SELECT")]);
+    stage.end_turn();
+    let server = stage.server();
+    assert_eq!(server.heard(), "Q(SELECT)");
+    server.says([done(), ready()]);
+    assert!(alice.heard().ends_with("Z C Z"));
+    assert!(alice.is_closed());
+}
+
+/// What is missing will not come any more.
+#[test]
+fn who_ends_inside_a_login_is_let_go() {
+    let proof = password("password");
+    let ends: [&[&[u8]]; 4] =
+        [&[], &[&startup(&MINE)[..9]], &[&startup(&MINE)], &[&startup(&MINE), &proof[..7]]];
+    for said in ends {
+        let stage = guarded("password");
+        let alice = stage.stranger();
+        alice.says_and_ends(said);
+        assert!(alice.is_closed(), "{said:?}");
+        assert_eq!((stage.clients_left(), stage.attempts()), (0, 0));
+    }
 }
 
 /// A connection that says nothing costs a descriptor: it is closed when its time is over.

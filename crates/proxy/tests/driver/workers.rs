@@ -58,6 +58,22 @@ fn what_came_with_the_startup_packet_goes_along() {
     assert!(alice.heard().ends_with("Z C Z"));
 }
 
+/// Nor does the end of what it sends come before that.
+#[test]
+fn who_says_all_at_once_and_no_more_is_answered_by_another() {
+    let (first, second) = two("");
+    let packet = startup(&[("user", "user"), ("database", "east")]);
+    let stranger = first.stranger();
+    stranger.says_and_ends([packet, query("SELECT")]);
+    second.keep_turn_open();
+    let alice = first.deliver_to(&second).pop().expect("it was handed over");
+    second.end_turn();
+    let server = second.server();
+    assert_eq!(server.heard(), "Q(SELECT)");
+    server.says([done(), ready()]);
+    assert!(alice.heard().ends_with("Z C Z"));
+}
+
 /// A packet that comes in pieces goes when it is whole, and all of it.
 #[test]
 fn a_startup_packet_in_pieces_goes_whole() {
