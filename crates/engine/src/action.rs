@@ -17,7 +17,7 @@ pub type ServerId = Key<Server>;
 pub type CancelId = Key<Cancel>;
 
 /// One of the connections that the engine speaks on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Endpoint {
     /// To a server, for a cancel.
     Cancel(CancelId),

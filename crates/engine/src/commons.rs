@@ -81,7 +81,7 @@ impl Member {
 /// What all engines of a process have in common.
 pub(crate) struct Commons {
     workers: usize,
-    /// Connections of clients, whatever they do.
+    /// Connections of clients, whatever they do, until they are closed.
     pub(crate) clients: AtomicUsize,
     /// Those of them that have not logged in yet.
     pub(crate) logins: AtomicUsize,

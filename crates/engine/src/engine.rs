@@ -45,6 +45,8 @@ pub struct Engine {
     pub(crate) logins: VecDeque<ClientId>,
     /// Those of them that have not.
     pub(crate) logging_in: usize,
+    /// Clients that are no more, and whose connections are still open: they count.
+    pub(crate) leaving_clients: usize,
     /// When clients were seen between transactions last, and their places, where that has a limit.
     pub(crate) quiet: BTreeSet<(Time, usize)>,
     /// Clients with a batch without its end, and since when, oldest first.
@@ -76,6 +78,7 @@ impl Engine {
             random: Random::new(seed),
             logins: VecDeque::new(),
             logging_in: 0,
+            leaving_clients: 0,
             quiet: BTreeSet::new(),
             unfinished: VecDeque::new(),
             draining: false,
@@ -215,6 +218,18 @@ impl Engine {
             }
             Endpoint::Cancel(id) => self.cancels.find(id).is_some(),
             Endpoint::Client(_) => false,
+        }
+    }
+
+    /// A connection is closed that [`Action::Close`] or [`Action::Abort`] has named. It may have
+    /// stayed open for a while: a client that does not read its last words keeps a descriptor.
+    pub fn closed(&mut self, endpoint: Endpoint) {
+        match endpoint {
+            Endpoint::Client(_) => {
+                self.leaving_clients -= 1;
+                self.member.commons().clients.fetch_sub(1, SeqCst);
+            }
+            Endpoint::Cancel(_) | Endpoint::Server(_) => {}
         }
     }
 

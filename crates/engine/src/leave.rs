@@ -1,7 +1,5 @@
 //! Ends: of clients, of servers, and what each leaves behind for the other.
 
-use std::sync::atomic::Ordering::SeqCst;
-
 use pgweir_config::PoolMode;
 use pgweir_wire::backend::Report;
 use pgweir_wire::frontend;
@@ -161,7 +159,7 @@ impl Engine {
 
     fn forget_client(&mut self, id: ClientId) -> Option<Client> {
         let client = self.clients.remove(id)?;
-        self.member.commons().clients.fetch_sub(1, SeqCst);
+        self.leaving_clients += 1;
         if let Some(at) = client.watched_at {
             self.quiet.remove(&(at, id.index()));
         }

@@ -1,4 +1,4 @@
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::io;
 use std::time::Duration;
 
@@ -13,8 +13,10 @@ use crate::piece::Piece;
 use crate::transport::Transport;
 
 pub use handover::Handover;
+use lingering::Lingering;
 
 mod handover;
+mod lingering;
 
 /// Bytes that are read at once. With what is retained in front of them they fill the scratch
 /// buffer; it is shared by all connections of a worker.
@@ -35,14 +37,6 @@ const UNGATHERED_WRITES: u32 = 16;
 /// time says only that the silence has begun, so the others span two calls.
 pub(crate) const SILENCES: u32 = 3;
 
-/// How long a peer may read nothing of our last words. A client that has ended its own stream has
-/// the time that PostgreSQL would give it: until the kernel has given it up.
-const LINGER: Duration = Duration::from_secs(10);
-
-/// The same for one that has said its own last word and is owed what it asked for: as long as TCP
-/// itself would be patient, unless the process is to end.
-const LINGER_READING: Duration = Duration::from_secs(15 * 60);
-
 const _: () = assert!(RETAINED_BYTES > UNIT_HELD_BYTES, "a unit must fit what is retained");
 const _: () = assert!(RETAINED_BYTES > LOGIN_MESSAGE_BYTES, "so must a message of a login");
 const _: () = assert!(RETAINED_BYTES < SCRATCH_BYTES, "there must be room to read");
@@ -55,7 +49,7 @@ pub struct Driver<T> {
     servers: Links<T>,
     cancels: Links<T>,
     /// Connections that the engine has forgotten, with output that is not out yet.
-    lingering: Vec<Lingering<T>>,
+    lingering: BTreeMap<Endpoint, Lingering<T>>,
     /// Connections that [`Driver::reap`] has found silent, how often in a row, and when last.
     silent: Vec<(Endpoint, u32, Time)>,
     scratch: Box<[u8]>,
@@ -69,14 +63,6 @@ pub struct Driver<T> {
     broken: Vec<Endpoint>,
     requests: Vec<Request<T>>,
     draining: bool,
-}
-
-/// A connection with last words that its peer has not read yet.
-struct Lingering<T> {
-    endpoint: Endpoint,
-    link: Link<T>,
-    /// The first tick that found it so, and with nothing read since the one before.
-    since: Option<Time>,
 }
 
 /// What a driver cannot do itself.
@@ -112,7 +98,7 @@ impl<T: Transport> Driver<T> {
             clients: Links::new(),
             servers: Links::new(),
             cancels: Links::new(),
-            lingering: Vec::new(),
+            lingering: BTreeMap::new(),
             silent: Vec::new(),
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
             actions: Actions::default(),
@@ -170,14 +156,7 @@ impl<T: Transport> Driver<T> {
 
     /// A connection has room to write.
     pub fn writable(&mut self, now: Time, endpoint: Endpoint) {
-        if let Some(position) = self.lingering_position(endpoint) {
-            let Lingering { link, since, .. } = &mut self.lingering[position];
-            let before = link.unsent();
-            if link.flush().is_err() || link.unsent() == 0 {
-                finish(&self.lingering.swap_remove(position).link.io);
-            } else if link.unsent() < before {
-                *since = None;
-            }
+        if self.speak_last(endpoint) {
             return;
         }
         let Some(link) = self.links(endpoint).find(endpoint) else { return };
@@ -192,17 +171,7 @@ impl<T: Transport> Driver<T> {
     pub fn tick(&mut self, now: Time) {
         self.engine.tick(now);
         self.settle(now);
-        let draining = self.draining;
-        self.lingering.retain_mut(|lingering| {
-            let since = *lingering.since.get_or_insert(now);
-            let patient = lingering.link.ended && !draining;
-            let limit = if patient { LINGER_READING } else { LINGER };
-            let lingers = now - since <= limit;
-            if !lingers {
-                lingering.link.io.wake();
-            }
-            lingers
-        });
+        self.sweep_lingering(now);
     }
 
     /// Breaks off peers that have vanished without a word, where they keep a server from others:
@@ -283,7 +252,7 @@ impl<T: Transport> Driver<T> {
 
     /// What a connection is waited for; `None` once it is closed and may be let go.
     pub fn interest(&mut self, endpoint: Endpoint) -> Option<Interest> {
-        if self.lingering_position(endpoint).is_some() {
+        if self.lingering.contains_key(&endpoint) {
             return Some(Interest { read: false, write: true });
         }
         self.links(endpoint).find(endpoint).map(Link::interest)
@@ -298,7 +267,7 @@ impl<T: Transport> Driver<T> {
     pub fn snapshot(&self, now: Time) -> Snapshot {
         let mut snapshot = self.engine.snapshot(now);
         let links = [&self.clients, &self.servers, &self.cancels].into_iter().flat_map(Links::iter);
-        let links = links.chain(self.lingering.iter().map(|lingering| &lingering.link));
+        let links = links.chain(self.lingering.values().map(|lingering| &lingering.link));
         let buffered = links.map(Link::buffered).filter(|bytes| *bytes > 0);
         let sizes: Vec<_> = buffered.chain([self.scratch.len()]).collect();
         snapshot.memory.buffers = Usage::of_bytes(sizes.iter().sum(), sizes.len(), 0);
@@ -307,9 +276,8 @@ impl<T: Transport> Driver<T> {
 
     /// Clients that are connected, those included that only have to read their last words.
     pub fn clients_left(&self) -> usize {
-        let lingering = self.lingering.iter();
-        let clients = lingering.filter(|one| matches!(one.endpoint, Endpoint::Client(_)));
-        self.engine.clients() + clients.count()
+        let is_client = |endpoint: &&Endpoint| matches!(endpoint, Endpoint::Client(_));
+        self.engine.clients() + self.lingering.keys().filter(is_client).count()
     }
 
     /// Connections that are open, those included that have only output left.
@@ -452,6 +420,7 @@ impl<T: Transport> Driver<T> {
                         let _ = link.flush();
                         link.io.wake();
                     }
+                    self.engine.closed(endpoint);
                 }
                 Action::Connect(endpoint, address) => {
                     self.requests.push(Request::Connect(endpoint, address));
@@ -555,18 +524,6 @@ impl<T: Transport> Driver<T> {
         }
     }
 
-    fn close(&mut self, endpoint: Endpoint) {
-        let Some(mut link) = self.links(endpoint).remove(endpoint) else { return };
-        if link.flush().is_err() {
-            finish(&link.io);
-        } else if link.unsent() > 0 {
-            link.io.wake();
-            self.lingering.push(Lingering { endpoint, link, since: None });
-        } else {
-            finish(&link.io);
-        }
-    }
-
     fn link(&self, endpoint: Endpoint) -> Option<&Link<T>> {
         match endpoint {
             Endpoint::Cancel(_) => self.cancels.look(endpoint),
@@ -582,13 +539,4 @@ impl<T: Transport> Driver<T> {
             Endpoint::Server(_) => &mut self.servers,
         }
     }
-
-    fn lingering_position(&self, endpoint: Endpoint) -> Option<usize> {
-        self.lingering.iter().position(|lingering| lingering.endpoint == endpoint)
-    }
-}
-
-fn finish(io: &impl Transport) {
-    io.shutdown();
-    io.wake();
 }

@@ -307,6 +307,34 @@ fn a_crowd_that_says_nothing_is_refused_before_it_says_it() {
     assert_eq!(carol.heard(), "E(FATAL 53300)");
 }
 
+/// A client that has left and does not read what it is owed keeps a descriptor, and counts.
+#[test]
+fn who_does_not_read_its_last_words_is_still_one_of_max_clients() {
+    let ends: [fn(&Stage, &Peer); 3] = [
+        |_, alice| alice.takes_all(),
+        |_, alice| {
+            alice.deafens();
+            alice.takes_all();
+        },
+        |stage, _| {
+            stage.wait(Duration::from_secs(1));
+            stage.wait(Duration::from_secs(16 * 60));
+        },
+    ];
+    for end in ends {
+        let (stage, server, alice) = Stage::ready(&Setup::with("max_clients = 1"));
+        alice.takes(0);
+        alice.says_and_ends([query("SELECT")]);
+        server.says([done(), ready()]);
+        assert_eq!((stage.clients(), stage.clients_left()), (Vec::new(), 1));
+        let bob = stage.newcomer(&[]);
+        assert_eq!(bob.heard(), "E(FATAL 53300)");
+        end(&stage, &alice);
+        assert_eq!(stage.clients_left(), 0);
+        stage.client();
+    }
+}
+
 /// Only a password is an answer to the question for one, and no password is long.
 #[test]
 fn another_answer_than_a_password_is_refused() {
