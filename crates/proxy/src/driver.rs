@@ -167,6 +167,12 @@ impl<T: Transport> Driver<T> {
         self.settle(now);
     }
 
+    /// A connection was reset that is not read now.
+    pub fn reset(&mut self, now: Time, endpoint: Endpoint, cause: &str) {
+        self.failed(now, endpoint, cause);
+        self.settle(now);
+    }
+
     /// Time has passed: see [`Engine::tick`].
     pub fn tick(&mut self, now: Time) {
         self.engine.tick(now);
@@ -253,9 +259,13 @@ impl<T: Transport> Driver<T> {
     /// What a connection is waited for; `None` once it is closed and may be let go.
     pub fn interest(&mut self, endpoint: Endpoint) -> Option<Interest> {
         if self.lingering.contains_key(&endpoint) {
-            return Some(Interest { read: false, write: true });
+            return Some(Interest { read: false, write: true, reset: false });
         }
-        self.links(endpoint).find(endpoint).map(Link::interest)
+        let interest = self.links(endpoint).find(endpoint)?.interest();
+        // What a server has said before it went is still to be read; what a client still wants
+        // when it cannot hear the answer is not to be done.
+        let reset = !interest.read && matches!(endpoint, Endpoint::Client(_));
+        Some(Interest { reset, ..interest })
     }
 
     /// The engine, to look at.

@@ -42,6 +42,8 @@ pub struct Interest {
     pub read: bool,
     /// Room to write.
     pub write: bool,
+    /// That its peer has reset it, which no read would tell: [`crate::Driver::reset`].
+    pub reset: bool,
 }
 
 /// Whether the amount of unsent output has crossed one of the two marks.
@@ -84,6 +86,7 @@ impl<T: Transport> Link<T> {
         Interest {
             read: !self.paused && !self.ended && self.retained.len() < RETAINED_BYTES,
             write: self.awaited,
+            reset: false,
         }
     }
 

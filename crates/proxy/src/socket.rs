@@ -86,6 +86,20 @@ impl Socket {
         }
     }
 
+    /// Waits until the connection is broken, though nobody reads it, and says why.
+    pub(crate) async fn broken(&self) -> io::Error {
+        let (ready, cause) = match &self.stream {
+            Stream::Tcp(stream) => (stream.ready(Interest::ERROR).await, stream.take_error()),
+            Stream::Unix(stream) => (stream.ready(Interest::ERROR).await, stream.take_error()),
+        };
+        let unknown = io::ErrorKind::ConnectionReset.into();
+        match (ready, cause) {
+            // The runtime is shutting down.
+            (Err(error), _) | (Ok(_), Err(error) | Ok(Some(error))) => error,
+            (Ok(_), Ok(None)) => unknown,
+        }
+    }
+
     /// All bytes were read.
     pub(crate) fn clear_read_ready(&self) {
         self.clear(Interest::READABLE);

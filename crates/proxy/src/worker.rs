@@ -2,6 +2,7 @@ use std::cell::{Cell, RefCell};
 use std::future::poll_fn;
 use std::io;
 use std::net::{Ipv4Addr, TcpListener};
+use std::pin::Pin;
 use std::rc::Rc;
 use std::task::{Context, Poll};
 use std::thread::JoinHandle;
@@ -441,7 +442,8 @@ async fn connect_unix(name: &SocketName) -> io::Result<UnixStream> {
 
 /// Waits for one connection, as long as it is open.
 async fn serve(shared: Rc<Shared>, endpoint: Endpoint, socket: Rc<Socket>) {
-    poll_fn(|cx| poll(&shared, endpoint, &socket, cx)).await;
+    let mut broken = None;
+    poll_fn(|cx| poll(&shared, endpoint, &socket, &mut broken, cx)).await;
     for _ in 0..DISCARDS {
         if socket.is_detached() || !socket.discard_input() {
             break;
@@ -450,10 +452,14 @@ async fn serve(shared: Rc<Shared>, endpoint: Endpoint, socket: Rc<Socket>) {
     }
 }
 
-fn poll(
+/// The end of a connection that is not read, while that is waited for.
+type Broken<'a> = Option<Pin<Box<dyn Future<Output = io::Error> + 'a>>>;
+
+fn poll<'a>(
     shared: &Rc<Shared>,
     endpoint: Endpoint,
-    socket: &Rc<Socket>,
+    socket: &'a Rc<Socket>,
+    broken: &mut Broken<'a>,
     cx: &mut Context<'_>,
 ) -> Poll<()> {
     for _ in 0..TURNS {
@@ -490,6 +496,14 @@ fn poll(
             idle = false;
         }
         if idle {
+            if !interest.reset {
+                *broken = None;
+            } else if let waiting = broken.get_or_insert_with(|| Box::pin(socket.broken()))
+                && let Poll::Ready(cause) = waiting.as_mut().poll(cx)
+            {
+                shared.drive(|driver, now| driver.reset(now, endpoint, &cause.to_string()));
+                return Poll::Ready(());
+            }
             socket.wait(cx);
             return Poll::Pending;
         }

@@ -94,6 +94,10 @@ impl Process {
         self.drivers[place.worker].writable(now, place.endpoint);
     }
 
+    pub(crate) fn reset(&mut self, now: Time, place: Place) {
+        self.drivers[place.worker].reset(now, place.endpoint, "connection reset by peer");
+    }
+
     pub(crate) fn tick(&mut self, now: Time, worker: usize) {
         self.drivers[worker].tick(now);
     }

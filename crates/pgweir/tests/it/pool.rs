@@ -101,6 +101,7 @@ fn who_leaves_the_queue_is_not_run() {
     stage.ask("CREATE TABLE done (who text); ALTER TABLE done OWNER TO pool_leave");
     let mut holder = stage.client();
     let [mut reset, mut closed, mut stayed] = [stage.client(), stage.client(), stage.client()];
+    let [mut ended, mut ahead] = [stage.client(), stage.client()];
     holder.query("BEGIN");
     let insert = |who: &str| query(&format!("INSERT INTO done VALUES ('{who}')"));
     reset.send(&insert("reset")).unwrap();
@@ -109,9 +110,19 @@ fn who_leaves_the_queue_is_not_run() {
     stage.wait_for_waiters(2);
     stayed.send(&insert("stayed")).unwrap();
     stage.wait_for_waiters(3);
+    // One that has nothing more to say, and one that has said so much that it is not read now.
+    ended.send(&insert("ended")).unwrap();
+    ended.half_close().unwrap();
+    stage.wait_for_waiters(4);
+    ahead.send(&[insert("ahead"), insert(&"x".repeat(100_000))].concat()).unwrap();
+    stage.wait_for_waiters(5);
 
     // A reset says that nobody reads the reply; the end of what is sent does not.
     reset.reset().unwrap();
+    stage.wait_for_waiters(4);
+    ended.reset().unwrap();
+    stage.wait_for_waiters(3);
+    ahead.reset().unwrap();
     stage.wait_for_waiters(2);
     closed.half_close().unwrap();
     holder.query("COMMIT");

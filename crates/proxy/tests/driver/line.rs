@@ -107,6 +107,11 @@ impl Line {
         self.0.broken.get() || self.0.ended.get() || !self.0.incoming.borrow().is_empty()
     }
 
+    /// Whether its far end has reset it.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.0.broken.get()
+    }
+
     /// Whether a write would find room.
     pub(crate) fn is_writable(&self) -> bool {
         self.0.deaf.get() || self.0.room.get() > 0

@@ -237,6 +237,28 @@ fn who_breaks_off_in_the_queue_is_passed_over() {
     assert_eq!(carol.heard(), "C Z");
 }
 
+/// The same, where nothing more is read: of one that has said its last word, or has sent so much
+/// already that it is not read until a part of it is run.
+#[test]
+fn who_is_reset_in_the_queue_is_passed_over_though_it_is_not_read() {
+    let insert = || query("bob");
+    let ahead = query(&"x".repeat(100_000));
+    for (says, ends) in [(vec![insert()], true), (vec![insert(), ahead], false)] {
+        let (stage, server, _alice) = busy(&Setup::default());
+        let [bob, carol] = [stage.client(), stage.client()];
+        bob.says(says);
+        if ends {
+            bob.ends();
+        }
+        carol.says([query("carol")]);
+        assert!(bob.is_open(), "it is owed a reply");
+        bob.breaks();
+        assert!(bob.is_aborted());
+        server.says([done(), ready()]);
+        assert_eq!(server.heard(), "Q(carol)");
+    }
+}
+
 /// What had been found whole of a unit was not forgotten with the unit: a shorter one behind it
 /// was taken for already seen, and its client waited for ever.
 #[test]

@@ -439,7 +439,7 @@ impl Stage {
     }
 
     fn peer(&self, endpoint: Endpoint, line: Line) -> Peer {
-        let idle = Interest { read: false, write: false };
+        let idle = Interest { read: false, write: false, reset: false };
         let task = Task { endpoint, line: line.clone(), awaited: idle, moved: false };
         self.0.borrow_mut().tasks.push(task);
         self.0.borrow_mut().settle();

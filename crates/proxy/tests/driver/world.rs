@@ -113,7 +113,9 @@ impl World {
         if moved {
             return false;
         }
-        let ready = (awaited.read && line.is_readable()) || (awaited.write && line.is_writable());
+        let ready = (awaited.read && line.is_readable())
+            || (awaited.write && line.is_writable())
+            || (awaited.reset && line.is_broken());
         if !line.take_wake() && !ready {
             return false;
         }
@@ -128,6 +130,10 @@ impl World {
         }
         if interest.read && line.is_readable() {
             self.step(|driver, now| driver.readable(now, endpoint));
+            served = true;
+        }
+        if interest.reset && line.is_broken() {
+            self.step(|driver, now| driver.reset(now, endpoint, "connection reset by peer"));
             served = true;
         }
         if served {

@@ -36,7 +36,9 @@ impl World {
         let its = &self.wires[wire.0];
         match its.place {
             Some(place) => self.process.interest(place),
-            None if its.is_under_way() => Some(Interest { read: false, write: false }),
+            None if its.is_under_way() => {
+                Some(Interest { read: false, write: false, reset: false })
+            }
             None => None,
         }
     }

@@ -256,6 +256,9 @@ impl World {
                 if read == Read::More || inwards.borrow().is_readable() {
                     self.wake_driver(wire);
                 }
+            } else if !writes && interest.reset && broken {
+                self.process.reset(now, place);
+                self.heard(wire);
             }
         }
     }
