@@ -17,7 +17,7 @@ use crate::settings::Settings;
 use crate::time::Time;
 
 impl Engine {
-    /// A client's unit needs a server: it gets an idle one, or a place at the end of the queue.
+    /// A client's unit needs a server: it gets an idle one, or a place in the queue.
     pub(crate) fn check_out(&mut self, now: Time, id: ClientId, pool: PoolId) {
         debug_assert_eq!(self.clients[id].leg, Leg::None);
         let asked = *self.clients[id].asked.get_or_insert(Asked { since: now, lost: 0 });
@@ -31,7 +31,7 @@ impl Engine {
         } else if let Some(server) = self.pools[pool].take_idle(fits) {
             return self.lend(now, server, id);
         }
-        let ticket = self.pools[pool].enqueue(id, asked.since, asked.lost > 0);
+        let ticket = self.pools[pool].enqueue(id, asked.since);
         self.clients[id].leg = Leg::Waiting(ticket);
         self.refill(now, pool);
     }

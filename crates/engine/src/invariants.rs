@@ -149,6 +149,8 @@ impl Engine {
             });
             assert_eq!(pool.waiting, waiting.count(), "{name}: waiters are miscounted");
             assert!(pool.waiting == 0 || idle == 0, "{name}: one waits while a server is idle");
+            let in_order = pool.waiters.iter().is_sorted_by_key(|waiter| waiter.since);
+            assert!(in_order, "{name}: some wait behind others that have asked after them");
         }
     }
 

@@ -35,8 +35,8 @@ pub(crate) struct Pool {
     pub(crate) removed: bool,
     /// Free servers; the one used last is lent first, so that the others can grow old.
     pub(crate) idle: Vec<ServerId>,
-    /// Clients in the order in which they asked. An entry is void if its client has another
-    /// ticket by now, or none.
+    /// Clients in the order in which they asked, and so of their deadlines. An entry is void if its
+    /// client has another ticket by now, or none.
     pub(crate) waiters: VecDeque<Waiter>,
     /// Entries of `waiters` that are not void.
     pub(crate) waiting: usize,
@@ -187,17 +187,14 @@ impl Pool {
         }
     }
 
-    /// Puts a client at the end of the queue, or at its head if it was there before.
-    pub(crate) fn enqueue(&mut self, client: ClientId, since: Time, again: bool) -> Ticket {
+    /// Puts a client into the queue, behind those that have asked before it: at the end, unless it
+    /// was there before and has lost the server that it was given.
+    pub(crate) fn enqueue(&mut self, client: ClientId, since: Time) -> Ticket {
         let ticket = Ticket(self.next_ticket);
         self.next_ticket += 1;
         self.waiting += 1;
-        let waiter = Waiter { ticket, client, since };
-        if again {
-            self.waiters.push_front(waiter);
-        } else {
-            self.waiters.push_back(waiter);
-        }
+        let place = self.waiters.partition_point(|other| other.since <= since);
+        self.waiters.insert(place, Waiter { ticket, client, since });
         ticket
     }
 

@@ -138,6 +138,39 @@ fn attempts_of_several_pools_are_spread() {
     assert_eq!(stage.attempts(), 8);
 }
 
+/// Two whose servers were lost together came back in the opposite order: the one that had waited
+/// longer was served behind the other, and was told that it waits in vain far too late.
+#[test]
+fn who_loses_a_server_goes_back_to_its_own_place() {
+    let own = [("application_name", "own")];
+    let general = "connect_timeout = 1000\nquery_wait_timeout = 5000";
+    let (stage, first, alice) = Stage::ready(&Setup { general, ..Setup::of_size(2) });
+    let carol = stage.newcomer(&own);
+    first.says([done(), ready()]);
+    let dora = stage.newcomer(&own);
+    assert!(carol.is_greeted() && dora.is_greeted());
+    alice.says([query("slow")]);
+    first.says([done(), ready()]);
+    let bob = stage.client();
+    bob.says([query("slow")]);
+    let second = stage.server();
+    carol.says([query("carol")]);
+    stage.wait(Duration::from_secs(3));
+    dora.says([query("dora")]);
+    for server in [&first, &second] {
+        assert!(server.heard().ends_with("Q(slow)"));
+        server.says([done(), ready()]);
+        assert!(
+            server.heard().starts_with("Q(SELECT ARRAY"),
+            "it is brought to the settings of the next"
+        );
+    }
+    stage.wait(Duration::from_millis(1_001));
+    assert!(first.is_aborted() && second.is_aborted());
+    stage.wait(Duration::from_secs(1));
+    assert_eq!((carol.heard().as_str(), dora.heard().as_str()), ("E(53300) Z", ""));
+}
+
 /// A client is told that it waits in vain, in the place of its unit's reply, and may ask again.
 #[test]
 fn a_wait_ends_after_query_wait_timeout() {
