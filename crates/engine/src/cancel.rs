@@ -72,7 +72,7 @@ impl Engine {
     /// A CancelRequest has arrived on the connection of `requester`.
     pub(crate) fn cancel_requested(&mut self, now: Time, requester: ClientId, key: &CancelKey) {
         self.clients[requester].phase = Phase::Cancelling;
-        self.login_over();
+        self.login_over(self.clients[requester].since, requester);
         let Some(client) = self.owner_of(key) else {
             // PostgreSQL closes without a word, so that nobody can probe for keys.
             return self.close_client(requester);

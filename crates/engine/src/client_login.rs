@@ -416,7 +416,7 @@ impl Engine {
     fn admit(&mut self, now: Time, id: ClientId, login: Login) {
         match login.target {
             Target::Console => {
-                self.login_over();
+                self.login_over(self.clients[id].since, id);
                 self.clients[id].phase = Phase::Console;
                 self.greet_console(id);
             }
@@ -428,7 +428,7 @@ impl Engine {
                 if let Err(report) = self.count_client(pool) {
                     return self.refuse_login(now, id, login.pool_name(), report);
                 }
-                self.login_over();
+                self.login_over(self.clients[id].since, id);
                 let welcome = Welcome { pool, long_secret: login.long_secret };
                 self.clients[id].phase = Phase::Welcome(Box::new(welcome));
                 self.pools[pool].stats.logins += 1;

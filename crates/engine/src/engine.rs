@@ -41,10 +41,8 @@ pub struct Engine {
     pub(crate) elsewhere: BTreeMap<String, BTreeMap<String, Elsewhere>>,
     pub(crate) interner: Interner,
     pub(crate) random: Random,
-    /// Clients that have not logged in yet, oldest first, and others that have done so since.
-    pub(crate) logins: VecDeque<ClientId>,
-    /// Those of them that have not.
-    pub(crate) logging_in: usize,
+    /// When clients have come that have not logged in yet, wherever that was, and their places.
+    pub(crate) logins: BTreeSet<(Time, usize)>,
     /// Clients that are no more, and whose connections are still open: they count.
     pub(crate) leaving_clients: usize,
     /// When clients were seen between transactions last, and their places, where that has a limit.
@@ -76,8 +74,7 @@ impl Engine {
             elsewhere: BTreeMap::new(),
             interner: Interner::new(),
             random: Random::new(seed),
-            logins: VecDeque::new(),
-            logging_in: 0,
+            logins: BTreeSet::new(),
             leaving_clients: 0,
             quiet: BTreeSet::new(),
             unfinished: VecDeque::new(),
@@ -105,8 +102,7 @@ impl Engine {
     /// A client has connected; without `ends` it is not known from where to where.
     pub fn client_connected(&mut self, now: Time, ends: Option<Ends>) -> ClientId {
         let id = self.clients.insert(Client::new(now, ends, self.interner.none()));
-        self.logins.push_back(id);
-        self.logging_in += 1;
+        self.logins.insert((now, id.index()));
         let clients = self.member.commons().clients.fetch_add(1, SeqCst);
         let exceeded = |most: &u32| clients >= *most as usize + NEWCOMERS;
         let most = self.plan.max_logins;

@@ -36,8 +36,7 @@ impl Engine {
         let HandedOver { ends, since, asked_tls, asked_gss } = handed;
         let client = Client::new(since, ends, self.interner.none());
         let id = self.clients.insert(Client { asked_tls, asked_gss, arrived: true, ..client });
-        self.logins.push_back(id);
-        self.logging_in += 1;
+        self.logins.insert((since, id.index()));
         id
     }
 
@@ -51,8 +50,8 @@ impl Engine {
     /// Gives a client away, unless it has been given away before.
     pub(crate) fn hand_over(&mut self, id: ClientId, worker: usize) {
         let Some(client) = self.clients.remove(id) else { return };
-        self.logging_in -= 1;
         let Client { ends, since, asked_tls, asked_gss, .. } = client;
+        self.logins.remove(&(since, id.index()));
         let handed = HandedOver { ends, since, asked_tls, asked_gss };
         self.actions.push(Action::HandOver(id, worker, handed));
     }
@@ -84,9 +83,9 @@ impl Engine {
         (home != self.member.index()).then_some(home)
     }
 
-    /// A client is no longer one that has not logged in.
-    pub(crate) fn login_over(&mut self) {
-        self.logging_in -= 1;
+    /// A client, which came at that time, is no longer one that has not logged in.
+    pub(crate) fn login_over(&mut self, since: Time, id: ClientId) {
+        self.logins.remove(&(since, id.index()));
         self.member.commons().logins.fetch_sub(1, SeqCst);
     }
 

@@ -27,7 +27,7 @@ impl Engine {
         let commons = first.member.commons();
         let sum = |count: fn(&Self) -> usize| engines.iter().map(|engine| count(engine)).sum();
         let clients: usize = sum(|engine| engine.clients.len() + engine.leaving_clients);
-        let logins: usize = sum(|engine| engine.logging_in);
+        let logins: usize = sum(|engine| engine.logins.len());
         let counted = (commons.clients.load(SeqCst), commons.logins.load(SeqCst));
         assert_eq!(counted, (clients + under_way, logins + under_way), "clients and logins");
         for (_, share) in engines.iter().flat_map(|engine| engine.shares.iter()) {
@@ -158,8 +158,9 @@ impl Engine {
         let logging_in = self
             .clients
             .iter()
-            .filter(|(_, client)| matches!(client.phase, Phase::Startup | Phase::Login(_)));
-        assert_eq!(self.logging_in, logging_in.count(), "logins are miscounted");
+            .filter(|(_, client)| matches!(client.phase, Phase::Startup | Phase::Login(_)))
+            .map(|(id, client)| (client.since, id.index()));
+        assert_eq!(self.logins, logging_in.collect(), "who logs in");
         for (_, share) in self.shares.iter() {
             let count = &share.count;
             let counted = [count.used(), count.opening(), count.clients()];

@@ -164,7 +164,7 @@ impl Engine {
             self.quiet.remove(&(at, id.index()));
         }
         match client.phase {
-            Phase::Startup | Phase::Login(_) => self.login_over(),
+            Phase::Startup | Phase::Login(_) => self.login_over(client.since, id),
             Phase::Welcome(_) | Phase::Ready(_) => {
                 client.pool().into_iter().for_each(|pool| self.count_client_gone(pool));
             }

@@ -1,7 +1,8 @@
 //! What happens because nothing happened.
 //!
-//! Every queue here is in the order of its deadlines, so a sweep looks at heads, not at clients:
-//! its cost does not grow with the number of clients that wait or idle.
+//! Every queue here is in the order of its deadlines, whatever way its entries came there, so a
+//! sweep looks at heads, not at clients: its cost does not grow with the number of clients that
+//! wait or idle.
 
 use std::time::Duration;
 
@@ -52,22 +53,18 @@ impl Engine {
         }
     }
 
+    /// Ends logins that take too long. Who waits for a server is not among them: in the queue its
+    /// own timeout holds.
     fn sweep_logins(&mut self, now: Time) {
-        while let Some(&id) = self.logins.front() {
-            let since = self.clients.find(id).and_then(|client| match client.phase {
-                Phase::Startup | Phase::Login(_) => Some(client.since),
-                // In the queue for a server the queue's own timeout holds.
-                Phase::Cancelling | Phase::Welcome(_) | Phase::Ready(_) | Phase::Console => None,
-            });
-            if let Some(since) = since {
-                let Some(limit) = self.plan.client_login_timeout else { break };
-                if now - since <= limit {
-                    break;
-                }
-                let detail = format!("client_login_timeout is {}.", in_seconds(limit));
-                self.expel(now, id, LOGIN_TOO_SLOW.report(&[]).detail(detail));
+        let Some(limit) = self.plan.client_login_timeout else { return };
+        while let Some(&(since, place)) = self.logins.first() {
+            if now - since <= limit {
+                break;
             }
-            self.logins.pop_front();
+            self.logins.pop_first();
+            let Some(id) = self.clients.key_at(place) else { continue };
+            let detail = format!("client_login_timeout is {}.", in_seconds(limit));
+            self.expel(now, id, LOGIN_TOO_SLOW.report(&[]).detail(detail));
         }
     }
 

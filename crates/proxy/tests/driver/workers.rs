@@ -190,6 +190,31 @@ fn logins_are_limited_over_all_workers() {
     assert_eq!(first.newcomer(&[]).heard(), "R");
 }
 
+/// The time of a login is that since the client came, whatever way it took: one that was slow to
+/// say where it belongs stood behind those that had come later.
+#[test]
+fn a_login_is_not_longer_for_a_client_that_was_handed_over() {
+    let setup = Setup {
+        general: "client_login_timeout = 5000",
+        auth: "password",
+        others: &["east"],
+        ..Setup::default()
+    };
+    let workers = Stage::workers(&setup, 2);
+    let (first, second) = (&workers[0], &workers[1]);
+    let slow = first.stranger();
+    for worker in &workers {
+        worker.wait(Duration::from_secs(4));
+    }
+    first.newcomer_to("east");
+    slow.says([startup(&[("user", "user"), ("database", "east")])]);
+    let [quick, slow] = &first.deliver_to(second)[..] else { panic!("two were handed over") };
+    assert_eq!((quick.heard().as_str(), slow.heard().as_str()), ("R", "R"));
+    second.wait(Duration::from_millis(1_100));
+    assert_eq!(slow.heard(), "E(FATAL 08006)");
+    assert!(slow.is_closed() && quick.is_open());
+}
+
 /// A server that is idle is given up for a client of another worker, and that takes its place when
 /// it has gone: never before.
 #[test]
