@@ -20,7 +20,6 @@ use crate::action::{Address, ServerId};
 use crate::client::Leg;
 use crate::commons::Count;
 use crate::errors::{TOO_MANY_OF_DATABASE, TOO_MANY_OF_USER};
-use crate::plan::Plan;
 use crate::pool::{Pool, PoolId};
 use crate::server::{Server, ServerState};
 use crate::store::Key;
@@ -34,8 +33,6 @@ pub(crate) struct Share {
     pub(crate) of: Of,
     /// Of the pools of all workers.
     pub(crate) count: Arc<Count>,
-    /// Most clients.
-    most_clients: Option<usize>,
     /// The pools of this worker.
     pools: Vec<PoolId>,
     /// Others know that connections are lacking here.
@@ -64,14 +61,6 @@ impl Of {
             Self::User(spec.user.clone()),
         ]
     }
-
-    fn most_clients(&self, plan: &Plan, pool: &Pool) -> Option<usize> {
-        match self {
-            Self::Server(_) => None,
-            Self::Database(_) => pool.spec.max_db_client_connections,
-            Self::User(_) => plan.max_user_client_connections,
-        }
-    }
 }
 
 impl Share {
@@ -88,26 +77,41 @@ impl Engine {
         for of in Of::each(&self.pools[id]) {
             let share = match self.share_of.get(&of) {
                 Some(share) => *share,
-                None => self.begin_share(of, id),
+                None => self.begin_share(of),
             };
             self.shares[share].pools.push(id);
             self.pools[id].shares.push(share);
         }
+        self.limit_database(id);
     }
 
-    /// A share, whose first pool here this is.
-    fn begin_share(&mut self, of: Of, first: PoolId) -> ShareId {
+    /// A pool says how many connections its database may have: unlike the limits of servers and
+    /// users, that is said with each pool. One that is gone has no say beside those that are there,
+    /// on whatever worker, or come.
+    fn limit_database(&self, id: PoolId) {
+        let pool = &self.pools[id];
+        if pool.removed {
+            return;
+        }
+        for share in pool.shares.iter().map(|share| &self.shares[*share]) {
+            match share.of {
+                Of::Server(_) | Of::User(_) => {}
+                Of::Database(_) => share.count.limit(pool.spec.max_db_connections),
+            }
+        }
+    }
+
+    /// A share that no pool here has had a part in.
+    fn begin_share(&mut self, of: Of) -> ShareId {
         let count = self.member.commons().count(&of);
-        let pool = &self.pools[first];
-        count.limit(match &of {
+        match &of {
             // Another worker may be the one that asks.
-            Of::Server(_) if count.most().is_some() && count.used() > 0 => count.most(),
-            Of::Server(address) => self.most_connections(address, count.used()),
-            Of::Database(_) => pool.spec.max_db_connections,
-            Of::User(_) => self.plan.max_user_connections,
-        });
-        let most_clients = of.most_clients(&self.plan, pool);
-        let share = Share { of: of.clone(), count, most_clients, pools: Vec::new(), posted: false };
+            Of::Server(_) if count.most().is_some() && count.used() > 0 => {}
+            Of::Server(address) => count.limit(self.most_connections(address, count.used())),
+            Of::Database(_) => {}
+            Of::User(_) => count.limit(self.plan.max_user_connections),
+        }
+        let share = Share { of: of.clone(), count, pools: Vec::new(), posted: false };
         let share = self.shares.insert(share);
         self.share_of.insert(of, share);
         share
@@ -209,16 +213,19 @@ impl Engine {
     /// A client is admitted to a pool, unless there are too many.
     pub(crate) fn count_client(&mut self, id: PoolId) -> Result<(), Report> {
         let mut entered: Vec<&Count> = Vec::new();
-        for share in &self.pools[id].shares {
-            let Share { of, count, most_clients, .. } = &self.shares[*share];
-            let (kind, name) = match of {
+        let pool = &self.pools[id];
+        for share in &pool.shares {
+            let Share { of, count, .. } = &self.shares[*share];
+            let (most, kind, name) = match of {
                 Of::Server(_) => continue,
-                Of::Database(name) => (&TOO_MANY_OF_DATABASE, name),
-                Of::User(name) => (&TOO_MANY_OF_USER, name),
+                Of::Database(name) => {
+                    (pool.spec.max_db_client_connections, &TOO_MANY_OF_DATABASE, name)
+                }
+                Of::User(name) => (self.plan.max_user_client_connections, &TOO_MANY_OF_USER, name),
             };
-            if !count.try_enter(*most_clients) {
+            if !count.try_enter(most) {
                 entered.iter().for_each(|count| count.left());
-                let most = most_clients.unwrap_or_default();
+                let most = most.unwrap_or_default();
                 return Err(kind.report(&[name]).detail(format!("There may be {most}.")));
             }
             entered.push(count);

@@ -135,6 +135,29 @@ fn clients_of_a_pool_that_is_gone_are_told() {
     assert_eq!(stage.attempts(), 1, "a pool of the same name is a new one");
 }
 
+/// As long as somebody is in the old pool of a database, a new one had the limits of the old.
+#[test]
+fn the_limits_of_a_database_are_those_of_the_pools_that_stay() {
+    let cases = [
+        ("max_db_connections = 1", "max_db_connections = 2"),
+        ("max_db_client_connections = 1", "max_db_client_connections = 2"),
+    ];
+    for (before, after) in cases {
+        let named = Setup { general: before, others: &["east"], ..Setup::default() };
+        let stage = Stage::new(&named);
+        let bob = stage.newcomer_to("east");
+        let server = stage.server();
+        assert!(bob.is_greeted());
+        bob.says([query("BEGIN")]);
+        server.says([done(), in_block()]);
+        stage.reload(&Setup { general: after, others: &["\"*\""], ..Setup::default() });
+        let carol = stage.newcomer_to("east");
+        assert_eq!((carol.heard().as_str(), stage.attempts()), ("R", 1), "{after}");
+        stage.server();
+        assert!(carol.is_greeted());
+    }
+}
+
 /// A login that is under way must not end in a pool that has taken the place of its own.
 #[test]
 fn a_login_to_a_pool_that_is_gone_fails() {

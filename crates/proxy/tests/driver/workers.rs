@@ -289,6 +289,26 @@ fn the_last_connection_is_given_once() {
     assert_eq!((first.attempts(), second.attempts()), (0, 1));
 }
 
+/// The worker that was told last had only a pool that goes, and set the old limit again.
+#[test]
+fn a_pool_that_goes_does_not_say_what_those_that_stay_may_have() {
+    let other = "[pools.db.users.1]\nusername = 'other'\npassword = 'password'\npool_size = 4";
+    let general = "max_db_connections = 1";
+    let workers = Stage::workers(&Setup { general, user: other, ..Setup::of_size(4) }, 2);
+    let (first, second) = (&workers[0], &workers[1]);
+    let alice = first.newcomer(&[]);
+    let _server = first.server();
+    assert!(alice.is_greeted());
+    for worker in [first, second] {
+        worker.reload(&Setup { general: "max_db_connections = 2", ..Setup::of_size(4) });
+    }
+    let bob = first.client();
+    for client in [&alice, &bob] {
+        client.says([query("slow")]);
+    }
+    assert_eq!(first.attempts(), 1);
+}
+
 /// A database that the configuration does not name has one home.
 #[test]
 fn an_unnamed_database_has_one_worker() {
