@@ -8,6 +8,7 @@ use pgweir_wire::backend::Report;
 
 use crate::Engine;
 use crate::action::{Action, Address, ClientId, Event};
+use crate::client::Leg;
 use crate::errors::{BUSY, NO_SERVER};
 use crate::pool::{Pool, PoolId};
 use crate::shares::Of;
@@ -19,7 +20,7 @@ const NO_LIMIT: &str = "Shorten transactions, or raise query_wait_timeout.";
 impl Engine {
     /// A client has waited for so long, and waits no more: it is told, and so is the operator.
     pub(crate) fn wait_over(&mut self, now: Time, id: PoolId, client: ClientId, waited: Duration) {
-        let report = self.waited_in_vain(now, id, waited);
+        let report = self.waited_in_vain(now, id, client, waited);
         // That a login is refused is told of anyway.
         if self.clients[client].phase.is_greeted()
             && let Some(times) = self.pools[id].vain_waits.note(now)
@@ -31,11 +32,15 @@ impl Engine {
         self.unit_refused(now, client, report);
     }
 
-    fn waited_in_vain(&self, now: Time, id: PoolId, waited: Duration) -> Report {
+    fn waited_in_vain(&self, now: Time, id: PoolId, client: ClientId, waited: Duration) -> Report {
         let pool = &self.pools[id];
         let name = pool.spec.name();
         let seconds = waited.as_secs_f64();
-        let others = pool.waiting.saturating_sub(1);
+        let others = match self.clients[client].leg {
+            Leg::Waiting(_) => pool.waiting - 1,
+            // It waits for one that is made or set for it, and is not in the queue.
+            Leg::None | Leg::Preparing(_) | Leg::Held(_) => pool.waiting,
+        };
         let mut detail = format!("Waited {seconds:.1} s; {others} others wait.");
         // One that was asked a moment ago is not to blame for the wait.
         let silent = self.openings(id).any(|(_, server)| now - server.since >= waited);

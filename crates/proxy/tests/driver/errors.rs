@@ -120,6 +120,23 @@ fn an_attempt_that_fails_says_where_to_look() {
     assert!(hint.contains("pgweir check --connect"), "{hint}");
 }
 
+/// One that is given a server at last, and waits for that to be set as it needs it, is not in the
+/// queue: those that are were said to be one fewer.
+#[test]
+fn all_who_are_in_the_queue_are_counted() {
+    let general = "connect_timeout = 10000\nquery_wait_timeout = 5000";
+    let (stage, server, _alice) = Stage::ready(&Setup::with(general));
+    let bob = stage.newcomer(&[("application_name", "bob")]);
+    assert!(server.heard().starts_with("Q(SELECT ARRAY"));
+    stage.wait(Duration::from_secs(1));
+    let others = [stage.client(), stage.client()];
+    for client in &others {
+        client.says([query("SELECT")]);
+    }
+    stage.wait(Duration::from_millis(4_100));
+    assert_eq!(told(&bob).detail, "Waited 5.1 s; 2 others wait. pool_size is 1.");
+}
+
 /// "Raise pool_size" sends the operator to the wrong place when something else is full.
 #[test]
 fn a_wait_for_servers_that_are_busy_names_the_limit() {
