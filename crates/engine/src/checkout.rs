@@ -262,7 +262,8 @@ impl Engine {
         // One that is in the middle of a message, or of a transaction, that nobody asked for is no
         // server to rely on.
         let astray = its.body.left > 0 || its.status.in_block();
-        if its.doomed || too_old || too_many || astray {
+        let to_go = its.doomed || too_old || too_many || astray;
+        if to_go || its.promised_to.is_none() && self.pays(pool) {
             self.close_server(now, server);
             return;
         }

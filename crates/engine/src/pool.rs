@@ -27,6 +27,10 @@ pub(crate) struct Pool {
     pub(crate) shares: Vec<ShareId>,
     /// Clients that have logged in.
     pub(crate) clients: usize,
+    /// Others with whom it shares a limit have lacked a connection since then: the next of its
+    /// servers that comes free goes, unless a client of its own has waited as long. Until the next
+    /// tick, at which they say so again.
+    pub(crate) owes_since: Option<Time>,
     /// A client has waited so long that the reserve may be used.
     pub(crate) reserve_open: bool,
     /// What `most` was at most since the last reload, or how many servers there were then.
@@ -166,6 +170,7 @@ impl Pool {
             spec,
             shares: Vec::new(),
             clients: 0,
+            owes_since: None,
             reserve_open: false,
             removed: false,
             idle: Vec::new(),

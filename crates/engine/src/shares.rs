@@ -5,20 +5,20 @@
 //! is told to go and waited for, because PostgreSQL counts it until then. What it is counted in is
 //! noted with it, and stays so when a reload has its pool lead to another server. Of pools that
 //! want a connection the one whose client has waited longest gets it. A pool with clients that wait
-//! takes an idle connection away from another one, and after a while a busy one when its client is
-//! done, so that no pool starves beside one that is never idle. What is shared with pools of other
-//! workers is in `commons.rs`, and what engines give up for each other in `wants.rs`.
+//! takes an idle connection away from another one, and after a while the next one that comes free,
+//! so that no pool starves beside one that is never idle: nobody knows which one that will be. What
+//! is shared with pools of other workers is in `commons.rs`, and what engines give up for each
+//! other in `wants.rs`.
 
 use std::sync::Arc;
 use std::time::Duration;
 
-use pgweir_config::PoolMode;
 use pgweir_wire::backend::Report;
 
 use crate::Engine;
 use crate::action::{Address, ServerId};
 use crate::client::Leg;
-use crate::commons::Count;
+use crate::commons::{Count, Want};
 use crate::errors::{TOO_MANY_OF_DATABASE, TOO_MANY_OF_USER};
 use crate::pool::{Pool, PoolId};
 use crate::server::{Server, ServerState};
@@ -26,7 +26,7 @@ use crate::store::Key;
 use crate::time::Time;
 
 /// How long a client waits before a pool that is busy all the time must give up a connection.
-pub(crate) const PATIENCE: Duration = Duration::from_secs(1);
+const PATIENCE: Duration = Duration::from_secs(1);
 
 /// What several pools have a part in.
 pub(crate) struct Share {
@@ -302,9 +302,9 @@ impl Engine {
             let missing = wanted.saturating_sub(self.shares[share].count.room());
             for _ in self.leaving(share)..missing {
                 if !self.take_idle(now, share, Some(pool)) {
-                    let since = self.waits_since(pool);
-                    if since.is_some_and(|since| now - since >= PATIENCE) {
-                        self.take_busy(share, Some(pool), self.pools[pool].total);
+                    if let Some(since) = self.waits_since(pool) {
+                        let want = Want { since, own: self.pools[pool].total };
+                        self.ask_busy(now, share, Some(pool), want);
                     }
                     break;
                 }
@@ -335,7 +335,8 @@ impl Engine {
             let surplus = its.count.most().map_or(0, |most| its.count.used().saturating_sub(most));
             for _ in self.leaving(share)..surplus {
                 if !self.take_idle(now, share, None) {
-                    self.take_busy(share, None, 0);
+                    let pools = self.shares[share].pools.clone();
+                    self.owe(pools, Time::default());
                     break;
                 }
             }
@@ -361,31 +362,68 @@ impl Engine {
         longest.is_some()
     }
 
-    /// Where nothing is idle, the pool with most connections gives one up once it is free, one at a
-    /// time, to a pool that has `own`. Sessions may take for ever.
-    pub(crate) fn take_busy(&mut self, share: ShareId, taker: Option<PoolId>, own: usize) {
-        let is_promised = |server: &Server| server.doomed && self.comes_free(server);
-        let of_share = |server: &Server| is_among(&self.shares[share].count, &server.counts);
-        if self.servers.iter().any(|(_, server)| is_promised(server) && of_share(server)) {
+    /// Where nothing is idle, pools owe the next connection of theirs that comes free. At first it
+    /// is the pool with most connections, of those that have one that comes free at all; when as
+    /// much time has passed again, each: a transaction may take for ever, and a session too. A pool
+    /// that has hardly more than the one that wants gives nothing up.
+    pub(crate) fn ask_busy(
+        &mut self,
+        now: Time,
+        share: ShareId,
+        taker: Option<PoolId>,
+        want: Want,
+    ) {
+        let Want { since, own } = want;
+        let waited = now - since;
+        if waited < PATIENCE {
             return;
         }
-        let others = self.shares[share].pools.iter().filter(|other| {
-            Some(**other) != taker && self.pools[**other].spec.mode != PoolMode::Session
-        });
-        let most = others.max_by_key(|other| (self.pools[**other].total, other.index()));
-        let Some(&other) = most.filter(|other| {
-            let its = self.pools[**other].total;
-            its > own + 1 || own == 0 && its > 0
-        }) else {
-            return;
+        let count = &self.shares[share].count;
+        let may_owe = |pool: &PoolId| {
+            let its = self.pools[*pool].total;
+            Some(*pool) != taker && (its > own + 1 || own == 0 && its > 0)
         };
-        let lent = self
-            .servers
-            .iter()
-            .find(|(_, server)| server.pool == other && !server.doomed && self.comes_free(server));
-        if let Some(server) = lent.map(|(server, _)| server) {
-            self.servers[server].doomed = true;
+        let debtors: Vec<PoolId> = if waited >= 2 * PATIENCE {
+            self.shares[share].pools().filter(may_owe).collect()
+        } else {
+            let servers = self.servers.iter().map(|(_, server)| server);
+            let busy = servers.filter(|server| {
+                is_among(count, &server.counts) && !server.doomed && self.comes_free(server)
+            });
+            let pools = busy.map(|server| server.pool).filter(may_owe);
+            pools.max_by_key(|pool| (self.pools[*pool].total, pool.index())).into_iter().collect()
+        };
+        self.owe(debtors, since);
+    }
+
+    fn owe(&mut self, debtors: Vec<PoolId>, since: Time) {
+        for debtor in debtors {
+            let owes_since = &mut self.pools[debtor].owes_since;
+            *owes_since = Some(owes_since.map_or(since, |other| other.min(since)));
         }
+    }
+
+    /// Whoever still lacks something will say so.
+    pub(crate) fn forget_debts(&mut self) {
+        for pool in self.pools.keys() {
+            self.pools[pool].owes_since = None;
+        }
+    }
+
+    /// Whether a connection of a pool that is free goes to others. If so, nobody owes them one any
+    /// more: the rest is asked for again when that has gone.
+    pub(crate) fn pays(&mut self, pool: PoolId) -> bool {
+        let Some(since) = self.pools[pool].owes_since else { return false };
+        // Its place would be given to whoever has waited longest.
+        if self.waits_since(pool).is_some_and(|own| own <= since) {
+            return false;
+        }
+        for share in self.pools[pool].shares.clone() {
+            for other in self.shares[share].pools.clone() {
+                self.pools[other].owes_since = None;
+            }
+        }
+        true
     }
 }
 

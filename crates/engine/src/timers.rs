@@ -33,6 +33,7 @@ impl Engine {
         self.sweep_logins(now);
         self.sweep_unfinished(now);
         self.sweep_quiet(now);
+        self.forget_debts();
         for id in self.pools.keys() {
             self.sweep_pool(now, id);
         }

@@ -307,7 +307,7 @@ impl Engine {
     }
 
     /// Whether a message must wait for replies: many are owed already. Or a new unit, until those
-    /// in flight are settled: there are many of them, or the pool has others waiting, and a client
+    /// in flight are settled: there are many of them, or others wait for a server, and a client
     /// that keeps its pipeline full must not keep its server for ever.
     fn must_hold(&self, id: ClientId, server: ServerId, tag: Tag) -> bool {
         let client = &self.clients[id];
@@ -334,7 +334,8 @@ impl Engine {
         }
         let would_be_given_back =
             server.status == TransactionStatus::Idle && !self.keeps_server(client, server);
-        let others_wait = self.pools[server.pool].waiting > 0 || server.doomed;
+        let pool = &self.pools[server.pool];
+        let others_wait = pool.waiting > 0 || pool.owes_since.is_some() || server.doomed;
         would_be_given_back && others_wait && tag != Tag::Terminate
     }
 

@@ -11,7 +11,7 @@ use crate::Engine;
 use crate::action::Action;
 use crate::commons::{Count, Want};
 use crate::pool::PoolId;
-use crate::shares::{PATIENCE, ShareId};
+use crate::shares::ShareId;
 use crate::time::Time;
 
 impl Engine {
@@ -96,8 +96,8 @@ impl Engine {
             return;
         }
         let Some(want) = count.want_of_others(&self.member) else { return };
-        if !self.take_idle(now, share, None) && now - want.since >= PATIENCE {
-            self.take_busy(share, None, want.own);
+        if !self.take_idle(now, share, None) {
+            self.ask_busy(now, share, None, want);
         }
     }
 }

@@ -100,6 +100,133 @@ fn a_connection_is_not_awaited_from_a_client_that_keeps_it() {
     assert!(carol.is_greeted());
 }
 
+/// The pool with most connections was asked, and no other: where its clients keep them all, the
+/// others kept theirs too, and whoever waited did so in vain.
+#[test]
+fn a_pool_whose_clients_keep_all_it_has_is_passed_over() {
+    let setup = Setup {
+        general: "max_server_connections = 3",
+        others: &["east", "west"],
+        ..Setup::of_size(2)
+    };
+    let (stage, first, alice) = Stage::ready(&setup);
+    let bob = stage.client();
+    alice.says([query("LISTEN a")]);
+    bob.says([query("LISTEN b")]);
+    let second = stage.server();
+    for server in [&first, &second] {
+        server.says([done(), ready()]);
+    }
+    let carol = stage.newcomer_to("east");
+    let third = stage.server();
+    assert!(carol.is_greeted());
+    carol.says([query("carol")]);
+    let dora = stage.newcomer_to("west");
+    stage.wait(Duration::from_millis(1_100));
+    third.says([done(), ready()]);
+    assert_eq!(third.heard(), "Q(carol) X");
+    third.ends();
+    stage.server();
+    assert!(dora.is_greeted());
+}
+
+/// One server was chosen to go, and nobody knew when it would come free: it is the next one that
+/// does.
+#[test]
+fn the_next_connection_that_comes_free_is_given_up() {
+    let general = "max_server_connections = 2";
+    let (stage, first, alice) = Stage::ready(&Setup { size: 2, ..shared(general) });
+    alice.says([query("BEGIN")]);
+    first.says([done(), in_block()]);
+    let bob = stage.client();
+    bob.says([query("bob")]);
+    let second = stage.server();
+    let carol = stage.newcomer_to("east");
+    stage.wait(Duration::from_millis(1_100));
+    second.says([done(), ready()]);
+    assert_eq!(second.heard(), "Q(bob) X");
+    second.ends();
+    stage.server();
+    assert!(carol.is_greeted());
+    alice.says([query("COMMIT")]);
+    first.says([done(), ready()]);
+    assert!(first.is_open(), "one was enough");
+}
+
+/// A pool whose transactions take for ever would keep the whole limit, though others end theirs all
+/// the time: those are asked when it has had its chance.
+#[test]
+fn any_pool_gives_a_connection_up_when_the_largest_one_does_not() {
+    let setup = Setup {
+        general: "max_server_connections = 3",
+        others: &["east", "west"],
+        ..Setup::of_size(2)
+    };
+    let (stage, first, alice) = Stage::ready(&setup);
+    let bob = stage.client();
+    alice.says([query("BEGIN")]);
+    bob.says([query("BEGIN")]);
+    let second = stage.server();
+    for server in [&first, &second] {
+        server.says([done(), in_block()]);
+    }
+    let carol = stage.newcomer_to("east");
+    let third = stage.server();
+    assert!(carol.is_greeted());
+    let dora = stage.newcomer_to("west");
+    assert_eq!(third.heard(), "X", "it is idle");
+    third.ends();
+    let third = stage.server();
+    assert!(dora.is_greeted());
+    dora.says([query("dora")]);
+    carol.says([query("carol")]);
+    stage.wait(Duration::from_millis(1_100));
+    third.says([done(), ready()]);
+    dora.says([query("more")]);
+    assert_eq!(third.heard(), "Q(dora) Q(more)", "the largest pool has a second");
+    stage.wait(Duration::from_secs(1));
+    third.says([done(), ready()]);
+    assert_eq!(third.heard(), "X");
+    third.ends();
+    assert_eq!(stage.server().heard(), "Q(carol)");
+}
+
+/// A client that asks without a pause leaves its server no moment in which nothing is under way.
+#[test]
+fn a_pipeline_is_interrupted_for_clients_of_other_pools() {
+    let (stage, server, alice) = Stage::ready(&shared("max_server_connections = 1"));
+    alice.says([query("1"), query("2")]);
+    let bob = stage.newcomer_to("east");
+    stage.wait(Duration::from_millis(1_100));
+    alice.says([query("3")]);
+    server.says([done(), ready(), done(), ready()]);
+    assert_eq!(server.heard(), "Q(1) Q(2) X");
+    server.ends();
+    stage.server();
+    assert!(bob.is_greeted());
+}
+
+/// A connection that goes to another pool's client, and comes back for one that has waited longer,
+/// is two logins for nothing.
+#[test]
+fn a_connection_is_not_given_up_before_who_has_waited_longer() {
+    let (stage, server, alice) = Stage::ready(&shared("max_server_connections = 1"));
+    alice.says([query("slow")]);
+    let bob = stage.client();
+    bob.says([query("bob")]);
+    stage.wait(Duration::from_millis(100));
+    let carol = stage.newcomer_to("east");
+    stage.wait(Duration::from_millis(1_100));
+    server.says([done(), ready()]);
+    assert_eq!(server.heard(), "Q(slow) Q(bob)");
+    alice.says([query("again")]);
+    server.says([done(), ready()]);
+    assert_eq!(server.heard(), "X");
+    server.ends();
+    stage.server();
+    assert!(carol.is_greeted());
+}
+
 /// The operator is shown what a server has room for, whatever limits its connections; it costs one
 /// question.
 #[test]
@@ -383,4 +510,26 @@ fn a_lower_limit_closes_what_is_too_many() {
     stage.wait(Duration::from_millis(100));
     let gone = [&first, &second].iter().filter(|server| server.heard().ends_with('X')).count();
     assert_eq!(gone, 1);
+}
+
+/// A pool that can give nothing up hides no other one that can.
+#[test]
+fn a_lower_limit_holds_beside_clients_that_keep_their_servers() {
+    let before = Setup { general: "max_server_connections = 3", ..shared("") };
+    let (stage, first, alice) = Stage::ready(&before);
+    let bob = stage.client();
+    alice.says([query("LISTEN a")]);
+    bob.says([query("LISTEN b")]);
+    let second = stage.server();
+    for server in [&first, &second] {
+        server.says([done(), ready()]);
+    }
+    let carol = stage.newcomer_to("east");
+    let third = stage.server();
+    assert!(carol.is_greeted());
+    carol.says([query("carol")]);
+    stage.reload(&Setup { general: "max_server_connections = 2", ..before });
+    stage.wait(Duration::from_millis(100));
+    third.says([done(), ready()]);
+    assert_eq!(third.heard(), "Q(carol) X");
 }
