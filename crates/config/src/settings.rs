@@ -128,8 +128,8 @@ pub const SETTINGS: &[Setting] = &[
     row(General, "log_client_disconnections", Flag, text("false"), Now,
         "Log a line for each client that leaves."),
     row(General, "tcp_keepalives_idle", Time(Zero::Off, KEEPALIVE_MAX_MS), seconds("5"), Now,
-        "Silence before the first keepalive probe; 0: the kernel's value. Connections have what was \
-         set when they were made.")
+        "Silence before the first keepalive probe; 0: the kernel's value. Connections have what \
+         was set when they were made.")
         .ours("60"),
     row(General, "tcp_keepalives_interval", Time(Zero::Off, KEEPALIVE_MAX_MS), seconds("5"), Now,
         "Time between keepalive probes; 0: the kernel's value. Connections have what was set when \

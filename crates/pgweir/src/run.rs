@@ -52,6 +52,11 @@ pub(crate) fn run(loaded: Loaded, file: Option<File>, log: Log) -> Result<(), Fa
     drop(news);
     tracing::info!("pgweir {VERSION} listens on {}", listening.names.join(" and "));
 
+    let next_look = {
+        // It has the timers.
+        let _runtime = runtime.enter();
+        Box::pin(pause_between_looks(general.autoreload))
+    };
     let control = Control {
         workers: workers.mailboxes(),
         worker_threads: count,
@@ -64,8 +69,7 @@ pub(crate) fn run(loaded: Loaded, file: Option<File>, log: Log) -> Result<(), Fa
         demands: config.demands(),
         shutdown_timeout: general.shutdown_timeout,
         autoreload: general.autoreload,
-        // In the runtime, which has the timers.
-        next_look: runtime.block_on(async { Box::pin(pause_between_looks(general.autoreload)) }),
+        next_look,
         ending: Ending::No,
         listening,
     };

@@ -422,8 +422,8 @@ fn a_server_that_is_shut_down_leaves_its_client_connected() {
     }
 }
 
-/// What we put in front of a client's own messages is nothing that it loses: a farewell that came in
-/// place of the answer to that was forwarded, and ended the client.
+/// What we put in front of a client's own messages is nothing that it loses: a farewell that came
+/// in place of the answer to that was forwarded, and ended the client.
 #[test]
 fn a_server_that_is_shut_down_before_a_statement_is_made_again_leaves_its_client_connected() {
     for (has_one, injected) in [(true, "P(alice)"), (false, "C")] {
