@@ -294,22 +294,35 @@ impl Engine {
         head.map(|waiter| waiter.since)
     }
 
-    /// A pool needs so many connections more than a limit that it shares leaves it: others that do
-    /// not need theirs give them up.
+    /// A pool needs so many connections more than the limits that it shares leave it: others that
+    /// do not need theirs give them up. One limit alone is of no use where another one, in which
+    /// nobody has anything to spare, keeps the pool from it.
     pub(crate) fn make_room(&mut self, now: Time, pool: PoolId, wanted: usize) {
-        let full: Vec<_> = self.pools[pool].shares.clone();
-        for share in full {
-            let missing = wanted.saturating_sub(self.shares[share].count.room());
-            for _ in self.leaving(share)..missing {
-                if !self.take_idle(now, share, Some(pool)) {
-                    if let Some(since) = self.waits_since(pool) {
-                        let want = Want { since, own: self.pools[pool].total };
-                        self.ask_busy(now, share, Some(pool), want);
-                    }
-                    break;
-                }
+        // What counts for a user or a database counts for a server too, and may do for both.
+        let shares = self.pools[pool].shares.iter().rev();
+        let shares: Vec<_> = shares.map(|share| (*share, self.at_hand(*share, pool))).collect();
+        let at_hand = shares.iter().map(|(_, at_hand)| *at_hand).min().unwrap_or(0).min(wanted);
+        for (share, _) in &shares {
+            let missing = at_hand.saturating_sub(self.shares[*share].count.room());
+            for _ in self.leaving(*share)..missing {
+                self.take_idle(now, *share, Some(pool));
             }
         }
+        let Some(since) = self.waits_since(pool) else { return };
+        let want = Want { since, own: self.pools[pool].total };
+        for (share, _) in shares.iter().filter(|(_, at_hand)| *at_hand < wanted) {
+            self.ask_busy(now, *share, Some(pool), want);
+        }
+    }
+
+    /// How many connections more a share has for a pool: what its limit leaves, what is about to
+    /// go, and what is idle elsewhere.
+    fn at_hand(&self, share: ShareId, pool: PoolId) -> usize {
+        let its = &self.shares[share];
+        let Some(most) = its.count.most() else { return usize::MAX };
+        let others = its.pools().filter(|other| *other != pool);
+        let idle: usize = others.map(|other| self.pools[other].idle.len()).sum();
+        (most + self.leaving(share) + idle).saturating_sub(its.count.used())
     }
 
     /// Connections of a share that were told to go.

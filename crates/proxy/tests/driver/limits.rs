@@ -5,7 +5,7 @@ use std::time::Duration;
 use pgweir_config::Room;
 use pgweir_engine::ServerActivity;
 
-use crate::messages::{done, error, fatal, in_block, query, ready, room, terminate};
+use crate::messages::{done, error, fatal, in_block, query, ready, room, startup, terminate};
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
 
@@ -532,4 +532,51 @@ fn a_lower_limit_holds_beside_clients_that_keep_their_servers() {
     stage.wait(Duration::from_millis(100));
     third.says([done(), ready()]);
     assert_eq!(third.heard(), "Q(carol) X");
+}
+
+/// Three pools: two of one user, who has its only connection in a transaction, and one of another
+/// user, whose connection is idle.
+fn two_users() -> (Stage, [Peer; 2], Peer) {
+    const OTHERS: &str = "[pools.db.users.1]\nusername = 'other'\npassword = 'password'\n\
+         pool_size = 2\n[pools.east]\npool_mode = 'transaction'\n[pools.east.users.0]\n\
+         username = 'user'\npassword = 'password'\npool_size = 2\n[pools.east.shards.0]\n\
+         servers = [['127.0.0.1', 5432, 'primary']]\ndatabase = 'east'";
+    let general = "max_server_connections = 2\nmax_user_connections = 1";
+    let setup = Setup { general, user: OTHERS, ..Setup::of_size(2) };
+    let (stage, first, alice) = Stage::ready(&setup);
+    alice.says([query("BEGIN")]);
+    first.says([done(), in_block()]);
+    let bob = stage.stranger();
+    bob.says([startup(&[("user", "other"), ("database", "db")])]);
+    let second = stage.server();
+    assert!(bob.is_greeted());
+    (stage, [first, second], alice)
+}
+
+/// A neighbour lost its idle connection again and again for a client whose user may have no other.
+#[test]
+fn nobody_gives_up_what_another_limit_makes_useless() {
+    let (stage, [first, second], alice) = two_users();
+    let carol = stage.newcomer_to("east");
+    stage.wait(Duration::from_millis(1_100));
+    assert_eq!((second.heard().as_str(), stage.attempts()), ("", 0));
+    alice.says([query("COMMIT")]);
+    first.says([done(), ready()]);
+    assert_eq!(first.heard(), "Q(BEGIN) Q(COMMIT) X");
+    first.ends();
+    stage.server();
+    assert!(carol.is_greeted() && second.is_open());
+}
+
+/// One connection that is idle makes room in all the limits that it counts in.
+#[test]
+fn one_idle_connection_is_enough_for_two_limits() {
+    let (stage, [first, second], alice) = two_users();
+    alice.says([query("COMMIT")]);
+    first.says([done(), ready()]);
+    let carol = stage.newcomer_to("east");
+    assert_eq!((first.heard().as_str(), second.heard().as_str()), ("Q(BEGIN) Q(COMMIT) X", ""));
+    first.ends();
+    stage.server();
+    assert!(carol.is_greeted() && second.is_open());
 }
