@@ -142,6 +142,9 @@ pub(crate) struct Replies {
     entries: VecDeque<Expected>,
     /// Entries that are a [`Kind::CopyEnd`]: nothing is owed for them.
     copy_ends: usize,
+    /// So many of the entries are answered without the client's doing any more: PostgreSQL keeps
+    /// the replies of a batch back until a Sync or a Flush.
+    due: usize,
     progress: Progress,
     /// The entry at the head, a Query or FunctionCall, has been answered: it is over when
     /// ReadyForQuery comes, and not before. One that comes earlier is another's.
@@ -159,6 +162,7 @@ impl Replies {
         Self {
             entries: VecDeque::new(),
             copy_ends: 0,
+            due: 0,
             progress: Progress::Open,
             answered: false,
             skipping: false,
@@ -175,6 +179,20 @@ impl Replies {
     /// How many replies are owed.
     pub(crate) fn owed(&self) -> usize {
         self.entries.len() - self.copy_ends
+    }
+
+    /// How many replies are owed whatever the client does: it has asked for them, and the server
+    /// does not wait for COPY data.
+    pub(crate) fn due(&self) -> usize {
+        if self.awaits_copy_data() { 0 } else { self.due.min(self.owed()) }
+    }
+
+    /// Nothing that was sent is kept back any more: a Flush has gone out.
+    pub(crate) fn flush(&mut self) {
+        // A server that reads COPY data passes over it.
+        if !self.ignores_sync() {
+            self.due = self.entries.len();
+        }
     }
 
     /// Whether what is owed first is the answer to a statement of our own.
@@ -255,7 +273,11 @@ impl Replies {
                 }
             }
         }
+        let ends_unit = expected.kind.ends_unit();
         self.entries.push_back(expected);
+        if ends_unit {
+            self.flush();
+        }
         true
     }
 
@@ -361,7 +383,7 @@ impl Replies {
         while let Some(entry) = self.entries.get(index) {
             match entry.kind {
                 Kind::CopyEnd => {
-                    self.entries.remove(index);
+                    self.remove(index);
                     self.copy_ends -= 1;
                     open = false;
                     break;
@@ -370,7 +392,7 @@ impl Replies {
                     if let Sink::Client(slot) = entry.sink {
                         unanswered(slot);
                     }
-                    self.entries.remove(index);
+                    self.remove(index);
                     self.early_syncs += 1;
                 }
                 // Anything else ends the COPY with an error, which the server will send.
@@ -378,16 +400,27 @@ impl Replies {
             }
         }
         self.progress = Progress::CopyIn { open };
+        let head = self.entries.front().map(|head| &head.kind);
+        if self.due == 1 && matches!(head, Some(Kind::Execute)) {
+            // What it says behind its COPY waits for another Sync.
+            self.due = 0;
+        }
     }
 
     /// The first entry is in its COPY, both ways: says whether its end was sent before.
     fn strike_copy_end(&mut self) -> bool {
         let end = self.entries.iter().position(|entry| matches!(entry.kind, Kind::CopyEnd));
         if let Some(index) = end {
-            self.entries.remove(index);
+            self.remove(index);
             self.copy_ends -= 1;
         }
         end.is_some()
+    }
+
+    /// Takes out an entry that will not be answered.
+    fn remove(&mut self, index: usize) {
+        self.entries.remove(index);
+        self.due -= usize::from(index < self.due);
     }
 
     /// The entry at the head has failed.
@@ -417,13 +450,13 @@ impl Replies {
 
     /// The entry at the head, which is not a [`Kind::CopyEnd`], is done with.
     fn pop(&mut self) {
-        self.entries.pop_front();
+        self.remove(0);
         self.progress = Progress::Open;
         self.answered = false;
         self.early_syncs = 0;
         // The end of a COPY that the server had ended by itself.
         while matches!(self.entries.front(), Some(Expected { kind: Kind::CopyEnd, .. })) {
-            self.entries.pop_front();
+            self.remove(0);
             self.copy_ends -= 1;
         }
     }
@@ -507,6 +540,21 @@ fn allowed(kind: &Kind, progress: Progress, answered: bool, tag: Tag) -> Allowed
 }
 
 impl Kind {
+    /// Whether PostgreSQL says ReadyForQuery behind it, and sends all that it has kept back.
+    fn ends_unit(&self) -> bool {
+        match self {
+            Self::FunctionCall | Self::Query | Self::Sync => true,
+            Self::Bind
+            | Self::ClosePortal
+            | Self::CloseStatement { .. }
+            | Self::CopyEnd
+            | Self::DescribePortal
+            | Self::DescribeStatement
+            | Self::Execute
+            | Self::Parse { .. } => false,
+        }
+    }
+
     fn name(&self) -> &'static str {
         match self {
             Self::Bind => "Bind",

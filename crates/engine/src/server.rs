@@ -62,7 +62,7 @@ pub struct Server {
     pub(crate) unit_waited: bool,
     /// When something of it came last.
     pub(crate) heard: Time,
-    /// When a further piece of a long message last went to it.
+    /// When a further piece of a long message last went to it, or anything while nothing was due.
     pub(crate) fed: Time,
     /// Where it was connected to: its pool may lead elsewhere by now.
     pub(crate) address: Address,
@@ -153,6 +153,13 @@ impl Server {
             | ServerState::Cleaning { .. }
             | ServerState::AwaitingCancel
             | ServerState::Leaving => false,
+        }
+    }
+
+    /// A message goes to it. If nothing is due, what it may take its time for begins now.
+    pub(crate) fn note_fed(&mut self, now: Time) {
+        if self.replies.due() == 0 {
+            self.fed = now;
         }
     }
 

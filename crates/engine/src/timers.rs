@@ -271,12 +271,14 @@ impl Engine {
 
     /// Whether a server has been silent for longer than its statements may take. PostgreSQL
     /// measures each statement of a batch by itself, and keeps short replies back until the batch
-    /// is over.
+    /// is over: of a batch that its client has not ended nothing is due.
     fn hangs(&self, now: Time, id: ServerId) -> bool {
         let server = &self.servers[id];
-        let statements = u32::try_from(server.replies.owed()).unwrap_or(u32::MAX);
+        // One that does not read either is busy, or hangs.
+        let due = if server.congested { server.replies.owed() } else { server.replies.due() };
+        let statements = u32::try_from(due).unwrap_or(u32::MAX);
         let limit = self.pools[server.pool].spec.statement_timeout;
-        let silent_since = server.unit_since.max(server.heard).max(server.fed);
+        let silent_since = server.heard.max(server.fed);
         statements > 0
             && limit.is_some_and(|limit| {
                 now - silent_since

@@ -4,12 +4,12 @@ use std::rc::Rc;
 
 use pgweir_config::PoolMode;
 use pgweir_sql::{Classifier, PinReason, Pins};
-use pgweir_wire::backend::{self, Report};
+use pgweir_wire::backend;
 use pgweir_wire::frontend::{Bind, Parse, Tag, Target};
 use pgweir_wire::{HEADER_LEN, Header, Malformed, TransactionStatus};
 
 use crate::Engine;
-use crate::action::{Action, ClientId, Endpoint, ServerId};
+use crate::action::{ClientId, Endpoint, ServerId};
 use crate::client::{Body, Client, Fate, Leg, UnnamedStatement};
 use crate::errors::{CUT_OFF, VIOLATION};
 use crate::loss::CHAIN_LOST;
@@ -247,6 +247,7 @@ impl Engine {
                 None => return Taken::Nothing,
             }
         }
+        self.servers[server].note_fed(now);
         let kind = match tag {
             Tag::Query => Kind::Query,
             Tag::FunctionCall => {
@@ -285,6 +286,9 @@ impl Engine {
             Tag::CopyData | Tag::Flush => {
                 if tag == Tag::CopyData && !self.servers[server].replies.takes_copy_data() {
                     return swallow(&mut self.clients[id], header, rest);
+                }
+                if tag == Tag::Flush {
+                    self.servers[server].replies.flush();
                 }
                 return self.send(id, server, header, rest, at);
             }
@@ -559,14 +563,6 @@ impl Engine {
             _ => malformed.to_string(),
         };
         self.expel(now, id, VIOLATION.report(&[&text]));
-    }
-
-    /// Answers the client's next unit with an error instead of running it.
-    pub(crate) fn refuse_unit(&mut self, now: Time, id: ClientId, report: Report) {
-        self.leave_queue(now, id);
-        self.clients[id].asked = None;
-        self.clients[id].refusal = Some(Box::new(report));
-        self.actions.push(Action::Resume(id));
     }
 }
 

@@ -32,6 +32,14 @@ impl Engine {
         self.unit_refused(now, client, report);
     }
 
+    /// Answers the client's next unit with an error instead of running it.
+    pub(crate) fn refuse_unit(&mut self, now: Time, id: ClientId, report: Report) {
+        self.leave_queue(now, id);
+        self.clients[id].asked = None;
+        self.clients[id].refusal = Some(Box::new(report));
+        self.actions.push(Action::Resume(id));
+    }
+
     fn waited_in_vain(&self, now: Time, id: PoolId, client: ClientId, waited: Duration) -> Report {
         let pool = &self.pools[id];
         let name = pool.spec.name();

@@ -221,6 +221,56 @@ fn copy_both() {
     check("> P < W", "#");
 }
 
+/// Sends and answers as in [`play`], with `H` for a Flush, and gives how many replies are due.
+fn due_after(script: &str) -> usize {
+    let mut replies = Replies::new();
+    let mut sending = true;
+    for letter in script.bytes() {
+        match letter {
+            b' ' => {}
+            b'>' => sending = true,
+            b'<' => sending = false,
+            b'H' => replies.flush(),
+            _ if sending => {
+                replies.push(Expected { kind: sent(letter), sink: Sink::Client(Slot(0)) });
+            }
+            _ => {
+                let tag = Tag::of(Header { tag: letter, body_len: 0 }).unwrap();
+                replies.step(tag, &mut |_| {}).unwrap();
+            }
+        }
+    }
+    replies.due()
+}
+
+/// PostgreSQL keeps the replies of a batch back until it is asked for them, and says nothing while
+/// it waits for data.
+#[test]
+fn what_is_kept_back_is_not_due() {
+    for (script, due) in [
+        (">PBDE", 0),
+        (">PBDES", 5),
+        (">PBDEH", 4),
+        (">PBEHBE <1", 2),
+        (">PBEHBE <12C", 0),
+        (">PBES <12C", 1),
+        (">PBES <E", 1),
+        (">PBEH <E", 0),
+        (">Q", 1),
+        (">PBQ", 3),
+        (">Q <G", 0),
+        (">Q <G >c", 1),
+        (">Qc <G", 1),
+        (">PBES <12G", 0),
+        (">PBES <12G >c", 0),
+        (">PBES <12G >cS", 2),
+        (">PBES <12G >cH", 1),
+        (">PBEcS <12G", 2),
+    ] {
+        assert_eq!(due_after(script), due, "{script}");
+    }
+}
+
 /// libpq sends the Sync right behind the Execute, the server reads it as part of
 /// the COPY, and only the one behind CopyDone counts.
 #[test]

@@ -5,8 +5,8 @@ use std::time::Duration;
 use pgweir_engine::ServerActivity;
 
 use crate::messages::{
-    bind, columns, done, error, execute, in_block, long_row, one_row, parse, query, ready, row,
-    sync, terminate,
+    bind, bind_complete, columns, copy_data, copy_done, copy_in, done, error, execute, flush,
+    in_block, long_row, one_row, parse, parse_complete, query, ready, row, sync, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -129,6 +129,65 @@ fn a_batch_has_the_time_of_all_its_statements() {
     stage.wait(LONG * 5);
     assert!(server.is_open());
     stage.wait(LONG * 2);
+    assert!(server.is_aborted());
+}
+
+/// PostgreSQL keeps the replies of a batch back until a Sync or a Flush: that none comes is its
+/// client's doing.
+#[test]
+fn a_server_that_waits_for_the_end_of_a_batch_is_not_given_up() {
+    for end in [sync(), flush()] {
+        let (stage, server, alice) = Stage::ready(&Setup::with("statement_timeout = 5000"));
+        alice.says([parse("INSERT"), bind(), execute()]);
+        stage.wait(LONG);
+        assert_eq!(server.heard(), "P(INSERT) B E");
+        stage.wait(LONG * 5);
+        alice.says([execute()]);
+        stage.wait(LONG * 5);
+        assert!(server.is_open() && alice.is_open());
+        alice.says([end]);
+        stage.wait(LONG * 4);
+        assert!(server.is_open(), "its time begins when it is asked");
+        stage.wait(LONG * 2);
+        assert!(server.is_aborted());
+    }
+}
+
+/// PostgreSQL takes no interrupt while it reads COPY data, and the time that its client takes is
+/// not its own.
+#[test]
+fn a_server_that_waits_for_copy_data_is_not_given_up() {
+    for copy in [vec![query("COPY")], vec![parse("COPY"), bind(), execute(), sync()]] {
+        let (stage, server, alice) = Stage::ready(&Setup::with("statement_timeout = 5000"));
+        let replies =
+            if copy.len() == 1 { vec![] } else { vec![parse_complete(), bind_complete()] };
+        alice.says(copy);
+        server.says(replies.into_iter().chain([copy_in()]));
+        stage.wait(LONG * 3);
+        alice.says([copy_data(b"row")]);
+        stage.wait(LONG * 3);
+        assert!(server.is_open() && alice.is_open());
+        alice.says([copy_done(), sync()]);
+        stage.wait(LONG);
+        assert!(server.is_open(), "its time begins when it has all");
+        stage.wait(LONG * 2);
+        assert!(server.is_aborted());
+    }
+}
+
+/// One that does not even read is not waiting for its client.
+#[test]
+fn a_server_that_takes_no_copy_data_is_given_up() {
+    let (stage, server, alice) = Stage::ready(&Setup::with("statement_timeout = 5000"));
+    alice.says([query("COPY")]);
+    server.says([copy_in()]);
+    server.takes(0);
+    for _ in 0..10 {
+        alice.says([copy_data(&[b'x'; 10_000])]);
+    }
+    stage.wait(LONG);
+    assert!(server.is_open());
+    stage.wait(Duration::from_secs(1));
     assert!(server.is_aborted());
 }
 
