@@ -34,6 +34,8 @@ pub struct Server {
     pub(crate) body: Body,
     /// What cancels a statement here; some servers send none.
     pub(crate) key: Option<CancelKey>,
+    /// The statement_timeout that it was told at its login: its pool may have another one by now.
+    pub(crate) statement_timeout: Option<Duration>,
     /// What it was told to be set to.
     pub(crate) settings: Rc<Settings>,
     /// What it is being set to by a statement in flight.
@@ -108,6 +110,7 @@ impl Server {
             status: TransactionStatus::Idle,
             body: Body::NONE,
             key: None,
+            statement_timeout: None,
             settings,
             replaying: None,
             touched: false,

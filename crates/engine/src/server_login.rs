@@ -82,6 +82,7 @@ impl Engine {
             return;
         }
         let spec = &self.pools[pool].spec;
+        self.servers[id].statement_timeout = spec.statement_timeout;
         let timeout = spec.statement_timeout.map(|timeout| timeout.as_millis().to_string());
         let timeout = timeout.as_ref().map(|ms| (&b"statement_timeout"[..], ms.as_bytes()));
         let parameters = [

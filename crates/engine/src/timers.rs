@@ -277,10 +277,9 @@ impl Engine {
         // One that does not read either is busy, or hangs.
         let due = if server.congested { server.replies.owed() } else { server.replies.due() };
         let statements = u32::try_from(due).unwrap_or(u32::MAX);
-        let limit = self.pools[server.pool].spec.statement_timeout;
         let silent_since = server.heard.max(server.fed);
         statements > 0
-            && limit.is_some_and(|limit| {
+            && server.statement_timeout.is_some_and(|limit| {
                 now - silent_since
                     > limit.saturating_mul(statements).saturating_add(STATEMENT_GRACE)
             })

@@ -47,6 +47,21 @@ fn clients_move_to_other_servers_between_transactions() {
     assert_eq!(stage.snapshot().servers[0].address.port, 5433);
 }
 
+/// A server that was told nothing of a limit, or of another one, ends no statement by it: it is not
+/// the server that hangs.
+#[test]
+fn a_server_keeps_the_statement_timeout_that_it_was_told() {
+    for before in ["", "statement_timeout = 60000"] {
+        let (stage, server, alice) = Stage::ready(&Setup::with(before));
+        alice.says([query("CREATE INDEX")]);
+        stage.reload(&Setup::with("statement_timeout = 5000"));
+        stage.wait(Duration::from_secs(60));
+        assert!(server.is_open() && alice.is_open());
+        server.says([done(), ready()]);
+        assert_eq!((alice.heard().as_str(), server.heard().as_str()), ("C Z", "Q(CREATE INDEX) X"));
+    }
+}
+
 /// The new server was said to be full of connections that another one has, and that one got more
 /// than it may.
 #[test]
