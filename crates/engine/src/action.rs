@@ -42,6 +42,9 @@ pub enum Action {
     Read(Endpoint, bool),
     /// Open a connection to this address; answered by `connected` or `connect_failed`.
     Connect(Endpoint, Address),
+    /// Say on this connection that nothing follows, and drop what there is no room for at once; it
+    /// is still read, up to its end.
+    HalfClose(Endpoint),
     /// Close this connection once what was written to it is out. The engine has forgotten it.
     Close(Endpoint),
     /// Close this connection now; what there is no room for at once is dropped.

@@ -203,6 +203,7 @@ impl Engine {
         let its = match server.state {
             ServerState::Lent(holder) => Some(holder) == client,
             ServerState::Cleaning { step, .. } => step == Cleaning::Draining,
+            ServerState::Forsaken => true,
             ServerState::Connecting
             | ServerState::Login(_)
             | ServerState::Idle

@@ -236,6 +236,11 @@ impl Engine {
         };
         match server.state {
             ServerState::Login(_) => self.server_login_input(now, id, input),
+            ServerState::Forsaken => {
+                self.pools[server.pool].stats.sent += input.len() as u64;
+                self.forsaken_input(now, id, input);
+                input.len()
+            }
             ServerState::Connecting
             | ServerState::Idle
             | ServerState::Lent(_)
@@ -247,9 +252,11 @@ impl Engine {
 
     /// A server's stream has ended, or its connection is broken: `cause` says how.
     pub fn server_ended(&mut self, now: Time, id: ServerId, cause: &str) {
-        if self.servers.find(id).is_some() {
-            self.server_lost(now, id, cause);
+        let Some(server) = self.servers.find(id) else { return };
+        if matches!(server.state, ServerState::Forsaken) {
+            return self.abort_server(now, id);
         }
+        self.server_lost(now, id, cause);
     }
 
     /// The stream of a cancel's connection has ended: whatever it carried is done.
@@ -302,7 +309,9 @@ impl Engine {
                 ServerState::Lent(client) => {
                     engaged.extend([Endpoint::Server(id), Endpoint::Client(client)]);
                 }
-                ServerState::Cleaning { .. } => engaged.push(Endpoint::Server(id)),
+                ServerState::Cleaning { .. } | ServerState::Forsaken => {
+                    engaged.push(Endpoint::Server(id));
+                }
                 // Logins and cancels have limits of their own; a server without work is in
                 // nobody's way.
                 ServerState::Connecting

@@ -67,7 +67,8 @@ impl Engine {
                     ServerState::Idle
                     | ServerState::Lent(_)
                     | ServerState::Cleaning { .. }
-                    | ServerState::AwaitingCancel => false,
+                    | ServerState::AwaitingCancel
+                    | ServerState::Forsaken => false,
                 };
                 assert!(to_come, "{id:?}: could be lent to {client:?}, and is not");
             }

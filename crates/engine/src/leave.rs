@@ -132,7 +132,7 @@ impl Engine {
         // backend whose client is gone undoes both, so that is what this one must see.
         let undecided = client.open_slot.is_some() || its.replies.awaits_copy_data();
         if half_message || undecided {
-            return self.abort_server(now, server);
+            return self.forsake(now, server);
         }
         let spec = &self.pools[its.pool].spec;
         let stateful = !client.pins.is_empty() || its.reset;
@@ -302,6 +302,56 @@ impl Engine {
         }
     }
 
+    /// Lets a backend see its client vanish. PostgreSQL does not look at its socket while it
+    /// executes, and counts the backend for so long: so it keeps its place here, too. What it was
+    /// told to do and is not committed is undone when it has come to the end of its stream.
+    pub(crate) fn forsake(&mut self, now: Time, id: ServerId) {
+        let works = match self.servers[id].state {
+            ServerState::Lent(_) | ServerState::Cleaning { step: Cleaning::Draining, .. } => true,
+            ServerState::Connecting
+            | ServerState::Login(_)
+            | ServerState::Idle
+            | ServerState::Cleaning { .. }
+            | ServerState::AwaitingCancel
+            | ServerState::Forsaken
+            | ServerState::Leaving => false,
+        };
+        if !works {
+            return self.abort_server(now, id);
+        }
+        self.read_server(id, true);
+        self.actions.push(Action::HalfClose(Endpoint::Server(id)));
+        let server = &mut self.servers[id];
+        server.state = ServerState::Forsaken;
+        server.changed = now;
+        server.swallowed = 0;
+        // It may have been silent because its client owed it something.
+        server.fed = now;
+        server.doomed = true;
+    }
+
+    /// What such a server says nobody hears.
+    pub(crate) fn forsaken_input(&mut self, now: Time, id: ServerId, input: &[u8]) {
+        let server = &mut self.servers[id];
+        server.heard = now;
+        server.swallowed += input.len();
+        if server.says_too_much() {
+            self.end_overdue(now, id, None);
+        }
+    }
+
+    /// A server says too much that nobody hears. What still runs would end at its next write if its
+    /// client's connection were closed; it is cancelled instead, so that its end is seen.
+    pub(crate) fn cut_short(&mut self, now: Time, id: ServerId) {
+        if self.servers[id].replies.is_empty() {
+            return self.hang_up(now, id);
+        }
+        self.forsake(now, id);
+        if self.servers.find(id).is_some() {
+            self.end_overdue(now, id, None);
+        }
+    }
+
     fn take_leave(&mut self, id: ServerId) {
         let to = Endpoint::Server(id);
         self.actions.inject(to, |out| out.extend_from_slice(&frontend::TERMINATE));
@@ -355,6 +405,7 @@ impl Engine {
             | ServerState::Login(_)
             | ServerState::Cleaning { .. }
             | ServerState::AwaitingCancel
+            | ServerState::Forsaken
             | ServerState::Leaving => {}
         }
     }

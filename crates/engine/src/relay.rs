@@ -17,10 +17,6 @@ use crate::time::Time;
 /// its client with whole messages and the error that says so. A longer one is streamed.
 const WHOLE_BYTES: usize = 16 * 1024;
 
-/// What is thrown away for a client that is gone before its server is closed instead. A backend
-/// whose client is gone would end at its next write; ours reads on only for what is small.
-const SWALLOWED_BYTES: usize = 1024 * 1024;
-
 impl Engine {
     /// Bytes of a server that has logged in, from `start` on.
     pub(crate) fn reply_input(
@@ -38,6 +34,11 @@ impl Engine {
             let Some(server) = self.servers.find_mut(id) else {
                 return input.len();
             };
+            if matches!(server.state, ServerState::Forsaken) {
+                self.forsaken_input(now, id, &input[at..]);
+                at = input.len();
+                break;
+            }
             if server.body.left > 0 {
                 let n = server.body.left.min(input.len() - at);
                 server.body.left -= n;
@@ -62,8 +63,9 @@ impl Engine {
         }
         if let Some(server) = self.servers.find(id) {
             self.pools[server.pool].stats.sent += (at - start) as u64;
-            if server.swallowed > SWALLOWED_BYTES && server.client().is_none() {
-                self.hang_up(now, id);
+            let forsaken = matches!(server.state, ServerState::Forsaken);
+            if server.says_too_much() && server.client().is_none() && !forsaken {
+                self.cut_short(now, id);
                 return input.len();
             }
         }
@@ -132,7 +134,7 @@ impl Engine {
             }
             Tag::CopyInResponse | Tag::CopyBothResponse if self.servers[id].client().is_none() => {
                 // It waits for data that nobody will send.
-                self.abort_server(now, id);
+                self.forsake(now, id);
                 return Ok(n);
             }
             Tag::CopyInResponse | Tag::CopyBothResponse => {
@@ -176,7 +178,7 @@ impl Engine {
                 self.client_left(now, client);
             }
             Some(_) => {}
-            None if self.servers[id].replies.skips() => self.abort_server(now, id),
+            None if self.servers[id].replies.skips() => self.forsake(now, id),
             None => {}
         }
     }

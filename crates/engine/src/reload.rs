@@ -129,6 +129,7 @@ impl Engine {
                 ServerState::Lent(_)
                 | ServerState::Cleaning { .. }
                 | ServerState::AwaitingCancel
+                | ServerState::Forsaken
                 | ServerState::Leaving => server.doomed = true,
             }
         }

@@ -18,6 +18,10 @@ use crate::server_login::ServerLogin;
 use crate::settings::Settings;
 use crate::time::Time;
 
+/// What is thrown away for a client that is gone before its server is made to end. A backend whose
+/// client is gone would end at its next write; ours reads on only for what is small.
+const SWALLOWED_BYTES: usize = 1024 * 1024;
+
 /// A connection to a server.
 pub struct Server {
     pub(crate) pool: PoolId,
@@ -155,6 +159,7 @@ impl Server {
             | ServerState::Lent(_)
             | ServerState::Cleaning { .. }
             | ServerState::AwaitingCancel
+            | ServerState::Forsaken
             | ServerState::Leaving => false,
         }
     }
@@ -164,6 +169,11 @@ impl Server {
         if self.replies.due() == 0 {
             self.fed = now;
         }
+    }
+
+    /// Whether more was thrown away for a client that is gone than is worth it.
+    pub(crate) fn says_too_much(&self) -> bool {
+        self.swallowed > SWALLOWED_BYTES
     }
 
     /// Whether it has lived long enough.
@@ -193,6 +203,7 @@ impl Server {
             | ServerState::Idle
             | ServerState::Cleaning { .. }
             | ServerState::AwaitingCancel
+            | ServerState::Forsaken
             | ServerState::Leaving => None,
         }
     }
@@ -217,6 +228,9 @@ pub(crate) enum ServerState {
     },
     /// Clean, but a cancel may still reach it.
     AwaitingCancel,
+    /// It was shown the end of our stream, since its client is gone and has left something that is
+    /// never going to be whole. It keeps its place until it has ended.
+    Forsaken,
     /// It was told to go, and keeps its place until it has gone.
     Leaving,
 }

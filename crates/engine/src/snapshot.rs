@@ -347,7 +347,9 @@ impl Engine {
                     ServerState::Connecting | ServerState::Login(_) => ServerActivity::Login,
                     ServerState::Idle => ServerActivity::Idle,
                     ServerState::Lent(_) => ServerActivity::Active,
-                    ServerState::Cleaning { .. } | ServerState::Leaving => ServerActivity::Tested,
+                    ServerState::Cleaning { .. } | ServerState::Forsaken | ServerState::Leaving => {
+                        ServerActivity::Tested
+                    }
                     ServerState::AwaitingCancel => ServerActivity::BeingCanceled,
                 },
                 since: server.since,

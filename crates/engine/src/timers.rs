@@ -204,6 +204,14 @@ impl Engine {
                     self.sweep_preparing(now, pool, client);
                 }
             }
+            // Without a reply to make it has only to see that its client is gone.
+            ServerState::Forsaken => {
+                if server.replies.is_empty() && now - server.changed > patience {
+                    self.server_lost(now, id, "it did not end behind its client");
+                } else {
+                    self.sweep_left(now, id);
+                }
+            }
             ServerState::Leaving => {
                 if now - server.changed > patience {
                     self.dismissed(now, id);
@@ -258,15 +266,17 @@ impl Engine {
             self.server_lost(now, id, "it did not end a transaction that was cancelled");
         } else if self.hangs(now, id) {
             self.server_lost(now, id, HANGS);
-        } else if server.overdue.is_none() && spec.transaction_timeout.is_some_and(too_long) {
+        } else if spec.transaction_timeout.is_some_and(too_long) {
             self.end_overdue(now, id, None);
         }
     }
 
-    /// Has the statement of a transaction cancelled that has taken too long.
-    fn end_overdue(&mut self, now: Time, id: ServerId, client: Option<ClientId>) {
-        self.servers[id].overdue = Some(now);
-        self.cancel_on(now, id, client, None);
+    /// Has the statement of a transaction cancelled that has taken too long, once.
+    pub(crate) fn end_overdue(&mut self, now: Time, id: ServerId, client: Option<ClientId>) {
+        if self.servers[id].overdue.is_none() {
+            self.servers[id].overdue = Some(now);
+            self.cancel_on(now, id, client, None);
+        }
     }
 
     /// Whether a server has been silent for longer than its statements may take. PostgreSQL
@@ -274,8 +284,11 @@ impl Engine {
     /// is over: of a batch that its client has not ended nothing is due.
     fn hangs(&self, now: Time, id: ServerId) -> bool {
         let server = &self.servers[id];
-        // One that does not read either is busy, or hangs.
-        let due = if server.congested { server.replies.owed() } else { server.replies.due() };
+        // One that does not read either is busy, or hangs, and behind the end of a stream there is
+        // nothing to wait for.
+        let waits_for_nobody = server.congested || matches!(server.state, ServerState::Forsaken);
+        let owed = &server.replies;
+        let due = if waits_for_nobody { owed.owed() } else { owed.due() };
         let statements = u32::try_from(due).unwrap_or(u32::MAX);
         let silent_since = server.heard.max(server.fed);
         statements > 0

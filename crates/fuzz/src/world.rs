@@ -443,6 +443,12 @@ impl World {
                     }
                 }
                 Action::Connect(endpoint, _) => self.connects.push_back(endpoint),
+                Action::HalfClose(endpoint) => {
+                    let peer = self.link(endpoint).map(|link| &mut link.peer);
+                    if let Some(Peer::Server(server)) = peer {
+                        server.closed = true;
+                    }
+                }
                 Action::Close(endpoint) => self.close(endpoint, Fate::Closed),
                 Action::Abort(endpoint) => self.close(endpoint, Fate::Aborted),
                 Action::Console(client, command) => self.commands.push_back((client, command)),

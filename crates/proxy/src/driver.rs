@@ -423,6 +423,11 @@ impl<T: Transport> Driver<T> {
                         link.io.wake();
                     }
                 }
+                Action::HalfClose(endpoint) => {
+                    if let Some(link) = self.links(endpoint).find(endpoint) {
+                        link.half_close();
+                    }
+                }
                 Action::Close(endpoint) => self.close(endpoint),
                 Action::Abort(endpoint) => {
                     if let Some(mut link) = self.links(endpoint).remove(endpoint) {

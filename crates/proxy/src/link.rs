@@ -174,6 +174,15 @@ impl<T: Transport> Link<T> {
         self.out_start = 0;
     }
 
+    /// Nothing follows what is out, or what there is room for now; reading goes on.
+    pub(crate) fn half_close(&mut self) {
+        // If that fails there is nobody left to tell, and reading shows it.
+        let _ = self.flush();
+        self.break_off();
+        self.io.half_close();
+        self.io.wake();
+    }
+
     fn crossed(&mut self) -> Crossed {
         if !self.congested && self.unsent() > CONGESTED_ABOVE {
             self.congested = true;

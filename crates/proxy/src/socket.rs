@@ -7,7 +7,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use pgweir_config::TcpOptions;
-use rustix::net::{RecvFlags, SendFlags, recv, send};
+use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 use socket2::{Socket as Socket2, TcpKeepalive};
 use tokio::io::Interest;
 use tokio::net::{TcpStream, UnixStream};
@@ -192,6 +192,11 @@ impl Transport for Rc<Socket> {
 
     /// Nothing: the close that follows at once says it too.
     fn shutdown(&self) {}
+
+    fn half_close(&self) {
+        // It fails where there is nobody left to tell.
+        let _ = shutdown(&self.stream, Shutdown::Write);
+    }
 
     fn local(&self) -> Option<SocketAddr> {
         match &self.stream {

@@ -15,6 +15,11 @@ pub trait Transport {
     /// Says that nothing more will be written: the peer reads to the end and sees it.
     fn shutdown(&self);
 
+    /// The same for a connection that is still read.
+    fn half_close(&self) {
+        self.shutdown();
+    }
+
     /// Where it begins, over TCP, if that is known.
     fn local(&self) -> Option<SocketAddr> {
         None

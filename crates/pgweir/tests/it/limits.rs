@@ -1,6 +1,6 @@
 //! Limits of connections, as PostgreSQL sees them.
 
-use pgweir_testkit::frames::query;
+use pgweir_testkit::frames::{bind, execute, flush, parse, query};
 use pgweir_testkit::{
     Cluster, Login, Pgweir, PoolerConfig, WireClient, eventually, eventually_some,
 };
@@ -58,6 +58,21 @@ fn a_server_never_gets_more_connections_than_it_may() {
     }
     let log = neighbours.pgweir.log();
     assert!(!log.contains("no connection to"), "{log}");
+}
+
+/// A backend counts until its statement is over, whatever has become of its client.
+#[test]
+fn a_batch_that_runs_on_behind_its_client_is_counted() {
+    let stage =
+        Stage::with("left_running", 2, |config| config.general("max_server_connections", "1"));
+    let mut client = stage.client();
+    let slow = "SELECT pg_sleep(1) -- left running";
+    let batch = [parse("", slow, &[]), bind("", "", &[]), execute("", 0), flush()];
+    client.send(&batch.concat()).unwrap();
+    stage.wait_for_backends(1, "query LIKE '%left running' AND state = 'active'");
+    client.reset().unwrap();
+    let backends = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'left_running'";
+    assert_eq!(stage.client().query(backends), ["1"]);
 }
 
 /// A database whose clients always have something to do leaves another one its part.

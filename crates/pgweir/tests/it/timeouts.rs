@@ -1,6 +1,6 @@
 //! What ends because it takes too long, in front of real PostgreSQL.
 
-use pgweir_testkit::frames::query;
+use pgweir_testkit::frames::{bind, execute, flush, parse, query};
 use pgweir_testkit::{Cluster, Message, PoolerConfig, WireClient};
 
 use crate::stage::Stage;
@@ -50,6 +50,19 @@ fn a_transaction_that_takes_too_long() {
     client.send(&query("SELECT pg_sleep(600)")).unwrap();
     assert_eq!(last_words(&mut client), ["25P04"]);
     // What ran was cancelled, so that the one server is free.
+    assert_eq!(stage.client().query("SELECT 'served'"), ["served"]);
+    stage.wait_for_backends(0, "query LIKE '%sleep%' AND state = 'active'");
+}
+
+/// Without its Sync a batch is rolled back when its backend sees its client vanish, and that is not
+/// before its statement has ended.
+#[test]
+fn an_open_batch_that_takes_too_long() {
+    let stage = Stage::with("slow_batch", 1, |config| config.general("transaction_timeout", "500"));
+    let mut client = stage.client();
+    let slow = [parse("", "SELECT pg_sleep(600)", &[]), bind("", "", &[]), execute("", 0), flush()];
+    client.send(&slow.concat()).unwrap();
+    assert_eq!(last_words(&mut client), ["25P04"]);
     assert_eq!(stage.client().query("SELECT 'served'"), ["served"]);
     stage.wait_for_backends(0, "query LIKE '%sleep%' AND state = 'active'");
 }

@@ -166,7 +166,7 @@ fn who_leaves_inside_a_message_takes_the_server_with_it() {
         alice.sends(&long[..50_000]);
         assert_eq!(stage.servers(), [ServerActivity::Active]);
         leave(&alice);
-        assert!(server.is_aborted() && !alice.is_open());
+        assert!(server.sees_its_client_vanish() && !alice.is_open());
         assert_eq!((stage.servers(), stage.connections()), (vec![], 0));
     }
 }
@@ -181,9 +181,90 @@ fn who_leaves_before_the_sync_takes_the_server_with_it() {
         assert_eq!(alice.heard(), "1 2 C");
         leave(&alice);
         assert_eq!(server.heard(), "P(INSERT) B E H");
-        assert!(server.is_aborted() && !alice.is_open());
+        assert!(server.sees_its_client_vanish() && !alice.is_open());
         assert_eq!(stage.servers(), []);
     }
+}
+
+/// PostgreSQL does not look at its socket while it executes: what runs goes on behind the end of
+/// its client, and counts there for so long. So it does here.
+#[test]
+fn a_batch_that_runs_on_behind_its_client_is_counted() {
+    for limit in ["", "max_server_connections = 1"] {
+        for leave in WAYS {
+            let (stage, server, alice) = Stage::ready(&Setup::with(limit));
+            let bob = stage.client();
+            alice.says([parse("slow"), bind(), execute(), flush()]);
+            leave(&alice);
+            assert!(!alice.is_open() && server.is_half_closed());
+            bob.says([query("next")]);
+            stage.wait(Duration::from_secs(2));
+            assert_eq!((stage.attempts(), stage.cancels()), (0, 0));
+            assert_eq!(stage.servers(), [ServerActivity::Tested]);
+            server.says([parse_complete(), bind_complete(), done()]);
+            assert!(server.is_open());
+            server.ends();
+            assert_eq!(server.heard(), "P(slow) B E H", "least of all a Sync");
+            assert_eq!(stage.server().heard(), "Q(next)");
+        }
+    }
+}
+
+/// Whoever asks for a cancel and leaves wants it all the more.
+#[test]
+fn a_cancel_reaches_a_batch_whose_client_has_left() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([parse("slow"), bind(), execute(), flush()]);
+    let canceller = stage.cancel(&alice);
+    alice.breaks();
+    let cancel = stage.cancel_line().expect("it is wanted");
+    assert!(!cancel.heard_bytes().is_empty());
+    assert!(canceller.is_open() && server.is_half_closed());
+    cancel.ends();
+    assert!(canceller.is_closed());
+    server.says([parse_complete(), bind_complete(), error("57014")]);
+    server.ends();
+    assert_eq!((stage.servers(), stage.connections()), (vec![], 0));
+}
+
+/// A backend whose client is gone ends at its next write; one that is read on must be told.
+#[test]
+fn what_says_too_much_behind_its_client_is_cancelled() {
+    let setup = Setup::with("connect_timeout = 2000");
+    for unit in [vec![query("SELECT")], vec![parse("SELECT"), bind(), execute()]] {
+        for heeds in [true, false] {
+            let (stage, server, alice) = Stage::ready(&setup);
+            alice.says(unit.iter().chain([&flush()]));
+            server.says([parse_complete(), bind_complete()].iter().skip(3 - unit.len().min(3)));
+            alice.breaks();
+            for _ in 0..30 {
+                server.says([long_row(50_000)]);
+            }
+            assert!(server.is_half_closed());
+            stage.cancel_line().expect("it is cancelled").ends();
+            if heeds {
+                server.says([error("57014")]);
+                server.ends();
+            } else {
+                stage.wait(Duration::from_millis(2_100));
+            }
+            assert_eq!((server.is_open(), stage.servers()), (false, vec![]));
+        }
+    }
+}
+
+/// It has nothing to do but to see its client go.
+#[test]
+fn a_server_that_does_not_see_its_client_go_is_given_up() {
+    let (stage, server, alice) = Stage::ready(&Setup::with("connect_timeout = 2000"));
+    alice.says([parse("INSERT"), bind(), execute(), flush()]);
+    server.says([parse_complete(), bind_complete(), done()]);
+    alice.breaks();
+    assert!(server.is_half_closed());
+    stage.wait(Duration::from_millis(1_900));
+    assert!(server.is_open());
+    stage.wait(Duration::from_millis(300));
+    assert_eq!((server.is_open(), stage.servers()), (false, vec![]));
 }
 
 /// An error in front of a Terminate: the server skips everything up to a Sync that never comes.
@@ -193,7 +274,7 @@ fn who_leaves_while_the_server_skips_takes_it_with_it() {
     alice.says([parse("bad"), query("SELECT"), terminate()]);
     server.says([error("42601")]);
     alice.ends();
-    assert!(server.is_aborted() && !alice.is_open());
+    assert!(server.sees_its_client_vanish() && !alice.is_open());
     assert_eq!((stage.servers(), stage.connections()), (vec![], 0));
 }
 
@@ -208,7 +289,7 @@ fn who_leaves_while_the_server_skips_hears_the_error() {
     assert!(alice.is_open());
     server.sends(&long[20_000..]);
     assert!(alice.heard_bytes() == long);
-    assert!(alice.is_closed() && server.is_aborted());
+    assert!(alice.is_closed() && server.sees_its_client_vanish());
 }
 
 /// The same, when it was gone before the error came.
@@ -219,7 +300,7 @@ fn a_server_that_skips_for_who_is_gone_is_closed() {
     alice.breaks();
     assert_eq!(stage.servers(), [ServerActivity::Tested]);
     server.says([error("42601")]);
-    assert!(server.is_aborted());
+    assert!(server.sees_its_client_vanish());
     assert_eq!((stage.servers(), stage.connections()), (vec![], 0));
 }
 
@@ -232,7 +313,7 @@ fn who_leaves_inside_a_reply_is_cut_off() {
     assert_eq!(alice.heard(), "1 2");
     server.sends(&row(&[b'x'; 100_000])[..50_000]);
     alice.ends();
-    assert!(alice.is_aborted() && server.is_aborted());
+    assert!(alice.is_aborted() && server.sees_its_client_vanish());
 }
 
 /// A batch that waits in the queue and is not whole is none.

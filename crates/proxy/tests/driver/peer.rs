@@ -134,6 +134,19 @@ impl Peer {
         self.line.is_let_go() && !self.line.is_shut()
     }
 
+    /// Whether pgweir has said that it says no more, and still listens.
+    pub(crate) fn is_half_closed(&self) -> bool {
+        self.is_open() && self.line.is_shut()
+    }
+
+    /// A backend whose client vanishes ends. Says whether it was shown that, and whether nothing is
+    /// left then.
+    pub(crate) fn sees_its_client_vanish(&self) -> bool {
+        let sees = self.is_half_closed();
+        self.ends();
+        sees && !self.is_open()
+    }
+
     pub(crate) fn is_open(&self) -> bool {
         !self.line.is_let_go()
     }

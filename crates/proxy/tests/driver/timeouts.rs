@@ -102,6 +102,34 @@ fn a_transaction_that_takes_too_long_is_ended() {
     assert_eq!(server.heard(), "Q(ROLLBACK)");
 }
 
+/// The same in a batch without its end. A cancel that was dropped left the locks of the transaction
+/// to a statement that nobody waits for.
+#[test]
+fn an_open_batch_that_takes_too_long_is_cancelled() {
+    let setup = Setup::with("transaction_timeout = 5000\nconnect_timeout = 2000");
+    for heeds in [true, false] {
+        let (stage, server, alice) = in_transaction(&setup);
+        alice.says([parse("slow"), bind(), execute(), flush()]);
+        stage.wait(LONG);
+        assert_eq!(alice.heard(), "E(FATAL 25P04)");
+        assert!(server.is_half_closed(), "nothing of it is committed");
+        let cancel = stage.cancel_line().expect("the statement is cancelled");
+        assert!(!cancel.heard_bytes().is_empty());
+        cancel.ends();
+        assert_eq!(stage.servers(), [ServerActivity::Tested]);
+        if heeds {
+            server.says([parse_complete(), bind_complete(), error("57014")]);
+            server.ends();
+        } else {
+            stage.wait(Duration::from_millis(1_800));
+            assert!(server.is_open());
+            stage.wait(Duration::from_millis(300));
+        }
+        assert_eq!((server.is_open(), stage.servers()), (false, vec![]));
+        assert_eq!(server.heard(), "P(slow) B E H");
+    }
+}
+
 /// PostgreSQL knows best when a statement began. It is told at the login, and only if it does not
 /// answer then, for a while, it is given up.
 #[test]
