@@ -179,6 +179,8 @@ impl Engine {
         let idle = match client.leg {
             // A unit has been taken and is about to be sent, or answered.
             _ if client.asked.is_some() || client.refusal.is_some() || client.holding => false,
+            // Its transaction is over when it has ended it.
+            _ if client.lost.is_some() => false,
             Leg::None => !client.skipping,
             Leg::Held(server) => {
                 let server = &self.servers[server];

@@ -1,6 +1,8 @@
 //! A server is lost, at any point: its client hears what is known of its unit, and nothing at all
 //! if nothing of it was sent (docs/failures.md).
 
+use std::time::Duration;
+
 use pgweir_engine::{ClientState, Event, ServerActivity};
 
 use crate::messages::{
@@ -154,6 +156,30 @@ fn a_server_lost_inside_a_transaction_is_a_serialization_failure() {
     next.says([done(), ready()]);
     assert_eq!(alice.heard(), "C Z");
     assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
+
+/// Its client is not between transactions before it has ended the one that it has lost: neither is
+/// it idle outside of one, nor has it come to where it can be asked to leave.
+#[test]
+fn a_lost_transaction_is_not_over() {
+    for told in [false, true] {
+        let (stage, server, alice) = Stage::ready(&Setup::with("client_idle_timeout = 5000"));
+        alice.says([query("BEGIN")]);
+        server.says([done(), in_block()]);
+        if told {
+            alice.says([query("INSERT")]);
+        }
+        server.ends();
+        let _lost = alice.heard();
+        stage.wait(Duration::from_millis(5_100));
+        stage.drain();
+        assert_eq!((alice.heard().as_str(), alice.is_open()), ("", true));
+        alice.says([query("ROLLBACK")]);
+        let next = stage.server();
+        fails_transaction(&next);
+        next.says([done(), ready()]);
+        assert_eq!(alice.heard(), "C Z E(FATAL 57P01)");
+    }
 }
 
 /// A client between two statements hears of it with the next one, even if that is COMMIT.
@@ -530,7 +556,7 @@ fn a_server_lost_during_its_login_is_tried_again() {
         lose(&server);
         assert!(server.is_aborted());
         assert!(!lost(&stage));
-        stage.wait(std::time::Duration::from_millis(51));
+        stage.wait(Duration::from_millis(51));
         stage.server();
         assert!(newcomer.is_greeted());
     }
