@@ -338,7 +338,7 @@ impl Engine {
         server.heard = now;
         server.swallowed += input.len();
         if server.says_too_much() {
-            self.end_overdue(now, id, None);
+            self.cancel_talker(now, id);
         }
     }
 
@@ -349,9 +349,14 @@ impl Engine {
             return self.hang_up(now, id);
         }
         self.forsake(now, id);
-        if self.servers.find(id).is_some() {
-            self.end_overdue(now, id, None);
-        }
+        self.cancel_talker(now, id);
+    }
+
+    fn cancel_talker(&mut self, now: Time, id: ServerId) {
+        let Some(server) = self.servers.find_mut(id) else { return };
+        // Its statement has begun, so a cancel does not come too early.
+        server.answered = true;
+        self.end_overdue(now, id, None);
     }
 
     fn take_leave(&mut self, id: ServerId) {
