@@ -17,6 +17,8 @@ pub(crate) struct Script {
     block: Option<u32>,
     /// It has opened one at some time.
     begun: bool,
+    /// It has asked for another like the last one, at some time.
+    chained: bool,
     /// A batch is open: its Sync is still to be sent.
     batch: bool,
     /// It has made an unnamed statement.
@@ -77,6 +79,7 @@ impl Script {
             units: dice.magnitude(40) as u32,
             block: None,
             begun: false,
+            chained: false,
             batch: false,
             unnamed: false,
             named: [false; 3],
@@ -93,6 +96,11 @@ impl Script {
     /// Whether it has ever opened a transaction block.
     pub(crate) fn has_begun(&self) -> bool {
         self.begun
+    }
+
+    /// Whether it has ever asked for another transaction like the last one.
+    pub(crate) fn has_chained(&self) -> bool {
+        self.chained
     }
 
     /// A unit was not run: what its Parse would have made is not there.
@@ -179,6 +187,7 @@ impl Script {
             Some(0) => {
                 let [chain, commit] = [dice.chance(0.05), dice.chance(0.6)];
                 self.block = chain.then(|| dice.below(4) as u32);
+                self.chained |= chain;
                 return match (chain, commit) {
                     (true, _) => Verb::Chain,
                     (false, true) => Verb::Commit,
