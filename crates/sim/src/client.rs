@@ -41,6 +41,8 @@ pub(crate) struct Client {
     half_close: bool,
     /// Bytes after which it cuts its connection off, and how.
     cut: Option<(usize, Cut)>,
+    /// When it does the same, if it still waits for a reply then.
+    cut_at: Option<(u64, Cut)>,
     oracle: Oracle,
     script: Script,
     key: Option<CancelKey>,
@@ -120,6 +122,12 @@ enum Cut {
     Reset,
 }
 
+impl Cut {
+    fn draw(dice: &mut Dice) -> Self {
+        *dice.pick(&[Self::Close, Self::HalfClose, Self::Reset])
+    }
+}
+
 /// Whether a client is about to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
@@ -158,6 +166,7 @@ impl Client {
             silent_until: 0,
             half_close: false,
             cut: None,
+            cut_at: None,
             oracle: Oracle::new(settings.clone()),
             script: Script::new(number, pool.mode, &mut dice),
             key: None,
@@ -172,8 +181,7 @@ impl Client {
             dice,
         };
         if client.dice.chance(site.faults.client_cut) {
-            let how = *client.dice.pick(&[Cut::Close, Cut::HalfClose, Cut::Reset]);
-            client.cut = Some((client.dice.magnitude(2_000) as usize, how));
+            client.cut = Some((client.dice.magnitude(2_000) as usize, Cut::draw(&mut client.dice)));
         }
         if client.dice.chance(site.faults.slow_login) {
             client.silent_until = now + client.dice.magnitude(4_000_000);
@@ -205,6 +213,11 @@ impl Client {
     /// Whether it is no more.
     pub(crate) fn is_over(&self) -> bool {
         self.stream.is_none()
+    }
+
+    /// Whether it is no more, and nobody has told it to go.
+    pub(crate) fn has_left(&self) -> bool {
+        self.is_over() && self.ending != Ending::No && !matches!(self.phase, Phase::Dismissed)
     }
 
     /// Whether it was let in, and knows of no end.
@@ -272,6 +285,16 @@ impl Client {
                 }
             }
         }
+        if let Some((at, how)) = self.cut_at {
+            if at > now {
+                wish.wake(at);
+            } else {
+                self.cut_at = None;
+                if self.stream.is_some() && self.oracle.is_owed() {
+                    self.cut_off(site, how);
+                }
+            }
+        }
         wish.greeted = !was_ready && self.is_ready();
         self.check_overdue(site, &mut wish);
         if self.stream.is_none() {
@@ -297,6 +320,10 @@ impl Client {
         let owed = self.oracle.is_owed();
         if owed && !self.script.goes_on_unanswered(&mut self.dice) {
             self.think_until = u64::MAX;
+            if self.dice.chance(site.faults.client_cut) {
+                let at = site.trace.now + self.dice.below(4_000_000);
+                self.cut_at = Some((at, Cut::draw(&mut self.dice)));
+            }
             return;
         }
         if self.dice.chance(site.faults.client_hostile / 10.0) {
@@ -339,11 +366,11 @@ impl Client {
             let split = self.dice.chance(site.faults.split);
             let most = self.outgoing.len();
             let mut n = if split { self.dice.magnitude(most as u64) as usize } else { most };
-            if let Some((left, _)) = self.cut {
+            if let Some((left, how)) = self.cut {
                 n = n.min(left);
-            }
-            if n == 0 {
-                return self.cut_off(site);
+                if n == 0 {
+                    return self.cut_off(site, how);
+                }
             }
             match stream.try_write(&self.outgoing[..n]) {
                 Ok(n) => {
@@ -369,8 +396,8 @@ impl Client {
     }
 
     /// Ends the connection as nobody expects it.
-    fn cut_off(&mut self, site: &mut Site) {
-        let Some((_, how)) = self.cut.take() else { return };
+    fn cut_off(&mut self, site: &mut Site, how: Cut) {
+        self.cut = None;
         site.trace.note(Who(self.number), || format!("cuts its connection: {how:?}"));
         self.ending = Ending::Rude;
         self.outgoing.clear();

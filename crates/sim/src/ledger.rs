@@ -1,4 +1,4 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::language::Tag;
 use crate::rows::{Reached, Row};
@@ -12,6 +12,10 @@ pub(crate) struct Ledger {
     homes: Vec<Home>,
     /// Cancels that each client has asked for and that have hit nothing yet.
     cancels: Vec<u32>,
+    /// Clients that have ended their connection of their own accord, and those of them that had
+    /// nothing under way.
+    left: BTreeSet<u32>,
+    left_in_peace: BTreeSet<u32>,
     /// Connections to servers that were taken away, and clients that this has cost theirs.
     pub(crate) kills: u32,
     pub(crate) losses: u32,
@@ -86,6 +90,8 @@ impl Ledger {
             startups: Vec::new(),
             homes: Vec::new(),
             cancels: Vec::new(),
+            left: BTreeSet::new(),
+            left_in_peace: BTreeSet::new(),
             kills: 0,
             losses: 0,
             trouble: None,
@@ -120,6 +126,26 @@ impl Ledger {
     /// Whether a server has begun to carry this statement out.
     pub(crate) fn has_begun(&self, tag: Tag) -> bool {
         self.deeds.get(&tag).is_some_and(|deed| deed.executed)
+    }
+
+    /// A client has ended its connection; `in_peace`: with nothing under way.
+    pub(crate) fn leaves(&mut self, client: u32, in_peace: bool) {
+        self.left.insert(client);
+        if in_peace {
+            self.left_in_peace.insert(client);
+        }
+    }
+
+    /// pgweir has cancelled a statement of a client, because its transaction takes too long.
+    pub(crate) fn overdue(&mut self, client: u32) {
+        if self.has_left(client) {
+            self.reach(Row::LeftTransaction);
+        }
+    }
+
+    /// Whether a client has ended its connection.
+    fn has_left(&self, client: u32) -> bool {
+        self.left.contains(&client)
     }
 
     pub(crate) fn cancel_asked(&mut self, client: u32) {
@@ -183,6 +209,11 @@ impl Witness for Ledger {
         {
             self.fail(format!("{tag} came into a transaction of c{owner}"));
         }
+        if let Some(last) = state.served.filter(|last| *last != tag.client)
+            && self.left_in_peace.contains(&last)
+        {
+            self.reach(Row::Left);
+        }
         let own = &self.homes[tag.client as usize];
         if let Some(home) = state.home.as_ref().filter(|home| *home != own) {
             let text = format!("{tag} came to {home:?}, not to {own:?}");
@@ -218,6 +249,9 @@ impl Witness for Ledger {
     }
 
     fn committed(&mut self, tags: &[Tag]) {
+        if tags.iter().any(|tag| self.has_left(tag.client)) {
+            self.reach(Row::LeftStatement);
+        }
         for tag in tags {
             self.deeds.entry(*tag).or_default().committed = true;
         }

@@ -390,7 +390,9 @@ fn hit(session: &mut Session, inbox: &mut Inbox, site: &mut Site) {
     let limited = site.rules.least(0, |rules| rules.times.transaction).is_some();
     match session.running() {
         // pgweir's own, because the transaction has taken too long. Its client must not hear of it.
-        Some(tag) if limited && !site.ledger.awaits_cancel(tag.client) => {}
+        Some(tag) if limited && !site.ledger.awaits_cancel(tag.client) => {
+            site.ledger.overdue(tag.client);
+        }
         Some(tag) => site.ledger.cancel_hit(tag.client, &tag.to_string()),
         None if session.sets_settings() => {
             site.ledger.fail("a cancel hit the settings that a server is lent with");

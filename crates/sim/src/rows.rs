@@ -58,11 +58,17 @@ pub enum Row {
     MaxDatabaseClients,
     /// There are too many clients of a user.
     MaxUserClients,
+    /// A client has left with nothing under way, and another one has its server.
+    Left,
+    /// A statement is committed whose client has left.
+    LeftStatement,
+    /// A transaction whose client has left takes too long: its statement is cancelled.
+    LeftTransaction,
 }
 
 impl Row {
     /// All of them, in their order.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 30] = [
         Self::Idle,
         Self::Waiting,
         Self::Unsent,
@@ -90,6 +96,9 @@ impl Row {
         Self::MaxLogins,
         Self::MaxDatabaseClients,
         Self::MaxUserClients,
+        Self::Left,
+        Self::LeftStatement,
+        Self::LeftTransaction,
     ];
 
     /// What the page calls it.
@@ -122,6 +131,9 @@ impl Row {
             Self::MaxLogins => "max-logins",
             Self::MaxDatabaseClients => "max-db-clients",
             Self::MaxUserClients => "max-user-clients",
+            Self::Left => "left",
+            Self::LeftStatement => "left-statement",
+            Self::LeftTransaction => "left-transaction",
         }
     }
 }

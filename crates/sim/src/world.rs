@@ -21,6 +21,7 @@ use crate::network::{Direction, Stir, Stirs, Stream, WireId};
 use crate::postgres::Health;
 use crate::process::{Place, Process};
 use crate::random::Dice;
+use crate::rows::Row;
 use crate::rules::Rules;
 use crate::session::Home;
 use crate::topology::Topology;
@@ -117,6 +118,10 @@ const CALM_US: u64 = 300_000_000;
 
 /// How late a timeout may be.
 pub(crate) const SLACK_US: u64 = 1_000_000;
+
+/// pgweir's words for a server that does not heed the cancel of a transaction that has taken too
+/// long, and is given up.
+const HEEDS_NO_CANCEL: &str = "it did not end a transaction that was cancelled";
 
 /// How long after the storm a refusal may still be due to it.
 const AFTERMATH_US: u64 = 30_000_000;
@@ -329,8 +334,16 @@ impl World {
             }
             Request::Log(event) => {
                 self.site.trace.note("log", || format!("{event:?}"));
-                if let LogEvent::Contained { cause, .. } = event {
-                    self.site.ledger.fail(format!("contained: {cause}"));
+                match event {
+                    LogEvent::Contained { cause, .. } => {
+                        self.site.ledger.fail(format!("contained: {cause}"));
+                    }
+                    LogEvent::ServerLost { client: None, cause, .. }
+                        if cause == HEEDS_NO_CANCEL =>
+                    {
+                        self.site.ledger.reach(Row::LeftTransaction);
+                    }
+                    _ => {}
                 }
             }
         }

@@ -1,12 +1,12 @@
 //! Clients that vanish in the middle of something: the only server comes back every time, clean,
 //! and nothing that was not finished is done.
 
-use pgweir_testkit::WireClient;
 use pgweir_testkit::frames::{
     bind, copy_data, copy_done, execute, flush, message, parse, query, sync, terminate,
 };
+use pgweir_testkit::{WireClient, eventually};
 
-use crate::stage::Stage;
+use crate::stage::{self, CLUSTER, Stage};
 
 const INSERT: &str = "INSERT INTO t VALUES (1)";
 
@@ -46,6 +46,31 @@ fn leaves_nothing(name: &str, middle: impl Fn(&Stage, &mut WireClient)) {
         next.query("ROLLBACK");
         stage.wait_for_backends(0, "state <> 'idle'");
     }
+}
+
+/// Somebody may want what it does, and nothing says how long it may take.
+#[test]
+fn a_statement_runs_on_behind_its_client() {
+    let name = "gone_runs_on";
+    let stage = Stage::with(name, 1, |config| config.general("log_client_disconnections", "true"));
+    stage.ask(&format!("CREATE TABLE t (a int); ALTER TABLE t OWNER TO {name}"));
+    let mut lock = stage::superuser(&CLUSTER, name);
+    lock.query("SELECT pg_advisory_lock(1)");
+    let mut client = stage.client();
+    let pid = client.query("SELECT pg_backend_pid()").concat();
+    client.send(&query("INSERT INTO t SELECT 1 FROM pg_advisory_lock(1)")).unwrap();
+    let runs = format!("pid = {pid} AND wait_event = 'advisory'");
+    stage.wait_for_backends(1, &runs);
+    client.reset().unwrap();
+    eventually("it to be known", || stage.pgweir.log().contains(" left: "));
+
+    let mut next = stage.client();
+    next.send(&query("SELECT count(*), pg_backend_pid() FROM t")).unwrap();
+    stage.wait_for_waiters(1);
+    assert_eq!((stage.backends("true"), stage.backends(&runs)), (1, 1));
+    lock.query("SELECT pg_advisory_unlock(1)");
+    let reply = next.read_until_ready().unwrap();
+    assert_eq!(reply[1].to_string(), format!("DataRow \"1\" \"{pid}\""));
 }
 
 #[test]

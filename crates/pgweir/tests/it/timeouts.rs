@@ -1,7 +1,7 @@
 //! What ends because it takes too long, in front of real PostgreSQL.
 
 use pgweir_testkit::frames::{bind, execute, flush, parse, query};
-use pgweir_testkit::{Cluster, Message, PoolerConfig, WireClient};
+use pgweir_testkit::{Cluster, Message, PoolerConfig, WireClient, eventually};
 
 use crate::stage::Stage;
 use crate::stopped::Stopped;
@@ -119,13 +119,64 @@ fn a_server_that_hangs_and_whose_client_leaves() {
     stage.wait_for_backends(0, &format!("pid = {pid}"));
 }
 
+/// It looks like one that has a long statement: the one place is taken until it goes on.
+#[test]
+fn a_server_that_hangs_without_a_limit_and_whose_client_leaves() {
+    let stage =
+        Stage::with("hangs_unlimited", 1, |config| config.pool("query_wait_timeout", "1000"));
+    let (mut client, mut next) = (stage.client(), stage.client());
+    let pid = client.query("SELECT pg_backend_pid()").concat();
+    let stopped = Stopped::process(&pid);
+    client.send(&query("SELECT 'nobody hears it'")).unwrap();
+    stage.wait_for_servers_in_use(1);
+    client.reset().unwrap();
+    assert_eq!(next.try_query("SELECT 1").unwrap_err().sqlstate(), "53300");
+    drop(stopped);
+    eventually("the server to go on", || next.try_query("SELECT 1").is_ok());
+    assert_eq!(next.query("SELECT pg_backend_pid()"), [pid]);
+}
+
+/// A transaction that may take so long.
+fn timed(config: PoolerConfig) -> PoolerConfig {
+    let config = config.general("transaction_timeout", "500");
+    config.pool("connect_timeout", "1000").pool("query_wait_timeout", "60000")
+}
+
+/// Nobody is told, and what runs is cancelled all the same.
+#[test]
+fn a_transaction_that_takes_too_long_and_whose_client_leaves() {
+    let name = "slow_alone";
+    let stage = Stage::with(name, 1, timed);
+    stage.ask(&format!("CREATE TABLE t (a int); ALTER TABLE t OWNER TO {name}"));
+    let mut client = stage.client();
+    let pid = client.query("SELECT pg_backend_pid()").concat();
+    client.query("BEGIN; INSERT INTO t VALUES (1)");
+    client.send(&query("SELECT pg_sleep(600)")).unwrap();
+    stage.wait_for_servers_in_use(1);
+    client.reset().unwrap();
+    let next = stage.client().query("SELECT count(*), pg_backend_pid() FROM t");
+    assert_eq!(next, [format!("0|{pid}")]);
+}
+
+/// It does not hear the cancel, and nobody waits for it but the pool.
+#[test]
+fn a_server_that_hangs_inside_a_transaction_and_whose_client_leaves() {
+    let stage = Stage::with("hangs_alone_inside", 1, timed);
+    let mut client = stage.client();
+    client.query("BEGIN");
+    let pid = client.query("SELECT pg_backend_pid()").concat();
+    let stopped = Stopped::process(&pid);
+    client.send(&query("SELECT 'nobody hears it'")).unwrap();
+    client.reset().unwrap();
+    assert_eq!(stage.client().query("SELECT 'another server'"), ["another server"]);
+    drop(stopped);
+    stage.wait_for_backends(0, &format!("pid = {pid}"));
+}
+
 /// It does not hear the cancel either.
 #[test]
 fn a_server_that_hangs_inside_a_transaction() {
-    let stage = Stage::with("hangs_transaction", 1, |config| {
-        let config = config.general("transaction_timeout", "500");
-        config.pool("connect_timeout", "1000").pool("query_wait_timeout", "60000")
-    });
+    let stage = Stage::with("hangs_transaction", 1, timed);
     let mut client = stage.client();
     client.query("BEGIN");
     let pid = client.query("SELECT pg_backend_pid()").concat();

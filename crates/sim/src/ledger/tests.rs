@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use super::Ledger;
 use crate::language::Tag;
+use crate::rows::Row;
 use crate::session::{Home, State, Witness};
 
 fn ledger() -> Ledger {
@@ -67,6 +68,23 @@ fn a_session_is_its_clients_own() {
     state.stain(1, "a temporary table");
     ledger.meets(tag(0), &state);
     assert!(ledger.failure().is_some(), "a table of another");
+}
+
+#[test]
+fn servers_go_on_behind_clients_that_have_left() {
+    let mut ledger = ledger();
+    let mut state = state();
+    state.served = Some(1);
+    ledger.leaves(1, false);
+    ledger.meets(tag(0), &state);
+    ledger.committed(&[tag(0)]);
+    let times =
+        |ledger: &Ledger| [Row::Left, Row::LeftStatement].map(|row| ledger.counts.rows.times(row));
+    assert_eq!(times(&ledger), [0, 0]);
+    ledger.committed(&[tag(1)]);
+    ledger.leaves(1, true);
+    ledger.meets(tag(0), &state);
+    assert_eq!((times(&ledger), ledger.failure()), ([1, 1], None));
 }
 
 #[test]

@@ -10,6 +10,8 @@ pub(crate) struct State {
     pub(crate) transaction: Transaction,
     /// The client whose transaction or batch is open.
     pub(crate) owner: Option<u32>,
+    /// The client whose message came last.
+    pub(crate) served: Option<u32>,
     /// What the open transaction has changed.
     pub(crate) writes: Vec<Tag>,
     /// A statement whose constraint fails when the transaction ends.
@@ -103,6 +105,7 @@ impl State {
             home: None,
             transaction: Transaction::None,
             owner: None,
+            served: None,
             writes: Vec::new(),
             deferred: None,
             stains: Vec::new(),
@@ -132,6 +135,7 @@ impl State {
     pub(crate) fn meet(&mut self, tag: Tag, witness: &mut impl Witness) {
         witness.meets(tag, self);
         self.owner.get_or_insert(tag.client);
+        self.served = Some(tag.client);
     }
 
     /// Whether the open transaction has failed and this is not its end.

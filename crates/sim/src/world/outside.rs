@@ -30,8 +30,12 @@ impl World {
                 self.wires[wire.0].outside = outside;
             }
             Outside::Client { client, turns_left } => {
+                let quiet = client.is_quiet();
                 let wish = client.step(&mut self.site, contact);
                 over = client.is_over();
+                if client.has_left() {
+                    self.site.ledger.leaves(client.number, quiet);
+                }
                 let turns_left = *turns_left;
                 self.wires[wire.0].outside = outside;
                 self.after_client(wire, &wish);

@@ -2,14 +2,14 @@ use crate::tree::Tree;
 
 const PAGE: &str = "docs/failures.md";
 
-/// The column of the page's tables with the simulator's names for a row.
+/// The column of each of the page's tables with the simulator's names for a row.
 const COLUMN: &str = "simulator";
 
 /// Where the simulator has them, each as `=> "name"`.
 const LIST: &str = "crates/sim/src/rows.rs";
 
-/// In tables that have the column, each row is one that the simulator has to reach, or says by a
-/// dash that it is none; each of those stands there once.
+/// Each row of a table is one that the simulator has to reach, or says by a dash that it is none;
+/// each of those stands there once.
 pub(crate) fn check(tree: &Tree) -> Vec<String> {
     let (page, list) = (tree.text(PAGE).unwrap_or_default(), tree.text(LIST).unwrap_or_default());
     let known: Vec<&str> = list.lines().filter_map(name_in_list).collect();
@@ -25,6 +25,9 @@ pub(crate) fn check(tree: &Tree) -> Vec<String> {
         }
         let Some(column) = column else {
             column = Some(cells.iter().position(|cell| *cell == COLUMN));
+            if column == Some(None) {
+                complaints.push(format!("{PAGE}:{number}: a table without the simulator's column"));
+            }
             continue;
         };
         if !line.starts_with("|---") {
@@ -84,6 +87,6 @@ mod tests {
         assert_eq!(nameless, [format!("{PAGE}:5: a row without a name")]);
         assert_eq!(complaints("| a | `idle` `full` | x |\n| b | – | x |"), [""; 0]);
         let no_column = complaints("| a | `idle` `full` | x |\n\n| c | d |\n|---|---|\n| e | f |");
-        assert_eq!(no_column, [""; 0]);
+        assert_eq!(no_column, [format!("{PAGE}:6: a table without the simulator's column")]);
     }
 }
