@@ -361,8 +361,8 @@ impl Client {
     pub(super) fn closed(&mut self, site: &mut Site, how: &str) {
         site.trace.note(Who(self.number), || how.to_owned());
         self.stream = None;
-        // The FATAL for a transaction block, or for AND CHAIN in one that was lost, is lost itself if
-        // there is more that pgweir did not read.
+        // The FATAL for a transaction block, or for AND CHAIN in one that was lost, is lost itself
+        // if there is more that pgweir did not read.
         let lost = self.oracle.is_in_block() && site.ledger.kills > 0;
         let expelled = self.pool.mode == PoolMode::Statement && self.script.has_begun()
             || self.script.has_chained() && lost;
