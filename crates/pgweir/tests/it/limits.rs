@@ -37,13 +37,17 @@ impl Neighbours {
 /// PostgreSQL has room for no more, so each connection beyond the limit would be an error.
 #[test]
 fn a_server_never_gets_more_connections_than_it_may() {
-    // Three are left beside those that are reserved for the superuser.
+    // Three are left beside those that are reserved for the superuser, and that of this test.
     let cluster = Cluster::builder()
-        .setting("max_connections", "6")
+        .setting("max_connections", "7")
         .setting("superuser_reserved_connections", "3")
         .setting("max_wal_senders", "0")
         .start();
+    let mut watcher = superuser(&cluster, "postgres");
     let neighbours = Neighbours::new(&cluster, "hard", "max_server_connections");
+    let others = "SELECT count(*) FROM pg_stat_activity \
+                  WHERE backend_type = 'client backend' AND pid <> pg_backend_pid()";
+    eventually("those that made the databases to be gone", || watcher.query(others) == ["0"]);
     for _ in 0..3 {
         for of in [0, 1] {
             let mut clients = [0; 3].map(|_| neighbours.client(of));
