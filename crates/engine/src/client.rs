@@ -78,6 +78,8 @@ pub struct Client {
     pub(crate) asked: Option<Asked>,
     /// A unit in flight may commit the transaction.
     pub(crate) may_commit: bool,
+    /// So may a later one that executes a portal of this transaction.
+    pub(crate) may_commit_later: bool,
     /// A Query or FunctionCall in flight has ended an open batch: whether a ReadyForQuery follows
     /// an error depends on which of them it is in.
     pub(crate) mixed: bool,
@@ -123,6 +125,7 @@ impl Client {
             asked: None,
             stays_until: Time::default(),
             may_commit: false,
+            may_commit_later: false,
             mixed: false,
             lost: None,
         }

@@ -139,6 +139,7 @@ impl Engine {
         client.quiet_since = now;
         client.holding = false;
         client.may_commit = false;
+        client.may_commit_later = false;
         client.unnamed_ready = false;
         // What is still to come of its message has nowhere to go.
         client.body.fate = Fate::Swallow;

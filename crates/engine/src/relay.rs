@@ -379,8 +379,9 @@ impl Engine {
         slots.remove(0);
         let over = slots.is_empty();
         let its = &mut self.clients[client];
-        // A portal that may be a COMMIT lasts as long as the transaction.
-        its.may_commit &= !over || self.servers[id].status.in_block();
+        its.may_commit &= !over;
+        // A portal lasts as long as the transaction.
+        its.may_commit_later &= self.servers[id].status.in_block();
         its.mixed &= !over;
         its.quiet_since = now;
         let server = &mut self.servers[id];

@@ -261,7 +261,11 @@ impl Engine {
                 }
                 Kind::FunctionCall
             }
-            Tag::Execute => Kind::Execute,
+            Tag::Execute => {
+                let client = &mut self.clients[id];
+                client.may_commit |= client.may_commit_later;
+                Kind::Execute
+            }
             Tag::Sync => Kind::Sync,
             Tag::CopyDone | Tag::CopyFail => {
                 if !self.servers[server].replies.takes_copy_data() {
@@ -374,6 +378,8 @@ impl Engine {
                 self.pools[self.servers[server].pool].stats.parses += 1;
                 let ended = whole || parse.name.len() + parse.text.len() + 2 <= body.len();
                 self.scan_text(id, parse.text, ended);
+                let client = &mut self.clients[id];
+                client.may_commit_later |= client.may_commit || !ended;
                 (Kind::Parse { unnamed }, false)
             }
             Tag::Bind => {
@@ -397,7 +403,9 @@ impl Engine {
         };
         // What an earlier unit has parsed may be a COMMIT.
         let parsed_now = uses_unnamed && self.clients[id].unnamed_ready;
-        self.clients[id].may_commit |= tag == Tag::Bind && !parsed_now;
+        let client = &mut self.clients[id];
+        client.may_commit |= tag == Tag::Bind && !parsed_now;
+        client.may_commit_later |= tag == Tag::Bind && client.may_commit;
         if uses_unnamed && !self.clients[id].unnamed_ready && !self.bring_unnamed(id, server) {
             self.clients[id].holding = true;
             return Ok(None);
@@ -445,6 +453,8 @@ impl Engine {
                     // What it does to a server, it did to another when it was made.
                     if let Ok(parse) = Parse::start(&parse[HEADER_LEN..]) {
                         self.scan_text(id, parse.text, true);
+                        let client = &mut self.clients[id];
+                        client.may_commit_later |= client.may_commit;
                     }
                 }
             }

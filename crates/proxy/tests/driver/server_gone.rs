@@ -369,6 +369,24 @@ fn a_server_lost_with_more_than_a_rollback_leaves_its_outcome_open() {
     }
 }
 
+/// A COMMIT that was answered commits nothing more: AND CHAIN has begun another transaction.
+#[test]
+fn a_server_lost_behind_a_chained_commit_is_a_serialization_failure() {
+    let (_stage, server, alice) = in_transaction();
+    alice.says([query("COMMIT AND CHAIN")]);
+    server.says([done(), in_block()]);
+    alice.says([query("INSERT")]);
+    server.ends();
+    assert_eq!(alice.heard(), "C Z(T) E(40001) Z(E)");
+    // Nor does a Query execute a portal.
+    let (_stage, server, alice) = in_transaction();
+    alice.says([parse("COMMIT"), bind(), sync()]);
+    server.says([parse_complete(), bind_complete(), in_block()]);
+    alice.says([query("INSERT")]);
+    server.ends();
+    assert_eq!(alice.heard(), "1 2 Z(T) E(40001) Z(E)");
+}
+
 /// A portal of an earlier unit may be a COMMIT.
 #[test]
 fn a_server_lost_with_a_portal_leaves_its_outcome_open() {
