@@ -1,5 +1,5 @@
 //! The log: what happened, in lines for people or in JSON. Whatever becomes of its lines, nobody
-//! who writes one waits for it (`sink.rs`).
+//! who writes one waits for it (`pgweir_sink`).
 
 use std::backtrace::{Backtrace, BacktraceStatus};
 use std::fmt;
@@ -11,6 +11,7 @@ use std::sync::{Arc, Mutex, PoisonError};
 use pgweir_config::{Config, Demand, LogFormat, LogLevel, LogOptions, Room};
 use pgweir_engine::{Address, Ends, Event};
 use pgweir_proxy::News;
+use pgweir_sink::Sink;
 use tracing::field::{DisplayValue, display};
 use tracing::level_filters::LevelFilter;
 use tracing::{Subscriber, subscriber};
@@ -22,7 +23,6 @@ use tracing_subscriber::util::SubscriberInitExt;
 use tracing_subscriber::{Layer, Registry, registry, reload};
 
 use crate::demand::in_words;
-use crate::sink::Sink;
 use crate::text_fields::TextFields;
 
 /// The log of this process.

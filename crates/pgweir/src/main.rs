@@ -19,7 +19,6 @@ mod log;
 mod notify;
 mod quick;
 mod run;
-mod sink;
 mod text_fields;
 mod url;
 

@@ -25,6 +25,7 @@ const ALLOWED: &[(&str, &[&str])] = &[
         &[
             "pgweir-control",
             "pgweir-proxy",
+            "pgweir-sink",
             "pgweir-engine",
             "pgweir-sql",
             "pgweir-auth",
@@ -33,13 +34,17 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("pgweir-control", &["pgweir-engine", "pgweir-auth", "pgweir-wire", "pgweir-config"]),
-    ("pgweir-sim", &["pgweir-proxy", "pgweir-engine", "pgweir-wire", "pgweir-config"]),
+    (
+        "pgweir-sim",
+        &["pgweir-proxy", "pgweir-sink", "pgweir-engine", "pgweir-wire", "pgweir-config"],
+    ),
     ("pgweir-proxy", &["pgweir-engine", "pgweir-auth", "pgweir-wire", "pgweir-config"]),
     ("pgweir-engine", &["pgweir-sql", "pgweir-auth", "pgweir-wire", "pgweir-config"]),
     ("pgweir-sql", &[]),
     ("pgweir-config", &["pgweir-auth"]),
     ("pgweir-auth", &[]),
     ("pgweir-wire", &[]),
+    ("pgweir-sink", &[]),
     ("pgweir-testkit", &[]),
     ("pgweir-tidy", &[]),
 ];

@@ -1,48 +1,33 @@
-//! Lines on their way to where writing may take long, or be impossible: a pipe that nobody reads,
-//! a disk that is full. A thread of its own writes them, and whoever has a line goes on at once.
-
-use std::collections::VecDeque;
 use std::io::{self, Write};
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
 use std::thread;
 use std::time::Duration;
 
-/// So many bytes wait at most; a line that comes on top of them is dropped.
+use crate::queue::{Next, Queue};
+
+/// So many bytes wait at most.
 const WAITING_BYTES: usize = 1024 * 1024;
 
 /// How long [`Sink::flush`] waits.
 const FLUSH_PATIENCE: Duration = Duration::from_secs(1);
 
-/// Takes lines, one for each call of [`Write::write`].
+/// Takes lines, one for each call of [`Write::write`]; a thread of its own writes them.
 #[derive(Clone)]
-pub(crate) struct Sink(Arc<Shared>);
+pub struct Sink(Arc<Shared>);
 
 struct Shared {
     queue: Mutex<Queue>,
     changed: Condvar,
 }
 
-#[derive(Default)]
-struct Queue {
-    lines: VecDeque<Vec<u8>>,
-    /// Of all lines that wait.
-    bytes: usize,
-    /// Lines that were lost and that nobody has been told of.
-    lost: u64,
-    /// The last line could not be written: to tell of it would be as vain.
-    failing: bool,
-    /// A line is being written.
-    writing: bool,
-}
-
 impl Sink {
     /// Starts the thread that writes to `out`. Where lines were lost, it writes what `notice` makes
-    /// of their number as soon as it can.
-    pub(crate) fn start(
+    /// of their number as soon as it can. Fails if there can be no thread.
+    pub fn start(
         out: impl Write + Send + 'static,
         notice: impl Fn(u64) -> Vec<u8> + Send + 'static,
     ) -> io::Result<Self> {
-        let queue = Mutex::new(Queue::default());
+        let queue = Mutex::new(Queue::new(WAITING_BYTES));
         let shared = Arc::new(Shared { queue, changed: Condvar::new() });
         let own = Arc::clone(&shared);
         thread::Builder::new()
@@ -51,10 +36,10 @@ impl Sink {
         Ok(Self(shared))
     }
 
-    /// Waits until all lines are written, but not for long.
-    pub(crate) fn flush(&self) {
-        let waits = |queue: &mut Queue| queue.writing || !queue.lines.is_empty() || queue.tells();
+    /// Waits until all lines are written, but no longer than a second.
+    pub fn flush(&self) {
         let queue = self.0.lock();
+        let waits = |queue: &mut Queue| !queue.is_settled();
         // Whether or not they are: there is nobody to tell.
         let _ = self.0.changed.wait_timeout_while(queue, FLUSH_PATIENCE, waits);
     }
@@ -63,14 +48,8 @@ impl Sink {
 impl Write for Sink {
     /// Never fails: a line for which there is no room is counted.
     fn write(&mut self, line: &[u8]) -> io::Result<usize> {
-        let mut queue = self.0.lock();
-        if queue.bytes + line.len() <= WAITING_BYTES {
-            queue.bytes += line.len();
-            queue.lines.push_back(line.to_owned());
-            self.0.changed.notify_all();
-        } else {
-            queue.lost += 1;
-        }
+        self.0.lock().put(line);
+        self.0.changed.notify_all();
         Ok(line.len())
     }
 
@@ -79,43 +58,29 @@ impl Write for Sink {
     }
 }
 
-impl Queue {
-    /// Whether it is time to tell how many lines were lost.
-    fn tells(&self) -> bool {
-        self.lost > 0 && !self.failing
-    }
-}
-
 impl Shared {
     /// The life of the thread.
     fn write_all<W: Write>(&self, mut out: Lines<W>, notice: impl Fn(u64) -> Vec<u8>) {
         loop {
-            let (line, stands_for) = self.next(&notice);
+            let line = match self.next() {
+                Next::Line(line) => line,
+                Next::Lost(lines) => notice(lines),
+            };
             let written = out.write(&line);
-            let mut queue = self.lock();
-            queue.writing = false;
-            queue.failing = written.is_err();
-            if queue.failing {
-                queue.lost += stands_for;
-            }
+            self.lock().written(written.is_ok());
             self.changed.notify_all();
         }
     }
 
-    /// Waits for the next line to write, and how many are lost if that fails. The notice comes when
-    /// no other line waits: those that were lost came behind them.
-    fn next(&self, notice: &impl Fn(u64) -> Vec<u8>) -> (Vec<u8>, u64) {
-        let rests = |queue: &mut Queue| queue.lines.is_empty() && !queue.tells();
-        let waited = self.changed.wait_while(self.lock(), rests);
-        let mut queue = waited.unwrap_or_else(PoisonError::into_inner);
-        queue.writing = true;
-        if let Some(line) = queue.lines.pop_front() {
-            queue.bytes -= line.len();
-            return (line, 1);
+    /// Waits for what is to be written next.
+    fn next(&self) -> Next {
+        let mut queue = self.lock();
+        loop {
+            if let Some(next) = queue.take() {
+                return next;
+            }
+            queue = self.changed.wait(queue).unwrap_or_else(PoisonError::into_inner);
         }
-        let lost = std::mem::take(&mut queue.lost);
-        drop(queue);
-        (notice(lost), lost)
     }
 
     /// A thread that has panicked with the lock held has left nothing half done.

@@ -72,7 +72,7 @@ fn where_writing_takes_long_lines_are_dropped_and_counted() {
     paper.set(|state| state.stuck = true);
     let mut sink = sink(&paper);
     put(&mut sink, "first");
-    eventually("the first line to be taken", || sink.0.lock().lines.is_empty());
+    eventually("the first line to be taken", || sink.0.lock().is_writing());
     let long = "x".repeat(WAITING_BYTES / 4 - 1);
     for _ in 0..10 {
         put(&mut sink, &long);
