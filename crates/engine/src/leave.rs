@@ -389,7 +389,7 @@ impl Engine {
         }
     }
 
-    /// A client gets no server that was promised to it: it is the first to get what there is.
+    /// A client gets no server that was promised to it: it asks again, in its own place.
     fn ask_again(&mut self, now: Time, client: ClientId) {
         let its = &mut self.clients[client];
         its.leg = Leg::None;

@@ -100,10 +100,9 @@ fn a_connection_is_not_awaited_from_a_client_that_keeps_it() {
     assert!(carol.is_greeted());
 }
 
-/// The pool with most connections was asked, and no other: where its clients keep them all, the
-/// others kept theirs too, and whoever waited did so in vain.
-#[test]
-fn a_pool_whose_clients_keep_all_it_has_is_passed_over() {
+/// Three pools share three connections. Two clients of one keep a server each, with a statement
+/// that is answered so; carol, of the next, has the third, and that is given.
+fn two_keep_theirs(statement: &str, answer: [Vec<u8>; 2]) -> (Stage, Peer, Peer) {
     let setup = Setup {
         general: "max_server_connections = 3",
         others: &["east", "west"],
@@ -111,15 +110,23 @@ fn a_pool_whose_clients_keep_all_it_has_is_passed_over() {
     };
     let (stage, first, alice) = Stage::ready(&setup);
     let bob = stage.client();
-    alice.says([query("LISTEN a")]);
-    bob.says([query("LISTEN b")]);
+    alice.says([query(statement)]);
+    bob.says([query(statement)]);
     let second = stage.server();
     for server in [&first, &second] {
-        server.says([done(), ready()]);
+        server.says(&answer);
     }
     let carol = stage.newcomer_to("east");
     let third = stage.server();
     assert!(carol.is_greeted());
+    (stage, third, carol)
+}
+
+/// The pool with most connections was asked, and no other: where its clients keep them all, the
+/// others kept theirs too, and whoever waited did so in vain.
+#[test]
+fn a_pool_whose_clients_keep_all_it_has_is_passed_over() {
+    let (stage, third, carol) = two_keep_theirs("LISTEN a", [done(), ready()]);
     carol.says([query("carol")]);
     let dora = stage.newcomer_to("west");
     stage.wait(Duration::from_millis(1_100));
@@ -157,22 +164,7 @@ fn the_next_connection_that_comes_free_is_given_up() {
 /// the time: those are asked when it has had its chance.
 #[test]
 fn any_pool_gives_a_connection_up_when_the_largest_one_does_not() {
-    let setup = Setup {
-        general: "max_server_connections = 3",
-        others: &["east", "west"],
-        ..Setup::of_size(2)
-    };
-    let (stage, first, alice) = Stage::ready(&setup);
-    let bob = stage.client();
-    alice.says([query("BEGIN")]);
-    bob.says([query("BEGIN")]);
-    let second = stage.server();
-    for server in [&first, &second] {
-        server.says([done(), in_block()]);
-    }
-    let carol = stage.newcomer_to("east");
-    let third = stage.server();
-    assert!(carol.is_greeted());
+    let (stage, third, carol) = two_keep_theirs("BEGIN", [done(), in_block()]);
     let dora = stage.newcomer_to("west");
     assert_eq!(third.heard(), "X", "it is idle");
     third.ends();
