@@ -7,6 +7,7 @@ use pgweir_wire::TransactionStatus;
 use crate::Engine;
 use crate::client::{Fate, Leg, Phase};
 use crate::commons::Count;
+use crate::pool::{Pool, PoolId, Waiter};
 use crate::server::{Cleaning, ServerState};
 use crate::shares::{Of, is_among};
 
@@ -152,6 +153,27 @@ impl Engine {
             assert!(pool.waiting == 0 || idle == 0, "{name}: one waits while a server is idle");
             let in_order = pool.waiters.iter().is_sorted_by_key(|waiter| waiter.since);
             assert!(in_order, "{name}: some wait behind others that have asked after them");
+            self.check_turns(pool_id, pool);
+        }
+    }
+
+    /// Whoever has been given a server, and has not used it yet, had asked before all who wait; but
+    /// for those that had been given one, too, and have lost it.
+    fn check_turns(&self, id: PoolId, pool: &Pool) {
+        let waits = |waiter: &&Waiter| {
+            let client = self.clients.find(waiter.client);
+            client.is_some_and(|client| {
+                let lost = client.asked.is_some_and(|asked| asked.lost > 0);
+                client.leg == Leg::Waiting(waiter.ticket) && !lost
+            })
+        };
+        let Some(first) = pool.waiters.iter().find(waits) else { return };
+        for (client_id, client) in self.clients.iter().filter(|(_, its)| its.pool() == Some(id)) {
+            let served = matches!(client.leg, Leg::Held(_) | Leg::Preparing(_));
+            if let Some(asked) = client.asked.filter(|_| served && client.replication.is_none()) {
+                let name = pool.spec.name();
+                assert!(asked.since <= first.since, "{name}: {client_id:?} was served out of turn");
+            }
         }
     }
 

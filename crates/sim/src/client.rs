@@ -1,4 +1,5 @@
 mod login;
+mod lost;
 mod moments;
 mod oracle;
 mod script;
@@ -30,6 +31,10 @@ pub(crate) struct Client {
     pub(crate) turned_away: bool,
     /// Something has happened that it is not to notice.
     pub(crate) struck: Option<Struck>,
+    /// It is gone, and pgweir will see only later that nobody answers any more.
+    pub(crate) vanished: bool,
+    /// A server that had a transaction of its was struck, or one that it had left running.
+    pub(crate) bereaved: bool,
     pool: PoolFacts,
     stream: Option<Stream>,
     phase: Phase,
@@ -64,6 +69,8 @@ pub(crate) struct PoolFacts {
     pub(crate) database: String,
     pub(crate) user: String,
     pub(crate) mode: PoolMode,
+    /// In some configurations it is transaction mode instead.
+    pub(crate) fickle: bool,
     /// Which of the configuration's pools it is, or is made after.
     pub(crate) draft: usize,
 }
@@ -75,7 +82,8 @@ impl PoolFacts {
             (2, PoolMode::Session),
             (1, PoolMode::Statement),
         ]);
-        Self { database, user: user.to_owned(), mode, draft }
+        let fickle = mode == PoolMode::Session && dice.chance(0.3);
+        Self { database, user: user.to_owned(), mode, fickle, draft }
     }
 
     pub(crate) fn home(&self) -> Home {
@@ -120,11 +128,18 @@ enum Cut {
     Close,
     HalfClose,
     Reset,
+    /// Its machine is gone, and nobody says so.
+    Vanish,
 }
 
 impl Cut {
     fn draw(dice: &mut Dice) -> Self {
-        *dice.pick(&[Self::Close, Self::HalfClose, Self::Reset])
+        dice.weighted(&[
+            (3, Self::Close),
+            (3, Self::HalfClose),
+            (3, Self::Reset),
+            (1, Self::Vanish),
+        ])
     }
 }
 
@@ -159,6 +174,8 @@ impl Client {
             number,
             turned_away: false,
             struck: None,
+            vanished: false,
+            bereaved: false,
             stream: None,
             phase: Phase::Ready,
             outgoing: Vec::new(),
@@ -168,7 +185,7 @@ impl Client {
             cut: None,
             cut_at: None,
             oracle: Oracle::new(settings.clone()),
-            script: Script::new(number, pool.mode, &mut dice),
+            script: Script::new(number, pool.mode, site.faults.is_roomy(), &mut dice),
             key: None,
             settings,
             think_until: 0,
@@ -253,6 +270,21 @@ impl Client {
         waits && self.outgoing.is_empty() && self.ending == Ending::No
     }
 
+    /// Since when it may have been waiting for a server.
+    pub(crate) fn may_wait_since(&self, ledger: &Ledger) -> Option<u64> {
+        let asked_at = self.moments.asked_at;
+        match self.phase {
+            Phase::Tls { .. } | Phase::Dismissed => None,
+            Phase::Login { .. } => Some(self.moments.since),
+            Phase::Ready => {
+                let begun = ledger.begun_at(self.number).is_some_and(|at| at >= asked_at);
+                // Of several units one may wait behind another that was begun.
+                let waits = !begun || self.moments.sends > 1;
+                (waits && !self.oracle.is_settled()).then_some(asked_at)
+            }
+        }
+    }
+
     /// Does what there is to do now.
     pub(crate) fn step(&mut self, site: &mut Site, contact: Contact) -> Wish {
         let mut wish = Wish::default();
@@ -303,6 +335,11 @@ impl Client {
         wish
     }
 
+    /// It loses its patience at this time.
+    pub(crate) fn leave_at(&mut self, at: u64) {
+        self.cut_at = Some((at, Cut::draw(&mut self.dice)));
+    }
+
     /// Where it stands, for whoever asks why it does not end.
     pub(crate) fn status(&self) -> String {
         let phase = match self.phase {
@@ -321,8 +358,8 @@ impl Client {
         if owed && !self.script.goes_on_unanswered(&mut self.dice) {
             self.think_until = u64::MAX;
             if self.dice.chance(site.faults.client_cut) {
-                let at = site.trace.now + self.dice.below(4_000_000);
-                self.cut_at = Some((at, Cut::draw(&mut self.dice)));
+                let patience = self.dice.below(4_000_000);
+                self.leave_at(site.trace.now + patience);
             }
             return;
         }
@@ -343,6 +380,10 @@ impl Client {
         self.outgoing = bytes;
         let (number, outgoing) = (self.number, &self.outgoing);
         site.trace.note(Who(number), || list(outgoing));
+        if self.script.asks_for_much() {
+            let patience = self.dice.magnitude(5_000);
+            self.leave_at(site.trace.now + patience);
+        }
         match farewell {
             script::Farewell::None => {}
             script::Farewell::Terminate => self.ending = Ending::Said,
@@ -412,6 +453,10 @@ impl Client {
                 if let Some(stream) = self.stream.take() {
                     stream.reset();
                 }
+            }
+            Cut::Vanish => {
+                self.vanished = true;
+                self.stream.take().into_iter().for_each(Stream::vanish);
             }
         }
     }

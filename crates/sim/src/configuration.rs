@@ -52,6 +52,8 @@ pub(crate) struct Times {
 /// The pool of a database and a user.
 #[derive(Clone, Debug)]
 pub(crate) struct Pool {
+    /// Whether the configuration has it.
+    pub(crate) here: bool,
     /// The database, or "*" for all that have no pool of their own.
     pub(crate) database: String,
     pub(crate) user: String,
@@ -62,10 +64,15 @@ pub(crate) struct Pool {
     /// So many servers are kept.
     pub(crate) least: u64,
     /// Which server.
-    pub(crate) cluster: u64,
+    pub(crate) cluster: usize,
 }
 
 impl Configuration {
+    /// How long a client of that pool may wait, if there is a limit and the pool.
+    pub(crate) fn wait(&self, pool: usize) -> Option<u64> {
+        self.pools[pool].wait.filter(|_| self.pools[pool].here)
+    }
+
     /// Most connections of one of its pools.
     pub(crate) fn most(&self, pool: usize) -> u64 {
         self.pools[pool].size + self.reserve
@@ -110,7 +117,7 @@ impl Configuration {
                 let _ = writeln!(text, "{name} = {limit}");
             }
         }
-        self.pools.iter().for_each(|pool| pool.write(&mut text));
+        self.pools.iter().filter(|pool| pool.here).for_each(|pool| pool.write(&mut text));
         text
     }
 
@@ -124,7 +131,7 @@ impl Configuration {
 
 impl Pool {
     fn write(&self, text: &mut String) {
-        let Self { database, user, mode, wait, size, least, cluster } = self;
+        let Self { database, user, mode, wait, size, least, cluster, .. } = self;
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
@@ -135,7 +142,7 @@ impl Pool {
              servers = [[\"127.0.0.1\", {}, \"primary\"]]",
             mode.name(),
             wait.unwrap_or(0) / 1_000,
-            u64::from(PORT) + cluster,
+            usize::from(PORT) + cluster,
         );
     }
 }

@@ -51,6 +51,13 @@ pub struct Faults {
     pub server_silent: f64,
     /// Times in a minute that a server's configuration changes, which its processes report.
     pub server_reload: f64,
+    /// Times in a minute that pgweir stands still for up to four seconds, and then finds all that
+    /// has happened meanwhile.
+    pub paused: f64,
+    /// Times in a minute that nobody takes what pgweir's log says, for up to five seconds.
+    pub log_held: f64,
+    /// Times in a minute that there is no room for it, for up to five seconds.
+    pub log_full: f64,
     /// Times in a minute that pgweir is given another configuration.
     pub reconfigured: f64,
     /// Times in a minute that a whole server crashes and is away for up to three seconds.
@@ -82,6 +89,9 @@ impl Faults {
         server_refusing: 0.0,
         server_silent: 0.0,
         server_reload: 0.0,
+        paused: 0.0,
+        log_held: 0.0,
+        log_full: 0.0,
         reconfigured: 0.0,
         server_crash: 0.0,
     };
@@ -115,9 +125,17 @@ impl Faults {
             server_refusing: rarely(4.0),
             server_silent: rarely(4.0),
             server_reload: rarely(60.0),
+            paused: rarely(6.0),
+            log_held: rarely(12.0),
+            log_full: rarely(12.0),
             reconfigured: rarely(60.0),
             server_crash: rarely(4.0),
         }
+    }
+
+    /// Whether the network moves much in no time.
+    pub(crate) fn is_roomy(&self) -> bool {
+        self.small_buffer == 0.0 && self.split == 0.0 && self.slow_reader == 0.0
     }
 
     /// What is left of them when everything is to come to its end: the network stays as unkind

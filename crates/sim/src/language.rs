@@ -102,6 +102,11 @@ impl Verb {
         }
     }
 
+    /// Whether it leaves something in the session.
+    pub(crate) fn leaves_state(&self) -> bool {
+        matches!(self, Self::Listen | Self::Load | Self::Set { .. } | Self::Temp)
+    }
+
     /// Whether it ends a transaction block, and so is allowed in a failed one.
     pub(crate) fn is_exit(&self) -> bool {
         matches!(self, Self::Chain | Self::Commit | Self::Rollback)

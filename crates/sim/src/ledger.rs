@@ -6,7 +6,10 @@ use crate::session::{Home, State, Witness};
 
 /// What all servers together have seen: the truth that replies are held against.
 pub(crate) struct Ledger {
+    pub(crate) now: u64,
     deeds: BTreeMap<Tag, Deed>,
+    /// When a server last began something for each client.
+    begun_at: BTreeMap<u32, u64>,
     /// What each client asked for in its startup packet: settings, database and user.
     startups: Vec<BTreeMap<String, String>>,
     homes: Vec<Home>,
@@ -19,10 +22,12 @@ pub(crate) struct Ledger {
     /// Connections to servers that were taken away, and clients that this has cost theirs.
     pub(crate) kills: u32,
     pub(crate) losses: u32,
-    /// When a server was last unreachable, or refused a login.
-    pub(crate) trouble: Option<u64>,
-    /// When a login was last refused with this code.
-    pub(crate) said: BTreeMap<String, u64>,
+    /// When each server was last unreachable, or refused a login.
+    pub(crate) trouble: BTreeMap<usize, u64>,
+    /// When it last refused a login with this code.
+    pub(crate) said: BTreeMap<(usize, String), u64>,
+    /// Up to when a server of these was struck, or stood still.
+    pub(crate) struck: BTreeMap<Home, u64>,
     failure: Option<String>,
     pub(crate) counts: Counts,
 }
@@ -81,12 +86,16 @@ struct Deed {
     committed: bool,
     undone: bool,
     refused: bool,
+    /// Its client was told that it is undone.
+    told_undone: bool,
 }
 
 impl Ledger {
     pub(crate) fn new() -> Self {
         Self {
+            now: 0,
             deeds: BTreeMap::new(),
+            begun_at: BTreeMap::new(),
             startups: Vec::new(),
             homes: Vec::new(),
             cancels: Vec::new(),
@@ -94,8 +103,9 @@ impl Ledger {
             left_in_peace: BTreeSet::new(),
             kills: 0,
             losses: 0,
-            trouble: None,
+            trouble: BTreeMap::new(),
             said: BTreeMap::new(),
+            struck: BTreeMap::new(),
             failure: None,
             counts: Counts::default(),
         }
@@ -128,6 +138,11 @@ impl Ledger {
         self.deeds.get(&tag).is_some_and(|deed| deed.executed)
     }
 
+    /// When a server last began something for this client.
+    pub(crate) fn begun_at(&self, client: u32) -> Option<u64> {
+        self.begun_at.get(&client).copied()
+    }
+
     /// A client has ended its connection; `in_peace`: with nothing under way.
     pub(crate) fn leaves(&mut self, client: u32, in_peace: bool) {
         self.left.insert(client);
@@ -144,7 +159,7 @@ impl Ledger {
     }
 
     /// Whether a client has ended its connection.
-    fn has_left(&self, client: u32) -> bool {
+    pub(crate) fn has_left(&self, client: u32) -> bool {
         self.left.contains(&client)
     }
 
@@ -187,6 +202,17 @@ impl Ledger {
         }
     }
 
+    /// A client was told that what these statements have changed is undone, and will stay so.
+    pub(crate) fn undone_for_good(&mut self, tags: &[Tag]) {
+        for tag in tags {
+            let deed = self.deeds.entry(*tag).or_default();
+            deed.told_undone = true;
+            if deed.committed {
+                self.fail(format!("{tag} was reported as undone and is committed"));
+            }
+        }
+    }
+
     /// A client was told that these statements are committed, and those undone.
     pub(crate) fn acknowledged(&mut self, committed: &[Tag], undone: &[Tag]) {
         for tag in committed {
@@ -194,11 +220,7 @@ impl Ledger {
                 self.fail(format!("{tag} was acknowledged and is not committed"));
             }
         }
-        for tag in undone {
-            if self.deeds.get(tag).is_some_and(|deed| deed.committed) {
-                self.fail(format!("{tag} was reported as undone and is committed"));
-            }
-        }
+        self.undone_for_good(undone);
     }
 }
 
@@ -238,6 +260,7 @@ impl Witness for Ledger {
 
     fn executes(&mut self, tag: Tag) {
         self.counts.statements += 1;
+        self.begun_at.insert(tag.client, self.now);
         let deed = self.deeds.entry(tag).or_default();
         if deed.executed {
             self.fail(format!("{tag} was carried out twice"));
@@ -253,7 +276,11 @@ impl Witness for Ledger {
             self.reach(Row::LeftStatement);
         }
         for tag in tags {
-            self.deeds.entry(*tag).or_default().committed = true;
+            let deed = self.deeds.entry(*tag).or_default();
+            deed.committed = true;
+            if deed.told_undone || deed.undone {
+                self.fail(format!("{tag} is committed, and was undone, or reported as undone"));
+            }
         }
     }
 

@@ -41,6 +41,8 @@ pub(crate) struct Stream {
     incoming: Rc<RefCell<Pipe>>,
     outgoing: Rc<RefCell<Pipe>>,
     stirs: Stirs,
+    /// Whoever had it is gone without a word, and the other side does not know.
+    vanished: bool,
 }
 
 /// One direction of a connection.
@@ -85,6 +87,7 @@ pub(crate) fn connection(
         incoming: Rc::clone(incoming),
         outgoing: Rc::clone(outgoing),
         stirs: Rc::clone(stirs),
+        vanished: false,
     };
     let outside = end(Direction::In, &from, &to);
     let inside = end(Direction::Out, &to, &from);
@@ -105,6 +108,11 @@ impl Stream {
         incoming.reader_gone = true;
         incoming.bytes.clear();
         incoming.arrived = 0;
+    }
+
+    /// The machine of this end is gone: nothing is read or said any more.
+    pub(crate) fn vanish(mut self) {
+        self.vanished = true;
     }
 
     fn stir(&self, stir: Stir) {
@@ -175,6 +183,9 @@ impl Transport for Stream {
 
 impl Drop for Stream {
     fn drop(&mut self) {
+        if self.vanished {
+            return;
+        }
         let unread = !self.incoming.borrow().bytes.is_empty();
         if unread {
             self.reset();
@@ -235,7 +246,7 @@ impl Pipe {
     }
 
     /// Breaks this direction off, whoever does it.
-    fn break_off(&mut self) {
+    pub(crate) fn break_off(&mut self) {
         if self.reset == Reset::None && !self.end_arrived {
             self.reset = Reset::UnderWay;
         }

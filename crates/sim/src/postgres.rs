@@ -1,6 +1,7 @@
 mod login;
 
 use std::io::ErrorKind;
+use std::ops::Range;
 
 use pgweir_proxy::Transport;
 use pgweir_wire::CancelKey;
@@ -8,6 +9,7 @@ use pgweir_wire::CancelKey;
 use crate::language::Tag;
 use crate::network::Stream;
 use crate::random::Dice;
+use crate::rows::Row;
 use crate::session::{Advance, Home, Inbox, Session, write_fatal};
 use crate::world::Site;
 
@@ -32,8 +34,10 @@ pub(crate) struct Backend {
     cancelled: bool,
     /// It has been told to end.
     terminated: bool,
-    /// It stands still until then.
-    frozen_until: u64,
+    /// It stands still, or has, from then on and until then.
+    frozen: Range<u64>,
+    /// Bytes that it has sent since it was last idle.
+    said_bytes: usize,
     /// Its statement_timeout, in microseconds, and when that is over for what runs.
     statement_limit: Option<u64>,
     statement_ends: Option<u64>,
@@ -48,9 +52,9 @@ enum Phase {
         key: CancelKey,
         at: u64,
     },
-    /// It does nothing, ever. The other side must have given it up by then.
+    /// It has done nothing since then, and never will. The other side must give it up.
     Hung {
-        until: u64,
+        since: u64,
     },
     Session {
         session: Box<Session>,
@@ -106,6 +110,9 @@ pub(crate) struct Outcome {
 /// Bytes that a backend collects before it sends them (`PQ_SEND_BUFFER_SIZE`, pqcomm.c).
 const SEND_BUFFER_BYTES: usize = 8 * 1024;
 
+/// What a backend may say behind its client before pgweir ends that.
+const UNHEARD_BYTES: usize = 1024 * 1024;
+
 /// Steps of a session in one go.
 const STEPS: usize = 64;
 
@@ -129,7 +136,8 @@ impl Backend {
             version,
             cancelled: false,
             terminated: false,
-            frozen_until: 0,
+            frozen: 0..0,
+            said_bytes: 0,
             statement_limit: None,
             statement_ends: None,
             dice,
@@ -142,8 +150,8 @@ impl Backend {
         if self.stream.is_none() {
             return outcome;
         }
-        if site.trace.now < self.frozen_until {
-            outcome.wake_at = Some(self.frozen_until);
+        if site.trace.now < self.frozen.end {
+            outcome.wake_at = Some(self.frozen.end);
             return outcome;
         }
         if self.terminated && !matches!(self.phase, Phase::Cancel { .. }) {
@@ -160,10 +168,9 @@ impl Backend {
                     outcome.wake_at = Some(*at);
                 }
             }
-            Phase::Hung { until } => {
-                let until = *until;
-                self.hang(site, until);
-                outcome.wake_at = Some(until).filter(|until| *until > site.trace.now);
+            Phase::Hung { since } => {
+                let since = *since;
+                outcome.wake_at = self.hang(site, since);
             }
             Phase::Session { .. } => self.run(site, &mut outcome),
         }
@@ -194,9 +201,31 @@ impl Backend {
         self.end(site);
     }
 
-    /// It is stopped, and goes on at this time.
-    pub(crate) fn freeze(&mut self, until: u64) {
-        self.frozen_until = until;
+    /// It is stopped, and goes on at the end of this time.
+    pub(crate) fn freeze(&mut self, time: Range<u64>) {
+        self.frozen = time;
+    }
+
+    /// Whose statement it goes on with, if it goes on now and has stood still for so long.
+    pub(crate) fn thaws(&mut self, now: u64, least_us: u64) -> Option<u32> {
+        let time = self.frozen.clone();
+        if time.is_empty() || now < time.end {
+            return None;
+        }
+        self.frozen = 0..0;
+        let client = self.running().map(|tag| tag.client);
+        client.filter(|_| time.end - time.start >= least_us)
+    }
+
+    /// The statement of a client's that it runs.
+    pub(crate) fn running(&self) -> Option<Tag> {
+        match &self.phase {
+            Phase::Session { session, .. } if self.stream.is_some() => session.running(),
+            Phase::Session { .. }
+            | Phase::Startup(_)
+            | Phase::Cancel { .. }
+            | Phase::Hung { .. } => None,
+        }
     }
 
     /// What it is doing.
@@ -270,6 +299,7 @@ impl Backend {
                 Advance::Sleeps(ms) => *wake_at = Some(site.trace.now + u64::from(ms) * 1_000),
                 Advance::Starved => {
                     if session.is_idle() {
+                        self.said_bytes = 0;
                         session.say_notifications();
                         session.read_configuration(&self.version.to_string());
                         self.sending.append(&mut session.out);
@@ -307,7 +337,7 @@ impl Backend {
             return;
         }
         if cancelled {
-            hit(session, &mut self.inbox, site);
+            hit(session, self.said_bytes, &mut self.inbox, site);
         } else {
             site.trace.note("timeout", || format!("hits {:?}", session.running()));
             session.interrupt(b"57014", TIMED_OUT, &mut self.inbox, &mut site.ledger);
@@ -319,7 +349,7 @@ impl Backend {
 
     /// It ends in the middle of something.
     fn die(&mut self, site: &mut Site, outcome: &mut Outcome) {
-        site.trouble();
+        site.trouble(self.cluster);
         site.ledger.kills += 1;
         outcome.died = Some(self.doing());
         self.crash(site);
@@ -330,7 +360,10 @@ impl Backend {
         let Some(stream) = &self.stream else { return false };
         while !self.sending.is_empty() {
             match stream.try_write(&self.sending) {
-                Ok(n) => drop(self.sending.drain(..n)),
+                Ok(n) => {
+                    self.sending.drain(..n);
+                    self.said_bytes += n;
+                }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
                 Err(_) => {
                     self.end(site);
@@ -351,10 +384,23 @@ impl Backend {
                 true
             }
             Err(error) if error.kind() == ErrorKind::WouldBlock => false,
-            Ok(_) | Err(_) => {
+            Ok(_) => {
+                self.note_deserted(site);
                 self.end(site);
                 false
             }
+            Err(_) => {
+                self.end(site);
+                false
+            }
+        }
+    }
+
+    /// It has read the end of the stream: perhaps in the middle of what a client has begun.
+    fn note_deserted(&self, site: &mut Site) {
+        let owner = self.doing().owner;
+        if owner.is_some_and(|client| site.ledger.has_left(client)) {
+            site.ledger.reach(Row::LeftBatch);
         }
     }
 
@@ -385,10 +431,13 @@ impl Backend {
     }
 }
 
-/// A cancel hits whatever runs.
-fn hit(session: &mut Session, inbox: &mut Inbox, site: &mut Site) {
+/// A cancel hits whatever runs, which has said so many bytes.
+fn hit(session: &mut Session, said_bytes: usize, inbox: &mut Inbox, site: &mut Site) {
     let limited = site.rules.least(0, |rules| rules.times.transaction).is_some();
+    let unheard = |client| site.ledger.has_left(client) && said_bytes > UNHEARD_BYTES;
     match session.running() {
+        // pgweir's own, because there is nobody to hear all that.
+        Some(tag) if unheard(tag.client) => site.ledger.reach(Row::LeftResult),
         // pgweir's own, because the transaction has taken too long. Its client must not hear of it.
         Some(tag) if limited && !site.ledger.awaits_cancel(tag.client) => {
             site.ledger.overdue(tag.client);

@@ -64,11 +64,23 @@ pub enum Row {
     LeftStatement,
     /// A transaction whose client has left takes too long: its statement is cancelled.
     LeftTransaction,
+    /// A client has left in the middle of a batch or a COPY, and its backend has seen that.
+    LeftBatch,
+    /// A statement whose client has left says too much, and is cancelled.
+    LeftResult,
+    /// A server that hangs behind its client is given up.
+    LeftSilent,
+    /// A server has hung behind its client, and goes on.
+    LeftStill,
+    /// There is no room for the log, and then there is.
+    LogFull,
+    /// Nobody takes what the log says, and then somebody does.
+    LogStuck,
 }
 
 impl Row {
     /// All of them, in their order.
-    pub const ALL: [Self; 30] = [
+    pub const ALL: [Self; 36] = [
         Self::Idle,
         Self::Waiting,
         Self::Unsent,
@@ -99,6 +111,12 @@ impl Row {
         Self::Left,
         Self::LeftStatement,
         Self::LeftTransaction,
+        Self::LeftBatch,
+        Self::LeftResult,
+        Self::LeftSilent,
+        Self::LeftStill,
+        Self::LogFull,
+        Self::LogStuck,
     ];
 
     /// What the page calls it.
@@ -134,13 +152,25 @@ impl Row {
             Self::Left => "left",
             Self::LeftStatement => "left-statement",
             Self::LeftTransaction => "left-transaction",
+            Self::LeftBatch => "left-batch",
+            Self::LeftResult => "left-result",
+            Self::LeftSilent => "left-silent",
+            Self::LeftStill => "left-still",
+            Self::LogFull => "log-full",
+            Self::LogStuck => "log-stuck",
         }
     }
 }
 
 /// How often each row was reached.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Reached([u64; Row::ALL.len()]);
+
+impl Default for Reached {
+    fn default() -> Self {
+        Self([0; Row::ALL.len()])
+    }
+}
 
 impl Reached {
     /// How often this one was.

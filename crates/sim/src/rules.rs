@@ -40,6 +40,16 @@ impl Rules {
         &self.reigns[self.reigns.len() - 1].configuration
     }
 
+    /// Whether a pool was missing at some time since then.
+    pub(crate) fn lacked(&self, since: u64, pool: usize) -> bool {
+        self.since(since).any(|rules| !rules.pools[pool].here)
+    }
+
+    /// Where a pool has been at some time since then.
+    pub(crate) fn clusters(&self, since: u64, pool: usize) -> impl Iterator<Item = usize> {
+        self.since(since).map(move |rules| rules.pools[pool].cluster)
+    }
+
     /// The shortest of a kind of limits since then; `None` if there was none.
     pub(crate) fn least(
         &self,

@@ -276,6 +276,11 @@ impl Session {
         }
     }
 
+    /// Whether it has prepared statements with names.
+    pub(crate) fn has_named(&self) -> bool {
+        self.statements.keys().any(|name| !name.is_empty())
+    }
+
     /// Whether it reads COPY data.
     pub(crate) fn reads_copy_data(&self) -> bool {
         match &self.work {

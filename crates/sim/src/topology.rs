@@ -1,3 +1,5 @@
+use pgweir_config::PoolMode;
+
 use crate::client::PoolFacts;
 use crate::configuration::{Configuration, Limits, Pool, Times};
 use crate::random::Dice;
@@ -15,10 +17,12 @@ pub(crate) struct Topology {
     /// Clients in all that sit on one seat one after the other.
     pub(crate) turns: u64,
     pub(crate) ending: Ending,
-    connect_ms: u64,
-    idle_ms: u64,
-    lifetime_ms: u64,
+    /// Each configuration has times of its own for connections, too.
+    restless: bool,
+    connections: ConnectionTimes,
     limited: Limited,
+    /// Pools may be missing in a configuration.
+    inconstant: bool,
 }
 
 /// How pgweir ends while clients are there.
@@ -43,6 +47,23 @@ struct Limited {
     waits: Vec<bool>,
 }
 
+/// How long connections may take to be made, and may be kept, in microseconds.
+#[derive(Clone, Copy)]
+struct ConnectionTimes {
+    connect: u64,
+    idle: u64,
+    lifetime: Option<u64>,
+}
+
+impl ConnectionTimes {
+    fn draw(dice: &mut Dice) -> Self {
+        let connect = *dice.pick(&[500_000, 2_000_000, 5_000_000]);
+        let idle = *dice.pick(&[300_000, 5_000_000, 60_000_000]);
+        let lifetime = *dice.pick(&[None, None, Some(400_000), Some(10_000_000)]);
+        Self { connect, idle, lifetime }
+    }
+}
+
 /// The port of the first fake server.
 pub(crate) const PORT: u16 = 5_432;
 
@@ -62,16 +83,18 @@ impl Topology {
                 pools.push(PoolFacts { database: format!("wild{number}"), ..wild.clone() });
             }
         }
+        // Where the databases of a missing pool would not be anybody else's.
+        let inconstant = pools.len() == named && dice.chance(0.3);
         Self {
+            inconstant,
             clusters,
             // What one worker does must stay well covered.
             workers: *dice.pick(&[1, 1, 2, 3]),
             seats: dice.between(1..=12) as usize,
             turns: dice.between(1..=4),
             ending: Ending::draw(dice),
-            connect_ms: *dice.pick(&[500, 2_000, 5_000]),
-            idle_ms: *dice.pick(&[300, 5_000, 60_000]),
-            lifetime_ms: *dice.pick(&[0, 0, 400, 10_000]),
+            restless: dice.chance(0.3),
+            connections: ConnectionTimes::draw(dice),
             limited: Limited {
                 clients: dice.chance(0.3),
                 silence: dice.chance(0.25),
@@ -110,10 +133,12 @@ impl Topology {
             (on && ms > 0).then_some(ms * 1_000)
         };
         let limited = &self.limited;
+        let other = self.restless.then(|| ConnectionTimes::draw(dice));
+        let ConnectionTimes { connect, idle, lifetime } = other.unwrap_or(self.connections);
         let times = Times {
-            connect: self.connect_ms * 1_000,
-            idle: Some(self.idle_ms * 1_000),
-            lifetime: (self.lifetime_ms > 0).then_some(self.lifetime_ms * 1_000),
+            connect,
+            idle: Some(idle),
+            lifetime,
             statement: time(dice, limited.statements, &[0, 300, 300, 1_000]),
             transaction: time(dice, limited.transactions, &[0, 200, 200, 2_000]),
             silence_in_block: time(dice, limited.silence, &[0, 20, 200, 2_000]),
@@ -150,13 +175,15 @@ impl Topology {
         let waits = self.limited.waits[facts.draft];
         let wait_us = *dice.pick(&[300_000, 3_000_000]);
         Pool {
+            // A configuration has at least one.
+            here: facts.draft == 0 || !self.inconstant || dice.chance(0.7),
             database: if wild { "*".to_owned() } else { facts.database.clone() },
             user: facts.user.clone(),
-            mode: facts.mode,
+            mode: if facts.fickle && dice.chance(0.5) { PoolMode::Transaction } else { facts.mode },
             wait: waits.then_some(wait_us),
             size: dice.between(1..=4),
             least: dice.below(2),
-            cluster: dice.below(self.clusters as u64),
+            cluster: dice.below(self.clusters as u64) as usize,
         }
     }
 }

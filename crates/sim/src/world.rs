@@ -1,8 +1,10 @@
 mod crowd;
 mod ending;
+mod journal;
 mod losses;
 mod mail;
 mod outside;
+mod reserve;
 mod rest;
 mod strike;
 mod wires;
@@ -27,6 +29,8 @@ use crate::session::Home;
 use crate::topology::Topology;
 use crate::trace::Trace;
 use crowd::Crowd;
+use journal::Journal;
+use reserve::Waits;
 use strike::Blow;
 use wires::{Attempt, Wire};
 
@@ -44,12 +48,17 @@ pub(crate) struct World {
     /// Ties in time are broken by chance.
     dice: Dice,
     attempts: Vec<Attempt>,
+    journal: Journal,
+    /// Who waited when pgweir looked, not long ago.
+    looks: Vec<(u64, Waits)>,
     /// Clients that are still to come, or are there.
     seats_taken: usize,
     /// For each worker: [`Occasion::Finish`] is scheduled.
     finishing: Vec<bool>,
     /// Clients that have come to each worker since it last ended a turn.
     newcomers: Vec<Vec<WireId>>,
+    /// pgweir stands still, as a process or with its machine, and then finds that time has passed.
+    paused_until: u64,
     /// The engines are checked after each so many events.
     check_every: u64,
     steps: u64,
@@ -66,6 +75,8 @@ pub(crate) struct Site {
     pub(crate) draining: bool,
     /// It has told them that they must.
     pub(crate) shut_down: bool,
+    /// For so long it has stood still so far.
+    pub(crate) paused_us: u64,
 }
 
 struct Cluster {
@@ -79,6 +90,8 @@ struct Cluster {
 enum Occasion {
     /// The clients of connections up to this one must be gone.
     AllGone(usize),
+    /// A connection whose other end has vanished breaks.
+    Break(WireId),
     /// A client sits down; so many follow it.
     Arrive {
         turns_left: u64,
@@ -93,6 +106,8 @@ enum Occasion {
     Drive(WireId),
     /// Faults stop.
     Heal,
+    /// A line of the log is written, or could not be.
+    LineWritten,
     Outside(WireId),
     /// A server is well again: it starts, or is up.
     Recover(usize, bool),
@@ -107,6 +122,30 @@ enum Occasion {
     Tick(usize),
 }
 
+impl Occasion {
+    /// Whether pgweir does it, and not somebody outside.
+    fn is_of_pgweir(self) -> bool {
+        match self {
+            Self::Connect(_)
+            | Self::Drain(_)
+            | Self::Drive(_)
+            | Self::Finish(_)
+            | Self::Mail(_)
+            | Self::ShutDown
+            | Self::Tick(_) => true,
+            Self::AllGone(_)
+            | Self::Arrive { .. }
+            | Self::Break(_)
+            | Self::Deliver(..)
+            | Self::Heal
+            | Self::LineWritten
+            | Self::Outside(_)
+            | Self::Recover(..)
+            | Self::Strike(_) => false,
+        }
+    }
+}
+
 /// Until when faults strike.
 const STORM_US: u64 = 20_000_000;
 
@@ -116,12 +155,15 @@ const BUSY_US: u64 = 4_000_000;
 /// How long everything may take to come to its end once nothing goes wrong any more.
 const CALM_US: u64 = 300_000_000;
 
-/// How late a timeout may be.
-pub(crate) const SLACK_US: u64 = 1_000_000;
+/// How late a timeout may be, as long as pgweir does not stand still.
+const SLACK_US: u64 = 1_000_000;
 
 /// pgweir's words for a server that does not heed the cancel of a transaction that has taken too
 /// long, and is given up.
 const HEEDS_NO_CANCEL: &str = "it did not end a transaction that was cancelled";
+
+/// pgweir's words for a server that is silent for longer than its statement may take.
+pub(crate) const HANGS: &str = "it did not end a statement at statement_timeout";
 
 /// How long after the storm a refusal may still be due to it.
 const AFTERMATH_US: u64 = 30_000_000;
@@ -144,6 +186,7 @@ impl World {
                 crowd: Crowd::default(),
                 draining: false,
                 shut_down: false,
+                paused_us: 0,
             },
             process,
             wires: Vec::new(),
@@ -153,10 +196,13 @@ impl World {
             stirs: Rc::default(),
             queue: BinaryHeap::new(),
             attempts: Vec::new(),
+            journal: Journal::new(&mut own),
+            looks: Vec::new(),
             homes: BTreeMap::new(),
             seats_taken: topology.seats,
             finishing: vec![false; topology.workers],
             newcomers: vec![Vec::new(); topology.workers],
+            paused_until: 0,
             check_every: if thorough { 1 } else { 5 },
             steps: 0,
             topology,
@@ -224,6 +270,7 @@ impl World {
             return Err("nothing is left to happen".to_owned());
         };
         self.site.trace.now = at;
+        self.site.ledger.now = at;
         self.steps += 1;
         if at > STORM_US + CALM_US {
             return Err(format!("{}\n{}", self.stuck(), self.open_wires()));
@@ -263,14 +310,19 @@ impl World {
     }
 
     fn happen(&mut self, occasion: Occasion) {
+        if self.now() < self.paused_until && occasion.is_of_pgweir() {
+            return self.schedule(self.paused_until, occasion);
+        }
         match occasion {
             Occasion::AllGone(wires) => self.check_all_gone(wires),
             Occasion::Arrive { turns_left } => self.arrive(turns_left),
+            Occasion::Break(wire) => self.break_off(wire),
             Occasion::Connect(number) => self.connect(number),
             Occasion::Deliver(wire, inwards) => self.deliver(wire, inwards),
             Occasion::Drain(bound) => self.drain(bound),
             Occasion::Drive(wire) => self.drive(wire),
             Occasion::Heal => self.heal(),
+            Occasion::LineWritten => self.line_written(),
             Occasion::Outside(wire) => self.step_outside(wire),
             Occasion::Recover(cluster, up) => self.recover(cluster, up),
             Occasion::Finish(worker) => self.finish(worker),
@@ -278,6 +330,7 @@ impl World {
             Occasion::ShutDown => self.shut_down(),
             Occasion::Strike(blow) => self.strike(blow),
             Occasion::Tick(worker) => {
+                self.note_waits();
                 self.process.tick(Time(self.now()), worker);
                 self.schedule(self.now() + TICK.as_micros() as u64, Occasion::Tick(worker));
             }
@@ -334,14 +387,21 @@ impl World {
             }
             Request::Log(event) => {
                 self.site.trace.note("log", || format!("{event:?}"));
+                self.write_line();
                 match event {
                     LogEvent::Contained { cause, .. } => {
                         self.site.ledger.fail(format!("contained: {cause}"));
                     }
-                    LogEvent::ServerLost { client: None, cause, .. }
-                        if cause == HEEDS_NO_CANCEL =>
-                    {
-                        self.site.ledger.reach(Row::LeftTransaction);
+                    LogEvent::ServerLost { client, pool, cause, .. } => {
+                        self.note_given_up(&pool);
+                        let row = match &*cause {
+                            HEEDS_NO_CANCEL => Some(Row::LeftTransaction),
+                            HANGS => Some(Row::LeftSilent),
+                            _ => None,
+                        };
+                        row.filter(|_| client.is_none())
+                            .into_iter()
+                            .for_each(|row| self.site.ledger.reach(row));
                     }
                     _ => {}
                 }
@@ -351,29 +411,38 @@ impl World {
 }
 
 impl Site {
-    /// A server has failed pgweir in a way that clients may be told of.
-    pub(crate) fn trouble(&mut self) {
-        self.ledger.trouble = Some(self.trace.now);
+    /// How late a timeout may be.
+    pub(crate) fn slack_us(&self) -> u64 {
+        SLACK_US + self.paused_us
     }
 
-    /// Whether a server has failed pgweir lately.
-    pub(crate) fn has_trouble(&self) -> bool {
-        self.is_recent(self.ledger.trouble)
+    /// A server has failed pgweir in a way that clients may be told of.
+    pub(crate) fn trouble(&mut self, cluster: usize) {
+        self.ledger.trouble.insert(cluster, self.trace.now);
+    }
+
+    /// Whether a server that had this pool has failed pgweir lately.
+    pub(crate) fn has_trouble(&self, pool: usize) -> bool {
+        let trouble = |cluster| self.ledger.trouble.get(&cluster).copied();
+        self.was_lately(pool, trouble)
     }
 
     /// A server has answered a login with this code.
-    pub(crate) fn login_refused(&mut self, code: &str) {
-        self.trouble();
-        self.ledger.said.insert(code.to_owned(), self.trace.now);
+    pub(crate) fn login_refused(&mut self, cluster: usize, code: &str) {
+        self.trouble(cluster);
+        self.ledger.said.insert((cluster, code.to_owned()), self.trace.now);
     }
 
-    /// Whether one has done so lately.
-    pub(crate) fn was_refused(&self, code: &str) -> bool {
-        self.is_recent(self.ledger.said.get(code).copied())
+    /// Whether one that had this pool has done so lately.
+    pub(crate) fn was_refused(&self, pool: usize, code: &str) -> bool {
+        let said = |cluster| self.ledger.said.get(&(cluster, code.to_owned())).copied();
+        self.was_lately(pool, said)
     }
 
-    fn is_recent(&self, at: Option<u64>) -> bool {
-        at.is_some_and(|at| self.trace.now - at < AFTERMATH_US)
+    fn was_lately(&self, pool: usize, at: impl Fn(usize) -> Option<u64>) -> bool {
+        let since = self.trace.now.saturating_sub(AFTERMATH_US);
+        let mut clusters = self.rules.clusters(since, pool);
+        clusters.any(|cluster| at(cluster).is_some_and(|at| at > since))
     }
 }
 

@@ -2,7 +2,7 @@
 
 use super::{Client, Ending, Phase, Wish};
 use crate::configuration::Configuration;
-use crate::world::{SLACK_US, Site};
+use crate::world::Site;
 
 /// What has passed between a client and pgweir, as the network sees it at pgweir's end.
 #[derive(Clone, Copy, Debug, Default)]
@@ -100,9 +100,11 @@ impl Client {
         let still_since = read_at.max(wrote_at);
         let limit = |name, since, limit: &dyn Fn(&Configuration) -> Option<u64>| {
             let most = site.rules.most(since, limit)?;
-            Some((name, since + most + SLACK_US))
+            Some((name, since + most + site.slack_us()))
         };
-        let wait = |rules: &Configuration| rules.pools[self.pool.draft].wait;
+        // One that is out of the configuration goes on as it was when it was last in there.
+        let lacked = self.has_lacked_pool(site);
+        let wait = |rules: &Configuration| rules.wait(self.pool.draft).filter(|_| !lacked);
         match &self.phase {
             Phase::Tls { .. } | Phase::Login { .. } if !introduced => [
                 limit("client_login_timeout", self.moments.since, &|rules| rules.times.login),
@@ -114,13 +116,13 @@ impl Client {
             Phase::Ready if self.is_quiet() => {
                 [limit("client_idle_timeout", still_since, &|rules| rules.times.silence), None]
             }
-            // A transaction that is lost has no server that it could be too long for.
-            Phase::Ready if site.ledger.kills > 0 => [None, None],
             Phase::Ready if self.waits_alone(site) => {
                 // It may have a server by then, to which its unit is on the way.
-                let since = read_at.max(self.moments.sent_at) + SLACK_US;
+                let since = read_at.max(self.moments.sent_at) + site.slack_us();
                 [limit("query_wait_timeout", since, &wait), None]
             }
+            // A transaction that is lost has no server that it could be too long for.
+            Phase::Ready if self.bereaved => [self.hanging(site, still_since), None],
             Phase::Ready => {
                 let since = self.moments.in_block_since;
                 let transaction = since.and_then(|since| {
@@ -137,12 +139,31 @@ impl Client {
         }
     }
 
+    /// When a statement that nobody answers must have been given up, if its time is limited and so
+    /// was the wait for a server: what it has sent is one query, and nothing has come since.
+    fn hanging(&self, site: &Site, still_since: u64) -> Option<(&'static str, u64)> {
+        let alone = self.moments.sends == 1 && self.oracle.is_one_statement();
+        if !alone || self.has_lacked_pool(site) || site.faults.small_buffer > 0.0 {
+            return None;
+        }
+        // A server keeps the limit that it was told when it was logged in to.
+        let statement = site.rules.most(0, |rules| rules.times.statement)?;
+        let wait = site.rules.most(still_since, |rules| rules.wait(self.pool.draft))?;
+        let connect = site.rules.most(still_since, |rules| Some(rules.times.connect))?;
+        // Its settings are brought to the server first, which may hang then.
+        let ends_at = still_since.max(self.moments.sent_at) + wait + connect + statement;
+        Some(("statement_timeout", ends_at + 3 * site.slack_us()))
+    }
+
     /// Whether it has sent one thing, outside a transaction, that no server has begun, on a network
     /// that takes no long time to bring it there.
     fn waits_alone(&self, site: &Site) -> bool {
-        let limited = site.rules.current().pools[self.pool.draft].wait.is_some();
+        let limited = site.rules.current().wait(self.pool.draft).is_some();
         let quick = site.faults.small_buffer == 0.0 && self.moments.sends == 1;
-        limited && quick && !self.oracle.is_in_block() && self.waits(&site.ledger)
+        // What is sent to a server that stands still is not begun, and waits no more.
+        let struck = site.ledger.struck.get(&self.pool.home());
+        let struck = struck.is_some_and(|until| *until >= self.moments.asked_at);
+        limited && quick && !struck && !self.oracle.is_in_block() && self.waits(&site.ledger)
     }
 }
 

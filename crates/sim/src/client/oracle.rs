@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use crate::language::Tag;
+use crate::language::{Line, Tag, Verb};
 use crate::session::{Advance, Inbox, Message, Session, State, Witness, describe};
 
 /// What a client is owed: the replies of a session that nobody else uses, to the same messages.
@@ -15,6 +15,10 @@ pub(crate) struct Oracle {
     in_block: bool,
     /// Something of the reply that is due was heard.
     begun: bool,
+    /// It was more than that something will be done.
+    answered: bool,
+    /// It has sent what may keep it on its server, though nothing shows.
+    pinned: bool,
     /// Its transaction was lost, and no server has answered since.
     lost: bool,
 }
@@ -30,6 +34,9 @@ pub(crate) enum Heard {
         idle: bool,
     },
 }
+
+/// A query of so many bytes is there in whole before any of it is sent on.
+const PLAIN_BYTES: usize = 8 * 1024;
 
 /// What the session has done since the last ReadyForQuery.
 #[derive(Default)]
@@ -51,6 +58,8 @@ impl Oracle {
             deeds: Deeds::default(),
             in_block: false,
             begun: false,
+            answered: false,
+            pinned: false,
             lost: false,
         }
     }
@@ -66,6 +75,7 @@ impl Oracle {
         let mut pushed = None;
         while let Ok(Some((message, length))) = Message::parse(&bytes[at..]) {
             at += length;
+            self.pinned |= may_pin(&message);
             if matches!(message.tag, b'Q' | b'F' | b'S' | b'H' | b'X' | b'c' | b'f') {
                 pushed = Some(at);
             }
@@ -103,6 +113,7 @@ impl Oracle {
         }
         self.session.out.drain(..length);
         self.begun = due.tag != b'Z';
+        self.answered = self.begun && (self.answered || !b"123TtnNSA".contains(&due.tag));
         // The ReadyForQuery behind an error of pgweir's own is no answer of a server.
         self.lost &= !self.begun;
         if due.tag != b'Z' {
@@ -155,7 +166,8 @@ impl Oracle {
 
     /// The client's server is lost, which this error tells: the transaction is undone, or nobody
     /// knows what has become of the unit.
-    pub(crate) fn lose(&mut self, report: &[u8], undone: bool) -> Result<(), String> {
+    /// Says which statements of the unit that gives an answer to are not there any more.
+    pub(crate) fn lose(&mut self, report: &[u8], undone: bool) -> Result<Vec<Tag>, String> {
         if undone && !self.in_block {
             return Err("lost a transaction that it had not begun".to_owned());
         }
@@ -163,11 +175,12 @@ impl Oracle {
             self.release();
         }
         let begun = self.begun;
+        let tags = self.inbox.tags_of_unit();
         self.session.lose(report, begun, undone, &mut self.inbox, &mut self.deeds);
         self.deeds.committed.clear();
         self.hear(report)?;
         self.lost = undone;
-        Ok(())
+        Ok(tags)
     }
 
     /// Whether something is due that the server does not keep back.
@@ -206,9 +219,46 @@ impl Oracle {
         self.begun
     }
 
-    /// Whether the session has something that outlives its transactions.
+    /// Whether something of it was heard that tells what was done.
+    pub(crate) fn is_answered(&self) -> bool {
+        self.answered
+    }
+
+    /// Whether the session has, or may have, something that outlives its transactions.
     pub(crate) fn has_state(&self) -> bool {
-        !self.session.state.stains.is_empty()
+        !self.session.state.stains.is_empty() || self.pinned
+    }
+
+    /// Whether it has prepared statements with names, which stay on a server.
+    pub(crate) fn has_prepared(&self) -> bool {
+        self.session.has_named()
+    }
+
+    /// Whether a COMMIT is in the unit that is due.
+    pub(crate) fn unit_commits(&self) -> bool {
+        let mut unit = self.inbox.unit();
+        let commits =
+            |line: &Line| matches!(line, Line::Client(statement) if statement.verb == Verb::Commit);
+        unit.any(|message| message.lines().iter().flatten().any(commits))
+    }
+
+    /// Whether the unit that is due is plain to see, and neither ends a transaction nor could.
+    pub(crate) fn unit_commits_nothing(&self) -> bool {
+        let mut unit = self.inbox.unit();
+        let plain = |message: Message| {
+            let short = message.body.len() < PLAIN_BYTES;
+            let harmless = |lines: Vec<Line>| !lines.iter().any(may_commit);
+            message.tag == b'Q' && short && message.lines().is_some_and(harmless)
+        };
+        let first = unit.next();
+        first.is_some_and(plain) && unit.next().is_none()
+    }
+
+    /// Whether what is due is the answer to a query of one statement.
+    pub(crate) fn is_one_statement(&self) -> bool {
+        let mut unit = self.inbox.unit();
+        let one = unit.next().and_then(|message| message.lines());
+        one.is_some_and(|lines| lines.len() == 1) && !self.begun
     }
 
     fn release(&mut self) {
@@ -250,6 +300,36 @@ impl Witness for Deeds {
     fn wrong(&mut self, text: String) {
         self.wrong.get_or_insert(text);
     }
+}
+
+/// Whether a message may leave something behind, whatever becomes of it: what functions do is not
+/// known, nor what a long text says, or one that does not end; whether a statement is carried out
+/// is not known either when it is sent on; and behind the end of a COPY that has failed may
+/// stand a Sync that counts, or does not.
+fn may_pin(message: &Message) -> bool {
+    let stays = |line: &Line| matches!(line, Line::Client(its) if its.verb.leaves_state());
+    let named = |message: &Message| message.body.first() != Some(&0);
+    match message.tag {
+        b'F' => true,
+        b'P' if named(message) => true,
+        b'P' => {
+            let lines = message.lines();
+            lines.is_none_or(|lines| lines.iter().any(|line| stays(line) || copies(line)))
+        }
+        b'Q' if message.body.len() <= PLAIN_BYTES => {
+            message.lines().is_none_or(|lines| lines.iter().any(stays))
+        }
+        _ => message.body.len() > PLAIN_BYTES && !message.is_copy(),
+    }
+}
+
+fn copies(line: &Line) -> bool {
+    matches!(line, Line::Client(statement) if matches!(statement.verb, Verb::CopyIn { .. }))
+}
+
+/// Whether a statement may be part of what commits: COPY data may be, as far as they are not there.
+fn may_commit(line: &Line) -> bool {
+    line.is_exit() || copies(line)
 }
 
 fn code_of(raw: &[u8]) -> String {

@@ -27,6 +27,8 @@ pub(crate) struct Script {
     named: [bool; 3],
     /// A COPY has begun: its data are still to be sent.
     copying: Option<Copying>,
+    /// It has just asked for more than anybody would wait for.
+    much: bool,
     habits: Habits,
 }
 
@@ -47,6 +49,8 @@ struct Habits {
     /// Leaves state in its session.
     stateful: bool,
     copies: f64,
+    /// Asks for results of more than 1 MB.
+    vast: bool,
     /// Thinks up to so many microseconds.
     thinks: u64,
     /// Rests now and then when all is answered.
@@ -62,13 +66,15 @@ pub(crate) enum Farewell {
 }
 
 impl Script {
-    pub(crate) fn new(client: u32, mode: PoolMode, dice: &mut Dice) -> Self {
+    /// `roomy`: it may ask for much.
+    pub(crate) fn new(client: u32, mode: PoolMode, roomy: bool, dice: &mut Dice) -> Self {
         let habits = Habits {
             pipelines: if dice.chance(0.4) { 0.7 } else { 0.0 },
             extended: *dice.pick(&[0.0, 0.3, 0.6, 1.0]),
             names: dice.chance(0.15),
             stateful: dice.chance(0.15),
             copies: if dice.chance(0.3) { 0.3 } else { 0.02 },
+            vast: roomy && dice.chance(0.03),
             thinks: *dice.pick(&[10, 1_000, 100_000]),
             dozes: dice.chance(0.3),
         };
@@ -84,6 +90,7 @@ impl Script {
             unnamed: false,
             named: [false; 3],
             copying: None,
+            much: false,
             habits,
         }
     }
@@ -101,6 +108,11 @@ impl Script {
     /// Whether it has ever asked for another transaction like the last one.
     pub(crate) fn has_chained(&self) -> bool {
         self.chained
+    }
+
+    /// Whether its last unit asks for more than anybody would wait for.
+    pub(crate) fn asks_for_much(&mut self) -> bool {
+        std::mem::take(&mut self.much)
     }
 
     /// A unit was not run: what its Parse would have made is not there.
@@ -205,6 +217,10 @@ impl Script {
         }
         if self.habits.stateful && dice.chance(0.15) {
             return stateful(dice);
+        }
+        if self.habits.vast && dice.chance(0.1) {
+            self.much = dice.chance(0.7);
+            return Verb::Big(1_500_000);
         }
         let kinds =
             [(30, 0), (12, 1), (3, 2), (2, 3), (2, 4), (2, 5), (2, 6), (2, 7), (1, 8), (1, 9)];

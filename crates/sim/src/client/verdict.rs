@@ -7,16 +7,16 @@ use pgweir_config::PoolMode;
 use pgweir_wire::backend;
 
 use super::oracle::Heard;
-use super::{Client, Ending, Phase, Struck, Who};
+use super::{Client, Ending, Phase, Struck};
 use crate::configuration::Configuration;
 use crate::language::Tag;
 use crate::postgres::{CANCELED, TIMED_OUT};
 use crate::rows::Row;
 use crate::session::{Message, VERSION};
-use crate::world::{SLACK_US, Site};
+use crate::world::Site;
 
 /// Why something is not allowed.
-type Refuted = Result<(), String>;
+pub(super) type Refuted = Result<(), String>;
 
 impl Client {
     pub(super) fn take_reply(&mut self, site: &mut Site, message: &Message, raw: Range<usize>) {
@@ -108,42 +108,6 @@ impl Client {
         self.oracle.interrupt(tag, TIMED_OUT)
     }
 
-    /// The server is lost, and the client stays.
-    fn lost_server(&mut self, site: &mut Site, message: &Message, raw: Range<usize>) {
-        let code = code_of(message);
-        let row = match &*code {
-            "40001" => Row::Transaction,
-            _ if self.oracle.is_in_block() => Row::Commit,
-            _ => Row::Statement,
-        };
-        self.lose(site, &code, row, message);
-        self.script.not_run();
-        if let Err(text) = self.oracle.lose(&self.incoming[raw], code == "40001") {
-            site.ledger.fail(format!("c{} was told {code} and {text}", self.number));
-        }
-    }
-
-    fn lose(&mut self, site: &mut Site, how: &str, row: Row, message: &Message) {
-        self.struck = None;
-        site.ledger.reach(row);
-        if says(message, "it did not end a statement at statement_timeout") {
-            site.ledger.reach(Row::SilentStatement);
-        }
-        site.ledger.lost(self.number, how);
-    }
-
-    /// pgweir answers a unit itself, inside a transaction: it was lost, and the unit a ROLLBACK,
-    /// which tells nobody of that.
-    fn rollback_refused(&mut self, site: &mut Site, message: &Message, raw: Range<usize>) {
-        self.struck = None;
-        site.ledger.lost(self.number, "between statements");
-        self.check_refused_unit(site, message);
-        self.script.not_run();
-        if let Err(text) = self.oracle.lose(&self.incoming[raw], true) {
-            site.ledger.fail(format!("c{}: {text}", self.number));
-        }
-    }
-
     /// pgweir answers a unit itself.
     fn refused(&mut self, site: &mut Site, message: &Message, raw: Range<usize>) {
         self.check_refused_unit(site, message);
@@ -155,7 +119,7 @@ impl Client {
     }
 
     /// Whether there is a reason for pgweir to refuse a unit.
-    fn check_refused_unit(&mut self, site: &mut Site, message: &Message) {
+    pub(super) fn check_refused_unit(&mut self, site: &mut Site, message: &Message) {
         if code_of(message) == "57014" {
             site.ledger.cancel_hit(self.number, "a unit that waits");
         } else {
@@ -187,6 +151,7 @@ impl Client {
         text: &str,
     ) -> Result<Option<Row>, String> {
         let logs_in = !matches!(self.phase, Phase::Ready);
+        let draft = self.pool.draft;
         let busy = if logs_in { "57P03" } else { "53300" };
         let since = self.moments.since;
         let crowded = |at: Option<u64>| at.is_some_and(|at| at >= since);
@@ -208,7 +173,10 @@ impl Client {
             }
             ("57P03", "the pooler is shutting down") => (logs_in && site.draining, None),
             ("57P01", "terminating connection due to administrator command") => {
-                (logs_in && site.draining, None)
+                (logs_in && (site.draining || self.has_lacked_pool(site)), None)
+            }
+            ("28000", _) if text.starts_with("no pool for database") => {
+                (logs_in && self.has_lacked_pool(site), None)
             }
             ("08006", "login took too long") => {
                 self.is_over_for(site, since, |rules| rules.times.login)?;
@@ -221,14 +189,16 @@ impl Client {
             (code, _) if code == busy && text.starts_with("no server for pool") => {
                 self.has_waited(site)?;
                 let silent = says(message, "no answer within");
-                (site.has_trouble(), Some(if silent { Row::Silent } else { Row::Down }))
+                (site.has_trouble(draft), Some(if silent { Row::Silent } else { Row::Down }))
             }
-            (code, "the server cannot be reached") if code == busy => (site.has_trouble(), None),
+            (code, "the server cannot be reached") if code == busy => {
+                (site.has_trouble(draft), None)
+            }
             // A server's own words. That it is full is no reason to doubt the client's identity.
             (code, _) => {
-                let full = logs_in && code == "57P03" && site.was_refused("53300");
+                let full = logs_in && code == "57P03" && site.was_refused(draft, "53300");
                 let row = matches!(code, "28P01" | "3D000").then_some(Row::Refused);
-                (full || site.was_refused(code), row)
+                (full || site.was_refused(draft, code), row)
             }
         };
         if due { Ok(row) } else { Err("there is no reason".to_owned()) }
@@ -236,15 +206,18 @@ impl Client {
 
     /// Whether query_wait_timeout is over, and not for long.
     fn has_waited(&self, site: &Site) -> Refuted {
+        if self.has_lacked_pool(site) {
+            return Ok(());
+        }
         let asked_at = self.moments.asked_at;
-        let wait = |rules: &Configuration| rules.pools[self.pool.draft].wait;
+        let wait = |rules: &Configuration| rules.wait(self.pool.draft);
         self.is_over_for(site, asked_at, wait)?;
         let most = site.rules.most(asked_at, wait);
         // Of several units that were sent together the last one waited from the time on when the
         // others were answered.
         if let (1, Some(most), Some(answered_at)) =
             (self.moments.sends, most, self.contact.answered_at)
-            && answered_at > self.contact.read_at + most + SLACK_US
+            && answered_at > self.contact.read_at + most + site.slack_us()
         {
             return Err(format!("it came {} us late", answered_at - self.contact.read_at - most));
         }
@@ -252,7 +225,7 @@ impl Client {
     }
 
     /// Whether a limit of time, of which there must have been one, has passed since then.
-    fn is_over_for(
+    pub(super) fn is_over_for(
         &self,
         site: &Site,
         since: u64,
@@ -279,23 +252,25 @@ impl Client {
             "0A000" if self.pool.mode == PoolMode::Statement && in_block => Ok(None),
             "25P03" => self
                 .is_over_for(site, answered_at, |rules| rules.times.silence_in_block)
-                .and_then(|()| self.ends_in(site, true))
+                .and_then(|()| self.ends_in(true))
                 .map(|()| Some(Row::IdleInTransaction)),
             "25P04" => self
                 .is_over_for(site, began_at, |rules| rules.times.transaction)
                 .map(|()| Some(Row::TransactionTimeout)),
             "57P05" => self
                 .is_over_for(site, answered_at, |rules| rules.times.silence)
-                .and_then(|()| self.ends_in(site, false))
+                .and_then(|()| self.ends_in(false))
                 .and_then(|()| self.was_idle(site, settled))
                 .map(|()| Some(Row::ClientIdle)),
             "57P01" if says(message, "AND CHAIN cannot begin another one") => {
-                match in_block && site.ledger.kills > 0 {
+                match in_block && self.bereaved {
                     true => Ok(Some(Row::Chain)),
                     false => Err("its transaction was not lost".to_owned()),
                 }
             }
-            "57P01" if site.draining && text.starts_with("terminating connection") => {
+            "57P01"
+                if self.may_be_sent_away(site) && text.starts_with("terminating connection") =>
+            {
                 site.ledger.counts.farewells += 1;
                 self.may_be_asked_to_leave(site).map(|()| None)
             }
@@ -311,8 +286,8 @@ impl Client {
     }
 
     /// Whether it is in a transaction block, or is not. What it believes may have been lost.
-    fn ends_in(&self, site: &Site, block: bool) -> Refuted {
-        match self.oracle.is_in_block() == block || site.ledger.kills > 0 {
+    fn ends_in(&self, block: bool) -> Refuted {
+        match self.oracle.is_in_block() == block || self.bereaved {
             true => Ok(()),
             false => Err(format!("in a transaction: {}", !block)),
         }
@@ -333,74 +308,23 @@ impl Client {
         }
     }
 
+    /// Whether its pool was taken out of the configuration since it came.
+    pub(super) fn has_lacked_pool(&self, site: &Site) -> bool {
+        site.rules.lacked(self.moments.since, self.pool.draft)
+    }
+
+    /// Whether pgweir may want it to go.
+    pub(super) fn may_be_sent_away(&self, site: &Site) -> bool {
+        site.draining || self.has_lacked_pool(site)
+    }
+
     /// Whether it is between transactions, as it has to be while pgweir only asks.
     fn may_be_asked_to_leave(&self, site: &Site) -> Refuted {
         let between = !self.oracle.is_in_block() && !self.oracle.has_begun();
-        match between || site.shut_down || site.ledger.kills > 0 {
+        match between || site.shut_down || self.bereaved {
             true => Ok(()),
             false => Err("its transaction is not over".to_owned()),
         }
-    }
-
-    /// A FATAL that no limit explains.
-    fn lost_session(&mut self, site: &mut Site, message: &Message, raw: Range<usize>) {
-        if self.oracle.hear(&self.incoming[raw]).is_ok() {
-            return;
-        }
-        let code = code_of(message);
-        let stateful = self.pool.mode == PoolMode::Session || self.oracle.has_state();
-        let row = match &*code {
-            "08007" if !stateful => Row::Pipeline,
-            _ if self.oracle.has_begun() => Row::Reply,
-            _ => Row::Session,
-        };
-        self.lose(site, &code, row, message);
-    }
-
-    /// The stream has come to its end.
-    pub(super) fn closed(&mut self, site: &mut Site, how: &str) {
-        site.trace.note(Who(self.number), || how.to_owned());
-        self.stream = None;
-        // The FATAL for a transaction block, or for AND CHAIN in one that was lost, is lost itself
-        // if there is more that pgweir did not read.
-        let lost = self.oracle.is_in_block() && site.ledger.kills > 0;
-        let expelled = self.pool.mode == PoolMode::Statement && self.script.has_begun()
-            || self.script.has_chained() && lost;
-        let expected = match (&self.phase, self.ending) {
-            // What it was told is lost with whatever pgweir has not read by then.
-            _ if expelled || self.may_be_expelled(site) => true,
-            (Phase::Dismissed, _) | (_, Ending::Rude) => true,
-            // To leave in the middle of a COPY is a mistake that a server would answer.
-            (_, Ending::Said) if self.oracle.reads_copy_data() => true,
-            (_, Ending::Said) => !self.oracle.is_owed() && how == "closed",
-            (_, Ending::No) => false,
-        };
-        if expected {
-            return;
-        }
-        self.struck = None;
-        if !self.incoming.is_empty() {
-            site.ledger.reach(Row::Message);
-        }
-        site.ledger.lost(self.number, how);
-    }
-
-    /// Whether pgweir may have had a reason to end it.
-    fn may_be_expelled(&self, site: &Site) -> bool {
-        let least = |limit: &dyn Fn(&Configuration) -> Option<u64>| {
-            site.rules.least(self.moments.since, limit).is_some()
-        };
-        let logs_in = matches!(self.phase, Phase::Tls { .. } | Phase::Login { .. });
-        let limited = if logs_in {
-            // Where there are many too many, they are closed before they are read.
-            let crowded = site.crowd.clients.is_some_and(|at| at >= self.moments.since);
-            crowded || self.turned_away || least(&|rules| rules.times.login)
-        } else {
-            least(&|rules| rules.times.silence)
-                || least(&|rules| rules.times.silence_in_block)
-                || least(&|rules| rules.times.transaction)
-        };
-        limited || site.draining
     }
 }
 
@@ -417,7 +341,7 @@ fn text_of(message: &Message) -> String {
 }
 
 /// Whether some field of an error has these words.
-fn says(message: &Message, words: &str) -> bool {
+pub(super) fn says(message: &Message, words: &str) -> bool {
     message.body.windows(words.len()).any(|window| window == words.as_bytes())
 }
 

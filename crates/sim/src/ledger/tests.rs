@@ -56,6 +56,16 @@ fn what_is_acknowledged_is_committed() {
 }
 
 #[test]
+fn what_was_reported_as_undone_is_not_committed_later() {
+    let mut ledger = ledger();
+    ledger.undone_for_good(&[tag(0)]);
+    ledger.committed(&[tag(1)]);
+    assert_eq!(ledger.failure(), None);
+    ledger.committed(&[tag(0)]);
+    assert!(ledger.failure().is_some());
+}
+
+#[test]
 fn a_session_is_its_clients_own() {
     let mut ledger = ledger();
     let mut state = state();

@@ -9,7 +9,7 @@ use pgweir_wire::{CancelKey, Initial, Startup, TransactionStatus, backend};
 use super::{Backend, Health, Outcome, Phase};
 use crate::network::Stream;
 use crate::session::{Home, Session, State, VERSION, write_error, write_fatal};
-use crate::world::{SLACK_US, Site};
+use crate::world::Site;
 
 impl Backend {
     pub(super) fn start(&mut self, site: &mut Site, health: Health, outcome: &mut Outcome) {
@@ -50,17 +50,22 @@ impl Backend {
         }
     }
 
-    /// Only that the other side gives up is noticed.
-    pub(super) fn hang(&mut self, site: &mut Site, until: u64) {
+    /// Only that the other side gives up is noticed. Says when to look whether it has.
+    pub(super) fn hang(&mut self, site: &mut Site, since: u64) -> Option<u64> {
         let ended = |stream: &Stream| match stream.try_read(&mut [0; 64]) {
             Err(error) => error.kind() != ErrorKind::WouldBlock,
             Ok(n) => n == 0,
         };
         if self.stream.as_ref().is_some_and(ended) {
             self.stream = None;
-        } else if site.trace.now >= until {
+            return None;
+        }
+        let connect = site.rules.most(since, |rules| Some(rules.times.connect))?;
+        let until = since + connect + site.slack_us();
+        if site.trace.now >= until {
             site.ledger.fail("a login that is not answered outlasts connect_timeout");
         }
+        Some(until)
     }
 
     fn log_in(
@@ -81,14 +86,13 @@ impl Backend {
         self.home = Some(home.clone());
         outcome.introduced = true;
         if health == Health::Silent || self.dice.chance(site.faults.login_hung) {
-            site.trouble();
-            let connect = site.rules.most(site.trace.now, |rules| Some(rules.times.connect));
-            let until = site.trace.now + connect.unwrap_or(0) + SLACK_US;
-            self.phase = Phase::Hung { until };
+            site.trouble(self.cluster);
+            self.phase = Phase::Hung { since: site.trace.now };
+            outcome.wake_at = Some(site.trace.now);
             return;
         }
         if let Some((code, text)) = self.refusal(site, health) {
-            site.login_refused(code);
+            site.login_refused(self.cluster, code);
             outcome.full = code == "53300";
             let code = code.as_bytes().first_chunk().unwrap_or(b"XX000");
             write_fatal(&mut self.sending, code, text);

@@ -1,7 +1,8 @@
 use pgweir_wire::backend::{Column, ErrorFields, Report};
+use pgweir_wire::frontend::Parse;
 use pgweir_wire::{HEADER_LEN, Header, Severity, SqlState, backend};
 
-use crate::language::Tag;
+use crate::language::{self, Line, Tag};
 
 /// A message with a tag byte, taken out of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,6 +35,15 @@ impl Message {
                 .into_iter()
                 .collect(),
             _ => Vec::new(),
+        }
+    }
+
+    /// The statements of a Query or a Parse, if they are understood; else none.
+    pub(crate) fn lines(&self) -> Option<Vec<Line>> {
+        match self.tag {
+            b'Q' => language::parse(self.body.strip_suffix(b"\0").unwrap_or(&self.body)),
+            b'P' => language::parse(Parse::start(&self.body).ok()?.text),
+            _ => None,
         }
     }
 
@@ -117,6 +127,22 @@ impl Inbox {
     pub(crate) fn has_copy(&self) -> bool {
         let mut ahead = self.clone();
         std::iter::from_fn(|| ahead.take()).any(|message| message.is_copy())
+    }
+
+    /// The messages up to the end of the first unit: a Query, a function call or a Sync.
+    pub(crate) fn unit(&self) -> impl Iterator<Item = Message> {
+        let mut ahead = self.clone();
+        let mut over = false;
+        std::iter::from_fn(move || {
+            let message = ahead.take().filter(|_| !over)?;
+            over = matches!(message.tag, b'Q' | b'F' | b'S');
+            Some(message)
+        })
+    }
+
+    /// The statements of the first unit.
+    pub(crate) fn tags_of_unit(&self) -> Vec<Tag> {
+        self.unit().flat_map(|message| message.tags()).collect()
     }
 
     /// The statements of the messages in front of the next Sync.

@@ -10,7 +10,7 @@ use pgweir_engine::Endpoint;
 use pgweir_proxy::Interest;
 
 use super::wires::Outside;
-use super::{SLACK_US, World};
+use super::{Who, World};
 use crate::configuration::{Configuration, Limits};
 use crate::network::WireId;
 use crate::postgres::Backend;
@@ -146,14 +146,25 @@ impl World {
         }
     }
 
-    /// A client or server of a pool has come to a worker: all others do, before and after it.
+    /// A client or server of a pool has come to a worker: all others do, before and after it, as
+    /// long as the pool is in the configuration.
     pub(super) fn check_worker(&mut self, wire: WireId, home: Home) {
         let Some(place) = self.wires[wire.0].place else { return };
+        if self.has_lacked(&home) {
+            return;
+        }
         let worker = *self.homes.entry(home.clone()).or_insert(place.worker);
         if worker != place.worker {
             let text = format!("{home:?} is on worker {worker} and on worker {}", place.worker);
             self.site.ledger.fail(text);
         }
+    }
+
+    /// Whether a pool was missing at some time: when it comes back it is another one than that
+    /// which was there before.
+    fn has_lacked(&self, home: &Home) -> bool {
+        let mut pools = self.topology.pools.iter().filter(|pool| pool.home() == *home);
+        pools.any(|pool| self.site.rules.lacked(0, pool.draft))
     }
 
     /// A connection to a server is made.
@@ -169,6 +180,8 @@ impl World {
     pub(super) fn check_shares(&mut self, wire: WireId) {
         let Outside::Backend(process) = &self.wires[wire.0].outside else { return };
         let Some(own) = process.home.clone() else { return };
+        let Home { database, user } = &own;
+        self.site.trace.note(Who('b', wire), || format!("is of pool {database}/{user}"));
         self.check_worker(wire, own.clone());
         if !self.is_attended(wire) {
             return;
@@ -183,8 +196,10 @@ impl World {
         self.check(wire, "connections of a database", of_database, |rules| rules.limits.database);
         self.check(wire, "connections of a user", of_user, |rules| rules.limits.user);
         let pool = self.topology.pools.iter().find(|pool| pool.home() == own);
-        if let Some(draft) = pool.map(|pool| pool.draft) {
+        let constant = !self.has_lacked(&own);
+        if let Some(draft) = pool.map(|pool| pool.draft).filter(|_| constant) {
             self.check(wire, "connections of a pool", of_pool, |rules| Some(rules.most(draft)));
+            self.check_reserve(wire, &own, draft);
         }
     }
 
@@ -211,7 +226,7 @@ impl World {
     pub(super) fn check_attempt(&mut self, place: Place, asked_at: u64) {
         let Endpoint::Server(_) = place.endpoint else { return };
         let most = self.site.rules.most(asked_at, |rules| Some(rules.times.connect));
-        let over = most.is_some_and(|most| self.now() > asked_at + most + SLACK_US);
+        let over = most.is_some_and(|most| self.now() > asked_at + most + self.site.slack_us());
         if over && self.process.awaits(place) {
             self.site.ledger.fail(format!("{place:?} outlasts connect_timeout"));
         }
@@ -226,7 +241,7 @@ impl World {
         if bound || self.site.draining {
             return Ok(());
         }
-        for pool in rules.pools.iter().filter(|pool| pool.database != "*") {
+        for pool in rules.pools.iter().filter(|pool| pool.here && pool.database != "*") {
             let own = Home { database: pool.database.clone(), user: pool.user.clone() };
             let is_its = |process: &Backend| process.home.as_ref() == Some(&own);
             let there = self.count_servers(WireId(usize::MAX), is_its);
@@ -242,16 +257,31 @@ impl World {
         self.site.rules.most(self.now(), |rules| limit(&rules.limits))
     }
 
-    /// Server connections like that, the one named aside.
+    /// pgweir says that it has given up a server of this pool: what its process does is not counted
+    /// any more, though PostgreSQL counts it.
+    pub(super) fn note_given_up(&mut self, pool: &str) {
+        for number in 0..self.wires.len() {
+            let Outside::Backend(process) = &self.wires[number].outside else { continue };
+            let home = process.home.as_ref();
+            let its = home.is_some_and(|home| format!("{}/{}", home.database, home.user) == pool);
+            if its && !self.is_attended(WireId(number)) {
+                self.wires[number].given_up = true;
+            }
+        }
+    }
+
+    /// Server connections like that, the one named aside, as PostgreSQL counts them: a process that
+    /// still runs a client's statement is there, whether or not anybody waits for it.
     fn count_servers(&mut self, but: WireId, is_like: impl Fn(&Backend) -> bool) -> u64 {
         let mut count = 0;
         for number in (0..self.wires.len()).filter(|number| *number != but.0) {
             let wire = &self.wires[number];
-            let alike = match &wire.outside {
-                Outside::Backend(process) => wire.is_server() && is_like(process),
-                Outside::Canceller(_) | Outside::Client { .. } | Outside::Gone => false,
-            };
-            count += u64::from(alike && self.is_attended(WireId(number)));
+            let Outside::Backend(process) = &wire.outside else { continue };
+            if !wire.is_server() || !is_like(process) {
+                continue;
+            }
+            let at_work = process.running().is_some() && !wire.given_up;
+            count += u64::from(at_work || self.is_attended(WireId(number)));
         }
         count
     }

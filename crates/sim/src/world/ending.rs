@@ -1,13 +1,13 @@
 //! How pgweir itself ends, in some simulations.
 
 use super::mail::MAIL_US;
-use super::{BUSY_US, Occasion, SLACK_US, World};
+use super::{BUSY_US, Occasion, World};
 use crate::network::WireId;
 use crate::topology::Ending;
 
 /// How long clients that were told that this is the end may take to read it, a little more than
 /// the driver gives them. A worker may hear of it late, and send a client to another until then.
-const LINGER_US: u64 = 10_000_000 + SLACK_US + 2 * MAIL_US;
+const LINGER_US: u64 = 10_000_000 + 2 * MAIL_US;
 
 impl World {
     pub(super) fn schedule_end(&mut self) {
@@ -35,7 +35,8 @@ impl World {
         self.site.shut_down = true;
         let workers = self.process.shut_down();
         self.post(workers);
-        self.schedule(self.now() + LINGER_US, Occasion::AllGone(self.wires.len()));
+        let at = self.now() + LINGER_US + self.site.slack_us();
+        self.schedule(at, Occasion::AllGone(self.wires.len()));
     }
 
     /// Whoever was there at the end, on one of the first `wires`, was told or cut off; or reads on.
@@ -46,7 +47,7 @@ impl World {
             if !self.is_open(wire) {
                 continue;
             }
-            let looks_again = self.contact(wire).wrote_at + LINGER_US;
+            let looks_again = self.contact(wire).wrote_at + LINGER_US + self.site.slack_us();
             if looks_again <= self.now() {
                 let text = format!("connection {} outlasts the end of pgweir", wire.0);
                 return self.site.ledger.fail(text);

@@ -13,6 +13,7 @@ use crate::session::Home;
 impl World {
     /// A server process is gone.
     pub(super) fn note_loss(&mut self, wire: WireId, doing: &Doing) {
+        self.note_strike(doing, self.now());
         let Some(home) = &doing.home else { return };
         let owners = self.owners(wire, home);
         for number in self.clients_of(home) {
@@ -33,6 +34,22 @@ impl World {
                 None
             };
             client.struck = struck.or(client.struck);
+        }
+    }
+
+    /// A server process is gone, or stands still until then. Who had a transaction there may find
+    /// it lost; what is sent there is not begun.
+    pub(super) fn note_strike(&mut self, doing: &Doing, until: u64) {
+        if let Some(home) = &doing.home {
+            let struck = self.site.ledger.struck.entry(home.clone()).or_default();
+            *struck = until.max(*struck);
+        }
+        for wire in &mut self.wires {
+            if let Outside::Client { client, .. } = &mut wire.outside
+                && doing.owner == Some(client.number)
+            {
+                client.bereaved = true;
+            }
         }
     }
 

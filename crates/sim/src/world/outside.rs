@@ -1,9 +1,16 @@
 use crate::client::Wish;
 use crate::network::WireId;
 use crate::postgres::{Backend, Outcome};
+use crate::rows::Row;
 
 use super::wires::Outside;
 use super::{Occasion, Who, World};
+
+/// How long it takes at most until the network says that somebody has vanished.
+const UNANSWERED_US: u64 = 12_000_000;
+
+/// What is long to stand still, when a server is asked for.
+const LONG_US: u64 = 2_000_000;
 
 impl World {
     pub(super) fn step_outside(&mut self, wire: WireId) {
@@ -18,11 +25,15 @@ impl World {
         let mut over = false;
         match &mut outside {
             Outside::Backend(process) => {
+                let patient = process.thaws(now, LONG_US);
                 let health = self.clusters[process.cluster].health;
                 let outcome = process.step(&mut self.site, health);
                 over = process.is_gone();
                 let cluster = process.cluster;
                 self.wires[wire.0].outside = outside;
+                if let Some(client) = patient {
+                    self.note_still(wire, client);
+                }
                 self.after_backend(wire, cluster, outcome);
             }
             Outside::Canceller(canceller) => {
@@ -36,6 +47,12 @@ impl World {
                 if client.has_left() {
                     self.site.ledger.leaves(client.number, quiet);
                 }
+                let waited = client.may_wait_since(&self.site.ledger);
+                self.wires[wire.0].left = waited.filter(|_| over).map(|since| (now, since));
+                if client.vanished {
+                    let at = now + self.dice.magnitude(UNANSWERED_US);
+                    self.schedule(at, Occasion::Break(wire));
+                }
                 let turns_left = *turns_left;
                 self.wires[wire.0].outside = outside;
                 self.after_client(wire, &wish);
@@ -48,6 +65,23 @@ impl World {
         if over {
             self.wires[wire.0].outside = Outside::Gone;
         }
+    }
+
+    /// A server process that has stood still goes on with a statement of this client's.
+    fn note_still(&mut self, wire: WireId, client: u32) {
+        let rules = &self.site.rules;
+        let limited = rules.least(0, |rules| rules.times.statement.or(rules.times.transaction));
+        let left = self.site.ledger.has_left(client);
+        if left && limited.is_none() && self.is_attended(wire) {
+            self.site.ledger.reach(Row::LeftStill);
+        }
+    }
+
+    /// What was sent to somebody who has vanished was not answered for too long.
+    pub(super) fn break_off(&mut self, wire: WireId) {
+        self.site.trace.note(Who('w', wire), || "is not answered any more");
+        self.wires[wire.0].pipes.iter().for_each(|pipe| pipe.borrow_mut().break_off());
+        self.put(wire, true);
     }
 
     fn next_turn(&mut self, turns_left: u64) {

@@ -13,6 +13,12 @@ pub(super) enum Blow {
     Freeze,
     Full,
     Kill,
+    /// Nobody takes what pgweir writes into its log.
+    LogHeld,
+    /// The disk of its log is full.
+    LogFull,
+    /// pgweir stands still.
+    Pause,
     Refuse,
     /// No fault: a server's configuration has changed, and it reads it again.
     Reload,
@@ -29,6 +35,9 @@ impl World {
             (Blow::Freeze, self.site.faults.server_frozen),
             (Blow::Full, self.site.faults.server_full),
             (Blow::Kill, self.site.faults.server_killed),
+            (Blow::LogHeld, self.site.faults.log_held),
+            (Blow::LogFull, self.site.faults.log_full),
+            (Blow::Pause, self.site.faults.paused),
             (Blow::Refuse, self.site.faults.server_refusing),
             (Blow::Reload, self.site.faults.server_reload),
             (Blow::Reset, self.site.faults.server_reset),
@@ -51,6 +60,9 @@ impl World {
                 self.configure(configuration);
             }
             Blow::Full => self.ail(Health::Full),
+            Blow::LogHeld => self.hold_log(),
+            Blow::LogFull => self.fill_log(),
+            Blow::Pause => self.pause(),
             Blow::Refuse => self.ail(Health::Refusing),
             Blow::Silence => self.ail(Health::Silent),
             Blow::Crash | Blow::Freeze | Blow::Kill | Blow::Reload | Blow::Reset => {
@@ -78,12 +90,16 @@ impl World {
         self.site.trace.note(Who('b', victim), || format!("is struck: {blow:?}"));
         match blow {
             Blow::Freeze => {
-                process.freeze(now + freeze_us);
-                self.failed();
+                process.freeze(now..now + freeze_us);
+                self.failed(cluster);
+                self.note_strike(&doing, now + freeze_us);
+                if self.dice.chance(0.3) {
+                    self.desert(doing.owner, freeze_us);
+                }
             }
             Blow::Kill => {
                 process.kill();
-                self.failed();
+                self.failed(cluster);
                 self.note_loss(victim, &doing);
                 self.wake_outside(victim, now);
             }
@@ -94,17 +110,38 @@ impl World {
             }
             Blow::Reset => {
                 process.crash(&mut self.site);
-                self.failed();
+                self.failed(cluster);
                 self.note_loss(victim, &doing);
                 self.wires[victim.0].outside = Outside::Gone;
             }
             Blow::Crash => {
-                self.site.trouble();
+                self.site.trouble(cluster);
                 self.crash(cluster);
             }
             // Above.
-            Blow::Configure | Blow::Full | Blow::Refuse | Blow::Silence => {}
+            Blow::Configure
+            | Blow::Full
+            | Blow::LogHeld
+            | Blow::LogFull
+            | Blow::Pause
+            | Blow::Refuse
+            | Blow::Silence => {}
         }
+    }
+
+    /// A client leaves within this time, if it still waits for a reply.
+    fn desert(&mut self, number: Option<u32>, within_us: u64) {
+        let at = self.now() + self.dice.below(within_us);
+        let wires = self.wires.iter_mut().enumerate();
+        let its = wires.filter_map(|(wire, its)| match &mut its.outside {
+            Outside::Client { client, .. } => (Some(client.number) == number).then(|| {
+                client.leave_at(at);
+                WireId(wire)
+            }),
+            Outside::Backend(_) | Outside::Canceller(_) | Outside::Gone => None,
+        });
+        let its: Vec<_> = its.collect();
+        its.into_iter().for_each(|wire| self.wake_outside(wire, self.now()));
     }
 
     /// The sessions of servers; `busy`: only those in somebody's transaction.
@@ -120,8 +157,8 @@ impl World {
     }
 
     /// One server connection is taken away, or may have to be given up.
-    fn failed(&mut self) {
-        self.site.trouble();
+    fn failed(&mut self, cluster: usize) {
+        self.site.trouble(cluster);
         self.site.ledger.kills += 1;
     }
 
@@ -140,6 +177,14 @@ impl World {
         }
     }
 
+    /// pgweir stands still for a while.
+    fn pause(&mut self) {
+        let until = (self.now() + self.dice.magnitude(4_000_000)).max(self.paused_until);
+        self.site.paused_us += until - self.paused_until.max(self.now());
+        self.paused_until = until;
+        self.site.trace.note("world", || format!("pgweir stands still until {until}"));
+    }
+
     /// A whole server is gone, and comes back.
     fn crash(&mut self, cluster: usize) {
         self.clusters[cluster].health = Health::Down;
@@ -148,8 +193,10 @@ impl World {
                 && process.cluster == cluster
             {
                 self.site.ledger.kills += 1;
+                let doing = process.doing();
                 process.crash(&mut self.site);
                 self.wires[index].outside = Outside::Gone;
+                self.note_strike(&doing, self.now());
             }
         }
         let starts = self.now() + self.dice.magnitude(2_000_000);

@@ -5,6 +5,7 @@ use pgweir_engine::{Address, Endpoint, Time};
 use pgweir_proxy::Read;
 use pgweir_wire::CancelKey;
 
+use super::reserve::Waits;
 use super::{Occasion, Who, World};
 use crate::canceller::Canceller;
 use crate::client::{Client, Contact};
@@ -26,6 +27,12 @@ pub(super) struct Wire {
     pub(super) guest: Option<Guest>,
     /// When pgweir began to make it, if it did.
     pub(super) asked_at: u64,
+    /// When its client has left, and since when that had waited, if it had.
+    pub(super) left: Option<(u64, u64)>,
+    /// Who was waiting when pgweir began to make it.
+    pub(super) waits: Waits,
+    /// pgweir has said that it has given up what is behind it.
+    pub(super) given_up: bool,
 }
 
 /// Who is at the end that is not pgweir's.
@@ -66,6 +73,7 @@ pub(super) struct Attempt {
     pub(super) place: Place,
     pub(super) cluster: usize,
     asked_at: u64,
+    waits: Waits,
     pub(super) over: bool,
 }
 
@@ -93,6 +101,9 @@ impl World {
             driving: false,
             guest,
             asked_at: self.now(),
+            left: None,
+            waits: Waits::new(),
+            given_up: false,
         });
         (id, inner)
     }
@@ -138,11 +149,12 @@ impl World {
         let limit = self.site.rules.current().times.connect;
         let most = if slow { 2 * limit } else { 1_000 };
         if slow {
-            self.site.trouble();
+            self.site.trouble(cluster);
         }
         let now = self.now();
         let at = now + self.dice.magnitude(most);
-        self.attempts.push(Attempt { place, cluster, asked_at: now, over: false });
+        let waits = self.known_waits();
+        self.attempts.push(Attempt { place, cluster, asked_at: now, waits, over: false });
         self.schedule(at, Occasion::Connect(self.attempts.len() - 1));
     }
 
@@ -150,12 +162,13 @@ impl World {
     pub(super) fn connect(&mut self, number: usize) {
         let attempt = &mut self.attempts[number];
         attempt.over = true;
+        let waits = std::mem::take(&mut attempt.waits);
         let Attempt { place, cluster, asked_at, .. } = *attempt;
         let now = Time(self.now());
         self.check_attempt(place, asked_at);
         let refused = self.dice.chance(self.site.faults.connect_refused);
         if refused || self.clusters[cluster].health == Health::Down {
-            self.site.trouble();
+            self.site.trouble(cluster);
             self.site.trace.note("world", || format!("{place:?} is refused"));
             return self.process.connect_failed(now, place, "connection refused");
         }
@@ -168,6 +181,7 @@ impl World {
             Outside::Backend(Box::new(Backend::new(process_id, cluster, version, stream, dice)))
         });
         self.wires[wire.0].asked_at = asked_at;
+        self.wires[wire.0].waits = waits;
         self.site.trace.note(Who('b', wire), || format!("serves {place:?}"));
         if self.process.connected(now, place, stream) {
             self.wires[wire.0].place = Some(place);
@@ -210,8 +224,8 @@ impl World {
             return;
         }
         let stalls = self.dice.chance(self.site.faults.stall);
-        if stalls && self.wires[wire.0].logs_in() {
-            self.site.trouble();
+        if stalls && let Some(cluster) = self.wires[wire.0].logs_in_to() {
+            self.site.trouble(cluster);
         }
         let most = if stalls { 200_000 } else { 100 };
         let latency = self.dice.magnitude(most);
@@ -304,11 +318,11 @@ impl Wire {
         self.place.is_some_and(|place| matches!(place.endpoint, Endpoint::Server(_)))
     }
 
-    /// Whether it is a server's that has not let pgweir in yet.
-    fn logs_in(&self) -> bool {
+    /// The server that has not let pgweir in yet.
+    fn logs_in_to(&self) -> Option<usize> {
         match &self.outside {
-            Outside::Backend(process) => process.is_before_login(),
-            Outside::Canceller(_) | Outside::Client { .. } | Outside::Gone => false,
+            Outside::Backend(process) => process.is_before_login().then_some(process.cluster),
+            Outside::Canceller(_) | Outside::Client { .. } | Outside::Gone => None,
         }
     }
 

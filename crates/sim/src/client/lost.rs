@@ -1,0 +1,162 @@
+//! Whether a client hears what docs/failures.md says when its server is lost.
+
+use std::ops::Range;
+
+use pgweir_config::PoolMode;
+
+use super::verdict::{Refuted, code_of, says};
+use super::{Client, Ending, Phase};
+use crate::rows::Row;
+use crate::session::Message;
+use crate::world::{HANGS, Site};
+
+impl Client {
+    /// The server is lost, and the client stays.
+    pub(super) fn lost_server(&mut self, site: &mut Site, message: &Message, raw: Range<usize>) {
+        let code = code_of(message);
+        match self.row_of_error(&code) {
+            Ok(row) => self.lose(site, &code, row, message),
+            Err(why) => return self.wrongly_told(site, &code, &why),
+        }
+        self.script.not_run();
+        match self.oracle.lose(&self.incoming[raw], code == "40001") {
+            Ok(tags) if code == "40001" => site.ledger.undone_for_good(&tags),
+            Ok(_) => {}
+            Err(why) => self.wrongly_told(site, &code, &why),
+        }
+    }
+
+    /// pgweir answers a unit itself, inside a transaction: it was lost, and the unit a ROLLBACK,
+    /// which tells nobody of that.
+    pub(super) fn rollback_refused(
+        &mut self,
+        site: &mut Site,
+        message: &Message,
+        raw: Range<usize>,
+    ) {
+        self.struck = None;
+        site.ledger.lost(self.number, "between statements");
+        self.check_refused_unit(site, message);
+        self.script.not_run();
+        match self.oracle.lose(&self.incoming[raw], true) {
+            Ok(tags) => site.ledger.undone_for_good(&tags),
+            Err(why) => self.wrongly_told(site, "an error in a lost transaction", &why),
+        }
+    }
+
+    /// A FATAL that no limit explains.
+    pub(super) fn lost_session(&mut self, site: &mut Site, message: &Message, raw: Range<usize>) {
+        if self.oracle.hear(&self.incoming[raw]).is_ok() {
+            return;
+        }
+        let code = code_of(message);
+        match self.row_of_fatal(&code) {
+            Ok(row) => self.lose(site, &code, row, message),
+            Err(why) => self.wrongly_told(site, &code, &why),
+        }
+    }
+
+    /// The row that an ERROR belongs to which tells of a lost server, if the code is the one that
+    /// is due: 40001 in a transaction, unless something may have committed it; else 08007.
+    fn row_of_error(&self, code: &str) -> Result<Option<Row>, String> {
+        let in_block = self.oracle.is_in_block();
+        match code {
+            _ if self.oracle.is_answered() => Err("a part of the reply was forwarded".to_owned()),
+            _ if self.pool.mode == PoolMode::Session && !self.pool.fickle => {
+                Err("its session has ended".to_owned())
+            }
+            "40001" if in_block => Ok(Some(Row::Transaction)),
+            "40001" => Err("it is in no transaction".to_owned()),
+            _ if !in_block => Ok(Some(Row::Statement)),
+            _ if self.oracle.unit_commits_nothing() => Err("nothing commits".to_owned()),
+            _ => Ok(self.oracle.unit_commits().then_some(Row::Commit)),
+        }
+    }
+
+    /// The same of a FATAL: 08007 where nothing of a reply was forwarded, and else 57P01.
+    fn row_of_fatal(&self, code: &str) -> Result<Option<Row>, String> {
+        let stateful = self.pool.mode == PoolMode::Session || self.oracle.has_state();
+        let several = self.moments.sends > 1 || self.oracle.has_prepared();
+        match code {
+            "08007" if self.oracle.is_answered() => {
+                Err("a part of the reply was forwarded".to_owned())
+            }
+            "08007" if self.oracle.is_settled() => Err("nothing was under way".to_owned()),
+            "08007" if stateful => Ok(None),
+            "08007" => Ok(Some(Row::Pipeline)),
+            "57P01" if self.oracle.is_answered() => Ok(Some(Row::Reply)),
+            "57P01" if stateful => Ok(Some(Row::Session)),
+            "57P01" if several => Ok(None),
+            "57P01" => Err("it has nothing that a server keeps".to_owned()),
+            _ => Err("no limit and no loss explains it".to_owned()),
+        }
+    }
+
+    fn lose(&mut self, site: &mut Site, how: &str, row: Option<Row>, message: &Message) {
+        self.struck = None;
+        row.into_iter().for_each(|row| site.ledger.reach(row));
+        if says(message, HANGS) {
+            site.ledger.reach(Row::SilentStatement);
+        }
+        site.ledger.lost(self.number, how);
+    }
+
+    fn wrongly_told(&self, site: &mut Site, what: &str, why: &str) {
+        site.ledger.fail(format!("c{} was told {what}: {why}", self.number));
+    }
+
+    /// The stream has come to its end.
+    pub(super) fn closed(&mut self, site: &mut Site, how: &'static str) {
+        site.trace.note(super::Who(self.number), || how.to_owned());
+        self.stream = None;
+        if self.may_close(site, how) {
+            return;
+        }
+        self.struck = None;
+        if !self.incoming.is_empty() {
+            site.ledger.reach(Row::Message);
+        } else if how == "closed" && matches!(self.phase, Phase::Ready) {
+            let text = format!("c{} was closed between two messages, without a word", self.number);
+            return site.ledger.fail(text);
+        }
+        site.ledger.lost(self.number, how);
+    }
+
+    /// Whether the end of the stream needs no lost server to explain it.
+    fn may_close(&self, site: &Site, how: &str) -> bool {
+        // A last word is lost only with what pgweir has not read, or has no place inside a message.
+        let unheard = how == "reset" || !self.incoming.is_empty();
+        // The FATAL for a transaction block, or for AND CHAIN in one that was lost.
+        let expelled = self.pool.mode == PoolMode::Statement && self.script.has_begun()
+            || self.script.has_chained() && self.bereaved;
+        match (&self.phase, self.ending) {
+            (Phase::Tls { .. } | Phase::Login { .. }, _) if self.may_be_turned_away(site) => true,
+            (Phase::Dismissed, _) | (_, Ending::Rude) => true,
+            _ if unheard && (expelled || self.may_be_expelled(site)) => true,
+            // To leave in the middle of a COPY is a mistake that a server would answer.
+            (_, Ending::Said) if self.oracle.reads_copy_data() => true,
+            (_, Ending::Said) => !self.oracle.is_owed() && how == "closed",
+            (_, Ending::No) => false,
+        }
+    }
+
+    /// Whether it may be closed before it has logged in, unheard: where there are many too many,
+    /// they are closed before they are read.
+    fn may_be_turned_away(&self, site: &Site) -> bool {
+        let crowded = site.crowd.clients.is_some_and(|at| at >= self.moments.since);
+        let limited = site.rules.least(self.moments.since, |rules| rules.times.login).is_some();
+        crowded || self.turned_away || limited || self.may_be_sent_away(site)
+    }
+
+    /// Whether pgweir may have had a reason to end it.
+    fn may_be_expelled(&self, site: &Site) -> bool {
+        let answered_at = self.moments.answered(self.oracle.is_settled());
+        let began_at = self.moments.began_at;
+        let late = [
+            self.is_over_for(site, answered_at, |rules| rules.times.silence),
+            self.is_over_for(site, answered_at, |rules| rules.times.silence_in_block),
+            self.is_over_for(site, began_at, |rules| rules.times.transaction),
+        ];
+        late.iter().any(Refuted::is_ok) || self.may_be_sent_away(site)
+    }
+}
