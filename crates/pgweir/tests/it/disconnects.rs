@@ -73,6 +73,27 @@ fn a_statement_runs_on_behind_its_client() {
     assert_eq!(reply[1].to_string(), format!("DataRow \"1\" \"{pid}\""));
 }
 
+/// Nobody reads what it says, and it would say it for hours.
+#[test]
+fn an_endless_result_is_cancelled_behind_its_client() {
+    let stage = Stage::new("gone_endless", 1);
+    let mut client = stage.client();
+    let pid = client.query("SELECT pg_backend_pid()").concat();
+    let endless = "SELECT repeat('x', 1000), generate_series(1, 1000000000)";
+    client.send(&query(endless)).unwrap();
+    for _ in 0..10 {
+        client.read().unwrap().unwrap();
+    }
+    client.reset().unwrap();
+    let its = |line: &str| line.contains(&format!("[{pid}]"));
+    let cancelled = "canceling statement due to user request";
+    eventually("it to be cancelled", || {
+        CLUSTER.log().lines().any(|line| its(line) && line.contains(cancelled))
+    });
+    assert_eq!(stage.client().query("SELECT 'served'"), ["served"]);
+    stage.wait_for_backends(0, &format!("pid = {pid}"));
+}
+
 #[test]
 fn in_an_open_transaction() {
     leaves_nothing("gone_transaction", |_, client| {
