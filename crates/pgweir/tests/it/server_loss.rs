@@ -2,7 +2,7 @@
 
 use std::io::ErrorKind;
 
-use pgweir_testkit::frames::query;
+use pgweir_testkit::frames::{flush, parse, query};
 use pgweir_testkit::{Cluster, Login, Message, Pgweir, WireClient, eventually};
 
 use crate::stage::{PROGRAM, Stage, create_database, login, trusting};
@@ -154,15 +154,21 @@ fn a_lost_transaction_cannot_be_chained() {
     assert_eq!(client.query("SHOW transaction_isolation"), ["repeatable read"]);
 }
 
-/// Settings, temporary tables and whatever else lives in one server are gone with it.
+/// Settings, temporary tables and whatever else lives in one server are gone with it. In session
+/// mode nobody looks what there was.
 #[test]
 fn a_client_hears_that_its_session_has_ended() {
-    for state in ["SET work_mem = '5MB'", "CREATE TEMP TABLE t ()", "LISTEN a"] {
-        let stage = Stage::new(&format!("loss_{}", &state[..2].to_lowercase()), 1);
+    let (stateful, sessions) = (Stage::new("loss_state", 1), Stage::session("loss_session", 1));
+    for (stage, last) in [
+        (&stateful, "SET work_mem = '5MB'"),
+        (&stateful, "CREATE TEMP TABLE t ()"),
+        (&stateful, "LISTEN a"),
+        (&sessions, "SELECT 1"),
+    ] {
         let mut client = stage.client();
-        client.query(state);
-        terminate_backend(&stage);
-        assert_eq!(last_words(&mut client), ["57P01"], "{state}");
+        client.query(last);
+        terminate_backend(stage);
+        assert_eq!(last_words(&mut client), ["57P01"], "{last}");
         assert_eq!(stage.client().query("SELECT 2"), ["2"]);
     }
 }
@@ -197,11 +203,16 @@ fn a_server_lost_before_a_statement_was_sent_is_replaced() {
     assert_eq!(reply[1].to_string(), "DataRow \"other\"");
 }
 
-/// What has come of a reply cannot be taken back, so its client can only be ended.
+/// What has come of a reply cannot be taken back, so its client can only be ended. So can one that
+/// has lost more than a statement whose outcome is not known.
 #[test]
 fn a_crash_in_the_middle_of_replies() {
     let mut cluster = Cluster::start();
-    let stage = Stage::on(&cluster, "loss_replies", 3, |config| config);
+    let name = "loss_replies";
+    let stage = Stage::on(&cluster, name, 5, |config| {
+        let config = config.user("session", "", 1).user_setting("pool_mode", "\"session\"");
+        config.user_setting("server_username", &format!("{name:?}"))
+    });
     let [mut in_rows, mut in_row, mut in_pipeline] =
         [stage.client(), stage.client(), stage.client()];
     let rows = "SELECT CASE WHEN i < 100 THEN repeat('x', 1000) ELSE pg_sleep(600)::text END \
@@ -209,28 +220,49 @@ fn a_crash_in_the_middle_of_replies() {
     in_rows.send(&query(rows)).unwrap();
     assert_eq!(in_rows.read().unwrap().unwrap().tag, b'T');
     in_row.send(&query("SELECT repeat('x', 100000000)")).unwrap();
-    let pipeline = [query("SELECT pg_sleep(600)"), query("SELECT 2")].concat();
-    in_pipeline.send(&pipeline).unwrap();
+    let sleep = query("SELECT pg_sleep(600)");
+    in_pipeline.send(&[&sleep[..], &query("SELECT 2")].concat()).unwrap();
+    // While others wait for a server it would be sent one unit only.
     stage.wait_for_backends(2, "wait_event = 'PgSleep'");
+
+    // The server's own error is a reply too, which ends with the Sync.
+    let mut behind_an_error = stage.client();
+    behind_an_error.send(&[parse("", "nonsense", &[]), flush()].concat()).unwrap();
+    assert_eq!(behind_an_error.read().unwrap().unwrap().sqlstate(), "42601");
+
+    let mut with_state = stage.client();
+    with_state.query("SET work_mem = '5MB'");
+    with_state.send(&sleep).unwrap();
+    let mut in_session = stage.client_as(&Login::new("session").database(name));
+    in_session.send(&sleep).unwrap();
+    stage.wait_for_backends(4, "wait_event = 'PgSleep'");
     stage.wait_for_backends(1, "wait_event = 'ClientWrite'");
     cluster.kill();
     assert_eq!(last_words(&mut in_rows), ["57P01"]);
-    assert_eq!(last_words(&mut in_pipeline), ["08007"]);
+    assert_eq!(last_words(&mut behind_an_error), ["57P01"]);
+    for client in [&mut in_pipeline, &mut with_state, &mut in_session] {
+        assert_eq!(last_words(client), ["08007"]);
+    }
     assert_eq!(in_row.read_to_end().unwrap_err().kind(), ErrorKind::UnexpectedEof);
 }
 
 #[test]
 fn a_crash_of_the_cluster() {
     let mut cluster = Cluster::start();
-    let stage = Stage::on(&cluster, "loss_crash", 2, |config| config);
-    let [mut idle, mut in_query, mut in_transaction] =
-        [stage.client(), stage.client(), stage.client()];
+    let stage = Stage::on(&cluster, "loss_crash", 3, |config| config);
+    let [mut idle, mut in_query, mut in_transaction, mut in_rollback] =
+        [stage.client(), stage.client(), stage.client(), stage.client()];
     idle.query("SELECT 1");
     in_transaction.query("BEGIN");
     in_query.send(&query("SELECT pg_sleep(600)")).unwrap();
-    stage.wait_for_backends(1, "query LIKE '%sleep%' AND state = 'active'");
+    // What stands behind its ROLLBACK is a transaction of its own.
+    in_rollback.query("BEGIN");
+    in_rollback.send(&query("ROLLBACK; SELECT pg_sleep(600)")).unwrap();
+    stage.wait_for_backends(2, "query LIKE '%sleep%' AND state = 'active'");
     cluster.kill();
-    assert_eq!(ended(&mut in_query), (vec!["08007".to_owned()], "ReadyForQuery I".to_owned()));
+    for client in [&mut in_query, &mut in_rollback] {
+        assert_eq!(ended(client), (vec!["08007".to_owned()], "ReadyForQuery I".to_owned()));
+    }
 
     // Comes while PostgreSQL is down, and is served when it is up.
     let mut early = WireClient::open(stage.address()).unwrap();
@@ -242,6 +274,7 @@ fn a_crash_of_the_cluster() {
     assert_eq!(greeting.last().unwrap().to_string(), "ReadyForQuery I");
     assert_eq!(idle.query("SELECT 'same session'"), ["same session"]);
     assert_eq!(in_query.query("SELECT 'same session'"), ["same session"]);
+    assert_eq!(in_rollback.query("SELECT 'same session'"), ["same session"]);
     in_transaction.send(&query("SELECT 1")).unwrap();
     let failed = (vec!["40001".to_owned()], "ReadyForQuery E".to_owned());
     assert_eq!(ended(&mut in_transaction), failed);
@@ -253,7 +286,7 @@ fn a_crash_of_the_cluster() {
 /// A role that may have no connection: PostgreSQL says 53300 to each attempt.
 #[test]
 fn a_server_that_stays_full_is_quoted_when_the_wait_is_over() {
-    let stage = Stage::with("loss_full", 1, |config| config.pool("query_wait_timeout", "300"));
+    let stage = Stage::with("loss_full", 2, |config| config.pool("query_wait_timeout", "300"));
     let mut client = stage.client();
     stage.ask("ALTER ROLE loss_full CONNECTION LIMIT 0");
     terminate_backend(&stage);
@@ -266,6 +299,16 @@ fn a_server_that_stays_full_is_quoted_when_the_wait_is_over() {
     assert!(field(b'H').contains("--connect"), "{}", field(b'H'));
     stage.ask("ALTER ROLE loss_full CONNECTION LIMIT 1");
     assert_eq!(client.query("SELECT 'same session'"), ["same session"]);
+
+    // Now there is one, and it is busy.
+    client.query("BEGIN");
+    let error = stage.client().try_query("SELECT 1").unwrap_err();
+    assert_eq!(error.sqlstate(), "53300");
+    let message = "all servers of pool \"loss_full/loss_full\" are busy";
+    assert_eq!(error.field(b'M').unwrap(), message);
+    let detail = error.field(b'D').unwrap();
+    let why = "Another connection was refused: too many connections for role \"loss_full\": ";
+    assert!(detail.contains(why), "{detail}");
 }
 
 /// PostgreSQL waits for its last client, and says 57P03 to all others meanwhile.

@@ -188,15 +188,27 @@ fn a_server_that_hangs_inside_a_transaction() {
     stage.wait_for_backends(0, &format!("pid = {pid}"));
 }
 
-/// A server that takes connections and says nothing.
+/// A server that takes connections and says nothing: who is logged in stays so.
 #[test]
 fn a_server_that_hangs_before_a_login() {
     let cluster = Cluster::start();
     let stage = Stage::on(&cluster, "hangs_before", 1, |config| {
         config.pool("connect_timeout", "300").pool("query_wait_timeout", "900")
     });
-    let _stopped = Stopped::postmaster(&cluster);
-    let refused = WireClient::login(stage.address(), &stage.login()).map(drop).unwrap_err();
-    let refused = refused.to_string();
+    let mut client = stage.client();
+    client.query("SELECT 1");
+    let own = "FROM pg_stat_activity WHERE usename = 'hangs_before'";
+    stage.ask(&format!("SELECT pg_terminate_backend(pid) {own}"));
+    stage.wait_for_idle_servers(0);
+    let stopped = Stopped::postmaster(&cluster);
+    let error = client.try_query("SELECT 1").unwrap_err();
+    let [severity, code, detail] = [b'S', b'C', b'D'].map(|field| error.field(field).unwrap());
+    assert_eq!((severity.as_str(), code.as_str()), ("ERROR", "53300"));
+    assert!(detail.contains("no answer within 0.3 s"), "{detail}");
+    // What servers are set to for this one is not known, so its login takes one.
+    let login = stage.login().parameter("application_name", "new");
+    let refused = WireClient::login(stage.address(), &login).map(drop).unwrap_err().to_string();
     assert!(refused.contains("57P03") && refused.contains("no answer within 0.3 s"), "{refused}");
+    drop(stopped);
+    assert_eq!(client.query("SELECT 'same session'"), ["same session"]);
 }

@@ -407,6 +407,15 @@ fn a_server_lost_behind_an_error_ends_its_client() {
     server.says([error("42601")]);
     server.ends();
     assert_eq!(alice.heard(), "E(42601) E(FATAL 57P01)");
+    // A batch that has failed is skipped up to its Sync.
+    for lose in WAYS {
+        let (_stage, server, alice) = Stage::ready(&Setup::default());
+        alice.says([parse("SELECT"), flush()]);
+        server.says([error("42601")]);
+        lose(&server);
+        assert_eq!(alice.heard(), "E(42601) E(FATAL 57P01)");
+        assert!(alice.is_closed());
+    }
 }
 
 /// A COMMIT that is not answered may have been carried out, however it was sent.
