@@ -6,6 +6,7 @@ use pgweir_testkit::{
     AuthMethod, Cluster, Login, LoginError, Pgweir, PoolerConfig, WireClient, eventually,
 };
 
+use crate::reload::reload;
 use crate::stage::{PROGRAM, assert_sound};
 
 /// The methods by their names in both configurations.
@@ -191,6 +192,36 @@ fn a_wrong_password_for_the_server_is_told_in_its_words() {
         assert!(told.starts_with(&expected), "{told}");
         assert_discreet(&pgweir);
     }
+}
+
+/// One that was logged in to as somebody else, or with another password, serves nobody any more.
+#[test]
+fn servers_are_logged_in_to_as_the_last_reload_says() {
+    let text = |role: &str, password: &str, port: u16| {
+        config()
+            .user("known", PASSWORD, 1)
+            .user_setting("server_username", &format!("{:?}", server_role(role)))
+            .user_setting("server_password", &format!("{password:?}"))
+            .text(port)
+    };
+    let pgweir = Pgweir::start(PROGRAM, |port| text("md5", SERVER_PASSWORD, port));
+    let mut client = log_in(&pgweir, "known", PASSWORD).unwrap();
+    for (role, password) in [
+        ("scram-sha-256", SERVER_PASSWORD),
+        ("scram-sha-256", "wrong password"),
+        ("password", SERVER_PASSWORD),
+    ] {
+        reload(&pgweir, &text(role, password, pgweir.port()));
+        let expected = match password {
+            SERVER_PASSWORD => Ok(vec![vec![Some(server_role(role))]]),
+            _ => Err("28P01".to_owned()),
+        };
+        eventually(&format!("{expected:?}"), || {
+            let told = client.try_query("SELECT session_user");
+            told.map_err(|error| error.sqlstate()) == expected
+        });
+    }
+    assert_discreet(&pgweir);
 }
 
 #[test]

@@ -5,12 +5,14 @@ use std::net::{SocketAddr, TcpListener, TcpStream};
 use std::os::unix::fs::symlink;
 
 use pgweir_testkit::frames::query;
-use pgweir_testkit::{Cluster, Pgweir, PoolerConfig, Signal, WireClient, eventually};
+use pgweir_testkit::{
+    Cluster, Login, Pgweir, PoolerConfig, Signal, WireClient, eventually, eventually_some,
+};
 
-use crate::stage::{CLUSTER, PROGRAM, Stage, create_database, login, trusting};
+use crate::stage::{CLUSTER, PROGRAM, Stage, create_database, login, superuser, trusting};
 
 /// Writes another configuration and asks pgweir to load it.
-fn reload(pgweir: &Pgweir, text: &str) {
+pub(crate) fn reload(pgweir: &Pgweir, text: &str) {
     let before = loaded(pgweir);
     fs::write(pgweir.config_path(), text).unwrap();
     pgweir.signal(Signal::HUP);
@@ -89,6 +91,38 @@ fn clients_of_a_user_that_is_gone_are_told() {
     assert!(WireClient::login(stage.address(), &stage.login()).is_err());
 }
 
+/// Who comes proves who it is by what holds now; who is in stays in, on the server that there is.
+#[test]
+fn another_password_is_for_those_who_come() {
+    let name = "reload_password";
+    create_database(&CLUSTER, name);
+    // As PostgreSQL stores one.
+    let mut watcher = superuser(&CLUSTER, "postgres");
+    watcher.query(&format!("ALTER ROLE {name} PASSWORD 'third'"));
+    let stored = "SELECT rolpassword FROM pg_authid WHERE rolname = 'reload_password'";
+    let stored = watcher.query(stored).concat();
+    let config = |password: &str| {
+        PoolerConfig::new(name, &CLUSTER)
+            .general("auth_type", "\"scram-sha-256\"")
+            .general("connect_timeout", "30000")
+            .user(name, password, 1)
+            .user_setting("server_password", "\"nobody asks for it\"")
+    };
+    let pgweir = Pgweir::start(PROGRAM, |port| config("first").text(port));
+    let log_in = |password| WireClient::login(pgweir.address(), &login(name).password(password));
+    let mut client = log_in("first").unwrap();
+    let own = client.query("SELECT pg_backend_pid()");
+    for (written, password, before) in
+        [("second", "second", "first"), (stored.as_str(), "third", "second")]
+    {
+        reload(&pgweir, &config(written).text(pgweir.port()));
+        let refused = eventually_some("a refusal", || log_in(before).err()).to_string();
+        assert!(refused.contains("C=\"28P01\""), "{refused}");
+        assert_eq!(log_in(password).unwrap().query("SELECT pg_backend_pid()"), own);
+        assert_eq!(client.query("SELECT pg_backend_pid()"), own);
+    }
+}
+
 /// Kubernetes changes a file by leading a link on the way to it elsewhere.
 #[test]
 fn a_file_behind_a_link_is_looked_at() {
@@ -119,7 +153,7 @@ fn a_file_behind_a_link_is_looked_at() {
 #[test]
 fn the_console_reloads() {
     let stage = Stage::new("reload_console", 1);
-    let login = pgweir_testkit::Login::new("admin").password("admin").database("pgweir");
+    let login = Login::new("admin").password("admin").database("pgweir");
     let mut admin = stage.client_as(&login);
     let tag = |admin: &mut WireClient| {
         admin.send(&query("RELOAD")).unwrap();

@@ -223,18 +223,48 @@ fn a_session_stays_a_session() {
     assert_eq!(stage.servers(), [ServerActivity::Idle], "a transaction is one");
 }
 
-/// A changed password is asked of the next one; whoever is in stays in.
+/// A changed password is asked of the next one; whoever is in stays in, and keeps the server that
+/// another password may be needed for by now.
 #[test]
 fn another_password_is_for_those_who_come() {
-    let setup = |auth| Setup { auth, ..Setup::default() };
-    let stage = Stage::new(&setup("password"));
-    let alice = stage.newcomer(&[]);
-    alice.says([password("password")]);
-    let server = stage.server();
-    assert!(alice.is_greeted());
-    stage.reload(&setup("trust"));
-    assert!(stage.newcomer(&[]).is_greeted());
-    alice.says([query("SELECT")]);
-    server.says([one_row("1")]);
-    assert_eq!(alice.heard(), "T D(1) C Z");
+    for (user, same_servers) in [("server_password = 'other'", true), ("", false)] {
+        let with = |password| Setup { auth: "password", password, user, ..Setup::default() };
+        let stage = Stage::new(&with("old"));
+        let alice = stage.newcomer(&[]);
+        alice.says([password("old")]);
+        let server = stage.server();
+        assert!(alice.is_greeted());
+        alice.says([query("BEGIN")]);
+        server.says([done(), in_block()]);
+        stage.reload(&with("new"));
+        for (said, heard) in [("old", "R E(FATAL 28P01)"), ("new", "R R")] {
+            let newcomer = stage.newcomer(&[]);
+            newcomer.says([password(said)]);
+            let all = newcomer.heard();
+            assert!(all.starts_with(heard), "{said}: {all}");
+        }
+        alice.says([query("COMMIT")]);
+        server.says([done(), ready()]);
+        assert_eq!(alice.heard(), "C Z(T) C Z");
+        assert_eq!(server.is_open(), same_servers, "{user}");
+    }
+}
+
+/// Who is served by a server that was logged in to as somebody else is served by another one next.
+#[test]
+fn another_login_is_for_new_servers() {
+    for after in ["server_username = 'other'", "server_password = 'other'"] {
+        let (stage, server, alice) = Stage::ready(&Setup::default());
+        alice.says([query("BEGIN")]);
+        server.says([done(), in_block()]);
+        stage.reload(&Setup { user: after, ..Setup::default() });
+        alice.says([query("COMMIT")]);
+        server.says([done(), ready()]);
+        assert_eq!(alice.heard(), "C Z(T) C Z");
+        assert_eq!((server.heard().as_str(), server.is_open()), ("Q(BEGIN) Q(COMMIT) X", false));
+        alice.says([query("next")]);
+        let (_, asked) = stage.bare_server_asked();
+        let user = if after.contains("username") { "other" } else { "user" };
+        assert!(asked.contains(&("user".to_owned(), user.to_owned())), "{asked:?}");
+    }
 }

@@ -27,6 +27,7 @@ pub(crate) struct Setup {
     pub(crate) mode: &'static str,
     pub(crate) size: usize,
     pub(crate) auth: &'static str,
+    pub(crate) password: &'static str,
     /// More lines of the section `general`.
     pub(crate) general: &'static str,
     /// More lines of the section of the user.
@@ -49,6 +50,7 @@ impl Default for Setup {
             mode: "transaction",
             size: 1,
             auth: "trust",
+            password: "password",
             general: "",
             user: "",
             others: &[],
@@ -74,13 +76,14 @@ impl Setup {
     }
 
     fn config(&self) -> String {
-        let Self { mode, size, auth, general, user, others, port, others_port, .. } = self;
+        let Self { mode, size, auth, password, general, user, .. } = self;
+        let Self { others, port, others_port, .. } = self;
         let others = others.iter().map(|database| (database, others_port));
         let pools = std::iter::once((&"db", port)).chain(others).map(|(database, port)| {
             let own_name = database.trim_matches('"');
             format!(
                 "[pools.{database}]\npool_mode = '{mode}'\n\
-                 [pools.{database}.users.0]\nusername = 'user'\npassword = 'password'\n\
+                 [pools.{database}.users.0]\nusername = 'user'\npassword = '{password}'\n\
                  pool_size = {size}\n{user}\n\
                  [pools.{database}.shards.0]\nservers = [['127.0.0.1', {port}, 'primary']]\n\
                  database = '{own_name}'\n"
