@@ -8,7 +8,7 @@ use std::time::Duration;
 
 use pgweir_config::TcpOptions;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
-use socket2::{Socket as Socket2, TcpKeepalive};
+use socket2::{Domain, Socket as Socket2, TcpKeepalive, Type};
 use tokio::io::Interest;
 use tokio::net::{TcpStream, UnixStream};
 
@@ -235,16 +235,31 @@ fn discard(mut read: impl FnMut(&mut [u8]) -> io::Result<usize>) -> bool {
 pub fn configure(socket: &Socket2, options: &TcpOptions) -> io::Result<()> {
     socket.set_tcp_nodelay(true)?;
     let mut keepalive = TcpKeepalive::new();
-    if let Some(idle) = options.keepalives_idle {
+    if let Some(idle) = due(options.keepalives_idle, socket, Socket2::tcp_keepalive_time)? {
         keepalive = keepalive.with_time(idle);
     }
-    if let Some(interval) = options.keepalives_interval {
+    let interval = due(options.keepalives_interval, socket, Socket2::tcp_keepalive_interval)?;
+    if let Some(interval) = interval {
         keepalive = keepalive.with_interval(interval);
     }
-    if let Some(count) = options.keepalives_count {
+    if let Some(count) = due(options.keepalives_count, socket, Socket2::tcp_keepalive_retries)? {
         keepalive = keepalive.with_retries(count);
     }
     socket.set_tcp_keepalive(&keepalive)
+}
+
+/// What to set an option to. Where nothing is asked for it is the kernel's own value, which a
+/// listener that was told another before a reload has lost, and a new socket shows.
+fn due<T: PartialEq>(
+    asked: Option<T>,
+    socket: &Socket2,
+    option: fn(&Socket2) -> io::Result<T>,
+) -> io::Result<Option<T>> {
+    if asked.is_some() {
+        return Ok(asked);
+    }
+    let kernels = option(&Socket2::new(Domain::IPV4, Type::STREAM, None)?)?;
+    Ok((option(socket)? != kernels).then_some(kernels))
 }
 
 #[cfg(test)]
