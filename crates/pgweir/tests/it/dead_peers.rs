@@ -1,13 +1,15 @@
 //! Peers that vanish without a word, as a host does that loses its power: what they kept from
 //! others comes back, long before the kernel itself gives up on them after some 15 minutes.
 
+use std::fs;
 use std::io::Read;
 use std::net::TcpStream;
 
 use pgweir_testkit::frames::query;
-use pgweir_testkit::{Message, PoolerConfig};
+use pgweir_testkit::{Message, PoolerConfig, eventually_some};
 use socket2::{SockFilter, SockRef};
 
+use crate::reload::change;
 use crate::stage::{self, CLUSTER, Stage};
 use crate::stand_in::StandIn;
 
@@ -27,7 +29,8 @@ fn impatient(config: PoolerConfig) -> PoolerConfig {
 fn a_client_that_is_owed_a_reply() {
     // Of a few bytes, and of more than all buffers hold.
     for (name, size) in [("dead_few", 1), ("dead_many", 100_000_000)] {
-        let stage = Stage::with(name, 1, impatient);
+        let stage = Stage::with(name, 1, |config| config.general("tcp_user_timeout", "0"));
+        change(&stage, "tcp_user_timeout = 0", "tcp_user_timeout = 500");
         stage.ask(&format!("CREATE TABLE t (a int); ALTER TABLE t OWNER TO {name}"));
         let mut lock = stage::superuser(&CLUSTER, name);
         lock.query("SELECT pg_advisory_lock(1)");
@@ -74,4 +77,43 @@ fn a_server_that_owes_a_reply() {
     next.read_until_ready().unwrap();
     next.send(&query("SELECT 3")).unwrap();
     let _new = stand_in.server();
+}
+
+/// In how many seconds the kernel looks after the peer of a connection from one port to another,
+/// unless something comes before (`tm->when` in proc_net_tcp.txt).
+fn looked_after_in(from: u16, to: u16) -> Option<u32> {
+    // The timer that there is where nothing is under way.
+    const KEEPALIVE: &str = "02";
+    const TICKS: u32 = 100;
+    let port = |address: &str| u16::from_str_radix(address.split(':').nth(1)?, 16).ok();
+    let table = fs::read_to_string("/proc/net/tcp").unwrap();
+    let rows = table.lines().map(|line| line.split_whitespace().collect::<Vec<_>>());
+    let mut its = rows.filter(|row| port(row[1]) == Some(from) && port(row[2]) == Some(to));
+    let (kind, when) = its.next()?[5].split_once(':')?;
+    let ticks = u32::from_str_radix(when, 16).ok()?;
+    (kind == KEEPALIVE).then(|| ticks.div_ceil(TICKS))
+}
+
+/// Peers of whom nothing is awaited are looked after by the kernel, as was set when they came.
+#[test]
+fn idle_peers_are_looked_after() {
+    let kernels = fs::read_to_string("/proc/sys/net/ipv4/tcp_keepalive_time").unwrap();
+    let kernels: u32 = kernels.trim().parse().unwrap();
+    let setting = |seconds: u32| format!("tcp_keepalives_idle = {seconds}\n");
+    let stage = Stage::with("dead_idle_server", 1, |config| {
+        config.general("tcp_keepalives_idle", "5000").general("worker_threads", "2")
+    });
+    for (before, now, seconds) in [(5000, 5000, 5000), (5000, 500, 500), (500, 0, kernels)] {
+        change(&stage, &setting(before), &setting(now));
+        let mut client = stage.client();
+        let to_server = client.query("SELECT inet_client_port()").concat().parse().unwrap();
+        let its_own = client.stream().local_addr().unwrap().port();
+        for (from, to) in [(to_server, CLUSTER.port()), (stage.pgweir.port(), its_own)] {
+            let left = eventually_some("its timer", || looked_after_in(from, to));
+            assert!((seconds - 60..=seconds).contains(&left), "{now} from {from}: {left}");
+        }
+        let own = "FROM pg_stat_activity WHERE usename = 'dead_idle_server'";
+        stage.ask(&format!("SELECT pg_terminate_backend(pid) {own}"));
+        stage.wait_for_idle_servers(0);
+    }
 }

@@ -11,6 +11,15 @@ use pgweir_testkit::{
 
 use crate::stage::{CLUSTER, PROGRAM, Stage, create_database, login, superuser, trusting};
 
+/// Puts something else into the configuration of a stage, which goes on with that.
+pub(crate) fn change(stage: &Stage, from: &str, to: &str) {
+    let text = fs::read_to_string(stage.pgweir.config_path()).unwrap();
+    assert!(text.contains(from), "no {from:?} in {text}");
+    reload(&stage.pgweir, &text.replace(from, to));
+    // All workers are asked, each behind what it was told before.
+    stage.console("SHOW VERSION");
+}
+
 /// Writes another configuration and asks pgweir to load it.
 pub(crate) fn reload(pgweir: &Pgweir, text: &str) {
     let before = loaded(pgweir);
@@ -120,6 +129,61 @@ fn another_password_is_for_those_who_come() {
         assert!(refused.contains("C=\"28P01\""), "{refused}");
         assert_eq!(log_in(password).unwrap().query("SELECT pg_backend_pid()"), own);
         assert_eq!(client.query("SELECT pg_backend_pid()"), own);
+    }
+}
+
+/// The same on the console. If it is somebody else's now, who is there is told.
+#[test]
+fn another_account_of_the_console_is_for_those_who_come() {
+    let stage = Stage::new("reload_admin", 1);
+    let log_in = |name: &str, password: &str| {
+        let login = Login::new(name).password(password).database("pgweir");
+        WireClient::login(stage.address(), &login)
+    };
+    let account = |name: &str, password: &str| {
+        let config = config(&stage.name, 1).general("admin_username", &format!("{name:?}"));
+        config.general("admin_password", &format!("{password:?}")).text(stage.pgweir.port())
+    };
+    let mut admin = log_in("admin", "admin").unwrap();
+    reload(&stage.pgweir, &account("admin", "other"));
+    assert_eq!(admin.query("SHOW VERSION").len(), 1);
+    assert!(log_in("admin", "admin").unwrap_err().to_string().contains("28P01"));
+    log_in("admin", "other").unwrap();
+    reload(&stage.pgweir, &account("chief", "other"));
+    assert_eq!(admin.read_to_end().unwrap()[0].sqlstate(), "57P01");
+    assert!(log_in("admin", "other").unwrap_err().to_string().contains("C=\"28"));
+    log_in("chief", "other").unwrap();
+}
+
+/// What is logged, and how.
+#[test]
+fn the_log_goes_on_in_another_way() {
+    let stage = Stage::with("reload_log", 1, |config| {
+        config.general("log_client_connections", "true").general("log_level", "\"error\"")
+    });
+    let lines = |what: &str| {
+        let log = stage.pgweir.log();
+        let its = |line: &&str| line.contains(what) && line.contains("reload_log/");
+        log.lines().filter(its).map(str::to_owned).collect::<Vec<_>>()
+    };
+    let mut logged_in = 0;
+    for (form, level) in [("json", "info"), ("text", "warn"), ("text", "info")] {
+        let text = config(&stage.name, 1)
+            .general("log_client_connections", "true")
+            .general("log_format", &format!("{form:?}"))
+            .general("log_level", &format!("{level:?}"));
+        fs::write(stage.pgweir.config_path(), text.text(stage.pgweir.port())).unwrap();
+        // The line that says so is one that may be left out.
+        stage.console("RELOAD");
+        stage.client();
+        logged_in += usize::from(level == "info");
+        eventually("clients to be told of", || lines("logged in").len() == logged_in);
+        let stranger = format!("{form}_{level}");
+        WireClient::login(stage.address(), &login(&stage.name).parameter("user", &stranger))
+            .unwrap_err();
+        let refusal = eventually_some("the refusal", || lines(&stranger).pop());
+        assert!(refusal.contains("login refused"), "{refusal}");
+        assert_eq!(refusal.starts_with('{'), form == "json", "{refusal}");
     }
 }
 

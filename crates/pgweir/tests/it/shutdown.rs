@@ -5,6 +5,7 @@ use std::net::TcpStream;
 use pgweir_testkit::frames::query;
 use pgweir_testkit::{Signal, WireClient, eventually};
 
+use crate::reload::change;
 use crate::stage::Stage;
 
 /// The SQLSTATEs of what a connection still says.
@@ -37,16 +38,20 @@ fn sigterm_waits_for_transactions() {
     stage.wait_for_backends(0, "true");
 }
 
+/// When it started, or with the last reload.
 #[test]
 fn sigterm_waits_no_longer_than_it_is_told() {
-    let stage =
-        Stage::with("shutdown_timeout", 1, |config| config.general("shutdown_timeout", "100"));
-    let mut client = stage.client();
-    client.query("BEGIN");
-    stage.pgweir.terminate();
-    assert_eq!(last_words(&mut client), ["57P01"]);
-    assert!(stage.pgweir.wait().success());
-    stage.wait_for_backends(0, "true");
+    for (name, at_start) in [("shutdown_started", "100"), ("shutdown_reloaded", "600000")] {
+        let stage = Stage::with(name, 1, |config| config.general("shutdown_timeout", at_start));
+        let [from, to] = [at_start, "100"].map(|time| format!("shutdown_timeout = {time}\n"));
+        change(&stage, &from, &to);
+        let mut client = stage.client();
+        client.query("BEGIN");
+        stage.pgweir.terminate();
+        assert_eq!(last_words(&mut client), ["57P01"]);
+        assert!(stage.pgweir.wait().success());
+        stage.wait_for_backends(0, "true");
+    }
 }
 
 /// All of them leave, though not all at once.

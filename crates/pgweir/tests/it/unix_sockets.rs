@@ -19,6 +19,7 @@ use tempfile::TempDir;
 
 use crate::check::pgweir;
 use crate::clients::{self, run};
+use crate::reload::change;
 use crate::stage::{self, CLUSTER, PROGRAM, Stage};
 
 /// A folder whose path is short enough for a socket.
@@ -127,6 +128,38 @@ fn servers_of_this_machine() {
     let unix = format!("|unix|{}|", CLUSTER.port());
     let servers = stage.console("SHOW SERVERS");
     assert!(!servers.is_empty() && servers.iter().all(|row| row.contains(&unix)), "{servers:?}");
+}
+
+/// Whoever came through the old folder stays; its file goes.
+#[test]
+fn another_folder_is_listened_in() {
+    let folders = [folder(), folder()];
+    let [first, second] = folders.each_ref().map(|folder| text(folder.path()));
+    let stage = reachable("unix_moves", 1, first);
+    let file = |folder: &str| Path::new(folder).join(format!(".s.PGSQL.{}", stage.pgweir.port()));
+    let mut early = UnixStream::connect(file(first)).unwrap();
+    early.set_read_timeout(Some(PATIENCE)).unwrap();
+    early.write_all(&stage.login().startup_message()).unwrap();
+    wait_for_ready(&mut early);
+    change(&stage, &format!("{first:?}"), &format!("{second:?}"));
+    assert!(!file(first).exists());
+    let said = run(client(&stage, "psql", second).args(["-XAtqc", "SELECT 'through the new one'"]));
+    assert_eq!(said, "through the new one\n");
+    early.write_all(&query("SELECT 1")).unwrap();
+    wait_for_ready(&mut early);
+    // With none there is only the port.
+    change(&stage, &format!("{second:?}"), "\"\"");
+    assert!(!file(second).exists());
+    assert_eq!(stage.client().query("SELECT 'through a port'"), ["through a port"]);
+}
+
+/// Reads up to the end of a reply.
+fn wait_for_ready(client: &mut UnixStream) {
+    let (mut said, mut byte) = (Vec::new(), [0]);
+    while !said.ends_with(b"Z\0\0\0\x05I") {
+        client.read_exact(&mut byte).unwrap();
+        said.extend(byte);
+    }
 }
 
 /// And nobody else, whatever name they give.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pgweir_engine::{ClientState, ServerActivity};
+use pgweir_engine::{ClientState, Event, ServerActivity};
 
 use crate::messages::{done, in_block, one_row, password, query, ready, terminate};
 use crate::stage::{Setup, Stage};
@@ -267,4 +267,122 @@ fn another_login_is_for_new_servers() {
         let user = if after.contains("username") { "other" } else { "user" };
         assert!(asked.contains(&("user".to_owned(), user.to_owned())), "{asked:?}");
     }
+}
+
+/// A limit that is new is over for whoever has been silent, or at work, for so long; one that is
+/// gone is over for nobody.
+#[test]
+fn limits_of_silence_and_of_transactions_hold_for_who_is_there() {
+    let cases = [
+        ("client_idle_timeout = 5000", "", "57P05"),
+        ("idle_client_in_transaction_timeout = 5000", "BEGIN", "25P03"),
+        ("transaction_timeout = 5000", "BEGIN", "25P04"),
+    ];
+    for (limit, first, code) in cases {
+        for (before, after) in [("", limit), (limit, "")] {
+            let (stage, server, alice) = Stage::ready(&Setup::with(before));
+            if !first.is_empty() {
+                alice.says([query(first)]);
+                server.says([done(), in_block()]);
+                alice.heard();
+            }
+            stage.wait(Duration::from_secs(4));
+            stage.reload(&Setup::with(after));
+            stage.wait(Duration::from_millis(1_100));
+            let expected = if after == limit { format!("E(FATAL {code})") } else { String::new() };
+            assert_eq!(alice.heard(), expected, "{before:?}, then {after:?}");
+        }
+    }
+}
+
+/// Limits of those who wait, and of whom they wait for.
+#[test]
+fn limits_of_waits_hold_for_who_waits() {
+    // In the queue.
+    let (stage, _server, alice) = Stage::ready(&Setup::default());
+    let bob = stage.client();
+    alice.says([query("slow")]);
+    bob.says([query("bob")]);
+    stage.wait(Duration::from_secs(2));
+    stage.reload(&Setup::with("query_wait_timeout = 2000"));
+    stage.wait(Duration::from_millis(100));
+    assert_eq!(bob.heard(), "E(53300) Z");
+    // There for the reserve.
+    bob.says([query("bob")]);
+    stage.wait(Duration::from_millis(1_500));
+    assert_eq!(stage.attempts(), 0);
+    stage.reload(&Setup::with("reserve_pool_size = 1\nreserve_pool_timeout = 1000"));
+    stage.wait(Duration::from_millis(100));
+    assert_eq!(stage.server().heard(), "Q(bob)");
+    // On the way in.
+    let stage = Stage::new(&Setup::default());
+    let stranger = stage.stranger();
+    stage.wait(Duration::from_secs(2));
+    stage.reload(&Setup::with("client_login_timeout = 2000"));
+    stage.wait(Duration::from_millis(100));
+    assert_eq!(stranger.heard(), "E(FATAL 08006)");
+    // For a server that does not answer.
+    let stage = Stage::new(&Setup::with("query_wait_timeout = 60000"));
+    let _alice = stage.newcomer(&[]);
+    assert_eq!(stage.attempts(), 1);
+    stage.wait(Duration::from_secs(2));
+    stage.reload(&Setup::with("query_wait_timeout = 60000\nconnect_timeout = 2000"));
+    stage.wait(Duration::from_millis(100));
+    assert_eq!(stage.attempts(), 0);
+}
+
+/// Servers grow old as the configuration says now, and are opened as it says now.
+#[test]
+fn limits_of_servers_hold_for_those_that_are_there() {
+    for (limit, waits_ms) in [("idle_timeout = 3000", 100), ("server_lifetime = 3000", 700)] {
+        let (stage, server, _alice) = Stage::ready(&Setup::default());
+        stage.wait(Duration::from_secs(3));
+        assert!(server.is_open());
+        stage.reload(&Setup::with(limit));
+        stage.wait(Duration::from_millis(waits_ms));
+        assert_eq!(server.heard(), "X", "{limit}");
+    }
+    let stage = Stage::new(&Setup::default());
+    stage.wait(Duration::from_millis(100));
+    assert_eq!(stage.attempts(), 0);
+    let minimum = |general| Setup { user: "min_pool_size = 4", general, ..Setup::of_size(4) };
+    stage.reload(&minimum("connect_parallelism = 1"));
+    stage.wait(Duration::from_millis(100));
+    assert_eq!(stage.attempts(), 1);
+    stage.reload(&minimum("connect_parallelism = 3"));
+    stage.wait(Duration::from_millis(100));
+    assert_eq!(stage.attempts(), 3);
+}
+
+/// Who comes is counted together with those who are there.
+#[test]
+fn limits_of_clients_hold_for_who_comes() {
+    for limit in ["max_clients = 1", "max_user_client_connections = 1"] {
+        let (stage, _server, alice) = Stage::ready(&Setup::default());
+        stage.reload(&Setup::with(limit));
+        let heard = stage.newcomer(&[]).heard();
+        assert!(heard.ends_with("E(FATAL 53300)"), "{limit}: {heard}");
+        stage.reload(&Setup::default());
+        assert!(stage.newcomer(&[]).is_greeted() && alice.is_open(), "{limit}");
+    }
+    let stage = Stage::new(&Setup::default());
+    let silent = stage.stranger();
+    stage.reload(&Setup::with("max_logins = 1"));
+    assert_eq!(stage.stranger().heard(), "E(FATAL 53300)");
+    stage.reload(&Setup::default());
+    assert!(stage.stranger().is_open() && silent.is_open());
+}
+
+/// Lines about clients are for those who were there before, too.
+#[test]
+fn what_is_told_of_clients_holds_for_who_is_there() {
+    let (stage, _server, alice) = Stage::ready(&Setup::default());
+    stage.log();
+    stage.reload(&Setup::with("log_client_connections = true\nlog_client_disconnections = true"));
+    let _bob = stage.client();
+    alice.says([terminate()]);
+    let log = stage.log();
+    let [Event::ClientConnected { .. }, Event::ClientLeft { .. }] = &log[..] else {
+        panic!("{log:?}")
+    };
 }
