@@ -301,18 +301,24 @@ fn connections_of_a_database_are_limited_over_its_users() {
     the_third_waits_for_the_second(&stage.pgweir, &stage.name, logins);
 }
 
-#[test]
-fn connections_of_a_user_are_limited_over_its_databases() {
-    let name = "limit_user";
+/// A pgweir on which a user has two databases, the second with `_too` behind its name, and there is
+/// a limit of two over both.
+fn two_databases(name: &str, limit: &str) -> Pgweir {
     create_database(&CLUSTER, name);
-    let config = trusting(&CLUSTER, name).general("max_user_connections", "2").user(name, "", 2);
+    let config = trusting(&CLUSTER, name).general(limit, "2").user(name, "", 2);
     let other = format!(
-        "\n[pools.limit_user_too.users.0]\nusername = '{name}'\npool_size = 2\n\
-         [pools.limit_user_too.shards.0]\ndatabase = '{name}'\n\
+        "\n[pools.{name}_too.users.0]\nusername = '{name}'\npool_size = 2\n\
+         [pools.{name}_too.shards.0]\ndatabase = '{name}'\n\
          servers = [['127.0.0.1', {}, 'primary']]\n",
         CLUSTER.port()
     );
-    let pgweir = Pgweir::start(PROGRAM, |port| config.text(port) + &other);
+    Pgweir::start(PROGRAM, |port| config.text(port) + &other)
+}
+
+#[test]
+fn connections_of_a_user_are_limited_over_its_databases() {
+    let name = "limit_user";
+    let pgweir = two_databases(name, "max_user_connections");
     let logins = [name, "limit_user_too", name].map(|database| Login::new(name).database(database));
     the_third_waits_for_the_second(&pgweir, name, logins);
 }
@@ -330,16 +336,25 @@ fn the_reserve_is_for_those_who_have_waited() {
 
 #[test]
 fn clients_are_limited_over_all_databases() {
-    for limit in ["max_clients", "max_user_client_connections"] {
-        let stage =
-            Stage::with(&format!("limit_{}", limit.len()), 1, |config| config.general(limit, "2"));
-        let login = || WireClient::login(stage.address(), &stage.login());
+    for (limit, message, detail) in [
+        ("max_clients", "M=\"sorry, too many clients already\"", "D=\"max_clients is 2.\""),
+        ("max_user_client_connections", "M=\"too many clients for user ", "D=\"There may be 2.\""),
+    ] {
+        let name = format!("limit_{}", limit.len());
+        let pgweir = two_databases(&name, limit);
+        let databases = [name.clone(), format!("{name}_too")];
+        let log_in = |of: usize| {
+            WireClient::login(pgweir.address(), &Login::new(&name).database(&databases[of]))
+        };
         // Whoever looked whether it is up may still be counted.
-        let [first, _second] = ["first", "second"].map(|one| eventually_some(one, || login().ok()));
-        let refused = login().map(drop).unwrap_err().to_string();
-        assert!(refused.contains("S=\"FATAL\"") && refused.contains("53300"), "{refused}");
+        let [first, _second] = [0, 1].map(|of| eventually_some("its place", || log_in(of).ok()));
+        for of in [0, 1] {
+            let refused = log_in(of).map(drop).unwrap_err().to_string();
+            let expected = ["S=\"FATAL\"", "C=\"53300\"", message, detail];
+            assert!(expected.iter().all(|part| refused.contains(part)), "{refused}");
+        }
         drop(first);
-        eventually("room for another", || login().is_ok());
+        eventually("room for another", || log_in(1).is_ok());
     }
 }
 
