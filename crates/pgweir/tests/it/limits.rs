@@ -5,6 +5,7 @@ use pgweir_testkit::{
     Cluster, Login, Pgweir, PoolerConfig, WireClient, eventually, eventually_some,
 };
 
+use crate::reload::change;
 use crate::stage::{CLUSTER, PROGRAM, Stage, create_database, login, superuser, trusting};
 
 /// Clients of two databases on one pgweir that may open three connections to their server.
@@ -77,6 +78,28 @@ fn a_batch_that_runs_on_behind_its_client_is_counted() {
     client.reset().unwrap();
     let backends = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'left_running'";
     assert_eq!(stage.client().query(backends), ["1"]);
+}
+
+/// One that cannot be had is asked less and less often, up to two seconds apart.
+#[test]
+fn attempts_that_fail_are_made_again_after_growing_pauses() {
+    let stage = Stage::with("limit_pauses", 1, |config| config.server_host("/nonexistent"));
+    let mut client = WireClient::open(stage.address()).unwrap();
+    client.send(&stage.login().startup_message()).unwrap();
+    // In seconds of the day, which may end just now.
+    let time = |line: &str| -> Option<f64> {
+        let (time, _) = line.split_once('T')?.1.split_once('Z')?;
+        time.split(':').try_fold(0.0, |sum, part| Some(sum * 60.0 + part.parse::<f64>().ok()?))
+    };
+    let attempts = eventually_some("the sixth attempt", || {
+        let log = stage.pgweir.log();
+        let failed = log.lines().filter(|line| line.contains("no connection to the server"));
+        let times: Vec<f64> = failed.map(|line| time(line).unwrap()).collect();
+        (times.len() >= 6).then_some(times)
+    });
+    // The fifth is 0.4 s at least, and the time of a line that of its writing.
+    let pause = (attempts[5] - attempts[4]).rem_euclid(86_400.0);
+    assert!(pause > 0.2, "{attempts:?}");
 }
 
 /// A database whose clients always have something to do leaves another one its part.
@@ -323,13 +346,19 @@ fn connections_of_a_user_are_limited_over_its_databases() {
     the_third_waits_for_the_second(&pgweir, name, logins);
 }
 
+/// Before that it is closed to them, like every other place.
 #[test]
 fn the_reserve_is_for_those_who_have_waited() {
     let stage = Stage::with("limit_reserve", 1, |config| {
-        config.general("reserve_pool_size", "1").general("reserve_pool_timeout", "100")
+        let config = config.general("reserve_pool_size", "1").pool("query_wait_timeout", "500");
+        config.general("reserve_pool_timeout", "600000")
     });
     let [mut holder, mut other] = [stage.client(), stage.client()];
     holder.query("BEGIN");
+    assert_eq!(other.try_query("SELECT 1").unwrap_err().sqlstate(), "53300");
+    assert_eq!(stage.backends("true"), 1);
+    change(&stage, "query_wait_timeout = 500", "query_wait_timeout = 60000");
+    change(&stage, "reserve_pool_timeout = 600000", "reserve_pool_timeout = 100");
     assert_eq!(other.query("SELECT 'served'"), ["served"]);
     stage.wait_for_backends(2, "true");
 }

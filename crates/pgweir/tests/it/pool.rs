@@ -1,43 +1,50 @@
 //! The queue for servers, and the limit on their number.
 
 use pgweir_testkit::frames::{bind, execute, parse, query, sync};
-use pgweir_testkit::{Cluster, WireClient};
+use pgweir_testkit::{Cluster, WireClient, eventually};
 
 use crate::stage::{self, Stage};
+use crate::stopped::Stopped;
 
 #[test]
 fn a_cold_burst_is_served_within_the_limit() {
-    const SERVERS: usize = 50;
-    const CLIENTS: usize = 500;
     let cluster = Cluster::builder().setting("max_connections", "70").start();
-    let stage = Stage::on(&cluster, "pool_burst", SERVERS as u32, |config| {
-        config.pool("query_wait_timeout", "60000")
-    });
-    // One server too many would be refused, and that would be logged.
-    stage.ask(&format!("ALTER ROLE pool_burst CONNECTION LIMIT {SERVERS}"));
-    let startup = stage.login().startup_message();
-    let first = [startup, query("SELECT 'served', pg_sleep(0.02)")].concat();
+    // The second crowd is let in by two at a time.
+    for (name, servers, parallelism, clients) in
+        [("pool_burst", 50, 64, 500), ("pool_parallel", 10, 2, 50)]
+    {
+        let stage = Stage::on(&cluster, name, servers as u32, |config| {
+            let config = config.general("connect_parallelism", &parallelism.to_string());
+            config.pool("query_wait_timeout", "60000")
+        });
+        // One server too many would be refused, and that would be logged.
+        stage.ask(&format!("ALTER ROLE {name} CONNECTION LIMIT {servers}"));
+        let startup = stage.login().startup_message();
+        let first = [startup, query("SELECT 'served', pg_sleep(0.02)")].concat();
 
-    // No login comes to its end before all of them are under way.
-    let mut doorkeeper = stage::superuser(&cluster, "postgres");
-    doorkeeper.query("BEGIN; LOCK TABLE pg_authid");
-    let mut clients: Vec<_> = (0..CLIENTS)
-        .map(|_| {
-            let mut client = WireClient::open(stage.address()).unwrap();
-            client.send(&first).unwrap();
-            client
-        })
-        .collect();
-    stage.wait_for_logins(SERVERS);
-    doorkeeper.query("COMMIT");
-    for client in &mut clients {
-        client.read_until_ready().unwrap();
-        let reply = client.read_until_ready().unwrap();
-        assert_eq!(reply[1].to_string(), "DataRow \"served\" \"\"");
+        // No login comes to its end before all of them are under way.
+        let mut doorkeeper = stage::superuser(&cluster, "postgres");
+        doorkeeper.query("BEGIN; LOCK TABLE pg_authid");
+        let mut clients: Vec<_> = (0..clients)
+            .map(|_| {
+                let mut client = WireClient::open(stage.address()).unwrap();
+                client.send(&first).unwrap();
+                client
+            })
+            .collect();
+        stage.wait_for_waiters(clients.len());
+        let at_a_time = servers.min(parallelism);
+        stage.wait_for_logins(at_a_time);
+        doorkeeper.query("COMMIT");
+        for client in &mut clients {
+            client.read_until_ready().unwrap();
+            let reply = client.read_until_ready().unwrap();
+            assert_eq!(reply[1].to_string(), "DataRow \"served\" \"\"");
+        }
+        assert!((at_a_time..=servers).contains(&stage.backends("true")));
+        let log = stage.pgweir.log();
+        assert!(!log.contains("no connection to"), "{log}");
     }
-    assert_eq!(stage.backends("true"), SERVERS);
-    let log = stage.pgweir.log();
-    assert!(!log.contains("no connection to"), "{log}");
 }
 
 #[test]
@@ -93,6 +100,20 @@ fn a_wait_has_an_end() {
 
     holder.query("COMMIT");
     assert_eq!(client.query("SELECT 'usable'"), ["usable"]);
+}
+
+/// Nor does it end when there is a server, but when the statement is written to it: before that the
+/// server may have to be set as its client needs it.
+#[test]
+fn a_wait_ends_with_a_statement_that_is_written() {
+    let stage = Stage::with("pool_written", 1, |config| config.pool("query_wait_timeout", "300"));
+    let mut client = stage.client_as(&stage.login().parameter("application_name", "other"));
+    let pid = stage.client().query("SELECT pg_backend_pid()").concat();
+    let stopped = Stopped::process(&pid);
+    assert_eq!(client.try_query("SELECT 1").unwrap_err().sqlstate(), "53300");
+    drop(stopped);
+    eventually("the server to go on", || client.try_query("SELECT 1").is_ok());
+    assert_eq!(client.query("SELECT pg_backend_pid() FROM pg_sleep(0.4)"), [pid]);
 }
 
 #[test]
