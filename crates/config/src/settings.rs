@@ -74,9 +74,9 @@ pub const SETTINGS: &[Setting] = &[
     row(General, "max_user_client_connections", COUNT, is(Absent), Now,
         "Most clients of one user name, over all databases."),
     row(General, "max_server_connections", COUNT, is(Absent), Now,
-        "Most connections to one server (host and port), over all pools. Without it, where the \
-         file has a config_version or sets instances: 90% of the server's max_connections less \
-         reserved, divided by instances."),
+        "Most connections to one server (host and port), over all pools; one that hangs and was \
+         given up counts no more. Without it, where the file has a config_version or sets \
+         instances: 90% of the server's max_connections less reserved, divided by instances."),
     row(General, "instances", COUNT, text("1"), Now,
         "How many pgweir share the connections of a server."),
     row(General, "max_db_connections", COUNT, is(Absent), Now,

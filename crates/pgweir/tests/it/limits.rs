@@ -7,6 +7,7 @@ use pgweir_testkit::{
 
 use crate::reload::change;
 use crate::stage::{CLUSTER, PROGRAM, Stage, create_database, login, superuser, trusting};
+use crate::stopped::Stopped;
 
 /// Clients of two databases on one pgweir that may open three connections to their server.
 struct Neighbours {
@@ -78,6 +79,28 @@ fn a_batch_that_runs_on_behind_its_client_is_counted() {
     client.reset().unwrap();
     let backends = "SELECT count(*) FROM pg_stat_activity WHERE usename = 'left_running'";
     assert_eq!(stage.client().query(backends), ["1"]);
+}
+
+/// When a backend that hangs will have ended nobody can know: others are served meanwhile, with one
+/// connection more than the limit says. A PostgreSQL without room for that is asked again.
+#[test]
+fn a_server_that_is_given_up_counts_no_more() {
+    let name = "limit_given_up";
+    let stage = Stage::with(name, 1, |config| {
+        config.general("max_server_connections", "1").general("statement_timeout", "100")
+    });
+    let mut client = stage.client();
+    let pid = client.query("SELECT pg_backend_pid()").concat();
+    stage.ask(&format!("ALTER ROLE {name} CONNECTION LIMIT 1"));
+    let stopped = Stopped::process(&pid);
+    assert_eq!(client.try_query("SELECT 'too late'").unwrap_err().sqlstate(), "08007");
+    client.send(&query("SELECT 'served'")).unwrap();
+    let full = format!("too many connections for role \"{name}\"");
+    eventually("PostgreSQL to refuse another", || stage.pgweir.log().contains(&full));
+    drop(stopped);
+    let reply = client.read_until_ready().unwrap();
+    assert_eq!(reply[1].to_string(), "DataRow \"served\"");
+    stage.wait_for_backends(0, &format!("pid = {pid}"));
 }
 
 /// One that cannot be had is asked less and less often, up to two seconds apart.
