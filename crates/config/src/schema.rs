@@ -56,8 +56,10 @@ fn values(kind: Kind, unit: Unit) -> Json {
             "anyOf": [{ "type": "boolean" }, values(Kind::Time(Zero::Off, TIME_MAX_MS), unit)],
         }),
         Kind::Size => json!({ "type": "string", "pattern": "^[0-9]+(B|kB|MB|GB|TB)$" }),
-        Kind::SocketFolder => json!({ "type": "string", "pattern": "^(|/.*|@.+)$" }),
-        Kind::Host | Kind::Secret | Kind::Sql | Kind::Text => json!({ "type": "string" }),
+        Kind::SocketFolder => json!({ "type": "string", "pattern": format!("^(|{FOLDER})$") }),
+        Kind::Host => json!({ "type": "string", "pattern": format!("^(|{HOST})$") }),
+        Kind::Sql => json!({ "type": "string", "pattern": "^[\\x01-\\x7f]*$" }),
+        Kind::Secret | Kind::Text => json!({ "type": "string" }),
         Kind::Section(inner) => section(inner),
         Kind::Sections(inner) => json!({
             "type": "object",
@@ -76,30 +78,51 @@ fn values(kind: Kind, unit: Unit) -> Json {
             "items": {
                 "type": "array",
                 "prefixItems": [
-                    { "type": "string" },
-                    { "type": "integer", "minimum": 1, "maximum": u16::MAX },
-                    { "enum": Role::NAMES },
+                    { "type": "string", "pattern": format!("^({HOST}|{FOLDER})$") },
+                    values(Kind::Integer(1, u16::MAX.into()), unit),
+                    values(Kind::Word(Role::NAMES), unit),
                 ],
                 "minItems": 3,
                 "maxItems": 3,
             },
         }),
         Kind::Time(zero, _) => json!({ "type": "string", "pattern": pattern(zero, unit) }),
-        Kind::Word(words) => json!({ "enum": words }),
+        // Those are what an editor offers; capitals do as well.
+        Kind::Word(words) => json!({
+            "anyOf": [{ "enum": words }, { "type": "string", "pattern": in_any_case(words) }],
+        }),
     }
 }
 
+/// Names and addresses; that an address is one is not looked at.
+const HOST: &str = "[0-9A-Za-z._:-]+";
+/// Folders of unix sockets, and starts of abstract names.
+const FOLDER: &str = "/.*|@.+";
+
 /// The times that are allowed.
 fn pattern(zero: Zero, unit: Unit) -> String {
-    let units = match unit {
-        Unit::Written(Least::Second) => "(s|min|h|d)",
-        _ => "(ms|s|min|h|d)",
+    let (some, any) = match unit {
+        // Milliseconds are taken where they are whole seconds.
+        Unit::Written(Least::Second) => {
+            ("0*[1-9][0-9]*(000ms|s|min|h|d)", "([0-9]*000ms|0+ms|[0-9]+(s|min|h|d))")
+        }
+        _ => ("0*[1-9][0-9]*(ms|s|min|h|d)", "[0-9]+(ms|s|min|h|d)"),
     };
     match zero {
-        Zero::AtOnce => format!("^[0-9]+{units}$"),
-        Zero::Off => format!("^(off|0*[1-9][0-9]*{units})$"),
-        Zero::Refused => format!("^0*[1-9][0-9]*{units}$"),
+        Zero::AtOnce => format!("^{any}$"),
+        Zero::Off => format!("^(off|{some})$"),
+        Zero::Refused => format!("^{some}$"),
     }
+}
+
+/// One of these words, whatever of it is in capitals.
+fn in_any_case(words: &[&str]) -> String {
+    let letter = |c: char| match c.is_ascii_alphabetic() {
+        true => format!("[{}{}]", c.to_ascii_uppercase(), c.to_ascii_lowercase()),
+        false => c.to_string(),
+    };
+    let words: Vec<String> = words.iter().map(|word| word.chars().map(letter).collect()).collect();
+    format!("^({})$", words.join("|"))
 }
 
 fn default(setting: &Setting) -> Option<Json> {
