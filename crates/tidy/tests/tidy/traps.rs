@@ -3,7 +3,7 @@ use crate::tree::Tree;
 const PAGES: [&str; 2] = ["docs/traps.md", "docs/failures.md"];
 
 /// The tests that these pages name are there: in the last column of a table stand files, and behind
-/// each of them functions of that file.
+/// each of them tests of that file.
 pub(crate) fn check(tree: &Tree) -> Vec<String> {
     let pages = PAGES.iter().filter_map(|page| Some((*page, tree.text(page)?)));
     pages.flat_map(|(name, page)| check_page(tree, name, page)).collect()
@@ -19,9 +19,7 @@ fn check_page(tree: &Tree, name: &str, page: &str) -> Vec<String> {
                 let ending = format!("/{word}");
                 file = tree.texts().find(|(path, _)| path.ends_with(&ending));
             }
-            let found = file.is_some_and(|(_, text)| {
-                word.ends_with(".rs") || text.contains(&format!("fn {word}("))
-            });
+            let found = file.is_some_and(|(_, text)| word.ends_with(".rs") || has_test(text, word));
             if !found {
                 complaints.push(format!("{name}:{number}: {word}"));
             }
@@ -30,13 +28,24 @@ fn check_page(tree: &Tree, name: &str, page: &str) -> Vec<String> {
     complaints
 }
 
+/// Whether a file has a function of this name that is run as a test: one attribute in the lines
+/// above it says so.
+fn has_test(text: &str, name: &str) -> bool {
+    let head = format!("fn {name}(");
+    let lines: Vec<&str> = text.lines().map(str::trim_start).collect();
+    lines.iter().enumerate().filter(|(_, line)| line.starts_with(&head)).any(|(at, _)| {
+        let mut attributes = lines[..at].iter().rev().take_while(|line| line.starts_with("#["));
+        attributes.any(|attribute| *attribute == "#[test]")
+    })
+}
+
 #[cfg(test)]
 mod tests {
     use super::{Tree, check};
 
     fn complaints(row: &str) -> Vec<String> {
         let page = format!("Prose with `words`.\n{row}\n");
-        let test = "#[test]\nfn it_holds() {}\n";
+        let test = "fn it_helps() {}\n#[test]\n#[ignore]\nfn it_holds() {}\nfn it_lacks() {}\n";
         check(&Tree::sample(&[("docs/traps.md", &page), ("crates/a/tests/it/b.rs", test)]))
     }
 
@@ -46,6 +55,8 @@ mod tests {
         let expected = ["docs/traps.md:2: it/c.rs", "docs/traps.md:2: it_holds"];
         assert_eq!(complaints("| x | `it/c.rs` `it_holds` |"), expected);
         assert_eq!(complaints("| x | `it_holds` |"), ["docs/traps.md:2: it_holds"]);
+        let no_tests = ["docs/traps.md:2: it_helps", "docs/traps.md:2: it_lacks"];
+        assert_eq!(complaints("| x | `it/b.rs` `it_helps` `it_lacks` |"), no_tests);
     }
 
     #[test]
