@@ -99,6 +99,11 @@ impl Engine {
         own
     }
 
+    /// What the log and the console call a client, and it was told as its process id.
+    pub fn client_number(&self, id: ClientId) -> i32 {
+        self.member.client_number(id)
+    }
+
     /// A client has connected; without `ends` it is not known from where to where.
     pub fn client_connected(&mut self, now: Time, ends: Option<Ends>) -> ClientId {
         let id = self.clients.insert(Client::new(now, ends, self.interner.none()));

@@ -112,8 +112,8 @@ impl Control {
         loop {
             tokio::select! {
                 news = inbox.recv() => match news {
-                    Some(News::Console(worker, client, text)) => {
-                        self.console(worker, client, &text).await;
+                    Some(News::Console { worker, client, number, text }) => {
+                        self.console(worker, client, Asker::Client(number), &text).await;
                     }
                     // One that ends by itself takes the others with it: its clients are not served.
                     Some(News::Ended) => self.end(|| Mail::Stop),
@@ -122,15 +122,20 @@ impl Control {
                     None => return Ok(()),
                 },
                 asked = signals.recv() => match (asked, &self.ending) {
-                    (Asked::Drain, Ending::No) => self.drain(),
+                    (Asked::Drain(signal), Ending::No) => self.drain(Asker::Signal(signal)),
                     // The second time it is meant.
-                    (Asked::Drain, Ending::Draining(_) | Ending::Now) | (Asked::Stop, _) => {
+                    (Asked::Drain(_), Ending::Draining(_) | Ending::Now) | (Asked::Stop, _) => {
                         self.end(|| Mail::Stop);
                     }
-                    (Asked::Reload, _) => self.reload_and_tell().await,
+                    (Asked::Reload(signal), _) => {
+                        // Whoever has sent it looks into the log.
+                        let _ = self.reload(Asker::Signal(signal)).await;
+                    }
                 },
                 () = &mut self.next_look => match &self.file {
-                    Some(file) if file.has_changed() => self.reload_and_tell().await,
+                    Some(file) if file.has_changed() => {
+                        let _ = self.reload(Asker::File).await;
+                    }
                     Some(_) | None => self.put_off_next_look(),
                 },
                 () = self.ending.time_is_over() => {
@@ -154,20 +159,10 @@ impl Control {
         self.next_look.set(pause_between_looks(self.autoreload));
     }
 
-    /// Reloads, and says in the log how that went.
-    async fn reload_and_tell(&mut self) {
-        match self.reload().await {
-            Ok(()) => tracing::info!("the configuration was loaded again"),
-            Err(why) => {
-                tracing::error!("the configuration was not loaded, all stays as it was: {why}");
-            }
-        }
-    }
-
-    /// Goes on with what the file says now, or, if that is wrong, as before. Whoever has started us
-    /// is told when that begins and when it is over. Whoever has asked for it, the file was looked
-    /// at.
-    async fn reload(&mut self) -> Result<(), String> {
+    /// Goes on with what the file says now, or, if that is wrong, as before. The log says how that
+    /// went, and whoever has started us is told when it begins and when it is over. Whoever has
+    /// asked for it, the file was looked at.
+    async fn reload(&mut self, asker: Asker) -> Result<(), String> {
         let stays = matches!(self.ending, Ending::No);
         if stays {
             notify(notify::State::Reloading);
@@ -177,6 +172,16 @@ impl Control {
             notify(notify::State::Ready);
         }
         self.put_off_next_look();
+        let (client, signal) = (asker.client(), asker.signal());
+        match &loaded {
+            Ok(()) => tracing::info!(client, signal, "the configuration was loaded again"),
+            Err(why) => tracing::error!(
+                cause = why.as_str(),
+                client,
+                signal,
+                "the configuration was not loaded, all stays as it was"
+            ),
+        }
         loaded
     }
 
@@ -225,12 +230,13 @@ impl Control {
         Err(refused)
     }
 
-    async fn console(&mut self, worker: usize, client: ClientId, text: &[u8]) {
+    /// A client of the console, which is `asker` in the log, has given a command.
+    async fn console(&mut self, worker: usize, client: ClientId, asker: Asker, text: &[u8]) {
         let Some(snapshot) = self.workers.snapshot().await else { return };
         let order = pgweir_control::order(text);
         // Its reply says how it went; the others end their own client.
         let done = match order {
-            Some(Order::Reload) => self.reload().await,
+            Some(Order::Reload) => self.reload(asker).await,
             Some(Order::Drain | Order::ShutDown) | None => Ok(()),
         };
         let state = State {
@@ -245,14 +251,13 @@ impl Control {
         pgweir_control::answer(text, &state, done, &mut reply);
         self.workers.tell(worker, Mail::ConsoleReply(client, reply));
         if let Some(order) = order {
-            tracing::info!("client {client:?} on the console: {order:?}");
-            self.carry_out(order);
+            self.carry_out(order, asker);
         }
     }
 
-    fn carry_out(&mut self, order: Order) {
+    fn carry_out(&mut self, order: Order, asker: Asker) {
         match (order, &self.ending) {
-            (Order::Drain, Ending::No) => self.drain(),
+            (Order::Drain, Ending::No) => self.drain(asker),
             // It says what for, so that the second time means no more than the first.
             (Order::Drain, Ending::Draining(_) | Ending::Now) => {}
             (Order::ShutDown, _) => self.end(|| Mail::ShutDown),
@@ -261,8 +266,9 @@ impl Control {
     }
 
     /// Clients may finish what they have begun.
-    fn drain(&mut self) {
-        tracing::info!("ending: clients may finish their transactions");
+    fn drain(&mut self, asker: Asker) {
+        let (client, signal) = (asker.client(), asker.signal());
+        tracing::info!(client, signal, "ending: clients may finish their transactions");
         notify(notify::State::Stopping);
         self.ending = Ending::Draining(Box::pin(tokio::time::sleep(self.shutdown_timeout)));
         self.workers.tell_all(|| Mail::Drain);
@@ -311,10 +317,37 @@ impl Ending {
     }
 }
 
-/// What a signal asks for.
+/// Who has asked for something, as the log has it.
+#[derive(Clone, Copy)]
+enum Asker {
+    /// This client of the console, by the number that it has there.
+    Client(i32),
+    /// The file has changed, and is looked at.
+    File,
+    /// The signal of this name.
+    Signal(&'static str),
+}
+
+impl Asker {
+    fn client(self) -> Option<i32> {
+        match self {
+            Self::Client(number) => Some(number),
+            Self::File | Self::Signal(_) => None,
+        }
+    }
+
+    fn signal(self) -> Option<&'static str> {
+        match self {
+            Self::Signal(name) => Some(name),
+            Self::Client(_) | Self::File => None,
+        }
+    }
+}
+
+/// What a signal asks for, and its name where the log has it.
 enum Asked {
-    Drain,
-    Reload,
+    Drain(&'static str),
+    Reload(&'static str),
     Stop,
 }
 
@@ -339,10 +372,10 @@ impl Signals {
     /// reloads.
     async fn recv(&mut self) -> Asked {
         tokio::select! {
-            _ = self.hangup.recv() => Asked::Reload,
-            _ = self.interrupt.recv() => Asked::Drain,
+            _ = self.hangup.recv() => Asked::Reload("SIGHUP"),
+            _ = self.interrupt.recv() => Asked::Drain("SIGINT"),
             _ = self.quit.recv() => Asked::Stop,
-            _ = self.terminate.recv() => Asked::Drain,
+            _ = self.terminate.recv() => Asked::Drain("SIGTERM"),
         }
     }
 }

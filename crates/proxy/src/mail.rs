@@ -48,9 +48,17 @@ pub struct Renewal {
 /// What a worker tells.
 #[derive(Debug)]
 pub enum News {
-    /// A command for the console of this worker's client, to be answered by
-    /// [`Mail::ConsoleReply`] to the same worker.
-    Console(usize, ClientId, Box<[u8]>),
+    /// A command for the console, to be answered by [`Mail::ConsoleReply`] to the same worker.
+    Console {
+        /// Whose client has given it.
+        worker: usize,
+        /// Which client.
+        client: ClientId,
+        /// What the log and the console call that client.
+        number: i32,
+        /// The command.
+        text: Box<[u8]>,
+    },
     /// Something that an operator acts on.
     Log(Event),
     /// A client could not be taken, and so many others since this was told last.

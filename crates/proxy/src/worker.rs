@@ -400,7 +400,9 @@ impl Shared {
                 spawn_local(Rc::clone(self).connect(endpoint, address));
             }
             Request::Console(client, text) => {
-                let _ = self.news.send(News::Console(self.index, client, text));
+                let number = self.driver.borrow().engine().client_number(client);
+                let worker = self.index;
+                let _ = self.news.send(News::Console { worker, client, number, text });
             }
             Request::HandOver(handover) => self.hand_over(*handover),
             Request::Nudge => {

@@ -20,6 +20,11 @@ fn refused_login() -> Login {
     Login::new(&"x".repeat(REFUSED_BYTES / 2 - 100)).database(&"y".repeat(REFUSED_BYTES / 2 - 100))
 }
 
+/// The login of the console.
+fn admin() -> Login {
+    Login::new("admin").password("admin").database("pgweir")
+}
+
 #[test]
 fn lines_of_json() {
     let stage = Stage::with("log_json", 1, |config| {
@@ -138,6 +143,32 @@ fn a_server_that_is_lost_is_told_with_whom_it_served() {
     assert!(cause.contains("terminating connection due to administrator command"), "{lost}");
 }
 
+/// A script that reloads over psql leaves a trace of what is wrong with the file, and of itself.
+#[test]
+fn reloads_over_the_console_are_told_of() {
+    let stage = Stage::with("log_reload", 1, |config| {
+        config.general("log_format", "\"json\"").general("worker_threads", "2")
+    });
+    let mut admin = stage.client_as(&admin());
+    let client = admin.cancel_key().unwrap().pid;
+    let told = |what: &str| {
+        eventually_some(what, || {
+            let log = stage.pgweir.log();
+            let line = log.lines().find(|line| line.contains(what))?;
+            serde_json::from_str::<Value>(line).ok()
+        })
+    };
+    admin.query("RELOAD");
+    let loaded = told("the configuration was loaded again");
+    assert_eq!((&loaded["client"], &loaded["level"]), (&client.into(), &"INFO".into()));
+    fs::write(stage.pgweir.config_path(), "[general]\nlog_formatt = \"text\"\n").unwrap();
+    assert_eq!(admin.try_query("RELOAD").unwrap_err().sqlstate(), "F0000");
+    let refused = told("the configuration was not loaded, all stays as it was");
+    assert_eq!((&refused["client"], &refused["level"]), (&client.into(), &"ERROR".into()));
+    let cause = refused["cause"].as_str().unwrap();
+    assert!(cause.contains("pgweir.toml:2") && cause.contains("log_format"), "{refused}");
+}
+
 /// A pipe that holds no more than the kernel gives it, and that nobody reads before it is time.
 #[test]
 fn a_log_that_nobody_reads_holds_up_nobody() {
@@ -160,8 +191,7 @@ fn a_log_that_nobody_reads_holds_up_nobody() {
     let mut client = WireClient::login(pgweir.address(), &stage::login(name)).unwrap();
     assert_eq!(client.query("SELECT 'served'"), ["served"]);
     // It is answered by the thread that tells the log.
-    let admin = Login::new("admin").password("admin").database("pgweir");
-    let mut console = WireClient::login(pgweir.address(), &admin).unwrap();
+    let mut console = WireClient::login(pgweir.address(), &admin()).unwrap();
     assert_eq!(console.query("SHOW VERSION").len(), 1);
 
     let mut said = Vec::new();

@@ -246,7 +246,7 @@ fn the_console_takes_autoreload_up() {
     write(2);
     stage.console("RELOAD");
     write(3);
-    eventually("the file to be loaded again", || loaded(&stage.pgweir) == 1);
+    eventually("the file to be looked at", || loaded(&stage.pgweir) == 2);
     assert!(stage.console("SHOW DATABASES").concat().contains("|3|"));
 }
 
