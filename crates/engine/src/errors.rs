@@ -168,6 +168,14 @@ pub(crate) const TRANSACTION_TOO_LONG: ErrorKind = fatal(
     "after transaction_timeout; the transaction is rolled back",
     "Shorten the transaction, or raise transaction_timeout.",
 );
+pub(crate) const NOT_BEGUN: ErrorKind = error(
+    SqlState::SERIALIZATION_FAILURE,
+    "the statement was lost with its server",
+    "when a server that was sent a statement outside a transaction says, instead of beginning it, \
+     that it was idle for too long (57P05)",
+    "The statement can be run again. An idle_timeout that is shorter than the server's \
+     idle_session_timeout makes this rare.",
+);
 pub(crate) const OUTCOME_UNKNOWN: ErrorKind = error(
     SqlState::RESOLUTION_UNKNOWN,
     "server closed the connection unexpectedly",
@@ -267,6 +275,7 @@ pub const ERRORS: &[ErrorKind] = &[
     IDLE,
     IDLE_IN_TRANSACTION,
     TRANSACTION_TOO_LONG,
+    NOT_BEGUN,
     OUTCOME_UNKNOWN,
     TRANSACTION_LOST,
     CUT_OFF,

@@ -13,7 +13,7 @@ use pgweir_wire::{HEADER_LEN, Header, Severity, SqlState};
 use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, ServerId};
 use crate::client::{Fate, LostTransaction, Phase, UnnamedStatement};
-use crate::errors::{CUT_OFF, OUTCOME_UNKNOWN, TRANSACTION_LOST};
+use crate::errors::{CUT_OFF, NOT_BEGUN, OUTCOME_UNKNOWN, TRANSACTION_LOST};
 use crate::time::Time;
 use crate::units::{self, UNIT_HELD_BYTES, until_nul};
 
@@ -37,6 +37,8 @@ pub(crate) enum Loss {
     Transaction,
     /// Its transaction, with a unit that did not commit it.
     UnitInTransaction,
+    /// Its unit, which was sent and provably not begun.
+    UnitNotBegun,
     /// Nobody knows whether its unit was carried out.
     Unit,
     /// The same, and what the session had on the server besides.
@@ -68,6 +70,8 @@ impl Engine {
             1 if self.is_stateless(id, client) && !its.mixed => match in_transaction && !may_commit
             {
                 true => Loss::UnitInTransaction,
+                // Inside a transaction no server is idle in this sense.
+                false if server.idled_out && !in_transaction => Loss::UnitNotBegun,
                 false => Loss::Unit,
             },
             1 if in_transaction && !may_commit && !its.mixed => Loss::Session,
@@ -85,20 +89,27 @@ impl Engine {
     }
 
     /// Whether a FATAL error is the end of the server and not of its client: the server is shut
-    /// down, or somebody has ended its backend.
-    pub(crate) fn survives_fatal(&self, id: ServerId, fields: &ErrorFields<'_>) -> bool {
-        let shutdown = [SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN];
+    /// down, somebody has ended its backend, or it was idle for too long. Notes what that proves:
+    /// PostgreSQL counts the time from ReadyForQuery to the first message of the next unit, and
+    /// looks whether it is over before it begins with that (`PostgresMain`, postgres.c).
+    pub(crate) fn survives_fatal(&mut self, id: ServerId, fields: &ErrorFields<'_>) -> bool {
         let Some(client) = self.servers[id].client() else { return false };
-        fields.is_fatal()
-            && fields.code.is_some_and(|code| shutdown.contains(&code))
-            && match self.loss(id, client) {
-                Loss::Nothing | Loss::Transaction | Loss::UnitInTransaction | Loss::Unit => true,
-                Loss::NotBegun
-                | Loss::UnitAndSession
-                | Loss::Session
-                | Loss::Message
-                | Loss::Told => false,
+        let Some(code) = fields.code.filter(|_| fields.is_fatal()) else { return false };
+        let idled_out = code == SqlState::IDLE_SESSION;
+        if !idled_out && ![SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN].contains(&code) {
+            return false;
+        }
+        self.servers[id].idled_out = idled_out;
+        match self.loss(id, client) {
+            Loss::Nothing
+            | Loss::Transaction
+            | Loss::UnitInTransaction
+            | Loss::UnitNotBegun
+            | Loss::Unit => true,
+            Loss::NotBegun | Loss::UnitAndSession | Loss::Session | Loss::Message | Loss::Told => {
+                false
             }
+        }
     }
 
     /// Tells a client, which has no server any more, what it has lost.
@@ -116,6 +127,10 @@ impl Engine {
             Loss::UnitInTransaction => {
                 self.clients[id].lost = Some(LostTransaction::Told);
                 self.end_unit(now, id, &TRANSACTION_LOST.report(&[]).detail(cause));
+            }
+            Loss::UnitNotBegun => {
+                let detail = format!("{cause}. The statement was not begun.");
+                self.end_unit(now, id, &NOT_BEGUN.report(&[]).detail(detail));
             }
             Loss::Unit => self.end_unit(now, id, &OUTCOME_UNKNOWN.report(&[]).detail(unknown)),
             Loss::UnitAndSession => {

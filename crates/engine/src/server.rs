@@ -80,6 +80,8 @@ pub struct Server {
     pub(crate) used: bool,
     /// A FATAL has been forwarded: the end of the stream is no news.
     pub(crate) fatal: bool,
+    /// It has ended because it was idle for too long: what it was sent since then it has not begun.
+    pub(crate) idled_out: bool,
     /// The error that a unit of our own was answered with.
     pub(crate) own_error: Option<Box<Report>>,
     /// At this part of the lifetime of its pool's servers it is closed.
@@ -134,6 +136,7 @@ impl Server {
             local: None,
             used: false,
             fatal: false,
+            idled_out: false,
             own_error: None,
             lifespan_percent: 100,
             mode: PoolMode::Transaction,

@@ -59,6 +59,28 @@ fn a_client_hears_how_its_query_ended() {
     assert_eq!(client.query("SELECT 2"), ["2"]);
 }
 
+/// PostgreSQL looks whether it was idle for too long before it begins what it was sent just then.
+#[test]
+fn a_server_that_was_idle_for_too_long_has_begun_nothing() {
+    let name = "loss_idled_out";
+    let stage = Stage::new(name, 1);
+    stage.ask(&format!("CREATE TABLE t (a int); ALTER TABLE t OWNER TO {name}"));
+    stage.ask(&format!("ALTER ROLE {name} SET idle_session_timeout = '2s'"));
+    let mut client = stage.client();
+    let pid = client.query("SELECT pg_backend_pid()").concat();
+    let stopped = Stopped::process(&pid);
+    eventually("its time to be over", || stopped.has_an_alarm());
+    client.send(&query("INSERT INTO t VALUES (1)")).unwrap();
+    stage.wait_for_servers_in_use(1);
+    drop(stopped);
+    let reply = client.read_until_ready().unwrap();
+    assert_eq!(codes(&reply), ["40001"]);
+    assert_eq!(reply.last().unwrap().to_string(), "ReadyForQuery I");
+    let detail = reply[0].field(b'D').unwrap();
+    assert!(detail.contains("idle-session timeout. The statement was not begun."), "{detail}");
+    assert_eq!(client.query("SELECT count(*) FROM t"), ["0"]);
+}
+
 /// The statement behind a COMMIT that was not answered may be asked about by the next one.
 #[test]
 fn a_commit_that_is_not_answered_may_have_been_carried_out() {

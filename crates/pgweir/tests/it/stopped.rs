@@ -1,6 +1,9 @@
 //! Processes that hang.
 
+use std::fs;
+
 use pgweir_testkit::Cluster;
+use rustix::process::Signal;
 
 /// A process that is stopped, which goes on with this value.
 pub(crate) struct Stopped(String);
@@ -9,6 +12,14 @@ impl Stopped {
     pub(crate) fn process(pid: &str) -> Self {
         signal("-STOP", pid);
         Self(pid.to_owned())
+    }
+
+    /// Whether one of its timers has run out, of which it hears when it goes on.
+    pub(crate) fn has_an_alarm(&self) -> bool {
+        let status = fs::read_to_string(format!("/proc/{}/status", self.0)).unwrap();
+        let pending = status.lines().find_map(|line| line.strip_prefix("ShdPnd:")).unwrap();
+        let pending = u64::from_str_radix(pending.trim(), 16).unwrap();
+        pending & 1 << (Signal::ALARM.as_raw() - 1) != 0
     }
 
     /// The process that takes connections in.
@@ -30,6 +41,6 @@ pub(crate) fn signal(name: &str, pid: &str) {
 
 /// The process id of a cluster's first process.
 pub(crate) fn postmaster(cluster: &Cluster) -> String {
-    let file = std::fs::read_to_string(cluster.data_dir().join("postmaster.pid")).unwrap();
+    let file = fs::read_to_string(cluster.data_dir().join("postmaster.pid")).unwrap();
     file.lines().next().unwrap().to_owned()
 }

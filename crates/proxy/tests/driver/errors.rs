@@ -250,6 +250,18 @@ fn an_outcome_that_is_not_known_is_said_to_be_so() {
     assert_eq!(hint, "Look whether it was carried out before it is run again.");
 }
 
+/// What was not begun can be run again without a look.
+#[test]
+fn a_statement_that_was_not_begun_is_said_to_be_so() {
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([query("INSERT")]);
+    server.says([fatal("57P05")]);
+    let Told { message, detail, hint } = told(&alice);
+    assert_eq!(message, "the statement was lost with its server");
+    assert_eq!(detail, "as the server says. The statement was not begun.");
+    assert!(hint.starts_with("The statement can be run again. "), "{hint}");
+}
+
 /// A transaction of which nothing was committed can be run again.
 #[test]
 fn a_transaction_that_is_lost_may_be_run_again() {

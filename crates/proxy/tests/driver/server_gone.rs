@@ -475,11 +475,70 @@ fn a_server_that_is_shut_down_leaves_its_client_connected() {
     }
 }
 
+/// PostgreSQL ends a session that was idle for too long before it begins what it was sent just
+/// then. Its client, which was anything but idle, was ended with it.
+#[test]
+fn a_server_that_was_idle_for_too_long_leaves_its_client_connected() {
+    let batch = [parse("INSERT"), bind(), execute(), sync()].concat();
+    for unit in [query("INSERT"), batch] {
+        let (stage, server, alice) = Stage::ready(&Setup::default());
+        alice.says([unit]);
+        server.says([fatal("57P05")]);
+        assert_eq!((alice.heard().as_str(), server.is_aborted()), ("E(40001) Z", true));
+        assert!(lost(&stage) && alice.is_open());
+        alice.says([query("SELECT")]);
+        assert_eq!(stage.server().heard(), "Q(SELECT)");
+    }
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([parse("INSERT"), bind(), execute(), flush()]);
+    server.says([fatal("57P05")]);
+    assert_eq!(alice.heard(), "E(40001)");
+    alice.says([bind(), execute(), sync()]);
+    assert_eq!((alice.heard().as_str(), stage.attempts()), ("Z", 0));
+}
+
+/// Where more is lost than a statement its own words say enough: who is idle has begun nothing.
+#[test]
+fn a_server_that_was_idle_for_too_long_speaks_for_itself_where_more_is_lost() {
+    let cases = [
+        ("session", vec![query("INSERT")]),
+        ("transaction", vec![query("SET a = 1")]),
+        ("transaction", vec![query("INSERT 1"), query("INSERT 2")]),
+    ];
+    for (mode, units) in cases {
+        let (_stage, server, alice) = Stage::ready(&Setup::of_mode(mode));
+        alice.says(units);
+        server.says([fatal("57P05")]);
+        assert_eq!(alice.heard(), "E(FATAL 57P05)");
+        server.ends();
+        assert!(alice.is_closed());
+    }
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([query("SELECT")]);
+    server.says([columns(), row(b"1"), fatal("57P05")]);
+    assert_eq!(alice.heard(), "T D(1) E(FATAL 57P05)");
+}
+
+/// Only outside a transaction is anybody idle in this sense, so it proves nothing of a COMMIT.
+#[test]
+fn a_server_that_claims_to_be_idle_inside_a_transaction_proves_nothing() {
+    let (_stage, server, alice) = in_transaction();
+    alice.says([query("COMMIT")]);
+    server.says([fatal("57P05")]);
+    assert_eq!(alice.heard(), "E(08007) Z");
+}
+
 /// What we put in front of a client's own messages is nothing that it loses: a farewell that came
 /// in place of the answer to that was forwarded, and ended the client.
 #[test]
-fn a_server_that_is_shut_down_before_a_statement_is_made_again_leaves_its_client_connected() {
-    for (has_one, injected) in [(true, "P(alice)"), (false, "C")] {
+fn a_server_that_goes_before_a_statement_is_made_again_leaves_its_client_connected() {
+    let cases = [
+        (true, "P(alice)", "57P01", "E(08007) Z"),
+        (false, "C", "57P01", "E(08007) Z"),
+        (true, "P(alice)", "57P05", "E(40001) Z"),
+        (false, "C", "57P05", "E(40001) Z"),
+    ];
+    for (has_one, injected, code, told) in cases {
         let (stage, server, alice) = Stage::ready(&Setup::default());
         let bob = stage.client();
         let makers = [(&alice, parse("alice")), (&bob, parse("bob"))];
@@ -491,8 +550,8 @@ fn a_server_that_is_shut_down_before_a_statement_is_made_again_leaves_its_client
         server.heard();
         alice.says([bind(), execute(), sync()]);
         assert_eq!(server.heard(), format!("{injected} B E S"));
-        server.says([fatal("57P01")]);
-        assert_eq!((alice.heard().as_str(), server.is_aborted()), ("E(08007) Z", true));
+        server.says([fatal(code)]);
+        assert_eq!((alice.heard().as_str(), server.is_aborted()), (told, true));
         assert!(lost(&stage) && alice.is_open());
     }
 }
