@@ -104,7 +104,7 @@ pub const SETTINGS: &[Setting] = &[
         "Age at which a server connection is closed once it is idle, for each by chance up to a \
          fifth less or more."),
     row(General, "shutdown_timeout", time(Zero::AtOnce), ms("60000"), Now,
-        "How long SIGTERM waits for clients to finish."),
+        "How long SIGTERM waits for clients to finish; what is set when it comes."),
     row(General, "auth_type", Word(AUTH_METHODS), text("md5"), Now,
         "How clients prove who they are; a SCRAM verifier as password turns md5 into SCRAM.")
         .ours("scram-sha-256"),

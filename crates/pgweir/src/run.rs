@@ -195,7 +195,11 @@ impl Control {
         descriptors::settle(&mut config, &mut explained)?;
         let plan = Plan::new(&config, VERSION, self.secret);
         let mut plan = plan.map_err(|error| error.to_string())?;
-        let listeners = self.listen(&config.general).await?;
+        let listeners = match self.ending {
+            Ending::No => self.listen(&config.general).await?,
+            // Nobody is let in any more.
+            Ending::Draining(_) | Ending::Now => Listeners::new(),
+        };
         self.placement.place(&mut plan);
         self.log.set(config.general.log);
         log::warn(&config);

@@ -1,7 +1,8 @@
 //! The end of the process: asked for in every way, in every order, with clients at work and admins
-//! on the console.
+//! on the console, and with other configurations that are loaded meanwhile.
 
-use std::net::TcpStream;
+use std::fs;
+use std::net::{SocketAddr, TcpListener, TcpStream};
 
 use pgweir_testkit::frames::query;
 use pgweir_testkit::{Login, Pgweir, WireClient, eventually};
@@ -9,7 +10,7 @@ use rustix::process::Signal;
 
 use crate::stage::{CLUSTER, PROGRAM, Stage, assert_sound, create_database, login, trusting};
 
-/// A way to ask for the end.
+/// A way to ask for the end, or for another configuration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Way {
     Terminate,
@@ -18,16 +19,20 @@ enum Way {
     ShutDown,
     WaitForClients,
     WaitForServers,
+    HangUp,
+    Reload,
 }
 
 impl Way {
-    const ALL: [Self; 6] = [
+    const ALL: [Self; 8] = [
         Self::Terminate,
         Self::Interrupt,
         Self::Quit,
         Self::ShutDown,
         Self::WaitForClients,
         Self::WaitForServers,
+        Self::HangUp,
+        Self::Reload,
     ];
 
     fn signal(self) -> Option<Signal> {
@@ -35,7 +40,20 @@ impl Way {
             Self::Terminate => Some(Signal::TERM),
             Self::Interrupt => Some(Signal::INT),
             Self::Quit => Some(Signal::QUIT),
-            Self::ShutDown | Self::WaitForClients | Self::WaitForServers => None,
+            Self::HangUp => Some(Signal::HUP),
+            Self::ShutDown | Self::WaitForClients | Self::WaitForServers | Self::Reload => None,
+        }
+    }
+
+    fn is_reload(self) -> bool {
+        match self {
+            Self::HangUp | Self::Reload => true,
+            Self::Terminate
+            | Self::Interrupt
+            | Self::Quit
+            | Self::ShutDown
+            | Self::WaitForClients
+            | Self::WaitForServers => false,
         }
     }
 
@@ -43,20 +61,27 @@ impl Way {
         match self {
             Self::WaitForClients => "SHUTDOWN WAIT_FOR_CLIENTS",
             Self::WaitForServers => "SHUTDOWN WAIT_FOR_SERVERS",
+            Self::HangUp | Self::Reload => "RELOAD",
             Self::ShutDown | Self::Terminate | Self::Interrupt | Self::Quit => "SHUTDOWN",
         }
     }
 
-    /// What comes of it alone, or of it and what was asked before.
-    fn outcome(self, before: Option<Outcome>) -> Outcome {
+    /// What comes of it alone, or of it and what was asked before; `None`: it is not the end.
+    fn outcome(self, before: Option<Outcome>) -> Option<Outcome> {
         match (before, self) {
-            (Some(Outcome::Told), _) | (Some(Outcome::Drained), Self::ShutDown) => Outcome::Told,
-            (Some(Outcome::Untold), _) | (_, Self::Quit) => Outcome::Untold,
-            (None, Self::ShutDown) => Outcome::Told,
+            (_, Self::HangUp | Self::Reload) => before,
+            (Some(Outcome::Told), _) | (None | Some(Outcome::Drained), Self::ShutDown) => {
+                Some(Outcome::Told)
+            }
+            (Some(Outcome::Untold), _) | (None | Some(Outcome::Drained), Self::Quit) => {
+                Some(Outcome::Untold)
+            }
             // The second signal is meant.
-            (Some(Outcome::Drained), Self::Terminate | Self::Interrupt) => Outcome::Untold,
-            (_, Self::WaitForClients | Self::WaitForServers)
-            | (None, Self::Terminate | Self::Interrupt) => Outcome::Drained,
+            (Some(Outcome::Drained), Self::Terminate | Self::Interrupt) => Some(Outcome::Untold),
+            (None, Self::Terminate | Self::Interrupt)
+            | (None | Some(Outcome::Drained), Self::WaitForClients | Self::WaitForServers) => {
+                Some(Outcome::Drained)
+            }
         }
     }
 }
@@ -76,6 +101,9 @@ enum Outcome {
 /// and one who looks on.
 struct Scene {
     pgweir: Pgweir,
+    /// Where a reload has clients come in, and the configuration that says so.
+    elsewhere: SocketAddr,
+    moved: String,
     working: WireClient,
     idle: WireClient,
     asking: WireClient,
@@ -83,7 +111,7 @@ struct Scene {
 }
 
 impl Scene {
-    fn new(database: &str) -> Self {
+    fn new(database: &str, elsewhere: SocketAddr) -> Self {
         let config = trusting(&CLUSTER, database).user(database, "", 2);
         let pgweir = Pgweir::start(PROGRAM, |port| config.text(port));
         let client = || WireClient::login(pgweir.address(), &login(database)).unwrap();
@@ -92,11 +120,16 @@ impl Scene {
         let (mut working, idle) = (client(), client());
         working.query("BEGIN");
         let (asking, watching) = (admin(), admin());
-        Self { working, idle, asking, watching, pgweir }
+        let moved = config.text(elsewhere.port());
+        Self { working, idle, asking, watching, pgweir, elsewhere, moved }
     }
 
-    /// Asks for the end, and waits until that is understood, if there is somebody to understand it.
+    /// Asks for it, and waits until that is understood, if there is somebody to understand it.
     fn ask(&mut self, way: Way) {
+        let before = self.reloads();
+        if way.is_reload() {
+            fs::write(self.pgweir.config_path(), &self.moved).unwrap();
+        }
         match way.signal() {
             Some(signal) => self.pgweir.signal(signal),
             None => {
@@ -107,9 +140,23 @@ impl Scene {
                 assert!(tags.is_err() || tags.is_ok_and(|tags| tags == b"CZ"), "{way:?}");
             }
         }
-        let address = self.pgweir.address();
-        eventually("no new client to be taken", || TcpStream::connect(address).is_err());
+        match way.is_reload() {
+            true => eventually("the file to be loaded again", || {
+                self.reloads() > before || !self.pgweir.is_running()
+            }),
+            false => eventually("no new client to be taken", || {
+                !is_open(self.pgweir.address()) && !is_open(self.elsewhere)
+            }),
+        }
     }
+
+    fn reloads(&self) -> usize {
+        self.pgweir.log().matches("was loaded again").count()
+    }
+}
+
+fn is_open(address: SocketAddr) -> bool {
+    TcpStream::connect(address).is_ok()
 }
 
 /// The SQLSTATEs of what a connection still says, which is nothing if it is reset.
@@ -122,19 +169,36 @@ fn last_words(client: &mut WireClient) -> Vec<String> {
 fn asked_for_twice_in_any_order() {
     const FAREWELL: [&str; 1] = ["57P01"];
     create_database(&CLUSTER, "endings");
+    // As long as this value is there its port is nobody else's.
+    let gone = Pgweir::start(PROGRAM, |port| {
+        trusting(&CLUSTER, "endings").user("endings", "", 2).text(port)
+    });
+    gone.quit();
+    gone.wait();
     let pairs = Way::ALL.iter().flat_map(|first| Way::ALL.map(|second| (*first, second)));
     for (first, second) in pairs {
-        let mut scene = Scene::new("endings");
+        let mut scene = Scene::new("endings", gone.address());
         scene.ask(first);
         let of_first = first.outcome(None);
-        if of_first == Outcome::Drained {
+        if of_first == Some(Outcome::Drained) {
             assert_eq!(last_words(&mut scene.idle), FAREWELL, "{first:?}");
             assert_eq!(scene.working.query("SELECT 'goes on'"), ["goes on"]);
             assert!(scene.pgweir.is_running());
         }
+        // Where nobody is let in any more nothing is in the way.
+        let reloads_late = second.is_reload() && of_first.is_some();
+        let stranger = reloads_late.then(|| TcpListener::bind(scene.elsewhere).unwrap());
         scene.ask(second);
-        let outcome = second.outcome(Some(of_first));
+        drop(stranger);
         let asked = format!("{first:?}, then {second:?}");
+        let Some(outcome) = second.outcome(of_first) else {
+            assert!(is_open(scene.elsewhere), "{asked}");
+            assert_eq!(scene.idle.query("SELECT 'goes on'"), ["goes on"]);
+            scene.pgweir.quit();
+            scene.pgweir.wait();
+            continue;
+        };
+        assert!(!is_open(scene.elsewhere), "{asked}");
         if outcome == Outcome::Drained {
             scene.working.query("COMMIT");
         }
