@@ -4,6 +4,7 @@ use std::path::{Path, PathBuf};
 use pgweir_config::{Config, Errors, Explained, General, Problem};
 
 use crate::listen::{group_id, socket_name};
+use crate::run::{processors, worker_threads};
 
 /// A configuration, and where its values come from.
 pub(crate) type Loaded = (Config, Vec<Explained>);
@@ -58,6 +59,7 @@ pub(crate) fn parse(text: &str, path: &Path) -> Result<Loaded, Errors> {
         Problem { file: path.to_owned(), line, key: key.to_owned(), message }
     })?;
     correct_folder(&mut loaded);
+    count_workers(&mut loaded);
     Ok(loaded)
 }
 
@@ -66,6 +68,16 @@ fn correct_folder((config, explained): &mut Loaded) {
     if socket_name(&config.general).is_none() {
         let folder = explained.iter_mut().find(|one| one.key == "general.unix_socket_dir");
         folder.into_iter().for_each(|one| one.value = None);
+    }
+}
+
+/// Where the file says nothing about workers there are as many as the machine has processors.
+fn count_workers((config, explained): &mut Loaded) {
+    let count = worker_threads(&config.general);
+    config.general.worker_threads = u32::try_from(count).ok();
+    for one in explained.iter_mut().filter(|one| one.key == "general.worker_threads") {
+        one.value.get_or_insert_with(|| count.to_string());
+        one.default.get_or_insert_with(|| processors().to_string());
     }
 }
 

@@ -386,8 +386,12 @@ impl Signals {
 
 /// How many workers there are to be.
 pub(crate) fn worker_threads(general: &General) -> usize {
-    let processors = || available_parallelism().map_or(1, usize::from);
     general.worker_threads.map_or_else(processors, |count| count as usize)
+}
+
+/// How many processors there are to run on.
+pub(crate) fn processors() -> usize {
+    available_parallelism().map_or(1, usize::from)
 }
 
 /// Goes on with as many workers as there are: another number takes a restart, which is told.

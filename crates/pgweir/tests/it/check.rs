@@ -4,6 +4,7 @@ use std::fs;
 use std::net::TcpListener;
 use std::path::PathBuf;
 use std::process::Command;
+use std::thread::available_parallelism;
 
 use pgweir_testkit::postgres::version;
 use pgweir_testkit::{Cluster, PoolerConfig};
@@ -105,6 +106,9 @@ fn what_holds_is_explained() {
     let (value, origin) = found("pools.app.users.0.idle_timeout");
     assert_eq!(value, "pools.app.users.0.idle_timeout = \"10min\"");
     assert_eq!(origin, "default");
+    let processors = available_parallelism().unwrap();
+    let expected = (format!("general.worker_threads = {processors}"), "default".to_owned());
+    assert_eq!(found("general.worker_threads "), expected);
     assert_eq!(found("pools.app.users.0.password").0, "pools.app.users.0.password = (a secret)");
     assert!(!said.contains("\"secret\"") && !said.contains("change me"), "{said}");
 }
