@@ -49,7 +49,8 @@ impl Engine {
             // It waits for one that is made or set for it, and is not in the queue.
             Leg::None | Leg::Preparing(_) | Leg::Held(_) => pool.waiting,
         };
-        let mut detail = format!("Waited {seconds:.1} s; {others} others wait.");
+        let mut detail =
+            format!("Waited {seconds:.1} s for a server of pool \"{name}\"; {others} others wait.");
         // One that was asked a moment ago is not to blame for the wait.
         let silent = self.openings(id).any(|(_, server)| now - server.since >= waited);
         if let Some(cause) = why_none(pool, silent) {

@@ -80,7 +80,8 @@ fn a_wait_has_an_end() {
     );
     let detail = error.field(b'D').unwrap();
     assert!(detail.starts_with("Waited 0."), "{detail}");
-    assert!(detail.ends_with(" s; 0 others wait. pool_size is 1."), "{detail}");
+    let pool = " s for a server of pool \"pool_timeout/pool_timeout\"; ";
+    assert!(detail.ends_with(&format!("{pool}0 others wait. pool_size is 1.")), "{detail}");
     let hint = error.field(b'H').unwrap();
     assert_eq!(hint, "Shorten transactions, or raise pool_size or query_wait_timeout.");
     let message = "all servers of pool \"pool_timeout/pool_timeout\" are busy";

@@ -11,6 +11,9 @@ use crate::stage::{Setup, Stage};
 /// Somewhat more than query_wait_timeout.
 const LONG: Duration = Duration::from_millis(5_100);
 
+/// What is said of such a wait.
+const WAITED: &str = "Waited 5.1 s for a server of pool \"db/user\";";
+
 /// An ErrorResponse.
 #[derive(Debug)]
 struct Told {
@@ -50,11 +53,8 @@ fn a_wait_that_is_over_says_what_the_server_has_said() {
         stage.wait(LONG);
         let Told { message, detail, hint } = told(&alice);
         assert_eq!(message, "no server for pool \"db/user\" can be reached");
-        assert_eq!(
-            detail,
-            "as the server says: The server at 127.0.0.1:5432 said this to pgweir. \
-             Waited 5.1 s; 0 others wait."
-        );
+        let said = "as the server says: The server at 127.0.0.1:5432 said this to pgweir.";
+        assert_eq!(detail, format!("{said} {WAITED} 0 others wait."));
         assert!(hint.contains("pgweir check --connect"), "{hint}");
     }
 }
@@ -71,11 +71,9 @@ fn a_wait_for_servers_that_work_says_why_there_are_no_more_of_them() {
     stage.wait(LONG);
     let Told { message, detail, hint } = told(&bob);
     assert_eq!(message, "all servers of pool \"db/user\" are busy");
-    assert_eq!(
-        detail,
-        "Waited 5.1 s; 0 others wait. Another connection was refused: as the server says: The \
-         server at 127.0.0.1:5432 said this to pgweir."
-    );
+    let said = "as the server says: The server at 127.0.0.1:5432 said this to pgweir.";
+    let expected = format!("{WAITED} 0 others wait. Another connection was refused: {said}");
+    assert_eq!(detail, expected);
     assert_eq!(hint, "Shorten transactions, or raise query_wait_timeout.");
 }
 
@@ -88,7 +86,8 @@ fn a_wait_for_a_server_that_says_nothing_says_so() {
     stage.wait(LONG);
     let Told { message, detail, .. } = told(&alice);
     assert_eq!(message, "no server for pool \"db/user\" can be reached");
-    assert_eq!(detail, "127.0.0.1:5432 has not answered yet. Waited 5.1 s; 0 others wait.");
+    let said = "127.0.0.1:5432 has not answered yet.";
+    assert_eq!(detail, format!("{said} {WAITED} 0 others wait."));
 }
 
 /// Nor is one to blame that takes the place of a lost one just then: it was the wait for that one.
@@ -105,7 +104,7 @@ fn a_server_that_was_asked_a_moment_ago_is_not_to_blame() {
     stage.wait(Duration::from_millis(200));
     let Told { message, detail, .. } = told(&bob);
     assert_eq!(message, "all servers of pool \"db/user\" are busy");
-    assert_eq!(detail, "Waited 5.1 s; 0 others wait. Another connection is being made.");
+    assert_eq!(detail, format!("{WAITED} 0 others wait. Another connection is being made."));
 }
 
 /// Where a server is needed at once nobody waits for the next attempt.
@@ -134,7 +133,7 @@ fn all_who_are_in_the_queue_are_counted() {
         client.says([query("SELECT")]);
     }
     stage.wait(Duration::from_millis(4_100));
-    assert_eq!(told(&bob).detail, "Waited 5.1 s; 2 others wait. pool_size is 1.");
+    assert_eq!(told(&bob).detail, format!("{WAITED} 2 others wait. pool_size is 1."));
 }
 
 /// "Raise pool_size" sends the operator to the wrong place when something else is full.
@@ -169,7 +168,7 @@ fn a_wait_for_servers_that_are_busy_names_the_limit() {
         stage.wait(Duration::from_millis(4_100));
         let Told { message, detail, hint } = told(&bob);
         assert_eq!(message, "all servers of pool \"db/user\" are busy");
-        assert_eq!(detail, format!("Waited 5.1 s; 1 others wait. {limit}"));
+        assert_eq!(detail, format!("{WAITED} 1 others wait. {limit}"));
         assert_eq!(
             hint,
             format!("Shorten transactions, or raise {setting} or query_wait_timeout.")
