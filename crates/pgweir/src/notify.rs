@@ -14,7 +14,7 @@ pub(crate) enum State {
     Ready,
     /// The configuration is being loaded again; Ready follows, however that goes.
     Reloading,
-    /// No more are taken; we end when those that there are have finished.
+    /// No more are taken; we end, at once or when those that there are have finished.
     Stopping,
 }
 

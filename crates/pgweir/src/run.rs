@@ -280,6 +280,9 @@ impl Control {
 
     /// Nobody may finish anything.
     fn end(&mut self, how: impl Fn() -> Mail) {
+        if matches!(self.ending, Ending::No) {
+            notify(notify::State::Stopping);
+        }
         self.ending = Ending::Now;
         self.workers.tell_all(how);
     }

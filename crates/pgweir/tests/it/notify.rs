@@ -12,6 +12,9 @@ use crate::stage::{self, CLUSTER, PROGRAM};
 
 const NAME: &str = "notify";
 
+/// Asks a pgweir for its end.
+type Ask = fn(&Pgweir);
+
 #[test]
 fn who_has_started_it_is_told_how_it_is() {
     stage::create_database(&CLUSTER, NAME);
@@ -33,6 +36,38 @@ fn who_has_started_it_is_told_how_it_is() {
     }
 }
 
+/// However the end is asked for, and once, also where it is asked for again.
+#[test]
+fn who_has_started_it_is_told_of_the_end() {
+    let name = "notify_end";
+    stage::create_database(&CLUSTER, name);
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("notify");
+    let listener = listener(&SocketAddr::from_pathname(&file).unwrap());
+    let program = told_to(name, file.to_str().unwrap());
+    let ways: [&[Ask]; 5] = [
+        &[|pgweir| pgweir.signal(Signal::INT), Pgweir::quit],
+        &[Pgweir::terminate, Pgweir::terminate],
+        &[Pgweir::quit],
+        &[|pgweir| drop(admin(pgweir).query("SHUTDOWN"))],
+        &[|pgweir| drop(admin(pgweir).query("SHUTDOWN WAIT_FOR_CLIENTS")), Pgweir::quit],
+    ];
+    for way in ways {
+        let config = stage::trusting(&CLUSTER, name).user(name, "", 1);
+        let pgweir = Pgweir::start(&program, |port| config.text(port));
+        assert_eq!(heard(&listener), "READY=1");
+        let mut client = WireClient::login(pgweir.address(), &stage::login(name)).unwrap();
+        client.query("BEGIN");
+        way[0](&pgweir);
+        assert_eq!(heard(&listener), "STOPPING=1");
+        way[1..].iter().for_each(|ask| ask(&pgweir));
+        assert!(pgweir.wait().success());
+        listener.set_nonblocking(true).unwrap();
+        assert!(listener.recv(&mut [0; 100]).is_err(), "it was told twice");
+        listener.set_nonblocking(false).unwrap();
+    }
+}
+
 /// However a reload is asked for, and however it goes.
 #[test]
 fn who_has_started_it_is_told_of_reloads() {
@@ -45,8 +80,7 @@ fn who_has_started_it_is_told_of_reloads() {
     let program = told_to(name, file.to_str().unwrap());
     let pgweir = Pgweir::start(program, |port| config(1).text(port));
     assert_eq!(heard(&listener), "READY=1");
-    let admin = Login::new("admin").password("admin").database("pgweir");
-    let mut admin = WireClient::login(pgweir.address(), &admin).unwrap();
+    let mut admin = admin(&pgweir);
     let write = |text: &str| fs::write(pgweir.config_path(), text).unwrap();
 
     let mut times = Vec::new();
@@ -72,6 +106,12 @@ fn who_has_started_it_is_told_of_reloads() {
     is_told();
     // Microseconds since the machine was started, and not since 1970.
     assert!(times.is_sorted() && times[5] < 1_000_000_000_000_000, "{times:?}");
+}
+
+/// A client of the console.
+fn admin(pgweir: &Pgweir) -> WireClient {
+    let login = Login::new("admin").password("admin").database("pgweir");
+    WireClient::login(pgweir.address(), &login).unwrap()
 }
 
 /// A socket that hears what is told.
