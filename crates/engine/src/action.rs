@@ -174,6 +174,18 @@ pub enum Event {
         /// Why.
         cause: String,
     },
+    /// A cancel went out, and nobody knows whether it is still to hit: its server connection is
+    /// closed instead of being lent again.
+    CancelInDoubt {
+        /// Which.
+        server: u32,
+        /// Who held it.
+        client: Option<i32>,
+        /// Of which pool, as `database/user`.
+        pool: String,
+        /// Why.
+        cause: String,
+    },
     /// A server has said what it has room for: for the first time, or not the same as before.
     RoomKnown {
         /// Which.

@@ -19,7 +19,7 @@ use pgweir_wire::CancelKey;
 use subtle::ConstantTimeEq;
 
 use crate::Engine;
-use crate::action::{Action, CancelId, ClientId, Endpoint, ServerId};
+use crate::action::{Action, CancelId, ClientId, Endpoint, Event, ServerId};
 use crate::client::{Leg, Phase};
 use crate::errors::CANCELED;
 use crate::server::{Cleaning, ServerState};
@@ -223,14 +223,19 @@ impl Engine {
         }
     }
 
-    /// The cancel has taken too long. If it was sent nobody knows when it will hit, so its server
-    /// is not lent again.
-    pub(crate) fn cancel_timed_out(&mut self, now: Time, id: CancelId) {
+    /// The end of the cancel has not been seen, and is not waited for any more. If it was sent
+    /// nobody knows when it will hit, so its server is not lent again.
+    pub(crate) fn cancel_in_doubt(&mut self, now: Time, id: CancelId, cause: &str) {
         let cancel = &self.cancels[id];
         let (server, sent) = (cancel.server, cancel.is_sent());
         self.cancel_over(id);
         if sent {
-            self.servers[server].doomed = true;
+            let its = &mut self.servers[server];
+            its.doomed = true;
+            let client = its.client().map(|client| self.member.client_number(client));
+            let pool = self.pools[its.pool].spec.name();
+            let (server, cause) = (self.member.server_number(server), cause.to_owned());
+            self.actions.push(Action::Log(Event::CancelInDoubt { server, client, pool, cause }));
         }
         if matches!(self.servers[server].state, ServerState::AwaitingCancel) {
             self.offer(now, server);

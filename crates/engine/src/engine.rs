@@ -272,7 +272,7 @@ impl Engine {
     /// A cancel's connection is broken: whether it did its work is not known.
     pub fn cancel_broken(&mut self, now: Time, id: CancelId) {
         if self.cancels.find(id).is_some() {
-            self.cancel_timed_out(now, id);
+            self.cancel_in_doubt(now, id, "its connection broke");
         }
     }
 

@@ -44,7 +44,8 @@ impl Engine {
         for id in self.cancels.keys() {
             let since = self.cancels.find(id).map(|cancel| cancel.since);
             if since.is_some_and(|since| now - since > CANCEL_TIMEOUT) {
-                self.cancel_timed_out(now, id);
+                let cause = format!("it was not over within {}", in_seconds(CANCEL_TIMEOUT));
+                self.cancel_in_doubt(now, id, &cause);
             }
         }
         self.shed_surplus(now);

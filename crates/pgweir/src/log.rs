@@ -142,6 +142,13 @@ fn tell_event(event: &Event, demands: &[Demand]) {
             pool = pool.as_str(),
             "a server connection was lost"
         ),
+        Event::CancelInDoubt { server, client, pool, cause } => tracing::warn!(
+            cause = cause.as_str(),
+            server,
+            client,
+            pool = pool.as_str(),
+            "a cancel may still hit a server connection, which is not used again"
+        ),
         Event::RoomKnown { address, room } => tell_room(address, *room, demands),
         Event::Contained { server, client, pool, cause } => tracing::error!(
             cause = cause.as_str(),

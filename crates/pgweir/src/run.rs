@@ -124,8 +124,9 @@ impl Control {
                 asked = signals.recv() => match (asked, &self.ending) {
                     (Asked::Drain(signal), Ending::No) => self.drain(Asker::Signal(signal)),
                     // The second time it is meant.
-                    (Asked::Drain(_), Ending::Draining(_) | Ending::Now) | (Asked::Stop, _) => {
-                        self.end(|| Mail::Stop);
+                    (Asked::Drain(signal), Ending::Draining(_) | Ending::Now)
+                    | (Asked::Stop(signal), _) => {
+                        self.end_for(Asker::Signal(signal), || Mail::Stop);
                     }
                     (Asked::Reload(signal), _) => {
                         // Whoever has sent it looks into the log.
@@ -264,7 +265,7 @@ impl Control {
             (Order::Drain, Ending::No) => self.drain(asker),
             // It says what for, so that the second time means no more than the first.
             (Order::Drain, Ending::Draining(_) | Ending::Now) => {}
-            (Order::ShutDown, _) => self.end(|| Mail::ShutDown),
+            (Order::ShutDown, _) => self.end_for(asker, || Mail::ShutDown),
             (Order::Reload, _) => {}
         }
     }
@@ -276,6 +277,15 @@ impl Control {
         notify(notify::State::Stopping);
         self.ending = Ending::Draining(Box::pin(tokio::time::sleep(self.shutdown_timeout)));
         self.workers.tell_all(|| Mail::Drain);
+    }
+
+    /// Somebody does not want to wait for anybody.
+    fn end_for(&mut self, asker: Asker, how: impl Fn() -> Mail) {
+        if !matches!(self.ending, Ending::Now) {
+            let (client, signal) = (asker.client(), asker.signal());
+            tracing::info!(client, signal, "ending: clients are disconnected");
+        }
+        self.end(how);
     }
 
     /// Nobody may finish anything.
@@ -355,7 +365,7 @@ impl Asker {
 enum Asked {
     Drain(&'static str),
     Reload(&'static str),
-    Stop,
+    Stop(&'static str),
 }
 
 struct Signals {
@@ -381,7 +391,7 @@ impl Signals {
         tokio::select! {
             _ = self.hangup.recv() => Asked::Reload("SIGHUP"),
             _ = self.interrupt.recv() => Asked::Drain("SIGINT"),
-            _ = self.quit.recv() => Asked::Stop,
+            _ = self.quit.recv() => Asked::Stop("SIGQUIT"),
             _ = self.terminate.recv() => Asked::Drain("SIGTERM"),
         }
     }

@@ -31,6 +31,83 @@ fn both_forms_say_the_same() {
     assert_eq!(json.as_object().unwrap().len(), 6, "{json}");
 }
 
+/// The line of each event that the programs around it cannot all be brought to tell.
+#[test]
+fn each_event_has_a_line() {
+    let (client, server, times) = (7, 5, 3);
+    let pool = || "app/alice".to_owned();
+    let cause = || "the cause".to_owned();
+    let address = || Address { host: "10.0.0.7".to_owned(), port: 5432 };
+    let error = || io::Error::other("the cause");
+    let events = [
+        (
+            Event::ClientConnected {
+                client,
+                ends: None,
+                database: "app".to_owned(),
+                user: "alice".to_owned(),
+            },
+            "INFO logged in client=7 pool=app/alice",
+        ),
+        (
+            Event::ClientLeft { client, pool: Some(pool()), cause: "the cause" },
+            "INFO left: the cause client=7 pool=app/alice",
+        ),
+        (
+            Event::LoginRefused { client, ends: None, pool: Some(pool()), cause: cause() },
+            "WARN login refused: the cause client=7 pool=app/alice",
+        ),
+        (
+            Event::ClientEnded { client, pool: pool(), cause: cause() },
+            "WARN client ended: the cause client=7 pool=app/alice",
+        ),
+        (
+            Event::WaitOver { client, pool: pool(), cause: cause(), times },
+            "WARN no server within query_wait_timeout: the cause client=7 pool=app/alice times=3",
+        ),
+        (
+            Event::ServerRefused { server, pool: pool(), address: address(), cause: cause() },
+            "WARN no connection to the server: the cause server=5 pool=app/alice \
+             address=10.0.0.7:5432",
+        ),
+        (
+            Event::ServerLost { server, client: Some(client), pool: pool(), cause: cause() },
+            "WARN a server connection was lost: the cause server=5 client=7 pool=app/alice",
+        ),
+        (
+            Event::CancelInDoubt { server, client: Some(client), pool: pool(), cause: cause() },
+            "WARN a cancel may still hit a server connection, which is not used again: the cause \
+             server=5 client=7 pool=app/alice",
+        ),
+        (
+            Event::RoomKnown { address: address(), room: None },
+            "WARN the server does not say what it has room for address=10.0.0.7:5432",
+        ),
+        (
+            Event::Contained { server, client: Some(client), pool: pool(), cause: cause() },
+            "ERROR a server connection was closed, because its replies do not fit what was asked; \
+             this is a bug of pgweir, please report it: the cause server=5 client=7 pool=app/alice",
+        ),
+    ];
+    let others = [
+        (News::AcceptFailed(error(), times), "ERROR cannot accept a client: the cause times=3"),
+        (
+            News::ListenFailed(error()),
+            "ERROR a listener is not as the configuration has it: the cause",
+        ),
+        (
+            News::NoSockDiag(error()),
+            "WARN tcp_user_timeout has no effect, because the kernel cannot be asked about \
+             connections: the cause",
+        ),
+    ];
+    let events = events.into_iter().map(|(event, line)| (News::Log(event), line));
+    for (news, line) in events.chain(others) {
+        let (text, _) = written(|| tell(&news, &[]));
+        assert_eq!(text, line);
+    }
+}
+
 #[test]
 fn what_was_lost_is_told_in_the_form_of_the_rest() {
     let form = Form::default();

@@ -1,17 +1,19 @@
 //! The log is for operators: what it says, in which form, and that nobody waits for it.
 
 use std::fs::{self, File};
-use std::io::Read;
+use std::io::{Read, Write};
+use std::net::TcpStream;
 use std::os::unix::fs::OpenOptionsExt;
 
-use pgweir_testkit::frames::{bind, execute, parse, sync};
-use pgweir_testkit::{Login, Pgweir, WireClient, eventually, eventually_some};
+use pgweir_testkit::frames::{bind, cancel_request, execute, message, parse, query, sync};
+use pgweir_testkit::{Login, Pgweir, Signal, WireClient, eventually, eventually_some};
 use rustix::fs::{CWD, FileType, Mode, OFlags, mknodat};
 use rustix::process::{Pid, Resource, getrlimit, prlimit};
 use serde_json::Value;
 
 use crate::program::program;
 use crate::stage::{self, CLUSTER, PROGRAM, Stage};
+use crate::stand_in::StandIn;
 
 /// A login that is refused, and how much of the log it takes at least.
 const REFUSED_BYTES: usize = 10_000;
@@ -95,52 +97,202 @@ fn queries_add_no_line() {
     assert_eq!(log.lines().count(), before + 1, "{log}");
 }
 
+/// A line: how bad it is, what it says first, and what else.
+type Line<'a> = (&'a str, &'a str, &'a [(&'a str, Value)]);
+
+/// The lines of a log in JSON that say this first.
+fn lines(pgweir: &Pgweir, message: &str) -> Vec<Value> {
+    let log = pgweir.log();
+    let lines = log.lines().filter_map(|line| serde_json::from_str::<Value>(line).ok());
+    lines.filter(|line| line["message"] == message).collect()
+}
+
+/// Each of these lines comes, once at first.
+#[track_caller]
+fn assert_told(pgweir: &Pgweir, expected: &[Line<'_>]) {
+    for (level, message, fields) in expected {
+        let line = eventually_some(message, || lines(pgweir, message).into_iter().next());
+        assert_eq!(line["level"], *level, "{line}");
+        for (name, value) in *fields {
+            assert_eq!(line[name], *value, "{line}");
+        }
+    }
+}
+
+/// What the log calls a client.
+fn number_of(client: &WireClient) -> Value {
+    client.cancel_key().unwrap().pid.into()
+}
+
+/// The last column of each row that the console shows: its number.
+fn numbers(pgweir: &Pgweir, what: &str) -> Vec<u32> {
+    let mut admin = WireClient::login(pgweir.address(), &admin()).unwrap();
+    let rows = admin.query(&format!("SHOW {what}"));
+    rows.iter().map(|row| row.rsplit('|').next().unwrap().parse().unwrap()).collect()
+}
+
 /// What an operator acts on has a line, whether clients that come and go have one or not.
 #[test]
 fn limits_that_strike_are_told_of() {
     let stage = Stage::with("log_limits", 1, |config| {
-        let config = config.pool("query_wait_timeout", "100");
+        let config = config.general("log_format", "\"json\"").pool("query_wait_timeout", "100");
         config.general("idle_client_in_transaction_timeout", "4000")
     });
     let (mut holder, mut waiter) = (stage.client(), stage.client());
+    let [held, waited] = [&holder, &waiter].map(number_of);
     holder.query("BEGIN");
     for _ in 0..3 {
         assert_eq!(waiter.try_query("SELECT 1").unwrap_err().sqlstate(), "53300");
     }
     holder.read_to_end().unwrap();
     WireClient::login(stage.address(), &stage.login().database("nowhere")).unwrap_err();
-    eventually("the refusal", || stage.pgweir.log().contains("login refused"));
-    let log = stage.pgweir.log();
-    let lines = |what: &str| log.lines().filter(|line| line.contains(what)).count();
-    assert_eq!(
-        lines(" WARN no server within query_wait_timeout: all servers of pool "),
-        1,
-        "{log}"
-    );
-    let ended = "client ended: terminating connection due to idle-in-transaction timeout: \
+    let pool = || Value::from("log_limits/log_limits");
+    let ended = "terminating connection due to idle-in-transaction timeout: \
                  idle_client_in_transaction_timeout is 4 s; the transaction is rolled back.";
-    assert_eq!(lines(ended), 1, "{log}");
-    assert_eq!(lines(" pool=log_limits/log_limits"), 2, "{log}");
-    assert_eq!(lines(" pool=nowhere/log_limits"), 1, "{log}");
+    let wait_over = "no server within query_wait_timeout";
+    assert_told(
+        &stage.pgweir,
+        &[
+            ("WARN", wait_over, &[("client", waited), ("pool", pool()), ("times", 1.into())]),
+            (
+                "WARN",
+                "client ended",
+                &[("client", held), ("pool", pool()), ("cause", ended.into())],
+            ),
+            ("WARN", "login refused", &[("pool", "nowhere/log_limits".into())]),
+        ],
+    );
+    let waits = lines(&stage.pgweir, wait_over);
+    assert_eq!(waits.len(), 1, "{waits:?}");
+    assert!(waits[0]["cause"].as_str().unwrap().starts_with("all servers of pool "), "{waits:?}");
+    let refused = &lines(&stage.pgweir, "login refused")[0];
+    assert!(refused["client"].is_number(), "{refused}");
+    assert!(refused["from"].as_str().unwrap().starts_with("127.0.0.1:"), "{refused}");
 }
 
-/// The line leads to the rows of SHOW CLIENTS and SHOW SERVERS.
+/// A server that knows less than PostgreSQL, answers what nobody has asked, and goes.
 #[test]
-fn a_server_that_is_lost_is_told_with_whom_it_served() {
-    let stage = Stage::with("log_lost", 1, |config| config.general("log_format", "\"json\""));
-    let mut client = stage.client();
-    client.query("BEGIN");
-    let server: u32 = stage.console("SHOW SERVERS")[0].rsplit('|').next().unwrap().parse().unwrap();
-    stage.ask("SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = 'log_lost'");
-    let lost = eventually_some("the loss to be told", || {
-        let log = stage.pgweir.log();
-        let line = log.lines().find(|line| line.contains("a server connection was lost"))?;
-        serde_json::from_str::<Value>(line).ok()
-    });
-    assert_eq!(lost["client"], client.cancel_key().unwrap().pid);
-    assert_eq!((&lost["server"], &lost["pool"]), (&server.into(), &"log_lost/log_lost".into()));
-    let cause = lost["cause"].as_str().unwrap();
-    assert!(cause.contains("terminating connection due to administrator command"), "{lost}");
+fn what_servers_do_is_told_of() {
+    let stand_in =
+        StandIn::with(|config| config.general("log_format", "\"json\"").general("instances", "1"));
+    let pool = || Value::from("stand_in/stand_in");
+    let mut client = stand_in.newcomer();
+    let mut server = stand_in.server();
+    let address = Value::from(server.local_addr().unwrap().to_string());
+    let greeting = client.read_until_ready().unwrap();
+    let key = greeting.iter().find(|message| message.tag == b'K').unwrap();
+    let (pid, secret) = key.body.split_first_chunk().unwrap();
+    let pid = u32::from_be_bytes(*pid);
+    let number = numbers(&stand_in.pgweir, "SERVERS")[0];
+    let of_server = || [("server", Value::from(number)), ("client", pid.into()), ("pool", pool())];
+    let hear = |server: &mut TcpStream| {
+        server.read_exact(&mut vec![0; query("SELECT").len()]).unwrap();
+    };
+
+    // It takes the cancel, and says nothing of it.
+    client.send(&query("SELECT")).unwrap();
+    hear(&mut server);
+    let mut requester = WireClient::open(stand_in.pgweir.address()).unwrap();
+    requester.send(&cancel_request(pid, secret)).unwrap();
+    let _cancel = stand_in.bare_server();
+    assert!(requester.read_to_end().unwrap().is_empty());
+    server.write_all(&[message(b'I', b""), message(b'Z', b"I")].concat()).unwrap();
+    client.read_until_ready().unwrap();
+    client.send(&query("SELECT")).unwrap();
+    let mut server = stand_in.server();
+    hear(&mut server);
+    // A description, and then a greeting.
+    server.write_all(&[message(b'T', &[0; 2]), message(b'R', &[0; 4])].concat()).unwrap();
+    assert_eq!(client.read_to_end().unwrap().last().unwrap().sqlstate(), "XX000");
+    let mut next = stand_in.newcomer();
+    next.read_until_ready().unwrap();
+    let pgweir = stand_in.goes();
+    next.send(&query("SELECT")).unwrap();
+    let contained = "a server connection was closed, because its replies do not fit what was \
+                     asked; this is a bug of pgweir, please report it";
+    let refused = [("server", number.into()), ("pool", pool()), ("address", address.clone())];
+    assert_told(
+        &pgweir,
+        &[
+            ("WARN", "the server does not say what it has room for", &[("address", address)]),
+            (
+                "WARN",
+                "a cancel may still hit a server connection, which is not used again",
+                &of_server(),
+            ),
+            ("ERROR", contained, &of_server()),
+            ("WARN", "no connection to the server", &refused),
+        ],
+    );
+}
+
+/// Asks for an end, as a client of the console if need be.
+type Ask = fn(&Pgweir, &mut WireClient);
+
+/// How the end is asked for, and what is told of it: how bad, what, and whose doing it is.
+type End<'a> = (&'a [Ask], &'a [(&'a str, &'a str, Whose)]);
+
+/// Who has asked for something, as the log has it.
+enum Whose {
+    Signal(&'static str),
+    Console,
+    Nobody,
+}
+
+/// Whoever looks for the reason of an end finds whether it was asked for, and by whom.
+#[test]
+fn ends_are_told_of() {
+    const DRAINS: &str = "ending: clients may finish their transactions";
+    const ENDS: &str = "ending: clients are disconnected";
+    const OVER: &str = "shutdown_timeout is over: clients are disconnected";
+    let name = "log_ends";
+    stage::create_database(&CLUSTER, name);
+    let ends: [End<'_>; 5] = [
+        (&[|pgweir, _| pgweir.quit()], &[("INFO", ENDS, Whose::Signal("SIGQUIT"))]),
+        (
+            &[|pgweir, _| pgweir.terminate(), |pgweir, _| pgweir.signal(Signal::INT)],
+            &[("INFO", DRAINS, Whose::Signal("SIGTERM")), ("INFO", ENDS, Whose::Signal("SIGINT"))],
+        ),
+        (
+            &[|pgweir, _| pgweir.signal(Signal::INT), |_, admin| drop(admin.query("SHUTDOWN"))],
+            &[("INFO", DRAINS, Whose::Signal("SIGINT")), ("INFO", ENDS, Whose::Console)],
+        ),
+        (&[|_, admin| drop(admin.query("SHUTDOWN"))], &[("INFO", ENDS, Whose::Console)]),
+        (
+            &[|_, admin| drop(admin.query("SHUTDOWN WAIT_FOR_CLIENTS"))],
+            &[("INFO", DRAINS, Whose::Console), ("WARN", OVER, Whose::Nobody)],
+        ),
+    ];
+    for (asks, told) in ends {
+        let times_out = told.iter().any(|(_, message, _)| *message == OVER);
+        let timeout = if times_out { "100" } else { "600000" };
+        let config = stage::trusting(&CLUSTER, name).user(name, "", 1);
+        let config = config.general("log_format", "\"json\"").general("worker_threads", "2");
+        let config = config.general("shutdown_timeout", timeout);
+        let pgweir = Pgweir::start(PROGRAM, |port| config.text(port));
+        let mut client = WireClient::login(pgweir.address(), &stage::login(name)).unwrap();
+        client.query("BEGIN");
+        let mut admin = WireClient::login(pgweir.address(), &admin()).unwrap();
+        let number = number_of(&admin);
+        let mut lines = Vec::new();
+        for (level, message, whose) in told {
+            let (client, signal) = match whose {
+                Whose::Signal(name) => (Value::Null, Value::from(*name)),
+                Whose::Console => (number.clone(), Value::Null),
+                Whose::Nobody => (Value::Null, Value::Null),
+            };
+            lines.push((*level, *message, [("client", client), ("signal", signal)]));
+        }
+        for (ask, (level, message, fields)) in asks.iter().zip(&lines) {
+            ask(&pgweir, &mut admin);
+            assert_told(&pgweir, &[(level, message, fields)]);
+        }
+        assert!(pgweir.wait().success());
+        for (level, message, fields) in &lines {
+            assert_told(&pgweir, &[(level, message, fields)]);
+        }
+        assert_told(&pgweir, &[("INFO", "pgweir has ended", &[])]);
+    }
 }
 
 /// A script that reloads over psql leaves a trace of what is wrong with the file, and of itself.
@@ -150,21 +302,14 @@ fn reloads_over_the_console_are_told_of() {
         config.general("log_format", "\"json\"").general("worker_threads", "2")
     });
     let mut admin = stage.client_as(&admin());
-    let client = admin.cancel_key().unwrap().pid;
-    let told = |what: &str| {
-        eventually_some(what, || {
-            let log = stage.pgweir.log();
-            let line = log.lines().find(|line| line.contains(what))?;
-            serde_json::from_str::<Value>(line).ok()
-        })
-    };
+    let client = [("client", number_of(&admin))];
     admin.query("RELOAD");
-    let loaded = told("the configuration was loaded again");
-    assert_eq!((&loaded["client"], &loaded["level"]), (&client.into(), &"INFO".into()));
+    assert_told(&stage.pgweir, &[("INFO", "the configuration was loaded again", &client)]);
     fs::write(stage.pgweir.config_path(), "[general]\nlog_formatt = \"text\"\n").unwrap();
     assert_eq!(admin.try_query("RELOAD").unwrap_err().sqlstate(), "F0000");
-    let refused = told("the configuration was not loaded, all stays as it was");
-    assert_eq!((&refused["client"], &refused["level"]), (&client.into(), &"ERROR".into()));
+    let refused = "the configuration was not loaded, all stays as it was";
+    assert_told(&stage.pgweir, &[("ERROR", refused, &client)]);
+    let refused = &lines(&stage.pgweir, refused)[0];
     let cause = refused["cause"].as_str().unwrap();
     assert!(cause.contains("pgweir.toml:2") && cause.contains("log_format"), "{refused}");
 }

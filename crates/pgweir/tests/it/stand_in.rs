@@ -70,6 +70,11 @@ impl StandIn {
         server
     }
 
+    /// Nobody listens there any more.
+    pub(crate) fn goes(self) -> Pgweir {
+        self.pgweir
+    }
+
     /// A server, and a client that it has greeted.
     pub(crate) fn ready(&self) -> (TcpStream, WireClient) {
         let mut client = self.newcomer();

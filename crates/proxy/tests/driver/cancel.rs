@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pgweir_engine::{ClientState, ServerActivity};
+use pgweir_engine::{ClientState, Event, ServerActivity};
 use pgweir_wire::CancelKey;
 
 use crate::messages::{
@@ -221,6 +221,12 @@ fn a_request_that_hangs_costs_its_server() {
     assert_eq!(stage.servers(), []);
 }
 
+/// What the operator is told of a cancel for this client's statement on the first server.
+fn in_doubt(client: &Peer, cause: &str) -> Event {
+    let (client, pool) = (Some(client.key().process_id), "db/user".to_owned());
+    Event::CancelInDoubt { server: 0, client, pool, cause: cause.to_owned() }
+}
+
 /// A server that is in the middle of something when the request is over is not relied upon.
 #[test]
 fn a_server_inside_of_a_message_is_not_lent_behind_a_cancel() {
@@ -239,6 +245,7 @@ fn a_request_that_hangs_costs_its_server_when_the_statement_is_over() {
     let (stage, server, alice, requester, cancel) = cancelled();
     stage.wait(Duration::from_millis(5_001));
     assert!(server.is_open() && cancel.is_aborted() && requester.is_closed());
+    assert_eq!(stage.log(), [in_doubt(&alice, "it was not over within 5 s")]);
     server.says([one_row("all the same")]);
     assert_eq!(alice.heard(), "T D(all the same) C Z");
     assert!(server.is_closed());
@@ -251,6 +258,7 @@ fn a_request_whose_connection_breaks_costs_its_server() {
     let (stage, server, alice, requester, cancel) = cancelled();
     cancel.breaks();
     assert!(requester.is_closed());
+    assert_eq!(stage.log(), [in_doubt(&alice, "its connection broke")]);
     server.says([done(), ready()]);
     assert_eq!(alice.heard(), "C Z");
     assert!(server.is_closed());
@@ -271,6 +279,7 @@ fn a_request_that_cannot_be_sent_costs_nothing() {
     let requester = stage.cancel(&alice);
     stage.wait(Duration::from_millis(5_001));
     assert!(requester.is_closed());
+    assert_eq!(stage.log(), []);
     server.says([done(), ready()]);
     assert_eq!(stage.servers(), [ServerActivity::Idle]);
 }
