@@ -21,8 +21,8 @@ use crate::time::Time;
 pub const TICK: Duration = Duration::from_millis(100);
 
 /// Servers are told the statement_timeout, and end the statement themselves. One that has not
-/// answered so much later does not answer any more.
-const STATEMENT_GRACE: Duration = Duration::from_secs(1);
+/// answered so much later does not answer any more: its client hears of that within a second.
+const STATEMENT_GRACE: Duration = Duration::from_millis(1_000 - TICK.as_millis() as u64);
 
 /// Why such a server is given up.
 const HANGS: &str = "it did not end a statement at statement_timeout";

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pgweir_engine::ServerActivity;
+use pgweir_engine::{ServerActivity, TICK};
 
 use crate::messages::{
     bind, bind_complete, columns, copy_data, copy_done, copy_in, done, error, execute, flush,
@@ -145,6 +145,20 @@ fn a_server_that_does_not_end_a_statement_in_time_is_given_up() {
     stage.wait(LONG);
     assert_eq!(alice.heard(), "", "the server's own error is awaited");
     stage.wait(Duration::from_secs(1));
+    assert_eq!((alice.heard().as_str(), server.is_aborted()), ("E(08007) Z", true));
+}
+
+/// The second that it has for that holds whenever in it pgweir looks.
+#[test]
+fn a_server_that_hangs_in_a_statement_is_given_up_within_a_second() {
+    let (stage, server, alice) = Stage::ready(&Setup::with("statement_timeout = 5000"));
+    alice.says([query("slow")]);
+    stage.wait(TICK / 2);
+    for _ in 0..58 {
+        stage.wait(TICK);
+    }
+    assert!(server.is_open(), "its own error may be on its way");
+    stage.wait(TICK);
     assert_eq!((alice.heard().as_str(), server.is_aborted()), ("E(08007) Z", true));
 }
 
