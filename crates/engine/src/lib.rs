@@ -69,6 +69,7 @@ mod reload;
 mod replication;
 mod reply;
 mod room;
+mod scan;
 mod server;
 mod server_login;
 mod settings;

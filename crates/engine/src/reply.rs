@@ -142,6 +142,8 @@ pub(crate) struct Replies {
     entries: VecDeque<Expected>,
     /// Entries that are a [`Kind::CopyEnd`]: nothing is owed for them.
     copy_ends: usize,
+    /// For each Query among the entries: how many statements its string has behind the first.
+    strings: VecDeque<u32>,
     /// So many of the entries are answered without the client's doing any more: PostgreSQL keeps
     /// the replies of a batch back until a Sync or a Flush.
     due: usize,
@@ -162,6 +164,7 @@ impl Replies {
         Self {
             entries: VecDeque::new(),
             copy_ends: 0,
+            strings: VecDeque::new(),
             due: 0,
             progress: Progress::Open,
             answered: false,
@@ -185,6 +188,22 @@ impl Replies {
     /// does not wait for COPY data.
     pub(crate) fn due(&self) -> usize {
         if self.awaits_copy_data() { 0 } else { self.due.min(self.owed()) }
+    }
+
+    /// How many statements stand behind the first of their query string, in all those that are
+    /// owed.
+    pub(crate) fn further_statements(&self) -> u32 {
+        self.strings.iter().fold(0, |sum: u32, more| sum.saturating_add(*more))
+    }
+
+    /// The string of the Query that was noted last has so many statements. A Parse has one at most,
+    /// so it makes no difference to one that was noted before.
+    pub(crate) fn note_statements(&mut self, statements: u32) {
+        if let Some(Kind::Query) = self.entries.back().map(|entry| &entry.kind)
+            && let Some(more) = self.strings.back_mut()
+        {
+            *more = statements.saturating_sub(1).max(*more);
+        }
     }
 
     /// Nothing that was sent is kept back any more: a Flush has gone out.
@@ -274,6 +293,9 @@ impl Replies {
             }
         }
         let ends_unit = expected.kind.ends_unit();
+        if matches!(expected.kind, Kind::Query) {
+            self.strings.push_back(0);
+        }
         self.entries.push_back(expected);
         if ends_unit {
             self.flush();
@@ -419,7 +441,9 @@ impl Replies {
 
     /// Takes out an entry that will not be answered.
     fn remove(&mut self, index: usize) {
-        self.entries.remove(index);
+        if let Some(Expected { kind: Kind::Query, .. }) = self.entries.remove(index) {
+            self.strings.pop_front();
+        }
         self.due -= usize::from(index < self.due);
     }
 

@@ -281,8 +281,8 @@ impl Engine {
     }
 
     /// Whether a server has been silent for longer than its statements may take. PostgreSQL
-    /// measures each statement of a batch by itself, and keeps short replies back until the batch
-    /// is over: of a batch that its client has not ended nothing is due.
+    /// measures each statement of a batch, or of a query string, by itself, and keeps short replies
+    /// back until the last is over: of a batch that its client has not ended nothing is due.
     fn hangs(&self, now: Time, id: ServerId) -> bool {
         let server = &self.servers[id];
         // One that does not read either is busy, or hangs, and behind the end of a stream there is
@@ -290,12 +290,12 @@ impl Engine {
         let waits_for_nobody = server.congested || matches!(server.state, ServerState::Forsaken);
         let owed = &server.replies;
         let due = if waits_for_nobody { owed.owed() } else { owed.due() };
-        let statements = u32::try_from(due).unwrap_or(u32::MAX);
-        let silent_since = server.heard.max(server.fed);
-        statements > 0
+        let silent = now - server.heard.max(server.fed);
+        due > 0
             && server.statement_timeout.is_some_and(|limit| {
-                now - silent_since
-                    > limit.saturating_mul(statements).saturating_add(STATEMENT_GRACE)
+                let replies = u32::try_from(due).unwrap_or(u32::MAX);
+                let statements = replies.saturating_add(owed.further_statements());
+                silent > limit.saturating_mul(statements).saturating_add(STATEMENT_GRACE)
             })
     }
 }

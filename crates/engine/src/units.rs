@@ -3,7 +3,7 @@
 use std::rc::Rc;
 
 use pgweir_config::PoolMode;
-use pgweir_sql::{Classifier, PinReason, Pins};
+use pgweir_sql::PinReason;
 use pgweir_wire::backend;
 use pgweir_wire::frontend::{Bind, Parse, Tag, Target};
 use pgweir_wire::{HEADER_LEN, Header, Malformed, TransactionStatus};
@@ -129,8 +129,7 @@ impl Engine {
             let text = until_nul(piece);
             scan.feed(text);
             if text.len() < piece.len() || client.body.left == 0 {
-                let pins = scan.finish();
-                self.leaves(id, pins);
+                self.has_read(id, *scan);
             } else {
                 client.body.scan = Some(scan);
             }
@@ -533,36 +532,6 @@ impl Engine {
         body.left = header.message_len() - n;
         body.fate = Fate::Forward;
         Taken::Bytes(n)
-    }
-
-    /// Looks for state that a statement leaves behind. `ended`: the text is all there.
-    fn scan_text(&mut self, id: ClientId, text: &[u8], ended: bool) {
-        let Some(server) = self.clients[id].server() else { return };
-        let mut scan = Classifier::in_encoding(self.servers[server].encoding);
-        scan.feed(text);
-        if ended {
-            self.leaves(id, scan.finish());
-        } else {
-            self.clients[id].body.scan = Some(Box::new(scan));
-        }
-    }
-
-    /// A statement leaves this on the client's server.
-    fn leaves(&mut self, id: ClientId, pins: Pins) {
-        if pins.is_empty() {
-            return;
-        }
-        if let Some(server) = self.clients[id].server() {
-            self.servers[server].reset |= pins.contains(PinReason::Reset);
-        }
-        // What RESET and DISCARD take away is put back before the next transaction. A sequence's
-        // last value is not tracked yet, and to keep the server for every nextval would keep it
-        // for half of all applications. A COMMIT leaves nothing.
-        let passing = [PinReason::Commit, PinReason::Reset, PinReason::Sequence];
-        let kept = passing.into_iter().fold(pins, Pins::without);
-        let client = &mut self.clients[id];
-        client.may_commit |= pins.contains(PinReason::Commit);
-        client.pins = client.pins.union(kept);
     }
 
     /// A client sent what the protocol does not allow. Like PostgreSQL we end the connection: its

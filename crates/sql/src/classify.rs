@@ -63,10 +63,15 @@ impl Classifier {
 
     /// Why the server must stay with this client once the text, now complete, has run.
     pub fn finish(self) -> Pins {
-        let pins = self.standard.finish();
-        match self.escaping {
-            Some(escaping) => pins.union(escaping.finish()),
-            None => pins,
+        self.finish_and_count().0
+    }
+
+    /// The same, and how many statements the text has; empty ones are none.
+    pub fn finish_and_count(self) -> (Pins, u32) {
+        let (pins, statements) = self.standard.finish();
+        match self.escaping.map(Reading::finish) {
+            Some((more, others)) => (pins.union(more), statements.max(others)),
+            None => (pins, statements),
         }
     }
 }
@@ -95,10 +100,10 @@ impl Reading {
         debug_assert_eq!(progress, Progress::All);
     }
 
-    fn finish(mut self) -> Pins {
+    fn finish(mut self) -> (Pins, u32) {
         self.lexer.finish(&mut self.state);
         self.state.end_statement();
-        self.state.pins
+        (self.state.pins, self.state.statements)
     }
 }
 
@@ -112,6 +117,8 @@ struct State {
     temporary: Option<PinReason>,
     /// The statement has said UPDATE.
     updates: bool,
+    /// Statements that have begun.
+    statements: u32,
 }
 
 /// How far the beginning of the statement has been understood. The reasons are those of the word
@@ -218,6 +225,9 @@ impl State {
     #[inline(never)] // Once a statement, while `token` is inlined everywhere.
     fn step(&mut self, token: Token<'_>, meaning: Meaning) -> Step {
         let is_name = matches!(token, Token::Word(_) | Token::Quoted(_) | Token::Unicode);
+        if matches!(self.step, Step::Start) {
+            self.statements = self.statements.saturating_add(1);
+        }
         match self.step {
             Step::Start => match meaning {
                 Meaning::Rule(Form::Set, reason) => Step::Set(reason),

@@ -174,6 +174,20 @@ fn a_batch_has_the_time_of_all_its_statements() {
     assert!(server.is_aborted());
 }
 
+/// The same holds for a query string, since version 13.
+#[test]
+fn a_query_string_has_the_time_of_all_its_statements() {
+    let long = format!("INSERT; SELECT ';{}'; INSERT;", "x".repeat(40_000));
+    for text in ["INSERT; SELECT ';'; INSERT;", &long] {
+        let (stage, server, alice) = Stage::ready(&Setup::with("statement_timeout = 5000"));
+        alice.says([query(text)]);
+        stage.wait(LONG * 3);
+        assert!(server.is_open());
+        stage.wait(Duration::from_secs(1));
+        assert!(server.is_aborted());
+    }
+}
+
 /// PostgreSQL keeps the replies of a batch back until a Sync or a Flush: that none comes is its
 /// client's doing.
 #[test]

@@ -447,3 +447,19 @@ proptest! {
         assert_eq!(in_pieces(text.chunks(5)), classify(&text));
     }
 }
+
+#[test]
+fn statements_are_counted() {
+    let count = |text: &[u8]| {
+        let mut classifier = Classifier::new();
+        classifier.feed(text);
+        classifier.finish_and_count().1
+    };
+    assert_eq!(count(b""), 0);
+    assert_eq!(count(b" ; /* ; */ ; -- ;"), 0);
+    assert_eq!(count(b"SELECT ';'"), 1);
+    assert_eq!(count(b"SELECT 1;"), 1);
+    assert_eq!(count(b"BEGIN; INSERT INTO a VALUES ($a$;$a$);; (SELECT 1);COMMIT;"), 4);
+    // Two readings: the longer one counts.
+    assert_eq!(count(br"SELECT 'a\'; SELECT 1; SELECT 2 --'"), 3);
+}

@@ -1,0 +1,48 @@
+//! The texts of a client's statements are read: for what they leave on the server, and for how many
+//! of them there are.
+
+use pgweir_sql::{Classifier, PinReason, Pins};
+
+use crate::Engine;
+use crate::action::ClientId;
+
+impl Engine {
+    /// Looks for state that a statement leaves behind. `ended`: the text is all there.
+    pub(crate) fn scan_text(&mut self, id: ClientId, text: &[u8], ended: bool) {
+        let Some(server) = self.clients[id].server() else { return };
+        let mut scan = Classifier::in_encoding(self.servers[server].encoding);
+        scan.feed(text);
+        if ended {
+            self.has_read(id, scan);
+        } else {
+            self.clients[id].body.scan = Some(Box::new(scan));
+        }
+    }
+
+    /// A text is all there: of a Query, if that is what the client has sent last.
+    pub(crate) fn has_read(&mut self, id: ClientId, scan: Classifier) {
+        let (pins, statements) = scan.finish_and_count();
+        if let Some(server) = self.clients[id].server() {
+            self.servers[server].replies.note_statements(statements);
+        }
+        self.leaves(id, pins);
+    }
+
+    /// A statement leaves this on the client's server.
+    pub(crate) fn leaves(&mut self, id: ClientId, pins: Pins) {
+        if pins.is_empty() {
+            return;
+        }
+        if let Some(server) = self.clients[id].server() {
+            self.servers[server].reset |= pins.contains(PinReason::Reset);
+        }
+        // What RESET and DISCARD take away is put back before the next transaction. A sequence's
+        // last value is not tracked yet, and to keep the server for every nextval would keep it
+        // for half of all applications. A COMMIT leaves nothing.
+        let passing = [PinReason::Commit, PinReason::Reset, PinReason::Sequence];
+        let kept = passing.into_iter().fold(pins, Pins::without);
+        let client = &mut self.clients[id];
+        client.may_commit |= pins.contains(PinReason::Commit);
+        client.pins = client.pins.union(kept);
+    }
+}
