@@ -44,27 +44,79 @@ pub(crate) enum Verb {
     },
     /// COPY TO STDOUT of so many messages.
     CopyOut(u32),
+    /// Removes a statement that `Prepare` has made.
+    Deallocate {
+        name: String,
+    },
+    /// A cursor that outlives its transaction.
+    Declare {
+        name: String,
+    },
     /// As `Write`, but with a constraint that fails at the end of the transaction.
     Defer,
+    /// Removes what the session has of one kind, or of all.
+    Discard(Kind),
+    /// Carries out what `Prepare` has made.
+    Execute {
+        name: String,
+    },
     /// An error.
     Fail,
+    /// One row of a cursor: the tag of the statement that has declared it.
+    Fetch {
+        name: String,
+    },
     /// A change of the database for which its disk has no room.
     Fill,
-    /// Listens on the one channel that there is.
-    Listen,
-    /// Loads a library, which nothing unloads.
-    Load,
+    /// Leaves what no DISCARD removes.
+    Keep(Keep),
+    /// Listens on a channel, from the end of the transaction on.
+    Listen {
+        channel: String,
+    },
+    /// Takes a lock that nobody else has at the same time, and waits for it; `session`: beyond the
+    /// end of the transaction.
+    Lock {
+        key: u32,
+        session: bool,
+    },
     /// So many notices.
     Notice(u32),
-    /// Notifies whoever listens, at the end of the transaction.
-    Notify,
+    /// Notifies whoever listens on the channel, at the end of the transaction.
+    Notify {
+        channel: String,
+    },
+    /// Makes a statement with a name: a write, or so many rows.
+    Prepare {
+        name: String,
+        rows: Option<u32>,
+    },
+    /// Ends a subtransaction well.
+    Release {
+        name: String,
+    },
+    /// Takes a setting back to what it was at the login, or all of them.
+    Reset {
+        name: Option<String>,
+    },
     Rollback,
+    /// Undoes what was done since the savepoint.
+    RollbackTo {
+        name: String,
+    },
     /// So many rows.
     Rows(u32),
-    /// Changes a setting of the session.
+    /// Begins a subtransaction.
+    Savepoint {
+        name: String,
+    },
+    /// Changes what `currval` says, which pgweir is known not to keep apart.
+    Sequence,
+    /// Changes a setting of the session; `local`: of the transaction only.
     Set {
         name: String,
         value: String,
+        local: bool,
     },
     /// One row with the value of a setting.
     Show {
@@ -74,42 +126,153 @@ pub(crate) enum Verb {
     Sleep(u32),
     /// Creates a temporary table.
     Temp,
+    /// Listens no more: on this channel, or on any.
+    Unlisten {
+        channel: Option<String>,
+    },
+    /// Gives a lock of the session back.
+    Unlock {
+        key: u32,
+    },
     /// Changes the database: counts once it is committed.
     Write,
 }
 
+/// What DISCARD removes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Kind {
+    All,
+    Plans,
+    Sequences,
+    Temp,
+}
+
+impl Kind {
+    pub(crate) const EACH: [Self; 4] = [Self::All, Self::Plans, Self::Sequences, Self::Temp];
+
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::All => "all",
+            Self::Plans => "plans",
+            Self::Sequences => "sequences",
+            Self::Temp => "temp",
+        }
+    }
+}
+
+/// What nothing but the end of the session removes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Keep {
+    /// A base backup.
+    Backup,
+    /// A connection to somewhere else.
+    Connection,
+    /// A library.
+    Library,
+    /// The seed of `random()`.
+    Seed,
+    /// A replication slot.
+    Slot,
+    /// Whatever SQL in a text may leave.
+    Text,
+}
+
+impl Keep {
+    pub(crate) const EACH: [Self; 6] =
+        [Self::Backup, Self::Connection, Self::Library, Self::Seed, Self::Slot, Self::Text];
+
+    /// The words by which pgweir knows it.
+    fn words(self) -> &'static str {
+        match self {
+            Self::Backup => "pg_backup_start()",
+            Self::Connection => "dblink_connect()",
+            Self::Library => "library",
+            Self::Seed => "setseed()",
+            Self::Slot => "pg_create_physical_replication_slot()",
+            Self::Text => "query_to_xml()",
+        }
+    }
+
+    /// What a session has then.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Backup => "a backup",
+            Self::Connection => "a connection to elsewhere",
+            Self::Library => "a library",
+            Self::Seed => "a seed",
+            Self::Slot => "a replication slot",
+            Self::Text => "the effect of a text",
+        }
+    }
+}
+
 impl Verb {
+    /// Whether it returns rows that a Describe tells of. Those of `Execute` and `Fetch` depend on
+    /// the session: clients use them in simple queries only.
     pub(crate) fn returns_rows(&self) -> bool {
         match self {
-            Self::Big(_) | Self::Rows(_) | Self::Show { .. } => true,
+            Self::Big(_) | Self::Fetch { .. } | Self::Rows(_) | Self::Show { .. } => true,
             Self::Begin
             | Self::Chain
             | Self::Commit
             | Self::CopyIn { .. }
             | Self::CopyOut(_)
+            | Self::Deallocate { .. }
+            | Self::Declare { .. }
             | Self::Defer
+            | Self::Discard(_)
+            | Self::Execute { .. }
             | Self::Fail
             | Self::Fill
-            | Self::Listen
-            | Self::Load
+            | Self::Keep(_)
+            | Self::Listen { .. }
+            | Self::Lock { .. }
             | Self::Notice(_)
-            | Self::Notify
+            | Self::Notify { .. }
+            | Self::Prepare { .. }
+            | Self::Release { .. }
+            | Self::Reset { .. }
             | Self::Rollback
+            | Self::RollbackTo { .. }
+            | Self::Savepoint { .. }
+            | Self::Sequence
             | Self::Set { .. }
             | Self::Sleep(_)
             | Self::Temp
+            | Self::Unlisten { .. }
+            | Self::Unlock { .. }
             | Self::Write => false,
         }
     }
 
-    /// Whether it leaves something in the session.
+    /// Whether it leaves something in the session, or may.
     pub(crate) fn leaves_state(&self) -> bool {
-        matches!(self, Self::Listen | Self::Load | Self::Set { .. } | Self::Temp)
+        !matches!(
+            self,
+            Self::Begin
+                | Self::Big(_)
+                | Self::Chain
+                | Self::Commit
+                | Self::CopyIn { .. }
+                | Self::CopyOut(_)
+                | Self::Defer
+                | Self::Fail
+                | Self::Fill
+                | Self::Notice(_)
+                | Self::Release { .. }
+                | Self::Rollback
+                | Self::RollbackTo { .. }
+                | Self::Rows(_)
+                | Self::Savepoint { .. }
+                | Self::Show { .. }
+                | Self::Sleep(_)
+                | Self::Write
+        )
     }
 
-    /// Whether it ends a transaction block, and so is allowed in a failed one.
+    /// Whether it ends a transaction block or a part of one, and so is allowed in a failed one.
     pub(crate) fn is_exit(&self) -> bool {
-        matches!(self, Self::Chain | Self::Commit | Self::Rollback)
+        matches!(self, Self::Chain | Self::Commit | Self::Rollback | Self::RollbackTo { .. })
     }
 }
 
@@ -131,20 +294,44 @@ impl fmt::Display for Statement {
             Verb::CopyIn { fails_at: None } => write!(f, "copy_in {tag}"),
             Verb::CopyIn { fails_at: Some(at) } => write!(f, "copy_in {tag} {at}"),
             Verb::CopyOut(messages) => write!(f, "copy_out {tag} {messages}"),
+            Verb::Deallocate { name } => write!(f, "deallocate {tag} {name}"),
+            Verb::Declare { name } => write!(f, "declare {tag} {name} cursor with hold"),
             Verb::Defer => write!(f, "defer {tag}"),
+            Verb::Discard(kind) => write!(f, "discard {tag} {}", kind.name()),
+            Verb::Execute { name } => write!(f, "execute {tag} {name}"),
             Verb::Fail => write!(f, "fail {tag}"),
+            Verb::Fetch { name } => write!(f, "fetch {tag} {name}"),
             Verb::Fill => write!(f, "fill {tag}"),
-            Verb::Listen => write!(f, "listen {tag}"),
-            Verb::Load => write!(f, "load {tag}"),
+            Verb::Keep(Keep::Library) => write!(f, "load {tag} {}", Keep::Library.words()),
+            Verb::Keep(keep) => write!(f, "call {tag} {}", keep.words()),
+            Verb::Listen { channel } => write!(f, "listen {tag} {channel}"),
+            Verb::Lock { key, session: true } => write!(f, "call {tag} pg_advisory_lock({key})"),
+            Verb::Lock { key, session: false } => {
+                write!(f, "call {tag} pg_advisory_xact_lock({key})")
+            }
             Verb::Notice(count) => write!(f, "notice {tag} {count}"),
-            Verb::Notify => write!(f, "notify {tag}"),
+            Verb::Notify { channel } => write!(f, "notify {tag} {channel}"),
+            Verb::Prepare { name, rows: None } => write!(f, "prepare {tag} {name} write"),
+            Verb::Prepare { name, rows: Some(rows) } => write!(f, "prepare {tag} {name} {rows}"),
+            Verb::Release { name } => write!(f, "release {tag} {name}"),
+            Verb::Reset { name } => {
+                write!(f, "reset {tag} {}", name.as_deref().unwrap_or("all"))
+            }
             // pgweir looks at all of these two.
             Verb::Rollback => write!(f, "rollback /*{tag}*/"),
+            Verb::RollbackTo { name } => write!(f, "rollback to {name} /*{tag}*/"),
             Verb::Rows(rows) => write!(f, "rows {tag} {rows}"),
-            Verb::Set { name, value } => write!(f, "set {tag} {name} {value}"),
+            Verb::Savepoint { name } => write!(f, "savepoint {tag} {name}"),
+            Verb::Sequence => write!(f, "call {tag} nextval()"),
+            Verb::Set { name, value, local: false } => write!(f, "set {tag} {name} {value}"),
+            Verb::Set { name, value, local: true } => write!(f, "set local {tag} {name} {value}"),
             Verb::Show { name } => write!(f, "show {tag} {name}"),
             Verb::Sleep(ms) => write!(f, "sleep {tag} {ms}"),
             Verb::Temp => write!(f, "create temp {tag}"),
+            Verb::Unlisten { channel } => {
+                write!(f, "unlisten {tag} {}", channel.as_deref().unwrap_or("*"))
+            }
+            Verb::Unlock { key } => write!(f, "call {tag} pg_advisory_unlock({key})"),
             Verb::Write => write!(f, "write {tag}"),
         }
     }
@@ -178,6 +365,10 @@ impl Line {
         }
     }
 
+    pub(crate) fn is_locking(&self) -> bool {
+        matches!(self, Self::Client(Statement { verb: Verb::Lock { .. }, .. }))
+    }
+
     pub(crate) fn is_exit(&self) -> bool {
         match self {
             Self::Client(statement) => statement.verb.is_exit(),
@@ -207,39 +398,72 @@ pub(crate) fn parse(text: &[u8]) -> Option<Vec<Line>> {
 fn line(text: &str) -> Option<Line> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let number = |at: usize| words.get(at)?.parse::<u32>().ok();
-    let verb = match words[..] {
+    let (at, verb) = match words[..] {
         ["ROLLBACK"] => return Some(Line::Rollback),
         ["DISCARD", "ALL"] => return Some(Line::DiscardAll),
-        ["create", "temp", _] => Verb::Temp,
-        ["rollback", "and", "chain", _] => Verb::Chain,
-        ["begin", _] => Verb::Begin,
-        ["big", _, _] => Verb::Big(number(2)?),
-        ["commit", _] => Verb::Commit,
-        ["copy_in", _] => Verb::CopyIn { fails_at: None },
-        ["copy_in", _, _] => Verb::CopyIn { fails_at: Some(number(2)?) },
-        ["copy_out", _, _] => Verb::CopyOut(number(2)?),
-        ["defer", _] => Verb::Defer,
-        ["fail", _] => Verb::Fail,
-        ["fill", _] => Verb::Fill,
-        ["listen", _] => Verb::Listen,
-        ["load", _] => Verb::Load,
-        ["notice", _, _] => Verb::Notice(number(2)?),
-        ["notify", _] => Verb::Notify,
-        ["rollback", _] => Verb::Rollback,
-        ["rows", _, _] => Verb::Rows(number(2)?),
-        ["set", _, name, value] => Verb::Set { name: name.into(), value: value.into() },
-        ["show", _, name] => Verb::Show { name: name.into() },
-        ["sleep", _, _] => Verb::Sleep(number(2)?),
-        ["write", _] => Verb::Write,
+        ["create", "temp", _] => (2, Verb::Temp),
+        ["rollback", "and", "chain", _] => (3, Verb::Chain),
+        ["rollback", "to", name, _] => (3, Verb::RollbackTo { name: name.into() }),
+        ["set", "local", _, name, value] => {
+            (2, Verb::Set { name: name.into(), value: value.into(), local: true })
+        }
+        ["call" | "load", _, function] => (1, call(function)?),
+        ["begin", _] => (1, Verb::Begin),
+        ["big", _, _] => (1, Verb::Big(number(2)?)),
+        ["commit", _] => (1, Verb::Commit),
+        ["copy_in", _] => (1, Verb::CopyIn { fails_at: None }),
+        ["copy_in", _, _] => (1, Verb::CopyIn { fails_at: Some(number(2)?) }),
+        ["copy_out", _, _] => (1, Verb::CopyOut(number(2)?)),
+        ["deallocate", _, name] => (1, Verb::Deallocate { name: name.into() }),
+        ["declare", _, name, "cursor", "with", "hold"] => (1, Verb::Declare { name: name.into() }),
+        ["defer", _] => (1, Verb::Defer),
+        ["discard", _, what] => {
+            (1, Verb::Discard(Kind::EACH.into_iter().find(|kind| kind.name() == what)?))
+        }
+        ["execute", _, name] => (1, Verb::Execute { name: name.into() }),
+        ["fail", _] => (1, Verb::Fail),
+        ["fetch", _, name] => (1, Verb::Fetch { name: name.into() }),
+        ["fill", _] => (1, Verb::Fill),
+        ["listen", _, channel] => (1, Verb::Listen { channel: channel.into() }),
+        ["notice", _, _] => (1, Verb::Notice(number(2)?)),
+        ["notify", _, channel] => (1, Verb::Notify { channel: channel.into() }),
+        ["prepare", _, name, "write"] => (1, Verb::Prepare { name: name.into(), rows: None }),
+        ["prepare", _, name, _] => (1, Verb::Prepare { name: name.into(), rows: Some(number(3)?) }),
+        ["release", _, name] => (1, Verb::Release { name: name.into() }),
+        ["reset", _, "all"] => (1, Verb::Reset { name: None }),
+        ["reset", _, name] => (1, Verb::Reset { name: Some(name.into()) }),
+        ["rollback", _] => (1, Verb::Rollback),
+        ["rows", _, _] => (1, Verb::Rows(number(2)?)),
+        ["savepoint", _, name] => (1, Verb::Savepoint { name: name.into() }),
+        ["set", _, name, value] => {
+            (1, Verb::Set { name: name.into(), value: value.into(), local: false })
+        }
+        ["show", _, name] => (1, Verb::Show { name: name.into() }),
+        ["sleep", _, _] => (1, Verb::Sleep(number(2)?)),
+        ["unlisten", _, "*"] => (1, Verb::Unlisten { channel: None }),
+        ["unlisten", _, channel] => (1, Verb::Unlisten { channel: Some(channel.into()) }),
+        ["write", _] => (1, Verb::Write),
         _ => return None,
-    };
-    let at = match verb {
-        Verb::Chain => 3,
-        Verb::Temp => 2,
-        _ => 1,
     };
     let tag = Tag::parse(words[at].as_bytes())?;
     Some(Line::Client(Statement { tag, verb }))
+}
+
+/// What a function does.
+fn call(function: &str) -> Option<Verb> {
+    let kept = Keep::EACH.into_iter().find(|keep| keep.words() == function);
+    if let Some(keep) = kept {
+        return Some(Verb::Keep(keep));
+    }
+    let (name, argument) = function.strip_suffix(')')?.split_once('(')?;
+    let key = argument.parse::<u32>();
+    match name {
+        "nextval" => Some(Verb::Sequence),
+        "pg_advisory_lock" => Some(Verb::Lock { key: key.ok()?, session: true }),
+        "pg_advisory_xact_lock" => Some(Verb::Lock { key: key.ok()?, session: false }),
+        "pg_advisory_unlock" => Some(Verb::Unlock { key: key.ok()? }),
+        _ => None,
+    }
 }
 
 /// A tag that stands in a comment stays.
@@ -312,5 +536,7 @@ fn literal(text: &str) -> Option<(String, &str)> {
     None
 }
 
+#[cfg(test)]
+pub(crate) mod sql;
 #[cfg(test)]
 mod tests;

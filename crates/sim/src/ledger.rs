@@ -143,6 +143,14 @@ impl Ledger {
         self.begun_at.get(&client).copied()
     }
 
+    /// The statements of a client that are committed, by their numbers.
+    #[cfg(test)]
+    pub(crate) fn committed_by(&self, client: u32) -> Vec<u32> {
+        let committed =
+            self.deeds.iter().filter(|(tag, deed)| tag.client == client && deed.committed);
+        committed.map(|(tag, _)| tag.number).collect()
+    }
+
     /// A client has ended its connection; `in_peace`: with nothing under way.
     pub(crate) fn leaves(&mut self, client: u32, in_peace: bool) {
         self.left.insert(client);

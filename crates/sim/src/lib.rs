@@ -46,6 +46,7 @@ mod configuration;
 mod faults;
 mod language;
 mod ledger;
+mod locks;
 mod network;
 mod postgres;
 mod process;

@@ -65,6 +65,21 @@ pub(crate) struct Pipe {
     pub(crate) read: u64,
 }
 
+/// What a reset takes away of what was said before it.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Loss {
+    /// All of it arrives before.
+    Nothing,
+    /// What is under way.
+    UnderWay,
+    /// And what has arrived and was not read.
+    Unread,
+}
+
+impl Loss {
+    pub(crate) const EACH: [Self; 3] = [Self::Nothing, Self::UnderWay, Self::Unread];
+}
+
 /// How far a reset has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Reset {
@@ -227,16 +242,19 @@ impl Pipe {
     }
 
     /// Lets the first `bytes` of what is under way arrive, and what is behind them if nothing is
-    /// left. `lossy`: a reset takes away what had arrived and was not read.
-    /// Says how many bytes are still under way.
-    pub(crate) fn deliver(&mut self, bytes: usize, lossy: bool) -> usize {
+    /// left, or a reset with its `loss`. Says how many bytes are still under way.
+    pub(crate) fn deliver(&mut self, bytes: usize, loss: Loss) -> usize {
         if self.reader_gone {
             self.bytes.clear();
             self.arrived = 0;
         }
         if self.reset == Reset::UnderWay {
             self.reset = Reset::Arrived;
-            self.bytes.truncate(if lossy { 0 } else { self.arrived });
+            self.bytes.truncate(match loss {
+                Loss::Nothing => self.bytes.len(),
+                Loss::UnderWay => self.arrived,
+                Loss::Unread => 0,
+            });
             self.arrived = self.bytes.len();
         } else {
             self.arrived += bytes.min(self.under_way());

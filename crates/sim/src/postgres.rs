@@ -1,3 +1,4 @@
+mod interrupt;
 mod login;
 
 use std::io::ErrorKind;
@@ -7,12 +8,14 @@ use pgweir_proxy::Transport;
 use pgweir_wire::CancelKey;
 
 use crate::language::Tag;
+use crate::locks::Lock;
 use crate::network::Stream;
 use crate::random::Dice;
 use crate::rows::Row;
-use crate::session::{Advance, Home, Inbox, Session, write_fatal};
+use crate::session::{Advance, Home, Inbox, Notification, Session};
 use crate::world::Site;
 
+pub(crate) use interrupt::{CANCELED, CRASHED, DEADLOCK, LOCKED, TIMED_OUT};
 pub(crate) use login::parameters_of;
 
 /// A process of a fake PostgreSQL server: what is behind one of its connections.
@@ -28,20 +31,46 @@ pub(crate) struct Backend {
     /// Output for which there was no room yet; nothing else is done before it is out.
     sending: Vec<u8>,
     secret: [u8; 4],
-    /// The configuration that it is to have read when it is next idle.
+    /// The configuration that it begins with.
     version: u32,
+    /// It reports another configuration as soon as it is idle, not with its next ReadyForQuery.
+    reports_at_once: bool,
     /// A cancel has arrived and was not looked at yet.
     cancelled: bool,
     /// It has been told to end.
     terminated: bool,
+    /// It has said that it ends: it does when that is out.
+    dying: bool,
     /// It stands still, or has, from then on and until then.
     frozen: Range<u64>,
     /// Bytes that it has sent since it was last idle.
     said_bytes: usize,
-    /// Its statement_timeout, in microseconds, and when that is over for what runs.
-    statement_limit: Option<u64>,
+    limits: Limits,
+    /// When its statement_timeout is over for what runs.
     statement_ends: Option<u64>,
     dice: Dice,
+}
+
+/// How long something may take in a process, in microseconds.
+#[derive(Clone, Copy, Debug)]
+struct Limits {
+    /// A statement.
+    statement: Option<u64>,
+    /// Waiting for a lock, and how long until it is looked whether that is in vain.
+    lock: Option<u64>,
+    deadlock: u64,
+}
+
+/// What a session waits for.
+#[derive(Clone, Debug)]
+enum Wait {
+    Nothing,
+    Time(u64),
+    /// Since when for this lock, which others may have.
+    Lock {
+        lock: Lock,
+        since: u64,
+    },
 }
 
 enum Phase {
@@ -58,7 +87,7 @@ enum Phase {
     },
     Session {
         session: Box<Session>,
-        wake_at: Option<u64>,
+        wait: Wait,
     },
 }
 
@@ -98,7 +127,9 @@ pub(crate) struct Outcome {
     /// The process to be cancelled.
     pub(crate) cancels: Option<CancelKey>,
     /// Notifications to all that listen.
-    pub(crate) notifies: Vec<Tag>,
+    pub(crate) notifies: Vec<Announcement>,
+    /// It has given a lock back that others may wait for.
+    pub(crate) unlocks: bool,
     /// It has read whose server it is to be.
     pub(crate) introduced: bool,
     /// It has refused a login for want of room.
@@ -107,11 +138,17 @@ pub(crate) struct Outcome {
     pub(crate) died: Option<Doing>,
 }
 
+/// A notification on its way to the other processes of its server.
+#[derive(Clone, Debug)]
+pub(crate) struct Announcement {
+    /// The process that has said it, and where.
+    from: i32,
+    database: String,
+    said: Notification,
+}
+
 /// Bytes that a backend collects before it sends them (`PQ_SEND_BUFFER_SIZE`, pqcomm.c).
 const SEND_BUFFER_BYTES: usize = 8 * 1024;
-
-/// What a backend may say behind its client before pgweir ends that.
-const UNHEARD_BYTES: usize = 1024 * 1024;
 
 /// Steps of a session in one go.
 const STEPS: usize = 64;
@@ -134,11 +171,17 @@ impl Backend {
             sending: Vec::new(),
             secret: (dice.below(1 << 32) as u32).to_be_bytes(),
             version,
+            reports_at_once: dice.chance(0.5),
             cancelled: false,
             terminated: false,
+            dying: false,
             frozen: 0..0,
             said_bytes: 0,
-            statement_limit: None,
+            limits: Limits {
+                statement: None,
+                lock: Some(dice.magnitude(2_000_000)),
+                deadlock: dice.magnitude(500_000),
+            },
             statement_ends: None,
             dice,
         }
@@ -156,6 +199,7 @@ impl Backend {
         }
         if self.terminated && !matches!(self.phase, Phase::Cancel { .. }) {
             self.terminate(site);
+            outcome.unlocks = self.sync_locks(site);
             return outcome;
         }
         match &self.phase {
@@ -172,7 +216,10 @@ impl Backend {
                 let since = *since;
                 outcome.wake_at = self.hang(site, since);
             }
-            Phase::Session { .. } => self.run(site, &mut outcome),
+            Phase::Session { .. } => {
+                self.run(site, &mut outcome);
+                outcome.unlocks |= self.sync_locks(site);
+            }
         }
         outcome
     }
@@ -193,12 +240,22 @@ impl Backend {
         self.terminated = true;
     }
 
-    /// The machine is gone: not a word, and nothing more arrives.
-    pub(crate) fn crash(&mut self, site: &mut Site) {
+    /// The machine is gone: not a word, and nothing more arrives. Says whether that gives locks
+    /// back.
+    pub(crate) fn crash(&mut self, site: &mut Site) -> bool {
         if let Some(stream) = self.stream.take() {
             stream.reset();
         }
         self.end(site);
+        self.sync_locks(site)
+    }
+
+    /// Another process of its server has crashed, so it ends at once (`quickdie`, postgres.c). Says
+    /// whether that gives locks back.
+    pub(crate) fn quit(&mut self, site: &mut Site) -> bool {
+        self.say_crash();
+        self.end(site);
+        self.sync_locks(site)
     }
 
     /// It is stopped, and goes on at the end of this time.
@@ -250,15 +307,21 @@ impl Backend {
 
     /// The configuration has changed.
     pub(crate) fn reload(&mut self, version: u32) {
-        self.version = version;
+        match &mut self.phase {
+            Phase::Session { session, .. } => session.reconfigure(&version.to_string()),
+            Phase::Startup(_) | Phase::Cancel { .. } | Phase::Hung { .. } => {
+                self.version = version;
+            }
+        }
     }
 
     /// Somebody has notified.
-    pub(crate) fn notified(&mut self, by: Tag) {
+    pub(crate) fn notified(&mut self, of: &Announcement) {
         if let Phase::Session { session, .. } = &mut self.phase
-            && session.state.listens
+            && self.process_id != of.from
+            && self.home.as_ref().is_some_and(|home| home.database == of.database)
         {
-            session.notify(self.process_id, by);
+            session.notify(of.from, of.said.clone());
         }
     }
 
@@ -277,31 +340,44 @@ impl Backend {
                 return;
             }
             self.check_interrupts(site);
-            let Phase::Session { session, wake_at } = &mut self.phase else { return };
-            if let Some(at) = *wake_at
-                && site.trace.now < at
-            {
-                outcome.wake_at = Some(self.statement_ends.map_or(at, |ends| ends.min(at)));
+            if let Some(at) = self.wait(site) {
+                outcome.wake_at = Some(at).filter(|at| *at < u64::MAX);
                 return;
             }
-            *wake_at = None;
+            let Phase::Session { session, wait } = &mut self.phase else { return };
             let advance = session.advance(&mut self.inbox, &mut site.ledger);
-            outcome.notifies.append(&mut session.state.announced);
+            let database = self.home.as_ref().map_or("", |home| home.database.as_str());
+            let announced = session.take_announced().into_iter().map(|said| Announcement {
+                from: self.process_id,
+                database: database.to_owned(),
+                said,
+            });
+            outcome.notifies.extend(announced);
             match advance {
                 Advance::Went { flush } => {
                     if flush || session.out.len() >= SEND_BUFFER_BYTES {
                         self.sending.append(&mut session.out);
                     }
+                    outcome.unlocks |= self.sync_locks(site);
                     if self.dice.chance(site.faults.server_dies) {
                         return self.die(site, outcome);
                     }
                 }
-                Advance::Sleeps(ms) => *wake_at = Some(site.trace.now + u64::from(ms) * 1_000),
+                Advance::Locks(key) => {
+                    let database = database.to_owned();
+                    let lock = Lock { cluster: self.cluster, database, key };
+                    *wait = Wait::Lock { lock, since: site.trace.now };
+                }
+                Advance::Sleeps(ms) => {
+                    *wait = Wait::Time(site.trace.now + u64::from(ms) * 1_000);
+                }
                 Advance::Starved => {
                     if session.is_idle() {
                         self.said_bytes = 0;
                         session.say_notifications();
-                        session.read_configuration(&self.version.to_string());
+                        if self.reports_at_once {
+                            session.read_configuration();
+                        }
                         self.sending.append(&mut session.out);
                     }
                     if !self.sending.is_empty() {
@@ -320,31 +396,42 @@ impl Backend {
         outcome.wake_at = Some(site.trace.now + self.dice.magnitude(50));
     }
 
-    /// Ends what runs, if it was cancelled or has taken too long.
-    fn check_interrupts(&mut self, site: &mut Site) {
-        let Phase::Session { session, wake_at } = &mut self.phase else { return };
-        let now = site.trace.now;
-        // The time is that of a message: a string of several statements counts as one.
-        let limit = self.statement_limit.filter(|_| session.is_busy());
-        self.statement_ends = limit.map(|limit| self.statement_ends.unwrap_or(now + limit));
-        let too_long = self.statement_ends.is_some_and(|ends| ends <= now);
-        let cancelled = std::mem::take(&mut self.cancelled) && session.is_busy();
-        if !cancelled && !too_long {
-            return;
+    /// Until when what it waits for has not come, if so; `u64::MAX` if no time ends that.
+    fn wait(&mut self, site: &mut Site) -> Option<u64> {
+        let Phase::Session { wait, .. } = &mut self.phase else { return None };
+        let at = match wait {
+            Wait::Nothing => return None,
+            Wait::Time(at) => (site.trace.now < *at).then_some(*at),
+            Wait::Lock { lock, .. } if site.locks.is_free(self.process_id, lock) => None,
+            Wait::Lock { lock, since } => {
+                site.locks.awaits(self.process_id, lock.clone());
+                let looks_at = Some(*since + self.limits.deadlock);
+                let looks_at = looks_at.filter(|at| *at > site.trace.now);
+                let ends_at = self.limits.lock.map(|limit| *since + limit);
+                Some(looks_at.into_iter().chain(ends_at).min().unwrap_or(u64::MAX))
+            }
+        };
+        if at.is_none() {
+            *wait = Wait::Nothing;
+            site.locks.goes_on(self.process_id);
         }
-        if session.reads_copy_data() && !self.inbox.has_copy() {
-            self.cancelled = cancelled;
-            return;
+        at.map(|at| self.statement_ends.map_or(at, |ends| ends.min(at)))
+    }
+
+    /// Lets the others know which locks it has. Says whether it had more before.
+    fn sync_locks(&self, site: &mut Site) -> bool {
+        let Phase::Session { session, .. } = &self.phase else { return false };
+        let database = self.home.as_ref().map_or("", |home| home.database.as_str());
+        let held = session.state.locks.iter().map(|held| Lock {
+            cluster: self.cluster,
+            database: database.to_owned(),
+            key: held.key,
+        });
+        let held = if self.stream.is_some() { held.collect() } else { Vec::new() };
+        if self.stream.is_none() {
+            site.locks.goes_on(self.process_id);
         }
-        if cancelled {
-            hit(session, self.said_bytes, &mut self.inbox, site);
-        } else {
-            site.trace.note("timeout", || format!("hits {:?}", session.running()));
-            session.interrupt(b"57014", TIMED_OUT, &mut self.inbox, &mut site.ledger);
-        }
-        self.statement_ends = None;
-        self.sending.append(&mut session.out);
-        *wake_at = None;
+        site.locks.has(self.process_id, held)
     }
 
     /// It ends in the middle of something.
@@ -352,7 +439,12 @@ impl Backend {
         site.trouble(self.cluster);
         site.ledger.kills += 1;
         outcome.died = Some(self.doing());
-        self.crash(site);
+        // With its machine, or alone.
+        if self.dice.chance(0.5) {
+            self.crash(site);
+        } else {
+            self.end(site);
+        }
     }
 
     /// Sends what is to be sent. Says whether all of it is out.
@@ -404,25 +496,6 @@ impl Backend {
         }
     }
 
-    /// It ends because it was told to.
-    fn terminate(&mut self, site: &mut Site) {
-        if let Phase::Session { session, .. } = &mut self.phase {
-            self.sending.append(&mut session.out);
-            let text = "terminating connection due to administrator command";
-            write_fatal(&mut self.sending, b"57P01", text);
-        }
-        self.say_farewell();
-        self.end(site);
-    }
-
-    /// Sends as much as there is room for, and closes.
-    fn say_farewell(&mut self) {
-        if let Some(stream) = self.stream.take() {
-            // A FATAL that finds no room is lost, as on a socket that is closed.
-            let _sent = stream.try_write(&self.sending);
-        }
-    }
-
     fn end(&mut self, site: &mut Site) {
         self.stream = None;
         if let Phase::Session { session, .. } = &mut self.phase {
@@ -431,29 +504,5 @@ impl Backend {
     }
 }
 
-/// A cancel hits whatever runs, which has said so many bytes.
-fn hit(session: &mut Session, said_bytes: usize, inbox: &mut Inbox, site: &mut Site) {
-    let limited = site.rules.least(0, |rules| rules.times.transaction).is_some();
-    let unheard = |client| site.ledger.has_left(client) && said_bytes > UNHEARD_BYTES;
-    match session.running() {
-        // pgweir's own, because there is nobody to hear all that.
-        Some(tag) if unheard(tag.client) => site.ledger.reach(Row::LeftResult),
-        // pgweir's own, because the transaction has taken too long. Its client must not hear of it.
-        Some(tag) if limited && !site.ledger.awaits_cancel(tag.client) => {
-            site.ledger.overdue(tag.client);
-        }
-        Some(tag) => site.ledger.cancel_hit(tag.client, &tag.to_string()),
-        None if session.sets_settings() => {
-            site.ledger.fail("a cancel hit the settings that a server is lent with");
-        }
-        None => {}
-    }
-    site.trace.note("cancel", || format!("hits {:?}", session.running()));
-    session.interrupt(b"57014", CANCELED, inbox, &mut site.ledger);
-}
-
-/// PostgreSQL's words for a statement that its client cancelled.
-pub(crate) const CANCELED: &str = "canceling statement due to user request";
-
-/// PostgreSQL's words for a statement that has taken longer than statement_timeout.
-pub(crate) const TIMED_OUT: &str = "canceling statement due to statement timeout";
+#[cfg(test)]
+mod tests;

@@ -5,8 +5,10 @@
 //! oracle: what the client gets through pgweir must be what this session, which nobody shares,
 //! says to the same messages.
 
+mod effect;
 mod execute;
 mod extended;
+mod intervene;
 mod message;
 mod state;
 
@@ -18,8 +20,8 @@ use pgweir_wire::{TransactionStatus, backend};
 use crate::language::{self, Line, Tag};
 
 pub(crate) use execute::Execution;
-pub(crate) use message::{Inbox, Message, describe, put, write_error, write_fatal};
-pub(crate) use state::{Home, State, Transaction, VERSION, Witness};
+pub(crate) use message::{Inbox, Message, describe, put, write_error, write_fatal, write_warning};
+pub(crate) use state::{Home, Notification, State, Transaction, VERSION, Witness};
 
 /// A session. See the module's documentation.
 #[derive(Clone)]
@@ -27,13 +29,16 @@ pub(crate) struct Session {
     /// What was said and not taken yet.
     pub(crate) out: Vec<u8>,
     pub(crate) state: State,
-    statements: BTreeMap<Vec<u8>, Rc<Prepared>>,
     portals: BTreeMap<Vec<u8>, Portal>,
     /// A batch has failed: everything up to its Sync is passed over.
     skipping: bool,
     work: Work,
-    /// Notifications that are not said yet.
-    notifications: Vec<u8>,
+    /// Notifications that are not said yet, and the processes that they are from.
+    notifications: Vec<(i32, Notification)>,
+    /// Whose process it is: what it notifies itself of is said at once. An oracle is nobody's.
+    process_id: Option<i32>,
+    /// The server's configuration, if that is to be read and was not yet.
+    configuration: Option<String>,
 }
 
 /// A prepared statement.
@@ -52,6 +57,10 @@ struct Portal {
     /// What is left of a statement that returns rows; nothing before it has begun.
     suspended: Option<Execution>,
     begun: bool,
+    /// In how many subtransactions it was made.
+    depth: usize,
+    /// It cannot be run any more: its transaction has failed.
+    failed: bool,
 }
 
 /// What the session is doing.
@@ -81,6 +90,8 @@ enum Work {
 pub(crate) enum Advance {
     /// It went on, perhaps with a message. `flush`: that is sent at once.
     Went { flush: bool },
+    /// It waits for a lock that nobody else may have, and goes on with it.
+    Locks(u32),
     /// It waits for so many milliseconds.
     Sleeps(u32),
     /// It waits for a message.
@@ -98,12 +109,18 @@ impl Session {
         Self {
             out: Vec::new(),
             state: State::new(settings),
-            statements: BTreeMap::new(),
             portals: BTreeMap::new(),
             skipping: false,
             work: Work::None,
             notifications: Vec::new(),
+            process_id: None,
+            configuration: None,
         }
+    }
+
+    /// The same as the session of a process.
+    pub(crate) fn of_process(self, process_id: i32) -> Self {
+        Self { process_id: Some(process_id), ..self }
     }
 
     /// Goes on by one step, which says one message at most (a description: two).
@@ -132,6 +149,15 @@ impl Session {
     pub(crate) fn is_busy(&self) -> bool {
         match &self.work {
             Work::Query { execution, lines } => execution.is_some() || !lines.is_empty(),
+            Work::Execute { .. } => true,
+            Work::None | Work::Ready | Work::Lost | Work::Over => false,
+        }
+    }
+
+    /// Whether a statement is being carried out; not between those of a query string.
+    pub(crate) fn is_executing(&self) -> bool {
+        match &self.work {
+            Work::Query { execution, .. } => execution.is_some(),
             Work::Execute { .. } => true,
             Work::None | Work::Ready | Work::Lost | Work::Over => false,
         }
@@ -182,103 +208,9 @@ impl Session {
         }
     }
 
-    /// Ends the statement that runs with an error.
-    pub(crate) fn interrupt(
-        &mut self,
-        code: &[u8; 5],
-        text: &str,
-        inbox: &mut Inbox,
-        witness: &mut impl Witness,
-    ) {
-        let tag = self.running().map(|tag| format!(" [{tag}]")).unwrap_or_default();
-        let text = format!("{text}{tag}");
-        let work = std::mem::replace(&mut self.work, Work::None);
-        let (extended, execution) = match &work {
-            Work::Query { execution, .. } => (false, execution.as_ref()),
-            Work::Execute { execution, .. } => (true, Some(execution)),
-            Work::None | Work::Ready | Work::Lost | Work::Over => (self.skipping, None),
-        };
-        // A backend that reads COPY data looks for interrupts when some has come.
-        if execution.is_some_and(Execution::reads_copy_data) {
-            while let Some(message) = inbox.take()
-                && !message.is_copy()
-            {}
-        }
-        self.fail(code, &text, extended, witness);
-    }
-
-    /// Takes back what was said last: the message has failed. True in a transaction that has
-    /// failed, where pgweir cannot make a statement again that is only described.
-    pub(crate) fn take_back(&mut self) -> bool {
-        if self.state.transaction != Transaction::Failed {
-            return false;
-        }
-        self.out.clear();
-        self.skipping = true;
-        true
-    }
-
-    /// Lets the next message fail instead of being carried out, as pgweir does with a unit that
-    /// it refuses. Says which statements that takes away.
-    pub(crate) fn refuse(&mut self, report: &[u8], inbox: &mut Inbox) -> Vec<Tag> {
-        self.out.extend_from_slice(report);
-        let mut tags = Vec::new();
-        while let Some(message) = inbox.take() {
-            tags.extend(message.tags());
-            match message.tag {
-                b'd' | b'c' | b'f' | b'H' => {}
-                b'Q' | b'F' => {
-                    self.work = Work::Ready;
-                    return tags;
-                }
-                _ => {
-                    self.skipping = message.tag != b'S';
-                    if !self.skipping {
-                        self.work = Work::Ready;
-                        return tags;
-                    }
-                    break;
-                }
-            }
-        }
-        tags.extend(inbox.tags_up_to_sync());
-        tags
-    }
-
-    /// The server is gone, and with it the transaction: it is undone, if that is certain. The unit
-    /// that was under way, or, if none is `begun`, the next one, ends with this error.
-    pub(crate) fn lose(
-        &mut self,
-        report: &[u8],
-        begun: bool,
-        undone: bool,
-        inbox: &mut Inbox,
-        witness: &mut impl Witness,
-    ) {
-        let work = std::mem::replace(&mut self.work, Work::None);
-        self.out.clear();
-        if undone {
-            self.state.error(witness);
-        } else {
-            self.state.forget();
-        }
-        self.drop_portals();
-        match work {
-            Work::None if !begun => drop(self.refuse(report, inbox)),
-            Work::Query { .. } | Work::Ready => {
-                self.out.extend_from_slice(report);
-                self.work = Work::Ready;
-            }
-            Work::None | Work::Execute { .. } | Work::Lost | Work::Over => {
-                self.out.extend_from_slice(report);
-                self.skipping = true;
-            }
-        }
-    }
-
     /// Whether it has prepared statements with names.
     pub(crate) fn has_named(&self) -> bool {
-        self.statements.keys().any(|name| !name.is_empty())
+        self.state.statements.keys().any(|name| !name.is_empty())
     }
 
     /// Whether it reads COPY data.
@@ -292,6 +224,18 @@ impl Session {
         }
     }
 
+    /// Whether what runs, or is about to, takes a lock.
+    pub(crate) fn is_locking(&self) -> bool {
+        let line = match &self.work {
+            Work::Query { execution: Some(execution), .. } | Work::Execute { execution, .. } => {
+                Some(execution.line())
+            }
+            Work::Query { execution: None, lines } => lines.front(),
+            Work::None | Work::Ready | Work::Lost | Work::Over => None,
+        };
+        line.is_some_and(Line::is_locking)
+    }
+
     /// Whether what runs is pgweir's, and sets settings.
     pub(crate) fn sets_settings(&self) -> bool {
         match &self.work {
@@ -303,26 +247,49 @@ impl Session {
         }
     }
 
-    /// Somebody has notified the channel that it listens on.
-    pub(crate) fn notify(&mut self, process_id: i32, by: Tag) {
-        put(&mut self.notifications, b'A', |out| {
-            out.extend_from_slice(&process_id.to_be_bytes());
-            out.extend_from_slice(format!("channel\0{by}\0").as_bytes());
-        });
+    /// What it has notified others of since it was last asked. A process hears of its own before it
+    /// says that it is ready.
+    pub(crate) fn take_announced(&mut self) -> Vec<Notification> {
+        let announced = std::mem::take(&mut self.state.announced);
+        if let Some(process_id) = self.process_id {
+            let own = announced.iter().cloned();
+            self.notifications.extend(own.map(|notification| (process_id, notification)));
+        }
+        announced
+    }
+
+    /// A process has notified a channel.
+    pub(crate) fn notify(&mut self, process_id: i32, notification: Notification) {
+        self.notifications.push((process_id, notification));
     }
 
     /// Says what it was notified of: outside of transactions only.
     pub(crate) fn say_notifications(&mut self) {
-        if self.state.transaction == Transaction::None {
-            self.out.append(&mut self.notifications);
+        if self.state.transaction != Transaction::None {
+            return;
+        }
+        for (process_id, Notification { channel, by }) in std::mem::take(&mut self.notifications) {
+            if self.state.listens_on(&channel) {
+                put(&mut self.out, b'A', |out| {
+                    out.extend_from_slice(&process_id.to_be_bytes());
+                    out.extend_from_slice(format!("{channel}\0{by}\0").as_bytes());
+                });
+            }
         }
     }
 
-    /// Reads the configuration again. PostgreSQL reports what has changed with its next
-    /// ReadyForQuery, and did so at once before version 14, which is worse for a pooler.
-    pub(crate) fn read_configuration(&mut self, version: &str) {
-        if self.state.setting(VERSION) != version {
-            self.state.reload(version);
+    /// The server has another configuration, which is read and reported with the next
+    /// ReadyForQuery.
+    pub(crate) fn reconfigure(&mut self, version: &str) {
+        self.configuration = Some(version.to_owned());
+    }
+
+    /// Reads the configuration again, and reports what has changed.
+    pub(crate) fn read_configuration(&mut self) {
+        if let Some(version) = self.configuration.take()
+            && self.state.setting(VERSION) != version
+        {
+            self.state.reload(&version);
             backend::parameter_status(&mut self.out, VERSION.as_bytes(), version.as_bytes());
         }
     }
@@ -356,7 +323,7 @@ impl Session {
     }
 
     fn query(&mut self, message: &Message, witness: &mut impl Witness) -> Advance {
-        self.statements.remove(&b""[..]);
+        self.state.statements.remove(&b""[..]);
         let text = message.body.strip_suffix(b"\0").unwrap_or(&message.body);
         let Some(lines) = language::parse(text) else {
             let tags: Vec<_> = message.tags().iter().map(Tag::to_string).collect();
@@ -372,6 +339,7 @@ impl Session {
             self.work = Work::Ready;
             return WENT;
         }
+        self.state.several = lines.len() > 1;
         self.work = Work::Query { execution: None, lines: lines.into() };
         WENT
     }
@@ -395,6 +363,8 @@ impl Session {
             if self.state.refuses(&line) {
                 return self.aborted(false, witness);
             }
+            // It has a portal, which is the one without a name.
+            self.portals.remove(&b""[..]);
             let execution = Execution::of_query(line);
             execution.begin(&mut self.state, witness);
             self.work = Work::Query { execution: Some(execution), lines };
@@ -488,8 +458,10 @@ impl Session {
         WENT
     }
 
-    /// ParameterStatus for each reported setting that has changed, then ReadyForQuery.
+    /// Notifications, ParameterStatus for each reported setting that has changed, ReadyForQuery.
     fn ready(&mut self) -> Advance {
+        self.say_notifications();
+        self.read_configuration();
         if let Some((name, value)) = self.state.unreported() {
             backend::parameter_status(&mut self.out, name.as_bytes(), value.as_bytes());
             self.work = Work::Ready;
@@ -537,14 +509,24 @@ impl Session {
         advance
     }
 
-    /// Portals end with their transaction.
+    /// Portals end with their transaction or subtransaction. One of a transaction that has failed
+    /// keeps its name up to the end of that.
     fn drop_portals(&mut self) {
-        if matches!(self.state.transaction, Transaction::None | Transaction::Failed) {
-            self.portals.clear();
-        }
-        if self.state.discarded {
-            self.state.discarded = false;
-            self.statements.clear();
+        let depth = self.state.depth();
+        match self.state.transaction {
+            Transaction::None => self.portals.clear(),
+            Transaction::Failed => {
+                let failed = self.portals.values_mut().filter(|portal| portal.depth >= depth);
+                failed.for_each(|portal| portal.failed = true);
+            }
+            Transaction::Implicit | Transaction::Block => {
+                if std::mem::take(&mut self.state.went_back) {
+                    self.portals.retain(|_, portal| portal.depth < depth);
+                }
+                // Those of a subtransaction that has ended well are its parent's.
+                let portals = self.portals.values_mut();
+                portals.for_each(|portal| portal.depth = portal.depth.min(depth));
+            }
         }
     }
 

@@ -19,6 +19,7 @@ use pgweir_wire::{TransactionStatus, backend};
 
 use crate::faults::Faults;
 use crate::ledger::Ledger;
+use crate::locks::Locks;
 use crate::network::{Direction, Stir, Stirs, Stream, WireId};
 use crate::postgres::Health;
 use crate::process::{Place, Process};
@@ -67,6 +68,7 @@ pub(crate) struct World {
 /// What every part of the world may look at and write to.
 pub(crate) struct Site {
     pub(crate) ledger: Ledger,
+    pub(crate) locks: Locks,
     pub(crate) trace: Trace,
     pub(crate) faults: Faults,
     pub(crate) rules: Rules,
@@ -180,6 +182,7 @@ impl World {
         let mut world = Self {
             site: Site {
                 ledger: Ledger::new(),
+                locks: Locks::default(),
                 trace,
                 faults,
                 rules: Rules::new(topology.workers, configuration),

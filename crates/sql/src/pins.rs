@@ -48,7 +48,7 @@ pub enum PinReason {
 
 impl PinReason {
     /// Every reason, in the order in which a set of them is shown.
-    const ALL: [Self; 15] = [
+    pub const ALL: [Self; 15] = [
         Self::AdvisoryLock,
         Self::Backup,
         Self::Commit,

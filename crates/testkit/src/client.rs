@@ -128,6 +128,12 @@ impl WireClient {
         Ok(messages)
     }
 
+    /// Whether bytes were read from the socket that no message was made of yet.
+    #[must_use]
+    pub fn has_read_ahead(&self) -> bool {
+        !self.buffer.is_empty()
+    }
+
     /// Reads the single byte that answers SSLRequest and GSSENCRequest.
     ///
     /// # Errors

@@ -70,6 +70,18 @@ impl Cluster {
         self.server.kill();
     }
 
+    /// Kills a backend, whose process id its client was told. The server takes that for a crash: it
+    /// ends all others, and recovers.
+    ///
+    /// # Panics
+    /// When it is none of this server's.
+    pub fn kill_backend(&self, pid: u32) {
+        let is_it = |backend: &Pid| u32::try_from(backend.as_raw_nonzero().get()).ok() == Some(pid);
+        let backend = children(self.server.pid()).into_iter().find(is_it);
+        let backend = backend.or_fail(format!("find the backend {pid}"));
+        kill_process(backend, Signal::KILL).or_fail(format!("kill the backend {pid}"));
+    }
+
     /// Starts it again on the same port and data, after stopping it if it runs.
     ///
     /// # Panics

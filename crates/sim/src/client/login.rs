@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use pgweir_wire::{ProtocolVersion, Startup, backend};
 
+use super::script::Resets;
 use super::verdict::code_of;
 use super::{Client, Phase, PoolFacts};
 use crate::postgres::parameters_of;
@@ -54,6 +55,18 @@ impl Client {
             }
             tag => site.ledger.fail(format!("c{number} got message type {tag} at login")),
         }
+    }
+}
+
+/// How much a client that has asked for these settings may take back. What is reported would be
+/// heard of twice.
+pub(super) fn resets(settings: &BTreeMap<String, String>) -> Resets {
+    if settings.is_empty() {
+        Resets::Always
+    } else if settings.keys().all(|name| name == "temp_buffers") {
+        Resets::WhileFree
+    } else {
+        Resets::Never
     }
 }
 

@@ -1,5 +1,7 @@
 use std::collections::BTreeMap;
 
+use pgweir_wire::backend;
+
 use crate::language::{Line, Tag, Verb};
 use crate::session::{Advance, Inbox, Message, Session, State, Witness, describe};
 
@@ -21,6 +23,8 @@ pub(crate) struct Oracle {
     pinned: bool,
     /// Its transaction was lost, and no server has answered since.
     lost: bool,
+    /// Settings that were taken back when its server was lost: another one may have to say so.
+    untold: Vec<Vec<u8>>,
 }
 
 /// A message that was due.
@@ -61,12 +65,22 @@ impl Oracle {
             answered: false,
             pinned: false,
             lost: false,
+            untold: Vec::new(),
         }
     }
 
     /// The client is told of the server's configuration: from now on that is the oracle's, too.
     pub(crate) fn told(&mut self, version: &str) {
         self.session.state.reload(version);
+    }
+
+    /// The client is told of a setting of another server, because its own is lost, and its
+    /// transaction with it: before it ends that, which is what it will not hear then. False if that
+    /// is not so.
+    pub(crate) fn told_early(&mut self, report: &[u8]) -> bool {
+        let Ok((name, value)) = backend::parse_parameter_status(report) else { return false };
+        let [name, value] = [name, value].map(String::from_utf8_lossy);
+        self.in_block && !self.begun && self.session.state.told_early(&name, &value)
     }
 
     /// The client sends these messages.
@@ -89,9 +103,13 @@ impl Oracle {
 
     /// The client hears this message: is it the one that is due?
     pub(crate) fn hear(&mut self, raw: &[u8]) -> Result<Heard, String> {
+        if let Some(told) = self.untold.iter().position(|report| report == raw) {
+            self.untold.remove(told);
+            return Ok(Heard::Reply);
+        }
         while self.session.out.is_empty() {
             match self.session.advance(&mut self.inbox, &mut self.deeds) {
-                Advance::Went { .. } | Advance::Sleeps(_) => {}
+                Advance::Went { .. } | Advance::Locks(_) | Advance::Sleeps(_) => {}
                 Advance::Starved if !self.held.is_empty() => self.release(),
                 Advance::Starved | Advance::Over => {
                     return Err(format!("got {} when nothing was due", in_words(raw)));
@@ -126,22 +144,25 @@ impl Oracle {
     }
 
     /// The statement with this tag was ended from outside, in these words: from here on the session
-    /// goes that way.
-    pub(crate) fn interrupt(&mut self, tag: Tag, text: &str) -> Result<(), String> {
+    /// goes that way. Whether a lock has to be waited for depends on others.
+    pub(crate) fn interrupt(&mut self, tag: Tag, code: &[u8; 5], text: &str) -> Result<(), String> {
         while self.session.running() != Some(tag) {
             let advance = match self.session.out.is_empty() {
                 true => self.session.advance(&mut self.inbox, &mut self.deeds),
                 false => Advance::Over,
             };
             match advance {
-                Advance::Went { .. } | Advance::Sleeps(_) => {}
+                Advance::Went { .. } | Advance::Locks(_) | Advance::Sleeps(_) => {}
                 Advance::Starved if !self.held.is_empty() => self.release(),
                 Advance::Starved | Advance::Over => {
                     return Err(format!("{tag} was ended when its reply was not due"));
                 }
             }
         }
-        self.session.interrupt(b"57014", text, &mut self.inbox, &mut self.deeds);
+        if code != b"57014" && !self.session.is_locking() {
+            return Err(format!("{tag} takes no lock, and was ended as if it did"));
+        }
+        self.session.interrupt(code, text, &mut self.inbox, &mut self.deeds);
         Ok(())
     }
 
@@ -177,6 +198,13 @@ impl Oracle {
         let begun = self.begun;
         let tags = self.inbox.tags_of_unit();
         self.session.lose(report, begun, undone, &mut self.inbox, &mut self.deeds);
+        while let Some((name, value)) = self.session.state.unreported() {
+            let mut report = Vec::new();
+            backend::parameter_status(&mut report, name.as_bytes(), value.as_bytes());
+            if !self.untold.contains(&report) {
+                self.untold.push(report);
+            }
+        }
         self.deeds.committed.clear();
         self.hear(report)?;
         self.lost = undone;
@@ -194,7 +222,7 @@ impl Oracle {
             }
             match session.advance(&mut inbox, &mut deeds) {
                 Advance::Went { flush: true } if !session.out.is_empty() => return true,
-                Advance::Went { .. } | Advance::Sleeps(_) => {}
+                Advance::Went { .. } | Advance::Locks(_) | Advance::Sleeps(_) => {}
                 Advance::Starved | Advance::Over => return false,
             }
         }
@@ -271,7 +299,12 @@ impl Oracle {
     }
 
     pub(crate) fn listens(&self) -> bool {
-        self.session.state.listens
+        self.session.state.listens()
+    }
+
+    /// Whether it may be notified on this channel.
+    pub(crate) fn may_hear(&self, channel: &str) -> bool {
+        self.session.state.may_hear(channel)
     }
 
     /// Whether the last ReadyForQuery said so.

@@ -1,7 +1,7 @@
 use pgweir_config::PoolMode;
 use pgweir_wire::frontend::{self, Target};
 
-use crate::language::{Statement, Tag, Verb};
+use crate::language::{Keep, Kind, Statement, Tag, Verb};
 use crate::random::Dice;
 use crate::session::{VERSION, put};
 
@@ -29,7 +29,28 @@ pub(crate) struct Script {
     copying: Option<Copying>,
     /// It has just asked for more than anybody would wait for.
     much: bool,
+    /// It may have done what keeps its server with it.
+    pinned: bool,
+    /// How much RESET and DISCARD may take back: what only then differs from a session of its own.
+    resets: Resets,
     habits: Habits,
+}
+
+/// When a client may take back all settings: pgweir puts those of the startup packet back before
+/// the next transaction, and for a client that keeps its server not at all.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Resets {
+    Never,
+    /// As long as it does not keep its server.
+    WhileFree,
+    Always,
+}
+
+/// By which protocol a statement is sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Way {
+    Simple,
+    Extended,
 }
 
 /// A COPY whose data are to be sent.
@@ -67,7 +88,13 @@ pub(crate) enum Farewell {
 
 impl Script {
     /// `roomy`: it may ask for much.
-    pub(crate) fn new(client: u32, mode: PoolMode, roomy: bool, dice: &mut Dice) -> Self {
+    pub(crate) fn new(
+        client: u32,
+        mode: PoolMode,
+        resets: Resets,
+        roomy: bool,
+        dice: &mut Dice,
+    ) -> Self {
         let habits = Habits {
             pipelines: if dice.chance(0.4) { 0.7 } else { 0.0 },
             extended: *dice.pick(&[0.0, 0.3, 0.6, 1.0]),
@@ -91,6 +118,8 @@ impl Script {
             named: [false; 3],
             copying: None,
             much: false,
+            pinned: mode == PoolMode::Session,
+            resets,
             habits,
         }
     }
@@ -152,6 +181,8 @@ impl Script {
             self.call(out, dice);
         } else if dice.chance(self.habits.copies) {
             self.copy(out, dice);
+        } else if self.may_reset() && dice.chance(0.03) {
+            self.reset(out, dice);
         } else {
             self.query(out, dice);
         }
@@ -180,7 +211,7 @@ impl Script {
         let statements = dice.weighted(&[(1, 0), (14, 1), (2, 2), (2, 3)]);
         let mut text = String::new();
         for _ in 0..statements {
-            let verb = self.verb(dice);
+            let verb = self.verb(Way::Simple, dice);
             let tag = self.tag();
             text.push_str(&Statement { tag, verb }.to_string());
             text.push(';');
@@ -193,8 +224,26 @@ impl Script {
         frontend::write_query(out, text.as_bytes());
     }
 
+    /// Whether it may take back all settings now, in a query of its own between transactions.
+    fn may_reset(&self) -> bool {
+        let free = match self.resets {
+            Resets::Never => false,
+            Resets::WhileFree => !self.pinned,
+            Resets::Always => true,
+        };
+        free && self.block.is_none() && !self.batch && self.habits.pipelines == 0.0
+    }
+
+    fn reset(&mut self, out: &mut Vec<u8>, dice: &mut Dice) {
+        let all = [Verb::Reset { name: None }, Verb::Discard(Kind::All)];
+        let statement = Statement { tag: self.tag(), verb: dice.pick(&all).clone() };
+        self.unnamed = false;
+        self.named = [false; 3];
+        frontend::write_query(out, statement.to_string().as_bytes());
+    }
+
     /// Any statement but a COPY.
-    fn verb(&mut self, dice: &mut Dice) -> Verb {
+    fn verb(&mut self, way: Way, dice: &mut Dice) -> Verb {
         match &mut self.block {
             Some(0) => {
                 let [chain, commit] = [dice.chance(0.05), dice.chance(0.6)];
@@ -206,7 +255,12 @@ impl Script {
                     (false, false) => Verb::Rollback,
                 };
             }
-            Some(left) => *left -= 1,
+            Some(left) => {
+                *left -= 1;
+                if dice.chance(0.15) {
+                    return in_block(dice);
+                }
+            }
             // Where transactions are not allowed they are tried seldom.
             None if dice.chance(if self.mode == PoolMode::Statement { 0.005 } else { 0.25 }) => {
                 self.block = Some(dice.below(4) as u32);
@@ -216,15 +270,16 @@ impl Script {
             None => {}
         }
         if self.habits.stateful && dice.chance(0.15) {
-            return stateful(dice);
+            self.pinned = true;
+            return stateful(way, dice);
         }
         if self.habits.vast && dice.chance(0.1) {
             self.much = dice.chance(0.7);
             return Verb::Big(1_500_000);
         }
-        let kinds =
-            [(30, 0), (12, 1), (3, 2), (2, 3), (2, 4), (2, 5), (2, 6), (2, 7), (1, 8), (1, 9)];
-        match dice.weighted(&kinds) {
+        let common = [(30, 0), (12, 1), (3, 2), (2, 3), (2, 4), (2, 5), (2, 6), (2, 7)];
+        let rare = [(1, 8), (1, 9), (2, 10), (1, 11), (1, 12)];
+        match dice.weighted(&[&common[..], &rare].concat()) {
             0 => Verb::Rows(dice.weighted(&[(1, 0), (8, 1), (4, 3), (1, 40)])),
             1 => Verb::Write,
             2 => {
@@ -237,7 +292,10 @@ impl Script {
             6 => Verb::Notice(dice.below(3) as u32),
             7 => Verb::Defer,
             8 => Verb::Fill,
-            _ => Verb::CopyOut(dice.below(6) as u32),
+            9 => Verb::CopyOut(dice.below(6) as u32),
+            10 => Verb::Lock { key: dice.below(3) as u32, session: false },
+            11 => Verb::Sequence,
+            _ => Verb::Notify { channel: pick(dice, &["a", "b"]) },
         }
     }
 
@@ -264,21 +322,22 @@ impl Script {
     /// One statement by the extended protocol: what of Parse, Describe, Bind, Execute and Close
     /// it takes.
     fn extended(&mut self, out: &mut Vec<u8>, dice: &mut Dice) {
-        let (name, made) = match self.habits.names && dice.chance(0.6) {
-            true => {
-                let index = dice.below(3) as usize;
-                ([&b"n0"[..], b"n1", b"n2"][index], &mut self.named[index])
-            }
-            false => (&b""[..], &mut self.unnamed),
+        let index = (self.habits.names && dice.chance(0.6)).then(|| dice.below(3) as usize);
+        let (name, known) = match index {
+            Some(index) => ([&b"n0"[..], b"n1", b"n2"][index], self.named[index]),
+            None => (&b""[..], self.unnamed),
         };
-        let known = std::mem::replace(made, true);
-        let mut portal: &[u8] = if dice.chance(0.2) { b"p" } else { b"" };
+        self.pinned |= index.is_some();
+        let portal: &[u8] = if dice.chance(0.2) { b"p" } else { b"" };
         // To make a name again that exists is an error, and wanted now and then.
         if !known || dice.chance(if name.is_empty() { 0.5 } else { 0.1 }) {
-            let verb = self.verb(dice);
+            let verb = self.verb(Way::Extended, dice);
             if verb.is_exit() {
-                // Whether there is one, who has lost a transaction and does not know cannot say.
-                portal = b"";
+                return self.exit(verb, out);
+            }
+            match index {
+                Some(index) => self.named[index] = true,
+                None => self.unnamed = true,
             }
             let tag = self.tag();
             let text = Statement { tag, verb }.to_string();
@@ -307,7 +366,6 @@ impl Script {
         }
         if dice.chance(0.05) {
             frontend::write_close(out, Target::Statement(name));
-            let index = [&b"n0"[..], b"n1", b"n2"].iter().position(|known| *known == name);
             match index {
                 Some(index) => self.named[index] = false,
                 None => self.unnamed = false,
@@ -316,6 +374,17 @@ impl Script {
         if dice.chance(0.05) {
             out.extend_from_slice(&frontend::FLUSH);
         }
+    }
+
+    /// The end of a transaction by the extended protocol. In one that has failed PostgreSQL takes
+    /// no parameters, and the tag is that of the text: so it is carried out once, and has no portal
+    /// of which nobody knows whether it was lost with its transaction.
+    fn exit(&mut self, verb: Verb, out: &mut Vec<u8>) {
+        let text = Statement { tag: self.tag(), verb }.to_string();
+        self.unnamed = false;
+        frontend::write_parse(out, b"", text.as_bytes(), &[]);
+        frontend::write_bind(out, b"", b"", &[]);
+        frontend::write_execute(out, b"", 0);
     }
 
     /// A COPY in either protocol, with its data right behind it or as soon as they are wanted.
@@ -329,6 +398,8 @@ impl Script {
             // would that of a later unit be, if the one that makes another statement is refused.
             fails_at = fails_at.map(|at| at.max(1));
         }
+        // A Sync that may have been taken for data keeps the server.
+        self.pinned |= extended;
         let tag = self.tag();
         let text = Statement { tag, verb: Verb::CopyIn { fails_at } }.to_string();
         // Not to be executed again, where no data would follow.
@@ -371,6 +442,7 @@ impl Script {
 
     /// A fast-path function call.
     fn call(&mut self, out: &mut Vec<u8>, dice: &mut Dice) {
+        self.pinned = true;
         let tag = self.tag().to_string();
         let oid: u32 = if dice.chance(0.1) { 0 } else { 42 };
         put(out, b'F', |out| {
@@ -383,16 +455,56 @@ impl Script {
     }
 }
 
-/// A statement that leaves state in the session.
-fn stateful(dice: &mut Dice) -> Verb {
-    match dice.below(6) {
-        0 => Verb::Temp,
-        1 => Verb::Listen,
-        2 => Verb::Notify,
-        3 => Verb::Load,
-        4 => Verb::Set { name: "TimeZone".to_owned(), value: "Europe/Berlin".to_owned() },
-        _ => Verb::Set { name: "sim.a".to_owned(), value: dice.below(9).to_string() },
+/// A statement that only means something in a transaction block.
+fn in_block(dice: &mut Dice) -> Verb {
+    let name = pick(dice, &["s0", "s1"]);
+    match dice.weighted(&[(4, 0), (3, 1), (2, 2), (2, 3)]) {
+        0 => Verb::Savepoint { name },
+        1 => Verb::RollbackTo { name },
+        2 => Verb::Release { name },
+        _ => {
+            let value = pick(dice, &["Asia/Tokyo", "UTC"]);
+            Verb::Set { name: "TimeZone".to_owned(), value, local: true }
+        }
     }
+}
+
+/// A statement that leaves state in the session, or that looks at it.
+fn stateful(way: Way, dice: &mut Dice) -> Verb {
+    let channel = pick(dice, &["a", "b"]);
+    let cursor = pick(dice, &["k0", "k1"]);
+    let prepared = pick(dice, &["q0", "q1"]);
+    let key = dice.below(3) as u32;
+    // What returns rows or does not, depending on the session, is not described.
+    let kinds = if way == Way::Simple { 18 } else { 14 };
+    match dice.below(kinds) {
+        0 => Verb::Temp,
+        1 => Verb::Listen { channel },
+        2 => Verb::Notify { channel },
+        3 => Verb::Unlisten { channel: dice.chance(0.7).then_some(channel) },
+        4 => Verb::Keep(*dice.pick(&Keep::EACH)),
+        5 => {
+            let value = "Europe/Berlin".to_owned();
+            Verb::Set { name: "TimeZone".to_owned(), value, local: false }
+        }
+        6 => {
+            let value = dice.below(9).to_string();
+            Verb::Set { name: "sim.a".to_owned(), value, local: dice.chance(0.3) }
+        }
+        7 => Verb::Reset { name: Some("sim.a".to_owned()) },
+        8 => Verb::Lock { key, session: true },
+        9 => Verb::Unlock { key },
+        10 => Verb::Declare { name: cursor },
+        11 => Verb::Prepare { name: prepared, rows: dice.chance(0.5).then_some(2) },
+        12 => Verb::Deallocate { name: prepared },
+        13 => Verb::Discard(*dice.pick(&[Kind::Plans, Kind::Sequences, Kind::Temp])),
+        14 | 15 => Verb::Fetch { name: cursor },
+        _ => Verb::Execute { name: prepared },
+    }
+}
+
+fn pick(dice: &mut Dice, choices: &[&str]) -> String {
+    (*dice.pick(choices)).to_owned()
 }
 
 /// Bytes that no frontend sends.

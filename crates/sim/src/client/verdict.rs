@@ -10,7 +10,7 @@ use super::oracle::Heard;
 use super::{Client, Ending, Phase, Struck};
 use crate::configuration::Configuration;
 use crate::language::Tag;
-use crate::postgres::{CANCELED, TIMED_OUT};
+use crate::postgres::{CANCELED, CRASHED, DEADLOCK, LOCKED, TIMED_OUT};
 use crate::rows::Row;
 use crate::session::{Message, VERSION};
 use crate::world::Site;
@@ -21,13 +21,27 @@ pub(super) type Refuted = Result<(), String>;
 impl Client {
     pub(super) fn take_reply(&mut self, site: &mut Site, message: &Message, raw: Range<usize>) {
         if message.tag == b'A' {
-            if !self.oracle.listens() {
-                site.ledger.fail(format!("c{} was notified and does not listen", self.number));
+            let channel = channel_of(message);
+            if !self.oracle.may_hear(&channel) {
+                let number = self.number;
+                site.ledger
+                    .fail(format!("c{number} was notified on {channel}: it does not listen"));
+            }
+            return;
+        }
+        if message.tag == b'N' && says(message, CRASHED) {
+            // What becomes of it, the end of the server's stream will say.
+            if site.ledger.kills == 0 {
+                site.ledger.fail(format!("c{} heard of a crash that was none", self.number));
             }
             return;
         }
         if let Some(version) = version_of(message) {
             return self.oracle.told(&version);
+        }
+        let lost = site.ledger.kills > 0;
+        if lost && message.tag == b'S' && self.oracle.told_early(&message.body) {
+            return;
         }
         if message.tag == b'E' {
             let (code, text) = (code_of(message), text_of(message));
@@ -94,7 +108,13 @@ impl Client {
             if !self.has_cancelled {
                 return Err(format!("{tag} was cancelled, which nobody has asked for"));
             }
-            return self.oracle.interrupt(tag, CANCELED);
+            return self.oracle.interrupt(tag, b"57014", CANCELED);
+        }
+        if text.starts_with(LOCKED) {
+            return self.oracle.interrupt(tag, b"55P03", LOCKED);
+        }
+        if text.starts_with(DEADLOCK) {
+            return self.oracle.interrupt(tag, b"40P01", DEADLOCK);
         }
         if !text.starts_with(TIMED_OUT) {
             return Ok(());
@@ -105,7 +125,7 @@ impl Client {
             return Err(format!("{tag} was ended by statement_timeout before its time"));
         }
         site.ledger.reach(Row::StatementTimeout);
-        self.oracle.interrupt(tag, TIMED_OUT)
+        self.oracle.interrupt(tag, b"57014", TIMED_OUT)
     }
 
     /// pgweir answers a unit itself.
@@ -343,6 +363,13 @@ fn text_of(message: &Message) -> String {
 /// Whether some field of an error has these words.
 pub(super) fn says(message: &Message, words: &str) -> bool {
     message.body.windows(words.len()).any(|window| window == words.as_bytes())
+}
+
+/// The channel of a notification: behind the process id.
+fn channel_of(message: &Message) -> String {
+    let behind = message.body.get(4..).unwrap_or_default();
+    let name = behind.split(|byte| *byte == 0).next().unwrap_or_default();
+    String::from_utf8_lossy(name).into_owned()
 }
 
 /// What a report of the server's configuration says.

@@ -1,11 +1,12 @@
-use super::{Line, Statement, Tag, Verb, parse};
+use super::{Keep, Kind, Line, Statement, Tag, Verb, parse};
+use pgweir_sql::{PinReason, Pins, classify};
 
 const TAG: Tag = Tag { client: 7, number: 12 };
 
-#[test]
-fn a_statement_is_read_as_it_was_written() {
-    let name = || "sim.a".to_owned();
-    for verb in [
+/// Each verb, with each kind of argument.
+fn verbs() -> Vec<Verb> {
+    let name = || "a".to_owned();
+    let mut verbs = vec![
         Verb::Begin,
         Verb::Big(70_000),
         Verb::Chain,
@@ -13,24 +14,66 @@ fn a_statement_is_read_as_it_was_written() {
         Verb::CopyIn { fails_at: None },
         Verb::CopyIn { fails_at: Some(3) },
         Verb::CopyOut(4),
+        Verb::Deallocate { name: name() },
+        Verb::Declare { name: name() },
         Verb::Defer,
+        Verb::Execute { name: name() },
         Verb::Fail,
+        Verb::Fetch { name: name() },
         Verb::Fill,
-        Verb::Listen,
-        Verb::Load,
+        Verb::Listen { channel: name() },
+        Verb::Lock { key: 1, session: false },
+        Verb::Lock { key: 1, session: true },
         Verb::Notice(2),
-        Verb::Notify,
+        Verb::Notify { channel: name() },
+        Verb::Prepare { name: name(), rows: None },
+        Verb::Prepare { name: name(), rows: Some(2) },
+        Verb::Release { name: name() },
+        Verb::Reset { name: None },
+        Verb::Reset { name: Some(name()) },
         Verb::Rollback,
+        Verb::RollbackTo { name: name() },
         Verb::Rows(0),
-        Verb::Set { name: name(), value: "5".to_owned() },
+        Verb::Savepoint { name: name() },
+        Verb::Sequence,
+        Verb::Set { name: name(), value: "5".to_owned(), local: false },
+        Verb::Set { name: name(), value: "5".to_owned(), local: true },
         Verb::Show { name: name() },
         Verb::Sleep(100),
         Verb::Temp,
+        Verb::Unlisten { channel: None },
+        Verb::Unlisten { channel: Some(name()) },
+        Verb::Unlock { key: 1 },
         Verb::Write,
-    ] {
+    ];
+    verbs.extend(Kind::EACH.map(Verb::Discard));
+    verbs.extend(Keep::EACH.map(Verb::Keep));
+    verbs
+}
+
+#[test]
+fn a_statement_is_read_as_it_was_written() {
+    for verb in verbs() {
         let statement = Statement { tag: TAG, verb };
         let text = format!(" /* ; */{statement} ;");
         assert_eq!(parse(text.as_bytes()), Some(vec![Line::Client(statement)]));
+    }
+}
+
+/// What pgweir looks for in a text is in the texts of the simulator.
+#[test]
+fn every_reason_to_pin_has_a_verb() {
+    let text = |verb| Statement { tag: TAG, verb }.to_string();
+    let pins = verbs().into_iter().map(|verb| classify(text(verb).as_bytes()));
+    let all = pins.fold(Pins::NONE, Pins::union);
+    let missing: Vec<_> = PinReason::ALL.into_iter().filter(|why| !all.contains(*why)).collect();
+    assert_eq!(missing, [], "reasons that no verb has");
+    let kept = Keep::EACH.map(|keep| classify(text(Verb::Keep(keep)).as_bytes()));
+    assert!(kept.iter().all(|pins| pins.spoils()), "{kept:?}");
+    // What ends with its transaction is no reason.
+    let local = Verb::Set { name: "a".to_owned(), value: "5".to_owned(), local: true };
+    for passing in [local, Verb::Lock { key: 1, session: false }] {
+        assert_eq!(classify(text(passing).as_bytes()), Pins::NONE);
     }
 }
 

@@ -6,7 +6,7 @@ use std::io::ErrorKind;
 use pgweir_proxy::Transport;
 use pgweir_wire::{CancelKey, Initial, Startup, TransactionStatus, backend};
 
-use super::{Backend, Health, Outcome, Phase};
+use super::{Backend, Health, Outcome, Phase, Wait};
 use crate::network::Stream;
 use crate::session::{Home, Session, State, VERSION, write_error, write_fatal};
 use crate::world::Site;
@@ -82,7 +82,14 @@ impl Backend {
             .collect();
         let mut take = |name: &str| settings.remove(name).unwrap_or_default();
         let home = Home { database: take("database"), user: take("user") };
-        let limit_ms = take("statement_timeout").parse::<u64>().ok();
+        let micros = |text: String| Some(text.parse::<u64>().ok().filter(|ms| *ms > 0)? * 1_000);
+        self.limits.statement = micros(take("statement_timeout"));
+        if let Some(limit) = micros(take("lock_timeout")) {
+            self.limits.lock = Some(limit);
+        }
+        if let Some(limit) = micros(take("deadlock_timeout")) {
+            self.limits.deadlock = limit;
+        }
         self.home = Some(home.clone());
         outcome.introduced = true;
         if health == Health::Silent || self.dice.chance(site.faults.login_hung) {
@@ -99,12 +106,11 @@ impl Backend {
             self.say_farewell();
             return;
         }
-        let mut session = Session::new(settings);
+        let mut session = Session::new(settings).of_process(self.process_id);
         session.state.home = Some(home);
         session.state.reload(&self.version.to_string());
-        self.statement_limit = limit_ms.filter(|ms| *ms > 0).map(|ms| ms * 1_000);
         greet(&mut self.sending, &mut session, self.process_id, &self.secret);
-        self.phase = Phase::Session { session: Box::new(session), wake_at: None };
+        self.phase = Phase::Session { session: Box::new(session), wait: Wait::Nothing };
     }
 
     /// Why it does not let anybody in.

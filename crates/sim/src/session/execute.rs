@@ -1,8 +1,9 @@
 use pgweir_wire::backend;
 
+use super::effect::{carry_out, no_statement};
 use super::message::{put, row_description, write_notice};
 use super::{Advance, FLUSH, Inbox, State, Transaction, WENT, Witness};
-use crate::language::{Line, Statement, Tag, Verb};
+use crate::language::{Kind, Line, Statement, Tag, Verb};
 
 /// A statement that is being carried out.
 #[derive(Clone)]
@@ -110,7 +111,7 @@ impl Execution {
                 if state.transaction != Transaction::Implicit {
                     return Step::Failed(b"25001", "DISCARD ALL inside a transaction".to_owned());
                 }
-                state.discard();
+                state.discard(Kind::All);
                 self.complete("DISCARD ALL", state, out, last, witness)
             }
             Line::FailedTransaction => {
@@ -149,7 +150,14 @@ impl Execution {
         witness: &mut impl Witness,
     ) -> Step {
         match (self.stage, verb) {
-            (Stage::Begun, Verb::Big(_) | Verb::Rows(_) | Verb::Show { .. }) => {
+            (Stage::Begun, Verb::Execute { name }) => self.unfold(name, tag, state, witness),
+            (Stage::Begun, Verb::Fetch { name }) if !state.cursors.contains_key(name) => {
+                Step::Failed(b"34000", format!("cursor {name} does not exist [{tag}]"))
+            }
+            (
+                Stage::Begun,
+                Verb::Big(_) | Verb::Fetch { .. } | Verb::Rows(_) | Verb::Show { .. },
+            ) => {
                 if !self.described {
                     row_description(out);
                 }
@@ -173,6 +181,10 @@ impl Execution {
                 self.stage = Stage::Finished;
                 Step::Goes(Advance::Sleeps(*ms))
             }
+            (Stage::Begun, Verb::Lock { key, .. }) => {
+                self.stage = Stage::Finished;
+                Step::Goes(Advance::Locks(*key))
+            }
             (Stage::Begun, Verb::Notice(_)) => {
                 self.stage = Stage::Saying(0);
                 Step::Goes(WENT)
@@ -183,9 +195,10 @@ impl Execution {
             (Stage::Begun, Verb::Fill) => {
                 Step::Failed(b"53100", format!("no space left on device [{tag}]"))
             }
-            (Stage::Saying(said), Verb::Big(_) | Verb::Rows(_) | Verb::Show { .. }) => {
-                self.row(verb, tag, said, state, out, last, witness)
-            }
+            (
+                Stage::Saying(said),
+                Verb::Big(_) | Verb::Fetch { .. } | Verb::Rows(_) | Verb::Show { .. },
+            ) => self.row(verb, tag, said, state, out, last, witness),
             (Stage::Saying(said), Verb::CopyOut(messages)) => {
                 if said == *messages {
                     put(out, b'c', |_| {});
@@ -207,9 +220,30 @@ impl Execution {
                 self.read(verb, tag, read, state, out, inbox, last, witness)
             }
             (Stage::Begun | Stage::Saying(_) | Stage::Finished, _) => {
-                self.effect(verb, tag, state, out, last, witness)
+                match carry_out(verb, tag, state, out, witness) {
+                    Ok(words) => {
+                        self.complete(&format!("{words} {tag}"), state, out, last, witness)
+                    }
+                    Err((code, text)) => Step::Failed(code, text),
+                }
             }
         }
+    }
+
+    /// From here on it is the statement that was prepared under this name.
+    fn unfold(&mut self, name: &str, tag: Tag, state: &State, witness: &mut impl Witness) -> Step {
+        let Some(prepared) = state.statements.get(name.as_bytes()) else {
+            let (code, text) = no_statement(name, tag);
+            return Step::Failed(code, text);
+        };
+        if let Some(by) = prepared.tag.filter(|by| by.client != tag.client) {
+            witness.wrong(format!("{tag} has carried out a statement of c{}", by.client));
+        }
+        if let Some(line) = &prepared.line {
+            self.line = line.clone();
+            self.text_tag = prepared.tag;
+        }
+        Step::Goes(WENT)
     }
 
     #[expect(clippy::too_many_arguments, reason = "the session, taken apart to be borrowed")]
@@ -224,10 +258,11 @@ impl Execution {
         witness: &mut impl Witness,
     ) -> Step {
         let (rows, value) = match verb {
-            Verb::Big(bytes) => (1, "b".repeat(*bytes as usize)),
-            Verb::Show { name } => (1, state.setting(name).to_owned()),
-            Verb::Rows(rows) => (*rows, said.to_string()),
-            _ => (0, String::new()),
+            Verb::Big(bytes) => (1, Some("b".repeat(*bytes as usize))),
+            Verb::Fetch { name } => (1, state.cursors.get(name).map(Tag::to_string)),
+            Verb::Show { name } => (1, Some(state.setting(name).to_owned())),
+            Verb::Rows(rows) => (*rows, Some(said.to_string())),
+            _ => (0, None),
         };
         if self.limit == Some(self.rows) {
             put(out, b's', |_| {});
@@ -240,7 +275,10 @@ impl Execution {
         }
         let (tag, text_tag) = (tag.to_string(), self.text_tag.map(|tag| tag.to_string()));
         let text_tag = text_tag.as_ref().map(String::as_bytes);
-        backend::data_row(out, [Some(tag.as_bytes()), text_tag, Some(value.as_bytes())]);
+        backend::data_row(
+            out,
+            [Some(tag.as_bytes()), text_tag, value.as_ref().map(String::as_bytes)],
+        );
         self.stage = Stage::Saying(said + 1);
         self.rows += 1;
         Step::Goes(WENT)
@@ -280,99 +318,6 @@ impl Execution {
                 Step::Lost(text)
             }
         }
-    }
-
-    /// What a statement without rows does, and its end.
-    fn effect(
-        &mut self,
-        verb: &Verb,
-        tag: Tag,
-        state: &mut State,
-        out: &mut Vec<u8>,
-        last: bool,
-        witness: &mut impl Witness,
-    ) -> Step {
-        let block = matches!(state.transaction, Transaction::Block | Transaction::Failed);
-        let command = match verb {
-            Verb::Begin => {
-                if block {
-                    write_notice(out, &format!("there is already a transaction [{tag}]"));
-                }
-                state.transaction = Transaction::Block;
-                "BEGIN"
-            }
-            Verb::Chain => {
-                if !block {
-                    return Step::Failed(b"25P01", format!("there is no transaction [{tag}]"));
-                }
-                let owner = state.owner;
-                state.abort(witness);
-                state.transaction = Transaction::Block;
-                state.owner = owner;
-                "ROLLBACK"
-            }
-            Verb::Commit => {
-                if !block {
-                    write_notice(out, &format!("there is no transaction [{tag}]"));
-                }
-                if state.transaction == Transaction::Failed {
-                    state.abort(witness);
-                    "ROLLBACK"
-                } else {
-                    if let Err((code, text)) = state.commit(witness) {
-                        return Step::Failed(code, format!("{text} [{tag}]"));
-                    }
-                    "COMMIT"
-                }
-            }
-            Verb::Rollback => {
-                if !block {
-                    write_notice(out, &format!("there is no transaction [{tag}]"));
-                }
-                state.abort(witness);
-                "ROLLBACK"
-            }
-            Verb::Defer => {
-                state.writes.push(tag);
-                state.deferred = Some(tag);
-                "INSERT"
-            }
-            Verb::Write => {
-                state.writes.push(tag);
-                "INSERT"
-            }
-            Verb::Listen => {
-                state.stain(tag.client, "a channel");
-                state.listens = true;
-                "LISTEN"
-            }
-            Verb::Notify => {
-                state.notifications.push(tag);
-                "NOTIFY"
-            }
-            Verb::Load => {
-                state.load(tag.client);
-                "LOAD"
-            }
-            Verb::Set { name, value } => {
-                state.set(tag.client, name, value);
-                "SET"
-            }
-            Verb::Temp => {
-                state.make_temporary(tag.client);
-                "CREATE TABLE"
-            }
-            Verb::Sleep(_) => "SLEEP",
-            Verb::Big(_)
-            | Verb::CopyIn { .. }
-            | Verb::CopyOut(_)
-            | Verb::Fail
-            | Verb::Fill
-            | Verb::Notice(_)
-            | Verb::Rows(_)
-            | Verb::Show { .. } => "",
-        };
-        self.complete(&format!("{command} {tag}"), state, out, last, witness)
     }
 
     /// CommandComplete. The end of a query string's transaction comes first, and may fail.

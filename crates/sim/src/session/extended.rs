@@ -19,7 +19,7 @@ impl Session {
             self.state.meet(tag, witness);
         }
         if parse.name.is_empty() {
-            self.statements.remove(&b""[..]);
+            self.state.statements.remove(&b""[..]);
         }
         let Some(mut lines) = language::parse(parse.text).filter(|lines| lines.len() < 2) else {
             return self.fail(b"42601", &format!("syntax error{}", of(tag)), true, witness);
@@ -28,7 +28,7 @@ impl Session {
         if line.as_ref().is_some_and(|line| self.state.refuses(line)) {
             return self.aborted(true, witness);
         }
-        if self.statements.contains_key(parse.name) {
+        if self.state.statements.contains_key(parse.name) {
             let name = parse.name.escape_ascii();
             let text = format!("prepared statement \"{name}\" already exists{}", of(tag));
             return self.fail(b"42P05", &text, true, witness);
@@ -38,29 +38,40 @@ impl Session {
         {
             self.state.stain(tag.client, "a prepared statement");
         }
-        self.statements.insert(parse.name.to_vec(), Rc::new(Prepared { line, tag }));
+        self.state.statements.insert(parse.name.to_vec(), Rc::new(Prepared { line, tag }));
         put(&mut self.out, b'1', |_| {});
         WENT
     }
 
     pub(super) fn bind(&mut self, message: &Message, witness: &mut impl Witness) -> Advance {
         self.state.start();
-        let (Ok(bind), Some(&tag)) = (Bind::start(&message.body), message.tags().first()) else {
+        let Ok(bind) = Bind::start(&message.body) else {
+            return self.fail(b"08P01", "invalid Bind []", true, witness);
+        };
+        // One without parameters has the tag of its statement.
+        let parameter = message.tags().first().copied();
+        if let Some(tag) = parameter {
+            self.state.meet(tag, witness);
+        }
+        let Some(statement) = self.state.statements.get(bind.statement).map(Rc::clone) else {
+            let name = bind.statement.escape_ascii();
+            let text = format!("prepared statement \"{name}\" does not exist{}", of(parameter));
+            return self.fail(b"26000", &text, true, witness);
+        };
+        let Some(tag) = parameter.or(statement.tag) else {
             witness.wrong("a Bind has no tag".to_owned());
             return Advance::Over;
-        };
-        self.state.meet(tag, witness);
-        let Some(statement) = self.statements.get(bind.statement).map(Rc::clone) else {
-            let name = bind.statement.escape_ascii();
-            let text = format!("prepared statement \"{name}\" does not exist{}", of(Some(tag)));
-            return self.fail(b"26000", &text, true, witness);
         };
         if let Some(parsed) = statement.tag
             && parsed.client != tag.client
         {
             witness.wrong(format!("{tag} was bound to a statement of c{}", parsed.client));
         }
-        if statement.line.as_ref().is_some_and(|line| self.state.refuses(line)) {
+        // In a transaction that has failed no parameter is looked at.
+        let failed = self.state.transaction == Transaction::Failed;
+        if failed && parameter.is_some()
+            || statement.line.as_ref().is_some_and(|line| self.state.refuses(line))
+        {
             return self.aborted(true, witness);
         }
         if !bind.portal.is_empty() && self.portals.contains_key(bind.portal) {
@@ -68,7 +79,8 @@ impl Session {
             let text = format!("cursor \"{name}\" already exists{}", of(Some(tag)));
             return self.fail(b"42P03", &text, true, witness);
         }
-        let portal = Portal { statement, tag, suspended: None, begun: false };
+        let depth = self.state.depth();
+        let portal = Portal { statement, tag, suspended: None, begun: false, depth, failed: false };
         self.portals.insert(bind.portal.to_vec(), portal);
         put(&mut self.out, b'2', |_| {});
         WENT
@@ -77,7 +89,7 @@ impl Session {
     pub(super) fn describe(&mut self, message: &Message, witness: &mut impl Witness) -> Advance {
         self.state.start();
         let (statement, of_statement) = match Target::parse(&message.body) {
-            Ok(Target::Statement(name)) => (self.statements.get(name).map(Rc::clone), true),
+            Ok(Target::Statement(name)) => (self.state.statements.get(name).map(Rc::clone), true),
             Ok(Target::Portal(name)) => {
                 (self.portals.get(name).map(|portal| Rc::clone(&portal.statement)), false)
             }
@@ -122,6 +134,7 @@ impl Session {
             return self.fail(b"34000", &format!("portal \"{name}\" is unknown []"), true, witness);
         };
         let tag = portal.tag;
+        self.state.several = false;
         self.state.meet(tag, witness);
         let Some(line) = portal.statement.line.clone() else {
             self.say_empty();
@@ -130,7 +143,10 @@ impl Session {
         if self.state.refuses(&line) {
             return self.aborted(true, witness);
         }
-        let execution = if portal.begun {
+        let execution = if portal.failed {
+            let text = format!("portal cannot be run{}", of(Some(tag)));
+            return self.fail(b"55000", &text, true, witness);
+        } else if portal.begun {
             let Some(mut execution) = portal.suspended.take() else {
                 let text = format!("portal cannot be run any more{}", of(Some(tag)));
                 return self.fail(b"55000", &text, true, witness);
@@ -150,7 +166,7 @@ impl Session {
     pub(super) fn close(&mut self, message: &Message, witness: &mut impl Witness) -> Advance {
         self.state.start();
         match Target::parse(&message.body) {
-            Ok(Target::Statement(name)) => drop(self.statements.remove(name)),
+            Ok(Target::Statement(name)) => drop(self.state.statements.remove(name)),
             Ok(Target::Portal(name)) => drop(self.portals.remove(name)),
             Err(_) => return self.fail(b"08P01", "invalid Close []", true, witness),
         }

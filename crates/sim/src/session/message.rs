@@ -188,10 +188,22 @@ pub(crate) fn write_fatal(out: &mut Vec<u8>, code: &[u8; 5], text: &str) {
 
 /// Appends a NoticeResponse.
 pub(crate) fn write_notice(out: &mut Vec<u8>, text: &str) {
+    write_note(out, "NOTICE", b"00000", text);
+}
+
+/// Appends a NoticeResponse that is a warning.
+pub(crate) fn write_warning(out: &mut Vec<u8>, code: &[u8; 5], text: &str) {
+    write_note(out, "WARNING", code, text);
+}
+
+fn write_note(out: &mut Vec<u8>, severity: &str, code: &[u8; 5], text: &str) {
     put(out, b'N', |out| {
-        for (field, value) in [(b'S', "NOTICE"), (b'V', "NOTICE"), (b'C', "00000"), (b'M', text)] {
+        let severity = severity.as_bytes();
+        for (field, value) in
+            [(b'S', severity), (b'V', severity), (b'C', &code[..]), (b'M', text.as_bytes())]
+        {
             out.push(field);
-            out.extend_from_slice(value.as_bytes());
+            out.extend_from_slice(value);
             out.push(0);
         }
         out.push(0);

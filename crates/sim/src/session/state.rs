@@ -1,6 +1,8 @@
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
 
-use crate::language::{Line, Tag};
+use super::Prepared;
+use crate::language::{Keep, Kind, Line, Tag};
 
 /// What a session remembers from one message to the next.
 #[derive(Clone)]
@@ -18,22 +20,77 @@ pub(crate) struct State {
     pub(crate) deferred: Option<Tag>,
     /// What clients have left in the session.
     pub(crate) stains: Vec<Stain>,
-    pub(crate) listens: bool,
+    /// Statements with a name, and the one without.
+    pub(super) statements: BTreeMap<Vec<u8>, Rc<Prepared>>,
+    /// Cursors that outlive their transaction, with the statements that have declared them.
+    pub(super) cursors: BTreeMap<String, Tag>,
+    /// The locks that it has, each as often as it was taken.
+    pub(crate) locks: Vec<Held>,
+    /// The channels that it listens on.
+    listening: BTreeSet<String>,
+    /// What the end of the transaction changes about them.
+    subscriptions: Vec<Subscription>,
     /// Notifications that go out when the transaction is committed.
-    pub(crate) notifications: Vec<Tag>,
+    pub(super) notifications: Vec<Notification>,
     /// Notifications that have gone out, and were not taken yet.
-    pub(crate) announced: Vec<Tag>,
+    pub(crate) announced: Vec<Notification>,
     /// What temp_buffers was when a temporary table was used first: it stays that.
     buffers: Option<String>,
-    /// DISCARD ALL has run, and the prepared statements are to go.
-    pub(crate) discarded: bool,
+    /// The query string that runs has several statements.
+    pub(super) several: bool,
     settings: Settings,
+    /// What of them is something else up to the end of the transaction.
+    local: Settings,
     /// What RESET goes back to.
     startup: Settings,
-    /// What a rollback goes back to.
-    saved: Option<Settings>,
+    /// What a rollback goes back to: first the start of the transaction, then its savepoints.
+    marks: Vec<Mark>,
+    /// It has gone back to a savepoint: portals that were made since are to go.
+    pub(super) went_back: bool,
     reported: Settings,
 }
+
+/// How everything stood that a rollback takes back.
+#[derive(Clone)]
+struct Mark {
+    /// None has the start of a transaction.
+    name: String,
+    settings: Settings,
+    local: Settings,
+    cursors: BTreeMap<String, Tag>,
+    locks: Vec<Held>,
+    deferred: Option<Tag>,
+    /// How many of them there were.
+    writes: usize,
+    subscriptions: usize,
+    notifications: usize,
+}
+
+/// A lock that a session has.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Held {
+    pub(crate) key: u32,
+    /// It outlives its transaction.
+    pub(crate) session: bool,
+}
+
+/// What a transaction changes about the channels that its session listens on.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(super) enum Subscription {
+    Listen(String),
+    Unlisten(String),
+    UnlistenAll,
+}
+
+/// What somebody has said on a channel.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub(crate) struct Notification {
+    pub(crate) channel: String,
+    pub(crate) by: Tag,
+}
+
+/// The SQLSTATE of an error, and its text.
+pub(super) type Failure = (&'static [u8; 5], String);
 
 type Settings = BTreeMap<String, String>;
 
@@ -60,6 +117,8 @@ pub(crate) struct Home {
 pub(crate) struct Stain {
     pub(crate) client: u32,
     pub(crate) what: &'static str,
+    /// No DISCARD removes it.
+    pub(crate) stays: bool,
 }
 
 /// Who is told what a session does.
@@ -80,20 +139,18 @@ pub(crate) trait Witness {
     fn wrong(&mut self, text: String);
 }
 
+/// One of them of which a frontend is told nothing.
+const UNREPORTED: &str = "temp_buffers";
+
 /// Settings that a client may ask for at startup: name as it is reported, and default.
-pub(crate) const SETTINGS: [(&str, &str); 4] = [
-    ("application_name", ""),
-    ("DateStyle", "ISO, MDY"),
-    ("temp_buffers", "8MB"),
-    ("TimeZone", "GMT"),
-];
+pub(crate) const SETTINGS: [(&str, &str); 4] =
+    [("application_name", ""), ("DateStyle", "ISO, MDY"), (UNREPORTED, "8MB"), ("TimeZone", "GMT")];
 
 /// A setting that only a server's configuration can set, and that is reported. Each new
 /// configuration has another value of it.
 pub(crate) const VERSION: &str = "sim.version";
 
 const SETTINGS_CHANGED: &str = "changed settings";
-const LIBRARY: &str = "a library";
 const TABLE: &str = "a temporary table";
 
 impl State {
@@ -109,13 +166,19 @@ impl State {
             writes: Vec::new(),
             deferred: None,
             stains: Vec::new(),
-            listens: false,
+            statements: BTreeMap::new(),
+            cursors: BTreeMap::new(),
+            locks: Vec::new(),
+            listening: BTreeSet::new(),
+            subscriptions: Vec::new(),
             notifications: Vec::new(),
             announced: Vec::new(),
             buffers: None,
-            discarded: false,
+            several: false,
+            local: Settings::new(),
             startup: settings.clone(),
-            saved: None,
+            marks: Vec::new(),
+            went_back: false,
             reported: Settings::new(),
             settings,
         }
@@ -147,15 +210,12 @@ impl State {
     pub(crate) fn start(&mut self) {
         if self.transaction == Transaction::None {
             self.transaction = Transaction::Implicit;
-            self.saved = Some(self.settings.clone());
+            self.mark("");
         }
     }
 
     /// Ends the implicit transaction, if there is one.
-    pub(crate) fn commit_implicit(
-        &mut self,
-        witness: &mut impl Witness,
-    ) -> Result<(), (&'static [u8; 5], String)> {
+    pub(super) fn commit_implicit(&mut self, witness: &mut impl Witness) -> Result<(), Failure> {
         match self.transaction {
             Transaction::Implicit => self.commit(witness),
             Transaction::None | Transaction::Block | Transaction::Failed => Ok(()),
@@ -163,17 +223,20 @@ impl State {
     }
 
     /// Ends the transaction well, unless a constraint fails.
-    pub(crate) fn commit(
-        &mut self,
-        witness: &mut impl Witness,
-    ) -> Result<(), (&'static [u8; 5], String)> {
+    pub(super) fn commit(&mut self, witness: &mut impl Witness) -> Result<(), Failure> {
         if let Some(tag) = self.deferred {
             self.abort(witness);
             return Err((b"23505", format!("a deferred constraint is violated [{tag}]")));
         }
         witness.committed(&self.writes);
+        for subscription in std::mem::take(&mut self.subscriptions) {
+            match subscription {
+                Subscription::Listen(channel) => drop(self.listening.insert(channel)),
+                Subscription::Unlisten(channel) => drop(self.listening.remove(&channel)),
+                Subscription::UnlistenAll => self.listening.clear(),
+            }
+        }
         self.announced.append(&mut self.notifications);
-        self.saved = None;
         self.over();
         Ok(())
     }
@@ -181,52 +244,178 @@ impl State {
     /// Undoes the transaction, if one is open.
     pub(crate) fn abort(&mut self, witness: &mut impl Witness) {
         witness.undone(&self.writes);
-        if let Some(saved) = self.saved.take() {
-            self.settings = saved;
-        }
-        self.over();
+        self.forget();
     }
 
-    /// An error: a block has failed, anything less is over.
+    /// An error: a block has failed, back to its last savepoint, anything less is over.
     pub(crate) fn error(&mut self, witness: &mut impl Witness) {
+        match self.transaction {
+            Transaction::Block | Transaction::Failed => {
+                self.go_back(self.depth(), witness);
+                self.transaction = Transaction::Failed;
+            }
+            Transaction::None | Transaction::Implicit => self.abort(witness),
+        }
+    }
+
+    /// The transaction is undone, and if it is a block its end is still to come.
+    pub(crate) fn lose(&mut self, witness: &mut impl Witness) {
         let owner = self.owner;
         let block = matches!(self.transaction, Transaction::Block | Transaction::Failed);
         self.abort(witness);
         if block {
+            self.open_block(owner);
             self.transaction = Transaction::Failed;
-            self.owner = owner;
         }
     }
 
     /// The transaction is over, and nobody knows how it has ended.
     pub(crate) fn forget(&mut self) {
-        if let Some(saved) = self.saved.take() {
-            self.settings = saved;
+        if let Some(start) = self.marks.first().cloned() {
+            self.restore(start);
         }
         self.over();
     }
 
+    /// Another transaction block begins, right behind the last one.
+    pub(super) fn open_block(&mut self, owner: Option<u32>) {
+        self.transaction = Transaction::Block;
+        self.owner = owner;
+        self.mark("");
+    }
+
+    /// A subtransaction begins.
+    pub(super) fn savepoint(&mut self, name: &str) {
+        self.mark(name);
+    }
+
+    /// How many subtransactions are open.
+    pub(super) fn depth(&self) -> usize {
+        self.marks.len().saturating_sub(1)
+    }
+
+    /// Undoes what was done since this savepoint, which stays. False if there is none.
+    pub(super) fn roll_back_to(&mut self, name: &str, witness: &mut impl Witness) -> bool {
+        let Some(depth) = self.savepoint_named(name) else { return false };
+        self.marks.truncate(depth + 1);
+        self.go_back(depth, witness);
+        self.transaction = Transaction::Block;
+        self.went_back = true;
+        true
+    }
+
+    /// Ends the subtransaction of this savepoint well. False if there is none.
+    pub(super) fn release(&mut self, name: &str) -> bool {
+        let Some(depth) = self.savepoint_named(name) else { return false };
+        self.marks.truncate(depth);
+        true
+    }
+
+    /// The last one of that name.
+    fn savepoint_named(&self, name: &str) -> Option<usize> {
+        (1..self.marks.len()).rev().find(|depth| self.marks[*depth].name == name)
+    }
+
+    fn mark(&mut self, name: &str) {
+        self.marks.push(Mark {
+            name: name.to_owned(),
+            settings: self.settings.clone(),
+            local: self.local.clone(),
+            cursors: self.cursors.clone(),
+            locks: self.locks.clone(),
+            deferred: self.deferred,
+            writes: self.writes.len(),
+            subscriptions: self.subscriptions.len(),
+            notifications: self.notifications.len(),
+        });
+    }
+
+    /// Undoes what was done since that mark.
+    fn go_back(&mut self, depth: usize, witness: &mut impl Witness) {
+        if let Some(mark) = self.marks.get(depth).cloned() {
+            witness.undone(&self.writes[mark.writes..]);
+            self.restore(mark);
+        }
+    }
+
+    fn restore(&mut self, mark: Mark) {
+        self.settings = mark.settings;
+        self.local = mark.local;
+        self.cursors = mark.cursors;
+        self.deferred = mark.deferred;
+        self.writes.truncate(mark.writes);
+        self.subscriptions.truncate(mark.subscriptions);
+        self.notifications.truncate(mark.notifications);
+        // A lock of the session, taken or given back, is not undone.
+        self.locks.retain(|lock| lock.session);
+        self.locks.extend(mark.locks.iter().filter(|lock| !lock.session));
+    }
+
     pub(crate) fn stain(&mut self, client: u32, what: &'static str) {
-        let stain = Stain { client, what };
+        self.stain_with(Stain { client, what, stays: false });
+    }
+
+    /// A client leaves what no DISCARD removes.
+    pub(super) fn keep(&mut self, client: u32, what: Keep) {
+        self.stain_with(Stain { client, what: what.name(), stays: true });
+    }
+
+    fn stain_with(&mut self, stain: Stain) {
         if !self.stains.contains(&stain) {
             self.stains.push(stain);
         }
     }
 
-    pub(crate) fn load(&mut self, client: u32) {
-        self.stain(client, LIBRARY);
-    }
-
     /// A client makes a temporary table.
-    pub(crate) fn make_temporary(&mut self, client: u32) {
+    pub(super) fn make_temporary(&mut self, client: u32) {
         self.stain(client, TABLE);
         self.buffers = self.buffers.take().or_else(|| self.settings.get("temp_buffers").cloned());
     }
 
-    /// A client changes a setting.
-    pub(crate) fn set(&mut self, client: u32, name: &str, value: &str) {
-        self.stain(client, SETTINGS_CHANGED);
-        self.settings.insert(name.to_ascii_lowercase(), value.to_owned());
+    /// A client changes a setting; `local`: up to the end of the transaction.
+    pub(super) fn set(&mut self, client: u32, name: &str, value: &str, local: bool) {
+        let name = name.to_ascii_lowercase();
+        if local {
+            self.local.insert(name, value.to_owned());
+        } else {
+            self.stain(client, SETTINGS_CHANGED);
+            self.local.remove(&name);
+            self.settings.insert(name, value.to_owned());
+        }
+    }
+
+    /// A client takes a setting back, or all of them.
+    pub(super) fn reset(&mut self, name: Option<&str>) {
+        let Some(name) = name.map(str::to_ascii_lowercase) else {
+            self.local.clear();
+            self.settings = self.startup.clone();
+            return;
+        };
+        self.local.remove(&name);
+        match self.startup.get(&name) {
+            Some(value) => drop(self.settings.insert(name, value.clone())),
+            None => drop(self.settings.remove(&name)),
+        }
+    }
+
+    /// Changes, at the end of the transaction, what is listened to.
+    pub(super) fn subscribe(&mut self, subscription: Subscription) {
+        self.subscriptions.push(subscription);
+    }
+
+    /// Whether it listens on any channel, or will when its transaction is committed.
+    pub(crate) fn listens(&self) -> bool {
+        !self.listening.is_empty() || self.subscriptions.iter().any(Subscription::is_listen)
+    }
+
+    pub(crate) fn listens_on(&self, channel: &str) -> bool {
+        self.listening.contains(channel)
+    }
+
+    /// Whether it listens on this channel, or will when its transaction is committed.
+    pub(crate) fn may_hear(&self, channel: &str) -> bool {
+        let listen = Subscription::Listen(channel.to_owned());
+        self.listens_on(channel) || self.subscriptions.contains(&listen)
     }
 
     /// pgweir changes settings: all of them, or none.
@@ -249,25 +438,34 @@ impl State {
 
     /// The server has a new configuration, or says so.
     pub(crate) fn reload(&mut self, version: &str) {
-        let all = [Some(&mut self.settings), Some(&mut self.startup), self.saved.as_mut()];
-        for settings in all.into_iter().flatten() {
+        let marks = self.marks.iter_mut().map(|mark| &mut mark.settings);
+        for settings in marks.chain([&mut self.settings, &mut self.startup]) {
             settings.insert(VERSION.to_owned(), version.to_owned());
         }
     }
 
-    pub(crate) fn discard(&mut self) {
-        self.settings = self.startup.clone();
-        self.saved = Some(self.settings.clone());
-        self.stains.retain(|stain| stain.what == LIBRARY);
-        self.listens = false;
-        self.discarded = true;
+    /// DISCARD. Of a temporary table something stays behind, and so does a library.
+    pub(super) fn discard(&mut self, kind: Kind) {
+        match kind {
+            Kind::All => {
+                self.reset(None);
+                self.stains.retain(|stain| stain.stays);
+                self.statements.retain(|name, _| name.is_empty());
+                self.cursors.clear();
+                self.locks.clear();
+                self.subscribe(Subscription::UnlistenAll);
+            }
+            Kind::Plans | Kind::Sequences | Kind::Temp => {}
+        }
     }
 
     pub(crate) fn setting(&self, name: &str) -> &str {
-        self.settings.get(&name.to_ascii_lowercase()).map_or("", String::as_str)
+        let name = name.to_ascii_lowercase();
+        let value = self.local.get(&name).or_else(|| self.settings.get(&name));
+        value.map_or("", String::as_str)
     }
 
-    /// The settings that clients may ask for at startup.
+    /// The settings that clients may ask for at startup, as they are between transactions.
     pub(crate) fn settings(&self) -> impl Iterator<Item = (&str, &str)> {
         let own = |(name, _): &(&str, &str)| name.to_ascii_lowercase();
         SETTINGS.iter().filter_map(move |setting| {
@@ -281,9 +479,24 @@ impl State {
         self.stains.iter().any(|stain| stain.client == client && stain.what == SETTINGS_CHANGED)
     }
 
+    /// The frontend is told that its transaction, which is lost, has taken this setting back. False
+    /// if a rollback would not do so.
+    pub(crate) fn told_early(&mut self, name: &str, value: &str) -> bool {
+        let known = SETTINGS.iter().find(|(known, _)| *known == name);
+        let start =
+            self.marks.first().and_then(|start| start.settings.get(&name.to_ascii_lowercase()));
+        match known {
+            Some((name, _)) if start.is_some_and(|before| before == value) => {
+                self.reported.insert((*name).to_owned(), value.to_owned());
+                true
+            }
+            _ => false,
+        }
+    }
+
     /// A setting that the frontend has to be told of; it counts as told from now on.
     pub(crate) fn unreported(&mut self) -> Option<(&'static str, String)> {
-        for (name, _) in SETTINGS {
+        for (name, _) in SETTINGS.into_iter().filter(|(name, _)| *name != UNREPORTED) {
             let value = self.setting(name);
             if self.reported.get(name).map(String::as_str) != Some(value) {
                 let value = value.to_owned();
@@ -299,6 +512,16 @@ impl State {
         self.owner = None;
         self.writes.clear();
         self.notifications.clear();
+        self.subscriptions.clear();
         self.deferred = None;
+        self.local.clear();
+        self.locks.retain(|lock| lock.session);
+        self.marks.clear();
+    }
+}
+
+impl Subscription {
+    fn is_listen(&self) -> bool {
+        matches!(self, Self::Listen(_))
     }
 }

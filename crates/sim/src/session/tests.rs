@@ -1,22 +1,14 @@
 //! What the fake session says, each time beside what PostgreSQL says to the same script.
 
-mod sql;
-
 use std::collections::BTreeMap;
-use std::sync::LazyLock;
 
-use pgweir_testkit::{Cluster, Login, WireClient};
+use pgweir_testkit::{Login, WireClient};
 use pgweir_wire::frontend::{self, Target};
 
 use super::{Advance, Home, Inbox, Message, Session};
 use crate::language::Tag;
+use crate::language::sql::{CLUSTER, in_short, translate};
 use crate::ledger::Ledger;
-
-static CLUSTER: LazyLock<Cluster> = LazyLock::new(|| {
-    let cluster = Cluster::start();
-    cluster.psql(sql::TABLES);
-    cluster
-});
 
 /// What a session says to these messages: the types, with the code of each error and the status
 /// behind each ReadyForQuery. PostgreSQL says the same.
@@ -35,9 +27,11 @@ fn fake_says(sent: &[u8]) -> String {
     let mut ledger = Ledger::new();
     let home = Home { database: "db".to_owned(), user: "app".to_owned() };
     ledger.enrol(BTreeMap::new(), home);
-    let mut session = Session::new(BTreeMap::new());
+    let mut session = Session::new(BTreeMap::new()).of_process(1);
     while session.state.unreported().is_some() {}
-    while !matches!(session.advance(&mut inbox, &mut ledger), Advance::Starved | Advance::Over) {}
+    while !matches!(session.advance(&mut inbox, &mut ledger), Advance::Starved | Advance::Over) {
+        session.take_announced();
+    }
     assert_eq!(ledger.failure(), None);
     let mut said = String::new();
     let mut rest = &session.out[..];
@@ -52,25 +46,13 @@ fn postgresql_says(sent: &[u8]) -> String {
     let login = Login::new("postgres").database("postgres");
     let mut client = WireClient::login(CLUSTER.address(), &login).expect("it is let in");
     // What is not flushed by itself is said before the session ends.
-    let end = [&sql::translate(sent)[..], &frontend::FLUSH, &frontend::TERMINATE].concat();
+    let end = [&translate(sent)[..], &frontend::FLUSH, &frontend::TERMINATE].concat();
     client.send(&end).expect("it reads");
     let mut said = String::new();
     for message in client.read_to_end().expect("it answers") {
         in_short(&mut said, message.tag, &message.body);
     }
     said
-}
-
-fn in_short(said: &mut String, tag: u8, body: &[u8]) {
-    said.push(char::from(tag));
-    if tag == b'Z' {
-        said.push(char::from(body[0]));
-    }
-    if tag == b'E' {
-        let message = Message { tag, body: body.to_vec() };
-        let code = message.error().and_then(|error| error.code).expect("it has a code");
-        said.push_str(&format!("({code})"));
-    }
 }
 
 /// Parse, Bind and Execute of one statement.
@@ -183,8 +165,8 @@ fn says_to(queries: &[&str]) -> String {
 fn transactions_end_in_every_way() {
     assert_eq!(says_to(&["begin c0s1", "write c0s2", "commit c0s3"]), "CZTCZTCZI");
     assert_eq!(says_to(&["begin c0s1", "rollback /*c0s2*/"]), "CZTCZI");
-    assert_eq!(says_to(&["begin c0s1", "begin c0s2", "commit c0s3"]), "CZTNCZTCZI");
-    assert_eq!(says_to(&["commit c0s1", "rollback /*c0s2*/"]), "NCZINCZI");
+    assert_eq!(says_to(&["begin c0s1", "begin c0s2", "commit c0s3"]), "CZTN(25001)CZTCZI");
+    assert_eq!(says_to(&["commit c0s1", "rollback /*c0s2*/"]), "N(25P01)CZIN(25P01)CZI");
     let failed = ["begin c0s1", "fail c0s2", "rows c0s3 1", "commit c0s4"];
     assert_eq!(says_to(&failed), "CZTE(22012)ZEE(25P02)ZECZI");
     let deferred = ["begin c0s1", "defer c0s2", "commit c0s3", "rows c0s4 1"];
@@ -313,5 +295,267 @@ fn notices_and_notifications_come_in_their_place() {
         says_to(&["begin c0s1", "set c0s2 TimeZone Asia/Tokyo", "rollback /*c0s3*/"]),
         "CZTCSZTCSZI"
     );
-    assert_eq!(says_to(&["fill c0s1", "load c0s2", "create temp c0s3"]), "E(53100)ZICZICZI");
+    assert_eq!(
+        says_to(&["fill c0s1", "load c0s2 library", "create temp c0s3"]),
+        "E(53100)ZICZICZI"
+    );
+}
+
+#[test]
+fn a_subtransaction_ends_by_itself() {
+    let undone = ["begin c0s1", "savepoint c0s2 a", "fail c0s3", "rows c0s4 1"];
+    assert_eq!(says_to(&undone), "CZTCZTE(22012)ZEE(25P02)ZE");
+    let block = ["begin c0s1", "savepoint c0s2 a"];
+    let after = |more: &[&str]| says_to(&[&block, more].concat());
+    assert_eq!(
+        after(&["fail c0s3", "rollback to a /*c0s4*/", "commit c0s5"]),
+        "CZTCZTE(22012)ZECZTCZI"
+    );
+    assert_eq!(after(&["release c0s3 a", "rollback to a /*c0s4*/"]), "CZTCZTCZTE(3B001)ZE");
+    // The last one of a name counts, and stays when it is gone back to.
+    let twice = ["savepoint c0s3 a", "rollback to a /*c0s4*/", "release c0s5 a", "release c0s6 a"];
+    assert_eq!(after(&twice), "CZTCZTCZTCZTCZTCZT");
+    assert_eq!(
+        after(&["savepoint c0s3 b", "release c0s4 a", "release c0s5 b"]),
+        "CZTCZTCZTCZTE(3B001)ZE"
+    );
+    for alone in ["savepoint c0s1 a", "rollback to a /*c0s1*/", "release c0s1 a"] {
+        assert_eq!(says_to(&[alone]), "E(25P01)ZI");
+    }
+    assert_eq!(says_to(&["write c0s1; savepoint c0s2 a"]), "CE(25P01)ZI");
+}
+
+#[test]
+fn going_back_takes_back_what_was_done() {
+    let deferred =
+        ["begin c0s1", "savepoint c0s2 a", "defer c0s3", "rollback to a /*c0s4*/", "commit c0s5"];
+    assert_eq!(says_to(&deferred), "CZTCZTCZTCZTCZI");
+    let zone = "set c0s3 TimeZone Asia/Tokyo";
+    let setting = ["begin c0s1", "savepoint c0s2 a", zone, "rollback to a /*c0s4*/", "commit c0s5"];
+    assert_eq!(says_to(&setting), "CZTCZTCSZTCSZTCZI");
+    let listen = "listen c0s3 sub";
+    let channel =
+        ["begin c0s1", "savepoint c0s2 a", listen, "rollback to a /*c0s4*/", "commit c0s5"];
+    assert_eq!(says_to(&[&channel[..], &["notify c0s6 sub"]].concat()), "CZTCZTCZTCZTCZICZI");
+    let cursor = "declare c0s3 k cursor with hold";
+    let cursor =
+        ["begin c0s1", "savepoint c0s2 a", cursor, "rollback to a /*c0s4*/", "fetch c0s5 k"];
+    assert_eq!(says_to(&cursor), "CZTCZTCZTCZTE(34000)ZE");
+}
+
+#[test]
+fn a_setting_of_the_transaction_ends_with_it() {
+    let local = "set local c0s2 TimeZone Asia/Tokyo";
+    assert_eq!(says_to(&["begin c0s1", local, "commit c0s3"]), "CZTCSZTCSZI");
+    assert_eq!(says_to(&["begin c0s1", local, "rollback /*c0s3*/"]), "CZTCSZTCSZI");
+    let lasting = "set c0s3 TimeZone Asia/Tokyo";
+    assert_eq!(says_to(&["begin c0s1", local, lasting, "commit c0s4"]), "CZTCSZTCZTCZI");
+    assert_eq!(says_to(&["set local c0s1 TimeZone Asia/Tokyo"]), "N(25P01)CZI");
+    assert_eq!(says_to(&["set local c0s1 TimeZone Asia/Tokyo; rows c0s2 1"]), "CTDCZI");
+}
+
+#[test]
+fn settings_are_taken_back() {
+    let set = "set c0s1 TimeZone Asia/Tokyo";
+    assert_eq!(says_to(&[set, "reset c0s2 TimeZone", "reset c0s3 all"]), "CSZICSZICZI");
+    assert_eq!(says_to(&[set, "reset c0s2 all"]), "CSZICSZI");
+    assert_eq!(says_to(&["begin c0s1", "reset c0s2 all", "discard c0s3 all"]), "CZTCZTE(25001)ZE");
+    assert_eq!(says_to(&["rows c0s1 1; discard c0s2 all"]), "TDCE(25001)ZI");
+    assert_eq!(says_to(&["discard c0s1 plans", "begin c0s2", "discard c0s3 temp"]), "CZICZTCZT");
+    assert_eq!(says_to(&["discard c0s1 sequences", "call c0s2 nextval()"]), "CZICZI");
+}
+
+#[test]
+fn everything_is_discarded() {
+    let state = [
+        "set c0s1 TimeZone Asia/Tokyo",
+        "prepare c0s2 q 1",
+        "declare c0s3 k cursor with hold",
+        "listen c0s4 gone",
+        "call c0s5 pg_advisory_lock(7)",
+        "discard c0s6 all",
+    ];
+    assert_eq!(says_to(&state), "CSZICZICZICZICZICSZI");
+    let looked =
+        ["execute c0s7 q", "fetch c0s8 k", "notify c0s9 gone", "call c0s10 pg_advisory_unlock(7)"];
+    let gone = "E(26000)ZIE(34000)ZICZIN(01000)CZI";
+    assert_eq!(says_to(&[&state[..], &looked].concat()), format!("CSZICZICZICZICZICSZI{gone}"));
+}
+
+#[test]
+fn statements_are_prepared_by_sql_too() {
+    assert_eq!(
+        says_to(&["prepare c0s1 q 2", "execute c0s2 q", "execute c0s3 q"]),
+        "CZITDDCZITDDCZI"
+    );
+    assert_eq!(
+        says_to(&["prepare c0s1 q write", "execute c0s2 q", "deallocate c0s3 q"]),
+        "CZICZICZI"
+    );
+    assert_eq!(says_to(&["execute c0s1 q", "deallocate c0s2 q"]), "E(26000)ZIE(26000)ZI");
+    assert_eq!(says_to(&["prepare c0s1 q 1", "prepare c0s2 q 1"]), "CZIE(42P05)ZI");
+    // What it has prepared outlives the transaction, and has the same names as a Parse.
+    assert_eq!(
+        says_to(&["begin c0s1; prepare c0s2 q 1; rollback /*c0s3*/", "execute c0s4 q"]),
+        "CCCZITDCZI"
+    );
+    let parsed = says(|out| {
+        frontend::write_parse(out, b"q", b"rows c0s1 1", &[]);
+        out.extend_from_slice(&frontend::SYNC);
+        query(out, "prepare c0s2 q 1");
+        query(out, "execute c0s3 q");
+        query(out, "deallocate c0s4 q");
+        frontend::write_bind(out, b"", b"q", &[]);
+        out.extend_from_slice(&frontend::SYNC);
+    });
+    assert_eq!(parsed, "1ZIE(42P05)ZITDCZICZIE(26000)ZI");
+}
+
+#[test]
+fn a_cursor_outlives_its_transaction() {
+    let declare = "declare c0s1 k cursor with hold";
+    assert_eq!(says_to(&[declare, "fetch c0s2 k", "fetch c0s3 k"]), "CZITDCZITDCZI");
+    assert_eq!(says_to(&[declare, "declare c0s2 k cursor with hold"]), "CZIE(42P03)ZI");
+    assert_eq!(
+        says_to(&["begin c0s2", declare, "rollback /*c0s3*/", "fetch c0s4 k"]),
+        "CZTCZTCZIE(34000)ZI"
+    );
+    assert_eq!(says_to(&["begin c0s2", declare, "commit c0s3", "fetch c0s4 k"]), "CZTCZTCZITDCZI");
+}
+
+#[test]
+fn channels_are_listened_to_when_the_transaction_is_committed() {
+    let listen = "listen c0s1 own";
+    let notify = "notify c0s2 own";
+    assert_eq!(says_to(&[listen, notify]), "CZICAZI");
+    assert_eq!(says_to(&["listen c0s1 own; notify c0s2 own"]), "CCAZI");
+    assert_eq!(
+        says_to(&[listen, "notify c0s2 other", "unlisten c0s3 own", "notify c0s4 own"]),
+        "CZICZICZICZI"
+    );
+    assert_eq!(says_to(&[listen, "unlisten c0s2 *", "notify c0s3 own"]), "CZICZICZI");
+    let block = ["begin c0s3", listen, notify, "commit c0s4"];
+    assert_eq!(says_to(&block), "CZTCZTCZTCAZI");
+    let undone = ["begin c0s3", listen, "rollback /*c0s4*/", notify];
+    assert_eq!(says_to(&undone), "CZTCZTCZICZI");
+    assert_eq!(says_to(&[listen, "begin c0s3", notify, "rollback /*c0s4*/"]), "CZICZTCZTCZI");
+    // Out of a transaction only.
+    let late = [listen, "notify c0s2 own; begin c0s3", "rows c0s4 1", "commit c0s5"];
+    assert_eq!(says_to(&late), "CZICCZTTDCZTCAZI");
+}
+
+#[test]
+fn what_is_not_locked_is_not_unlocked() {
+    let unlock = "call c0s8 pg_advisory_unlock(1)";
+    let again = "call c0s9 pg_advisory_unlock(1)";
+    let taken = ["call c0s1 pg_advisory_lock(1)", unlock, again];
+    assert_eq!(says_to(&taken), "CZICZIN(01000)CZI");
+    assert_eq!(says_to(&["call c0s1 pg_advisory_xact_lock(1)", unlock]), "CZIN(01000)CZI");
+    // A lock of the session is not undone.
+    let taken = ["begin c0s1; call c0s2 pg_advisory_lock(1); rollback /*c0s3*/", unlock];
+    assert_eq!(says_to(&taken), "CCCZICZI");
+}
+
+#[test]
+fn what_is_kept_is_no_error() {
+    let kept = [
+        "call c0s1 setseed()",
+        "call c0s2 pg_create_physical_replication_slot()",
+        "call c0s3 query_to_xml()",
+    ];
+    assert_eq!(says_to(&kept), "CZICZICZI");
+}
+
+/// The portal without a name is also that of a simple query.
+#[test]
+fn a_query_ends_the_unnamed_portal() {
+    let said = says(|out| {
+        query(out, "begin c0s1");
+        frontend::write_parse(out, b"", b"rows c0s2 3", &[25]);
+        bind(out, 3);
+        frontend::write_bind(out, b"p", b"", &[Some(b"c0s4")]);
+        frontend::write_execute(out, b"", 1);
+        frontend::write_execute(out, b"p", 1);
+        out.extend_from_slice(&frontend::SYNC);
+        query(out, "rows c0s5 1");
+        frontend::write_execute(out, b"p", 1);
+        frontend::write_execute(out, b"", 1);
+        out.extend_from_slice(&frontend::SYNC);
+    });
+    assert_eq!(said, "CZT122DsDsZTTDCZTDsE(34000)ZE");
+}
+
+#[test]
+fn a_portal_of_a_failed_transaction_keeps_its_name() {
+    let said = says(|out| {
+        query(out, "begin c0s1");
+        frontend::write_parse(out, b"", b"rows c0s2 3", &[25]);
+        frontend::write_bind(out, b"p", b"", &[Some(b"c0s3")]);
+        frontend::write_execute(out, b"p", 1);
+        out.extend_from_slice(&frontend::SYNC);
+        query(out, "fail c0s4");
+        frontend::write_execute(out, b"p", 1);
+        out.extend_from_slice(&frontend::SYNC);
+        frontend::write_execute(out, b"q", 1);
+        out.extend_from_slice(&frontend::SYNC);
+        frontend::write_describe(out, Target::Portal(b"p"));
+        out.extend_from_slice(&frontend::SYNC);
+    });
+    assert_eq!(said, "CZT12DsZTE(22012)ZEE(25P02)ZEE(34000)ZEE(25P02)ZE");
+}
+
+#[test]
+fn portals_end_with_their_subtransaction() {
+    let bind_p = |out: &mut Vec<u8>, number: u32| {
+        frontend::write_parse(out, b"", b"rows c0s2 3", &[25]);
+        let tag = format!("c0s{number}");
+        frontend::write_bind(out, b"p", b"", &[Some(tag.as_bytes())]);
+        frontend::write_execute(out, b"p", 1);
+        out.extend_from_slice(&frontend::SYNC);
+    };
+    let goes_on = |out: &mut Vec<u8>| {
+        frontend::write_execute(out, b"p", 1);
+        out.extend_from_slice(&frontend::SYNC);
+    };
+    let older = says(|out| {
+        query(out, "begin c0s1");
+        bind_p(out, 3);
+        query(out, "savepoint c0s4 a");
+        query(out, "fail c0s5");
+        query(out, "rollback to a /*c0s6*/");
+        goes_on(out);
+    });
+    assert_eq!(older, "CZT12DsZTCZTE(22012)ZECZTDsZT");
+    let younger = says(|out| {
+        query(out, "begin c0s1; savepoint c0s4 a");
+        bind_p(out, 3);
+        query(out, "rollback to a /*c0s6*/");
+        goes_on(out);
+    });
+    assert_eq!(younger, "CCZT12DsZTCZTE(34000)ZE");
+    let released = says(|out| {
+        query(out, "begin c0s1; savepoint c0s4 a; savepoint c0s5 b");
+        bind_p(out, 3);
+        query(out, "release c0s6 b");
+        goes_on(out);
+        query(out, "rollback to a /*c0s7*/");
+        goes_on(out);
+    });
+    assert_eq!(released, "CCCZT12DsZTCZTDsZTCZTE(34000)ZE");
+}
+
+/// With parameters even the end of a transaction is refused in one that has failed.
+#[test]
+fn a_failed_block_is_left_without_parameters() {
+    let said = says(|out| {
+        query(out, "begin c0s1; fail c0s2");
+        frontend::write_parse(out, b"", b"commit c0s3", &[25]);
+        frontend::write_bind(out, b"", b"", &[Some(b"c0s4")]);
+        out.extend_from_slice(&frontend::SYNC);
+        frontend::write_parse(out, b"", b"commit c0s5", &[]);
+        frontend::write_bind(out, b"", b"", &[]);
+        frontend::write_execute(out, b"", 0);
+        out.extend_from_slice(&frontend::SYNC);
+    });
+    assert_eq!(said, "CE(22012)ZE1E(25P02)ZE12CZI");
 }

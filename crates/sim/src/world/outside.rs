@@ -128,8 +128,12 @@ impl World {
         if let Some(doing) = &outcome.died {
             self.note_loss(wire, doing);
         }
-        for tag in outcome.notifies {
-            self.each_backend(cluster, |process| process.notified(tag));
+        for announcement in &outcome.notifies {
+            self.each_backend(cluster, |process| process.notified(announcement));
+        }
+        if outcome.unlocks {
+            // Whoever waits looks again.
+            self.each_backend(cluster, |_| {});
         }
     }
 

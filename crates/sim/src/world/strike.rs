@@ -109,7 +109,10 @@ impl World {
                 self.each_backend(cluster, |process| process.reload(version));
             }
             Blow::Reset => {
-                process.crash(&mut self.site);
+                let unlocks = process.crash(&mut self.site);
+                if unlocks {
+                    self.each_backend(cluster, |_| {});
+                }
                 self.failed(cluster);
                 self.note_loss(victim, &doing);
                 self.wires[victim.0].outside = Outside::Gone;
@@ -185,8 +188,10 @@ impl World {
         self.site.trace.note("world", || format!("pgweir stands still until {until}"));
     }
 
-    /// A whole server is gone, and comes back.
+    /// A whole server is gone, and comes back: with its machine, or because one of its processes
+    /// has crashed, of which the others tell.
     fn crash(&mut self, cluster: usize) {
+        let machine = self.dice.chance(0.5);
         self.clusters[cluster].health = Health::Down;
         for index in 0..self.wires.len() {
             if let Outside::Backend(process) = &mut self.wires[index].outside
@@ -194,7 +199,11 @@ impl World {
             {
                 self.site.ledger.kills += 1;
                 let doing = process.doing();
-                process.crash(&mut self.site);
+                // All of them end, so nobody is left who waits for a lock.
+                let _unlocks = match machine {
+                    true => process.crash(&mut self.site),
+                    false => process.quit(&mut self.site),
+                };
                 self.wires[index].outside = Outside::Gone;
                 self.note_strike(&doing, self.now());
             }

@@ -9,7 +9,7 @@ use super::reserve::Waits;
 use super::{Occasion, Who, World};
 use crate::canceller::Canceller;
 use crate::client::{Client, Contact};
-use crate::network::{Pipe, Stream, WireId, connection};
+use crate::network::{Loss, Pipe, Stream, WireId, connection};
 use crate::postgres::{Backend, Health};
 use crate::process::Place;
 use crate::topology::PORT;
@@ -205,7 +205,7 @@ impl World {
         for byte in pipe.next(n) {
             self.site.trace.mix(u64::from(*byte));
         }
-        let left = pipe.deliver(n, self.dice.chance(0.5));
+        let left = pipe.deliver(n, *self.dice.pick(&Loss::EACH));
         drop(pipe);
         if left > 0 {
             self.put(wire, inwards);

@@ -36,7 +36,14 @@ const ALLOWED: &[(&str, &[&str])] = &[
     ("pgweir-control", &["pgweir-engine", "pgweir-auth", "pgweir-wire", "pgweir-config"]),
     (
         "pgweir-sim",
-        &["pgweir-proxy", "pgweir-sink", "pgweir-engine", "pgweir-wire", "pgweir-config"],
+        &[
+            "pgweir-proxy",
+            "pgweir-sink",
+            "pgweir-engine",
+            "pgweir-sql",
+            "pgweir-wire",
+            "pgweir-config",
+        ],
     ),
     ("pgweir-proxy", &["pgweir-engine", "pgweir-auth", "pgweir-wire", "pgweir-config"]),
     ("pgweir-engine", &["pgweir-sql", "pgweir-auth", "pgweir-wire", "pgweir-config"]),

@@ -1,0 +1,126 @@
+//! What a server process does when it is told something while it works: to cancel, to end, that
+//! another one has crashed; or when what it does has taken too long.
+
+use pgweir_proxy::Transport;
+
+use super::{Backend, Phase, Wait};
+use crate::rows::Row;
+use crate::session::{Session, write_fatal, write_warning};
+use crate::world::Site;
+
+/// PostgreSQL's words for a statement that its client cancelled.
+pub(crate) const CANCELED: &str = "canceling statement due to user request";
+
+/// PostgreSQL's words for a process that ends because another one has crashed.
+pub(crate) const CRASHED: &str =
+    "terminating connection because of crash of another server process";
+
+/// PostgreSQL's words for a statement that waits for itself.
+pub(crate) const DEADLOCK: &str = "deadlock detected";
+
+/// PostgreSQL's words for a statement that has waited for a lock for longer than lock_timeout.
+pub(crate) const LOCKED: &str = "canceling statement due to lock timeout";
+
+/// PostgreSQL's words for a statement that has taken longer than statement_timeout.
+pub(crate) const TIMED_OUT: &str = "canceling statement due to statement timeout";
+
+/// What a backend may say behind its client before pgweir ends that.
+const UNHEARD_BYTES: usize = 1024 * 1024;
+
+impl Backend {
+    /// Ends what runs, if it was cancelled or has taken too long.
+    pub(super) fn check_interrupts(&mut self, site: &mut Site) {
+        let Phase::Session { session, wait } = &mut self.phase else { return };
+        let now = site.trace.now;
+        // Since version 13 the time is that of one statement of a query string.
+        let limit = self.limits.statement.filter(|_| session.is_executing());
+        self.statement_ends = limit.map(|limit| self.statement_ends.unwrap_or(now + limit));
+        let too_long = self.statement_ends.is_some_and(|ends| ends <= now);
+        let cancelled = std::mem::take(&mut self.cancelled) && session.is_busy();
+        if session.reads_copy_data() && !self.inbox.has_copy() {
+            self.cancelled = cancelled;
+            return;
+        }
+        let report = if cancelled {
+            hit(session, self.said_bytes, site);
+            (b"57014", CANCELED)
+        } else if too_long {
+            (b"57014", TIMED_OUT)
+        } else if let Wait::Lock { since, .. } = wait {
+            if self.limits.lock.is_some_and(|limit| *since + limit <= now) {
+                (b"55P03", LOCKED)
+            } else if *since + self.limits.deadlock <= now
+                && site.locks.is_deadlocked(self.process_id)
+            {
+                (b"40P01", DEADLOCK)
+            } else {
+                return;
+            }
+        } else {
+            return;
+        };
+        let (code, text) = report;
+        site.trace.note("ends", || format!("{:?}: {text}", session.running()));
+        session.interrupt(code, text, &mut self.inbox, &mut site.ledger);
+        *wait = Wait::Nothing;
+        site.locks.goes_on(self.process_id);
+        self.statement_ends = None;
+        self.sending.append(&mut session.out);
+    }
+
+    /// It ends because it was told to, as soon as what it has to say is out.
+    pub(super) fn terminate(&mut self, site: &mut Site) {
+        if let Phase::Session { session, .. } = &mut self.phase
+            && !std::mem::replace(&mut self.dying, true)
+        {
+            if !self.sending.is_empty() {
+                // It is blocked in writing, and will not wait for that.
+                return self.end(site);
+            }
+            self.sending.append(&mut session.out);
+            let text = "terminating connection due to administrator command";
+            write_fatal(&mut self.sending, b"57P01", text);
+        }
+        if self.send(site) {
+            self.end(site);
+        }
+    }
+
+    /// Says that another process has crashed, if it can.
+    pub(super) fn say_crash(&mut self) {
+        if let Phase::Session { session, .. } = &mut self.phase
+            && self.sending.is_empty()
+        {
+            self.sending.append(&mut session.out);
+            write_warning(&mut self.sending, b"57P02", CRASHED);
+            self.say_farewell();
+        }
+    }
+
+    /// Sends as much as there is room for, and closes.
+    pub(super) fn say_farewell(&mut self) {
+        if let Some(stream) = self.stream.take() {
+            // What finds no room is lost.
+            let _sent = stream.try_write(&self.sending);
+        }
+    }
+}
+
+/// A cancel hits whatever runs, which has said so many bytes.
+fn hit(session: &Session, said_bytes: usize, site: &mut Site) {
+    let limited = site.rules.least(0, |rules| rules.times.transaction).is_some();
+    let unheard = |client| site.ledger.has_left(client) && said_bytes > UNHEARD_BYTES;
+    match session.running() {
+        // pgweir's own, because there is nobody to hear all that.
+        Some(tag) if unheard(tag.client) => site.ledger.reach(Row::LeftResult),
+        // pgweir's own, because the transaction has taken too long. Its client must not hear of it.
+        Some(tag) if limited && !site.ledger.awaits_cancel(tag.client) => {
+            site.ledger.overdue(tag.client);
+        }
+        Some(tag) => site.ledger.cancel_hit(tag.client, &tag.to_string()),
+        None if session.sets_settings() => {
+            site.ledger.fail("a cancel hit the settings that a server is lent with");
+        }
+        None => {}
+    }
+}

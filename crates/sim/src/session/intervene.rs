@@ -1,0 +1,102 @@
+//! What is done to a session from outside: a statement is ended, a unit is refused in its place,
+//! its server is lost.
+
+use super::message::Inbox;
+use super::{Execution, Session, Transaction, Witness, Work};
+use crate::language::Tag;
+
+impl Session {
+    /// Ends the statement that runs with an error.
+    pub(crate) fn interrupt(
+        &mut self,
+        code: &[u8; 5],
+        text: &str,
+        inbox: &mut Inbox,
+        witness: &mut impl Witness,
+    ) {
+        let tag = self.running().map(|tag| format!(" [{tag}]")).unwrap_or_default();
+        let text = format!("{text}{tag}");
+        let work = std::mem::replace(&mut self.work, Work::None);
+        let (extended, execution) = match &work {
+            Work::Query { execution, .. } => (false, execution.as_ref()),
+            Work::Execute { execution, .. } => (true, Some(execution)),
+            Work::None | Work::Ready | Work::Lost | Work::Over => (self.skipping, None),
+        };
+        // A backend that reads COPY data looks for interrupts when some has come.
+        if execution.is_some_and(Execution::reads_copy_data) {
+            while let Some(message) = inbox.take()
+                && !message.is_copy()
+            {}
+        }
+        self.fail(code, &text, extended, witness);
+    }
+
+    /// Takes back what was said last: the message has failed. True in a transaction that has
+    /// failed, where pgweir cannot make a statement again that is only described.
+    pub(crate) fn take_back(&mut self) -> bool {
+        if self.state.transaction != Transaction::Failed {
+            return false;
+        }
+        self.out.clear();
+        self.skipping = true;
+        true
+    }
+
+    /// Lets the next message fail instead of being carried out, as pgweir does with a unit that
+    /// it refuses. Says which statements that takes away.
+    pub(crate) fn refuse(&mut self, report: &[u8], inbox: &mut Inbox) -> Vec<Tag> {
+        self.out.extend_from_slice(report);
+        let mut tags = Vec::new();
+        while let Some(message) = inbox.take() {
+            tags.extend(message.tags());
+            match message.tag {
+                b'd' | b'c' | b'f' | b'H' => {}
+                b'Q' | b'F' => {
+                    self.work = Work::Ready;
+                    return tags;
+                }
+                _ => {
+                    self.skipping = message.tag != b'S';
+                    if !self.skipping {
+                        self.work = Work::Ready;
+                        return tags;
+                    }
+                    break;
+                }
+            }
+        }
+        tags.extend(inbox.tags_up_to_sync());
+        tags
+    }
+
+    /// The server is gone, and with it the transaction: it is undone, if that is certain. The unit
+    /// that was under way, or, if none is `begun`, the next one, ends with this error.
+    pub(crate) fn lose(
+        &mut self,
+        report: &[u8],
+        begun: bool,
+        undone: bool,
+        inbox: &mut Inbox,
+        witness: &mut impl Witness,
+    ) {
+        let work = std::mem::replace(&mut self.work, Work::None);
+        self.out.clear();
+        if undone {
+            self.state.lose(witness);
+        } else {
+            self.state.forget();
+        }
+        self.portals.clear();
+        match work {
+            Work::None if !begun => drop(self.refuse(report, inbox)),
+            Work::Query { .. } | Work::Ready => {
+                self.out.extend_from_slice(report);
+                self.work = Work::Ready;
+            }
+            Work::None | Work::Execute { .. } | Work::Lost | Work::Over => {
+                self.out.extend_from_slice(report);
+                self.skipping = true;
+            }
+        }
+    }
+}
