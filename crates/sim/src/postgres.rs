@@ -12,7 +12,7 @@ use crate::locks::Lock;
 use crate::network::Stream;
 use crate::random::Dice;
 use crate::rows::Row;
-use crate::session::{Advance, Home, Inbox, Notification, Session};
+use crate::session::{Advance, Home, Inbox, Notification, Session, State};
 use crate::world::Site;
 
 pub(crate) use interrupt::{CANCELED, CRASHED, DEADLOCK, LOCKED, TIMED_OUT};
@@ -48,6 +48,7 @@ pub(crate) struct Backend {
     limits: Limits,
     /// When its statement_timeout is over for what runs.
     statement_ends: Option<u64>,
+    work: Work,
     dice: Dice,
 }
 
@@ -71,6 +72,16 @@ enum Wait {
         lock: Lock,
         since: u64,
     },
+}
+
+/// Whose message a process had last.
+#[derive(Clone, Copy, Debug, Default)]
+struct Work {
+    client: Option<u32>,
+    /// When; at first, when it let pgweir in.
+    at: u64,
+    /// Messages so far.
+    met: u64,
 }
 
 enum Phase {
@@ -119,6 +130,14 @@ pub(crate) struct Doing {
     pub(crate) prepared: bool,
 }
 
+/// A process works for another client than before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lease {
+    pub(crate) client: u32,
+    /// When it last had a message of somebody else: it was lent after that.
+    pub(crate) after: u64,
+}
+
 /// What a process asks of the rest of the world.
 #[derive(Default)]
 pub(crate) struct Outcome {
@@ -136,6 +155,7 @@ pub(crate) struct Outcome {
     pub(crate) full: bool,
     /// It has ended without being asked to.
     pub(crate) died: Option<Doing>,
+    pub(crate) leases: Vec<Lease>,
 }
 
 /// A notification on its way to the other processes of its server.
@@ -183,6 +203,7 @@ impl Backend {
                 deadlock: dice.magnitude(500_000),
             },
             statement_ends: None,
+            work: Work::default(),
             dice,
         }
     }
@@ -353,6 +374,7 @@ impl Backend {
                 said,
             });
             outcome.notifies.extend(announced);
+            outcome.leases.extend(self.work.go_on(&session.state, site.trace.now));
             match advance {
                 Advance::Went { flush } => {
                     if flush || session.out.len() >= SEND_BUFFER_BYTES {
@@ -501,6 +523,18 @@ impl Backend {
         if let Phase::Session { session, .. } = &mut self.phase {
             session.end(&mut site.ledger);
         }
+    }
+}
+
+impl Work {
+    /// Notes whose message has come, if one has. Says who that is, if it is another client.
+    fn go_on(&mut self, state: &State, now: u64) -> Option<Lease> {
+        if state.met == std::mem::replace(&mut self.met, state.met) {
+            return None;
+        }
+        let before = std::mem::replace(&mut self.client, state.served);
+        let after = std::mem::replace(&mut self.at, now);
+        state.served.filter(|_| before != state.served).map(|client| Lease { client, after })
     }
 }
 

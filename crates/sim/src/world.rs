@@ -3,6 +3,7 @@ mod ending;
 mod journal;
 mod losses;
 mod mail;
+mod order;
 mod outside;
 mod reserve;
 mod rest;
@@ -46,6 +47,8 @@ pub(crate) struct World {
     queue: BinaryHeap<Reverse<(u64, u64, Occasion)>>,
     /// On which worker each pool was seen.
     homes: BTreeMap<Home, usize>,
+    /// When pgweir last said of a pool that it has lost a server, or was not let in by one.
+    lost_at: BTreeMap<String, u64>,
     /// Ties in time are broken by chance.
     dice: Dice,
     attempts: Vec<Attempt>,
@@ -202,6 +205,7 @@ impl World {
             journal: Journal::new(&mut own),
             looks: Vec::new(),
             homes: BTreeMap::new(),
+            lost_at: BTreeMap::new(),
             seats_taken: topology.seats,
             finishing: vec![false; topology.workers],
             newcomers: vec![Vec::new(); topology.workers],
@@ -306,8 +310,9 @@ impl World {
         }
     }
 
+    /// Without the engines' own assertions only what is seen from outside counts.
     fn check_process(&mut self) {
-        if self.steps.is_multiple_of(self.check_every) {
+        if cfg!(debug_assertions) && self.steps.is_multiple_of(self.check_every) {
             self.process.check();
         }
     }
@@ -405,7 +410,9 @@ impl World {
                         row.filter(|_| client.is_none())
                             .into_iter()
                             .for_each(|row| self.site.ledger.reach(row));
+                        self.note_server_lost(pool);
                     }
+                    LogEvent::ServerRefused { pool, .. } => self.note_server_lost(pool),
                     _ => {}
                 }
             }

@@ -2,6 +2,8 @@
 
 use super::{Client, Ending, Phase, Wish};
 use crate::configuration::Configuration;
+use crate::ledger::Ledger;
+use crate::session::State;
 use crate::world::Site;
 
 /// What has passed between a client and pgweir, as the network sees it at pgweir's end.
@@ -33,6 +35,9 @@ pub(super) struct Moments {
     /// When it first sent something since all was answered, and how often since.
     pub(super) asked_at: u64,
     pub(super) sends: u32,
+    /// When it last heard that something is answered, and when before it asked for this.
+    heard_at: u64,
+    heard_before: u64,
     /// When it first sent something since it was outside a transaction.
     pub(super) began_at: u64,
     /// Since when it has known that it is in a transaction block.
@@ -48,6 +53,8 @@ impl Moments {
             asked_at: now,
             // The startup packet.
             sends: 1,
+            heard_at: now,
+            heard_before: now,
             began_at: now,
             in_block_since: None,
         }
@@ -58,6 +65,7 @@ impl Moments {
         if settled {
             self.settled_at = self.sent_at;
             self.asked_at = now;
+            self.heard_before = self.heard_at;
             self.sends = 0;
             if !in_block {
                 self.began_at = now;
@@ -69,7 +77,14 @@ impl Moments {
 
     /// It has heard ReadyForQuery.
     pub(super) fn ready(&mut self, now: u64, in_block: bool) {
+        self.heard_at = now;
         self.in_block_since = in_block.then(|| self.in_block_since.unwrap_or(now));
+    }
+
+    /// When it asked for what runs on a server that it was lent behind somebody else, at the
+    /// earliest; `None`: it may have had that server before it asked.
+    fn asked_for_server(&self, lent_after: u64) -> Option<u64> {
+        (self.heard_before <= lent_after).then_some(self.asked_at)
     }
 
     /// When it sent the last thing that is answered.
@@ -79,6 +94,22 @@ impl Moments {
 }
 
 impl Client {
+    /// As [`Moments::asked_for_server`].
+    pub(crate) fn asked_for_server(&self, lent_after: u64) -> Option<u64> {
+        self.moments.asked_for_server(lent_after)
+    }
+
+    /// Whether all that it is owed is the answer to one thing that it has sent, in whole and
+    /// outside a transaction, and that no server has begun; and no server would refuse what it has
+    /// asked for at its startup, so that it is not given one that it then does not take.
+    pub(crate) fn waits_in_line(&self, ledger: &Ledger) -> bool {
+        let mut asked_for = self.settings.iter();
+        let refusable =
+            asked_for.any(|(name, value)| name == "temp_buffers" || !State::is_valid(name, value));
+        let one = self.moments.sends == 1 && self.oracle.holds_nothing_back();
+        one && !refusable && !self.oracle.is_in_block() && self.is_ready() && self.waits(ledger)
+    }
+
     /// Looks whether a limit of time has passed in vain, and looks again when the next one does.
     pub(super) fn check_overdue(&mut self, site: &mut Site, wish: &mut Wish) {
         if self.stream.is_none() || !self.contact.attended || self.ending != Ending::No {

@@ -234,6 +234,11 @@ impl Oracle {
         said && self.held.is_empty() && self.inbox.is_empty()
     }
 
+    /// Whether a Flush, or the end of a unit, has followed all that was sent.
+    pub(crate) fn holds_nothing_back(&self) -> bool {
+        self.held.is_empty()
+    }
+
     /// The statements of what was sent, if nothing of it was answered yet.
     pub(crate) fn unbegun(&self) -> Vec<Tag> {
         match self.session.out.is_empty() && self.session.is_idle() && !self.begun {

@@ -111,6 +111,7 @@ impl Backend {
         session.state.reload(&self.version.to_string());
         greet(&mut self.sending, &mut session, self.process_id, &self.secret);
         self.phase = Phase::Session { session: Box::new(session), wait: Wait::Nothing };
+        self.work.at = site.trace.now;
     }
 
     /// Why it does not let anybody in.

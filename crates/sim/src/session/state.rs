@@ -12,8 +12,9 @@ pub(crate) struct State {
     pub(crate) transaction: Transaction,
     /// The client whose transaction or batch is open.
     pub(crate) owner: Option<u32>,
-    /// The client whose message came last.
+    /// The client whose message came last, and how many have come so far.
     pub(crate) served: Option<u32>,
+    pub(crate) met: u64,
     /// What the open transaction has changed.
     pub(crate) writes: Vec<Tag>,
     /// A statement whose constraint fails when the transaction ends.
@@ -163,6 +164,7 @@ impl State {
             transaction: Transaction::None,
             owner: None,
             served: None,
+            met: 0,
             writes: Vec::new(),
             deferred: None,
             stains: Vec::new(),
@@ -199,6 +201,7 @@ impl State {
         witness.meets(tag, self);
         self.owner.get_or_insert(tag.client);
         self.served = Some(tag.client);
+        self.met += 1;
     }
 
     /// Whether the open transaction has failed and this is not its end.

@@ -125,6 +125,9 @@ impl World {
         if outcome.full {
             self.note_full(wire);
         }
+        for lease in outcome.leases {
+            self.check_order(wire, lease);
+        }
         if let Some(doing) = &outcome.died {
             self.note_loss(wire, doing);
         }

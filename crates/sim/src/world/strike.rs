@@ -93,7 +93,7 @@ impl World {
                 process.freeze(now..now + freeze_us);
                 self.failed(cluster);
                 self.note_strike(&doing, now + freeze_us);
-                if self.dice.chance(0.3) {
+                if self.dice.chance(0.6) {
                     self.desert(doing.owner, freeze_us);
                 }
             }

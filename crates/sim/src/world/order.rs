@@ -1,0 +1,105 @@
+//! The clients of a pool are served in the order in which they have asked.
+//!
+//! It shows when a server process has a message of another client than before. That one has asked
+//! when it sent what it is now served with, at the earliest, if it was not lent this server before:
+//! somebody else had it since the client heard its last reply. Nobody may be left in the queue then
+//! whose unit pgweir had read before that.
+//!
+//! Who has left the queue may still look as if it waited: a server is brought to its settings, or
+//! its unit is under way. Of that nothing is to be seen outside, so pgweir is asked, as by its
+//! console. And whoever loses such a server is back in the queue, in its old place, when pgweir
+//! says that it has lost one.
+
+use pgweir_engine::{ClientState, Time};
+
+use super::World;
+use super::wires::Outside;
+use crate::client::Client;
+use crate::network::WireId;
+use crate::postgres::Lease;
+use crate::session::Home;
+
+/// By then whoever has asked, or has lost a server, is in the queue: at the end of a turn at most.
+const TURN_US: u64 = 1_000;
+
+impl World {
+    /// pgweir says that a pool, by its name, has lost a server or was not let in.
+    pub(super) fn note_server_lost(&mut self, pool: String) {
+        self.lost_at.insert(pool, self.now());
+    }
+
+    /// A server process works for another client than before.
+    pub(super) fn check_order(&mut self, wire: WireId, lease: Lease) {
+        let Outside::Backend(process) = &self.wires[wire.0].outside else { return };
+        let Some(home) = process.home.clone() else { return };
+        // A statement of pgweir's own may be ended by statement_timeout: then its client waits for
+        // another server, before those in the queue.
+        if self.topology.limits_statements() || self.was_lost(&home, lease.after) {
+            return;
+        }
+        let client = self.client(lease.client);
+        let Some(asked_at) = client.and_then(|client| client.asked_for_server(lease.after)) else {
+            return;
+        };
+        let before = self.in_line(&home, asked_at.saturating_sub(TURN_US));
+        if let Some((number, read_at)) = self.first_in_queue(before) {
+            let client = lease.client;
+            let text = format!(
+                "c{client}, which asked at {asked_at}, was served before c{number}, whose unit was \
+                 read at {read_at}"
+            );
+            self.site.ledger.fail(text);
+        }
+    }
+
+    /// Whether a pool has lost a server since then, or just before.
+    fn was_lost(&self, home: &Home, then: u64) -> bool {
+        let lost_at = self.lost_at.get(&format!("{}/{}", home.database, home.user));
+        lost_at.is_some_and(|at| then <= at + TURN_US)
+    }
+
+    /// Clients that wait for a server of a pool and were read before then, and when.
+    fn in_line(&self, home: &Home, then: u64) -> Vec<(u32, u64)> {
+        let mut line = Vec::new();
+        for (number, wire) in self.wires.iter().enumerate() {
+            let (Outside::Client { client, .. }, Some(guest)) = (&wire.outside, &wire.guest) else {
+                continue;
+            };
+            let read_at = guest.contact.read_at;
+            let all_read = wire.pipes[0].borrow().unread() == 0;
+            if read_at < then
+                && all_read
+                && self.home_of_guest(number).as_ref() == Some(home)
+                && client.waits_in_line(&self.site.ledger)
+            {
+                line.push((client.number, read_at));
+            }
+        }
+        line
+    }
+
+    /// One of these that pgweir has in a queue.
+    fn first_in_queue(&self, clients: Vec<(u32, u64)>) -> Option<(u32, u64)> {
+        if clients.is_empty() {
+            return None;
+        }
+        let snapshot = self.process.snapshot(Time(self.now()))?;
+        let queue = snapshot.clients.iter().filter(|its| its.state == ClientState::Waiting);
+        let queue: Vec<i32> = queue.map(|its| its.id).collect();
+        let is_in_queue = |number| {
+            let id = self.client(number).and_then(Client::process_id);
+            id.is_some_and(|id| queue.contains(&id))
+        };
+        clients.into_iter().find(|(number, _)| is_in_queue(*number))
+    }
+
+    fn client(&self, number: u32) -> Option<&Client> {
+        self.wires.iter().find_map(|wire| match &wire.outside {
+            Outside::Client { client, .. } if client.number == number => Some(&**client),
+            Outside::Backend(_)
+            | Outside::Canceller(_)
+            | Outside::Client { .. }
+            | Outside::Gone => None,
+        })
+    }
+}
