@@ -2,7 +2,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop docs test drivers sim fuzz deps bench bench-bundle clean
+.PHONY: help demo demo-stop docs test drivers sim planted fuzz deps bench bench-bundle clean
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.* ## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -25,6 +25,9 @@ docs: ## Write docs/settings.md, docs/errors.md and the JSON schema from their t
 
 sim: ## Simulate on all cores until stopped; SEED=… runs one seed with its trace
 	@exec scripts/sim.sh
+
+planted: ## Plant each bug of crates/sim/planted and have it found by simulation; BUG=… SEEDS=…
+	@exec scripts/planted.sh
 
 fuzz: ## Fuzz every decoder, guided by coverage; SECONDS_EACH=60 KEEP=1
 	@exec scripts/fuzz.sh
