@@ -62,8 +62,7 @@ impl Engine {
 
     /// Asks others for what the clients in a pool's queue still lack.
     pub(crate) fn ask_others(&mut self, now: Time, id: PoolId) {
-        let pool = &self.pools[id];
-        let lacking = pool.waiting.saturating_sub(pool.opening).min(pool.openings_due(now, 0));
+        let lacking = self.pools[id].lacking(now);
         if lacking > 0 && self.is_limited(id) {
             self.make_room(now, id, lacking);
         }

@@ -5,7 +5,8 @@
 //! connection is made and when it is gone, and never on the way of a query. Whoever takes what is
 //! left of a limit takes it in one step, so that two workers cannot both take the last of it.
 //!
-//! An engine whose pools lack connections says so on a board ([`Want`]), which the others look at.
+//! An engine whose pools lack connections says so on a board ([`Want`]), which the others look at,
+//! and so does one that has some to spare.
 
 use std::collections::BTreeMap;
 use std::sync::atomic::AtomicUsize;
@@ -134,17 +135,27 @@ pub(crate) struct Count {
     used: AtomicUsize,
     opening: AtomicUsize,
     clients: AtomicUsize,
-    /// What each engine lacks.
-    wants: Mutex<Vec<Option<Want>>>,
+    /// What each engine has said last.
+    notices: Mutex<Vec<Notice>>,
 }
 
-/// Pools of an engine lack connections that a limit does not leave them.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+/// What an engine lacks of a share, and what it does not need.
+#[derive(Clone, Debug, Default)]
+struct Notice {
+    wants: Vec<Want>,
+    /// So many connections were idle then.
+    idle: usize,
+}
+
+/// A pool of an engine lacks connections that a limit does not leave it.
+#[derive(Clone, Debug)]
 pub(crate) struct Want {
     /// Since when the client has waited that has waited longest.
     pub(crate) since: Time,
-    /// How many connections its pool has.
+    /// How many connections the pool has.
     pub(crate) own: usize,
+    /// What a connection has to count in too that is given up for it.
+    pub(crate) besides: Vec<Of>,
 }
 
 impl Count {
@@ -155,7 +166,7 @@ impl Count {
             used: AtomicUsize::new(0),
             opening: AtomicUsize::new(0),
             clients: AtomicUsize::new(0),
-            wants: Mutex::new(vec![None; workers]),
+            notices: Mutex::new(vec![Notice::default(); workers]),
         }
     }
 
@@ -233,24 +244,38 @@ impl Count {
         self.clients.fetch_sub(1, SeqCst);
     }
 
-    /// Says what an engine lacks now. Says whether that is news.
-    pub(crate) fn post(&self, member: &Member, want: Option<Want>) -> bool {
-        let mut wants = lock(&self.wants);
-        let before = std::mem::replace(&mut wants[member.index], want);
-        want.is_some() && before.is_none()
+    /// Notes what an engine lacks now, and how many connections are idle there. Says whether it
+    /// lacked nothing before.
+    pub(crate) fn post(&self, member: &Member, wants: Vec<Want>, idle: usize) -> bool {
+        let lacks = !wants.is_empty();
+        let notice = &mut lock(&self.notices)[member.index];
+        let before = std::mem::replace(notice, Notice { wants, idle });
+        lacks && before.wants.is_empty()
     }
 
     /// An engine has no pool any more that could lack anything.
     pub(crate) fn withdraw(&self, member: &Member) {
-        lock(&self.wants)[member.index] = None;
+        self.post(member, Vec::new(), 0);
     }
 
-    /// What the engine lacks that has lacked it longest, of those that are not this one.
-    pub(crate) fn want_of_others(&self, member: &Member) -> Option<Want> {
-        let wants = lock(&self.wants);
-        let others = wants.iter().enumerate().filter(|(index, _)| *index != member.index);
-        others.filter_map(|(_, want)| *want).min_by_key(|want| want.since)
+    /// What the engines lack that are not this one, in the order in which they have lacked it.
+    pub(crate) fn wants_of_others(&self, member: &Member) -> Vec<Want> {
+        let notices = lock(&self.notices);
+        let wants = of_others(&notices, member).flat_map(|notice| notice.wants.iter().cloned());
+        let mut wants: Vec<_> = wants.collect();
+        wants.sort_by_key(|want| want.since);
+        wants
     }
+
+    /// Connections that were idle a moment ago in the engines that are not this one.
+    pub(crate) fn idle_of_others(&self, member: &Member) -> usize {
+        of_others(&lock(&self.notices), member).map(|notice| notice.idle).sum()
+    }
+}
+
+fn of_others<'a>(notices: &'a [Notice], member: &Member) -> impl Iterator<Item = &'a Notice> {
+    let own = member.index;
+    notices.iter().enumerate().filter(move |(index, _)| *index != own).map(|(_, notice)| notice)
 }
 
 /// Adds one, if the sum is `most` at most.

@@ -31,6 +31,8 @@ pub(crate) struct Pool {
     /// servers that comes free goes, unless a client of its own has waited as long. Until the next
     /// tick, at which they say so again.
     pub(crate) owes_since: Option<Time>,
+    /// Engines with whom it shares a limit were told that its clients lack connections.
+    pub(crate) lacks: bool,
     /// A client has waited so long that the reserve may be used.
     pub(crate) reserve_open: bool,
     /// What `most` was at most since the last reload, or how many servers there were then.
@@ -171,6 +173,7 @@ impl Pool {
             shares: Vec::new(),
             clients: 0,
             owes_since: None,
+            lacks: false,
             reserve_open: false,
             removed: false,
             idle: Vec::new(),
@@ -231,6 +234,11 @@ impl Pool {
     /// Whether no server has let us in that is still there.
     pub(crate) fn has_no_server(&self) -> bool {
         self.total == self.opening
+    }
+
+    /// How many connections more its waiters need, of those that are due.
+    pub(crate) fn lacking(&self, now: Time) -> usize {
+        self.waiting.saturating_sub(self.opening).min(self.openings_due(now, 0))
     }
 
     /// How many servers it may have now.

@@ -6,9 +6,10 @@
 //! noted with it, and stays so when a reload has its pool lead to another server. Of pools that
 //! want a connection the one whose client has waited longest gets it. A pool with clients that wait
 //! takes an idle connection away from another one, and after a while the next one that comes free,
-//! so that no pool starves beside one that is never idle: nobody knows which one that will be. What
-//! is shared with pools of other workers is in `commons.rs`, and what engines give up for each
-//! other in `wants.rs`.
+//! so that no pool starves beside one that is never idle: nobody knows which one that will be. It
+//! takes none that is of no use because another limit keeps it from what that leaves. What is
+//! shared with pools of other workers is in `commons.rs`, and what engines give up for each other
+//! in `wants.rs`.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +19,7 @@ use pgweir_wire::backend::Report;
 use crate::Engine;
 use crate::action::{Address, ServerId};
 use crate::client::Leg;
-use crate::commons::{Count, Want};
+use crate::commons::Count;
 use crate::errors::{TOO_MANY_OF_DATABASE, TOO_MANY_OF_USER};
 use crate::pool::{Pool, PoolId};
 use crate::server::{Server, ServerState};
@@ -35,8 +36,6 @@ pub(crate) struct Share {
     pub(crate) count: Arc<Count>,
     /// The pools of this worker.
     pools: Vec<PoolId>,
-    /// Others know that connections are lacking here.
-    pub(crate) posted: bool,
 }
 
 pub(crate) type ShareId = Key<Share>;
@@ -61,6 +60,16 @@ impl Of {
             Self::User(spec.user.clone()),
         ]
     }
+}
+
+/// What a pool can have of the connections that it wants, and what keeps it from the others.
+pub(crate) struct Shortage {
+    /// So many of them can be had: there is room, or others do not need theirs.
+    pub(crate) at_hand: usize,
+    /// The shares that leave it no more than these, the narrowest first. A connection that is given
+    /// up for it has to count in every one: one limit alone is of no use where another keeps the
+    /// pool from what that leaves.
+    pub(crate) shares: Vec<ShareId>,
 }
 
 impl Share {
@@ -111,7 +120,7 @@ impl Engine {
             Of::Database(_) => {}
             Of::User(_) => count.limit(self.plan.max_user_connections),
         }
-        let share = Share { of: of.clone(), count, pools: Vec::new(), posted: false };
+        let share = Share { of: of.clone(), count, pools: Vec::new() };
         let share = self.shares.insert(share);
         self.share_of.insert(of, share);
         share
@@ -122,6 +131,7 @@ impl Engine {
     pub(crate) fn leave_all_shares(&mut self) -> Vec<Arc<Count>> {
         for id in self.pools.keys() {
             self.pools[id].shares.clear();
+            self.pools[id].lacks = false;
         }
         self.share_of.clear();
         let shares: Vec<_> = self.shares.keys();
@@ -295,34 +305,44 @@ impl Engine {
     }
 
     /// A pool needs so many connections more than the limits that it shares leave it: others that
-    /// do not need theirs give them up. One limit alone is of no use where another one, in which
-    /// nobody has anything to spare, keeps the pool from it.
+    /// do not need theirs give them up, and if all do, one that is of use is asked for.
     pub(crate) fn make_room(&mut self, now: Time, pool: PoolId, wanted: usize) {
+        let Shortage { at_hand, shares: lacking } = self.shortage(pool, wanted);
         // What counts for a user or a database counts for a server too, and may do for both.
-        let shares = self.pools[pool].shares.iter().rev();
-        let shares: Vec<_> = shares.map(|share| (*share, self.at_hand(*share, pool))).collect();
-        let at_hand = shares.iter().map(|(_, at_hand)| *at_hand).min().unwrap_or(0).min(wanted);
-        for (share, _) in &shares {
-            let missing = at_hand.saturating_sub(self.shares[*share].count.room());
-            for _ in self.leaving(*share)..missing {
-                self.take_idle(now, *share, Some(pool));
+        for share in self.pools[pool].shares.clone().into_iter().rev() {
+            let missing = at_hand.saturating_sub(self.shares[share].count.room());
+            for _ in self.leaving(share)..missing {
+                self.take_idle(now, &[share], Some(pool));
             }
         }
-        let Some(since) = self.waits_since(pool) else { return };
-        let want = Want { since, own: self.pools[pool].total };
-        for (share, _) in shares.iter().filter(|(_, at_hand)| *at_hand < wanted) {
-            self.ask_busy(now, *share, Some(pool), want);
+        if let Some(since) = self.waits_since(pool) {
+            let own = self.pools[pool].total;
+            self.ask_busy(now, &lacking, Some(pool), since, own);
         }
     }
 
+    /// What keeps a pool from so many connections more.
+    pub(crate) fn shortage(&self, pool: PoolId, wanted: usize) -> Shortage {
+        let shares = self.pools[pool].shares.iter().rev();
+        let shares: Vec<_> = shares.map(|share| (*share, self.at_hand(*share, pool))).collect();
+        let at_hand = shares.iter().map(|(_, at_hand)| *at_hand).fold(wanted, usize::min);
+        let lacking = shares.into_iter().filter(|(_, its)| *its == at_hand && at_hand < wanted);
+        Shortage { at_hand, shares: lacking.map(|(share, _)| share).collect() }
+    }
+
     /// How many connections more a share has for a pool: what its limit leaves, what is about to
-    /// go, and what is idle elsewhere.
+    /// go, and what others do not need, here or on another worker.
     fn at_hand(&self, share: ShareId, pool: PoolId) -> usize {
         let its = &self.shares[share];
         let Some(most) = its.count.most() else { return usize::MAX };
-        let others = its.pools().filter(|other| *other != pool);
-        let idle: usize = others.map(|other| self.pools[other].idle.len()).sum();
+        let idle = self.idle(share, Some(pool)) + its.count.idle_of_others(&self.member);
         (most + self.leaving(share) + idle).saturating_sub(its.count.used())
+    }
+
+    /// Connections of a share that are idle here, those of one pool aside.
+    pub(crate) fn idle(&self, share: ShareId, but: Option<PoolId>) -> usize {
+        let pools = self.shares[share].pools().filter(|pool| Some(*pool) != but);
+        pools.map(|pool| self.pools[pool].idle.len()).sum()
     }
 
     /// Connections of a share that were told to go.
@@ -347,7 +367,7 @@ impl Engine {
             let Some(its) = self.shares.find(share) else { continue };
             let surplus = its.count.most().map_or(0, |most| its.count.used().saturating_sub(most));
             for _ in self.leaving(share)..surplus {
-                if !self.take_idle(now, share, None) {
+                if !self.take_idle(now, &[share], None) {
                     let pools = self.shares[share].pools.clone();
                     self.owe(pools, Time::default());
                     break;
@@ -356,13 +376,18 @@ impl Engine {
         }
     }
 
-    /// The connection that was idle longest is told to go, rather one of a pool that can spare it:
-    /// a smallest size is for those who may come, and nothing to one who is there. `taker`: the
-    /// pool that it is taken for, if that is here.
-    pub(crate) fn take_idle(&mut self, now: Time, share: ShareId, taker: Option<PoolId>) -> bool {
-        let others = self.shares[share].pools.iter().filter(|other| Some(**other) != taker);
+    /// The connection of these shares that was idle longest is told to go, rather one of a pool
+    /// that can spare it: a smallest size is for those who may come, and nothing to one who is
+    /// there. `taker`: the pool that it is taken for, if that is here.
+    pub(crate) fn take_idle(
+        &mut self,
+        now: Time,
+        shares: &[ShareId],
+        taker: Option<PoolId>,
+    ) -> bool {
+        let others = self.pools_in(shares).filter(|other| Some(*other) != taker);
         let idle = others.flat_map(|other| {
-            let its = &self.pools[*other];
+            let its = &self.pools[other];
             let is_needed = its.total <= its.spec.min_size;
             its.idle.iter().map(move |server| (is_needed, *server))
         });
@@ -375,34 +400,46 @@ impl Engine {
         longest.is_some()
     }
 
-    /// Where nothing is idle, pools owe the next connection of theirs that comes free. At first it
-    /// is the pool with most connections, of those that have one that comes free at all; when as
-    /// much time has passed again, each: a transaction may take for ever, and a session too. A pool
-    /// that has hardly more than the one that wants gives nothing up.
+    /// The pools that have a part in every one of these.
+    fn pools_in(&self, shares: &[ShareId]) -> impl Iterator<Item = PoolId> {
+        let first = shares.first().map(|share| &self.shares[*share]);
+        let has_part = move |pool: &PoolId| {
+            let its = &self.pools[*pool].shares;
+            shares.iter().all(|share| its.contains(share))
+        };
+        first.into_iter().flat_map(Share::pools).filter(has_part)
+    }
+
+    /// Where nothing is idle, pools of these shares owe the next connection of theirs that comes
+    /// free, to one that has so many of its `own` and has waited `since` then. At first it is the
+    /// pool with most connections, of those that have one that comes free at all; when as much time
+    /// has passed again, each: a transaction may take for ever, and a session too. A pool that has
+    /// hardly more than the one that wants gives nothing up.
     pub(crate) fn ask_busy(
         &mut self,
         now: Time,
-        share: ShareId,
+        shares: &[ShareId],
         taker: Option<PoolId>,
-        want: Want,
+        since: Time,
+        own: usize,
     ) {
-        let Want { since, own } = want;
         let waited = now - since;
-        if waited < PATIENCE {
+        if waited < PATIENCE || shares.is_empty() {
             return;
         }
-        let count = &self.shares[share].count;
         let may_owe = |pool: &PoolId| {
             let its = self.pools[*pool].total;
             Some(*pool) != taker && (its > own + 1 || own == 0 && its > 0)
         };
         let debtors: Vec<PoolId> = if waited >= 2 * PATIENCE {
-            self.shares[share].pools().filter(may_owe).collect()
+            self.pools_in(shares).filter(may_owe).collect()
         } else {
+            let counts_in = |server: &Server| {
+                shares.iter().all(|share| is_among(&self.shares[*share].count, &server.counts))
+            };
             let servers = self.servers.iter().map(|(_, server)| server);
-            let busy = servers.filter(|server| {
-                is_among(count, &server.counts) && !server.doomed && self.comes_free(server)
-            });
+            let busy = servers
+                .filter(|server| counts_in(server) && !server.doomed && self.comes_free(server));
             let pools = busy.map(|server| server.pool).filter(may_owe);
             pools.max_by_key(|pool| (self.pools[*pool].total, pool.index())).into_iter().collect()
         };

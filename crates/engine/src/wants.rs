@@ -4,6 +4,10 @@
 //! whose clients have waited longer. Each says on a board what it lacks and nudges the others; each
 //! looks at the board when it is nudged, and at every tick, so that a nudge that comes to nothing
 //! costs a tenth of a second and no more.
+//!
+//! Where two limits keep a pool from one connection more, each is asked for by itself if there is
+//! enough of both, idle here or there. Else what makes room in one of them alone would be of no use
+//! and would soon be made again: then only a connection is asked for that counts in both.
 
 use std::sync::Arc;
 
@@ -11,7 +15,7 @@ use crate::Engine;
 use crate::action::Action;
 use crate::commons::{Count, Want};
 use crate::pool::PoolId;
-use crate::shares::ShareId;
+use crate::shares::{Of, ShareId, Shortage, is_among};
 use crate::time::Time;
 
 impl Engine {
@@ -31,36 +35,45 @@ impl Engine {
         if self.member.workers() == 1 {
             return;
         }
+        for pool in self.pools.keys() {
+            self.pools[pool].lacks = self.pools[pool].lacking(now) > 0;
+        }
         for share in self.shares.keys() {
             if self.shares[share].count.most().is_some() {
-                self.post_want(now, share);
-                self.answer_want(now, share);
+                self.post_wants(now, share);
+                self.answer_wants(now, share);
             }
         }
     }
 
-    /// A pool lacks connections that its shares do not leave it, or lacks none. Mostly the board
-    /// says so already.
+    /// A pool lacks connections that its shares do not leave it, or lacks none. Mostly that has
+    /// been said before.
     pub(crate) fn renew_wants(&mut self, now: Time, pool: PoolId, lacks: bool) {
-        if self.member.workers() == 1 {
+        if self.member.workers() == 1 || self.pools[pool].lacks == lacks {
             return;
         }
-        for at in 0..self.pools[pool].shares.len() {
-            let share = self.pools[pool].shares[at];
-            let its = &self.shares[share];
-            if its.posted != lacks && its.count.most().is_some() {
-                self.post_want(now, share);
+        self.pools[pool].lacks = lacks;
+        for share in self.pools[pool].shares.clone() {
+            if self.shares[share].count.most().is_some() {
+                self.post_wants(now, share);
             }
         }
     }
 
-    /// Since when others have waited for a connection that would be counted in these.
+    /// Since when others have waited for a connection that would be counted in these, and in none
+    /// that it is not.
     pub(crate) fn others_wait_since(&self, counts: &[Arc<Count>]) -> Option<Time> {
         if self.member.workers() == 1 {
             return None;
         }
+        let is_counted = |of: &Of| {
+            let share = self.share_of.get(of);
+            share.is_some_and(|share| is_among(&self.shares[*share].count, counts))
+        };
         let limited = counts.iter().filter(|count| count.most().is_some());
-        limited.filter_map(|count| count.want_of_others(&self.member)).map(|want| want.since).min()
+        let wants = limited.flat_map(|count| count.wants_of_others(&self.member));
+        let met = wants.filter(|want| want.besides.iter().all(is_counted));
+        met.map(|want| want.since).min()
     }
 
     /// Whoever waits elsewhere may find something now.
@@ -68,36 +81,51 @@ impl Engine {
         self.actions.push(Action::Nudge);
     }
 
-    fn post_want(&mut self, now: Time, share: ShareId) {
+    fn post_wants(&mut self, now: Time, share: ShareId) {
         let its = &self.shares[share];
-        let want = match its.count.room() {
-            0 => its.pools().filter_map(|pool| self.want_of(now, pool)).min_by_key(|w| w.since),
-            _ => None,
-        };
-        let is_news = its.count.post(&self.member, want);
-        self.shares[share].posted = want.is_some();
-        if is_news {
+        let wants = its.pools().filter_map(|pool| self.want_of(now, pool, share)).collect();
+        if its.count.post(&self.member, wants, self.idle(share, None)) {
             self.nudge_others();
         }
     }
 
-    /// What a pool lacks, its shares aside.
-    fn want_of(&self, now: Time, id: PoolId) -> Option<Want> {
+    /// What a pool lacks that is to be asked for in this share.
+    fn want_of(&self, now: Time, id: PoolId, share: ShareId) -> Option<Want> {
         let pool = &self.pools[id];
-        let lacks = pool.waiting > pool.opening && pool.openings_due(now, 0) > 0;
-        let since = self.waits_since(id).filter(|_| lacks)?;
-        Some(Want { since, own: pool.total })
+        let lacking = pool.lacking(now);
+        if lacking == 0 {
+            return None;
+        }
+        let Shortage { at_hand, shares } = self.shortage(id, lacking);
+        let besides = if at_hand > 0 {
+            // Each has one at hand, and the one of this share may be idle elsewhere.
+            &[]
+        } else {
+            let (_, besides) = shares.split_first().filter(|(first, _)| **first == share)?;
+            besides
+        };
+        if self.shares[share].count.room() > 0 {
+            return None;
+        }
+        let besides = besides.iter().map(|other| self.shares[*other].of.clone()).collect();
+        Some(Want { since: self.waits_since(id)?, own: pool.total, besides })
     }
 
-    /// Gives up a connection of a share that is used up, if others lack one: one at a time.
-    fn answer_want(&mut self, now: Time, share: ShareId) {
+    /// Gives up a connection of a share that is used up, if it is what others lack: one at a time.
+    fn answer_wants(&mut self, now: Time, share: ShareId) {
         let count = &self.shares[share].count;
         if count.room() > 0 || self.leaving(share) > 0 {
             return;
         }
-        let Some(want) = count.want_of_others(&self.member) else { return };
-        if !self.take_idle(now, share, None) {
-            self.ask_busy(now, share, None, want);
+        for Want { since, own, besides } in count.wants_of_others(&self.member) {
+            let besides = besides.iter().map(|of| self.share_of.get(of).copied());
+            let shares: Option<Vec<_>> = std::iter::once(Some(share)).chain(besides).collect();
+            // Where no pool has a part in one of them there is nothing of use.
+            let Some(shares) = shares else { continue };
+            if self.take_idle(now, &shares, None) {
+                return;
+            }
+            self.ask_busy(now, &shares, None, since, own);
         }
     }
 }

@@ -526,29 +526,32 @@ fn a_lower_limit_holds_beside_clients_that_keep_their_servers() {
     assert_eq!(third.heard(), "Q(carol) X");
 }
 
-/// Three pools: two of one user, who has its only connection in a transaction, and one of another
-/// user, whose connection is idle.
-fn two_users() -> (Stage, [Peer; 2], Peer) {
+/// Three pools: two of one user, who may have one connection, and one of another user.
+pub(crate) fn two_users() -> Setup {
     const OTHERS: &str = "[pools.db.users.1]\nusername = 'other'\npassword = 'password'\n\
          pool_size = 2\n[pools.east]\npool_mode = 'transaction'\n[pools.east.users.0]\n\
          username = 'user'\npassword = 'password'\npool_size = 2\n[pools.east.shards.0]\n\
          servers = [['127.0.0.1', 5432, 'primary']]\ndatabase = 'east'";
     let general = "max_server_connections = 2\nmax_user_connections = 1";
-    let setup = Setup { general, user: OTHERS, ..Setup::of_size(2) };
-    let (stage, first, alice) = Stage::ready(&setup);
+    Setup { general, user: OTHERS, ..Setup::of_size(2) }
+}
+
+/// The first user is in a transaction; the connection of the other one is idle.
+fn two_users_at_work() -> (Stage, [Peer; 2], [Peer; 2]) {
+    let (stage, first, alice) = Stage::ready(&two_users());
     alice.says([query("BEGIN")]);
     first.says([done(), in_block()]);
     let bob = stage.stranger();
     bob.says([startup(&[("user", "other"), ("database", "db")])]);
     let second = stage.server();
     assert!(bob.is_greeted());
-    (stage, [first, second], alice)
+    (stage, [first, second], [alice, bob])
 }
 
 /// A neighbour lost its idle connection again and again for a client whose user may have no other.
 #[test]
 fn nobody_gives_up_what_another_limit_makes_useless() {
-    let (stage, [first, second], alice) = two_users();
+    let (stage, [first, second], [alice, _bob]) = two_users_at_work();
     let carol = stage.newcomer_to("east");
     stage.wait(Duration::from_millis(1_100));
     assert_eq!((second.heard().as_str(), stage.attempts()), ("", 0));
@@ -560,10 +563,33 @@ fn nobody_gives_up_what_another_limit_makes_useless() {
     assert!(carol.is_greeted() && second.is_open());
 }
 
+/// Nor does one that is busy: each of its transactions cost a login, as long as somebody waited for
+/// what its own user or database may have.
+#[test]
+fn nobody_who_is_busy_gives_up_what_another_limit_makes_useless() {
+    let (stage, [first, second], [alice, bob]) = two_users_at_work();
+    let carol = stage.newcomer_to("east");
+    for time in [1_100, 1_000, 1_000] {
+        bob.says([query("bob")]);
+        stage.wait(Duration::from_millis(time));
+        second.says([done(), ready()]);
+        assert_eq!((second.heard().as_str(), stage.attempts()), ("Q(bob)", 0));
+    }
+    bob.says([query("bob")]);
+    alice.says([query("COMMIT")]);
+    first.says([done(), ready()]);
+    assert_eq!(first.heard(), "Q(BEGIN) Q(COMMIT) X");
+    first.ends();
+    stage.server();
+    assert!(carol.is_greeted());
+    second.says([done(), ready()]);
+    assert_eq!(second.heard(), "Q(bob)");
+}
+
 /// One connection that is idle makes room in all the limits that it counts in.
 #[test]
 fn one_idle_connection_is_enough_for_two_limits() {
-    let (stage, [first, second], alice) = two_users();
+    let (stage, [first, second], [alice, _bob]) = two_users_at_work();
     alice.says([query("COMMIT")]);
     first.says([done(), ready()]);
     let carol = stage.newcomer_to("east");

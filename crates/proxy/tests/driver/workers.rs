@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use crate::messages::{cancel_request, done, error, query, ready, startup, terminate};
+use crate::limits::two_users;
+use crate::messages::{cancel_request, done, error, in_block, query, ready, startup, terminate};
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
 
@@ -215,24 +216,98 @@ fn a_login_is_not_longer_for_a_client_that_was_handed_over() {
     assert!(slow.is_closed() && quick.is_open());
 }
 
+/// A limit, and two of which each alone would be enough: a connection may count in both.
+const ONE_OR_TWO_LIMITS: [&str; 2] =
+    ["max_server_connections = 1", "max_server_connections = 1\nmax_user_connections = 1"];
+
 /// A server that is idle is given up for a client of another worker, and that takes its place when
 /// it has gone: never before.
 #[test]
 fn an_idle_connection_is_given_up_for_another_worker() {
-    let (first, second) = two("max_server_connections = 1");
+    for general in ONE_OR_TWO_LIMITS {
+        let (first, second) = two(general);
+        let alice = first.newcomer(&[]);
+        let server = first.server();
+        assert!(alice.is_greeted());
+        first.newcomer_to("east");
+        let bob = first.deliver_to(&second).pop().expect("it was handed over");
+        assert_eq!((second.attempts(), server.heard().as_str()), (0, ""));
+        second.deliver_to(&first);
+        assert_eq!((second.attempts(), server.heard().as_str()), (0, "X"), "{general}");
+        server.ends();
+        first.deliver_to(&second);
+        second.server();
+        assert!(bob.is_greeted());
+        assert_eq!((first.snapshot().limits[0].used, second.snapshot().limits[0].used), (1, 1));
+    }
+}
+
+/// Two connections of another worker, neither of which counts in both limits, make room together.
+#[test]
+fn idle_connections_are_given_up_for_two_limits() {
+    const OTHERS: &str = "[pools.db.users.1]\nusername = 'other'\npassword = 'password'\n\
+         pool_size = 2\n[pools.east]\npool_mode = 'transaction'\n[pools.east.users.0]\n\
+         username = 'user'\npassword = 'password'\npool_size = 2\n[pools.east.shards.0]\n\
+         servers = [['127.0.0.1', 5433, 'primary']]\ndatabase = 'east'";
+    let general = "max_server_connections = 1\nmax_user_connections = 1";
+    let mut workers = Stage::workers(&Setup { general, user: OTHERS, ..Setup::of_size(4) }, 2);
+    let (second, first) = (workers.pop().expect("the second"), workers.pop().expect("the first"));
+    let idle = [("other", "db"), ("user", "east")].map(|(user, database)| {
+        first.stranger().says([startup(&[("user", user), ("database", database)])]);
+        let client = first.deliver_to(&second).pop().expect("it was handed over");
+        let server = second.server();
+        assert!(client.is_greeted());
+        server
+    });
+    second.wait(Duration::from_millis(100));
     let alice = first.newcomer(&[]);
-    let server = first.server();
-    assert!(alice.is_greeted());
-    first.newcomer_to("east");
-    let bob = first.deliver_to(&second).pop().expect("it was handed over");
-    assert_eq!((second.attempts(), server.heard().as_str()), (0, ""));
-    second.deliver_to(&first);
-    assert_eq!((second.attempts(), server.heard().as_str()), (0, "X"));
-    server.ends();
     first.deliver_to(&second);
-    second.server();
+    for server in idle {
+        assert_eq!(server.heard(), "X");
+        server.ends();
+    }
+    second.deliver_to(&first);
+    first.server();
+    assert!(alice.is_greeted());
+}
+
+/// The other user's connection, on another worker, was taken again and again for a client whose own
+/// user may have no other.
+#[test]
+fn nobody_gives_up_what_another_limit_makes_useless_elsewhere() {
+    let mut workers = Stage::workers(&two_users(), 2);
+    let (second, first) = (workers.pop().expect("the second"), workers.pop().expect("the first"));
+    let alice = first.newcomer(&[]);
+    let hers = first.server();
+    assert!(alice.is_greeted());
+    alice.says([query("BEGIN")]);
+    hers.says([done(), in_block()]);
+    first.stranger().says([startup(&[("user", "other"), ("database", "db")])]);
+    let bob = first.deliver_to(&second).pop().expect("it was handed over");
+    let his = second.server();
     assert!(bob.is_greeted());
-    assert_eq!((first.snapshot().limits[0].used, second.snapshot().limits[0].used), (1, 1));
+    let carol = first.newcomer_to("east");
+    let go_on = |time| {
+        for worker in [&first, &second] {
+            worker.wait(Duration::from_millis(time));
+            first.deliver_to(&second);
+            second.deliver_to(&first);
+        }
+    };
+    go_on(0);
+    assert_eq!((his.heard().as_str(), his.is_open()), ("", true), "it is idle");
+    for time in [1_100, 1_000] {
+        bob.says([query("bob")]);
+        go_on(time);
+        his.says([done(), ready()]);
+        assert_eq!((his.heard().as_str(), second.attempts()), ("Q(bob)", 0));
+    }
+    alice.says([query("COMMIT")]);
+    hers.says([done(), ready()]);
+    assert_eq!(hers.heard(), "Q(BEGIN) Q(COMMIT) X");
+    hers.ends();
+    first.server();
+    assert!(carol.is_greeted() && his.is_open());
 }
 
 /// A nudge that is lost costs a tick.
@@ -255,24 +330,26 @@ fn what_another_worker_lacks_is_seen_at_the_next_tick() {
 /// A pool that is busy all the time gives a connection up once the other has waited for a second.
 #[test]
 fn a_busy_connection_is_given_up_in_the_end() {
-    let (first, second) = two("max_server_connections = 1");
-    let alice = first.newcomer(&[]);
-    let server = first.server();
-    assert!(alice.is_greeted());
-    alice.says([query("a")]);
-    first.newcomer_to("east");
-    let bob = first.deliver_to(&second).pop().expect("it was handed over");
-    second.deliver_to(&first);
-    let carol = first.client();
-    carol.says([query("c")]);
-    first.wait(Duration::from_millis(1_100));
-    server.says([done(), ready()]);
-    assert_eq!(server.heard(), "Q(a) X");
-    server.ends();
-    first.deliver_to(&second);
-    second.server();
-    assert!(bob.is_greeted());
-    assert_eq!(first.attempts(), 0, "there may be one");
+    for general in ONE_OR_TWO_LIMITS {
+        let (first, second) = two(general);
+        let alice = first.newcomer(&[]);
+        let server = first.server();
+        assert!(alice.is_greeted());
+        alice.says([query("a")]);
+        first.newcomer_to("east");
+        let bob = first.deliver_to(&second).pop().expect("it was handed over");
+        second.deliver_to(&first);
+        let carol = first.client();
+        carol.says([query("c")]);
+        first.wait(Duration::from_millis(1_100));
+        server.says([done(), ready()]);
+        assert_eq!(server.heard(), "Q(a) X", "{general}");
+        server.ends();
+        first.deliver_to(&second);
+        second.server();
+        assert!(bob.is_greeted());
+        assert_eq!(first.attempts(), 0, "there may be one");
+    }
 }
 
 /// What two workers try to take at the same time is taken once.
