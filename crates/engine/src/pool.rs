@@ -231,11 +231,6 @@ impl Pool {
         wanted.min(self.most().saturating_sub(self.total))
     }
 
-    /// Whether no server has let us in that is still there.
-    pub(crate) fn has_no_server(&self) -> bool {
-        self.total == self.opening
-    }
-
     /// How many connections more its waiters need, of those that are due.
     pub(crate) fn lacking(&self, now: Time) -> usize {
         self.waiting.saturating_sub(self.opening).min(self.openings_due(now, 0))

@@ -332,9 +332,17 @@ impl Engine {
         self.pools[pool].attempt_failed(now, report.clone(), jitter);
         self.actions.push(Action::Abort(Endpoint::Server(id)));
         self.forget_server(now, id);
-        if retry == Retry::Pointless && self.pools[pool].has_no_server() {
+        if retry == Retry::Pointless && self.has_no_server(pool) {
             self.refuse_waiters(now, pool, &report);
         }
+    }
+
+    /// Whether no server has let us in that whoever waits could be given.
+    pub(crate) fn has_no_server(&self, pool: PoolId) -> bool {
+        let mut servers = self.servers.iter().map(|(_, server)| server);
+        !servers.any(|server| {
+            server.pool == pool && !server.is_opening() && !server.doomed && !server.dedicated
+        })
     }
 
     /// Tells everybody in the queue why there will be no server.

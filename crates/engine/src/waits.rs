@@ -10,7 +10,7 @@ use crate::Engine;
 use crate::action::{Action, Address, ClientId, Event};
 use crate::client::Leg;
 use crate::errors::{BUSY, NO_SERVER};
-use crate::pool::{Pool, PoolId};
+use crate::pool::PoolId;
 use crate::shares::Of;
 use crate::time::Time;
 
@@ -51,9 +51,7 @@ impl Engine {
         };
         let mut detail =
             format!("Waited {seconds:.1} s for a server of pool \"{name}\"; {others} others wait.");
-        // One that was asked a moment ago is not to blame for the wait.
-        let silent = self.openings(id).any(|(_, server)| now - server.since >= waited);
-        if let Some(cause) = why_none(pool, silent) {
+        if let Some(cause) = self.why_none(now, id, waited) {
             return NO_SERVER.report(&[&name]).detail(format!("{cause} {detail}"));
         }
         let bound = self.bound(id);
@@ -72,6 +70,20 @@ impl Engine {
             None => BUSY.report(&[&name, &""]).hint(NO_LIMIT),
         };
         report.detail(detail)
+    }
+
+    /// Why a pool has had no server for so long, if it has none and others do not take its place.
+    fn why_none(&self, now: Time, id: PoolId, waited: Duration) -> Option<String> {
+        if !self.has_no_server(id) {
+            return None;
+        }
+        let pool = &self.pools[id];
+        if let Some(failure) = &pool.last_failure {
+            return Some(failure.cause());
+        }
+        // One that was asked a moment ago is not to blame for the wait.
+        let silent = self.openings(id).any(|(_, server)| now - server.since >= waited);
+        silent.then(|| format!("{} has not answered yet.", pool.spec.address))
     }
 
     /// What keeps a pool from one server more; `None`: only that an attempt takes its time, or has
@@ -143,18 +155,5 @@ impl fmt::Display for Bound<'_> {
                 write!(f, "max_user_connections is {most} for user \"{name}\".")
             }
         }
-    }
-}
-
-/// Why a pool has no server at all, if it has none and others do not take its place. `silent`: one
-/// has not answered all the time.
-fn why_none(pool: &Pool, silent: bool) -> Option<String> {
-    if !pool.has_no_server() {
-        return None;
-    }
-    match &pool.last_failure {
-        Some(failure) => Some(failure.cause()),
-        None if silent => Some(format!("{} has not answered yet.", pool.spec.address)),
-        None => None,
     }
 }

@@ -6,7 +6,7 @@ use std::time::Duration;
 use pgweir_engine::{Event, ServerActivity};
 
 use crate::messages::{
-    bind, bind_complete, columns, done, error, execute, flush, in_block, long_row, message,
+    bind, bind_complete, columns, done, error, execute, fatal, flush, in_block, long_row, message,
     one_row, parse, parse_complete, query, ready, row, sync, terminate,
 };
 use crate::peer::Peer;
@@ -208,6 +208,18 @@ fn a_batch_that_runs_on_behind_its_client_is_counted() {
             assert_eq!(stage.server().heard(), "Q(next)");
         }
     }
+}
+
+/// It is no server that anybody could wait for: who is refused another one is told so.
+#[test]
+fn a_batch_that_runs_on_does_not_hide_that_a_login_is_refused() {
+    let (stage, _server, alice) = Stage::ready(&Setup::of_size(2));
+    let bob = stage.client();
+    alice.says([parse("slow"), bind(), execute(), flush()]);
+    alice.breaks();
+    bob.says([query("next")]);
+    stage.bare_server().says([fatal("28P01")]);
+    assert_eq!(bob.heard(), "E(28P01) Z");
 }
 
 /// Whoever asks for a cancel and leaves wants it all the more.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pgweir_engine::{ClientState, Event, ServerActivity};
 
-use crate::messages::{done, in_block, one_row, password, query, ready, terminate};
+use crate::messages::{done, fatal, in_block, one_row, password, query, ready, terminate};
 use crate::stage::{Setup, Stage};
 
 /// A reload that changes nothing is not noticed.
@@ -45,6 +45,19 @@ fn clients_move_to_other_servers_between_transactions() {
     let new = stage.server();
     assert_eq!(new.heard(), "Q(next)");
     assert_eq!(stage.snapshot().servers[0].address.port, 5433);
+}
+
+/// What is left of the old servers is nothing that anybody could wait for.
+#[test]
+fn a_login_that_the_new_servers_refuse_is_told_at_once() {
+    let (stage, server, alice) = Stage::ready(&Setup::of_size(2));
+    let bob = stage.client();
+    alice.says([query("BEGIN")]);
+    server.says([done(), in_block()]);
+    stage.reload(&Setup { port: 5433, ..Setup::of_size(2) });
+    bob.says([query("next")]);
+    stage.bare_server().says([fatal("28P01")]);
+    assert_eq!(bob.heard(), "E(28P01) Z");
 }
 
 /// A server that was told nothing of a limit, or of another one, ends no statement by it: it is not
