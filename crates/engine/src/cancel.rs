@@ -9,8 +9,9 @@
 //! PostgreSQL ignores a cancel that comes before it has begun what it was sent, and whether it has
 //! nobody can tell. A client that cancels a while after it has asked does not know that its unit
 //! stood in the queue and was sent just now: so a cancel for such a unit is held back until it has
-//! surely been begun. It is never repeated: a statement that has caught the first signal and goes
-//! on would be ended by a second one, for which nobody has asked.
+//! surely been begun. Whatever its client sends later is not what it was meant for. It is never
+//! repeated: a statement that has caught the first signal and goes on would be ended by a second
+//! one, for which nobody has asked.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -20,7 +21,7 @@ use subtle::ConstantTimeEq;
 
 use crate::Engine;
 use crate::action::{Action, CancelId, ClientId, Endpoint, Event, ServerId};
-use crate::client::{Leg, Phase};
+use crate::client::{Leg, Phase, Slot};
 use crate::errors::CANCELED;
 use crate::server::{Cleaning, ServerState};
 use crate::time::Time;
@@ -38,13 +39,13 @@ const REQUESTERS: usize = 16;
 /// A connection to a server that carries, or will carry, a CancelRequest.
 pub struct Cancel {
     pub(crate) server: ServerId,
-    /// Whose statement it is to end; `None`: that of one who is gone.
-    client: Option<ClientId>,
+    /// Whose units it is to end, and the first one that is too late for it; `None`: those of one
+    /// who is gone.
+    target: Option<(ClientId, Slot)>,
     /// Connections that asked for it, told by their end that it is done.
     pub(crate) requesters: Vec<ClientId>,
     progress: Progress,
-    /// It was held back, for no other statement than the one that was sent then.
-    only: Option<Time>,
+    /// When it was asked for.
     pub(crate) since: Time,
     /// Where its connection begins, over TCP.
     pub(crate) local: Option<SocketAddr>,
@@ -108,19 +109,17 @@ impl Engine {
         client: Option<ClientId>,
         requester: Option<ClientId>,
     ) {
+        let target = client.map(|client| (client, self.clients[client].next_slot));
         let under_way = self.servers[server].cancel;
         if let Some(id) = under_way
             && let cancel = &mut self.cancels[id]
-            && cancel.client == client
+            && cancel.target.map(|(client, _)| client) == client
             && !cancel.is_sent()
             && cancel.requesters.len() < REQUESTERS
         {
             cancel.requesters.extend(requester);
-            if cancel.only.take_if(|sent| *sent != self.servers[server].unit_since).is_some() {
-                // It asks for the statement behind that one.
-                self.connect_for_cancel(id);
-            }
-            return;
+            cancel.target = target;
+            return self.release_cancel(now, server);
         }
         if under_way.is_some() || self.servers[server].key.is_none() {
             // A cancel that is under way may end this very statement; a second one behind it
@@ -128,54 +127,44 @@ impl Engine {
             requester.into_iter().for_each(|requester| self.close_client(requester));
             return;
         }
-        let early = self.sent_just_now(now, server, requester.is_some());
         let id = self.cancels.insert(Cancel {
             server,
-            client,
+            target,
             requesters: requester.into_iter().collect(),
             progress: Progress::HeldBack,
-            only: early,
             since: now,
             local: None,
         });
         self.servers[server].cancel = Some(id);
-        if early.is_none() {
-            self.connect_for_cancel(id);
-        }
+        self.release_cancel(now, server);
     }
 
-    /// When a server was sent its statement, if a cancel might come before it is begun although,
-    /// on a connection straight to PostgreSQL, it would not: a client does not know how long its
-    /// unit has waited here, and of our own cancels it knows nothing.
-    fn sent_just_now(&self, now: Time, server: ServerId, asked_for: bool) -> Option<Time> {
-        let server = &self.servers[server];
-        let unknown = server.unit_waited || !asked_for;
-        let young = now - server.unit_since < BEGUN_AFTER && !server.answered;
-        (unknown && young).then_some(server.unit_since)
-    }
-
-    /// Goes on with a cancel that was held back, once its statement has been begun or is over.
+    /// Goes on with a cancel that is held back, once what it is for has been begun or is over.
     pub(crate) fn release_cancel(&mut self, now: Time, server: ServerId) {
         let Some(its) = self.servers.find(server) else { return };
         let Some(id) = its.cancel else { return };
-        let Cancel { progress: Progress::HeldBack, only: Some(sent), .. } = self.cancels[id] else {
+        let Cancel { target, progress: Progress::HeldBack, ref requesters, .. } =
+            self.cancels[id]
+        else {
             return;
         };
-        if its.unit_since != sent {
+        // A client does not know how long its unit has waited here, and of our own cancels it knows
+        // nothing. On a connection straight to PostgreSQL neither would come too early.
+        let unknown = its.unit_waited || requesters.is_empty();
+        let young = now - its.unit_since < BEGUN_AFTER && !its.answered;
+        if !self.is_running(server, target) {
             self.cancel_over(id);
-        } else if its.answered || now - sent >= BEGUN_AFTER {
+        } else if !(unknown && young) {
             self.connect_for_cancel(id);
         }
     }
 
-    /// Has the connection of a cancel made, unless that is under way.
+    /// Has the connection of a cancel made.
     fn connect_for_cancel(&mut self, id: CancelId) {
         let cancel = &mut self.cancels[id];
-        if cancel.progress == Progress::HeldBack {
-            cancel.progress = Progress::Connecting;
-            let address = self.servers[cancel.server].address.clone();
-            self.actions.push(Action::Connect(Endpoint::Cancel(id), address));
-        }
+        cancel.progress = Progress::Connecting;
+        let address = self.servers[cancel.server].address.clone();
+        self.actions.push(Action::Connect(Endpoint::Cancel(id), address));
     }
 
     /// The cancel's connection is made: if the statement is still the client's, the request goes
@@ -185,11 +174,10 @@ impl Engine {
             return self.actions.push(Action::Abort(Endpoint::Cancel(id)));
         };
         cancel.local = local;
-        let &mut Cancel { server, client, only, .. } = cancel;
-        let wanted = self.is_running(server, client);
-        let server = &self.servers[server];
-        match &server.key {
-            Some(key) if wanted && only.is_none_or(|sent| sent == server.unit_since) => {
+        let &mut Cancel { server, target, .. } = cancel;
+        let wanted = self.is_running(server, target);
+        match &self.servers[server].key {
+            Some(key) if wanted => {
                 self.cancels[id].progress = Progress::Sent;
                 self.actions.inject(Endpoint::Cancel(id), |out| key.write_request(out));
             }
@@ -197,11 +185,14 @@ impl Engine {
         }
     }
 
-    /// Whether a server runs something for a client. One that is gone may still want it ended.
-    fn is_running(&self, server: ServerId, client: Option<ClientId>) -> bool {
+    /// Whether a server runs one of these units. A client that is gone may still want them ended.
+    fn is_running(&self, server: ServerId, target: Option<(ClientId, Slot)>) -> bool {
         let server = &self.servers[server];
         let its = match server.state {
-            ServerState::Lent(holder) => Some(holder) == client,
+            ServerState::Lent(holder) => target.is_some_and(|(client, too_late)| {
+                let oldest = self.clients.find(client).and_then(|client| client.slots.first());
+                client == holder && oldest.is_some_and(|oldest| oldest.is_before(too_late))
+            }),
             ServerState::Cleaning { step, .. } => step == Cleaning::Draining,
             ServerState::Forsaken => true,
             ServerState::Connecting

@@ -232,6 +232,14 @@ pub(crate) struct Asked {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot(pub(crate) u32);
 
+impl Slot {
+    /// Whether it is of an earlier unit, of fewer than 2^31 that are told apart at a time.
+    pub(crate) fn is_before(self, other: Self) -> bool {
+        let units = other.0.wrapping_sub(self.0);
+        units != 0 && units < 1 << 31
+    }
+}
+
 /// Where a connection is in its life.
 pub(crate) enum Phase {
     /// The startup packet, or a request that comes before it, is awaited.

@@ -389,12 +389,18 @@ fn a_cancel_is_sent_once() {
 
 /// A client whose query has stood in the queue and was sent just now.
 fn dequeued() -> (Stage, Peer, Peer) {
+    let (stage, server, bob) = dequeued_with(&["bob"]);
+    assert_eq!(server.heard(), "Q(bob)");
+    (stage, server, bob)
+}
+
+/// The same, with more that it has said along with it.
+fn dequeued_with(queries: &[&str]) -> (Stage, Peer, Peer) {
     let (stage, server, _alice) = running();
     let bob = stage.client();
-    bob.says([query("bob")]);
+    bob.says(queries.iter().map(|text| query(text)));
     stage.wait(Duration::from_millis(1));
     server.says([done(), ready()]);
-    assert_eq!(server.heard(), "Q(bob)");
     (stage, server, bob)
 }
 
@@ -486,6 +492,36 @@ fn a_cancel_that_waits_does_not_hit_the_next_statement() {
         let [cancel] = &cancels[..] else { panic!("{} are wanted", cancels.len()) };
         assert_eq!(cancel.heard_bytes(), cancel_request(&server.key()));
     }
+}
+
+/// A pipeline is ended where it stands, as far as it was sent before: the cancel was dropped with
+/// the first of its units.
+#[test]
+fn a_cancel_that_waits_is_for_all_that_was_sent_before() {
+    for connects in [false, true] {
+        let (stage, server, bob) = dequeued_with(&["1", "2"]);
+        assert_eq!(server.heard(), "Q(1) Q(2)");
+        stage.wait(Duration::from_millis(20));
+        let requester = stage.cancel(&bob);
+        if connects {
+            stage.wait(Duration::from_millis(100));
+        }
+        assert_eq!((stage.cancels(), requester.is_open()), (usize::from(connects), true));
+        server.says([done(), ready()]);
+        stage.wait(Duration::from_millis(20));
+        let cancel = stage.cancel_line().expect("it is wanted");
+        assert_eq!(cancel.heard_bytes(), cancel_request(&server.key()));
+        cancel.ends();
+        assert!(requester.is_closed());
+    }
+
+    let (stage, server, bob) = dequeued_with(&["1", "2"]);
+    let requester = stage.cancel(&bob);
+    bob.says([query("3")]);
+    server.says([done(), ready(), done(), ready()]);
+    assert_eq!(server.heard(), "Q(1) Q(2) Q(3)");
+    stage.wait(Duration::from_millis(100));
+    assert_eq!((stage.cancels(), requester.is_closed()), (0, true));
 }
 
 /// A server whose statement ended while a cancel waited is idle, or somebody else's.
