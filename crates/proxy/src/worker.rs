@@ -158,6 +158,8 @@ impl Shared {
                 Some(Mail::ShutDown) => {
                     self.drive(|driver, now| driver.shut_down(now));
                     self.close_doors(&mut doors).await;
+                    // Those who were let in now, and have not said what they want.
+                    self.drive(|driver, now| driver.shut_down(now));
                     break;
                 }
                 Some(Mail::Stop) | None => break,

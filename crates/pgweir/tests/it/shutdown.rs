@@ -2,8 +2,8 @@
 
 use std::net::TcpStream;
 
-use pgweir_testkit::frames::query;
-use pgweir_testkit::{Signal, WireClient, eventually};
+use pgweir_testkit::frames::{query, ssl_request};
+use pgweir_testkit::{Login, Pgweir, Signal, WireClient, eventually};
 
 use crate::reload::change;
 use crate::stage::Stage;
@@ -87,24 +87,55 @@ fn sigterm_ends_a_crowd() {
     stage.wait_for_backends(0, "true");
 }
 
+/// So many who have connected, and said this, to a pgweir that stands still.
+pub(crate) fn at_the_door(pgweir: &Pgweir, count: usize, first: &[u8]) -> Vec<WireClient> {
+    pgweir.signal(Signal::STOP);
+    let come = |_| {
+        let mut client = WireClient::open(pgweir.address()).unwrap();
+        client.send(first).unwrap();
+        client
+    };
+    (0..count).map(come).collect()
+}
+
+/// Each was told that this is the end, whether or not it was let in before.
+#[track_caller]
+pub(crate) fn assert_told(clients: Vec<WireClient>) {
+    for mut client in clients {
+        let heard = last_words(&mut client);
+        let words = heard.last().map(String::as_str);
+        assert!(matches!(words, Some("57P01" | "57P03")), "{heard:?}");
+    }
+}
+
 /// Who has connected and was not taken yet was reset, without a word of why.
 #[test]
 fn sigterm_tells_those_at_the_door() {
     let stage = Stage::new("shutdown_door", 1);
-    stage.pgweir.signal(Signal::STOP);
-    let mut clients: Vec<_> =
-        (0..200).map(|_| WireClient::open(stage.address()).unwrap()).collect();
-    for client in &mut clients {
-        client.send(&stage.login().startup_message()).unwrap();
-    }
+    let clients = at_the_door(&stage.pgweir, 200, &stage.login().startup_message());
     stage.pgweir.terminate();
     stage.pgweir.signal(Signal::CONT);
-    for client in &mut clients {
-        let heard = last_words(client);
-        let words = heard.last().map(String::as_str);
-        assert!(matches!(words, Some("57P01" | "57P03")), "{heard:?}");
-    }
+    assert_told(clients);
     assert!(stage.pgweir.wait().success());
+}
+
+/// So did those of whom there was no startup packet yet, when an admin had asked for the end.
+#[test]
+fn shutdown_tells_those_at_the_door() {
+    for (name, ssl) in [("shutdown_silent", false), ("shutdown_ssl", true)] {
+        let stage = Stage::new(name, 1);
+        let admin = Login::new("admin").password("admin").database("pgweir");
+        let mut admin = stage.client_as(&admin);
+        let first = if ssl { ssl_request() } else { Vec::new() };
+        let mut clients = at_the_door(&stage.pgweir, 900, &first);
+        admin.send(&query("SHUTDOWN")).unwrap();
+        stage.pgweir.signal(Signal::CONT);
+        if ssl {
+            clients.iter_mut().for_each(|client| assert_eq!(client.read_byte().unwrap(), b'N'));
+        }
+        assert_told(clients);
+        assert!(stage.pgweir.wait().success());
+    }
 }
 
 #[test]
