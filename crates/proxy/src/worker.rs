@@ -39,6 +39,10 @@ const ACCEPTS: usize = 4;
 /// After a failed accept (no descriptor is left, for instance) the next one waits this long.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 
+/// How long those are let in who have come before a door is closed. In a storm there is always
+/// somebody, and what is lacking to take them may lack for good.
+const CLOSING: Duration = Duration::from_secs(1);
+
 /// Behind a unix socket whose queue is full the next attempt waits this long.
 const QUEUE_PAUSE: Duration = Duration::from_millis(10);
 
@@ -199,8 +203,25 @@ impl Shared {
         door.task.abort();
         // Until it has ended it has the socket too.
         let _ = (&mut door.task).await;
-        while let Ok((stream, ends)) = door.listener.accept_now() {
-            self.take(stream, ends);
+        let _ = tokio::time::timeout(CLOSING, self.let_in(&door.listener)).await;
+    }
+
+    /// Takes all clients that have come to a door by now.
+    async fn let_in(self: &Rc<Self>, listener: &Accepting) {
+        let mut accepts = 0;
+        loop {
+            match listener.accept_now() {
+                Ok((stream, ends)) => {
+                    self.take(stream, ends);
+                    accepts += 1;
+                    if accepts % ACCEPTS == 0 {
+                        tokio::task::yield_now().await;
+                    }
+                }
+                Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
+                // Those who are told to go give their descriptors back.
+                Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+            }
         }
     }
 

@@ -7,11 +7,12 @@ use std::process::Command;
 use std::time::Duration;
 
 use pgweir_testkit::frames::query;
-use pgweir_testkit::{Login, Pgweir, WireClient, eventually};
+use pgweir_testkit::{Login, Pgweir, Signal, WireClient, eventually};
 use socket2::{Domain, Socket, Type};
 
 use crate::check;
 use crate::program::program;
+use crate::shutdown::{assert_told, at_the_door};
 use crate::stage::{self, CLUSTER, PROGRAM};
 use crate::usage::descriptors;
 
@@ -148,6 +149,15 @@ fn a_check_counts_descriptors() {
     assert!(status.code() == Some(1) && log.contains(expected), "{log}");
 }
 
+/// Something else has taken all descriptors but a few. Gives the limit.
+fn leave_few(pgweir: &Pgweir) -> usize {
+    let limit = descriptors(pgweir) + 20;
+    let mut taking = Command::new("prlimit");
+    taking.arg(format!("--pid={}", pgweir.pid())).arg(format!("--nofile={limit}:{limit}"));
+    assert!(taking.status().unwrap().success());
+    limit
+}
+
 #[test]
 fn running_out_of_descriptors_holds_up_nobody_else() {
     let name = "descriptors";
@@ -155,11 +165,7 @@ fn running_out_of_descriptors_holds_up_nobody_else() {
     let login = stage::login(name);
     let mut client = WireClient::login(pgweir.address(), &login).unwrap();
     let before = descriptors(&pgweir);
-    // Something else has taken all but a few.
-    let limit = before + 20;
-    let mut taking = Command::new("prlimit");
-    taking.arg(format!("--pid={}", pgweir.pid())).arg(format!("--nofile={limit}:{limit}"));
-    assert!(taking.status().unwrap().success());
+    let limit = leave_few(&pgweir);
 
     // More than there are descriptors for: the kernel takes them, pgweir cannot.
     let mut crowd: Vec<_> = (0..2 * limit)
@@ -183,4 +189,19 @@ fn running_out_of_descriptors_holds_up_nobody_else() {
     }
     eventually("all descriptors to be given back", || descriptors(&pgweir) == before);
     stage::assert_sound(&pgweir);
+}
+
+/// Who is refused gives its descriptor back: all behind the first few were reset.
+#[test]
+fn few_descriptors_are_enough_to_tell_all_at_the_door_of_the_end() {
+    let name = "descriptors_door";
+    let pgweir = limited(name, 1, 1_000, 1_000);
+    let login = stage::login(name);
+    WireClient::login(pgweir.address(), &login).unwrap();
+    leave_few(&pgweir);
+    let clients = at_the_door(&pgweir, 200, &login.startup_message());
+    pgweir.terminate();
+    pgweir.signal(Signal::CONT);
+    assert_told(clients);
+    assert!(pgweir.wait().success());
 }
