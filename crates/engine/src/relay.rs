@@ -132,13 +132,13 @@ impl Engine {
                 self.pass_reply(id, tag, sink, at, run, run);
                 return Ok(run);
             }
-            Tag::CopyInResponse | Tag::CopyBothResponse if self.servers[id].client().is_none() => {
-                // It waits for data that nobody will send.
-                self.forsake(now, id);
-                return Ok(n);
-            }
             Tag::CopyInResponse | Tag::CopyBothResponse => {
                 let sink = self.step(id, tag)?;
+                if self.servers[id].client().is_none() {
+                    // It waits for data that nobody will send.
+                    self.forsake(now, id);
+                    return Ok(n);
+                }
                 self.pass_reply(id, tag, sink, at, n, length);
                 self.let_go_of_leaver(now, id);
                 self.wake_for_copy(id);

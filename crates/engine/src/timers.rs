@@ -205,9 +205,11 @@ impl Engine {
                     self.sweep_preparing(now, pool, client);
                 }
             }
-            // Without a reply to make it has only to see that its client is gone.
+            // Without a reply to make, or while it waits for data, it has only to see that its
+            // client is gone.
             ServerState::Forsaken => {
-                if server.replies.is_empty() && now - server.changed > patience {
+                let sees = server.replies.is_empty() || server.replies.awaits_copy_data();
+                if sees && now - server.changed > patience {
                     self.server_lost(now, id, "it did not end behind its client");
                 } else {
                     self.sweep_left(now, id);

@@ -6,8 +6,8 @@ use std::time::Duration;
 use pgweir_engine::{Event, ServerActivity};
 
 use crate::messages::{
-    bind, bind_complete, columns, done, error, execute, fatal, flush, in_block, long_row, message,
-    one_row, parse, parse_complete, query, ready, row, sync, terminate,
+    bind, bind_complete, columns, copy_in, done, error, execute, fatal, flush, in_block, long_row,
+    message, one_row, parse, parse_complete, query, ready, row, sync, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -268,15 +268,28 @@ fn what_says_too_much_behind_its_client_is_cancelled() {
 /// It has nothing to do but to see its client go.
 #[test]
 fn a_server_that_does_not_see_its_client_go_is_given_up() {
-    let (stage, server, alice) = Stage::ready(&Setup::with("connect_timeout = 2000"));
-    alice.says([parse("INSERT"), bind(), execute(), flush()]);
-    server.says([parse_complete(), bind_complete(), done()]);
-    alice.breaks();
-    assert!(server.is_half_closed());
-    stage.wait(Duration::from_millis(1_900));
-    assert!(server.is_open());
-    stage.wait(Duration::from_millis(300));
-    assert_eq!((server.is_open(), stage.servers()), (false, vec![]));
+    let batch = [parse("INSERT"), bind(), execute(), flush()];
+    let copy = [query("COPY t FROM STDIN")];
+    for (asked, answer, early) in [
+        (&batch[..], [parse_complete(), bind_complete(), done()].concat(), false),
+        (&copy[..], copy_in(), false),
+        (&copy[..], copy_in(), true),
+    ] {
+        let (stage, server, alice) = Stage::ready(&Setup::with("connect_timeout = 2000"));
+        alice.says(asked);
+        if early {
+            alice.breaks();
+            server.sends(&answer);
+        } else {
+            server.sends(&answer);
+            alice.breaks();
+        }
+        assert!(server.is_half_closed());
+        stage.wait(Duration::from_millis(1_900));
+        assert!(server.is_open());
+        stage.wait(Duration::from_millis(300));
+        assert_eq!((server.is_open(), stage.servers()), (false, vec![]));
+    }
 }
 
 /// An error in front of a Terminate: the server skips everything up to a Sync that never comes.
