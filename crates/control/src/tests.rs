@@ -9,8 +9,9 @@ use std::time::{Duration, SystemTime};
 
 use pgweir_config::{Demand, Limit, PoolMode, Room};
 use pgweir_engine::{
-    Address, CancelView, ClientState, ClientTarget, ClientView, Ends, LimitView, Memory, PoolView,
-    ReplicationKind, RequesterView, ServerActivity, ServerView, Snapshot, Stats, Time, Usage,
+    Address, CancelProgress, CancelView, ClientState, ClientTarget, ClientView, Ends, LimitView,
+    Memory, PoolView, ReplicationKind, RequesterView, ServerActivity, ServerView, Snapshot, Stats,
+    Time, Usage,
 };
 use pgweir_wire::Header;
 use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, proptest};
@@ -131,7 +132,7 @@ fn pools_count_what_clients_and_servers_list() {
          load_balance_hosts/s\n",
     );
     expected += "D app|bob|0|0|0|0|0|0|0|0|0|0|0|0|0|session|NULL\n";
-    expected += "D app|alice|2|2|2|1|1|1|1|1|0|1|2|3|250000|transaction|NULL\n";
+    expected += "D app|alice|2|2|2|2|1|1|1|1|0|1|2|3|250000|transaction|NULL\n";
     expected += "C SHOW\nZ I\n";
     assert_eq!(said("SHOW POOLS"), expected);
 }
@@ -157,6 +158,8 @@ fn clients_are_listed_with_their_servers() {
         2026-11-21 10:00:55 UTC|2026-11-21 10:00:55 UTC|0|0|0|C7|S1073741824|0|||0|7\n\
         D C|alice|app|none|waiting_cancel_req|10.0.0.9|1008|10.0.0.1|6432|\
         2026-11-21 10:00:55 UTC|2026-11-21 10:00:55 UTC|0|0|0|C8|S1073741825|0|||0|8\n\
+        D C|alice|app|none|waiting_cancel_req|10.0.0.9|1009|10.0.0.1|6432|\
+        2026-11-21 10:00:55 UTC|2026-11-21 10:00:55 UTC|0|0|0|C9||0|||0|9\n\
         C SHOW\nZ I\n";
     assert_eq!(said("SHOW CLIENTS"), expected);
 }
@@ -488,7 +491,11 @@ fn snapshot() -> Snapshot {
         max_user_client_connections: None,
         clients,
         servers,
-        cancels: vec![cancel(1 << 30, true, &[6, 7]), cancel((1 << 30) + 1, false, &[8])],
+        cancels: vec![
+            cancel(1 << 30, CancelProgress::Sent, &[6, 7]),
+            cancel((1 << 30) + 1, CancelProgress::Connecting, &[8]),
+            cancel((1 << 30) + 2, CancelProgress::HeldBack, &[9]),
+        ],
         logins: 2,
         memory: Memory {
             clients: Usage::of_places(300, 7, 3),
@@ -559,7 +566,7 @@ fn server((state, id): (ServerActivity, u32)) -> ServerView {
     }
 }
 
-fn cancel(id: u32, sent: bool, requesters: &[i32]) -> CancelView {
+fn cancel(id: u32, progress: CancelProgress, requesters: &[i32]) -> CancelView {
     let requester = |id: &i32| RequesterView {
         id: *id,
         ends: client((ClientState::Idle, *id)).ends,
@@ -569,8 +576,8 @@ fn cancel(id: u32, sent: bool, requesters: &[i32]) -> CancelView {
         id,
         pool: ("app".to_owned(), "alice".to_owned()),
         address: Address { host: "db.example.com".to_owned(), port: 5432 },
-        local: sent.then_some(([10, 0, 0, 1], 40_001).into()),
-        sent,
+        local: (progress == CancelProgress::Sent).then_some(([10, 0, 0, 1], 40_001).into()),
+        progress,
         since: Time(55_000_000),
         requesters: requesters.iter().map(requester).collect(),
     }

@@ -26,7 +26,7 @@ use crate::errors::CANCELED;
 use crate::server::{Cleaning, ServerState};
 use crate::time::Time;
 
-/// How long a cancel's connection may take, from the attempt to the end of its stream.
+/// How long a cancel may take, from the request for it to the end of its connection's stream.
 pub(crate) const CANCEL_TIMEOUT: Duration = Duration::from_secs(5);
 
 /// By then a server has begun what it was sent, or is as busy as PostgreSQL's clients know it.
@@ -44,7 +44,7 @@ pub struct Cancel {
     target: Option<(ClientId, Slot)>,
     /// Connections that asked for it, told by their end that it is done.
     pub(crate) requesters: Vec<ClientId>,
-    progress: Progress,
+    pub(crate) progress: CancelProgress,
     /// When it was asked for.
     pub(crate) since: Time,
     /// Where its connection begins, over TCP.
@@ -54,13 +54,13 @@ pub struct Cancel {
 impl Cancel {
     /// Whether the request went out, and may hit at any time.
     pub(crate) fn is_sent(&self) -> bool {
-        self.progress == Progress::Sent
+        self.progress == CancelProgress::Sent
     }
 }
 
 /// How far a cancel has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Progress {
+pub enum CancelProgress {
     /// It would come too early: nothing is done yet.
     HeldBack,
     /// Its connection is being made.
@@ -131,7 +131,7 @@ impl Engine {
             server,
             target,
             requesters: requester.into_iter().collect(),
-            progress: Progress::HeldBack,
+            progress: CancelProgress::HeldBack,
             since: now,
             local: None,
         });
@@ -143,7 +143,7 @@ impl Engine {
     pub(crate) fn release_cancel(&mut self, now: Time, server: ServerId) {
         let Some(its) = self.servers.find(server) else { return };
         let Some(id) = its.cancel else { return };
-        let Cancel { target, progress: Progress::HeldBack, ref requesters, .. } =
+        let Cancel { target, progress: CancelProgress::HeldBack, ref requesters, .. } =
             self.cancels[id]
         else {
             return;
@@ -162,7 +162,7 @@ impl Engine {
     /// Has the connection of a cancel made.
     fn connect_for_cancel(&mut self, id: CancelId) {
         let cancel = &mut self.cancels[id];
-        cancel.progress = Progress::Connecting;
+        cancel.progress = CancelProgress::Connecting;
         let address = self.servers[cancel.server].address.clone();
         self.actions.push(Action::Connect(Endpoint::Cancel(id), address));
     }
@@ -178,7 +178,7 @@ impl Engine {
         let wanted = self.is_running(server, target);
         match &self.servers[server].key {
             Some(key) if wanted => {
-                self.cancels[id].progress = Progress::Sent;
+                self.cancels[id].progress = CancelProgress::Sent;
                 self.actions.inject(Endpoint::Cancel(id), |out| key.write_request(out));
             }
             _ => self.cancel_over(id),

@@ -85,6 +85,7 @@ mod waits;
 mod wants;
 
 pub use action::{Action, Actions, Address, Bytes, CancelId, ClientId, Endpoint, Event, ServerId};
+pub use cancel::CancelProgress;
 pub use client::Ends;
 pub use client_login::NEWCOMERS;
 pub use commons::Member;

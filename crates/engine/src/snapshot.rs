@@ -8,6 +8,7 @@ use pgweir_sql::Pins;
 
 use crate::Engine;
 use crate::action::Address;
+use crate::cancel::CancelProgress;
 use crate::client::{Client, Ends, Leg, Phase};
 use crate::commons::Answer;
 use crate::memory::Memory;
@@ -34,7 +35,7 @@ pub struct Snapshot {
     pub clients: Vec<ClientView>,
     /// Each server connection.
     pub servers: Vec<ServerView>,
-    /// Each connection for a cancel.
+    /// Each cancel.
     pub cancels: Vec<CancelView>,
     /// How many clients are logging in.
     pub logins: usize,
@@ -184,7 +185,7 @@ pub enum ServerActivity {
     Tested,
 }
 
-/// A connection for a cancel: to a server, besides those that are lent.
+/// A cancel, for which there is, or will be, a connection to a server besides those that are lent.
 #[derive(Clone, Debug)]
 pub struct CancelView {
     /// Its number, which is none of those of [`ServerView::id`].
@@ -195,8 +196,8 @@ pub struct CancelView {
     pub address: Address,
     /// Where it begins, over TCP, if that is known.
     pub local: Option<SocketAddr>,
-    /// Whether the connection is made and the request sent: its end is awaited.
-    pub sent: bool,
+    /// How far it has come.
+    pub progress: CancelProgress,
     /// When it was asked for.
     pub since: Time,
     /// Who asked for it; nobody, where it was pgweir itself.
@@ -378,7 +379,7 @@ impl Engine {
                 pool: (spec.database.clone(), spec.user.clone()),
                 address: server.address.clone(),
                 local: cancel.local,
-                sent: cancel.is_sent(),
+                progress: cancel.progress,
                 since: cancel.since,
                 requesters: requesters.collect(),
             })

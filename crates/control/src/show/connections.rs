@@ -4,7 +4,9 @@ use std::fmt::Write;
 use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 
-use pgweir_engine::{Address, ClientState, Ends, ReplicationKind, ServerActivity, Time};
+use pgweir_engine::{
+    Address, CancelProgress, ClientState, Ends, ReplicationKind, ServerActivity, Time,
+};
 use pgweir_wire::backend::Column;
 
 use super::wait;
@@ -65,6 +67,12 @@ pub(super) fn clients(state: &State<'_>, out: &mut Vec<u8>) {
     }
     for cancel in &snapshot.cancels {
         let (database, user) = &cancel.pool;
+        let connection = format!("S{}", cancel.id);
+        let (state, link) = match cancel.progress {
+            CancelProgress::HeldBack => ("waiting_cancel_req", ""),
+            CancelProgress::Connecting => ("waiting_cancel_req", &*connection),
+            CancelProgress::Sent => ("active_cancel_req", &*connection),
+        };
         for requester in &cancel.requesters {
             let (remote, local) = sides(requester.ends);
             let since = calendar.moment(requester.since);
@@ -73,7 +81,7 @@ pub(super) fn clients(state: &State<'_>, out: &mut Vec<u8>) {
                 database,
                 user,
                 replication: None,
-                state: if cancel.sent { "active_cancel_req" } else { "waiting_cancel_req" },
+                state,
                 remote,
                 local,
                 connected: since.clone(),
@@ -81,7 +89,7 @@ pub(super) fn clients(state: &State<'_>, out: &mut Vec<u8>) {
                 wait: Duration::ZERO,
                 close_needed: false,
                 id: requester.id.into(),
-                link: format!("S{}", cancel.id),
+                link: link.to_owned(),
                 backend_pid: 0,
                 application_name: "",
             };
@@ -121,6 +129,12 @@ pub(super) fn servers(state: &State<'_>, out: &mut Vec<u8>) {
         row.write(&mut table);
     }
     for cancel in &snapshot.cancels {
+        let state = match cancel.progress {
+            // There is no connection for it yet.
+            CancelProgress::HeldBack => continue,
+            CancelProgress::Connecting => "new",
+            CancelProgress::Sent => "active_cancel",
+        };
         let (database, user) = &cancel.pool;
         let since = calendar.moment(cancel.since);
         let link = cancel.requesters.first().map(|requester| format!("C{}", requester.id));
@@ -129,7 +143,7 @@ pub(super) fn servers(state: &State<'_>, out: &mut Vec<u8>) {
             database,
             user,
             replication: None,
-            state: if cancel.sent { "active_cancel" } else { "new" },
+            state,
             remote: place(&cancel.address),
             local: local_place(&cancel.address, cancel.local),
             connected: since.clone(),

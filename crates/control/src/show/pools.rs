@@ -3,7 +3,8 @@
 use std::collections::BTreeMap;
 
 use pgweir_engine::{
-    CancelView, ClientState, ClientTarget, ClientView, ServerActivity, ServerView, Snapshot,
+    CancelProgress, CancelView, ClientState, ClientTarget, ClientView, ServerActivity, ServerView,
+    Snapshot,
 };
 use pgweir_wire::backend::Column;
 
@@ -93,12 +94,17 @@ impl Census {
 
     /// A connection for a cancel is one of a server, and each client that asked for it counts.
     fn count_cancel(&mut self, cancel: &CancelView) {
-        let (clients, servers) = match cancel.sent {
-            true => (&mut self.clients_active_cancel, &mut self.servers_active_cancel),
-            false => (&mut self.clients_waiting_cancel, &mut self.servers_login),
+        let (clients, servers) = match cancel.progress {
+            CancelProgress::HeldBack => (&mut self.clients_waiting_cancel, None),
+            CancelProgress::Connecting => {
+                (&mut self.clients_waiting_cancel, Some(&mut self.servers_login))
+            }
+            CancelProgress::Sent => {
+                (&mut self.clients_active_cancel, Some(&mut self.servers_active_cancel))
+            }
         };
         *clients += cancel.requesters.len();
-        *servers += 1;
+        servers.into_iter().for_each(|servers| *servers += 1);
     }
 
     fn count_server(&mut self, server: &ServerView) {

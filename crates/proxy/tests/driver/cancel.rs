@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pgweir_engine::{ClientState, Event, ServerActivity};
+use pgweir_engine::{CancelProgress, ClientState, Event, ServerActivity};
 use pgweir_wire::CancelKey;
 
 use crate::messages::{
@@ -59,11 +59,11 @@ fn cancels_are_listed_with_those_who_asked_for_them() {
         let cancels = stage.snapshot().cancels;
         let [cancel] = &cancels[..] else { panic!("{cancels:?}") };
         assert_eq!(cancel.pool, ("db".to_owned(), "user".to_owned()));
-        (cancel.sent, cancel.requesters.len())
+        (cancel.progress, cancel.requesters.len())
     };
-    assert_eq!(listed(), (false, 2));
+    assert_eq!(listed(), (CancelProgress::Connecting, 2));
     let cancel = stage.cancel_line().expect("it is wanted");
-    assert_eq!(listed(), (true, 2));
+    assert_eq!(listed(), (CancelProgress::Sent, 2));
     cancel.ends();
     assert!(requesters.iter().all(Peer::is_closed));
     assert!(stage.snapshot().cancels.is_empty());
@@ -77,7 +77,8 @@ fn a_cancel_of_our_own_has_nobody_who_asked_for_it() {
     stage.wait(Duration::from_millis(1_100));
     let _cancel = stage.cancel_line().expect("it is wanted");
     let cancels = stage.snapshot().cancels;
-    assert_eq!((cancels.len(), cancels[0].sent, cancels[0].requesters.len()), (1, true, 0));
+    let [cancel] = &cancels[..] else { panic!("{cancels:?}") };
+    assert_eq!((cancel.progress, cancel.requesters.len()), (CancelProgress::Sent, 0));
 }
 
 /// A statement that is over before the request's connection is made must not be cancelled: the
@@ -412,6 +413,7 @@ fn a_cancel_waits_until_a_unit_from_the_queue_has_begun() {
     let requesters = [stage.cancel(&bob), stage.cancel(&bob)];
     stage.wait(Duration::from_millis(50));
     assert_eq!(stage.cancels(), 0);
+    assert_eq!(stage.snapshot().cancels[0].progress, CancelProgress::HeldBack);
     assert!(requesters.iter().all(Peer::is_open));
     stage.wait(Duration::from_millis(50));
     assert_eq!(stage.cancels(), 1);
