@@ -163,7 +163,7 @@ pub enum Event {
         /// Why.
         cause: String,
     },
-    /// A server closed a connection that we had not asked it to close.
+    /// A server's connection has ended without our asking, or the server was given up.
     ServerLost {
         /// Which.
         server: u32,

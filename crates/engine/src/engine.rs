@@ -300,9 +300,9 @@ impl Engine {
         }
     }
 
-    /// Clients that are connected, whatever they do.
+    /// Clients that are connected, those included that only have to read their last words.
     pub fn clients(&self) -> usize {
-        self.clients.len()
+        self.clients.len() + self.leaving_clients
     }
 
     /// The connections that a transaction is under way on: servers that are not free, and the

@@ -27,7 +27,7 @@ impl Engine {
         let Some(first) = engines.first() else { return };
         let commons = first.member.commons();
         let sum = |count: fn(&Self) -> usize| engines.iter().map(|engine| count(engine)).sum();
-        let clients: usize = sum(|engine| engine.clients.len() + engine.leaving_clients);
+        let clients: usize = sum(Self::clients);
         let logins: usize = sum(|engine| engine.logins.len());
         let counted = (commons.clients.load(SeqCst), commons.logins.load(SeqCst));
         assert_eq!(counted, (clients + under_way, logins + under_way), "clients and logins");

@@ -206,7 +206,7 @@ impl Replies {
         }
     }
 
-    /// Nothing that was sent is kept back any more: a Flush has gone out.
+    /// No reply to what was sent is kept back any more: a Flush has gone out, or what ends a unit.
     pub(crate) fn flush(&mut self) {
         // A server that reads COPY data passes over it.
         if !self.ignores_sync() {
@@ -401,10 +401,12 @@ impl Replies {
     /// The first entry is in its COPY: what was sent behind it is read as part of it.
     fn begin_copy_in(&mut self, unanswered: &mut impl FnMut(Slot)) {
         let mut open = true;
+        let mut flushed = false;
         let mut index = 1;
         while let Some(entry) = self.entries.get(index) {
             match entry.kind {
                 Kind::CopyEnd => {
+                    flushed = index < self.due;
                     self.remove(index);
                     self.copy_ends -= 1;
                     open = false;
@@ -423,8 +425,8 @@ impl Replies {
         }
         self.progress = Progress::CopyIn { open };
         let head = self.entries.front().map(|head| &head.kind);
-        if self.due == 1 && matches!(head, Some(Kind::Execute)) {
-            // What it says behind its COPY waits for another Sync.
+        if self.due == 1 && !flushed && matches!(head, Some(Kind::Execute)) {
+            // What it says behind its COPY waits for another Sync, or for a Flush behind its end.
             self.due = 0;
         }
     }

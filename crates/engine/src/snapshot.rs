@@ -181,7 +181,8 @@ pub enum ServerActivity {
     Idle,
     /// It connects or logs in.
     Login,
-    /// What its last client left is being removed.
+    /// Its last client is gone: what that left is being removed, or it is to end when what that
+    /// left running is over.
     Tested,
 }
 

@@ -284,12 +284,6 @@ impl<T: Transport> Driver<T> {
         snapshot
     }
 
-    /// Clients that are connected, those included that only have to read their last words.
-    pub fn clients_left(&self) -> usize {
-        let is_client = |endpoint: &&Endpoint| matches!(endpoint, Endpoint::Client(_));
-        self.engine.clients() + self.lingering.keys().filter(is_client).count()
-    }
-
     /// Connections that are open, those included that have only output left.
     pub fn connections(&self) -> usize {
         self.clients.len() + self.servers.len() + self.cancels.len() + self.lingering.len()

@@ -130,7 +130,7 @@ impl Shared {
                 Some(Mail::Arrival(arrival)) => self.receive(*arrival),
                 Some(Mail::ClientsLeft(asker)) => {
                     // Whoever asked may have left.
-                    let _ = asker.send(self.driver.borrow().clients_left());
+                    let _ = asker.send(self.driver.borrow().engine().clients());
                 }
                 Some(Mail::ConsoleReply(client, reply)) => {
                     self.drive(|driver, now| driver.console_reply(now, client, &reply));

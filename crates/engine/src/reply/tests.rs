@@ -266,6 +266,9 @@ fn what_is_kept_back_is_not_due() {
         (">PBES <12G >cS", 2),
         (">PBES <12G >cH", 1),
         (">PBEcS <12G", 2),
+        (">PBEcH <12G", 1),
+        (">PBEHc <12G", 0),
+        (">PBESc <12G", 0),
     ] {
         assert_eq!(due_after(script), due, "{script}");
     }

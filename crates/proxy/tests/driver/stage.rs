@@ -420,7 +420,7 @@ impl Stage {
 
     /// Clients that the end of the process would cut off.
     pub(crate) fn clients_left(&self) -> usize {
-        self.0.borrow().driver.clients_left()
+        self.0.borrow().driver.engine().clients()
     }
 
     /// Looks whether the engine's state is sound, on a stage that does not look by itself.
