@@ -1,7 +1,6 @@
 //! A client's way in: from its startup packet to its first ReadyForQuery.
 
 use std::rc::Rc;
-use std::sync::atomic::Ordering::SeqCst;
 
 use pgweir_auth::scram::{Mechanism, Nonce, ScramServer, ScramServerError, ScramServerFinal};
 use pgweir_auth::{Verifier, VerifierKind};
@@ -159,7 +158,7 @@ impl Engine {
         let replication = Replication::of_startup(startup)?;
         let kind = replication.as_ref().map(|replication| replication.kind);
         let for_console = !arrived && self.opens_console(id, &user, &database);
-        let clients = self.member.commons().clients.load(SeqCst);
+        let clients = self.member.commons().clients.value();
         // That there are too many is what somebody may want to look at who asks for the console.
         if let Some(most) = self.plan.max_clients
             && clients > most as usize

@@ -9,14 +9,13 @@
 //! and so does one that has some to spare.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::AtomicUsize;
-use std::sync::atomic::Ordering::SeqCst;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 
 use pgweir_config::Room;
 
 use crate::action::{Address, ClientId, ServerId};
 use crate::shares::Of;
+use crate::sync::{Counter, Mutex, lock};
 use crate::time::Time;
 
 /// One of the engines of a process.
@@ -31,8 +30,8 @@ impl Member {
     pub fn all(workers: usize) -> Vec<Self> {
         let commons = Arc::new(Commons {
             workers,
-            clients: AtomicUsize::new(0),
-            logins: AtomicUsize::new(0),
+            clients: Counter::new(0),
+            logins: Counter::new(0),
             counts: Mutex::default(),
             rooms: Mutex::default(),
         });
@@ -83,9 +82,9 @@ impl Member {
 pub(crate) struct Commons {
     workers: usize,
     /// Connections of clients, whatever they do, until they are closed.
-    pub(crate) clients: AtomicUsize,
+    pub(crate) clients: Counter,
     /// Those of them that have not logged in yet.
-    pub(crate) logins: AtomicUsize,
+    pub(crate) logins: Counter,
     /// What is counted as long as some engine has a pool that it counts.
     counts: Mutex<BTreeMap<Of, Weak<Count>>>,
     /// What servers have said that they have room for.
@@ -103,14 +102,16 @@ pub(crate) enum Answer {
 }
 
 impl Commons {
-    /// The count of a share, which begins with the first engine that asks for it.
-    pub(crate) fn count(&self, of: &Of) -> Arc<Count> {
+    /// The count of a share, which begins with the first engine that asks for it, and with that
+    /// one's limit: another engine may count something at once.
+    pub(crate) fn count(&self, of: &Of, most: impl FnOnce() -> Option<usize>) -> Arc<Count> {
         let mut counts = lock(&self.counts);
         if let Some(count) = counts.get(of).and_then(Weak::upgrade) {
             return count;
         }
         counts.retain(|_, count| count.strong_count() > 0);
         let count = Arc::new(Count::new(self.workers));
+        count.limit(most());
         counts.insert(of.clone(), Arc::downgrade(&count));
         count
     }
@@ -124,17 +125,35 @@ impl Commons {
     pub(crate) fn set_room(&self, address: Address, answer: Answer) -> bool {
         lock(&self.rooms).insert(address, answer) != Some(answer)
     }
+
+    /// Limits the connections to a server: `most` makes the limit of what that has said and of how
+    /// many there are.
+    pub(crate) fn limit_by_room(
+        &self,
+        address: &Address,
+        count: &Count,
+        most: impl Fn(Answer, usize) -> Option<usize>,
+    ) {
+        loop {
+            let answer = self.room(address);
+            count.limit(most(answer, count.used()));
+            // If another worker has been told something meanwhile, its limit came before this one.
+            if self.room(address) == answer {
+                return;
+            }
+        }
+    }
 }
 
 /// What is counted of one share.
 pub(crate) struct Count {
     /// Most connections; `usize::MAX`: there is no limit.
-    most: AtomicUsize,
+    most: Counter,
     /// As `most`, or as many connections as there were when it was set.
-    ceiling: AtomicUsize,
-    used: AtomicUsize,
-    opening: AtomicUsize,
-    clients: AtomicUsize,
+    ceiling: Counter,
+    used: Counter,
+    opening: Counter,
+    clients: Counter,
     /// What each engine has said last.
     notices: Mutex<Vec<Notice>>,
 }
@@ -161,11 +180,11 @@ pub(crate) struct Want {
 impl Count {
     fn new(workers: usize) -> Self {
         Self {
-            most: AtomicUsize::new(usize::MAX),
-            ceiling: AtomicUsize::new(usize::MAX),
-            used: AtomicUsize::new(0),
-            opening: AtomicUsize::new(0),
-            clients: AtomicUsize::new(0),
+            most: Counter::new(usize::MAX),
+            ceiling: Counter::new(usize::MAX),
+            used: Counter::new(0),
+            opening: Counter::new(0),
+            clients: Counter::new(0),
             notices: Mutex::new(vec![Notice::default(); workers]),
         }
     }
@@ -173,38 +192,40 @@ impl Count {
     /// There may be so many connections from now on, and what there is beyond that already.
     pub(crate) fn limit(&self, most: Option<usize>) {
         let most = most.unwrap_or(usize::MAX);
-        self.most.store(most, SeqCst);
-        self.ceiling.store(most.max(self.used()), SeqCst);
+        // Another engine may open one as soon as it may.
+        self.ceiling.set(usize::MAX);
+        self.most.set(most);
+        self.ceiling.set(most.max(self.used()));
     }
 
     /// The limit, if there is one.
     pub(crate) fn most(&self) -> Option<usize> {
-        let most = self.most.load(SeqCst);
+        let most = self.most.value();
         (most < usize::MAX).then_some(most)
     }
 
     pub(crate) fn ceiling(&self) -> usize {
-        self.ceiling.load(SeqCst)
+        self.ceiling.value()
     }
 
     /// Connections of all its pools.
     pub(crate) fn used(&self) -> usize {
-        self.used.load(SeqCst)
+        self.used.value()
     }
 
     /// Those of them that are being made, log in, or are asked before they are lent.
     pub(crate) fn opening(&self) -> usize {
-        self.opening.load(SeqCst)
+        self.opening.value()
     }
 
     /// Clients of all its pools.
     pub(crate) fn clients(&self) -> usize {
-        self.clients.load(SeqCst)
+        self.clients.value()
     }
 
     /// How many connections more there may be.
     pub(crate) fn room(&self) -> usize {
-        match self.most.load(SeqCst) {
+        match self.most.value() {
             usize::MAX => usize::MAX,
             most => most.saturating_sub(self.used()),
         }
@@ -213,35 +234,35 @@ impl Count {
     /// Counts a connection that is made, unless there are too many, or too many that are being
     /// made. Says whether it is counted.
     pub(crate) fn try_open(&self, parallelism: usize) -> bool {
-        let most = self.most.load(SeqCst);
-        if !add_below(&self.used, most) {
+        let most = self.most.value();
+        if !self.used.add_below(most) {
             return false;
         }
-        let opens = add_below(&self.opening, parallelism);
+        let opens = self.opening.add_below(parallelism);
         if !opens {
-            self.used.fetch_sub(1, SeqCst);
+            self.used.sub();
         }
         opens
     }
 
     /// A connection has logged in, or its attempt is over.
     pub(crate) fn opened(&self) {
-        self.opening.fetch_sub(1, SeqCst);
+        self.opening.sub();
     }
 
     /// A connection is no more.
     pub(crate) fn gone(&self) {
-        self.used.fetch_sub(1, SeqCst);
+        self.used.sub();
     }
 
     /// Counts a client, unless there are too many. Says whether it is counted.
     pub(crate) fn try_enter(&self, most: Option<usize>) -> bool {
-        add_below(&self.clients, most.unwrap_or(usize::MAX))
+        self.clients.add_below(most.unwrap_or(usize::MAX))
     }
 
     /// A client is no more.
     pub(crate) fn left(&self) {
-        self.clients.fetch_sub(1, SeqCst);
+        self.clients.sub();
     }
 
     /// Notes what an engine lacks now, and how many connections are idle there. Says whether it
@@ -278,12 +299,5 @@ fn of_others<'a>(notices: &'a [Notice], member: &Member) -> impl Iterator<Item =
     notices.iter().enumerate().filter(move |(index, _)| *index != own).map(|(_, notice)| notice)
 }
 
-/// Adds one, if the sum is `most` at most.
-fn add_below(count: &AtomicUsize, most: usize) -> bool {
-    count.fetch_update(SeqCst, SeqCst, |count| (count < most).then_some(count + 1)).is_ok()
-}
-
-/// What is behind these locks is whole after every statement, whoever panicked.
-fn lock<T>(mutex: &Mutex<T>) -> MutexGuard<'_, T> {
-    mutex.lock().unwrap_or_else(PoisonError::into_inner)
-}
+#[cfg(all(test, feature = "interleaved"))]
+mod tests;

@@ -1,6 +1,5 @@
 //! The end of the process, as its clients see it.
 
-use std::sync::atomic::Ordering::SeqCst;
 use std::time::Duration;
 
 use crate::Engine;
@@ -26,7 +25,7 @@ impl Engine {
             self.spread_farewells(now);
         }
         let consoles = self.clients.iter().filter(|(_, client)| is_console(client)).count();
-        let among_themselves = consoles == self.member.commons().clients.load(SeqCst);
+        let among_themselves = consoles == self.member.commons().clients.value();
         for id in self.clients.keys() {
             let stays = |client: &Client| match client.phase {
                 Phase::Console => !among_themselves,
@@ -64,7 +63,7 @@ impl Engine {
     /// Says for each client until when it may stay while it is idle: a tenth of the time that there
     /// is, at most. Who is not logged in yet loses nothing.
     fn spread_farewells(&mut self, now: Time) {
-        if self.member.commons().clients.load(SeqCst) < CROWD {
+        if self.member.commons().clients.value() < CROWD {
             return;
         }
         let spread = SPREAD_MAX.min(self.plan.shutdown_timeout / 10);

@@ -1,6 +1,5 @@
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::net::SocketAddr;
-use std::sync::atomic::Ordering::SeqCst;
 
 use crate::action::{Action, Actions, CancelId, ClientId, Endpoint, ServerId};
 use crate::cancel::Cancel;
@@ -108,10 +107,10 @@ impl Engine {
     pub fn client_connected(&mut self, now: Time, ends: Option<Ends>) -> ClientId {
         let id = self.clients.insert(Client::new(now, ends, self.interner.none()));
         self.logins.insert((now, id.index()));
-        let clients = self.member.commons().clients.fetch_add(1, SeqCst);
+        let clients = self.member.commons().clients.add();
         let exceeded = |most: &u32| clients >= *most as usize + NEWCOMERS;
         let most = self.plan.max_logins;
-        if self.member.commons().logins.fetch_add(1, SeqCst) >= most {
+        if self.member.commons().logins.add() >= most {
             let report = TOO_MANY_LOGINS.report(&[]).detail(format!("max_logins is {most}."));
             self.expel(now, id, report);
         } else if let Some(most) = self.plan.max_clients.filter(exceeded) {
@@ -228,7 +227,7 @@ impl Engine {
         match endpoint {
             Endpoint::Client(_) => {
                 self.leaving_clients -= 1;
-                self.member.commons().clients.fetch_sub(1, SeqCst);
+                self.member.commons().clients.sub();
             }
             Endpoint::Cancel(_) | Endpoint::Server(_) => {}
         }

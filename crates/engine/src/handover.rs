@@ -5,8 +5,6 @@
 //! over, that packet unread, to the worker that it is for. So each worker reads it as if the client
 //! had come there; only what is counted of all clients was counted before.
 
-use std::sync::atomic::Ordering::SeqCst;
-
 use crate::Engine;
 use crate::action::{Action, Address, ClientId};
 use crate::client::{Client, Ends};
@@ -43,8 +41,8 @@ impl Engine {
     /// A client that was given away has not arrived anywhere.
     pub fn client_lost_on_the_way(&mut self) {
         let commons = self.member.commons();
-        commons.clients.fetch_sub(1, SeqCst);
-        commons.logins.fetch_sub(1, SeqCst);
+        commons.clients.sub();
+        commons.logins.sub();
     }
 
     /// Gives a client away, unless it has been given away before.
@@ -86,7 +84,7 @@ impl Engine {
     /// A client, which came at that time, is no longer one that has not logged in.
     pub(crate) fn login_over(&mut self, since: Time, id: ClientId) {
         self.logins.remove(&(since, id.index()));
-        self.member.commons().logins.fetch_sub(1, SeqCst);
+        self.member.commons().logins.sub();
     }
 
     /// Notes where pools are that are not here.

@@ -1,15 +1,23 @@
 use std::rc::Rc;
 use std::sync::Arc;
-use std::sync::atomic::Ordering::SeqCst;
 
 use pgweir_wire::TransactionStatus;
 
 use crate::Engine;
 use crate::client::{Fate, Leg, Phase};
-use crate::commons::Count;
+use crate::commons::{Count, Member};
 use crate::pool::{Pool, PoolId, Waiter};
 use crate::server::{Cleaning, ServerState};
 use crate::shares::{Of, is_among};
+
+impl Member {
+    /// Panics if a client is still counted. To be asked when no engine has one any more.
+    pub fn check_empty(&self) {
+        let commons = self.commons();
+        let counted = (commons.clients.value(), commons.logins.value());
+        assert_eq!(counted, (0, 0), "clients and logins that are no more");
+    }
+}
 
 impl Engine {
     /// Panics if the engine's state breaks one of its invariants. Costs time in proportion to
@@ -29,7 +37,7 @@ impl Engine {
         let sum = |count: fn(&Self) -> usize| engines.iter().map(|engine| count(engine)).sum();
         let clients: usize = sum(Self::clients);
         let logins: usize = sum(|engine| engine.logins.len());
-        let counted = (commons.clients.load(SeqCst), commons.logins.load(SeqCst));
+        let counted = (commons.clients.value(), commons.logins.value());
         assert_eq!(counted, (clients + under_way, logins + under_way), "clients and logins");
         for (_, share) in engines.iter().flat_map(|engine| engine.shares.iter()) {
             let count = &share.count;

@@ -77,6 +77,7 @@ mod shares;
 mod snapshot;
 mod stats;
 mod store;
+mod sync;
 mod time;
 mod timers;
 mod unfinished;

@@ -187,5 +187,6 @@ fn count(most: Option<u32>) -> Option<usize> {
     most.map(|most| most as usize)
 }
 
-#[cfg(test)]
+// An engine of the second build runs in a test of its threads only.
+#[cfg(all(test, not(feature = "interleaved")))]
 mod tests;

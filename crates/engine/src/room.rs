@@ -10,7 +10,7 @@ use pgweir_config::{Limit, Room};
 
 use crate::Engine;
 use crate::action::{Action, Address, Event, ServerId};
-use crate::commons::Answer;
+use crate::commons::{Answer, Count};
 use crate::reply::Sink;
 use crate::server::{Cleaning, Left, ServerState};
 use crate::shares::Of;
@@ -22,17 +22,24 @@ const QUESTION: &[u8] = b"SELECT pg_catalog.current_setting('max_connections'), 
     pg_catalog.current_setting('reserved_connections', true)";
 
 impl Engine {
-    /// The most connections to a server, if there is a limit, of which there are so many now.
-    pub(crate) fn most_connections(&self, address: &Address, used: usize) -> Option<usize> {
+    /// The most connections to a server that has said this, if there is a limit, of which there are
+    /// so many now.
+    pub(crate) fn most_connections(&self, answer: Answer, used: usize) -> Option<usize> {
         match self.plan.server_limit {
             Limit::None => None,
-            Limit::OfRoom { instances } => match self.member.commons().room(address) {
+            Limit::OfRoom { instances } => match answer {
                 Answer::Awaited => Some(used + 1),
                 Answer::Useless => None,
                 Answer::Room(room) => Some(room.part(instances) as usize),
             },
             Limit::Set(limit) => Some(limit as usize),
         }
+    }
+
+    /// Says how many connections to a server there may be, by what is known of it now.
+    pub(crate) fn limit_server(&self, address: &Address, count: &Count) {
+        let most = |answer, used| self.most_connections(answer, used);
+        self.member.commons().limit_by_room(address, count, most);
     }
 
     /// A server has logged in. Says whether it is asked what it has room for before it is lent.
@@ -87,8 +94,7 @@ impl Engine {
     fn answered(&mut self, address: Address, answer: Answer) {
         let news = self.member.commons().set_room(address.clone(), answer);
         if let Some(share) = self.share_of.get(&Of::Server(address.clone())) {
-            let count = &self.shares[*share].count;
-            count.limit(self.most_connections(&address, count.used()));
+            self.limit_server(&address, &self.shares[*share].count);
         }
         if news {
             let room = if let Answer::Room(room) = answer { Some(room) } else { None };

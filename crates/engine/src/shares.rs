@@ -112,11 +112,16 @@ impl Engine {
 
     /// A share that no pool here has had a part in.
     fn begin_share(&mut self, of: Of) -> ShareId {
-        let count = self.member.commons().count(&of);
+        let commons = self.member.commons();
+        let count = commons.count(&of, || match &of {
+            Of::Server(address) => self.most_connections(commons.room(address), 0),
+            Of::Database(_) => None,
+            Of::User(_) => self.plan.max_user_connections,
+        });
         match &of {
-            // Another worker may be the one that asks.
-            Of::Server(_) if count.most().is_some() && count.used() > 0 => {}
-            Of::Server(address) => count.limit(self.most_connections(address, count.used())),
+            // Another worker may be the one that asks. A reload says it anew.
+            Of::Server(_) => {}
+            // Each pool says it.
             Of::Database(_) => {}
             Of::User(_) => count.limit(self.plan.max_user_connections),
         }
@@ -147,7 +152,7 @@ impl Engine {
     pub(crate) fn renew_limits(&mut self) {
         for (_, share) in self.shares.iter() {
             if let Of::Server(address) = &share.of {
-                share.count.limit(self.most_connections(address, share.count.used()));
+                self.limit_server(address, &share.count);
             }
         }
     }

@@ -4,16 +4,17 @@ use std::io;
 
 use pgweir_config::TcpOptions;
 use pgweir_engine::{ClientId, Event, HandedOver, Plan, Snapshot};
-use tokio::sync::{mpsc, oneshot};
 
 use crate::listener::Listeners;
 use crate::socket::Detached;
+use crate::sync::{Inbox, Mailbox, mailbox, oneshot};
 
-/// What a worker is told from outside. It is an event like any other to it.
+/// What a worker is told from outside. It is an event like any other to it. `C`: how a connection
+/// goes from one worker to another.
 #[derive(Debug)]
-pub enum Mail {
+pub enum Mail<C = Detached> {
     /// A client that another worker has taken in, for a pool of this one.
-    Arrival(Box<Arrival>),
+    Arrival(Box<Arrival<C>>),
     /// How many clients are connected?
     ClientsLeft(oneshot::Sender<usize>),
     /// The answer to [`News::Console`].
@@ -73,28 +74,43 @@ pub enum News {
 
 /// A connection on its way from one worker to another.
 #[derive(Debug)]
-pub struct Arrival {
-    pub(crate) connection: Detached,
-    pub(crate) handed: HandedOver,
+pub struct Arrival<C = Detached> {
+    /// The connection.
+    pub connection: C,
+    /// What the engine has to know of it.
+    pub handed: HandedOver,
     /// What was read and not consumed.
-    pub(crate) input: Vec<u8>,
+    pub input: Vec<u8>,
 }
 
 /// The way to all workers.
-#[derive(Clone, Debug)]
-pub struct Mailboxes(pub(crate) Vec<mpsc::UnboundedSender<Mail>>);
+#[derive(Debug)]
+pub struct Mailboxes<C = Detached>(Vec<Mailbox<Mail<C>>>);
 
-impl Mailboxes {
+impl<C> Mailboxes<C> {
+    /// A mailbox for each of so many workers, and where each finds its mail, in the order in which
+    /// it was sent.
+    pub fn new(workers: usize) -> (Self, Vec<Inbox<Mail<C>>>) {
+        let (mailboxes, inboxes) = (0..workers).map(|_| mailbox()).unzip();
+        (Self(mailboxes), inboxes)
+    }
+
     /// Tells one worker. One that has ended needs to be told nothing.
-    pub fn tell(&self, worker: usize, mail: Mail) {
+    pub fn tell(&self, worker: usize, mail: Mail<C>) {
         if let Some(mailbox) = self.0.get(worker) {
             let _ = mailbox.send(mail);
         }
     }
 
     /// Tells all workers the same.
-    pub fn tell_all(&self, mail: impl Fn() -> Mail) {
+    pub fn tell_all(&self, mail: impl Fn() -> Mail<C>) {
         (0..self.0.len()).for_each(|worker| self.tell(worker, mail()));
+    }
+
+    /// Nudges all workers but this one.
+    pub fn nudge_others(&self, from: usize) {
+        let others = (0..self.0.len()).filter(|worker| *worker != from);
+        others.for_each(|worker| self.tell(worker, Mail::Nudge));
     }
 
     /// Goes on with another configuration. The first worker is told last, so that no other is given
@@ -143,5 +159,11 @@ impl Mailboxes {
             left += answer.await.unwrap_or(0);
         }
         left
+    }
+}
+
+impl<C> Clone for Mailboxes<C> {
+    fn clone(&self) -> Self {
+        Self(self.0.clone())
     }
 }

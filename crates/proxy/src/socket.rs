@@ -149,10 +149,12 @@ impl Stream {
     }
 }
 
-/// A connection of no thread's runtime.
+/// A connection of no thread's runtime, on its way from one worker to another.
 #[derive(Debug)]
-pub(crate) enum Detached {
+pub enum Detached {
+    /// One over TCP.
     Tcp(std::net::TcpStream),
+    /// One over a unix socket.
     Unix(std::os::unix::net::UnixStream),
 }
 

@@ -24,6 +24,7 @@ use crate::mail::{Arrival, Mail, Mailboxes, News, Renewal};
 use crate::piece::Piece;
 use crate::sock_diag::SockDiag;
 use crate::socket::{Socket, Stream, configure};
+use crate::sync::Inbox;
 
 /// How often a connection is read in a row before the others have their turn.
 const TURNS: usize = 8;
@@ -50,7 +51,7 @@ const QUEUE_PAUSE: Duration = Duration::from_millis(10);
 pub(crate) struct Post {
     pub(crate) member: Member,
     pub(crate) peers: Mailboxes,
-    pub(crate) inbox: mpsc::UnboundedReceiver<Mail>,
+    pub(crate) inbox: Inbox<Mail>,
     pub(crate) clock: Clock,
     pub(crate) news: mpsc::UnboundedSender<News>,
 }
@@ -113,11 +114,7 @@ struct Shared {
 }
 
 impl Shared {
-    async fn run(
-        self: Rc<Self>,
-        listeners: Listeners,
-        mut inbox: mpsc::UnboundedReceiver<Mail>,
-    ) -> io::Result<()> {
+    async fn run(self: Rc<Self>, listeners: Listeners, mut inbox: Inbox<Mail>) -> io::Result<()> {
         let mut watching = spawn_local(Rc::clone(&self).watch());
         let mut doors = Vec::new();
         if let Some(error) = self.open_doors(&mut doors, listeners).await.pop() {
@@ -428,10 +425,7 @@ impl Shared {
                 let _ = self.news.send(News::Console { worker, client, number, text });
             }
             Request::HandOver(handover) => self.hand_over(*handover),
-            Request::Nudge => {
-                let others = (0..self.peers.0.len()).filter(|worker| *worker != self.index);
-                others.for_each(|worker| self.peers.tell(worker, Mail::Nudge));
-            }
+            Request::Nudge => self.peers.nudge_others(self.index),
             Request::Log(event) => {
                 let _ = self.news.send(News::Log(event));
             }

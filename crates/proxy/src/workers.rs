@@ -28,9 +28,7 @@ impl Workers {
         news: &mpsc::UnboundedSender<News>,
     ) -> io::Result<Self> {
         let Renewal { plan, tcp, mut listeners } = configuration;
-        let (senders, inboxes): (Vec<_>, Vec<_>) =
-            (0..count).map(|_| mpsc::unbounded_channel()).unzip();
-        let mailboxes = Mailboxes(senders);
+        let (mailboxes, inboxes) = Mailboxes::new(count);
         let mut threads = Vec::new();
         for (member, inbox) in Member::all(count).into_iter().zip(inboxes) {
             // Only the first gets them: they are taken out.

@@ -46,6 +46,8 @@ const ALLOWED: &[(&str, &[&str])] = &[
         ],
     ),
     ("pgweir-proxy", &["pgweir-engine", "pgweir-auth", "pgweir-wire", "pgweir-config"]),
+    ("pgweir-proxy-interleaved", &["pgweir-engine-interleaved", "pgweir-wire", "pgweir-config"]),
+    ("pgweir-engine-interleaved", &["pgweir-sql", "pgweir-auth", "pgweir-wire", "pgweir-config"]),
     ("pgweir-engine", &["pgweir-sql", "pgweir-auth", "pgweir-wire", "pgweir-config"]),
     ("pgweir-sql", &[]),
     ("pgweir-config", &["pgweir-auth"]),
@@ -92,13 +94,18 @@ fn uses(manifest: &Table) -> Vec<(&'static str, &str)> {
     for table in of_targets.chain([manifest]) {
         for section in ["dependencies", "build-dependencies", "dev-dependencies"] {
             let named = table.get(section).and_then(Value::as_table);
-            let names = named.into_iter().flat_map(Table::keys).map(String::as_str);
+            let names = named.into_iter().flatten().map(|(key, how)| package_of(key, how));
             uses.extend(
                 names.filter(|name| name.starts_with("pgweir")).map(|used| (section, used)),
             );
         }
     }
     uses
+}
+
+/// The package that a dependency is: it may go by another name.
+fn package_of<'a>(key: &'a str, how: &'a Value) -> &'a str {
+    how.get("package").and_then(Value::as_str).unwrap_or(key)
 }
 
 #[cfg(test)]
@@ -132,6 +139,14 @@ mod tests {
         let up = package("pgweir-wire", "target.'cfg(unix)'.dependencies", "pgweir-engine");
         assert_eq!(complaints(&up), ["x/Cargo.toml: [dependencies] pgweir-engine"]);
         assert_eq!(complaints(&package("pgweir-engine", "dependencies", "pgweir-wire")), [""; 0]);
+    }
+
+    /// The second build of the engine is for tests, and must not come into the program as it.
+    #[test]
+    fn a_package_under_another_name_is_found() {
+        let other = "[package]\nname = \"pgweir-proxy\"\n[dependencies]\n\
+            pgweir-engine = { package = \"pgweir-engine-interleaved\", path = \"y\" }\n";
+        assert_eq!(complaints(other), ["x/Cargo.toml: [dependencies] pgweir-engine-interleaved"]);
     }
 
     #[test]

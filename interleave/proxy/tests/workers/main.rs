@@ -1,0 +1,159 @@
+//! Several workers, whose threads take their steps in any order.
+//!
+//! The engine, the driver and the mailboxes are those of the product; what they count together, and
+//! each letter that is sent or read, is a step before which another thread may go on. Far ends
+//! answer at once. So what is tried here is what threads do to each other, and nothing else: what
+//! happens within one is the simulator's, whose workers take turns event by event.
+//!
+//! A thread that waits for what never comes fails a test as a deadlock. A failure shows a schedule;
+//! `PGWEIR_SCHEDULE=… cargo test -p pgweir-proxy-interleaved TEST` runs that one again.
+
+mod line;
+mod process;
+mod worker;
+
+use pgweir_engine::Plan;
+use pgweir_proxy_interleaved::Mail;
+use shuttle::future::block_on;
+use shuttle::scheduler::{PctScheduler, RandomScheduler, ReplayScheduler};
+use shuttle::{Config, Runner};
+
+use line::Heard;
+use process::{Client, Plans, Process};
+
+/// How many schedules are drawn, of each kind.
+const SCHEDULES: usize = 1_000;
+
+/// In so many places a schedule of the second kind interrupts who would go on.
+const INTERRUPTIONS: usize = 3;
+
+/// Runs a test under many schedules: such as let any thread go on at any step, and such as let one
+/// go on until it waits, but for a few steps.
+fn in_many_orders(test: impl Fn() + Send + Sync + Clone + 'static) {
+    let mut config = Config::new();
+    // An engine needs more than the default.
+    config.stack_size = 512 * 1024;
+    if let Ok(schedule) = std::env::var("PGWEIR_SCHEDULE") {
+        Runner::new(ReplayScheduler::new_from_encoded(&schedule), config).run(test);
+        return;
+    }
+    Runner::new(RandomScheduler::new(SCHEDULES), config.clone()).run(test.clone());
+    Runner::new(PctScheduler::new(INTERRUPTIONS, SCHEDULES), config).run(test);
+}
+
+fn answered() -> Heard {
+    Heard { answers: 1, error: None }
+}
+
+/// Starts with a pool for each of the databases, on the workers in turn.
+fn plan(general: &str, databases: &[&str]) -> Plan {
+    Plans::new().next(general, databases)
+}
+
+/// Nothing is lost on the way: neither clients, nor what they have sent, nor what is counted. No
+/// tick helps.
+#[test]
+fn every_client_is_served_wherever_its_pool_is() {
+    let plan = plan("", &["db", "east"]);
+    in_many_orders(move || {
+        let process = Process::start(&plan, 2, Vec::new());
+        let clients = [("east", "a"), ("db", "b"), ("east", "c")];
+        let clients = clients.map(|(database, name)| process.client(database, name, true));
+        for client in clients {
+            assert_eq!(client.heard(), answered());
+        }
+        process.stop();
+    });
+}
+
+/// Two workers share one connection: there is never another, and whoever lacks it gets it when the
+/// other needs it no more. That this is so is seen at a tick, if not before.
+#[test]
+fn a_connection_goes_to_the_worker_that_lacks_it() {
+    connections_go_round(plan("max_server_connections = 1", &["db", "east"]), 1, 2);
+}
+
+/// Whoever may not connect before a server of another worker has said what it has room for goes on
+/// when it has, and is told.
+#[test]
+fn what_a_server_has_room_for_is_heard_by_all() {
+    connections_go_round(plan("instances = 1", &["db", "east"]), 2, 0);
+}
+
+/// Where there may be `most` connections all clients are served, in so many ticks.
+fn connections_go_round(plan: Plan, most: usize, ticks: usize) {
+    in_many_orders(move || {
+        let process = Process::start(&plan, most, Vec::new());
+        let clients = [("east", "a"), ("db", "b"), ("east", "c")];
+        let mut clients = clients.map(|(database, name)| process.client(database, name, true));
+        process.see_off(&mut clients, ticks);
+        for client in clients {
+            assert_eq!(client.heard(), answered());
+        }
+        process.stop();
+    });
+}
+
+/// The first worker hears of a pool last, so whoever comes behind that is served, wherever the pool
+/// is.
+#[test]
+fn a_new_pool_is_known_where_its_clients_arrive() {
+    let mut plans = Plans::new();
+    let (before, after) = (plans.next("", &["db"]), plans.next("", &["db", "east"]));
+    in_many_orders(move || {
+        let (line, newcomer) = Client::later("east", "b");
+        let process = Process::start(&before, 2, vec![line]);
+        let client = process.client("db", "a", true);
+        process.reload(after.clone());
+        assert_eq!(newcomer.heard(), answered());
+        assert_eq!(client.heard(), answered());
+        process.stop();
+    });
+}
+
+/// When nobody is left by the count, nobody is left: not between two workers either. Whoever was
+/// there has its answer or is told why not.
+#[test]
+fn nobody_is_left_when_all_are_said_to_have_gone() {
+    let plan = plan("", &["db", "east"]);
+    in_many_orders(move || {
+        let process = Process::start(&plan, 2, Vec::new());
+        let mut clients = [("east", "a", true), ("db", "b", false), ("east", "c", false)]
+            .map(|(database, name, leaves)| process.client(database, name, leaves));
+        process.mailboxes.tell_all(|| Mail::Drain);
+        let mut looks = 0;
+        while block_on(process.mailboxes.clients_left()) > 0 {
+            process.tick();
+            process.rest();
+            looks += 1;
+            assert!(looks < 20, "they do not leave");
+        }
+        for client in &mut clients {
+            assert!(client.is_gone(), "it is still there");
+        }
+        for heard in clients.map(Client::heard) {
+            let refused = heard.error.as_deref().is_some_and(|code| code.starts_with("57P0"));
+            assert!(heard == answered() || refused, "{heard:?}");
+        }
+        process.stop();
+    });
+}
+
+/// Whoever asks workers what they do gets an answer, or that there is none.
+#[test]
+fn a_question_to_a_worker_that_ends_is_not_waited_for() {
+    let plan = plan("", &["db", "east"]);
+    in_many_orders(move || {
+        let process = Process::start(&plan, 2, Vec::new());
+        let mailboxes = process.mailboxes.clone();
+        let asker = shuttle::thread::spawn(move || {
+            let pools = block_on(mailboxes.snapshot()).map(|all| all.pools.len());
+            let clients = block_on(mailboxes.clients_left());
+            (pools, clients)
+        });
+        process.stop();
+        let (pools, clients) = asker.join().expect("it gets an answer");
+        assert!(pools.is_none_or(|pools| pools == 2), "{pools:?} of two pools");
+        assert_eq!(clients, 0);
+    });
+}

@@ -1,0 +1,181 @@
+//! Workers in threads of their own, and what the main thread does with them.
+
+use std::path::Path;
+use std::sync::Arc;
+use std::sync::atomic::Ordering::SeqCst;
+
+use pgweir_config::{Config, TcpOptions};
+use pgweir_engine::{Member, Placement, Plan, TICK};
+use pgweir_proxy_interleaved::{Listeners, Mail, Mailboxes, Renewal};
+use shuttle::future::block_on;
+use shuttle::thread::{self, JoinHandle};
+use tokio::sync::{mpsc, oneshot};
+
+use crate::line::{Heard, Line};
+use crate::worker::{Outside, Post, Site, run};
+
+/// How many workers there are. The pools go to them in turn: the first to the first.
+pub(crate) const WORKERS: usize = 2;
+
+/// More letters than lead to one another: a client goes to its worker, a nudge says what this
+/// lacks, another that there is room now, and so on for three clients.
+const LETTERS_IN_A_ROW: usize = 12;
+
+/// A process that is at work.
+pub(crate) struct Process {
+    pub(crate) mailboxes: Mailboxes<Line>,
+    outside: Vec<mpsc::UnboundedSender<Outside>>,
+    threads: Vec<JoinHandle<()>>,
+    member: Member,
+    site: Arc<Site>,
+}
+
+/// Plans of one process, one after the other: each knows where pools were before.
+pub(crate) struct Plans(Placement);
+
+/// A client that is connected, or on its way.
+pub(crate) struct Client {
+    end: oneshot::Receiver<Heard>,
+    /// What it was told by the end of its connection.
+    heard: Option<Heard>,
+}
+
+impl Plans {
+    pub(crate) fn new() -> Self {
+        Self(Placement::new(WORKERS))
+    }
+
+    /// A pool of one connection for each of these databases, with more lines for `general`.
+    pub(crate) fn next(&mut self, general: &str, databases: &[&str]) -> Plan {
+        let pool = |database: &&str| {
+            format!(
+                "[pools.{database}]\n\
+                 [pools.{database}.users.0]\nusername = 'user'\npassword = 'password'\n\
+                 pool_size = 1\n\
+                 [pools.{database}.shards.0]\nservers = [['127.0.0.1', 5432, 'primary']]\n\
+                 database = '{database}'\n"
+            )
+        };
+        let pools: String = databases.iter().map(pool).collect();
+        let text = format!(
+            "[general]\nhost = '127.0.0.1'\nport = 6000\nauth_type = 'trust'\n\
+             admin_username = 'admin'\nadmin_password = 'secret'\n{general}\n{pools}"
+        );
+        let config = Config::parse(&text, Path::new("interleave.toml")).expect("it is valid");
+        let mut plan = Plan::new(&config, "0.1.0", [8; 32]).expect("a plan");
+        self.0.place(&mut plan);
+        plan
+    }
+}
+
+impl Process {
+    /// Starts the workers. There may be so many servers at a time. `then`: clients that come to the
+    /// first worker in the moment in which it has read the next configuration.
+    pub(crate) fn start(plan: &Plan, most: usize, then: Vec<Line>) -> Self {
+        let site = Arc::new(Site { most, ..Site::default() });
+        let members = Member::all(WORKERS);
+        let member = members[0].clone();
+        let (mailboxes, inboxes) = Mailboxes::new(WORKERS);
+        let (mut outside, mut threads) = (Vec::new(), Vec::new());
+        let mut then = Some(then);
+        for (member, inbox) in members.into_iter().zip(inboxes) {
+            let (tell, told) = mpsc::unbounded_channel();
+            outside.push(tell.clone());
+            let post = Post {
+                member,
+                plan: plan.clone(),
+                peers: mailboxes.clone(),
+                inbox,
+                outside: (tell, told),
+                site: Arc::clone(&site),
+                then: then.take().unwrap_or_default(),
+            };
+            threads.push(thread::spawn(move || run(post)));
+        }
+        Self { mailboxes, outside, threads, member, site }
+    }
+
+    /// A client connects.
+    pub(crate) fn client(&self, database: &str, name: &str, leaves: bool) -> Client {
+        let (line, over) = Line::of_client(database, name, leaves);
+        // A worker that has ended takes no clients.
+        let _ = self.outside[0].send(Outside::Client(line));
+        Client { end: over, heard: None }
+    }
+
+    /// Another configuration.
+    pub(crate) fn reload(&self, plan: Plan) {
+        let tcp = TcpOptions {
+            keepalives_idle: None,
+            keepalives_interval: None,
+            keepalives_count: None,
+            user_timeout: None,
+        };
+        self.mailboxes.reload(Renewal { plan, tcp, listeners: Listeners::new() });
+    }
+
+    /// Waits until all clients are gone. Time passes only where nothing happens without, and not
+    /// more than so many ticks.
+    pub(crate) fn see_off(&self, clients: &mut [Client], ticks: usize) {
+        for _ in 0..=ticks {
+            self.rest();
+            if clients.iter_mut().all(Client::is_gone) {
+                return;
+            }
+            self.tick();
+        }
+        panic!("somebody still waits after {ticks} ticks");
+    }
+
+    /// A tick's time passes on all workers.
+    pub(crate) fn tick(&self) {
+        self.site.clock.fetch_add(TICK.as_micros() as u64, SeqCst);
+        for worker in &self.outside {
+            let _ = worker.send(Outside::Tick);
+        }
+    }
+
+    /// Waits until all that is under way has come to its end, as far as no time passes.
+    pub(crate) fn rest(&self) {
+        for _ in 0..LETTERS_IN_A_ROW {
+            // All letters before this one are read now.
+            block_on(self.mailboxes.clients_left());
+            for worker in &self.outside {
+                let (done, over) = oneshot::channel();
+                let _ = worker.send(Outside::Rest(done));
+                let _ = block_on(over);
+            }
+        }
+    }
+
+    /// Ends, when all clients are gone.
+    pub(crate) fn stop(self) {
+        self.mailboxes.tell_all(|| Mail::Stop);
+        self.threads.into_iter().for_each(|thread| thread.join().expect("it ends"));
+        self.member.check_empty();
+    }
+}
+
+impl Client {
+    /// One that comes later.
+    pub(crate) fn later(database: &str, name: &str) -> (Line, Self) {
+        let (line, end) = Line::of_client(database, name, true);
+        (line, Self { end, heard: None })
+    }
+
+    /// What it was told by the end of its connection, which comes by itself.
+    pub(crate) fn heard(self) -> Heard {
+        match self.heard {
+            Some(heard) => heard,
+            None => block_on(self.end).expect("the connection comes to an end of its own"),
+        }
+    }
+
+    /// Whether its connection has ended.
+    pub(crate) fn is_gone(&mut self) -> bool {
+        if self.heard.is_none() {
+            self.heard = self.end.try_recv().ok();
+        }
+        self.heard.is_some()
+    }
+}
