@@ -29,7 +29,7 @@ sim: ## Simulate on all cores until stopped; SEED=… runs one seed with its tra
 planted: ## Plant each bug of crates/sim/planted and have it found by simulation; BUG=… SEEDS=…
 	@exec scripts/planted.sh
 
-fuzz: ## Fuzz every decoder, guided by coverage; SECONDS_EACH=60 KEEP=1
+fuzz: ## Fuzz every decoder, guided by coverage, until nothing is new; SECONDS_EACH=60 KEEP=1
 	@exec scripts/fuzz.sh
 
 deps: ## Only install what `make test` needs

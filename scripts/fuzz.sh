@@ -1,18 +1,25 @@
 #!/usr/bin/env bash
-# make fuzz: each target under libFuzzer, guided by what code an input reaches.
+# make fuzz: each target under libFuzzer, guided by what code an input reaches, until nothing new is
+# reached any more.
 #
-#   SECONDS_EACH=60  how long each
-#   RUNS=10000000    how many inputs each, instead
-#   TARGET=sql       only this one
-#   KEEP=1           then adds what reaches code that nothing in crates/fuzz/corpus does to it
+#   QUIET_RUNS=10000000  how many inputs in a row have to reach no new edge
+#   SECONDS_EACH=600     how long each target at most; none: as long as it takes
+#   TARGET=sql           only this one; more than one between spaces
+#   KEEP=1               then adds what reaches code that nothing in crates/fuzz/corpus does to it
 #
 # What it finds by the way stays in target/fuzz-corpus, for the next time.
 
 . "$(dirname "$0")/lib.sh"
 
-limit=-max_total_time=${SECONDS_EACH:-60}
-[ -z "${RUNS:-}" ] || limit=-runs=$RUNS
+quiet_runs=${QUIET_RUNS:-10000000}
+seconds_each=${SECONDS_EACH:-}
+corpus=crates/fuzz/corpus
+log=target/fuzz-failures/last.log
 
+# libFuzzer says at its end what was reached, and not when; so a target runs in rounds.
+round=$((quiet_runs / 10 > 0 ? quiet_runs / 10 : 1))
+
+need_cargo
 if ! cargo fuzz --version >/dev/null 2>&1; then
     [ "${DEPS:-yes}" != no ] || fail "cargo-fuzz is missing: cargo install cargo-fuzz --locked"
     heading "Missing: cargo-fuzz"
@@ -31,20 +38,68 @@ fuzz() {
         -artifact_prefix="target/fuzz-failures/$target-" -max_len=4096 -timeout=20
 }
 
-corpus=crates/fuzz/corpus
-mapfile -t targets < <([ -z "${TARGET:-}" ] && ls "$corpus" || echo "$TARGET")
+# One round of a target. Sets `runs`, and `before` and `after`: the edges that were known when it
+# began, and those that were at its end.
+run_round() {
+    local target=$1 limits=(-runs="$round")
+    [ -z "$seconds_each" ] || limits+=(-max_total_time="$((seconds_each - SECONDS + 1))")
+    fuzz "$target" "$found" "$corpus/$target" -- -print_final_stats=1 "${limits[@]}" \
+        >"$log" 2>&1 || {
+        tail -n 40 "$log"
+        fail "Once more: PGWEIR_FUZZ_INPUT=FILE cargo test -p pgweir-fuzz --test replay"
+    }
+    before=$(sed -n 's/.*INITED cov: \([0-9]*\).*/\1/p' "$log")
+    after=$(sed -n 's/^#[0-9]*.*cov: \([0-9]*\).*/\1/p' "$log" | tail -n 1)
+    runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
+    if [ -z "$before" ] || [ -z "$after" ] || [ -z "$runs" ]; then
+        fail "This does not say what was reached: $log"
+    fi
+}
+
+# One target, until it has been quiet for long enough or its time is over. What is told of it at the
+# end comes to `results`.
+run_target() {
+    local target=$1 quiet=0 all=0 verdict inputs
+    found=target/fuzz-corpus/$target
+    mkdir -p "$found"
+    SECONDS=0
+    while [ "$quiet" -lt "$quiet_runs" ]; do
+        if [ -n "$seconds_each" ] && [ "$SECONDS" -ge "$seconds_each" ]; then
+            break
+        fi
+        run_round "$target"
+        all=$((all + runs))
+        quiet=$((after > before ? 0 : quiet + runs))
+        echo "$target: $all runs in $SECONDS s, $after edges, none of them new in $quiet runs"
+    done
+    verdict=$([ "$quiet" -ge "$quiet_runs" ] && echo "quiet" || echo "time is over")
+    inputs=$(find "$found" "$corpus/$target" -type f | wc -l)
+    results+=("$(row "$target" "$all" "$quiet" "$after" "$inputs" "$verdict")")
+}
+
+row() {
+    printf '%-14s %12s %12s %7s %7s  %s' "$@"
+}
+
+# Adds what is needed to reach every edge to the inputs that are kept: few files, however often
+# each edge is taken.
+keep() {
+    heading "$1: inputs to keep"
+    fuzz "$1" "$corpus/$1" "target/fuzz-corpus/$1" -- -set_cover_merge=1 -use_counters=0
+}
+
+mapfile -t targets < <(tr ' ' '\n' <<<"${TARGET:-$(ls "$corpus")}")
 mkdir -p target/fuzz-failures
+results=("$(row target runs "last quiet" edges inputs "")")
+
+heading "Build"
+cargo fuzz build "${options[@]}"
 
 for target in "${targets[@]}"; do
     heading "$target"
-    found=target/fuzz-corpus/$target
-    mkdir -p "$found"
-    fuzz "$target" "$found" "$corpus/$target" -- -print_final_stats=1 "$limit" ||
-        fail "Once more: PGWEIR_FUZZ_INPUT=FILE cargo test -p pgweir-fuzz --test replay"
-    if [ "${KEEP:-}" = 1 ]; then
-        # Few files: a set that covers the edges, however often each is taken.
-        fuzz "$target" "$corpus/$target" "$found" -- -set_cover_merge=1 -use_counters=0
-    fi
+    run_target "$target"
+    [ "${KEEP:-}" != 1 ] || keep "$target"
 done
 
 heading "All is well"
+printf '%s\n' "${results[@]}"

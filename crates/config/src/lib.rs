@@ -16,6 +16,8 @@
 //! - The same text gives the same result. Only [`Config::load`] and [`Config::read`] touch the
 //!   world, to read one file.
 //!
+//! [`Url`] is the other thing that people write: one server and its user in one line.
+//!
 //! A further dialect is a variant of [`Dialect`], a column of the table, and, if it is not TOML,
 //! another way to a tree.
 
@@ -36,6 +38,7 @@ mod suggest;
 mod sums;
 mod tree;
 mod types;
+mod url;
 mod value;
 
 #[cfg(test)]
@@ -63,6 +66,7 @@ pub use types::{
     ANY_DATABASE, Admin, AuthMethod, Config, General, LogFormat, LogLevel, LogOptions, Pool,
     PoolMode, Role, Secret, Server, Shard, TcpOptions, UnixSocket, User,
 };
+pub use url::{Url, address};
 
 use report::Report;
 use tree::Tree;

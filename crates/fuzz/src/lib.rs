@@ -32,10 +32,12 @@ mod mutate;
 pub mod postgres;
 mod scram;
 pub mod script;
+mod secret;
 mod shrink;
 mod sql;
 mod startup;
 mod transcript;
+mod url;
 mod world;
 
 pub use mutate::Mutator;
@@ -56,7 +58,7 @@ pub struct Target {
 }
 
 /// Every target, ordered by name.
-pub const TARGETS: [Target; 10] = [
+pub const TARGETS: [Target; 12] = [
     row("backend", "messages of a server", 3, backend::run),
     row("config", "a configuration file", 1, config::run),
     row("console", "a console command", 1, console::run),
@@ -65,8 +67,10 @@ pub const TARGETS: [Target; 10] = [
     row("frontend", "messages of a client", 3, frontend::run),
     row("scram_client", "server-first and server-final, a line each", 3, scram::client),
     row("scram_server", "client-first and client-final, a line each", 3, scram::server),
+    row("secret", "a user, what is stored for it and what it sends, a line each", 1, secret::run),
     row("sql", "the text of a query", 2, sql::run),
     row("startup", "the first packet of a connection", 3, startup::run),
+    row("url", "the URL of a server", 1, url::run),
 ];
 
 const fn row(name: &'static str, input: &'static str, weight: u32, run: fn(&[u8])) -> Target {

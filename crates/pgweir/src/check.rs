@@ -1,11 +1,10 @@
 use std::io::{self, Write};
 use std::process::ExitCode;
 
-use pgweir_config::{Config, Explained};
+use pgweir_config::{Config, Explained, Url};
 
 use crate::cli::Check;
 use crate::file::{self, Loaded};
-use crate::url::Url;
 use crate::{UNUSABLE, connect, descriptors};
 
 /// `pgweir check`: what is wrong, what has no effect, with `--explain` all that holds, and with

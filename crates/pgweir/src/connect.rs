@@ -5,12 +5,11 @@ use std::collections::BTreeMap;
 use std::io::{self, Write};
 
 use pgweir_auth::{Verifier, VerifierKind};
-use pgweir_config::{ANY_DATABASE, Config, Secret};
+use pgweir_config::{ANY_DATABASE, Config, Secret, address};
 use tokio::runtime::Builder;
 
 use crate::ask::Login;
 use crate::demand::in_words;
-use crate::url::address;
 
 /// Writes a line about each login and about each server. `true`: all is well.
 pub(crate) fn run(config: &Config, out: &mut impl Write) -> io::Result<bool> {

@@ -1,8 +1,6 @@
 //! What a configuration may open at a server, and what that has room for, in words.
 
-use pgweir_config::{Binding, Demand, Limit, Room};
-
-use crate::url::address;
+use pgweir_config::{Binding, Demand, Limit, Room, address};
 
 /// All of it, what binds it, and what to do where it is too much.
 pub(crate) fn in_words(demand: &Demand, room: Option<Room>) -> String {

@@ -1,8 +1,9 @@
 //! Text of a configuration in our own dialect, for whoever has only a URL. There is one way to a
 //! configuration: what is written here is read like any file.
 
+use pgweir_config::Url;
+
 use crate::cli::Listen;
-use crate::url::Url;
 
 /// `[general]`: where to listen, and how clients prove who they are.
 pub(crate) fn general(url: &Url, listen: &Listen) -> String {

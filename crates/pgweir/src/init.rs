@@ -6,17 +6,16 @@ use std::os::unix::fs::PermissionsExt;
 use std::path::Path;
 use std::process::ExitCode;
 
-use pgweir_config::{CONSOLE_DATABASES, Config, Room, Secret};
+use pgweir_config::{CONSOLE_DATABASES, Config, Room, Secret, Url, address};
 use tokio::runtime::Builder;
 
 use crate::ask::{Login, Told};
 use crate::cli::{Init, Listen};
-use crate::url::{Url, address};
-use crate::{UNUSABLE, draft, quick};
+use crate::{UNUSABLE, draft, quick, url};
 
 /// Asks the server and writes the file.
 pub(crate) fn run(init: &Init) -> ExitCode {
-    let read = Url::read(&init.url).and_then(|url| {
+    let read = url::read(&init.url).and_then(|url| {
         let (config, _) = quick::config(&url, &Listen::default())?;
         Ok((url, config))
     });

@@ -26,11 +26,11 @@ use std::path::Path;
 use std::process::ExitCode;
 
 use clap::Parser;
+use pgweir_config::Url;
 
 use cli::{Cli, Command, Listen};
 use file::{File, Loaded};
 use log::Log;
-use url::Url;
 
 /// Few allocations are made for each client, but they are made and freed in storms; this
 /// allocator gives memory back after a storm and keeps what is left dense.
@@ -91,7 +91,7 @@ fn configuration(
 ) -> Result<(Option<File>, Loaded), String> {
     match (Url::in_argument(argument), listen) {
         (Some(text), listen) => {
-            Ok((None, quick::config(&Url::read(text)?, &listen.unwrap_or_default())?))
+            Ok((None, quick::config(&url::read(text)?, &listen.unwrap_or_default())?))
         }
         (None, None) => {
             let opened = File::open(argument.to_owned()).map_err(|errors| errors.to_string());

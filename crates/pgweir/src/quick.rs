@@ -5,12 +5,11 @@ use std::io::{self, Write};
 use std::net::TcpListener;
 use std::path::Path;
 
-use pgweir_config::Config;
+use pgweir_config::{Config, Url, address};
 
 use crate::cli::Listen;
 use crate::draft;
 use crate::file::{self, Loaded};
-use crate::url::{Url, address};
 
 /// The configuration that a URL stands for: one pool, one user, our own dialect's defaults.
 pub(crate) fn config(url: &Url, listen: &Listen) -> Result<Loaded, String> {

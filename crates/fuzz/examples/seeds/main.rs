@@ -22,8 +22,10 @@ fn main() -> io::Result<()> {
         ("frontend", messages::frontend()),
         ("scram_client", texts::scram_client()),
         ("scram_server", texts::scram_server()),
+        ("secret", texts::secret()),
         ("sql", texts::sql()),
         ("startup", messages::startup()),
+        ("url", texts::url()),
     ] {
         let folder = corpus::folder(target);
         fs::create_dir_all(&folder)?;

@@ -54,6 +54,38 @@ pub(crate) fn config() -> Vec<Seed> {
         ),
         file("not_toml", "[general\nhost = \"a\nport = \n"),
         file("inline", "pools = { app = { users = { 0 = { username = 'a' } }, shards = 1 } }\n"),
+        file("flat", include_str!("../../../config/tests/files/flat.toml")),
+        file("own_dialect", include_str!("../../../config/tests/files/own_dialect.toml")),
+        file("sums", include_str!("../../../config/tests/files/sums.toml")),
+    ]
+}
+
+pub(crate) fn secret() -> Vec<Seed> {
+    let keys = "AAECAwQFBgcICQoLDA0ODxAREhMUFRYXGBkaGxwdHh8=";
+    let lines = |name, user: &str, stored: &str, sent: &str| {
+        (name, format!("{user}\n{stored}\n{sent}").into_bytes())
+    };
+    vec![
+        lines("password", "alice", "pencil", "pencil"),
+        lines("empty", "alice", "", ""),
+        lines("md5", "alice", "md5ee69efad287c7423caf0b3229d71f567", "pencil"),
+        lines("md5_response", "alice", "pencil", "md537cba386e8b90f1e3941a0e792722253"),
+        lines("scram", "alice", &format!("SCRAM-SHA-256$16:c2FsdA==${keys}:{keys}"), "pencil"),
+        lines("cut_short", "alice", "SCRAM-SHA-256$4096:c2FsdA==$AAEC", "pencil"),
+    ]
+}
+
+pub(crate) fn url() -> Vec<Seed> {
+    let text = |name, text: &str| (name, text.as_bytes().to_vec());
+    vec![
+        text("whole", "postgresql://app:\u{1}@db:6000/shop?connect_timeout=5&sslmode=prefer"),
+        text("parameters", "postgres:///?host=db&port=6000&user=app&password=\u{1}&dbname=shop"),
+        text("decoded", "postgres://a%40b:p%3Aw%2F%25%C3%A9@db%2D1/my%20shop"),
+        text("ipv6", "postgres://app@[::1]:6000"),
+        text("tls", "postgres://app@db?sslmode=verify-full"),
+        text("slip", "postgres://app@db?dbnam=shop"),
+        text("misplaced", "postgres://app:\u{1}"),
+        text("other", "mysql://app:\u{1}@db"),
     ]
 }
 

@@ -1,10 +1,9 @@
 use std::path::Path;
 
-use pgweir_config::{Config, Secret};
+use pgweir_config::{Config, Secret, Url};
 
 use super::{general, pool};
 use crate::cli::Listen;
-use crate::url::Url;
 
 /// Whatever names and passwords hold, they are read as they were.
 #[test]

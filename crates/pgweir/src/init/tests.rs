@@ -5,12 +5,11 @@ use pgweir_config::{Config, Role, Room};
 use super::text;
 use crate::ask::Told;
 use crate::cli::Listen;
-use crate::quick;
-use crate::url::Url;
+use crate::{quick, url};
 
 /// What is written for a server with these connections and databases, and what it is read as.
 fn written(url: &str, room: (u32, u32), in_recovery: bool, databases: &[&str]) -> (String, Config) {
-    let url = Url::read(url).unwrap_or_else(|error| panic!("{error}"));
+    let url = url::read(url).unwrap_or_else(|error| panic!("{error}"));
     let (usual, _) =
         quick::config(&url, &Listen::default()).unwrap_or_else(|error| panic!("{error}"));
     let told = Told {
