@@ -23,6 +23,7 @@ use crate::Engine;
 use crate::action::{Action, CancelId, ClientId, Endpoint, Event, ServerId};
 use crate::client::{Leg, Phase, Slot};
 use crate::errors::CANCELED;
+use crate::marks::Mark;
 use crate::server::{Cleaning, ServerState};
 use crate::time::Time;
 
@@ -76,6 +77,7 @@ impl Engine {
         self.login_over(self.clients[requester].since, requester);
         let Some(client) = self.owner_of(key) else {
             // PostgreSQL closes without a word, so that nobody can probe for keys.
+            Mark::CancelOfNobody.hit();
             return self.close_client(requester);
         };
         let its = &self.clients[client];
@@ -86,9 +88,13 @@ impl Engine {
         if its.asked.is_some() {
             // Its unit has not been sent, though it may have a server by now.
             if let Leg::Held(server) = its.leg {
+                Mark::CancelOfUnsent.hit();
                 self.give_back(now, server);
             }
+            Mark::CancelOfQueued.hit();
             self.refuse_unit(now, client, CANCELED.report(&[]));
+        } else {
+            Mark::CancelOfNothing.hit();
         }
         self.close_client(requester);
     }
@@ -117,6 +123,7 @@ impl Engine {
             && !cancel.is_sent()
             && cancel.requesters.len() < REQUESTERS
         {
+            Mark::CancelJoins.hit();
             cancel.requesters.extend(requester);
             cancel.target = target;
             return self.release_cancel(now, server);
@@ -124,6 +131,7 @@ impl Engine {
         if under_way.is_some() || self.servers[server].key.is_none() {
             // A cancel that is under way may end this very statement; a second one behind it
             // would only lengthen the time for which the server cannot be lent.
+            Mark::CancelBehindAnother.hit();
             requester.into_iter().for_each(|requester| self.close_client(requester));
             return;
         }
@@ -137,6 +145,8 @@ impl Engine {
         });
         self.servers[server].cancel = Some(id);
         self.release_cancel(now, server);
+        let held_back = |cancel: &Cancel| cancel.progress == CancelProgress::HeldBack;
+        Mark::CancelHeldBack.hit_if(self.cancels.find(id).is_some_and(held_back));
     }
 
     /// Goes on with a cancel that is held back, once what it is for has been begun or is over.
@@ -153,8 +163,10 @@ impl Engine {
         let unknown = its.unit_waited || requesters.is_empty();
         let young = now - its.unit_since < BEGUN_AFTER && !its.answered;
         if !self.is_running(server, target) {
+            Mark::CancelHeldBackInVain.hit();
             self.cancel_over(id);
         } else if !(unknown && young) {
+            Mark::CancelReleased.hit();
             self.connect_for_cancel(id);
         }
     }
@@ -181,7 +193,10 @@ impl Engine {
                 self.cancels[id].progress = CancelProgress::Sent;
                 self.actions.inject(Endpoint::Cancel(id), |out| key.write_request(out));
             }
-            _ => self.cancel_over(id),
+            _ => {
+                Mark::CancelTooLate.hit();
+                self.cancel_over(id);
+            }
         }
     }
 
@@ -193,8 +208,14 @@ impl Engine {
                 let oldest = self.clients.find(client).and_then(|client| client.slots.first());
                 client == holder && oldest.is_some_and(|oldest| oldest.is_before(too_late))
             }),
-            ServerState::Cleaning { step, .. } => step == Cleaning::Draining,
-            ServerState::Forsaken => true,
+            ServerState::Cleaning { step, .. } => {
+                Mark::CancelOfLeft.hit_if(step == Cleaning::Draining);
+                step == Cleaning::Draining
+            }
+            ServerState::Forsaken => {
+                Mark::CancelOfForsaken.hit();
+                true
+            }
             ServerState::Connecting
             | ServerState::Login(_)
             | ServerState::Idle
@@ -210,6 +231,7 @@ impl Engine {
         let server = cancel.server;
         self.cancel_over(id);
         if matches!(self.servers[server].state, ServerState::AwaitingCancel) {
+            Mark::CancelAwaitedEnds.hit();
             self.offer(now, server);
         }
     }
@@ -221,12 +243,15 @@ impl Engine {
         let (server, sent) = (cancel.server, cancel.is_sent());
         self.cancel_over(id);
         if sent {
+            Mark::CancelTimedOut.hit();
             let its = &mut self.servers[server];
             its.doomed = true;
             let client = its.client().map(|client| self.member.client_number(client));
             let pool = self.pools[its.pool].spec.name();
             let (server, cause) = (self.member.server_number(server), cause.to_owned());
             self.actions.push(Action::Log(Event::CancelInDoubt { server, client, pool, cause }));
+        } else {
+            Mark::CancelUnsentTimedOut.hit();
         }
         if matches!(self.servers[server].state, ServerState::AwaitingCancel) {
             self.offer(now, server);
@@ -250,8 +275,10 @@ impl Engine {
     pub(crate) fn settle_cancel(&mut self, server: ServerId) -> bool {
         let Some(id) = self.servers[server].cancel else { return false };
         if self.cancels[id].is_sent() {
+            Mark::CancelAwaited.hit();
             return true;
         }
+        Mark::CancelDropped.hit();
         self.cancel_over(id);
         false
     }

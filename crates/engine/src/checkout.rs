@@ -9,6 +9,7 @@ use pgweir_wire::{Severity, frontend};
 use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, ServerId};
 use crate::client::{Asked, Client, Leg, UnnamedStatement};
+use crate::marks::Mark;
 use crate::pool::PoolId;
 use crate::reply::{Expected, Kind, Sink};
 use crate::server::{Cleaning, Left, Server, ServerState};
@@ -49,12 +50,14 @@ impl Engine {
         }
         let room = self.room(id);
         for _ in 0..due.min(room) {
+            // No mark: that another worker takes the place in between needs threads.
             if self.open(now, id).is_none() {
                 break;
             }
         }
         if due > room && self.pools[id].total == 0 {
             // Nobody in its queue can wait for a server that it has.
+            Mark::PoolWithoutRoom.hit();
             self.ask_others(now, id);
         }
         self.renew_wants(now, id, due > room);
@@ -121,9 +124,11 @@ impl Engine {
         self.tell(client, server);
         if self.clients[client].congested {
             // It has not read its last replies yet: those of this server wait too.
+            Mark::LentToCongested.hit();
             self.read_server(server, false);
         }
         if self.servers[server].congested {
+            Mark::LentWhileCongested.hit();
             self.read_client(client, false);
         }
     }
@@ -164,6 +169,7 @@ impl Engine {
         let pool = self.servers[server].pool;
         let settings = &self.clients[client].settings;
         if !self.servers[server].touched {
+            Mark::SettingsRefusedByNew.hit();
             if is_lasting(error.code) {
                 self.pools[pool].remember_refusal(now, settings, &error);
             }
@@ -173,23 +179,31 @@ impl Engine {
         let its = &self.pools[pool];
         let unpromised = self.openings(pool).find(|(_, server)| server.promised_to.is_none());
         let coming = unpromised.map(|(id, _)| id);
-        let no_new = its.refusal(now, settings).or_else(|| match coming {
+        let lately = its.refusal(now, settings);
+        Mark::SettingsRefusedLately.hit_if(lately.is_some());
+        let no_new = lately.or_else(|| match coming {
             Some(_) => None,
             None => its.no_attempt(now, self.room(pool)),
         });
         if let Some(why) = no_new {
+            Mark::SettingsWithoutNew.hit_if(lately.is_none());
             let why = Report { severity: Severity::Error, ..why.clone() };
             self.give_back(now, server);
             return self.unit_refused(now, client, why);
         }
         let promised = match coming {
-            Some(coming) => coming,
+            Some(coming) => {
+                Mark::SettingsForComing.hit();
+                coming
+            }
             // The last attempt failed, and so may this one: the server that there is stays.
             None if its.last_failure.is_some() => self.open(now, pool).unwrap_or(server),
             None => server,
         };
         self.servers[promised].promised_to = Some(client);
+        Mark::SettingsForAnother.hit_if(promised != server && coming.is_none());
         if promised == server {
+            Mark::SettingsForReplacement.hit();
             self.part(client);
             self.dismiss(now, server);
         } else {
@@ -241,6 +255,7 @@ impl Engine {
         self.read_server(server, true);
         if self.servers[server].status.in_block() {
             // One that was made to fail for a client that has not sent anything.
+            Mark::StandInUnused.hit();
             return self.clean(now, server, Left::Nothing);
         }
         self.offer(now, server);
@@ -260,13 +275,18 @@ impl Engine {
         let too_many = of.total > of.spec.size + of.spec.reserve;
         // One that is in the middle of a message, or of a transaction, that nobody asked for is no
         // server to rely on.
+        // No mark: the servers that are simulated are PostgreSQL's.
         let astray = its.body.left > 0 || its.status.in_block();
+        Mark::DoomedComesFree.hit_if(its.doomed);
+        Mark::OldComesFree.hit_if(too_old);
+        Mark::SurplusComesFree.hit_if(too_many);
         let to_go = its.doomed || too_old || too_many || astray;
         if to_go || its.promised_to.is_none() && self.pays(pool) {
             self.close_server(now, server);
             return;
         }
         let promised_to = self.servers[server].promised_to.take();
+        Mark::PromiseKept.hit_if(promised_to.is_some());
         match promised_to.or_else(|| self.next_waiter(now, pool)) {
             Some(client) => {
                 self.lend(now, server, client);
@@ -288,6 +308,7 @@ impl Engine {
         while let Some(waiter) = self.pools[pool].waiters.pop_front() {
             let current = self.clients.find(waiter.client).map(|client| client.leg);
             if current != Some(Leg::Waiting(waiter.ticket)) {
+                Mark::VoidPlacePassed.hit();
                 continue;
             }
             let pool = &mut self.pools[pool];
@@ -303,11 +324,13 @@ impl Engine {
         let Some(pool) = self.clients[client].pool() else { return };
         match self.clients[client].leg {
             Leg::Waiting(_) => {
+                Mark::QueueLeft.hit();
                 self.clients[client].leg = Leg::None;
                 let pool = &mut self.pools[pool];
                 pool.waiting -= 1;
                 // Void entries are taken out before they outnumber the others.
                 if pool.waiters.len() > 2 * pool.waiting + 16 {
+                    Mark::VoidPlacesRemoved.hit();
                     let clients = &self.clients;
                     pool.waiters.retain(|waiter| {
                         let leg = clients.find(waiter.client).map(|client| client.leg);
@@ -322,7 +345,10 @@ impl Engine {
                     self.abort_server(now, server);
                 } else if !promised {
                     // Its settings are on their way: the server goes on alone.
+                    Mark::PreparedServerLeft.hit();
                     self.clean(now, server, Left::Nothing);
+                } else {
+                    Mark::PromiseLeft.hit();
                 }
             }
             Leg::None | Leg::Held(_) => {}
@@ -345,6 +371,7 @@ impl Engine {
         its.swallowed = 0;
         if its.read_paused {
             // It was its client that kept it silent.
+            Mark::CleanedUnread.hit();
             its.heard = now;
         }
         let quiet = its.replies.is_empty();
@@ -364,17 +391,22 @@ impl Engine {
         }
         // What a client did not wait for may have been refused.
         let failed = self.replayed(server).is_some() && step != Cleaning::Draining;
+        Mark::SettingsRefusedForNobody.hit_if(failed);
         let must_unset = left == Left::Session && self.must_unset(server);
         let its = &mut self.servers[server];
         let next = match step {
             _ if failed => None,
             Cleaning::Draining if its.status.in_block() => Some(Cleaning::RollingBack),
+            // No mark: PostgreSQL's ROLLBACK ends a transaction.
             _ if its.status.in_block() => None,
             Cleaning::Draining | Cleaning::RollingBack => match left {
                 Left::Nothing => Some(Cleaning::Done),
                 Left::Session if must_unset => Some(Cleaning::Unsetting),
                 Left::Session | Left::Pins => Some(Cleaning::Resetting),
-                Left::Unremovable => None,
+                Left::Unremovable => {
+                    Mark::Unremovable.hit();
+                    None
+                }
             },
             Cleaning::Unsetting => Some(Cleaning::Resetting),
             Cleaning::Resetting => {
@@ -394,8 +426,12 @@ impl Engine {
         its.state = ServerState::Cleaning { step, left };
         its.changed = now;
         match step {
-            Cleaning::RollingBack => self.run_own(server, b"ROLLBACK"),
+            Cleaning::RollingBack => {
+                Mark::RolledBack.hit();
+                self.run_own(server, b"ROLLBACK");
+            }
             Cleaning::Unsetting => {
+                Mark::SettingsTakenBack.hit();
                 let none = self.interner.none();
                 self.replay(server, &none);
             }
@@ -406,8 +442,10 @@ impl Engine {
                     Left::Nothing | Left::Pins | Left::Unremovable => "DISCARD ALL".to_owned(),
                 };
                 if reset.is_empty() {
+                    Mark::NoResetQuery.hit();
                     self.give_back(now, server);
                 } else {
+                    Mark::Reset.hit();
                     self.run_own(server, reset.as_bytes());
                 }
             }

@@ -9,6 +9,7 @@ use smallvec::SmallVec;
 
 use crate::action::ServerId;
 use crate::client_login::Login;
+use crate::marks::Mark;
 use crate::parameters::Parameters;
 use crate::pool::{PoolId, Ticket};
 use crate::replication::Replication;
@@ -174,6 +175,7 @@ impl Client {
             return;
         };
         if index == 0 && self.slots.len() == 1 && self.open_slot.is_none() {
+            Mark::UnitGoesOn.hit();
             self.open_slot = Some(slot);
         } else {
             self.slots.remove(index);

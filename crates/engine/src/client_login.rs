@@ -19,6 +19,7 @@ use crate::errors::{
     ErrorKind, NO_POOL, NO_USER, SCRAM_UNSUPPORTED, SHUTTING_DOWN, SWITCH, TERMINATED,
     TOO_MANY_CLIENTS, UNSUPPORTED_PROTOCOL, VIOLATION, WRONG_PASSWORD,
 };
+use crate::marks::Mark;
 use crate::parameters::Parameters;
 use crate::pool::PoolId;
 use crate::replication::{Replication, ReplicationKind};
@@ -86,6 +87,7 @@ impl Engine {
             Ok(Some(found)) => found,
             Ok(None) => return 0,
             Err(malformed) => {
+                Mark::StartupMalformed.hit();
                 let kind = match malformed {
                     Malformed::UnsupportedVersion(_) => UNSUPPORTED_PROTOCOL,
                     _ => VIOLATION,
@@ -99,6 +101,7 @@ impl Engine {
                 if length < input.len() {
                     // Whoever sent more did not wait for our answer, as the protocol demands: in
                     // an encrypted connection those bytes would be an injection (CVE-2021-23214).
+                    Mark::EncryptionWithMore.hit();
                     let text = "received unencrypted data after SSL or GSSAPI request";
                     self.expel(now, id, VIOLATION.report(&[&text]));
                     return input.len();
@@ -110,6 +113,7 @@ impl Engine {
                 };
                 if std::mem::replace(asked, true) {
                     // PostgreSQL takes a second request for a version, and knows none such.
+                    Mark::EncryptionAskedTwice.hit();
                     let version = Malformed::UnsupportedVersion(code);
                     self.expel(now, id, UNSUPPORTED_PROTOCOL.report(&[&version]));
                     return input.len();
@@ -122,6 +126,7 @@ impl Engine {
                     && worker != self.member.index()
                     && !self.clients[id].arrived
                 {
+                    Mark::CancelHandedOver.hit();
                     self.hand_over(id, worker);
                     return 0;
                 }
@@ -151,10 +156,14 @@ impl Engine {
         startup: &Startup<'_>,
     ) -> Result<Begun, Report> {
         if self.draining {
+            Mark::LoginWhileDraining.hit();
             return Err(SHUTTING_DOWN.report(&[]));
         }
         let arrived = self.clients[id].arrived;
-        let (user, database) = asked_for(startup).ok_or_else(|| NO_USER.report(&[]))?;
+        let Some((user, database)) = asked_for(startup) else {
+            Mark::LoginOfNobody.hit();
+            return Err(NO_USER.report(&[]));
+        };
         let replication = Replication::of_startup(startup)?;
         let kind = replication.as_ref().map(|replication| replication.kind);
         let for_console = !arrived && self.opens_console(id, &user, &database);
@@ -165,12 +174,14 @@ impl Engine {
             && !arrived
             && !for_console
         {
+            Mark::TooManyClients.hit();
             return Err(too_many_clients(most));
         }
         if !arrived
             && !for_console
             && let Some(worker) = self.home_of(&user, &database, kind)
         {
+            Mark::ClientHandedOver.hit();
             self.hand_over(id, worker);
             return Ok(Begun::Elsewhere);
         }
@@ -178,7 +189,10 @@ impl Engine {
             Ok(settings) => settings,
             // The server of its own gets them as they are.
             Err(_) if replication.is_some() => self.interner.none(),
-            Err(switch) => return Err(SWITCH.report(&[&String::from_utf8_lossy(&switch.0)])),
+            Err(switch) => {
+                Mark::LoginWithUnknownSwitch.hit();
+                return Err(SWITCH.report(&[&String::from_utf8_lossy(&switch.0)]));
+            }
         };
         let client = &mut self.clients[id];
         client.pins = settings.pins();
@@ -264,6 +278,7 @@ impl Engine {
         let proof = match auth {
             AuthMethod::Trust => {
                 if target == Target::Nowhere {
+                    Mark::LoginNowhere.hit();
                     return Err(NO_POOL.report(&[&database, &user]));
                 }
                 let login = Login {
@@ -420,6 +435,8 @@ impl Engine {
                 self.greet_console(id);
             }
             Target::Pool(_) | Target::Wild => {
+                // No mark: where everybody is trusted nothing comes between a startup packet and
+                // this.
                 let Some(pool) = self.pool_to_enter(&login) else {
                     let report = TERMINATED.report(&[]).detail(crate::reload::REMOVED);
                     return self.refuse_login(now, id, login.pool_name(), report);
@@ -524,6 +541,7 @@ impl Engine {
     pub(crate) fn unit_refused(&mut self, now: Time, id: ClientId, report: Report) {
         match self.clients[id].phase {
             Phase::Welcome(_) => {
+                Mark::LoginWithoutServer.hit();
                 let code = match report.code {
                     SqlState::TOO_MANY_CONNECTIONS => SqlState::CANNOT_CONNECT_NOW,
                     code => code,

@@ -6,6 +6,7 @@ use crate::Engine;
 use crate::action::ClientId;
 use crate::client::{Client, Phase};
 use crate::errors::TERMINATED;
+use crate::marks::Mark;
 use crate::time::Time;
 
 /// Fewer clients than this are asked to leave all at once: they do not overrun whatever they
@@ -48,6 +49,7 @@ impl Engine {
         for id in self.clients.keys() {
             let is_session = |client: &Client| !matches!(client.phase, Phase::Cancelling);
             if self.clients.find(id).is_some_and(is_session) {
+                Mark::ShutDown.hit();
                 self.expel(now, id, TERMINATED.report(&[]));
             }
         }
@@ -56,6 +58,7 @@ impl Engine {
     /// Asks a client to leave, if it is between transactions.
     pub(crate) fn drain_client(&mut self, now: Time, id: ClientId) {
         if self.is_idle(id) {
+            Mark::Drained.hit();
             self.expel(now, id, TERMINATED.report(&[]));
         }
     }
@@ -66,6 +69,7 @@ impl Engine {
         if self.member.commons().clients.value() < CROWD {
             return;
         }
+        // No mark: a simulation of so many clients would take too long.
         let spread = SPREAD_MAX.min(self.plan.shutdown_timeout / 10);
         for id in self.clients.keys() {
             let share = u32::from_be_bytes(self.random.bytes());

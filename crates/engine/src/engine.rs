@@ -8,6 +8,7 @@ use crate::client_login::{NEWCOMERS, too_many_clients};
 use crate::commons::Member;
 use crate::errors::TOO_MANY_LOGINS;
 use crate::handover::Elsewhere;
+use crate::marks::Mark;
 use crate::plan::Plan;
 use crate::pool::{Pool, PoolId, PoolSpec};
 use crate::random::Random;
@@ -111,9 +112,11 @@ impl Engine {
         let exceeded = |most: &u32| clients >= *most as usize + NEWCOMERS;
         let most = self.plan.max_logins;
         if self.member.commons().logins.add() >= most {
+            Mark::TooManyLogins.hit();
             let report = TOO_MANY_LOGINS.report(&[]).detail(format!("max_logins is {most}."));
             self.expel(now, id, report);
         } else if let Some(most) = self.plan.max_clients.filter(exceeded) {
+            Mark::TooManyNewcomers.hit();
             self.expel(now, id, too_many_clients(most));
         }
         id
@@ -144,6 +147,7 @@ impl Engine {
         let goes_on = match client.phase {
             Phase::Startup | Phase::Login(_) if client.ended && consumed == 0 => {
                 // What is left can never become whole.
+                Mark::LoginCutOff.hit();
                 self.client_left(now, id);
                 return input.len();
             }
@@ -173,13 +177,17 @@ impl Engine {
             | Phase::Console => {
                 self.actions.push(Action::Resume(id));
             }
-            Phase::Cancelling => self.client_left(now, id),
+            Phase::Cancelling => {
+                Mark::CancelRequesterGone.hit();
+                self.client_left(now, id);
+            }
         }
     }
 
     /// A client's connection is broken.
     pub fn client_broken(&mut self, now: Time, id: ClientId) {
         if self.clients.find(id).is_some() {
+            Mark::ClientBroken.hit();
             self.client_gone(now, id, "connection broken", Action::Abort(Endpoint::Client(id)));
         }
     }
@@ -199,12 +207,16 @@ impl Engine {
         match endpoint {
             Endpoint::Server(id) => {
                 if let Some(server) = self.servers.find(id) {
+                    Mark::ConnectFailed.hit();
                     let address = &self.pools[server.pool].spec.address;
                     let report = unreachable_server(address, cause);
                     self.login_failed(now, id, report, Retry::Later);
                 }
             }
-            Endpoint::Cancel(id) => self.cancel_ended(now, id),
+            Endpoint::Cancel(id) => {
+                Mark::CancelConnectFailed.hit();
+                self.cancel_ended(now, id);
+            }
             Endpoint::Client(_) => {}
         }
     }
@@ -258,6 +270,7 @@ impl Engine {
     pub fn server_ended(&mut self, now: Time, id: ServerId, cause: &str) {
         let Some(server) = self.servers.find(id) else { return };
         if matches!(server.state, ServerState::Forsaken) {
+            Mark::ForsakenEnded.hit();
             return self.abort_server(now, id);
         }
         self.server_lost(now, id, cause);
@@ -271,6 +284,7 @@ impl Engine {
     /// A cancel's connection is broken: whether it did its work is not known.
     pub fn cancel_broken(&mut self, now: Time, id: CancelId) {
         if self.cancels.find(id).is_some() {
+            Mark::CancelBroken.hit();
             self.cancel_in_doubt(now, id, "its connection broke");
         }
     }
@@ -281,6 +295,7 @@ impl Engine {
         match endpoint {
             Endpoint::Client(id) => {
                 let Some(client) = self.clients.find_mut(id) else { return };
+                Mark::ClientCongested.hit_if(congested);
                 client.congested = congested;
                 if let Some(server) = client.server() {
                     self.read_server(server, !congested);
@@ -290,6 +305,7 @@ impl Engine {
             }
             Endpoint::Server(id) => {
                 let Some(server) = self.servers.find_mut(id) else { return };
+                Mark::ServerCongested.hit_if(congested);
                 server.congested = congested;
                 if let Some(client) = server.client() {
                     self.read_client(client, !congested);

@@ -8,6 +8,7 @@ use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, Event, ServerId};
 use crate::client::{Asked, Client, Fate, Leg, Phase};
 use crate::loss::Loss;
+use crate::marks::Mark;
 use crate::server::{Cleaning, Left, Server, ServerState};
 use crate::server_login::{Retry, unreachable_server};
 use crate::time::Time;
@@ -16,9 +17,12 @@ impl Engine {
     /// Terminate has come, or the stream has ended and all of it was read: whatever was sent
     /// before is still answered, as PostgreSQL does with what it has been sent before a Terminate.
     pub(crate) fn client_leaves(&mut self, now: Time, id: ClientId) {
-        if self.clients[id].slots.is_empty() || self.is_unfinished(id) {
+        let unfinished = self.is_unfinished(id);
+        if self.clients[id].slots.is_empty() || unfinished {
+            Mark::LeavesUnfinished.hit_if(unfinished);
             return self.client_left(now, id);
         }
+        Mark::LeavesWhileOwed.hit();
         self.clients[id].leaving = true;
     }
 
@@ -39,7 +43,9 @@ impl Engine {
     /// A client is done, in good order.
     pub(crate) fn client_left(&mut self, now: Time, id: ClientId) {
         let to = Endpoint::Client(id);
-        let end = if self.reads_message(id) { Action::Abort(to) } else { Action::Close(to) };
+        let reads_message = self.reads_message(id);
+        Mark::ClosedInsideMessage.hit_if(reads_message);
+        let end = if reads_message { Action::Abort(to) } else { Action::Close(to) };
         self.client_gone(now, id, "client disconnected", end);
     }
 
@@ -94,6 +100,7 @@ impl Engine {
         let to = Endpoint::Client(id);
         if self.reads_message(id) {
             // There is no place for an error inside a message.
+            Mark::EndedInsideMessage.hit();
             return self.client_gone(now, id, "ended inside a message", Action::Abort(to));
         }
         self.actions.inject(to, |out| report.write(out));
@@ -132,17 +139,22 @@ impl Engine {
         // backend whose client is gone undoes both, so that is what this one must see.
         let undecided = client.open_slot.is_some() || its.replies.awaits_copy_data();
         if half_message || undecided {
+            Mark::AbandonedInsideMessage.hit_if(half_message);
+            Mark::AbandonedUndecided.hit_if(undecided);
             return self.forsake(now, server);
         }
         let spec = &self.pools[its.pool].spec;
         let stateful = !client.pins.is_empty() || its.reset;
         let left = if client.pins.spoils() {
+            Mark::LeftUnremovable.hit();
             Left::Unremovable
         } else if its.mode == PoolMode::Session && (spec.reset_is_thorough() || !stateful) {
+            Mark::LeftSession.hit();
             Left::Session
         } else if stateful {
             // A reset query that leaves settings behind is the operator's choice for sessions
             // that set none.
+            Mark::LeftPins.hit();
             Left::Pins
         } else {
             Left::Nothing
@@ -199,6 +211,7 @@ impl Engine {
     pub(crate) fn server_lost(&mut self, now: Time, id: ServerId, cause: &str) {
         let server = &self.servers[id];
         let pool = server.pool;
+        mark_lost(server);
         if matches!(server.state, ServerState::Leaving) {
             return self.dismissed(now, id);
         }
@@ -243,6 +256,7 @@ impl Engine {
         }
         if self.clients[client].asked.is_some_and(|asked| asked.lost > 1) {
             // Perhaps servers die of what it asks for: the next one is not made at once.
+            Mark::LostTwice.hit();
             let jitter = u32::from_be_bytes(self.random.bytes());
             let report = unreachable_server(&self.pools[pool].spec.address, cause);
             self.pools[pool].attempt_failed(now, report, jitter);
@@ -254,6 +268,7 @@ impl Engine {
     /// Closes a server that nobody holds, in good order.
     pub(crate) fn close_server(&mut self, now: Time, id: ServerId) {
         if self.servers[id].counts.iter().any(|count| count.most().is_some()) {
+            Mark::Dismissed.hit();
             return self.dismiss(now, id);
         }
         self.hang_up(now, id);
@@ -294,10 +309,14 @@ impl Engine {
         let its = &self.pools[pool];
         let has_room = its.total < its.most() && self.room(pool) > 0;
         match has_room.then(|| self.open(now, pool)).flatten() {
-            Some(new) => self.promise(new, client),
+            Some(new) => {
+                Mark::PlaceTaken.hit();
+                self.promise(new, client);
+            }
             // A reload has left no room, as many as may be are being made already, or another
             // worker has taken the place.
             None => {
+                Mark::PlaceLost.hit();
                 self.ask_again(now, client);
                 self.room_made(now, pool, &counts);
             }
@@ -319,6 +338,7 @@ impl Engine {
             | ServerState::Leaving => false,
         };
         if !works {
+            // No mark: PostgreSQL does not say as much, or ask for COPY data, of its own accord.
             return self.abort_server(now, id);
         }
         self.read_server(id, true);
@@ -338,6 +358,7 @@ impl Engine {
         server.heard = now;
         server.swallowed += input.len();
         if server.says_too_much() {
+            Mark::ForsakenTalks.hit();
             self.cancel_talker(now, id);
         }
     }
@@ -348,6 +369,7 @@ impl Engine {
         if self.servers[id].replies.is_empty() {
             return self.hang_up(now, id);
         }
+        Mark::TalkerForsaken.hit();
         self.forsake(now, id);
         self.cancel_talker(now, id);
     }
@@ -380,6 +402,7 @@ impl Engine {
 
     fn remove_server(&mut self, now: Time, id: ServerId) {
         if let Some(cancel) = self.servers[id].cancel {
+            Mark::CancelOfLostServer.hit();
             self.cancel_over(cancel);
         }
         let Some(server) = self.servers.remove(id) else { return };
@@ -391,6 +414,7 @@ impl Engine {
 
     /// A client gets no server that was promised to it: it asks again, in its own place.
     fn ask_again(&mut self, now: Time, client: ClientId) {
+        Mark::PromiseBroken.hit();
         let its = &mut self.clients[client];
         its.leg = Leg::None;
         its.asked.get_or_insert(Asked { since: now, lost: 0 }).lost += 1;
@@ -415,5 +439,20 @@ impl Engine {
             | ServerState::Forsaken
             | ServerState::Leaving => {}
         }
+    }
+}
+
+/// In which states servers are lost.
+fn mark_lost(server: &Server) {
+    match server.state {
+        ServerState::Connecting | ServerState::Login(_) => Mark::LostAtLogin.hit(),
+        ServerState::Idle => Mark::LostIdle.hit(),
+        ServerState::Lent(_) if server.used => Mark::LostWhileLent.hit(),
+        ServerState::Lent(_) => Mark::LostBeforeUse.hit(),
+        ServerState::Cleaning { step: Cleaning::Asking, .. } => Mark::LostWhileAsked.hit(),
+        ServerState::Cleaning { .. } => Mark::LostWhileCleaned.hit(),
+        ServerState::AwaitingCancel => Mark::LostWhileCancelled.hit(),
+        ServerState::Forsaken => Mark::ForsakenGivenUp.hit(),
+        ServerState::Leaving => Mark::LeavingEnded.hit(),
     }
 }

@@ -56,6 +56,7 @@ mod handover;
 mod invariants;
 mod leave;
 mod loss;
+mod marks;
 mod memory;
 mod merge;
 mod parameters;
@@ -95,6 +96,7 @@ pub use errors::{
     CONSOLE_FAILED, CONSOLE_INVALID, CONSOLE_UNSUPPORTED, ERRORS, ErrorKind, errors_page,
 };
 pub use handover::HandedOver;
+pub use marks::{Mark, Marks};
 pub use memory::{Memory, Usage};
 pub use placement::Placement;
 pub use plan::Plan;

@@ -14,6 +14,7 @@ use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, ServerId};
 use crate::client::{Fate, LostTransaction, Phase, UnnamedStatement};
 use crate::errors::{CUT_OFF, NOT_BEGUN, OUTCOME_UNKNOWN, TRANSACTION_LOST};
+use crate::marks::Mark;
 use crate::time::Time;
 use crate::units::{self, UNIT_HELD_BYTES, until_nul};
 
@@ -49,6 +50,23 @@ pub(crate) enum Loss {
     Message,
     /// The server has said FATAL, and the client has heard it.
     Told,
+}
+
+impl Loss {
+    fn mark(self) {
+        match self {
+            Self::NotBegun => Mark::LossNotBegun.hit(),
+            Self::Nothing => Mark::LossOfNothing.hit(),
+            Self::Transaction => Mark::LossOfTransaction.hit(),
+            Self::UnitInTransaction => Mark::LossOfUnitInTransaction.hit(),
+            Self::Unit => Mark::LossOfUnit.hit(),
+            Self::UnitNotBegun => Mark::LossOfUnitNotBegun.hit(),
+            Self::UnitAndSession => Mark::LossOfUnitAndSession.hit(),
+            Self::Session => Mark::LossOfSession.hit(),
+            Self::Message => Mark::LossOfMessage.hit(),
+            Self::Told => Mark::LossAlreadyTold.hit(),
+        }
+    }
 }
 
 impl Engine {
@@ -116,6 +134,7 @@ impl Engine {
     pub(crate) fn tell_loss(&mut self, now: Time, id: ClientId, loss: Loss, cause: &str) {
         let to = Endpoint::Client(id);
         let unknown = format!("{cause}. The statement may or may not have been committed.");
+        loss.mark();
         match loss {
             Loss::NotBegun => self.actions.push(Action::Resume(id)),
             Loss::Nothing | Loss::Transaction => {
@@ -160,12 +179,14 @@ impl Engine {
         client.body.fate = Fate::Swallow;
         client.body.scan = None;
         client.skipping = client.open_slot.take().is_some();
+        Mark::LossInBatch.hit_if(client.skipping);
         let status = (!client.skipping).then(|| client.status());
         self.actions.inject(Endpoint::Client(id), |out| {
             report.write(out);
             status.into_iter().for_each(|status| backend::ready_for_query(out, status));
         });
         if self.clients[id].leaving {
+            Mark::LossOfLeaver.hit();
             return self.client_left(now, id);
         }
         self.actions.push(Action::Resume(id));
@@ -185,7 +206,10 @@ impl Engine {
             return false;
         }
         client.lost = Some(LostTransaction::Told);
-        if !gives_up(tag, header, rest) {
+        if gives_up(tag, header, rest) {
+            Mark::LossNotTold.hit();
+        } else {
+            Mark::LossToldLater.hit();
             client.refusal = Some(Box::new(TRANSACTION_LOST.report(&[])));
         }
         client.refusal.is_some()
@@ -193,6 +217,7 @@ impl Engine {
 
     /// A client's transaction was lost with another server: this one gets one that has failed.
     pub(crate) fn fail_transaction(&mut self, now: Time, server: ServerId) {
+        Mark::StandIn.hit();
         self.servers[server].changed = now;
         self.run_own(server, FAIL);
     }
@@ -248,6 +273,7 @@ impl Engine {
         let its = &mut self.servers[server];
         let failed = its.own_error.take().is_some() && its.status.in_block();
         if !failed {
+            // No mark: PostgreSQL does as it is told, and nothing else ends this statement.
             return self.server_lost(now, server, "it did not begin a transaction");
         }
         its.stands_in = true;
@@ -295,7 +321,11 @@ fn executes(statement: &[u8], mut rest: &[u8]) -> bool {
                 Ok(bind) if bind.statement == statement => bound = Some(bind.portal),
                 _ => return false,
             },
-            Tag::Execute => return bound.is_some_and(|portal| until_nul(body) == portal),
+            Tag::Execute => {
+                let gives_up = bound.is_some_and(|portal| until_nul(body) == portal);
+                Mark::LossNotToldInBatch.hit_if(gives_up);
+                return gives_up;
+            }
             Tag::Describe | Tag::Flush => {}
             Tag::Close
             | Tag::CopyData

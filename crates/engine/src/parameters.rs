@@ -14,6 +14,7 @@ use pgweir_wire::backend;
 
 use crate::Engine;
 use crate::action::{ClientId, Endpoint, ServerId};
+use crate::marks::Mark;
 use crate::server::ServerState;
 
 /// What a server reports by ParameterStatus, in the order in which it was first reported.
@@ -113,6 +114,7 @@ impl Engine {
         if Rc::ptr_eq(told, reported) {
             return;
         }
+        Mark::ClientToldNews.hit();
         let told = std::mem::replace(told, Rc::clone(reported));
         for (name, value) in reported.news(&told) {
             self.actions.inject(Endpoint::Client(client), |out| {
@@ -130,6 +132,7 @@ impl Engine {
         let server = &mut self.servers[id];
         let Some(outdated) = server.outdated.take() else { return };
         if !Rc::ptr_eq(&outdated, &server.parameters) {
+            Mark::WelcomesOutdated.hit();
             let pool = &mut self.pools[server.pool];
             pool.welcomes.clear();
             pool.remember_welcome(&server.settings, &server.parameters);

@@ -8,6 +8,7 @@ use pgweir_config::{AuthMethod, PoolMode, Secret};
 use pgweir_wire::backend::Report;
 
 use crate::action::{Address, ClientId, ServerId};
+use crate::marks::Mark;
 use crate::parameters::{Parameters, Reports};
 use crate::refusals::Refusals;
 use crate::settings::Settings;
@@ -202,6 +203,7 @@ impl Pool {
         self.next_ticket += 1;
         self.waiting += 1;
         let place = self.waiters.partition_point(|other| other.since <= since);
+        Mark::QueuedAhead.hit_if(place < self.waiters.len());
         self.waiters.insert(place, Waiter { ticket, client, since });
         ticket
     }
@@ -220,13 +222,17 @@ impl Pool {
     /// way for clients that are not in the queue.
     pub(crate) fn openings_due(&self, now: Time, promised: usize) -> usize {
         if self.put_off(now).is_some() {
+            Mark::AttemptPutOff.hit_if(self.waiting > 0);
             return 0;
         }
         let lacking = self.spec.min_size.saturating_sub(self.total);
         let wanted = match self.failures {
             0 => (self.waiting + promised).saturating_sub(self.opening).max(lacking),
             // While attempts fail one probe is enough.
-            _ => self.waiting.max(lacking).min(1).saturating_sub(self.opening),
+            _ => {
+                Mark::AttemptAlone.hit_if(self.waiting > 1);
+                self.waiting.max(lacking).min(1).saturating_sub(self.opening)
+            }
         };
         wanted.min(self.most().saturating_sub(self.total))
     }
@@ -260,7 +266,9 @@ impl Pool {
     pub(crate) fn refusal(&self, now: Time, settings: &Rc<Settings>) -> Option<&Report> {
         let mut refusals = self.refusals.iter();
         let known = refusals.find(|refusal| Rc::ptr_eq(&refusal.settings, settings))?;
-        (now - known.at <= REFUSAL_HOLDS).then_some(&known.report)
+        let holds = now - known.at <= REFUSAL_HOLDS;
+        Mark::SettingsRefusedLongAgo.hit_if(!holds);
+        holds.then_some(&known.report)
     }
 
     /// Notes that a new server does not take these settings.
@@ -283,6 +291,7 @@ impl Pool {
     pub(crate) fn attempt_failed(&mut self, now: Time, why: Report, jitter: u32) {
         let doublings = self.failures.min(6);
         let delay = (BACKOFF * 2u32.pow(doublings)).min(BACKOFF_MAX);
+        Mark::BackoffAtMost.hit_if(delay == BACKOFF_MAX);
         let spread = delay.mul_f64(f64::from(jitter) / f64::from(u32::MAX) / 2.0);
         self.retry_at = Some(now + delay / 2 + spread);
         self.failures += 1;

@@ -9,6 +9,7 @@ use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, Event, ServerId};
 use crate::client::{Fate, Leg, Phase, Slot, UnnamedStatement};
 use crate::errors::{CONTAINED, STATEMENT_MODE};
+use crate::marks::Mark;
 use crate::reply::{Effect, Sink, Step};
 use crate::server::{Left, ServerState};
 use crate::time::Time;
@@ -35,6 +36,7 @@ impl Engine {
                 return input.len();
             };
             if matches!(server.state, ServerState::Forsaken) {
+                Mark::ForsakenWhileRead.hit();
                 self.forsaken_input(now, id, &input[at..]);
                 at = input.len();
                 break;
@@ -102,6 +104,7 @@ impl Engine {
                 let heard = self.hears(id);
                 let listens = heard && self.listens(id);
                 // If nobody asked for it, a function did: the server is not fit for others.
+                Mark::NotificationUnheard.hit_if(!listens);
                 self.servers[id].doomed |= !listens;
                 self.pass(id, listens, at, n, length);
                 if matches!(self.servers[id].state, ServerState::Idle) {
@@ -136,6 +139,7 @@ impl Engine {
                 let sink = self.step(id, tag)?;
                 if self.servers[id].client().is_none() {
                     // It waits for data that nobody will send.
+                    Mark::CopyForNobody.hit();
                     self.forsake(now, id);
                     return Ok(n);
                 }
@@ -175,10 +179,14 @@ impl Engine {
         }
         match self.servers[id].client() {
             Some(client) if self.clients[client].leaving && self.is_unfinished(client) => {
+                Mark::LeaverLetGo.hit();
                 self.client_left(now, client);
             }
             Some(_) => {}
-            None if self.servers[id].replies.skips() => self.forsake(now, id),
+            None if self.servers[id].replies.skips() => {
+                Mark::SkipsForNobody.hit();
+                self.forsake(now, id);
+            }
             None => {}
         }
     }
@@ -189,6 +197,7 @@ impl Engine {
         if let Some(client) = self.servers.find(id).and_then(|server| server.client())
             && self.clients[client].holding
         {
+            Mark::WokenForCopy.hit();
             self.wake(client);
         }
     }
@@ -224,6 +233,7 @@ impl Engine {
             && let Some(client) = client
             && clients.find(client).is_some_and(|client| client.holding)
         {
+            Mark::WokenByUnansweredUnit.hit();
             self.wake(client);
         }
         step.map_err(|violation| match violation.expected {
@@ -241,7 +251,10 @@ impl Engine {
             }
             Effect::UnnamedMadeTooLong => (UnnamedStatement::TooLong, UnnamedStatement::TooLong),
             Effect::UnnamedGone => (UnnamedStatement::None, UnnamedStatement::None),
-            Effect::UnnamedUnclear => (UnnamedStatement::None, UnnamedStatement::Unknown),
+            Effect::UnnamedUnclear => {
+                Mark::UnnamedUnclear.hit();
+                (UnnamedStatement::None, UnnamedStatement::Unknown)
+            }
         };
         let server = &mut self.servers[id];
         server.unnamed = its;
@@ -272,6 +285,7 @@ impl Engine {
                 if self.servers[id].replies.may_be_ready_twice()
                     && let Some(client) = self.servers[id].client()
                 {
+                    Mark::SyncInDoubt.hit();
                     let its = &mut self.clients[client];
                     its.pins = its.pins.union(PinReason::Unclear.into());
                 }
@@ -280,15 +294,18 @@ impl Engine {
             Step::Unasked if fatal && !self.carries_work(id) => {
                 // It is as good as gone, and must not be lent before its stream ends. A client
                 // that has sent nothing to it asks again, and must not hear of this.
+                Mark::FatalBeforeWork.hit();
                 self.server_lost(now, id, &String::from_utf8_lossy(fields.message));
                 return Ok(());
             }
             Step::Unasked if self.survives_fatal(id, &fields) => {
+                Mark::FatalSurvived.hit();
                 self.server_lost(now, id, &String::from_utf8_lossy(fields.message));
                 return Ok(());
             }
             Step::Unasked if fatal => {
                 // It says why the connection will end now. Whoever holds the server may know.
+                Mark::FatalPassedOn.hit();
                 let heard = self.hears(id);
                 self.servers[id].fatal = heard;
                 self.servers[id].doomed = true;
@@ -306,10 +323,12 @@ impl Engine {
         if sink != Sink::Own && self.survives_fatal(id, &fields) {
             // What becomes of its statement it hears from us, and goes on with another server:
             // also where something of ours came before it and was still to be answered.
+            Mark::FatalInReplySurvived.hit();
             self.server_lost(now, id, &String::from_utf8_lossy(fields.message));
             return Ok(());
         }
         // An error is the client's even if the message that it answers was ours.
+        Mark::InjectedMessageFailed.hit_if(sink == Sink::Injected);
         let heard = sink != Sink::Own && self.servers[id].client().is_some();
         self.servers[id].answered |= heard;
         self.servers[id].fatal = fatal && heard;
@@ -345,6 +364,7 @@ impl Engine {
                 // If the batch is still open for want of a Sync that counts, this is the one.
                 let its = &mut self.clients[client];
                 if let Some(open) = its.open_slot.take() {
+                    Mark::SyncInDoubtEndsBatch.hit();
                     its.slots.retain(|slot| *slot != open);
                 }
                 self.actions.forward(Endpoint::Client(client), at..at + n);
@@ -352,6 +372,7 @@ impl Engine {
             }
             (Sink::Own, Some(client)) => self.prepared(now, id, client),
             (Sink::Client(_) | Sink::EarlySync | Sink::Own | Sink::Injected, None) => {
+                Mark::ReplyForNobody.hit_if(sink != Sink::Own);
                 self.servers[id].swallowed += n;
                 if self.servers[id].replies.is_empty() {
                     self.clean_further(now, id);
@@ -404,6 +425,7 @@ impl Engine {
         let server = &self.servers[id];
         let in_block = server.status.in_block() && !server.dedicated;
         if server.mode == PoolMode::Statement && in_block {
+            Mark::BlockInStatementMode.hit();
             let pool = self.pools[server.pool].spec.name();
             let detail = format!("pool_mode of pool \"{pool}\" is statement.");
             return self.expel(now, client, STATEMENT_MODE.report(&[]).detail(detail));
@@ -426,9 +448,11 @@ impl Engine {
             return;
         }
         if its.leaving {
+            Mark::LeaverServed.hit();
             return self.client_left(now, client);
         }
         if !server.status.in_block() && !self.keeps_server(its, server) {
+            // No mark: clients of the simulation do not reset what they have not set.
             if server.reset {
                 self.part(client);
                 self.clean(now, id, Left::Pins);
@@ -437,6 +461,7 @@ impl Engine {
             }
         }
         if self.draining || self.pools[pool].removed {
+            Mark::DrainedBehindUnit.hit();
             self.drain_client(now, client);
         }
     }
@@ -499,6 +524,8 @@ impl Engine {
     fn pass(&mut self, id: ServerId, heard: bool, at: usize, n: usize, length: usize) {
         let server = &mut self.servers[id];
         server.body.left = length - n;
+        Mark::MessageToClientInPieces.hit_if(heard && length > n);
+        Mark::MessageDroppedInPieces.hit_if(!heard && length > n);
         match server.client() {
             Some(client) if heard => {
                 server.body.fate = Fate::Forward;
@@ -512,7 +539,7 @@ impl Engine {
     }
 
     /// A server's stream cannot be trusted: it has sent something that no expected reply allows.
-    /// Not a byte more of it is forwarded.
+    /// Not a byte more of it is forwarded. No mark: in a simulation this is a failure.
     fn contain(&mut self, now: Time, id: ServerId, cause: &str) {
         let server = &self.servers[id];
         let pool = &mut self.pools[server.pool];

@@ -11,6 +11,7 @@ use crate::Engine;
 use crate::action::{Action, Endpoint};
 use crate::client::Phase;
 use crate::errors::TERMINATED;
+use crate::marks::Mark;
 use crate::plan::Plan;
 use crate::pool::{Pool, PoolId, PoolSpec};
 use crate::server::{Cleaning, ServerState};
@@ -45,6 +46,7 @@ impl Engine {
             let tame = self.plan.tame(&spec.database, &spec.user);
             match tame.filter(|_| spec.wild && !self.pools[id].removed) {
                 Some(spec) => {
+                    Mark::WildPoolKept.hit();
                     if self.change_pool(id, spec) {
                         moved.push(id);
                     }
@@ -97,6 +99,7 @@ impl Engine {
         pool.spec = spec;
         pool.ceiling = pool.total.max(pool.spec.size + pool.spec.reserve);
         if !same_servers {
+            Mark::PoolMoved.hit();
             pool.forget_servers();
         }
         self.join_shares(id);
@@ -108,6 +111,7 @@ impl Engine {
         let most = self.pools[id].most();
         let surplus = self.pools[id].total.saturating_sub(most);
         for server in self.pools[id].idle.iter().take(surplus).copied().collect::<Vec<_>>() {
+            Mark::SurplusClosed.hit();
             self.close_server(now, server);
         }
     }
@@ -119,10 +123,14 @@ impl Engine {
                 continue;
             };
             match server.state {
-                ServerState::Idle => self.close_server(now, key),
+                ServerState::Idle => {
+                    Mark::IdleReplaced.hit();
+                    self.close_server(now, key);
+                }
                 ServerState::Connecting
                 | ServerState::Login(_)
                 | ServerState::Cleaning { step: Cleaning::Asking, .. } => {
+                    Mark::OpeningReplaced.hit();
                     self.actions.push(Action::Abort(Endpoint::Server(key)));
                     self.forget_server(now, key);
                 }
@@ -130,7 +138,10 @@ impl Engine {
                 | ServerState::Cleaning { .. }
                 | ServerState::AwaitingCancel
                 | ServerState::Forsaken
-                | ServerState::Leaving => server.doomed = true,
+                | ServerState::Leaving => {
+                    Mark::BusyReplaced.hit();
+                    server.doomed = true;
+                }
             }
         }
     }
@@ -183,6 +194,7 @@ impl Engine {
             self.servers.find(cancel.server).is_some_and(|server| server.pool == id)
         });
         if pool.total == 0 && !cancelled {
+            Mark::WildPoolGoes.hit_if(!pool.removed);
             self.forget_name(id);
             self.leave_shares(id);
             self.pools.remove(id);
@@ -197,6 +209,7 @@ impl Engine {
                 let client = &self.clients[id];
                 // Others will be noted when their login is over.
                 if matches!(client.phase, Phase::Ready(_)) {
+                    Mark::SilenceRenewed.hit();
                     self.watch_silence(id, client.quiet_since);
                 }
             }

@@ -17,6 +17,7 @@ use std::rc::Rc;
 use pgweir_wire::backend::Tag;
 
 use crate::client::Slot;
+use crate::marks::Mark;
 
 /// As many replies may be owed before the queue is full. A message of a batch has seven bytes, and
 /// what is noted for it is several times as much: without a limit a batch without an end would fill
@@ -271,6 +272,7 @@ impl Replies {
                     *open = false;
                 } else if !self.entries.is_empty() && !self.skipping && self.copy_ends < OWED {
                     // One string may hold several COPYs, but not so many.
+                    Mark::CopyEndAhead.hit();
                     self.entries.push_back(expected);
                     self.copy_ends += 1;
                 }
@@ -288,6 +290,7 @@ impl Replies {
             | Kind::Parse { .. }
             | Kind::Query => {
                 if self.skipping {
+                    Mark::MessageSkippedWhenSent.hit();
                     return false;
                 }
             }
@@ -317,6 +320,7 @@ impl Replies {
             return match tag {
                 Tag::ErrorResponse => Ok(Step::Unasked),
                 Tag::ReadyForQuery if self.doubtful_syncs > 0 => {
+                    Mark::SyncInDoubtAnswered.hit();
                     self.doubtful_syncs -= 1;
                     self.skipping = false;
                     Ok(Step::Ready { sink: Sink::EarlySync, effect: Effect::None })
@@ -331,6 +335,7 @@ impl Replies {
                     && self.entries.len() == 1
                     && matches!(head.kind, Kind::Query | Kind::FunctionCall) =>
             {
+                // No mark: clients of the simulation that do not wait send no such Sync.
                 self.doubtful_syncs -= 1;
                 Ok(Step::Ready { sink: Sink::EarlySync, effect: Effect::None })
             }
@@ -374,6 +379,7 @@ impl Replies {
                 Ok(Step::Ready { sink, effect })
             }
             (Allowed::Last, _) => {
+                Mark::PortalSuspended.hit_if(tag == Tag::PortalSuspended);
                 let effect = match &head.kind {
                     Kind::Parse { unnamed: Unnamed::Replaced(message) } => {
                         Effect::UnnamedMade(Rc::clone(message))
@@ -407,12 +413,14 @@ impl Replies {
             match entry.kind {
                 Kind::CopyEnd => {
                     flushed = index < self.due;
+                    Mark::CopyEndAheadFound.hit();
                     self.remove(index);
                     self.copy_ends -= 1;
                     open = false;
                     break;
                 }
                 Kind::Sync => {
+                    Mark::SyncAheadOfCopy.hit();
                     if let Sink::Client(slot) = entry.sink {
                         unanswered(slot);
                     }
@@ -420,13 +428,17 @@ impl Replies {
                     self.early_syncs += 1;
                 }
                 // Anything else ends the COPY with an error, which the server will send.
-                _ => index += 1,
+                _ => {
+                    Mark::CopyEndedByWhatFollows.hit();
+                    index += 1;
+                }
             }
         }
         self.progress = Progress::CopyIn { open };
         let head = self.entries.front().map(|head| &head.kind);
         if self.due == 1 && !flushed && matches!(head, Some(Kind::Execute)) {
             // What it says behind its COPY waits for another Sync, or for a Flush behind its end.
+            Mark::CopySaysTheRestLater.hit();
             self.due = 0;
         }
     }
@@ -453,7 +465,8 @@ impl Replies {
     fn fail(&mut self, unanswered: &mut impl FnMut(Slot)) {
         self.doubtful_syncs += std::mem::take(&mut self.early_syncs);
         match self.entries.front().map(|head| &head.kind) {
-            Some(Kind::Query | Kind::FunctionCall | Kind::Sync) => {
+            Some(head @ (Kind::Query | Kind::FunctionCall | Kind::Sync)) => {
+                Mark::SyncFailed.hit_if(matches!(head, Kind::Sync));
                 self.progress = Progress::Failed;
                 return;
             }
@@ -463,6 +476,7 @@ impl Replies {
             match next.kind {
                 Kind::Sync => return,
                 Kind::Query | Kind::FunctionCall => {
+                    Mark::QueryBehindFailedBatch.hit();
                     if let Sink::Client(slot) = next.sink {
                         unanswered(slot);
                     }
@@ -471,6 +485,7 @@ impl Replies {
             }
             self.pop();
         }
+        Mark::BatchFailedWithoutSync.hit();
         self.skipping = true;
     }
 
@@ -482,6 +497,7 @@ impl Replies {
         self.early_syncs = 0;
         // The end of a COPY that the server had ended by itself.
         while matches!(self.entries.front(), Some(Expected { kind: Kind::CopyEnd, .. })) {
+            Mark::CopyEndOfFailedCopy.hit();
             self.remove(0);
             self.copy_ends -= 1;
         }

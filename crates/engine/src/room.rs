@@ -11,6 +11,7 @@ use pgweir_config::{Limit, Room};
 use crate::Engine;
 use crate::action::{Action, Address, Event, ServerId};
 use crate::commons::{Answer, Count};
+use crate::marks::Mark;
 use crate::reply::Sink;
 use crate::server::{Cleaning, Left, ServerState};
 use crate::shares::Of;
@@ -28,7 +29,10 @@ impl Engine {
         match self.plan.server_limit {
             Limit::None => None,
             Limit::OfRoom { instances } => match answer {
-                Answer::Awaited => Some(used + 1),
+                Answer::Awaited => {
+                    Mark::RoomAwaited.hit();
+                    Some(used + 1)
+                }
                 Answer::Useless => None,
                 Answer::Room(room) => Some(room.part(instances) as usize),
             },
@@ -52,6 +56,7 @@ impl Engine {
         let server = &mut self.servers[id];
         server.state = ServerState::Cleaning { step: Cleaning::Asking, left: Left::Nothing };
         server.changed = now;
+        Mark::RoomAsked.hit();
         self.run_own(id, QUESTION);
         true
     }
@@ -78,6 +83,7 @@ impl Engine {
         server.state = ServerState::AwaitingCancel;
         let address = server.address.clone();
         if self.member.commons().room(&address) == Answer::Awaited {
+            // No mark: PostgreSQL answers.
             self.answered(address.clone(), Answer::Useless);
         }
         self.opened(now, id);

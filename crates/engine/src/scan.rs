@@ -5,6 +5,8 @@ use pgweir_sql::{Classifier, PinReason, Pins};
 
 use crate::Engine;
 use crate::action::ClientId;
+use crate::marks::Mark;
+use crate::units::until_nul;
 
 impl Engine {
     /// Looks for state that a statement leaves behind. `ended`: the text is all there.
@@ -15,12 +17,26 @@ impl Engine {
         if ended {
             self.has_read(id, scan);
         } else {
+            Mark::TextInPieces.hit();
             self.clients[id].body.scan = Some(Box::new(scan));
         }
     }
 
+    /// The same for a piece of a message whose text has begun before.
+    pub(crate) fn scan_piece(&mut self, id: ClientId, piece: &[u8]) {
+        let body = &mut self.clients[id].body;
+        let Some(mut scan) = body.scan.take() else { return };
+        let text = until_nul(piece);
+        scan.feed(text);
+        if text.len() < piece.len() || body.left == 0 {
+            self.has_read(id, *scan);
+        } else {
+            body.scan = Some(scan);
+        }
+    }
+
     /// A text is all there: of a Query, if that is what the client has sent last.
-    pub(crate) fn has_read(&mut self, id: ClientId, scan: Classifier) {
+    fn has_read(&mut self, id: ClientId, scan: Classifier) {
         let (pins, statements) = scan.finish_and_count();
         if let Some(server) = self.clients[id].server() {
             self.servers[server].replies.note_statements(statements);

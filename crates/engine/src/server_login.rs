@@ -12,6 +12,7 @@ use pgweir_wire::{HEADER_LEN, Header, ProtocolVersion, SqlState, Startup};
 use crate::Engine;
 use crate::action::{Action, Address, Endpoint, Event, ServerId};
 use crate::errors::UNREACHABLE;
+use crate::marks::Mark;
 use crate::parameters::Parameters;
 use crate::pool::{Pool, PoolId};
 use crate::server::ServerState;
@@ -167,8 +168,10 @@ impl Engine {
                 let text = String::from_utf8_lossy(fields.message).into_owned();
                 let code = fields.code.unwrap_or(SqlState::UNABLE_TO_CONNECT);
                 let retry = if is_lasting(code) { Retry::Pointless } else { Retry::Later };
-                self.pools[pool].stats.refused_full +=
-                    u64::from(code == SqlState::TOO_MANY_CONNECTIONS);
+                let full = code == SqlState::TOO_MANY_CONNECTIONS;
+                Mark::LoginPointless.hit_if(retry == Retry::Pointless);
+                Mark::ServerFull.hit_if(full);
+                self.pools[pool].stats.refused_full += u64::from(full);
                 let address = &self.pools[pool].spec.address;
                 let detail = format!("The server at {address} said this to pgweir.");
                 self.login_failed(now, id, Report::fatal(code, text).detail(detail), retry);
@@ -291,6 +294,7 @@ impl Engine {
         let before = its.at_login.replace(Rc::clone(&server.parameters));
         if before.is_some_and(|before| !Rc::ptr_eq(&before, &server.parameters)) {
             // Another version, or another configuration: what is remembered is out of date.
+            Mark::WelcomesForgotten.hit();
             its.welcomes.clear();
         }
         if !self.ask_for_room(now, id) {
@@ -351,6 +355,7 @@ impl Engine {
         for waiter in waiters {
             let leg = self.clients.find(waiter.client).map(|client| client.leg);
             if leg == Some(crate::client::Leg::Waiting(waiter.ticket)) {
+                Mark::WaiterRefused.hit();
                 let mut report = report.clone();
                 report.severity = pgweir_wire::Severity::Error;
                 self.unit_refused(now, waiter.client, report);

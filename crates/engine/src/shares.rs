@@ -21,6 +21,7 @@ use crate::action::{Address, ServerId};
 use crate::client::Leg;
 use crate::commons::Count;
 use crate::errors::{TOO_MANY_OF_DATABASE, TOO_MANY_OF_USER};
+use crate::marks::Mark;
 use crate::pool::{Pool, PoolId};
 use crate::server::{Server, ServerState};
 use crate::store::Key;
@@ -195,6 +196,7 @@ impl Engine {
                 Of::Database(_) | Of::User(_) => usize::MAX,
             };
             if !share.count.try_open(parallelism) {
+                // No mark: threads are needed for two workers to do this at the same time.
                 counts.iter().for_each(|count| count.opened());
                 counts.iter().for_each(|count| count.gone());
                 return None;
@@ -240,6 +242,8 @@ impl Engine {
             };
             if !count.try_enter(most) {
                 entered.iter().for_each(|count| count.left());
+                Mark::TooManyOfDatabase.hit_if(matches!(of, Of::Database(_)));
+                Mark::TooManyOfUser.hit_if(matches!(of, Of::User(_)));
                 let most = most.unwrap_or_default();
                 return Err(kind.report(&[name]).detail(format!("There may be {most}.")));
             }
@@ -286,12 +290,16 @@ impl Engine {
         let others_wait_since = self.others_wait_since(counts);
         for (since, other) in others {
             if others_wait_since.is_none_or(|elsewhere| since <= elsewhere) {
+                Mark::RoomForOtherPool.hit_if(other != pool);
                 self.refill(now, other);
             }
         }
         match others_wait_since {
             // What it does not take is seen here at the next tick.
-            Some(_) => self.nudge_others(),
+            Some(_) => {
+                Mark::RoomForOtherWorker.hit();
+                self.nudge_others();
+            }
             None => self.refill(now, pool),
         }
     }
@@ -373,6 +381,7 @@ impl Engine {
             let surplus = its.count.most().map_or(0, |most| its.count.used().saturating_sub(most));
             for _ in self.leaving(share)..surplus {
                 if !self.take_idle(now, &[share], None) {
+                    Mark::SurplusOwed.hit();
                     let pools = self.shares[share].pools.clone();
                     self.owe(pools, Time::default());
                     break;
@@ -396,10 +405,11 @@ impl Engine {
             let is_needed = its.total <= its.spec.min_size;
             its.idle.iter().map(move |server| (is_needed, *server))
         });
-        let longest: Option<ServerId> = idle
-            .min_by_key(|(is_needed, server)| (*is_needed, self.servers[*server].changed))
-            .map(|(_, server)| server);
-        if let Some(server) = longest {
+        let longest: Option<(bool, ServerId)> =
+            idle.min_by_key(|(is_needed, server)| (*is_needed, self.servers[*server].changed));
+        if let Some((is_needed, server)) = longest {
+            Mark::IdleTaken.hit_if(taker.is_some());
+            Mark::NeededIdleTaken.hit_if(is_needed);
             self.close_server(now, server);
         }
         longest.is_some()
@@ -437,8 +447,10 @@ impl Engine {
             Some(*pool) != taker && (its > own + 1 || own == 0 && its > 0)
         };
         let debtors: Vec<PoolId> = if waited >= 2 * PATIENCE {
+            Mark::AllOwe.hit();
             self.pools_in(shares).filter(may_owe).collect()
         } else {
+            Mark::LargestOwes.hit();
             let counts_in = |server: &Server| {
                 shares.iter().all(|share| is_among(&self.shares[*share].count, &server.counts))
             };
@@ -471,8 +483,10 @@ impl Engine {
         let Some(since) = self.pools[pool].owes_since else { return false };
         // Its place would be given to whoever has waited longest.
         if self.waits_since(pool).is_some_and(|own| own <= since) {
+            Mark::DebtPutOff.hit();
             return false;
         }
+        Mark::DebtPaid.hit();
         for share in self.pools[pool].shares.clone() {
             for other in self.shares[share].pools.clone() {
                 self.pools[other].owes_since = None;

@@ -11,6 +11,7 @@ use crate::action::{ClientId, ServerId};
 use crate::cancel::CANCEL_TIMEOUT;
 use crate::client::{Leg, Phase};
 use crate::errors::{IDLE, IDLE_IN_TRANSACTION, LOGIN_TOO_SLOW, TRANSACTION_TOO_LONG};
+use crate::marks::Mark;
 use crate::pool::PoolId;
 use crate::server::{Cleaning, ServerState};
 use crate::server_login::{Retry, unreachable_server};
@@ -65,6 +66,7 @@ impl Engine {
             }
             self.logins.pop_first();
             let Some(id) = self.clients.key_at(place) else { continue };
+            Mark::LoginTooSlow.hit();
             let detail = format!("client_login_timeout is {}.", in_seconds(limit));
             self.expel(now, id, LOGIN_TOO_SLOW.report(&[]).detail(detail));
         }
@@ -99,15 +101,16 @@ impl Engine {
             let Some(id) = self.clients.key_at(place) else { continue };
             let client = &mut self.clients[id];
             client.watched_at = None;
-            if !matches!(client.phase, Phase::Ready(_)) {
-                continue;
-            }
+            debug_assert!(matches!(client.phase, Phase::Ready(_)), "only a client that is let in");
             let quiet_since = client.quiet_since;
             if !self.is_idle(id) {
+                Mark::ClientIdleButBusy.hit();
                 self.watch_silence(id, now);
             } else if now - quiet_since <= limit {
+                Mark::ClientIdleForLess.hit();
                 self.watch_silence(id, quiet_since);
             } else {
+                Mark::ClientIdle.hit();
                 let detail = format!("client_idle_timeout is {}.", in_seconds(limit));
                 self.expel_late(now, id, IDLE.report(&[]).detail(detail));
             }
@@ -119,6 +122,7 @@ impl Engine {
         let pool = &mut self.pools[id];
         let reserve_timeout = pool.spec.reserve_timeout;
         pool.reserve_open = waits_since.is_some_and(|since| now - since >= reserve_timeout);
+        Mark::ReserveOpen.hit_if(pool.reserve_open && pool.spec.reserve > 0);
         // Only then do those leave the queue who have waited too long: the reserve may open at that
         // very time, for whoever is behind them.
         self.sweep_queue(now, id);
@@ -140,6 +144,7 @@ impl Engine {
             }
             self.pools[id].waiters.pop_front();
             if waits {
+                Mark::WaitOver.hit();
                 self.wait_over(now, id, waiter.client, now - waiter.since);
             }
         }
@@ -150,6 +155,7 @@ impl Engine {
         let Some(limit) = self.pools[pool].spec.query_wait_timeout else { return };
         let asked = self.clients.find(client).and_then(|client| client.asked);
         if let Some(asked) = asked.filter(|asked| now - asked.since > limit) {
+            Mark::WaitOverForPrepared.hit();
             self.wait_over(now, pool, client, now - asked.since);
         }
     }
@@ -162,6 +168,7 @@ impl Engine {
         match server.state {
             ServerState::Connecting | ServerState::Login(_) => {
                 if now - server.since > patience {
+                    Mark::ConnectTooSlow.hit();
                     let seconds = patience.as_secs_f64();
                     let cause = format!("no answer within {seconds} s");
                     let report = unreachable_server(&spec.address, &cause);
@@ -173,7 +180,10 @@ impl Engine {
             ServerState::Idle => {
                 let idle_too_long = self.pools[pool].total > spec.min_size
                     && spec.idle_timeout.is_some_and(|limit| now - server.changed > limit);
-                if idle_too_long || server.is_too_old(now, spec.server_lifetime) {
+                let too_old = server.is_too_old(now, spec.server_lifetime);
+                Mark::IdleTooLong.hit_if(idle_too_long);
+                Mark::IdleTooOld.hit_if(too_old);
+                if idle_too_long || too_old {
                     self.close_server(now, id);
                 }
             }
@@ -183,6 +193,7 @@ impl Engine {
                 if leg != Some(Leg::Preparing(id)) {
                     self.sweep_lease(now, id, client);
                 } else if now - server.changed > patience {
+                    Mark::PreparingHangs.hit();
                     self.server_lost(now, id, "it did not answer in time");
                 } else {
                     self.sweep_preparing(now, pool, client);
@@ -200,6 +211,7 @@ impl Engine {
                 if step == Cleaning::Draining && !ours {
                     self.sweep_left(now, id);
                 } else if ours && now - server.changed > patience {
+                    Mark::CleaningHangs.hit();
                     self.server_lost(now, id, "it did not answer in time");
                 } else if let Some(client) = server.promised_to {
                     self.sweep_preparing(now, pool, client);
@@ -210,6 +222,7 @@ impl Engine {
             ServerState::Forsaken => {
                 let sees = server.replies.is_empty() || server.replies.awaits_copy_data();
                 if sees && now - server.changed > patience {
+                    Mark::ForsakenHangs.hit();
                     self.server_lost(now, id, "it did not end behind its client");
                 } else {
                     self.sweep_left(now, id);
@@ -217,6 +230,7 @@ impl Engine {
             }
             ServerState::Leaving => {
                 if now - server.changed > patience {
+                    Mark::LeavingHangs.hit();
                     self.dismissed(now, id);
                 } else if let Some(client) = server.promised_to {
                     self.sweep_preparing(now, pool, client);
@@ -242,7 +256,9 @@ impl Engine {
         let too_long = over(spec.transaction_timeout, server.transaction_since);
         let too_idle = over(spec.idle_in_transaction_timeout, server.unit_since);
         if let Some(limit) = too_long.filter(|_| busy || in_block) {
+            Mark::TransactionTooLongIdle.hit_if(!busy);
             if busy {
+                Mark::TransactionTooLong.hit();
                 self.end_overdue(now, id, Some(client));
             }
             let detail = rolled_back("transaction_timeout", limit);
@@ -251,9 +267,11 @@ impl Engine {
         }
         // A server may be silent because its client does not read, or has not sent all.
         if !its.congested && its.body.left == 0 && self.hangs(now, id) {
+            Mark::ServerHangs.hit();
             return self.server_lost(now, id, HANGS);
         }
         if let Some(limit) = too_idle.filter(|_| !busy && in_block) {
+            Mark::ClientIdleInTransaction.hit();
             let detail = rolled_back("idle_client_in_transaction_timeout", limit);
             self.expel_late(now, client, IDLE_IN_TRANSACTION.report(&[]).detail(detail));
         }
@@ -266,10 +284,13 @@ impl Engine {
         let spec = &self.pools[server.pool].spec;
         let too_long = |limit| now - server.transaction_since > limit;
         if server.overdue.is_some_and(|since| now - since > spec.connect_timeout) {
+            Mark::LeftHeedsNoCancel.hit();
             self.server_lost(now, id, "it did not end a transaction that was cancelled");
         } else if self.hangs(now, id) {
+            Mark::LeftHangs.hit();
             self.server_lost(now, id, HANGS);
         } else if spec.transaction_timeout.is_some_and(too_long) {
+            Mark::LeftTooLong.hit();
             self.end_overdue(now, id, None);
         }
     }

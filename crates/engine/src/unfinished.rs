@@ -10,6 +10,7 @@ use pgweir_wire::frontend::Tag;
 
 use crate::Engine;
 use crate::action::{Action, ClientId};
+use crate::marks::Mark;
 use crate::time::Time;
 use crate::timers::TICK;
 use crate::units::message;
@@ -27,7 +28,9 @@ impl Engine {
             return false;
         }
         if let Some(since) = client.unfinished {
-            return now - since >= PATIENCE;
+            let overdue = now - since >= PATIENCE;
+            Mark::BatchOverdue.hit_if(overdue);
+            return overdue;
         }
         client.unfinished = Some(now);
         self.unfinished.push_back((id, now));

@@ -13,6 +13,7 @@ use crate::action::{ClientId, Endpoint, ServerId};
 use crate::client::{Body, Client, Fate, Leg, UnnamedStatement};
 use crate::errors::{CUT_OFF, VIOLATION};
 use crate::loss::CHAIN_LOST;
+use crate::marks::Mark;
 use crate::pool::PoolId;
 use crate::reply::{Expected, Kind, Sink, Unnamed};
 use crate::time::Time;
@@ -48,6 +49,7 @@ impl Engine {
         input: &[u8],
     ) -> usize {
         if self.clients[id].leaving {
+            Mark::InputBehindFarewell.hit_if(!input.is_empty());
             return input.len();
         }
         let mut at = 0;
@@ -123,17 +125,10 @@ impl Engine {
         {
             self.servers[server].fed = now;
             self.actions.forward(Endpoint::Server(server), at..at + n);
+        } else {
+            Mark::BodyDropped.hit();
         }
-        if let Some(mut scan) = client.body.scan.take() {
-            let piece = &input[at..at + n];
-            let text = until_nul(piece);
-            scan.feed(text);
-            if text.len() < piece.len() || client.body.left == 0 {
-                self.has_read(id, *scan);
-            } else {
-                client.body.scan = Some(scan);
-            }
-        }
+        self.scan_piece(id, &input[at..at + n]);
         n
     }
 
@@ -156,6 +151,7 @@ impl Engine {
             // PostgreSQL passes over COPY data that comes too late, and a Flush with nothing to
             // flush does nothing.
             Tag::CopyData | Tag::CopyDone | Tag::CopyFail | Tag::Flush => {
+                Mark::CopyDataWithoutServer.hit_if(tag == Tag::CopyData);
                 return swallow(client, header, rest);
             }
             Tag::Password => {
@@ -174,7 +170,10 @@ impl Engine {
         if client.skipping || client.refusal.is_some() {
             return self.refuse(now, id, tag, header, rest);
         }
-        let whole = unit_is_whole(rest, &mut client.scanned) || rest.len() >= UNIT_HELD_BYTES;
+        let too_long = rest.len() >= UNIT_HELD_BYTES;
+        let ended = unit_is_whole(rest, &mut client.scanned);
+        Mark::UnitTooLongToWait.hit_if(too_long && !ended);
+        let whole = ended || too_long;
         let asked = client.asked.is_some();
         if !whole && !asked && !self.is_overdue(now, id) {
             return Taken::Nothing;
@@ -205,7 +204,9 @@ impl Engine {
                 false
             }
         };
+        Mark::RefusedBatchGoesOn.hit_if(client.refusal.is_none());
         if let Some(report) = client.refusal.take() {
+            Mark::UnitRefused.hit();
             self.actions.inject(Endpoint::Client(id), |out| report.write(out));
         }
         let client = &mut self.clients[id];
@@ -240,10 +241,14 @@ impl Engine {
             match self.chains_lost(id, tag, &rest[..HEADER_LEN + body.len()], whole) {
                 Some(false) => {}
                 Some(true) => {
+                    Mark::ChainOfLost.hit();
                     self.expel(now, id, CUT_OFF.report(&[]).detail(CHAIN_LOST));
                     return Taken::Gone;
                 }
-                None => return Taken::Nothing,
+                None => {
+                    Mark::ChainUnclear.hit();
+                    return Taken::Nothing;
+                }
             }
         }
         self.servers[server].note_fed(now);
@@ -254,7 +259,10 @@ impl Engine {
                     Some(oid) => {
                         self.leaves(id, pgweir_sql::function_call(u32::from_be_bytes(*oid)));
                     }
-                    None if !whole => return Taken::Nothing,
+                    None if !whole => {
+                        Mark::FunctionCallInPieces.hit();
+                        return Taken::Nothing;
+                    }
                     // It names no function: the server will say so.
                     None => {}
                 }
@@ -268,6 +276,7 @@ impl Engine {
             Tag::Sync => Kind::Sync,
             Tag::CopyDone | Tag::CopyFail => {
                 if !self.servers[server].replies.takes_copy_data() {
+                    Mark::CopyEndTooLate.hit();
                     return swallow(&mut self.clients[id], header, rest);
                 }
                 Kind::CopyEnd
@@ -288,6 +297,7 @@ impl Engine {
             }
             Tag::CopyData | Tag::Flush => {
                 if tag == Tag::CopyData && !self.servers[server].replies.takes_copy_data() {
+                    Mark::CopyDataTooLate.hit();
                     return swallow(&mut self.clients[id], header, rest);
                 }
                 if tag == Tag::Flush {
@@ -326,6 +336,7 @@ impl Engine {
         }
         let server = &self.servers[server];
         if server.replies.is_full() {
+            // No mark, here and below: a simulation of so many messages would take too long.
             return true;
         }
         if client.open_slot.is_some() || server.replies.ignores_sync() {
@@ -336,6 +347,7 @@ impl Engine {
             return true;
         }
         if server.mode == PoolMode::Statement {
+            Mark::HeldInStatementMode.hit();
             // If the one before begins a transaction there is no next one.
             return true;
         }
@@ -343,7 +355,9 @@ impl Engine {
             server.status == TransactionStatus::Idle && !self.keeps_server(client, server);
         let pool = &self.pools[server.pool];
         let others_wait = pool.waiting > 0 || pool.owes_since.is_some() || server.doomed;
-        would_be_given_back && others_wait && tag != Tag::Terminate
+        let holds = would_be_given_back && others_wait && tag != Tag::Terminate;
+        Mark::HeldForOthers.hit_if(holds);
+        holds
     }
 
     /// Reads the names in a message of the extended protocol, and sees to it that the unnamed
@@ -371,6 +385,7 @@ impl Engine {
                     client.unnamed_ready = true;
                     Unnamed::Replaced(Rc::from(message))
                 } else {
+                    Mark::UnnamedTooLong.hit();
                     client.unnamed_ready = true;
                     Unnamed::TooLong
                 };
@@ -406,6 +421,7 @@ impl Engine {
         client.may_commit |= tag == Tag::Bind && !parsed_now;
         client.may_commit_later |= tag == Tag::Bind && client.may_commit;
         if uses_unnamed && !self.clients[id].unnamed_ready && !self.bring_unnamed(id, server) {
+            Mark::HeldForUnnamed.hit();
             self.clients[id].holding = true;
             return Ok(None);
         }
@@ -415,6 +431,7 @@ impl Engine {
     /// The names in a message cannot be read. The server will refuse it with an error like any
     /// other; in case it does not, nobody else gets that server again.
     fn unreadable(&mut self, id: ClientId, tag: Tag) -> Kind {
+        Mark::NamesUnreadable.hit();
         self.leaves(id, PinReason::Unclear.into());
         match tag {
             Tag::Parse => Kind::Parse { unnamed: Unnamed::Kept },
@@ -430,6 +447,7 @@ impl Engine {
         let client = &self.clients[id];
         if self.servers[server].replies.ignores_sync() {
             // The server reads COPY data: this message ends it in an error, whatever it names.
+            // No mark: clients of the simulation send it data.
             return true;
         }
         let in_flight = client.slots.len() - usize::from(client.open_slot.is_some());
@@ -447,6 +465,7 @@ impl Engine {
                 let unnamed = Unnamed::Replaced(Rc::clone(&parse));
                 let replies = &mut self.servers[server].replies;
                 if replies.push(Expected { kind: Kind::Parse { unnamed }, sink }) {
+                    Mark::UnnamedMadeAgain.hit();
                     self.actions.inject(to, |out| out.extend_from_slice(&parse));
                     self.pools[self.servers[server].pool].stats.own_parses += 1;
                     // What it does to a server, it did to another when it was made.
@@ -460,6 +479,7 @@ impl Engine {
             UnnamedStatement::None => {
                 let kind = Kind::CloseStatement { unnamed: true };
                 if self.servers[server].replies.push(Expected { kind, sink }) {
+                    Mark::UnnamedOfOtherClosed.hit();
                     let target = Target::Statement(b"");
                     self.actions.inject(to, |out| {
                         pgweir_wire::frontend::write_close(out, target);
@@ -467,7 +487,7 @@ impl Engine {
                 }
             }
             // It exists on this server only, and the server has stayed for its sake.
-            UnnamedStatement::TooLong | UnnamedStatement::Unknown => {}
+            UnnamedStatement::TooLong | UnnamedStatement::Unknown => Mark::UnnamedInDoubt.hit(),
         }
         true
     }
@@ -477,6 +497,7 @@ impl Engine {
         let client = &mut self.clients[id];
         let server = &mut self.servers[server];
         if matches!(kind, Kind::Sync) && server.replies.ignores_sync() {
+            Mark::SyncInsideCopy.hit();
             return;
         }
         if matches!(kind, Kind::CopyEnd) {
@@ -497,6 +518,7 @@ impl Engine {
         match kind {
             // A Query or a FunctionCall behind an open batch ends it too.
             Kind::Query | Kind::FunctionCall if client.open_slot.is_some() => {
+                Mark::BatchEndedByQuery.hit();
                 client.mixed = true;
                 client.open_slot = None;
                 client.unnamed_ready = false;
@@ -509,6 +531,7 @@ impl Engine {
         }
         let sink = Sink::Client(slot);
         if !server.replies.push(Expected { kind, sink }) && client.open_slot != Some(slot) {
+            Mark::UnitSkippedWhenSent.hit();
             client.unanswered(slot);
         }
     }
@@ -523,6 +546,7 @@ impl Engine {
         at: usize,
     ) -> Taken {
         let n = rest.len().min(header.message_len());
+        Mark::MessageFromClientInPieces.hit_if(n < header.message_len());
         self.actions.forward(Endpoint::Server(server), at..at + n);
         self.servers[server].used = true;
         let client = &mut self.clients[id];
@@ -537,6 +561,7 @@ impl Engine {
     /// A client sent what the protocol does not allow. Like PostgreSQL we end the connection: its
     /// stream cannot be trusted any further.
     pub(crate) fn violated(&mut self, now: Time, id: ClientId, malformed: Malformed) {
+        Mark::ProtocolViolated.hit();
         let text = match malformed {
             Malformed::UnknownTag(tag) => format!("invalid frontend message type {tag}"),
             _ => malformed.to_string(),

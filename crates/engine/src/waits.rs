@@ -10,6 +10,7 @@ use crate::Engine;
 use crate::action::{Action, Address, ClientId, Event};
 use crate::client::Leg;
 use crate::errors::{BUSY, NO_SERVER};
+use crate::marks::Mark;
 use crate::pool::PoolId;
 use crate::shares::Of;
 use crate::time::Time;
@@ -52,9 +53,11 @@ impl Engine {
         let mut detail =
             format!("Waited {seconds:.1} s for a server of pool \"{name}\"; {others} others wait.");
         if let Some(cause) = self.why_none(now, id, waited) {
+            Mark::WaitedForNone.hit();
             return NO_SERVER.report(&[&name]).detail(format!("{cause} {detail}"));
         }
         let bound = self.bound(id);
+        Mark::WaitedForAttempt.hit_if(bound.is_none());
         if let Some(bound) = &bound {
             detail += &format!(" {bound}");
         }
@@ -91,6 +94,7 @@ impl Engine {
     fn bound(&self, id: PoolId) -> Option<Bound<'_>> {
         let pool = &self.pools[id];
         if pool.total - pool.opening >= pool.most() {
+            Mark::WaitedForSize.hit();
             let size = pool.spec.size;
             return Some(match pool.most() - size {
                 0 => Bound::Size(size),
@@ -100,6 +104,7 @@ impl Engine {
         let mut shares = pool.shares.iter().map(|share| &self.shares[*share]);
         let full = shares.find(|share| share.count.room() == 0)?;
         let most = full.count.most()?;
+        Mark::WaitedForShare.hit();
         Some(match (&full.of, self.plan.server_limit) {
             (Of::Server(address), Limit::OfRoom { .. }) => Bound::OfRoom(address, most),
             (Of::Server(address), Limit::None | Limit::Set(_)) => Bound::OfServer(address, most),

@@ -14,6 +14,7 @@ use std::sync::Arc;
 use crate::Engine;
 use crate::action::Action;
 use crate::commons::{Count, Want};
+use crate::marks::Mark;
 use crate::pool::PoolId;
 use crate::shares::{Of, ShareId, Shortage, is_among};
 use crate::time::Time;
@@ -23,6 +24,7 @@ impl Engine {
     pub fn nudged(&mut self, now: Time) {
         let mut waiting: Vec<_> = self.pools.keys().into_iter().collect();
         waiting.retain(|pool| self.pools[*pool].waiting > 0);
+        Mark::NudgedWhileWaiting.hit_if(!waiting.is_empty());
         waiting.sort_by_key(|pool| (self.waits_since(*pool), pool.index()));
         for pool in waiting {
             self.refill(now, pool);
@@ -85,6 +87,7 @@ impl Engine {
         let its = &self.shares[share];
         let wants = its.pools().filter_map(|pool| self.want_of(now, pool, share)).collect();
         if its.count.post(&self.member, wants, self.idle(share, None)) {
+            Mark::WantPosted.hit();
             self.nudge_others();
         }
     }
@@ -123,8 +126,10 @@ impl Engine {
             // Where no pool has a part in one of them there is nothing of use.
             let Some(shares) = shares else { continue };
             if self.take_idle(now, &shares, None) {
+                Mark::WantMet.hit();
                 return;
             }
+            Mark::WantUnmet.hit();
             self.ask_busy(now, &shares, None, since, own);
         }
     }

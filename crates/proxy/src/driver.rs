@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pgweir_engine::{
     Action, Actions, Address, Bytes, ClientId, Endpoint, Ends, Engine, Event, LOGIN_MESSAGE_BYTES,
-    Plan, Snapshot, Time, UNIT_HELD_BYTES, Usage,
+    Mark, Plan, Snapshot, Time, UNIT_HELD_BYTES, Usage,
 };
 
 use crate::link::{Crossed, Interest, Link, RETAINED_BYTES};
@@ -129,6 +129,7 @@ impl<T: Transport> Driver<T> {
     /// A connection that was asked for is made. Gives it back if nobody wants it any more.
     pub fn connected(&mut self, now: Time, endpoint: Endpoint, io: T) -> Result<(), T> {
         if !self.engine.awaits(endpoint) {
+            Mark::ConnectedInVain.hit();
             return Err(io);
         }
         let local = io.local();
@@ -169,6 +170,7 @@ impl<T: Transport> Driver<T> {
 
     /// A connection was reset that is not read now.
     pub fn reset(&mut self, now: Time, endpoint: Endpoint, cause: &str) {
+        Mark::ResetUnread.hit();
         self.failed(now, endpoint, cause);
         self.settle(now);
     }
@@ -195,6 +197,7 @@ impl<T: Transport> Driver<T> {
             if times < SILENCES {
                 self.silent.push((endpoint, times, now));
             } else {
+                // No mark: the simulated network has no kernel that knows who has vanished.
                 self.failed(now, endpoint, "it does not answer any more");
                 self.settle(now);
             }
@@ -312,6 +315,7 @@ impl<T: Transport> Driver<T> {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => Read::Drained,
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Read::More,
             Err(error) => {
+                Mark::ReadFailed.hit();
                 link.ended = true;
                 self.failed(now, endpoint, &error.to_string());
                 self.settle(now);
@@ -335,6 +339,7 @@ impl<T: Transport> Driver<T> {
             } else {
                 link.retained.clear();
                 link.retained.extend_from_slice(left);
+                Mark::InputFull.hit_if(link.retained.len() >= RETAINED_BYTES);
             }
         }
         self.act(input);
@@ -389,6 +394,7 @@ impl<T: Transport> Driver<T> {
         if let Some(link) = self.links(endpoint).find(endpoint) {
             link.retained.extend_from_slice(&input[consumed..]);
             if was_full {
+                Mark::InputFullConsumed.hit();
                 link.io.wake();
             }
         }
@@ -482,6 +488,7 @@ impl<T: Transport> Driver<T> {
                 self.written(to, written);
             }
         } else {
+            Mark::WrittenTogether.hit();
             let links = gathered.iter().filter_map(|to| self.link(*to));
             let mut pieces: Vec<_> = links.map(Link::piece).collect();
             assert_eq!(pieces.len(), gathered.len(), "a piece would be taken for another's");
@@ -507,6 +514,7 @@ impl<T: Transport> Driver<T> {
         if let Some(link) = self.links(to).find(to)
             && link.must_be_awaited()
         {
+            Mark::PartialWrite.hit();
             link.io.wake();
         }
     }
@@ -523,10 +531,14 @@ impl<T: Transport> Driver<T> {
         let Some(link) = self.links(endpoint).find(endpoint) else { return };
         link.break_off();
         match endpoint {
-            Endpoint::Client(_) => self.broken.push(endpoint),
+            Endpoint::Client(_) => {
+                Mark::WriteToClientFailed.hit();
+                self.broken.push(endpoint);
+            }
             // It may have said why before it closed: what is there to read is read first, and
             // then the end of the stream tells.
             Endpoint::Cancel(_) | Endpoint::Server(_) => {
+                Mark::WriteToServerFailed.hit_if(matches!(endpoint, Endpoint::Server(_)));
                 link.paused = false;
                 link.io.wake();
             }

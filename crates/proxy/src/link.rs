@@ -1,5 +1,7 @@
 use std::io;
 
+use pgweir_engine::Mark;
+
 use crate::piece::Piece;
 use crate::transport::Transport;
 
@@ -161,6 +163,7 @@ impl<T: Transport> Link<T> {
             self.out = Vec::new();
             self.out_start = 0;
         } else if self.out_start > CONGESTED_ABOVE {
+            Mark::OutputMovedUp.hit();
             self.out.drain(..self.out_start);
             self.out_start = 0;
         }

@@ -1,33 +1,68 @@
+use std::collections::VecDeque;
 use std::io::ErrorKind;
 
 use pgweir_proxy::Transport;
+use pgweir_wire::{ProtocolVersion, Startup};
 
 use crate::network::Stream;
+use crate::random::Dice;
 
-/// A connection that carries a client's CancelRequest to pgweir, and waits for its end.
+/// A connection that is no session: it carries a client's CancelRequest to pgweir, or what a
+/// stranger says, and waits for its end.
 pub(crate) struct Canceller {
     stream: Stream,
-    unsent: Vec<u8>,
+    /// Each is sent when the one before is answered.
+    unsent: VecDeque<Vec<u8>>,
+    /// It does not wait for the end.
+    hasty: bool,
 }
 
 impl Canceller {
-    pub(crate) fn new(stream: Stream, request: Vec<u8>) -> Self {
-        Self { stream, unsent: request }
+    pub(crate) fn new(stream: Stream, words: Vec<Vec<u8>>, hasty: bool) -> Self {
+        Self { stream, unsent: words.into(), hasty }
     }
 
     /// Does what there is to do. Says whether it is over.
     pub(crate) fn step(&mut self) -> bool {
-        while !self.unsent.is_empty() {
-            match self.stream.try_write(&self.unsent) {
-                Ok(n) => drop(self.unsent.drain(..n)),
+        loop {
+            if let Some(words) = self.unsent.front_mut()
+                && !words.is_empty()
+            {
+                match self.stream.try_write(words) {
+                    Ok(n) => drop(words.drain(..n)),
+                    Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
+                    Err(_) => return true,
+                }
+                continue;
+            }
+            if self.hasty {
+                return true;
+            }
+            match self.stream.try_read(&mut [0; 64]) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
-                Err(_) => return true,
+                Ok(n) if n > 0 && self.unsent.len() > 1 => drop(self.unsent.pop_front()),
+                Ok(_) | Err(_) => return true,
             }
         }
-        let mut buffer = [0; 64];
-        match self.stream.try_read(&mut buffer) {
-            Err(error) if error.kind() == ErrorKind::WouldBlock => false,
-            Ok(_) | Err(_) => true,
-        }
+    }
+}
+
+/// What a stranger says who is not to be let in, one thing after the other.
+pub(crate) fn stranger(dice: &mut Dice) -> Vec<Vec<u8>> {
+    let startup = |parameters: &[(&str, &str)]| {
+        let mut packet = Vec::new();
+        let pairs = parameters.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+        Startup::write(&mut packet, ProtocolVersion::V3_0, pairs);
+        packet
+    };
+    let ssl_request = vec![0, 0, 0, 8, 4, 210, 22, 47];
+    match dice.below(6) {
+        // The second version of the protocol.
+        0 => vec![vec![0, 0, 0, 8, 0, 2, 0, 0]],
+        1 => vec![[ssl_request, startup(&[("user", "app")])].concat()],
+        2 => vec![ssl_request.clone(), ssl_request],
+        3 => vec![startup(&[("database", "db0")])],
+        4 => vec![startup(&[("user", "app"), ("database", "db0"), ("options", "-x")])],
+        _ => vec![startup(&[("user", "nobody"), ("database", "nowhere")])],
     }
 }

@@ -46,8 +46,10 @@ pub(crate) struct Client {
     half_close: bool,
     /// Bytes after which it cuts its connection off, and how.
     cut: Option<(usize, Cut)>,
-    /// When it does the same, if it still waits for a reply then.
+    /// When it does the same, if it still waits for a reply then, or to be let in.
     cut_at: Option<(u64, Cut)>,
+    /// It neither reads nor writes any more, and closes its connection at this time.
+    deaf_until: Option<u64>,
     oracle: Oracle,
     script: Script,
     key: Option<CancelKey>,
@@ -130,15 +132,18 @@ enum Cut {
     Reset,
     /// Its machine is gone, and nobody says so.
     Vanish,
+    /// Not for a long time, in which it takes no notice of anything.
+    Deaf,
 }
 
 impl Cut {
     fn draw(dice: &mut Dice) -> Self {
         dice.weighted(&[
-            (3, Self::Close),
-            (3, Self::HalfClose),
-            (3, Self::Reset),
+            (4, Self::Close),
+            (4, Self::HalfClose),
+            (4, Self::Reset),
             (1, Self::Vanish),
+            (1, Self::Deaf),
         ])
     }
 }
@@ -184,6 +189,7 @@ impl Client {
             half_close: false,
             cut: None,
             cut_at: None,
+            deaf_until: None,
             oracle: Oracle::new(settings.clone()),
             script: Script::new(
                 number,
@@ -206,8 +212,12 @@ impl Client {
         if client.dice.chance(site.faults.client_cut) {
             client.cut = Some((client.dice.magnitude(2_000) as usize, Cut::draw(&mut client.dice)));
         }
+        if client.dice.chance(site.faults.client_cut / 4.0) {
+            let at = now + client.dice.magnitude(1_000_000);
+            client.cut_at = Some((at, Cut::draw(&mut client.dice)));
+        }
         if client.dice.chance(site.faults.slow_login) {
-            client.silent_until = now + client.dice.magnitude(4_000_000);
+            client.silent_until = now + client.dice.below(4_000_000);
         }
         if tls {
             client.outgoing = vec![0, 0, 0, 8, 4, 210, 22, 47];
@@ -295,6 +305,13 @@ impl Client {
     pub(crate) fn step(&mut self, site: &mut Site, contact: Contact) -> Wish {
         let mut wish = Wish::default();
         self.contact = contact;
+        if let Some(until) = self.deaf_until {
+            match site.trace.now < until {
+                true => wish.wake(until),
+                false => self.stream = None,
+            }
+            return wish;
+        }
         let was_ready = self.is_ready();
         self.read(site, &mut wish);
         self.write(site, &mut wish);
@@ -328,10 +345,14 @@ impl Client {
                 wish.wake(at);
             } else {
                 self.cut_at = None;
-                if self.stream.is_some() && self.oracle.is_owed() {
+                let logs_in = matches!(self.phase, Phase::Login { .. });
+                if self.stream.is_some() && (logs_in || self.oracle.is_owed()) {
                     self.cut_off(site, how);
                 }
             }
+        }
+        if let Some(until) = self.deaf_until {
+            wish.wake(until);
         }
         wish.greeted = !was_ready && self.is_ready();
         self.check_overdue(site, &mut wish);
@@ -393,6 +414,7 @@ impl Client {
         match farewell {
             script::Farewell::None => {}
             script::Farewell::Terminate => self.ending = Ending::Said,
+            script::Farewell::Rude => self.ending = Ending::Rude,
             script::Farewell::HalfClose => {
                 self.ending = Ending::Said;
                 self.half_close = true;
@@ -463,6 +485,10 @@ impl Client {
             Cut::Vanish => {
                 self.vanished = true;
                 self.stream.take().into_iter().for_each(Stream::vanish);
+            }
+            Cut::Deaf => {
+                let patience = 5_000_000 + self.dice.below(20_000_000);
+                self.deaf_until = Some(site.trace.now + patience);
             }
         }
     }

@@ -15,6 +15,8 @@ pub(crate) struct Configuration {
     /// Connections beyond a pool's size, for clients that have waited for so many milliseconds.
     pub(crate) reserve: u64,
     pub(crate) reserve_ms: u64,
+    /// Servers are asked what they have room for.
+    pub(crate) asks_for_room: bool,
 }
 
 /// How many there may be, if there is a limit.
@@ -65,6 +67,8 @@ pub(crate) struct Pool {
     pub(crate) least: u64,
     /// Which server.
     pub(crate) cluster: usize,
+    /// What is run behind a session.
+    pub(crate) reset_query: &'static str,
 }
 
 impl Configuration {
@@ -102,6 +106,9 @@ impl Configuration {
             self.reserve,
             self.reserve_ms,
         );
+        if self.asks_for_room {
+            text.push_str("instances = 1\n");
+        }
         let limits = &self.limits;
         for (name, limit) in [
             ("max_server_connections", limits.server),
@@ -131,11 +138,12 @@ impl Configuration {
 
 impl Pool {
     fn write(&self, text: &mut String) {
-        let Self { database, user, mode, wait, size, least, cluster, .. } = self;
+        let Self { database, user, mode, wait, size, least, cluster, reset_query, .. } = self;
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
             "\n[pools.\"{database}\"]\npool_mode = \"{}\"\nquery_wait_timeout = {}\n\
+             server_reset_query = \"{reset_query}\"\n\
              [pools.\"{database}\".users.0]\nusername = \"{user}\"\npool_size = {size}\n\
              min_pool_size = {least}\n\
              [pools.\"{database}\".shards.0]\ndatabase = \"{database}\"\n\

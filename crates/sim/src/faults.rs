@@ -14,16 +14,17 @@ pub struct Faults {
     pub small_buffer: f64,
     /// A client reads little, and seldom.
     pub slow_reader: f64,
-    /// A client's life ends at a random byte of what it sends: by closing, by a reset, or by
-    /// ending its own direction only.
+    /// A client's life ends at a random byte of what it sends: by closing, by a reset, by ending
+    /// its own direction only, or by taking no notice of anything any more.
     pub client_cut: f64,
     /// A client takes up to four seconds to say who it is.
     pub slow_login: f64,
-    /// A client sends bytes that are no message, once.
+    /// A client sends bytes that are no message, once; or somebody comes with it who is not to be
+    /// let in.
     pub client_hostile: f64,
     /// A client asks for the cancel of a unit that it has sent.
     pub cancel: f64,
-    /// The server's postmaster acts on a cancel up to a second late.
+    /// The server's postmaster acts on a cancel up to a second late, or up to eight.
     pub cancel_late: f64,
     /// An attempt to connect to a server is refused.
     pub connect_refused: f64,
@@ -33,7 +34,8 @@ pub struct Faults {
     pub login_refused: f64,
     /// A login is never answered.
     pub login_hung: f64,
-    /// A worker of pgweir reads its mail up to 100 ms late, instead of some microseconds.
+    /// A worker of pgweir reads its mail up to 100 ms late, and ends its turn up to a millisecond
+    /// late, instead of some microseconds.
     pub worker_late: f64,
     /// Times in a minute that some server's connection is reset.
     pub server_reset: f64,

@@ -1,5 +1,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
+use pgweir_engine::Marks;
+
 use crate::language::Tag;
 use crate::rows::{Reached, Row};
 use crate::session::{Home, State, Witness};
@@ -53,12 +55,12 @@ pub struct Counts {
     pub farewells: u64,
     /// Clients, and requests for a cancel, that went from one worker to another.
     pub handovers: u64,
-    /// Requests for a cancel among them.
-    pub cancels_handed_over: u64,
     /// Connections that a worker made when another one had left them to it.
     pub moved: u64,
     /// Rows of docs/failures.md.
     pub rows: Reached,
+    /// Rare paths of pgweir's.
+    pub marks: Marks,
 }
 
 impl Counts {
@@ -73,9 +75,9 @@ impl Counts {
         self.refusals += other.refusals;
         self.farewells += other.farewells;
         self.handovers += other.handovers;
-        self.cancels_handed_over += other.cancels_handed_over;
         self.moved += other.moved;
         self.rows.add(&other.rows);
+        self.marks.add(&other.marks);
     }
 }
 

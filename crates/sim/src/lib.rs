@@ -38,6 +38,7 @@
 //! - Faults are named in one place ([`Faults`]), and what they may cost is bounded there too: one
 //!   server connection that is taken away costs one client at most.
 //! - What docs/failures.md promises is reached: each [`Row`] is marked when a client hears it.
+//! - Rare paths of pgweir's code are taken: each has a [`Mark`] there, and is counted here.
 #![forbid(unsafe_code)]
 
 mod canceller;
@@ -61,5 +62,6 @@ mod world;
 
 pub use faults::Faults;
 pub use ledger::Counts;
+pub use pgweir_engine::{Mark, Marks};
 pub use rows::{Reached, Row};
 pub use run::{Failure, Options, Report, run, run_with};

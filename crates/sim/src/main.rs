@@ -6,7 +6,7 @@ use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 
 use clap::Parser;
-use pgweir_sim::{Counts, Failure, Options, Row, run_with};
+use pgweir_sim::{Counts, Failure, Mark, Options, Row, run_with};
 
 /// pgweir among fake clients, fake servers and a network that fails, all from one number.
 #[derive(Parser)]
@@ -103,17 +103,21 @@ fn tell(total: &Total) {
     let Ok(sum) = total.sum.lock() else { return };
     let (seeds, micros, counts) = *sum;
     let Counts { sessions, transactions, statements, replies, .. } = counts;
-    let Counts { cancels, losses, refusals, farewells, rows, .. } = counts;
-    let Counts { handovers, cancels_handed_over, moved, .. } = counts;
+    let Counts { cancels, losses, refusals, farewells, rows, marks, .. } = counts;
+    let Counts { handovers, moved, .. } = counts;
     println!(
         "{seeds} seeds, {:.1} virtual hours: {sessions} sessions, {transactions} transactions, \
          {statements} statements, {replies} replies compared, {cancels} cancels, {losses} losses, \
-         {refusals} refusals, {farewells} farewells, {handovers} hand-overs \
-         ({cancels_handed_over} of cancels), {moved} connections moved",
+         {refusals} refusals, {farewells} farewells, {handovers} hand-overs, \
+         {moved} connections moved",
         micros as f64 / 3.6e9
     );
     let reached = Row::ALL.map(|row| format!("{} {}", row.name(), rows.times(row)));
     println!("rows of docs/failures.md: {}", reached.join(", "));
+    let mut taken: Vec<_> = Mark::ALL.iter().map(|mark| (marks.times(*mark), mark)).collect();
+    taken.sort_by_key(|(times, _)| *times);
+    let taken: Vec<_> = taken.iter().map(|(times, mark)| format!("{mark:?} {times}")).collect();
+    println!("rare paths: {}", taken.join(", "));
 }
 
 /// A seed that was not run yet, as far as chance allows.

@@ -1,6 +1,8 @@
 use std::fmt;
 use std::panic::{AssertUnwindSafe, catch_unwind};
 
+use pgweir_engine::Marks;
+
 use crate::faults::Faults;
 use crate::ledger::Counts;
 use crate::trace::Trace;
@@ -64,6 +66,8 @@ pub fn run_with(seed: u64, options: &Options) -> Result<Report, Box<Failure>> {
 
 fn once(seed: u64, options: &Options, trace: Trace) -> Result<Report, Box<Failure>> {
     let fail = |cause, trace| Box::new(Failure { seed, cause, trace });
+    // What was counted before is another simulation's.
+    Marks::take();
     let mut world = match World::new(seed, options.faults.clone(), trace) {
         Ok(world) => world,
         Err(cause) => return Err(fail(cause, Vec::new())),
@@ -75,7 +79,7 @@ fn once(seed: u64, options: &Options, trace: Trace) -> Result<Report, Box<Failur
                 seed,
                 hash: world.site.trace.hash(),
                 micros: world.now(),
-                counts: world.site.ledger.counts,
+                counts: Counts { marks: Marks::take(), ..world.site.ledger.counts },
             });
         }
         Ok(Err(cause)) => cause,

@@ -20,6 +20,8 @@ pub(crate) struct Topology {
     /// Each configuration has times of its own for connections, too.
     restless: bool,
     connections: ConnectionTimes,
+    reset_query: &'static str,
+    asks_for_room: bool,
     limited: Limited,
     /// Pools may be missing in a configuration.
     inconstant: bool,
@@ -90,11 +92,17 @@ impl Topology {
             clusters,
             // What one worker does must stay well covered.
             workers: *dice.pick(&[1, 1, 2, 3]),
-            seats: dice.between(1..=12) as usize,
+            seats: {
+                let most = dice.weighted(&[(19, 12), (1, 24)]);
+                dice.between(1..=most) as usize
+            },
             turns: dice.between(1..=4),
             ending: Ending::draw(dice),
             restless: dice.chance(0.3),
             connections: ConnectionTimes::draw(dice),
+            // What the last one does its text does not show.
+            reset_query: *dice.pick(&["DISCARD ALL", "DISCARD ALL", "", "/* all */ DISCARD ALL"]),
+            asks_for_room: dice.chance(0.3),
             limited: Limited {
                 clients: dice.chance(0.3),
                 silence: dice.chance(0.25),
@@ -150,6 +158,7 @@ impl Topology {
             times,
             reserve: *dice.pick(&[0, 0, 2]),
             reserve_ms: *dice.pick(&[0, 100, 1_000]),
+            asks_for_room: self.asks_for_room,
             pools: self.drafts().map(|facts| self.pool(facts, dice)).collect(),
         }
     }
@@ -184,6 +193,7 @@ impl Topology {
             size: dice.between(1..=4),
             least: dice.below(2),
             cluster: dice.below(self.clusters as u64) as usize,
+            reset_query: self.reset_query,
         }
     }
 }

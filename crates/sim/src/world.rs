@@ -304,7 +304,8 @@ impl World {
         for worker in 0..self.process.workers() {
             let unfinished = self.process.is_unfinished(worker);
             if unfinished && !std::mem::replace(&mut self.finishing[worker], true) {
-                let delay = self.dice.below(10);
+                let is_late = self.dice.chance(self.site.faults.worker_late);
+                let delay = self.dice.below(if is_late { 1_000 } else { 10 });
                 self.schedule(self.now() + delay, Occasion::Finish(worker));
             }
         }

@@ -1,6 +1,6 @@
 use std::time::Duration;
 
-use pgweir_engine::{Endpoint, Time};
+use pgweir_engine::{Endpoint, Mark, Time};
 
 use crate::driver::Driver;
 use crate::link::Link;
@@ -26,6 +26,7 @@ impl<T: Transport> Driver<T> {
     pub(super) fn close(&mut self, endpoint: Endpoint) {
         if let Some(mut link) = self.links(endpoint).remove(endpoint) {
             if link.flush().is_ok() && link.unsent() > 0 {
+                Mark::Lingers.hit();
                 link.io.wake();
                 self.lingering.insert(endpoint, Lingering { link, since: None });
                 return;
@@ -42,10 +43,12 @@ impl<T: Transport> Driver<T> {
         };
         let before = link.unsent();
         if link.flush().is_err() || link.unsent() == 0 {
+            Mark::LingererReadAll.hit_if(link.unsent() == 0);
             finish(&link.io);
             self.lingering.remove(&endpoint);
             self.engine.closed(endpoint);
         } else if link.unsent() < before {
+            Mark::LingererReadSome.hit();
             *since = None;
         }
         true
@@ -59,6 +62,7 @@ impl<T: Transport> Driver<T> {
             let patient = link.ended && !*draining;
             let lingers = now - since <= if patient { LINGER_READING } else { LINGER };
             if !lingers {
+                Mark::LingererGivenUp.hit();
                 link.io.wake();
                 engine.closed(*endpoint);
             }

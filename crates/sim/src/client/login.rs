@@ -78,7 +78,7 @@ pub(super) fn startup(pool: &PoolFacts, dice: &mut Dice) -> (BTreeMap<String, St
         settings.insert("application_name".to_owned(), name.to_owned());
     }
     if dice.chance(0.3) {
-        let zone = dice.weighted(&[(10, "UTC"), (10, "Asia/Tokyo"), (1, "Nowhere")]);
+        let zone = dice.weighted(&[(10, "UTC"), (10, "Asia/Tokyo"), (4, "Nowhere")]);
         settings.insert("timezone".to_owned(), zone.to_owned());
     }
     if dice.chance(0.1) {

@@ -84,6 +84,8 @@ pub(crate) enum Farewell {
     None,
     Terminate,
     HalfClose,
+    /// Terminate, and more behind it.
+    Rude,
 }
 
 impl Script {
@@ -198,6 +200,11 @@ impl Script {
             return Farewell::HalfClose;
         }
         out.extend_from_slice(&frontend::TERMINATE);
+        if dice.chance(0.02) {
+            // Nobody is there any more to read it.
+            out.extend_from_slice(&frontend::SYNC);
+            return Farewell::Rude;
+        }
         Farewell::Terminate
     }
 
@@ -341,7 +348,12 @@ impl Script {
             }
             let tag = self.tag();
             let text = Statement { tag, verb }.to_string();
-            let text = if dice.chance(0.03) { String::new() } else { text };
+            let text = match dice.weighted(&[(96, 0), (3, 1), (1, 2)]) {
+                0 => text,
+                1 => String::new(),
+                // Longer than what pgweir keeps to make it again.
+                _ => format!("{text}/*{}*/", "x".repeat(dice.magnitude(60_000) as usize)),
+            };
             frontend::write_parse(out, name, text.as_bytes(), &[25]);
         }
         if dice.chance(0.2) {
@@ -393,7 +405,7 @@ impl Script {
         let extended = dice.chance(self.habits.extended);
         // As libpq does it: a Sync that counts only if there is no COPY.
         let synced = extended && dice.chance(0.5);
-        if synced || extended && self.habits.pipelines > 0.0 {
+        if extended && self.habits.pipelines > 0.0 {
             // Whether that Sync was read before the COPY failed would be anybody's guess. And so
             // would that of a later unit be, if the one that makes another statement is refused.
             fails_at = fails_at.map(|at| at.max(1));
@@ -425,8 +437,9 @@ impl Script {
 
     fn copy_goes_on(&mut self, out: &mut Vec<u8>, dice: &mut Dice) {
         let Some(Copying { tag, extended }) = self.copying.take() else { return };
+        let much = if self.habits.copies > 0.1 { 0.08 } else { 0.02 };
         for _ in 0..dice.below(5) {
-            let bytes = if dice.chance(0.02) { dice.magnitude(40_000) as usize } else { 1 };
+            let bytes = if dice.chance(much) { dice.magnitude(100_000) as usize } else { 1 };
             let data = format!("{tag}{}", " ".repeat(bytes));
             frontend::write_copy_data(out, data.as_bytes());
         }

@@ -316,7 +316,10 @@ impl Client {
     /// Whether pgweir had said nothing for as long as a client may be idle, where the network
     /// takes at once what it says.
     fn was_idle(&self, site: &Site, settled: bool) -> Refuted {
-        let hindered = site.faults.small_buffer > 0.0 || site.faults.slow_reader > 0.0;
+        let faults = &site.faults;
+        let hindered = faults.small_buffer > 0.0 || faults.slow_reader > 0.0;
+        // What its server reports meanwhile is no reply.
+        let hindered = hindered || faults.server_reload > 0.0;
         let least = site.rules.least(self.contact.wrote_before, |rules| rules.times.silence);
         let idle = self.contact.wrote_at - self.contact.wrote_before;
         // What is written goes out at the end of the turn.

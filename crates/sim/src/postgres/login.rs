@@ -36,7 +36,10 @@ impl Backend {
             Ok(None) => self.phase = Phase::Startup(bytes),
             Ok(Some((Initial::CancelRequest(key), _))) => {
                 let late = site.faults.cancel_late;
-                let most = if self.dice.chance(late) { 1_000_000 } else { 100 };
+                let is_late = self.dice.chance(late);
+                // pgweir waits for five seconds.
+                let latest = *self.dice.pick(&[1_000_000, 1_000_000, 1_000_000, 8_000_000]);
+                let most = if is_late { latest } else { 100 };
                 let at = site.trace.now + self.dice.below(most);
                 self.phase = Phase::Cancel { key, at };
                 outcome.wake_at = Some(at);

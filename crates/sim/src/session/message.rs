@@ -123,10 +123,12 @@ impl Inbox {
         std::iter::from_fn(|| ahead.take()).all(|message| message.is_copy() || message.tag == b'H')
     }
 
-    /// Whether a part of COPY data is among its messages.
+    /// Whether a part of COPY data comes next, but for what is passed over while they are read.
     pub(crate) fn has_copy(&self) -> bool {
         let mut ahead = self.clone();
-        std::iter::from_fn(|| ahead.take()).any(|message| message.is_copy())
+        let mut messages = std::iter::from_fn(|| ahead.take());
+        let next = messages.find(|message| !matches!(message.tag, b'S' | b'H'));
+        next.is_some_and(|message| message.is_copy())
     }
 
     /// The messages up to the end of the first unit: a Query, a function call or a Sync.

@@ -45,7 +45,6 @@ impl World {
             Some(guest) if guest.journey == Journey::None => {
                 guest.journey = Journey::UnderWay;
                 counts.handovers += 1;
-                counts.cancels_handed_over += u64::from(guest.pool.is_none());
             }
             Some(_) => self.site.ledger.fail(format!("{number:?} is handed over again")),
             None => self.site.ledger.fail(format!("{number:?} is handed over and no client")),

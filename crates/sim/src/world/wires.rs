@@ -7,7 +7,7 @@ use pgweir_wire::CancelKey;
 
 use super::reserve::Waits;
 use super::{Occasion, Who, World};
-use crate::canceller::Canceller;
+use crate::canceller::{Canceller, stranger};
 use crate::client::{Client, Contact};
 use crate::network::{Loss, Pipe, Stream, WireId, connection};
 use crate::postgres::{Backend, Health};
@@ -129,14 +129,24 @@ impl World {
             Outside::Client { client, turns_left }
         });
         self.accept(wire, stream);
+        if self.dice.chance(self.site.faults.client_hostile) {
+            let words = stranger(&mut self.dice);
+            self.send(words);
+        }
     }
 
     pub(super) fn send_cancel(&mut self, key: &CancelKey) {
         let mut request = Vec::new();
         key.write_request(&mut request);
-        let guest = Guest::new(None, request.len());
-        let (wire, stream) = self.wire(true, Some(guest), |_, stream| {
-            Outside::Canceller(Canceller::new(stream, request))
+        self.send(vec![request]);
+    }
+
+    /// Somebody comes who will not become a client.
+    fn send(&mut self, words: Vec<Vec<u8>>) {
+        let guest = Guest::new(None, words.iter().map(Vec::len).sum());
+        let (wire, stream) = self.wire(true, Some(guest), |world, stream| {
+            let hasty = world.dice.chance(0.2);
+            Outside::Canceller(Canceller::new(stream, words, hasty))
         });
         self.accept(wire, stream);
     }
@@ -152,7 +162,7 @@ impl World {
             self.site.trouble(cluster);
         }
         let now = self.now();
-        let at = now + self.dice.magnitude(most);
+        let at = now + if slow { self.dice.below(most) } else { self.dice.magnitude(most) };
         let waits = self.known_waits();
         self.attempts.push(Attempt { place, cluster, asked_at: now, waits, over: false });
         self.schedule(at, Occasion::Connect(self.attempts.len() - 1));
@@ -263,8 +273,12 @@ impl World {
             if writes && interest.write && writable {
                 self.process.writable(now, place);
             } else if !writes && interest.read && readable {
+                let before = inwards.borrow().read;
                 let read = self.process.readable(now, place);
-                self.heard(wire);
+                // Behind its end alone a newcomer's words wait for the end of the turn.
+                if self.wires[wire.0].pipes[0].borrow().read > before {
+                    self.heard(wire);
+                }
                 // Behind the bytes there may be the end, which is still to be read.
                 let inwards = &self.wires[wire.0].pipes[0];
                 if read == Read::More || inwards.borrow().is_readable() {

@@ -9,6 +9,7 @@ mod heads;
 mod length;
 mod lines;
 mod links;
+mod marks;
 mod modules;
 mod rows;
 mod traps;
@@ -60,6 +61,11 @@ fn traps_have_tests() {
 #[test]
 fn failures_are_simulated() {
     hold(rows::check);
+}
+
+#[test]
+fn marks_stand_once() {
+    hold(marks::check);
 }
 
 /// Holds the project to a rule.

@@ -1,0 +1,611 @@
+//! Marks of rare paths.
+//!
+//! A branch that exists for an order of events, a loss, a failure or a limit is taken seldom, and
+//! whoever changes it wants to know that a test takes it. So each such branch says that it was
+//! taken, the simulator counts, and the seeds that every change is tested with have to reach all of
+//! them. What no simulation can reach has no mark, and says why where it stands.
+//!
+//! Nothing is counted where assertions are off: in the program that is shipped a mark is not one
+//! instruction, whatever else is built beside it.
+//!
+//! Long because: it has a row for each rare path.
+
+use std::cell::Cell;
+use std::fmt;
+
+/// Makes [`Mark`] and the list of all marks from one list.
+macro_rules! marks {
+    ($($(#[$meaning:meta])+ $name:ident,)+) => {
+        /// A rare path of the engine or the driver. Each is taken at one place in the code.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Mark {
+            $($(#[$meaning])+ $name,)+
+        }
+
+        impl Mark {
+            /// All of them, in their order.
+            pub const ALL: &[Self] = &[$(Self::$name,)+];
+        }
+    };
+}
+
+marks! {
+    // Clients on their way in.
+    /// A startup packet is none.
+    StartupMalformed,
+    /// More has come with a request for encryption than the request.
+    EncryptionWithMore,
+    /// Encryption is asked for again.
+    EncryptionAskedTwice,
+    /// A startup packet names no user.
+    LoginOfNobody,
+    /// The options of a startup packet have a switch that is not understood.
+    LoginWithUnknownSwitch,
+    /// There is no pool of that name.
+    LoginNowhere,
+    /// Somebody comes while clients are asked to leave.
+    LoginWhileDraining,
+    /// A client ends its stream in the middle of its login.
+    LoginCutOff,
+    /// A login takes too long.
+    LoginTooSlow,
+    /// There is no server for a login, which ends it.
+    LoginWithoutServer,
+    /// There are `max_logins` others.
+    TooManyLogins,
+    /// There are many more than `max_clients`.
+    TooManyNewcomers,
+    /// There are `max_clients` others.
+    TooManyClients,
+    /// There are `max_db_client_connections` others.
+    TooManyOfDatabase,
+    /// There are `max_user_client_connections` others.
+    TooManyOfUser,
+    /// A client goes to the worker that has its pool.
+    ClientHandedOver,
+    /// A request for a cancel goes to the worker that has the client.
+    CancelHandedOver,
+
+    // Units that are not simply sent.
+    /// The end of a batch was waited for long enough.
+    BatchOverdue,
+    /// A unit is longer than what is waited for in whole.
+    UnitTooLongToWait,
+    /// A message of a client that has a server is sent piece by piece.
+    MessageFromClientInPieces,
+    /// A text is read for what it leaves behind while it passes in pieces.
+    TextInPieces,
+    /// What is left of a message of a client is dropped.
+    BodyDropped,
+    /// COPY data come when the COPY is over and the server is another's.
+    CopyDataWithoutServer,
+    /// COPY data come when the COPY is over.
+    CopyDataTooLate,
+    /// The end of a COPY comes when it is over.
+    CopyEndTooLate,
+    /// Something comes behind a client's farewell.
+    InputBehindFarewell,
+    /// A message of a unit is answered by us.
+    UnitRefused,
+    /// A message of a refused batch is dropped.
+    RefusedBatchGoesOn,
+    /// A unit waits for the one before, since others wait for a server.
+    HeldForOthers,
+    /// A unit waits for the one before, which must not begin a transaction.
+    HeldInStatementMode,
+    /// A message waits until it is known whose the server's unnamed statement is.
+    HeldForUnnamed,
+    /// The header of a function call is there and its oid is not.
+    FunctionCallInPieces,
+    /// The names in a message cannot be read.
+    NamesUnreadable,
+    /// What a client sends is no message, or none that may come now.
+    ProtocolViolated,
+    /// A Query or a function call ends an open batch.
+    BatchEndedByQuery,
+    /// A unit is sent and will not be answered, for the batch before it has failed.
+    UnitSkippedWhenSent,
+    /// A message of a batch is sent that the server will pass over.
+    MessageSkippedWhenSent,
+    /// A Parse of the unnamed statement is too long to keep.
+    UnnamedTooLong,
+    /// The unnamed statement is made again on another server.
+    UnnamedMadeAgain,
+    /// Another client's unnamed statement is closed.
+    UnnamedOfOtherClosed,
+    /// What the unnamed statement is nobody knows.
+    UnnamedInDoubt,
+
+    // Replies that are not simply one for each message.
+    /// A Parse or a Query fails that replaces the unnamed statement.
+    UnnamedUnclear,
+    /// A row limit is reached.
+    PortalSuspended,
+    /// A Sync fails.
+    SyncFailed,
+    /// A batch fails whose Sync has not been sent.
+    BatchFailedWithoutSync,
+    /// A Query or a function call was sent behind a batch that has failed.
+    QueryBehindFailedBatch,
+    /// A unit goes on until the Sync that counts.
+    UnitGoesOn,
+    /// A Sync was sent before the COPY began.
+    SyncAheadOfCopy,
+    /// A Sync is sent while the server reads COPY data.
+    SyncInsideCopy,
+    /// The end of a COPY is sent before the COPY has begun.
+    CopyEndAhead,
+    /// The same, and now the COPY begins.
+    CopyEndAheadFound,
+    /// The server has ended a COPY by itself whose end was sent.
+    CopyEndOfFailedCopy,
+    /// What was sent behind a COPY ends it with an error.
+    CopyEndedByWhatFollows,
+    /// What a COPY of a batch says behind its data waits for another Sync.
+    CopySaysTheRestLater,
+    /// A COPY has failed behind whose Execute a Sync was sent: it may be answered.
+    SyncInDoubt,
+    /// Such a Sync was answered when nothing else was owed.
+    SyncInDoubtAnswered,
+    /// Such a Sync has ended an open batch.
+    SyncInDoubtEndsBatch,
+    /// Input that waits is looked at again, since units will not be answered.
+    WokenByUnansweredUnit,
+    /// Input that waits is looked at again, since it is part of a COPY.
+    WokenForCopy,
+    /// A message that we put into a batch fails.
+    InjectedMessageFailed,
+    /// A message to a client is passed on in pieces.
+    MessageToClientInPieces,
+    /// A message is dropped in pieces.
+    MessageDroppedInPieces,
+    /// A notification comes that the client may not hear.
+    NotificationUnheard,
+    /// A transaction is begun in a pool of statement mode.
+    BlockInStatementMode,
+
+    // Servers that are prepared.
+    /// A server that nobody has had refuses a client's settings.
+    SettingsRefusedByNew,
+    /// Another one was asked a moment ago.
+    SettingsRefusedLately,
+    /// Another one was asked, but not lately.
+    SettingsRefusedLongAgo,
+    /// No other one can be asked now.
+    SettingsWithoutNew,
+    /// One that is on its way is to be asked.
+    SettingsForComing,
+    /// One is opened to be asked, beside the one that refuses.
+    SettingsForAnother,
+    /// One is opened to be asked, in the place of the one that refuses.
+    SettingsForReplacement,
+    /// A server reports something else than its client was told last.
+    ClientToldNews,
+    /// A server that comes free has another configuration.
+    WelcomesOutdated,
+    /// A server that logs in has another configuration than the one before.
+    WelcomesForgotten,
+    /// A server is lent to a client that does not read.
+    LentToCongested,
+    /// A server is lent that does not read.
+    LentWhileCongested,
+    /// A server is asked what it has room for.
+    RoomAsked,
+    /// Until a server has said what it has room for, there is one connection more at a time.
+    RoomAwaited,
+
+    // The queue.
+    /// A client comes into the queue before others.
+    QueuedAhead,
+    /// The head of the queue does not wait any more.
+    VoidPlacePassed,
+    /// Places of those that do not wait any more are taken out.
+    VoidPlacesRemoved,
+    /// A client does not wait any more, or is gone.
+    QueueLeft,
+    /// The same for one that was promised a server.
+    PromiseLeft,
+    /// The same for one whose server is being prepared.
+    PreparedServerLeft,
+    /// A server comes for the one that it was promised to.
+    PromiseKept,
+    /// A server that was promised to somebody does not come.
+    PromiseBroken,
+    /// A client has waited in the queue for too long.
+    WaitOver,
+    /// A client has waited for too long for a server that is opened or prepared for it.
+    WaitOverForPrepared,
+    /// There was no server at all.
+    WaitedForNone,
+    /// The pool's size was reached.
+    WaitedForSize,
+    /// A limit that is shared was reached.
+    WaitedForShare,
+    /// Neither.
+    WaitedForAttempt,
+    /// A client has waited long enough for the reserve.
+    ReserveOpen,
+
+    // Servers that do not come, and limits.
+    /// An attempt to connect fails.
+    ConnectFailed,
+    /// A server does not answer in time.
+    ConnectTooSlow,
+    /// A connection is made that nobody wants any more.
+    ConnectedInVain,
+    /// A server has no room.
+    ServerFull,
+    /// A login is refused that would be refused again.
+    LoginPointless,
+    /// So those that wait hear it at once.
+    WaiterRefused,
+    /// No attempt is made now: one has failed a moment ago.
+    AttemptPutOff,
+    /// One attempt at a time is made while attempts fail.
+    AttemptAlone,
+    /// Attempts fail for so long that the delay does not grow any more.
+    BackoffAtMost,
+    /// A pool without a server finds no room, and asks others at once.
+    PoolWithoutRoom,
+    /// A pool takes an idle connection of another one.
+    IdleTaken,
+    /// The same of one that its pool keeps for those who may come.
+    NeededIdleTaken,
+    /// The largest pool owes its next connection.
+    LargestOwes,
+    /// All pools that have more owe their next connection.
+    AllOwe,
+    /// A connection that comes free goes because its pool owes one.
+    DebtPaid,
+    /// A pool owes one, but a client of its own has waited longer.
+    DebtPutOff,
+    /// Room goes to another pool.
+    RoomForOtherPool,
+    /// Room goes to another worker.
+    RoomForOtherWorker,
+    /// There is more than a new limit allows, and nothing is idle.
+    SurplusOwed,
+    /// A worker says that it lacks connections.
+    WantPosted,
+    /// A worker is nudged whose clients wait.
+    NudgedWhileWaiting,
+    /// A worker gives up an idle connection for another.
+    WantMet,
+    /// A worker has none to give up now.
+    WantUnmet,
+    /// A server is told to go and waited for, since it counts.
+    Dismissed,
+    /// One that was promised takes the place of a server that has gone.
+    PlaceTaken,
+    /// The place of a server that has gone is somebody else's.
+    PlaceLost,
+
+    // Servers that come free.
+    /// One must not be lent again.
+    DoomedComesFree,
+    /// One is too old.
+    OldComesFree,
+    /// One is more than its pool may have.
+    SurplusComesFree,
+    /// One is idle for too long.
+    IdleTooLong,
+    /// One is idle and too old.
+    IdleTooOld,
+    /// What a client that is gone had asked for is over.
+    ReplyForNobody,
+    /// A transaction that was left open is rolled back.
+    RolledBack,
+    /// What was left cannot be removed.
+    Unremovable,
+    /// The settings of a session are taken back, for its reset query might change them.
+    SettingsTakenBack,
+    /// There is no reset query.
+    NoResetQuery,
+    /// A reset query is run.
+    Reset,
+    /// Settings were refused when the client that asked for them was gone.
+    SettingsRefusedForNobody,
+    /// The transaction that was made to fail is not needed any more.
+    StandInUnused,
+    /// A server that was not read is cleaned.
+    CleanedUnread,
+
+    // Servers that are lost, by what they did.
+    /// It was being connected to, or logged in to.
+    LostAtLogin,
+    /// It was asked what it has room for.
+    LostWhileAsked,
+    /// It was idle.
+    LostIdle,
+    /// It was lent, and its client had not sent anything to it.
+    LostBeforeUse,
+    /// It worked for a client.
+    LostWhileLent,
+    /// It was being cleaned.
+    LostWhileCleaned,
+    /// A cancel was waited for.
+    LostWhileCancelled,
+    /// It was shown the end of our stream, and is given up.
+    ForsakenGivenUp,
+    /// The same, and it has ended.
+    ForsakenEnded,
+    /// It was told to go.
+    LeavingEnded,
+    /// A second server is lost before a unit was sent.
+    LostTwice,
+    /// A FATAL comes to a client that has sent nothing.
+    FatalBeforeWork,
+    /// A FATAL between replies, which the client survives.
+    FatalSurvived,
+    /// A FATAL in place of a reply, which the client survives.
+    FatalInReplySurvived,
+    /// A FATAL that is the end of the client, too.
+    FatalPassedOn,
+
+    // What their clients lose.
+    /// Its unit was not sent.
+    LossNotBegun,
+    /// Nothing was under way.
+    LossOfNothing,
+    /// A transaction, and the client does not know yet.
+    LossOfTransaction,
+    /// A transaction, with a unit that did not commit it.
+    LossOfUnitInTransaction,
+    /// A unit that may have been carried out.
+    LossOfUnit,
+    /// A unit that is known not to have been begun.
+    LossOfUnitNotBegun,
+    /// The same, and the session.
+    LossOfUnitAndSession,
+    /// The session.
+    LossOfSession,
+    /// The rest of a message.
+    LossOfMessage,
+    /// It has heard it from the server.
+    LossAlreadyTold,
+    /// A batch ends whose Sync is still to come.
+    LossInBatch,
+    /// The client was about to leave.
+    LossOfLeaver,
+    /// A unit is answered by the news that its transaction was lost.
+    LossToldLater,
+    /// Nothing is told to a client that rolls back.
+    LossNotTold,
+    /// The same in the extended protocol.
+    LossNotToldInBatch,
+    /// A server gets a transaction that has failed.
+    StandIn,
+    /// A client asks for another transaction like the one that was lost.
+    ChainOfLost,
+    /// Too little of a text has come to tell whether it does.
+    ChainUnclear,
+
+    // Clients that go.
+    /// A client leaves when replies are owed.
+    LeavesWhileOwed,
+    /// A client leaves when something is never going to be whole.
+    LeavesUnfinished,
+    /// A client that has left has got all that it was owed.
+    LeaverServed,
+    /// The server of one that has left waits for what will not come.
+    LeaverLetGo,
+    /// A client is closed inside a message to it.
+    ClosedInsideMessage,
+    /// A client that is to be told something is inside a message.
+    EndedInsideMessage,
+    /// A client's connection breaks.
+    ClientBroken,
+    /// A client is gone in the middle of a message of its own.
+    AbandonedInsideMessage,
+    /// A client is gone in the middle of a batch or a COPY.
+    AbandonedUndecided,
+    /// It has left what no command removes.
+    LeftUnremovable,
+    /// It has left a session.
+    LeftSession,
+    /// It has left state.
+    LeftPins,
+    /// A server wants COPY data of one that is gone.
+    CopyForNobody,
+    /// A server skips up to the Sync of one that is gone.
+    SkipsForNobody,
+    /// A server is forsaken in the middle of what it has said.
+    ForsakenWhileRead,
+    /// A server that is forsaken says too much.
+    ForsakenTalks,
+    /// A server is forsaken because it says too much.
+    TalkerForsaken,
+
+    // Cancels.
+    /// Nobody has that key.
+    CancelOfNobody,
+    /// It is for a client for whom nothing is done.
+    CancelOfNothing,
+    /// It is for a unit in the queue.
+    CancelOfQueued,
+    /// It is for a unit that has got its server and was not sent.
+    CancelOfUnsent,
+    /// It joins one that is under way.
+    CancelJoins,
+    /// Another one was sent.
+    CancelBehindAnother,
+    /// It would come too early.
+    CancelHeldBack,
+    /// What it was held back for is over.
+    CancelHeldBackInVain,
+    /// What it was held back for has begun.
+    CancelReleased,
+    /// When its connection stands, its unit is over.
+    CancelTooLate,
+    /// Its unit is over before its connection stands.
+    CancelDropped,
+    /// It is for what a client that is gone has left running.
+    CancelOfLeft,
+    /// It is for a server that was shown the end of our stream.
+    CancelOfForsaken,
+    /// Its connection cannot be made.
+    CancelConnectFailed,
+    /// Its connection breaks.
+    CancelBroken,
+    /// It was sent, and does not end.
+    CancelTimedOut,
+    /// It was not sent in time.
+    CancelUnsentTimedOut,
+    /// A server that is free is not lent while it may still hit.
+    CancelAwaited,
+    /// Such a server is free when it has ended.
+    CancelAwaitedEnds,
+    /// Its server is no more.
+    CancelOfLostServer,
+    /// Whoever has asked for it is gone.
+    CancelRequesterGone,
+
+    // Limits of time.
+    /// A client is silent outside a transaction.
+    ClientIdle,
+    /// A client has been quiet for long, but is busy now.
+    ClientIdleButBusy,
+    /// A client has been quiet, but not for so long.
+    ClientIdleForLess,
+    /// A client is silent inside a transaction.
+    ClientIdleInTransaction,
+    /// A transaction takes too long, and a statement of it runs.
+    TransactionTooLong,
+    /// A transaction takes too long, and nothing of it runs.
+    TransactionTooLongIdle,
+    /// A statement is not answered.
+    ServerHangs,
+    /// A server is not brought to its client's settings in time.
+    PreparingHangs,
+    /// A server is not cleaned in time.
+    CleaningHangs,
+    /// A server does not see the end of our stream in time.
+    ForsakenHangs,
+    /// A server that was told to go does not go in time.
+    LeavingHangs,
+    /// What a client has left running takes too long.
+    LeftTooLong,
+    /// The same, and it does not heed its cancel.
+    LeftHeedsNoCancel,
+    /// What a client has left running is not answered.
+    LeftHangs,
+
+    // Another configuration, and the end.
+    /// A pool has other servers now.
+    PoolMoved,
+    /// A pool that was made for a client is kept.
+    WildPoolKept,
+    /// A pool that was made for a client goes.
+    WildPoolGoes,
+    /// A pool has more than it may have now, and some of it is idle.
+    SurplusClosed,
+    /// An idle server is one of another configuration.
+    IdleReplaced,
+    /// One that is opened is.
+    OpeningReplaced,
+    /// One that is busy is.
+    BusyReplaced,
+    /// A client that is there has another limit of silence.
+    SilenceRenewed,
+    /// A client is asked to leave.
+    Drained,
+    /// A client is asked to leave when its transaction is over.
+    DrainedBehindUnit,
+    /// A client is told that this is the end.
+    ShutDown,
+
+    // Bytes.
+    /// A client does not read what is written to it.
+    ClientCongested,
+    /// A server does not.
+    ServerCongested,
+    /// There is no room for all that is written.
+    PartialWrite,
+    /// Output that is not out yet is moved up in its buffer.
+    OutputMovedUp,
+    /// Much output is written for many connections together.
+    WrittenTogether,
+    /// Input that waits fills its buffer.
+    InputFull,
+    /// The same, and some of it is consumed.
+    InputFullConsumed,
+    /// A read fails.
+    ReadFailed,
+    /// A write to a client fails.
+    WriteToClientFailed,
+    /// A write to a server fails.
+    WriteToServerFailed,
+    /// A client that is not read has reset its connection.
+    ResetUnread,
+    /// A peer has to read its last words.
+    Lingers,
+    /// It has read them.
+    LingererReadAll,
+    /// It has read some of them.
+    LingererReadSome,
+    /// It does not read them.
+    LingererGivenUp,
+}
+
+const COUNT: usize = Mark::ALL.len();
+
+thread_local! {
+    /// How often each was taken on this thread since [`Marks::take`] was called last.
+    static TAKEN: [Cell<u64>; COUNT] = const { [const { Cell::new(0) }; COUNT] };
+}
+
+impl Mark {
+    /// This path is taken.
+    #[inline]
+    pub fn hit(self) {
+        self.hit_if(true);
+    }
+
+    /// This path is taken, if that is so.
+    #[inline]
+    pub fn hit_if(self, taken: bool) {
+        if cfg!(debug_assertions) && taken {
+            TAKEN.with(|times| times[self as usize].set(times[self as usize].get() + 1));
+        }
+    }
+}
+
+/// How often each path was taken.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub struct Marks([u64; COUNT]);
+
+impl Marks {
+    /// What this thread has counted since it was asked last. Nothing, where nothing is counted.
+    pub fn take() -> Self {
+        TAKEN.with(|times| Self(std::array::from_fn(|at| times[at].take())))
+    }
+
+    /// How often this one was.
+    pub fn times(&self, mark: Mark) -> u64 {
+        self.0[mark as usize]
+    }
+
+    /// Adds what was counted elsewhere.
+    pub fn add(&mut self, other: &Self) {
+        for (sum, more) in self.0.iter_mut().zip(other.0) {
+            *sum += more;
+        }
+    }
+}
+
+impl Default for Marks {
+    fn default() -> Self {
+        Self([0; COUNT])
+    }
+}
+
+/// All that were taken.
+impl fmt::Debug for Marks {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let taken = Mark::ALL.iter().filter(|mark| self.times(**mark) > 0);
+        f.debug_map().entries(taken.map(|mark| (mark, self.times(*mark)))).finish()
+    }
+}
+
+#[cfg(test)]
+mod tests;

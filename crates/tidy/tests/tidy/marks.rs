@@ -1,0 +1,57 @@
+use crate::tree::Tree;
+
+/// Where the marks of rare paths are listed, each on a line of its own.
+const LIST: &str = "crates/engine/src/marks.rs";
+
+/// Where they stand, each as `Mark::Name`.
+const CODE: &[&str] = &["crates/engine/src/", "crates/proxy/src/"];
+
+/// Each mark stands at one place in the code, so that its count tells of one path.
+pub(crate) fn check(tree: &Tree) -> Vec<String> {
+    let list = tree.text(LIST).unwrap_or_default();
+    let is_code = |path: &str| {
+        path != LIST && !path.contains("/tests") && CODE.iter().any(|code| path.starts_with(code))
+    };
+    let code = tree.texts().filter(|(path, _)| is_code(path));
+    let placed: Vec<&str> = code.flat_map(|(_, text)| names_in(text)).collect();
+    let times = |name: &str| placed.iter().filter(|other| **other == name).count();
+    let listed = list.lines().filter_map(name_in_list).map(|name| (name, times(name)));
+    let astray = listed.filter(|(_, times)| *times != 1);
+    astray.map(|(name, times)| format!("{LIST}: {name} stands at {times} places")).collect()
+}
+
+fn name_in_list(line: &str) -> Option<&str> {
+    let name = line.strip_prefix("    ")?.strip_suffix(',')?;
+    name.chars().all(|char| char.is_ascii_alphanumeric()).then_some(name)
+}
+
+fn names_in(text: &str) -> impl Iterator<Item = &str> {
+    let behind = text.split("Mark::").skip(1);
+    behind.filter_map(|rest| rest.split(|char: char| !char.is_ascii_alphanumeric()).next())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::{LIST, Tree, check};
+
+    /// What is said about code like this, where the list has `Full` and `FullAgain`.
+    fn complaints(code: &str) -> Vec<String> {
+        let list = "marks! {\n    /// It is.\n    Full,\n    /// Again.\n    FullAgain,\n}\n";
+        let tests = "Mark::Full Mark::FullAgain";
+        check(&Tree::sample(&[
+            (LIST, list),
+            ("crates/engine/src/a.rs", code),
+            ("crates/engine/src/a/tests.rs", tests),
+            ("crates/sim/src/b.rs", tests),
+        ]))
+    }
+
+    #[test]
+    fn each_mark_stands_at_one_place() {
+        assert_eq!(complaints("Mark::Full.hit(); Mark::FullAgain.hit_if(x);"), [""; 0]);
+        let missing = complaints("Mark::FullAgain.hit();");
+        assert_eq!(missing, [format!("{LIST}: Full stands at 0 places")]);
+        let twice = complaints("Mark::Full.hit(); Mark::FullAgain.hit(); Mark::Full.hit();");
+        assert_eq!(twice, [format!("{LIST}: Full stands at 2 places")]);
+    }
+}
