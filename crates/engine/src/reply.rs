@@ -154,7 +154,7 @@ pub(crate) struct Replies {
     answered: bool,
     /// A batch has failed and its Sync has not been sent yet: what is sent is skipped.
     skipping: bool,
-    /// Syncs that were sent before the COPY at the head began, and were taken for part of it.
+    /// Syncs that were sent before or in the COPY at the head, and were taken for part of it.
     early_syncs: u32,
     /// Such Syncs of COPYs that have failed: each may be answered after all.
     doubtful_syncs: u32,
@@ -278,7 +278,11 @@ impl Replies {
                 }
                 return false;
             }
-            Kind::Sync if self.ignores_sync() => return false,
+            Kind::Sync if self.ignores_sync() => {
+                // If the COPY has failed before the server reads it, it is answered after all.
+                self.early_syncs += 1;
+                return false;
+            }
             Kind::Sync => self.skipping = false,
             Kind::Bind
             | Kind::ClosePortal

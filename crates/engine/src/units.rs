@@ -496,12 +496,10 @@ impl Engine {
     fn expect(&mut self, now: Time, id: ClientId, server: ServerId, kind: Kind) {
         let client = &mut self.clients[id];
         let server = &mut self.servers[server];
-        if matches!(kind, Kind::Sync) && server.replies.ignores_sync() {
-            Mark::SyncInsideCopy.hit();
-            return;
-        }
-        if matches!(kind, Kind::CopyEnd) {
-            // Only a mark in the queue: it has no reply and belongs to no unit.
+        let inside_copy = matches!(kind, Kind::Sync) && server.replies.ignores_sync();
+        if inside_copy || matches!(kind, Kind::CopyEnd) {
+            // Only noted: it has no reply and belongs to no unit.
+            Mark::SyncInsideCopy.hit_if(inside_copy);
             let sink = Sink::Own;
             server.replies.push(Expected { kind, sink });
             return;

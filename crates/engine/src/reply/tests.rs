@@ -22,11 +22,10 @@ fn play(script: &str) -> String {
             b'>' => sending = true,
             b'<' => sending = false,
             _ if sending => {
-                if letter == b'S' && replies.ignores_sync() {
-                    continue;
-                }
                 let kind = sent(letter);
+                let ignored = letter == b'S' && replies.ignores_sync();
                 let ends = matches!(kind, Kind::Query | Kind::FunctionCall | Kind::Sync);
+                let ends = ends && !ignored;
                 replies.push(Expected { kind, sink: Sink::Client(Slot(slot)) });
                 if ends {
                     slot += 1;
@@ -291,6 +290,9 @@ fn an_error_inside_copy_ends_it() {
     check("> PBE < 12GE > S < Z", "++.!Z0");
     check("> PBES c S < 12G E Z", "++.x0!Z1");
     check("> Q < GE > S < ZZ", ".!Z0Z1");
+    // The first Sync was sent into the COPY, and may be read behind it.
+    check("> PBE < 12G > S < E > cS < ZZ", "++.!Z0Z");
+    check("> PBE < 12G > S < E > cS < Z", "++.!Z0");
 }
 
 /// They have no reply, so whoever waited for one would wait for ever; nor may they fill the memory.
