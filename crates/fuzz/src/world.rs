@@ -473,6 +473,7 @@ impl World {
             link.fate = fate;
             link.coming = Vec::new();
         }
+        self.engine.closed(endpoint);
     }
 
     /// The connection that the engine calls so; none if it is not open.

@@ -19,9 +19,11 @@ impl Demo {
     }
 
     fn script(&self, action: &str) -> Command {
-        let mut command =
-            Command::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/demo.sh"));
+        // Where these tests run in the background Ctrl-C may be ignored.
+        let mut command = Command::new("env");
         command
+            .arg("--default-signal=INT")
+            .arg(concat!(env!("CARGO_MANIFEST_DIR"), "/../../scripts/demo.sh"))
             .arg(action)
             .env("DEMO_STATE", &self.state)
             .env("PGWEIR", env!("CARGO_BIN_EXE_pgweir"))
