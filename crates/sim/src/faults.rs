@@ -45,6 +45,8 @@ pub struct Faults {
     pub server_frozen: f64,
     /// A server process ends without a word at some step of its work.
     pub server_dies: f64,
+    /// A server process has been idle for too long when something comes, and begins nothing of it.
+    pub server_idles: f64,
     /// Times in a minute that a server is full (53300), for up to five seconds.
     pub server_full: f64,
     /// The same, refusing each login.
@@ -87,6 +89,7 @@ impl Faults {
         server_killed: 0.0,
         server_frozen: 0.0,
         server_dies: 0.0,
+        server_idles: 0.0,
         server_full: 0.0,
         server_refusing: 0.0,
         server_silent: 0.0,
@@ -123,6 +126,7 @@ impl Faults {
             server_killed: rarely(30.0),
             server_frozen: rarely(10.0),
             server_dies: rarely(0.004),
+            server_idles: rarely(0.01),
             server_full: rarely(6.0),
             server_refusing: rarely(4.0),
             server_silent: rarely(4.0),

@@ -405,8 +405,12 @@ impl Backend {
                     if !self.sending.is_empty() {
                         continue;
                     }
+                    let rests = session.is_at_rest();
                     if !self.read(site) {
                         return;
+                    }
+                    if rests && self.dice.chance(site.faults.server_idles) {
+                        return self.idle_out(site, outcome);
                     }
                 }
                 Advance::Over => {

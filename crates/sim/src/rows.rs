@@ -12,6 +12,8 @@ pub enum Row {
     Unsent,
     /// A server is lost with a statement outside a transaction.
     Statement,
+    /// A server says that it has not begun a statement outside a transaction.
+    NotBegun,
     /// A server is lost with what may have been a COMMIT.
     Commit,
     /// A server is lost with a transaction.
@@ -80,11 +82,12 @@ pub enum Row {
 
 impl Row {
     /// All of them, in their order.
-    pub const ALL: [Self; 36] = [
+    pub const ALL: [Self; 37] = [
         Self::Idle,
         Self::Waiting,
         Self::Unsent,
         Self::Statement,
+        Self::NotBegun,
         Self::Commit,
         Self::Transaction,
         Self::Rollback,
@@ -126,6 +129,7 @@ impl Row {
             Self::Waiting => "waiting",
             Self::Unsent => "unsent",
             Self::Statement => "statement",
+            Self::NotBegun => "not-begun",
             Self::Commit => "commit",
             Self::Transaction => "transaction",
             Self::Rollback => "rollback",

@@ -213,6 +213,11 @@ impl Session {
         self.state.statements.keys().any(|name| !name.is_empty())
     }
 
+    /// The unnamed statement is gone.
+    pub(crate) fn forget_unnamed(&mut self) {
+        self.state.statements.remove(&b""[..]);
+    }
+
     /// Whether it reads COPY data.
     pub(crate) fn reads_copy_data(&self) -> bool {
         match &self.work {

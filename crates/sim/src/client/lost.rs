@@ -14,13 +14,19 @@ impl Client {
     /// The server is lost, and the client stays.
     pub(super) fn lost_server(&mut self, site: &mut Site, message: &Message, raw: Range<usize>) {
         let code = code_of(message);
-        match self.row_of_error(&code) {
+        let begun = !says(message, "The statement was not begun.");
+        match self.row_of_error(&code, begun, site.faults.is_roomy()) {
             Ok(row) => self.lose(site, &code, row, message),
             Err(why) => return self.wrongly_told(site, &code, &why),
         }
         self.script.not_run();
-        match self.oracle.lose(&self.incoming[raw], code == "40001") {
-            Ok(tags) if code == "40001" => site.ledger.undone_for_good(&tags),
+        let undone = code == "40001" && begun;
+        if !begun {
+            self.oracle.forget_unnamed();
+        }
+        match self.oracle.lose(&self.incoming[raw], undone) {
+            Ok(tags) if !begun => site.ledger.refused(&tags),
+            Ok(tags) if undone => site.ledger.undone_for_good(&tags),
             Ok(_) => {}
             Err(why) => self.wrongly_told(site, &code, &why),
         }
@@ -57,18 +63,21 @@ impl Client {
     }
 
     /// The row that an ERROR belongs to which tells of a lost server, if the code is the one that
-    /// is due: 40001 in a transaction, unless something may have committed it; else 08007.
-    fn row_of_error(&self, code: &str) -> Result<Option<Row>, String> {
+    /// is due: 40001 in a transaction, unless something may have committed it, and for what was not
+    /// begun; else 08007. `whole`: messages come in one piece, of which the rest is no COMMIT.
+    fn row_of_error(&self, code: &str, begun: bool, whole: bool) -> Result<Option<Row>, String> {
         let in_block = self.oracle.is_in_block();
         match code {
             _ if self.oracle.is_answered() => Err("a part of the reply was forwarded".to_owned()),
             _ if self.pool.mode == PoolMode::Session && !self.pool.fickle => {
                 Err("its session has ended".to_owned())
             }
+            "40001" if !begun && !in_block => Ok(Some(Row::NotBegun)),
+            _ if !begun => Err("a transaction is open".to_owned()),
             "40001" if in_block => Ok(Some(Row::Transaction)),
             "40001" => Err("it is in no transaction".to_owned()),
             _ if !in_block => Ok(Some(Row::Statement)),
-            _ if self.oracle.unit_commits_nothing() => Err("nothing commits".to_owned()),
+            _ if whole && self.oracle.unit_commits_nothing() => Err("nothing commits".to_owned()),
             _ => Ok(self.oracle.unit_commits().then_some(Row::Commit)),
         }
     }
@@ -88,6 +97,8 @@ impl Client {
             "57P01" if stateful => Ok(Some(Row::Session)),
             "57P01" if several => Ok(None),
             "57P01" => Err("it has nothing that a server keeps".to_owned()),
+            // The server's own words.
+            "57P05" if several || stateful || self.oracle.is_answered() => Ok(None),
             _ => Err("no limit and no loss explains it".to_owned()),
         }
     }

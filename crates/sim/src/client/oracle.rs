@@ -262,6 +262,15 @@ impl Oracle {
         !self.session.state.stains.is_empty() || self.pinned
     }
 
+    /// If the unit that is due begins by making the unnamed statement, that is not made; and the one
+    /// before it is gone rather than taken for the one that its client meant to make.
+    pub(crate) fn forget_unnamed(&mut self) {
+        let first = self.inbox.unit().next();
+        if first.is_some_and(|message| message.tag == b'P' && message.body.first() == Some(&0)) {
+            self.session.forget_unnamed();
+        }
+    }
+
     /// Whether it has prepared statements with names, which stay on a server.
     pub(crate) fn has_prepared(&self) -> bool {
         self.session.has_named()

@@ -277,6 +277,7 @@ impl Client {
             "25P04" => self
                 .is_over_for(site, began_at, |rules| rules.times.transaction)
                 .map(|()| Some(Row::TransactionTimeout)),
+            "57P05" if text.contains('[') => return self.lost_session(site, message, raw),
             "57P05" => self
                 .is_over_for(site, answered_at, |rules| rules.times.silence)
                 .and_then(|()| self.ends_in(false))

@@ -3,7 +3,7 @@
 
 use pgweir_proxy::Transport;
 
-use super::{Backend, Phase, Wait};
+use super::{Backend, Outcome, Phase, Wait};
 use crate::rows::Row;
 use crate::session::{Session, write_fatal, write_warning};
 use crate::world::Site;
@@ -17,6 +17,10 @@ pub(crate) const CRASHED: &str =
 
 /// PostgreSQL's words for a statement that waits for itself.
 pub(crate) const DEADLOCK: &str = "deadlock detected";
+
+/// PostgreSQL's words for a session that was idle for too long, and brackets, as in each of its
+/// errors here.
+const IDLED_OUT: &str = "terminating connection due to idle-session timeout []";
 
 /// PostgreSQL's words for a statement that has waited for a lock for longer than lock_timeout.
 pub(crate) const LOCKED: &str = "canceling statement due to lock timeout";
@@ -84,6 +88,17 @@ impl Backend {
         if self.send(site) {
             self.end(site);
         }
+    }
+
+    /// It has been idle for too long, which it sees before what has come (`ProcessInterrupts`,
+    /// postgres.c).
+    pub(super) fn idle_out(&mut self, site: &mut Site, outcome: &mut Outcome) {
+        site.trouble(self.cluster);
+        site.ledger.kills += 1;
+        outcome.died = Some(self.doing());
+        write_fatal(&mut self.sending, b"57P05", IDLED_OUT);
+        self.say_farewell();
+        self.end(site);
     }
 
     /// Says that another process has crashed, if it can.
