@@ -10,7 +10,7 @@ use crate::action::{Action, ClientId, Endpoint, Event, ServerId};
 use crate::client::{Fate, Leg, Phase, Slot, UnnamedStatement};
 use crate::errors::{CONTAINED, STATEMENT_MODE};
 use crate::marks::Mark;
-use crate::reply::{Effect, Sink, Step};
+use crate::reply::{Effect, Sink, Step, is_overture};
 use crate::server::{Left, ServerState};
 use crate::time::Time;
 
@@ -562,19 +562,6 @@ impl Engine {
             self.abort_server(now, id);
         }
     }
-}
-
-/// Whether a message comes before anything is carried out, or says only what rows will look like.
-fn is_overture(tag: Tag) -> bool {
-    matches!(
-        tag,
-        Tag::ParseComplete
-            | Tag::BindComplete
-            | Tag::CloseComplete
-            | Tag::ParameterDescription
-            | Tag::RowDescription
-            | Tag::NoData
-    )
 }
 
 /// What we keep of a server's error.

@@ -11,6 +11,8 @@
 //! - While the server reads COPY data it ignores Sync and Flush (`CopyGetData`).
 //! - A Sync can fail (a deferred constraint): error first, then its ReadyForQuery.
 
+mod allowed;
+
 use std::collections::VecDeque;
 use std::rc::Rc;
 
@@ -18,6 +20,9 @@ use pgweir_wire::backend::Tag;
 
 use crate::client::Slot;
 use crate::marks::Mark;
+use allowed::{Allowed, allowed};
+
+pub(crate) use allowed::is_overture;
 
 /// As many replies may be owed before the queue is full. A message of a batch has seven bytes, and
 /// what is noted for it is several times as much: without a limit a batch without an end would fill
@@ -505,83 +510,6 @@ impl Replies {
             self.remove(0);
             self.copy_ends -= 1;
         }
-    }
-}
-
-/// Whether an entry allows a message.
-enum Allowed {
-    No,
-    /// Yes, and more of the reply follows.
-    More,
-    /// Yes, and the reply is over.
-    Last,
-    /// Yes: an error.
-    Error,
-}
-
-/// The table of replies (documentation, "Message Flow"). What is allowed in none of the situations
-/// below is not allowed.
-#[inline]
-fn allowed(kind: &Kind, progress: Progress, answered: bool, tag: Tag) -> Allowed {
-    use Allowed::{Error, Last, More, No};
-    let when = |holds: bool, allowed: Allowed| if holds { allowed } else { No };
-    match (kind, tag) {
-        (_, Tag::ErrorResponse) => Error,
-        (Kind::Sync, Tag::ReadyForQuery) => Last,
-        (Kind::Query | Kind::FunctionCall, Tag::ReadyForQuery) => {
-            let over = answered && progress == Progress::Open;
-            when(over || progress == Progress::Failed, Last)
-        }
-        (Kind::Query | Kind::FunctionCall | Kind::Sync, _) if progress == Progress::Failed => No,
-        (Kind::Query | Kind::Execute, Tag::CopyData | Tag::CopyDone) => when(
-            matches!(progress, Progress::CopyOut | Progress::CopyBoth { sends: true, .. }),
-            More,
-        ),
-        (
-            Kind::Query | Kind::Execute,
-            Tag::CopyInResponse | Tag::CopyOutResponse | Tag::CopyBothResponse,
-        ) => when(progress == Progress::Open, More),
-        // Behind a stream of WAL comes, where there is one, the next timeline.
-        (Kind::Query, Tag::RowDescription) => when(
-            matches!(
-                progress,
-                Progress::Open | Progress::Rows | Progress::CopyBoth { sends: false, .. }
-            ),
-            More,
-        ),
-        (Kind::Query, Tag::DataRow) => when(progress == Progress::Rows, More),
-        (Kind::Query, Tag::EmptyQueryResponse) => when(progress == Progress::Open, More),
-        (Kind::Query, Tag::CommandComplete) => when(progress != Progress::CopyOut, More),
-        (Kind::Execute, Tag::DataRow) => when(progress == Progress::Open, More),
-        (Kind::Execute, Tag::EmptyQueryResponse | Tag::PortalSuspended) => {
-            when(progress == Progress::Open, Last)
-        }
-        (Kind::Execute, Tag::CommandComplete) => when(progress != Progress::CopyOut, Last),
-        (Kind::FunctionCall, Tag::FunctionCallResponse) => when(!answered, More),
-        (Kind::Parse { .. }, Tag::ParseComplete) => Last,
-        (Kind::Bind, Tag::BindComplete) => Last,
-        (Kind::ClosePortal | Kind::CloseStatement { .. }, Tag::CloseComplete) => Last,
-        (Kind::DescribeStatement, Tag::ParameterDescription) => {
-            when(progress == Progress::Open, More)
-        }
-        (Kind::DescribeStatement, Tag::RowDescription | Tag::NoData) => {
-            when(progress == Progress::HalfDescribed, Last)
-        }
-        (Kind::DescribePortal, Tag::RowDescription | Tag::NoData) => Last,
-        (
-            Kind::Bind
-            | Kind::ClosePortal
-            | Kind::CloseStatement { .. }
-            | Kind::CopyEnd
-            | Kind::DescribePortal
-            | Kind::DescribeStatement
-            | Kind::Execute
-            | Kind::FunctionCall
-            | Kind::Parse { .. }
-            | Kind::Query
-            | Kind::Sync,
-            _,
-        ) => No,
     }
 }
 

@@ -355,7 +355,9 @@ impl Engine {
             server.status == TransactionStatus::Idle && !self.keeps_server(client, server);
         let pool = &self.pools[server.pool];
         let others_wait = pool.waiting > 0 || pool.owes_since.is_some() || server.doomed;
-        let holds = would_be_given_back && others_wait && tag != Tag::Terminate;
+        // Behind a RESET what the client has asked for at its login must be put back first.
+        let must_part = others_wait || server.reset;
+        let holds = would_be_given_back && must_part && tag != Tag::Terminate;
         Mark::HeldForOthers.hit_if(holds);
         holds
     }

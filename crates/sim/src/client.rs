@@ -16,7 +16,7 @@ use pgweir_wire::CancelKey;
 use crate::ledger::Ledger;
 use crate::network::Stream;
 use crate::random::Dice;
-use crate::session::{Home, Message, describe};
+use crate::session::{Home, Message, describe, describe_all};
 use crate::world::Site;
 use moments::Moments;
 use oracle::Oracle;
@@ -406,7 +406,7 @@ impl Client {
         self.oracle.sent(&bytes);
         self.outgoing = bytes;
         let (number, outgoing) = (self.number, &self.outgoing);
-        site.trace.note(Who(number), || list(outgoing));
+        site.trace.note(Who(number), || describe_all(outgoing));
         if self.script.asks_for_much() {
             let patience = self.dice.magnitude(5_000);
             self.leave_at(site.trace.now + patience);
@@ -469,6 +469,7 @@ impl Client {
         self.cut = None;
         site.trace.note(Who(self.number), || format!("cuts its connection: {how:?}"));
         self.ending = Ending::Rude;
+        site.ledger.breaks_off(self.number);
         self.outgoing.clear();
         match how {
             Cut::Close => self.stream = None,
@@ -589,15 +590,4 @@ impl std::fmt::Display for Who {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.pad(&format!("c{}", self.0))
     }
-}
-
-/// Messages in a few words.
-fn list(bytes: &[u8]) -> String {
-    let mut text = String::from("->");
-    let mut rest = bytes;
-    while let Ok(Some((message, length))) = Message::parse(rest) {
-        text.push_str(&format!(" | {}", describe(&message)));
-        rest = &rest[length..];
-    }
-    text
 }

@@ -21,6 +21,8 @@ pub(crate) struct Ledger {
     /// nothing under way.
     left: BTreeSet<u32>,
     left_in_peace: BTreeSet<u32>,
+    /// Clients that hear nothing more, whether or not their connection is there.
+    deaf: BTreeSet<u32>,
     /// Connections to servers that were taken away, and clients that this has cost theirs.
     pub(crate) kills: u32,
     pub(crate) losses: u32,
@@ -103,6 +105,7 @@ impl Ledger {
             cancels: Vec::new(),
             left: BTreeSet::new(),
             left_in_peace: BTreeSet::new(),
+            deaf: BTreeSet::new(),
             kills: 0,
             losses: 0,
             trouble: BTreeMap::new(),
@@ -166,6 +169,16 @@ impl Ledger {
         if self.has_left(client) {
             self.reach(Row::LeftTransaction);
         }
+    }
+
+    /// A client breaks off what it has begun.
+    pub(crate) fn breaks_off(&mut self, client: u32) {
+        self.deaf.insert(client);
+    }
+
+    /// Whether nobody needs to hear what a client is owed.
+    pub(crate) fn hears_nothing(&self, client: u32) -> bool {
+        self.deaf.contains(&client) || self.has_left(client)
     }
 
     /// Whether a client has ended its connection.

@@ -20,7 +20,9 @@ use pgweir_wire::{TransactionStatus, backend};
 use crate::language::{self, Line, Tag};
 
 pub(crate) use execute::Execution;
-pub(crate) use message::{Inbox, Message, describe, put, write_error, write_fatal, write_warning};
+pub(crate) use message::{
+    Inbox, Message, describe, describe_all, put, write_error, write_fatal, write_warning,
+};
 pub(crate) use state::{Home, Notification, State, Transaction, VERSION, Witness};
 
 /// A session. See the module's documentation.

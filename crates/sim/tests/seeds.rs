@@ -5,8 +5,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use pgweir_sim::{Counts, Faults, Mark, Options, Row, run, run_with};
 
-/// As many as take half a minute on one core in a debug build.
-const SEEDS: u64 = 1_200;
+/// As many as take a minute on two cores in a debug build.
+const SEEDS: u64 = 4_000;
 
 /// Rare paths that so few seeds may miss; `pgweir-sim` says how often more of them take each.
 const SELDOM: &[Mark] = &[

@@ -226,6 +226,18 @@ fn a_function_call_keeps_the_server_unless_its_function_is_known() {
     }
 }
 
+/// What follows a RESET in a pipeline must not run without what the client's login asked for.
+#[test]
+fn a_pipeline_waits_behind_a_reset_for_its_settings() {
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([query("RESET ALL"), query("SELECT")]);
+    assert_eq!(server.heard(), "Q(RESET ALL)");
+    server.says([done(), ready()]);
+    assert_eq!((alice.heard().as_str(), server.heard().as_str()), ("C Z", "Q(DISCARD ALL)"));
+    server.says([done(), ready()]);
+    assert_eq!(server.heard(), "Q(SELECT)");
+}
+
 /// RESET takes away what the client's startup packet asked for: the server is not what the pool
 /// believes it to be.
 #[test]

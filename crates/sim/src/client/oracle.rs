@@ -262,8 +262,8 @@ impl Oracle {
         !self.session.state.stains.is_empty() || self.pinned
     }
 
-    /// If the unit that is due begins by making the unnamed statement, that is not made; and the one
-    /// before it is gone rather than taken for the one that its client meant to make.
+    /// If the unit that is due begins by making the unnamed statement, that is not made; and the
+    /// one before it is gone rather than taken for the one that its client meant to make.
     pub(crate) fn forget_unnamed(&mut self) {
         let first = self.inbox.unit().next();
         if first.is_some_and(|message| message.tag == b'P' && message.body.first() == Some(&0)) {
@@ -357,16 +357,15 @@ fn may_pin(message: &Message) -> bool {
     let stays = |line: &Line| matches!(line, Line::Client(its) if its.verb.leaves_state());
     let named = |message: &Message| message.body.first() != Some(&0);
     match message.tag {
+        _ if message.body.len() > PLAIN_BYTES => !message.is_copy(),
         b'F' => true,
         b'P' if named(message) => true,
         b'P' => {
             let lines = message.lines();
             lines.is_none_or(|lines| lines.iter().any(|line| stays(line) || copies(line)))
         }
-        b'Q' if message.body.len() <= PLAIN_BYTES => {
-            message.lines().is_none_or(|lines| lines.iter().any(stays))
-        }
-        _ => message.body.len() > PLAIN_BYTES && !message.is_copy(),
+        b'Q' => message.lines().is_none_or(|lines| lines.iter().any(stays)),
+        _ => false,
     }
 }
 

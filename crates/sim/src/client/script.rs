@@ -225,6 +225,7 @@ impl Script {
         }
         if dice.chance(0.02) {
             // Longer than what pgweir waits for in whole.
+            self.pinned = true;
             text.push_str(&format!("/*{}*/", "x".repeat(dice.magnitude(60_000) as usize)));
         }
         self.unnamed = false;
@@ -351,8 +352,11 @@ impl Script {
             let text = match dice.weighted(&[(96, 0), (3, 1), (1, 2)]) {
                 0 => text,
                 1 => String::new(),
-                // Longer than what pgweir keeps to make it again.
-                _ => format!("{text}/*{}*/", "x".repeat(dice.magnitude(60_000) as usize)),
+                // Longer than what pgweir keeps to make it again, so it keeps its server.
+                _ => {
+                    self.pinned = true;
+                    format!("{text}/*{}*/", "x".repeat(dice.magnitude(60_000) as usize))
+                }
             };
             frontend::write_parse(out, name, text.as_bytes(), &[25]);
         }

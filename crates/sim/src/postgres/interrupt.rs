@@ -124,7 +124,7 @@ impl Backend {
 /// A cancel hits whatever runs, which has said so many bytes.
 fn hit(session: &Session, said_bytes: usize, site: &mut Site) {
     let limited = site.rules.least(0, |rules| rules.times.transaction).is_some();
-    let unheard = |client| site.ledger.has_left(client) && said_bytes > UNHEARD_BYTES;
+    let unheard = |client| site.ledger.hears_nothing(client) && said_bytes > UNHEARD_BYTES;
     match session.running() {
         // pgweir's own, because there is nobody to hear all that.
         Some(tag) if unheard(tag.client) => site.ledger.reach(Row::LeftResult),

@@ -222,3 +222,14 @@ pub(crate) fn describe(message: &Message) -> String {
     let more = if message.body.len() > most { "…" } else { "" };
     format!("{} {body}{more}", message.tag as char)
 }
+
+/// Messages of a frontend in a few words, for the trace.
+pub(crate) fn describe_all(bytes: &[u8]) -> String {
+    let mut text = String::from("->");
+    let mut rest = bytes;
+    while let Ok(Some((message, length))) = Message::parse(rest) {
+        text.push_str(&format!(" | {}", describe(&message)));
+        rest = &rest[length..];
+    }
+    text
+}
