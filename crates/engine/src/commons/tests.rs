@@ -9,7 +9,10 @@ use crate::action::Address;
 use crate::shares::Of;
 use crate::time::Time;
 
-const WANT: Option<Want> = Some(Want { since: Time(1), own: 0 });
+/// What one lacks.
+fn want() -> Vec<Want> {
+    vec![Want { since: Time(1), own: 0, besides: Vec::new() }]
+}
 
 /// Runs a test once for each order in which the steps of its threads can come.
 fn in_every_order(test: impl Fn() + Send + Sync + 'static) {
@@ -127,7 +130,7 @@ fn a_share_has_one_count() {
 fn who_lacks_a_connection_and_who_leaves_one_do_not_miss_each_other() {
     in_every_order(|| {
         meet(|count, member| {
-            count.post(member, WANT);
+            count.post(member, want(), 0);
             count.room() > 0
         })
     });
@@ -143,7 +146,7 @@ fn meet(lacks: fn(&Count, &Member) -> bool) {
     let one = thread::spawn(move || lacks(&here, &own));
     let two = thread::spawn(move || {
         there.gone();
-        there.want_of_others(&other).is_some()
+        !there.wants_of_others(&other).is_empty()
     });
     assert!(joined(one) | joined(two), "both wait");
 }
@@ -203,7 +206,7 @@ fn who_looks_before_it_says_what_it_lacks_waits_for_ever() {
     in_every_order(|| {
         meet(|count, member| {
             let room = count.room() > 0;
-            count.post(member, WANT);
+            count.post(member, want(), 0);
             room
         })
     });

@@ -101,7 +101,7 @@ impl Worker {
                     self.serve(endpoint, connection);
                 }
                 Told::Mail(Mail::ClientsLeft(asker)) => {
-                    let _ = asker.send(self.driver.clients_left());
+                    let _ = asker.send(self.driver.engine().clients());
                 }
                 Told::Mail(Mail::Snapshot(asker)) => {
                     let _ = asker.send(self.driver.snapshot(self.now()));
