@@ -1,16 +1,26 @@
 use std::{
+    fs,
+    hash::{BuildHasher, RandomState},
     net::{Ipv4Addr, SocketAddr, TcpListener},
     os::{linux::net::SocketAddrExt, unix},
 };
 
 use crate::fail::OrFail;
 
+/// Below it lie the ports that services are known by.
+const FIRST: u16 = 10_000;
+
+/// Where Linux begins with the ports that it gives to connections, unless it was told otherwise.
+const USUAL_EPHEMERAL: u16 = 32_768;
+
 /// A TCP port of 127.0.0.1 that no other test has, in this process or another.
 ///
-/// The kernel names a free port; a unix socket with an abstract name that holds the number keeps
-/// it ours until this value is dropped, also while nothing listens on it (a server that is down
-/// for a moment gets its port back). A program that is no test of ours may still take it: who
-/// starts a server on it must be ready for that.
+/// A unix socket with an abstract name that holds the number makes it ours until this value is
+/// dropped, also while nothing listens on it (a server that is down for a moment gets its port
+/// back). No test binds a number, not even to see if it is free, that it has not claimed so:
+/// whoever connects before the server is up is refused. Nor has a client the number, or a listener
+/// that asked for port 0: those are given others. A program that is no test of ours may still take
+/// it: who starts a server on it must be ready for that.
 #[derive(Debug)]
 pub(crate) struct Port {
     number: u16,
@@ -20,17 +30,24 @@ pub(crate) struct Port {
 impl Port {
     /// Takes a free port.
     pub(crate) fn take() -> Self {
-        loop {
-            let probe = TcpListener::bind((Ipv4Addr::LOCALHOST, 0)).or_fail("bind a free port");
-            let number = probe.local_addr().or_fail("read the bound port").port();
-            let name = format!("pgweir-testkit-port-{number}");
-            let name = unix::net::SocketAddr::from_abstract_name(name)
-                .or_fail("make the name of a port's claim");
-            // It fails when another test has claimed the port and is not up.
-            if let Ok(claim) = unix::net::UnixListener::bind_addr(&name) {
-                return Self { number, _claim: claim };
-            }
-        }
+        let numbers: Vec<_> = (FIRST..ephemeral()).collect();
+        let begin = RandomState::new().hash_one(()) as usize % numbers.len();
+        let tried = numbers[begin..].iter().chain(&numbers[..begin]).copied();
+        tried.filter_map(Self::claim).find(Self::is_free).or_fail("find a free port")
+    }
+
+    /// `None` if another test has it.
+    fn claim(number: u16) -> Option<Self> {
+        let name = format!("pgweir-testkit-port-{number}");
+        let name = unix::net::SocketAddr::from_abstract_name(name)
+            .or_fail("make the name of a port's claim");
+        let claim = unix::net::UnixListener::bind_addr(&name).ok()?;
+        Some(Self { number, _claim: claim })
+    }
+
+    /// Whether no program that makes no claims has it.
+    fn is_free(&self) -> bool {
+        TcpListener::bind(self.address()).is_ok()
     }
 
     pub(crate) fn number(&self) -> u16 {
@@ -40,4 +57,12 @@ impl Port {
     pub(crate) fn address(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.number).into()
     }
+}
+
+/// The first port that a connection, or a listener that names none, is given.
+fn ephemeral() -> u16 {
+    let range = fs::read_to_string("/proc/sys/net/ipv4/ip_local_port_range").unwrap_or_default();
+    let first = range.split_whitespace().next().and_then(|first| first.parse().ok());
+    // Where all ports are given to connections, some of them are still the best to take.
+    first.filter(|&first| first > FIRST + 1_000).unwrap_or(USUAL_EPHEMERAL)
 }

@@ -1,4 +1,4 @@
-use std::collections::BTreeSet;
+use std::{collections::BTreeSet, net::TcpStream};
 
 use crate::port::Port;
 
@@ -7,4 +7,10 @@ fn a_port_is_taken_once() {
     let ports: Vec<_> = (0..300).map(|_| Port::take()).collect();
     let numbers: BTreeSet<_> = ports.iter().map(Port::number).collect();
     assert_eq!(numbers.len(), ports.len());
+}
+
+#[test]
+fn nobody_is_met_before_the_server_is_up() {
+    let port = Port::take();
+    assert!(TcpStream::connect(port.address()).is_err());
 }
