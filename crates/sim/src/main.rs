@@ -102,6 +102,9 @@ fn say(failure: &Failure, briefly: bool) {
 fn tell(total: &Total) {
     let Ok(sum) = total.sum.lock() else { return };
     let (seeds, micros, counts) = *sum;
+    if seeds == 0 {
+        return;
+    }
     let Counts { sessions, transactions, statements, replies, .. } = counts;
     let Counts { cancels, losses, refusals, farewells, rows, marks, .. } = counts;
     let Counts { handovers, moved, .. } = counts;

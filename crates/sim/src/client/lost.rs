@@ -146,6 +146,8 @@ impl Client {
             _ if unheard && (expelled || self.may_be_expelled(site)) => true,
             // To leave in the middle of a COPY is a mistake that a server would answer.
             (_, Ending::Said) if self.oracle.reads_copy_data() => true,
+            // Whoever says goodbye behind a Sync in doubt may miss the answer to the last one.
+            (_, Ending::Said) if self.script.has_doubted() => true,
             (_, Ending::Said) => !self.oracle.is_owed() && how == "closed",
             (_, Ending::No) => false,
         }

@@ -299,8 +299,9 @@ impl Oracle {
     /// Whether what is due is the answer to a query of one statement.
     pub(crate) fn is_one_statement(&self) -> bool {
         let mut unit = self.inbox.unit();
-        let one = unit.next().and_then(|message| message.lines());
-        one.is_some_and(|lines| lines.len() == 1) && !self.begun
+        let query = unit.next().filter(|message| message.tag == b'Q');
+        let lines = query.and_then(|message| message.lines());
+        lines.is_some_and(|lines| lines.len() == 1) && !self.begun
     }
 
     fn release(&mut self) {

@@ -19,6 +19,8 @@ pub(crate) struct Script {
     begun: bool,
     /// It has asked for another like the last one, at some time.
     chained: bool,
+    /// It has sent a Sync in front of the data of a COPY that fails before it reads any.
+    doubted: bool,
     /// A batch is open: its Sync is still to be sent.
     batch: bool,
     /// It has made an unnamed statement.
@@ -115,6 +117,7 @@ impl Script {
             block: None,
             begun: false,
             chained: false,
+            doubted: false,
             batch: false,
             unnamed: false,
             named: [false; 3],
@@ -144,6 +147,11 @@ impl Script {
     /// Whether its last unit asks for more than anybody would wait for.
     pub(crate) fn asks_for_much(&mut self) -> bool {
         std::mem::take(&mut self.much)
+    }
+
+    /// Whether a Sync of its may have been taken for data, and another one behind it be owed.
+    pub(crate) fn has_doubted(&self) -> bool {
+        self.doubted
     }
 
     /// A unit was not run: what its Parse would have made is not there.
@@ -414,6 +422,7 @@ impl Script {
             // would that of a later unit be, if the one that makes another statement is refused.
             fails_at = fails_at.map(|at| at.max(1));
         }
+        self.doubted |= synced && fails_at == Some(0);
         // A Sync that may have been taken for data keeps the server.
         self.pinned |= extended;
         let tag = self.tag();
