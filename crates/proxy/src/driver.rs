@@ -230,6 +230,8 @@ impl<T: Transport> Driver<T> {
     ///
     /// Whoever is woken by a write may get the processor instead of us, to find this one piece and
     /// sleep again. The fewer calls the output of a turn takes, the less often that happens.
+    /// Servers come first: they work while clients are written to, which find more at once the
+    /// later they are woken.
     pub fn finish(&mut self, now: Time, mut write: impl FnMut(&mut [Piece<'_, T>])) {
         loop {
             while let Some(client) = self.resumes.pop_front() {
@@ -480,6 +482,7 @@ impl<T: Transport> Driver<T> {
     fn write_gathered(&mut self, write: &mut impl FnMut(&mut [Piece<'_, T>])) {
         let mut gathered = std::mem::take(&mut self.gathered);
         gathered.retain(|to| self.links(*to).find(*to).is_some_and(Link::turn_ends));
+        gathered.sort_by_key(|to| !matches!(to, Endpoint::Server(_)));
         if gathered.len() < FEW {
             self.ungathered = UNGATHERED_WRITES;
             for &to in &gathered {

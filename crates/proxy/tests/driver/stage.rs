@@ -146,6 +146,7 @@ impl Stage {
             nudges: false,
             servers: 0,
             tells_room: !setup.general.contains("instances"),
+            written_together: Vec::new(),
             rooms_told: 0,
         })))
     }
@@ -358,6 +359,11 @@ impl Stage {
         let mut world = self.0.borrow_mut();
         world.turn_goes_on = false;
         world.settle();
+    }
+
+    /// The types of the first messages of what the last turn wrote together, in its order.
+    pub(crate) fn written_together(&self) -> String {
+        String::from_utf8_lossy(&self.0.borrow().written_together).into_owned()
     }
 
     /// Commands for the console that have come since the last call.

@@ -79,6 +79,23 @@ fn the_end_of_a_turn_sends_what_was_gathered() {
     assert!(crowd.servers.iter().all(|server| server.heard() == "Q(a)"));
 }
 
+/// Servers have work to do while the clients' replies go out.
+#[test]
+fn servers_are_written_to_before_clients() {
+    let crowd = Crowd::new();
+    let next: Vec<_> = (0..4).map(|_| crowd.stage.client()).collect();
+    for _ in 0..4 {
+        crowd.ask();
+        crowd.answer();
+    }
+    crowd.ask();
+    next.iter().for_each(|client| client.says([query("next")]));
+    crowd.answer();
+    assert_eq!(crowd.stage.written_together(), "QQQQCCCC");
+    crowd.servers.iter().for_each(|server| server.says([done(), ready()]));
+    assert!(next.iter().all(|client| client.heard() == "C Z"));
+}
+
 /// Nobody waits for the end of a turn in which there is little to send; nor for good in one mode.
 #[test]
 fn what_few_have_to_say_goes_out_at_once() {

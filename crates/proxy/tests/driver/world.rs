@@ -32,6 +32,8 @@ pub(crate) struct World {
     pub(crate) departures: Vec<Handover<Line>>,
     /// Other workers are to be nudged.
     pub(crate) nudges: bool,
+    /// The types of the first messages of what the last turn wrote together.
+    pub(crate) written_together: Vec<u8>,
     /// Servers that have let us in.
     pub(crate) servers: i32,
     /// Whether servers say by themselves what they have room for.
@@ -86,7 +88,16 @@ impl World {
             }
             self.tasks.retain(|task| !task.moved && !task.line.is_let_go());
             if self.driver.is_unfinished() && !self.turn_goes_on {
-                self.step(|driver, now| driver.finish(now, write_each));
+                let mut written = Vec::new();
+                self.step(|driver, now| {
+                    driver.finish(now, |pieces| {
+                        written.extend(pieces.iter().map(|piece| piece.bytes[0]));
+                        write_each(pieces);
+                    });
+                });
+                if !written.is_empty() {
+                    self.written_together = written;
+                }
             } else if idle {
                 return;
             }
