@@ -166,3 +166,6 @@ pub fn parse_ready_for_query(body: &[u8]) -> Result<TransactionStatus, Malformed
         _ => Err(Malformed::TrailingBytes),
     }
 }
+
+#[cfg(test)]
+mod tests;

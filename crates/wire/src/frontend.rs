@@ -266,3 +266,6 @@ fn until_nul(bytes: &[u8]) -> &[u8] {
     let end = bytes.iter().position(|&b| b == 0).unwrap_or(bytes.len());
     &bytes[..end]
 }
+
+#[cfg(test)]
+mod tests;

@@ -1,0 +1,123 @@
+//! Each message as the protocol's documentation has it, byte for byte.
+
+use super::*;
+use crate::{ProtocolVersion, SqlState};
+
+#[test]
+fn every_message_is_the_documented_bytes() {
+    type Write = fn(&mut Vec<u8>);
+    let messages: [(Write, &[u8]); 15] = [
+        (authentication_ok, b"R\0\0\0\x08\0\0\0\0"),
+        (authentication_cleartext, b"R\0\0\0\x08\0\0\0\x03"),
+        (|out| authentication_md5(out, *b"salt"), b"R\0\0\0\x0c\0\0\0\x05salt"),
+        (|out| authentication_sasl(out, &[b"A", b"B-2"]), b"R\0\0\0\x0f\0\0\0\x0aA\0B-2\0\0"),
+        (|out| authentication_sasl_continue(out, b"r=x"), b"R\0\0\0\x0b\0\0\0\x0br=x"),
+        (|out| authentication_sasl_final(out, b"v=y"), b"R\0\0\0\x0b\0\0\0\x0cv=y"),
+        (
+            |out| {
+                let secret = Box::from(*b"\x01\x02\x03\x04");
+                backend_key_data(out, &CancelKey { process_id: 258, secret });
+            },
+            b"K\0\0\0\x0c\0\0\x01\x02\x01\x02\x03\x04",
+        ),
+        (
+            |out| negotiate_protocol_version(out, ProtocolVersion::V3_2, &[Box::from(*b"_pq_.x")]),
+            b"v\0\0\0\x13\0\x03\0\x02\0\0\0\x01_pq_.x\0",
+        ),
+        (|out| parameter_status(out, b"TimeZone", b"UTC"), b"S\0\0\0\x11TimeZone\0UTC\0"),
+        (|out| ready_for_query(out, TransactionStatus::Failed), b"Z\0\0\0\x05E"),
+        (
+            |out| {
+                let column = Column { name: "n", type_oid: 25, type_len: -1 };
+                row_description(out, &[column]);
+            },
+            b"T\0\0\0\x1a\0\x01n\0\0\0\0\0\0\0\0\0\0\x19\xff\xff\xff\xff\xff\xff\0\0",
+        ),
+        (
+            |out| data_row(out, [Some(&b"57"[..]), None]),
+            b"D\0\0\0\x10\0\x02\0\0\0\x0257\xff\xff\xff\xff",
+        ),
+        (|out| command_complete(out, "SELECT 1"), b"C\0\0\0\x0dSELECT 1\0"),
+        (empty_query_response, b"I\0\0\0\x04"),
+        (
+            |out| {
+                Report::error(SqlState::QUERY_CANCELED, "m").detail("d").hint("h").write(out);
+            },
+            b"E\0\0\0\x23SERROR\0VERROR\0C57014\0Mm\0Dd\0Hh\0\0",
+        ),
+    ];
+    for (write, bytes) in messages {
+        let mut out = b"before".to_vec();
+        write(&mut out);
+        let (before, message) = out.split_at(6);
+        assert_eq!(before, b"before");
+        assert_eq!(message.escape_ascii().to_string(), bytes.escape_ascii().to_string());
+    }
+}
+
+#[test]
+fn sasl_mechanisms_end_at_the_empty_one() {
+    let names: Vec<_> = sasl_mechanisms(b"SCRAM-SHA-256-PLUS\0SCRAM-SHA-256\0\0junk\0").collect();
+    assert_eq!(names, [&b"SCRAM-SHA-256-PLUS"[..], b"SCRAM-SHA-256"]);
+    assert_eq!(sasl_mechanisms(b"").count(), 0);
+}
+
+#[test]
+fn a_ready_for_query_has_one_byte() {
+    assert_eq!(parse_ready_for_query(b""), Err(Malformed::Truncated));
+    assert_eq!(parse_ready_for_query(b"II"), Err(Malformed::TrailingBytes));
+    assert_eq!(parse_ready_for_query(b"X"), Err(Malformed::InvalidField));
+}
+
+#[test]
+fn authentication_requests_are_read() {
+    for (body, request) in [
+        (&b"\0\0\0\0"[..], Ok(Authentication::Ok)),
+        (b"\0\0\0\x03", Ok(Authentication::CleartextPassword)),
+        (b"\0\0\0\x05salt", Ok(Authentication::Md5Password(*b"salt"))),
+        (b"\0\0\0\x0aM\0\0", Ok(Authentication::Sasl(b"M\0\0"))),
+        (b"\0\0\0\x0br=x", Ok(Authentication::SaslContinue(b"r=x"))),
+        (b"\0\0\0\x0cv=y", Ok(Authentication::SaslFinal(b"v=y"))),
+        (b"\0\0\0\x07", Ok(Authentication::Unsupported(7))),
+        (b"\0\0\0\0x", Err(Malformed::TrailingBytes)),
+        (b"\0\0\0\x03x", Err(Malformed::TrailingBytes)),
+        (b"\0\0\0\x05sal", Err(Malformed::InvalidField)),
+        (b"\0\0\0", Err(Malformed::Truncated)),
+    ] {
+        assert_eq!(Authentication::parse(body), request, "{body:?}");
+    }
+}
+
+#[test]
+fn the_english_severity_counts_wherever_it_stands() {
+    let severity = |body: &'static [u8]| ErrorFields::parse(body).unwrap().severity;
+    assert_eq!(severity(b"SFATAL\0VFATAL\0\0"), b"FATAL");
+    assert_eq!(severity(b"SFEHLER\0VERROR\0\0"), b"ERROR");
+    assert_eq!(severity(b"VERROR\0SFEHLER\0\0"), b"ERROR");
+    assert_eq!(severity(b"SFATAL\0\0"), b"FATAL", "before PostgreSQL 9.6");
+}
+
+#[test]
+fn only_fatal_and_panic_end_the_connection() {
+    let is_fatal = |severity| ErrorFields { severity, code: None, message: b"" }.is_fatal();
+    assert!(is_fatal(b"FATAL") && is_fatal(b"PANIC"));
+    for severity in [&b"ERROR"[..], b"WARNING", b"", b"fatal"] {
+        assert!(!is_fatal(severity), "{severity:?}");
+    }
+}
+
+#[test]
+fn the_fields_that_have_come_are_read() {
+    let start = |body: &'static [u8]| ErrorFields::start(body);
+    let severity = b"FATAL";
+    let code = Some(SqlState::ADMIN_SHUTDOWN);
+    assert_eq!(start(b"SFATAL\0C57P01\0Mcut"), ErrorFields { severity, code, message: b"" });
+    assert_eq!(start(b"SFATAL\0C57P01\0Mall\0"), ErrorFields { severity, code, message: b"all" });
+}
+
+#[test]
+fn a_cause_has_its_detail_behind_it() {
+    let report = Report::error(SqlState::QUERY_CANCELED, "cancelled");
+    assert_eq!(report.cause(), "cancelled");
+    assert_eq!(report.detail("by its client").cause(), "cancelled: by its client");
+}
