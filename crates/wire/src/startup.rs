@@ -115,9 +115,9 @@ pub struct ProtocolVersion(pub u32);
 
 impl ProtocolVersion {
     /// 3.0, of PostgreSQL 7.4 and later.
-    pub const V3_0: Self = Self(3 << 16);
+    pub const V3_0: Self = Self(0x0003_0000);
     /// 3.2, of PostgreSQL 18: cancel keys of any length up to 256 bytes.
-    pub const V3_2: Self = Self(3 << 16 | 2);
+    pub const V3_2: Self = Self(0x0003_0002);
 
     /// The major version; only 3 is spoken.
     pub fn major(self) -> u16 {
