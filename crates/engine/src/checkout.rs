@@ -369,11 +369,7 @@ impl Engine {
         let its = &mut self.servers[server];
         its.state = ServerState::Cleaning { step: Cleaning::Draining, left };
         its.swallowed = 0;
-        if its.read_paused {
-            // It was its client that kept it silent.
-            Mark::CleanedUnread.hit();
-            its.heard = now;
-        }
+        Mark::CleanedUnread.hit_if(its.read_paused);
         let quiet = its.replies.is_empty();
         self.read_server(server, true);
         if quiet {

@@ -348,6 +348,7 @@ impl Engine {
         let server = &mut self.servers[id];
         if server.read_paused == on {
             server.read_paused = !on;
+            server.was_unread = true;
             self.actions.push(Action::Read(Endpoint::Server(id), on));
         }
     }

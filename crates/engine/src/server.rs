@@ -66,8 +66,11 @@ pub struct Server {
     pub(crate) unit_since: Time,
     /// Its client had asked for it a while before.
     pub(crate) unit_waited: bool,
-    /// When something of it came last.
+    /// When something of it came last, or could have.
     pub(crate) heard: Time,
+    /// It was not read for a while, since its client did not read either: nobody has looked since
+    /// then for how long it is silent.
+    pub(crate) was_unread: bool,
     /// When a further piece of a long message last went to it, or anything while nothing was due.
     pub(crate) fed: Time,
     /// Where it was connected to: its pool may lead elsewhere by now.
@@ -131,6 +134,7 @@ impl Server {
             unit_waited: false,
             transaction_since: now,
             heard: now,
+            was_unread: false,
             fed: now,
             address,
             local: None,

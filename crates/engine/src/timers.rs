@@ -265,8 +265,8 @@ impl Engine {
             let report = TRANSACTION_TOO_LONG.report(&[]).detail(detail);
             return self.expel_late(now, client, report);
         }
-        // A server may be silent because its client does not read, or has not sent all.
-        if !its.congested && its.body.left == 0 && self.hangs(now, id) {
+        // A server may be silent because its client has not sent all.
+        if its.body.left == 0 && self.hangs(now, id) {
             Mark::ServerHangs.hit();
             return self.server_lost(now, id, HANGS);
         }
@@ -282,14 +282,17 @@ impl Engine {
     fn sweep_left(&mut self, now: Time, id: ServerId) {
         let server = &self.servers[id];
         let spec = &self.pools[server.pool].spec;
-        let too_long = |limit| now - server.transaction_since > limit;
-        if server.overdue.is_some_and(|since| now - since > spec.connect_timeout) {
+        let over = |limit: Duration, since: Time| now - since > limit;
+        let heeds_none = server.overdue.is_some_and(|since| over(spec.connect_timeout, since));
+        let limit = spec.transaction_timeout;
+        let too_long = limit.is_some_and(|limit| over(limit, server.transaction_since));
+        if heeds_none {
             Mark::LeftHeedsNoCancel.hit();
             self.server_lost(now, id, "it did not end a transaction that was cancelled");
         } else if self.hangs(now, id) {
             Mark::LeftHangs.hit();
             self.server_lost(now, id, HANGS);
-        } else if spec.transaction_timeout.is_some_and(too_long) {
+        } else if too_long {
             Mark::LeftTooLong.hit();
             self.end_overdue(now, id, None);
         }
@@ -306,8 +309,12 @@ impl Engine {
     /// Whether a server has been silent for longer than its statements may take. PostgreSQL
     /// measures each statement of a batch, or of a query string, by itself, and keeps short replies
     /// back until the last is over: of a batch that its client has not ended nothing is due.
-    fn hangs(&self, now: Time, id: ServerId) -> bool {
-        let server = &self.servers[id];
+    fn hangs(&mut self, now: Time, id: ServerId) -> bool {
+        let server = &mut self.servers[id];
+        // What a server says that is not read is not heard: its client does not read either.
+        if std::mem::take(&mut server.was_unread) || server.read_paused {
+            server.heard = now;
+        }
         // One that does not read either is busy, or hangs, and behind the end of a stream there is
         // nothing to wait for.
         let waits_for_nobody = server.congested || matches!(server.state, ServerState::Forsaken);

@@ -274,6 +274,26 @@ fn a_server_that_waits_for_its_client_is_not_given_up() {
     assert!(server.is_open() && alice.is_open());
 }
 
+/// What it has said meanwhile is there to be read when its client reads again; pgweir looked at
+/// how long it was silent before it had come to that.
+#[test]
+fn a_server_that_is_read_again_is_not_given_up() {
+    let (stage, server, alice) = Stage::ready(&Setup::with("statement_timeout = 5000"));
+    alice.takes(0);
+    alice.says([query("SELECT")]);
+    server.says([long_row(100_000)]);
+    assert!(!server.is_read());
+    stage.wait(LONG * 2);
+    alice.takes_all();
+    assert!(server.is_read());
+    stage.wait(TICK);
+    assert!(server.is_open() && alice.is_open());
+    stage.wait(LONG);
+    assert!(server.is_open(), "its time begins when it is read");
+    stage.wait(Duration::from_secs(1));
+    assert!(server.is_aborted());
+}
+
 /// A client waits for its server until its unit is written, also while that server is brought to
 /// its settings.
 #[test]
