@@ -16,6 +16,9 @@ const CROWD: usize = 100;
 /// The longest time over which idle clients are asked to leave.
 const SPREAD_MAX: Duration = Duration::from_secs(5);
 
+/// The DETAIL for a client that is cut off from what a server will not leave off.
+const GOES_ON: &str = "What was under way may or may not have been committed.";
+
 impl Engine {
     /// Asks every client to leave when its transaction is over, and takes no new ones. A crowd of
     /// idle ones is asked over a while, in no particular order. A console stays as long as there is
@@ -50,7 +53,10 @@ impl Engine {
             let is_session = |client: &Client| !matches!(client.phase, Phase::Cancelling);
             if self.clients.find(id).is_some_and(is_session) {
                 Mark::ShutDown.hit();
-                self.expel(now, id, TERMINATED.report(&[]));
+                let server = self.clients[id].server();
+                let goes_on = server.is_some_and(|server| self.may_be_committed(server, id));
+                let report = TERMINATED.report(&[]);
+                self.expel(now, id, if goes_on { report.detail(GOES_ON) } else { report });
             }
         }
     }

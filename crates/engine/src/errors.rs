@@ -56,7 +56,8 @@ pub(crate) const SHUTTING_DOWN: ErrorKind = fatal(
 pub(crate) const TERMINATED: ErrorKind = fatal(
     SqlState::ADMIN_SHUTDOWN,
     "terminating connection due to administrator command",
-    "between transactions, when pgweir drains or a reload has taken the client's pool away",
+    "between transactions, when pgweir drains or a reload has taken the client's pool away; at any \
+     time, when it ends at once: the DETAIL says if what was under way may have been committed",
     "",
 );
 pub(crate) const NO_USER: ErrorKind = fatal(
@@ -165,7 +166,8 @@ pub(crate) const IDLE_IN_TRANSACTION: ErrorKind = fatal(
 pub(crate) const TRANSACTION_TOO_LONG: ErrorKind = fatal(
     SqlState::TRANSACTION_TIMEOUT,
     "terminating connection due to transaction timeout",
-    "after transaction_timeout; the transaction is rolled back",
+    "after transaction_timeout; the transaction is rolled back, or the DETAIL says that it may \
+     have been committed",
     "Shorten the transaction, or raise transaction_timeout.",
 );
 pub(crate) const NOT_BEGUN: ErrorKind = error(

@@ -97,6 +97,13 @@ impl Engine {
         }
     }
 
+    /// Whether something is under way that may be committed, whatever is done about it now.
+    pub(crate) fn may_be_committed(&self, id: ServerId, client: ClientId) -> bool {
+        let its = &self.clients[client];
+        let undone = self.servers[id].status.in_block() && !its.may_commit;
+        !its.slots.is_empty() && !undone
+    }
+
     /// Whether all that a client has on a server ends with its transaction.
     fn is_stateless(&self, id: ServerId, client: ClientId) -> bool {
         let its = &self.clients[client];

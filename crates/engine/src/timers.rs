@@ -28,6 +28,12 @@ const STATEMENT_GRACE: Duration = Duration::from_millis(1_000 - TICK.as_millis()
 /// Why such a server is given up.
 const HANGS: &str = "it did not end a statement at statement_timeout";
 
+/// What becomes of a transaction that takes too long.
+const ROLLED_BACK: &str = "the transaction is rolled back.";
+
+/// The same, where it may be over by then.
+const CANCELLED: &str = "what was under way is cancelled, and may or may not have been committed.";
+
 impl Engine {
     /// Ends what has taken too long.
     pub fn tick(&mut self, now: Time) {
@@ -261,7 +267,9 @@ impl Engine {
                 Mark::TransactionTooLong.hit();
                 self.end_overdue(now, id, Some(client));
             }
-            let detail = rolled_back("transaction_timeout", limit);
+            // The cancel may come too late.
+            let end = if self.may_be_committed(id, client) { CANCELLED } else { ROLLED_BACK };
+            let detail = format!("transaction_timeout is {}; {end}", in_seconds(limit));
             let report = TRANSACTION_TOO_LONG.report(&[]).detail(detail);
             return self.expel_late(now, client, report);
         }
@@ -272,7 +280,8 @@ impl Engine {
         }
         if let Some(limit) = too_idle.filter(|_| !busy && in_block) {
             Mark::ClientIdleInTransaction.hit();
-            let detail = rolled_back("idle_client_in_transaction_timeout", limit);
+            let setting = "idle_client_in_transaction_timeout";
+            let detail = format!("{setting} is {}; {ROLLED_BACK}", in_seconds(limit));
             self.expel_late(now, client, IDLE_IN_TRANSACTION.report(&[]).detail(detail));
         }
     }
@@ -328,10 +337,6 @@ impl Engine {
                 silent > limit.saturating_mul(statements).saturating_add(STATEMENT_GRACE)
             })
     }
-}
-
-fn rolled_back(setting: &str, limit: Duration) -> String {
-    format!("{setting} is {}; the transaction is rolled back.", in_seconds(limit))
 }
 
 fn in_seconds(limit: Duration) -> String {

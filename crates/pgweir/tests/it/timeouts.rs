@@ -54,6 +54,30 @@ fn a_transaction_that_takes_too_long() {
     stage.wait_for_backends(0, "query LIKE '%sleep%' AND state = 'active'");
 }
 
+/// The cancel comes too late, or is caught as it is here: the client was told of a rollback, and
+/// the transaction was committed.
+#[test]
+fn a_commit_that_takes_too_long_may_have_been_carried_out() {
+    let name = "slow_commit";
+    let stage = Stage::with(name, 1, timed);
+    stage.ask(&format!(
+        "CREATE TABLE t (a int); ALTER TABLE t OWNER TO {name};
+         CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$
+         BEGIN PERFORM pg_sleep(600); RETURN NULL;
+         EXCEPTION WHEN query_canceled THEN RETURN NULL; END $$;
+         CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON t DEFERRABLE INITIALLY DEFERRED
+         FOR EACH ROW EXECUTE FUNCTION slow()"
+    ));
+    let mut client = stage.client();
+    client.query("BEGIN; INSERT INTO t VALUES (1)");
+    client.send(&query("COMMIT")).unwrap();
+    let last_words = client.read_to_end().unwrap();
+    assert_eq!(codes(&last_words), ["25P04"]);
+    let detail = last_words.iter().find_map(|message| message.field(b'D')).unwrap();
+    assert!(detail.ends_with("may or may not have been committed."), "{detail}");
+    assert_eq!(stage.client().query("SELECT count(*) FROM t"), ["1"]);
+}
+
 /// Without its Sync a batch is rolled back when its backend sees its client vanish, and that is not
 /// before its statement has ended.
 #[test]

@@ -214,6 +214,44 @@ fn who_is_ended_by_a_timeout_is_told_which() {
     assert!(hint.ends_with("raise client_login_timeout."), "{hint}");
 }
 
+/// A cancel may come too late for a COMMIT, and for a statement outside a transaction.
+#[test]
+fn who_may_have_committed_is_not_told_of_a_rollback() {
+    let open = "may or may not have been committed.";
+    let cases = [
+        ("", "INSERT", true),
+        ("BEGIN", "INSERT", false),
+        ("BEGIN", "COMMIT", true),
+        ("BEGIN", "ROLLBACK; INSERT", true),
+    ];
+    for (first, last, may_commit) in cases {
+        let begin = |setup| {
+            let (stage, server, alice) = Stage::ready(&setup);
+            if !first.is_empty() {
+                alice.says([query(first)]);
+                server.says([done(), in_block()]);
+            }
+            alice.says([query(last)]);
+            let _begun = alice.heard();
+            (stage, server, alice)
+        };
+        let (stage, _server, alice) = begin(Setup::with("transaction_timeout = 5000"));
+        stage.wait(LONG);
+        let end = match may_commit {
+            true => format!("what was under way is cancelled, and {open}"),
+            false => "the transaction is rolled back.".to_owned(),
+        };
+        assert_eq!(told(&alice).detail, format!("transaction_timeout is 5 s; {end}"), "{last}");
+        let (stage, _server, alice) = begin(Setup::default());
+        stage.shut_down();
+        let detail = told(&alice).detail;
+        assert_eq!(
+            detail,
+            if may_commit { format!("What was under way {open}") } else { String::new() }
+        );
+    }
+}
+
 /// Which limit has kept a client out.
 #[test]
 fn who_is_one_too_many_is_told_of_what() {
