@@ -88,6 +88,8 @@ impl Engine {
             1 if self.is_stateless(id, client) && !its.mixed => match in_transaction && !may_commit
             {
                 true => Loss::UnitInTransaction,
+                // More was sent, and waits here: it may rest on what this one was to do.
+                false if its.holding => Loss::UnitAndSession,
                 // Inside a transaction no server is idle in this sense.
                 false if server.idled_out && !in_transaction => Loss::UnitNotBegun,
                 false => Loss::Unit,

@@ -102,6 +102,24 @@ fn a_server_lost_with_a_pipeline_ends_its_client() {
     }
 }
 
+/// What stood behind a lost BEGIN ran on its own on another server, and was committed.
+#[test]
+fn a_server_lost_with_a_pipeline_that_is_held_back_ends_its_client() {
+    for farewell in [None, Some("57P05")] {
+        let (stage, server, alice) = Stage::ready(&Setup::default());
+        let bob = stage.client();
+        alice.says([query("BEGIN")]);
+        bob.says([query("bob")]);
+        alice.says([query("INSERT"), query("COMMIT")]);
+        assert_eq!(server.heard(), "Q(BEGIN)");
+        farewell.into_iter().for_each(|code| server.says([fatal(code)]));
+        server.ends();
+        let told = farewell.unwrap_or("08007");
+        assert_eq!((alice.heard(), alice.is_closed()), (format!("E(FATAL {told})"), true));
+        assert_eq!(stage.server().heard(), "Q(bob)");
+    }
+}
+
 /// What a session has on its server is gone with it: a client that goes on would miss it.
 #[test]
 fn a_server_lost_with_a_session_ends_its_client() {
