@@ -313,6 +313,10 @@ they are. ERROR ends the statement and leaves the client connected; FATAL ends t
 DETAIL of an error says what happened in this case: which pool, which server, how long, how many
 others wait, how much a limit is. `{}` stands for a name; in a hint, for that of the setting.
 
+An ERROR for a statement that was not run is FATAL where that begins a transaction, or leaves
+something in the session, and more was sent behind it without waiting for the answer: that may rest
+on it.
+
 | SQLSTATE | severity | message | when | hint |
 |---|---|---|---|---|
 ";

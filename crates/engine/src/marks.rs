@@ -87,6 +87,8 @@ marks! {
     InputBehindFarewell,
     /// A message of a unit is answered by us.
     UnitRefused,
+    /// A client has sent more behind a unit that is answered by us, which may rest on that.
+    RefusedUnitBoreMore,
     /// A message of a refused batch is dropped.
     RefusedBatchGoesOn,
     /// A unit waits for the one before, since others wait for a server.

@@ -1,10 +1,11 @@
 //! From a client's bytes to units on a server.
 
+mod refuse;
+
 use std::rc::Rc;
 
 use pgweir_config::PoolMode;
 use pgweir_sql::PinReason;
-use pgweir_wire::backend;
 use pgweir_wire::frontend::{Bind, Parse, Tag, Target};
 use pgweir_wire::{HEADER_LEN, Header, Malformed, TransactionStatus};
 
@@ -189,34 +190,6 @@ impl Engine {
         } else {
             Taken::Nothing
         }
-    }
-
-    /// A message of a unit that is not run but answered by us. This is sound only here, where no
-    /// server and so no transaction is involved.
-    fn refuse(&mut self, now: Time, id: ClientId, tag: Tag, header: Header, rest: &[u8]) -> Taken {
-        let client = &mut self.clients[id];
-        client.unfinished = None;
-        let ready = match tag {
-            Tag::Query | Tag::FunctionCall => !client.skipping,
-            Tag::Sync => true,
-            _ => {
-                client.skipping = true;
-                false
-            }
-        };
-        Mark::RefusedBatchGoesOn.hit_if(client.refusal.is_none());
-        if let Some(report) = client.refusal.take() {
-            Mark::UnitRefused.hit();
-            self.actions.inject(Endpoint::Client(id), |out| report.write(out));
-        }
-        let client = &mut self.clients[id];
-        if ready {
-            client.skipping = false;
-            client.quiet_since = now;
-            let status = client.status();
-            self.actions.inject(Endpoint::Client(id), |out| backend::ready_for_query(out, status));
-        }
-        swallow(client, header, rest)
     }
 
     /// A message of a client that has a server: notes what will be answered, and sends it on.

@@ -28,6 +28,34 @@ pub fn rolls_back(text: &[u8]) -> bool {
     }
 }
 
+/// Whether a statement of a whole text begins a transaction. A text that may be read in two ways
+/// may have one that does.
+pub fn begins(text: &[u8]) -> bool {
+    let mut lexer = Lexer::new(Encoding::Superset);
+    let mut search = Search { at_start: true, found: false };
+    match lexer.feed(text, &mut search) {
+        Progress::All => lexer.finish(&mut search),
+        Progress::Ambiguous(_) => search.found = true,
+    }
+    search.found
+}
+
+/// The search for a statement that begins a transaction.
+struct Search {
+    /// No word of the statement has been read.
+    at_start: bool,
+    found: bool,
+}
+
+impl Sink for Search {
+    fn token(&mut self, token: Token<'_>) {
+        let word = if let Token::Word(word) = token { word } else { b"" };
+        let begins = word.eq_ignore_ascii_case(b"begin") || word.eq_ignore_ascii_case(b"start");
+        self.found |= self.at_start && begins;
+        self.at_start = matches!(token, Token::Semicolon);
+    }
+}
+
 fn read(text: &[u8], ended: bool) -> Step {
     // In every encoding of PostgreSQL comments and words of ASCII are what they look like.
     let mut lexer = Lexer::new(Encoding::Superset);

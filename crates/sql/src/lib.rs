@@ -3,7 +3,8 @@
 //! The crate answers one question for every query: does this SQL text leave state in the session
 //! that performs it, so that the server must stay with this client (a *pin*)? [`classify()`]
 //! answers it for a whole text, [`Classifier`] for a text that arrives in pieces. Both are pure and
-//! allocate nothing. [`chains()`] and [`rolls_back()`] are for a client whose transaction was lost.
+//! allocate nothing. [`begins()`] is for a unit that is refused, [`chains()`] and [`rolls_back()`]
+//! are for a client whose transaction was lost.
 //!
 //! # How it reads
 //!
@@ -54,7 +55,7 @@ mod pins;
 mod rules;
 
 pub use calls::function_call;
-pub use chain::{chains, rolls_back};
+pub use chain::{begins, chains, rolls_back};
 pub use classify::{Classifier, classify, search_path};
 pub use encoding::Encoding;
 pub use pins::{PinReason, Pins};

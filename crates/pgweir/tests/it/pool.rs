@@ -103,6 +103,24 @@ fn a_wait_has_an_end() {
     assert_eq!(client.query("SELECT 'usable'"), ["usable"]);
 }
 
+/// What stood behind a BEGIN that was refused was run on its own, and committed.
+#[test]
+fn a_wait_for_a_begin_ends_what_was_sent_behind_it() {
+    let name = "pool_begin";
+    let stage = Stage::with(name, 1, |config| config.pool("query_wait_timeout", "300"));
+    stage.ask(&format!("CREATE TABLE t (a int); ALTER TABLE t OWNER TO {name}"));
+    let (mut holder, mut client) = (stage.client(), stage.client());
+    holder.query("BEGIN");
+    let all = ["BEGIN", "INSERT INTO t VALUES (1)", "SELECT 1 / 0", "COMMIT"];
+    client.send(&all.map(query).concat()).unwrap();
+    let last_words = client.read_to_end().unwrap();
+    assert_eq!(last_words.iter().map(|message| message.tag).collect::<Vec<_>>(), *b"E");
+    let [severity, code] = [b'S', b'C'].map(|field| last_words[0].field(field).unwrap());
+    assert_eq!((severity.as_str(), code.as_str()), ("FATAL", "53300"));
+    holder.query("COMMIT");
+    assert_eq!(stage.client().query("SELECT count(*) FROM t"), ["0"]);
+}
+
 /// Nor does it end when there is a server, but when the statement is written to it: before that the
 /// server may have to be set as its client needs it.
 #[test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pgweir_engine::{ClientState, ServerActivity};
 
-use crate::messages::{bind, done, execute, fatal, parse, query, ready, sync};
+use crate::messages::{bind, done, execute, fatal, parse, query, ready, sync, terminate};
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
 
@@ -370,6 +370,46 @@ fn an_attempt_is_given_up_after_connect_timeout() {
     assert!(silent.is_aborted());
     stage.wait(Duration::from_millis(101));
     assert_eq!(stage.server().heard(), "Q(anything)");
+}
+
+/// What stood behind a BEGIN that was refused ran on its own, and was committed.
+#[test]
+fn who_has_sent_more_behind_a_begin_that_is_refused_is_ended() {
+    let begin = [parse("START TRANSACTION"), bind(), execute(), sync()].concat();
+    for first in [query("BEGIN"), query("SELECT; begin"), begin, query("SET a = 1")] {
+        for cancelled in [false, true] {
+            let (stage, server, _alice) = busy(&Setup::default());
+            let bob = stage.client();
+            bob.says([first.clone(), query("INSERT"), query("COMMIT")]);
+            if cancelled {
+                stage.cancel(&bob);
+            }
+            stage.wait(Duration::from_millis(5_100));
+            let told = if cancelled { "57014" } else { "53300" };
+            assert_eq!((bob.heard(), bob.is_closed()), (format!("E(FATAL {told})"), true));
+            server.says([done(), ready()]);
+            assert_eq!(server.heard(), "");
+        }
+    }
+}
+
+/// Whoever waits for an answer knows what to do, and units that nothing rests on are refused each
+/// by itself.
+#[test]
+fn who_has_sent_nothing_behind_a_begin_that_is_refused_stays() {
+    let cases = [
+        (vec![query("BEGIN")], "E(53300) Z", true),
+        (vec![query("BEGIN"), terminate()], "E(53300) Z", false),
+        (vec![query("BEGIN; INSERT; COMMIT")], "E(53300) Z", true),
+        (vec![query("SELECT 'begin'"), query("SELECT")], "E(53300) Z", true),
+    ];
+    for (units, told, stays) in cases {
+        let (stage, _server, _alice) = busy(&Setup::default());
+        let bob = stage.client();
+        bob.says(units);
+        stage.wait(Duration::from_millis(5_100));
+        assert_eq!((bob.heard().as_str(), bob.is_open()), (told, stays));
+    }
 }
 
 /// A query takes the time that it takes: only waiting for a server is limited.

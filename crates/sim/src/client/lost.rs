@@ -137,9 +137,11 @@ impl Client {
     fn may_close(&self, site: &Site, how: &str) -> bool {
         // A last word is lost only with what pgweir has not read, or has no place inside a message.
         let unheard = how == "reset" || !self.incoming.is_empty();
-        // The FATAL for a transaction block, or for AND CHAIN in one that was lost.
+        // The FATAL for a transaction block, for AND CHAIN in one that was lost, or for a unit that
+        // was refused with more behind it.
         let expelled = self.pool.mode == PoolMode::Statement && self.script.has_begun()
-            || self.script.has_chained() && self.bereaved;
+            || self.script.has_chained() && self.bereaved
+            || self.may_have_borne_more();
         match (&self.phase, self.ending) {
             (Phase::Tls { .. } | Phase::Login { .. }, _) if self.may_be_turned_away(site) => true,
             (Phase::Dismissed, _) | (_, Ending::Rude) => true,

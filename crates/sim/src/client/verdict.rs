@@ -15,6 +15,9 @@ use crate::rows::Row;
 use crate::session::{Message, VERSION};
 use crate::world::Site;
 
+/// The codes of a FATAL that says something else than that a unit was refused.
+const NOT_REFUSALS: [&str; 7] = ["08007", "08P01", "0A000", "25P03", "25P04", "57P01", "57P05"];
+
 /// Why something is not allowed.
 pub(super) type Refuted = Result<(), String>;
 
@@ -263,6 +266,12 @@ impl Client {
     /// A FATAL has come.
     pub(super) fn dismissed(&mut self, site: &mut Site, message: &Message, raw: Range<usize>) {
         let (code, text) = (code_of(message), text_of(message));
+        let is_other = NOT_REFUSALS.contains(&&*code) || text.contains('[');
+        if !is_other && self.may_have_borne_more() {
+            self.check_refused_unit(site, message);
+            self.phase = Phase::Dismissed;
+            return;
+        }
         self.phase = Phase::Dismissed;
         let in_block = self.oracle.is_in_block();
         let settled = self.oracle.is_settled();
@@ -304,6 +313,11 @@ impl Client {
                 site.ledger.fail(format!("c{number} was dismissed with {code} {text:?}: {why}"));
             }
         }
+    }
+
+    /// Whether a unit may have been refused with more behind it that may rest on it.
+    pub(super) fn may_have_borne_more(&self) -> bool {
+        self.moments.sends > 1 && self.oracle.may_be_refused()
     }
 
     /// Whether it is in a transaction block, or is not. What it believes may have been lost.

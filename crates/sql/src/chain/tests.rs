@@ -1,4 +1,4 @@
-use super::{chains, rolls_back};
+use super::{begins, chains, rolls_back};
 
 #[test]
 fn the_first_statement_is_read() {
@@ -67,5 +67,31 @@ fn a_rollback_of_the_whole_transaction_is_told_from_others() {
         "/* rollback",
     ] {
         assert!(!rolls_back(text.as_bytes()), "{text}");
+    }
+}
+
+#[test]
+fn a_statement_that_begins_a_transaction_is_found() {
+    for text in [
+        "BEGIN",
+        " -- why\n begin isolation level serializable",
+        "Start Transaction read only;",
+        "SELECT 1; /* now */ BEGIN",
+        "COMMIT;begin",
+        // It depends on a setting where the literal ends.
+        "SELECT '\\'; BEGIN; SELECT '",
+    ] {
+        assert!(begins(text.as_bytes()), "{text}");
+    }
+    for text in [
+        "",
+        "COMMIT",
+        "SELECT 'begin'",
+        "SELECT begin FROM t",
+        "\"begin\"",
+        "/* begin",
+        "SELECT $$; BEGIN; $$",
+    ] {
+        assert!(!begins(text.as_bytes()), "{text}");
     }
 }
