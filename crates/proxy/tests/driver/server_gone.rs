@@ -200,6 +200,26 @@ fn a_lost_transaction_is_not_over() {
     }
 }
 
+/// From its next statement on it has a server, which it keeps from others.
+#[test]
+fn a_client_that_goes_on_in_a_lost_transaction_is_not_silent_in_it_for_ever() {
+    let setup = Setup::with("idle_client_in_transaction_timeout = 5000");
+    let (stage, server, alice) = Stage::ready(&setup);
+    alice.says([query("BEGIN")]);
+    server.says([done(), in_block()]);
+    alice.says([query("INSERT")]);
+    server.ends();
+    stage.wait(Duration::from_millis(5_100));
+    assert_eq!(alice.heard(), "C Z(T) E(40001) Z(E)");
+    alice.says([query("SELECT")]);
+    let next = stage.server();
+    fails_transaction(&next);
+    next.says([error("25P02"), in_failed_block()]);
+    stage.wait(Duration::from_millis(5_100));
+    assert_eq!(alice.heard(), "E(25P02) Z(E) E(FATAL 25P03)");
+    assert_eq!(next.heard(), "Q(SELECT) Q(ROLLBACK)");
+}
+
 /// A client between two statements hears of it with the next one, even if that is COMMIT.
 #[test]
 fn a_server_lost_between_statements_is_told_with_the_next_one() {
@@ -517,24 +537,26 @@ fn a_server_that_was_idle_for_too_long_leaves_its_client_connected() {
 
 /// Where more is lost than a statement its own words say enough: who is idle has begun nothing.
 #[test]
-fn a_server_that_was_idle_for_too_long_speaks_for_itself_where_more_is_lost() {
+fn a_server_that_says_why_it_ends_speaks_for_itself_where_more_is_lost() {
     let cases = [
         ("session", vec![query("INSERT")]),
         ("transaction", vec![query("SET a = 1")]),
         ("transaction", vec![query("INSERT 1"), query("INSERT 2")]),
     ];
-    for (mode, units) in cases {
-        let (_stage, server, alice) = Stage::ready(&Setup::of_mode(mode));
-        alice.says(units);
-        server.says([fatal("57P05")]);
-        assert_eq!(alice.heard(), "E(FATAL 57P05)");
-        server.ends();
-        assert!(alice.is_closed());
+    for code in ["57P01", "57P02", "57P05"] {
+        for (mode, units) in cases.clone() {
+            let (_stage, server, alice) = Stage::ready(&Setup::of_mode(mode));
+            alice.says(units);
+            server.says([fatal(code)]);
+            assert_eq!(alice.heard(), format!("E(FATAL {code})"));
+            server.ends();
+            assert!(alice.is_closed());
+        }
+        let (_stage, server, alice) = Stage::ready(&Setup::default());
+        alice.says([query("SELECT")]);
+        server.says([columns(), row(b"1"), fatal(code)]);
+        assert_eq!(alice.heard(), format!("T D(1) E(FATAL {code})"));
     }
-    let (_stage, server, alice) = Stage::ready(&Setup::default());
-    alice.says([query("SELECT")]);
-    server.says([columns(), row(b"1"), fatal("57P05")]);
-    assert_eq!(alice.heard(), "T D(1) E(FATAL 57P05)");
 }
 
 /// Only outside a transaction is anybody idle in this sense, so it proves nothing of a COMMIT.
