@@ -28,6 +28,29 @@ fn a_statement_that_takes_too_long() {
     assert_eq!(stage.client_as(&own).query("SHOW statement_timeout"), ["250ms"]);
 }
 
+/// PostgreSQL does not end a COMMIT that waits. It looks like a server that hangs.
+#[test]
+fn a_commit_that_waits_for_longer_than_a_statement_may_take() {
+    let name = "long_commit";
+    let stage = Stage::with(name, 1, |config| config.general("statement_timeout", "300"));
+    stage.ask(&format!(
+        "CREATE TABLE t (a int); ALTER TABLE t OWNER TO {name};
+         CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$
+         BEGIN PERFORM pg_advisory_lock(1); RETURN NULL; END $$;
+         CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON t DEFERRABLE INITIALLY DEFERRED
+         FOR EACH ROW EXECUTE FUNCTION slow();
+         SELECT pg_advisory_lock(1)"
+    ));
+    let mut client = stage.client();
+    client.query("BEGIN; INSERT INTO t VALUES (1)");
+    client.send(&query("COMMIT")).unwrap();
+    assert_eq!(codes(&client.read_until_ready().unwrap()), ["08007"]);
+    assert_eq!(client.query("SELECT 'goes on'"), ["goes on"]);
+    assert_eq!(stage.value("SELECT count(*) FROM t"), "0");
+    stage.ask("SELECT pg_advisory_unlock(1)");
+    eventually("the commit", || stage.value("SELECT count(*) FROM t") == "1");
+}
+
 /// The most that the configuration takes is what PostgreSQL takes.
 #[test]
 fn the_longest_statement_timeout() {
