@@ -77,7 +77,8 @@ pub struct Client {
     pub(crate) congested: bool,
     /// A unit has asked for a server and was not sent yet.
     pub(crate) asked: Option<Asked>,
-    /// A unit in flight may commit the transaction.
+    /// The unit that was sent last may commit the transaction, if it is still in flight. Those
+    /// before it do not count: with more than one in flight a client loses its session anyway.
     pub(crate) may_commit: bool,
     /// So may a later one that executes a portal of this transaction.
     pub(crate) may_commit_later: bool,

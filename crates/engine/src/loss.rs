@@ -12,7 +12,7 @@ use pgweir_wire::{HEADER_LEN, Header, Severity, SqlState};
 
 use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, ServerId};
-use crate::client::{Fate, LostTransaction, Phase, UnnamedStatement};
+use crate::client::{Client, Fate, LostTransaction, Phase, UnnamedStatement};
 use crate::errors::{CUT_OFF, NOT_BEGUN, OUTCOME_UNKNOWN, TRANSACTION_LOST};
 use crate::marks::Mark;
 use crate::time::Time;
@@ -99,10 +99,12 @@ impl Engine {
         }
     }
 
-    /// Whether something is under way that may be committed, whatever is done about it now.
+    /// Whether something is under way that may be committed, whatever is done about it now. Of
+    /// several units only the last one is known not to commit anything.
     pub(crate) fn may_be_committed(&self, id: ServerId, client: ClientId) -> bool {
         let its = &self.clients[client];
-        let undone = self.servers[id].status.in_block() && !its.may_commit;
+        let commits_nothing = !its.may_commit && its.slots.len() == 1;
+        let undone = self.servers[id].status.in_block() && commits_nothing;
         !its.slots.is_empty() && !undone
     }
 
@@ -291,6 +293,32 @@ impl Engine {
         // Until its unit is sent the client may lose this server too.
         self.hold(server, client);
         self.actions.push(Action::Resume(client));
+    }
+}
+
+impl Client {
+    /// A message is about to be sent: notes whether it may commit the transaction, as far as that
+    /// is no matter of its text. A lone Sync is a unit too, but may still belong to the COPY in
+    /// front of it.
+    pub(crate) fn note_commit(&mut self, tag: Tag) {
+        let begins_unit = match tag {
+            Tag::Bind
+            | Tag::Close
+            | Tag::Describe
+            | Tag::Execute
+            | Tag::FunctionCall
+            | Tag::Parse
+            | Tag::Query => self.open_slot.is_none(),
+            Tag::CopyData
+            | Tag::CopyDone
+            | Tag::CopyFail
+            | Tag::Flush
+            | Tag::Password
+            | Tag::Sync
+            | Tag::Terminate => false,
+        };
+        self.may_commit &= !begins_unit;
+        self.may_commit |= tag == Tag::Execute && self.may_commit_later;
     }
 }
 

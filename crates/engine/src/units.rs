@@ -225,6 +225,7 @@ impl Engine {
             }
         }
         self.servers[server].note_fed(now);
+        self.clients[id].note_commit(tag);
         let kind = match tag {
             Tag::Query => Kind::Query,
             Tag::FunctionCall => {
@@ -241,11 +242,7 @@ impl Engine {
                 }
                 Kind::FunctionCall
             }
-            Tag::Execute => {
-                let client = &mut self.clients[id];
-                client.may_commit |= client.may_commit_later;
-                Kind::Execute
-            }
+            Tag::Execute => Kind::Execute,
             Tag::Sync => Kind::Sync,
             Tag::CopyDone | Tag::CopyFail => {
                 if !self.servers[server].replies.takes_copy_data() {

@@ -425,6 +425,28 @@ fn a_server_lost_behind_a_chained_commit_is_a_serialization_failure() {
     assert_eq!(alice.heard(), "1 2 Z(T) E(40001) Z(E)");
 }
 
+/// The same where the next unit was sent before that COMMIT was answered.
+#[test]
+fn a_server_lost_behind_a_commit_of_the_same_pipeline_is_a_serialization_failure() {
+    let (_stage, server, alice) = in_transaction();
+    alice.says([query("COMMIT AND CHAIN"), query("INSERT")]);
+    server.says([done(), in_block()]);
+    server.ends();
+    assert_eq!(alice.heard(), "C Z(T) E(40001) Z(E)");
+    // What a batch binds may be a COMMIT, too.
+    let (_stage, server, alice) = in_transaction();
+    alice.says([bind(), execute(), sync(), query("INSERT")]);
+    server.says([bind_complete(), done(), in_block()]);
+    server.ends();
+    assert_eq!(alice.heard(), "2 C Z(T) E(40001) Z(E)");
+    // The last one may, whatever the one before did.
+    let (_stage, server, alice) = in_transaction();
+    alice.says([query("INSERT"), query("COMMIT")]);
+    server.says([done(), in_block()]);
+    server.ends();
+    assert_eq!(alice.heard(), "C Z(T) E(08007) Z");
+}
+
 /// A portal of an earlier unit may be a COMMIT.
 #[test]
 fn a_server_lost_with_a_portal_leaves_its_outcome_open() {
