@@ -39,6 +39,10 @@ impl Engine {
         let logins: usize = sum(|engine| engine.logins.len());
         let counted = (commons.clients.value(), commons.logins.value());
         assert_eq!(counted, (clients + under_way, logins + under_way), "clients and logins");
+        if engines.len() == 1 {
+            // What one engine counts for itself it has checked.
+            return;
+        }
         for (_, share) in engines.iter().flat_map(|engine| engine.shares.iter()) {
             let count = &share.count;
             let all = engines
@@ -134,15 +138,16 @@ impl Engine {
     fn check_pools(&self) {
         for (pool_id, pool) in self.pools.iter() {
             let of_pool = || self.servers.iter().filter(move |(_, s)| s.pool == pool_id);
-            let name = pool.spec.name();
-            assert_eq!(pool.total, of_pool().count(), "{name}: servers are miscounted");
-            assert!(pool.total <= pool.ceiling, "{name}: more servers than its size");
+            // Made only when it is to be said.
+            let name = || pool.spec.name();
+            assert_eq!(pool.total, of_pool().count(), "{}: servers are miscounted", name());
+            assert!(pool.total <= pool.ceiling, "{}: more servers than its size", name());
             let clients = self.clients.iter().filter(|(_, c)| c.pool() == Some(pool_id)).count();
-            assert_eq!(pool.clients, clients, "{name}: clients are miscounted");
+            assert_eq!(pool.clients, clients, "{}: clients are miscounted", name());
             let opening = of_pool().filter(|(_, server)| server.is_opening());
-            assert_eq!(pool.opening, opening.count(), "{name}: attempts are miscounted");
+            assert_eq!(pool.opening, opening.count(), "{}: attempts are miscounted", name());
             let idle = of_pool().filter(|(_, s)| matches!(s.state, ServerState::Idle)).count();
-            assert_eq!(pool.idle.len(), idle, "{name}: idle servers are miscounted");
+            assert_eq!(pool.idle.len(), idle, "{}: idle servers are miscounted", name());
             let waiting = self.clients.iter().filter(|(id, client)| {
                 let Leg::Waiting(ticket) = client.leg else { return false };
                 let in_this = match client.phase {
@@ -157,10 +162,11 @@ impl Engine {
                 }
                 in_this
             });
-            assert_eq!(pool.waiting, waiting.count(), "{name}: waiters are miscounted");
-            assert!(pool.waiting == 0 || idle == 0, "{name}: one waits while a server is idle");
+            assert_eq!(pool.waiting, waiting.count(), "{}: waiters are miscounted", name());
+            let waits_in_vain = pool.waiting > 0 && idle > 0;
+            assert!(!waits_in_vain, "{}: one waits while a server is idle", name());
             let in_order = pool.waiters.iter().is_sorted_by_key(|waiter| waiter.since);
-            assert!(in_order, "{name}: some wait behind others that have asked after them");
+            assert!(in_order, "{}: some wait behind others that have asked after them", name());
             self.check_turns(pool_id, pool);
         }
     }

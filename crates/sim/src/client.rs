@@ -1,3 +1,4 @@
+mod cut;
 mod login;
 mod lost;
 mod moments;
@@ -13,20 +14,26 @@ use pgweir_config::PoolMode;
 use pgweir_proxy::Transport;
 use pgweir_wire::CancelKey;
 
+use crate::diet::{Item, Sitting};
 use crate::ledger::Ledger;
 use crate::network::Stream;
+use crate::outbox::Outbox;
 use crate::random::Dice;
-use crate::session::{Home, Message, describe, describe_all};
+use crate::session::{Home, Message, all_asked, told};
+use crate::trace::Who;
 use crate::world::Site;
+use cut::Cut;
 use moments::Moments;
 use oracle::Oracle;
 use script::Script;
 
 pub(crate) use moments::Contact;
+pub(crate) use script::Habit;
 
 /// A fake client: one connection to pgweir, from its startup packet to its end.
 pub(crate) struct Client {
     pub(crate) number: u32,
+    pub(crate) sitting: Sitting,
     /// pgweir may have found too many others that log in.
     pub(crate) turned_away: bool,
     /// Something has happened that it is not to notice.
@@ -38,7 +45,7 @@ pub(crate) struct Client {
     pool: PoolFacts,
     stream: Option<Stream>,
     phase: Phase,
-    outgoing: Vec<u8>,
+    outgoing: Outbox,
     incoming: Vec<u8>,
     /// It does not say who it is before this time.
     silent_until: u64,
@@ -55,6 +62,8 @@ pub(crate) struct Client {
     key: Option<CancelKey>,
     settings: BTreeMap<String, String>,
     dice: Dice,
+    /// What it does with each unit.
+    whims: Dice,
     think_until: u64,
     cancel_at: Option<u64>,
     /// It has asked for a cancel.
@@ -124,30 +133,6 @@ enum Phase {
     Dismissed,
 }
 
-/// How a client ends its connection when nobody expects it.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Cut {
-    Close,
-    HalfClose,
-    Reset,
-    /// Its machine is gone, and nobody says so.
-    Vanish,
-    /// Not for a long time, in which it takes no notice of anything.
-    Deaf,
-}
-
-impl Cut {
-    fn draw(dice: &mut Dice) -> Self {
-        dice.weighted(&[
-            (4, Self::Close),
-            (4, Self::HalfClose),
-            (4, Self::Reset),
-            (1, Self::Vanish),
-            (1, Self::Deaf),
-        ])
-    }
-}
-
 /// Whether a client is about to leave.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Ending {
@@ -170,20 +155,23 @@ pub(crate) struct Wish {
 
 impl Client {
     /// One that has no connection yet.
-    pub(crate) fn new(site: &mut Site, pool: PoolFacts, mut dice: Dice) -> Self {
+    pub(crate) fn new(site: &mut Site, pool: PoolFacts, sitting: Sitting, mut dice: Dice) -> Self {
         let now = site.trace.now;
-        let (settings, startup) = login::startup(&pool, &mut dice);
+        let (mut fate, whims, words) = (dice.fork(), dice.fork(), dice.fork());
+        let plain = site.diet.lacks(Item::Habit(Habit::Settings));
+        let (settings, startup) = login::startup(&pool, &mut dice.fork(), plain);
         let number = site.ledger.enrol(settings.clone(), pool.home());
-        let tls = dice.chance(0.1);
+        let tls = dice.chance(0.1) && !site.diet.lacks(Item::Habit(Habit::Tls));
         let mut client = Self {
             number,
+            sitting,
             turned_away: false,
             struck: None,
             vanished: false,
             bereaved: false,
             stream: None,
             phase: Phase::Ready,
-            outgoing: Vec::new(),
+            outgoing: Outbox::default(),
             incoming: Vec::new(),
             silent_until: 0,
             half_close: false,
@@ -196,7 +184,9 @@ impl Client {
                 pool.mode,
                 login::resets(&settings),
                 site.faults.is_roomy(),
-                &mut dice,
+                words,
+                &site.diet,
+                sitting,
             ),
             key: None,
             settings,
@@ -208,22 +198,23 @@ impl Client {
             contact: Contact::default(),
             pool,
             dice,
+            whims,
         };
-        if client.dice.chance(site.faults.client_cut) {
-            client.cut = Some((client.dice.magnitude(2_000) as usize, Cut::draw(&mut client.dice)));
-        }
-        if client.dice.chance(site.faults.client_cut / 4.0) {
-            let at = now + client.dice.magnitude(1_000_000);
-            client.cut_at = Some((at, Cut::draw(&mut client.dice)));
-        }
-        if client.dice.chance(site.faults.slow_login) {
-            client.silent_until = now + client.dice.below(4_000_000);
+        let (is_cut, bytes) = (fate.chance(site.faults.client_cut), fate.magnitude(2_000));
+        let how = Cut::draw(&mut fate);
+        client.cut = is_cut.then_some((bytes as usize, how));
+        let is_cut = fate.chance(site.faults.client_cut / 4.0);
+        let (at, how) = (now + fate.magnitude(1_000_000), Cut::draw(&mut fate));
+        client.cut_at = is_cut.then_some((at, how));
+        let (is_slow, silence) = (fate.chance(site.faults.slow_login), fate.below(4_000_000));
+        if is_slow {
+            client.silent_until = now + silence;
         }
         if tls {
-            client.outgoing = vec![0, 0, 0, 8, 4, 210, 22, 47];
+            client.outgoing = vec![0, 0, 0, 8, 4, 210, 22, 47].into();
             client.phase = Phase::Tls { startup };
         } else {
-            client.outgoing = startup;
+            client.outgoing = startup.into();
             client.phase = Phase::Login { parameters: BTreeMap::new(), authenticated: false };
         }
         client
@@ -234,13 +225,29 @@ impl Client {
         Self { stream: Some(stream), ..self }
     }
 
+    /// Its name in the trace.
+    pub(crate) fn who(&self) -> Who {
+        Who('c', self.number as usize)
+    }
+
+    /// Who it is and what it wants, for the trace.
+    pub(crate) fn introduction(&self, wire: usize) -> String {
+        let PoolFacts { database, user, mode, .. } = &self.pool;
+        let Sitting { seat, turn } = self.sitting;
+        let (mode, settings) = (mode.name(), &self.settings);
+        format!(
+            "connects to {database} as {user} on w{wire} (pool_mode {mode}, client.{seat}.{turn}) \
+             with {settings:?}"
+        )
+    }
+
     /// Bytes up to the end of its startup packet, before any are sent.
     pub(crate) fn login_bytes(&self) -> usize {
         let behind = match &self.phase {
             Phase::Tls { startup } => startup.len(),
             Phase::Login { .. } | Phase::Ready | Phase::Dismissed => 0,
         };
-        self.outgoing.len() + behind
+        self.outgoing.unsent().len() + behind
     }
 
     /// Whether it is no more.
@@ -340,31 +347,13 @@ impl Client {
                 }
             }
         }
-        if let Some((at, how)) = self.cut_at {
-            if at > now {
-                wish.wake(at);
-            } else {
-                self.cut_at = None;
-                let logs_in = matches!(self.phase, Phase::Login { .. });
-                if self.stream.is_some() && (logs_in || self.oracle.is_owed()) {
-                    self.cut_off(site, how);
-                }
-            }
-        }
-        if let Some(until) = self.deaf_until {
-            wish.wake(until);
-        }
+        self.lose_patience(site, &mut wish);
         wish.greeted = !was_ready && self.is_ready();
         self.check_overdue(site, &mut wish);
         if self.stream.is_none() {
             wish.wake_at = None;
         }
         wish
-    }
-
-    /// It loses its patience at this time.
-    pub(crate) fn leave_at(&mut self, at: u64) {
-        self.cut_at = Some((at, Cut::draw(&mut self.dice)));
     }
 
     /// Where it stands, for whoever asks why it does not end.
@@ -376,7 +365,7 @@ impl Client {
             Phase::Dismissed => "is dismissed",
         };
         let owed = self.oracle.is_owed();
-        let (unsent, ending) = (self.outgoing.len(), self.ending);
+        let (unsent, ending) = (self.outgoing.unsent().len(), self.ending);
         format!("c{} {phase}, owed: {owed}, unsent: {unsent}, ending: {ending:?}", self.number)
     }
 
@@ -390,25 +379,25 @@ impl Client {
             }
             return;
         }
-        if self.dice.chance(site.faults.client_hostile / 10.0) {
-            self.outgoing = script::hostile(&mut self.dice);
+        // What it does with one unit shifts nothing with the next.
+        let mut whims = self.whims.fork();
+        if whims.chance(site.faults.client_hostile / 10.0) {
+            self.outgoing = script::hostile(&mut whims).into();
             self.ending = Ending::Rude;
-            let number = self.number;
-            site.trace.note(Who(number), || "sends what is no message".to_owned());
+            site.trace.note(self.who(), || "sends what is no message");
             return;
         }
         let (settled, in_block) = (self.oracle.is_settled(), self.oracle.is_in_block());
-        let mut bytes = Vec::new();
-        let farewell = self.script.next(&mut bytes, &mut self.dice);
+        let (bytes, farewell) = self.script.next();
+        site.roll.insert(self.sitting, self.script.units_so_far());
         if !bytes.is_empty() {
             self.moments.sent(site.trace.now, settled, in_block);
+            site.trace.note(self.who(), || format!("sends {}", all_asked(&bytes)));
         }
         self.oracle.sent(&bytes);
-        self.outgoing = bytes;
-        let (number, outgoing) = (self.number, &self.outgoing);
-        site.trace.note(Who(number), || describe_all(outgoing));
+        self.outgoing = bytes.into();
         if self.script.asks_for_much() {
-            let patience = self.dice.magnitude(5_000);
+            let patience = whims.magnitude(5_000);
             self.leave_at(site.trace.now + patience);
         }
         match farewell {
@@ -420,10 +409,10 @@ impl Client {
                 self.half_close = true;
             }
         }
-        if self.dice.chance(site.faults.cancel) {
-            self.cancel_at = Some(site.trace.now + self.dice.magnitude(1_000_000));
+        if whims.chance(site.faults.cancel) {
+            self.cancel_at = Some(site.trace.now + whims.magnitude(1_000_000));
         }
-        self.think_until = site.trace.now + self.script.think(&mut self.dice);
+        self.think_until = site.trace.now + self.script.think(&mut whims);
     }
 
     fn write(&mut self, site: &mut Site, wish: &mut Wish) {
@@ -433,7 +422,7 @@ impl Client {
         while !self.outgoing.is_empty() {
             let Some(stream) = &self.stream else { return };
             let split = self.dice.chance(site.faults.split);
-            let most = self.outgoing.len();
+            let most = self.outgoing.unsent().len();
             let mut n = if split { self.dice.magnitude(most as u64) as usize } else { most };
             if let Some((left, how)) = self.cut {
                 n = n.min(left);
@@ -441,9 +430,9 @@ impl Client {
                     return self.cut_off(site, how);
                 }
             }
-            match stream.try_write(&self.outgoing[..n]) {
+            match stream.try_write(&self.outgoing.unsent()[..n]) {
                 Ok(n) => {
-                    self.outgoing.drain(..n);
+                    self.outgoing.sent(n);
                     if let Some((left, _)) = &mut self.cut {
                         *left -= n;
                     }
@@ -461,36 +450,6 @@ impl Client {
             && let Some(stream) = &self.stream
         {
             stream.shutdown();
-        }
-    }
-
-    /// Ends the connection as nobody expects it.
-    fn cut_off(&mut self, site: &mut Site, how: Cut) {
-        self.cut = None;
-        site.trace.note(Who(self.number), || format!("cuts its connection: {how:?}"));
-        self.ending = Ending::Rude;
-        site.ledger.breaks_off(self.number);
-        self.outgoing.clear();
-        match how {
-            Cut::Close => self.stream = None,
-            Cut::HalfClose => {
-                if let Some(stream) = &self.stream {
-                    stream.shutdown();
-                }
-            }
-            Cut::Reset => {
-                if let Some(stream) = self.stream.take() {
-                    stream.reset();
-                }
-            }
-            Cut::Vanish => {
-                self.vanished = true;
-                self.stream.take().into_iter().for_each(Stream::vanish);
-            }
-            Cut::Deaf => {
-                let patience = 5_000_000 + self.dice.below(20_000_000);
-                self.deaf_until = Some(site.trace.now + patience);
-            }
         }
     }
 
@@ -526,7 +485,7 @@ impl Client {
                     // It may be asked to leave before it has said who it is.
                     [b'N'] | [b'N', b'E', ..] => {
                         at += 1;
-                        self.outgoing = std::mem::take(startup);
+                        self.outgoing = std::mem::take(startup).into();
                         self.phase = Phase::Login { parameters, authenticated: false };
                     }
                     // Who is not let in is told so in the clear.
@@ -542,8 +501,7 @@ impl Client {
                 Ok(Some((message, length))) => {
                     let raw = at..at + length;
                     at += length;
-                    let number = self.number;
-                    site.trace.note(Who(number), || format!("<- {}", describe(&message)));
+                    site.trace.note(self.who(), || format!("hears {}", told(&message)));
                     self.take(site, &message, raw);
                 }
                 Ok(None) => break,
@@ -580,14 +538,5 @@ impl Wish {
         if at < u64::MAX {
             self.wake_at = Some(self.wake_at.map_or(at, |before| before.min(at)));
         }
-    }
-}
-
-/// A client's name in the trace.
-struct Who(u32);
-
-impl std::fmt::Display for Who {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(&format!("c{}", self.0))
     }
 }

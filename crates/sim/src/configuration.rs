@@ -7,7 +7,7 @@ use pgweir_engine::Plan;
 use crate::topology::PORT;
 
 /// A configuration, as it was drawn.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Configuration {
     pub(crate) limits: Limits,
     pub(crate) times: Times,
@@ -20,7 +20,7 @@ pub(crate) struct Configuration {
 }
 
 /// How many there may be, if there is a limit.
-#[derive(Clone, Copy, Debug, Default)]
+#[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Limits {
     /// Connections to a server, of a database, of a user.
     pub(crate) server: Option<u64>,
@@ -36,7 +36,7 @@ pub(crate) struct Limits {
 }
 
 /// How long it may take, in microseconds, if there is a limit.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Times {
     /// A connection to a server, up to the end of the login.
     pub(crate) connect: u64,
@@ -52,7 +52,7 @@ pub(crate) struct Times {
 }
 
 /// The pool of a database and a user.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Pool {
     /// Whether the configuration has it.
     pub(crate) here: bool,
@@ -60,6 +60,8 @@ pub(crate) struct Pool {
     pub(crate) database: String,
     pub(crate) user: String,
     pub(crate) mode: PoolMode,
+    /// Its mode in most configurations.
+    pub(crate) usual: PoolMode,
     /// A client may wait so long for a server, in microseconds.
     pub(crate) wait: Option<u64>,
     pub(crate) size: u64,
@@ -67,14 +69,83 @@ pub(crate) struct Pool {
     pub(crate) least: u64,
     /// Which server.
     pub(crate) cluster: usize,
-    /// What is run behind a session.
-    pub(crate) reset_query: &'static str,
+    /// What is run behind a session, if it is not what it would be.
+    pub(crate) reset_query: Option<&'static str>,
 }
+
+/// Where a configuration keeps one of its settings.
+type Field = fn(&mut Configuration) -> &mut Option<u64>;
+
+/// Timeouts that may be there or not, in microseconds.
+const TIMEOUTS: [(&str, Field); 6] = [
+    ("server_lifetime", |its| &mut its.times.lifetime),
+    ("statement_timeout", |its| &mut its.times.statement),
+    ("transaction_timeout", |its| &mut its.times.transaction),
+    ("idle_client_in_transaction_timeout", |its| &mut its.times.silence_in_block),
+    ("client_idle_timeout", |its| &mut its.times.silence),
+    ("client_login_timeout", |its| &mut its.times.login),
+];
+
+/// Limits that may be there or not.
+const LIMITS: [(&str, Field); 7] = [
+    ("max_server_connections", |its| &mut its.limits.server),
+    ("max_db_connections", |its| &mut its.limits.database),
+    ("max_user_connections", |its| &mut its.limits.user),
+    ("max_clients", |its| &mut its.limits.clients),
+    ("max_logins", |its| &mut its.limits.logins),
+    ("max_db_client_connections", |its| &mut its.limits.database_clients),
+    ("max_user_client_connections", |its| &mut its.limits.user_clients),
+];
+
+const RESERVE: &str = "reserve_pool_size";
+const LEAST: &str = "min_pool_size";
+const WAIT: &str = "query_wait_timeout";
+const RESET_QUERY: &str = "server_reset_query";
+const INSTANCES: &str = "instances";
+
+/// No settings of pgweir's: that pools may be missing, and that they may have another mode.
+const MISSING: &str = "missing_pools";
+const MODES: &str = "other_pool_modes";
+
+/// Whatever else may be there or not.
+const OTHERS: [&str; 7] = [RESERVE, LEAST, WAIT, RESET_QUERY, INSTANCES, MISSING, MODES];
 
 impl Configuration {
     /// How long a client of that pool may wait, if there is a limit and the pool.
     pub(crate) fn wait(&self, pool: usize) -> Option<u64> {
         self.pools[pool].wait.filter(|_| self.pools[pool].here)
+    }
+
+    /// The names of the settings that it can do without.
+    pub(crate) fn optional() -> impl Iterator<Item = &'static str> {
+        let fields = TIMEOUTS.into_iter().chain(LIMITS);
+        fields.map(|(name, _)| name).chain(OTHERS)
+    }
+
+    /// Takes the setting of this name away.
+    pub(crate) fn take_away(&mut self, name: &str) {
+        for (known, field) in TIMEOUTS.into_iter().chain(LIMITS) {
+            if known == name {
+                *field(self) = None;
+            }
+        }
+        match name {
+            RESERVE => self.reserve = 0,
+            LEAST => self.pools.iter_mut().for_each(|pool| pool.least = 0),
+            WAIT => self.pools.iter_mut().for_each(|pool| pool.wait = None),
+            RESET_QUERY => self.pools.iter_mut().for_each(|pool| pool.reset_query = None),
+            INSTANCES => self.asks_for_room = false,
+            MISSING => self.pools.iter_mut().for_each(|pool| pool.here = true),
+            MODES => self.pools.iter_mut().for_each(|pool| pool.mode = pool.usual),
+            _ => {}
+        }
+    }
+
+    /// Whether it has the setting of this name.
+    pub(crate) fn has(&self, name: &str) -> bool {
+        let mut without = self.clone();
+        without.take_away(name);
+        without != *self
     }
 
     /// Most connections of one of its pools.
@@ -85,42 +156,27 @@ impl Configuration {
     /// The file that a user would write.
     pub(crate) fn text(&self) -> String {
         let ms = |micros: Option<u64>| micros.unwrap_or(0) / 1_000;
-        let Times { connect, idle, lifetime, statement, transaction, .. } = self.times;
-        let Times { silence_in_block, silence, login, .. } = self.times;
         let mut text = format!(
             "[general]\nhost = \"127.0.0.1\"\nport = 6432\nauth_type = \"trust\"\n\
-             connect_timeout = {}\nidle_timeout = {}\nserver_lifetime = {}\n\
-             statement_timeout = {}\ntransaction_timeout = {}\n\
-             idle_client_in_transaction_timeout = {}\nclient_idle_timeout = {}\n\
-             client_login_timeout = {}\nquery_wait_timeout = 0\nconnect_parallelism = {}\n\
-             reserve_pool_size = {}\nreserve_pool_timeout = {}\n",
-            ms(Some(connect)),
-            ms(idle),
-            ms(lifetime),
-            ms(statement),
-            ms(transaction),
-            ms(silence_in_block),
-            ms(silence),
-            ms(login),
+             connect_timeout = {}\nidle_timeout = {}\n{WAIT} = 0\nconnect_parallelism = {}\n\
+             {RESERVE} = {}\nreserve_pool_timeout = {}\n",
+            ms(Some(self.times.connect)),
+            ms(self.times.idle),
             self.limits.parallelism,
             self.reserve,
             self.reserve_ms,
         );
         if self.asks_for_room {
-            text.push_str("instances = 1\n");
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "{INSTANCES} = 1");
         }
-        let limits = &self.limits;
-        for (name, limit) in [
-            ("max_server_connections", limits.server),
-            ("max_db_connections", limits.database),
-            ("max_user_connections", limits.user),
-            ("max_clients", limits.clients),
-            ("max_logins", limits.logins),
-            ("max_db_client_connections", limits.database_clients),
-            ("max_user_client_connections", limits.user_clients),
-        ] {
-            if let Some(limit) = limit {
-                // Writing to a String cannot fail.
+        let mut fields = self.clone();
+        for (name, timeout) in TIMEOUTS {
+            // Writing to a String cannot fail.
+            let _ = writeln!(text, "{name} = {}", ms(*timeout(&mut fields)));
+        }
+        for (name, limit) in LIMITS {
+            if let Some(limit) = limit(&mut fields) {
                 let _ = writeln!(text, "{name} = {limit}");
             }
         }
@@ -139,13 +195,14 @@ impl Configuration {
 impl Pool {
     fn write(&self, text: &mut String) {
         let Self { database, user, mode, wait, size, least, cluster, reset_query, .. } = self;
+        let reset = reset_query.map(|query| format!("{RESET_QUERY} = \"{query}\"\n"));
+        let reset = reset.unwrap_or_default();
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
-            "\n[pools.\"{database}\"]\npool_mode = \"{}\"\nquery_wait_timeout = {}\n\
-             server_reset_query = \"{reset_query}\"\n\
+            "\n[pools.\"{database}\"]\npool_mode = \"{}\"\n{WAIT} = {}\n{reset}\
              [pools.\"{database}\".users.0]\nusername = \"{user}\"\npool_size = {size}\n\
-             min_pool_size = {least}\n\
+             {LEAST} = {least}\n\
              [pools.\"{database}\".shards.0]\ndatabase = \"{database}\"\n\
              servers = [[\"127.0.0.1\", {}, \"primary\"]]",
             mode.name(),

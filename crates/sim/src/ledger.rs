@@ -124,6 +124,11 @@ impl Ledger {
         (self.startups.len() - 1) as u32
     }
 
+    /// Clients so far.
+    pub(crate) fn clients(&self) -> u64 {
+        self.startups.len() as u64
+    }
+
     /// The first thing that was wrong ends the simulation.
     pub(crate) fn fail(&mut self, text: impl Into<String>) {
         self.failure.get_or_insert_with(|| text.into());

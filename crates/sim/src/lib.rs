@@ -32,6 +32,11 @@
 //! When the storm is over everything has to come to its end: every client served or told why not,
 //! and in the end no connection and no server process left.
 //!
+//! # What becomes of a failure
+//!
+//! It is made smaller ([`shrink()`]): whatever a simulation can do without is taken away ([`Diet`])
+//! as long as it fails alike. Each part throws dice of its own, so that the rest stays what it was.
+//!
 //! # Invariants
 //!
 //! - The same seed gives the same trace: each is run twice, and the hashes are compared.
@@ -44,11 +49,14 @@
 mod canceller;
 mod client;
 mod configuration;
+mod diet;
 mod faults;
 mod language;
 mod ledger;
 mod locks;
 mod network;
+mod outbox;
+mod panics;
 mod postgres;
 mod process;
 mod random;
@@ -56,12 +64,17 @@ mod rows;
 mod rules;
 mod run;
 mod session;
+mod shrink;
 mod topology;
 mod trace;
+mod trap;
 mod world;
 
+pub use diet::Diet;
 pub use faults::Faults;
 pub use ledger::Counts;
 pub use pgweir_engine::{Mark, Marks};
 pub use rows::{Reached, Row};
-pub use run::{Failure, Options, Report, run, run_with};
+pub use run::{Extent, Failure, Options, Report, run, run_with};
+pub use shrink::{Progress, Shrunk, shrink};
+pub use trap::Trap;

@@ -2,11 +2,15 @@
 
 use std::ops::Range;
 use std::process::ExitCode;
-use std::sync::Mutex;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
+use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
+use std::time::{Duration, Instant};
 
 use clap::Parser;
-use pgweir_sim::{Counts, Failure, Mark, Options, Row, run_with};
+use pgweir_sim::{Counts, Diet, Failure, Mark, Options, Progress, Report, Row, run_with, shrink};
+use signal_hook::consts::{SIGINT, SIGTERM};
+use signal_hook::flag;
 
 /// pgweir among fake clients, fake servers and a network that fails, all from one number.
 #[derive(Parser)]
@@ -28,99 +32,206 @@ struct Arguments {
     /// Go on after a failure, and print one line for each.
     #[arg(long)]
     keep_going: bool,
+    /// Print the first failure as it is, instead of one like it that is as small as possible.
+    #[arg(long)]
+    no_shrink: bool,
+    /// Take these away from the simulation, as in `split,seat.0-3`; with --seed.
+    #[arg(long, value_name = "WHAT,…", requires = "seed")]
+    without: Option<Diet>,
+    /// Let nothing go wrong any more after so many milliseconds; with --seed.
+    #[arg(long, value_name = "MS", requires = "seed")]
+    storm_ms: Option<u64>,
+}
+
+/// What all threads share.
+struct Common {
+    next: AtomicU64,
+    end: u64,
+    options: Options,
+    stopped: Arc<AtomicBool>,
 }
 
 /// What all threads have done together.
-#[derive(Default)]
 struct Total {
-    next: AtomicU64,
-    failed: AtomicBool,
-    sum: Mutex<(u64, u64, Counts)>,
+    began: Instant,
+    seeds: u64,
+    events: u64,
+    micros: u64,
+    counts: Counts,
+    failures: u64,
 }
+
+/// What a thread has done.
+type Done = Result<Report, Box<Failure>>;
+
+/// How often there is a line of figures.
+const TELL_EVERY: Duration = Duration::from_secs(5);
+
+/// How many simulations may be run to make a failure smaller.
+const MOST_RUNS: u32 = 3_000;
 
 fn main() -> ExitCode {
     let arguments = Arguments::parse();
-    let seeds = match (arguments.seed, arguments.seeds) {
+    let stopped = Arc::default();
+    if let Err(error) = hear_signals(&stopped) {
+        eprintln!("cannot listen for signals: {error}");
+        return ExitCode::FAILURE;
+    }
+    let seeds = match (arguments.seed, &arguments.seeds) {
         (Some(seed), _) => seed..seed + 1,
-        (None, Some(seeds)) => seeds,
+        (None, Some(seeds)) => seeds.clone(),
         (None, None) => fresh()..u64::MAX,
     };
-    let options = Options { faults: None, live: arguments.trace };
-    let total = Total::default();
-    total.next.store(seeds.start, Ordering::Relaxed);
+    let mut diet = arguments.without.unwrap_or_default();
+    diet.storm_ms = arguments.storm_ms;
+    let options = Options { diet, live: arguments.trace, ..Options::default() };
+    let (next, end) = (AtomicU64::new(seeds.start), seeds.end);
+    let common = Common { next, end, options, stopped };
+    let (total, first) = run_all(&common, arguments.keep_going);
+    total.tell();
+    if let Some(failure) = first.filter(|_| !arguments.keep_going) {
+        if arguments.no_shrink {
+            print!("{failure}");
+        } else {
+            say_smaller(&failure, &common.options);
+        }
+    }
+    match total.failures {
+        0 => ExitCode::SUCCESS,
+        _ => ExitCode::FAILURE,
+    }
+}
+
+/// Runs all seeds, on all cores. Gives the first failure, too.
+fn run_all(common: &Common, keep_going: bool) -> (Total, Option<Box<Failure>>) {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    let threads = cores.min(usize::try_from(seeds.end - seeds.start).unwrap_or(cores));
+    let left = common.end - common.next.load(Ordering::Relaxed);
+    let threads = cores.min(usize::try_from(left).unwrap_or(cores));
+    let (sender, done) = channel();
+    let (mut total, mut first) = (Total::new(), None);
     std::thread::scope(|scope| {
         for _ in 0..threads {
-            scope.spawn(|| work(&total, seeds.end, &options, arguments.keep_going));
+            let sender = sender.clone();
+            scope.spawn(|| work(common, sender));
+        }
+        drop(sender);
+        let mut next_line = now() + TELL_EVERY;
+        loop {
+            match done.recv_timeout(next_line.saturating_duration_since(now())) {
+                Ok(Ok(report)) => total.add(&report),
+                Ok(Err(failure)) => {
+                    total.failures += 1;
+                    if keep_going {
+                        let cause = failure.cause.lines().next().unwrap_or_default();
+                        println!("seed {}: {cause}", failure.seed);
+                    } else {
+                        common.stopped.store(true, Ordering::Relaxed);
+                    }
+                    first.get_or_insert(failure);
+                }
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => break,
+            }
+            if now() >= next_line {
+                eprintln!("{}", total.line());
+                next_line += TELL_EVERY;
+            }
         }
     });
-    tell(&total);
-    match total.failed.load(Ordering::Relaxed) {
-        true => ExitCode::FAILURE,
-        false => ExitCode::SUCCESS,
-    }
+    (total, first)
 }
 
-fn work(total: &Total, end: u64, options: &Options, keep_going: bool) {
-    loop {
-        let seed = total.next.fetch_add(1, Ordering::Relaxed);
-        if seed >= end || (total.failed.load(Ordering::Relaxed) && !keep_going) {
+fn work(common: &Common, sender: Sender<Done>) {
+    while !common.stopped.load(Ordering::Relaxed) {
+        let seed = common.next.fetch_add(1, Ordering::Relaxed);
+        if seed >= common.end || sender.send(run_with(seed, &common.options)).is_err() {
             return;
         }
-        match run_with(seed, options) {
-            Ok(report) => {
-                let due = {
-                    // A thread that panics with the sum in hand ends the program.
-                    let Ok(mut sum) = total.sum.lock() else { return };
-                    sum.0 += 1;
-                    sum.1 += report.micros;
-                    sum.2.add(&report.counts);
-                    sum.0 % 10_000 == 0
-                };
-                if due {
-                    tell(total);
-                }
-            }
-            Err(failure) => {
-                total.failed.store(true, Ordering::Relaxed);
-                say(&failure, keep_going);
-            }
+    }
+}
+
+/// Makes a failure smaller, and prints it.
+fn say_smaller(failure: &Failure, options: &Options) {
+    eprintln!("seed {} failed after {}: {}", failure.seed, failure.extent, failure.cause);
+    let mut next_line = now();
+    let shrunk = shrink(failure, options, MOST_RUNS, |progress| {
+        if now() >= next_line {
+            next_line = now() + Duration::from_secs(1);
+            let Progress { runs, extent } = progress;
+            eprintln!("making it smaller: {runs} runs, {extent}");
+        }
+    });
+    print!("{}", shrunk.failure);
+    let end = if shrunk.finished { "nothing more can be taken away" } else { "there may be less" };
+    println!("of {} ({} runs, {end})", failure.extent, shrunk.runs);
+}
+
+impl Total {
+    fn new() -> Self {
+        Self {
+            began: now(),
+            seeds: 0,
+            events: 0,
+            micros: 0,
+            counts: Counts::default(),
+            failures: 0,
         }
     }
-}
 
-fn say(failure: &Failure, briefly: bool) {
-    if briefly {
-        let cause = failure.cause.lines().next().unwrap_or_default();
-        println!("seed {}: {cause}", failure.seed);
-    } else {
-        println!("{failure}To see all of it: pgweir-sim --seed {} --trace", failure.seed);
+    fn add(&mut self, report: &Report) {
+        self.seeds += 1;
+        self.events += report.events;
+        self.micros += report.micros;
+        self.counts.add(&report.counts);
+    }
+
+    /// How far it has come.
+    fn line(&self) -> String {
+        let Self { began, seeds, micros, counts, failures, .. } = self;
+        let seconds = now().saturating_duration_since(*began).as_secs_f64();
+        let transactions = counts.transactions;
+        format!(
+            "{seconds:.0} s: {seeds} seeds, {transactions} transactions ({:.0} a second), {:.1} \
+             virtual hours, {failures} failures",
+            transactions as f64 / seconds,
+            *micros as f64 / 3.6e9
+        )
+    }
+
+    /// All that was done.
+    fn tell(&self) {
+        let Counts { sessions, statements, replies, .. } = self.counts;
+        let Counts { cancels, losses, refusals, farewells, rows, marks, .. } = self.counts;
+        let Counts { handovers, moved, .. } = self.counts;
+        println!("{}", self.line());
+        println!(
+            "{} events, {sessions} sessions, {statements} statements, {replies} replies compared, \
+             {cancels} cancels, {losses} losses, {refusals} refusals, {farewells} farewells, \
+             {handovers} hand-overs, {moved} connections moved",
+            self.events,
+        );
+        let reached = Row::ALL.map(|row| format!("{} {}", row.name(), rows.times(row)));
+        println!("rows of docs/failures.md: {}", reached.join(", "));
+        let mut taken: Vec<_> = Mark::ALL.iter().map(|mark| (marks.times(*mark), mark)).collect();
+        taken.sort_by_key(|(times, _)| *times);
+        let taken: Vec<_> = taken.iter().map(|(times, mark)| format!("{mark:?} {times}")).collect();
+        println!("rare paths: {}", taken.join(", "));
     }
 }
 
-fn tell(total: &Total) {
-    let Ok(sum) = total.sum.lock() else { return };
-    let (seeds, micros, counts) = *sum;
-    if seeds == 0 {
-        return;
+/// Makes Ctrl-C end the run once what is under way is over; a second one ends it at once.
+fn hear_signals(stopped: &Arc<AtomicBool>) -> std::io::Result<()> {
+    for signal in [SIGINT, SIGTERM] {
+        // In this order: the first signal finds the flag unset, the second finds it set.
+        flag::register_conditional_shutdown(signal, 130, Arc::clone(stopped))?;
+        flag::register(signal, Arc::clone(stopped))?;
     }
-    let Counts { sessions, transactions, statements, replies, .. } = counts;
-    let Counts { cancels, losses, refusals, farewells, rows, marks, .. } = counts;
-    let Counts { handovers, moved, .. } = counts;
-    println!(
-        "{seeds} seeds, {:.1} virtual hours: {sessions} sessions, {transactions} transactions, \
-         {statements} statements, {replies} replies compared, {cancels} cancels, {losses} losses, \
-         {refusals} refusals, {farewells} farewells, {handovers} hand-overs, \
-         {moved} connections moved",
-        micros as f64 / 3.6e9
-    );
-    let reached = Row::ALL.map(|row| format!("{} {}", row.name(), rows.times(row)));
-    println!("rows of docs/failures.md: {}", reached.join(", "));
-    let mut taken: Vec<_> = Mark::ALL.iter().map(|mark| (marks.times(*mark), mark)).collect();
-    taken.sort_by_key(|(times, _)| *times);
-    let taken: Vec<_> = taken.iter().map(|(times, mark)| format!("{mark:?} {times}")).collect();
-    println!("rare paths: {}", taken.join(", "));
+    Ok(())
+}
+
+#[expect(clippy::disallowed_methods, reason = "how fast it is, is told in real time")]
+fn now() -> Instant {
+    Instant::now()
 }
 
 /// A seed that was not run yet, as far as chance allows.

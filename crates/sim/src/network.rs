@@ -1,6 +1,6 @@
 use std::cell::RefCell;
 use std::collections::VecDeque;
-use std::io::{self, ErrorKind};
+use std::io::{self, ErrorKind, Read};
 use std::rc::Rc;
 
 use pgweir_proxy::Transport;
@@ -51,7 +51,7 @@ pub(crate) struct Pipe {
     bytes: VecDeque<u8>,
     /// Bytes at the front that have arrived.
     arrived: usize,
-    /// Most bytes that are under way or have arrived.
+    /// Most bytes that are under way or have arrived, before any have passed.
     capacity: usize,
     /// The writer has said that nothing follows.
     ended: bool,
@@ -64,6 +64,9 @@ pub(crate) struct Pipe {
     pub(crate) written: u64,
     pub(crate) read: u64,
 }
+
+/// For so many bytes that have passed there is room for one more.
+const PASSED_FOR_ROOM: usize = 32;
 
 /// What a reset takes away of what was said before it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -140,9 +143,7 @@ impl Transport for Stream {
         let mut incoming = self.incoming.borrow_mut();
         let n = incoming.arrived.min(buffer.len());
         if n > 0 {
-            for (to, byte) in buffer.iter_mut().zip(incoming.bytes.drain(..n)) {
-                *to = byte;
-            }
+            incoming.bytes.read_exact(&mut buffer[..n])?;
             incoming.arrived -= n;
             incoming.read += n as u64;
             let from = match self.writes {
@@ -290,8 +291,11 @@ impl Pipe {
         self.reset == Reset::Arrived
     }
 
+    /// It grows with what has passed: the end of a long message in single bytes tells nothing that
+    /// its start has not told.
     fn room(&self) -> usize {
-        self.capacity.saturating_sub(self.bytes.len())
+        let capacity = self.capacity + self.written as usize / PASSED_FOR_ROOM;
+        capacity.saturating_sub(self.bytes.len())
     }
 }
 

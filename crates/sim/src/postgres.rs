@@ -10,9 +10,11 @@ use pgweir_wire::CancelKey;
 use crate::language::Tag;
 use crate::locks::Lock;
 use crate::network::Stream;
+use crate::outbox::Outbox;
 use crate::random::Dice;
 use crate::rows::Row;
-use crate::session::{Advance, Home, Inbox, Notification, Session, State};
+use crate::session::{Advance, Home, Inbox, Notification, Session, State, all_asked, all_told};
+use crate::trace::Who;
 use crate::world::Site;
 
 pub(crate) use interrupt::{CANCELED, CRASHED, DEADLOCK, LOCKED, TIMED_OUT};
@@ -29,7 +31,7 @@ pub(crate) struct Backend {
     phase: Phase,
     inbox: Inbox,
     /// Output for which there was no room yet; nothing else is done before it is out.
-    sending: Vec<u8>,
+    sending: Outbox,
     secret: [u8; 4],
     /// The configuration that it begins with.
     version: u32,
@@ -170,25 +172,28 @@ pub(crate) struct Announcement {
 /// Bytes that a backend collects before it sends them (`PQ_SEND_BUFFER_SIZE`, pqcomm.c).
 const SEND_BUFFER_BYTES: usize = 8 * 1024;
 
+const FIRST_PROCESS_ID: i32 = 1_000;
+
 /// Steps of a session in one go.
 const STEPS: usize = 64;
 
 impl Backend {
+    /// `number` is that of its connection.
     pub(crate) fn new(
-        process_id: i32,
+        number: usize,
         cluster: usize,
         version: u32,
         stream: Stream,
         mut dice: Dice,
     ) -> Self {
         Self {
-            process_id,
+            process_id: FIRST_PROCESS_ID + number as i32,
             cluster,
             home: None,
             stream: Some(stream),
             phase: Phase::Startup(Vec::new()),
             inbox: Inbox::default(),
-            sending: Vec::new(),
+            sending: Outbox::default(),
             secret: (dice.below(1 << 32) as u32).to_be_bytes(),
             version,
             reports_at_once: dice.chance(0.5),
@@ -326,6 +331,15 @@ impl Backend {
         matches!(self.phase, Phase::Startup(_) | Phase::Hung { .. })
     }
 
+    /// Whether no message of a client's has come to it yet.
+    pub(crate) fn is_unused(&self) -> bool {
+        match &self.phase {
+            Phase::Session { session, .. } => session.state.met == 0,
+            Phase::Startup(_) | Phase::Hung { .. } => true,
+            Phase::Cancel { .. } => false,
+        }
+    }
+
     /// The configuration has changed.
     pub(crate) fn reload(&mut self, version: u32) {
         match &mut self.phase {
@@ -346,6 +360,11 @@ impl Backend {
         }
     }
 
+    /// Its name in the trace.
+    pub(crate) fn who(&self) -> Who {
+        Who('b', (self.process_id - FIRST_PROCESS_ID) as usize)
+    }
+
     pub(crate) fn is_gone(&self) -> bool {
         self.stream.is_none()
     }
@@ -356,6 +375,7 @@ impl Backend {
     }
 
     fn run(&mut self, site: &mut Site, outcome: &mut Outcome) {
+        let who = self.who();
         for _ in 0..STEPS {
             if !self.send(site) {
                 return;
@@ -366,7 +386,16 @@ impl Backend {
                 return;
             }
             let Phase::Session { session, wait } = &mut self.phase else { return };
+            let (unread, unsaid) = (self.inbox.left(), session.out.len());
             let advance = session.advance(&mut self.inbox, &mut site.ledger);
+            if self.inbox.left() < unread {
+                let read = self.inbox.taken_since(unread);
+                site.trace.note(who, || format!("reads {}", all_asked(read)));
+            }
+            if session.out.len() > unsaid {
+                let said = &session.out[unsaid..];
+                site.trace.note(who, || format!("answers {}", all_told(said)));
+            }
             let database = self.home.as_ref().map_or("", |home| home.database.as_str());
             let announced = session.take_announced().into_iter().map(|said| Announcement {
                 from: self.process_id,
@@ -378,7 +407,7 @@ impl Backend {
             match advance {
                 Advance::Went { flush } => {
                     if flush || session.out.len() >= SEND_BUFFER_BYTES {
-                        self.sending.append(&mut session.out);
+                        self.sending.end().append(&mut session.out);
                     }
                     outcome.unlocks |= self.sync_locks(site);
                     if self.dice.chance(site.faults.server_dies) {
@@ -400,7 +429,7 @@ impl Backend {
                         if self.reports_at_once {
                             session.read_configuration();
                         }
-                        self.sending.append(&mut session.out);
+                        self.sending.end().append(&mut session.out);
                     }
                     if !self.sending.is_empty() {
                         continue;
@@ -477,9 +506,9 @@ impl Backend {
     fn send(&mut self, site: &mut Site) -> bool {
         let Some(stream) = &self.stream else { return false };
         while !self.sending.is_empty() {
-            match stream.try_write(&self.sending) {
+            match stream.try_write(self.sending.unsent()) {
                 Ok(n) => {
-                    self.sending.drain(..n);
+                    self.sending.sent(n);
                     self.said_bytes += n;
                 }
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return false,

@@ -6,9 +6,43 @@ use rand_core::{Rng, SeedableRng};
 /// All chance in a simulation. The same seed throws the same numbers on every machine.
 pub(crate) struct Dice(ChaCha8Rng);
 
+/// Who throws dice of their own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Part {
+    /// Whatever there is only one of.
+    World,
+    Topology,
+    /// Each configuration.
+    Configuration,
+    /// Each pool of a configuration.
+    Pool,
+    Faults,
+    Process,
+    Ending,
+    /// How long the lines of pgweir's log are, and how long it takes to write them.
+    Journal,
+    /// Each seat: who sits on it, and when.
+    Seat,
+    /// Each worker: when it goes on.
+    Worker,
+    /// Each attempt to connect to a server, and what comes of it.
+    Attempt,
+    /// Each blow, and how many there are of a kind.
+    Blow,
+}
+
 impl Dice {
     pub(crate) fn new(seed: u64) -> Self {
         Self(ChaCha8Rng::seed_from_u64(seed))
+    }
+
+    /// The dice of a part, of which there may be several. They show the same whatever others throw,
+    /// and whether there are others: so that a simulation from which something is taken away stays
+    /// what it was as far as it can.
+    pub(crate) fn of(seed: u64, part: Part, number: u64) -> Self {
+        let mut generator = ChaCha8Rng::seed_from_u64(seed);
+        generator.set_stream((part as u64) << 48 | number);
+        Self(generator)
     }
 
     /// Dice of their own for one part, so that what it throws shifts nobody else's numbers.
@@ -39,8 +73,9 @@ impl Dice {
         ((1 << bits) + self.below(1 << bits)).min(most)
     }
 
+    /// The die is thrown however improbable it is: a fault that is taken away shifts no numbers.
     pub(crate) fn chance(&mut self, probability: f64) -> bool {
-        probability > 0.0 && ((self.0.next_u64() >> 11) as f64) < probability * (1u64 << 53) as f64
+        ((self.0.next_u64() >> 11) as f64) < probability * (1u64 << 53) as f64
     }
 
     /// One of these, each as often as its weight says.

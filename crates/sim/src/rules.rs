@@ -35,6 +35,11 @@ impl Rules {
         }
     }
 
+    /// All that there were.
+    pub(crate) fn all(&self) -> impl Iterator<Item = &Configuration> {
+        self.reigns.iter().map(|reign| &reign.configuration)
+    }
+
     /// The latest.
     pub(crate) fn current(&self) -> &Configuration {
         &self.reigns[self.reigns.len() - 1].configuration

@@ -1,11 +1,13 @@
 use std::fmt;
-use std::panic::{AssertUnwindSafe, catch_unwind};
 
 use pgweir_engine::Marks;
 
+use crate::diet::{Diet, Item};
 use crate::faults::Faults;
 use crate::ledger::Counts;
+use crate::panics;
 use crate::trace::Trace;
+use crate::trap::Trap;
 use crate::world::World;
 
 /// What a simulation came to.
@@ -15,6 +17,8 @@ pub struct Report {
     pub seed: u64,
     /// A hash of all that happened, in order.
     pub hash: u64,
+    /// Times that something happened.
+    pub events: u64,
     /// Virtual time, in microseconds.
     pub micros: u64,
     /// What was done in it.
@@ -24,12 +28,31 @@ pub struct Report {
 /// A simulation in which something was wrong.
 #[derive(Clone, Debug)]
 pub struct Failure {
-    /// What it was made from.
+    /// What it was made from, and what was taken away from that.
     pub seed: u64,
+    /// As above.
+    pub diet: Diet,
     /// What was wrong.
     pub cause: String,
-    /// Everything that happened up to there, a line for each event.
+    /// Everything that happened up to there, a line for each event; empty if that was not kept.
     pub trace: Vec<String>,
+    /// How large it was up to there.
+    pub extent: Extent,
+    /// What could still be taken away from it.
+    pub(crate) menu: Vec<Vec<Item>>,
+}
+
+/// How large a simulation is.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Extent {
+    /// Times that something happened.
+    pub events: u64,
+    /// Virtual time, in microseconds.
+    pub micros: u64,
+    /// Clients that have come.
+    pub clients: u64,
+    /// Kinds of faults that may strike.
+    pub faults: u64,
 }
 
 /// How to run a simulation.
@@ -37,8 +60,25 @@ pub struct Failure {
 pub struct Options {
     /// What goes wrong by itself; drawn from the seed if it is not given.
     pub faults: Option<Faults>,
+    /// What is taken away from what the seed gives.
+    pub diet: Diet,
+    /// What is to count as a mistake besides.
+    pub trap: Option<Trap>,
     /// Print the trace as it comes.
     pub live: bool,
+}
+
+/// How closely a simulation is looked at.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Look {
+    /// Engines are checked now and then.
+    Passing,
+    /// They are checked after each event.
+    Close,
+    /// The text of the trace is kept besides.
+    Told,
+    /// It is printed besides, as it comes.
+    Live,
 }
 
 /// Runs the simulation of this seed twice, and compares.
@@ -50,48 +90,78 @@ pub fn run(seed: u64) -> Result<Report, Box<Failure>> {
 
 /// As [`run`], with options.
 pub fn run_with(seed: u64, options: &Options) -> Result<Report, Box<Failure>> {
-    let result = once(seed, options, Trace::new(options.live, options.live)).and_then(|first| {
-        let second = once(seed, options, Trace::new(false, false))?;
-        if first == second {
-            return Ok(first);
-        }
-        let cause = "the same seed does not give the same simulation".to_owned();
-        Err(Box::new(Failure { seed, cause, trace: Vec::new() }))
-    });
-    result.map_err(|failure| match once(seed, options, Trace::new(true, false)) {
+    let look = if options.live { Look::Live } else { Look::Passing };
+    twice(seed, options, look).map_err(|failure| match once(seed, options, Look::Told) {
         Err(told) => told,
         Ok(_) => failure,
     })
 }
 
-fn once(seed: u64, options: &Options, trace: Trace) -> Result<Report, Box<Failure>> {
-    let fail = |cause, trace| Box::new(Failure { seed, cause, trace });
+/// Runs the simulation twice, and compares.
+pub(crate) fn twice(seed: u64, options: &Options, look: Look) -> Result<Report, Box<Failure>> {
+    let (first, mut world) = play(seed, options, look)?;
+    // It is printed once.
+    let second = once(seed, options, if look == Look::Live { Look::Close } else { look })?;
+    if first == second {
+        return Ok(first);
+    }
+    Err(failure(seed, options, DIFFERS.to_owned(), Some(&mut world)))
+}
+
+/// Runs the simulation.
+pub(crate) fn once(seed: u64, options: &Options, look: Look) -> Result<Report, Box<Failure>> {
+    play(seed, options, look).map(|(report, _)| report)
+}
+
+fn play(seed: u64, options: &Options, look: Look) -> Result<(Report, World), Box<Failure>> {
+    let (text, live) = (matches!(look, Look::Told | Look::Live), look == Look::Live);
+    let check_every = if look == Look::Passing { 5 } else { 1 };
     // What was counted before is another simulation's.
     Marks::take();
-    let mut world = match World::new(seed, options.faults.clone(), trace) {
-        Ok(world) => world,
-        Err(cause) => return Err(fail(cause, Vec::new())),
+    let mut world = World::new(seed, options, Trace::new(text, live), check_every)
+        .map_err(|cause| failure(seed, options, cause, None))?;
+    if let Err(cause) = panics::caught(|| world.run()) {
+        return Err(failure(seed, options, cause, Some(&mut world)));
+    }
+    let report = Report {
+        seed,
+        hash: world.site.trace.hash(),
+        events: world.extent().events,
+        micros: world.now(),
+        counts: Counts { marks: Marks::take(), ..world.site.ledger.counts },
     };
-    let result = catch_unwind(AssertUnwindSafe(|| world.run()));
-    let cause = match result {
-        Ok(Ok(())) => {
-            return Ok(Report {
-                seed,
-                hash: world.site.trace.hash(),
-                micros: world.now(),
-                counts: Counts { marks: Marks::take(), ..world.site.ledger.counts },
-            });
-        }
-        Ok(Err(cause)) => cause,
-        Err(panic) => match (panic.downcast_ref::<String>(), panic.downcast_ref::<&str>()) {
-            (Some(text), _) => text.clone(),
-            (None, Some(text)) => (*text).to_owned(),
-            (None, None) => "a panic without words".to_owned(),
-        },
-    };
-    let mut lines = world.take_trace();
-    lines.push(cause.clone());
-    Err(fail(cause, lines))
+    Ok((report, world))
+}
+
+fn failure(seed: u64, options: &Options, cause: String, world: Option<&mut World>) -> Box<Failure> {
+    let (trace, extent, menu) =
+        world.map(|world| (world.take_trace(), world.extent(), world.menu())).unwrap_or_default();
+    Box::new(Failure { seed, diet: options.diet.clone(), cause, trace, extent, menu })
+}
+
+const DIFFERS: &str = "the same seed does not give the same simulation";
+
+impl Failure {
+    /// What kind of failure it is: its cause without numbers, tags, and bytes.
+    pub fn kind(&self) -> String {
+        let first = self.cause.lines().next().unwrap_or_default();
+        let is_plain =
+            |word: &&str| !word.contains(|c: char| c.is_ascii_digit() || "\\\"".contains(c));
+        first.split_whitespace().filter(is_plain).collect::<Vec<_>>().join(" ")
+    }
+
+    /// Whether it is that two runs were not the same, which no single run shows.
+    pub(crate) fn is_difference(&self) -> bool {
+        self.cause == DIFFERS
+    }
+}
+
+impl fmt::Display for Extent {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        let Self { events, micros, clients, faults } = self;
+        let seconds = *micros as f64 / 1e6;
+        write!(f, "{events} events in {seconds:.3} s, {clients} clients, {faults} kinds of faults")
+    }
 }
 
 impl fmt::Display for Failure {
@@ -104,6 +174,7 @@ impl fmt::Display for Failure {
         for line in &self.trace[skipped..] {
             writeln!(f, "{line}")?;
         }
-        writeln!(f, "seed {}: {}", self.seed, self.cause)
+        writeln!(f, "seed {} failed after {}: {}", self.seed, self.extent, self.cause)?;
+        writeln!(f, "to see all of it: {}", self.diet.command(self.seed))
     }
 }

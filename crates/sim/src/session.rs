@@ -11,6 +11,7 @@ mod extended;
 mod intervene;
 mod message;
 mod state;
+mod words;
 
 use std::collections::{BTreeMap, VecDeque};
 use std::rc::Rc;
@@ -20,10 +21,9 @@ use pgweir_wire::{TransactionStatus, backend};
 use crate::language::{self, Line, Tag};
 
 pub(crate) use execute::Execution;
-pub(crate) use message::{
-    Inbox, Message, describe, describe_all, put, write_error, write_fatal, write_warning,
-};
+pub(crate) use message::{Inbox, Message, put, write_error, write_fatal, write_warning};
 pub(crate) use state::{Home, Notification, State, Transaction, VERSION, Witness};
+pub(crate) use words::{all_asked, all_told, told};
 
 /// A session. See the module's documentation.
 #[derive(Clone)]
@@ -170,6 +170,11 @@ impl Session {
         matches!(self.work, Work::None)
             && !self.skipping
             && self.state.transaction == Transaction::None
+    }
+
+    /// Whether it waits for a message.
+    pub(crate) fn is_waiting(&self) -> bool {
+        matches!(self.work, Work::None)
     }
 
     /// Whether it waits for a message, and has no batch open.

@@ -1,8 +1,11 @@
+use std::collections::BTreeSet;
+
 use pgweir_config::PoolMode;
 
 use crate::client::PoolFacts;
 use crate::configuration::{Configuration, Limits, Pool, Times};
-use crate::random::Dice;
+use crate::diet::{Diet, Item};
+use crate::random::{Dice, Part};
 
 /// What a simulation is made of.
 pub(crate) struct Topology {
@@ -20,11 +23,31 @@ pub(crate) struct Topology {
     /// Each configuration has times of its own for connections, too.
     restless: bool,
     connections: ConnectionTimes,
-    reset_query: &'static str,
+    reset_query: Option<&'static str>,
     asks_for_room: bool,
     limited: Limited,
     /// Pools may be missing in a configuration.
     inconstant: bool,
+    drafts: Vec<Draft>,
+    drawn: Drawn,
+    diet: Diet,
+}
+
+/// How many there were before some were taken away.
+#[derive(Clone, Copy)]
+pub(crate) struct Drawn {
+    pub(crate) clusters: u32,
+    pub(crate) workers: u32,
+    pub(crate) pools: u32,
+}
+
+/// A pool of the configuration.
+#[derive(Clone, Copy)]
+struct Draft {
+    /// Its number before some were taken away.
+    number: u64,
+    /// Its clients wait only so long for a server, in some configuration at least.
+    waits: bool,
 }
 
 /// How pgweir ends while clients are there.
@@ -45,8 +68,6 @@ struct Limited {
     statements: bool,
     transactions: bool,
     logins: bool,
-    /// For each pool of the configuration: waiting.
-    waits: Vec<bool>,
 }
 
 /// How long connections may take to be made, and may be kept, in microseconds.
@@ -70,7 +91,24 @@ impl ConnectionTimes {
 pub(crate) const PORT: u16 = 5_432;
 
 impl Topology {
-    pub(crate) fn draw(dice: &mut Dice) -> Self {
+    /// What a seed gives, without what is taken away from it.
+    pub(crate) fn draw(dice: &mut Dice, diet: &Diet) -> Self {
+        let mut topology = Self::draw_all(dice);
+        let left = |all: u32, item: fn(u32) -> Item| {
+            let others = (1..all).filter(|number| !diet.lacks(item(*number)));
+            1 + others.count()
+        };
+        topology.clusters = left(topology.drawn.clusters, Item::Server);
+        topology.workers = left(topology.drawn.workers, Item::Worker);
+        if diet.lacks(Item::Ending) {
+            topology.ending = Ending::None;
+        }
+        topology.diet = diet.clone();
+        topology.take_pools_away();
+        topology
+    }
+
+    fn draw_all(dice: &mut Dice) -> Self {
         let clusters = dice.between(1..=2) as usize;
         let named = dice.between(1..=3) as usize;
         let users = dice.between(1..=2);
@@ -86,12 +124,15 @@ impl Topology {
             }
         }
         // Where the databases of a missing pool would not be anybody else's.
-        let inconstant = pools.len() == named && dice.chance(0.3);
+        let inconstant = dice.chance(0.3) && pools.len() == named;
+        // What one worker does must stay well covered.
+        let workers = *dice.pick(&[1, 1, 2, 3]);
+        let drawn =
+            Drawn { clusters: clusters as u32, workers: workers as u32, pools: pools.len() as u32 };
         Self {
             inconstant,
             clusters,
-            // What one worker does must stay well covered.
-            workers: *dice.pick(&[1, 1, 2, 3]),
+            workers,
             seats: {
                 let most = dice.weighted(&[(19, 12), (1, 24)]);
                 dice.between(1..=most) as usize
@@ -101,7 +142,7 @@ impl Topology {
             restless: dice.chance(0.3),
             connections: ConnectionTimes::draw(dice),
             // What the last one does its text does not show.
-            reset_query: *dice.pick(&["DISCARD ALL", "DISCARD ALL", "", "/* all */ DISCARD ALL"]),
+            reset_query: *dice.pick(&[None, None, Some(""), Some("/* all */ DISCARD ALL")]),
             asks_for_room: dice.chance(0.3),
             limited: Limited {
                 clients: dice.chance(0.3),
@@ -109,10 +150,44 @@ impl Topology {
                 statements: dice.chance(0.2),
                 transactions: dice.chance(0.2),
                 logins: dice.chance(0.2),
-                waits: (0..=named).map(|_| dice.chance(0.4)).collect(),
             },
+            drafts: (0..=named as u64)
+                .map(|number| Draft { number, waits: dice.chance(0.4) })
+                .collect(),
             pools,
+            drawn,
+            diet: Diet::default(),
         }
+    }
+
+    /// How many there were before some were taken away.
+    pub(crate) fn drawn(&self) -> Drawn {
+        self.drawn
+    }
+
+    /// Which pool a client asks for.
+    pub(crate) fn draw_pool(&self, dice: &mut Dice) -> usize {
+        let wanted = dice.below(u64::from(self.drawn.pools)) as u32;
+        let left = self.pools_left();
+        // Who would ask for one that was taken away asks for another one.
+        left.iter().position(|pool| *pool == wanted).unwrap_or(wanted as usize % left.len())
+    }
+
+    /// Those of the pools that were drawn that are left: the first one if none would be.
+    fn pools_left(&self) -> Vec<u32> {
+        let is_left = |pool: &u32| !self.diet.lacks(Item::Pool(*pool));
+        let left: Vec<u32> = (0..self.drawn.pools).filter(is_left).collect();
+        if left.is_empty() { vec![0] } else { left }
+    }
+
+    fn take_pools_away(&mut self) {
+        let left = self.pools_left().into_iter().map(|pool| self.pools[pool as usize].clone());
+        self.pools = left.collect();
+        let drafts: BTreeSet<usize> = self.pools.iter().map(|pool| pool.draft).collect();
+        for pool in &mut self.pools {
+            pool.draft = drafts.range(..pool.draft).count();
+        }
+        self.drafts = drafts.into_iter().map(|draft| self.drafts[draft]).collect();
     }
 
     /// Whether servers are told a statement_timeout, in some configuration at least.
@@ -153,14 +228,18 @@ impl Topology {
             silence: time(dice, limited.silence, &[0, 20, 200, 2_000]),
             login: time(dice, limited.logins, &[0, 300, 1_500]),
         };
-        Configuration {
-            limits,
-            times,
-            reserve: *dice.pick(&[0, 0, 2]),
-            reserve_ms: *dice.pick(&[0, 100, 1_000]),
-            asks_for_room: self.asks_for_room,
-            pools: self.drafts().map(|facts| self.pool(facts, dice)).collect(),
-        }
+        let (reserve, reserve_ms) = (*dice.pick(&[0, 0, 2]), *dice.pick(&[0, 100, 1_000]));
+        let seed = dice.below(u64::MAX);
+        let pools = self.drafts().map(|facts| {
+            let mut dice = Dice::of(seed, Part::Pool, self.drafts[facts.draft].number);
+            self.pool(facts, &mut dice)
+        });
+        let pools = pools.collect();
+        let asks_for_room = self.asks_for_room;
+        let mut configuration =
+            Configuration { limits, times, reserve, reserve_ms, asks_for_room, pools };
+        self.diet.reduce(&mut configuration);
+        configuration
     }
 
     /// One for the end: nothing is kept that nobody needs. What is idle goes, or what is old.
@@ -181,14 +260,15 @@ impl Topology {
 
     fn pool(&self, facts: &PoolFacts, dice: &mut Dice) -> Pool {
         let wild = facts.database.starts_with("wild");
-        let waits = self.limited.waits[facts.draft];
+        let waits = self.drafts[facts.draft].waits;
         let wait_us = *dice.pick(&[300_000, 3_000_000]);
         Pool {
             // A configuration has at least one.
-            here: facts.draft == 0 || !self.inconstant || dice.chance(0.7),
+            here: dice.chance(0.7) || facts.draft == 0 || !self.inconstant,
             database: if wild { "*".to_owned() } else { facts.database.clone() },
             user: facts.user.clone(),
-            mode: if facts.fickle && dice.chance(0.5) { PoolMode::Transaction } else { facts.mode },
+            mode: if dice.chance(0.5) && facts.fickle { PoolMode::Transaction } else { facts.mode },
+            usual: facts.mode,
             wait: waits.then_some(wait_us),
             size: dice.between(1..=4),
             least: dice.below(2),
@@ -209,3 +289,6 @@ impl Ending {
         ])
     }
 }
+
+#[cfg(test)]
+mod tests;

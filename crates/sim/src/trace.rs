@@ -25,21 +25,33 @@ impl Trace {
         self.hash ^= self.hash >> 29;
     }
 
+    /// Makes these bytes part of the hash.
+    pub(crate) fn mix_all<'a>(&mut self, bytes: impl Iterator<Item = &'a u8>) {
+        // Word by word, and what is left over with how much it is.
+        let (mut word, mut count) = (0, 0u64);
+        for byte in bytes {
+            word = word << 8 | u64::from(*byte);
+            count += 1;
+            if count.is_multiple_of(8) {
+                self.mix(word);
+            }
+        }
+        self.mix(word);
+        self.mix(count);
+    }
+
     /// Adds a line of text, which is only made if somebody reads it.
     pub(crate) fn note<L: fmt::Display>(&mut self, who: impl fmt::Display, line: impl Fn() -> L) {
         if let Some(lines) = &mut self.lines {
             let (seconds, micros) = (self.now / 1_000_000, self.now % 1_000_000);
             let line = format!("[{seconds:4}.{micros:06}] {who:<6} {}", line());
+            // What has several lines stays together.
+            let line = line.replace('\n', "\n                     ");
             if self.live {
                 println!("{line}");
             }
             lines.push(line);
         }
-    }
-
-    /// Whether the text is kept.
-    pub(crate) fn is_kept(&self) -> bool {
-        self.lines.is_some()
     }
 
     pub(crate) fn hash(&self) -> u64 {
@@ -48,5 +60,15 @@ impl Trace {
 
     pub(crate) fn take_lines(&mut self) -> Vec<String> {
         self.lines.take().unwrap_or_default()
+    }
+}
+
+/// Somebody's name in the trace: a letter for the kind, and a number.
+#[derive(Clone, Copy)]
+pub(crate) struct Who(pub(crate) char, pub(crate) usize);
+
+impl fmt::Display for Who {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        f.pad(&format!("{}{}", self.0, self.1))
     }
 }

@@ -3,6 +3,8 @@ mod ending;
 mod journal;
 mod losses;
 mod mail;
+mod menu;
+mod opening;
 mod order;
 mod outside;
 mod reserve;
@@ -18,27 +20,33 @@ use pgweir_engine::{Endpoint, Event as LogEvent, TICK, Time};
 use pgweir_proxy::Request;
 use pgweir_wire::{TransactionStatus, backend};
 
+use crate::diet::{Diet, Item, Sitting};
 use crate::faults::Faults;
 use crate::ledger::Ledger;
 use crate::locks::Locks;
 use crate::network::{Direction, Stir, Stirs, Stream, WireId};
 use crate::postgres::Health;
 use crate::process::{Place, Process};
-use crate::random::Dice;
+use crate::random::{Dice, Part};
 use crate::rows::Row;
 use crate::rules::Rules;
+use crate::run::{Extent, Options};
 use crate::session::Home;
 use crate::topology::Topology;
 use crate::trace::Trace;
+use crate::trap::Trap;
 use crowd::Crowd;
 use journal::Journal;
 use reserve::Waits;
-use strike::Blow;
+use strike::Strike;
 use wires::{Attempt, Wire};
 
 /// The whole simulation: pgweir's drivers and engines, and everything around them.
 pub(crate) struct World {
     pub(crate) site: Site,
+    seed: u64,
+    /// What goes wrong before all is healed.
+    drawn_faults: Faults,
     topology: Topology,
     process: Process,
     wires: Vec<Wire>,
@@ -49,12 +57,16 @@ pub(crate) struct World {
     homes: BTreeMap<Home, usize>,
     /// When pgweir last said of a pool that it has lost a server, or was not let in by one.
     lost_at: BTreeMap<String, u64>,
-    /// Ties in time are broken by chance.
+    /// For what no part has dice of its own.
     dice: Dice,
+    /// Those of each seat, and of each worker.
+    seats: Vec<Dice>,
+    workers: Vec<Dice>,
     attempts: Vec<Attempt>,
     journal: Journal,
     /// Who waited when pgweir looked, not long ago.
     looks: Vec<(u64, Waits)>,
+    strikes: Vec<Strike>,
     /// Clients that are still to come, or are there.
     seats_taken: usize,
     /// For each worker: [`Occasion::Finish`] is scheduled.
@@ -82,6 +94,13 @@ pub(crate) struct Site {
     pub(crate) shut_down: bool,
     /// For so long it has stood still so far.
     pub(crate) paused_us: u64,
+    /// What the simulation goes without.
+    pub(crate) diet: Diet,
+    /// Who has come, and how many units each has come to.
+    pub(crate) roll: BTreeMap<Sitting, u32>,
+    /// Until when some server process stands still.
+    pub(crate) frozen_until: u64,
+    pub(crate) trap: Option<Trap>,
 }
 
 struct Cluster {
@@ -97,10 +116,8 @@ enum Occasion {
     AllGone(usize),
     /// A connection whose other end has vanished breaks.
     Break(WireId),
-    /// A client sits down; so many follow it.
-    Arrive {
-        turns_left: u64,
-    },
+    /// A client sits down.
+    Arrive(Sitting),
     /// An attempt of pgweir's to connect comes to its end.
     Connect(usize),
     /// Bytes arrive in pgweir (`true`) or outside.
@@ -122,7 +139,7 @@ enum Occasion {
     Mail(usize),
     /// pgweir tells its clients that this is the end.
     ShutDown,
-    Strike(Blow),
+    Strike(usize),
     /// A worker is told that time has passed.
     Tick(usize),
 }
@@ -139,7 +156,7 @@ impl Occasion {
             | Self::ShutDown
             | Self::Tick(_) => true,
             Self::AllGone(_)
-            | Self::Arrive { .. }
+            | Self::Arrive(_)
             | Self::Break(_)
             | Self::Deliver(..)
             | Self::Heal
@@ -151,7 +168,7 @@ impl Occasion {
     }
 }
 
-/// Until when faults strike.
+/// Until when faults strike, at most.
 const STORM_US: u64 = 20_000_000;
 
 /// Until when most simulations have clients.
@@ -174,26 +191,43 @@ pub(crate) const HANGS: &str = "it did not end a statement at statement_timeout"
 const AFTERMATH_US: u64 = 30_000_000;
 
 impl World {
-    pub(crate) fn new(seed: u64, faults: Option<Faults>, trace: Trace) -> Result<Self, String> {
-        let mut dice = Dice::new(seed);
-        let mut own = dice.fork();
-        let topology = Topology::draw(&mut own);
-        let configuration = topology.configuration(&mut own);
-        let faults = faults.unwrap_or_else(|| Faults::draw(&mut dice.fork()));
-        let process = Process::new(topology.workers, configuration.plan()?, &mut dice);
-        let thorough = trace.is_kept();
+    /// `check_every`: the engines are checked after each so many events.
+    pub(crate) fn new(
+        seed: u64,
+        options: &Options,
+        trace: Trace,
+        check_every: u64,
+    ) -> Result<Self, String> {
+        let diet = options.diet.clone();
+        let dice = |part| Dice::of(seed, part, 0);
+        let topology = Topology::draw(&mut dice(Part::Topology), &diet);
+        let configuration = topology.configuration(&mut dice(Part::Configuration));
+        let faults = options.faults.clone();
+        let faults = faults.unwrap_or_else(|| Faults::draw(&mut dice(Part::Faults)));
+        let faults = diet.faults(faults);
+        let plan = configuration.plan()?;
+        let process = Process::new(topology.workers, plan, &mut dice(Part::Process));
+        let many = |part, count: usize| {
+            (0..count).map(|number| Dice::of(seed, part, number as u64)).collect()
+        };
         let mut world = Self {
             site: Site {
                 ledger: Ledger::new(),
                 locks: Locks::default(),
                 trace,
-                faults,
+                faults: faults.clone(),
                 rules: Rules::new(topology.workers, configuration),
                 crowd: Crowd::default(),
                 draining: false,
                 shut_down: false,
                 paused_us: 0,
+                diet,
+                roll: BTreeMap::new(),
+                frozen_until: 0,
+                trap: options.trap,
             },
+            seed,
+            drawn_faults: faults,
             process,
             wires: Vec::new(),
             clusters: (0..topology.clusters)
@@ -202,18 +236,21 @@ impl World {
             stirs: Rc::default(),
             queue: BinaryHeap::new(),
             attempts: Vec::new(),
-            journal: Journal::new(&mut own),
+            journal: Journal::new(dice(Part::Journal)),
             looks: Vec::new(),
+            strikes: Vec::new(),
             homes: BTreeMap::new(),
             lost_at: BTreeMap::new(),
-            seats_taken: topology.seats,
+            seats_taken: 0,
             finishing: vec![false; topology.workers],
             newcomers: vec![Vec::new(); topology.workers],
             paused_until: 0,
-            check_every: if thorough { 1 } else { 5 },
+            check_every,
             steps: 0,
+            dice: dice(Part::World),
+            seats: many(Part::Seat, topology.seats),
+            workers: many(Part::Worker, topology.workers),
             topology,
-            dice,
         };
         world.begin();
         Ok(world)
@@ -226,9 +263,9 @@ impl World {
         }
         self.site.trace.note("world", || "everybody is gone");
         // What is frozen goes on, and whatever is kept for nobody is there again.
-        self.run_for(STORM_US.saturating_sub(self.now()) + 10_000_000)?;
+        self.run_for(self.storm_us().saturating_sub(self.now()) + 10_000_000)?;
         self.check_least()?;
-        let configuration = self.topology.at_rest(&mut self.dice);
+        let configuration = self.topology.at_rest(&mut Dice::of(self.seed, Part::Configuration, 1));
         let times = configuration.times;
         self.configure(configuration);
         // Cancels and closing connections come to their end.
@@ -249,25 +286,61 @@ impl World {
         self.site.trace.take_lines()
     }
 
-    fn begin(&mut self) {
-        let (text, faults) = (self.site.rules.current().text(), self.site.faults.clone());
-        let workers = self.process.workers();
-        self.site.trace.note("world", || format!("{workers} workers\n{text}\n{faults:?}"));
-        for _ in 0..self.topology.seats {
-            let at = self.dice.magnitude(2_000_000);
-            self.schedule(at, Occasion::Arrive { turns_left: self.topology.turns - 1 });
+    /// How large it was.
+    pub(crate) fn extent(&self) -> Extent {
+        Extent {
+            events: self.steps,
+            micros: self.now(),
+            clients: self.site.ledger.clients(),
+            faults: self.drawn_faults.all().filter(|(_, often)| *often > 0.0).count() as u64,
         }
-        for worker in 0..workers {
-            let at = self.dice.below(TICK.as_micros() as u64);
-            self.schedule(at, Occasion::Tick(worker));
-        }
-        self.schedule(STORM_US, Occasion::Heal);
-        self.schedule_blows();
-        self.schedule_end();
     }
 
+    fn begin(&mut self) {
+        for seat in 0..self.topology.seats as u32 {
+            let at = self.seats[seat as usize].magnitude(2_000_000);
+            if self.site.diet.lacks(Item::Seat(seat)) {
+                continue;
+            }
+            self.seats_taken += 1;
+            self.schedule(at, Occasion::Arrive(Sitting { seat, turn: 0 }));
+        }
+        for worker in 0..self.process.workers() {
+            let at = self.workers[worker].below(TICK.as_micros() as u64);
+            self.schedule(at, Occasion::Tick(worker));
+        }
+        self.schedule(self.storm_us(), Occasion::Heal);
+        self.schedule_blows();
+        self.schedule_end();
+        self.note_opening();
+    }
+
+    /// Until when faults strike.
+    fn storm_us(&self) -> u64 {
+        self.site.diet.storm_ms.map_or(STORM_US, |ms| (ms * 1_000).min(STORM_US))
+    }
+
+    /// Ties in time are broken by chance.
     fn schedule(&mut self, at: u64, occasion: Occasion) {
-        let tie = self.dice.below(u64::MAX);
+        let dice = match occasion {
+            Occasion::Break(wire)
+            | Occasion::Deliver(wire, _)
+            | Occasion::Drive(wire)
+            | Occasion::Outside(wire) => &mut self.wires[wire.0].dice,
+            Occasion::AllGone(_)
+            | Occasion::Arrive(_)
+            | Occasion::Connect(_)
+            | Occasion::Drain(_)
+            | Occasion::Heal
+            | Occasion::LineWritten
+            | Occasion::Recover(..)
+            | Occasion::Finish(_)
+            | Occasion::Mail(_)
+            | Occasion::ShutDown
+            | Occasion::Strike(_)
+            | Occasion::Tick(_) => &mut self.dice,
+        };
+        let tie = dice.below(u64::MAX);
         self.queue.push(Reverse((at.max(self.now()), tie, occasion)));
     }
 
@@ -279,7 +352,7 @@ impl World {
         self.site.trace.now = at;
         self.site.ledger.now = at;
         self.steps += 1;
-        if at > STORM_US + CALM_US {
+        if at > self.storm_us() + CALM_US {
             return Err(format!("{}\n{}", self.stuck(), self.open_wires()));
         }
         self.happen(occasion);
@@ -304,8 +377,10 @@ impl World {
         for worker in 0..self.process.workers() {
             let unfinished = self.process.is_unfinished(worker);
             if unfinished && !std::mem::replace(&mut self.finishing[worker], true) {
-                let is_late = self.dice.chance(self.site.faults.worker_late);
-                let delay = self.dice.below(if is_late { 1_000 } else { 10 });
+                let dice = &mut self.workers[worker];
+                let (is_late, early) = (dice.chance(self.site.faults.worker_late), dice.below(10));
+                let late = dice.below(1_000);
+                let delay = if is_late { late } else { early };
                 self.schedule(self.now() + delay, Occasion::Finish(worker));
             }
         }
@@ -324,7 +399,7 @@ impl World {
         }
         match occasion {
             Occasion::AllGone(wires) => self.check_all_gone(wires),
-            Occasion::Arrive { turns_left } => self.arrive(turns_left),
+            Occasion::Arrive(sitting) => self.arrive(sitting),
             Occasion::Break(wire) => self.break_off(wire),
             Occasion::Connect(number) => self.connect(number),
             Occasion::Deliver(wire, inwards) => self.deliver(wire, inwards),
@@ -337,7 +412,7 @@ impl World {
             Occasion::Finish(worker) => self.finish(worker),
             Occasion::Mail(worker) => self.read_mail(worker),
             Occasion::ShutDown => self.shut_down(),
-            Occasion::Strike(blow) => self.strike(blow),
+            Occasion::Strike(number) => self.strike(number),
             Occasion::Tick(worker) => {
                 self.note_waits();
                 self.process.tick(Time(self.now()), worker);
@@ -450,18 +525,21 @@ impl Site {
         self.was_lately(pool, said)
     }
 
+    /// Whether some server process stands still.
+    pub(crate) fn is_frozen(&self) -> bool {
+        self.trace.now < self.frozen_until
+    }
+
+    /// Something has happened that may count as a mistake, if that is asked for.
+    pub(crate) fn spring(&mut self, trap: Trap) {
+        if self.trap == Some(trap) {
+            self.ledger.fail(trap.cause());
+        }
+    }
+
     fn was_lately(&self, pool: usize, at: impl Fn(usize) -> Option<u64>) -> bool {
         let since = self.trace.now.saturating_sub(AFTERMATH_US);
         let mut clusters = self.rules.clusters(since, pool);
         clusters.any(|cluster| at(cluster).is_some_and(|at| at > since))
-    }
-}
-
-/// Somebody's name in the trace.
-struct Who(char, WireId);
-
-impl std::fmt::Display for Who {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.pad(&format!("{}{}", self.0, self.1.0))
     }
 }

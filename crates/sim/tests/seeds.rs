@@ -3,10 +3,15 @@
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicU64, Ordering};
 
-use pgweir_sim::{Counts, Faults, Mark, Options, Row, run, run_with};
+use pgweir_sim::{Counts, Failure, Faults, Mark, Options, Row, run, run_with, shrink};
 
-/// As many as take a minute on two cores in a debug build.
-const SEEDS: u64 = 4_000;
+/// As many as it takes for so many transactions, each of which counts once though each seed is run
+/// twice. They take a minute on two cores.
+const SEEDS: u64 = 11_600;
+const TRANSACTIONS: u64 = 1_000_000;
+
+/// Simulations that may be run to make a failure smaller.
+const MOST_RUNS: u32 = 1_000;
 
 /// Rare paths that so few seeds may miss; `pgweir-sim` says how often more of them take each.
 const SELDOM: &[Mark] = &[
@@ -58,27 +63,13 @@ const SELDOM: &[Mark] = &[
 
 #[test]
 fn no_row_goes_astray() {
-    let next = AtomicU64::new(0);
-    let total = Mutex::new(Counts::default());
-    let cores = std::thread::available_parallelism().map_or(1, usize::from);
-    std::thread::scope(|scope| {
-        for _ in 0..cores {
-            scope.spawn(|| {
-                loop {
-                    let seed = next.fetch_add(1, Ordering::Relaxed);
-                    if seed >= SEEDS {
-                        return;
-                    }
-                    let report = run(seed).unwrap_or_else(|failure| panic!("\n{failure}"));
-                    total.lock().expect("no thread has panicked").add(&report.counts);
-                }
-            });
-        }
+    let counts = run_all().unwrap_or_else(|failure| {
+        let shrunk = shrink(&failure, &Options::default(), MOST_RUNS, |_| {});
+        panic!("\n{failure}\nThe same in small:\n{}", shrunk.failure)
     });
-    let counts = total.into_inner().expect("no thread has panicked");
     println!("{SEEDS} seeds: {counts:?}");
     // A simulation in which nothing happens proves nothing.
-    assert!(counts.transactions > 20 * SEEDS, "{counts:?}");
+    assert!(counts.transactions >= TRANSACTIONS, "{counts:?}");
     let rare = [counts.cancels, counts.losses, counts.refusals, counts.farewells];
     let among_workers = [counts.handovers, counts.moved];
     assert!(rare.into_iter().chain(among_workers).all(|times| times > 0), "{counts:?}");
@@ -91,10 +82,37 @@ fn no_row_goes_astray() {
     assert!(untaken.is_empty(), "rare paths that no seed has taken: {untaken:?}");
 }
 
+/// What all seeds have done, or the first failure.
+fn run_all() -> Result<Counts, Box<Failure>> {
+    let next = AtomicU64::new(0);
+    let total = Mutex::new(Ok(Counts::default()));
+    let cores = std::thread::available_parallelism().map_or(1, usize::from);
+    std::thread::scope(|scope| {
+        for _ in 0..cores {
+            scope.spawn(|| {
+                loop {
+                    let seed = next.fetch_add(1, Ordering::Relaxed);
+                    if seed >= SEEDS {
+                        return;
+                    }
+                    let result = run(seed);
+                    let mut total = total.lock().expect("no thread has panicked");
+                    match (&mut *total, result) {
+                        (Ok(counts), Ok(report)) => counts.add(&report.counts),
+                        (Ok(_), Err(failure)) => *total = Err(failure),
+                        (Err(_), _) => return,
+                    }
+                }
+            });
+        }
+    });
+    total.into_inner().expect("no thread has panicked")
+}
+
 #[test]
 fn without_faults_nobody_loses_a_server() {
     for seed in 0..20 {
-        let options = Options { faults: Some(Faults::NONE), live: false };
+        let options = Options { faults: Some(Faults::NONE), ..Options::default() };
         let report = run_with(seed, &options).unwrap_or_else(|failure| panic!("\n{failure}"));
         assert_eq!((report.counts.losses, report.counts.cancels), (0, 0));
     }

@@ -70,8 +70,12 @@ pub(super) fn resets(settings: &BTreeMap<String, String>) -> Resets {
     }
 }
 
-/// Settings to ask for, and the packet that does.
-pub(super) fn startup(pool: &PoolFacts, dice: &mut Dice) -> (BTreeMap<String, String>, Vec<u8>) {
+/// Settings to ask for, unless it is to be `plain`, and the packet that does.
+pub(super) fn startup(
+    pool: &PoolFacts,
+    dice: &mut Dice,
+    plain: bool,
+) -> (BTreeMap<String, String>, Vec<u8>) {
     let mut settings = BTreeMap::new();
     if dice.chance(0.4) {
         let name = *dice.pick(&["web", "batch", r"o'neil \ sons", "café"]);
@@ -86,6 +90,9 @@ pub(super) fn startup(pool: &PoolFacts, dice: &mut Dice) -> (BTreeMap<String, St
     }
     if dice.chance(0.2) {
         settings.insert("temp_buffers".to_owned(), "16MB".to_owned());
+    }
+    if plain {
+        settings.clear();
     }
     let mut parameters: Vec<(String, String)> = vec![
         ("user".to_owned(), pool.user.clone()),

@@ -118,7 +118,7 @@ impl Client {
 
     /// The stream has come to its end.
     pub(super) fn closed(&mut self, site: &mut Site, how: &'static str) {
-        site.trace.note(super::Who(self.number), || how.to_owned());
+        site.trace.note(self.who(), || format!("finds its connection {how}"));
         self.stream = None;
         if self.may_close(site, how) {
             return;

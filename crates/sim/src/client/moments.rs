@@ -130,7 +130,7 @@ impl Client {
         let Contact { read_at, wrote_at, introduced, .. } = self.contact;
         let still_since = read_at.max(wrote_at);
         let limit = |name, since, limit: &dyn Fn(&Configuration) -> Option<u64>| {
-            let most = site.rules.most(since, limit)?;
+            let most = site.rules.most(self.ruled_since(site, since), limit)?;
             Some((name, since + most + site.slack_us()))
         };
         // One that is out of the configuration goes on as it was when it was last in there.

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use pgweir_wire::backend;
 
 use crate::language::{Line, Tag, Verb};
-use crate::session::{Advance, Inbox, Message, Session, State, Witness, describe};
+use crate::session::{Advance, Inbox, Message, Session, State, Witness, told};
 
 /// What a client is owed: the replies of a session that nobody else uses, to the same messages.
 ///
@@ -127,7 +127,7 @@ impl Oracle {
             if due.tag == b't' && code_of(raw) == "25P02" && self.session.take_back() {
                 return Ok(Heard::Reply);
             }
-            return Err(format!("got {} when {} was due", in_words(raw), describe(&due)));
+            return Err(format!("got {} when {} was due", in_words(raw), told(&due)));
         }
         self.session.out.drain(..length);
         self.begun = due.tag != b'Z';
@@ -213,6 +213,10 @@ impl Oracle {
 
     /// Whether something is due that the server does not keep back.
     pub(crate) fn is_owed(&self) -> bool {
+        // Nothing is looked for where nothing was sent.
+        if self.inbox.is_empty() && self.session.out.is_empty() && self.session.is_waiting() {
+            return false;
+        }
         let mut session = self.session.clone();
         let mut inbox = self.inbox.clone();
         let mut deeds = Deeds::default();
@@ -387,7 +391,7 @@ fn code_of(raw: &[u8]) -> String {
 
 fn in_words(raw: &[u8]) -> String {
     match Message::parse(raw) {
-        Ok(Some((message, _))) => describe(&message),
+        Ok(Some((message, _))) => told(&message),
         Ok(None) | Err(()) => raw.escape_ascii().to_string(),
     }
 }

@@ -1,9 +1,17 @@
+mod habits;
+
+use std::collections::BTreeSet;
+
 use pgweir_config::PoolMode;
 use pgweir_wire::frontend::{self, Target};
 
+use crate::diet::{Diet, Sitting};
 use crate::language::{Keep, Kind, Statement, Tag, Verb};
 use crate::random::Dice;
 use crate::session::{VERSION, put};
+use habits::Habits;
+
+pub(crate) use habits::Habit;
 
 /// What a client does with its life.
 pub(crate) struct Script {
@@ -13,6 +21,10 @@ pub(crate) struct Script {
     number: u32,
     /// Units until it leaves.
     units: u32,
+    /// Units so far.
+    begun_units: u32,
+    /// Those of them that are not sent.
+    left_out: BTreeSet<u32>,
     /// Statements until the transaction block is closed.
     block: Option<u32>,
     /// It has opened one at some time.
@@ -36,6 +48,7 @@ pub(crate) struct Script {
     /// How much RESET and DISCARD may take back: what only then differs from a session of its own.
     resets: Resets,
     habits: Habits,
+    dice: Dice,
 }
 
 /// When a client may take back all settings: pgweir puts those of the startup packet back before
@@ -59,25 +72,9 @@ enum Way {
 struct Copying {
     tag: Tag,
     extended: bool,
-}
-
-/// What this client likes to do.
-struct Habits {
-    /// Sends its next unit before the last one is answered.
-    pipelines: f64,
-    /// Uses the extended protocol.
-    extended: f64,
-    /// Uses named statements.
-    names: bool,
-    /// Leaves state in its session.
-    stateful: bool,
-    copies: f64,
-    /// Asks for results of more than 1 MB.
-    vast: bool,
-    /// Thinks up to so many microseconds.
-    thinks: u64,
-    /// Rests now and then when all is answered.
-    dozes: bool,
+    /// How likely each part of them is to be long.
+    much: f64,
+    dice: Dice,
 }
 
 /// How the connection goes on after this unit.
@@ -97,23 +94,18 @@ impl Script {
         mode: PoolMode,
         resets: Resets,
         roomy: bool,
-        dice: &mut Dice,
+        mut dice: Dice,
+        diet: &Diet,
+        sitting: Sitting,
     ) -> Self {
-        let habits = Habits {
-            pipelines: if dice.chance(0.4) { 0.7 } else { 0.0 },
-            extended: *dice.pick(&[0.0, 0.3, 0.6, 1.0]),
-            names: dice.chance(0.15),
-            stateful: dice.chance(0.15),
-            copies: if dice.chance(0.3) { 0.3 } else { 0.02 },
-            vast: roomy && dice.chance(0.03),
-            thinks: *dice.pick(&[10, 1_000, 100_000]),
-            dozes: dice.chance(0.3),
-        };
+        let habits = Habits::draw(&mut dice, roomy).without(diet);
         Self {
             client,
             mode,
             number: 0,
             units: dice.magnitude(40) as u32,
+            begun_units: 0,
+            left_out: diet.units_of(sitting),
             block: None,
             begun: false,
             chained: false,
@@ -126,7 +118,13 @@ impl Script {
             pinned: mode == PoolMode::Session,
             resets,
             habits,
+            dice,
         }
+    }
+
+    /// How many units it has come to.
+    pub(crate) fn units_so_far(&self) -> u32 {
+        self.begun_units
     }
 
     /// Whether it sends more although it is owed replies.
@@ -172,16 +170,26 @@ impl Script {
         }
     }
 
-    /// Appends the messages of its next unit, or of a part of one.
-    pub(crate) fn next(&mut self, out: &mut Vec<u8>, dice: &mut Dice) -> Farewell {
-        if self.copying.is_some() {
-            self.copy_goes_on(out, dice);
-            return Farewell::None;
+    /// Gives the messages of its next unit, or of a part of one.
+    pub(crate) fn next(&mut self) -> (Vec<u8>, Farewell) {
+        let mut out = Vec::new();
+        if let Some(copying) = self.copying.take() {
+            copying.go_on(&mut out);
+            return (out, Farewell::None);
         }
+        // What one unit draws shifts nothing in the next.
+        let mut dice = self.dice.fork();
+        let farewell = self.unit(&mut out, &mut dice);
+        (out, farewell)
+    }
+
+    fn unit(&mut self, out: &mut Vec<u8>, dice: &mut Dice) -> Farewell {
         if self.units == 0 && !self.batch {
             return self.leave(out, dice);
         }
         self.units = self.units.saturating_sub(1);
+        let unit = self.begun_units;
+        self.begun_units += 1;
         if self.batch && dice.chance(0.1) {
             // In the middle of a batch: it ends it, or is passed over with it.
             if dice.chance(0.8) { self.query(out, dice) } else { self.call(out, dice) }
@@ -196,6 +204,12 @@ impl Script {
         } else {
             self.query(out, dice);
         }
+        if self.left_out.contains(&unit) {
+            out.clear();
+            self.copying = None;
+            self.much = false;
+            self.unnamed = false;
+        }
         // A last unit may have its farewell glued to it.
         if self.units == 0 && !self.batch && self.copying.is_none() && dice.chance(0.3) {
             return self.leave(out, dice);
@@ -208,7 +222,7 @@ impl Script {
             return Farewell::HalfClose;
         }
         out.extend_from_slice(&frontend::TERMINATE);
-        if dice.chance(0.02) {
+        if dice.chance(self.habits.babbles) {
             // Nobody is there any more to read it.
             out.extend_from_slice(&frontend::SYNC);
             return Farewell::Rude;
@@ -231,10 +245,11 @@ impl Script {
             text.push_str(&Statement { tag, verb }.to_string());
             text.push(';');
         }
-        if dice.chance(0.02) {
+        let (is_long, bytes) = (dice.chance(self.habits.long), dice.magnitude(60_000) as usize);
+        if is_long {
             // Longer than what pgweir waits for in whole.
             self.pinned = true;
-            text.push_str(&format!("/*{}*/", "x".repeat(dice.magnitude(60_000) as usize)));
+            text.push_str(&format!("/*{}*/", "x".repeat(bytes)));
         }
         self.unnamed = false;
         frontend::write_query(out, text.as_bytes());
@@ -321,7 +336,9 @@ impl Script {
             self.extended(out, dice);
         }
         if dice.chance(0.005) {
-            // A string that does not end: refused, but not the end of the session.
+            // A string that does not end: refused, but not the end of the session. What it is
+            // nobody can tell, so the server is kept.
+            self.pinned = true;
             out.extend_from_slice(b"P\0\0\0\x07abc");
         }
         if dice.chance(0.9) {
@@ -357,13 +374,15 @@ impl Script {
             }
             let tag = self.tag();
             let text = Statement { tag, verb }.to_string();
-            let text = match dice.weighted(&[(96, 0), (3, 1), (1, 2)]) {
-                0 => text,
-                1 => String::new(),
+            let (is_empty, is_long) = (dice.chance(0.03), dice.chance(self.habits.long / 2.0));
+            let bytes = dice.magnitude(60_000) as usize;
+            let text = match (is_empty, is_long) {
+                (true, _) => String::new(),
+                (false, false) => text,
                 // Longer than what pgweir keeps to make it again, so it keeps its server.
-                _ => {
+                (false, true) => {
                     self.pinned = true;
-                    format!("{text}/*{}*/", "x".repeat(dice.magnitude(60_000) as usize))
+                    format!("{text}/*{}*/", "x".repeat(bytes))
                 }
             };
             frontend::write_parse(out, name, text.as_bytes(), &[25]);
@@ -440,30 +459,15 @@ impl Script {
         } else {
             frontend::write_query(out, text.as_bytes());
         }
-        self.copying = Some(Copying { tag, extended });
-        if dice.chance(0.3) {
-            self.copy_goes_on(out, dice);
-        } else if extended {
-            out.extend_from_slice(&frontend::FLUSH);
-        }
-    }
-
-    fn copy_goes_on(&mut self, out: &mut Vec<u8>, dice: &mut Dice) {
-        let Some(Copying { tag, extended }) = self.copying.take() else { return };
         let much = if self.habits.copies > 0.1 { 0.08 } else { 0.02 };
-        for _ in 0..dice.below(5) {
-            let bytes = if dice.chance(much) { dice.magnitude(100_000) as usize } else { 1 };
-            let data = format!("{tag}{}", " ".repeat(bytes));
-            frontend::write_copy_data(out, data.as_bytes());
-        }
-        if dice.chance(0.15) {
-            frontend::write_copy_fail(out, b"no more");
-        } else {
-            out.extend_from_slice(&frontend::COPY_DONE);
+        let copying = Copying { tag, extended, much, dice: dice.fork() };
+        if dice.chance(0.3) {
+            return copying.go_on(out);
         }
         if extended {
-            out.extend_from_slice(&frontend::SYNC);
+            out.extend_from_slice(&frontend::FLUSH);
         }
+        self.copying = Some(copying);
     }
 
     /// A fast-path function call.
@@ -478,6 +482,27 @@ impl Script {
             out.extend_from_slice(tag.as_bytes());
             out.extend_from_slice(&[0, 0]);
         });
+    }
+}
+
+impl Copying {
+    /// The data, and their end.
+    fn go_on(mut self, out: &mut Vec<u8>) {
+        let Self { tag, extended, much, dice } = &mut self;
+        for _ in 0..dice.below(5) {
+            let (is_long, bytes) = (dice.chance(*much), dice.magnitude(100_000) as usize);
+            let bytes = if is_long { bytes } else { 1 };
+            let data = format!("{tag}{}", " ".repeat(bytes));
+            frontend::write_copy_data(out, data.as_bytes());
+        }
+        if dice.chance(0.15) {
+            frontend::write_copy_fail(out, b"no more");
+        } else {
+            out.extend_from_slice(&frontend::COPY_DONE);
+        }
+        if *extended {
+            out.extend_from_slice(&frontend::SYNC);
+        }
     }
 }
 
@@ -545,3 +570,6 @@ pub(crate) fn hostile(dice: &mut Dice) -> Vec<u8> {
         _ => b"S\0\x01\0\0".to_vec(),
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -235,7 +235,7 @@ impl Client {
         let asked_at = self.moments.asked_at;
         let wait = |rules: &Configuration| rules.wait(self.pool.draft);
         self.is_over_for(site, asked_at, wait)?;
-        let most = site.rules.most(asked_at, wait);
+        let most = site.rules.most(self.ruled_since(site, asked_at), wait);
         // Of several units that were sent together the last one waited from the time on when the
         // others were answered.
         if let (1, Some(most), Some(answered_at)) =
@@ -254,7 +254,7 @@ impl Client {
         since: u64,
         limit: impl Fn(&Configuration) -> Option<u64>,
     ) -> Refuted {
-        match site.rules.least(since, limit) {
+        match site.rules.least(self.ruled_since(site, since), limit) {
             None => Err("there is no such limit".to_owned()),
             Some(least) if site.trace.now - since < least => {
                 Err(format!("after {} of {least} us", site.trace.now - since))
@@ -335,7 +335,8 @@ impl Client {
         let hindered = faults.small_buffer > 0.0 || faults.slow_reader > 0.0;
         // What its server reports meanwhile is no reply.
         let hindered = hindered || faults.server_reload > 0.0;
-        let least = site.rules.least(self.contact.wrote_before, |rules| rules.times.silence);
+        let since = self.ruled_since(site, self.contact.wrote_before);
+        let least = site.rules.least(since, |rules| rules.times.silence);
         let idle = self.contact.wrote_at - self.contact.wrote_before;
         // What is written goes out at the end of the turn.
         match least.filter(|least| idle + 1_000 < *least) {
@@ -343,6 +344,15 @@ impl Client {
                 Err(format!("idle for {idle} of {least} us"))
             }
             _ => Ok(()),
+        }
+    }
+
+    /// From when on configurations count for what has begun at this time. A pool that is out of the
+    /// configuration goes on as it was when it was last in there.
+    pub(super) fn ruled_since(&self, site: &Site, began_at: u64) -> u64 {
+        match self.has_lacked_pool(site) {
+            true => began_at.min(self.moments.since),
+            false => began_at,
         }
     }
 

@@ -6,6 +6,7 @@ use pgweir_proxy::Transport;
 use super::{Backend, Outcome, Phase, Wait};
 use crate::rows::Row;
 use crate::session::{Session, write_fatal, write_warning};
+use crate::trap::Trap;
 use crate::world::Site;
 
 /// PostgreSQL's words for a statement that its client cancelled.
@@ -34,6 +35,7 @@ const UNHEARD_BYTES: usize = 1024 * 1024;
 impl Backend {
     /// Ends what runs, if it was cancelled or has taken too long.
     pub(super) fn check_interrupts(&mut self, site: &mut Site) {
+        let who = self.who();
         let Phase::Session { session, wait } = &mut self.phase else { return };
         let now = site.trace.now;
         // Since version 13 the time is that of one statement of a query string.
@@ -64,12 +66,15 @@ impl Backend {
             return;
         };
         let (code, text) = report;
-        site.trace.note("ends", || format!("{:?}: {text}", session.running()));
+        site.trace.note(who, || match session.running() {
+            Some(tag) => format!("ends {tag}: {text}"),
+            None => format!("ends what it does: {text}"),
+        });
         session.interrupt(code, text, &mut self.inbox, &mut site.ledger);
         *wait = Wait::Nothing;
         site.locks.goes_on(self.process_id);
         self.statement_ends = None;
-        self.sending.append(&mut session.out);
+        self.sending.end().append(&mut session.out);
     }
 
     /// It ends because it was told to, as soon as what it has to say is out.
@@ -81,9 +86,9 @@ impl Backend {
                 // It is blocked in writing, and will not wait for that.
                 return self.end(site);
             }
-            self.sending.append(&mut session.out);
+            self.sending.end().append(&mut session.out);
             let text = "terminating connection due to administrator command";
-            write_fatal(&mut self.sending, b"57P01", text);
+            write_fatal(self.sending.end(), b"57P01", text);
         }
         if self.send(site) {
             self.end(site);
@@ -96,7 +101,7 @@ impl Backend {
         site.trouble(self.cluster);
         site.ledger.kills += 1;
         outcome.died = Some(self.doing());
-        write_fatal(&mut self.sending, b"57P05", IDLED_OUT);
+        write_fatal(self.sending.end(), b"57P05", IDLED_OUT);
         self.say_farewell();
         self.end(site);
     }
@@ -106,8 +111,8 @@ impl Backend {
         if let Phase::Session { session, .. } = &mut self.phase
             && self.sending.is_empty()
         {
-            self.sending.append(&mut session.out);
-            write_warning(&mut self.sending, b"57P02", CRASHED);
+            self.sending.end().append(&mut session.out);
+            write_warning(self.sending.end(), b"57P02", CRASHED);
             self.say_farewell();
         }
     }
@@ -116,7 +121,7 @@ impl Backend {
     pub(super) fn say_farewell(&mut self) {
         if let Some(stream) = self.stream.take() {
             // What finds no room is lost.
-            let _sent = stream.try_write(&self.sending);
+            let _sent = stream.try_write(self.sending.unsent());
         }
     }
 }
@@ -137,5 +142,8 @@ fn hit(session: &Session, said_bytes: usize, site: &mut Site) {
             site.ledger.fail("a cancel hit the settings that a server is lent with");
         }
         None => {}
+    }
+    if site.is_frozen() {
+        site.spring(Trap::CancelInFreeze);
     }
 }

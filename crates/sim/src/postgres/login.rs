@@ -8,7 +8,7 @@ use pgweir_wire::{CancelKey, Initial, Startup, TransactionStatus, backend};
 
 use super::{Backend, Health, Outcome, Phase, Wait};
 use crate::network::Stream;
-use crate::session::{Home, Session, State, VERSION, write_error, write_fatal};
+use crate::session::{Home, Session, State, VERSION, all_told, write_error, write_fatal};
 use crate::world::Site;
 
 impl Backend {
@@ -93,26 +93,32 @@ impl Backend {
         if let Some(limit) = micros(take("deadlock_timeout")) {
             self.limits.deadlock = limit;
         }
+        site.trace.note(self.who(), || {
+            format!("is asked to log {} in to {} with {settings:?}", home.user, home.database)
+        });
         self.home = Some(home.clone());
         outcome.introduced = true;
         if health == Health::Silent || self.dice.chance(site.faults.login_hung) {
             site.trouble(self.cluster);
+            site.trace.note(self.who(), || "does not answer");
             self.phase = Phase::Hung { since: site.trace.now };
             outcome.wake_at = Some(site.trace.now);
             return;
         }
         if let Some((code, text)) = self.refusal(site, health) {
             site.login_refused(self.cluster, code);
+            site.trace.note(self.who(), || format!("refuses the login: {code} {text}"));
             outcome.full = code == "53300";
             let code = code.as_bytes().first_chunk().unwrap_or(b"XX000");
-            write_fatal(&mut self.sending, code, text);
+            write_fatal(self.sending.end(), code, text);
             self.say_farewell();
             return;
         }
         let mut session = Session::new(settings).of_process(self.process_id);
         session.state.home = Some(home);
         session.state.reload(&self.version.to_string());
-        greet(&mut self.sending, &mut session, self.process_id, &self.secret);
+        greet(self.sending.end(), &mut session, self.process_id, &self.secret);
+        site.trace.note(self.who(), || format!("answers {}", all_told(self.sending.unsent())));
         self.phase = Phase::Session { session: Box::new(session), wait: Wait::Nothing };
         self.work.at = site.trace.now;
     }

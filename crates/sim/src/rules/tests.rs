@@ -1,5 +1,6 @@
 use super::Rules;
 use crate::configuration::Configuration;
+use crate::diet::Diet;
 use crate::random::Dice;
 use crate::topology::Topology;
 
@@ -7,7 +8,7 @@ use crate::topology::Topology;
 /// once.
 fn rules(limits: [Option<u64>; 3]) -> Rules {
     let mut dice = Dice::new(1);
-    let topology = Topology::draw(&mut dice);
+    let topology = Topology::draw(&mut dice, &Diet::default());
     let mut with = |limit| {
         let mut configuration = topology.configuration(&mut dice);
         configuration.limits.clients = limit;

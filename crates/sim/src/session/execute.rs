@@ -257,12 +257,10 @@ impl Execution {
         last: bool,
         witness: &mut impl Witness,
     ) -> Step {
-        let (rows, value) = match verb {
-            Verb::Big(bytes) => (1, Some("b".repeat(*bytes as usize))),
-            Verb::Fetch { name } => (1, state.cursors.get(name).map(Tag::to_string)),
-            Verb::Show { name } => (1, Some(state.setting(name).to_owned())),
-            Verb::Rows(rows) => (*rows, Some(said.to_string())),
-            _ => (0, None),
+        let rows = match verb {
+            Verb::Big(_) | Verb::Fetch { .. } | Verb::Show { .. } => 1,
+            Verb::Rows(rows) => *rows,
+            _ => 0,
         };
         if self.limit == Some(self.rows) {
             put(out, b's', |_| {});
@@ -273,6 +271,12 @@ impl Execution {
             self.rows = 0;
             return self.complete(&command, state, out, last, witness);
         }
+        let value = match verb {
+            Verb::Big(bytes) => Some("b".repeat(*bytes as usize)),
+            Verb::Fetch { name } => state.cursors.get(name).map(Tag::to_string),
+            Verb::Show { name } => Some(state.setting(name).to_owned()),
+            _ => Some(said.to_string()),
+        };
         let (tag, text_tag) = (tag.to_string(), self.text_tag.map(|tag| tag.to_string()));
         let text_tag = text_tag.as_ref().map(String::as_bytes);
         backend::data_row(

@@ -20,6 +20,15 @@ impl Message {
         Ok(Some((Self { tag: header.tag, body: body.to_vec() }, length)))
     }
 
+    /// The whole messages at the front of `bytes`.
+    pub(crate) fn all(mut bytes: &[u8]) -> impl Iterator<Item = Self> {
+        std::iter::from_fn(move || {
+            let (message, length) = Self::parse(bytes).ok()??;
+            bytes = &bytes[length..];
+            Some(message)
+        })
+    }
+
     /// The statements that a frontend's message is about.
     pub(crate) fn tags(&self) -> Vec<Tag> {
         match self.tag {
@@ -78,7 +87,7 @@ impl Message {
 }
 
 /// What has been sent to a session and not been taken yet.
-#[derive(Clone, Default)]
+#[derive(Default)]
 pub(crate) struct Inbox {
     bytes: Vec<u8>,
     start: usize,
@@ -101,6 +110,16 @@ impl Inbox {
         Some(message)
     }
 
+    /// Bytes that are left.
+    pub(crate) fn left(&self) -> usize {
+        self.bytes.len() - self.start
+    }
+
+    /// What was taken since so many bytes were left, if none were put in.
+    pub(crate) fn taken_since(&self, left: usize) -> &[u8] {
+        &self.bytes[self.start - (left - self.left())..self.start]
+    }
+
     /// Whether nothing is left.
     pub(crate) fn is_empty(&self) -> bool {
         self.start == self.bytes.len()
@@ -108,8 +127,7 @@ impl Inbox {
 
     /// The statements of all messages.
     pub(crate) fn tags(&self) -> Vec<Tag> {
-        let mut ahead = self.clone();
-        std::iter::from_fn(|| ahead.take()).flat_map(|message| message.tags()).collect()
+        self.ahead().flat_map(|message| message.tags()).collect()
     }
 
     /// Whether nothing but a part of a message is left.
@@ -119,15 +137,12 @@ impl Inbox {
 
     /// Whether nothing is left but what comes too late for a COPY.
     pub(crate) fn begins_nothing(&self) -> bool {
-        let mut ahead = self.clone();
-        std::iter::from_fn(|| ahead.take()).all(|message| message.is_copy() || message.tag == b'H')
+        self.ahead().all(|message| message.is_copy() || message.tag == b'H')
     }
 
     /// Whether a part of COPY data comes next, but for what is passed over while they are read.
     pub(crate) fn has_copy(&self) -> bool {
-        let mut ahead = self.clone();
-        let mut messages = std::iter::from_fn(|| ahead.take());
-        let next = messages.find(|message| !matches!(message.tag, b'S' | b'H'));
+        let next = self.ahead().find(|message| !matches!(message.tag, b'S' | b'H'));
         next.is_some_and(|message| message.is_copy())
     }
 
@@ -149,14 +164,20 @@ impl Inbox {
 
     /// The statements of the messages in front of the next Sync.
     pub(crate) fn tags_up_to_sync(&self) -> Vec<Tag> {
-        let mut ahead = self.clone();
-        let mut tags = Vec::new();
-        while let Some(message) = ahead.take()
-            && message.tag != b'S'
-        {
-            tags.extend(message.tags());
-        }
-        tags
+        let in_front = self.ahead().take_while(|message| message.tag != b'S');
+        in_front.flat_map(|message| message.tags()).collect()
+    }
+
+    /// The whole messages that are left.
+    fn ahead(&self) -> impl Iterator<Item = Message> {
+        Message::all(&self.bytes[self.start..])
+    }
+}
+
+impl Clone for Inbox {
+    /// Without what was taken.
+    fn clone(&self) -> Self {
+        Self { bytes: self.bytes[self.start..].to_vec(), start: 0 }
     }
 }
 
@@ -210,26 +231,4 @@ fn write_note(out: &mut Vec<u8>, severity: &str, code: &[u8; 5], text: &str) {
         }
         out.push(0);
     });
-}
-
-/// A message in a few words, for the trace.
-pub(crate) fn describe(message: &Message) -> String {
-    if message.tag == b'T' {
-        return "T of every row".to_owned();
-    }
-    let most = 90;
-    let body = message.body[..message.body.len().min(most)].escape_ascii();
-    let more = if message.body.len() > most { "…" } else { "" };
-    format!("{} {body}{more}", message.tag as char)
-}
-
-/// Messages of a frontend in a few words, for the trace.
-pub(crate) fn describe_all(bytes: &[u8]) -> String {
-    let mut text = String::from("->");
-    let mut rest = bytes;
-    while let Ok(Some((message, length))) = Message::parse(rest) {
-        text.push_str(&format!(" | {}", describe(&message)));
-        rest = &rest[length..];
-    }
-    text
 }

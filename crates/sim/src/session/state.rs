@@ -93,7 +93,8 @@ pub(crate) struct Notification {
 /// The SQLSTATE of an error, and its text.
 pub(super) type Failure = (&'static [u8; 5], String);
 
-type Settings = BTreeMap<String, String>;
+/// Shared until one is changed: they are saved with each transaction, and seldom changed in it.
+type Settings = Rc<BTreeMap<String, String>>;
 
 /// Whether a transaction is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -155,10 +156,11 @@ const SETTINGS_CHANGED: &str = "changed settings";
 const TABLE: &str = "a temporary table";
 
 impl State {
-    pub(crate) fn new(startup: Settings) -> Self {
-        let mut settings: Settings =
+    pub(crate) fn new(startup: BTreeMap<String, String>) -> Self {
+        let mut settings: BTreeMap<_, _> =
             SETTINGS.map(|(name, value)| (name.to_ascii_lowercase(), value.to_owned())).into();
         settings.extend(startup);
+        let settings = Settings::new(settings);
         Self {
             home: None,
             transaction: Transaction::None,
@@ -177,11 +179,11 @@ impl State {
             announced: Vec::new(),
             buffers: None,
             several: false,
-            local: Settings::new(),
+            local: Settings::default(),
             startup: settings.clone(),
             marks: Vec::new(),
             went_back: false,
-            reported: Settings::new(),
+            reported: Settings::default(),
             settings,
         }
     }
@@ -322,8 +324,8 @@ impl State {
     fn mark(&mut self, name: &str) {
         self.marks.push(Mark {
             name: name.to_owned(),
-            settings: self.settings.clone(),
-            local: self.local.clone(),
+            settings: Rc::clone(&self.settings),
+            local: Rc::clone(&self.local),
             cursors: self.cursors.clone(),
             locks: self.locks.clone(),
             deferred: self.deferred,
@@ -379,25 +381,25 @@ impl State {
     pub(super) fn set(&mut self, client: u32, name: &str, value: &str, local: bool) {
         let name = name.to_ascii_lowercase();
         if local {
-            self.local.insert(name, value.to_owned());
+            Rc::make_mut(&mut self.local).insert(name, value.to_owned());
         } else {
             self.stain(client, SETTINGS_CHANGED);
-            self.local.remove(&name);
-            self.settings.insert(name, value.to_owned());
+            Rc::make_mut(&mut self.local).remove(&name);
+            Rc::make_mut(&mut self.settings).insert(name, value.to_owned());
         }
     }
 
     /// A client takes a setting back, or all of them.
     pub(super) fn reset(&mut self, name: Option<&str>) {
         let Some(name) = name.map(str::to_ascii_lowercase) else {
-            self.local.clear();
-            self.settings = self.startup.clone();
+            self.local = Settings::default();
+            self.settings = Rc::clone(&self.startup);
             return;
         };
-        self.local.remove(&name);
+        Rc::make_mut(&mut self.local).remove(&name);
         match self.startup.get(&name) {
-            Some(value) => drop(self.settings.insert(name, value.clone())),
-            None => drop(self.settings.remove(&name)),
+            Some(value) => drop(Rc::make_mut(&mut self.settings).insert(name, value.clone())),
+            None => drop(Rc::make_mut(&mut self.settings).remove(&name)),
         }
     }
 
@@ -434,7 +436,8 @@ impl State {
         }
         for (name, value) in pairs {
             let value = value.as_ref().or_else(|| self.startup.get(name));
-            self.settings.insert(name.clone(), value.cloned().unwrap_or_default());
+            let value = value.cloned().unwrap_or_default();
+            Rc::make_mut(&mut self.settings).insert(name.clone(), value);
         }
         Ok(())
     }
@@ -443,7 +446,7 @@ impl State {
     pub(crate) fn reload(&mut self, version: &str) {
         let marks = self.marks.iter_mut().map(|mark| &mut mark.settings);
         for settings in marks.chain([&mut self.settings, &mut self.startup]) {
-            settings.insert(VERSION.to_owned(), version.to_owned());
+            Rc::make_mut(settings).insert(VERSION.to_owned(), version.to_owned());
         }
     }
 
@@ -463,18 +466,17 @@ impl State {
     }
 
     pub(crate) fn setting(&self, name: &str) -> &str {
-        let name = name.to_ascii_lowercase();
-        let value = self.local.get(&name).or_else(|| self.settings.get(&name));
-        value.map_or("", String::as_str)
+        let is_it = |(known, _): &(&String, &String)| known.eq_ignore_ascii_case(name);
+        let mut all = self.local.iter().chain(self.settings.iter());
+        all.find(is_it).map_or("", |(_, value)| value)
     }
 
     /// The settings that clients may ask for at startup, as they are between transactions.
     pub(crate) fn settings(&self) -> impl Iterator<Item = (&str, &str)> {
-        let own = |(name, _): &(&str, &str)| name.to_ascii_lowercase();
-        SETTINGS.iter().filter_map(move |setting| {
-            let (name, value) = self.settings.get_key_value(&own(setting))?;
-            Some((name.as_str(), value.as_str()))
-        })
+        let may_be_asked_for =
+            |name: &str| SETTINGS.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
+        let settings = self.settings.iter().filter(move |(name, _)| may_be_asked_for(name));
+        settings.map(|(name, value)| (name.as_str(), value.as_str()))
     }
 
     /// Whether the settings are what this client itself has made of them.
@@ -490,7 +492,7 @@ impl State {
             self.marks.first().and_then(|start| start.settings.get(&name.to_ascii_lowercase()));
         match known {
             Some((name, _)) if start.is_some_and(|before| before == value) => {
-                self.reported.insert((*name).to_owned(), value.to_owned());
+                Rc::make_mut(&mut self.reported).insert((*name).to_owned(), value.to_owned());
                 true
             }
             _ => false,
@@ -503,7 +505,7 @@ impl State {
             let value = self.setting(name);
             if self.reported.get(name).map(String::as_str) != Some(value) {
                 let value = value.to_owned();
-                self.reported.insert(name.to_owned(), value.clone());
+                Rc::make_mut(&mut self.reported).insert(name.to_owned(), value.clone());
                 return Some((name, value));
             }
         }
@@ -517,7 +519,9 @@ impl State {
         self.notifications.clear();
         self.subscriptions.clear();
         self.deferred = None;
-        self.local.clear();
+        if !self.local.is_empty() {
+            self.local = Settings::default();
+        }
         self.locks.retain(|lock| lock.session);
         self.marks.clear();
     }

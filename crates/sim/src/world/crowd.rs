@@ -9,8 +9,8 @@ use std::collections::BTreeMap;
 use pgweir_engine::Endpoint;
 use pgweir_proxy::Interest;
 
+use super::World;
 use super::wires::Outside;
-use super::{Who, World};
 use crate::configuration::{Configuration, Limits};
 use crate::network::WireId;
 use crate::postgres::Backend;
@@ -28,7 +28,7 @@ pub(crate) struct Crowd {
 impl World {
     /// Whether pgweir's end of a connection is open, and not only for last words.
     pub(super) fn is_attended(&mut self, wire: WireId) -> bool {
-        self.interest(wire).is_some_and(|interest| interest.read || !interest.write)
+        self.interest(wire).is_some_and(is_attended)
     }
 
     /// What pgweir waits for on a connection, if its end is open: nothing between two workers.
@@ -106,7 +106,7 @@ impl World {
             let text = format!("one more may log in beside {attended}, of {most}");
             self.site.ledger.fail(text);
         }
-        if let Outside::Client { client, .. } = &mut self.wires[wire.0].outside {
+        if let Outside::Client(client) = &mut self.wires[wire.0].outside {
             client.turned_away = open >= least;
         }
     }
@@ -117,7 +117,7 @@ impl World {
         let (mut all, mut of_database, mut of_user) = (0, 0, 0);
         for number in (0..self.wires.len()).filter(|number| *number != wire.0) {
             let ready = match &self.wires[number].outside {
-                Outside::Client { client, .. } => client.is_ready(),
+                Outside::Client(client) => client.is_ready(),
                 Outside::Backend(_) | Outside::Canceller(_) | Outside::Gone => false,
             };
             if ready
@@ -129,11 +129,12 @@ impl World {
                 of_user += u64::from(home.user == own.user);
             }
         }
-        self.check(wire, "clients", all, |rules| rules.limits.clients);
-        self.check(wire, "clients of a database", of_database, |rules| {
+        let since = self.wires[wire.0].asked_at;
+        self.check(since, "clients", all, |rules| rules.limits.clients);
+        self.check(since, "clients of a database", of_database, |rules| {
             rules.limits.database_clients
         });
-        self.check(wire, "clients of a user", of_user, |rules| rules.limits.user_clients);
+        self.check(since, "clients of a user", of_user, |rules| rules.limits.user_clients);
     }
 
     /// A client was let in: nobody else who is there has its number.
@@ -167,21 +168,31 @@ impl World {
         pools.any(|pool| self.site.rules.lacked(0, pool.draft))
     }
 
+    /// From when on limits count that pools share. One that is out of the configuration keeps those
+    /// that it had.
+    fn shared_since(&self, wire: WireId) -> u64 {
+        let mut pools = self.topology.pools.iter();
+        match pools.any(|pool| self.site.rules.lacked(0, pool.draft)) {
+            true => 0,
+            false => self.wires[wire.0].asked_at,
+        }
+    }
+
     /// A connection to a server is made.
     pub(super) fn check_server_limit(&mut self, wire: WireId, cluster: usize) {
         if !self.wires[wire.0].is_server() {
             return;
         }
         let others = self.count_servers(wire, |process| process.cluster == cluster);
-        self.check(wire, "connections to a server", others, |rules| rules.limits.server);
+        self.check(self.shared_since(wire), "connections to a server", others, |rules| {
+            rules.limits.server
+        });
     }
 
     /// A server process has read whose it is to be.
     pub(super) fn check_shares(&mut self, wire: WireId) {
         let Outside::Backend(process) = &self.wires[wire.0].outside else { return };
         let Some(own) = process.home.clone() else { return };
-        let Home { database, user } = &own;
-        self.site.trace.note(Who('b', wire), || format!("is of pool {database}/{user}"));
         self.check_worker(wire, own.clone());
         if !self.is_attended(wire) {
             return;
@@ -193,12 +204,16 @@ impl World {
         let of_database = count(|home, own| home.database == own.database);
         let of_user = count(|home, own| home.user == own.user);
         let of_pool = count(|home, own| home == own);
-        self.check(wire, "connections of a database", of_database, |rules| rules.limits.database);
-        self.check(wire, "connections of a user", of_user, |rules| rules.limits.user);
+        let shared_since = self.shared_since(wire);
+        self.check(shared_since, "connections of a database", of_database, |rules| {
+            rules.limits.database
+        });
+        self.check(shared_since, "connections of a user", of_user, |rules| rules.limits.user);
         let pool = self.topology.pools.iter().find(|pool| pool.home() == own);
         let constant = !self.has_lacked(&own);
         if let Some(draft) = pool.map(|pool| pool.draft).filter(|_| constant) {
-            self.check(wire, "connections of a pool", of_pool, |rules| Some(rules.most(draft)));
+            let since = self.wires[wire.0].asked_at;
+            self.check(since, "connections of a pool", of_pool, |rules| Some(rules.most(draft)));
             self.check_reserve(wire, &own, draft);
         }
     }
@@ -289,12 +304,12 @@ impl World {
     /// Somebody has come who was let in beside so many others.
     fn check(
         &mut self,
-        wire: WireId,
+        since: u64,
         what: &str,
         others: u64,
         limit: impl Fn(&Configuration) -> Option<u64>,
     ) {
-        let most = self.site.rules.most(self.wires[wire.0].asked_at, limit);
+        let most = self.site.rules.most(since, limit);
         if let Some(most) = most.filter(|most| others >= *most) {
             self.site.ledger.fail(format!("{what}: one more beside {others}, of {most}"));
         }
@@ -302,7 +317,7 @@ impl World {
 
     fn number_of(&self, wire: usize) -> Option<i32> {
         match &self.wires[wire].outside {
-            Outside::Client { client, .. } => client.process_id(),
+            Outside::Client(client) => client.process_id(),
             Outside::Backend(_) | Outside::Canceller(_) | Outside::Gone => None,
         }
     }
@@ -312,4 +327,9 @@ impl World {
         let pool = self.wires[wire].guest.as_ref()?.pool?;
         Some(self.topology.pools[pool].home())
     }
+}
+
+/// Whether an end that is waited for like this is open not only for last words.
+pub(super) fn is_attended(interest: Interest) -> bool {
+    interest.read || !interest.write
 }

@@ -3,6 +3,7 @@
 use super::mail::MAIL_US;
 use super::{BUSY_US, Occasion, World};
 use crate::network::WireId;
+use crate::random::{Dice, Part};
 use crate::topology::Ending;
 
 /// How long clients that were told that this is the end may take to read it, a little more than
@@ -11,7 +12,7 @@ const LINGER_US: u64 = 10_000_000 + 2 * MAIL_US;
 
 impl World {
     pub(super) fn schedule_end(&mut self) {
-        let at = self.dice.below(BUSY_US);
+        let at = Dice::of(self.seed, Part::Ending, 0).below(BUSY_US);
         match self.topology.ending {
             Ending::None => {}
             Ending::Drain { bound } => self.schedule(at, Occasion::Drain(bound)),

@@ -9,6 +9,7 @@ use crate::rows::Row;
 
 /// A log that is being written.
 pub(super) struct Journal {
+    dice: Dice,
     queue: Queue,
     /// What is being written.
     next: Option<Next>,
@@ -28,7 +29,7 @@ pub(super) struct Journal {
 }
 
 impl Journal {
-    pub(super) fn new(dice: &mut Dice) -> Self {
+    pub(super) fn new(mut dice: Dice) -> Self {
         Self {
             queue: Queue::new(*dice.pick(&[500, 4_000, 1 << 20])),
             next: None,
@@ -39,6 +40,7 @@ impl Journal {
             full_until: 0,
             stuck_until: 0,
             causes: Vec::new(),
+            dice,
         }
     }
 
@@ -102,19 +104,19 @@ impl Journal {
 impl World {
     /// pgweir writes a line.
     pub(super) fn write_line(&mut self) {
-        let bytes = self.dice.below(300) as usize;
+        let bytes = self.journal.dice.below(300) as usize;
         self.journal.put(bytes);
         self.go_on_writing();
     }
 
     /// The disk of the log is full for a while.
-    pub(super) fn fill_log(&mut self) {
-        self.journal.full_until = self.now() + self.dice.magnitude(5_000_000);
+    pub(super) fn fill_log(&mut self, dice: &mut Dice) {
+        self.journal.full_until = self.now() + dice.magnitude(5_000_000);
     }
 
     /// Nobody takes what is written.
-    pub(super) fn hold_log(&mut self) {
-        self.journal.stuck_until = self.now() + self.dice.magnitude(5_000_000);
+    pub(super) fn hold_log(&mut self, dice: &mut Dice) {
+        self.journal.stuck_until = self.now() + dice.magnitude(5_000_000);
     }
 
     /// What was begun to be written comes to its end.
@@ -132,7 +134,7 @@ impl World {
 
     fn go_on_writing(&mut self) {
         if self.journal.begin() {
-            let at = self.now() + self.dice.magnitude(100);
+            let at = self.now() + self.journal.dice.magnitude(100);
             self.schedule(at, Occasion::LineWritten);
         }
     }

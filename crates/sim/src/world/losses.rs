@@ -18,7 +18,7 @@ impl World {
         let owners = self.owners(wire, home);
         for number in self.clients_of(home) {
             let all_read = self.wires[number].pipes[0].borrow().unread() == 0;
-            let Outside::Client { client, .. } = &mut self.wires[number].outside else { continue };
+            let Outside::Client(client) = &mut self.wires[number].outside else { continue };
             let waits = all_read && client.waits(&self.site.ledger);
             let others_are_busy =
                 owners.iter().all(|owner| owner.is_some_and(|owner| owner != client.number));
@@ -45,7 +45,7 @@ impl World {
             *struck = until.max(*struck);
         }
         for wire in &mut self.wires {
-            if let Outside::Client { client, .. } = &mut wire.outside
+            if let Outside::Client(client) = &mut wire.outside
                 && doing.owner == Some(client.number)
             {
                 client.bereaved = true;
@@ -58,7 +58,7 @@ impl World {
         let Outside::Backend(process) = &self.wires[wire.0].outside else { return };
         let Some(home) = process.home.clone() else { return };
         for number in self.clients_of(&home) {
-            if let Outside::Client { client, .. } = &mut self.wires[number].outside
+            if let Outside::Client(client) = &mut self.wires[number].outside
                 && client.waits(&self.site.ledger)
             {
                 client.struck = Some(Struck::Full);
@@ -83,10 +83,9 @@ impl World {
             Outside::Backend(process) if process.home.as_ref() == Some(home) => {
                 Some(process.doing().owner)
             }
-            Outside::Backend(_)
-            | Outside::Canceller(_)
-            | Outside::Client { .. }
-            | Outside::Gone => None,
+            Outside::Backend(_) | Outside::Canceller(_) | Outside::Client(_) | Outside::Gone => {
+                None
+            }
         };
         others.filter_map(owner).collect()
     }

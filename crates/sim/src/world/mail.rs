@@ -4,9 +4,10 @@ use pgweir_engine::{Endpoint, Time};
 use pgweir_proxy::{Handover, Request};
 
 use super::wires::Journey;
-use super::{Occasion, Who, World};
+use super::{Occasion, World};
 use crate::network::{Stream, WireId};
 use crate::process::{News, Place};
+use crate::trace::Who;
 
 /// How long mail may be unread.
 pub(super) const MAIL_US: u64 = 100_000;
@@ -15,8 +16,9 @@ impl World {
     /// Workers have got mail, and will read it.
     pub(super) fn post(&mut self, workers: Vec<usize>) {
         for worker in workers {
-            let most = if self.dice.chance(self.site.faults.worker_late) { MAIL_US } else { 50 };
-            let delay = self.dice.magnitude(most);
+            let dice = &mut self.workers[worker];
+            let most = if dice.chance(self.site.faults.worker_late) { MAIL_US } else { 50 };
+            let delay = dice.magnitude(most);
             self.schedule(self.now() + delay, Occasion::Mail(worker));
         }
     }
@@ -24,7 +26,13 @@ impl World {
     pub(super) fn read_mail(&mut self, worker: usize) {
         let now = self.now();
         let news = self.process.read_mail(Time(now), worker);
-        self.site.trace.note("world", || format!("worker {worker} reads: {news:?}"));
+        self.site.trace.note("pgweir", || match news {
+            Some(News::Arrival(wire, place)) => {
+                format!("worker {worker} takes w{} over as {:?}", wire.0, place.endpoint)
+            }
+            Some(other) => format!("worker {worker} reads its mail: {other:?}"),
+            None => format!("worker {worker} finds no mail"),
+        });
         match news {
             Some(News::Arrival(wire, place)) => self.arrived(wire, place),
             Some(News::Nudge) => self.note_moved(worker),
@@ -37,7 +45,7 @@ impl World {
     /// A client leaves a worker for another.
     pub(super) fn hand_over(&mut self, handover: Handover<Stream>) {
         let (number, worker) = (handover.io.wire(), handover.worker);
-        self.site.trace.note(Who('w', number), || format!("goes to worker {worker}"));
+        self.site.trace.note(Who('w', number.0), || format!("goes to worker {worker}"));
         let wire = &mut self.wires[number.0];
         wire.place = None;
         let counts = &mut self.site.ledger.counts;

@@ -62,7 +62,7 @@ impl World {
     fn in_line(&self, home: &Home, then: u64) -> Vec<(u32, u64)> {
         let mut line = Vec::new();
         for (number, wire) in self.wires.iter().enumerate() {
-            let (Outside::Client { client, .. }, Some(guest)) = (&wire.outside, &wire.guest) else {
+            let (Outside::Client(client), Some(guest)) = (&wire.outside, &wire.guest) else {
                 continue;
             };
             let read_at = guest.contact.read_at;
@@ -95,11 +95,10 @@ impl World {
 
     fn client(&self, number: u32) -> Option<&Client> {
         self.wires.iter().find_map(|wire| match &wire.outside {
-            Outside::Client { client, .. } if client.number == number => Some(&**client),
-            Outside::Backend(_)
-            | Outside::Canceller(_)
-            | Outside::Client { .. }
-            | Outside::Gone => None,
+            Outside::Client(client) if client.number == number => Some(&**client),
+            Outside::Backend(_) | Outside::Canceller(_) | Outside::Client(_) | Outside::Gone => {
+                None
+            }
         })
     }
 }

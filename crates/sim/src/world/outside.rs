@@ -1,10 +1,11 @@
+use super::wires::Outside;
+use super::{Occasion, World};
 use crate::client::Wish;
+use crate::diet::Sitting;
 use crate::network::WireId;
 use crate::postgres::{Backend, Outcome};
 use crate::rows::Row;
-
-use super::wires::Outside;
-use super::{Occasion, Who, World};
+use crate::trace::Who;
 
 /// How long it takes at most until the network says that somebody has vanished.
 const UNANSWERED_US: u64 = 12_000_000;
@@ -40,7 +41,7 @@ impl World {
                 over = canceller.step();
                 self.wires[wire.0].outside = outside;
             }
-            Outside::Client { client, turns_left } => {
+            Outside::Client(client) => {
                 let quiet = client.is_quiet();
                 let wish = client.step(&mut self.site, contact);
                 over = client.is_over();
@@ -50,14 +51,14 @@ impl World {
                 let waited = client.may_wait_since(&self.site.ledger);
                 self.wires[wire.0].left = waited.filter(|_| over).map(|since| (now, since));
                 if client.vanished {
-                    let at = now + self.dice.magnitude(UNANSWERED_US);
+                    let at = now + self.wires[wire.0].dice.magnitude(UNANSWERED_US);
                     self.schedule(at, Occasion::Break(wire));
                 }
-                let turns_left = *turns_left;
+                let sitting = client.sitting;
                 self.wires[wire.0].outside = outside;
                 self.after_client(wire, &wish);
                 if over {
-                    self.next_turn(turns_left);
+                    self.next_turn(sitting);
                 }
             }
             Outside::Gone => {}
@@ -79,18 +80,19 @@ impl World {
 
     /// What was sent to somebody who has vanished was not answered for too long.
     pub(super) fn break_off(&mut self, wire: WireId) {
-        self.site.trace.note(Who('w', wire), || "is not answered any more");
+        self.site.trace.note(Who('w', wire.0), || "is not answered any more");
         self.wires[wire.0].pipes.iter().for_each(|pipe| pipe.borrow_mut().break_off());
         self.put(wire, true);
     }
 
-    fn next_turn(&mut self, turns_left: u64) {
-        match turns_left.checked_sub(1) {
-            Some(turns_left) => {
-                let at = self.now() + self.dice.magnitude(1_000_000);
-                self.schedule(at, Occasion::Arrive { turns_left });
-            }
-            None => self.seats_taken -= 1,
+    /// A seat is free, for whoever comes next.
+    pub(super) fn next_turn(&mut self, last: Sitting) {
+        let pause = self.seats[last.seat as usize].magnitude(1_000_000);
+        let next = Sitting { turn: last.turn + 1, ..last };
+        if u64::from(next.turn) < self.topology.turns {
+            self.schedule(self.now() + pause, Occasion::Arrive(next));
+        } else {
+            self.seats_taken -= 1;
         }
     }
 
@@ -104,7 +106,7 @@ impl World {
             }
         }
         if let Some(key) = &wish.cancel {
-            self.send_cancel(key);
+            self.send_cancel(wire, key);
         }
         if let Some(at) = wish.wake_at {
             self.wake_outside(wire, at);
@@ -116,7 +118,7 @@ impl World {
             self.wake_outside(wire, at);
         }
         if let Some(key) = &outcome.cancels {
-            self.site.trace.note(Who('b', wire), || format!("cancels {}", key.process_id));
+            self.site.trace.note(Who('b', wire.0), || format!("cancels {}", key.process_id));
             self.each_backend(cluster, |process| process.cancel(key));
         }
         if outcome.introduced {

@@ -9,7 +9,7 @@ impl World {
     /// What is in the way of the end.
     pub(super) fn stuck(&self) -> String {
         let clients = self.wires.iter().filter_map(|wire| match &wire.outside {
-            Outside::Client { client, .. } => Some(client.status()),
+            Outside::Client(client) => Some(client.status()),
             Outside::Backend(_) | Outside::Canceller(_) | Outside::Gone => None,
         });
         let clients: Vec<_> = clients.collect();
@@ -67,7 +67,7 @@ impl World {
     fn processes(&self) -> usize {
         let is_process = |wire: &&Wire| match &wire.outside {
             Outside::Backend(_) | Outside::Canceller(_) => true,
-            Outside::Client { .. } | Outside::Gone => false,
+            Outside::Client(_) | Outside::Gone => false,
         };
         self.wires.iter().filter(is_process).count()
     }

@@ -1,8 +1,10 @@
 use super::wires::Outside;
-use super::{BUSY_US, Occasion, STORM_US, Who, World};
+use super::{BUSY_US, Occasion, STORM_US, World};
 use crate::configuration::Configuration;
+use crate::diet::Item;
 use crate::network::WireId;
 use crate::postgres::Health;
+use crate::random::{Dice, Part};
 
 /// A fault that comes by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -26,54 +28,97 @@ pub(super) enum Blow {
     Silence,
 }
 
+/// A blow that is to come.
+pub(super) struct Strike {
+    pub(super) blow: Blow,
+    /// The how-manieth of its kind.
+    pub(super) number: u32,
+    pub(super) at: u64,
+    dice: Dice,
+}
+
+impl Blow {
+    const ALL: [Self; 12] = [
+        Self::Configure,
+        Self::Crash,
+        Self::Freeze,
+        Self::Full,
+        Self::Kill,
+        Self::LogHeld,
+        Self::LogFull,
+        Self::Pause,
+        Self::Refuse,
+        Self::Reload,
+        Self::Reset,
+        Self::Silence,
+    ];
+
+    /// The fault that says how often it comes.
+    pub(super) fn fault(self) -> &'static str {
+        match self {
+            Self::Configure => "reconfigured",
+            Self::Crash => "server_crash",
+            Self::Freeze => "server_frozen",
+            Self::Full => "server_full",
+            Self::Kill => "server_killed",
+            Self::LogHeld => "log_held",
+            Self::LogFull => "log_full",
+            Self::Pause => "paused",
+            Self::Refuse => "server_refusing",
+            Self::Reload => "server_reload",
+            Self::Reset => "server_reset",
+            Self::Silence => "server_silent",
+        }
+    }
+}
+
 impl World {
     /// Each of them comes at some time before the storm is over, or never.
     pub(super) fn schedule_blows(&mut self) {
-        for (blow, each_minute) in [
-            (Blow::Configure, self.site.faults.reconfigured),
-            (Blow::Crash, self.site.faults.server_crash),
-            (Blow::Freeze, self.site.faults.server_frozen),
-            (Blow::Full, self.site.faults.server_full),
-            (Blow::Kill, self.site.faults.server_killed),
-            (Blow::LogHeld, self.site.faults.log_held),
-            (Blow::LogFull, self.site.faults.log_full),
-            (Blow::Pause, self.site.faults.paused),
-            (Blow::Refuse, self.site.faults.server_refusing),
-            (Blow::Reload, self.site.faults.server_reload),
-            (Blow::Reset, self.site.faults.server_reset),
-            (Blow::Silence, self.site.faults.server_silent),
-        ] {
+        for (kind, blow) in (0..).zip(Blow::ALL) {
+            let dice = |number: u64| Dice::of(self.seed, Part::Blow, kind << 32 | number);
+            let fault = self.site.faults.all().find(|(name, _)| *name == blow.fault());
+            let each_minute = fault.map_or(0.0, |(_, often)| often);
             let expected = each_minute * STORM_US as f64 / 60_000_000.0;
-            let blows = expected as u64 + u64::from(self.dice.chance(expected.fract()));
-            for _ in 0..blows {
-                let most = if self.dice.chance(0.5) { BUSY_US } else { STORM_US };
-                let at = self.dice.below(most);
-                self.schedule(at, Occasion::Strike(blow));
+            let blows = expected as u32 + u32::from(dice(0).chance(expected.fract()));
+            for number in 0..blows {
+                let mut dice = dice(u64::from(number) + 1);
+                let most = if dice.chance(0.5) { BUSY_US } else { STORM_US };
+                let at = dice.below(most);
+                let lacks = self.site.diet.lacks(Item::Blow(blow.fault(), number));
+                if at < self.storm_us() && !lacks {
+                    self.strikes.push(Strike { blow, number, at, dice });
+                }
             }
+        }
+        for number in 0..self.strikes.len() {
+            self.schedule(self.strikes[number].at, Occasion::Strike(number));
         }
     }
 
-    pub(super) fn strike(&mut self, blow: Blow) {
+    pub(super) fn strike(&mut self, number: usize) {
+        let strike = &mut self.strikes[number];
+        let (blow, dice) = (strike.blow, &mut strike.dice.fork());
         match blow {
             Blow::Configure => {
-                let configuration = self.topology.configuration(&mut self.dice);
+                let configuration = self.topology.configuration(dice);
                 self.configure(configuration);
             }
-            Blow::Full => self.ail(Health::Full),
-            Blow::LogHeld => self.hold_log(),
-            Blow::LogFull => self.fill_log(),
-            Blow::Pause => self.pause(),
-            Blow::Refuse => self.ail(Health::Refusing),
-            Blow::Silence => self.ail(Health::Silent),
+            Blow::Full => self.ail(Health::Full, dice),
+            Blow::LogHeld => self.hold_log(dice),
+            Blow::LogFull => self.fill_log(dice),
+            Blow::Pause => self.pause(dice),
+            Blow::Refuse => self.ail(Health::Refusing, dice),
+            Blow::Silence => self.ail(Health::Silent, dice),
             Blow::Crash | Blow::Freeze | Blow::Kill | Blow::Reload | Blow::Reset => {
-                self.strike_session(blow);
+                self.strike_session(blow, dice);
             }
         }
     }
 
     /// Some session's server process is struck, or the whole server of one.
-    fn strike_session(&mut self, blow: Blow) {
-        let busy = self.dice.chance(0.5);
+    fn strike_session(&mut self, blow: Blow, dice: &mut Dice) {
+        let busy = dice.chance(0.5);
         let mut sessions = self.sessions(busy);
         if sessions.is_empty() {
             sessions = self.sessions(false);
@@ -81,20 +126,21 @@ impl World {
         if sessions.is_empty() {
             return;
         }
-        let victim = *self.dice.pick(&sessions);
-        let short_us = self.dice.magnitude(2_000_000);
-        let freeze_us = *self.dice.pick(&[short_us, 3_000_000, 8_000_000]);
+        let victim = *dice.pick(&sessions);
+        let short_us = dice.magnitude(2_000_000);
+        let freeze_us = *dice.pick(&[short_us, 3_000_000, 8_000_000]);
         let now = self.now();
         let Outside::Backend(process) = &mut self.wires[victim.0].outside else { return };
         let (cluster, doing) = (process.cluster, process.doing());
-        self.site.trace.note(Who('b', victim), || format!("is struck: {blow:?}"));
+        self.site.trace.note(process.who(), || format!("is struck: {blow:?}"));
         match blow {
             Blow::Freeze => {
                 process.freeze(now..now + freeze_us);
+                self.site.frozen_until = self.site.frozen_until.max(now + freeze_us);
                 self.failed(cluster);
                 self.note_strike(&doing, now + freeze_us);
-                if self.dice.chance(0.6) {
-                    self.desert(doing.owner, freeze_us);
+                if dice.chance(0.6) {
+                    self.desert(doing.owner, now + dice.below(freeze_us));
                 }
             }
             Blow::Kill => {
@@ -119,7 +165,7 @@ impl World {
             }
             Blow::Crash => {
                 self.site.trouble(cluster);
-                self.crash(cluster);
+                self.crash(cluster, dice);
             }
             // Above.
             Blow::Configure
@@ -132,12 +178,11 @@ impl World {
         }
     }
 
-    /// A client leaves within this time, if it still waits for a reply.
-    fn desert(&mut self, number: Option<u32>, within_us: u64) {
-        let at = self.now() + self.dice.below(within_us);
+    /// A client leaves at this time, if it still waits for a reply.
+    fn desert(&mut self, number: Option<u32>, at: u64) {
         let wires = self.wires.iter_mut().enumerate();
         let its = wires.filter_map(|(wire, its)| match &mut its.outside {
-            Outside::Client { client, .. } => (Some(client.number) == number).then(|| {
+            Outside::Client(client) => (Some(client.number) == number).then(|| {
                 client.leave_at(at);
                 WireId(wire)
             }),
@@ -154,7 +199,7 @@ impl World {
             Outside::Backend(process) => {
                 process.is_session() && (!busy || process.doing().owner.is_some())
             }
-            Outside::Canceller(_) | Outside::Client { .. } | Outside::Gone => false,
+            Outside::Canceller(_) | Outside::Client(_) | Outside::Gone => false,
         });
         sessions.map(|(number, _)| WireId(number)).collect()
     }
@@ -181,8 +226,8 @@ impl World {
     }
 
     /// pgweir stands still for a while.
-    fn pause(&mut self) {
-        let until = (self.now() + self.dice.magnitude(4_000_000)).max(self.paused_until);
+    fn pause(&mut self, dice: &mut Dice) {
+        let until = (self.now() + dice.magnitude(4_000_000)).max(self.paused_until);
         self.site.paused_us += until - self.paused_until.max(self.now());
         self.paused_until = until;
         self.site.trace.note("world", || format!("pgweir stands still until {until}"));
@@ -190,8 +235,8 @@ impl World {
 
     /// A whole server is gone, and comes back: with its machine, or because one of its processes
     /// has crashed, of which the others tell.
-    fn crash(&mut self, cluster: usize) {
-        let machine = self.dice.chance(0.5);
+    fn crash(&mut self, cluster: usize, dice: &mut Dice) {
+        let machine = dice.chance(0.5);
         self.clusters[cluster].health = Health::Down;
         for index in 0..self.wires.len() {
             if let Outside::Backend(process) = &mut self.wires[index].outside
@@ -208,20 +253,20 @@ impl World {
                 self.note_strike(&doing, self.now());
             }
         }
-        let starts = self.now() + self.dice.magnitude(2_000_000);
-        let up = starts + self.dice.magnitude(1_000_000);
+        let starts = self.now() + dice.magnitude(2_000_000);
+        let up = starts + dice.magnitude(1_000_000);
         self.schedule(starts, Occasion::Recover(cluster, false));
         self.schedule(up, Occasion::Recover(cluster, true));
     }
 
     /// A server that is up lets nobody in for a while.
-    fn ail(&mut self, how: Health) {
-        let cluster = self.dice.below(self.clusters.len() as u64) as usize;
+    fn ail(&mut self, how: Health, dice: &mut Dice) {
+        let cluster = dice.below(self.clusters.len() as u64) as usize;
         if self.clusters[cluster].health == Health::Up {
             self.clusters[cluster].health = how;
             self.site.trace.note("world", || format!("server {cluster} is {how:?}"));
-            let well = self.now() + self.dice.magnitude(5_000_000);
-            self.schedule(well.min(STORM_US), Occasion::Recover(cluster, true));
+            let well = self.now() + dice.magnitude(5_000_000);
+            self.schedule(well.min(self.storm_us()), Occasion::Recover(cluster, true));
         }
     }
 
@@ -236,3 +281,6 @@ impl World {
         self.site.trace.note("world", || "nothing goes wrong any more");
     }
 }
+
+#[cfg(test)]
+mod tests;

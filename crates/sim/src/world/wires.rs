@@ -5,14 +5,18 @@ use pgweir_engine::{Address, Endpoint, Time};
 use pgweir_proxy::Read;
 use pgweir_wire::CancelKey;
 
+use super::crowd::is_attended;
 use super::reserve::Waits;
-use super::{Occasion, Who, World};
+use super::{Occasion, World};
 use crate::canceller::{Canceller, stranger};
 use crate::client::{Client, Contact};
+use crate::diet::{Item, Sitting};
 use crate::network::{Loss, Pipe, Stream, WireId, connection};
 use crate::postgres::{Backend, Health};
 use crate::process::Place;
+use crate::random::{Dice, Part};
 use crate::topology::PORT;
+use crate::trace::Who;
 
 /// A connection, as the scheduler sees it.
 pub(super) struct Wire {
@@ -33,13 +37,15 @@ pub(super) struct Wire {
     pub(super) waits: Waits,
     /// pgweir has said that it has given up what is behind it.
     pub(super) given_up: bool,
+    /// How the network treats it, and when those at its ends go on.
+    pub(super) dice: Dice,
 }
 
 /// Who is at the end that is not pgweir's.
 pub(super) enum Outside {
     Backend(Box<Backend>),
     Canceller(Canceller),
-    Client { client: Box<Client>, turns_left: u64 },
+    Client(Box<Client>),
     Gone,
 }
 
@@ -75,6 +81,7 @@ pub(super) struct Attempt {
     asked_at: u64,
     waits: Waits,
     pub(super) over: bool,
+    dice: Dice,
 }
 
 impl World {
@@ -83,12 +90,14 @@ impl World {
         &mut self,
         thin: bool,
         guest: Option<Guest>,
+        mut dice: Dice,
         outside: impl FnOnce(&mut Self, Stream) -> Outside,
     ) -> (WireId, Stream) {
         let id = WireId(self.wires.len());
         let capacity = [(); 2].map(|()| {
-            let small = thin && self.dice.chance(self.site.faults.small_buffer);
-            if small { self.dice.magnitude(512) as usize } else { 64 * 1024 }
+            let small = dice.chance(self.site.faults.small_buffer) && thin;
+            let bytes = dice.magnitude(512) as usize;
+            if small { bytes } else { 64 * 1024 }
         });
         let (outer, inner, pipes) = connection(id, capacity, &self.stirs);
         let outside = outside(self, outer);
@@ -104,6 +113,7 @@ impl World {
             left: None,
             waits: Waits::new(),
             given_up: false,
+            dice,
         });
         (id, inner)
     }
@@ -117,37 +127,48 @@ impl World {
         self.wake_driver(wire);
     }
 
-    pub(super) fn arrive(&mut self, turns_left: u64) {
-        let pool = self.dice.below(self.topology.pools.len() as u64) as usize;
+    /// A client comes, or would have come.
+    pub(super) fn arrive(&mut self, sitting: Sitting) {
+        let dice = &mut self.seats[sitting.seat as usize];
+        let pool = self.topology.draw_pool(dice);
+        let mut own = dice.fork();
+        if self.site.diet.lacks(Item::Client(sitting)) {
+            return self.next_turn(sitting);
+        }
+        let (of_wire, mut of_stranger) = (own.fork(), own.fork());
         let facts = self.topology.pools[pool].clone();
-        let client = Client::new(&mut self.site, facts, self.dice.fork());
-        let number = client.number;
-        self.site.trace.note("world", || format!("c{number} connects"));
+        let who = self.wires.len();
+        let client = Client::new(&mut self.site, facts, sitting, own);
+        self.site.roll.insert(sitting, 0);
+        self.site.trace.note(client.who(), || client.introduction(who));
         let guest = Guest::new(Some(pool), client.login_bytes());
-        let (wire, stream) = self.wire(true, Some(guest), |_, stream| {
-            let client = Box::new(client.with(stream));
-            Outside::Client { client, turns_left }
+        let (wire, stream) = self.wire(true, Some(guest), of_wire, |_, stream| {
+            Outside::Client(Box::new(client.with(stream)))
         });
         self.accept(wire, stream);
-        if self.dice.chance(self.site.faults.client_hostile) {
-            let words = stranger(&mut self.dice);
-            self.send(words);
+        if of_stranger.chance(self.site.faults.client_hostile) {
+            let words = stranger(&mut of_stranger);
+            self.send(words, of_stranger, || "is not to be let in".to_owned());
         }
     }
 
-    pub(super) fn send_cancel(&mut self, key: &CancelKey) {
+    /// A request to cancel what the client on `of` does.
+    pub(super) fn send_cancel(&mut self, of: WireId, key: &CancelKey) {
         let mut request = Vec::new();
         key.write_request(&mut request);
-        self.send(vec![request]);
+        let dice = self.wires[of.0].dice.fork();
+        let text = || format!("asks to cancel what the client on w{} does", of.0);
+        self.send(vec![request], dice, text);
     }
 
     /// Somebody comes who will not become a client.
-    fn send(&mut self, words: Vec<Vec<u8>>) {
+    fn send(&mut self, words: Vec<Vec<u8>>, mut dice: Dice, text: impl Fn() -> String) {
         let guest = Guest::new(None, words.iter().map(Vec::len).sum());
-        let (wire, stream) = self.wire(true, Some(guest), |world, stream| {
-            let hasty = world.dice.chance(0.2);
+        let hasty = dice.chance(0.2);
+        let (wire, stream) = self.wire(true, Some(guest), dice, |_, stream| {
             Outside::Canceller(Canceller::new(stream, words, hasty))
         });
+        self.site.trace.note(Who('w', wire.0), text);
         self.accept(wire, stream);
     }
 
@@ -155,16 +176,17 @@ impl World {
     pub(super) fn begin_to_connect(&mut self, place: Place, address: &Address) {
         let cluster = usize::from(address.port - PORT);
         self.check_parallelism(place, cluster);
-        let slow = self.dice.chance(self.site.faults.connect_slow);
+        let mut dice = Dice::of(self.seed, Part::Attempt, self.attempts.len() as u64);
+        let slow = dice.chance(self.site.faults.connect_slow);
         let limit = self.site.rules.current().times.connect;
         let most = if slow { 2 * limit } else { 1_000 };
         if slow {
             self.site.trouble(cluster);
         }
         let now = self.now();
-        let at = now + if slow { self.dice.below(most) } else { self.dice.magnitude(most) };
+        let at = now + if slow { dice.below(most) } else { dice.magnitude(most) };
         let waits = self.known_waits();
-        self.attempts.push(Attempt { place, cluster, asked_at: now, waits, over: false });
+        self.attempts.push(Attempt { place, cluster, asked_at: now, waits, over: false, dice });
         self.schedule(at, Occasion::Connect(self.attempts.len() - 1));
     }
 
@@ -174,25 +196,27 @@ impl World {
         attempt.over = true;
         let waits = std::mem::take(&mut attempt.waits);
         let Attempt { place, cluster, asked_at, .. } = *attempt;
+        let refused = attempt.dice.chance(self.site.faults.connect_refused);
+        let (dice, of_wire) = (attempt.dice.fork(), attempt.dice.fork());
         let now = Time(self.now());
         self.check_attempt(place, asked_at);
-        let refused = self.dice.chance(self.site.faults.connect_refused);
         if refused || self.clusters[cluster].health == Health::Down {
             self.site.trouble(cluster);
             self.site.trace.note("world", || format!("{place:?} is refused"));
             return self.process.connect_failed(now, place, "connection refused");
         }
-        let dice = self.dice.fork();
         // A statement that is long under way may look like one that is not answered.
         let thin = !self.topology.limits_statements();
-        let (wire, stream) = self.wire(thin, None, |world, stream| {
-            let process_id = world.wires.len() as i32 + 1_000;
-            let version = world.clusters[cluster].version;
-            Outside::Backend(Box::new(Backend::new(process_id, cluster, version, stream, dice)))
+        let (wire, stream) = self.wire(thin, None, of_wire, |world, stream| {
+            let (number, version) = (world.wires.len(), world.clusters[cluster].version);
+            Outside::Backend(Box::new(Backend::new(number, cluster, version, stream, dice)))
         });
         self.wires[wire.0].asked_at = asked_at;
         self.wires[wire.0].waits = waits;
-        self.site.trace.note(Who('b', wire), || format!("serves {place:?}"));
+        let Place { worker, endpoint } = place;
+        self.site.trace.note(Who('b', wire.0), || {
+            format!("of server {cluster} is connected to worker {worker} as {endpoint:?}")
+        });
         if self.process.connected(now, place, stream) {
             self.wires[wire.0].place = Some(place);
             self.check_server_limit(wire, cluster);
@@ -203,19 +227,15 @@ impl World {
 
     pub(super) fn deliver(&mut self, wire: WireId, inwards: bool) {
         let side = usize::from(!inwards);
-        self.wires[wire.0].delivering[side] = false;
-        let mut pipe = self.wires[wire.0].pipes[side].borrow_mut();
+        let Wire { delivering, pipes, dice, .. } = &mut self.wires[wire.0];
+        delivering[side] = false;
+        let mut pipe = pipes[side].borrow_mut();
         let under_way = pipe.under_way();
-        let n = if under_way > 0 && self.dice.chance(self.site.faults.split) {
-            self.dice.magnitude(under_way as u64) as usize
-        } else {
-            under_way
-        };
+        let (split, some) = (dice.chance(self.site.faults.split), dice.magnitude(under_way as u64));
+        let n = if split { some as usize } else { under_way };
         self.site.trace.mix(wire.0 as u64 * 2 + side as u64);
-        for byte in pipe.next(n) {
-            self.site.trace.mix(u64::from(*byte));
-        }
-        let left = pipe.deliver(n, *self.dice.pick(&Loss::EACH));
+        self.site.trace.mix_all(pipe.next(n));
+        let left = pipe.deliver(n, *dice.pick(&Loss::EACH));
         drop(pipe);
         if left > 0 {
             self.put(wire, inwards);
@@ -233,12 +253,12 @@ impl World {
         if std::mem::replace(&mut self.wires[wire.0].delivering[side], true) {
             return;
         }
-        let stalls = self.dice.chance(self.site.faults.stall);
+        let stalls = self.wires[wire.0].dice.chance(self.site.faults.stall);
         if stalls && let Some(cluster) = self.wires[wire.0].logs_in_to() {
             self.site.trouble(cluster);
         }
         let most = if stalls { 200_000 } else { 100 };
-        let latency = self.dice.magnitude(most);
+        let latency = self.wires[wire.0].dice.magnitude(most);
         self.schedule(self.now() + latency, Occasion::Deliver(wire, inwards));
     }
 
@@ -253,7 +273,7 @@ impl World {
 
     pub(super) fn wake_driver(&mut self, wire: WireId) {
         if !std::mem::replace(&mut self.wires[wire.0].driving, true) {
-            let delay = self.dice.below(10);
+            let delay = self.wires[wire.0].dice.below(10);
             self.schedule(self.now() + delay, Occasion::Drive(wire));
         }
     }
@@ -263,7 +283,7 @@ impl World {
         self.wires[wire.0].driving = false;
         let Some(place) = self.wires[wire.0].place else { return };
         let now = Time(self.now());
-        let writes_first = self.dice.chance(0.5);
+        let writes_first = self.wires[wire.0].dice.chance(0.5);
         for writes in [writes_first, !writes_first] {
             let Some(interest) = self.process.interest(place) else { return };
             let [inwards, outwards] = &self.wires[wire.0].pipes;
@@ -315,8 +335,12 @@ impl World {
 
     /// What has passed between a guest and pgweir.
     pub(super) fn contact(&mut self, wire: WireId) -> Contact {
-        let attended = self.is_attended(wire);
-        let unsent = self.interest(wire).is_some_and(|interest| interest.write);
+        if self.wires[wire.0].guest.is_none() {
+            return Contact::default();
+        }
+        let interest = self.interest(wire);
+        let attended = interest.is_some_and(is_attended);
+        let unsent = interest.is_some_and(|interest| interest.write);
         let Wire { guest: Some(guest), pipes: [_, outwards], .. } = &self.wires[wire.0] else {
             return Contact::default();
         };
@@ -332,11 +356,11 @@ impl Wire {
         self.place.is_some_and(|place| matches!(place.endpoint, Endpoint::Server(_)))
     }
 
-    /// The server that has not let pgweir in yet.
+    /// The server that has not let pgweir in yet, or has and was not lent since.
     fn logs_in_to(&self) -> Option<usize> {
         match &self.outside {
-            Outside::Backend(process) => process.is_before_login().then_some(process.cluster),
-            Outside::Canceller(_) | Outside::Client { .. } | Outside::Gone => None,
+            Outside::Backend(process) => process.is_unused().then_some(process.cluster),
+            Outside::Canceller(_) | Outside::Client(_) | Outside::Gone => None,
         }
     }
 

@@ -9,6 +9,7 @@ use pgweir_proxy::Transport;
 use pgweir_wire::{CancelKey, ProtocolVersion, Startup, backend};
 
 use super::stage::{Doing, Heard, Peer, Stage};
+use crate::diet::Diet;
 use crate::faults::Faults;
 use crate::ledger::Ledger;
 use crate::locks::Locks;
@@ -58,7 +59,8 @@ pub(super) fn with_fake<T>(play: impl FnOnce(&mut dyn Stage) -> T) -> T {
 impl Fake {
     fn new() -> Self {
         let mut dice = Dice::new(1);
-        let mut configuration = Topology::draw(&mut dice).configuration(&mut dice);
+        let mut configuration =
+            Topology::draw(&mut dice, &Diet::default()).configuration(&mut dice);
         configuration.times.transaction = None;
         let mut ledger = Ledger::new();
         for _ in 0..CLIENTS {
@@ -76,6 +78,10 @@ impl Fake {
                 draining: false,
                 shut_down: false,
                 paused_us: 0,
+                diet: Diet::default(),
+                roll: BTreeMap::new(),
+                frozen_until: 0,
+                trap: None,
             },
             stirs: Stirs::default(),
             peers: Vec::new(),
@@ -88,8 +94,7 @@ impl Fake {
     fn connect(&mut self, first: &[u8]) -> Peer {
         let number = self.peers.len();
         let (outer, inner, pipes) = connection(WireId(number), [CAPACITY; 2], &self.stirs);
-        let process_id = 1_000 + number as i32;
-        let mut process = Backend::new(process_id, 0, self.version, outer, self.dice.fork());
+        let mut process = Backend::new(number, 0, self.version, outer, self.dice.fork());
         // As PostgreSQL does since version 14, and as it is configured at first.
         process.reports_at_once = false;
         process.limits = Limits { statement: None, lock: None, deadlock: 1_000_000 };

@@ -1,0 +1,122 @@
+//! What clients like to do, each its own.
+
+use crate::diet::{Diet, Item};
+use crate::random::Dice;
+
+/// What this client likes to do.
+pub(super) struct Habits {
+    /// Sends its next unit before the last one is answered.
+    pub(super) pipelines: f64,
+    /// Uses the extended protocol.
+    pub(super) extended: f64,
+    /// Uses named statements.
+    pub(super) names: bool,
+    /// Leaves state in its session.
+    pub(super) stateful: bool,
+    pub(super) copies: f64,
+    /// Asks for results of more than 1 MB.
+    pub(super) vast: bool,
+    /// Sends texts that are longer than what pgweir waits for in whole.
+    pub(super) long: f64,
+    /// Says more behind its farewell.
+    pub(super) babbles: f64,
+    /// Thinks up to so many microseconds.
+    pub(super) thinks: u64,
+    /// Rests now and then when all is answered.
+    pub(super) dozes: bool,
+}
+
+/// Something that clients do, and that a simulation can do without.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub(crate) enum Habit {
+    /// To send the next unit before the last one is answered.
+    Pipelines,
+    /// To use the extended protocol.
+    Extended,
+    /// To use named statements.
+    Names,
+    /// To leave state in the session.
+    Stateful,
+    /// To do more than the odd COPY.
+    Copies,
+    /// To ask for results of more than 1 MB.
+    Vast,
+    /// To send long texts.
+    Long,
+    /// To say more behind a farewell.
+    Babbles,
+    /// To rest now and then.
+    Dozes,
+    /// To ask for TLS first.
+    Tls,
+    /// To ask for settings at login.
+    Settings,
+}
+
+impl Habit {
+    pub(crate) const ALL: [Self; 11] = [
+        Self::Pipelines,
+        Self::Extended,
+        Self::Names,
+        Self::Stateful,
+        Self::Copies,
+        Self::Vast,
+        Self::Long,
+        Self::Babbles,
+        Self::Dozes,
+        Self::Tls,
+        Self::Settings,
+    ];
+
+    /// What the command line calls it.
+    pub(crate) fn name(self) -> &'static str {
+        match self {
+            Self::Pipelines => "pipelines",
+            Self::Extended => "extended",
+            Self::Names => "names",
+            Self::Stateful => "stateful",
+            Self::Copies => "copies",
+            Self::Vast => "vast",
+            Self::Long => "long",
+            Self::Babbles => "babbles",
+            Self::Dozes => "dozes",
+            Self::Tls => "tls",
+            Self::Settings => "settings",
+        }
+    }
+}
+
+impl Habits {
+    /// `roomy`: it may ask for much.
+    pub(super) fn draw(dice: &mut Dice, roomy: bool) -> Self {
+        Self {
+            pipelines: if dice.chance(0.4) { 0.7 } else { 0.0 },
+            extended: *dice.pick(&[0.0, 0.3, 0.6, 1.0]),
+            names: dice.chance(0.15),
+            stateful: dice.chance(0.15),
+            copies: if dice.chance(0.3) { 0.3 } else { 0.02 },
+            vast: dice.chance(0.03) && roomy,
+            long: 0.02,
+            babbles: 0.02,
+            thinks: *dice.pick(&[10, 1_000, 100_000]),
+            dozes: dice.chance(0.3),
+        }
+    }
+
+    /// The same without those that are taken away.
+    pub(super) fn without(self, diet: &Diet) -> Self {
+        let has = |habit| !diet.lacks(Item::Habit(habit));
+        Self {
+            pipelines: if has(Habit::Pipelines) { self.pipelines } else { 0.0 },
+            extended: if has(Habit::Extended) { self.extended } else { 0.0 },
+            names: self.names && has(Habit::Names),
+            stateful: self.stateful && has(Habit::Stateful),
+            copies: if has(Habit::Copies) { self.copies } else { 0.02 },
+            vast: self.vast && has(Habit::Vast),
+            long: if has(Habit::Long) { self.long } else { 0.0 },
+            babbles: if has(Habit::Babbles) { self.babbles } else { 0.0 },
+            thinks: self.thinks,
+            dozes: self.dozes && has(Habit::Dozes),
+        }
+    }
+}
