@@ -46,6 +46,12 @@ impl Engine {
         self.member.commons().limit_by_room(address, count, most);
     }
 
+    /// Whether how many there may be depends on what a server has still to say.
+    pub(crate) fn awaits_room(&self, address: &Address) -> bool {
+        let asked = matches!(self.plan.server_limit, Limit::OfRoom { .. });
+        asked && self.member.commons().room(address) == Answer::Awaited
+    }
+
     /// A server has logged in. Says whether it is asked what it has room for before it is lent.
     pub(crate) fn ask_for_room(&mut self, now: Time, id: ServerId) -> bool {
         let is_known = self.member.commons().room(&self.servers[id].address) != Answer::Awaited;

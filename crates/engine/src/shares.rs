@@ -120,8 +120,10 @@ impl Engine {
             Of::User(_) => self.plan.max_user_connections,
         });
         match &of {
-            // Another worker may be the one that asks. A reload says it anew.
-            Of::Server(_) => {}
+            // The worker that asks says it. Or else the count may be older than its limit: no pool
+            // was here when a reload said it anew, and connections of before are still there.
+            Of::Server(address) if self.awaits_room(address) => {}
+            Of::Server(address) => self.limit_server(address, &count),
             // Each pool says it.
             Of::Database(_) => {}
             Of::User(_) => count.limit(self.plan.max_user_connections),

@@ -526,6 +526,25 @@ fn a_lower_limit_holds_beside_clients_that_keep_their_servers() {
     assert_eq!(third.heard(), "Q(carol) X");
 }
 
+/// Nor does a pool hide connections that had to stay when it moved away from their server: a limit
+/// that is new holds for the next pool there, too.
+#[test]
+fn a_new_limit_holds_where_there_is_no_pool_for_now() {
+    let before = Setup { others: &["\"*\""], port: 5433, others_port: 5433, ..Setup::default() };
+    let (stage, first, alice) = Stage::ready(&before);
+    alice.says([query("BEGIN")]);
+    first.says([done(), in_block()]);
+    stage.reload(&Setup { port: 5432, general: "max_server_connections = 1", ..before });
+    let bob = stage.newcomer_to("north");
+    assert_eq!(stage.attempts(), 0);
+    alice.says([query("COMMIT")]);
+    first.says([done(), ready()]);
+    assert_eq!(first.heard(), "Q(BEGIN) Q(COMMIT) X");
+    first.ends();
+    stage.server();
+    assert!(bob.is_greeted());
+}
+
 /// Three pools: two of one user, who may have one connection, and one of another user.
 pub(crate) fn two_users() -> Setup {
     const OTHERS: &str = "[pools.db.users.1]\nusername = 'other'\npassword = 'password'\n\
