@@ -159,7 +159,7 @@ impl Client {
         let now = site.trace.now;
         let (mut fate, whims, words) = (dice.fork(), dice.fork(), dice.fork());
         let plain = site.diet.lacks(Item::Habit(Habit::Settings));
-        let (settings, startup) = login::startup(&pool, &mut dice.fork(), plain);
+        let (settings, startup) = login::startup(&pool, &mut dice.fork(), plain, &site.customs);
         let number = site.ledger.enrol(settings.clone(), pool.home());
         let tls = dice.chance(0.1) && !site.diet.lacks(Item::Habit(Habit::Tls));
         let mut client = Self {
@@ -184,6 +184,7 @@ impl Client {
                 pool.mode,
                 login::resets(&settings),
                 site.faults.is_roomy(),
+                &site.customs,
                 words,
                 &site.diet,
                 sitting,
@@ -441,8 +442,10 @@ impl Client {
                 // What the other side had to say before may still be read.
                 Err(_) => self.outgoing.clear(),
             }
+            let hesitates = self.dice.chance(site.faults.client_hesitates);
+            let (short, long) = (self.dice.magnitude(200), self.dice.below(500_000));
             if split && !self.outgoing.is_empty() {
-                wish.wake(site.trace.now + self.dice.magnitude(200));
+                wish.wake(site.trace.now + if hesitates { long } else { short });
                 return;
             }
         }

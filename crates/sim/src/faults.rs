@@ -68,6 +68,8 @@ faults! {
     client_cut: at most 0.6, heals;
     /// A client takes up to four seconds to say who it is.
     slow_login: at most 0.4, heals;
+    /// A client waits for up to half a second in the middle of what it sends, if that is split.
+    client_hesitates: at most 0.2, heals;
     /// A client sends bytes that are no message, once; or somebody comes with it who is not to be
     /// let in.
     client_hostile: at most 0.2, heals;
@@ -75,6 +77,8 @@ faults! {
     cancel: at most 0.4, stays;
     /// The server's postmaster acts on a cancel up to a second late, or up to eight.
     cancel_late: at most 0.8, heals;
+    /// The connection of a cancel is reset, whether or not the postmaster has acted on it.
+    cancel_broken: at most 0.3, heals;
     /// An attempt to connect to a server is refused.
     connect_refused: at most 0.4, heals;
     /// An attempt to connect takes up to twice the time that pgweir gives it.
@@ -91,9 +95,11 @@ faults! {
     /// Times in a minute that some server process is told to end (FATAL 57P01).
     server_killed: at most 30.0, heals;
     /// Times in a minute that some server process stands still for up to eight seconds.
-    server_frozen: at most 10.0, heals;
+    server_frozen: at most 20.0, heals;
     /// A server process ends without a word at some step of its work.
     server_dies: at most 0.004, heals;
+    /// A server process ends without a word at the first thing that it is asked.
+    server_stillborn: at most 0.2, heals;
     /// A server process has been idle for too long when something comes, and begins nothing of it.
     server_idles: at most 0.01, heals;
     /// Times in a minute that a server is full (53300), for up to five seconds.

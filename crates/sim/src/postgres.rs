@@ -50,6 +50,8 @@ pub(crate) struct Backend {
     limits: Limits,
     /// When its statement_timeout is over for what runs.
     statement_ends: Option<u64>,
+    /// Something has come to it since its login.
+    asked: bool,
     work: Work,
     dice: Dice,
 }
@@ -208,6 +210,7 @@ impl Backend {
                 deadlock: dice.magnitude(500_000),
             },
             statement_ends: None,
+            asked: false,
             work: Work::default(),
             dice,
         }
@@ -232,8 +235,11 @@ impl Backend {
             Phase::Startup(_) => self.start(site, health, &mut outcome),
             Phase::Cancel { key, at } => {
                 if site.trace.now >= *at {
-                    outcome.cancels = Some(key.clone());
-                    self.stream = None;
+                    let breaks = self.dice.chance(site.faults.cancel_broken);
+                    let acts = self.dice.chance(0.5) || !breaks;
+                    outcome.cancels = acts.then(|| key.clone());
+                    let stream = self.stream.take().filter(|_| breaks);
+                    stream.into_iter().for_each(|stream| stream.reset());
                 } else {
                     outcome.wake_at = Some(*at);
                 }
@@ -437,6 +443,10 @@ impl Backend {
                     let rests = session.is_at_rest();
                     if !self.read(site) {
                         return;
+                    }
+                    let first = !std::mem::replace(&mut self.asked, true);
+                    if self.dice.chance(site.faults.server_stillborn) && first {
+                        return self.die(site, outcome);
                     }
                     if rests && self.dice.chance(site.faults.server_idles) {
                         return self.idle_out(site, outcome);

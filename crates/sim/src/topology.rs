@@ -2,7 +2,7 @@ use std::collections::BTreeSet;
 
 use pgweir_config::PoolMode;
 
-use crate::client::PoolFacts;
+use crate::client::{Habit, PoolFacts};
 use crate::configuration::{Configuration, Limits, Pool, Times};
 use crate::diet::{Diet, Item};
 use crate::random::{Dice, Part};
@@ -17,9 +17,13 @@ pub(crate) struct Topology {
     pub(crate) workers: usize,
     /// Clients at a time.
     pub(crate) seats: usize,
+    /// There are many of them, and most ask for the same pool.
+    crowded: bool,
     /// Clients in all that sit on one seat one after the other.
     pub(crate) turns: u64,
     pub(crate) ending: Ending,
+    /// What most clients do.
+    pub(crate) customs: Vec<Habit>,
     /// Each configuration has times of its own for connections, too.
     restless: bool,
     connections: ConnectionTimes,
@@ -123,6 +127,7 @@ impl Topology {
                 pools.push(PoolFacts { database: format!("wild{number}"), ..wild.clone() });
             }
         }
+        let crowded = dice.chance(0.06);
         // Where the databases of a missing pool would not be anybody else's.
         let inconstant = dice.chance(0.3) && pools.len() == named;
         // What one worker does must stay well covered.
@@ -133,12 +138,11 @@ impl Topology {
             inconstant,
             clusters,
             workers,
-            seats: {
-                let most = dice.weighted(&[(19, 12), (1, 24)]);
-                dice.between(1..=most) as usize
-            },
+            seats: dice.between(if crowded { 18..=24 } else { 1..=12 }) as usize,
+            crowded,
             turns: dice.between(1..=4),
             ending: Ending::draw(dice),
+            customs: Habit::ALL.into_iter().filter(|_| dice.chance(0.1)).collect(),
             restless: dice.chance(0.3),
             connections: ConnectionTimes::draw(dice),
             // What the last one does its text does not show.
@@ -168,6 +172,7 @@ impl Topology {
     /// Which pool a client asks for.
     pub(crate) fn draw_pool(&self, dice: &mut Dice) -> usize {
         let wanted = dice.below(u64::from(self.drawn.pools)) as u32;
+        let wanted = if dice.chance(0.9) && self.crowded { 0 } else { wanted };
         let left = self.pools_left();
         // Who would ask for one that was taken away asks for another one.
         left.iter().position(|pool| *pool == wanted).unwrap_or(wanted as usize % left.len())

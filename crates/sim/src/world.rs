@@ -20,6 +20,7 @@ use pgweir_engine::{Endpoint, Event as LogEvent, TICK, Time};
 use pgweir_proxy::Request;
 use pgweir_wire::{TransactionStatus, backend};
 
+use crate::client::Habit;
 use crate::diet::{Diet, Item, Sitting};
 use crate::faults::Faults;
 use crate::ledger::Ledger;
@@ -96,6 +97,8 @@ pub(crate) struct Site {
     pub(crate) paused_us: u64,
     /// What the simulation goes without.
     pub(crate) diet: Diet,
+    /// What most clients do.
+    pub(crate) customs: Vec<Habit>,
     /// Who has come, and how many units each has come to.
     pub(crate) roll: BTreeMap<Sitting, u32>,
     /// Until when some server process stands still.
@@ -222,6 +225,7 @@ impl World {
                 shut_down: false,
                 paused_us: 0,
                 diet,
+                customs: topology.customs.clone(),
                 roll: BTreeMap::new(),
                 frozen_until: 0,
                 trap: options.trap,

@@ -37,6 +37,11 @@ impl Client {
         self.cut_at = Some((at, Cut::draw(&mut self.dice)));
     }
 
+    /// It asks for a cancel at this time, if it still waits for a reply then.
+    pub(crate) fn cancel_at(&mut self, at: u64) {
+        self.cancel_at = Some(at);
+    }
+
     /// Cuts its connection off if the time for that has come.
     pub(super) fn lose_patience(&mut self, site: &mut Site, wish: &mut Wish) {
         let now = site.trace.now;

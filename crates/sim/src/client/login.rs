@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pgweir_wire::{ProtocolVersion, Startup, backend};
 
-use super::script::Resets;
+use super::script::{Habit, Resets};
 use super::verdict::code_of;
 use super::{Client, Phase, PoolFacts};
 use crate::postgres::parameters_of;
@@ -70,25 +70,28 @@ pub(super) fn resets(settings: &BTreeMap<String, String>) -> Resets {
     }
 }
 
-/// Settings to ask for, unless it is to be `plain`, and the packet that does.
+/// Settings to ask for, unless it is to be `plain`, and the packet that does. `customs`: what most
+/// clients do.
 pub(super) fn startup(
     pool: &PoolFacts,
     dice: &mut Dice,
     plain: bool,
+    customs: &[Habit],
 ) -> (BTreeMap<String, String>, Vec<u8>) {
     let mut settings = BTreeMap::new();
     if dice.chance(0.4) {
         let name = *dice.pick(&["web", "batch", r"o'neil \ sons", "café"]);
         settings.insert("application_name".to_owned(), name.to_owned());
     }
-    if dice.chance(0.3) {
-        let zone = dice.weighted(&[(10, "UTC"), (10, "Asia/Tokyo"), (4, "Nowhere")]);
+    if dice.chance(if customs.contains(&Habit::Settings) { 0.8 } else { 0.3 }) {
+        let nowhere = if customs.contains(&Habit::Settings) { 20 } else { 4 };
+        let zone = dice.weighted(&[(10, "UTC"), (10, "Asia/Tokyo"), (nowhere, "Nowhere")]);
         settings.insert("timezone".to_owned(), zone.to_owned());
     }
     if dice.chance(0.1) {
         settings.insert("datestyle".to_owned(), "ISO, DMY".to_owned());
     }
-    if dice.chance(0.2) {
+    if dice.chance(if customs.contains(&Habit::Settings) { 0.5 } else { 0.2 }) {
         settings.insert("temp_buffers".to_owned(), "16MB".to_owned());
     }
     if plain {

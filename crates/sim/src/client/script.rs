@@ -1,3 +1,4 @@
+mod copying;
 mod habits;
 
 use std::collections::BTreeSet;
@@ -9,6 +10,7 @@ use crate::diet::{Diet, Sitting};
 use crate::language::{Keep, Kind, Statement, Tag, Verb};
 use crate::random::Dice;
 use crate::session::{VERSION, put};
+use copying::Copying;
 use habits::Habits;
 
 pub(crate) use habits::Habit;
@@ -68,15 +70,6 @@ enum Way {
     Extended,
 }
 
-/// A COPY whose data are to be sent.
-struct Copying {
-    tag: Tag,
-    extended: bool,
-    /// How likely each part of them is to be long.
-    much: f64,
-    dice: Dice,
-}
-
 /// How the connection goes on after this unit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Farewell {
@@ -88,17 +81,19 @@ pub(crate) enum Farewell {
 }
 
 impl Script {
-    /// `roomy`: it may ask for much.
+    /// `roomy`: it may ask for much. `customs`: what most clients do.
+    #[expect(clippy::too_many_arguments, reason = "each is one thing that a client is made of")]
     pub(crate) fn new(
         client: u32,
         mode: PoolMode,
         resets: Resets,
         roomy: bool,
+        customs: &[Habit],
         mut dice: Dice,
         diet: &Diet,
         sitting: Sitting,
     ) -> Self {
-        let habits = Habits::draw(&mut dice, roomy).without(diet);
+        let habits = Habits::draw(&mut dice, roomy, customs).without(diet);
         Self {
             client,
             mode,
@@ -173,7 +168,10 @@ impl Script {
     /// Gives the messages of its next unit, or of a part of one.
     pub(crate) fn next(&mut self) -> (Vec<u8>, Farewell) {
         let mut out = Vec::new();
-        if let Some(copying) = self.copying.take() {
+        if let Some(mut copying) = self.copying.take() {
+            if copying.dice.chance(self.habits.abandons) {
+                return (abandon(), Farewell::Rude);
+            }
             copying.go_on(&mut out);
             return (out, Farewell::None);
         }
@@ -184,6 +182,10 @@ impl Script {
     }
 
     fn unit(&mut self, out: &mut Vec<u8>, dice: &mut Dice) -> Farewell {
+        if dice.chance(self.habits.abandons) && self.batch {
+            *out = abandon();
+            return Farewell::Rude;
+        }
         if self.units == 0 && !self.batch {
             return self.leave(out, dice);
         }
@@ -300,6 +302,12 @@ impl Script {
             }
             None => {}
         }
+        if self.habits.gossips && dice.chance(0.4) {
+            let channel = pick(dice, &["a", "b"]);
+            let listens = dice.chance(0.3);
+            self.pinned |= listens;
+            return if listens { Verb::Listen { channel } } else { Verb::Notify { channel } };
+        }
         if self.habits.stateful && dice.chance(0.15) {
             self.pinned = true;
             return stateful(way, dice);
@@ -318,6 +326,7 @@ impl Script {
                 Verb::Show { name: (*dice.pick(&names)).to_owned() }
             }
             3 => Verb::Sleep(dice.magnitude(1_000) as u32),
+            4 if self.habits.bulk => Verb::Big(dice.between(40_000..=140_000) as u32),
             4 => Verb::Big(dice.magnitude(100_000) as u32),
             5 => Verb::Fail,
             6 => Verb::Notice(dice.below(3) as u32),
@@ -459,8 +468,16 @@ impl Script {
         } else {
             frontend::write_query(out, text.as_bytes());
         }
-        let much = if self.habits.copies > 0.1 { 0.08 } else { 0.02 };
-        let copying = Copying { tag, extended, much, dice: dice.fork() };
+        let much = match (self.habits.bulk, self.habits.copies > 0.1) {
+            (true, _) => 0.6,
+            (false, true) => 0.08,
+            (false, false) => 0.02,
+        };
+        // Few bulk copies are waited for.
+        self.much = dice.chance(0.2) && self.habits.bulk;
+        let syncs = dice.chance(0.1) && extended && self.habits.pipelines == 0.0;
+        self.doubted |= syncs;
+        let copying = Copying { tag, extended, syncs, much, dice: dice.fork() };
         if dice.chance(0.3) {
             return copying.go_on(out);
         }
@@ -485,25 +502,9 @@ impl Script {
     }
 }
 
-impl Copying {
-    /// The data, and their end.
-    fn go_on(mut self, out: &mut Vec<u8>) {
-        let Self { tag, extended, much, dice } = &mut self;
-        for _ in 0..dice.below(5) {
-            let (is_long, bytes) = (dice.chance(*much), dice.magnitude(100_000) as usize);
-            let bytes = if is_long { bytes } else { 1 };
-            let data = format!("{tag}{}", " ".repeat(bytes));
-            frontend::write_copy_data(out, data.as_bytes());
-        }
-        if dice.chance(0.15) {
-            frontend::write_copy_fail(out, b"no more");
-        } else {
-            out.extend_from_slice(&frontend::COPY_DONE);
-        }
-        if *extended {
-            out.extend_from_slice(&frontend::SYNC);
-        }
-    }
+/// A farewell where none is due.
+fn abandon() -> Vec<u8> {
+    frontend::TERMINATE.to_vec()
 }
 
 /// A statement that only means something in a transaction block.

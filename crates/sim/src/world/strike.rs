@@ -1,5 +1,6 @@
 use super::wires::Outside;
 use super::{BUSY_US, Occasion, STORM_US, World};
+use crate::client::Client;
 use crate::configuration::Configuration;
 use crate::diet::Item;
 use crate::network::WireId;
@@ -139,8 +140,14 @@ impl World {
                 self.site.frozen_until = self.site.frozen_until.max(now + freeze_us);
                 self.failed(cluster);
                 self.note_strike(&doing, now + freeze_us);
+                let cancels = dice.chance(self.site.faults.cancel);
+                let cancel_at = now + dice.below(freeze_us);
                 if dice.chance(0.6) {
-                    self.desert(doing.owner, now + dice.below(freeze_us));
+                    let leave_at = now + dice.below(freeze_us);
+                    self.each_client(doing.owner, |client| client.leave_at(leave_at));
+                }
+                if cancels {
+                    self.each_client(doing.owner, |client| client.cancel_at(cancel_at));
                 }
             }
             Blow::Kill => {
@@ -178,12 +185,12 @@ impl World {
         }
     }
 
-    /// A client leaves at this time, if it still waits for a reply.
-    fn desert(&mut self, number: Option<u32>, at: u64) {
+    /// Does something to the client of this number, if it is there, and lets it go on.
+    fn each_client(&mut self, number: Option<u32>, act: impl Fn(&mut Client)) {
         let wires = self.wires.iter_mut().enumerate();
         let its = wires.filter_map(|(wire, its)| match &mut its.outside {
             Outside::Client(client) => (Some(client.number) == number).then(|| {
-                client.leave_at(at);
+                act(client);
                 WireId(wire)
             }),
             Outside::Backend(_) | Outside::Canceller(_) | Outside::Gone => None,

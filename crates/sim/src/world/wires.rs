@@ -84,6 +84,9 @@ pub(super) struct Attempt {
     dice: Dice,
 }
 
+/// How long pgweir gives a cancel, whatever its configuration says.
+const CANCEL_US: u64 = 5_000_000;
+
 impl World {
     /// Makes a connection with somebody outside. `thin`: it may hold very little.
     fn wire(
@@ -178,7 +181,10 @@ impl World {
         self.check_parallelism(place, cluster);
         let mut dice = Dice::of(self.seed, Part::Attempt, self.attempts.len() as u64);
         let slow = dice.chance(self.site.faults.connect_slow);
-        let limit = self.site.rules.current().times.connect;
+        let limit = match place.endpoint {
+            Endpoint::Cancel(_) => CANCEL_US,
+            Endpoint::Server(_) | Endpoint::Client(_) => self.site.rules.current().times.connect,
+        };
         let most = if slow { 2 * limit } else { 1_000 };
         if slow {
             self.site.trouble(cluster);

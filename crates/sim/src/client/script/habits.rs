@@ -16,10 +16,16 @@ pub(super) struct Habits {
     pub(super) copies: f64,
     /// Asks for results of more than 1 MB.
     pub(super) vast: bool,
+    /// Sends and asks for as much as a connection holds.
+    pub(super) bulk: bool,
     /// Sends texts that are longer than what pgweir waits for in whole.
     pub(super) long: f64,
     /// Says more behind its farewell.
     pub(super) babbles: f64,
+    /// Leaves in the middle of a batch, or of a COPY.
+    pub(super) abandons: f64,
+    /// Has much to say to other sessions, and listens to them.
+    pub(super) gossips: bool,
     /// Thinks up to so many microseconds.
     pub(super) thinks: u64,
     /// Rests now and then when all is answered.
@@ -41,10 +47,16 @@ pub(crate) enum Habit {
     Copies,
     /// To ask for results of more than 1 MB.
     Vast,
+    /// To send and to ask for as much as a connection holds.
+    Bulk,
     /// To send long texts.
     Long,
     /// To say more behind a farewell.
     Babbles,
+    /// To leave in the middle of a batch or of a COPY.
+    Abandons,
+    /// To notify others, and to listen to them.
+    Gossips,
     /// To rest now and then.
     Dozes,
     /// To ask for TLS first.
@@ -54,15 +66,18 @@ pub(crate) enum Habit {
 }
 
 impl Habit {
-    pub(crate) const ALL: [Self; 11] = [
+    pub(crate) const ALL: [Self; 14] = [
         Self::Pipelines,
         Self::Extended,
         Self::Names,
         Self::Stateful,
         Self::Copies,
         Self::Vast,
+        Self::Bulk,
         Self::Long,
         Self::Babbles,
+        Self::Abandons,
+        Self::Gossips,
         Self::Dozes,
         Self::Tls,
         Self::Settings,
@@ -77,8 +92,11 @@ impl Habit {
             Self::Stateful => "stateful",
             Self::Copies => "copies",
             Self::Vast => "vast",
+            Self::Bulk => "bulk",
             Self::Long => "long",
             Self::Babbles => "babbles",
+            Self::Abandons => "abandons",
+            Self::Gossips => "gossips",
             Self::Dozes => "dozes",
             Self::Tls => "tls",
             Self::Settings => "settings",
@@ -87,19 +105,25 @@ impl Habit {
 }
 
 impl Habits {
-    /// `roomy`: it may ask for much.
-    pub(super) fn draw(dice: &mut Dice, roomy: bool) -> Self {
+    /// `roomy`: it may ask for much. `customs`: what most clients do.
+    pub(super) fn draw(dice: &mut Dice, roomy: bool, customs: &[Habit]) -> Self {
+        let is_custom = |habit| customs.contains(&habit);
+        let often = |habit, else_: f64| if is_custom(habit) { 0.7 } else { else_ };
+        let common = |habit| if is_custom(habit) { 0.2 } else { 0.02 };
         Self {
-            pipelines: if dice.chance(0.4) { 0.7 } else { 0.0 },
+            pipelines: if dice.chance(often(Habit::Pipelines, 0.4)) { 0.7 } else { 0.0 },
             extended: *dice.pick(&[0.0, 0.3, 0.6, 1.0]),
-            names: dice.chance(0.15),
-            stateful: dice.chance(0.15),
-            copies: if dice.chance(0.3) { 0.3 } else { 0.02 },
-            vast: dice.chance(0.03) && roomy,
-            long: 0.02,
-            babbles: 0.02,
+            names: dice.chance(often(Habit::Names, 0.15)),
+            stateful: dice.chance(often(Habit::Stateful, 0.15)),
+            copies: if dice.chance(often(Habit::Copies, 0.3)) { 0.3 } else { 0.02 },
+            vast: dice.chance(often(Habit::Vast, 0.03)) && roomy,
+            bulk: dice.chance(often(Habit::Bulk, 0.03)),
+            long: common(Habit::Long),
+            babbles: common(Habit::Babbles),
+            abandons: common(Habit::Abandons),
+            gossips: dice.chance(often(Habit::Gossips, 0.02)),
             thinks: *dice.pick(&[10, 1_000, 100_000]),
-            dozes: dice.chance(0.3),
+            dozes: dice.chance(often(Habit::Dozes, 0.3)),
         }
     }
 
@@ -113,8 +137,11 @@ impl Habits {
             stateful: self.stateful && has(Habit::Stateful),
             copies: if has(Habit::Copies) { self.copies } else { 0.02 },
             vast: self.vast && has(Habit::Vast),
+            bulk: self.bulk && has(Habit::Bulk),
             long: if has(Habit::Long) { self.long } else { 0.0 },
             babbles: if has(Habit::Babbles) { self.babbles } else { 0.0 },
+            gossips: self.gossips && has(Habit::Gossips),
+            abandons: if has(Habit::Abandons) { self.abandons } else { 0.0 },
             thinks: self.thinks,
             dozes: self.dozes && has(Habit::Dozes),
         }

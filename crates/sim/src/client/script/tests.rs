@@ -9,7 +9,7 @@ fn units(seed: u64, diet: &str) -> Vec<Vec<u8>> {
     let diet: Diet = diet.parse().expect("a diet");
     let sitting = Sitting { seat: 1, turn: 2 };
     let (mode, dice) = (PoolMode::Transaction, Dice::new(seed));
-    let mut script = Script::new(0, mode, Resets::Always, true, dice, &diet, sitting);
+    let mut script = Script::new(0, mode, Resets::Always, true, &[], dice, &diet, sitting);
     let mut units = Vec::new();
     loop {
         let (mut bytes, farewell) = script.next();
