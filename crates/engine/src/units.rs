@@ -304,6 +304,10 @@ impl Engine {
         if matches!(tag, Tag::CopyData | Tag::CopyDone | Tag::CopyFail | Tag::Flush) {
             return false;
         }
+        // A farewell asks for nothing more.
+        if tag == Tag::Terminate {
+            return false;
+        }
         let server = &self.servers[server];
         if server.replies.is_full() {
             // No mark, here and below: a simulation of so many messages would take too long.
@@ -327,7 +331,7 @@ impl Engine {
         let others_wait = pool.waiting > 0 || pool.owes_since.is_some() || server.doomed;
         // Behind a RESET what the client has asked for at its login must be put back first.
         let must_part = others_wait || server.reset;
-        let holds = would_be_given_back && must_part && tag != Tag::Terminate;
+        let holds = would_be_given_back && must_part;
         Mark::HeldForOthers.hit_if(holds);
         holds
     }

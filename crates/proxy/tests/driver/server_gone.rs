@@ -82,11 +82,14 @@ fn a_server_lost_inside_a_reply_ends_its_client() {
 /// A client that has said that it leaves was waiting for nothing but this.
 #[test]
 fn a_server_lost_with_the_last_unit_of_a_client_lets_it_go() {
-    let (stage, server, alice) = Stage::ready(&Setup::default());
-    alice.says([query("INSERT"), terminate()]);
-    server.ends();
-    assert_eq!((alice.heard().as_str(), alice.is_closed()), ("E(08007) Z", true));
-    assert_eq!(stage.connections(), 0);
+    for mode in ["session", "transaction", "statement"] {
+        let (stage, server, alice) = Stage::ready(&Setup::of_mode(mode));
+        alice.says([query("INSERT"), terminate()]);
+        server.ends();
+        let told = if mode == "session" { "E(FATAL 08007)" } else { "E(08007) Z" };
+        assert_eq!((alice.heard().as_str(), alice.is_closed()), (told, true), "{mode}");
+        assert_eq!(stage.connections(), 0);
+    }
 }
 
 /// Of several units some may have been carried out, and some not.

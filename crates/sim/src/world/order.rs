@@ -59,9 +59,14 @@ impl World {
     }
 
     /// Clients that wait for a server of a pool and were read before then, and when.
-    fn in_line(&self, home: &Home, then: u64) -> Vec<(u32, u64)> {
+    fn in_line(&mut self, home: &Home, then: u64) -> Vec<(u32, u64)> {
         let mut line = Vec::new();
-        for (number, wire) in self.wires.iter().enumerate() {
+        for number in 0..self.wires.len() {
+            // Who was let go, and has not heard it yet, may have left its number to another one.
+            if !self.is_attended(WireId(number)) {
+                continue;
+            }
+            let wire = &self.wires[number];
             let (Outside::Client(client), Some(guest)) = (&wire.outside, &wire.guest) else {
                 continue;
             };

@@ -1,0 +1,43 @@
+#!/usr/bin/env bash
+# make mutants: do the tests see? cargo-mutants changes one thing after the other in what decides
+# whose bytes are whose, and the tests have to notice each change.
+#
+#   PART=wire|replies|pool|cancel   only this part
+#   JOBS=2                          so many at a time
+#
+# What no test can notice is left out, with its reason, in .cargo/mutants.toml.
+
+. "$(dirname "$0")/lib.sh"
+
+need_cargo
+if ! cargo mutants --version >/dev/null 2>&1; then
+    [ "${DEPS:-yes}" != no ] ||
+        fail "cargo-mutants is missing: cargo install cargo-mutants --locked"
+    heading "Missing: cargo-mutants"
+    cargo install cargo-mutants --locked
+fi
+
+jobs=${JOBS:-$(nproc)}
+survivors=0
+
+# A part: its name, the packages whose tests have to notice, the package and the files it is in.
+part() {
+    local name=$1 tests=$2 package=$3 file files=()
+    shift 3
+    [ "${PART:-$name}" = "$name" ] || return 0
+    for file in "$@"; do files+=(--file "$file"); done
+    heading "$name"
+    cargo mutants --package "$package" --test-package "$tests" "${files[@]}" --profile mutants \
+        --jobs "$jobs" --minimum-test-timeout 120 --no-shuffle --output "target/mutants/$name" || survivors=1
+}
+
+engine=crates/engine/src
+seen_by=pgweir-engine,pgweir-proxy
+mkdir -p target/mutants
+part wire pgweir-wire pgweir-wire 'crates/wire/src/**'
+part replies "$seen_by" pgweir-engine "$engine/reply.rs" "$engine/reply/**" "$engine/relay.rs"
+part pool "$seen_by" pgweir-engine "$engine/pool.rs" "$engine/checkout.rs" "$engine/leave.rs"
+part cancel "$seen_by" pgweir-engine "$engine/cancel.rs"
+
+[ "$survivors" = 0 ] || fail "Unnoticed: see missed.txt in target/mutants/*/mutants.out"
+printf '\nEvery change was noticed.\n'
