@@ -15,6 +15,7 @@ use pgweir_proxy::Transport;
 use pgweir_wire::CancelKey;
 
 use crate::diet::{Item, Sitting};
+use crate::invariants::Invariant;
 use crate::ledger::Ledger;
 use crate::network::Stream;
 use crate::outbox::Outbox;
@@ -495,7 +496,7 @@ impl Client {
                     [b'E', ..] => self.phase = Phase::Login { parameters, authenticated: false },
                     _ => {
                         let text = format!("c{} got a wrong answer to SSLRequest", self.number);
-                        site.ledger.fail(text);
+                        site.ledger.fail(Invariant::RightLogin, text);
                         break;
                     }
                 }
@@ -509,7 +510,10 @@ impl Client {
                 }
                 Ok(None) => break,
                 Err(()) => {
-                    site.ledger.fail(format!("c{} got bytes that are no message", self.number));
+                    site.ledger.fail(
+                        Invariant::WholeMessages,
+                        format!("c{} got bytes that are no message", self.number),
+                    );
                     break;
                 }
             }
@@ -530,7 +534,7 @@ impl Client {
             }
             Phase::Dismissed => {
                 let text = format!("c{} got more after a FATAL", self.number);
-                site.ledger.fail(text);
+                site.ledger.fail(Invariant::LastWords, text);
             }
         }
     }

@@ -1,10 +1,13 @@
 use std::collections::{BTreeMap, BTreeSet};
+use std::fmt::Display;
 
 use pgweir_engine::Marks;
 
+use crate::invariants::Invariant;
 use crate::language::Tag;
 use crate::rows::{Reached, Row};
 use crate::session::{Home, State, Witness};
+use crate::trap::Trap;
 
 /// What all servers together have seen: the truth that replies are held against.
 pub(crate) struct Ledger {
@@ -129,9 +132,14 @@ impl Ledger {
         self.startups.len() as u64
     }
 
-    /// The first thing that was wrong ends the simulation.
-    pub(crate) fn fail(&mut self, text: impl Into<String>) {
-        self.failure.get_or_insert_with(|| text.into());
+    /// The first invariant that is broken ends the simulation.
+    pub(crate) fn fail(&mut self, broken: Invariant, how: impl Display) {
+        self.failure.get_or_insert_with(|| broken.broken(how));
+    }
+
+    /// What counts as a mistake on demand has happened.
+    pub(crate) fn sprung(&mut self, trap: Trap) {
+        self.failure.get_or_insert_with(|| trap.cause().to_owned());
     }
 
     pub(crate) fn failure(&mut self) -> Option<String> {
@@ -204,7 +212,10 @@ impl Ledger {
     pub(crate) fn cancel_hit(&mut self, client: u32, what: &str) {
         match self.cancels[client as usize].checked_sub(1) {
             Some(left) => self.cancels[client as usize] = left,
-            None => self.fail(format!("a cancel that c{client} did not ask for hit {what}")),
+            None => self.fail(
+                Invariant::AskedCancel,
+                format!("a cancel that c{client} did not ask for hit {what}"),
+            ),
         }
         self.counts.cancels += 1;
     }
@@ -214,7 +225,10 @@ impl Ledger {
         self.losses += 1;
         self.counts.losses += 1;
         if self.losses > self.kills {
-            self.fail(format!("c{client} lost its server ({how}) when none had failed it"));
+            self.fail(
+                Invariant::LossHasCause,
+                format!("c{client} lost its server ({how}) when none had failed it"),
+            );
         }
     }
 
@@ -225,7 +239,10 @@ impl Ledger {
             let deed = self.deeds.entry(*tag).or_default();
             deed.refused = true;
             if deed.executed {
-                self.fail(format!("{tag} was refused and is carried out all the same"));
+                self.fail(
+                    Invariant::RefusedIsNotRun,
+                    format!("{tag} was refused and is carried out all the same"),
+                );
             }
         }
     }
@@ -236,7 +253,10 @@ impl Ledger {
             let deed = self.deeds.entry(*tag).or_default();
             deed.told_undone = true;
             if deed.committed {
-                self.fail(format!("{tag} was reported as undone and is committed"));
+                self.fail(
+                    Invariant::ToldIsTrue,
+                    format!("{tag} was reported as undone and is committed"),
+                );
             }
         }
     }
@@ -245,7 +265,10 @@ impl Ledger {
     pub(crate) fn acknowledged(&mut self, committed: &[Tag], undone: &[Tag]) {
         for tag in committed {
             if !self.deeds.get(tag).is_some_and(|deed| deed.committed) {
-                self.fail(format!("{tag} was acknowledged and is not committed"));
+                self.fail(
+                    Invariant::ToldIsTrue,
+                    format!("{tag} was acknowledged and is not committed"),
+                );
             }
         }
         self.undone_for_good(undone);
@@ -257,7 +280,10 @@ impl Witness for Ledger {
         if let Some(owner) = state.owner
             && owner != tag.client
         {
-            self.fail(format!("{tag} came into a transaction of c{owner}"));
+            self.fail(
+                Invariant::OwnTransaction,
+                format!("{tag} came into a transaction of c{owner}"),
+            );
         }
         if let Some(last) = state.served.filter(|last| *last != tag.client)
             && self.left_in_peace.contains(&last)
@@ -267,10 +293,13 @@ impl Witness for Ledger {
         let own = &self.homes[tag.client as usize];
         if let Some(home) = state.home.as_ref().filter(|home| *home != own) {
             let text = format!("{tag} came to {home:?}, not to {own:?}");
-            return self.fail(text);
+            return self.fail(Invariant::OwnHome, text);
         }
         if let Some(stain) = state.stains.iter().find(|stain| stain.client != tag.client) {
-            self.fail(format!("{tag} came to a session with {} of c{}", stain.what, stain.client));
+            self.fail(
+                Invariant::CleanServer,
+                format!("{tag} came to a session with {} of c{}", stain.what, stain.client),
+            );
         }
         if state.settings_are_own(tag.client) {
             return;
@@ -281,7 +310,7 @@ impl Witness for Ledger {
             let wanted = wanted.get(name).map_or(default, String::as_str);
             if value != wanted {
                 let text = format!("{tag} found {name} set to {value:?}, not to {wanted:?}");
-                return self.fail(text);
+                return self.fail(Invariant::OwnSettings, text);
             }
         }
     }
@@ -291,9 +320,12 @@ impl Witness for Ledger {
         self.begun_at.insert(tag.client, self.now);
         let deed = self.deeds.entry(tag).or_default();
         if deed.executed {
-            self.fail(format!("{tag} was carried out twice"));
+            self.fail(Invariant::RunOnce, format!("{tag} was carried out twice"));
         } else if deed.refused {
-            self.fail(format!("{tag} was carried out after it had been refused"));
+            self.fail(
+                Invariant::RefusedIsNotRun,
+                format!("{tag} was carried out after it had been refused"),
+            );
         } else {
             deed.executed = true;
         }
@@ -307,7 +339,10 @@ impl Witness for Ledger {
             let deed = self.deeds.entry(*tag).or_default();
             deed.committed = true;
             if deed.told_undone || deed.undone {
-                self.fail(format!("{tag} is committed, and was undone, or reported as undone"));
+                self.fail(
+                    Invariant::ToldIsTrue,
+                    format!("{tag} is committed, and was undone, or reported as undone"),
+                );
             }
         }
     }
@@ -321,7 +356,10 @@ impl Witness for Ledger {
     fn copies(&mut self, tag: Tag, data: &[u8]) {
         if Tag::parse(data.trim_ascii()) != Some(tag) {
             let data = data.escape_ascii();
-            self.fail(format!("{tag} was fed with COPY data that is not its own: {data}"));
+            self.fail(
+                Invariant::OwnCopyData,
+                format!("{tag} was fed with COPY data that is not its own: {data}"),
+            );
         }
     }
 
@@ -330,8 +368,8 @@ impl Witness for Ledger {
         self.kills += 1;
     }
 
-    fn wrong(&mut self, text: String) {
-        self.fail(text);
+    fn wrong(&mut self, broken: Invariant, how: String) {
+        self.fail(broken, how);
     }
 }
 

@@ -51,6 +51,7 @@ mod client;
 mod configuration;
 mod diet;
 mod faults;
+mod invariants;
 mod language;
 mod ledger;
 mod locks;
@@ -72,6 +73,7 @@ mod world;
 
 pub use diet::Diet;
 pub use faults::Faults;
+pub use invariants::Invariant;
 pub use ledger::Counts;
 pub use pgweir_engine::{Mark, Marks};
 pub use rows::{Reached, Row};

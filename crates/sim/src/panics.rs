@@ -5,6 +5,8 @@ use std::cell::{Cell, RefCell};
 use std::panic::{AssertUnwindSafe, catch_unwind, set_hook, take_hook};
 use std::sync::Once;
 
+use crate::invariants::Invariant;
+
 thread_local! {
     /// This thread runs a simulation.
     static SIMULATES: Cell<bool> = const { Cell::new(false) };
@@ -34,7 +36,7 @@ pub(crate) fn caught<T>(part: impl FnOnce() -> Result<T, String>) -> Result<T, S
             (None, Some(text)) => text,
             (None, None) => "a panic without words",
         };
-        Err(format!("{text}\nat {}", PLACE.take()))
+        Err(Invariant::EngineState.broken(format!("{text}\nat {}", PLACE.take())))
     })
 }
 

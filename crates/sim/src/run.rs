@@ -4,6 +4,7 @@ use pgweir_engine::Marks;
 
 use crate::diet::{Diet, Item};
 use crate::faults::Faults;
+use crate::invariants::Invariant;
 use crate::ledger::Counts;
 use crate::panics;
 use crate::trace::Trace;
@@ -105,7 +106,8 @@ pub(crate) fn twice(seed: u64, options: &Options, look: Look) -> Result<Report, 
     if first == second {
         return Ok(first);
     }
-    Err(failure(seed, options, DIFFERS.to_owned(), Some(&mut world)))
+    let cause = Invariant::SameAgain.broken("two runs of it differ");
+    Err(failure(seed, options, cause, Some(&mut world)))
 }
 
 /// Runs the simulation.
@@ -119,7 +121,7 @@ fn play(seed: u64, options: &Options, look: Look) -> Result<(Report, World), Box
     // What was counted before is another simulation's.
     Marks::take();
     let mut world = World::new(seed, options, Trace::new(text, live), check_every)
-        .map_err(|cause| failure(seed, options, cause, None))?;
+        .map_err(|how| failure(seed, options, Invariant::RightIsAccepted.broken(how), None))?;
     if let Err(cause) = panics::caught(|| world.run()) {
         return Err(failure(seed, options, cause, Some(&mut world)));
     }
@@ -139,8 +141,6 @@ fn failure(seed: u64, options: &Options, cause: String, world: Option<&mut World
     Box::new(Failure { seed, diet: options.diet.clone(), cause, trace, extent, menu })
 }
 
-const DIFFERS: &str = "the same seed does not give the same simulation";
-
 impl Failure {
     /// What kind of failure it is: its cause without numbers, tags, and bytes.
     pub fn kind(&self) -> String {
@@ -152,7 +152,7 @@ impl Failure {
 
     /// Whether it is that two runs were not the same, which no single run shows.
     pub(crate) fn is_difference(&self) -> bool {
-        self.cause == DIFFERS
+        self.cause.starts_with(&Invariant::SameAgain.broken(""))
     }
 }
 

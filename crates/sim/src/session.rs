@@ -18,6 +18,7 @@ use std::rc::Rc;
 
 use pgweir_wire::{TransactionStatus, backend};
 
+use crate::invariants::Invariant;
 use crate::language::{self, Line, Tag};
 
 pub(crate) use execute::Execution;
@@ -328,7 +329,10 @@ impl Session {
             b'X' => Advance::Over,
             b'd' | b'c' | b'f' => WENT,
             tag => {
-                witness.wrong(format!("a server was sent message type {tag}"));
+                witness.wrong(
+                    Invariant::WholeMessages,
+                    format!("a server was sent message type {tag}"),
+                );
                 Advance::Over
             }
         }
@@ -433,7 +437,7 @@ impl Session {
     /// A fast-path function call. Its function is a write; a number of 0 is unknown.
     fn call(&mut self, message: &Message, witness: &mut impl Witness) -> Advance {
         let Some(&tag) = message.tags().first() else {
-            witness.wrong("a function call has no tag".to_owned());
+            witness.wrong(Invariant::OwnReplies, "a function call has no tag".to_owned());
             return Advance::Over;
         };
         self.state.meet(tag, witness);

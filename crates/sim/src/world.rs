@@ -23,6 +23,7 @@ use pgweir_wire::{TransactionStatus, backend};
 use crate::client::Habit;
 use crate::diet::{Diet, Item, Sitting};
 use crate::faults::Faults;
+use crate::invariants::Invariant;
 use crate::ledger::Ledger;
 use crate::locks::Locks;
 use crate::network::{Direction, Stir, Stirs, Stream, WireId};
@@ -268,16 +269,19 @@ impl World {
         self.site.trace.note("world", || "everybody is gone");
         // What is frozen goes on, and whatever is kept for nobody is there again.
         self.run_for(self.storm_us().saturating_sub(self.now()) + 10_000_000)?;
-        self.check_least()?;
+        self.check_least().map_err(|how| Invariant::SmallestSize.broken(how))?;
         let configuration = self.topology.at_rest(&mut Dice::of(self.seed, Part::Configuration, 1));
         let times = configuration.times;
         self.configure(configuration);
         // Cancels and closing connections come to their end.
         self.run_for(15_000_000)?;
-        self.check_rest().map_err(|cause| format!("{cause}\n{}", self.open_wires()))?;
+        self.check_rest().map_err(|how| {
+            Invariant::NothingLeft.broken(format!("{how}\n{}", self.open_wires()))
+        })?;
         // Servers at rest are closed in the end.
         self.run_for(times.idle.or(times.lifetime).unwrap_or(0) + 1_000_000)?;
-        self.check_empty()
+        self.journal.check().map_err(|how| Invariant::WholeLog.broken(how))?;
+        self.check_empty().map_err(|how| Invariant::NothingLeft.broken(how))
     }
 
     /// Virtual time so far, in microseconds.
@@ -351,13 +355,14 @@ impl World {
     /// The next thing happens.
     fn step(&mut self) -> Result<(), String> {
         let Some(Reverse((at, _, occasion))) = self.queue.pop() else {
-            return Err("nothing is left to happen".to_owned());
+            return Err(Invariant::AllEnds.broken("nothing is left to happen"));
         };
         self.site.trace.now = at;
         self.site.ledger.now = at;
         self.steps += 1;
         if at > self.storm_us() + CALM_US {
-            return Err(format!("{}\n{}", self.stuck(), self.open_wires()));
+            let how = format!("{}\n{}", self.stuck(), self.open_wires());
+            return Err(Invariant::AllEnds.broken(how));
         }
         self.happen(occasion);
         self.pump();
@@ -478,7 +483,7 @@ impl World {
                 self.write_line();
                 match event {
                     LogEvent::Contained { cause, .. } => {
-                        self.site.ledger.fail(format!("contained: {cause}"));
+                        self.site.ledger.fail(Invariant::RepliesAreOwed, cause);
                     }
                     LogEvent::ServerLost { client, pool, cause, .. } => {
                         self.note_given_up(&pool);
@@ -537,7 +542,7 @@ impl Site {
     /// Something has happened that may count as a mistake, if that is asked for.
     pub(crate) fn spring(&mut self, trap: Trap) {
         if self.trap == Some(trap) {
-            self.ledger.fail(trap.cause());
+            self.ledger.sprung(trap);
         }
     }
 

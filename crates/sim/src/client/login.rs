@@ -7,6 +7,7 @@ use pgweir_wire::{ProtocolVersion, Startup, backend};
 use super::script::{Habit, Resets};
 use super::verdict::code_of;
 use super::{Client, Phase, PoolFacts};
+use crate::invariants::Invariant;
 use crate::postgres::parameters_of;
 use crate::random::Dice;
 use crate::session::{Message, State, VERSION};
@@ -31,14 +32,20 @@ impl Client {
                 // That of some time before: if it has changed, the first reply will say so.
                 match parameters.remove(VERSION) {
                     Some(version) => self.oracle.told(&version),
-                    None => site.ledger.fail(format!("c{number} was not told all at login")),
+                    None => site.ledger.fail(
+                        Invariant::ToldSettings,
+                        format!("c{number} was not told all at login"),
+                    ),
                 }
                 if *parameters != due {
                     let text = format!("c{number} was told {parameters:?} at login, not {due:?}");
-                    site.ledger.fail(text);
+                    site.ledger.fail(Invariant::ToldSettings, text);
                 }
                 if !*authenticated || self.key.is_none() || message.body != b"I" {
-                    site.ledger.fail(format!("c{number} was let in without all that is due"));
+                    site.ledger.fail(
+                        Invariant::RightLogin,
+                        format!("c{number} was let in without all that is due"),
+                    );
                 }
                 site.ledger.counts.sessions += 1;
                 self.phase = Phase::Ready;
@@ -53,7 +60,9 @@ impl Client {
                 site.ledger.counts.refusals += 1;
                 self.phase = Phase::Dismissed;
             }
-            tag => site.ledger.fail(format!("c{number} got message type {tag} at login")),
+            tag => site
+                .ledger
+                .fail(Invariant::RightLogin, format!("c{number} got message type {tag} at login")),
         }
     }
 }

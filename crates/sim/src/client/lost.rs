@@ -6,6 +6,7 @@ use pgweir_config::PoolMode;
 
 use super::verdict::{Refuted, code_of, says};
 use super::{Client, Ending, Phase};
+use crate::invariants::Invariant;
 use crate::rows::Row;
 use crate::session::Message;
 use crate::world::{HANGS, Site};
@@ -113,7 +114,7 @@ impl Client {
     }
 
     fn wrongly_told(&self, site: &mut Site, what: &str, why: &str) {
-        site.ledger.fail(format!("c{} was told {what}: {why}", self.number));
+        site.ledger.fail(Invariant::RightLoss, format!("c{} was told {what}: {why}", self.number));
     }
 
     /// The stream has come to its end.
@@ -128,7 +129,7 @@ impl Client {
             site.ledger.reach(Row::Message);
         } else if how == "closed" && matches!(self.phase, Phase::Ready) {
             let text = format!("c{} was closed between two messages, without a word", self.number);
-            return site.ledger.fail(text);
+            return site.ledger.fail(Invariant::EndIsSaid, text);
         }
         site.ledger.lost(self.number, how);
     }

@@ -2,6 +2,7 @@
 
 use super::{Client, Ending, Phase, Wish};
 use crate::configuration::Configuration;
+use crate::invariants::Invariant;
 use crate::ledger::Ledger;
 use crate::session::State;
 use crate::world::Site;
@@ -120,7 +121,10 @@ impl Client {
                 wish.wake(ends_at + 1);
             } else if self.contact.heard {
                 let number = self.number;
-                site.ledger.fail(format!("{limit} is over for c{number}, which was not told"));
+                site.ledger.fail(
+                    Invariant::TimesHold,
+                    format!("{limit} is over for c{number}, which was not told"),
+                );
             }
         }
     }

@@ -2,6 +2,7 @@ use std::collections::BTreeMap;
 
 use pgweir_wire::backend;
 
+use crate::invariants::Invariant;
 use crate::language::{Line, Tag, Verb};
 use crate::session::{Advance, Inbox, Message, Session, State, Witness, told};
 
@@ -349,8 +350,8 @@ impl Witness for Deeds {
 
     fn gives_up(&mut self) {}
 
-    fn wrong(&mut self, text: String) {
-        self.wrong.get_or_insert(text);
+    fn wrong(&mut self, _: Invariant, how: String) {
+        self.wrong.get_or_insert(how);
     }
 }
 

@@ -9,6 +9,7 @@ use pgweir_wire::backend;
 use super::oracle::Heard;
 use super::{Client, Ending, Phase, Struck};
 use crate::configuration::Configuration;
+use crate::invariants::Invariant;
 use crate::language::Tag;
 use crate::postgres::{CANCELED, CRASHED, DEADLOCK, LOCKED, TIMED_OUT};
 use crate::rows::Row;
@@ -27,15 +28,20 @@ impl Client {
             let channel = channel_of(message);
             if !self.oracle.may_hear(&channel) {
                 let number = self.number;
-                site.ledger
-                    .fail(format!("c{number} was notified on {channel}: it does not listen"));
+                site.ledger.fail(
+                    Invariant::OwnNotifications,
+                    format!("c{number} was notified on {channel}: it does not listen"),
+                );
             }
             return;
         }
         if message.tag == b'N' && says(message, CRASHED) {
             // What becomes of it, the end of the server's stream will say.
             if site.ledger.kills == 0 {
-                site.ledger.fail(format!("c{} heard of a crash that was none", self.number));
+                site.ledger.fail(
+                    Invariant::LossHasCause,
+                    format!("c{} heard of a crash that was none", self.number),
+                );
             }
             return;
         }
@@ -62,7 +68,9 @@ impl Client {
             if let Some(tag) = tag
                 && let Err(text) = self.interrupted(site, tag, &text)
             {
-                return site.ledger.fail(format!("c{}: {text}", self.number));
+                return site
+                    .ledger
+                    .fail(Invariant::RightInterrupt, format!("c{}: {text}", self.number));
             }
             if code == "53100" {
                 site.ledger.reach(Row::DiskFull);
@@ -85,7 +93,9 @@ impl Client {
                     self.think_until = site.trace.now + self.script.pause(!idle, &mut self.dice);
                 }
             }
-            Err(text) => site.ledger.fail(format!("c{} {text}", self.number)),
+            Err(text) => {
+                site.ledger.fail(Invariant::OwnReplies, format!("c{} {text}", self.number))
+            }
         }
     }
 
@@ -137,7 +147,9 @@ impl Client {
         self.script.not_run();
         match self.oracle.refuse(&self.incoming[raw]) {
             Ok(tags) => site.ledger.refused(&tags),
-            Err(text) => site.ledger.fail(format!("c{}: {text}", self.number)),
+            Err(text) => {
+                site.ledger.fail(Invariant::RightRefusal, format!("c{}: {text}", self.number))
+            }
         }
     }
 
@@ -160,7 +172,10 @@ impl Client {
             Ok(row) => row.into_iter().for_each(|row| site.ledger.reach(row)),
             Err(why) => {
                 let number = self.number;
-                site.ledger.fail(format!("c{number} was refused with {code} {text:?}: {why}"));
+                site.ledger.fail(
+                    Invariant::RightRefusal,
+                    format!("c{number} was refused with {code} {text:?}: {why}"),
+                );
             }
         }
     }
@@ -310,7 +325,10 @@ impl Client {
             Ok(row) => row.into_iter().for_each(|row| site.ledger.reach(row)),
             Err(why) => {
                 let number = self.number;
-                site.ledger.fail(format!("c{number} was dismissed with {code} {text:?}: {why}"));
+                site.ledger.fail(
+                    Invariant::RightRefusal,
+                    format!("c{number} was dismissed with {code} {text:?}: {why}"),
+                );
             }
         }
     }

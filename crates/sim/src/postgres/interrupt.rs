@@ -4,6 +4,7 @@
 use pgweir_proxy::Transport;
 
 use super::{Backend, Outcome, Phase, Wait};
+use crate::invariants::Invariant;
 use crate::rows::Row;
 use crate::session::{Session, write_fatal, write_warning};
 use crate::trap::Trap;
@@ -139,7 +140,10 @@ fn hit(session: &Session, said_bytes: usize, site: &mut Site) {
         }
         Some(tag) => site.ledger.cancel_hit(tag.client, &tag.to_string()),
         None if session.sets_settings() => {
-            site.ledger.fail("a cancel hit the settings that a server is lent with");
+            site.ledger.fail(
+                Invariant::AskedCancel,
+                "a cancel hit the settings that a server is lent with",
+            );
         }
         None => {}
     }

@@ -7,6 +7,7 @@ use pgweir_proxy::Transport;
 use pgweir_wire::{CancelKey, Initial, Startup, TransactionStatus, backend};
 
 use super::{Backend, Health, Outcome, Phase, Wait};
+use crate::invariants::Invariant;
 use crate::network::Stream;
 use crate::session::{Home, Session, State, VERSION, all_told, write_error, write_fatal};
 use crate::world::Site;
@@ -49,7 +50,9 @@ impl Backend {
                 self.log_in(site, health, &startup, outcome);
                 outcome.wake_at = Some(site.trace.now);
             }
-            other => site.ledger.fail(format!("a server was sent {other:?} first")),
+            other => site
+                .ledger
+                .fail(Invariant::RightLogin, format!("a server was sent {other:?} first")),
         }
     }
 
@@ -66,7 +69,10 @@ impl Backend {
         let connect = site.rules.most(since, |rules| Some(rules.times.connect))?;
         let until = since + connect + site.slack_us();
         if site.trace.now >= until {
-            site.ledger.fail("a login that is not answered outlasts connect_timeout");
+            site.ledger.fail(
+                Invariant::TimesHold,
+                "a login that is not answered outlasts connect_timeout",
+            );
         }
         Some(until)
     }

@@ -3,6 +3,7 @@ use pgweir_wire::backend;
 use super::effect::{carry_out, no_statement};
 use super::message::{put, row_description, write_notice};
 use super::{Advance, FLUSH, Inbox, State, Transaction, WENT, Witness};
+use crate::invariants::Invariant;
 use crate::language::{Kind, Line, Statement, Tag, Verb};
 
 /// A statement that is being carried out.
@@ -237,7 +238,10 @@ impl Execution {
             return Step::Failed(code, text);
         };
         if let Some(by) = prepared.tag.filter(|by| by.client != tag.client) {
-            witness.wrong(format!("{tag} has carried out a statement of c{}", by.client));
+            witness.wrong(
+                Invariant::OwnStatements,
+                format!("{tag} has carried out a statement of c{}", by.client),
+            );
         }
         if let Some(line) = &prepared.line {
             self.line = line.clone();

@@ -6,6 +6,7 @@ use pgweir_wire::frontend::{Bind, Parse, Target};
 
 use super::message::{Message, put, row_description};
 use super::{Advance, Execution, Portal, Prepared, Session, Transaction, WENT, Witness, Work, of};
+use crate::invariants::Invariant;
 use crate::language::{self, Line};
 
 impl Session {
@@ -59,13 +60,16 @@ impl Session {
             return self.fail(b"26000", &text, true, witness);
         };
         let Some(tag) = parameter.or(statement.tag) else {
-            witness.wrong("a Bind has no tag".to_owned());
+            witness.wrong(Invariant::OwnReplies, "a Bind has no tag".to_owned());
             return Advance::Over;
         };
         if let Some(parsed) = statement.tag
             && parsed.client != tag.client
         {
-            witness.wrong(format!("{tag} was bound to a statement of c{}", parsed.client));
+            witness.wrong(
+                Invariant::OwnStatements,
+                format!("{tag} was bound to a statement of c{}", parsed.client),
+            );
         }
         // In a transaction that has failed no parameter is looked at.
         let failed = self.state.transaction == Transaction::Failed;

@@ -2,6 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::Prepared;
+use crate::invariants::Invariant;
 use crate::language::{Keep, Kind, Line, Tag};
 
 /// What a session remembers from one message to the next.
@@ -137,8 +138,8 @@ pub(crate) trait Witness {
     fn copies(&mut self, tag: Tag, data: &[u8]);
     /// The session ends, because it was sent what makes no sense.
     fn gives_up(&mut self);
-    /// Something came that nobody sends.
-    fn wrong(&mut self, text: String);
+    /// Something came that nobody sends, or that is not its client's.
+    fn wrong(&mut self, broken: Invariant, how: String);
 }
 
 /// One of them of which a frontend is told nothing.

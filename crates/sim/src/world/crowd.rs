@@ -12,6 +12,7 @@ use pgweir_proxy::Interest;
 use super::World;
 use super::wires::Outside;
 use crate::configuration::{Configuration, Limits};
+use crate::invariants::Invariant;
 use crate::network::WireId;
 use crate::postgres::Backend;
 use crate::process::Place;
@@ -104,7 +105,7 @@ impl World {
             && self.is_attended(wire)
         {
             let text = format!("one more may log in beside {attended}, of {most}");
-            self.site.ledger.fail(text);
+            self.site.ledger.fail(Invariant::LimitsHold, text);
         }
         if let Outside::Client(client) = &mut self.wires[wire.0].outside {
             client.turned_away = open >= least;
@@ -142,7 +143,9 @@ impl World {
         let Some(own) = self.number_of(wire.0) else { return };
         for number in (0..self.wires.len()).filter(|number| *number != wire.0) {
             if self.number_of(number) == Some(own) && self.is_attended(WireId(number)) {
-                self.site.ledger.fail(format!("two clients have the number {own}"));
+                self.site
+                    .ledger
+                    .fail(Invariant::OwnNumber, format!("two clients have the number {own}"));
             }
         }
     }
@@ -157,7 +160,7 @@ impl World {
         let worker = *self.homes.entry(home.clone()).or_insert(place.worker);
         if worker != place.worker {
             let text = format!("{home:?} is on worker {worker} and on worker {}", place.worker);
-            self.site.ledger.fail(text);
+            self.site.ledger.fail(Invariant::OneWorker, text);
         }
     }
 
@@ -233,7 +236,7 @@ impl World {
         let most = self.most_now(|limits| Some(limits.parallelism)).unwrap_or(u64::MAX);
         if others >= most {
             let text = format!("{place:?} is opened beside {others}, of {most}");
-            self.site.ledger.fail(text);
+            self.site.ledger.fail(Invariant::LimitsHold, text);
         }
     }
 
@@ -243,7 +246,9 @@ impl World {
         let most = self.site.rules.most(asked_at, |rules| Some(rules.times.connect));
         let over = most.is_some_and(|most| self.now() > asked_at + most + self.site.slack_us());
         if over && self.process.awaits(place) {
-            self.site.ledger.fail(format!("{place:?} outlasts connect_timeout"));
+            self.site
+                .ledger
+                .fail(Invariant::TimesHold, format!("{place:?} outlasts connect_timeout"));
         }
     }
 
@@ -311,7 +316,10 @@ impl World {
     ) {
         let most = self.site.rules.most(since, limit);
         if let Some(most) = most.filter(|most| others >= *most) {
-            self.site.ledger.fail(format!("{what}: one more beside {others}, of {most}"));
+            self.site.ledger.fail(
+                Invariant::LimitsHold,
+                format!("{what}: one more beside {others}, of {most}"),
+            );
         }
     }
 

@@ -2,6 +2,7 @@
 
 use super::mail::MAIL_US;
 use super::{BUSY_US, Occasion, World};
+use crate::invariants::Invariant;
 use crate::network::WireId;
 use crate::random::{Dice, Part};
 use crate::topology::Ending;
@@ -51,7 +52,7 @@ impl World {
             let looks_again = self.contact(wire).wrote_at + LINGER_US + self.site.slack_us();
             if looks_again <= self.now() {
                 let text = format!("connection {} outlasts the end of pgweir", wire.0);
-                return self.site.ledger.fail(text);
+                return self.site.ledger.fail(Invariant::AllEnds, text);
             }
             self.schedule(looks_again, Occasion::AllGone(wire.0 + 1));
         }

@@ -4,6 +4,7 @@
 use pgweir_sink::{Next, Queue};
 
 use super::{Occasion, World};
+use crate::invariants::Invariant;
 use crate::random::Dice;
 use crate::rows::Row;
 
@@ -127,7 +128,7 @@ impl World {
         }
         match self.journal.end(now >= self.journal.full_until) {
             Ok(rows) => rows.into_iter().for_each(|row| self.site.ledger.reach(row)),
-            Err(cause) => self.site.ledger.fail(cause),
+            Err(cause) => self.site.ledger.fail(Invariant::WholeLog, cause),
         }
         self.go_on_writing();
     }

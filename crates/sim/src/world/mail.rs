@@ -5,6 +5,7 @@ use pgweir_proxy::{Handover, Request};
 
 use super::wires::Journey;
 use super::{Occasion, World};
+use crate::invariants::Invariant;
 use crate::network::{Stream, WireId};
 use crate::process::{News, Place};
 use crate::trace::Who;
@@ -38,7 +39,10 @@ impl World {
             Some(News::Nudge) => self.note_moved(worker),
             Some(News::Reload) => self.site.rules.read_by(worker, now),
             Some(News::Ending) => {}
-            None => self.site.ledger.fail(format!("mail for worker {worker} is lost")),
+            None => self
+                .site
+                .ledger
+                .fail(Invariant::LettersArrive, format!("mail for worker {worker} is lost")),
         }
     }
 
@@ -54,8 +58,14 @@ impl World {
                 guest.journey = Journey::UnderWay;
                 counts.handovers += 1;
             }
-            Some(_) => self.site.ledger.fail(format!("{number:?} is handed over again")),
-            None => self.site.ledger.fail(format!("{number:?} is handed over and no client")),
+            Some(_) => self
+                .site
+                .ledger
+                .fail(Invariant::HandedOverOnce, format!("{number:?} is handed over again")),
+            None => self.site.ledger.fail(
+                Invariant::HandedOverOnce,
+                format!("{number:?} is handed over and no client"),
+            ),
         }
         self.process.send_on(handover);
         self.post(vec![worker]);

@@ -15,6 +15,7 @@ use pgweir_engine::{ClientState, Time};
 use super::World;
 use super::wires::Outside;
 use crate::client::Client;
+use crate::invariants::Invariant;
 use crate::network::WireId;
 use crate::postgres::Lease;
 use crate::session::Home;
@@ -48,7 +49,7 @@ impl World {
                 "c{client}, which asked at {asked_at}, was served before c{number}, whose unit was \
                  read at {read_at}"
             );
-            self.site.ledger.fail(text);
+            self.site.ledger.fail(Invariant::FirstComeFirstServed, text);
         }
     }
 

@@ -4,6 +4,7 @@ use std::collections::BTreeMap;
 
 use super::World;
 use super::wires::Outside;
+use crate::invariants::Invariant;
 use crate::network::WireId;
 use crate::session::Home;
 
@@ -78,7 +79,7 @@ impl World {
                 "{own:?} has one beside {others}, of {size:?}, and uses its reserve for who has \
                  waited {waited:?} of {least:?} us"
             );
-            self.site.ledger.fail(text);
+            self.site.ledger.fail(Invariant::ReserveInNeed, text);
         }
     }
 

@@ -3,6 +3,7 @@ use super::{BUSY_US, Occasion, STORM_US, World};
 use crate::client::Client;
 use crate::configuration::Configuration;
 use crate::diet::Item;
+use crate::invariants::Invariant;
 use crate::network::WireId;
 use crate::postgres::Health;
 use crate::random::{Dice, Part};
@@ -228,7 +229,7 @@ impl World {
                 self.post(workers);
                 self.note_crowd();
             }
-            Err(cause) => self.site.ledger.fail(cause),
+            Err(cause) => self.site.ledger.fail(Invariant::RightIsAccepted, cause),
         }
     }
 

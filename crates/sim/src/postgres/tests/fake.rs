@@ -78,6 +78,7 @@ impl Fake {
                 draining: false,
                 shut_down: false,
                 paused_us: 0,
+                customs: Vec::new(),
                 diet: Diet::default(),
                 roll: BTreeMap::new(),
                 frozen_until: 0,

@@ -1,0 +1,120 @@
+//! What a simulation holds pgweir to. Each failure begins with the name of what was broken; the
+//! names stand in the table of docs/simulation.md, too.
+
+use std::fmt;
+
+macro_rules! invariants {
+    ($($(#[doc = $says:literal])+ $name:ident,)+) => {
+        /// What always holds, whatever the order of events. It is looked at wherever something
+        /// happens that could break it.
+        #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+        pub enum Invariant {
+            $($(#[doc = $says])+ $name,)+
+        }
+
+        impl Invariant {
+            /// All of them.
+            pub const ALL: &[Self] = &[$(Self::$name,)+];
+
+            /// What it says.
+            pub fn says(self) -> &'static str {
+                match self {
+                    $(Self::$name => concat!($($says,)+).trim_ascii(),)+
+                }
+            }
+        }
+    };
+}
+
+invariants! {
+    /// A client hears what a server of its own would have said, byte for byte.
+    OwnReplies,
+    /// A client gets whole messages.
+    WholeMessages,
+    /// Nothing follows a client's last words.
+    LastWords,
+    /// A server never says what nobody is owed.
+    RepliesAreOwed,
+    /// A statement is carried out once.
+    RunOnce,
+    /// What was refused is not carried out.
+    RefusedIsNotRun,
+    /// What a client was told is committed, or undone, is just that.
+    ToldIsTrue,
+    /// No statement comes into somebody else's transaction.
+    OwnTransaction,
+    /// A server that is lent has nothing that somebody else left in its session.
+    CleanServer,
+    /// A client works with the settings that it has asked for.
+    OwnSettings,
+    /// A client knows what the server that it works on reports.
+    ToldSettings,
+    /// A client works in its own database, as its own user.
+    OwnHome,
+    /// A client runs the statements that it has prepared, and no other's.
+    OwnStatements,
+    /// Only who listens is notified.
+    OwnNotifications,
+    /// A COPY is fed with its own client's data.
+    OwnCopyData,
+    /// A cancel hits the statement of whoever has asked for it, or nobody.
+    AskedCancel,
+    /// A statement is interrupted for a reason that there is.
+    RightInterrupt,
+    /// A client loses its server only if one has failed it, and one client for each.
+    LossHasCause,
+    /// What a lost server costs is what docs/failures.md says.
+    RightLoss,
+    /// A connection ends with a word why.
+    EndIsSaid,
+    /// An error of pgweir's own is one that there is a reason for.
+    RightRefusal,
+    /// A login goes as the protocol has it, on both sides.
+    RightLogin,
+    /// No limit is exceeded.
+    LimitsHold,
+    /// A reserve is used for who has waited for so long only.
+    ReserveInNeed,
+    /// Whoever asks first is served first.
+    FirstComeFirstServed,
+    /// Nothing outlasts its timeout by more than a second.
+    TimesHold,
+    /// When all is quiet each pool has its smallest size.
+    SmallestSize,
+    /// A letter to a worker arrives once.
+    LettersArrive,
+    /// A client is handed over once.
+    HandedOverOnce,
+    /// No two clients that are there have the same number.
+    OwnNumber,
+    /// All clients and servers of a pool meet on one worker.
+    OneWorker,
+    /// Each line of the log is written once and in its order, or is counted as lost.
+    WholeLog,
+    /// A configuration that is right is accepted.
+    RightIsAccepted,
+    /// When nothing fails any more everything comes to its end.
+    AllEnds,
+    /// In the end nobody holds anything: no connection, no client, no letter.
+    NothingLeft,
+    /// What an engine asserts of itself (`Engine::check`, and wherever it stands) holds.
+    EngineState,
+    /// The same seed gives the same simulation.
+    SameAgain,
+}
+
+impl Invariant {
+    /// What is told when it is broken.
+    pub(crate) fn broken(self, how: impl fmt::Display) -> String {
+        format!("{self}: {how}")
+    }
+}
+
+impl fmt::Display for Invariant {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        fmt::Debug::fmt(self, f)
+    }
+}
+
+#[cfg(test)]
+mod tests;
