@@ -2,7 +2,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop docs test drivers sim planted fuzz deps bench bench-bundle clean
+.PHONY: help demo demo-stop docs test drivers sim planted mutants fuzz deps bench bench-bundle clean
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.* ## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -28,6 +28,9 @@ sim: ## Simulate on all cores until stopped; SEED=… runs one seed with its tra
 
 planted: ## Plant each bug of crates/sim/planted and have it found by simulation; BUG=… SEEDS=…
 	@exec scripts/planted.sh
+
+mutants: ## Change one thing after the other where replies are sorted; tests must notice; PART=…
+	@exec scripts/mutants.sh
 
 fuzz: ## Fuzz every decoder, guided by coverage, until nothing is new; SECONDS_EACH=60 KEEP=1
 	@exec scripts/fuzz.sh
