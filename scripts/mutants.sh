@@ -5,7 +5,7 @@
 #   PART=wire|replies|pool|cancel   only this part
 #   JOBS=2                          so many at a time
 #
-# It takes hours for all parts but the first.
+# The first part takes minutes, each of the others much longer.
 
 . "$(dirname "$0")/lib.sh"
 

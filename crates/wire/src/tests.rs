@@ -5,6 +5,19 @@ use crate::{
     TransactionStatus,
 };
 
+/// Appends a message.
+pub(crate) type Write = fn(&mut Vec<u8>);
+
+/// Each message is written as these bytes, behind what is there.
+pub(crate) fn assert_written(messages: &[(Write, &[u8])]) {
+    for (write, bytes) in messages {
+        let mut out = b"before".to_vec();
+        write(&mut out);
+        let written = out.escape_ascii().to_string();
+        assert_eq!(written, format!("before{}", bytes.escape_ascii()));
+    }
+}
+
 /// One message that was just built: its tag and its body, after a check of its length.
 fn only(bytes: &[u8]) -> (u8, &[u8]) {
     let header = Header::parse(bytes).unwrap().unwrap();

@@ -1,11 +1,11 @@
 //! Each message as the protocol's documentation has it, byte for byte.
 
 use super::*;
+use crate::tests::{Write, assert_written};
 use crate::{ProtocolVersion, SqlState};
 
 #[test]
 fn every_message_is_the_documented_bytes() {
-    type Write = fn(&mut Vec<u8>);
     let messages: [(Write, &[u8]); 15] = [
         (authentication_ok, b"R\0\0\0\x08\0\0\0\0"),
         (authentication_cleartext, b"R\0\0\0\x08\0\0\0\x03"),
@@ -46,13 +46,7 @@ fn every_message_is_the_documented_bytes() {
             b"E\0\0\0\x23SERROR\0VERROR\0C57014\0Mm\0Dd\0Hh\0\0",
         ),
     ];
-    for (write, bytes) in messages {
-        let mut out = b"before".to_vec();
-        write(&mut out);
-        let (before, message) = out.split_at(6);
-        assert_eq!(before, b"before");
-        assert_eq!(message.escape_ascii().to_string(), bytes.escape_ascii().to_string());
-    }
+    assert_written(&messages);
 }
 
 #[test]

@@ -1,10 +1,10 @@
 //! Each message as the protocol's documentation has it, byte for byte.
 
 use super::*;
+use crate::tests::{Write, assert_written};
 
 #[test]
 fn every_message_is_the_documented_bytes() {
-    type Write = fn(&mut Vec<u8>);
     let messages: [(Write, &[u8]); 13] = [
         (|out| write_password(out, b"pw"), b"p\0\0\0\x07pw\0"),
         (|out| write_sasl_response(out, b"c=biws"), b"p\0\0\0\x0ac=biws"),
@@ -29,14 +29,7 @@ fn every_message_is_the_documented_bytes() {
         (|out| write_copy_data(out, b"1\t2\n"), b"d\0\0\0\x081\t2\n"),
         (|out| write_copy_fail(out, b"no"), b"f\0\0\0\x07no\0"),
     ];
-    for (write, bytes) in messages {
-        let mut out = b"before".to_vec();
-        write(&mut out);
-        let (before, message) = out.split_at(6);
-        assert_eq!(before, b"before");
-        // One byte more or less in the table itself would show in the message's own length.
-        assert_eq!(message.escape_ascii().to_string(), bytes.escape_ascii().to_string());
-    }
+    assert_written(&messages);
     for (bytes, tag) in [
         (COPY_DONE, Tag::CopyDone),
         (FLUSH, Tag::Flush),
