@@ -53,6 +53,13 @@ pub struct Cancel {
 }
 
 impl Cancel {
+    /// Whether a request to end what this client runs, or a server runs behind one who is gone, is
+    /// the same as this one; the latter is whatever the former was for.
+    fn is_joined_by(&self, client: Option<ClientId>) -> bool {
+        let same = self.target.map(|(client, _)| client) == client;
+        client.is_none() || same && self.requesters.len() < REQUESTERS
+    }
+
     /// Whether the request went out, and may hit at any time.
     pub(crate) fn is_sent(&self) -> bool {
         self.progress == CancelProgress::Sent
@@ -74,6 +81,7 @@ impl Engine {
     /// A CancelRequest has arrived on the connection of `requester`.
     pub(crate) fn cancel_requested(&mut self, now: Time, requester: ClientId, key: &CancelKey) {
         self.clients[requester].phase = Phase::Cancelling;
+        self.member.commons().cancellers.add();
         self.login_over(self.clients[requester].since, requester);
         let Some(client) = self.owner_of(key) else {
             // PostgreSQL closes without a word, so that nobody can probe for keys.
@@ -119,9 +127,8 @@ impl Engine {
         let under_way = self.servers[server].cancel;
         if let Some(id) = under_way
             && let cancel = &mut self.cancels[id]
-            && cancel.target.map(|(client, _)| client) == client
             && !cancel.is_sent()
-            && cancel.requesters.len() < REQUESTERS
+            && cancel.is_joined_by(client)
         {
             Mark::CancelJoins.hit();
             cancel.requesters.extend(requester);
@@ -203,6 +210,10 @@ impl Engine {
     /// Whether a server runs one of these units. A client that is gone may still want them ended.
     fn is_running(&self, server: ServerId, target: Option<(ClientId, Slot)>) -> bool {
         let server = &self.servers[server];
+        // What a client has sent behind its request runs on, though it is gone.
+        let meant = target.is_none_or(|(_, too_late)| {
+            server.replies.first_slot().is_none_or(|slot| slot.is_before(too_late))
+        });
         let its = match server.state {
             ServerState::Lent(holder) => target.is_some_and(|(client, too_late)| {
                 let oldest = self.clients.find(client).and_then(|client| client.slots.first());
@@ -210,11 +221,11 @@ impl Engine {
             }),
             ServerState::Cleaning { step, .. } => {
                 Mark::CancelOfLeft.hit_if(step == Cleaning::Draining);
-                step == Cleaning::Draining
+                step == Cleaning::Draining && meant
             }
             ServerState::Forsaken => {
                 Mark::CancelOfForsaken.hit();
-                true
+                meant
             }
             ServerState::Connecting
             | ServerState::Login(_)

@@ -3,8 +3,9 @@ use std::net::SocketAddr;
 use std::rc::Rc;
 
 use pgweir_sql::{Classifier, Pins};
-use pgweir_wire::TransactionStatus;
 use pgweir_wire::backend::Report;
+use pgweir_wire::frontend::Parse;
+use pgweir_wire::{HEADER_LEN, TransactionStatus};
 use smallvec::SmallVec;
 
 use crate::action::ServerId;
@@ -58,6 +59,8 @@ pub struct Client {
     pub(crate) unnamed_ready: bool,
     /// Input was left unread until a unit in flight is settled.
     pub(crate) holding: bool,
+    /// A part of its next unit has come, and waits for the rest.
+    pub(crate) began_more: bool,
     /// Bytes of the unit at the front of the retained input that were found to be whole
     /// messages already.
     pub(crate) scanned: usize,
@@ -67,6 +70,8 @@ pub struct Client {
     pub(crate) refusal: Option<Box<Report>>,
     /// A batch was refused: its messages are dropped up to the Sync.
     pub(crate) skipping: bool,
+    /// What is sent behind that batch may rest on what was dropped.
+    pub(crate) bears: bool,
     /// Its stream has ended: it leaves once what is retained of it is run.
     pub(crate) ended: bool,
     /// It has said that it leaves, or all of its stream was read: the connection is closed once
@@ -116,10 +121,12 @@ impl Client {
             unnamed: UnnamedStatement::None,
             unnamed_ready: false,
             holding: false,
+            began_more: false,
             scanned: 0,
             unfinished: None,
             refusal: None,
             skipping: false,
+            bears: false,
             ended: false,
             leaving: false,
             read_paused: false,
@@ -326,6 +333,16 @@ pub(crate) enum UnnamedStatement {
 }
 
 impl UnnamedStatement {
+    /// Its text, as far as that was kept.
+    pub(crate) fn text(&self) -> &[u8] {
+        match self {
+            Self::Made(parse) => {
+                Parse::start(&parse[HEADER_LEN..]).map_or(&[][..], |parse| parse.text)
+            }
+            Self::None | Self::TooLong | Self::Unknown => &[],
+        }
+    }
+
     /// Whether both are the same statement, or both are none.
     pub(crate) fn same(&self, other: &Self) -> bool {
         match (self, other) {

@@ -28,8 +28,8 @@ use crate::time::Time;
 /// The longest `p` message before a login: `PG_MAX_SASL_MESSAGE_LENGTH` and some.
 const MAX_SECRET_LEN: usize = 4_096;
 
-/// So many clients more than `max_clients` may be about to hear that there are too many, to cancel
-/// something, or be those of the console. The next one hears it before it has said a word: those
+/// So many clients more than `max_clients` may be about to hear that there are too many, to ask for
+/// a cancel, or be those of the console. The next one hears it before it has said a word: those
 /// that say nothing must not take the descriptors that servers need.
 pub const NEWCOMERS: usize = 8;
 
@@ -167,7 +167,7 @@ impl Engine {
         let replication = Replication::of_startup(startup)?;
         let kind = replication.as_ref().map(|replication| replication.kind);
         let for_console = !arrived && self.opens_console(id, &user, &database);
-        let clients = self.member.commons().clients.value();
+        let clients = self.member.commons().crowd();
         // That there are too many is what somebody may want to look at who asks for the console.
         if let Some(most) = self.plan.max_clients
             && clients > most as usize

@@ -18,6 +18,10 @@ use crate::shares::Of;
 use crate::sync::{Counter, Mutex, lock};
 use crate::time::Time;
 
+/// So many connections more than there may be clients may wait for the end of a cancel: clients and
+/// cancels do not take each other's room, however many come at once.
+pub const CANCELLERS: usize = 32;
+
 /// One of the engines of a process.
 #[derive(Clone)]
 pub struct Member {
@@ -32,6 +36,7 @@ impl Member {
             workers,
             clients: Counter::new(0),
             logins: Counter::new(0),
+            cancellers: Counter::new(0),
             counts: Mutex::default(),
             rooms: Mutex::default(),
         });
@@ -85,6 +90,8 @@ pub(crate) struct Commons {
     pub(crate) clients: Counter,
     /// Those of them that have not logged in yet.
     pub(crate) logins: Counter,
+    /// Those of them that wait for the end of a cancel.
+    pub(crate) cancellers: Counter,
     /// What is counted as long as some engine has a pool that it counts.
     counts: Mutex<BTreeMap<Of, Weak<Count>>>,
     /// What servers have said that they have room for.
@@ -114,6 +121,21 @@ impl Commons {
         count.limit(most());
         counts.insert(of.clone(), Arc::downgrade(&count));
         count
+    }
+
+    /// Connections that `max_clients` limits: those that wait for the end of a cancel have room of
+    /// their own, as far as it goes.
+    pub(crate) fn crowd(&self) -> usize {
+        self.clients.value().saturating_sub(self.cancellers.value().min(CANCELLERS))
+    }
+
+    /// The servers of which some engine counts connections, or has a pool that would.
+    pub(crate) fn servers(&self) -> Vec<(Address, Arc<Count>)> {
+        let server = |(of, count): (&Of, &Weak<Count>)| match of {
+            Of::Server(address) => Some((address.clone(), count.upgrade()?)),
+            Of::Database(_) | Of::User(_) => None,
+        };
+        lock(&self.counts).iter().filter_map(server).collect()
     }
 
     /// What a server has said that it has room for.

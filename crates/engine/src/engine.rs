@@ -108,8 +108,9 @@ impl Engine {
     pub fn client_connected(&mut self, now: Time, ends: Option<Ends>) -> ClientId {
         let id = self.clients.insert(Client::new(now, ends, self.interner.none()));
         self.logins.insert((now, id.index()));
-        let clients = self.member.commons().clients.add();
-        let exceeded = |most: &u32| clients >= *most as usize + NEWCOMERS;
+        self.member.commons().clients.add();
+        let crowd = self.member.commons().crowd();
+        let exceeded = |most: &u32| crowd > *most as usize + NEWCOMERS;
         let most = self.plan.max_logins;
         if self.member.commons().logins.add() >= most {
             Mark::TooManyLogins.hit();

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use pgweir_wire::TransactionStatus;
 
 use crate::Engine;
-use crate::client::{Fate, Leg, Phase};
+use crate::client::{Client, Fate, Leg, Phase};
 use crate::commons::{Count, Member};
 use crate::pool::{Pool, PoolId, Waiter};
 use crate::server::{Cleaning, ServerState};
@@ -39,6 +39,7 @@ impl Engine {
         let logins: usize = sum(|engine| engine.logins.len());
         let counted = (commons.clients.value(), commons.logins.value());
         assert_eq!(counted, (clients + under_way, logins + under_way), "clients and logins");
+        assert_eq!(commons.cancellers.value(), sum(Self::cancellers), "waiting for a cancel");
         if engines.len() == 1 {
             // What one engine counts for itself it has checked.
             return;
@@ -52,6 +53,11 @@ impl Engine {
             let counted = [count.used(), count.opening(), count.clients()];
             assert_eq!(counted, all, "{:?}: miscounted", share.of);
         }
+    }
+
+    fn cancellers(&self) -> usize {
+        let cancels = |client: &Client| matches!(client.phase, Phase::Cancelling);
+        self.clients.iter().filter(|(_, client)| cancels(client)).count()
     }
 
     fn check_servers(&self) {

@@ -90,7 +90,7 @@ pub use action::{Action, Actions, Address, Bytes, CancelId, ClientId, Endpoint, 
 pub use cancel::CancelProgress;
 pub use client::Ends;
 pub use client_login::NEWCOMERS;
-pub use commons::Member;
+pub use commons::{CANCELLERS, Member};
 pub use engine::Engine;
 pub use errors::{
     CONSOLE_FAILED, CONSOLE_INVALID, CONSOLE_UNSUPPORTED, ERRORS, ErrorKind, errors_page,

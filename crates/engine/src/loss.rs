@@ -89,7 +89,7 @@ impl Engine {
             {
                 true => Loss::UnitInTransaction,
                 // More was sent, and waits here: it may rest on what this one was to do.
-                false if its.holding => Loss::UnitAndSession,
+                false if its.holding || its.began_more => Loss::UnitAndSession,
                 // Inside a transaction no server is idle in this sense.
                 false if server.idled_out && !in_transaction => Loss::UnitNotBegun,
                 false => Loss::Unit,
@@ -256,8 +256,8 @@ impl Engine {
             Tag::Parse => return None,
             Tag::Bind => match unnamed {
                 // It is about to be made again.
-                UnnamedStatement::Made(parse) if !self.clients[id].unnamed_ready => {
-                    (text_of(&parse[HEADER_LEN..]), true)
+                UnnamedStatement::Made(_) if !self.clients[id].unnamed_ready => {
+                    (unnamed.text(), true)
                 }
                 UnnamedStatement::Made(_)
                 | UnnamedStatement::None

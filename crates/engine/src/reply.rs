@@ -227,6 +227,36 @@ impl Replies {
             .is_some_and(|head| matches!((&head.kind, head.sink), (Kind::Query, Sink::Own)))
     }
 
+    /// The client's slot that is filled first by what is owed, if any is.
+    pub(crate) fn first_slot(&self) -> Option<Slot> {
+        self.entries.iter().find_map(|entry| match entry.sink {
+            Sink::Client(slot) => Some(slot),
+            Sink::EarlySync | Sink::Injected | Sink::Own => None,
+        })
+    }
+
+    /// Whether something was sent for the client, and is not answered, that replaces its unnamed
+    /// statement or ends it.
+    pub(crate) fn ends_unnamed(&self) -> bool {
+        let mut own = self.entries.iter().filter(|entry| matches!(entry.sink, Sink::Client(_)));
+        own.any(|entry| match &entry.kind {
+            Kind::Query | Kind::CloseStatement { unnamed: true } => true,
+            Kind::Parse { unnamed } => match unnamed {
+                Unnamed::Replaced(_) | Unnamed::TooLong => true,
+                Unnamed::Kept => false,
+            },
+            Kind::Bind
+            | Kind::ClosePortal
+            | Kind::CloseStatement { unnamed: false }
+            | Kind::CopyEnd
+            | Kind::DescribePortal
+            | Kind::DescribeStatement
+            | Kind::Execute
+            | Kind::FunctionCall
+            | Kind::Sync => false,
+        })
+    }
+
     /// Whether so much is owed that nothing more is to be asked for, until some of it has come.
     pub(crate) fn is_full(&self) -> bool {
         self.owed() >= OWED

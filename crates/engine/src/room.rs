@@ -46,12 +46,6 @@ impl Engine {
         self.member.commons().limit_by_room(address, count, most);
     }
 
-    /// Whether how many there may be depends on what a server has still to say.
-    pub(crate) fn awaits_room(&self, address: &Address) -> bool {
-        let asked = matches!(self.plan.server_limit, Limit::OfRoom { .. });
-        asked && self.member.commons().room(address) == Answer::Awaited
-    }
-
     /// A server has logged in. Says whether it is asked what it has room for before it is lent.
     pub(crate) fn ask_for_room(&mut self, now: Time, id: ServerId) -> bool {
         let is_known = self.member.commons().room(&self.servers[id].address) != Answer::Awaited;
@@ -65,6 +59,17 @@ impl Engine {
         Mark::RoomAsked.hit();
         self.run_own(id, QUESTION);
         true
+    }
+
+    /// A server that is its client's alone has logged in, and is not asked. If nobody else is about
+    /// to be, the next one may be made: or else all others would wait for this one's end.
+    pub(crate) fn pass_question_on(&mut self, id: ServerId) {
+        let address = &self.servers[id].address;
+        let Some(share) = self.share_of.get(&Of::Server(address.clone())) else { return };
+        let count = &self.shares[*share].count;
+        if count.opening() == 0 {
+            self.limit_server(address, count);
+        }
     }
 
     /// A row of something of our own.

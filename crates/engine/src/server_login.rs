@@ -288,8 +288,11 @@ impl Engine {
         server.parameters = its.reports.intern(login.parameters);
         server.note_encoding();
         if server.dedicated {
+            let counts = server.counts.clone();
             self.count_opened(id);
-            return self.dedicated_logged_in(now, id);
+            self.pass_question_on(id);
+            self.dedicated_logged_in(now, id);
+            return self.room_made(now, pool, &counts);
         }
         let before = its.at_login.replace(Rc::clone(&server.parameters));
         if before.is_some_and(|before| !Rc::ptr_eq(&before, &server.parameters)) {

@@ -120,10 +120,8 @@ impl Engine {
             Of::User(_) => self.plan.max_user_connections,
         });
         match &of {
-            // The worker that asks says it. Or else the count may be older than its limit: no pool
-            // was here when a reload said it anew, and connections of before are still there.
-            Of::Server(address) if self.awaits_room(address) => {}
-            Of::Server(address) => self.limit_server(address, &count),
+            // Said anew by every reload and by whoever learns what a server has room for.
+            Of::Server(_) => {}
             // Each pool says it.
             Of::Database(_) => {}
             Of::User(_) => count.limit(self.plan.max_user_connections),
@@ -151,12 +149,11 @@ impl Engine {
     }
 
     /// All pools have joined their shares anew: how many connections there may be to servers is
-    /// known again.
+    /// known again. That is said of servers without a pool, too: what a pool has left behind there
+    /// counts beside those of the next one.
     pub(crate) fn renew_limits(&mut self) {
-        for (_, share) in self.shares.iter() {
-            if let Of::Server(address) = &share.of {
-                self.limit_server(address, &share.count);
-            }
+        for (address, count) in self.member.commons().servers() {
+            self.limit_server(&address, &count);
         }
     }
 

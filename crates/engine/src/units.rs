@@ -76,7 +76,15 @@ impl Engine {
                 }
             };
             let taken = match self.clients[id].leg {
-                Leg::Held(server) => self.dispatch(now, id, server, tag, header, rest, at),
+                Leg::Held(server) => {
+                    let may_commit = self.clients[id].may_commit;
+                    let taken = self.dispatch(now, id, server, tag, header, rest, at);
+                    if let Taken::Nothing = taken {
+                        // Nothing was sent: the last unit is still the one before.
+                        self.clients[id].may_commit |= may_commit;
+                    }
+                    taken
+                }
                 Leg::None => self.without_server(now, id, pool, tag, header, rest),
                 Leg::Waiting(_) | Leg::Preparing(_) => Taken::Nothing,
             };
@@ -95,6 +103,7 @@ impl Engine {
         }
         self.pools[pool].stats.received += at as u64;
         let client = &mut self.clients[id];
+        client.began_more = at < input.len() && client.open_slot.is_none();
         let waits = client.holding || matches!(client.leg, Leg::Waiting(_) | Leg::Preparing(_));
         if client.ended && !waits {
             // All that it sent is under way, but for what can never become whole.

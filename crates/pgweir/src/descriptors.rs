@@ -6,14 +6,15 @@
 use std::io;
 
 use pgweir_config::{Config, Explained};
-use pgweir_engine::NEWCOMERS;
+use pgweir_engine::{CANCELLERS, NEWCOMERS};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
 use crate::run::worker_threads;
 
-/// What the process needs for itself: the runtime, listeners, the log, a file that is read again,
-/// a cancel or two.
-const OWN: u64 = 24;
+/// What the process needs for itself: the runtime, listeners, the log, a file that is read again, a
+/// cancel or two of its own; those who may come beyond `max_clients`; and for each who waits for a
+/// cancel the connection that carries it.
+const OWN: u64 = 24 + NEWCOMERS as u64 + 2 * CANCELLERS as u64;
 
 /// What each worker beyond the first needs: its runtime, its mail, its look at silent peers.
 const OF_WORKER: u64 = 5;
@@ -42,7 +43,7 @@ pub(crate) fn settle(config: &mut Config, explained: &mut [Explained]) -> Result
 
 /// How many clients there may be within so many descriptors.
 fn most_clients(config: &Config, limit: u64) -> Result<u32, String> {
-    let own = OWN + NEWCOMERS as u64 + OF_WORKER * (worker_threads(&config.general) as u64 - 1);
+    let own = OWN + OF_WORKER * (worker_threads(&config.general) as u64 - 1);
     let servers: Option<u64> =
         config.demands().iter().map(|demand| demand.most(None).connections).sum();
     // Where nothing limits servers they are promised no descriptor but one.

@@ -43,6 +43,8 @@ pub(crate) struct Client {
     pub(crate) vanished: bool,
     /// A server that had a transaction of its was struck, or one that it had left running.
     pub(crate) bereaved: bool,
+    /// Some unit of its was answered by pgweir.
+    refused: bool,
     pool: PoolFacts,
     stream: Option<Stream>,
     phase: Phase,
@@ -170,6 +172,7 @@ impl Client {
             struck: None,
             vanished: false,
             bereaved: false,
+            refused: false,
             stream: None,
             phase: Phase::Ready,
             outgoing: Outbox::default(),

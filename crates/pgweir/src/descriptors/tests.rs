@@ -2,9 +2,6 @@ use std::path::Path;
 
 use super::*;
 
-/// What the process needs with one worker.
-const NEEDS: u64 = OWN + NEWCOMERS as u64;
-
 fn config(general: &str) -> Config {
     named("app", general)
 }
@@ -23,22 +20,22 @@ fn named(database: &str, general: &str) -> Config {
 #[test]
 fn a_configuration_that_promises_too_much_is_refused() {
     let promises = config("max_clients = 1000");
-    assert_eq!(most_clients(&promises, NEEDS + 1_060), Ok(1_000));
-    let refused = most_clients(&promises, NEEDS + 1_059).unwrap_err();
-    let expected = "max_clients (1000), up to 60 server connections and 32 of its own take 1092 \
-                    file descriptors, and there are 1091";
+    assert_eq!(most_clients(&promises, OWN + 1_060), Ok(1_000));
+    let refused = most_clients(&promises, OWN + 1_059).unwrap_err();
+    let expected = "max_clients (1000), up to 60 server connections and 96 of its own take 1156 \
+                    file descriptors, and there are 1155";
     assert!(refused.starts_with(expected), "{refused}");
     for limit in ["max_server_connections", "max_db_connections", "max_user_connections"] {
         let limited = config(&format!("max_clients = 1000\n{limit} = 20"));
-        assert_eq!(most_clients(&limited, NEEDS + 1_020), Ok(1_000), "{limit}");
+        assert_eq!(most_clients(&limited, OWN + 1_020), Ok(1_000), "{limit}");
     }
 }
 
 #[test]
 fn clients_that_nobody_has_promised_anything_take_what_is_left() {
-    assert_eq!(most_clients(&config(""), NEEDS + 1_060), Ok(1_000));
-    assert_eq!(most_clients(&config(""), NEEDS + 61), Ok(1));
-    let refused = most_clients(&config(""), NEEDS + 60).unwrap_err();
+    assert_eq!(most_clients(&config(""), OWN + 1_060), Ok(1_000));
+    assert_eq!(most_clients(&config(""), OWN + 61), Ok(1));
+    let refused = most_clients(&config(""), OWN + 60).unwrap_err();
     assert!(refused.starts_with("one client, up to 60 server connections"), "{refused}");
     assert_eq!(most_clients(&config(""), 1 << 20), Ok(100_000));
 }
@@ -47,17 +44,17 @@ fn clients_that_nobody_has_promised_anything_take_what_is_left() {
 fn each_worker_takes_some() {
     let mut three = config("");
     three.general.worker_threads = Some(3);
-    assert_eq!(most_clients(&three, NEEDS + 1_060), Ok(1_000 - 2 * 5));
+    assert_eq!(most_clients(&three, OWN + 1_060), Ok(1_000 - 2 * 5));
 }
 
 /// Nobody knows how many servers there will be: they may be half of all.
 #[test]
 fn servers_without_limit_leave_clients_a_half() {
     let any = named("*", "");
-    assert_eq!(most_clients(&any, NEEDS + 1_000), Ok(500));
-    assert_eq!(most_clients(&any, NEEDS + 2), Ok(1));
+    assert_eq!(most_clients(&any, OWN + 1_000), Ok(500));
+    assert_eq!(most_clients(&any, OWN + 2), Ok(1));
     let limited = named("*", "max_server_connections = 100");
-    assert_eq!(most_clients(&limited, NEEDS + 1_000), Ok(900));
+    assert_eq!(most_clients(&limited, OWN + 1_000), Ok(900));
 }
 
 #[test]

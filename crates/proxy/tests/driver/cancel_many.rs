@@ -1,5 +1,7 @@
 //! Many cancels at a time: each finds its own client's server.
 
+use std::time::Duration;
+
 use pgweir_engine::ServerActivity;
 
 use crate::messages::{cancel_request, done, error, query, ready};
@@ -61,6 +63,28 @@ fn cancels_that_come_too_late_are_dropped_together() {
     }
     assert!(pairs.iter().all(|(client, _)| client.heard() == "C Z"));
     assert_eq!(stage.servers(), [ServerActivity::Idle; CLIENTS]);
+}
+
+/// Those who wait for their cancels take no place of a client, nor of whoever else wants to cancel.
+#[test]
+fn a_storm_takes_no_place_of_a_client() {
+    let (stage, server, alice) =
+        Stage::ready(&Setup { general: "max_clients = 3", ..Setup::of_size(2) });
+    let bob = stage.client();
+    alice.says([query("alice")]);
+    bob.says([query("bob")]);
+    let second = stage.server();
+    // Until then it may not have begun.
+    stage.wait(Duration::from_millis(100));
+    let _storm: Vec<_> = (0..40).map(|_| stage.cancel(&alice)).collect();
+    assert!(stage.newcomer(&[]).is_greeted(), "there is a place left");
+    let canceller = stage.cancel(&bob);
+    assert_eq!(stage.cancels(), 2);
+    stage.cancel_line().expect("it is wanted");
+    let line = stage.cancel_line().expect("it is wanted");
+    assert_eq!(line.heard_bytes(), cancel_request(&second.key()));
+    assert!(canceller.is_open());
+    drop(server);
 }
 
 /// However many ask for the end of one statement, its server is asked once, and a stranger's

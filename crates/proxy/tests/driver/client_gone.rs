@@ -239,6 +239,27 @@ fn a_cancel_reaches_a_batch_whose_client_has_left() {
     assert_eq!((stage.servers(), stage.connections()), (vec![], 0));
 }
 
+/// A cancel is for what its client ran when it was asked for. What that sent behind it runs on when
+/// its connection breaks: a COMMIT was cancelled.
+#[test]
+fn a_cancel_does_not_reach_what_its_client_has_sent_since() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([query("BEGIN")]);
+    server.says([done(), in_block()]);
+    alice.says([query("slow")]);
+    stage.cancel(&alice);
+    server.says([done(), in_block()]);
+    alice.says([query("COMMIT")]);
+    alice.breaks();
+    let cancel = stage.cancel_line().expect("it is asked whether it is wanted");
+    assert!(cancel.heard_bytes().is_empty() && cancel.is_aborted(), "it comes too late");
+    server.says([done(), ready()]);
+    assert_eq!(
+        (server.heard().as_str(), stage.servers()),
+        ("Q(BEGIN) Q(slow) Q(COMMIT)", vec![ServerActivity::Idle])
+    );
+}
+
 /// A backend whose client is gone ends at its next write; one that is read on must be told.
 #[test]
 fn what_says_too_much_behind_its_client_is_cancelled() {

@@ -545,6 +545,43 @@ fn a_new_limit_holds_where_there_is_no_pool_for_now() {
     assert!(bob.is_greeted());
 }
 
+/// A connection that one client has for itself, and that is not asked what its server has room for,
+/// kept everybody else waiting for the answer.
+#[test]
+fn who_comes_behind_a_replication_client_finds_out_how_many_there_may_be() {
+    let stage = Stage::new(&Setup { general: "instances = 1", ..Setup::of_size(3) });
+    let walker = stage.newcomer(&[("replication", "database")]);
+    let early = stage.newcomer(&[]);
+    assert_eq!(stage.attempts(), 1);
+    let server = stage.bare_server();
+    server.says([stage.welcome(&server)]);
+    assert!(walker.is_greeted());
+    assert_eq!(stage.attempts(), 1, "for the one who has come meanwhile");
+    let asked = stage.server();
+    assert!(asked.heard().contains("max_connections"));
+    asked.says([room(4, 0), done(), ready()]);
+    assert!(early.is_greeted());
+}
+
+/// Such a connection stays where it is when its pool moves to another server: what the next pool
+/// there may have is what the reload has said.
+#[test]
+fn a_replication_client_that_stays_behind_hides_no_limit() {
+    for (general, clients) in [("max_server_connections = 1", 1), ("", 2)] {
+        let setup =
+            Setup { others: &["\"*\""], port: 5433, others_port: 5433, ..Setup::of_size(3) };
+        let before = Setup { general, ..setup };
+        let stage = Stage::new(&before);
+        let walker = stage.newcomer(&[("replication", "database")]);
+        let server = stage.bare_server();
+        server.says([stage.welcome(&server)]);
+        assert!(walker.is_greeted());
+        stage.reload(&Setup { port: 5432, general: "instances = 1", ..before });
+        let _crowd: Vec<_> = (0..clients).map(|_| stage.newcomer_to("north")).collect();
+        assert_eq!(stage.attempts(), 1, "{general}");
+    }
+}
+
 /// Three pools: two of one user, who may have one connection, and one of another user.
 pub(crate) fn two_users() -> Setup {
     const OTHERS: &str = "[pools.db.users.1]\nusername = 'other'\npassword = 'password'\n\

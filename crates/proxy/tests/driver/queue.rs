@@ -4,7 +4,10 @@ use std::time::Duration;
 
 use pgweir_engine::{ClientState, ServerActivity};
 
-use crate::messages::{bind, done, execute, fatal, parse, query, ready, sync, terminate};
+use crate::messages::{
+    bind, bind_complete, done, execute, fatal, flush, parse, parse_complete, query, ready, sync,
+    terminate,
+};
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
 
@@ -390,6 +393,58 @@ fn who_has_sent_more_behind_a_begin_that_is_refused_is_ended() {
             server.says([done(), ready()]);
             assert_eq!(server.heard(), "");
         }
+    }
+}
+
+/// The same where the BEGIN is in what an earlier unit has parsed, in a message that is too long to
+/// be waited for, or in a batch of which the end comes later.
+#[test]
+fn a_begin_that_is_refused_is_found_wherever_it_stands() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    let bob = stage.client();
+    bob.says([parse("BEGIN"), sync()]);
+    server.says([parse_complete(), ready()]);
+    assert_eq!(bob.heard(), "1 Z");
+    alice.says([query("alice")]);
+    bob.says([bind(), execute(), sync(), query("INSERT")]);
+    stage.wait(Duration::from_millis(5_100));
+    assert_eq!(bob.heard(), "E(FATAL 53300)");
+
+    let (stage, _server, _alice) = busy(&Setup::default());
+    let bob = stage.client();
+    bob.says([query(&format!("BEGIN; {}", "INSERT; ".repeat(20_000))), query("INSERT")]);
+    stage.wait(Duration::from_millis(5_100));
+    assert_eq!(bob.heard(), "E(FATAL 53300)");
+
+    for (behind, told) in [(query("INSERT"), "E(FATAL 57P01)"), (terminate(), "Z")] {
+        let (stage, _server, _alice) = busy(&Setup::default());
+        let bob = stage.client();
+        bob.says([parse("BEGIN"), bind(), execute(), flush()]);
+        stage.wait(Duration::from_millis(5_100));
+        assert_eq!(bob.heard(), "E(53300)");
+        bob.says([sync(), behind]);
+        assert_eq!(bob.heard(), told);
+    }
+}
+
+/// PostgreSQL drops the unnamed statement before it looks at the one in its place: what was run
+/// before was run again where the client only believed in the new one.
+#[test]
+fn behind_a_parse_that_is_refused_there_is_no_unnamed_statement() {
+    for unit in [vec![parse("DELETE"), sync()], vec![query("DELETE")]] {
+        let (stage, server, alice) = Stage::ready(&Setup::default());
+        let bob = stage.client();
+        bob.says([parse("INSERT"), bind(), execute(), sync()]);
+        server.says([parse_complete(), bind_complete(), done(), ready()]);
+        assert_eq!(bob.heard(), "1 2 C Z");
+        alice.says([query("alice")]);
+        bob.says(unit);
+        stage.wait(Duration::from_millis(5_100));
+        assert_eq!(bob.heard(), "E(53300) Z");
+        server.says([done(), ready()]);
+        server.heard();
+        bob.says([bind(), execute(), sync()]);
+        assert_eq!(server.heard(), "B E S");
     }
 }
 

@@ -428,6 +428,44 @@ fn a_server_lost_behind_a_chained_commit_is_a_serialization_failure() {
     assert_eq!(alice.heard(), "1 2 Z(T) E(40001) Z(E)");
 }
 
+/// What has come of the next unit, and was not sent, says nothing of the one in flight: a COMMIT
+/// was called undone. What waits here may rest on it, so its client ends.
+#[test]
+fn a_part_of_the_next_unit_does_not_hide_a_commit() {
+    let parts =
+        [parse("SELECT")[..8].to_vec(), describe_statement(""), query("SELECT")[..3].to_vec()];
+    for part in parts {
+        let (_stage, server, alice) = in_transaction();
+        alice.says([query("COMMIT")]);
+        alice.sends(&part);
+        server.ends();
+        assert_eq!(alice.heard(), "E(FATAL 08007)", "{part:?}");
+    }
+    // Outside of a transaction, too, and of a BEGIN.
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([query("BEGIN")]);
+    alice.sends(&query("INSERT")[..3]);
+    server.ends();
+    assert_eq!(alice.heard(), "E(FATAL 08007)");
+    assert_eq!(stage.connections(), 0);
+}
+
+/// A statement that was to make way for one that is lost was run once more in its place.
+#[test]
+fn behind_a_parse_that_is_lost_there_is_no_unnamed_statement() {
+    for unit in [vec![parse("DELETE"), sync()], vec![query("DELETE")]] {
+        let (stage, server, alice) = Stage::ready(&Setup::default());
+        alice.says([parse("INSERT"), bind(), execute(), sync()]);
+        server.says([parse_complete(), bind_complete(), done(), ready()]);
+        assert_eq!(alice.heard(), "1 2 C Z");
+        alice.says(unit);
+        server.ends();
+        assert_eq!(alice.heard(), "E(08007) Z");
+        alice.says([bind(), execute(), sync()]);
+        assert_eq!(stage.server().heard(), "B E S");
+    }
+}
+
 /// The same where the next unit was sent before that COMMIT was answered.
 #[test]
 fn a_server_lost_behind_a_commit_of_the_same_pipeline_is_a_serialization_failure() {

@@ -22,9 +22,8 @@ impl Client {
         }
         self.script.not_run();
         let undone = code == "40001" && begun;
-        if !begun {
-            self.oracle.forget_unnamed();
-        }
+        self.refused = true;
+        self.oracle.forget_unnamed();
         match self.oracle.lose(&self.incoming[raw], undone) {
             Ok(tags) if !begun => site.ledger.refused(&tags),
             Ok(tags) if undone => site.ledger.undone_for_good(&tags),
@@ -45,6 +44,7 @@ impl Client {
         site.ledger.lost(self.number, "between statements");
         self.check_refused_unit(site, message);
         self.script.not_run();
+        self.oracle.forget_unnamed();
         match self.oracle.lose(&self.incoming[raw], true) {
             Ok(tags) => site.ledger.undone_for_good(&tags),
             Err(why) => self.wrongly_told(site, "an error in a lost transaction", &why),

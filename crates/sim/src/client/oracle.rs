@@ -268,10 +268,15 @@ impl Oracle {
     }
 
     /// If the unit that is due begins by making the unnamed statement, that is not made; and the
-    /// one before it is gone rather than taken for the one that its client meant to make.
+    /// one before it is gone rather than taken for the one that its client meant to make. A query
+    /// ends it, too.
     pub(crate) fn forget_unnamed(&mut self) {
         let first = self.inbox.unit().next();
-        if first.is_some_and(|message| message.tag == b'P' && message.body.first() == Some(&0)) {
+        let ends = |message: Message| match message.tag {
+            b'P' => message.body.first() == Some(&0),
+            tag => tag == b'Q',
+        };
+        if first.is_some_and(ends) {
             self.session.forget_unnamed();
         }
     }

@@ -144,7 +144,9 @@ impl Client {
     /// pgweir answers a unit itself.
     fn refused(&mut self, site: &mut Site, message: &Message, raw: Range<usize>) {
         self.check_refused_unit(site, message);
+        self.refused = true;
         self.script.not_run();
+        self.oracle.forget_unnamed();
         match self.oracle.refuse(&self.incoming[raw]) {
             Ok(tags) => site.ledger.refused(&tags),
             Err(text) => {
@@ -313,6 +315,12 @@ impl Client {
                     false => Err("its transaction was not lost".to_owned()),
                 }
             }
+            "57P01" if says(message, "what was sent behind it may rest on it") => {
+                match self.refused && self.moments.sends > 1 {
+                    true => Ok(None),
+                    false => Err("nothing of it was refused".to_owned()),
+                }
+            }
             "57P01"
                 if self.may_be_sent_away(site) && text.starts_with("terminating connection") =>
             {
@@ -337,7 +345,7 @@ impl Client {
     pub(super) fn may_have_borne_more(&self) -> bool {
         // Behind it may also stand what is no message.
         let sent_more = self.moments.sends > 1 || self.ending == Ending::Rude;
-        sent_more && self.oracle.may_be_refused()
+        sent_more && (self.refused || self.oracle.may_be_refused())
     }
 
     /// Whether it is in a transaction block, or is not. What it believes may have been lost.
