@@ -116,7 +116,7 @@ impl Control {
                         self.console(worker, client, Asker::Client(number), &text).await;
                     }
                     // One that ends by itself takes the others with it: its clients are not served.
-                    Some(News::Ended) => self.end(|| Mail::Stop),
+                    Some(News::Ended) => self.end(Mailboxes::stop),
                     Some(news) => log::tell(&news, &self.demands),
                     // All have dropped their ends.
                     None => return Ok(()),
@@ -126,7 +126,7 @@ impl Control {
                     // The second time it is meant.
                     (Asked::Drain(signal), Ending::Draining(_) | Ending::Now)
                     | (Asked::Stop(signal), _) => {
-                        self.end_for(Asker::Signal(signal), || Mail::Stop);
+                        self.end_for(Asker::Signal(signal), Mailboxes::stop);
                     }
                     (Asked::Reload(signal), _) => {
                         // Whoever has sent it looks into the log.
@@ -141,10 +141,10 @@ impl Control {
                 },
                 () = self.ending.time_is_over() => {
                     tracing::warn!("shutdown_timeout is over: clients are disconnected");
-                    self.end(|| Mail::ShutDown);
+                    self.end(Mailboxes::shut_down);
                 }
                 () = drained(&self.workers), if self.ending.is_draining() => {
-                    self.end(|| Mail::Stop);
+                    self.end(Mailboxes::stop);
                 }
                 _ = rates.tick() => {
                     if let Some(snapshot) = self.workers.snapshot().await {
@@ -265,7 +265,7 @@ impl Control {
             (Order::Drain, Ending::No) => self.drain(asker),
             // It says what for, so that the second time means no more than the first.
             (Order::Drain, Ending::Draining(_) | Ending::Now) => {}
-            (Order::ShutDown, _) => self.end_for(asker, || Mail::ShutDown),
+            (Order::ShutDown, _) => self.end_for(asker, Mailboxes::shut_down),
             (Order::Reload, _) => {}
         }
     }
@@ -280,7 +280,7 @@ impl Control {
     }
 
     /// Somebody does not want to wait for anybody.
-    fn end_for(&mut self, asker: Asker, how: impl Fn() -> Mail) {
+    fn end_for(&mut self, asker: Asker, how: fn(&Mailboxes)) {
         if !matches!(self.ending, Ending::Now) {
             let (client, signal) = (asker.client(), asker.signal());
             tracing::info!(client, signal, "ending: clients are disconnected");
@@ -289,12 +289,12 @@ impl Control {
     }
 
     /// Nobody may finish anything.
-    fn end(&mut self, how: impl Fn() -> Mail) {
+    fn end(&mut self, how: fn(&Mailboxes)) {
         if matches!(self.ending, Ending::No) {
             notify(notify::State::Stopping);
         }
         self.ending = Ending::Now;
-        self.workers.tell_all(how);
+        how(&self.workers);
     }
 }
 

@@ -124,6 +124,22 @@ impl<C> Mailboxes<C> {
         self.tell(0, Mail::Reload(Box::new(Renewal { plan, tcp, listeners })));
     }
 
+    /// Ends all workers now.
+    pub fn stop(&self) {
+        self.tell_all(|| Mail::Stop);
+    }
+
+    /// Tells every client that this is the end. The first worker is told, and tells the others when
+    /// it has done so itself: until then it may give them clients.
+    pub fn shut_down(&self) {
+        self.tell(0, Mail::ShutDown);
+    }
+
+    /// The first worker gives no client away any more.
+    pub(crate) fn shut_down_others(&self) {
+        (1..self.0.len()).for_each(|worker| self.tell(worker, Mail::ShutDown));
+    }
+
     /// Has clients let in there and nowhere else, and waits until they are.
     pub async fn listen(&self, listeners: Listeners) {
         let (asker, done) = oneshot::channel();

@@ -158,6 +158,9 @@ impl Shared {
                 }
                 Some(Mail::ShutDown) => {
                     self.drive(|driver, now| driver.shut_down(now));
+                    if self.index == 0 {
+                        self.peers.shut_down_others();
+                    }
                     self.close_doors(&mut doors).await;
                     // Those who were let in now, and have not said what they want.
                     self.drive(|driver, now| driver.shut_down(now));

@@ -14,6 +14,8 @@ pub(crate) struct Process {
     drivers: Vec<Driver<Stream>>,
     placement: Placement,
     inboxes: Vec<VecDeque<Letter>>,
+    /// Workers that have told their clients that this is the end.
+    ended: Vec<bool>,
     /// Something was done to an engine since all were checked.
     touched: bool,
 }
@@ -32,6 +34,8 @@ pub(crate) enum News {
     Arrival(WireId, Place),
     /// The end is near.
     Ending,
+    /// It has come: the other workers, from the first one, have got mail.
+    Ended,
     /// Another worker lacks connections, or has left some.
     Nudge,
     /// Another configuration.
@@ -58,6 +62,7 @@ impl Process {
             drivers: engines.map(Driver::new).collect(),
             placement,
             inboxes: (0..workers).map(|_| VecDeque::new()).collect(),
+            ended: vec![false; workers],
             touched: true,
         }
     }
@@ -134,9 +139,20 @@ impl Process {
         self.tell((0..self.workers()).collect(), || Letter::Drain)
     }
 
-    /// Tells all clients that this is the end. Gives the workers that have mail now.
+    /// Tells all clients that this is the end: the first worker, which tells the others. Gives
+    /// those that have mail now.
     pub(crate) fn shut_down(&mut self) -> Vec<usize> {
-        self.tell((0..self.workers()).collect(), || Letter::ShutDown)
+        self.tell(vec![0], || Letter::ShutDown)
+    }
+
+    /// The first worker has told its clients, and tells the others. Gives those that have mail now.
+    pub(crate) fn shut_down_others(&mut self) -> Vec<usize> {
+        self.tell((1..self.workers()).collect(), || Letter::ShutDown)
+    }
+
+    /// Whether a worker reads no more mail.
+    pub(crate) fn has_ended(&self, worker: usize) -> bool {
+        self.ended[worker]
     }
 
     /// Nudges all workers but this one. Gives those that have mail now.
@@ -177,7 +193,8 @@ impl Process {
             }
             Letter::ShutDown => {
                 driver.shut_down(now);
-                News::Ending
+                self.ended[worker] = true;
+                News::Ended
             }
         };
         Some(news)

@@ -39,6 +39,11 @@ impl World {
             Some(News::Nudge) => self.note_moved(worker),
             Some(News::Reload) => self.site.rules.read_by(worker, now),
             Some(News::Ending) => {}
+            Some(News::Ended) if worker == 0 => {
+                let others = self.process.shut_down_others();
+                self.post(others);
+            }
+            Some(News::Ended) => {}
             None => self
                 .site
                 .ledger
@@ -95,6 +100,12 @@ impl World {
         its.place = Some(place);
         if let Some(guest) = &mut its.guest {
             guest.journey = Journey::Arrived;
+        }
+        // Who asks for a cancel has lost nothing.
+        let is_client = its.guest.as_ref().is_some_and(|guest| guest.pool.is_some());
+        if is_client && self.process.has_ended(place.worker) {
+            let text = format!("w{} comes to a worker that has ended", wire.0);
+            self.site.ledger.fail(Invariant::EndIsSaid, text);
         }
         self.newcomers[place.worker].push(wire);
         // What has come in the meantime waits.
