@@ -39,9 +39,10 @@ impl Batch {
     /// Writes what there is room for.
     pub(crate) fn write(&mut self, pieces: &mut [Piece<'_, Rc<Socket>>]) {
         for chunk in pieces.chunks_mut(PIECES) {
-            let done = match &mut self.context {
-                Some(context) => context.write(chunk),
-                None => Ok(0),
+            let done = match (&mut self.context, &*chunk) {
+                // It takes two calls, and one piece by itself only one.
+                (Some(context), [_, _, ..]) => context.write(chunk),
+                (Some(_) | None, _) => Ok(0),
             };
             let done = done.unwrap_or_else(|error| {
                 if error.kind() != io::ErrorKind::WouldBlock {
