@@ -1,5 +1,5 @@
-//! Every key of PgCat 1.2, and its default. Where PgCat's manual and its code disagree, the manual
-//! is right: it is what people have read.
+//! Every key of PgCat 1.2, and its default. Where PgCat's manual and its code disagree,
+//! docs/configuration.md says who is right.
 
 use std::path::Path;
 
@@ -91,7 +91,7 @@ const KEYS: &[(Section, &str, &str, Option<&str>)] = &[
 ];
 
 #[test]
-fn defaults_are_as_in_its_manual() {
+fn defaults_are_as_promised() {
     for (section, key, _, default) in KEYS {
         let setting = find(*section, key);
         if let Some(default) = default {
