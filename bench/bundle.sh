@@ -75,7 +75,8 @@ cp -R "$share/timezonesets" "$share/tsearch_data" "$stage/pg$share/"
 cat > "$stage/bench" <<LAUNCHER
 #!/bin/sh
 # The benchmark with all that it needs. Raw results and the report go to ./results, or where
-# BENCH_RESULTS and BENCH_DOCS say; raw results in a checkout's target/bench join its report.
+# BENCH_RESULTS and BENCH_DOCS say; raw results in a checkout's docs/benchmarks/rounds join
+# its report.
 here=\$(cd "\$(dirname "\$0")" && pwd)
 export PGWEIR_BENCH_SELF="\$here/bin/bench"
 export PGWEIR_BENCH_COMMIT="$commit"

@@ -32,6 +32,11 @@ Cases (a group's name stands for all of it):
   workers-4              one worker and four before a server that answers at once; needs 16 cores
                          and no PostgreSQL";
 
+/// Beside the page that is made of them, so that whoever doubts a figure can look at its rounds.
+pub(crate) const RESULTS: &str = "docs/benchmarks/rounds";
+/// The folder of documents.
+pub(crate) const DOCS: &str = "docs";
+
 /// Compares direct connections, PgBouncer, pgweir and a bare relay on one throw-away PostgreSQL.
 #[derive(Debug, Parser)]
 #[command(name = "bench", version, after_help = EXAMPLES, args_conflicts_with_subcommands = true)]
@@ -108,10 +113,10 @@ pub(crate) struct Run {
 #[derive(Clone, Debug, clap::Args)]
 pub(crate) struct Folders {
     /// Where raw results are kept, one file for each case
-    #[arg(long, env = "BENCH_RESULTS", default_value = "target/bench", hide_env_values = true)]
+    #[arg(long, env = "BENCH_RESULTS", default_value = RESULTS, hide_env_values = true)]
     pub(crate) results: PathBuf,
     /// Where the report is written
-    #[arg(long, env = "BENCH_DOCS", default_value = "docs", hide_env_values = true)]
+    #[arg(long, env = "BENCH_DOCS", default_value = DOCS, hide_env_values = true)]
     pub(crate) docs: PathBuf,
 }
 
