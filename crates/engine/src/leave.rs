@@ -6,7 +6,7 @@ use pgweir_wire::frontend;
 
 use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, Event, ServerId};
-use crate::client::{Asked, Client, Fate, Leg, Phase, UnnamedStatement};
+use crate::client::{Asked, Client, Fate, Leg, Phase};
 use crate::loss::Loss;
 use crate::marks::Mark;
 use crate::server::{Cleaning, Left, Server, ServerState};
@@ -261,10 +261,6 @@ impl Engine {
             let jitter = u32::from_be_bytes(self.random.bytes());
             let report = unreachable_server(&self.pools[pool].spec.address, cause);
             self.pools[pool].attempt_failed(now, report, jitter);
-        }
-        if self.servers[id].replies.ends_unnamed() {
-            // What it was to make way for must not be run in its place.
-            self.clients[client].unnamed = UnnamedStatement::None;
         }
         self.forget_server(now, id);
         self.tell_loss(now, client, loss, cause);

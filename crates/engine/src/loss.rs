@@ -186,6 +186,8 @@ impl Engine {
         client.may_commit = false;
         client.may_commit_later = false;
         client.unnamed_ready = false;
+        // It may have been replaced, and must not be run in the place of what was to replace it.
+        client.unnamed = UnnamedStatement::None;
         // What is still to come of its message has nowhere to go.
         client.body.fate = Fate::Swallow;
         client.body.scan = None;
@@ -222,6 +224,7 @@ impl Engine {
         } else {
             Mark::LossToldLater.hit();
             client.refusal = Some(Box::new(TRANSACTION_LOST.report(&[])));
+            client.unnamed = UnnamedStatement::None;
         }
         client.refusal.is_some()
     }
@@ -231,52 +234,6 @@ impl Engine {
         Mark::StandIn.hit();
         self.servers[server].changed = now;
         self.run_own(server, FAIL);
-    }
-
-    /// Whether a message asks for another transaction like the one that was lost, in whose place
-    /// one was made to fail: of what that was like (its isolation level, whether it was read-only)
-    /// nothing is known. `None`: too little of it has come to tell.
-    pub(crate) fn chains_lost(
-        &self,
-        id: ClientId,
-        tag: Tag,
-        message: &[u8],
-        whole: bool,
-    ) -> Option<bool> {
-        let body = &message[HEADER_LEN..];
-        let unnamed = &self.clients[id].unnamed;
-        let too_long = message.len() >= UNIT_HELD_BYTES;
-        let text_of = |body| Parse::start(body).map_or(&[][..], |parse| parse.text);
-        let (text, ended) = match tag {
-            Tag::Query => {
-                let text = until_nul(body);
-                (text, whole || text.len() < body.len())
-            }
-            Tag::Parse if whole || too_long => (text_of(body), whole),
-            Tag::Parse => return None,
-            Tag::Bind => match unnamed {
-                // It is about to be made again.
-                UnnamedStatement::Made(_) if !self.clients[id].unnamed_ready => {
-                    (unnamed.text(), true)
-                }
-                UnnamedStatement::Made(_)
-                | UnnamedStatement::None
-                | UnnamedStatement::TooLong
-                | UnnamedStatement::Unknown => return Some(false),
-            },
-            Tag::Close
-            | Tag::CopyData
-            | Tag::CopyDone
-            | Tag::CopyFail
-            | Tag::Describe
-            | Tag::Execute
-            | Tag::Flush
-            | Tag::FunctionCall
-            | Tag::Password
-            | Tag::Sync
-            | Tag::Terminate => return Some(false),
-        };
-        chains(text, ended).or_else(|| too_long.then_some(true))
     }
 
     /// That is done.
@@ -320,6 +277,37 @@ impl Client {
         self.may_commit &= !begins_unit;
         self.may_commit |= tag == Tag::Execute && self.may_commit_later;
     }
+}
+
+/// Whether a message asks for another transaction like the one that was lost, in whose place one
+/// was made to fail: of what that was like (its isolation level, whether it was read-only) nothing
+/// is known. `None`: too little of it has come to tell.
+pub(crate) fn chains_lost(tag: Tag, message: &[u8], whole: bool) -> Option<bool> {
+    let body = &message[HEADER_LEN..];
+    let too_long = message.len() >= UNIT_HELD_BYTES;
+    let text_of = |body| Parse::start(body).map_or(&[][..], |parse| parse.text);
+    let (text, ended) = match tag {
+        Tag::Query => {
+            let text = until_nul(body);
+            (text, whole || text.len() < body.len())
+        }
+        Tag::Parse if whole || too_long => (text_of(body), whole),
+        Tag::Parse => return None,
+        // Whoever has heard of the loss has no statement of before.
+        Tag::Bind
+        | Tag::Close
+        | Tag::CopyData
+        | Tag::CopyDone
+        | Tag::CopyFail
+        | Tag::Describe
+        | Tag::Execute
+        | Tag::Flush
+        | Tag::FunctionCall
+        | Tag::Password
+        | Tag::Sync
+        | Tag::Terminate => return Some(false),
+    };
+    chains(text, ended).or_else(|| too_long.then_some(true))
 }
 
 /// Whether a unit begins with a ROLLBACK of the whole transaction. One that is prepared must also

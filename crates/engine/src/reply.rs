@@ -235,28 +235,6 @@ impl Replies {
         })
     }
 
-    /// Whether something was sent for the client, and is not answered, that replaces its unnamed
-    /// statement or ends it.
-    pub(crate) fn ends_unnamed(&self) -> bool {
-        let mut own = self.entries.iter().filter(|entry| matches!(entry.sink, Sink::Client(_)));
-        own.any(|entry| match &entry.kind {
-            Kind::Query | Kind::CloseStatement { unnamed: true } => true,
-            Kind::Parse { unnamed } => match unnamed {
-                Unnamed::Replaced(_) | Unnamed::TooLong => true,
-                Unnamed::Kept => false,
-            },
-            Kind::Bind
-            | Kind::ClosePortal
-            | Kind::CloseStatement { unnamed: false }
-            | Kind::CopyEnd
-            | Kind::DescribePortal
-            | Kind::DescribeStatement
-            | Kind::Execute
-            | Kind::FunctionCall
-            | Kind::Sync => false,
-        })
-    }
-
     /// Whether so much is owed that nothing more is to be asked for, until some of it has come.
     pub(crate) fn is_full(&self) -> bool {
         self.owed() >= OWED

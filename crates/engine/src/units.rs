@@ -6,14 +6,14 @@ use std::rc::Rc;
 
 use pgweir_config::PoolMode;
 use pgweir_sql::PinReason;
-use pgweir_wire::frontend::{Bind, Parse, Tag, Target};
+use pgweir_wire::frontend::{Bind, Parse, TERMINATE, Tag, Target};
 use pgweir_wire::{HEADER_LEN, Header, Malformed, TransactionStatus};
 
 use crate::Engine;
 use crate::action::{ClientId, Endpoint, ServerId};
 use crate::client::{Body, Client, Fate, Leg, UnnamedStatement};
 use crate::errors::{CUT_OFF, VIOLATION};
-use crate::loss::CHAIN_LOST;
+use crate::loss::{CHAIN_LOST, chains_lost};
 use crate::marks::Mark;
 use crate::pool::PoolId;
 use crate::reply::{Expected, Kind, Sink, Unnamed};
@@ -49,6 +49,7 @@ impl Engine {
         pool: PoolId,
         input: &[u8],
     ) -> usize {
+        self.clients[id].began_more = false;
         if self.clients[id].leaving {
             Mark::InputBehindFarewell.hit_if(!input.is_empty());
             return input.len();
@@ -103,7 +104,9 @@ impl Engine {
         }
         self.pools[pool].stats.received += at as u64;
         let client = &mut self.clients[id];
-        client.began_more = at < input.len() && client.open_slot.is_none();
+        // A farewell asks for nothing more.
+        let more = input.get(at).is_some_and(|tag| *tag != TERMINATE[0]);
+        client.began_more = more && client.open_slot.is_none();
         let waits = client.holding || matches!(client.leg, Leg::Waiting(_) | Leg::Preparing(_));
         if client.ended && !waits {
             // All that it sent is under way, but for what can never become whole.
@@ -220,7 +223,7 @@ impl Engine {
             return Taken::Nothing;
         }
         if self.servers[server].stands_in {
-            match self.chains_lost(id, tag, &rest[..HEADER_LEN + body.len()], whole) {
+            match chains_lost(tag, &rest[..HEADER_LEN + body.len()], whole) {
                 Some(false) => {}
                 Some(true) => {
                     Mark::ChainOfLost.hit();

@@ -23,7 +23,7 @@ impl Client {
         self.script.not_run();
         let undone = code == "40001" && begun;
         self.refused = true;
-        self.oracle.forget_unnamed();
+        self.oracle.lose_unnamed();
         match self.oracle.lose(&self.incoming[raw], undone) {
             Ok(tags) if !begun => site.ledger.refused(&tags),
             Ok(tags) if undone => site.ledger.undone_for_good(&tags),

@@ -281,6 +281,11 @@ impl Oracle {
         }
     }
 
+    /// A unit was lost: whatever it was, there is no unnamed statement any more.
+    pub(crate) fn lose_unnamed(&mut self) {
+        self.session.forget_unnamed();
+    }
+
     /// Whether it has prepared statements with names, which stay on a server.
     pub(crate) fn has_prepared(&self) -> bool {
         self.session.has_named()
