@@ -244,7 +244,8 @@ pub const SETTINGS: &[Setting] = &[
         "How a server is chosen for a read."),
     row(Pool, "default_role", Word(&["any", "primary", "replica"]), text("any"),
         not_yet_unless("primary", ONE_SERVER),
-        "Where statements go that do not say where."),
+        "Where statements go that do not say where.")
+        .ours("primary"),
     row(Pool, "query_parser_enabled", Flag, text("false"), not_yet_unless("false", ONE_SERVER),
         "Look at statements to decide where they go."),
     row(Pool, "query_parser_read_write_splitting", Flag, text("false"),
