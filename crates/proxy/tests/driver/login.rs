@@ -9,7 +9,8 @@ use pgweir_wire::frontend::{SaslInitialResponse, write_sasl_response};
 use pgweir_wire::{Header, ProtocolVersion};
 
 use crate::messages::{
-    done, from_backend, message, password, query, ready, ssl_request, startup, startup_of, sync,
+    done, from_backend, message, one_row, password, query, ready, ssl_request, startup, startup_of,
+    sync,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -206,6 +207,31 @@ fn a_login_ends_after_client_login_timeout() {
     stage.wait(Duration::from_secs(10));
     assert_eq!(asked.heard(), "E(FATAL 08006)");
     assert!(asked.is_closed());
+}
+
+/// What had come of an answer when its time was over is the beginning of nobody else's.
+#[test]
+fn half_a_password_is_forgotten_at_client_login_timeout() {
+    let stage = guarded("password");
+    let proof = password("password");
+    for cut in [1, 4, 7] {
+        let late = stage.newcomer(&[]);
+        late.sends(&proof[..cut]);
+        stage.wait(Duration::from_millis(15_001));
+        assert_eq!(late.heard(), "R E(FATAL 08006)");
+        assert!(late.is_closed());
+        late.sends(&proof[cut..]);
+        assert_eq!((stage.clients_left(), stage.attempts()), (0, 0), "cut at {cut}");
+    }
+    let bob = stage.newcomer(&[]);
+    assert_eq!(bob.heard(), "R");
+    bob.says([proof]);
+    let server = stage.server();
+    assert!(bob.is_greeted());
+    bob.says([query("bob")]);
+    assert_eq!(server.heard(), "Q(bob)");
+    server.says([one_row("bob")]);
+    assert_eq!(bob.heard(), "T D(bob) C Z");
 }
 
 /// The time is for the login: who has logged in may be silent for as long as it likes.

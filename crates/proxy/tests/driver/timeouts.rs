@@ -5,8 +5,8 @@ use std::time::Duration;
 use pgweir_engine::{ServerActivity, TICK};
 
 use crate::messages::{
-    bind, bind_complete, columns, copy_data, copy_done, copy_in, done, error, execute, flush,
-    in_block, long_row, one_row, parse, parse_complete, query, ready, row, sync, terminate,
+    bind, bind_complete, bind_value, columns, copy_data, copy_done, copy_in, done, error, execute,
+    flush, in_block, long_row, one_row, parse, parse_complete, query, ready, row, sync, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -127,6 +127,66 @@ fn an_open_batch_that_takes_too_long_is_cancelled() {
         }
         assert_eq!((server.is_open(), stage.servers()), (false, vec![]));
         assert_eq!(server.heard(), "P(slow) B E H");
+    }
+}
+
+/// A part of a message that no server was sent when its client's time is over goes to none: what
+/// the next client asks is heard from its beginning, and what it is answered is its own.
+#[test]
+fn half_a_message_is_forgotten_with_its_client() {
+    let insert = query(&"x".repeat(10_000));
+    // Inside a transaction a message is passed on as soon as its header says what it is.
+    for (limit, code, begins, cuts) in [
+        ("client_idle_timeout = 5000", "57P05", false, [1, 4, 5_000]),
+        ("idle_client_in_transaction_timeout = 5000", "25P03", true, [1, 2, 4]),
+        ("transaction_timeout = 5000", "25P04", true, [1, 2, 4]),
+    ] {
+        for cut in cuts {
+            let setup = Setup::with(limit);
+            let start = if begins { in_transaction } else { Stage::ready };
+            let (stage, server, alice) = start(&setup);
+            alice.sends(&insert[..cut]);
+            stage.wait(LONG);
+            assert_eq!(alice.heard(), format!("E(FATAL {code})"), "cut at {cut}");
+            assert!(alice.is_closed());
+            alice.sends(&insert[cut..]);
+            if begins {
+                assert_eq!(server.heard(), "Q(ROLLBACK)");
+                server.says([done(), ready()]);
+            }
+            let bob = stage.client();
+            bob.says([query("bob")]);
+            assert_eq!(server.heard(), "Q(bob)");
+            server.says([one_row("bob")]);
+            assert_eq!(bob.heard(), "T D(bob) C Z", "{code}, cut at {cut}");
+        }
+    }
+}
+
+/// A server that has heard a part waits for the rest, which does not come: it serves nobody else,
+/// and sees its client go.
+#[test]
+fn a_server_that_has_heard_half_a_message_goes_with_its_client() {
+    let limits = "query_wait_timeout = 60000\ntransaction_timeout = 5000";
+    let bind = [parse("INSERT"), bind_value(&[b'x'; 50_000])].concat();
+    for (message, cut) in [(&query("INSERT"), 5), (&query("INSERT"), 11), (&bind, 20_000)] {
+        let (stage, server, alice) = in_transaction(&Setup::with(limits));
+        let bob = stage.client();
+        bob.says([query("bob")]);
+        alice.sends(&message[..cut]);
+        stage.wait(LONG);
+        assert_eq!(alice.heard(), "E(FATAL 25P04)");
+        assert!(alice.is_closed());
+        alice.sends(&message[cut..]);
+        assert!(server.heard_bytes() == message[..cut], "nothing behind it, whosever");
+        // It may be executing what came before.
+        stage.cancel_line().expect("that is cancelled").ends();
+        assert_eq!(stage.servers(), [ServerActivity::Tested]);
+        assert!(server.sees_its_client_vanish());
+        let next = stage.server();
+        assert_eq!(next.heard(), "Q(bob)");
+        next.says([one_row("bob")]);
+        assert_eq!(bob.heard(), "T D(bob) C Z");
     }
 }
 
