@@ -24,6 +24,7 @@ mod disk_full;
 mod drivers;
 mod endings;
 mod fairness;
+mod flat;
 mod init;
 mod large_messages;
 mod limits;
