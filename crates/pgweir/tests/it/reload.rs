@@ -9,7 +9,9 @@ use pgweir_testkit::{
     Cluster, Login, Pgweir, PoolerConfig, Signal, WireClient, eventually, eventually_some,
 };
 
-use crate::stage::{CLUSTER, PROGRAM, Stage, create_database, login, superuser, trusting};
+use crate::stage::{
+    CLUSTER, PROGRAM, Stage, assert_sound, create_database, login, superuser, trusting,
+};
 
 /// Puts something else into the configuration of a stage, which goes on with that.
 pub(crate) fn change(stage: &Stage, from: &str, to: &str) {
@@ -53,6 +55,63 @@ fn nobody_is_dropped_whose_pool_stays() {
     assert_eq!(holder.query("SELECT pg_backend_pid()"), own);
     holder.query("COMMIT");
     assert_eq!(idle.query("SELECT 2"), ["2"]);
+}
+
+/// A configuration of pools that lead to the databases of their names, with one user for all.
+fn pools(names: &[&str], server_port: u16, port: u16) -> String {
+    let pool = |name: &&str| {
+        format!(
+            "[pools.'{name}'.users.0]\nusername = 'reload_north'\npool_size = 1\n\
+             [pools.'{name}'.shards.0]\ndatabase = '{name}'\n\
+             servers = [['127.0.0.1', {server_port}, 'primary']]\n"
+        )
+    };
+    let pools: String = names.iter().map(pool).collect();
+    format!(
+        "[general]\nhost = '127.0.0.1'\nport = {port}\nauth_type = 'trust'\n\
+         connect_timeout = 30000\n{pools}"
+    )
+}
+
+/// Databases that the configuration does not name: their clients move like others, stay when their
+/// database is named, and are told when they are served no more.
+#[test]
+fn clients_of_a_pool_for_any_database_stay_as_long_as_it_does() {
+    let other = Cluster::start();
+    for cluster in [&*CLUSTER, &other] {
+        ["reload_north", "reload_south"].iter().for_each(|name| create_database(cluster, name));
+    }
+    let pgweir = Pgweir::start(PROGRAM, |port| pools(&["*"], CLUSTER.port(), port));
+    let load = |names: &[&str]| reload(&pgweir, &pools(names, other.port(), pgweir.port()));
+    let log_in = |database| {
+        let login = login("reload_north").database(database);
+        WireClient::login(pgweir.address(), &login)
+    };
+    let place = |client: &mut WireClient| {
+        client.query("SELECT current_database(), current_setting('port')").concat()
+    };
+    let north = |cluster: &Cluster| format!("reload_north|{}", cluster.port());
+    let south = |cluster: &Cluster| format!("reload_south|{}", cluster.port());
+
+    let [mut alice, mut bob] =
+        ["reload_north", "reload_south"].map(|database| log_in(database).unwrap());
+    alice.query("BEGIN");
+    assert_eq!((place(&mut alice), place(&mut bob)), (north(&CLUSTER), south(&CLUSTER)));
+    load(&["*"]);
+    assert_eq!((place(&mut alice), place(&mut bob)), (north(&CLUSTER), south(&other)));
+    alice.query("COMMIT");
+    assert_eq!(place(&mut alice), north(&other));
+
+    load(&["*", "reload_north"]);
+    alice.query("BEGIN");
+    assert_eq!((place(&mut alice), place(&mut bob)), (north(&other), south(&other)));
+    load(&["reload_north"]);
+    assert_eq!(bob.read_to_end().unwrap()[0].sqlstate(), "57P01");
+    assert!(log_in("reload_south").is_err());
+    assert_eq!(place(&mut alice), north(&other));
+    alice.query("COMMIT");
+    assert_eq!(place(&mut alice), north(&other));
+    assert_sound(&pgweir);
 }
 
 /// Clients go on where the servers are now, between two transactions.
