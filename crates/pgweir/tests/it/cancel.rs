@@ -2,7 +2,7 @@
 
 use std::thread;
 
-use pgweir_testkit::frames::{PROTOCOL_3_2, query};
+use pgweir_testkit::frames::{PROTOCOL_3_0, PROTOCOL_3_2, query};
 use pgweir_testkit::{CancelKey, WireClient};
 
 use crate::stage::Stage;
@@ -166,6 +166,20 @@ fn a_storm() {
     assert_eq!(outcome(&mut client), canceled());
     for _ in 0..10 {
         assert_eq!(client.query("SELECT 'on'"), ["on"]);
+    }
+}
+
+/// What one run tells its clients says nothing of what another tells those in their places.
+#[test]
+fn keys_of_another_run_are_others() {
+    let runs = ["cancel_first_run", "cancel_second_run"].map(|name| Stage::new(name, 1));
+    for (protocol, length) in [(PROTOCOL_3_0, 4), (PROTOCOL_3_2, 32)] {
+        let secrets = runs.each_ref().map(|run| {
+            let client = run.client_as(&run.login().protocol(protocol));
+            client.cancel_key().unwrap().secret
+        });
+        assert_eq!(secrets.each_ref().map(Vec::len), [length; 2]);
+        assert_ne!(secrets[0], secrets[1]);
     }
 }
 
