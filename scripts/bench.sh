@@ -6,8 +6,9 @@
 
 . "$(dirname "$0")/lib.sh"
 
-need_cargo
-need_packages build-essential pgbouncer postgresql
+need cargo
+need packages build-essential pgbouncer postgresql
+need_no_more
 heading "Building the release binaries"
 cargo build --release --locked --package pgweir --package pgweir-bench
 

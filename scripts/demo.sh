@@ -42,7 +42,9 @@ up() {
         still_up && fail "A demo is up already: see make demo-stop."
         stop
     fi
-    need_packages build-essential postgresql
+    [ -n "${PGWEIR:-}" ] || need cargo
+    need packages build-essential postgresql
+    need_no_more
     build
     bin=$(pg_bindir)
 
@@ -80,7 +82,6 @@ up() {
 build() {
     pgweir=${PGWEIR:-}
     if [ -z "$pgweir" ]; then
-        need_cargo
         heading "Building the release binary"
         cargo build --release --locked --package pgweir
         pgweir=${CARGO_TARGET_DIR:-target}/release/pgweir

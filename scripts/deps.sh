@@ -1,10 +1,11 @@
 #!/usr/bin/env bash
 # make deps: everything that `make test` needs is there afterwards. With DEPS=no it only says what
-# is missing.
+# is missing, all of it.
 
 . "$(dirname "$0")/lib.sh"
 
-need_cargo
-need_rustfmt_and_clippy
-need_packages build-essential git postgresql python3-venv
-need_venv
+need cargo
+need rustfmt_and_clippy
+need packages build-essential git postgresql python3-venv
+need venv
+need_no_more

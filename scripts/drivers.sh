@@ -35,11 +35,12 @@ test_drivers() {
         is_driver "$DRIVER" || fail "DRIVER=$DRIVER is none of: ${all[*]}"
         chosen=("$DRIVER")
     fi
-    need_cargo
-    need_packages build-essential postgresql
+    need cargo
+    need packages build-essential postgresql
     for driver in "${chosen[@]}"; do
-        need_driver "$driver"
+        need driver "$driver"
     done
+    need_no_more
 
     heading "Building"
     PG_BINDIR=$(pg_bindir)

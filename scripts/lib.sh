@@ -19,6 +19,22 @@ fail() {
 
 # --- What must be there ---------------------------------------------------------------------
 
+# `need KIND …` is need_KIND: it names what is missing and installs it. With DEPS=no it only names
+# it, and what is missing besides is named too before the script ends: at `need_no_more`, which
+# stands behind the last of them.
+lacks=no
+need() {
+    if [ "${DEPS:-yes}" = no ]; then
+        ("need_$1" "${@:2}") || lacks=yes
+    else
+        "need_$1" "${@:2}"
+    fi
+}
+
+need_no_more() {
+    [ "$lacks" = no ] || exit 1
+}
+
 # cargo of at least the version that Cargo.toml asks for. It is not installed for you: how Rust
 # gets on your machine is yours to decide.
 need_cargo() {

@@ -9,12 +9,17 @@ use std::process::{Command, Output};
 use tempfile::TempDir;
 
 /// What the scripts use before they look whether anything is missing.
-const TOOLS: [&str; 9] =
-    ["bash", "cat", "cut", "dirname", "env", "head", "readlink", "sed", "sort"];
+const TOOLS: [&str; 10] =
+    ["bash", "cat", "cmp", "cut", "dirname", "env", "head", "readlink", "sed", "sort"];
 
-/// A machine without a compiler and without git.
+/// What is said where there is no Rust.
+const NO_CARGO: &str = "cargo is missing: install Rust, see https://rustup.rs\n";
+
+/// A machine without Rust, a compiler and git.
 struct Machine {
     programs: TempDir,
+    /// A checkout in which nothing was made yet.
+    checkout: TempDir,
 }
 
 impl Machine {
@@ -25,7 +30,12 @@ impl Machine {
             let found = found.into_iter().find(|path| path.exists()).unwrap();
             symlink(found, programs.path().join(tool)).unwrap();
         }
-        Self { programs }
+        let checkout = tempfile::tempdir().unwrap();
+        for name in ["scripts", "Cargo.toml"] {
+            let repository = Path::new(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."));
+            symlink(repository.join(name), checkout.path().join(name)).unwrap();
+        }
+        Self { programs, checkout }
     }
 
     fn path(&self, program: &str) -> PathBuf {
@@ -52,13 +62,15 @@ impl Machine {
         symlink("/bin/ln", self.path("ln")).unwrap();
     }
 
-    /// Runs a command of the scripts in the repository's folder.
+    /// Runs a command of the scripts in the checkout.
     fn run(&self, command: &str, settings: &[(&str, &str)]) -> Output {
         Command::new(self.path("bash"))
             .args(["-c", command])
-            .current_dir(concat!(env!("CARGO_MANIFEST_DIR"), "/../.."))
+            .current_dir(self.checkout.path())
             .env("PATH", self.programs.path())
+            .env("CARGO_HOME", self.checkout.path())
             .env_remove("DEPS")
+            .env_remove("PGWEIR")
             .envs(settings.iter().copied())
             .output()
             .unwrap()
@@ -83,9 +95,40 @@ fn with_deps_no_what_is_missing_is_named_and_nothing_is_done() {
     let output = machine.run("scripts/demo.sh up", &settings);
     assert_eq!(output.status.code(), Some(1));
     assert!(text(&output.stdout).contains("Missing: build-essential\n"), "{output:?}");
-    let told = "On Debian: sudo apt-get install -y --no-install-recommends build-essential\n";
-    assert_eq!(text(&output.stderr), told);
+    let packages = "On Debian: sudo apt-get install -y --no-install-recommends build-essential\n";
+    assert_eq!(text(&output.stderr), format!("{NO_CARGO}{packages}"));
     assert!(machine.asked().is_empty() && !state.exists());
+}
+
+/// Each kind of thing, though the first of them is missing already.
+#[test]
+fn with_deps_no_all_that_is_missing_is_named() {
+    let machine = Machine::bare();
+    machine.has_apt_get();
+    let output = machine.run("scripts/deps.sh", &[("DEPS", "no")]);
+    assert_eq!(output.status.code(), Some(1));
+    let (told, advice) = (text(&output.stdout), text(&output.stderr));
+    assert!(told.contains("Missing: rustfmt or clippy\n"), "{output:?}");
+    assert!(told.contains("Missing: build-essential git"), "{output:?}");
+    assert!(advice.starts_with(NO_CARGO), "{output:?}");
+    for line in [
+        "With rustup: rustup component add rustfmt clippy\n",
+        "On Debian: sudo apt-get install -y --no-install-recommends build-essential git",
+        "Missing: .venv with the packages of scripts/requirements.txt. It is made by: make deps\n",
+    ] {
+        assert!(advice.contains(line), "{output:?}");
+    }
+    assert!(machine.asked().is_empty());
+
+    // One that is missing is enough, wherever it stands.
+    machine.has("cargo", "echo cargo 9999.0.0");
+    let need = ". scripts/lib.sh; need cargo; need packages git; need cargo; need_no_more; echo on";
+    let output = machine.run(need, &[("DEPS", "no")]);
+    assert_eq!(output.status.code(), Some(1));
+    assert_eq!(text(&output.stdout), "\n== Missing: git\n");
+    machine.has("git", "");
+    let output = machine.run(need, &[("DEPS", "no")]);
+    assert_eq!((output.status.code(), text(&output.stdout)), (Some(0), "on\n"));
 }
 
 #[test]
