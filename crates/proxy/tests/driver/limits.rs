@@ -5,7 +5,9 @@ use std::time::Duration;
 use pgweir_config::Room;
 use pgweir_engine::ServerActivity;
 
-use crate::messages::{done, error, fatal, in_block, query, ready, room, startup, terminate};
+use crate::messages::{
+    done, error, fatal, in_block, password, query, ready, room, startup, terminate,
+};
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
 
@@ -396,6 +398,31 @@ fn servers_grow_old_one_by_one() {
     assert_eq!(open(), 0);
 }
 
+/// Nor is it counted any more: whatever it failed of, its place is another's in the same moment.
+#[test]
+fn a_login_that_fails_gives_its_place_up() {
+    let ways: [fn(&Stage); 4] = [
+        Stage::refuse_server,
+        |stage| stage.bare_server().says([fatal("28P01")]),
+        |stage| stage.bare_server().says([fatal("53300")]),
+        |stage| stage.bare_server().breaks(),
+    ];
+    for limit in ["max_server_connections = 1", "max_user_connections = 1"] {
+        for fail in ways {
+            let stage = Stage::new(&shared(limit));
+            let _alice = stage.newcomer(&[]);
+            let bob = stage.newcomer_to("east");
+            assert_eq!(stage.attempts(), 1);
+            fail(&stage);
+            assert_eq!(stage.attempts(), 1, "{limit}");
+            let (server, asked) = stage.bare_server_asked();
+            assert!(asked.contains(&("database".to_owned(), "east".to_owned())), "{asked:?}");
+            server.says([stage.welcome(&server)]);
+            assert!(bob.is_greeted());
+        }
+    }
+}
+
 /// PostgreSQL's own limit: it is asked again, but not in a hurry, and that is counted.
 #[test]
 fn a_server_that_is_full_is_asked_again() {
@@ -424,6 +451,28 @@ fn clients_are_limited_for_each_database_and_each_user() {
         assert_eq!(!carol.heard().contains("53300"), elsewhere, "{general}");
         alice.says([terminate()]);
         assert!(!stage.newcomer(&[]).heard().contains("53300"), "{general}");
+    }
+}
+
+/// Who is not let in takes nobody's place, however often it tries.
+#[test]
+fn who_is_refused_is_not_counted() {
+    for general in [
+        "max_clients = 1",
+        "max_logins = 1",
+        "max_db_client_connections = 1",
+        "max_user_client_connections = 1",
+    ] {
+        let stage = Stage::new(&Setup { auth: "password", ..Setup::with(general) });
+        for _ in 0..3 {
+            let stranger = stage.newcomer(&[]);
+            stranger.says([password("guess")]);
+            assert_eq!(stranger.heard(), "R E(FATAL 28P01)", "{general}");
+        }
+        let alice = stage.newcomer(&[]);
+        alice.says([password("password")]);
+        stage.server();
+        assert!(alice.is_greeted(), "{general}");
     }
 }
 
