@@ -84,7 +84,8 @@ const METHOD: &str = "\
 - CPU per transaction is the pooler's user and system time over the turn, divided by the load's
   count of transactions. Memory of an idle client is the growth of the pooler's anonymous memory
   (`/proc/PID/smaps_rollup`) over 10,000 clients that ran one query each; then their pooler's CPU is
-  watched for ten seconds of silence.
+  watched for ten seconds of silence. There are no direct connections beside them: those would be
+  10,000 backends of the server.
 - Large results are read into one buffer by the harness itself, again and again for the length of
   a turn, and thrown away; the figure is the median.
 - For `remote-64` a forwarder holds every request back for 0.5 ms, direct connections' too. A pool's
