@@ -103,6 +103,11 @@ impl Engine {
             Mark::EndedInsideMessage.hit();
             return self.client_gone(now, id, "ended inside a message", Action::Abort(to));
         }
+        if self.clients[id].server().is_some_and(|server| self.servers[server].fatal) {
+            // It knows, from its server, that this is the end.
+            Mark::EndedBehindServer.hit();
+            return self.client_gone(now, id, "server lost", Action::Close(to));
+        }
         self.actions.inject(to, |out| report.write(out));
         self.client_gone(now, id, "ended by pgweir", Action::Close(to));
     }

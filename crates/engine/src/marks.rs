@@ -395,6 +395,8 @@ marks! {
     ClosedInsideMessage,
     /// A client that is to be told something is inside a message.
     EndedInsideMessage,
+    /// It has heard the last words of its server, whose stream has not ended.
+    EndedBehindServer,
     /// A client's connection breaks.
     ClientBroken,
     /// A client is gone in the middle of a message of its own.

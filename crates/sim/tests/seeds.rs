@@ -18,6 +18,7 @@ const SELDOM: &[Mark] = &[
     Mark::CancelUnsentTimedOut,
     Mark::ClosedInsideMessage,
     Mark::CopyEndedByWhatFollows,
+    Mark::EndedBehindServer,
     Mark::ForsakenGivenUp,
     Mark::ForsakenHangs,
     Mark::LentWhileCongested,

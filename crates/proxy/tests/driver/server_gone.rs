@@ -623,6 +623,30 @@ fn a_server_that_says_why_it_ends_speaks_for_itself_where_more_is_lost() {
     }
 }
 
+/// Its own last words are the client's, too: before its stream had ended, the client was told
+/// something else behind them when a timeout was over, when it was asked to leave, or when it sent
+/// what is no message.
+#[test]
+fn nothing_follows_the_last_words_of_a_server() {
+    let ends: [fn(&Stage, &Peer); 3] = [
+        |stage, _| stage.wait(Duration::from_millis(5_100)),
+        |stage, _| stage.shut_down(),
+        |_, alice| alice.says([b"\0\0\0\0\0".to_vec()]),
+    ];
+    for end in ends {
+        let general = "transaction_timeout = 5000";
+        let setup = Setup { general, ..Setup::of_mode("session") };
+        let (stage, server, alice) = Stage::ready(&setup);
+        alice.says([query("BEGIN")]);
+        server.says([done(), in_block(), fatal("57P01")]);
+        assert_eq!((alice.heard().as_str(), alice.is_open()), ("C Z(T) E(FATAL 57P01)", true));
+        end(&stage, &alice);
+        assert_eq!((alice.heard().as_str(), alice.is_closed()), ("", true));
+        server.ends();
+        assert_eq!(stage.servers(), []);
+    }
+}
+
 /// Only outside a transaction is anybody idle in this sense, so it proves nothing of a COMMIT.
 #[test]
 fn a_server_that_claims_to_be_idle_inside_a_transaction_proves_nothing() {
