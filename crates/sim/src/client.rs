@@ -275,6 +275,11 @@ impl Client {
         self.key.as_ref().map(|key| key.process_id)
     }
 
+    /// Which pool it asks for.
+    pub(crate) fn draft(&self) -> usize {
+        self.pool.draft
+    }
+
     /// Whether it is between transactions.
     pub(crate) fn is_quiet(&self) -> bool {
         self.is_ready() && self.oracle.is_settled() && !self.oracle.is_in_block()
@@ -389,6 +394,7 @@ impl Client {
         if whims.chance(site.faults.client_hostile / 10.0) {
             self.outgoing = script::hostile(&mut whims).into();
             self.ending = Ending::Rude;
+            site.ledger.breaks_off(self.number);
             site.trace.note(self.who(), || "sends what is no message");
             return;
         }

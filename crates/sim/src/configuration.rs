@@ -15,8 +15,8 @@ pub(crate) struct Configuration {
     /// Connections beyond a pool's size, for clients that have waited for so many milliseconds.
     pub(crate) reserve: u64,
     pub(crate) reserve_ms: u64,
-    /// Servers are asked what they have room for.
-    pub(crate) asks_for_room: bool,
+    /// Servers are asked what they have room for, and so many pgweir share it.
+    pub(crate) instances: Option<u64>,
 }
 
 /// How many there may be, if there is a limit.
@@ -59,6 +59,8 @@ pub(crate) struct Pool {
     /// The database, or "*" for all that have no pool of their own.
     pub(crate) database: String,
     pub(crate) user: String,
+    /// As whom servers are logged in to, if that is another user.
+    pub(crate) server_user: Option<String>,
     pub(crate) mode: PoolMode,
     /// Its mode in most configurations.
     pub(crate) usual: PoolMode,
@@ -102,13 +104,23 @@ const LEAST: &str = "min_pool_size";
 const WAIT: &str = "query_wait_timeout";
 const RESET_QUERY: &str = "server_reset_query";
 const INSTANCES: &str = "instances";
+const SERVER_USER: &str = "server_username";
 
 /// No settings of pgweir's: that pools may be missing, and that they may have another mode.
 const MISSING: &str = "missing_pools";
 const MODES: &str = "other_pool_modes";
 
 /// Whatever else may be there or not.
-const OTHERS: [&str; 7] = [RESERVE, LEAST, WAIT, RESET_QUERY, INSTANCES, MISSING, MODES];
+const OTHERS: [&str; 8] =
+    [RESERVE, LEAST, WAIT, RESET_QUERY, INSTANCES, SERVER_USER, MISSING, MODES];
+
+/// The users of servers that a pool may have are called like its own with a number behind.
+const NUMBERED: char = '_';
+
+/// The user of a pool that is this one at servers.
+pub(crate) fn pool_user(server_user: &str) -> &str {
+    server_user.split(NUMBERED).next().unwrap_or(server_user)
+}
 
 impl Configuration {
     /// How long a client of that pool may wait, if there is a limit and the pool.
@@ -134,7 +146,8 @@ impl Configuration {
             LEAST => self.pools.iter_mut().for_each(|pool| pool.least = 0),
             WAIT => self.pools.iter_mut().for_each(|pool| pool.wait = None),
             RESET_QUERY => self.pools.iter_mut().for_each(|pool| pool.reset_query = None),
-            INSTANCES => self.asks_for_room = false,
+            INSTANCES => self.instances = None,
+            SERVER_USER => self.pools.iter_mut().for_each(|pool| pool.server_user = None),
             MISSING => self.pools.iter_mut().for_each(|pool| pool.here = true),
             MODES => self.pools.iter_mut().for_each(|pool| pool.mode = pool.usual),
             _ => {}
@@ -166,9 +179,9 @@ impl Configuration {
             self.reserve,
             self.reserve_ms,
         );
-        if self.asks_for_room {
+        if let Some(instances) = self.instances {
             // Writing to a String cannot fail.
-            let _ = writeln!(text, "{INSTANCES} = 1");
+            let _ = writeln!(text, "{INSTANCES} = {instances}");
         }
         let mut fields = self.clone();
         for (name, timeout) in TIMEOUTS {
@@ -193,16 +206,29 @@ impl Configuration {
 }
 
 impl Pool {
+    /// Another user of servers that it may have.
+    pub(crate) fn other_user(user: &str, number: u64) -> String {
+        format!("{user}{NUMBERED}{number}")
+    }
+
+    /// As whom servers are logged in to.
+    pub(crate) fn server_user(&self) -> &str {
+        self.server_user.as_ref().unwrap_or(&self.user)
+    }
+
     fn write(&self, text: &mut String) {
         let Self { database, user, mode, wait, size, least, cluster, reset_query, .. } = self;
+        let server_user = self.server_user.as_ref();
+        let server_user = server_user.map(|user| format!("{SERVER_USER} = \"{user}\"\n"));
+        let server_user = server_user.unwrap_or_default();
         let reset = reset_query.map(|query| format!("{RESET_QUERY} = \"{query}\"\n"));
         let reset = reset.unwrap_or_default();
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
             "\n[pools.\"{database}\"]\npool_mode = \"{}\"\n{WAIT} = {}\n{reset}\
-             [pools.\"{database}\".users.0]\nusername = \"{user}\"\npool_size = {size}\n\
-             {LEAST} = {least}\n\
+             [pools.\"{database}\".users.0]\nusername = \"{user}\"\n{server_user}\
+             pool_size = {size}\n{LEAST} = {least}\n\
              [pools.\"{database}\".shards.0]\ndatabase = \"{database}\"\n\
              servers = [[\"127.0.0.1\", {}, \"primary\"]]",
             mode.name(),

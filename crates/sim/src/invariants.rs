@@ -49,7 +49,7 @@ invariants! {
     OwnSettings,
     /// A client knows what the server that it works on reports.
     ToldSettings,
-    /// A client works in its own database, as its own user.
+    /// A client works in its own database, on a server and as a user that its pool has.
     OwnHome,
     /// A client runs the statements that it has prepared, and no other's.
     OwnStatements,
@@ -77,7 +77,7 @@ invariants! {
     ReserveInNeed,
     /// Whoever asks first is served first.
     FirstComeFirstServed,
-    /// Nothing outlasts its timeout by more than a second.
+    /// A timeout that is over shows within a second, where it is looked at.
     TimesHold,
     /// When all is quiet each pool has its smallest size.
     SmallestSize,

@@ -184,7 +184,7 @@ impl Ledger {
         }
     }
 
-    /// A client breaks off what it has begun.
+    /// A client breaks off what it has begun, or is told that it has come to its end.
     pub(crate) fn breaks_off(&mut self, client: u32) {
         self.deaf.insert(client);
     }

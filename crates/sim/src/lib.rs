@@ -61,6 +61,7 @@ mod panics;
 mod postgres;
 mod process;
 mod random;
+mod room;
 mod rows;
 mod rules;
 mod run;

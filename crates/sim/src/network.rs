@@ -128,6 +128,17 @@ impl Stream {
         incoming.arrived = 0;
     }
 
+    /// Whether something is there to be read.
+    pub(crate) fn has_input(&self) -> bool {
+        self.incoming.borrow().arrived > 0
+    }
+
+    /// Whether whoever is at the other end writes or reads no more, whether or not that shows here.
+    pub(crate) fn is_left(&self) -> bool {
+        let incoming = self.incoming.borrow();
+        incoming.ended || incoming.reset != Reset::None || self.outgoing.borrow().reader_gone
+    }
+
     /// The machine of this end is gone: nothing is read or said any more.
     pub(crate) fn vanish(mut self) {
         self.vanished = true;

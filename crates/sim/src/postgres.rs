@@ -1,5 +1,7 @@
 mod interrupt;
 mod login;
+mod outcome;
+mod patience;
 
 use std::io::ErrorKind;
 use std::ops::Range;
@@ -12,21 +14,26 @@ use crate::locks::Lock;
 use crate::network::Stream;
 use crate::outbox::Outbox;
 use crate::random::Dice;
+use crate::room::Room;
 use crate::rows::Row;
-use crate::session::{Advance, Home, Inbox, Notification, Session, State, all_asked, all_told};
+use crate::session::{Advance, Home, Inbox, Session, all_asked, all_told};
 use crate::trace::Who;
 use crate::world::Site;
+use outcome::{Announcement, Work};
 
 pub(crate) use interrupt::{CANCELED, CRASHED, DEADLOCK, LOCKED, TIMED_OUT};
 pub(crate) use login::parameters_of;
+pub(crate) use outcome::{Doing, Lease, Outcome};
 
 /// A process of a fake PostgreSQL server: what is behind one of its connections.
 pub(crate) struct Backend {
     pub(crate) process_id: i32,
     /// Which server it belongs to.
     pub(crate) cluster: usize,
-    /// What it was asked for at its login.
+    /// Whose it is, by what it was asked for at its login.
     pub(crate) home: Option<Home>,
+    /// As whom it was logged in to.
+    pub(crate) user: String,
     stream: Option<Stream>,
     phase: Phase,
     inbox: Inbox,
@@ -35,6 +42,9 @@ pub(crate) struct Backend {
     secret: [u8; 4],
     /// The configuration that it begins with.
     version: u32,
+    /// What its server has room for, and whether it is about to say so.
+    room: Room,
+    says_room: bool,
     /// It reports another configuration as soon as it is idle, not with its next ReadyForQuery.
     reports_at_once: bool,
     /// A cancel has arrived and was not looked at yet.
@@ -45,6 +55,8 @@ pub(crate) struct Backend {
     dying: bool,
     /// It stands still, or has, from then on and until then.
     frozen: Range<u64>,
+    /// Since when there has been something to be read while it stands still.
+    unread_since: Option<u64>,
     /// Bytes that it has sent since it was last idle.
     said_bytes: usize,
     limits: Limits,
@@ -76,16 +88,6 @@ enum Wait {
         lock: Lock,
         since: u64,
     },
-}
-
-/// Whose message a process had last.
-#[derive(Clone, Copy, Debug, Default)]
-struct Work {
-    client: Option<u32>,
-    /// When; at first, when it let pgweir in.
-    at: u64,
-    /// Messages so far.
-    met: u64,
 }
 
 enum Phase {
@@ -122,55 +124,6 @@ pub(crate) enum Health {
     Silent,
 }
 
-/// What a process did when it ended.
-#[derive(Clone, Debug)]
-pub(crate) struct Doing {
-    pub(crate) home: Option<Home>,
-    /// Whose transaction or batch was open.
-    pub(crate) owner: Option<u32>,
-    /// It was nobody's.
-    pub(crate) clean: bool,
-    /// It was being brought to a client's settings.
-    pub(crate) prepared: bool,
-}
-
-/// A process works for another client than before.
-#[derive(Clone, Copy, Debug)]
-pub(crate) struct Lease {
-    pub(crate) client: u32,
-    /// When it last had a message of somebody else: it was lent after that.
-    pub(crate) after: u64,
-}
-
-/// What a process asks of the rest of the world.
-#[derive(Default)]
-pub(crate) struct Outcome {
-    /// When it wants to go on, if its connection does not stir before.
-    pub(crate) wake_at: Option<u64>,
-    /// The process to be cancelled.
-    pub(crate) cancels: Option<CancelKey>,
-    /// Notifications to all that listen.
-    pub(crate) notifies: Vec<Announcement>,
-    /// It has given a lock back that others may wait for.
-    pub(crate) unlocks: bool,
-    /// It has read whose server it is to be.
-    pub(crate) introduced: bool,
-    /// It has refused a login for want of room.
-    pub(crate) full: bool,
-    /// It has ended without being asked to.
-    pub(crate) died: Option<Doing>,
-    pub(crate) leases: Vec<Lease>,
-}
-
-/// A notification on its way to the other processes of its server.
-#[derive(Clone, Debug)]
-pub(crate) struct Announcement {
-    /// The process that has said it, and where.
-    from: i32,
-    database: String,
-    said: Notification,
-}
-
 /// Bytes that a backend collects before it sends them (`PQ_SEND_BUFFER_SIZE`, pqcomm.c).
 const SEND_BUFFER_BYTES: usize = 8 * 1024;
 
@@ -185,6 +138,7 @@ impl Backend {
         number: usize,
         cluster: usize,
         version: u32,
+        room: Room,
         stream: Stream,
         mut dice: Dice,
     ) -> Self {
@@ -192,17 +146,21 @@ impl Backend {
             process_id: FIRST_PROCESS_ID + number as i32,
             cluster,
             home: None,
+            user: String::new(),
             stream: Some(stream),
             phase: Phase::Startup(Vec::new()),
             inbox: Inbox::default(),
             sending: Outbox::default(),
             secret: (dice.below(1 << 32) as u32).to_be_bytes(),
             version,
+            room,
+            says_room: false,
             reports_at_once: dice.chance(0.5),
             cancelled: false,
             terminated: false,
             dying: false,
             frozen: 0..0,
+            unread_since: None,
             said_bytes: 0,
             limits: Limits {
                 statement: None,
@@ -223,6 +181,7 @@ impl Backend {
             return outcome;
         }
         if site.trace.now < self.frozen.end {
+            self.note_unread(site.trace.now);
             outcome.wake_at = Some(self.frozen.end);
             return outcome;
         }
@@ -332,6 +291,11 @@ impl Backend {
         }
     }
 
+    /// Since when it has had an open transaction or batch of this client's, if it has.
+    pub(crate) fn has_transaction_of(&self, client: u32) -> Option<u64> {
+        self.work.owned_since(client).filter(|_| self.is_session())
+    }
+
     /// Whether it has not answered a login yet.
     pub(crate) fn is_before_login(&self) -> bool {
         matches!(self.phase, Phase::Startup(_) | Phase::Hung { .. })
@@ -371,6 +335,11 @@ impl Backend {
         Who('b', (self.process_id - FIRST_PROCESS_ID) as usize)
     }
 
+    /// What it answers when it is asked what its server has room for.
+    pub(crate) fn room(&self) -> Room {
+        self.room
+    }
+
     pub(crate) fn is_gone(&self) -> bool {
         self.stream.is_none()
     }
@@ -393,6 +362,10 @@ impl Backend {
             }
             let Phase::Session { session, wait } = &mut self.phase else { return };
             let (unread, unsaid) = (self.inbox.left(), session.out.len());
+            if session.asks_for_room() {
+                self.says_room = true;
+                outcome.says_room = true;
+            }
             let advance = session.advance(&mut self.inbox, &mut site.ledger);
             if self.inbox.left() < unread {
                 let read = self.inbox.taken_since(unread);
@@ -409,7 +382,7 @@ impl Backend {
                 said,
             });
             outcome.notifies.extend(announced);
-            outcome.leases.extend(self.work.go_on(&session.state, site.trace.now));
+            self.work.go_on(&session.state, site.trace.now, outcome);
             match advance {
                 Advance::Went { flush } => {
                     if flush || session.out.len() >= SEND_BUFFER_BYTES {
@@ -440,10 +413,12 @@ impl Backend {
                     if !self.sending.is_empty() {
                         continue;
                     }
+                    outcome.has_said_room |= std::mem::take(&mut self.says_room);
                     let rests = session.is_at_rest();
                     if !self.read(site) {
                         return;
                     }
+                    self.check_patience(site);
                     let first = !std::mem::replace(&mut self.asked, true);
                     if self.dice.chance(site.faults.server_stillborn) && first {
                         return self.die(site, outcome);
@@ -566,18 +541,6 @@ impl Backend {
         if let Phase::Session { session, .. } = &mut self.phase {
             session.end(&mut site.ledger);
         }
-    }
-}
-
-impl Work {
-    /// Notes whose message has come, if one has. Says who that is, if it is another client.
-    fn go_on(&mut self, state: &State, now: u64) -> Option<Lease> {
-        if state.met == std::mem::replace(&mut self.met, state.met) {
-            return None;
-        }
-        let before = std::mem::replace(&mut self.client, state.served);
-        let after = std::mem::replace(&mut self.at, now);
-        state.served.filter(|_| before != state.served).map(|client| Lease { client, after })
     }
 }
 

@@ -29,6 +29,8 @@ pub(crate) enum Part {
     Attempt,
     /// Each blow, and how many there are of a kind.
     Blow,
+    /// What each server has room for at first.
+    Room,
 }
 
 impl Dice {

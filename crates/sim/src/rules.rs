@@ -55,6 +55,20 @@ impl Rules {
         self.since(since).map(move |rules| rules.pools[pool].cluster)
     }
 
+    /// Whether a pool was to be served there at some time since then, as this user.
+    pub(crate) fn allows(
+        &self,
+        since: u64,
+        pool: usize,
+        cluster: usize,
+        server_user: &str,
+    ) -> bool {
+        self.since(since).any(|rules| {
+            let pool = &rules.pools[pool];
+            pool.cluster == cluster && pool.server_user() == server_user
+        })
+    }
+
     /// The shortest of a kind of limits since then; `None` if there was none.
     pub(crate) fn least(
         &self,
@@ -72,6 +86,17 @@ impl Rules {
     ) -> Option<u64> {
         let limits: Option<Vec<_>> = self.since(since).map(limit).collect();
         limits?.into_iter().max()
+    }
+
+    /// The same for what a pool has of a configuration: one that is taken out of it goes on with
+    /// what it had.
+    pub(crate) fn most_kept(
+        &self,
+        since: u64,
+        limit: impl Fn(&Configuration) -> Option<u64>,
+    ) -> Option<u64> {
+        let is_whole = |rules: &Configuration| rules.pools.iter().all(|pool| pool.here);
+        self.most(if self.all().all(is_whole) { since } else { 0 }, limit)
     }
 
     /// Those that were in force at some time since then.

@@ -260,6 +260,17 @@ impl Session {
         }
     }
 
+    /// Whether what runs is pgweir's, and asks what the server has room for.
+    pub(crate) fn asks_for_room(&self) -> bool {
+        match &self.work {
+            Work::Query { execution, lines } => {
+                execution.as_ref().is_some_and(|execution| *execution.line() == Line::Room)
+                    || lines.contains(&Line::Room)
+            }
+            Work::Execute { .. } | Work::None | Work::Ready | Work::Lost | Work::Over => false,
+        }
+    }
+
     /// What it has notified others of since it was last asked. A process hears of its own before it
     /// says that it is ready.
     pub(crate) fn take_announced(&mut self) -> Vec<Notification> {

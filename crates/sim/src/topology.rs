@@ -32,6 +32,8 @@ pub(crate) struct Topology {
     limited: Limited,
     /// Pools may be missing in a configuration.
     inconstant: bool,
+    /// They may log in to servers as other users.
+    renamed: bool,
     drafts: Vec<Draft>,
     drawn: Drawn,
     diet: Diet,
@@ -148,6 +150,7 @@ impl Topology {
             // What the last one does its text does not show.
             reset_query: *dice.pick(&[None, None, Some(""), Some("/* all */ DISCARD ALL")]),
             asks_for_room: dice.chance(0.3),
+            renamed: dice.chance(0.25),
             limited: Limited {
                 clients: dice.chance(0.3),
                 silence: dice.chance(0.25),
@@ -200,6 +203,11 @@ impl Topology {
         self.limited.statements
     }
 
+    /// Whether pools have several users at servers, as configurations have it.
+    pub(crate) fn is_renamed(&self) -> bool {
+        self.renamed
+    }
+
     /// A configuration for it: sizes, limits and who is served where are drawn each time.
     pub(crate) fn configuration(&self, dice: &mut Dice) -> Configuration {
         let rarely = |dice: &mut Dice, on: bool, most: u64| {
@@ -240,9 +248,11 @@ impl Topology {
             self.pool(facts, &mut dice)
         });
         let pools = pools.collect();
-        let asks_for_room = self.asks_for_room;
+        let asks = dice.chance(0.8) && self.asks_for_room;
+        let instances = *dice.pick(&[1, 1, 1, 2]);
+        let instances = asks.then_some(instances);
         let mut configuration =
-            Configuration { limits, times, reserve, reserve_ms, asks_for_room, pools };
+            Configuration { limits, times, reserve, reserve_ms, instances, pools };
         self.diet.reduce(&mut configuration);
         configuration
     }
@@ -267,11 +277,14 @@ impl Topology {
         let wild = facts.database.starts_with("wild");
         let waits = self.drafts[facts.draft].waits;
         let wait_us = *dice.pick(&[300_000, 3_000_000]);
+        let server_user = *dice.pick(&[None, None, Some(1), Some(2)]);
+        let server_user = server_user.map(|number| Pool::other_user(&facts.user, number));
         Pool {
             // A configuration has at least one.
             here: dice.chance(0.7) || facts.draft == 0 || !self.inconstant,
             database: if wild { "*".to_owned() } else { facts.database.clone() },
             user: facts.user.clone(),
+            server_user: server_user.filter(|_| self.renamed),
             mode: if dice.chance(0.5) && facts.fickle { PoolMode::Transaction } else { facts.mode },
             usual: facts.mode,
             wait: waits.then_some(wait_us),

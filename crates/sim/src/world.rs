@@ -7,8 +7,10 @@ mod menu;
 mod opening;
 mod order;
 mod outside;
+mod places;
 mod reserve;
 mod rest;
+mod room;
 mod strike;
 mod wires;
 
@@ -30,6 +32,7 @@ use crate::network::{Direction, Stir, Stirs, Stream, WireId};
 use crate::postgres::Health;
 use crate::process::{Place, Process};
 use crate::random::{Dice, Part};
+use crate::room::Room;
 use crate::rows::Row;
 use crate::rules::Rules;
 use crate::run::{Extent, Options};
@@ -40,6 +43,7 @@ use crate::trap::Trap;
 use crowd::Crowd;
 use journal::Journal;
 use reserve::Waits;
+use room::Known;
 use strike::Strike;
 use wires::{Attempt, Wire};
 
@@ -111,6 +115,14 @@ struct Cluster {
     health: Health,
     /// Of its configuration, which has been changed so many times.
     version: u32,
+    room: Room,
+    known: Known,
+}
+
+impl Cluster {
+    fn new(room: Room) -> Self {
+        Self { health: Health::Up, version: 0, room, known: Known::nothing() }
+    }
 }
 
 /// What happens at some time.
@@ -236,7 +248,10 @@ impl World {
             process,
             wires: Vec::new(),
             clusters: (0..topology.clusters)
-                .map(|_| Cluster { health: Health::Up, version: 0 })
+                .map(|cluster| {
+                    let mut dice = Dice::of(seed, Part::Room, cluster as u64);
+                    Cluster::new(Room::draw(&mut dice))
+                })
                 .collect(),
             stirs: Rc::default(),
             queue: BinaryHeap::new(),

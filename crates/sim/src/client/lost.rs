@@ -142,7 +142,9 @@ impl Client {
         // was refused with more behind it.
         let expelled = self.pool.mode == PoolMode::Statement && self.script.has_begun()
             || self.script.has_chained() && self.bereaved
-            || self.may_have_borne_more();
+            || self.may_have_borne_more()
+            // Of a reset it does not know how many replies were lost with it in front of that.
+            || how == "reset" && self.has_cancelled && self.moments.sends > 1;
         match (&self.phase, self.ending) {
             (Phase::Tls { .. } | Phase::Login { .. }, _) if self.may_be_turned_away(site) => true,
             (Phase::Dismissed, _) | (_, Ending::Rude) => true,

@@ -1,11 +1,26 @@
 //! When what happened to a client, and what pgweir has therefore let go on for too long.
 
+use pgweir_config::PoolMode;
+
 use super::{Client, Ending, Phase, Wish};
 use crate::configuration::Configuration;
 use crate::invariants::Invariant;
 use crate::ledger::Ledger;
 use crate::session::State;
 use crate::world::Site;
+
+/// When a limit of time must have shown.
+#[derive(Clone, Copy, Debug)]
+struct Deadline {
+    /// Its name.
+    limit: &'static str,
+    at: u64,
+    /// It is one of what was sent, and ends nothing if no answer is due.
+    of_unit: bool,
+}
+
+/// What a configuration says of it.
+type Limit<'a> = &'a dyn Fn(&Configuration) -> Option<u64>;
 
 /// What has passed between a client and pgweir, as the network sees it at pgweir's end.
 #[derive(Clone, Copy, Debug, Default)]
@@ -23,6 +38,9 @@ pub(crate) struct Contact {
     pub(crate) introduced: bool,
     /// The client has read all that it has to say.
     pub(crate) heard: bool,
+    /// Since when a server that pgweir has for it has had the transaction that is open there, if
+    /// one that it had was struck.
+    pub(crate) served_since: Option<u64>,
 }
 
 /// What a client remembers of its own life.
@@ -111,15 +129,22 @@ impl Client {
         one && !refusable && !self.oracle.is_in_block() && self.is_ready() && self.waits(ledger)
     }
 
+    /// Since when it may have had the server that it works on, and configurations count for that.
+    pub(crate) fn lent_since(&self, site: &Site) -> u64 {
+        let keeps = self.pool.mode == PoolMode::Session || self.oracle.has_state();
+        let lent = if keeps { self.moments.since } else { self.moments.began_at };
+        self.ruled_since(site, lent)
+    }
+
     /// Looks whether a limit of time has passed in vain, and looks again when the next one does.
     pub(super) fn check_overdue(&mut self, site: &mut Site, wish: &mut Wish) {
         if self.stream.is_none() || !self.contact.attended || self.ending != Ending::No {
             return;
         }
-        for (limit, ends_at) in self.deadlines(site).into_iter().flatten() {
-            if site.trace.now <= ends_at {
-                wish.wake(ends_at + 1);
-            } else if self.contact.heard {
+        for Deadline { limit, at, of_unit } in self.deadlines(site).into_iter().flatten() {
+            if site.trace.now <= at {
+                wish.wake(at + 1);
+            } else if self.contact.heard && (!of_unit || self.oracle.is_owed()) {
                 let number = self.number;
                 site.ledger.fail(
                     Invariant::TimesHold,
@@ -130,64 +155,96 @@ impl Client {
     }
 
     /// When pgweir must have ended what goes on now, if nothing else happens.
-    fn deadlines(&self, site: &Site) -> [Option<(&'static str, u64)>; 2] {
+    fn deadlines(&self, site: &Site) -> [Option<Deadline>; 4] {
         let Contact { read_at, wrote_at, introduced, .. } = self.contact;
         let still_since = read_at.max(wrote_at);
-        let limit = |name, since, limit: &dyn Fn(&Configuration) -> Option<u64>| {
-            let most = site.rules.most(self.ruled_since(site, since), limit)?;
-            Some((name, since + most + site.slack_us()))
-        };
+        let alone = |deadline| [deadline, None, None, None];
         // One that is out of the configuration goes on as it was when it was last in there.
         let lacked = self.has_lacked_pool(site);
         let wait = |rules: &Configuration| rules.wait(self.pool.draft).filter(|_| !lacked);
+        let limit = |name, since, limit: Limit<'_>| self.limit(site, name, since, limit);
         match &self.phase {
-            Phase::Tls { .. } | Phase::Login { .. } if !introduced => [
-                limit("client_login_timeout", self.moments.since, &|rules| rules.times.login),
-                None,
-            ],
+            Phase::Tls { .. } | Phase::Login { .. } if !introduced => {
+                let login = |rules: &Configuration| rules.times.login;
+                alone(limit("client_login_timeout", self.moments.since, &login))
+            }
             Phase::Tls { .. } | Phase::Login { .. } => {
-                [limit("query_wait_timeout", still_since, &wait), None]
+                alone(limit("query_wait_timeout", still_since, &wait))
             }
             Phase::Ready if self.is_quiet() => {
-                [limit("client_idle_timeout", still_since, &|rules| rules.times.silence), None]
+                alone(limit("client_idle_timeout", still_since, &|rules| rules.times.silence))
             }
             Phase::Ready if self.waits_alone(site) => {
                 // It may have a server by then, to which its unit is on the way.
                 let since = read_at.max(self.moments.sent_at) + site.slack_us();
-                [limit("query_wait_timeout", since, &wait), None]
+                alone(limit("query_wait_timeout", since, &wait))
             }
-            // A transaction that is lost has no server that it could be too long for.
-            Phase::Ready if self.bereaved => [self.hanging(site, still_since), None],
             Phase::Ready => {
-                let since = self.moments.in_block_since;
-                let transaction = since.and_then(|since| {
-                    limit("transaction_timeout", since, &|rules| rules.times.transaction)
-                });
-                let name = "idle_client_in_transaction_timeout";
-                let silence = match self.is_idle_in_block() {
-                    true => limit(name, still_since, &|rules| rules.times.silence_in_block),
-                    false => None,
-                };
-                [transaction, silence]
+                let [transaction, silence] = self.of_transaction(site, still_since);
+                let [statement, unit] = self.of_unit(site, still_since);
+                [transaction, silence, statement, unit]
             }
-            Phase::Dismissed => [None, None],
+            Phase::Dismissed => alone(None),
         }
     }
 
-    /// When a statement that nobody answers must have been given up, if its time is limited and so
-    /// was the wait for a server: what it has sent is one query, and nothing has come since.
-    fn hanging(&self, site: &Site, still_since: u64) -> Option<(&'static str, u64)> {
-        let alone = self.moments.sends == 1 && self.oracle.is_one_statement();
-        if !alone || self.has_lacked_pool(site) || site.faults.small_buffer > 0.0 {
-            return None;
+    /// When its transaction must have been ended, because it takes too long or is silent. One that
+    /// was lost with its server has no limit before another server stands in for it.
+    fn of_transaction(&self, site: &Site, still_since: u64) -> [Option<Deadline>; 2] {
+        let served_since = match self.bereaved {
+            true => self.contact.served_since,
+            false => self.moments.in_block_since.map(|_| 0),
+        };
+        let Some(served_since) = served_since else { return [None, None] };
+        let since = self.moments.in_block_since.unwrap_or(still_since).max(served_since);
+        let most = |rules: &Configuration| rules.times.transaction;
+        let transaction = self.limit(site, "transaction_timeout", since, &most);
+        let silence = self.is_idle_in_block().then(|| {
+            let name = "idle_client_in_transaction_timeout";
+            self.limit(site, name, still_since, &|rules| rules.times.silence_in_block)
+        });
+        [transaction, silence.flatten()]
+    }
+
+    /// When what it has sent must have been answered, if the wait for a server is limited and so is
+    /// the time on it, whatever becomes of the servers: a query of one statement that nothing has
+    /// come after may take as long as that may, and whatever it is, as long as a transaction may.
+    fn of_unit(&self, site: &Site, still_since: u64) -> [Option<Deadline>; 2] {
+        let times = site.rules.current().times;
+        let limited = times.statement.is_some() || times.transaction.is_some();
+        if !limited || self.has_lacked_pool(site) {
+            return [None, None];
         }
+        let since = still_since.max(self.moments.sent_at);
+        let wait = site.rules.most(still_since, |rules| rules.wait(self.pool.draft));
+        let Some(wait) = wait else { return [None, None] };
+        let slack = site.slack_us();
+        let lone = self.moments.sends == 1 && self.oracle.is_one_statement();
+        let on_its_way = site.faults.small_buffer > 0.0;
         // A server keeps the limit that it was told when it was logged in to.
-        let statement = site.rules.most(0, |rules| rules.times.statement)?;
-        let wait = site.rules.most(still_since, |rules| rules.wait(self.pool.draft))?;
-        let connect = site.rules.most(still_since, |rules| Some(rules.times.connect))?;
-        // Its settings are brought to the server first, which may hang then.
-        let ends_at = still_since.max(self.moments.sent_at) + wait + connect + statement;
-        Some(("statement_timeout", ends_at + 3 * site.slack_us()))
+        let statement = site.rules.most(0, |rules| rules.times.statement);
+        let statement = statement.filter(|_| lone && !on_its_way).and_then(|statement| {
+            // Its settings are brought to the server first, which may hang then.
+            let connect = site.rules.most(still_since, |rules| Some(rules.times.connect))?;
+            Some(("statement_timeout", since + wait + connect + statement + 3 * slack))
+        });
+        let transaction = site.rules.most(still_since, |rules| rules.times.transaction);
+        let unit = transaction
+            .map(|transaction| ("transaction_timeout", since + wait + transaction + 2 * slack));
+        let of_unit = |(limit, at)| Deadline { limit, at, of_unit: true };
+        [statement, unit].map(|deadline| deadline.map(of_unit))
+    }
+
+    /// When a limit that has counted since then must have shown.
+    fn limit(
+        &self,
+        site: &Site,
+        name: &'static str,
+        since: u64,
+        limit: Limit<'_>,
+    ) -> Option<Deadline> {
+        let most = site.rules.most(self.ruled_since(site, since), limit)?;
+        Some(Deadline { limit: name, at: since + most + site.slack_us(), of_unit: false })
     }
 
     /// Whether it has sent one thing, outside a transaction, that no server has begun, on a network

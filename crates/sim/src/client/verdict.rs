@@ -283,6 +283,7 @@ impl Client {
     /// A FATAL has come.
     pub(super) fn dismissed(&mut self, site: &mut Site, message: &Message, raw: Range<usize>) {
         let (code, text) = (code_of(message), text_of(message));
+        site.ledger.breaks_off(self.number);
         let is_other = NOT_REFUSALS.contains(&&*code) || text.contains('[');
         if !is_other && self.may_have_borne_more() {
             self.check_refused_unit(site, message);

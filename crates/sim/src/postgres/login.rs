@@ -7,6 +7,7 @@ use pgweir_proxy::Transport;
 use pgweir_wire::{CancelKey, Initial, Startup, TransactionStatus, backend};
 
 use super::{Backend, Health, Outcome, Phase, Wait};
+use crate::configuration::pool_user;
 use crate::invariants::Invariant;
 use crate::network::Stream;
 use crate::session::{Home, Session, State, VERSION, all_told, write_error, write_fatal};
@@ -66,7 +67,7 @@ impl Backend {
             self.stream = None;
             return None;
         }
-        let connect = site.rules.most(since, |rules| Some(rules.times.connect))?;
+        let connect = site.rules.most_kept(since, |rules| Some(rules.times.connect))?;
         let until = since + connect + site.slack_us();
         if site.trace.now >= until {
             site.ledger.fail(
@@ -90,7 +91,8 @@ impl Backend {
             .map(|(name, value)| (text(name).to_ascii_lowercase(), text(value)))
             .collect();
         let mut take = |name: &str| settings.remove(name).unwrap_or_default();
-        let home = Home { database: take("database"), user: take("user") };
+        let (database, user) = (take("database"), take("user"));
+        let home = Home { database, user: pool_user(&user).to_owned() };
         let micros = |text: String| Some(text.parse::<u64>().ok().filter(|ms| *ms > 0)? * 1_000);
         self.limits.statement = micros(take("statement_timeout"));
         if let Some(limit) = micros(take("lock_timeout")) {
@@ -100,8 +102,9 @@ impl Backend {
             self.limits.deadlock = limit;
         }
         site.trace.note(self.who(), || {
-            format!("is asked to log {} in to {} with {settings:?}", home.user, home.database)
+            format!("is asked to log {user} in to {} with {settings:?}", home.database)
         });
+        self.user = user;
         self.home = Some(home.clone());
         outcome.introduced = true;
         if health == Health::Silent || self.dice.chance(site.faults.login_hung) {
@@ -122,6 +125,7 @@ impl Backend {
         }
         let mut session = Session::new(settings).of_process(self.process_id);
         session.state.home = Some(home);
+        session.state.room = self.room;
         session.state.reload(&self.version.to_string());
         greet(self.sending.end(), &mut session, self.process_id, &self.secret);
         site.trace.note(self.who(), || format!("answers {}", all_told(self.sending.unsent())));

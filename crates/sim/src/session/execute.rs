@@ -123,11 +123,17 @@ impl Execution {
                 state.abort(witness);
                 self.complete("ROLLBACK", state, out, last, witness)
             }
-            Line::Room => {
-                row_description(out);
-                backend::data_row(out, [Some(&b"100"[..]), Some(b"3"), None]);
-                self.complete("SELECT 1", state, out, last, witness)
-            }
+            Line::Room => match state.room.row() {
+                Ok(cells) => {
+                    row_description(out);
+                    backend::data_row(
+                        out,
+                        cells.each_ref().map(|cell| cell.as_deref().map(str::as_bytes)),
+                    );
+                    self.complete("SELECT 1", state, out, last, witness)
+                }
+                Err(text) => Step::Failed(b"42501", text),
+            },
             Line::SetConfig(pairs) => match state.configure(&pairs) {
                 Ok(()) => {
                     row_description(out);

@@ -146,6 +146,13 @@ impl Inbox {
         next.is_some_and(|message| message.is_copy())
     }
 
+    /// Whether a statement of pgweir's own comes next.
+    pub(crate) fn begins_with_own(&self) -> bool {
+        let is_own = |line: &Line| line.tag().is_none();
+        let lines = self.ahead().next().and_then(|message| message.lines());
+        lines.is_some_and(|lines| !lines.is_empty() && lines.iter().all(is_own))
+    }
+
     /// The messages up to the end of the first unit: a Query, a function call or a Sync.
     pub(crate) fn unit(&self) -> impl Iterator<Item = Message> {
         let mut ahead = self.clone();

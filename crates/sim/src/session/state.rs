@@ -4,12 +4,15 @@ use std::rc::Rc;
 use super::Prepared;
 use crate::invariants::Invariant;
 use crate::language::{Keep, Kind, Line, Tag};
+use crate::room::Room;
 
 /// What a session remembers from one message to the next.
 #[derive(Clone)]
 pub(crate) struct State {
     /// Where it is; an oracle's is nowhere.
     pub(crate) home: Option<Home>,
+    /// What its server has room for; an oracle is never asked.
+    pub(crate) room: Room,
     pub(crate) transaction: Transaction,
     /// The client whose transaction or batch is open.
     pub(crate) owner: Option<u32>,
@@ -164,6 +167,7 @@ impl State {
         let settings = Settings::new(settings);
         Self {
             home: None,
+            room: Room::DEFAULT,
             transaction: Transaction::None,
             owner: None,
             served: None,

@@ -166,7 +166,7 @@ impl World {
 
     /// Whether a pool was missing at some time: when it comes back it is another one than that
     /// which was there before.
-    fn has_lacked(&self, home: &Home) -> bool {
+    pub(super) fn has_lacked(&self, home: &Home) -> bool {
         let mut pools = self.topology.pools.iter().filter(|pool| pool.home() == *home);
         pools.any(|pool| self.site.rules.lacked(0, pool.draft))
     }
@@ -181,22 +181,12 @@ impl World {
         }
     }
 
-    /// A connection to a server is made.
-    pub(super) fn check_server_limit(&mut self, wire: WireId, cluster: usize) {
-        if !self.wires[wire.0].is_server() {
-            return;
-        }
-        let others = self.count_servers(wire, |process| process.cluster == cluster);
-        self.check(self.shared_since(wire), "connections to a server", others, |rules| {
-            rules.limits.server
-        });
-    }
-
     /// A server process has read whose it is to be.
     pub(super) fn check_shares(&mut self, wire: WireId) {
         let Outside::Backend(process) = &self.wires[wire.0].outside else { return };
         let Some(own) = process.home.clone() else { return };
         self.check_worker(wire, own.clone());
+        self.check_new_place(wire, &own);
         if !self.is_attended(wire) {
             return;
         }
@@ -224,15 +214,9 @@ impl World {
     /// pgweir wants one more connection.
     pub(super) fn check_parallelism(&mut self, place: Place, cluster: usize) {
         let Endpoint::Server(_) = place.endpoint else { return };
-        let under_way = self.attempts.iter().filter(|attempt| {
-            let same =
-                matches!(attempt.place.endpoint, Endpoint::Server(_)) && attempt.cluster == cluster;
-            same && !attempt.over && self.process.awaits(attempt.place)
-        });
-        let under_way = under_way.count() as u64;
         let logging_in =
             |process: &Backend| process.cluster == cluster && process.is_before_login();
-        let others = under_way + self.count_servers(WireId(usize::MAX), logging_in);
+        let others = self.attempts_at(cluster) + self.count_servers(WireId(usize::MAX), logging_in);
         let most = self.most_now(|limits| Some(limits.parallelism)).unwrap_or(u64::MAX);
         if others >= most {
             let text = format!("{place:?} is opened beside {others}, of {most}");
@@ -243,7 +227,7 @@ impl World {
     /// An attempt to connect that began then is over: it must not have been waited for too long.
     pub(super) fn check_attempt(&mut self, place: Place, asked_at: u64) {
         let Endpoint::Server(_) = place.endpoint else { return };
-        let most = self.site.rules.most(asked_at, |rules| Some(rules.times.connect));
+        let most = self.site.rules.most_kept(asked_at, |rules| Some(rules.times.connect));
         let over = most.is_some_and(|most| self.now() > asked_at + most + self.site.slack_us());
         if over && self.process.awaits(place) {
             self.site
@@ -257,6 +241,13 @@ impl World {
     pub(super) fn check_least(&mut self) -> Result<(), String> {
         let rules = self.site.rules.current().clone();
         let shared = [rules.limits.server, rules.limits.database, rules.limits.user];
+        // What a server has room for may be less than the smallest sizes of its pools.
+        let is_full: Vec<_> = (0..self.clusters.len())
+            .map(|cluster| {
+                let there = self.count_to(cluster);
+                self.most_to(cluster).is_some_and(|most| there >= most)
+            })
+            .collect();
         let bound = shared.iter().any(Option::is_some) || rules.times.lifetime.is_some();
         if bound || self.site.draining {
             return Ok(());
@@ -265,7 +256,7 @@ impl World {
             let own = Home { database: pool.database.clone(), user: pool.user.clone() };
             let is_its = |process: &Backend| process.home.as_ref() == Some(&own);
             let there = self.count_servers(WireId(usize::MAX), is_its);
-            if there < pool.least {
+            if there < pool.least && !is_full[pool.cluster] {
                 return Err(format!("{own:?} has {there} servers, of {} at least", pool.least));
             }
         }
@@ -292,7 +283,7 @@ impl World {
 
     /// Server connections like that, the one named aside, as PostgreSQL counts them: a process that
     /// still runs a client's statement is there, whether or not anybody waits for it.
-    fn count_servers(&mut self, but: WireId, is_like: impl Fn(&Backend) -> bool) -> u64 {
+    pub(super) fn count_servers(&mut self, but: WireId, is_like: impl Fn(&Backend) -> bool) -> u64 {
         let mut count = 0;
         for number in (0..self.wires.len()).filter(|number| *number != but.0) {
             let wire = &self.wires[number];

@@ -53,6 +53,20 @@ impl World {
         }
     }
 
+    /// Since when a server that pgweir has for a client has had the transaction that is open there,
+    /// if one that the client had was struck.
+    pub(super) fn served_since(&mut self, wire: WireId) -> Option<u64> {
+        let Outside::Client(client) = &self.wires[wire.0].outside else { return None };
+        let number = Some(client.number).filter(|_| client.bereaved)?;
+        let serves = |wire: &super::Wire| match &wire.outside {
+            Outside::Backend(process) => process.has_transaction_of(number),
+            Outside::Canceller(_) | Outside::Client(_) | Outside::Gone => None,
+        };
+        let wires = self.wires.iter().enumerate();
+        let (server, since) = wires.filter_map(|(at, wire)| Some((at, serves(wire)?))).next()?;
+        self.is_attended(WireId(server)).then_some(since)
+    }
+
     /// A login was refused for want of room.
     pub(super) fn note_full(&mut self, wire: WireId) {
         let Outside::Backend(process) = &self.wires[wire.0].outside else { return };

@@ -26,6 +26,7 @@ impl World {
 
     pub(super) fn read_mail(&mut self, worker: usize) {
         let now = self.now();
+        let counts = self.server_counts();
         let news = self.process.read_mail(Time(now), worker);
         self.site.trace.note("pgweir", || match news {
             Some(News::Arrival(wire, place)) => {
@@ -37,7 +38,10 @@ impl World {
         match news {
             Some(News::Arrival(wire, place)) => self.arrived(wire, place),
             Some(News::Nudge) => self.note_moved(worker),
-            Some(News::Reload) => self.site.rules.read_by(worker, now),
+            Some(News::Reload) => {
+                self.site.rules.read_by(worker, now);
+                self.note_unheard(&counts);
+            }
             Some(News::Ending) => {}
             Some(News::Ended) if worker == 0 => {
                 let others = self.process.shut_down_others();

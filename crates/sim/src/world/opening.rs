@@ -5,7 +5,7 @@ use crate::topology::Ending;
 
 impl World {
     pub(super) fn note_opening(&mut self) {
-        let Self { site, topology, strikes, seats_taken, seed, .. } = self;
+        let Self { site, topology, strikes, clusters, seats_taken, seed, .. } = self;
         let (diet, faults, rules) = (&site.diet, &site.faults, &site.rules);
         site.trace.note("seed", || match diet.to_string() {
             without if without.is_empty() => seed.to_string(),
@@ -25,6 +25,10 @@ impl World {
                 pools.collect::<Vec<_>>().join(", ")
             )
         });
+        for (number, cluster) in clusters.iter().enumerate() {
+            let room = cluster.room;
+            site.trace.note("world", || format!("server {number} says that it has {room:?}"));
+        }
         site.trace.note("world", || {
             let on = faults.all().filter(|(_, often)| *often > 0.0);
             let on = on.map(|(name, often)| format!("{name} {often:.4}"));

@@ -99,7 +99,7 @@ impl World {
         clients.into_iter().find(|(number, _)| is_in_queue(*number))
     }
 
-    fn client(&self, number: u32) -> Option<&Client> {
+    pub(super) fn client(&self, number: u32) -> Option<&Client> {
         self.wires.iter().find_map(|wire| match &wire.outside {
             Outside::Client(client) if client.number == number => Some(&**client),
             Outside::Backend(_) | Outside::Canceller(_) | Outside::Client(_) | Outside::Gone => {

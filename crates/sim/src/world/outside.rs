@@ -29,11 +29,15 @@ impl World {
                 let patient = process.thaws(now, LONG_US);
                 let health = self.clusters[process.cluster].health;
                 let outcome = process.step(&mut self.site, health);
+                let room = process.room();
                 over = process.is_gone();
                 let cluster = process.cluster;
                 self.wires[wire.0].outside = outside;
                 if let Some(client) = patient {
                     self.note_still(wire, client);
+                }
+                if outcome.says_room || outcome.has_said_room {
+                    self.note_room(wire, room, cluster, outcome.has_said_room);
                 }
                 self.after_backend(wire, cluster, outcome);
             }
@@ -128,7 +132,11 @@ impl World {
             self.note_full(wire);
         }
         for lease in outcome.leases {
+            self.check_place(wire, lease.client);
             self.check_order(wire, lease);
+        }
+        if let Some(client) = outcome.served {
+            self.check_place(wire, client);
         }
         if let Some(doing) = &outcome.died {
             self.note_loss(wire, doing);

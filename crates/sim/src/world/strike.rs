@@ -7,6 +7,7 @@ use crate::invariants::Invariant;
 use crate::network::WireId;
 use crate::postgres::Health;
 use crate::random::{Dice, Part};
+use crate::room::Room;
 
 /// A fault that comes by itself.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -263,6 +264,11 @@ impl World {
         }
         let starts = self.now() + dice.magnitude(2_000_000);
         let up = starts + dice.magnitude(1_000_000);
+        if dice.chance(0.5) {
+            let room = Room::draw(dice);
+            self.clusters[cluster].room = room;
+            self.site.trace.note("world", || format!("server {cluster} will have {room:?}"));
+        }
         self.schedule(starts, Occasion::Recover(cluster, false));
         self.schedule(up, Occasion::Recover(cluster, true));
     }

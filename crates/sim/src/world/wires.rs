@@ -179,6 +179,7 @@ impl World {
     pub(super) fn begin_to_connect(&mut self, place: Place, address: &Address) {
         let cluster = usize::from(address.port - PORT);
         self.check_parallelism(place, cluster);
+        self.check_server_limit(place, cluster);
         let mut dice = Dice::of(self.seed, Part::Attempt, self.attempts.len() as u64);
         let slow = dice.chance(self.site.faults.connect_slow);
         let limit = match place.endpoint {
@@ -214,8 +215,9 @@ impl World {
         // A statement that is long under way may look like one that is not answered.
         let thin = !self.topology.limits_statements();
         let (wire, stream) = self.wire(thin, None, of_wire, |world, stream| {
-            let (number, version) = (world.wires.len(), world.clusters[cluster].version);
-            Outside::Backend(Box::new(Backend::new(number, cluster, version, stream, dice)))
+            let (number, its) = (world.wires.len(), &world.clusters[cluster]);
+            let (version, room) = (its.version, its.room);
+            Outside::Backend(Box::new(Backend::new(number, cluster, version, room, stream, dice)))
         });
         self.wires[wire.0].asked_at = asked_at;
         self.wires[wire.0].waits = waits;
@@ -225,7 +227,6 @@ impl World {
         });
         if self.process.connected(now, place, stream) {
             self.wires[wire.0].place = Some(place);
-            self.check_server_limit(wire, cluster);
         }
         self.wake_outside(wire, self.now());
         self.wake_driver(wire);
@@ -301,6 +302,7 @@ impl World {
             } else if !writes && interest.read && readable {
                 let before = inwards.borrow().read;
                 let read = self.process.readable(now, place);
+                self.note_room_heard(wire);
                 // Behind its end alone a newcomer's words wait for the end of the turn.
                 if self.wires[wire.0].pipes[0].borrow().read > before {
                     self.heard(wire);
@@ -352,7 +354,9 @@ impl World {
         };
         let introduced = !guest.is_before_login();
         let heard = !unsent && outwards.borrow().unread() == 0;
-        Contact { attended, introduced, heard, ..guest.contact }
+        let contact = Contact { attended, introduced, heard, ..guest.contact };
+        let served_since = self.served_since(wire);
+        Contact { served_since, ..contact }
     }
 }
 

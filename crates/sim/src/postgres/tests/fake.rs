@@ -16,6 +16,7 @@ use crate::locks::Locks;
 use crate::network::{Loss, Pipe, Stirs, Stream, WireId, connection};
 use crate::postgres::{Backend, Health, Limits, Outcome, Phase, Wait};
 use crate::random::Dice;
+use crate::room::Room;
 use crate::rules::Rules;
 use crate::session::{Home, Message};
 use crate::topology::Topology;
@@ -95,7 +96,8 @@ impl Fake {
     fn connect(&mut self, first: &[u8]) -> Peer {
         let number = self.peers.len();
         let (outer, inner, pipes) = connection(WireId(number), [CAPACITY; 2], &self.stirs);
-        let mut process = Backend::new(number, 0, self.version, outer, self.dice.fork());
+        let mut process =
+            Backend::new(number, 0, self.version, Room::DEFAULT, outer, self.dice.fork());
         // As PostgreSQL does since version 14, and as it is configured at first.
         process.reports_at_once = false;
         process.limits = Limits { statement: None, lock: None, deadlock: 1_000_000 };

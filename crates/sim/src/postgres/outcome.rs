@@ -1,0 +1,94 @@
+//! What a step of a server process came to.
+
+use pgweir_wire::CancelKey;
+
+use crate::session::{Home, Notification, State};
+
+/// What a process did when it ended.
+#[derive(Clone, Debug)]
+pub(crate) struct Doing {
+    pub(crate) home: Option<Home>,
+    /// Whose transaction or batch was open.
+    pub(crate) owner: Option<u32>,
+    /// It was nobody's.
+    pub(crate) clean: bool,
+    /// It was being brought to a client's settings.
+    pub(crate) prepared: bool,
+}
+
+/// A process works for another client than before.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Lease {
+    pub(crate) client: u32,
+    /// When it last had a message of somebody else: it was lent after that.
+    pub(crate) after: u64,
+}
+
+/// What a process asks of the rest of the world.
+#[derive(Default)]
+pub(crate) struct Outcome {
+    /// When it wants to go on, if its connection does not stir before.
+    pub(crate) wake_at: Option<u64>,
+    /// The process to be cancelled.
+    pub(crate) cancels: Option<CancelKey>,
+    /// Notifications to all that listen.
+    pub(crate) notifies: Vec<Announcement>,
+    /// It has given a lock back that others may wait for.
+    pub(crate) unlocks: bool,
+    /// It has read whose server it is to be.
+    pub(crate) introduced: bool,
+    /// It has refused a login for want of room.
+    pub(crate) full: bool,
+    /// It has ended without being asked to.
+    pub(crate) died: Option<Doing>,
+    pub(crate) leases: Vec<Lease>,
+    /// A message of this client's has come to it.
+    pub(crate) served: Option<u32>,
+    /// It has been asked what its server has room for.
+    pub(crate) says_room: bool,
+    /// It has answered that.
+    pub(crate) has_said_room: bool,
+}
+
+/// A notification on its way to the other processes of its server.
+#[derive(Clone, Debug)]
+pub(crate) struct Announcement {
+    /// The process that has said it, and where.
+    pub(super) from: i32,
+    pub(super) database: String,
+    pub(super) said: Notification,
+}
+
+/// Whose message a process had last.
+#[derive(Clone, Copy, Debug, Default)]
+pub(super) struct Work {
+    client: Option<u32>,
+    /// When; at first, when it let pgweir in.
+    pub(super) at: u64,
+    /// Messages so far.
+    met: u64,
+    /// Whose transaction or batch is open, and since when.
+    owner: Option<(u32, u64)>,
+}
+
+impl Work {
+    /// Notes whose message has come, if one has, and whether that is another client.
+    pub(super) fn go_on(&mut self, state: &State, now: u64, outcome: &mut Outcome) {
+        if state.owner != self.owner.map(|(owner, _)| owner) {
+            self.owner = state.owner.map(|owner| (owner, now));
+        }
+        if state.met == std::mem::replace(&mut self.met, state.met) {
+            return;
+        }
+        let before = std::mem::replace(&mut self.client, state.served);
+        let after = std::mem::replace(&mut self.at, now);
+        outcome.served = state.served;
+        let other = state.served.filter(|_| before != state.served);
+        outcome.leases.extend(other.map(|client| Lease { client, after }));
+    }
+
+    /// Since when a transaction or batch of this client's has been open, if one is.
+    pub(super) fn owned_since(&self, client: u32) -> Option<u64> {
+        self.owner.filter(|(owner, _)| *owner == client).map(|(_, since)| since)
+    }
+}
