@@ -1,4 +1,5 @@
 use super::*;
+use crate::cli::{DOCS, RESULTS};
 use crate::results::tests::{TestFolder, result};
 
 #[test]
@@ -70,4 +71,19 @@ fn a_missing_yardstick_is_named() {
     let text = text_of(&[result]);
     assert!(text.contains("No yardstick: the relay or PgBouncer did not run in every round."));
     assert!(text.contains("| no yardstick |"));
+}
+
+/// So no figure is there that was not measured, and none is written by hand.
+#[test]
+fn the_page_says_what_its_rounds_say() {
+    let root = Path::new(env!("CARGO_MANIFEST_DIR")).join("..");
+    let folder = TestFolder::of("page");
+    write(&root.join(RESULTS), &folder.0).unwrap();
+    let pictures = fs::read_dir(folder.0.join(PICTURES)).unwrap();
+    let pictures = pictures.map(|entry| Path::new(PICTURES).join(entry.unwrap().file_name()));
+    for file in pictures.chain([FILE.into()]) {
+        let of = |docs: &Path| fs::read_to_string(docs.join(&file)).unwrap();
+        let is_same = of(&folder.0) == of(&root.join(DOCS));
+        assert!(is_same, "docs/{}: write it anew with `bench report`", file.display());
+    }
 }
