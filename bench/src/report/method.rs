@@ -60,8 +60,8 @@ const METHOD: &str = "\
   others' figures. So cases may be of different builds and days: each says when it was measured, and
   of which commit of the checkout that the harness ran in. Only ratios within a case compare.
   `make bench-bundle` packs it for a bare machine, and the commit with it.
-- What each round of each case gave is in [benchmarks/rounds](benchmarks/rounds), and this page is made
-  of that alone.
+- What each round of each case gave is in [benchmarks/rounds](benchmarks/rounds), and this page is
+  made of that alone.
 - A round is one turn of each contender, in an order that changes from round to round, after a
   warm-up of each. Where many clients ask as fast as they can (`simple-N` and `extended-N` from 64
   clients on), a round counts only if the relay is well ahead of PgBouncer: otherwise something else

@@ -68,9 +68,9 @@ pub struct Client {
     pub(crate) unfinished: Option<Time>,
     /// The next unit is not run but answered with this.
     pub(crate) refusal: Option<Box<Report>>,
-    /// A batch was refused: its messages are dropped up to the Sync.
-    pub(crate) skipping: bool,
-    /// What is sent behind that batch may rest on what was dropped.
+    /// What is still to come of a unit that was answered without it.
+    pub(crate) rest: UnitRest,
+    /// What is sent behind that unit may rest on what was not run of it.
     pub(crate) bears: bool,
     /// Its stream has ended: it leaves once what is retained of it is run.
     pub(crate) ended: bool,
@@ -125,7 +125,7 @@ impl Client {
             scanned: 0,
             unfinished: None,
             refusal: None,
-            skipping: false,
+            rest: UnitRest::None,
             bears: false,
             ended: false,
             leaving: false,
@@ -220,6 +220,16 @@ impl fmt::Display for Ends {
     }
 }
 
+/// What is still to come of a unit that was refused, or lost with its server: it is dropped.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UnitRest {
+    None,
+    /// Messages, up to a Sync.
+    Batch,
+    /// A part of its only message. ReadyForQuery stands behind it, where the client looks for it.
+    Message,
+}
+
 /// A transaction that was rolled back because its server is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum LostTransaction {
@@ -300,12 +310,15 @@ pub(crate) enum Leg {
 pub(crate) struct Body {
     pub(crate) left: usize,
     pub(crate) fate: Fate,
+    /// Its unit has no other message, or ends with it.
+    pub(crate) ends_unit: bool,
     /// Reads the query text as it passes; boxed, because few messages come in pieces.
     pub(crate) scan: Option<Box<Classifier>>,
 }
 
 impl Body {
-    pub(crate) const NONE: Self = Self { left: 0, fate: Fate::Swallow, scan: None };
+    pub(crate) const NONE: Self =
+        Self { left: 0, fate: Fate::Swallow, ends_unit: false, scan: None };
 }
 
 /// What becomes of the rest of a message.

@@ -6,7 +6,7 @@ use pgweir_wire::{CancelKey, HEADER_LEN, Header, TransactionStatus};
 
 use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint};
-use crate::client::Phase;
+use crate::client::{Phase, UnitRest};
 use crate::errors::CONSOLE_PROTOCOL;
 
 /// The longest console command.
@@ -67,7 +67,7 @@ impl Engine {
                     self.actions.push(Action::Console(id, text.into()));
                 }
                 Ok(Tag::Sync) => {
-                    self.clients[id].skipping = false;
+                    self.clients[id].rest = UnitRest::None;
                     self.actions.inject(to, |out| {
                         backend::ready_for_query(out, TransactionStatus::Idle);
                     });
@@ -76,9 +76,9 @@ impl Engine {
                     self.close_client(id);
                     return input.len();
                 }
-                Ok(_) if self.clients[id].skipping => {}
+                Ok(_) if self.clients[id].rest == UnitRest::Batch => {}
                 Ok(_) => {
-                    self.clients[id].skipping = true;
+                    self.clients[id].rest = UnitRest::Batch;
                     self.actions.inject(to, |out| CONSOLE_PROTOCOL.report(&[]).write(out));
                 }
             }

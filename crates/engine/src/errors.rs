@@ -198,6 +198,14 @@ pub(crate) const CUT_OFF: ErrorKind = fatal(
      is lost; and for AND CHAIN behind a transaction that was lost",
     "",
 );
+pub(crate) const MORE_BEHIND: ErrorKind = fatal(
+    SqlState::ADMIN_SHUTDOWN,
+    "what was sent behind a failed statement may rest on it",
+    "when more was sent behind a unit of which only a part had come when it was refused, or lost \
+     with its server: it may have begun a transaction or changed the session, and what stands \
+     behind it would run without that",
+    "",
+);
 pub(crate) const CONTAINED: ErrorKind = fatal(
     SqlState::INTERNAL_ERROR,
     "unexpected message from server",
@@ -281,6 +289,7 @@ pub const ERRORS: &[ErrorKind] = &[
     OUTCOME_UNKNOWN,
     TRANSACTION_LOST,
     CUT_OFF,
+    MORE_BEHIND,
     CONTAINED,
     VIOLATION,
     UNSUPPORTED_PROTOCOL,

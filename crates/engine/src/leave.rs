@@ -6,7 +6,7 @@ use pgweir_wire::frontend;
 
 use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, Event, ServerId};
-use crate::client::{Asked, Client, Fate, Leg, Phase};
+use crate::client::{Asked, Client, Fate, Leg, Phase, UnitRest};
 use crate::loss::Loss;
 use crate::marks::Mark;
 use crate::server::{Cleaning, Left, Server, ServerState};
@@ -199,7 +199,7 @@ impl Engine {
             _ if client.asked.is_some() || client.refusal.is_some() || client.holding => false,
             // Its transaction is over when it has ended it.
             _ if client.lost.is_some() => false,
-            Leg::None => !client.skipping,
+            Leg::None => client.rest == UnitRest::None,
             Leg::Held(server) => {
                 let server = &self.servers[server];
                 server.replies.is_empty()

@@ -12,7 +12,7 @@ use pgweir_wire::{HEADER_LEN, Header, Severity, SqlState};
 
 use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, ServerId};
-use crate::client::{Client, Fate, LostTransaction, Phase, UnnamedStatement};
+use crate::client::{Client, Fate, LostTransaction, Phase, UnitRest, UnnamedStatement};
 use crate::errors::{CUT_OFF, NOT_BEGUN, OUTCOME_UNKNOWN, TRANSACTION_LOST};
 use crate::marks::Mark;
 use crate::time::Time;
@@ -191,9 +191,17 @@ impl Engine {
         // What is still to come of its message has nowhere to go.
         client.body.fate = Fate::Swallow;
         client.body.scan = None;
-        client.skipping = client.open_slot.take().is_some();
-        Mark::LossInBatch.hit_if(client.skipping);
-        let status = (!client.skipping).then(|| client.status());
+        let inside = client.body.left > 0 && client.body.ends_unit;
+        client.rest = match client.open_slot.take() {
+            Some(_) => UnitRest::Batch,
+            None if inside => UnitRest::Message,
+            None => UnitRest::None,
+        };
+        // In a transaction that was lost PostgreSQL itself refuses what stands behind.
+        client.bears = client.rest != UnitRest::None && client.lost.is_none();
+        Mark::LossInBatch.hit_if(client.rest == UnitRest::Batch);
+        Mark::LossInsideUnit.hit_if(client.rest == UnitRest::Message);
+        let status = (client.rest == UnitRest::None).then(|| client.status());
         self.actions.inject(Endpoint::Client(id), |out| {
             report.write(out);
             status.into_iter().for_each(|status| backend::ready_for_query(out, status));

@@ -89,6 +89,8 @@ marks! {
     UnitRefused,
     /// A client has sent more behind a unit that is answered by us, which may rest on that.
     RefusedUnitBoreMore,
+    /// The same, when the rest of it has come.
+    PassedUnitBoreMore,
     /// A message of a refused batch is dropped.
     RefusedBatchGoesOn,
     /// A unit waits for the one before, since others wait for a server.
@@ -367,6 +369,8 @@ marks! {
     LossAlreadyTold,
     /// A batch ends whose Sync is still to come.
     LossInBatch,
+    /// A unit ends of whose one message a part is still to come.
+    LossInsideUnit,
     /// The client was about to leave.
     LossOfLeaver,
     /// A unit is answered by the news that its transaction was lost.
@@ -473,6 +477,8 @@ marks! {
     ClientIdleForLess,
     /// A client is silent inside a transaction.
     ClientIdleInTransaction,
+    /// Either, or outside of one, in the middle of a message that its server reads.
+    ClientIdleInMessage,
     /// A transaction takes too long, and a statement of it runs.
     TransactionTooLong,
     /// A transaction takes too long, and nothing of it runs.

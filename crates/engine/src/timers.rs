@@ -6,6 +6,8 @@
 
 use std::time::Duration;
 
+use pgweir_wire::backend::Report;
+
 use crate::Engine;
 use crate::action::{ClientId, ServerId};
 use crate::cancel::CANCEL_TIMEOUT;
@@ -117,8 +119,7 @@ impl Engine {
                 self.watch_silence(id, quiet_since);
             } else {
                 Mark::ClientIdle.hit();
-                let detail = format!("client_idle_timeout is {}.", in_seconds(limit));
-                self.expel_late(now, id, IDLE.report(&[]).detail(detail));
+                self.expel_late(now, id, idle(limit));
             }
         }
     }
@@ -257,10 +258,15 @@ impl Engine {
         let its = &self.clients[client];
         let busy = !its.slots.is_empty();
         let in_block = server.status.in_block();
+        // PostgreSQL reads the one message that it has a part of, and does nothing else.
+        let stalls = its.body.left > 0 && server.replies.owed() == 1 && !server.congested;
+        let silent_since =
+            if stalls { server.fed.max(server.unit_since) } else { server.unit_since };
         let over =
             |limit: Option<Duration>, since: Time| limit.filter(|limit| now - since > *limit);
         let too_long = over(spec.transaction_timeout, server.transaction_since);
-        let too_idle = over(spec.idle_in_transaction_timeout, server.unit_since);
+        let too_idle = over(spec.idle_in_transaction_timeout, silent_since);
+        let too_quiet = over(self.plan.client_idle_timeout, silent_since);
         if let Some(limit) = too_long.filter(|_| busy || in_block) {
             Mark::TransactionTooLongIdle.hit_if(!busy);
             if busy {
@@ -278,11 +284,17 @@ impl Engine {
             Mark::ServerHangs.hit();
             return self.server_lost(now, id, HANGS);
         }
-        if let Some(limit) = too_idle.filter(|_| !busy && in_block) {
+        let is_over = if in_block { too_idle } else { too_quiet }.is_some();
+        Mark::ClientIdleInMessage.hit_if(stalls && is_over);
+        if let Some(limit) = too_idle.filter(|_| in_block && (!busy || stalls)) {
             Mark::ClientIdleInTransaction.hit();
+            let end = if self.may_be_committed(id, client) { CANCELLED } else { ROLLED_BACK };
             let setting = "idle_client_in_transaction_timeout";
-            let detail = format!("{setting} is {}; {ROLLED_BACK}", in_seconds(limit));
-            self.expel_late(now, client, IDLE_IN_TRANSACTION.report(&[]).detail(detail));
+            let detail = format!("{setting} is {}; {end}", in_seconds(limit));
+            return self.expel_late(now, client, IDLE_IN_TRANSACTION.report(&[]).detail(detail));
+        }
+        if let Some(limit) = too_quiet.filter(|_| stalls && !in_block) {
+            self.expel_late(now, client, idle(limit));
         }
     }
 
@@ -337,6 +349,11 @@ impl Engine {
                 silent > limit.saturating_mul(statements).saturating_add(STATEMENT_GRACE)
             })
     }
+}
+
+/// A client was silent for so long outside a transaction.
+fn idle(limit: Duration) -> Report {
+    IDLE.report(&[]).detail(format!("client_idle_timeout is {}.", in_seconds(limit)))
 }
 
 fn in_seconds(limit: Duration) -> String {

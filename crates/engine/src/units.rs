@@ -6,12 +6,12 @@ use std::rc::Rc;
 
 use pgweir_config::PoolMode;
 use pgweir_sql::PinReason;
-use pgweir_wire::frontend::{Bind, Parse, TERMINATE, Tag, Target};
+use pgweir_wire::frontend::{Bind, Parse, Tag, Target};
 use pgweir_wire::{HEADER_LEN, Header, Malformed, TransactionStatus};
 
 use crate::Engine;
 use crate::action::{ClientId, Endpoint, ServerId};
-use crate::client::{Body, Client, Fate, Leg, UnnamedStatement};
+use crate::client::{Body, Client, Fate, Leg, UnitRest, UnnamedStatement};
 use crate::errors::{CUT_OFF, VIOLATION};
 use crate::loss::{CHAIN_LOST, chains_lost};
 use crate::marks::Mark;
@@ -62,6 +62,9 @@ impl Engine {
                 if n == 0 || self.clients[id].body.left > 0 {
                     break;
                 }
+                if !self.unit_passed(now, id, &input[at..]) {
+                    return input.len();
+                }
                 if !self.keeps_or_parts(now, id) {
                     return input.len();
                 }
@@ -104,8 +107,8 @@ impl Engine {
         }
         self.pools[pool].stats.received += at as u64;
         let client = &mut self.clients[id];
-        // A farewell asks for nothing more.
-        let more = input.get(at).is_some_and(|tag| *tag != TERMINATE[0]);
+        // A Flush, a farewell and what belongs to a COPY ask for nothing more.
+        let more = input.get(at).is_some_and(|tag| !b"HXcdf".contains(tag));
         client.began_more = more && client.open_slot.is_none();
         let waits = client.holding || matches!(client.leg, Leg::Waiting(_) | Leg::Preparing(_));
         if client.ended && !waits {
@@ -180,7 +183,7 @@ impl Engine {
             | Tag::Query
             | Tag::Sync => {}
         }
-        if client.skipping || client.refusal.is_some() {
+        if client.rest == UnitRest::Batch || client.refusal.is_some() {
             return self.refuse(now, id, tag, header, rest);
         }
         let too_long = rest.len() >= UNIT_HELD_BYTES;
@@ -285,7 +288,7 @@ impl Engine {
                 if tag == Tag::Flush {
                     self.servers[server].replies.flush();
                 }
-                return self.send(id, server, header, rest, at);
+                return self.send(id, server, tag, header, rest, at);
             }
             Tag::Terminate => {
                 self.client_leaves(now, id);
@@ -297,7 +300,7 @@ impl Engine {
             }
         };
         self.expect(now, id, server, kind);
-        let taken = self.send(id, server, header, rest, at);
+        let taken = self.send(id, server, tag, header, rest, at);
         if tag == Tag::Query {
             let text = until_nul(body);
             self.scan_text(id, text, whole || text.len() < body.len());
@@ -527,6 +530,7 @@ impl Engine {
         &mut self,
         id: ClientId,
         server: ServerId,
+        tag: Tag,
         header: Header,
         rest: &[u8],
         at: usize,
@@ -541,6 +545,7 @@ impl Engine {
         let body = &mut client.body;
         body.left = header.message_len() - n;
         body.fate = Fate::Forward;
+        body.ends_unit = matches!(tag, Tag::Query | Tag::FunctionCall);
         Taken::Bytes(n)
     }
 
@@ -576,7 +581,7 @@ fn ends_in_time(names: usize) -> Result<(), Malformed> {
 /// Drops a message, as much of it as has come.
 fn swallow(client: &mut Client, header: Header, rest: &[u8]) -> Taken {
     let n = rest.len().min(header.message_len());
-    client.body = Body { left: header.message_len() - n, fate: Fate::Swallow, scan: None };
+    client.body = Body { left: header.message_len() - n, ..Body::NONE };
     Taken::Bytes(n)
 }
 

@@ -95,7 +95,7 @@ pub(crate) fn tell(news: &News, demands: &[Demand]) {
             "tcp_user_timeout has no effect, because the kernel cannot be asked about connections"
         ),
         News::Log(event) => tell_event(event, demands),
-        News::Console { .. } | News::Ended => {}
+        News::Console { .. } | News::Ended(_) => {}
     }
 }
 

@@ -116,7 +116,10 @@ impl Control {
                         self.console(worker, client, Asker::Client(number), &text).await;
                     }
                     // One that ends by itself takes the others with it: its clients are not served.
-                    Some(News::Ended) => self.end(Mailboxes::stop),
+                    Some(News::Ended(worker)) => match self.ending {
+                        Ending::No | Ending::Draining(_) => self.end(Mailboxes::stop),
+                        Ending::Now => self.workers.has_ended(worker),
+                    },
                     Some(news) => log::tell(&news, &self.demands),
                     // All have dropped their ends.
                     None => return Ok(()),

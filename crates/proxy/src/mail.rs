@@ -69,7 +69,7 @@ pub enum News {
     /// Peers that vanish are noticed by the kernel's own patience only.
     NoSockDiag(io::Error),
     /// This worker's thread has ended, in whatever way.
-    Ended,
+    Ended(usize),
 }
 
 /// A connection on its way from one worker to another.
@@ -135,9 +135,20 @@ impl<C> Mailboxes<C> {
         self.tell(0, Mail::ShutDown);
     }
 
-    /// The first worker gives no client away any more.
-    pub(crate) fn shut_down_others(&self) {
-        (1..self.0.len()).for_each(|worker| self.tell(worker, Mail::ShutDown));
+    /// This worker has told its clients. The first one gives none away any more, and tells the
+    /// others.
+    pub fn has_shut_down(&self, worker: usize) {
+        if worker == 0 {
+            (1..self.0.len()).for_each(|other| self.tell(other, Mail::ShutDown));
+        }
+    }
+
+    /// A worker has ended when all are told that this is the end. With the first one the others
+    /// must end too, if it could not tell them; behind another they may still have to read that.
+    pub fn has_ended(&self, worker: usize) {
+        if worker == 0 {
+            self.stop();
+        }
     }
 
     /// Has clients let in there and nowhere else, and waits until they are.

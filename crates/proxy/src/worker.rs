@@ -66,7 +66,7 @@ pub(crate) fn start(
     let Renewal { plan, tcp, listeners } = configuration;
     let index = member.index();
     std::thread::Builder::new().name(format!("worker {index}")).spawn(move || {
-        let _farewell = Farewell(news.clone());
+        let _farewell = Farewell(index, news.clone());
         let runtime = Builder::new_current_thread()
             .enable_io()
             .enable_time()
@@ -90,12 +90,12 @@ pub(crate) fn start(
     })
 }
 
-/// Tells that a thread has ended, in whatever way.
-struct Farewell(mpsc::UnboundedSender<News>);
+/// Tells that the thread of a worker has ended, in whatever way.
+struct Farewell(usize, mpsc::UnboundedSender<News>);
 
 impl Drop for Farewell {
     fn drop(&mut self) {
-        let _ = self.0.send(News::Ended);
+        let _ = self.1.send(News::Ended(self.0));
     }
 }
 
@@ -158,9 +158,7 @@ impl Shared {
                 }
                 Some(Mail::ShutDown) => {
                     self.drive(|driver, now| driver.shut_down(now));
-                    if self.index == 0 {
-                        self.peers.shut_down_others();
-                    }
+                    self.peers.has_shut_down(self.index);
                     self.close_doors(&mut doors).await;
                     // Those who were let in now, and have not said what they want.
                     self.drive(|driver, now| driver.shut_down(now));

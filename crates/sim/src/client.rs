@@ -43,7 +43,7 @@ pub(crate) struct Client {
     pub(crate) vanished: bool,
     /// A server that had a transaction of its was struck, or one that it had left running.
     pub(crate) bereaved: bool,
-    /// Some unit of its was answered by pgweir.
+    /// A unit of its was answered by pgweir, and no other one since.
     refused: bool,
     pool: PoolFacts,
     stream: Option<Stream>,

@@ -8,13 +8,10 @@ use pgweir_wire::{HEADER_LEN, Header, Severity};
 use super::{Taken, message, swallow, until_nul};
 use crate::Engine;
 use crate::action::{ClientId, Endpoint};
-use crate::client::{LostTransaction, UnnamedStatement};
-use crate::errors::CUT_OFF;
+use crate::client::{LostTransaction, UnitRest, UnnamedStatement};
+use crate::errors::MORE_BEHIND;
 use crate::marks::Mark;
 use crate::time::Time;
-
-/// The DETAIL for a client of which more comes behind a batch that was refused.
-const BORE: &str = "A statement was refused, and what was sent behind it may rest on it.";
 
 impl Engine {
     /// A message of a unit that is not run but answered by us. This is sound only here, where no
@@ -29,26 +26,38 @@ impl Engine {
     ) -> Taken {
         let client = &mut self.clients[id];
         client.unfinished = None;
-        let ready = match tag {
-            Tag::Query | Tag::FunctionCall => !client.skipping,
-            Tag::Sync => true,
-            _ => {
-                client.skipping = true;
-                false
-            }
-        };
+        let whole = rest.len() >= header.message_len();
+        let passing = client.rest == UnitRest::Batch;
         Mark::RefusedBatchGoesOn.hit_if(client.refusal.is_none());
         // In a transaction that was lost PostgreSQL itself refuses what stands behind.
         let behind = match client.lost {
             Some(LostTransaction::Told | LostTransaction::Untold) => Behind::Nothing,
             None if client.refusal.is_some() => behind(rest, client.unnamed.text()),
-            None => behind_skipped(tag, header, rest, client.bears),
+            None => behind_passed(tag, header, rest, client.bears),
         };
         let refusal = client.refusal.take();
         client.bears = behind == Behind::Unknown;
+        client.rest = match tag {
+            Tag::Sync => UnitRest::None,
+            Tag::Query | Tag::FunctionCall if !passing && whole => UnitRest::None,
+            Tag::Query | Tag::FunctionCall if !passing => UnitRest::Message,
+            Tag::Bind
+            | Tag::Close
+            | Tag::CopyData
+            | Tag::CopyDone
+            | Tag::CopyFail
+            | Tag::Describe
+            | Tag::Execute
+            | Tag::Flush
+            | Tag::FunctionCall
+            | Tag::Parse
+            | Tag::Password
+            | Tag::Query
+            | Tag::Terminate => UnitRest::Batch,
+        };
         if behind == Behind::More {
             Mark::RefusedUnitBoreMore.hit();
-            let report = refusal.map_or_else(|| CUT_OFF.report(&[]).detail(BORE), |report| *report);
+            let report = refusal.map_or_else(|| MORE_BEHIND.report(&[]), |report| *report);
             self.expel(now, id, Report { severity: Severity::Fatal, ..report });
             return Taken::Gone;
         }
@@ -59,14 +68,35 @@ impl Engine {
             }
             self.actions.inject(Endpoint::Client(id), |out| report.write(out));
         }
-        let client = &mut self.clients[id];
-        if ready {
-            client.skipping = false;
-            client.quiet_since = now;
-            let status = client.status();
-            self.actions.inject(Endpoint::Client(id), |out| backend::ready_for_query(out, status));
+        if self.clients[id].rest == UnitRest::None {
+            self.tell_ready(now, id);
         }
-        swallow(client, header, rest)
+        swallow(&mut self.clients[id], header, rest)
+    }
+
+    /// The rest of a message has been passed on, or dropped, and this stands behind it. Says
+    /// whether its client is still there.
+    pub(super) fn unit_passed(&mut self, now: Time, id: ClientId, behind: &[u8]) -> bool {
+        let client = &mut self.clients[id];
+        if client.rest != UnitRest::Message {
+            return true;
+        }
+        client.rest = UnitRest::None;
+        if std::mem::take(&mut client.bears) && more_follows(behind) {
+            Mark::PassedUnitBoreMore.hit();
+            self.expel(now, id, MORE_BEHIND.report(&[]));
+            return false;
+        }
+        self.tell_ready(now, id);
+        true
+    }
+
+    /// All of a unit that is answered by us has come.
+    fn tell_ready(&mut self, now: Time, id: ClientId) {
+        let client = &mut self.clients[id];
+        client.quiet_since = now;
+        let status = client.status();
+        self.actions.inject(Endpoint::Client(id), |out| backend::ready_for_query(out, status));
     }
 }
 
@@ -98,43 +128,82 @@ fn replaces_unnamed(tag: Tag, header: Header, rest: &[u8]) -> bool {
 /// statement.
 fn behind<'a>(mut rest: &'a [u8], mut unnamed: &'a [u8]) -> Behind {
     let mut found = false;
+    let mut first = true;
     while let Ok(Some((header, tag))) = message(rest) {
         let whole = rest.len() >= header.message_len();
-        let body = &rest[HEADER_LEN..header.message_len().min(rest.len())];
-        let ends = matches!(tag, Tag::FunctionCall | Tag::Query | Tag::Sync);
+        let message = &rest[..header.message_len().min(rest.len())];
         if replaces_unnamed(tag, header, rest) {
-            unnamed = text_of(tag, body);
+            unnamed = text_of(tag, &message[HEADER_LEN..]);
         }
-        found |= match (tag, Bind::start(body)) {
-            (Tag::Bind, Ok(bind)) => bind.statement.is_empty() && bears(unnamed),
-            (Tag::Bind, Err(_)) => bears(unnamed),
-            _ => bears(text_of(tag, body)),
+        found |= bears(tag, message, whole, unnamed);
+        // Behind an error a Query is passed over like the rest of its batch.
+        let ends = match tag {
+            Tag::Sync => true,
+            Tag::FunctionCall | Tag::Query => first,
+            Tag::Bind
+            | Tag::Close
+            | Tag::CopyData
+            | Tag::CopyDone
+            | Tag::CopyFail
+            | Tag::Describe
+            | Tag::Execute
+            | Tag::Flush
+            | Tag::Parse
+            | Tag::Password
+            | Tag::Terminate => false,
         };
-        match (found, ends, whole) {
-            (_, false, true) => rest = &rest[header.message_len()..],
-            (true, true, true) if more_follows(&rest[header.message_len()..]) => {
-                return Behind::More;
-            }
-            (_, true, true) | (false, true, false) => return Behind::Nothing,
-            // Nobody looks at what comes behind the rest of it.
-            (true, true, false) => return Behind::More,
-            (_, false, false) => break,
+        rest = &rest[message.len()..];
+        if whole && ends {
+            return if found && more_follows(rest) { Behind::More } else { Behind::Nothing };
         }
+        first = false;
     }
     if found { Behind::Unknown } else { Behind::Nothing }
 }
 
-/// The same where messages of a batch that was refused are dropped, this one now. `found`:
-/// something may rest on one of them.
-fn behind_skipped(tag: Tag, header: Header, rest: &[u8], found: bool) -> Behind {
-    let end = header.message_len().min(rest.len());
-    let found = found || bears(text_of(tag, &rest[HEADER_LEN..end]));
+/// The same where messages of a batch that was refused, or lost, are dropped, this one now.
+/// `found`: something may rest on one of them.
+fn behind_passed(tag: Tag, header: Header, rest: &[u8], found: bool) -> Behind {
+    let (message, behind) = rest.split_at(header.message_len().min(rest.len()));
+    let found = found || bears(tag, message, message.len() == header.message_len(), &[]);
     match (found, tag) {
         (false, _) => Behind::Nothing,
-        (true, Tag::Sync) if more_follows(&rest[end..]) => Behind::More,
+        (true, Tag::Sync) if more_follows(behind) => Behind::More,
         (true, Tag::Sync) => Behind::Nothing,
         (true, _) => Behind::Unknown,
     }
+}
+
+/// Whether something may rest on what has come of a message: it begins a transaction, or leaves a
+/// trace in the session. Of SQL whose end is not there nobody knows. `unnamed` is the text of the
+/// unnamed statement.
+fn bears(tag: Tag, message: &[u8], whole: bool, unnamed: &[u8]) -> bool {
+    let body = &message[HEADER_LEN..];
+    match tag {
+        Tag::Bind => {
+            let is_unnamed = Bind::start(body).map_or(true, |bind| bind.statement.is_empty());
+            is_unnamed && bears_more(unnamed)
+        }
+        Tag::Parse | Tag::Query => !whole || bears_more(text_of(tag, body)),
+        Tag::Close
+        | Tag::CopyData
+        | Tag::CopyDone
+        | Tag::CopyFail
+        | Tag::Describe
+        | Tag::Execute
+        | Tag::Flush
+        | Tag::FunctionCall
+        | Tag::Password
+        | Tag::Sync
+        | Tag::Terminate => false,
+    }
+}
+
+/// The same of a text.
+fn bears_more(text: &[u8]) -> bool {
+    let passing = [PinReason::Commit, PinReason::Sequence];
+    let left = passing.into_iter().fold(classify(text), Pins::without);
+    begins(text) || !left.is_empty()
 }
 
 /// The SQL in a message, if it has any.
@@ -166,13 +235,6 @@ enum Behind {
     Unknown,
     /// More, which may rest on it.
     More,
-}
-
-/// Whether something may rest on a text: it begins a transaction, or leaves a trace in the session.
-fn bears(text: &[u8]) -> bool {
-    let passing = [PinReason::Commit, PinReason::Sequence];
-    let left = passing.into_iter().fold(classify(text), Pins::without);
-    begins(text) || !left.is_empty()
 }
 
 /// Whether a client has sent anything more than that it leaves.

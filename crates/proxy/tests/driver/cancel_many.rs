@@ -2,9 +2,9 @@
 
 use std::time::Duration;
 
-use pgweir_engine::ServerActivity;
+use pgweir_engine::{CANCELLERS, ServerActivity};
 
-use crate::messages::{cancel_request, done, error, query, ready};
+use crate::messages::{cancel_request, done, error, query, ready, terminate};
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
 
@@ -85,6 +85,26 @@ fn a_storm_takes_no_place_of_a_client() {
     assert_eq!(line.heard_bytes(), cancel_request(&second.key()));
     assert!(canceller.is_open());
     drop(server);
+}
+
+/// That room has an end too: descriptors do.
+#[test]
+fn cancels_have_room_of_their_own_as_far_as_it_goes() {
+    let setup = Setup { general: "max_clients = 5", ..Setup::of_size(3) };
+    let (stage, first, alice) = Stage::ready(&setup);
+    let clients = [alice, stage.client(), stage.client()];
+    clients.iter().for_each(|client| client.says([query("slow")]));
+    let _servers = [first, stage.server(), stage.server()];
+    stage.wait(Duration::from_millis(100));
+    let mut storm = Vec::new();
+    for client in &clients[..2] {
+        storm.extend((0..CANCELLERS / 2).map(|_| stage.cancel(client)));
+    }
+    let newcomer = stage.newcomer(&[]);
+    assert!(newcomer.is_greeted() && storm.iter().all(Peer::is_open));
+    newcomer.says([terminate()]);
+    storm.extend((0..CANCELLERS / 2).map(|_| stage.cancel(&clients[2])));
+    assert_eq!(stage.newcomer(&[]).heard(), "E(FATAL 53300)");
 }
 
 /// However many ask for the end of one statement, its server is asked once, and a stranger's

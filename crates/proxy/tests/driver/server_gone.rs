@@ -6,8 +6,8 @@ use std::time::Duration;
 use pgweir_engine::{ClientState, Event, ServerActivity};
 
 use crate::messages::{
-    bind, bind_complete, bind_to, columns, copy_data, copy_in, describe_statement, done, error,
-    execute, fatal, flush, in_block, in_failed_block, long_row, one_row, parse, parse_as,
+    bind, bind_complete, bind_to, columns, copy_data, copy_done, copy_in, describe_statement, done,
+    error, execute, fatal, flush, in_block, in_failed_block, long_row, one_row, parse, parse_as,
     parse_complete, query, ready, row, sync, terminate,
 };
 use crate::peer::Peer;
@@ -64,6 +64,44 @@ fn a_server_lost_with_a_part_of_a_batch_passes_over_the_rest() {
     alice.says([bind(), execute(), sync()]);
     assert_eq!(alice.heard(), "Z");
     assert_eq!(stage.attempts(), 0);
+}
+
+/// Whoever has sent more than a unit of which the server had a part has not waited for its answer:
+/// what stood behind a BEGIN ran on its own, and was committed.
+#[test]
+fn who_has_sent_more_behind_a_unit_that_is_lost_on_its_way_is_ended() {
+    let cases = [(Some(query("INSERT")), "E(FATAL 57P01)"), (Some(terminate()), "Z"), (None, "Z")];
+    for (behind, told) in cases {
+        let (stage, server, alice) = Stage::ready(&Setup::default());
+        alice.says([parse("BEGIN"), bind(), execute(), flush()]);
+        server.ends();
+        assert_eq!(alice.heard(), "E(08007)");
+        alice.says([sync()].into_iter().chain(behind.clone()));
+        assert_eq!((alice.heard().as_str(), stage.attempts()), (told, 0));
+
+        let (stage, server, alice) = Stage::ready(&Setup::default());
+        let begin = query(&["BEGIN; ", &"INSERT; ".repeat(20_000)].concat());
+        alice.sends(&begin[..100_000]);
+        server.ends();
+        assert_eq!(alice.heard(), "E(08007)");
+        alice.sends(&begin[100_000..150_000]);
+        assert_eq!(alice.heard(), "");
+        alice.says([begin[150_000..].to_vec()].into_iter().chain(behind));
+        assert_eq!((alice.heard().as_str(), stage.attempts()), (told, 0));
+    }
+}
+
+/// Data of a COPY belong to no answer: its unit is over, however many of them are still to come.
+#[test]
+fn a_server_lost_with_a_part_of_copy_data_is_told_at_once() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    let data = copy_data(&[b'x'; 50_000]);
+    alice.says([parse("COPY t FROM STDIN"), bind(), execute(), sync()]);
+    alice.sends(&data[..30_000]);
+    server.ends();
+    assert_eq!(alice.heard(), "E(08007) Z");
+    alice.says([data[30_000..].to_vec(), copy_done(), sync(), query("SELECT")]);
+    assert_eq!(stage.server().heard(), "S Q(SELECT)");
 }
 
 /// What was forwarded cannot be taken back.
@@ -597,6 +635,11 @@ fn a_server_that_was_idle_for_too_long_leaves_its_client_connected() {
     assert_eq!(alice.heard(), "E(40001)");
     alice.says([bind(), execute(), sync()]);
     assert_eq!((alice.heard().as_str(), stage.attempts()), ("Z", 0));
+    // A part of COPY data is none of another unit.
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([query("COPY t FROM STDIN"), copy_data(b"1\n")[..3].to_vec()]);
+    server.says([fatal("57P05")]);
+    assert_eq!(alice.heard(), "E(40001) Z");
 }
 
 /// Where more is lost than a statement its own words say enough: who is idle has begun nothing.

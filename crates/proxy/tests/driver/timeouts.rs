@@ -163,6 +163,27 @@ fn half_a_message_is_forgotten_with_its_client() {
     }
 }
 
+/// Who stops in the middle of a message is silent too, though its server has a part of it; who is
+/// slow is not.
+#[test]
+fn a_client_that_is_silent_inside_a_message_is_idle() {
+    let message = query(&"x".repeat(50_000));
+    let limits = "client_idle_timeout = 5000\nidle_client_in_transaction_timeout = 5000";
+    for (begins, code) in [(false, "57P05"), (true, "25P03")] {
+        let start = if begins { in_transaction } else { Stage::ready };
+        let (stage, server, alice) = start(&Setup::with(limits));
+        for part in message[..40_000].chunks(10_000) {
+            alice.sends(part);
+            stage.wait(Duration::from_secs(3));
+            assert!(alice.is_open());
+        }
+        assert!(server.heard_bytes() == message[..40_000]);
+        stage.wait(LONG);
+        assert_eq!(alice.heard(), format!("E(FATAL {code})"));
+        assert!(alice.is_closed() && server.sees_its_client_vanish());
+    }
+}
+
 /// A server that has heard a part waits for the rest, which does not come: it serves nobody else,
 /// and sees its client go.
 #[test]

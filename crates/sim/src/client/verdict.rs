@@ -85,6 +85,7 @@ impl Client {
         match self.oracle.hear(&self.incoming[raw]) {
             Ok(Heard::Reply) => {}
             Ok(Heard::Ready { committed, undone, idle }) => {
+                self.refused = false;
                 site.ledger.acknowledged(&committed, &undone);
                 site.ledger.counts.transactions += u64::from(idle);
                 self.moments.ready(site.trace.now, !idle);
@@ -316,7 +317,7 @@ impl Client {
                     false => Err("its transaction was not lost".to_owned()),
                 }
             }
-            "57P01" if says(message, "what was sent behind it may rest on it") => {
+            "57P01" if says(message, "what was sent behind a failed statement") => {
                 match self.refused && self.moments.sends > 1 {
                     true => Ok(None),
                     false => Err("nothing of it was refused".to_owned()),

@@ -131,11 +131,26 @@ fn nobody_is_left_when_all_are_said_to_have_gone() {
         for client in &mut clients {
             assert!(client.is_gone(), "it is still there");
         }
-        for heard in clients.map(Client::heard) {
-            let refused = heard.error.as_deref().is_some_and(|code| code.starts_with("57P0"));
-            assert!(heard == answered() || refused, "{heard:?}");
+        for client in clients {
+            client.assert_told();
         }
         process.stop();
+    });
+}
+
+/// At the end no client is given to a worker that has ended, nor does one end before it has told
+/// its clients because another has ended.
+#[test]
+fn whoever_is_there_at_the_end_is_told() {
+    let plan = Plans::among(3).next("", &["db", "east", "west"]);
+    in_many_orders(move || {
+        let process = Process::among(3, &plan, 3, Vec::new());
+        let clients = [("east", "a", true), ("db", "b", false), ("west", "c", false)]
+            .map(|(database, name, leaves)| process.client(database, name, leaves));
+        process.shut_down();
+        for client in clients {
+            client.assert_told();
+        }
     });
 }
 

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering::SeqCst;
 
 use pgweir_config::{Config, TcpOptions};
 use pgweir_engine::{Member, Placement, Plan, TICK};
-use pgweir_proxy_interleaved::{Listeners, Mail, Mailboxes, Renewal};
+use pgweir_proxy_interleaved::{Listeners, Mailboxes, Renewal};
 use shuttle::future::block_on;
 use shuttle::thread::{self, JoinHandle};
 use tokio::sync::{mpsc, oneshot};
@@ -14,8 +14,8 @@ use tokio::sync::{mpsc, oneshot};
 use crate::line::{Heard, Line};
 use crate::worker::{Outside, Post, Site, run};
 
-/// How many workers there are. The pools go to them in turn: the first to the first.
-pub(crate) const WORKERS: usize = 2;
+/// How many workers there are in most tests. The pools go to them in turn: the first to the first.
+const WORKERS: usize = 2;
 
 /// More letters than lead to one another: a client goes to its worker, a nudge says what this
 /// lacks, another that there is room now, and so on for three clients.
@@ -26,6 +26,8 @@ pub(crate) struct Process {
     pub(crate) mailboxes: Mailboxes<Line>,
     outside: Vec<mpsc::UnboundedSender<Outside>>,
     threads: Vec<JoinHandle<()>>,
+    /// Those workers that have ended.
+    ended: mpsc::UnboundedReceiver<usize>,
     member: Member,
     site: Arc<Site>,
 }
@@ -42,7 +44,11 @@ pub(crate) struct Client {
 
 impl Plans {
     pub(crate) fn new() -> Self {
-        Self(Placement::new(WORKERS))
+        Self::among(WORKERS)
+    }
+
+    pub(crate) fn among(workers: usize) -> Self {
+        Self(Placement::new(workers))
     }
 
     /// A pool of one connection for each of these databases, with more lines for `general`.
@@ -72,12 +78,18 @@ impl Process {
     /// Starts the workers. There may be so many servers at a time. `then`: clients that come to the
     /// first worker in the moment in which it has read the next configuration.
     pub(crate) fn start(plan: &Plan, most: usize, then: Vec<Line>) -> Self {
+        Self::among(WORKERS, plan, most, then)
+    }
+
+    /// The same with so many workers.
+    pub(crate) fn among(workers: usize, plan: &Plan, most: usize, then: Vec<Line>) -> Self {
         let site = Arc::new(Site { most, ..Site::default() });
-        let members = Member::all(WORKERS);
+        let members = Member::all(workers);
         let member = members[0].clone();
-        let (mailboxes, inboxes) = Mailboxes::new(WORKERS);
+        let (mailboxes, inboxes) = Mailboxes::new(workers);
         let (mut outside, mut threads) = (Vec::new(), Vec::new());
         let mut then = Some(then);
+        let (farewell, ended) = mpsc::unbounded_channel();
         for (member, inbox) in members.into_iter().zip(inboxes) {
             let (tell, told) = mpsc::unbounded_channel();
             outside.push(tell.clone());
@@ -89,10 +101,11 @@ impl Process {
                 outside: (tell, told),
                 site: Arc::clone(&site),
                 then: then.take().unwrap_or_default(),
+                ended: farewell.clone(),
             };
             threads.push(thread::spawn(move || run(post)));
         }
-        Self { mailboxes, outside, threads, member, site }
+        Self { mailboxes, outside, threads, ended, member, site }
     }
 
     /// A client connects.
@@ -150,7 +163,20 @@ impl Process {
 
     /// Ends, when all clients are gone.
     pub(crate) fn stop(self) {
-        self.mailboxes.tell_all(|| Mail::Stop);
+        self.mailboxes.stop();
+        self.join();
+    }
+
+    /// Tells all clients that this is the end, and sees to it as the program's own thread does.
+    pub(crate) fn shut_down(mut self) {
+        self.mailboxes.shut_down();
+        while let Some(worker) = block_on(self.ended.recv()) {
+            self.mailboxes.has_ended(worker);
+        }
+        self.join();
+    }
+
+    fn join(self) {
         self.threads.into_iter().for_each(|thread| thread.join().expect("it ends"));
         self.member.check_empty();
     }
@@ -169,6 +195,14 @@ impl Client {
             Some(heard) => heard,
             None => block_on(self.end).expect("the connection comes to an end of its own"),
         }
+    }
+
+    /// It has its answer, or hears that this is the end.
+    pub(crate) fn assert_told(self) {
+        let heard = self.heard();
+        let is_sent_away = heard.error.as_deref().is_some_and(|code| code.starts_with("57P0"));
+        let is_answered = heard.answers == 1 && heard.error.is_none();
+        assert!(is_answered || is_sent_away, "{heard:?}");
     }
 
     /// Whether its connection has ended.

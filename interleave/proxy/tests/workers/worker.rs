@@ -55,6 +55,8 @@ pub(crate) struct Post {
     pub(crate) site: Arc<Site>,
     /// Clients that come when the next configuration is read.
     pub(crate) then: Vec<Line>,
+    /// Where it says that it has ended.
+    pub(crate) ended: mpsc::UnboundedSender<usize>,
 }
 
 struct Worker {
@@ -81,13 +83,15 @@ struct Task {
 
 /// A worker's thread, until it is told to end.
 pub(crate) fn run(post: Post) {
-    let Post { member, plan, peers, inbox, outside, site, then } = post;
+    let Post { member, plan, peers, inbox, outside, site, then, ended } = post;
     let index = member.index();
     let driver = Driver::new(Engine::with(member, plan, [7; 32]));
     let (tell, outside) = outside;
     let tasks = Vec::new();
     let worker = Worker { index, driver, peers, inbox, tell, outside, site, then, tasks };
     shuttle::future::block_on(worker.run());
+    // Nobody may be waiting for it.
+    let _ = ended.send(index);
 }
 
 impl Worker {
@@ -114,13 +118,17 @@ impl Worker {
                 }
                 Told::Mail(Mail::Drain) => {
                     self.drive(|driver, now| driver.drain(now));
-                    // Who has come by now is told; others find the door closed.
-                    while let Ok(outside) = self.outside.try_recv() {
-                        self.hear(outside);
-                    }
+                    self.close_door();
+                }
+                Told::Mail(Mail::ShutDown) => {
+                    self.drive(|driver, now| driver.shut_down(now));
+                    self.peers.has_shut_down(self.index);
+                    self.close_door();
+                    self.drive(|driver, now| driver.shut_down(now));
+                    return self.settle();
                 }
                 Told::Mail(Mail::Stop) => return,
-                Told::Mail(Mail::ConsoleReply(..) | Mail::Listen(..) | Mail::ShutDown) => {
+                Told::Mail(Mail::ConsoleReply(..) | Mail::Listen(..)) => {
                     unreachable!("no test sends it")
                 }
                 Told::Outside(outside) => self.hear(outside),
@@ -142,6 +150,13 @@ impl Worker {
                 Some(outside) = outside.recv() => Told::Outside(outside),
                 Some(mail) = inbox.recv() => Told::Mail(mail),
             }
+        }
+    }
+
+    /// Who has come by now is told; others find the door closed.
+    fn close_door(&mut self) {
+        while let Ok(outside) = self.outside.try_recv() {
+            self.hear(outside);
         }
     }
 
