@@ -104,10 +104,12 @@ impl Engine {
 /// before it looks at the text (`exec_simple_query`, `exec_parse_message`, postgres.c).
 fn replaces_unnamed(tag: Tag, header: Header, rest: &[u8]) -> bool {
     let body = &rest[HEADER_LEN..rest.len().min(header.message_len())];
+    let whole = rest.len() >= header.message_len();
     match tag {
         Tag::Query => true,
-        // A name that cannot be read may be none.
-        Tag::Parse => Parse::start(body).map_or(true, |parse| parse.name.is_empty()),
+        // A name of which only a part has come may be none. Where it cannot be read PostgreSQL does
+        // not come as far as that.
+        Tag::Parse => Parse::start(body).map_or(!whole, |parse| parse.name.is_empty()),
         Tag::Bind
         | Tag::Close
         | Tag::CopyData

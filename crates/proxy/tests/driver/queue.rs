@@ -446,7 +446,13 @@ fn a_begin_that_is_refused_is_found_wherever_it_stands() {
 /// before was run again where the client only believed in the new one.
 #[test]
 fn behind_a_parse_that_is_refused_there_is_no_unnamed_statement() {
-    for unit in [vec![parse("DELETE"), sync()], vec![query("DELETE")]] {
+    let unreadable = b"P\0\0\0\x07abc".to_vec();
+    for (unit, behind) in [
+        (vec![parse("DELETE"), sync()], "B E S"),
+        (vec![query("DELETE")], "B E S"),
+        // PostgreSQL does not look at what it cannot read.
+        (vec![unreadable, sync()], "P(INSERT) B E S"),
+    ] {
         let (stage, server, alice) = Stage::ready(&Setup::default());
         let bob = stage.client();
         bob.says([parse("INSERT"), bind(), execute(), sync()]);
@@ -459,7 +465,7 @@ fn behind_a_parse_that_is_refused_there_is_no_unnamed_statement() {
         server.says([done(), ready()]);
         server.heard();
         bob.says([bind(), execute(), sync()]);
-        assert_eq!(server.heard(), "B E S");
+        assert_eq!(server.heard(), behind);
     }
 }
 
