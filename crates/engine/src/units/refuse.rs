@@ -2,7 +2,7 @@
 
 use pgweir_sql::{PinReason, Pins, begins, classify};
 use pgweir_wire::backend::{self, Report};
-use pgweir_wire::frontend::{Bind, Parse, Tag};
+use pgweir_wire::frontend::{Bind, Parse, TERMINATE, Tag};
 use pgweir_wire::{HEADER_LEN, Header, Severity};
 
 use super::{Taken, message, swallow, until_nul};
@@ -241,5 +241,5 @@ enum Behind {
 
 /// Whether a client has sent anything more than that it leaves.
 fn more_follows(rest: &[u8]) -> bool {
-    !rest.is_empty() && !matches!(message(rest), Ok(Some((_, Tag::Terminate))))
+    rest.first().is_some_and(|tag| *tag != TERMINATE[0])
 }

@@ -476,6 +476,7 @@ fn who_has_sent_nothing_behind_a_begin_that_is_refused_stays() {
     let cases = [
         (vec![query("BEGIN")], "E(53300) Z", true),
         (vec![query("BEGIN"), terminate()], "E(53300) Z", false),
+        (vec![query("BEGIN"), terminate()[..2].to_vec()], "E(53300) Z", true),
         (vec![query("BEGIN; INSERT; COMMIT")], "E(53300) Z", true),
         (vec![query("SELECT 'begin'"), query("SELECT")], "E(53300) Z", true),
         (vec![query(&"BEGIN; COMMIT; ".repeat(20_000))], "E(53300) Z", true),
