@@ -385,9 +385,13 @@ impl Engine {
         if step == Cleaning::Asking {
             return self.room_asked(now, server);
         }
-        // What a client did not wait for may have been refused.
-        let failed = self.replayed(server).is_some() && step != Cleaning::Draining;
-        Mark::SettingsRefusedForNobody.hit_if(failed);
+        let replays = its.replaying.is_some();
+        let refused = self.replayed(server).is_some();
+        // What its client did not wait for is no part of the cleaning.
+        let drained = step == Cleaning::Draining;
+        Mark::SettingsRefusedForNobody.hit_if(drained && refused && replays);
+        let failed = refused && !drained;
+        Mark::CleaningRefused.hit_if(failed);
         let must_unset = left == Left::Session && self.must_unset(server);
         let its = &mut self.servers[server];
         let next = match step {

@@ -42,11 +42,7 @@ impl Engine {
 
     /// A client is done, in good order.
     pub(crate) fn client_left(&mut self, now: Time, id: ClientId) {
-        let to = Endpoint::Client(id);
-        let reads_message = self.reads_message(id);
-        Mark::ClosedInsideMessage.hit_if(reads_message);
-        let end = if reads_message { Action::Abort(to) } else { Action::Close(to) };
-        self.client_gone(now, id, "client disconnected", end);
+        self.client_gone(now, id, "client disconnected", Action::Close(Endpoint::Client(id)));
     }
 
     /// Whether a client has been sent a part of a message.
@@ -101,7 +97,7 @@ impl Engine {
         if self.reads_message(id) {
             // There is no place for an error inside a message.
             Mark::EndedInsideMessage.hit();
-            return self.client_gone(now, id, "ended inside a message", Action::Abort(to));
+            return self.client_gone(now, id, "ended inside a message", Action::Close(to));
         }
         if self.clients[id].server().is_some_and(|server| self.servers[server].fatal) {
             // It knows, from its server, that this is the end.

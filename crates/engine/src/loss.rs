@@ -171,7 +171,7 @@ impl Engine {
             Loss::Session => self.expel(now, id, CUT_OFF.report(&[]).detail(cause)),
             Loss::Message => {
                 let cause = "server lost inside a message";
-                self.client_gone(now, id, cause, Action::Abort(to));
+                self.client_gone(now, id, cause, Action::Close(to));
             }
             Loss::Told => self.client_gone(now, id, "server lost", Action::Close(to)),
         }

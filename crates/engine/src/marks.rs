@@ -309,6 +309,8 @@ marks! {
     Reset,
     /// Settings were refused when the client that asked for them was gone.
     SettingsRefusedForNobody,
+    /// What a server is cleaned with is refused, as a reset query may be, or was cancelled.
+    CleaningRefused,
     /// The transaction that was made to fail is not needed any more.
     StandInUnused,
     /// A server that was not read is cleaned.
@@ -395,8 +397,6 @@ marks! {
     LeaverServed,
     /// The server of one that has left waits for what will not come.
     LeaverLetGo,
-    /// A client is closed inside a message to it.
-    ClosedInsideMessage,
     /// A client that is to be told something is inside a message.
     EndedInsideMessage,
     /// It has heard the last words of its server, whose stream has not ended.

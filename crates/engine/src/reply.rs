@@ -132,7 +132,8 @@ enum Progress {
     Rows,
     /// ParameterDescription has come, the rest of the description follows.
     HalfDescribed,
-    /// CopyInResponse has come. `open`: no CopyDone or CopyFail has been sent yet.
+    /// CopyInResponse has come. `open`: what is sent may still be part of the COPY, for neither its
+    /// end was sent nor what ends it with an error.
     CopyIn { open: bool },
     /// CopyOutResponse has come.
     CopyOut,
@@ -310,6 +311,11 @@ impl Replies {
                     Mark::MessageSkippedWhenSent.hit();
                     return false;
                 }
+                if let Progress::CopyIn { open } = &mut self.progress {
+                    // Where data are read this is the end of the session. Else it is answered, and
+                    // so is what stands behind it.
+                    *open = false;
+                }
             }
         }
         let ends_unit = expected.kind.ends_unit();
@@ -421,33 +427,33 @@ impl Replies {
         }
     }
 
-    /// The first entry is in its COPY: what was sent behind it is read as part of it.
+    /// The first entry is in its COPY: what was sent behind it is read as part of it, up to its end
+    /// or to what is no part of any COPY.
     fn begin_copy_in(&mut self, unanswered: &mut impl FnMut(Slot)) {
         let mut open = true;
         let mut flushed = false;
-        let mut index = 1;
-        while let Some(entry) = self.entries.get(index) {
+        while let Some(entry) = self.entries.get(1).filter(|_| open) {
             match entry.kind {
                 Kind::CopyEnd => {
-                    flushed = index < self.due;
+                    flushed = self.due > 1;
                     Mark::CopyEndAheadFound.hit();
-                    self.remove(index);
+                    self.remove(1);
                     self.copy_ends -= 1;
                     open = false;
-                    break;
                 }
                 Kind::Sync => {
                     Mark::SyncAheadOfCopy.hit();
                     if let Sink::Client(slot) = entry.sink {
                         unanswered(slot);
                     }
-                    self.remove(index);
+                    self.remove(1);
                     self.early_syncs += 1;
                 }
-                // Anything else ends the COPY with an error, which the server will send.
+                // Where data are read it is an error, which comes at once. Else it is answered.
                 _ => {
                     Mark::CopyEndedByWhatFollows.hit();
-                    index += 1;
+                    flushed = true;
+                    open = false;
                 }
             }
         }

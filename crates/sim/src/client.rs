@@ -56,7 +56,7 @@ pub(crate) struct Client {
     half_close: bool,
     /// Bytes after which it cuts its connection off, and how.
     cut: Option<(usize, Cut)>,
-    /// When it does the same, if it still waits for a reply then, or to be let in.
+    /// When it does the same, if it has something under way then, or waits to be let in.
     cut_at: Option<(u64, Cut)>,
     /// It neither reads nor writes any more, and closes its connection at this time.
     deaf_until: Option<u64>,
@@ -209,7 +209,9 @@ impl Client {
         let how = Cut::draw(&mut fate);
         client.cut = is_cut.then_some((bytes as usize, how));
         let is_cut = fate.chance(site.faults.client_cut / 4.0);
-        let (at, how) = (now + fate.magnitude(1_000_000), Cut::draw(&mut fate));
+        // Half of them while they are let in.
+        let most = if fate.chance(0.5) { 1_000_000 } else { 1_000 };
+        let (at, how) = (now + fate.magnitude(most), Cut::draw(&mut fate));
         client.cut_at = is_cut.then_some((at, how));
         let (is_slow, silence) = (fate.chance(site.faults.slow_login), fate.below(4_000_000));
         if is_slow {
@@ -282,12 +284,18 @@ impl Client {
 
     /// Whether it is between transactions.
     pub(crate) fn is_quiet(&self) -> bool {
-        self.is_ready() && self.oracle.is_settled() && !self.oracle.is_in_block()
+        self.is_ready() && self.is_settled() && !self.oracle.is_in_block()
     }
 
     /// Whether it is in a transaction, between statements.
     pub(crate) fn is_idle_in_block(&self) -> bool {
-        self.is_ready() && self.oracle.is_settled() && self.oracle.is_in_block()
+        self.is_ready() && self.is_settled() && self.oracle.is_in_block()
+    }
+
+    /// Whether all that it has sent is answered, and it is not in the middle of a batch, which may
+    /// have begun a transaction.
+    fn is_settled(&self) -> bool {
+        self.oracle.is_settled() && !self.script.is_in_the_middle()
     }
 
     /// Whether it waits for something that no server has begun.
@@ -398,7 +406,7 @@ impl Client {
             site.trace.note(self.who(), || "sends what is no message");
             return;
         }
-        let (settled, in_block) = (self.oracle.is_settled(), self.oracle.is_in_block());
+        let (settled, in_block) = (self.is_settled(), self.oracle.is_in_block());
         let (bytes, farewell) = self.script.next();
         site.roll.insert(self.sitting, self.script.units_so_far());
         if !bytes.is_empty() {
@@ -407,7 +415,7 @@ impl Client {
         }
         self.oracle.sent(&bytes);
         self.outgoing = bytes.into();
-        if self.script.asks_for_much() {
+        if self.script.is_hasty() {
             let patience = whims.magnitude(5_000);
             self.leave_at(site.trace.now + patience);
         }
@@ -420,10 +428,17 @@ impl Client {
                 self.half_close = true;
             }
         }
-        if whims.chance(site.faults.cancel) {
-            self.cancel_at = Some(site.trace.now + whims.magnitude(1_000_000));
+        if whims.chance(self.likely(site.faults.cancel)) {
+            // A transaction that is to stand in for a lost one is soon there, and then used.
+            let most = if self.oracle.is_lost() { 1_000 } else { 1_000_000 };
+            self.cancel_at = Some(site.trace.now + whims.magnitude(most));
         }
         self.think_until = site.trace.now + self.script.think(&mut whims);
+    }
+
+    /// How likely it is to do something: more so, if it does it at all and has lost a transaction.
+    fn likely(&self, chance: f64) -> f64 {
+        if self.oracle.is_lost() && chance > 0.0 { 0.5 } else { chance }
     }
 
     fn write(&mut self, site: &mut Site, wish: &mut Wish) {
@@ -432,7 +447,7 @@ impl Client {
         }
         while !self.outgoing.is_empty() {
             let Some(stream) = &self.stream else { return };
-            let split = self.dice.chance(site.faults.split);
+            let split = self.dice.chance(self.likely(site.faults.split));
             let most = self.outgoing.unsent().len();
             let mut n = if split { self.dice.magnitude(most as u64) as usize } else { most };
             if let Some((left, how)) = self.cut {
@@ -452,10 +467,20 @@ impl Client {
                 // What the other side had to say before may still be read.
                 Err(_) => self.outgoing.clear(),
             }
-            let hesitates = self.dice.chance(site.faults.client_hesitates);
-            let (short, long) = (self.dice.magnitude(200), self.dice.below(500_000));
+            let hesitates = self.dice.chance(self.likely(site.faults.client_hesitates));
+            let most = if self.script.dozes() { 4_000_000 } else { 500_000 };
+            let (short, long) = (self.dice.magnitude(200), self.dice.below(most));
+            let cancels = self.dice.chance(self.likely(site.faults.cancel));
+            let leaves = self.dice.chance(self.likely(site.faults.client_cut / 4.0));
             if split && !self.outgoing.is_empty() {
-                wish.wake(site.trace.now + if hesitates { long } else { short });
+                let pause = if hesitates { long } else { short };
+                let changes_its_mind = site.trace.now + self.dice.below(pause);
+                if hesitates && cancels {
+                    self.cancel_at = Some(changes_its_mind);
+                } else if hesitates && leaves {
+                    self.leave_at(changes_its_mind);
+                }
+                wish.wake(site.trace.now + pause);
                 return;
             }
         }

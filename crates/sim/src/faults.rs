@@ -121,6 +121,18 @@ faults! {
     reconfigured: at most 60.0, heals;
     /// Times in a minute that a whole server crashes and is away for up to three seconds.
     server_crash: at most 4.0, heals;
+    /// An attempt to connect for a cancel takes up to twice the time that pgweir gives it.
+    cancel_slow: at most 1.0, heals;
+    /// A server process takes up to 20 ms until it reads on in the data of a COPY, needed or not.
+    copy_slow: at most 0.5, heals;
+    /// A server process ends without a word in the middle of a long message that it sends, or is
+    /// sent.
+    server_breaks_off: at most 0.04, heals;
+    /// A server process that was told to end takes up to two seconds for that, behind its last
+    /// words.
+    server_lingers: at most 0.5, heals;
+    /// Times in a minute that up to 40 come at once who are not to be let in.
+    rush: at most 6.0, heals;
 }
 
 impl Faults {

@@ -57,11 +57,13 @@ pub(crate) struct Backend {
     frozen: Range<u64>,
     /// Since when there has been something to be read while it stands still.
     unread_since: Option<u64>,
-    /// Bytes that it has sent since it was last idle.
+    /// Bytes that it has sent since it was last idle, and its client there.
     said_bytes: usize,
     limits: Limits,
     /// When its statement_timeout is over for what runs.
     statement_ends: Option<u64>,
+    /// It does not read on in the data of a COPY before that.
+    reads_on_at: u64,
     /// Something has come to it since its login.
     asked: bool,
     work: Work,
@@ -168,6 +170,7 @@ impl Backend {
                 deadlock: dice.magnitude(500_000),
             },
             statement_ends: None,
+            reads_on_at: 0,
             asked: false,
             work: Work::default(),
             dice,
@@ -187,6 +190,7 @@ impl Backend {
         }
         if self.terminated && !matches!(self.phase, Phase::Cancel { .. }) {
             self.terminate(site);
+            outcome.wake_at = Some(self.frozen.end).filter(|end| *end > site.trace.now);
             outcome.unlocks = self.sync_locks(site);
             return outcome;
         }
@@ -353,6 +357,9 @@ impl Backend {
         let who = self.who();
         for _ in 0..STEPS {
             if !self.send(site) {
+                if self.breaks_off(site, self.sending.unsent().len()) {
+                    self.die(site, outcome);
+                }
                 return;
             }
             self.check_interrupts(site);
@@ -403,7 +410,10 @@ impl Backend {
                 }
                 Advance::Starved => {
                     if session.is_idle() {
-                        self.said_bytes = 0;
+                        let unheard = |client| site.ledger.hears_nothing(client);
+                        if !self.work.client.is_some_and(unheard) {
+                            self.said_bytes = 0;
+                        }
                         session.say_notifications();
                         if self.reports_at_once {
                             session.read_configuration();
@@ -415,10 +425,18 @@ impl Backend {
                     }
                     outcome.has_said_room |= std::mem::take(&mut self.says_room);
                     let rests = session.is_at_rest();
+                    let copies = session.reads_copy_data() || self.inbox.is_in_copy_data();
+                    if copies && self.hesitates(site) {
+                        outcome.wake_at = Some(self.reads_on_at);
+                        return;
+                    }
                     if !self.read(site) {
                         return;
                     }
                     self.check_patience(site);
+                    if self.inbox.has_no_message() && self.breaks_off(site, self.inbox.left()) {
+                        return self.die(site, outcome);
+                    }
                     let first = !std::mem::replace(&mut self.asked, true);
                     if self.dice.chance(site.faults.server_stillborn) && first {
                         return self.die(site, outcome);
@@ -472,19 +490,6 @@ impl Backend {
             site.locks.goes_on(self.process_id);
         }
         site.locks.has(self.process_id, held)
-    }
-
-    /// It ends in the middle of something.
-    fn die(&mut self, site: &mut Site, outcome: &mut Outcome) {
-        site.trouble(self.cluster);
-        site.ledger.kills += 1;
-        outcome.died = Some(self.doing());
-        // With its machine, or alone.
-        if self.dice.chance(0.5) {
-            self.crash(site);
-        } else {
-            self.end(site);
-        }
     }
 
     /// Sends what is to be sent. Says whether all of it is out.

@@ -147,8 +147,18 @@ impl Topology {
             customs: Habit::ALL.into_iter().filter(|_| dice.chance(0.1)).collect(),
             restless: dice.chance(0.3),
             connections: ConnectionTimes::draw(dice),
-            // What the last one does its text does not show.
-            reset_query: *dice.pick(&[None, None, Some(""), Some("/* all */ DISCARD ALL")]),
+            // What the fourth one does its text does not show, and the last one does nothing.
+            reset_query: *dice.pick(&[
+                None,
+                None,
+                None,
+                None,
+                Some(""),
+                Some(""),
+                Some("/* all */ DISCARD ALL"),
+                Some("/* all */ DISCARD ALL"),
+                Some("DISCARD NOTHING"),
+            ]),
             asks_for_room: dice.chance(0.3),
             renamed: dice.chance(0.25),
             limited: Limited {

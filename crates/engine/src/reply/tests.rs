@@ -295,6 +295,18 @@ fn an_error_inside_copy_ends_it() {
     check("> PBE < 12G > S < E > cS < Z", "++.!Z0");
 }
 
+/// A COPY that reads something else than data is the end of the session. If it fails before it
+/// reads, all that stands behind what is no data counts, and so does the end of another COPY.
+#[test]
+fn what_follows_a_copy_without_data_is_no_part_of_it() {
+    check("> QQS < GEZ CZ Z", ".!Z0.Z1Z2");
+    check("> QQQc < GEZ CZ GCZ", ".!Z0.Z1..Z2");
+    check("> QQPBEScS < GEZ CZ 12GCZ", ".!Z0.Z1++.x2+Z3");
+    check("> Q < G > QS < EZ CZ Z", ".!Z0.Z1Z2");
+    check("> PBE < 12G > PBES < EZ", "++.!Z0");
+    check("> QQS < GEE", ".!!…");
+}
+
 /// They have no reply, so whoever waited for one would wait for ever; nor may they fill the memory.
 #[test]
 fn ends_of_copies_that_nobody_began_do_not_fill_the_queue() {

@@ -255,6 +255,25 @@ fn last_words_wait_for_their_reader() {
     assert_eq!((stage.clients_left(), stage.connections()), (0, 0));
 }
 
+/// Who reads slowly hears all that its server has said before the connection ends inside a message:
+/// what was kept for it was dropped, and it found the end anywhere, between two messages too.
+#[test]
+fn a_part_of_a_message_is_not_lost_on_its_way_to_a_slow_reader() {
+    let ends: [fn(&Stage, &Peer); 2] = [|_, server| server.ends(), |stage, _| stage.shut_down()];
+    for end in ends {
+        let (stage, server, alice) = Stage::ready(&Setup::default());
+        alice.takes(0);
+        alice.says([query("COMMIT"), query("SELECT")]);
+        server.says([done(), ready()]);
+        server.sends(&much()[..50_000]);
+        end(&stage, &server);
+        alice.takes_all();
+        let said = [&done(), &ready(), &much()[..50_000]].concat();
+        assert!(alice.heard_bytes() == said);
+        assert!(alice.is_closed());
+    }
+}
+
 /// Who says no more may still read what it has asked for, in its own time: PostgreSQL waits, too.
 #[test]
 fn replies_wait_for_a_reader_that_has_ended_its_stream() {

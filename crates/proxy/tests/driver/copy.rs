@@ -206,6 +206,23 @@ fn another_message_inside_a_copy_is_left_to_the_server() {
     }
 }
 
+/// A client that sends no data leaves nothing for the COPY to read, and may wait for the answer to
+/// what it sends instead: the data of its next COPY were taken for those of this one, and who had
+/// said goodbye was closed at CopyInResponse.
+#[test]
+fn a_copy_that_fails_before_it_reads_what_is_no_data_leaves_that_to_be_answered() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    let copy = || query("COPY t FROM STDIN");
+    alice.says([copy(), query("next"), copy(), copy_data(b"1\n"), copy_done(), terminate()]);
+    let copy = "Q(COPY t FROM STDIN)";
+    assert_eq!(server.heard(), format!("{copy} Q(next) {copy} d c"));
+    server.says([copy_in(), error("42809"), ready(), done(), ready(), copy_in(), done(), ready()]);
+    assert_eq!(alice.heard(), "G E(42809) Z C Z G C Z");
+    assert!(alice.is_closed());
+    assert_eq!(stage.contained(), None);
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
+
 /// A client and a server that both send, as in START_REPLICATION.
 fn copying_both_ways() -> (Stage, Peer, Peer) {
     let (stage, server, alice) = Stage::ready(&Setup::default());

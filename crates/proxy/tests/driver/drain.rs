@@ -271,6 +271,6 @@ fn who_cannot_be_told_is_shut_down_without_a_word() {
     let told = alice.heard_bytes().len();
     assert!(told > 0);
     stage.shut_down();
-    assert!(alice.is_aborted());
+    assert!(alice.is_closed());
     assert_eq!((alice.heard_bytes(), requester.heard_bytes()), (vec![], vec![]));
 }

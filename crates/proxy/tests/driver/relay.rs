@@ -1,5 +1,7 @@
 //! From a server's bytes to the clients that are owed them, and to nobody else.
 
+use std::time::Duration;
+
 use pgweir_engine::{Event, ServerActivity};
 
 use crate::messages::{
@@ -233,6 +235,24 @@ fn a_goodbye_between_units_goes_to_who_holds_the_server() {
     server.ends();
     assert_eq!(alice.heard(), "");
     assert!(alice.is_closed());
+}
+
+/// A FATAL is the last that a client hears: before the end of its server's stream was seen, a limit
+/// of ours, or our end, added another one.
+#[test]
+fn nothing_is_said_behind_the_goodbye_of_a_server() {
+    let general = "transaction_timeout = 5000";
+    let setup = Setup { general, ..Setup::of_mode("session") };
+    let ends: [fn(&Stage); 2] =
+        [|stage| stage.wait(Duration::from_millis(5_100)), |stage| stage.shut_down()];
+    for end in ends {
+        let (stage, server, alice) = Stage::ready(&setup);
+        alice.says([query("BEGIN")]);
+        server.says([done(), in_block(), fatal("57P05")]);
+        end(&stage);
+        assert_eq!(alice.heard(), "C Z(T) E(FATAL 57P05)");
+        assert!(alice.is_closed());
+    }
 }
 
 /// A server that has said goodbye is not lent again, whatever it says behind it.

@@ -51,7 +51,7 @@ impl Client {
             } else {
                 self.cut_at = None;
                 let logs_in = matches!(self.phase, Phase::Login { .. });
-                if self.stream.is_some() && (logs_in || self.oracle.is_owed()) {
+                if self.stream.is_some() && (logs_in || !self.is_settled()) {
                     self.cut_off(site, how);
                 }
             }

@@ -81,7 +81,9 @@ impl Oracle {
     pub(crate) fn told_early(&mut self, report: &[u8]) -> bool {
         let Ok((name, value)) = backend::parse_parameter_status(report) else { return false };
         let [name, value] = [name, value].map(String::from_utf8_lossy);
-        self.in_block && !self.begun && self.session.state.told_early(&name, &value)
+        let early = self.in_block && !self.begun && self.session.state.told_early(&name, &value);
+        self.untold.retain(|untold| !early || !untold.ends_with(report));
+        early
     }
 
     /// The client sends these messages.
@@ -335,6 +337,11 @@ impl Oracle {
     /// Whether it may be notified on this channel.
     pub(crate) fn may_hear(&self, channel: &str) -> bool {
         self.session.state.may_hear(channel)
+    }
+
+    /// Whether its transaction was lost, and no server has answered since.
+    pub(crate) fn is_lost(&self) -> bool {
+        self.lost
     }
 
     /// Whether the last ReadyForQuery said so.

@@ -41,10 +41,15 @@ pub(crate) struct Script {
     unnamed: bool,
     /// The names of prepared statements that it has made.
     named: [bool; 3],
+    /// The rest of that batch is not run.
+    passed_over: bool,
+    /// It sends a Query in the middle of a batch at once, and does not wait for long for what comes
+    /// of it.
+    presses: bool,
     /// A COPY has begun: its data are still to be sent.
     copying: Option<Copying>,
-    /// It has just asked for more than anybody would wait for.
-    much: bool,
+    /// It does not wait for long for what it has just asked for.
+    hasty: bool,
     /// It may have done what keeps its server with it.
     pinned: bool,
     /// How much RESET and DISCARD may take back: what only then differs from a session of its own.
@@ -106,10 +111,12 @@ impl Script {
             chained: false,
             doubted: false,
             batch: false,
+            passed_over: false,
+            presses: false,
             unnamed: false,
             named: [false; 3],
             copying: None,
-            much: false,
+            hasty: false,
             pinned: mode == PoolMode::Session,
             resets,
             habits,
@@ -124,7 +131,7 @@ impl Script {
 
     /// Whether it sends more although it is owed replies.
     pub(crate) fn goes_on_unanswered(&self, dice: &mut Dice) -> bool {
-        dice.chance(self.habits.pipelines)
+        dice.chance(self.habits.pipelines) || self.presses
     }
 
     /// Whether it has ever opened a transaction block.
@@ -137,9 +144,14 @@ impl Script {
         self.chained
     }
 
-    /// Whether its last unit asks for more than anybody would wait for.
-    pub(crate) fn asks_for_much(&mut self) -> bool {
-        std::mem::take(&mut self.much)
+    /// Whether it does not wait for long for the answer to its last unit.
+    pub(crate) fn is_hasty(&mut self) -> bool {
+        std::mem::take(&mut self.hasty)
+    }
+
+    /// Whether it is in the middle of a batch or of a COPY.
+    pub(crate) fn is_in_the_middle(&self) -> bool {
+        self.batch || self.copying.is_some()
     }
 
     /// Whether a Sync of its may have been taken for data, and another one behind it be owed.
@@ -147,14 +159,30 @@ impl Script {
         self.doubted
     }
 
-    /// A unit was not run: what its Parse would have made is not there.
+    /// A unit was not run: what its Parse would have made is not there, nor what one of the rest of
+    /// its batch would.
     pub(crate) fn not_run(&mut self) {
         self.unnamed = false;
+        self.passed_over = self.batch;
     }
 
     /// Microseconds until it does the next thing.
     pub(crate) fn think(&self, dice: &mut Dice) -> u64 {
-        dice.magnitude(self.habits.thinks)
+        let thinks = dice.magnitude(self.habits.thinks);
+        if self.presses { 0 } else { thinks }
+    }
+
+    /// Whether it takes its time now and then.
+    pub(crate) fn dozes(&self) -> bool {
+        self.habits.dozes
+    }
+
+    /// Microseconds of rest in the middle of a batch or of a COPY, when nothing more is to come.
+    pub(crate) fn ponder(&self, dice: &mut Dice) -> u64 {
+        match self.dozes() && dice.chance(0.3) {
+            true => dice.below(4_000_000),
+            false => 0,
+        }
     }
 
     /// Microseconds of rest when all is answered.
@@ -172,7 +200,13 @@ impl Script {
             if copying.dice.chance(self.habits.abandons) {
                 return (abandon(), Farewell::Rude);
             }
-            copying.go_on(&mut out);
+            if copying.strays {
+                // If the COPY has failed, its batch is still to be ended.
+                self.batch = copying.extended;
+                self.query(&mut out, &mut copying.dice);
+            } else {
+                copying.go_on(&mut out);
+            }
             return (out, Farewell::None);
         }
         // What one unit draws shifts nothing in the next.
@@ -192,8 +226,9 @@ impl Script {
         self.units = self.units.saturating_sub(1);
         let unit = self.begun_units;
         self.begun_units += 1;
-        if self.batch && dice.chance(0.1) {
+        if self.batch && (dice.chance(0.1) || self.presses) {
             // In the middle of a batch: it ends it, or is passed over with it.
+            self.hasty = std::mem::take(&mut self.presses);
             if dice.chance(0.8) { self.query(out, dice) } else { self.call(out, dice) }
         } else if self.batch || dice.chance(self.habits.extended) {
             self.batch_goes_on(out, dice);
@@ -209,7 +244,7 @@ impl Script {
         if self.left_out.contains(&unit) {
             out.clear();
             self.copying = None;
-            self.much = false;
+            self.hasty = false;
             self.unnamed = false;
         }
         // A last unit may have its farewell glued to it.
@@ -247,7 +282,7 @@ impl Script {
             text.push_str(&Statement { tag, verb }.to_string());
             text.push(';');
         }
-        let (is_long, bytes) = (dice.chance(self.habits.long), dice.magnitude(60_000) as usize);
+        let (is_long, bytes) = (dice.chance(self.habits.long), dice.below(130_000) as usize);
         if is_long {
             // Longer than what pgweir waits for in whole.
             self.pinned = true;
@@ -313,7 +348,8 @@ impl Script {
             return stateful(way, dice);
         }
         if self.habits.vast && dice.chance(0.1) {
-            self.much = dice.chance(0.7);
+            // It is more than anybody would wait for.
+            self.hasty = dice.chance(0.7);
             return Verb::Big(1_500_000);
         }
         let common = [(30, 0), (12, 1), (3, 2), (2, 3), (2, 4), (2, 5), (2, 6), (2, 7)];
@@ -350,13 +386,15 @@ impl Script {
             self.pinned = true;
             out.extend_from_slice(b"P\0\0\0\x07abc");
         }
-        if dice.chance(0.9) {
+        if dice.chance(if self.hasty { 0.5 } else { 0.9 }) {
             out.extend_from_slice(&frontend::SYNC);
+            self.unnamed &= !std::mem::take(&mut self.passed_over);
             self.batch = false;
         } else {
             if dice.chance(0.7) {
                 out.extend_from_slice(&frontend::FLUSH);
             }
+            self.presses = dice.chance(self.habits.abandons);
             self.batch = true;
         }
     }
@@ -437,54 +475,6 @@ impl Script {
         frontend::write_parse(out, b"", text.as_bytes(), &[]);
         frontend::write_bind(out, b"", b"", &[]);
         frontend::write_execute(out, b"", 0);
-    }
-
-    /// A COPY in either protocol, with its data right behind it or as soon as they are wanted.
-    fn copy(&mut self, out: &mut Vec<u8>, dice: &mut Dice) {
-        let mut fails_at = dice.chance(0.2).then(|| dice.below(4) as u32);
-        let extended = dice.chance(self.habits.extended);
-        // As libpq does it: a Sync that counts only if there is no COPY.
-        let synced = extended && dice.chance(0.5);
-        if extended && self.habits.pipelines > 0.0 {
-            // Whether that Sync was read before the COPY failed would be anybody's guess. And so
-            // would that of a later unit be, if the one that makes another statement is refused.
-            fails_at = fails_at.map(|at| at.max(1));
-        }
-        self.doubted |= synced && fails_at == Some(0);
-        // A Sync that may have been taken for data keeps the server.
-        self.pinned |= extended;
-        let tag = self.tag();
-        let text = Statement { tag, verb: Verb::CopyIn { fails_at } }.to_string();
-        // Not to be executed again, where no data would follow.
-        self.unnamed = false;
-        if extended {
-            frontend::write_parse(out, b"", text.as_bytes(), &[25]);
-            let tag = tag.to_string();
-            frontend::write_bind(out, b"", b"", &[Some(tag.as_bytes())]);
-            frontend::write_execute(out, b"", 0);
-            if synced {
-                out.extend_from_slice(&frontend::SYNC);
-            }
-        } else {
-            frontend::write_query(out, text.as_bytes());
-        }
-        let much = match (self.habits.bulk, self.habits.copies > 0.1) {
-            (true, _) => 0.6,
-            (false, true) => 0.08,
-            (false, false) => 0.02,
-        };
-        // Few bulk copies are waited for.
-        self.much = dice.chance(0.2) && self.habits.bulk;
-        let syncs = dice.chance(0.1) && extended && self.habits.pipelines == 0.0;
-        self.doubted |= syncs;
-        let copying = Copying { tag, extended, syncs, much, dice: dice.fork() };
-        if dice.chance(0.3) {
-            return copying.go_on(out);
-        }
-        if extended {
-            out.extend_from_slice(&frontend::FLUSH);
-        }
-        self.copying = Some(copying);
     }
 
     /// A fast-path function call.

@@ -83,7 +83,7 @@ impl Client {
     fn compare(&mut self, site: &mut Site, raw: Range<usize>) {
         site.ledger.counts.replies += 1;
         match self.oracle.hear(&self.incoming[raw]) {
-            Ok(Heard::Reply) => {}
+            Ok(Heard::Reply) => self.ponder(site),
             Ok(Heard::Ready { committed, undone, idle }) => {
                 self.refused = false;
                 site.ledger.acknowledged(&committed, &undone);
@@ -97,6 +97,13 @@ impl Client {
             Err(text) => {
                 site.ledger.fail(Invariant::OwnReplies, format!("c{} {text}", self.number))
             }
+        }
+    }
+
+    /// In the middle of something it may take its time when nothing more is to come.
+    fn ponder(&mut self, site: &Site) {
+        if self.script.is_in_the_middle() && !self.oracle.is_owed() {
+            self.think_until = site.trace.now + self.script.ponder(&mut self.dice);
         }
     }
 
@@ -326,8 +333,12 @@ impl Client {
             "57P01"
                 if self.may_be_sent_away(site) && text.starts_with("terminating connection") =>
             {
+                if !self.may_be_asked_to_leave(site) {
+                    // A server that is told to end has the same words.
+                    return self.lost_session(site, message, raw);
+                }
                 site.ledger.counts.farewells += 1;
-                self.may_be_asked_to_leave(site).map(|()| None)
+                Ok(None)
             }
             _ => return self.lost_session(site, message, raw),
         };
@@ -387,7 +398,7 @@ impl Client {
     }
 
     /// Whether its pool was taken out of the configuration since it came.
-    pub(super) fn has_lacked_pool(&self, site: &Site) -> bool {
+    pub(crate) fn has_lacked_pool(&self, site: &Site) -> bool {
         site.rules.lacked(self.moments.since, self.pool.draft)
     }
 
@@ -397,12 +408,9 @@ impl Client {
     }
 
     /// Whether it is between transactions, as it has to be while pgweir only asks.
-    fn may_be_asked_to_leave(&self, site: &Site) -> Refuted {
+    fn may_be_asked_to_leave(&self, site: &Site) -> bool {
         let between = !self.oracle.is_in_block() && !self.oracle.has_begun();
-        match between || site.shut_down || self.bereaved {
-            true => Ok(()),
-            false => Err("its transaction is not over".to_owned()),
-        }
+        between || site.shut_down || self.bereaved
     }
 }
 

@@ -30,6 +30,12 @@ pub(crate) const LOCKED: &str = "canceling statement due to lock timeout";
 /// PostgreSQL's words for a statement that has taken longer than statement_timeout.
 pub(crate) const TIMED_OUT: &str = "canceling statement due to statement timeout";
 
+/// How long a backend may take until it reads on in the data of a COPY.
+const SLOW_US: u64 = 20_000;
+
+/// What is long for a message.
+const LONG_BYTES: usize = 8 * 1024;
+
 /// What a backend may say behind its client before pgweir ends that.
 const UNHEARD_BYTES: usize = 1024 * 1024;
 
@@ -78,6 +84,36 @@ impl Backend {
         self.sending.end().append(&mut session.out);
     }
 
+    /// It ends in the middle of something.
+    pub(super) fn die(&mut self, site: &mut Site, outcome: &mut Outcome) {
+        site.trouble(self.cluster);
+        site.ledger.kills += 1;
+        outcome.died = Some(self.doing());
+        // With its machine, or alone.
+        if self.dice.chance(0.5) {
+            self.crash(site);
+        } else {
+            self.end(site);
+        }
+    }
+
+    /// Whether it takes its time until it reads on in the data of a COPY.
+    pub(super) fn hesitates(&mut self, site: &Site) -> bool {
+        let (now, slow) = (site.trace.now, self.dice.chance(site.faults.copy_slow));
+        let pause_us = self.dice.magnitude(SLOW_US);
+        if self.reads_on_at < now && slow {
+            self.reads_on_at = now + pause_us;
+        }
+        self.reads_on_at > now
+    }
+
+    /// Whether it ends now, where so many bytes are still to be sent, or were read, of what is to
+    /// be one message.
+    pub(super) fn breaks_off(&mut self, site: &Site, bytes: usize) -> bool {
+        let breaks_off = self.dice.chance(site.faults.server_breaks_off);
+        breaks_off && bytes > LONG_BYTES && self.stream.is_some()
+    }
+
     /// It ends because it was told to, as soon as what it has to say is out.
     pub(super) fn terminate(&mut self, site: &mut Site) {
         if let Phase::Session { session, .. } = &mut self.phase
@@ -90,6 +126,11 @@ impl Backend {
             self.sending.end().append(&mut session.out);
             let text = "terminating connection due to administrator command";
             write_fatal(self.sending.end(), b"57P01", text);
+            let lingers = self.dice.chance(site.faults.server_lingers);
+            let linger_us = self.dice.below(2_000_000);
+            if lingers && self.send(site) {
+                return self.freeze(site.trace.now..site.trace.now + linger_us);
+            }
         }
         if self.send(site) {
             self.end(site);
@@ -111,6 +152,7 @@ impl Backend {
     pub(super) fn say_crash(&mut self) {
         if let Phase::Session { session, .. } = &mut self.phase
             && self.sending.is_empty()
+            && !self.dying
         {
             self.sending.end().append(&mut session.out);
             write_warning(self.sending.end(), b"57P02", CRASHED);

@@ -62,7 +62,7 @@ pub(crate) struct Announcement {
 /// Whose message a process had last.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Work {
-    client: Option<u32>,
+    pub(super) client: Option<u32>,
     /// When; at first, when it let pgweir in.
     pub(super) at: u64,
     /// Messages so far.

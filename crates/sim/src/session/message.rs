@@ -135,6 +135,11 @@ impl Inbox {
         !matches!(Message::parse(&self.bytes[self.start..]), Ok(Some(_)))
     }
 
+    /// Whether a part of a message with COPY data is left.
+    pub(crate) fn is_in_copy_data(&self) -> bool {
+        self.bytes.get(self.start) == Some(&b'd')
+    }
+
     /// Whether nothing is left but what comes too late for a COPY.
     pub(crate) fn begins_nothing(&self) -> bool {
         self.ahead().all(|message| message.is_copy() || message.tag == b'H')

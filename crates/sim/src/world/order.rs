@@ -8,7 +8,8 @@
 //! Who has left the queue may still look as if it waited: a server is brought to its settings, or
 //! its unit is under way. Of that nothing is to be seen outside, so pgweir is asked, as by its
 //! console. And whoever loses such a server is back in the queue, in its old place, when pgweir
-//! says that it has lost one.
+//! says that it has lost one. A pool that was taken out of the configuration has a queue of its own
+//! for those who were there, beside that of the pool which came in its place.
 
 use pgweir_engine::{ClientState, Time};
 
@@ -38,7 +39,7 @@ impl World {
         if self.topology.limits_statements() || self.was_lost(&home, lease.after) {
             return;
         }
-        let client = self.client(lease.client);
+        let client = self.client(lease.client).filter(|its| !its.has_lacked_pool(&self.site));
         let Some(asked_at) = client.and_then(|client| client.asked_for_server(lease.after)) else {
             return;
         };
@@ -77,6 +78,7 @@ impl World {
                 && all_read
                 && self.home_of_guest(number).as_ref() == Some(home)
                 && client.waits_in_line(&self.site.ledger)
+                && !client.has_lacked_pool(&self.site)
             {
                 line.push((client.number, read_at));
             }

@@ -29,6 +29,8 @@ pub(super) enum Blow {
     Reload,
     Reset,
     Silence,
+    /// Many come at once who are not to be let in.
+    Rush,
 }
 
 /// A blow that is to come.
@@ -41,7 +43,7 @@ pub(super) struct Strike {
 }
 
 impl Blow {
-    const ALL: [Self; 12] = [
+    const ALL: [Self; 13] = [
         Self::Configure,
         Self::Crash,
         Self::Freeze,
@@ -54,6 +56,7 @@ impl Blow {
         Self::Reload,
         Self::Reset,
         Self::Silence,
+        Self::Rush,
     ];
 
     /// The fault that says how often it comes.
@@ -71,6 +74,7 @@ impl Blow {
             Self::Reload => "server_reload",
             Self::Reset => "server_reset",
             Self::Silence => "server_silent",
+            Self::Rush => "rush",
         }
     }
 }
@@ -112,6 +116,7 @@ impl World {
             Blow::LogFull => self.fill_log(dice),
             Blow::Pause => self.pause(dice),
             Blow::Refuse => self.ail(Health::Refusing, dice),
+            Blow::Rush => self.rush(dice),
             Blow::Silence => self.ail(Health::Silent, dice),
             Blow::Crash | Blow::Freeze | Blow::Kill | Blow::Reload | Blow::Reset => {
                 self.strike_session(blow, dice);
@@ -142,8 +147,8 @@ impl World {
                 self.site.frozen_until = self.site.frozen_until.max(now + freeze_us);
                 self.failed(cluster);
                 self.note_strike(&doing, now + freeze_us);
-                let cancels = dice.chance(self.site.faults.cancel);
-                let cancel_at = now + dice.below(freeze_us);
+                let cancels = dice.chance(0.5) && self.site.faults.cancel > 0.0;
+                let cancel_at = now + dice.magnitude(freeze_us);
                 if dice.chance(0.6) {
                     let leave_at = now + dice.below(freeze_us);
                     self.each_client(doing.owner, |client| client.leave_at(leave_at));
@@ -183,6 +188,7 @@ impl World {
             | Blow::LogFull
             | Blow::Pause
             | Blow::Refuse
+            | Blow::Rush
             | Blow::Silence => {}
         }
     }

@@ -150,9 +150,20 @@ impl World {
         });
         self.accept(wire, stream);
         if of_stranger.chance(self.site.faults.client_hostile) {
-            let words = stranger(&mut of_stranger);
-            self.send(words, of_stranger, || "is not to be let in".to_owned());
+            self.send_stranger(of_stranger);
         }
+    }
+
+    /// Many come at once who are not to be let in.
+    pub(super) fn rush(&mut self, dice: &mut Dice) {
+        for _ in 0..dice.between(1..=40) {
+            self.send_stranger(dice.fork());
+        }
+    }
+
+    fn send_stranger(&mut self, mut dice: Dice) {
+        let words = stranger(&mut dice);
+        self.send(words, dice, || "is not to be let in".to_owned());
     }
 
     /// A request to cancel what the client on `of` does.
@@ -181,11 +192,14 @@ impl World {
         self.check_parallelism(place, cluster);
         self.check_server_limit(place, cluster);
         let mut dice = Dice::of(self.seed, Part::Attempt, self.attempts.len() as u64);
-        let slow = dice.chance(self.site.faults.connect_slow);
-        let limit = match place.endpoint {
-            Endpoint::Cancel(_) => CANCEL_US,
-            Endpoint::Server(_) | Endpoint::Client(_) => self.site.rules.current().times.connect,
+        let connect_us = self.site.rules.current().times.connect;
+        let (fault, limit) = match place.endpoint {
+            Endpoint::Cancel(_) => (self.site.faults.cancel_slow, CANCEL_US),
+            Endpoint::Server(_) | Endpoint::Client(_) => {
+                (self.site.faults.connect_slow, connect_us)
+            }
         };
+        let slow = dice.chance(fault);
         let most = if slow { 2 * limit } else { 1_000 };
         if slow {
             self.site.trouble(cluster);

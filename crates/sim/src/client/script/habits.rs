@@ -22,7 +22,7 @@ pub(super) struct Habits {
     pub(super) long: f64,
     /// Says more behind its farewell.
     pub(super) babbles: f64,
-    /// Leaves in the middle of a batch, or of a COPY.
+    /// Leaves in the middle of a batch, or of a COPY, or goes on with something else.
     pub(super) abandons: f64,
     /// Has much to say to other sessions, and listens to them.
     pub(super) gossips: bool,
@@ -53,7 +53,7 @@ pub(crate) enum Habit {
     Long,
     /// To say more behind a farewell.
     Babbles,
-    /// To leave in the middle of a batch or of a COPY.
+    /// To leave in the middle of a batch or of a COPY, or to go on with something else.
     Abandons,
     /// To notify others, and to listen to them.
     Gossips,
@@ -110,14 +110,15 @@ impl Habits {
         let is_custom = |habit| customs.contains(&habit);
         let often = |habit, else_: f64| if is_custom(habit) { 0.7 } else { else_ };
         let common = |habit| if is_custom(habit) { 0.2 } else { 0.02 };
+        let bulk = dice.chance(often(Habit::Bulk, 0.1));
         Self {
             pipelines: if dice.chance(often(Habit::Pipelines, 0.4)) { 0.7 } else { 0.0 },
             extended: *dice.pick(&[0.0, 0.3, 0.6, 1.0]),
             names: dice.chance(often(Habit::Names, 0.15)),
             stateful: dice.chance(often(Habit::Stateful, 0.15)),
-            copies: if dice.chance(often(Habit::Copies, 0.3)) { 0.3 } else { 0.02 },
+            copies: if dice.chance(often(Habit::Copies, 0.3)) || bulk { 0.3 } else { 0.02 },
             vast: dice.chance(often(Habit::Vast, 0.03)) && roomy,
-            bulk: dice.chance(often(Habit::Bulk, 0.03)),
+            bulk,
             long: common(Habit::Long),
             babbles: common(Habit::Babbles),
             abandons: common(Habit::Abandons),
