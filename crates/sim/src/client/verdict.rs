@@ -325,7 +325,7 @@ impl Client {
                 }
             }
             "57P01" if says(message, "what was sent behind a failed statement") => {
-                match self.refused && self.moments.sends > 1 {
+                match self.refused && self.may_have_borne_more() {
                     true => Ok(None),
                     false => Err("nothing of it was refused".to_owned()),
                 }
