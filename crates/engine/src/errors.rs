@@ -160,7 +160,8 @@ pub(crate) const IDLE: ErrorKind = fatal(
 pub(crate) const IDLE_IN_TRANSACTION: ErrorKind = fatal(
     SqlState::IDLE_IN_TRANSACTION,
     "terminating connection due to idle-in-transaction timeout",
-    "after idle_client_in_transaction_timeout; the transaction is rolled back",
+    "after idle_client_in_transaction_timeout; the transaction is rolled back, or the DETAIL says \
+     that it may be over",
     "Wait for nothing else inside a transaction, or raise idle_client_in_transaction_timeout.",
 );
 pub(crate) const TRANSACTION_TOO_LONG: ErrorKind = fatal(

@@ -195,7 +195,8 @@ impl Engine {
             _ if client.asked.is_some() || client.refusal.is_some() || client.holding => false,
             // Its transaction is over when it has ended it.
             _ if client.lost.is_some() => false,
-            Leg::None => client.rest == UnitRest::None,
+            // What is still to come of a message asks for nothing more.
+            Leg::None => client.rest != UnitRest::Batch,
             Leg::Held(server) => {
                 let server = &self.servers[server];
                 server.replies.is_empty()

@@ -254,14 +254,15 @@ impl Engine {
             // To stream is one statement without an end.
             return;
         }
+        let stalled_since = self.stalled_since(now, id, client);
+        let server = &self.servers[id];
         let spec = &self.pools[server.pool].spec;
         let its = &self.clients[client];
         let busy = !its.slots.is_empty();
         let in_block = server.status.in_block();
-        // PostgreSQL reads the one message that it has a part of, and does nothing else.
-        let stalls = its.body.left > 0 && server.replies.owed() == 1 && !server.congested;
-        let silent_since =
-            if stalls { server.fed.max(server.unit_since) } else { server.unit_since };
+        let stalls = stalled_since.is_some();
+        let has_begun_nothing = stalls && its.body.ends_unit;
+        let silent_since = stalled_since.unwrap_or(server.unit_since);
         let over =
             |limit: Option<Duration>, since: Time| limit.filter(|limit| now - since > *limit);
         let too_long = over(spec.transaction_timeout, server.transaction_since);
@@ -288,7 +289,9 @@ impl Engine {
         Mark::ClientIdleInMessage.hit_if(stalls && is_over);
         if let Some(limit) = too_idle.filter(|_| in_block && (!busy || stalls)) {
             Mark::ClientIdleInTransaction.hit();
-            let end = if self.may_be_committed(id, client) { CANCELLED } else { ROLLED_BACK };
+            // Of a unit of which only a part was sent nothing is.
+            let may_be = self.may_be_committed(id, client) && !has_begun_nothing;
+            let end = if may_be { CANCELLED } else { ROLLED_BACK };
             let setting = "idle_client_in_transaction_timeout";
             let detail = format!("{setting} is {}; {end}", in_seconds(limit));
             return self.expel_late(now, client, IDLE_IN_TRANSACTION.report(&[]).detail(detail));
@@ -296,6 +299,22 @@ impl Engine {
         if let Some(limit) = too_quiet.filter(|_| stalls && !in_block) {
             self.expel_late(now, client, idle(limit));
         }
+    }
+
+    /// Since when a client has been silent in the middle of a message that its server reads, if it
+    /// is. Data of a COPY come when they are made.
+    fn stalled_since(&mut self, now: Time, id: ServerId, client: ClientId) -> Option<Time> {
+        let server = &self.servers[id];
+        let its = &mut self.clients[client];
+        if server.congested {
+            // Nobody reads what it says.
+            its.quiet_since = now;
+            return None;
+        }
+        let owed = &server.replies;
+        let is_due_more = owed.due() > usize::from(its.body.ends_unit);
+        let stalls = its.body.left > 0 && !is_due_more && !owed.awaits_copy_data();
+        stalls.then(|| server.fed.max(server.unit_since).max(its.quiet_since))
     }
 
     /// Limits of what a client that is gone has left running. Where none is set it takes the time

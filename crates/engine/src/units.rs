@@ -143,6 +143,7 @@ impl Engine {
             self.actions.forward(Endpoint::Server(server), at..at + n);
         } else {
             Mark::BodyDropped.hit();
+            self.clients[id].quiet_since = now;
         }
         self.scan_piece(id, &input[at..at + n]);
         n

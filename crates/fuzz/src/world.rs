@@ -102,6 +102,14 @@ pub(crate) struct Outcome {
     events: Vec<String>,
 }
 
+impl Outcome {
+    /// Whether a client was told that it has sent more behind a unit that was lost half sent: of
+    /// what comes later nobody knows that it is not the answer to that.
+    pub(crate) fn is_hurried(&self) -> bool {
+        self.connections.iter().any(|(_, written, _)| written.contains("may rest on it"))
+    }
+}
+
 impl World {
     pub(crate) fn new(setting: Setting) -> Self {
         let plan = Plan::new(&CONFIGS[setting.mode % MODES.len()], "0.0.0", [6; 32]);

@@ -1,6 +1,6 @@
 //! Units that are not run but answered by us.
 
-use pgweir_sql::{PinReason, Pins, begins, classify};
+use pgweir_sql::{PinReason, Pins, begins, classify, function_call};
 use pgweir_wire::backend::{self, Report};
 use pgweir_wire::frontend::{Bind, Parse, TERMINATE, Tag};
 use pgweir_wire::{HEADER_LEN, Header, Severity};
@@ -8,7 +8,7 @@ use pgweir_wire::{HEADER_LEN, Header, Severity};
 use super::{Taken, message, swallow, until_nul};
 use crate::Engine;
 use crate::action::{ClientId, Endpoint};
-use crate::client::{LostTransaction, UnitRest, UnnamedStatement};
+use crate::client::{Client, LostTransaction, UnitRest, UnnamedStatement};
 use crate::errors::MORE_BEHIND;
 use crate::marks::Mark;
 use crate::time::Time;
@@ -33,7 +33,7 @@ impl Engine {
         let behind = match client.lost {
             Some(LostTransaction::Told | LostTransaction::Untold) => Behind::Nothing,
             None if client.refusal.is_some() => behind(rest, client.unnamed.text()),
-            None => behind_passed(tag, header, rest, client.bears),
+            None => behind_passed(tag, header, rest, client),
         };
         let refusal = client.refusal.take();
         client.bears = behind == Behind::Unknown;
@@ -164,10 +164,10 @@ fn behind<'a>(mut rest: &'a [u8], mut unnamed: &'a [u8]) -> Behind {
 }
 
 /// The same where messages of a batch that was refused, or lost, are dropped, this one now.
-/// `found`: something may rest on one of them.
-fn behind_passed(tag: Tag, header: Header, rest: &[u8], found: bool) -> Behind {
+fn behind_passed(tag: Tag, header: Header, rest: &[u8], client: &Client) -> Behind {
     let (message, behind) = rest.split_at(header.message_len().min(rest.len()));
-    let found = found || bears(tag, message, message.len() == header.message_len(), &[]);
+    let whole = message.len() == header.message_len();
+    let found = client.bears || bears(tag, message, whole, client.unnamed.text());
     match (found, tag) {
         (false, _) => Behind::Nothing,
         (true, Tag::Sync) if more_follows(behind) => Behind::More,
@@ -186,6 +186,10 @@ fn bears(tag: Tag, message: &[u8], whole: bool, unnamed: &[u8]) -> bool {
             let is_unnamed = Bind::start(body).map_or(true, |bind| bind.statement.is_empty());
             is_unnamed && bears_more(unnamed)
         }
+        Tag::FunctionCall => match body.first_chunk() {
+            Some(oid) => !function_call(u32::from_be_bytes(*oid)).is_empty(),
+            None => !whole,
+        },
         Tag::Parse | Tag::Query => !whole || bears_more(text_of(tag, body)),
         Tag::Close
         | Tag::CopyData
@@ -194,7 +198,6 @@ fn bears(tag: Tag, message: &[u8], whole: bool, unnamed: &[u8]) -> bool {
         | Tag::Describe
         | Tag::Execute
         | Tag::Flush
-        | Tag::FunctionCall
         | Tag::Password
         | Tag::Sync
         | Tag::Terminate => false,

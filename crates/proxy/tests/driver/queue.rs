@@ -5,8 +5,8 @@ use std::time::Duration;
 use pgweir_engine::{ClientState, ServerActivity};
 
 use crate::messages::{
-    bind, bind_complete, done, execute, fatal, flush, parse, parse_complete, query, ready, sync,
-    terminate,
+    bind, bind_complete, describe_statement, done, execute, fatal, flush, parse, parse_complete,
+    query, ready, sync, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -407,6 +407,26 @@ fn a_begin_that_is_refused_is_found_wherever_it_stands() {
     assert_eq!(bob.heard(), "1 Z");
     alice.says([query("alice")]);
     bob.says([bind(), execute(), sync(), query("INSERT")]);
+    stage.wait(Duration::from_millis(5_100));
+    assert_eq!(bob.heard(), "E(FATAL 53300)");
+
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    let bob = stage.client();
+    bob.says([parse("BEGIN"), sync()]);
+    server.says([parse_complete(), ready()]);
+    assert_eq!(bob.heard(), "1 Z");
+    alice.says([query("alice")]);
+    bob.says([describe_statement(""), flush()]);
+    stage.wait(Duration::from_millis(5_100));
+    assert_eq!(bob.heard(), "E(53300)");
+    bob.says([bind(), execute(), sync(), query("INSERT")]);
+    assert_eq!(bob.heard(), "E(FATAL 57P01)");
+
+    let (stage, _server, _alice) = busy(&Setup::default());
+    let bob = stage.client();
+    // pg_advisory_lock(1)
+    let lock = b"F\0\0\0\x1c\0\0\x0b\x40\0\x01\0\x01\0\x01\0\0\0\x08\0\0\0\0\0\0\0\x01\0\x01";
+    bob.says([lock.to_vec(), query("INSERT")]);
     stage.wait(Duration::from_millis(5_100));
     assert_eq!(bob.heard(), "E(FATAL 53300)");
 

@@ -167,21 +167,58 @@ fn half_a_message_is_forgotten_with_its_client() {
 /// slow is not.
 #[test]
 fn a_client_that_is_silent_inside_a_message_is_idle() {
-    let message = query(&"x".repeat(50_000));
     let limits = "client_idle_timeout = 5000\nidle_client_in_transaction_timeout = 5000";
+    let long = &[b'x'; 50_000];
+    let units = [query(&"x".repeat(50_000)), [parse("INSERT"), bind_value(long)].concat()];
     for (begins, code) in [(false, "57P05"), (true, "25P03")] {
-        let start = if begins { in_transaction } else { Stage::ready };
-        let (stage, server, alice) = start(&Setup::with(limits));
-        for part in message[..40_000].chunks(10_000) {
-            alice.sends(part);
-            stage.wait(Duration::from_secs(3));
-            assert!(alice.is_open());
+        for message in &units {
+            let start = if begins { in_transaction } else { Stage::ready };
+            let (stage, server, alice) = start(&Setup::with(limits));
+            for part in message[..40_000].chunks(10_000) {
+                alice.sends(part);
+                stage.wait(Duration::from_secs(3));
+                assert!(alice.is_open());
+            }
+            assert!(server.heard_bytes() == message[..40_000]);
+            stage.wait(LONG);
+            assert_eq!(alice.heard(), format!("E(FATAL {code})"));
+            assert!(alice.is_closed() && server.sees_its_client_vanish());
         }
-        assert!(server.heard_bytes() == message[..40_000]);
-        stage.wait(LONG);
-        assert_eq!(alice.heard(), format!("E(FATAL {code})"));
-        assert!(alice.is_closed() && server.sees_its_client_vanish());
     }
+}
+
+/// Data of a COPY come when they are made, and a client cuts them wherever its buffer is full.
+#[test]
+fn a_copy_that_rests_inside_its_data_is_not_idle() {
+    let limits = "client_idle_timeout = 5000\nidle_client_in_transaction_timeout = 5000";
+    for start in [Stage::ready, in_transaction] {
+        let (stage, server, alice) = start(&Setup::with(limits));
+        alice.says([query("COPY t FROM STDIN")]);
+        server.says([copy_in()]);
+        alice.sends(&copy_data(&[b'x'; 10_000])[..8_192]);
+        stage.wait(LONG);
+        assert_eq!(alice.heard(), "G");
+        assert!(alice.is_open());
+    }
+}
+
+/// A part of a message that is to be dropped keeps nobody from being idle.
+#[test]
+fn a_client_that_is_silent_inside_what_is_dropped_is_idle() {
+    let setup = Setup::with("client_idle_timeout = 5000");
+    let (stage, server, alice) = Stage::ready(&setup);
+    let message = query(&"x".repeat(100_000));
+    alice.sends(&message[..40_000]);
+    server.ends();
+    assert_eq!(alice.heard(), "E(08007)");
+    for part in message[40_000..80_000].chunks(10_000) {
+        stage.wait(Duration::from_secs(3));
+        alice.sends(part);
+        assert!(alice.is_open());
+    }
+    stage.wait(LONG);
+    assert_eq!(alice.heard(), "E(FATAL 57P05)");
+    assert!(alice.is_closed());
 }
 
 /// A server that has heard a part waits for the rest, which does not come: it serves nobody else,
