@@ -120,7 +120,7 @@ pub const SETTINGS: &[Setting] = &[
         "How the console's user proves who it is.")
         .ours("scram-sha-256"),
     row(General, "log_level", Word(LogLevel::NAMES), text("info"), Now,
-        "The least that is logged."),
+        "The least that is logged; `debug` adds nothing to `info` yet."),
     row(General, "log_format", Word(LogFormat::NAMES), text("text"), Now,
         "How: a line of text for each event, or a JSON object a line."),
     row(General, "log_client_connections", Flag, text("false"), Now,
