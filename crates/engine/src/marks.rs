@@ -547,6 +547,8 @@ marks! {
     WriteToServerFailed,
     /// A client that is not read has reset its connection.
     ResetUnread,
+    /// The driver has stood still: its first tick only sees that.
+    TickLate,
     /// A peer has to read its last words.
     Lingers,
     /// It has read them.

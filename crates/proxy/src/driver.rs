@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pgweir_engine::{
     Action, Actions, Address, Bytes, ClientId, Endpoint, Ends, Engine, Event, LOGIN_MESSAGE_BYTES,
-    Mark, Plan, Snapshot, Time, UNIT_HELD_BYTES, Usage,
+    Mark, Plan, Snapshot, TICK, Time, UNIT_HELD_BYTES, Usage,
 };
 
 use crate::link::{Crossed, Interest, Link, RETAINED_BYTES};
@@ -37,6 +37,9 @@ const UNGATHERED_WRITES: u32 = 16;
 /// time says only that the silence has begun, so the others span two calls.
 pub(crate) const SILENCES: u32 = 3;
 
+/// A tick so long behind the one before is late.
+const LATE: Duration = Duration::from_millis(2 * TICK.as_millis() as u64);
+
 const _: () = assert!(RETAINED_BYTES > UNIT_HELD_BYTES, "a unit must fit what is retained");
 const _: () = assert!(RETAINED_BYTES > LOGIN_MESSAGE_BYTES, "so must a message of a login");
 const _: () = assert!(RETAINED_BYTES < SCRATCH_BYTES, "there must be room to read");
@@ -56,6 +59,8 @@ pub struct Driver<T> {
     actions: Actions,
     /// Clients to go on with, in this order.
     resumes: VecDeque<ClientId>,
+    /// When the last tick was; `None` where nothing was done at it, because it was late.
+    ticked: Option<Time>,
     /// Connections with output for [`Driver::finish`].
     gathered: Vec<Endpoint>,
     /// Writes that do not wait for [`Driver::finish`], because it has little to do.
@@ -103,6 +108,7 @@ impl<T: Transport> Driver<T> {
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
             actions: Actions::default(),
             resumes: VecDeque::new(),
+            ticked: None,
             gathered: Vec::new(),
             ungathered: 0,
             broken: Vec::new(),
@@ -175,8 +181,15 @@ impl<T: Transport> Driver<T> {
         self.settle(now);
     }
 
-    /// Time has passed: see [`Engine::tick`].
+    /// Time has passed: see [`Engine::tick`]. Where this comes late we have stood still ourselves,
+    /// as a process or with the machine: what has come meanwhile is read before anybody is blamed
+    /// for not having sent it, and the next tick counts.
     pub fn tick(&mut self, now: Time) {
+        if self.ticked.take().is_some_and(|before| now - before > LATE) {
+            Mark::TickLate.hit();
+            return;
+        }
+        self.ticked = Some(now);
         self.engine.tick(now);
         self.settle(now);
         self.sweep_lingering(now);

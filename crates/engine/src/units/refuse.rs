@@ -27,7 +27,7 @@ impl Engine {
         let client = &mut self.clients[id];
         client.unfinished = None;
         let whole = rest.len() >= header.message_len();
-        let passing = client.rest == UnitRest::Batch;
+        let in_batch = client.rest == UnitRest::Batch;
         Mark::RefusedBatchGoesOn.hit_if(client.refusal.is_none());
         // In a transaction that was lost PostgreSQL itself refuses what stands behind.
         let behind = match client.lost {
@@ -37,23 +37,10 @@ impl Engine {
         };
         let refusal = client.refusal.take();
         client.bears = behind == Behind::Unknown;
-        client.rest = match tag {
-            Tag::Sync => UnitRest::None,
-            Tag::Query | Tag::FunctionCall if !passing && whole => UnitRest::None,
-            Tag::Query | Tag::FunctionCall if !passing => UnitRest::Message,
-            Tag::Bind
-            | Tag::Close
-            | Tag::CopyData
-            | Tag::CopyDone
-            | Tag::CopyFail
-            | Tag::Describe
-            | Tag::Execute
-            | Tag::Flush
-            | Tag::FunctionCall
-            | Tag::Parse
-            | Tag::Password
-            | Tag::Query
-            | Tag::Terminate => UnitRest::Batch,
+        client.rest = match (ends_unit(tag, in_batch), whole) {
+            (true, true) => UnitRest::None,
+            (true, false) => UnitRest::Message,
+            (false, _) => UnitRest::Batch,
         };
         if behind == Behind::More {
             Mark::RefusedUnitBoreMore.hit();
@@ -104,12 +91,11 @@ impl Engine {
 /// before it looks at the text (`exec_simple_query`, `exec_parse_message`, postgres.c).
 fn replaces_unnamed(tag: Tag, header: Header, rest: &[u8]) -> bool {
     let body = &rest[HEADER_LEN..rest.len().min(header.message_len())];
-    let whole = rest.len() >= header.message_len();
     match tag {
         Tag::Query => true,
-        // A name of which only a part has come may be none. Where it cannot be read PostgreSQL does
-        // not come as far as that.
-        Tag::Parse => Parse::start(body).map_or(!whole, |parse| parse.name.is_empty()),
+        // A name that does not end in as much as is waited for is not empty, and where it cannot be
+        // read PostgreSQL does not come as far as that.
+        Tag::Parse => Parse::start(body).is_ok_and(|parse| parse.name.is_empty()),
         Tag::Bind
         | Tag::Close
         | Tag::CopyData
@@ -125,12 +111,32 @@ fn replaces_unnamed(tag: Tag, header: Header, rest: &[u8]) -> bool {
     }
 }
 
+/// Whether a unit that is not run ends with this message: behind an error a Query is passed over
+/// like the rest of its batch.
+fn ends_unit(tag: Tag, in_batch: bool) -> bool {
+    match tag {
+        Tag::Sync => true,
+        Tag::FunctionCall | Tag::Query => !in_batch,
+        Tag::Bind
+        | Tag::Close
+        | Tag::CopyData
+        | Tag::CopyDone
+        | Tag::CopyFail
+        | Tag::Describe
+        | Tag::Execute
+        | Tag::Flush
+        | Tag::Parse
+        | Tag::Password
+        | Tag::Terminate => false,
+    }
+}
+
 /// Tells what stands behind the unit at the front, sent without a look at its answer: what was to
 /// be done in a transaction would be done outside of one. `unnamed` is the text of the unnamed
 /// statement.
 fn behind<'a>(mut rest: &'a [u8], mut unnamed: &'a [u8]) -> Behind {
     let mut found = false;
-    let mut first = true;
+    let mut in_batch = false;
     while let Ok(Some((header, tag))) = message(rest) {
         let whole = rest.len() >= header.message_len();
         let message = &rest[..header.message_len().min(rest.len())];
@@ -138,27 +144,11 @@ fn behind<'a>(mut rest: &'a [u8], mut unnamed: &'a [u8]) -> Behind {
             unnamed = text_of(tag, &message[HEADER_LEN..]);
         }
         found |= bears(tag, message, whole, unnamed);
-        // Behind an error a Query is passed over like the rest of its batch.
-        let ends = match tag {
-            Tag::Sync => true,
-            Tag::FunctionCall | Tag::Query => first,
-            Tag::Bind
-            | Tag::Close
-            | Tag::CopyData
-            | Tag::CopyDone
-            | Tag::CopyFail
-            | Tag::Describe
-            | Tag::Execute
-            | Tag::Flush
-            | Tag::Parse
-            | Tag::Password
-            | Tag::Terminate => false,
-        };
         rest = &rest[message.len()..];
-        if whole && ends {
+        if whole && ends_unit(tag, in_batch) {
             return if found && more_follows(rest) { Behind::More } else { Behind::Nothing };
         }
-        first = false;
+        in_batch = true;
     }
     if found { Behind::Unknown } else { Behind::Nothing }
 }

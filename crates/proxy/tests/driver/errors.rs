@@ -12,7 +12,7 @@ use crate::stage::{Setup, Stage};
 const LONG: Duration = Duration::from_millis(5_100);
 
 /// What is said of such a wait.
-const WAITED: &str = "Waited 5.1 s for a server of pool \"db/user\";";
+const WAITED: &str = "Waited 5.0 s for a server of pool \"db/user\";";
 
 /// An ErrorResponse.
 #[derive(Debug)]

@@ -46,7 +46,7 @@ fn waits_that_are_over_are_told_of_now_and_then() {
         for event in stage.log() {
             let Event::WaitOver { pool, cause, times, .. } = event else { panic!("{event:?}") };
             assert_eq!(pool, "db/user");
-            let start = "all servers of pool \"db/user\" are busy: Waited 5.1 s ";
+            let start = "all servers of pool \"db/user\" are busy: Waited 5.0 s ";
             assert!(cause.starts_with(start) && cause.ends_with(" pool_size is 1."), "{cause}");
             told.push(times);
         }

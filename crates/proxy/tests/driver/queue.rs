@@ -400,27 +400,26 @@ fn who_has_sent_more_behind_a_begin_that_is_refused_is_ended() {
 /// be waited for, or in a batch of which the end comes later.
 #[test]
 fn a_begin_that_is_refused_is_found_wherever_it_stands() {
-    let (stage, server, alice) = Stage::ready(&Setup::default());
-    let bob = stage.client();
-    bob.says([parse("BEGIN"), sync()]);
-    server.says([parse_complete(), ready()]);
-    assert_eq!(bob.heard(), "1 Z");
-    alice.says([query("alice")]);
-    bob.says([bind(), execute(), sync(), query("INSERT")]);
-    stage.wait(Duration::from_millis(5_100));
-    assert_eq!(bob.heard(), "E(FATAL 53300)");
-
-    let (stage, server, alice) = Stage::ready(&Setup::default());
-    let bob = stage.client();
-    bob.says([parse("BEGIN"), sync()]);
-    server.says([parse_complete(), ready()]);
-    assert_eq!(bob.heard(), "1 Z");
-    alice.says([query("alice")]);
-    bob.says([describe_statement(""), flush()]);
-    stage.wait(Duration::from_millis(5_100));
-    assert_eq!(bob.heard(), "E(53300)");
-    bob.says([bind(), execute(), sync(), query("INSERT")]);
-    assert_eq!(bob.heard(), "E(FATAL 57P01)");
+    for in_parts in [false, true] {
+        let (stage, server, alice) = Stage::ready(&Setup::default());
+        let bob = stage.client();
+        bob.says([parse("BEGIN"), sync()]);
+        server.says([parse_complete(), ready()]);
+        assert_eq!(bob.heard(), "1 Z");
+        alice.says([query("alice")]);
+        let runs_it = [bind(), execute(), sync(), query("INSERT")];
+        if in_parts {
+            bob.says([describe_statement(""), flush()]);
+            stage.wait(Duration::from_millis(5_100));
+            assert_eq!(bob.heard(), "E(53300)");
+            bob.says(runs_it);
+            assert_eq!(bob.heard(), "E(FATAL 57P01)");
+        } else {
+            bob.says(runs_it);
+            stage.wait(Duration::from_millis(5_100));
+            assert_eq!(bob.heard(), "E(FATAL 53300)");
+        }
+    }
 
     let (stage, _server, _alice) = busy(&Setup::default());
     let bob = stage.client();

@@ -9,7 +9,7 @@ use std::time::Duration;
 use pgweir_config::Config;
 use pgweir_engine::{
     ClientState, Endpoint, Ends, Engine, Event, Member, Placement, Plan, ServerActivity, Snapshot,
-    Time,
+    TICK, Time,
 };
 use pgweir_proxy::{Driver, Handover, Interest};
 use pgweir_wire::{CancelKey, Initial};
@@ -325,6 +325,16 @@ impl Stage {
 
     /// Time passes.
     pub(crate) fn wait(&self, time: Duration) {
+        let mut left = time;
+        while !left.is_zero() {
+            let step = left.min(TICK);
+            self.stand_still(step);
+            left -= step;
+        }
+    }
+
+    /// Time passes, and only then there is a tick.
+    pub(crate) fn stand_still(&self, time: Duration) {
         self.0.borrow_mut().now += u64::try_from(time.as_micros()).expect("a short time");
         self.event(Driver::tick);
     }

@@ -273,7 +273,8 @@ impl Oracle {
     /// one before it is gone rather than taken for the one that its client meant to make. A query
     /// ends it, too.
     pub(crate) fn forget_unnamed(&mut self) {
-        let first = self.inbox.unit().next();
+        // Neither a Flush between two units nor what is left of a COPY is a part of one.
+        let first = self.inbox.unit().find(|message| !b"Hdcf".contains(&message.tag));
         let ends = |message: Message| match message.tag {
             b'P' => message.body.first() == Some(&0),
             tag => tag == b'Q',

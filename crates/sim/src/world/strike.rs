@@ -1,3 +1,5 @@
+use pgweir_engine::TICK;
+
 use super::wires::Outside;
 use super::{BUSY_US, Occasion, STORM_US, World};
 use crate::client::Client;
@@ -243,7 +245,8 @@ impl World {
     /// pgweir stands still for a while.
     fn pause(&mut self, dice: &mut Dice) {
         let until = (self.now() + dice.magnitude(4_000_000)).max(self.paused_until);
-        self.site.paused_us += until - self.paused_until.max(self.now());
+        // The first tick behind it only sees that it is late.
+        self.site.paused_us += until - self.paused_until.max(self.now()) + TICK.as_micros() as u64;
         self.paused_until = until;
         self.site.trace.note("world", || format!("pgweir stands still until {until}"));
     }
