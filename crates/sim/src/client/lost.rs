@@ -86,7 +86,7 @@ impl Client {
     /// The same of a FATAL: 08007 where nothing of a reply was forwarded, and else 57P01.
     fn row_of_fatal(&self, code: &str) -> Result<Option<Row>, String> {
         let stateful = self.pool.mode == PoolMode::Session || self.oracle.has_state();
-        let several = self.moments.sends > 1 || self.oracle.has_prepared();
+        let several = self.has_sent_more() || self.oracle.has_prepared();
         match code {
             "08007" if self.oracle.is_answered() => {
                 Err("a part of the reply was forwarded".to_owned())
@@ -144,7 +144,7 @@ impl Client {
             || self.script.has_chained() && self.bereaved
             || self.may_have_borne_more()
             // Of a reset it does not know how many replies were lost with it in front of that.
-            || how == "reset" && self.has_cancelled && self.moments.sends > 1;
+            || how == "reset" && self.has_cancelled && self.has_sent_more();
         match (&self.phase, self.ending) {
             (Phase::Tls { .. } | Phase::Login { .. }, _) if self.may_be_turned_away(site) => true,
             (Phase::Dismissed, _) | (_, Ending::Rude) => true,

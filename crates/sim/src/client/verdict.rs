@@ -356,9 +356,12 @@ impl Client {
 
     /// Whether a unit may have been refused with more behind it that may rest on it.
     pub(super) fn may_have_borne_more(&self) -> bool {
-        // Behind it may also stand what is no message.
-        let sent_more = self.moments.sends > 1 || self.ending == Ending::Rude;
-        sent_more && (self.refused || self.oracle.may_be_refused())
+        self.has_sent_more() && (self.refused || self.oracle.may_be_refused())
+    }
+
+    /// Whether more may stand behind the unit that is due, be it what is no message.
+    pub(super) fn has_sent_more(&self) -> bool {
+        self.moments.sends > 1 || self.ending == Ending::Rude
     }
 
     /// Whether it is in a transaction block, or is not. What it believes may have been lost.
