@@ -12,6 +12,10 @@ use pgweir_sim::{Counts, Diet, Failure, Mark, Options, Progress, Report, Row, ru
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
+/// A simulation is many small things that are made and soon forgotten.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// pgweir among fake clients, fake servers and a network that fails, all from one number.
 #[derive(Parser)]
 #[command(after_help = "Examples:

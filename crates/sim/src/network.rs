@@ -1,3 +1,4 @@
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind, Read};
@@ -283,8 +284,12 @@ impl Pipe {
     }
 
     /// The bytes that would arrive next, for the trace.
-    pub(crate) fn next(&self, bytes: usize) -> impl Iterator<Item = &u8> {
-        self.bytes.range(self.arrived..(self.arrived + bytes).min(self.bytes.len()))
+    pub(crate) fn next(&self, bytes: usize) -> Cow<'_, [u8]> {
+        let next = self.arrived..(self.arrived + bytes).min(self.bytes.len());
+        match self.bytes.as_slices().0.get(next.clone()) {
+            Some(bytes) => Cow::Borrowed(bytes),
+            None => Cow::Owned(self.bytes.range(next).copied().collect()),
+        }
     }
 
     /// Whether a read would give something: bytes, the end, or an error.

@@ -26,18 +26,13 @@ impl Trace {
     }
 
     /// Makes these bytes part of the hash.
-    pub(crate) fn mix_all<'a>(&mut self, bytes: impl Iterator<Item = &'a u8>) {
+    pub(crate) fn mix_all(&mut self, bytes: &[u8]) {
         // Word by word, and what is left over with how much it is.
-        let (mut word, mut count) = (0, 0u64);
-        for byte in bytes {
-            word = word << 8 | u64::from(*byte);
-            count += 1;
-            if count.is_multiple_of(8) {
-                self.mix(word);
-            }
-        }
-        self.mix(word);
-        self.mix(count);
+        let (words, rest) = bytes.as_chunks();
+        words.iter().for_each(|word| self.mix(u64::from_be_bytes(*word)));
+        let left = rest.iter().fold(0, |word, byte| word << 8 | u64::from(*byte));
+        self.mix(left);
+        self.mix(bytes.len() as u64);
     }
 
     /// Adds a line of text, which is only made if somebody reads it.

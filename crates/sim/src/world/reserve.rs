@@ -43,13 +43,15 @@ impl World {
         let mut waits = Waits::new();
         let heard_at = self.now().saturating_sub(HEARS_US + self.site.paused_us);
         for (number, wire) in self.wires.iter().enumerate() {
-            let Some(home) = self.home_of_guest(number) else { continue };
             let since = match &wire.outside {
                 Outside::Client(client) => client.may_wait_since(&self.site.ledger),
                 Outside::Backend(_) | Outside::Canceller(_) => None,
                 Outside::Gone => wire.left.filter(|(at, _)| *at > heard_at).map(|(_, since)| since),
             };
-            if let Some(since) = since {
+            // Most wait for nothing.
+            if let Some(since) = since
+                && let Some(home) = self.home_of_guest(number)
+            {
                 let first = waits.entry(home).or_insert(since);
                 *first = since.min(*first);
             }

@@ -255,7 +255,7 @@ impl World {
         let (split, some) = (dice.chance(self.site.faults.split), dice.magnitude(under_way as u64));
         let n = if split { some as usize } else { under_way };
         self.site.trace.mix(wire.0 as u64 * 2 + side as u64);
-        self.site.trace.mix_all(pipe.next(n));
+        self.site.trace.mix_all(&pipe.next(n));
         let left = pipe.deliver(n, *dice.pick(&Loss::EACH));
         drop(pipe);
         if left > 0 {
