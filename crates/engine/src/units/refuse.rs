@@ -2,7 +2,7 @@
 
 use pgweir_sql::{PinReason, Pins, begins, classify, function_call};
 use pgweir_wire::backend::{self, Report};
-use pgweir_wire::frontend::{Bind, Parse, TERMINATE, Tag};
+use pgweir_wire::frontend::{Bind, FLUSH, Parse, TERMINATE, Tag};
 use pgweir_wire::{HEADER_LEN, Header, Severity};
 
 use super::{Taken, message, swallow, until_nul};
@@ -232,7 +232,10 @@ enum Behind {
     More,
 }
 
-/// Whether a client has sent anything more than that it leaves.
-fn more_follows(rest: &[u8]) -> bool {
-    rest.first().is_some_and(|tag| *tag != TERMINATE[0])
+/// Whether a client has sent anything more than that it leaves. A Flush asks for nothing.
+fn more_follows(mut rest: &[u8]) -> bool {
+    while let Ok(Some((header, Tag::Flush))) = message(rest) {
+        rest = &rest[header.message_len()..];
+    }
+    rest.first().is_some_and(|tag| ![FLUSH[0], TERMINATE[0]].contains(tag))
 }

@@ -70,7 +70,15 @@ fn a_server_lost_with_a_part_of_a_batch_passes_over_the_rest() {
 /// what stood behind a BEGIN ran on its own, and was committed.
 #[test]
 fn who_has_sent_more_behind_a_unit_that_is_lost_on_its_way_is_ended() {
-    let cases = [(Some(query("INSERT")), "E(FATAL 57P01)"), (Some(terminate()), "Z"), (None, "Z")];
+    let cases = [
+        (vec![query("INSERT")], "E(FATAL 57P01)"),
+        (vec![flush(), flush(), query("INSERT")], "E(FATAL 57P01)"),
+        (vec![flush()], "Z"),
+        (vec![flush()[..3].to_vec()], "Z"),
+        (vec![flush(), terminate()], "Z"),
+        (vec![terminate()], "Z"),
+        (vec![], "Z"),
+    ];
     for (behind, told) in cases {
         let (stage, server, alice) = Stage::ready(&Setup::default());
         alice.says([parse("BEGIN"), bind(), execute(), flush()]);

@@ -153,6 +153,7 @@ impl Client {
             (_, Ending::Said) if self.oracle.reads_copy_data() => true,
             // Whoever says goodbye behind a Sync in doubt may miss the answer to the last one.
             (_, Ending::Said) if self.script.has_doubted() => true,
+            (_, Ending::Said) if self.oracle.was_asked_for_data() => true,
             (_, Ending::Said) => !self.oracle.is_owed() && how == "closed",
             (_, Ending::No) => false,
         }

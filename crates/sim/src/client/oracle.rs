@@ -20,6 +20,8 @@ pub(crate) struct Oracle {
     begun: bool,
     /// It was more than that something will be done.
     answered: bool,
+    /// It was asked for COPY data just now.
+    asked_for_data: bool,
     /// It has sent what may keep it on its server, though nothing shows.
     pinned: bool,
     /// Its transaction was lost, and no server has answered since.
@@ -64,6 +66,7 @@ impl Oracle {
             in_block: false,
             begun: false,
             answered: false,
+            asked_for_data: false,
             pinned: false,
             lost: false,
             untold: Vec::new(),
@@ -134,6 +137,7 @@ impl Oracle {
         }
         self.session.out.drain(..length);
         self.begun = due.tag != b'Z';
+        self.asked_for_data = due.tag == b'G';
         self.answered = self.begun && (self.answered || !b"123TtnNSA".contains(&due.tag));
         // The ReadyForQuery behind an error of pgweir's own is no answer of a server.
         self.lost &= !self.begun;
@@ -257,6 +261,11 @@ impl Oracle {
     /// Whether something of the reply that is due was heard.
     pub(crate) fn has_begun(&self) -> bool {
         self.begun
+    }
+
+    /// Whether the last that was heard asks for COPY data, which the server need not read.
+    pub(crate) fn was_asked_for_data(&self) -> bool {
+        self.asked_for_data
     }
 
     /// Whether something of it was heard that tells what was done.
