@@ -17,6 +17,8 @@ if ! cargo mutants --version >/dev/null 2>&1; then
     cargo install cargo-mutants --locked
 fi
 
+# Nobody reads them, and they take longer than the tests.
+export RUST_BACKTRACE=0
 jobs=${JOBS:-$(nproc)}
 survivors=0
 

@@ -59,8 +59,10 @@ pub struct Driver<T> {
     actions: Actions,
     /// Clients to go on with, in this order.
     resumes: VecDeque<ClientId>,
-    /// When the last tick was; `None` where nothing was done at it, because it was late.
-    ticked: Option<Time>,
+    /// When the last tick was, if there was one.
+    ticked: Time,
+    /// It was late, and passed over.
+    passed_over: bool,
     /// Connections with output for [`Driver::finish`].
     gathered: Vec<Endpoint>,
     /// Writes that do not wait for [`Driver::finish`], because it has little to do.
@@ -108,7 +110,8 @@ impl<T: Transport> Driver<T> {
             scratch: vec![0; SCRATCH_BYTES].into_boxed_slice(),
             actions: Actions::default(),
             resumes: VecDeque::new(),
-            ticked: None,
+            ticked: Time::default(),
+            passed_over: false,
             gathered: Vec::new(),
             ungathered: 0,
             broken: Vec::new(),
@@ -185,11 +188,12 @@ impl<T: Transport> Driver<T> {
     /// as a process or with the machine: what has come meanwhile is read before anybody is blamed
     /// for not having sent it, and the next tick counts.
     pub fn tick(&mut self, now: Time) {
-        if self.ticked.take().is_some_and(|before| now - before > LATE) {
+        let is_late = now - std::mem::replace(&mut self.ticked, now) > LATE;
+        self.passed_over = is_late && !self.passed_over;
+        if self.passed_over {
             Mark::TickLate.hit();
             return;
         }
-        self.ticked = Some(now);
         self.engine.tick(now);
         self.settle(now);
         self.sweep_lingering(now);

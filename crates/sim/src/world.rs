@@ -290,6 +290,10 @@ impl World {
         self.configure(configuration);
         // Cancels and closing connections come to their end.
         self.run_for(15_000_000)?;
+        if self.check_rest().is_err() {
+            // An idle server may have been told to go just now.
+            self.run_for(100_000)?;
+        }
         self.check_rest().map_err(|how| {
             Invariant::NothingLeft.broken(format!("{how}\n{}", self.open_wires()))
         })?;
