@@ -30,7 +30,7 @@ part() {
     for file in "$@"; do files+=(--file "$file"); done
     heading "$name"
     cargo mutants --package "$package" --test-package "$tests" "${files[@]}" --profile mutants \
-        --jobs "$jobs" --minimum-test-timeout 120 --no-shuffle \
+        --jobs "$jobs" --minimum-test-timeout 40 --no-shuffle \
         --output "target/mutants/$name" || survivors=1
 }
 

@@ -80,7 +80,8 @@ fn row(setting: &Setting) -> String {
         Effect::NotYet { instead, .. } => format!("{doc} *No effect yet: {instead}.*"),
     };
     let default = default(setting, Dialect::Own, |text| {
-        Value::from_text(*kind, pgcat.unit, text).map_or_else(|_| text.to_owned(), written)
+        let value = Value::from_text(*kind, pgcat.unit, text);
+        value.map_or_else(|_| text.to_owned(), |value| format!("`{value}`"))
     });
     let in_pgcat = self::default(setting, Dialect::Pgcat, |text| match (kind, pgcat.unit) {
         (Kind::Time(..) | Kind::Period(_), Unit::Milliseconds) => format!("{text} ms"),
@@ -100,14 +101,6 @@ fn default(setting: &Setting, dialect: Dialect, text: impl Fn(&'static str) -> S
         Fallback::Required => "**required**".to_owned(),
         Fallback::Same(other) => format!("as `{other}`"),
         Fallback::Text(default) => text(default),
-    }
-}
-
-/// A default as our own dialect writes it.
-fn written(value: Value) -> String {
-    match value {
-        Value::Time(time) if time.is_zero() => "`\"off\"`".to_owned(),
-        value => format!("`{value}`"),
     }
 }
 

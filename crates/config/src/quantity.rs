@@ -45,8 +45,12 @@ pub(crate) fn written_size(bytes: u64) -> String {
 /// What a time may be.
 pub(crate) fn expected_time(least: Least, zero: Zero, most_ms: u64) -> String {
     let time = match least {
-        Least::Byte | Least::Millisecond => r#"a time with its unit, such as "5s" or "500ms""#,
-        Least::Second => r#"a time in whole seconds with its unit, such as "5s" or "1min""#,
+        Least::Byte | Least::Millisecond => {
+            r#"a time with its unit (ms, s, min, h, d), such as "5s" or "500ms""#
+        }
+        Least::Second => {
+            r#"a time in whole seconds with its unit (s, min, h, d), such as "5s" or "1min""#
+        }
     };
     let zero = match zero {
         Zero::AtOnce => r#" ("0s": at once)"#,
@@ -61,7 +65,8 @@ pub(crate) fn expected_time(least: Least, zero: Zero, most_ms: u64) -> String {
 }
 
 /// What a size may be.
-pub(crate) const EXPECTED_SIZE: &str = r#"a size with its unit, such as "64MB" or "16kB""#;
+pub(crate) const EXPECTED_SIZE: &str =
+    r#"a size with its unit (B, kB, MB, GB, TB), such as "64MB" or "16kB""#;
 
 fn product(text: &str, units: &[(&str, u64)]) -> Option<u64> {
     let (number, unit) = text.split_at(text.find(|c: char| !c.is_ascii_digit())?);

@@ -128,13 +128,11 @@ fn in_any_case(words: &[&str]) -> String {
 fn default(setting: &Setting) -> Option<Json> {
     let Fallback::Text(text) = setting.fallback(Dialect::Own) else { return None };
     match Value::from_text(setting.kind, setting.pgcat.unit, text).ok()? {
-        Value::Time(time) if time.is_zero() && matches!(setting.kind, Kind::Time(Zero::Off, _)) => {
-            Some(json!("off"))
-        }
         Value::Flag(flag) => Some(json!(flag)),
         Value::Integer(n) => Some(json!(n)),
         // As a file writes them, in quotes.
         value @ (Value::Mode(_)
+        | Value::Off
         | Value::Size(_)
         | Value::Text(_)
         | Value::Time(_)

@@ -128,11 +128,11 @@ pub const SETTINGS: &[Setting] = &[
     row(General, "log_client_disconnections", Flag, text("false"), Now,
         "Log a line for each client that leaves."),
     row(General, "tcp_keepalives_idle", Time(Zero::Off, KEEPALIVE_MAX_MS), seconds("5"), Now,
-        "Silence before the first keepalive probe; 0: the kernel's value. Connections have what \
+        "Silence before the first keepalive probe; off: the kernel's value. Connections have what \
          was set when they were made.")
         .ours("60"),
     row(General, "tcp_keepalives_interval", Time(Zero::Off, KEEPALIVE_MAX_MS), seconds("5"), Now,
-        "Time between keepalive probes; 0: the kernel's value. Connections have what was set when \
+        "Time between keepalive probes; off: the kernel's value. Connections have what was set when \
          they were made.")
         .ours("10"),
     row(General, "tcp_keepalives_count", Integer(0, 127), text("5"), Now,
@@ -140,7 +140,7 @@ pub const SETTINGS: &[Setting] = &[
          have what was set when they were made.")
         .ours("3"),
     row(General, "tcp_user_timeout", time(Zero::Off), ms("10000"), Now,
-        "How long (up to half more) a peer at work may acknowledge nothing; 0: the kernel's time.")
+        "How long (up to half more) a peer at work may acknowledge nothing; off: the kernel's time.")
         .ours("30000"),
     row(General, "server_round_robin", Flag, text("true"),
         not_yet_unless("false", "the last one used is taken"),

@@ -278,7 +278,11 @@ impl Reader<'_> {
     fn unknown(&self, section: Section, name: &str) -> String {
         let places = self.places(name);
         if !places.is_empty() {
-            return format!("unknown here; it belongs in {places}");
+            return format!("unknown here; it belongs {places}");
+        }
+        let renamed = Setting::all_flat(section).find(|(_, setting)| setting.name == name);
+        if let Some((here, _)) = renamed.filter(|_| self.form == Form::Flat) {
+            return format!("unknown; here its name is {here:?}");
         }
         if let Some(hint) = suggest::nearest(name, self.names(section)) {
             return format!("unknown{}", suggest::did_you_mean(Some(hint)));
@@ -286,7 +290,7 @@ impl Reader<'_> {
         match suggest::nearest(name, SECTIONS.into_iter().flat_map(|other| self.names(other))) {
             Some(hint) => {
                 let question = suggest::did_you_mean(Some(hint));
-                format!("unknown{question} It belongs in {}", self.places(hint))
+                format!("unknown{question} It belongs {}", self.places(hint))
             }
             None => "unknown".to_owned(),
         }
@@ -296,11 +300,15 @@ impl Reader<'_> {
         self.rows(section).into_iter().map(|(name, _)| name)
     }
 
-    /// The sections that have a setting of this name; empty if none has.
+    /// Where a setting of this name may stand; empty if there is none.
     fn places(&self, name: &str) -> String {
         let has_it = |section: &Section| self.names(*section).any(|known| known == name);
+        if has_it(&Section::Root) {
+            return format!("at {}", self.title(Section::Root));
+        }
         let places = SECTIONS.into_iter().filter(has_it).map(|section| self.title(section));
-        places.collect::<Vec<_>>().join(" or ")
+        let places = places.collect::<Vec<_>>().join(" or ");
+        if places.is_empty() { places } else { format!("in {places}") }
     }
 }
 

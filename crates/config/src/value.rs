@@ -23,6 +23,8 @@ pub(crate) enum Value {
     Flag(bool),
     Integer(u64),
     Mode(u32),
+    /// A time of zero, which is no limit, or never.
+    Off,
     Secret(Secret),
     Servers(Vec<Server>),
     /// In bytes.
@@ -65,13 +67,15 @@ impl Value {
             (Kind::Integer(least, most), DeValue::Integer(_)) => {
                 natural(value).filter(|n| (least..=most).contains(n)).map(Self::Integer)
             }
-            (Kind::Period(_), DeValue::Boolean(false)) => Some(Self::Time(Duration::ZERO)),
+            (Kind::Period(_), DeValue::Boolean(false)) => Some(Self::Off),
             (Kind::Period(ms), DeValue::Boolean(true)) => {
                 Some(Self::Time(Duration::from_millis(ms)))
             }
             (Kind::Period(_), _) => Self::from_toml(PERIOD, unit, value).ok(),
             (Kind::Time(zero, most_ms), DeValue::String(text)) => match unit {
-                Unit::Written(least) => quantity::time(text, zero, least, most_ms).map(Self::Time),
+                Unit::Written(least) => {
+                    quantity::time(text, zero, least, most_ms).map(|time| Self::time(zero, time))
+                }
                 Unit::Bytes | Unit::Milliseconds | Unit::One | Unit::Seconds => None,
             },
             (Kind::Time(..), DeValue::Integer(_)) if matches!(unit, Unit::Written(_)) => None,
@@ -85,12 +89,16 @@ impl Value {
                 .filter(|n| *n > 0 || zero != Zero::Refused)
                 .and_then(|n| n.checked_mul(unit_ms(unit)))
                 .filter(|ms| *ms <= most_ms)
-                .map(|ms| Self::Time(Duration::from_millis(ms))),
+                .map(|ms| Self::time(zero, Duration::from_millis(ms))),
             _ => None,
         };
         read.ok_or_else(|| {
             format!("expected {}, found {}", expected(kind, unit), found(kind, unit, value))
         })
+    }
+
+    fn time(zero: Zero, time: Duration) -> Self {
+        if zero == Zero::Off && time.is_zero() { Self::Off } else { Self::Time(time) }
     }
 
     /// Reads `text` as [`Fallback::Text`](crate::setting::Fallback::Text) writes it.
@@ -114,6 +122,7 @@ impl fmt::Display for Value {
             Self::Flag(flag) => write!(f, "{flag}"),
             Self::Integer(n) => write!(f, "{n}"),
             Self::Mode(mode) => write!(f, "\"{mode:04o}\""),
+            Self::Off => f.write_str("\"off\""),
             Self::Secret(_) => f.write_str(SECRET),
             Self::Servers(servers) => {
                 let server =
@@ -170,7 +179,11 @@ impl FromValue for usize {
 
 impl FromValue for Duration {
     fn from_value(value: &Value) -> Option<Self> {
-        if let Value::Time(time) = value { Some(*time) } else { None }
+        match value {
+            Value::Time(time) => Some(*time),
+            Value::Off => Some(Duration::ZERO),
+            _ => None,
+        }
     }
 }
 
@@ -277,7 +290,7 @@ pub(crate) fn expected(kind: Kind, unit: Unit) -> String {
                 "a whole number of bytes".to_owned()
             }
         },
-        Kind::SocketFolder => folder(),
+        Kind::SocketFolder => format!("{}, or \"\" for none", folder()),
         Kind::Sql => "SQL in quotes, in ASCII".to_owned(),
         Kind::Time(zero, most_ms) => {
             let name = match unit {
@@ -346,7 +359,7 @@ fn describe(value: &DeValue<'_>) -> String {
         DeValue::Integer(n) => n.to_string(),
         DeValue::Float(n) => n.to_string(),
         DeValue::Datetime(time) => time.to_string(),
-        DeValue::Array(_) => "an array".to_owned(),
+        DeValue::Array(parts) => format!("an array of {}", parts.len()),
         DeValue::Table(_) => "a section".to_owned(),
     }
 }

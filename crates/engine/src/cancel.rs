@@ -152,8 +152,6 @@ impl Engine {
         });
         self.servers[server].cancel = Some(id);
         self.release_cancel(now, server);
-        let held_back = |cancel: &Cancel| cancel.progress == CancelProgress::HeldBack;
-        Mark::CancelHeldBack.hit_if(self.cancels.find(id).is_some_and(held_back));
     }
 
     /// Goes on with a cancel that is held back, once what it is for has been begun or is over.
@@ -175,6 +173,8 @@ impl Engine {
         } else if !(unknown && young) {
             Mark::CancelReleased.hit();
             self.connect_for_cancel(id);
+        } else {
+            Mark::CancelHeldBack.hit();
         }
     }
 
@@ -219,9 +219,9 @@ impl Engine {
                 let oldest = self.clients.find(client).and_then(|client| client.slots.first());
                 client == holder && oldest.is_some_and(|oldest| oldest.is_before(too_late))
             }),
-            ServerState::Cleaning { step, .. } => {
-                Mark::CancelOfLeft.hit_if(step == Cleaning::Draining);
-                step == Cleaning::Draining && meant
+            ServerState::Cleaning { step: Cleaning::Draining, .. } => {
+                Mark::CancelOfLeft.hit();
+                meant
             }
             ServerState::Forsaken => {
                 Mark::CancelOfForsaken.hit();
@@ -230,6 +230,7 @@ impl Engine {
             ServerState::Connecting
             | ServerState::Login(_)
             | ServerState::Idle
+            | ServerState::Cleaning { .. }
             | ServerState::AwaitingCancel
             | ServerState::Leaving => false,
         };

@@ -42,7 +42,7 @@ impl Engine {
                 break;
             }
             if server.body.left > 0 {
-                let n = server.body.left.min(input.len() - at);
+                let n = server.body.left.min(input[at..].len());
                 server.body.left -= n;
                 match (server.body.fate, server.client()) {
                     (Fate::Forward, Some(client)) => {

@@ -152,6 +152,8 @@ fn overlap(a: SocketAddr, b: SocketAddr) -> bool {
 pub(crate) struct SocketFile {
     path: PathBuf,
     identity: Identity,
+    /// The group that it was made with, where none is asked for.
+    group: u32,
 }
 
 /// What tells a file from another of the same name: the place of one that is gone may be taken
@@ -161,7 +163,8 @@ type Identity = ((u64, u64), (i64, i64));
 impl SocketFile {
     /// The socket that was just made there.
     fn at(path: &Path) -> io::Result<Self> {
-        Ok(Self { path: path.to_owned(), identity: identity(path)? })
+        let group = fs::symlink_metadata(path)?.gid();
+        Ok(Self { path: path.to_owned(), identity: identity(path)?, group })
     }
 }
 
@@ -211,11 +214,10 @@ fn over_unix(name: &SocketName, options: &UnixSocket) -> io::Result<(Socket, Opt
 
 /// Gives the file of a socket to whom it is for.
 fn give(file: Option<&SocketFile>, options: &UnixSocket) -> io::Result<()> {
-    let Some(SocketFile { path, .. }) = file else { return Ok(()) };
-    if let Some(group) = options.group.as_deref() {
-        let refused = |error| io::Error::other(format!("unix_socket_group: {error}"));
-        group_id(group).and_then(|id| chown(path, None, Some(id))).map_err(refused)?;
-    }
+    let Some(SocketFile { path, group, .. }) = file else { return Ok(()) };
+    let refused = |error| io::Error::other(format!("unix_socket_group: {error}"));
+    let group = options.group.as_deref().map_or(Ok(*group), group_id);
+    group.and_then(|id| chown(path, None, Some(id))).map_err(refused)?;
     fs::set_permissions(path, Permissions::from_mode(options.mode))
 }
 

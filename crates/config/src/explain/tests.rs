@@ -126,3 +126,25 @@ database = "app_db"
         assert!(!errors.contains("unknown"), "{}: {errors}", one.key);
     }
 }
+
+/// What is printed of the whole process is a file of our own dialect, with the same meaning.
+#[test]
+fn what_is_explained_can_be_read_again() {
+    let zeros = "[general]\nhost = '127.0.0.1'\nidle_timeout = 0\nautoreload = false\n\
+                 tcp_user_timeout = 0\nreserve_pool_timeout = 0\nshutdown_timeout = 0\n";
+    let general = |explained: &[Explained]| {
+        let values = explained.iter().filter(|one| one.key.starts_with("general."));
+        let is_read = |one: &&Explained| one.value.as_ref().is_some_and(|it| !it.starts_with('('));
+        // A name without its password, which is not printed, is half of an account; where no folder
+        // is set our own dialect has a default.
+        let is_whole = |key: &str| !key.contains("admin_") && key != "general.unix_socket_dir";
+        let values = values.filter(is_read).filter(|one| is_whole(&one.key));
+        values.map(ToString::to_string).collect::<Vec<_>>()
+    };
+    for head in [zeros, "config_version = 1\n"] {
+        let said = general(&explain(&format!("{head}{SMALL}")));
+        assert!(said.contains(&"general.statement_timeout = \"off\"".to_owned()), "{said:?}");
+        let again = format!("config_version = 1\n{}\n{SMALL}", said.join("\n"));
+        assert_eq!(general(&explain(&again)), said);
+    }
+}

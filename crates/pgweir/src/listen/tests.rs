@@ -65,6 +65,27 @@ fn the_file_has_the_permissions_that_are_asked_for() {
     assert_eq!(folder.path().read_dir().unwrap().count(), 0);
 }
 
+/// Without `unix_socket_group` it is that of the process again.
+#[test]
+fn a_group_can_be_taken_back() {
+    let folder = tempfile::tempdir().unwrap();
+    let own = rustix::process::getegid().as_raw();
+    let groups = rustix::process::getgroups().unwrap();
+    let as_root = rustix::process::geteuid().is_root().then_some(1);
+    let others = groups.iter().map(|group| group.as_raw()).chain(as_root);
+    // Who is in one group only, and may not give anything to another, has nothing to take back.
+    for other in others.filter(|group| *group != own) {
+        let mut opened = Listening::default();
+        for (lines, group) in
+            [(format!("unix_socket_group = '{other}'"), other), (String::new(), own)]
+        {
+            let _listeners = opened.open(&in_folder(folder.path(), &lines)).unwrap();
+            let found = fs::metadata(folder.path().join(".s.PGSQL.6432")).unwrap();
+            assert_eq!(found.gid(), group);
+        }
+    }
+}
+
 #[test]
 fn groups_have_names() {
     let root = Group::from_gid(0.into()).unwrap().unwrap();

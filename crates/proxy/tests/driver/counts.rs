@@ -5,7 +5,8 @@ use std::time::Duration;
 use pgweir_engine::{ClientState, Stats, Time};
 
 use crate::messages::{
-    bind, bind_complete, done, execute, in_block, parse, parse_complete, query, ready, sync,
+    bind, bind_complete, done, execute, in_block, parameter_status, parse, parse_complete, query,
+    ready, sync,
 };
 use crate::stage::{Setup, Stage};
 
@@ -34,6 +35,20 @@ fn transactions_and_queries_are_counted() {
     assert_eq!(after.received - before.received, (begin.len() + batch.len()) as u64);
     let sent = done().len() + in_block().len() + reply.len();
     assert_eq!(after.sent - before.sent, sent as u64);
+}
+
+/// What comes along with a server's greeting was sent, too; the greeting itself is for us.
+#[test]
+fn what_stands_behind_a_greeting_is_counted() {
+    let sent = |behind: &[u8]| {
+        let stage = Stage::new(&Setup::default());
+        let _alice = stage.newcomer(&[]);
+        let server = stage.bare_server();
+        server.says([&stage.welcome(&server)[..], behind]);
+        stats(&stage).sent
+    };
+    let behind = parameter_status("application_name", "behind");
+    assert_eq!(sent(&behind) - sent(&[]), behind.len() as u64);
 }
 
 /// A Parse of ours is work for the server that no client asked for.

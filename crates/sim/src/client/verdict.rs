@@ -376,7 +376,7 @@ impl Client {
     /// takes at once what it says.
     fn was_idle(&self, site: &Site, settled: bool) -> Refuted {
         let faults = &site.faults;
-        let hindered = faults.small_buffer > 0.0 || faults.slow_reader > 0.0;
+        let hindered = faults.small_buffer > 0.0 || faults.slow_reader > 0.0 || faults.stall > 0.0;
         // What its server reports meanwhile is no reply.
         let hindered = hindered || faults.server_reload > 0.0;
         let since = self.ruled_since(site, self.contact.wrote_before);
