@@ -181,7 +181,7 @@ impl FromValue for Duration {
     fn from_value(value: &Value) -> Option<Self> {
         match value {
             Value::Time(time) => Some(*time),
-            Value::Off => Some(Duration::ZERO),
+            Value::Off => Some(Self::ZERO),
             _ => None,
         }
     }

@@ -227,7 +227,7 @@ impl Engine {
             server: self.member.server_number(id),
             client: server.client().map(|client| self.member.client_number(client)),
             pool: self.pools[pool].spec.name(),
-            cause: cause.to_owned(),
+            cause: server.last_words.as_deref().unwrap_or(cause).to_owned(),
         };
         self.actions.push(Action::Log(event));
         self.lose(now, id, cause);

@@ -250,7 +250,7 @@ impl Engine {
         let failed = its.own_error.take().is_some() && its.status.in_block();
         if !failed {
             // No mark: PostgreSQL does as it is told, and nothing else ends this statement.
-            return self.server_lost(now, server, "it did not begin a transaction");
+            return self.server_lost(now, server, "the server did not begin a transaction");
         }
         its.stands_in = true;
         its.unit_since = now;

@@ -10,12 +10,12 @@ use pgweir_wire::backend::Report;
 use crate::action::{Address, ClientId, ServerId};
 use crate::marks::Mark;
 use crate::parameters::{Parameters, Reports};
-use crate::refusals::Refusals;
 use crate::settings::Settings;
 use crate::shares::ShareId;
 use crate::stats::Stats;
 use crate::store::Key;
 use crate::time::Time;
+use crate::waits::VainWaits;
 
 /// The servers of one (database, user) pair, and who waits for one.
 ///
@@ -68,8 +68,7 @@ pub(crate) struct Pool {
     /// The keys that the server's last SCRAM challenge led to: deriving them takes a millisecond.
     pub(crate) login_keys: Option<LoginKeys>,
     pub(crate) stats: Stats,
-    /// Clients that have waited in vain.
-    pub(crate) vain_waits: Refusals,
+    pub(crate) vain_waits: VainWaits,
 }
 
 /// Welcomes that are remembered for a pool; the oldest goes first.
@@ -192,7 +191,7 @@ impl Pool {
             reports: Reports::new(),
             login_keys: None,
             stats: Stats::default(),
-            vain_waits: Refusals::default(),
+            vain_waits: VainWaits::default(),
         }
     }
 

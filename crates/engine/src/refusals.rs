@@ -17,7 +17,13 @@ impl Refusals {
     /// One more. Says how many are to be told of now, if it is time to.
     pub fn note(&mut self, now: Time) -> Option<u64> {
         self.untold += 1;
-        if self.told.is_some_and(|told| now - told < QUIET) {
+        self.due(now)
+    }
+
+    /// How many are to be told of now, if there are any and it is time to.
+    pub fn due(&mut self, now: Time) -> Option<u64> {
+        let early = self.told.is_some_and(|told| now - told < QUIET);
+        if self.untold == 0 || early {
             return None;
         }
         self.told = Some(now);

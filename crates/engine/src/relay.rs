@@ -308,6 +308,7 @@ impl Engine {
                 Mark::FatalPassedOn.hit();
                 let heard = self.hears(id);
                 self.servers[id].fatal = heard;
+                self.servers[id].last_words = Some(words(&fields));
                 self.servers[id].doomed = true;
                 self.pass(id, heard, at, n, length);
                 return Ok(());
@@ -332,7 +333,10 @@ impl Engine {
         let heard = sink != Sink::Own && self.servers[id].client().is_some();
         self.servers[id].answered |= heard;
         self.servers[id].fatal = fatal && heard;
-        self.servers[id].doomed |= fatal;
+        if fatal {
+            self.servers[id].last_words = Some(words(&fields));
+            self.servers[id].doomed = true;
+        }
         self.pass(id, heard, at, n, length);
         self.let_go_of_leaver(now, id);
         Ok(())
@@ -562,6 +566,11 @@ impl Engine {
             self.abort_server(now, id);
         }
     }
+}
+
+/// What a server says, for the log.
+fn words(fields: &ErrorFields<'_>) -> Box<str> {
+    String::from_utf8_lossy(fields.message).into()
 }
 
 /// What we keep of a server's error.

@@ -83,6 +83,8 @@ pub struct Server {
     pub(crate) used: bool,
     /// A FATAL has been forwarded: the end of the stream is no news.
     pub(crate) fatal: bool,
+    /// Its words, for the log.
+    pub(crate) last_words: Option<Box<str>>,
     /// It has ended because it was idle for too long: what it was sent since then it has not begun.
     pub(crate) idled_out: bool,
     /// The error that a unit of our own was answered with.
@@ -140,6 +142,7 @@ impl Server {
             local: None,
             used: false,
             fatal: false,
+            last_words: None,
             idled_out: false,
             own_error: None,
             lifespan_percent: 100,

@@ -28,7 +28,7 @@ pub const TICK: Duration = Duration::from_millis(100);
 const STATEMENT_GRACE: Duration = Duration::from_millis(1_000 - TICK.as_millis() as u64);
 
 /// Why such a server is given up.
-const HANGS: &str = "it did not end a statement at statement_timeout";
+const HANGS: &str = "the server did not end a statement at statement_timeout";
 
 /// What becomes of a transaction that takes too long.
 const ROLLED_BACK: &str = "the transaction is rolled back.";
@@ -133,6 +133,7 @@ impl Engine {
         // Only then do those leave the queue who have waited too long: the reserve may open at that
         // very time, for whoever is behind them.
         self.sweep_queue(now, id);
+        self.sweep_vain_waits(now, id);
         if self.pools[id].removed {
             self.close_clients(now, id);
         }
@@ -201,7 +202,7 @@ impl Engine {
                     self.sweep_lease(now, id, client);
                 } else if now - server.changed > patience {
                     Mark::PreparingHangs.hit();
-                    self.server_lost(now, id, "it did not answer in time");
+                    self.server_lost(now, id, "the server did not answer in time");
                 } else {
                     self.sweep_preparing(now, pool, client);
                 }
@@ -219,7 +220,7 @@ impl Engine {
                     self.sweep_left(now, id);
                 } else if ours && now - server.changed > patience {
                     Mark::CleaningHangs.hit();
-                    self.server_lost(now, id, "it did not answer in time");
+                    self.server_lost(now, id, "the server did not answer in time");
                 } else if let Some(client) = server.promised_to {
                     self.sweep_preparing(now, pool, client);
                 }
@@ -230,7 +231,7 @@ impl Engine {
                 let sees = server.replies.is_empty() || server.replies.awaits_copy_data();
                 if sees && now - server.changed > patience {
                     Mark::ForsakenHangs.hit();
-                    self.server_lost(now, id, "it did not end behind its client");
+                    self.server_lost(now, id, "the server did not end behind its client");
                 } else {
                     self.sweep_left(now, id);
                 }
@@ -328,7 +329,7 @@ impl Engine {
         let too_long = limit.is_some_and(|limit| over(limit, server.transaction_since));
         if heeds_none {
             Mark::LeftHeedsNoCancel.hit();
-            self.server_lost(now, id, "it did not end a transaction that was cancelled");
+            self.server_lost(now, id, "the server did not end a transaction that was cancelled");
         } else if self.hangs(now, id) {
             Mark::LeftHangs.hit();
             self.server_lost(now, id, HANGS);

@@ -12,6 +12,7 @@ use crate::client::Leg;
 use crate::errors::{BUSY, NO_SERVER};
 use crate::marks::Mark;
 use crate::pool::PoolId;
+use crate::refusals::Refusals;
 use crate::shares::Of;
 use crate::time::Time;
 
@@ -21,16 +22,33 @@ const NO_LIMIT: &str = "Shorten transactions, or raise query_wait_timeout.";
 impl Engine {
     /// A client has waited for so long, and waits no more: it is told, and so is the operator.
     pub(crate) fn wait_over(&mut self, now: Time, id: PoolId, client: ClientId, waited: Duration) {
-        let report = self.waited_in_vain(now, id, client, waited);
+        let (lack, report) = self.waited_in_vain(now, id, client, waited);
         // That a login is refused is told of anyway.
-        if self.clients[client].phase.is_greeted()
-            && let Some(times) = self.pools[id].vain_waits.note(now)
-        {
+        if self.clients[client].phase.is_greeted() {
             let client = self.member.client_number(client);
-            let (pool, cause) = (self.pools[id].spec.name(), report.cause());
-            self.actions.push(Action::Log(Event::WaitOver { client, pool, cause, times }));
+            let vain = self.pools[id].vain_waits.of(lack);
+            vain.last = Some((client, report.cause()));
+            let times = vain.refusals.note(now);
+            self.tell_vain_waits(id, lack, times);
         }
         self.unit_refused(now, client, report);
+    }
+
+    /// Tells the operator of those that were not told of when they were over.
+    pub(crate) fn sweep_vain_waits(&mut self, now: Time, id: PoolId) {
+        for lack in [Lack::OfRoom, Lack::OfServers] {
+            let times = self.pools[id].vain_waits.of(lack).refusals.due(now);
+            self.tell_vain_waits(id, lack, times);
+        }
+    }
+
+    fn tell_vain_waits(&mut self, id: PoolId, lack: Lack, times: Option<u64>) {
+        let Some(times) = times else { return };
+        let pool = &mut self.pools[id];
+        if let Some((client, cause)) = pool.vain_waits.of(lack).last.take() {
+            let pool = pool.spec.name();
+            self.actions.push(Action::Log(Event::WaitOver { client, pool, cause, times }));
+        }
     }
 
     /// Answers the client's next unit with an error instead of running it.
@@ -41,7 +59,13 @@ impl Engine {
         self.actions.push(Action::Resume(id));
     }
 
-    fn waited_in_vain(&self, now: Time, id: PoolId, client: ClientId, waited: Duration) -> Report {
+    fn waited_in_vain(
+        &self,
+        now: Time,
+        id: PoolId,
+        client: ClientId,
+        waited: Duration,
+    ) -> (Lack, Report) {
         let pool = &self.pools[id];
         let name = pool.spec.name();
         let seconds = waited.as_secs_f64();
@@ -54,7 +78,8 @@ impl Engine {
             format!("Waited {seconds:.1} s for a server of pool \"{name}\"; {others} others wait.");
         if let Some(cause) = self.why_none(now, id, waited) {
             Mark::WaitedForNone.hit();
-            return NO_SERVER.report(&[&name]).detail(format!("{cause} {detail}"));
+            let report = NO_SERVER.report(&[&name]).detail(format!("{cause} {detail}"));
+            return (Lack::OfServers, report);
         }
         let bound = self.bound(id);
         Mark::WaitedForAttempt.hit_if(bound.is_none());
@@ -72,7 +97,7 @@ impl Engine {
             Some(bound) => BUSY.report(&[&name, &bound.setting()]),
             None => BUSY.report(&[&name, &""]).hint(NO_LIMIT),
         };
-        report.detail(detail)
+        (Lack::OfRoom, report.detail(detail))
     }
 
     /// Why a pool has had no server for so long, if it has none and others do not take its place.
@@ -112,6 +137,38 @@ impl Engine {
             (Of::User(name), _) => Bound::OfUser(name, most),
         })
     }
+}
+
+/// What clients of a pool have waited for in vain.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lack {
+    /// One of its servers, which work for others.
+    OfRoom,
+    /// A server at all.
+    OfServers,
+}
+
+/// Clients of a pool that have waited in vain, and what the log is still to be told of them.
+#[derive(Debug, Default)]
+pub(crate) struct VainWaits {
+    of_room: Vain,
+    of_servers: Vain,
+}
+
+impl VainWaits {
+    fn of(&mut self, lack: Lack) -> &mut Vain {
+        match lack {
+            Lack::OfRoom => &mut self.of_room,
+            Lack::OfServers => &mut self.of_servers,
+        }
+    }
+}
+
+/// Those for one cause, and the number of the last of them with its words.
+#[derive(Debug, Default)]
+struct Vain {
+    refusals: Refusals,
+    last: Option<(i32, String)>,
 }
 
 /// What keeps a pool from one server more.

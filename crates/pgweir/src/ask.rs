@@ -116,6 +116,10 @@ fn number(text: &str) -> Result<u32, String> {
 
 /// The server's message, else what failed and of what.
 fn said(error: &tokio_postgres::Error) -> String {
+    if error.source().is_some_and(|cause| cause.to_string() == "password missing") {
+        return "the server asks for a password: put it into the URL, or into PGPASSWORD"
+            .to_owned();
+    }
     if let Some(error) = error.as_db_error() {
         let (severity, message) = (OneLine(error.severity()), OneLine(error.message()));
         return format!("{severity}: {message} (SQLSTATE {})", error.code().code());

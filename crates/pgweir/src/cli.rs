@@ -91,6 +91,7 @@ Examples:
   pgweir init postgres://app@db.example.com/app -o pgweir.toml
   pgweir check --connect pgweir.toml          look for mistakes, and at the servers
   pgweir /etc/pgweir/pgweir.toml              run in the foreground
+  kill -HUP PID                               read the file again
   kill -TERM PID                              let clients finish, then end
   kill -QUIT PID                              end at once
   psql -h 127.0.0.1 -p 6432 -U admin pgweir -c 'SHOW POOLS'    the console

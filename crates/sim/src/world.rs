@@ -198,10 +198,10 @@ const SLACK_US: u64 = 1_000_000;
 
 /// pgweir's words for a server that does not heed the cancel of a transaction that has taken too
 /// long, and is given up.
-const HEEDS_NO_CANCEL: &str = "it did not end a transaction that was cancelled";
+const HEEDS_NO_CANCEL: &str = "the server did not end a transaction that was cancelled";
 
 /// pgweir's words for a server that is silent for longer than its statement may take.
-pub(crate) const HANGS: &str = "it did not end a statement at statement_timeout";
+pub(crate) const HANGS: &str = "the server did not end a statement at statement_timeout";
 
 /// How long after the storm a refusal may still be due to it.
 const AFTERMATH_US: u64 = 30_000_000;

@@ -11,3 +11,15 @@ fn a_flood_is_told_of_at_once_and_then_now_and_then() {
         .collect();
     assert_eq!(told, [(0, 1), (10, 200), (20, 200)]);
 }
+
+#[test]
+fn the_end_of_a_flood_is_told_of_too() {
+    let mut refusals = Refusals::default();
+    assert_eq!(refusals.note(Time(0)), Some(1));
+    assert_eq!(refusals.due(Time(20_000_000)), None);
+    assert_eq!(refusals.note(Time(20_000_000)), Some(1));
+    assert_eq!(refusals.note(Time(21_000_000)), None);
+    assert_eq!(refusals.due(Time(29_000_000)), None);
+    assert_eq!(refusals.due(Time(30_000_000)), Some(1));
+    assert_eq!(refusals.due(Time(40_000_000)), None);
+}

@@ -100,6 +100,8 @@ fn the_password_may_be_in_the_environment() {
     let said = String::from_utf8_lossy(&output.stderr);
     let expected = "password authentication failed for user \"app\" (SQLSTATE 28P01)\n";
     assert!(said.ends_with(expected) && !said.contains("hunter2"), "{said}");
+    let said = String::from_utf8_lossy(&init("").stderr).into_owned();
+    assert!(said.ends_with("put it into the URL, or into PGPASSWORD\n"), "{said}");
 }
 
 #[test]

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pgweir_engine::Event;
 
-use crate::messages::{password, query, startup};
+use crate::messages::{done, fatal, password, query, ready, startup};
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
 
@@ -40,8 +40,10 @@ fn waits_that_are_over_are_told_of_now_and_then() {
     let clients: Vec<Peer> = (0..3).map(|_| stage.client()).collect();
     alice.says([query("slow")]);
     let mut told = Vec::new();
-    for _ in 0..3 {
-        clients.iter().for_each(|client| client.says([query("SELECT")]));
+    for round in 0..5 {
+        if round < 3 {
+            clients.iter().for_each(|client| client.says([query("SELECT")]));
+        }
         stage.wait(LONG);
         for event in stage.log() {
             let Event::WaitOver { pool, cause, times, .. } = event else { panic!("{event:?}") };
@@ -51,7 +53,37 @@ fn waits_that_are_over_are_told_of_now_and_then() {
             told.push(times);
         }
     }
-    assert_eq!(told, [1, 6], "the first at once, and after ten seconds the others");
+    assert_eq!(told, [1, 5, 3], "the first at once, and every ten seconds the others");
+}
+
+/// The end of a burst is told of too, and each cause by itself.
+#[test]
+fn a_wait_that_is_over_is_told_of_within_ten_seconds() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    let bob = stage.client();
+    alice.says([query("slow")]);
+    let waits = |since: usize| {
+        let told = stage.log().into_iter().filter_map(|event| match event {
+            Event::WaitOver { cause, times, .. } => Some((cause, times)),
+            _ => None,
+        });
+        let told = told.map(|(cause, times)| (cause[..since].to_owned(), times));
+        told.collect::<Vec<_>>()
+    };
+    bob.says([query("SELECT")]);
+    stage.wait(LONG);
+    assert_eq!(waits(15), [("all servers of ".to_owned(), 1)]);
+    bob.says([query("SELECT")]);
+    stage.wait(LONG);
+    assert_eq!(waits(15), []);
+    server.ends();
+    bob.says([query("SELECT")]);
+    stage.refuse_server();
+    stage.wait(LONG);
+    let (busy, gone) = ("all servers of ".to_owned(), "no server for p".to_owned());
+    assert_eq!(waits(15), [(busy, 1), (gone, 1)]);
+    stage.wait(4 * LONG);
+    assert_eq!(waits(15), []);
 }
 
 /// One that waits for its greeting is refused, which is told of once.
@@ -100,4 +132,18 @@ fn logins_that_are_refused_name_the_pool() {
     let stage = Stage::new(&Setup { auth: "password", ..Setup::default() });
     stage.newcomer(&[]).says([password("wrong")]);
     assert_eq!(refusal(&stage).0, "db/user");
+}
+
+/// What a server has said before it went is why it went.
+#[test]
+fn a_server_that_said_why_it_ends_is_logged_with_that() {
+    let (stage, server, alice) = Stage::ready(&Setup::of_mode("session"));
+    alice.says([query("SET a = 1")]);
+    server.says([done(), ready()]);
+    server.says([fatal("57P01")]);
+    server.ends();
+    assert!(alice.heard().ends_with("E(FATAL 57P01)"));
+    let log = stage.log();
+    let [Event::ServerLost { cause, .. }] = &log[..] else { panic!("{log:?}") };
+    assert_eq!(cause, "as the server says");
 }
