@@ -132,15 +132,16 @@ pub const SETTINGS: &[Setting] = &[
          was set when they were made.")
         .ours("60"),
     row(General, "tcp_keepalives_interval", Time(Zero::Off, KEEPALIVE_MAX_MS), seconds("5"), Now,
-        "Time between keepalive probes; off: the kernel's value. Connections have what was set when \
-         they were made.")
+        "Time between keepalive probes; off: the kernel's value. Connections have what was set \
+         when they were made.")
         .ours("10"),
     row(General, "tcp_keepalives_count", Integer(0, 127), text("5"), Now,
         "Unanswered probes after which a connection is dead; 0: the kernel's value. Connections \
          have what was set when they were made.")
         .ours("3"),
     row(General, "tcp_user_timeout", time(Zero::Off), ms("10000"), Now,
-        "How long (up to half more) a peer at work may acknowledge nothing; off: the kernel's time.")
+        "How long (up to half more) a peer at work may acknowledge nothing; off: the kernel's \
+         time.")
         .ours("30000"),
     row(General, "server_round_robin", Flag, text("true"),
         not_yet_unless("false", "the last one used is taken"),
