@@ -112,18 +112,14 @@ impl Engine {
                 }
             }
             Tag::ParameterStatus => {
-                if length > WHOLE_BYTES {
-                    return Err("ParameterStatus is too long".to_owned());
-                }
+                comes_whole(tag, length)?;
                 let (name, value) = backend::parse_parameter_status(body).map_err(malformed)?;
                 let heard = self.hears(id);
                 self.reported(id, name, value, heard);
                 self.pass(id, heard, at, n, length);
             }
             Tag::ReadyForQuery => {
-                if length > WHOLE_BYTES {
-                    return Err("ReadyForQuery is too long".to_owned());
-                }
+                comes_whole(tag, length)?;
                 let status = backend::parse_ready_for_query(body).map_err(malformed)?;
                 self.ready(now, id, status, at, n)?;
             }
@@ -377,7 +373,6 @@ impl Engine {
             (Sink::Own, Some(client)) => self.prepared(now, id, client),
             (Sink::Client(_) | Sink::EarlySync | Sink::Own | Sink::Injected, None) => {
                 Mark::ReplyForNobody.hit_if(sink != Sink::Own);
-                self.servers[id].swallowed += n;
                 if self.servers[id].replies.is_empty() {
                     self.clean_further(now, id);
                 }
@@ -577,6 +572,11 @@ fn words(fields: &ErrorFields<'_>) -> Box<str> {
 fn as_report(fields: &ErrorFields<'_>) -> Report {
     let code = fields.code.unwrap_or(SqlState::INTERNAL_ERROR);
     Report::error(code, String::from_utf8_lossy(fields.message))
+}
+
+/// What is read here must not come in pieces.
+fn comes_whole(tag: Tag, length: usize) -> Result<(), String> {
+    if length > WHOLE_BYTES { Err(format!("{tag:?} is too long")) } else { Ok(()) }
 }
 
 fn malformed(malformed: Malformed) -> String {

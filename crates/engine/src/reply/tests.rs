@@ -120,6 +120,9 @@ fn a_reply_is_not_over_before_it_was_given() {
 #[test]
 fn a_doubtful_sync_may_be_answered_behind_the_next_query() {
     check("> PBES < 12GE > cS < Z > Q < ZCZ", "++.x0!Z1Z.Z2");
+    // Once.
+    check("> PBES < 12GE > cS < Z > Q < ZZ", "++.x0!Z1Z#");
+    check("> PBES < 12GE > cS < ZZZ", "++.x0!Z1Z#");
 }
 
 #[test]
@@ -201,6 +204,28 @@ fn copy_in() {
     check("> Q < GEZ", ".!Z0");
     check("> Q < GEZ > c", ".!Z0");
     check("> Q < G > c < D", ".#");
+}
+
+/// Each side ends its own stream.
+#[test]
+fn a_client_may_send_behind_the_end_of_its_servers_stream() {
+    let mut replies = Replies::new();
+    replies.push(Expected { kind: Kind::Query, sink: Sink::Client(Slot(0)) });
+    for tag in [Tag::CopyBothResponse, Tag::CopyDone] {
+        assert!(matches!(replies.step(tag, &mut |_| ()), Ok(Step::More { .. })));
+        assert!(replies.awaits_copy_data());
+    }
+    // What was sent ahead is its end, and the only one.
+    for ends in [1, 2] {
+        let mut replies = Replies::new();
+        replies.push(Expected { kind: Kind::Query, sink: Sink::Client(Slot(0)) });
+        for _ in 0..ends {
+            replies.push(Expected { kind: Kind::CopyEnd, sink: Sink::Own });
+        }
+        assert!(replies.step(Tag::CopyBothResponse, &mut |_| ()).is_ok());
+        assert!(!replies.awaits_copy_data());
+        assert_eq!((replies.entries.len(), replies.owed()), (ends, 1));
+    }
 }
 
 /// START_REPLICATION (documentation, "Streaming Replication Protocol"): data flows both ways, and

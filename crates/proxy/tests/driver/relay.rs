@@ -28,6 +28,61 @@ fn each_client_gets_its_own_rows() {
     assert_eq!(bob.heard(), "T D(bobby) C Z");
 }
 
+/// A row that is too long to be waited for goes on from its first bytes, an error once what is to
+/// be done about it stands in what has come.
+#[test]
+fn a_long_row_is_passed_on_from_its_first_bytes() {
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([query("SELECT")]);
+    server.says([columns()]);
+    assert_eq!(alice.heard(), "T");
+    let row = row(&[b'x'; 50_000]);
+    for piece in [&row[..100], &row[100..]] {
+        server.sends(piece);
+        assert_eq!(alice.heard_bytes(), piece);
+    }
+
+    let start = b"SERROR\0VERROR\0C22012\0M";
+    let error = message(b'E', &[&start[..], &[b'x'; 50_000], b"\0\0"].concat());
+    server.sends(&error[..16_383]);
+    assert_eq!(alice.heard_bytes(), b"");
+    server.sends(&error[16_383..16_384]);
+    assert_eq!(alice.heard_bytes(), error[..16_384]);
+    server.sends(&error[16_384..]);
+    server.says([ready()]);
+    assert_eq!(alice.heard_bytes(), [&error[16_384..], &ready()].concat());
+}
+
+/// What pgweir itself has to read must come whole, and PostgreSQL's is short.
+#[test]
+fn what_is_read_is_not_too_long() {
+    let report = |length: usize| {
+        let start = b"application_name\0";
+        let value = vec![b'x'; length - 5 - start.len() - 1];
+        message(b'S', &[&start[..], &value, b"\0"].concat())
+    };
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([query("SELECT")]);
+    server.says([report(16_384)]);
+    assert_eq!((alice.heard_bytes().len(), stage.contained()), (16_384, None));
+
+    let unread = message(b'Z', &[b'I'; 20_000]);
+    for (said, cause) in [
+        (&report(16_385)[..], "ParameterStatus is too long"),
+        (&unread[..6], "ReadyForQuery is too long"),
+        (&unread[..], "ReadyForQuery is too long"),
+        (&message(b'Z', b"I!")[..], "bytes behind its last field"),
+    ] {
+        let (stage, server, alice) = Stage::ready(&Setup::default());
+        alice.says([query("SELECT")]);
+        server.sends(said);
+        let told = stage.contained().expect("nothing of it can be trusted");
+        assert!(told.contains(cause), "{told}");
+        assert!(server.is_aborted());
+        assert_eq!(alice.heard(), "E(FATAL XX000)");
+    }
+}
+
 /// A server that dies inside a message would leave its client no place for the error.
 #[test]
 fn a_short_message_is_passed_on_once_it_is_whole() {

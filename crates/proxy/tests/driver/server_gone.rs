@@ -188,6 +188,34 @@ fn a_server_lost_with_a_session_ends_its_client() {
     assert!(alice.is_closed());
 }
 
+/// A Query in the place of a Sync makes it unclear what a loss costs, but only as long as it is
+/// under way.
+#[test]
+fn what_was_mixed_is_forgotten_when_it_is_answered() {
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([parse("INSERT 1"), bind(), execute(), query("INSERT 2")]);
+    server.says([parse_complete(), bind_complete(), done(), done(), ready()]);
+    assert_eq!(alice.heard(), "1 2 C C Z");
+    alice.says([query("INSERT 3")]);
+    server.ends();
+    assert_eq!(alice.heard(), "E(08007) Z");
+}
+
+/// A portal that commits lasts as long as its transaction.
+#[test]
+fn what_may_commit_is_forgotten_with_its_transaction() {
+    let (_stage, server, alice) = in_transaction();
+    alice.says([parse("COMMIT"), bind(), execute(), sync()]);
+    server.says([parse_complete(), bind_complete(), done(), ready()]);
+    assert_eq!(alice.heard(), "1 2 C Z");
+    alice.says([query("BEGIN")]);
+    server.says([done(), in_block()]);
+    assert_eq!(alice.heard(), "C Z(T)");
+    alice.says([parse("SELECT"), bind(), execute(), sync()]);
+    server.ends();
+    assert_eq!(alice.heard(), "E(40001) Z(E)");
+}
+
 /// A client in a transaction, and its server.
 fn in_transaction() -> (Stage, Peer, Peer) {
     let (stage, server, alice) = Stage::ready(&Setup::default());
