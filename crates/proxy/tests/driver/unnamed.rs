@@ -166,17 +166,22 @@ fn an_error_in_making_it_again_is_the_clients() {
 /// After a Parse that failed nobody knows what the server has: it may be the one before.
 #[test]
 fn what_a_failed_parse_leaves_is_believed_by_nobody() {
-    let (_stage, server, alice, bob) = shared();
-    prepare(&bob, &server, "bob");
-    alice.says([parse("bad"), sync()]);
-    assert_eq!(server.heard(), "P(bad) S");
-    server.says([error("42601"), ready()]);
-    assert_eq!(alice.heard(), "E(42601) Z");
-    alice.says([bind(), sync()]);
-    assert_eq!(server.heard(), "C B S");
-    server.says([close_complete(), error("26000"), ready()]);
-    assert_eq!(alice.heard(), "E(26000) Z");
-    run(&bob, &server, "P(bob) ", parse_complete());
+    for its_own in [false, true] {
+        let (_stage, server, alice, bob) = shared();
+        let (first, text) = if its_own { (&alice, "alice") } else { (&bob, "bob") };
+        prepare(first, &server, text);
+        alice.says([parse("bad"), sync()]);
+        assert_eq!(server.heard(), "P(bad) S");
+        server.says([error("42601"), ready()]);
+        assert_eq!(alice.heard(), "E(42601) Z");
+        alice.says([bind(), sync()]);
+        assert_eq!(server.heard(), "C B S");
+        server.says([close_complete(), error("26000"), ready()]);
+        assert_eq!(alice.heard(), "E(26000) Z");
+        if !its_own {
+            run(&bob, &server, "P(bob) ", parse_complete());
+        }
+    }
 }
 
 /// A Parse skipped behind an error made nothing.
