@@ -433,6 +433,7 @@ impl Engine {
                 self.login_over(self.clients[id].since, id);
                 self.clients[id].phase = Phase::Console;
                 self.greet_console(id);
+                self.note_connected(id, |_| (login.database, login.user));
             }
             Target::Pool(_) | Target::Wild => {
                 // No mark: where everybody is trusted nothing comes between a startup packet and
@@ -451,12 +452,15 @@ impl Engine {
                 self.await_welcome(now, id);
             }
             // Refused before: there is no proof of being nobody.
-            Target::Nowhere => return self.close_client(id),
+            Target::Nowhere => self.close_client(id),
         }
+    }
+
+    /// A client has been greeted.
+    fn note_connected(&mut self, id: ClientId, names: impl FnOnce(&Self) -> (String, String)) {
         if self.plan.log_connections {
-            let Login { database, user, .. } = login;
-            let ends = self.clients.find(id).and_then(|client| client.ends);
-            let client = self.member.client_number(id);
+            let (database, user) = names(self);
+            let (client, ends) = (self.member.client_number(id), self.clients[id].ends);
             let event = Event::ClientConnected { client, ends, database, user };
             self.actions.push(Action::Log(event));
         }
@@ -534,6 +538,7 @@ impl Engine {
         client.asked = None;
         client.phase = Phase::Ready(pool);
         self.note_quiet(now, id);
+        self.note_connected(id, |its| its.pools[pool].spec.names());
     }
 
     /// There is no server for a client's unit, or none that takes its settings. If the unit is its

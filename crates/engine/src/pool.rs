@@ -128,6 +128,11 @@ impl PoolSpec {
         format!("{}/{}", self.database, self.user)
     }
 
+    /// The database and the user that clients ask for.
+    pub(crate) fn names(&self) -> (String, String) {
+        (self.database.clone(), self.user.clone())
+    }
+
     /// Whether a server of that pool is one of this pool too.
     pub(crate) fn has_same_servers(&self, other: &Self) -> bool {
         self.address == other.address

@@ -9,7 +9,7 @@ use pgweir_wire::backend::Report;
 use crate::Engine;
 use crate::action::{Action, Address, ClientId, Event};
 use crate::client::Leg;
-use crate::errors::{BUSY, NO_SERVER};
+use crate::errors::{BUSY, NO_SERVER, UNREACHABLE};
 use crate::marks::Mark;
 use crate::pool::PoolId;
 use crate::refusals::Refusals;
@@ -88,7 +88,7 @@ impl Engine {
         }
         match &pool.last_failure {
             Some(failure) => {
-                detail += &format!(" Another connection was refused: {}", failure.cause());
+                detail += &format!(" Another connection was refused: {}", words_of(failure));
             }
             None if pool.opening > 0 => detail += " Another connection is being made.",
             None => {}
@@ -107,7 +107,7 @@ impl Engine {
         }
         let pool = &self.pools[id];
         if let Some(failure) = &pool.last_failure {
-            return Some(failure.cause());
+            return Some(words_of(failure));
         }
         // One that was asked a moment ago is not to blame for the wait.
         let silent = self.openings(id).any(|(_, server)| now - server.since >= waited);
@@ -169,6 +169,14 @@ impl VainWaits {
 struct Vain {
     refusals: Refusals,
     last: Option<(i32, String)>,
+}
+
+/// Why there is no connection, inside a DETAIL: that the server cannot be reached is said there.
+fn words_of(failure: &Report) -> String {
+    match &failure.detail {
+        Some(detail) if failure.message == UNREACHABLE.report(&[]).message => detail.clone(),
+        _ => failure.cause(),
+    }
 }
 
 /// What keeps a pool from one server more.

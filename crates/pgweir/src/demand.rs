@@ -32,7 +32,11 @@ pub(crate) fn in_words(demand: &Demand, room: Option<Room>) -> String {
     match demand.fits(room) {
         true => text,
         false => {
-            format!("{text}; lower pool_size, set max_server_connections, or raise max_connections")
+            let limit = match demand.limit {
+                Limit::Set(_) => "lower max_server_connections",
+                Limit::None | Limit::OfRoom { .. } => "set max_server_connections",
+            };
+            format!("{text}; lower pool_size, {limit}, or raise max_connections")
         }
     }
 }

@@ -386,6 +386,18 @@ fn limits_of_clients_hold_for_who_comes() {
     assert!(stage.stranger().is_open() && silent.is_open());
 }
 
+/// Who is not let in has not connected, however well it has proven who it is.
+#[test]
+fn who_finds_no_server_has_not_connected() {
+    let stage = Stage::new(&Setup::with("log_client_connections = true"));
+    let alice = stage.newcomer(&[("application_name", "it")]);
+    stage.wait(Duration::from_secs(6));
+    assert!(alice.heard().ends_with("E(FATAL 57P03)"));
+    let log = stage.log();
+    assert!(log.iter().any(|event| matches!(event, Event::LoginRefused { .. })), "{log:?}");
+    assert!(!log.iter().any(|event| matches!(event, Event::ClientConnected { .. })), "{log:?}");
+}
+
 /// Lines about clients are for those who were there before, too.
 #[test]
 fn what_is_told_of_clients_holds_for_who_is_there() {
