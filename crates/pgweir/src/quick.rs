@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::net::TcpListener;
 use std::path::Path;
 
-use pgweir_config::{Config, Url, address};
+use pgweir_config::{CONSOLE_DATABASES, Config, Url, address};
 
 use crate::cli::Listen;
 use crate::draft;
@@ -13,6 +13,9 @@ use crate::file::{self, Loaded};
 
 /// The configuration that a URL stands for: one pool, one user, our own dialect's defaults.
 pub(crate) fn config(url: &Url, listen: &Listen) -> Result<Loaded, String> {
+    if CONSOLE_DATABASES.contains(&url.database.as_str()) {
+        return Err(format!("{url}: this database is the console; expected another one"));
+    }
     let pool = draft::pool(url, &url.database, "", "primary");
     let text = format!("config_version = 1\n{}{pool}", draft::general(url, listen));
     let name = url.to_string();

@@ -76,6 +76,15 @@ fn without_a_password_this_machine_is_trusted() {
 }
 
 #[test]
+fn the_name_of_the_console_is_no_database() {
+    let (code, _, said) = pgweir(&["postgres://app@127.0.0.1/pgbouncer"]);
+    assert_eq!(code, Some(2));
+    let expected = "postgres://app@127.0.0.1:5432/pgbouncer: this database is the console; \
+                    expected another one\n";
+    assert_eq!(said, expected);
+}
+
+#[test]
 fn a_port_that_is_taken_is_told_with_the_way_out() {
     const URL: &str = "postgres://app@127.0.0.1/app";
     const USUAL: &str = "127.0.0.1:6432";
