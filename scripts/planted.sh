@@ -37,16 +37,23 @@ build() {
         --profile sim --locked --package pgweir-sim
 }
 
-# The first seed that fails, and why, as far as one line says it.
+# Finds the first seed that fails, and why, as far as one line says it.
 simulate() {
-    timeout 600 "$folder/target/sim/pgweir-sim" --seeds "0..$seeds" 2>/dev/null |
-        sed -n 's/^seed \([0-9]*\): \(.*\)/\1 \2/p' | sort -n | head -n 1
+    local status=0
+    timeout 600 "$folder/target/sim/pgweir-sim" --seeds "0..$1" --no-shrink \
+        >"$folder/said" 2>&1 || status=$?
+    found=$(sed -n 's/^seed \([0-9]*\) failed after [^:]*: \(.*\)/\1 \2/p' "$folder/said" |
+        sort -n | head -n 1)
+    # Of a time that is over it says nothing.
+    [ -n "$found" ] || [ "$status" = 0 ] || [ "$status" = 124 ] ||
+        fail "It ends with $status and names no seed: see $folder/said"
 }
 
 heading "The simulator without a bug"
 copy
 build
-[ -z "$(seeds=200 simulate)" ] || fail "It finds what nobody has planted."
+simulate 200
+[ -z "$found" ] || fail "It finds what nobody has planted: $found"
 
 missed=()
 for patch in "$PWD"/crates/sim/planted/*"${BUG:-}"*.patch; do
@@ -54,9 +61,9 @@ for patch in "$PWD"/crates/sim/planted/*"${BUG:-}"*.patch; do
     heading "$name: $(head -n 1 "$patch")"
     apply "$patch" || fail "It does not apply to the sources any more."
     build || fail "With it the sources cannot be built any more."
-    read -r seed cause < <(simulate) || true
-    if [ -n "${seed:-}" ]; then
-        echo "seed $seed: $cause"
+    simulate "$seeds"
+    if [ -n "$found" ]; then
+        echo "seed ${found%% *}: ${found#* }"
     else
         echo "None of $seeds seeds has found it."
         missed+=("$name")
