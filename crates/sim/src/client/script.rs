@@ -422,9 +422,12 @@ impl Script {
             let tag = self.tag();
             let text = Statement { tag, verb }.to_string();
             let (is_empty, is_long) = (dice.chance(0.03), dice.chance(self.habits.long / 2.0));
+            let is_wrong = dice.chance(0.03);
             let bytes = dice.magnitude(60_000) as usize;
             let text = match (is_empty, is_long) {
                 (true, _) => String::new(),
+                // No such statement is made, and it may be used all the same.
+                (false, false) if is_wrong => format!("{text} ?"),
                 (false, false) => text,
                 // Longer than what pgweir keeps to make it again, so it keeps its server.
                 (false, true) => {
