@@ -311,12 +311,26 @@ impl Engine {
                 Mark::VoidPlacePassed.hit();
                 continue;
             }
-            let pool = &mut self.pools[pool];
-            pool.waiting -= 1;
-            pool.stats.wait_time += now - waiter.since;
+            let its = &mut self.pools[pool];
+            its.waiting -= 1;
+            its.stats.wait_time += now - waiter.since;
+            self.remove_void_places(pool);
             return Some(waiter.client);
         }
         None
+    }
+
+    /// Void entries are taken out before there are many more of them than others.
+    fn remove_void_places(&mut self, pool: PoolId) {
+        let pool = &mut self.pools[pool];
+        if pool.waiters.len() > pool.most_places() {
+            Mark::VoidPlacesRemoved.hit();
+            let clients = &self.clients;
+            pool.waiters.retain(|waiter| {
+                let leg = clients.find(waiter.client).map(|client| client.leg);
+                leg == Some(Leg::Waiting(waiter.ticket))
+            });
+        }
     }
 
     /// A client no longer waits. Its entry in the queue is void from now on.
@@ -326,17 +340,8 @@ impl Engine {
             Leg::Waiting(_) => {
                 Mark::QueueLeft.hit();
                 self.clients[client].leg = Leg::None;
-                let pool = &mut self.pools[pool];
-                pool.waiting -= 1;
-                // Void entries are taken out before they outnumber the others.
-                if pool.waiters.len() > 2 * pool.waiting + 16 {
-                    Mark::VoidPlacesRemoved.hit();
-                    let clients = &self.clients;
-                    pool.waiters.retain(|waiter| {
-                        let leg = clients.find(waiter.client).map(|client| client.leg);
-                        leg == Some(Leg::Waiting(waiter.ticket))
-                    });
-                }
+                self.pools[pool].waiting -= 1;
+                self.remove_void_places(pool);
             }
             Leg::Preparing(server) => {
                 self.part(client);

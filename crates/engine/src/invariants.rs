@@ -169,6 +169,8 @@ impl Engine {
                 in_this
             });
             assert_eq!(pool.waiting, waiting.count(), "{}: waiters are miscounted", name());
+            let places = pool.waiters.len();
+            assert!(places <= pool.most_places(), "{}: {places} places in its queue", name());
             let waits_in_vain = pool.waiting > 0 && idle > 0;
             assert!(!waits_in_vain, "{}: one waits while a server is idle", name());
             let in_order = pool.waiters.iter().is_sorted_by_key(|waiter| waiter.since);

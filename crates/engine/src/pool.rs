@@ -20,8 +20,9 @@ use crate::waits::VainWaits;
 /// The servers of one (database, user) pair, and who waits for one.
 ///
 /// Invariants: `idle` holds each server in state Idle once; a client is in `waiters` under its
-/// current ticket exactly when its leg is Waiting; nobody waits while a server is idle; no server
-/// is opened beyond [`Pool::most`].
+/// current ticket exactly when its leg is Waiting; `waiters` is not longer than
+/// [`Pool::most_places`]; nobody waits while a server is idle; no server is opened beyond
+/// [`Pool::most`].
 pub(crate) struct Pool {
     pub(crate) spec: PoolSpec,
     /// What it has a part in; empty for a pool that is being taken apart or put together.
@@ -212,6 +213,11 @@ impl Pool {
         ticket
     }
 
+    /// So many entries has the queue at most, those that are void included.
+    pub(crate) fn most_places(&self) -> usize {
+        2 * self.waiting + 16
+    }
+
     /// Takes an idle server, rather one with these settings than another.
     pub(crate) fn take_idle(&mut self, fits: impl Fn(ServerId) -> bool) -> Option<ServerId> {
         let index = self.idle.iter().rposition(|&server| fits(server));
@@ -337,3 +343,6 @@ impl Pool {
         self.welcomes.push((Rc::clone(settings), Rc::clone(parameters)));
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -40,6 +40,21 @@ fn a_connection_that_is_idle_is_given_up_for_another_pool() {
     assert_eq!(stage.servers(), [ServerActivity::Active]);
 }
 
+/// Whoever may wait for a server of its own pool does so for a moment.
+#[test]
+fn a_pool_that_has_a_server_takes_no_other_pools_at_once() {
+    let (stage, first, alice) = Stage::ready(&shared("max_server_connections = 2"));
+    let _bob = stage.newcomer_to("east");
+    let second = stage.server();
+    alice.says([query("slow")]);
+    let carol = stage.client();
+    carol.says([query("SELECT")]);
+    assert_eq!((second.heard().as_str(), stage.attempts()), ("", 0));
+    stage.wait(Duration::from_millis(100));
+    assert_eq!(second.heard(), "X");
+    assert_eq!(first.heard(), "Q(slow)");
+}
+
 /// A user has a limit over all databases just so.
 #[test]
 fn a_users_connections_are_limited_over_all_databases() {

@@ -27,6 +27,23 @@ fn deserted(setup: &Setup) -> (Stage, Peer) {
     (stage, client)
 }
 
+/// Whoever leaves the queue leaves a place in it; the queue of a pool that nobody reaches grew.
+#[test]
+fn places_that_were_left_are_cleared_away() {
+    let (stage, server, alice) = busy(&Setup::default());
+    let mut waiters: Vec<_> = (0..31).map(|_| stage.client()).collect();
+    for waiter in &waiters {
+        waiter.says([query("SELECT")]);
+    }
+    stage.check();
+    for waiter in waiters.drain(1..) {
+        waiter.breaks();
+        stage.check();
+    }
+    server.says([done(), ready()]);
+    assert_eq!((alice.heard().as_str(), server.heard().as_str()), ("C Z", "Q(SELECT)"));
+}
+
 /// A pool that served whom it liked would let some client wait for ever.
 #[test]
 fn who_asks_first_is_served_first() {

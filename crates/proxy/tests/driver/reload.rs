@@ -407,7 +407,8 @@ fn what_is_told_of_clients_holds_for_who_is_there() {
     let _bob = stage.client();
     alice.says([terminate()]);
     let log = stage.log();
-    let [Event::ClientConnected { .. }, Event::ClientLeft { .. }] = &log[..] else {
+    let [Event::ClientConnected { database, user, .. }, Event::ClientLeft { .. }] = &log[..] else {
         panic!("{log:?}")
     };
+    assert_eq!([&**database, &**user], ["db", "user"]);
 }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pgweir_engine::{ClientState, ServerActivity};
 
-use crate::messages::{done, error, one_row, parameter_status, query, ready, terminate};
+use crate::messages::{done, error, fatal, one_row, parameter_status, query, ready, terminate};
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
 
@@ -243,6 +243,85 @@ fn settings_cost_no_server_after_an_attempt_that_failed() {
         assert_eq!(odd.heard(), "E(FATAL 57P03)");
         assert_eq!(stage.servers(), [ServerActivity::Idle]);
     }
+}
+
+/// What an attempt has failed of would end a login; a unit hears it as an error of its own.
+#[test]
+fn a_unit_hears_why_no_server_can_be_had_for_its_settings() {
+    let (stage, server, named) = named(&Setup::of_size(2));
+    let plain = stage.newcomer(&[]);
+    server.says([one_row("")]);
+    plain.says([query("slow")]);
+    stage.newcomer(&[]).says([query("SELECT")]);
+    stage.bare_server().says([fatal("53300")]);
+    server.says([done(), ready()]);
+    server.says([done(), ready()]);
+    named.says([query("INSERT")]);
+    assert!(server.heard().ends_with(SET));
+    server.says([error("22023"), ready()]);
+    assert_eq!(named.heard(), "E(53300) Z");
+}
+
+/// Perhaps servers die of it: the third is not asked for at once.
+#[test]
+fn whoever_loses_two_servers_waits_for_the_next() {
+    let (stage, server, named) = named(&Setup::default());
+    let plain = stage.newcomer(&[]);
+    server.says([one_row("")]);
+    assert!(plain.is_greeted());
+    named.says([query("INSERT")]);
+    server.ends();
+    let second = stage.server();
+    assert_eq!(second.heard(), SET);
+    second.ends();
+    assert_eq!(stage.attempts(), 0);
+    stage.wait(Duration::from_millis(100));
+    assert_eq!(stage.attempts(), 1);
+}
+
+/// A server that was promised to it and did not come counts, too.
+#[test]
+fn a_promise_that_is_broken_counts_as_a_lost_server() {
+    let (stage, named, _plain) = refused(&Setup::default());
+    stage.refuse_server();
+    stage.wait(Duration::from_millis(100));
+    let server = stage.server();
+    assert_eq!(server.heard(), SET);
+    server.ends();
+    assert_eq!((named.heard().as_str(), stage.attempts()), ("", 0));
+    stage.wait(Duration::from_millis(100));
+    assert_eq!(stage.attempts(), 1);
+}
+
+/// A reload may have left no place for the one that is to come for a server that goes.
+#[test]
+fn a_server_that_goes_makes_no_place_in_a_pool_that_is_full() {
+    let (stage, servers, clients) = busy(&Setup::of_size(2), 2);
+    let odd = stage.newcomer(&[("application_name", "odd")]);
+    finishes(&servers[0], &clients[0]);
+    servers[0].heard();
+    servers[0].says([error("22023"), ready()]);
+    stage.reload(&Setup::default());
+    leaves(&servers[0]);
+    assert_eq!(stage.attempts(), 0);
+    finishes(&servers[1], &clients[1]);
+    assert!(servers[1].heard().starts_with("Q(SELECT ARRAY["));
+    servers[1].says([one_row("odd")]);
+    assert!(odd.is_greeted());
+}
+
+/// DISCARD ALL takes back what a client has left, whatever the reset query of sessions is, and the
+/// settings of its login with it.
+#[test]
+fn what_is_discarded_is_not_believed_to_be_set() {
+    let (stage, server, named) = named(&Setup { reset_query: "", ..Setup::default() });
+    named.says([query("SET work_mem = '1MB'")]);
+    server.says([done(), ready()]);
+    named.says([terminate()]);
+    server.says([done(), ready()]);
+    server.heard();
+    stage.newcomer(NAMED).says([query("SELECT")]);
+    assert_eq!(server.heard(), SET);
 }
 
 /// A server that was opened for the queue is new as well: nobody has to make place for one.

@@ -1,0 +1,79 @@
+use std::path::Path;
+
+use pgweir_config::Config;
+use pgweir_wire::SqlState;
+
+use super::*;
+use crate::plan::Plan;
+use crate::settings::Interner;
+
+/// A pool that may have two servers.
+fn pool() -> Pool {
+    let text = "
+        [general]
+        host = '127.0.0.1'
+        port = 6000
+        auth_type = 'trust'
+        admin_auth_type = 'trust'
+        admin_username = 'admin'
+        [pools.db]
+        pool_mode = 'transaction'
+        [pools.db.users.0]
+        username = 'user'
+        pool_size = 2
+        [pools.db.shards.0]
+        servers = [['127.0.0.1', 5432, 'primary']]
+        database = 'db'
+    ";
+    let config = Config::parse(text, Path::new("pool.toml")).expect("a configuration");
+    let mut plan = Plan::new(&config, "0.1.0", [6; 32]).expect("a plan");
+    Pool::new(plan.take_specs().remove(0))
+}
+
+fn report() -> Report {
+    Report::error(SqlState::CANNOT_CONNECT_NOW, "not now")
+}
+
+fn after(ms: u64) -> Time {
+    Time::default() + Duration::from_millis(ms)
+}
+
+fn settings(interner: &mut Interner, name: &str) -> Rc<Settings> {
+    let pair = (&b"application_name"[..], name.as_bytes());
+    interner.of_startup(std::iter::once(pair)).expect("a setting")
+}
+
+/// Behind an attempt that has failed there is one at a time, in its own time, where there is room.
+#[test]
+fn attempts_behind_one_that_failed_have_conditions() {
+    let (early, late) = (after(1), after(60_000));
+    let mut pool = pool();
+    assert!(pool.no_attempt(late, 0).is_none(), "nothing has failed");
+    pool.attempt_failed(after(0), report(), 0);
+    assert!(pool.no_attempt(early, 1).is_some(), "too early");
+    assert!(pool.no_attempt(late, 1).is_none());
+    assert!(pool.no_attempt(late, 0).is_some(), "no room");
+    pool.opening = 1;
+    assert!(pool.no_attempt(late, 1).is_some(), "one is under way");
+    pool.opening = 0;
+    pool.total = 2;
+    assert!(pool.no_attempt(late, 1).is_some(), "it has all that it may have");
+}
+
+/// Refusals are remembered for a while, each by itself.
+#[test]
+fn refusals_are_remembered_one_by_one() {
+    let mut interner = Interner::new();
+    let [a, b, c] = ["a", "b", "c"].map(|name| settings(&mut interner, name));
+    let mut pool = pool();
+    pool.remember_refusal(after(0), &a, &report());
+    pool.remember_refusal(after(1_000), &b, &report());
+    pool.remember_refusal(after(5_500), &c, &report());
+    let known = |pool: &Pool, ms: u64| {
+        [&a, &b, &c].map(|settings| pool.refusal(after(ms), settings).is_some())
+    };
+    assert_eq!(known(&pool, 5_500), [false, true, true]);
+    assert_eq!(pool.refusals.len(), 2, "that of `a` is forgotten");
+    pool.forget_refusal(&b);
+    assert_eq!(known(&pool, 5_500), [false, false, true]);
+}
