@@ -31,7 +31,8 @@ pub(crate) struct Script {
     block: Option<u32>,
     /// It has opened one at some time.
     begun: bool,
-    /// It has asked for another like the last one, at some time.
+    /// It has asked for another like the last one, at some time, or may have: its first word came
+    /// behind more than pgweir waits for.
     chained: bool,
     /// It has sent a Sync in front of the data of a COPY that fails before it reads any.
     doubted: bool,
@@ -139,7 +140,7 @@ impl Script {
         self.begun
     }
 
-    /// Whether it has ever asked for another transaction like the last one.
+    /// Whether it has ever asked for another transaction like the last one, or may have.
     pub(crate) fn has_chained(&self) -> bool {
         self.chained
     }
@@ -286,6 +287,7 @@ impl Script {
         if is_long {
             // Longer than what pgweir waits for in whole.
             self.pinned = true;
+            self.chained |= statements == 0;
             text.push_str(&format!("/*{}*/", "x".repeat(bytes)));
         }
         self.unnamed = false;
