@@ -401,6 +401,10 @@ impl Engine {
         let its = &mut self.servers[server];
         let next = match step {
             _ if failed => None,
+            _ if its.replies.may_be_ready_twice() => {
+                Mark::SyncInDoubtOfNobody.hit();
+                None
+            }
             Cleaning::Draining if its.status.in_block() => Some(Cleaning::RollingBack),
             // No mark: PostgreSQL's ROLLBACK ends a transaction.
             _ if its.status.in_block() => None,

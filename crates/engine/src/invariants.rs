@@ -66,6 +66,8 @@ impl Engine {
             assert!(!over, "{id:?}: stands in for a transaction that is over");
             if let ServerState::Idle = server.state {
                 assert!(server.replies.is_empty(), "{id:?}: idle with replies owed");
+                let doubt = server.replies.may_be_ready_twice();
+                assert!(!doubt, "{id:?}: idle, and may say ReadyForQuery once more");
                 assert!(!server.status.in_block(), "{id:?}: idle in a transaction");
                 let heard = server.body.left > 0 && server.body.fate == Fate::Forward;
                 assert!(!heard, "{id:?}: idle inside a message of a client's");

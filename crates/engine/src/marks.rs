@@ -149,6 +149,8 @@ marks! {
     CopySaysTheRestLater,
     /// A COPY has failed behind whose Execute a Sync was sent: it may be answered.
     SyncInDoubt,
+    /// The same when its client is gone.
+    SyncInDoubtOfNobody,
     /// Such a Sync was answered when nothing else was owed.
     SyncInDoubtAnswered,
     /// Such a Sync has ended an open batch.

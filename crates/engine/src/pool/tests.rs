@@ -77,3 +77,12 @@ fn refusals_are_remembered_one_by_one() {
     pool.forget_refusal(&b);
     assert_eq!(known(&pool, 5_500), [false, false, true]);
 }
+
+/// Few void places cost nothing, many of them memory.
+#[test]
+fn a_queue_is_not_much_longer_than_what_waits_in_it() {
+    let mut pool = pool();
+    assert_eq!(pool.most_places(), 16);
+    pool.waiting = 100;
+    assert_eq!(pool.most_places(), 216);
+}

@@ -273,3 +273,17 @@ fn who_leaves_while_data_goes_both_ways_takes_the_server_with_it() {
     alice.ends();
     assert_eq!(stage.connections(), 0);
 }
+
+/// The simulator's: a Sync in doubt of a client that is gone kept the server for the next one that
+/// met an error there, and a ReadyForQuery too many would have been that one's.
+#[test]
+fn a_sync_in_doubt_of_nobody_spoils_the_server() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([parse("COPY t FROM STDIN"), bind(), execute(), sync()]);
+    server.says([parse_complete(), bind_complete(), copy_in()]);
+    alice.says([copy_data(b"1\n"), copy_done(), sync()]);
+    alice.breaks();
+    server.heard();
+    server.says([error("22P04"), ready()]);
+    assert_eq!((server.heard().as_str(), stage.servers()), ("X", vec![]));
+}
