@@ -29,6 +29,25 @@ impl Engine {
         self.check_shares();
     }
 
+    /// Panics if anything is left of clients and servers. To be asked when none is there any more.
+    pub fn check_empty(&self) {
+        let there = (self.clients.len(), self.servers.len(), self.cancels.len());
+        assert_eq!(there, (0, 0, 0), "clients, servers and cancels that are no more");
+        let timers = (self.logins.len(), self.leaving_clients, self.quiet.len());
+        assert_eq!(timers, (0, 0, 0), "logins, last words and silences of nobody");
+        assert!(self.unfinished.is_empty(), "a batch of nobody is waited for");
+        for (_, pool) in self.pools.iter() {
+            let held = (pool.total, pool.idle.len(), pool.opening, pool.waiting, pool.clients);
+            assert_eq!(held, (0, 0, 0, 0, 0), "{}: held by nobody", pool.spec.name());
+        }
+        for (_, share) in self.shares.iter() {
+            let count = &share.count;
+            let held = [count.used(), count.opening(), count.clients()];
+            assert_eq!(held, [0; 3], "{:?}: held by nobody", share.of);
+        }
+        self.member.check_empty();
+    }
+
     /// Panics if what all engines of a process count together is not what they have. So many
     /// clients are on their way from one to another.
     pub fn check_together(engines: &[&Self], under_way: usize) {

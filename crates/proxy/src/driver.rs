@@ -311,6 +311,16 @@ impl<T: Transport> Driver<T> {
         self.clients.len() + self.servers.len() + self.cancels.len() + self.lingering.len()
     }
 
+    /// Panics if anything is left of connections that are gone. To be asked when none is open.
+    pub fn check_empty(&self) {
+        assert_eq!(self.connections(), 0, "connections are open");
+        assert!(self.requests.is_empty(), "something is to be done");
+        let (resumes, gathered) = (self.resumes.len(), self.gathered.len());
+        let to_do = (resumes, gathered, self.broken.len(), self.silent.len());
+        assert_eq!(to_do, (0, 0, 0, 0), "kept for nobody");
+        self.engine.check_empty();
+    }
+
     fn read(&mut self, now: Time, endpoint: Endpoint, scratch: &mut [u8]) -> Read {
         let Some(link) = self.links(endpoint).find(endpoint) else { return Read::Drained };
         if !link.interest().read {

@@ -110,8 +110,8 @@ faults! {
     server_silent: at most 4.0, heals;
     /// Times in a minute that a server's configuration changes, which its processes report.
     server_reload: at most 60.0, heals;
-    /// Times in a minute that pgweir stands still for up to four seconds, and then finds all that
-    /// has happened meanwhile.
+    /// Times in a minute that pgweir stands still for up to four seconds, or twenty, and then finds
+    /// all that has happened meanwhile.
     paused: at most 6.0, heals;
     /// Times in a minute that nobody takes what pgweir's log says, for up to five seconds.
     log_held: at most 12.0, heals;
@@ -121,6 +121,8 @@ faults! {
     reconfigured: at most 60.0, heals;
     /// Times in a minute that a whole server crashes and is away for up to three seconds.
     server_crash: at most 4.0, heals;
+    /// Times in a minute that a whole server is told to restart, for up to four seconds.
+    server_restart: at most 4.0, heals;
     /// An attempt to connect for a cancel takes up to twice the time that pgweir gives it.
     cancel_slow: at most 1.0, heals;
     /// A server process takes up to 20 ms until it reads on in the data of a COPY, needed or not.

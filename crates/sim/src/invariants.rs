@@ -37,6 +37,8 @@ invariants! {
     RepliesAreOwed,
     /// A statement is carried out once.
     RunOnce,
+    /// The statements of a client begin in the order in which it has sent them.
+    OwnOrder,
     /// What was refused is not carried out.
     RefusedIsNotRun,
     /// What a client was told is committed, or undone, is just that.

@@ -15,6 +15,11 @@ pub(crate) struct Ledger {
     deeds: BTreeMap<Tag, Deed>,
     /// When a server last began something for each client.
     begun_at: BTreeMap<u32, u64>,
+    /// The statement that was begun last for each client.
+    last_begun: BTreeMap<u32, u32>,
+    /// Clients that have had two servers at a time: one that they have lost goes on with what it
+    /// has read.
+    divided: BTreeSet<u32>,
     /// What each client asked for in its startup packet: settings, database and user.
     startups: Vec<BTreeMap<String, String>>,
     homes: Vec<Home>,
@@ -103,6 +108,8 @@ impl Ledger {
             now: 0,
             deeds: BTreeMap::new(),
             begun_at: BTreeMap::new(),
+            last_begun: BTreeMap::new(),
+            divided: BTreeSet::new(),
             startups: Vec::new(),
             homes: Vec::new(),
             cancels: Vec::new(),
@@ -224,12 +231,18 @@ impl Ledger {
     pub(crate) fn lost(&mut self, client: u32, how: &str) {
         self.losses += 1;
         self.counts.losses += 1;
+        self.divide(client);
         if self.losses > self.kills {
             self.fail(
                 Invariant::LossHasCause,
                 format!("c{client} lost its server ({how}) when none had failed it"),
             );
         }
+    }
+
+    /// What a client has sent may be carried out by two servers at a time from now on.
+    pub(crate) fn divide(&mut self, client: u32) {
+        self.divided.insert(client);
     }
 
     /// pgweir has answered this client's unit itself instead of running it.
@@ -318,6 +331,11 @@ impl Witness for Ledger {
     fn executes(&mut self, tag: Tag) {
         self.counts.statements += 1;
         self.begun_at.insert(tag.client, self.now);
+        let last = self.last_begun.insert(tag.client, tag.number);
+        let is_one = !self.divided.contains(&tag.client);
+        if let Some(last) = last.filter(|last| *last > tag.number && is_one) {
+            self.fail(Invariant::OwnOrder, format!("{tag} was begun behind statement {last}"));
+        }
         let deed = self.deeds.entry(tag).or_default();
         if deed.executed {
             self.fail(Invariant::RunOnce, format!("{tag} was carried out twice"));

@@ -111,13 +111,14 @@ enum Phase {
 }
 
 /// Whether a server takes connections.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) enum Health {
     Up,
     /// Nobody listens.
     Down,
-    /// It recovers: logins are answered with 57P03.
+    /// It recovers, or shuts down: logins are answered with 57P03.
     Starting,
+    ShuttingDown,
     /// It has no room: logins are answered with 53300.
     Full,
     /// Nobody gets in.
@@ -241,6 +242,14 @@ impl Backend {
         if let Some(stream) = self.stream.take() {
             stream.reset();
         }
+        self.end(site);
+        self.sync_locks(site)
+    }
+
+    /// The machine is gone, and the network does not say so: nothing is answered any more. Says
+    /// whether that gives locks back.
+    pub(crate) fn vanish(&mut self, site: &mut Site) -> bool {
+        self.stream.take().into_iter().for_each(Stream::vanish);
         self.end(site);
         self.sync_locks(site)
     }

@@ -221,6 +221,13 @@ impl Process {
         Engine::check_together(&engines, self.under_way());
     }
 
+    /// Asserts that nothing is left in any driver. To be asked when nobody is there any more.
+    pub(crate) fn check_empty(&mut self) {
+        self.touched = true;
+        self.check();
+        self.drivers.iter().for_each(Driver::check_empty);
+    }
+
     pub(crate) fn snapshot(&self, now: Time) -> Option<Snapshot> {
         Snapshot::of_all(self.drivers.iter().map(|driver| driver.engine().snapshot(now)))
     }

@@ -115,7 +115,7 @@ impl<T: FnMut(Progress)> Search<T> {
         }
         self.runs += 1;
         let options = Options { diet, ..self.options.clone() };
-        let failure = run(&self.best, &options, Look::Close);
+        let failure = run(&self.best, &options, Look::Passing);
         let alike = failure.filter(|failure| {
             failure.kind() == self.kind && failure.extent.events <= self.most_events
         });

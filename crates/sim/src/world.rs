@@ -81,9 +81,9 @@ pub(crate) struct World {
     newcomers: Vec<Vec<WireId>>,
     /// pgweir stands still, as a process or with its machine, and then finds that time has passed.
     paused_until: u64,
-    /// The engines are checked after each so many events.
-    check_every: u64,
     steps: u64,
+    /// Since time went on last.
+    steps_at_once: u64,
 }
 
 /// What every part of the world may look at and write to.
@@ -147,8 +147,8 @@ enum Occasion {
     /// A line of the log is written, or could not be.
     LineWritten,
     Outside(WireId),
-    /// A server is well again: it starts, or is up.
-    Recover(usize, bool),
+    /// A server comes on, or goes on, with this.
+    Turn(usize, Health),
     /// A worker ends its turn.
     Finish(usize),
     /// A worker reads a letter.
@@ -178,11 +178,14 @@ impl Occasion {
             | Self::Heal
             | Self::LineWritten
             | Self::Outside(_)
-            | Self::Recover(..)
+            | Self::Turn(..)
             | Self::Strike(_) => false,
         }
     }
 }
+
+/// So much may happen in no time, and no more.
+const MOST_AT_ONCE: u64 = 1_000_000;
 
 /// Until when faults strike, at most.
 const STORM_US: u64 = 20_000_000;
@@ -192,6 +195,9 @@ const BUSY_US: u64 = 4_000_000;
 
 /// How long everything may take to come to its end once nothing goes wrong any more.
 const CALM_US: u64 = 300_000_000;
+
+/// How long it takes at most until the network says that somebody has vanished.
+const UNANSWERED_US: u64 = 12_000_000;
 
 /// How late a timeout may be, as long as pgweir does not stand still.
 const SLACK_US: u64 = 1_000_000;
@@ -207,13 +213,7 @@ pub(crate) const HANGS: &str = "the server did not end a statement at statement_
 const AFTERMATH_US: u64 = 30_000_000;
 
 impl World {
-    /// `check_every`: the engines are checked after each so many events.
-    pub(crate) fn new(
-        seed: u64,
-        options: &Options,
-        trace: Trace,
-        check_every: u64,
-    ) -> Result<Self, String> {
+    pub(crate) fn new(seed: u64, options: &Options, trace: Trace) -> Result<Self, String> {
         let diet = options.diet.clone();
         let dice = |part| Dice::of(seed, part, 0);
         let topology = Topology::draw(&mut dice(Part::Topology), &diet);
@@ -265,8 +265,8 @@ impl World {
             finishing: vec![false; topology.workers],
             newcomers: vec![Vec::new(); topology.workers],
             paused_until: 0,
-            check_every,
             steps: 0,
+            steps_at_once: 0,
             dice: dice(Part::World),
             seats: many(Part::Seat, topology.seats),
             workers: many(Part::Worker, topology.workers),
@@ -300,7 +300,11 @@ impl World {
         // Servers at rest are closed in the end.
         self.run_for(times.idle.or(times.lifetime).unwrap_or(0) + 1_000_000)?;
         self.journal.check().map_err(|how| Invariant::WholeLog.broken(how))?;
-        self.check_empty().map_err(|how| Invariant::NothingLeft.broken(how))
+        self.check_empty().map_err(|how| Invariant::NothingLeft.broken(how))?;
+        if cfg!(debug_assertions) {
+            self.process.check_empty();
+        }
+        Ok(())
     }
 
     /// Virtual time so far, in microseconds.
@@ -360,7 +364,7 @@ impl World {
             | Occasion::Drain(_)
             | Occasion::Heal
             | Occasion::LineWritten
-            | Occasion::Recover(..)
+            | Occasion::Turn(..)
             | Occasion::Finish(_)
             | Occasion::Mail(_)
             | Occasion::ShutDown
@@ -376,6 +380,10 @@ impl World {
         let Some(Reverse((at, _, occasion))) = self.queue.pop() else {
             return Err(Invariant::AllEnds.broken("nothing is left to happen"));
         };
+        self.steps_at_once = if at == self.now() { self.steps_at_once + 1 } else { 0 };
+        if self.steps_at_once > MOST_AT_ONCE {
+            return Err(Invariant::AllEnds.broken(format!("time stands still at {occasion:?}")));
+        }
         self.site.trace.now = at;
         self.site.ledger.now = at;
         self.steps += 1;
@@ -416,7 +424,7 @@ impl World {
 
     /// Without the engines' own assertions only what is seen from outside counts.
     fn check_process(&mut self) {
-        if cfg!(debug_assertions) && self.steps.is_multiple_of(self.check_every) {
+        if cfg!(debug_assertions) {
             self.process.check();
         }
     }
@@ -436,7 +444,7 @@ impl World {
             Occasion::Heal => self.heal(),
             Occasion::LineWritten => self.line_written(),
             Occasion::Outside(wire) => self.step_outside(wire),
-            Occasion::Recover(cluster, up) => self.recover(cluster, up),
+            Occasion::Turn(cluster, health) => self.turn(cluster, health),
             Occasion::Finish(worker) => self.finish(worker),
             Occasion::Mail(worker) => self.read_mail(worker),
             Occasion::ShutDown => self.shut_down(),
@@ -451,7 +459,7 @@ impl World {
 
     /// Carries on what the last occasion has set in motion.
     fn pump(&mut self) {
-        loop {
+        for _ in 0..MOST_AT_ONCE {
             let stir = self.stirs.borrow_mut().pop_front();
             match stir {
                 Some(Stir::Put(wire, direction)) => {
@@ -471,6 +479,7 @@ impl World {
                 },
             }
         }
+        self.site.ledger.fail(Invariant::AllEnds, "what one event sets in motion has no end");
     }
 
     fn serve_requests(&mut self, worker: usize) {

@@ -144,3 +144,13 @@ fn copy_data_have_their_reader() {
     ledger.copies(tag(0), b"c1s1");
     assert!(ledger.failure().is_some());
 }
+
+#[test]
+fn statements_begin_in_the_order_in_which_they_were_sent() {
+    let mut ledger = ledger();
+    ledger.executes(tag(0));
+    ledger.executes(Tag { number: 3, ..tag(0) });
+    assert_eq!(ledger.failure(), None);
+    ledger.executes(Tag { number: 2, ..tag(0) });
+    assert!(ledger.failure().is_some_and(|failure| failure.starts_with("OwnOrder")));
+}

@@ -138,14 +138,15 @@ impl Backend {
         const FULL: (&str, &str) = ("53300", "sorry, too many clients already");
         const REFUSED: [(&str, &str); 2] =
             [("28P01", "password authentication failed"), ("3D000", "database does not exist")];
+        const SHUTDOWN: (&str, &str) = ("57P03", "the database system is shutting down");
         match health {
+            Health::ShuttingDown => Some(SHUTDOWN),
             Health::Starting => Some(("57P03", "the database system is starting up")),
             Health::Full => Some(FULL),
             Health::Refusing => Some(*self.dice.pick(&REFUSED)),
             Health::Up | Health::Down | Health::Silent => {
                 let refused = self.dice.chance(site.faults.login_refused);
-                let shutdown = ("57P03", "the database system is shutting down");
-                refused.then(|| *self.dice.pick(&[REFUSED[0], shutdown, FULL]))
+                refused.then(|| *self.dice.pick(&[REFUSED[0], SHUTDOWN, FULL]))
             }
         }
     }

@@ -1,14 +1,11 @@
 use super::wires::Outside;
-use super::{Occasion, World};
+use super::{Occasion, UNANSWERED_US, World};
 use crate::client::Wish;
 use crate::diet::Sitting;
 use crate::network::WireId;
 use crate::postgres::{Backend, Outcome};
 use crate::rows::Row;
 use crate::trace::Who;
-
-/// How long it takes at most until the network says that somebody has vanished.
-const UNANSWERED_US: u64 = 12_000_000;
 
 /// What is long to stand still, when a server is asked for.
 const LONG_US: u64 = 2_000_000;

@@ -1,7 +1,7 @@
 use pgweir_engine::TICK;
 
 use super::wires::Outside;
-use super::{BUSY_US, Occasion, STORM_US, World};
+use super::{BUSY_US, Occasion, STORM_US, UNANSWERED_US, World};
 use crate::client::Client;
 use crate::configuration::Configuration;
 use crate::diet::Item;
@@ -33,6 +33,8 @@ pub(super) enum Blow {
     Silence,
     /// Many come at once who are not to be let in.
     Rush,
+    /// A whole server is told to restart.
+    Restart,
 }
 
 /// A blow that is to come.
@@ -45,7 +47,7 @@ pub(super) struct Strike {
 }
 
 impl Blow {
-    const ALL: [Self; 13] = [
+    const ALL: [Self; 14] = [
         Self::Configure,
         Self::Crash,
         Self::Freeze,
@@ -59,6 +61,7 @@ impl Blow {
         Self::Reset,
         Self::Silence,
         Self::Rush,
+        Self::Restart,
     ];
 
     /// The fault that says how often it comes.
@@ -77,6 +80,7 @@ impl Blow {
             Self::Reset => "server_reset",
             Self::Silence => "server_silent",
             Self::Rush => "rush",
+            Self::Restart => "server_restart",
         }
     }
 }
@@ -119,6 +123,7 @@ impl World {
             Blow::Pause => self.pause(dice),
             Blow::Refuse => self.ail(Health::Refusing, dice),
             Blow::Rush => self.rush(dice),
+            Blow::Restart => self.restart(dice),
             Blow::Silence => self.ail(Health::Silent, dice),
             Blow::Crash | Blow::Freeze | Blow::Kill | Blow::Reload | Blow::Reset => {
                 self.strike_session(blow, dice);
@@ -190,6 +195,7 @@ impl World {
             | Blow::LogFull
             | Blow::Pause
             | Blow::Refuse
+            | Blow::Restart
             | Blow::Rush
             | Blow::Silence => {}
         }
@@ -244,42 +250,87 @@ impl World {
 
     /// pgweir stands still for a while.
     fn pause(&mut self, dice: &mut Dice) {
-        let until = (self.now() + dice.magnitude(4_000_000)).max(self.paused_until);
+        let most = *dice.pick(&[4_000_000, 4_000_000, 4_000_000, 20_000_000]);
+        let latest = self.storm_us() + 4_000_000;
+        let until = (self.now() + dice.magnitude(most)).min(latest).max(self.paused_until);
         // The first tick behind it only sees that it is late.
         self.site.paused_us += until - self.paused_until.max(self.now()) + TICK.as_micros() as u64;
         self.paused_until = until;
         self.site.trace.note("world", || format!("pgweir stands still until {until}"));
     }
 
-    /// A whole server is gone, and comes back: with its machine, or because one of its processes
-    /// has crashed, of which the others tell.
+    /// A whole server is gone, and comes back: with its machine, of which the network tells or does
+    /// not, or because one of its processes has crashed, of which the others tell.
     fn crash(&mut self, cluster: usize, dice: &mut Dice) {
-        let machine = dice.chance(0.5);
+        let (machine, silently) = (dice.chance(0.5), dice.chance(0.5));
+        let unanswered_us = dice.magnitude(UNANSWERED_US);
         self.clusters[cluster].health = Health::Down;
-        for index in 0..self.wires.len() {
-            if let Outside::Backend(process) = &mut self.wires[index].outside
-                && process.cluster == cluster
-            {
-                self.site.ledger.kills += 1;
-                let doing = process.doing();
-                // All of them end, so nobody is left who waits for a lock.
-                let _unlocks = match machine {
-                    true => process.crash(&mut self.site),
-                    false => process.quit(&mut self.site),
-                };
-                self.wires[index].outside = Outside::Gone;
-                self.note_strike(&doing, self.now());
+        let (now, until) = match machine && silently {
+            true => (self.now(), self.now() + unanswered_us),
+            false => (self.now(), self.now()),
+        };
+        for wire in self.processes_of(cluster) {
+            let Outside::Backend(process) = &mut self.wires[wire.0].outside else { continue };
+            self.site.ledger.kills += 1;
+            let doing = process.doing();
+            // All of them end, so nobody is left who waits for a lock.
+            let _unlocks = match machine {
+                true if silently => process.vanish(&mut self.site),
+                true => process.crash(&mut self.site),
+                false => process.quit(&mut self.site),
+            };
+            self.wires[wire.0].outside = Outside::Gone;
+            self.note_strike(&doing, until);
+            if until > now {
+                self.schedule(until, Occasion::Break(wire));
             }
         }
-        let starts = self.now() + dice.magnitude(2_000_000);
+        self.site.frozen_until = self.site.frozen_until.max(until);
+        self.come_back(cluster, now, dice);
+    }
+
+    /// A whole server is told to shut down at once and to start again: each of its processes is
+    /// told to end (`pg_ctl restart -m fast`).
+    fn restart(&mut self, dice: &mut Dice) {
+        let cluster = dice.below(self.clusters.len() as u64) as usize;
+        if self.clusters[cluster].health != Health::Up {
+            return;
+        }
+        self.site.trouble(cluster);
+        self.turn(cluster, Health::ShuttingDown);
+        for wire in self.processes_of(cluster) {
+            let Outside::Backend(process) = &mut self.wires[wire.0].outside else { continue };
+            self.site.ledger.kills += 1;
+            process.kill();
+            let doing = process.doing();
+            self.note_strike(&doing, self.now());
+            self.wake_outside(wire, self.now());
+        }
+        let ended = self.now() + dice.magnitude(1_000_000);
+        self.schedule(ended, Occasion::Turn(cluster, Health::Down));
+        self.come_back(cluster, ended, dice);
+    }
+
+    /// A server that is down from `since` on will be up again.
+    fn come_back(&mut self, cluster: usize, since: u64, dice: &mut Dice) {
+        let starts = since + dice.magnitude(2_000_000);
         let up = starts + dice.magnitude(1_000_000);
         if dice.chance(0.5) {
             let room = Room::draw(dice);
             self.clusters[cluster].room = room;
             self.site.trace.note("world", || format!("server {cluster} will have {room:?}"));
         }
-        self.schedule(starts, Occasion::Recover(cluster, false));
-        self.schedule(up, Occasion::Recover(cluster, true));
+        self.schedule(starts, Occasion::Turn(cluster, Health::Starting));
+        self.schedule(up, Occasion::Turn(cluster, Health::Up));
+    }
+
+    fn processes_of(&self, cluster: usize) -> Vec<WireId> {
+        let wires = self.wires.iter().enumerate();
+        let its = wires.filter(|(_, wire)| match &wire.outside {
+            Outside::Backend(process) => process.cluster == cluster,
+            Outside::Canceller(_) | Outside::Client(_) | Outside::Gone => false,
+        });
+        its.map(|(number, _)| WireId(number)).collect()
     }
 
     /// A server that is up lets nobody in for a while.
@@ -289,12 +340,11 @@ impl World {
             self.clusters[cluster].health = how;
             self.site.trace.note("world", || format!("server {cluster} is {how:?}"));
             let well = self.now() + dice.magnitude(5_000_000);
-            self.schedule(well.min(self.storm_us()), Occasion::Recover(cluster, true));
+            self.schedule(well.min(self.storm_us()), Occasion::Turn(cluster, Health::Up));
         }
     }
 
-    pub(super) fn recover(&mut self, cluster: usize, up: bool) {
-        let health = if up { Health::Up } else { Health::Starting };
+    pub(super) fn turn(&mut self, cluster: usize, health: Health) {
         self.clusters[cluster].health = health;
         self.site.trace.note("world", || format!("server {cluster} is {health:?}"));
     }

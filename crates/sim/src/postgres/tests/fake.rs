@@ -64,9 +64,11 @@ impl Fake {
             Topology::draw(&mut dice, &Diet::default()).configuration(&mut dice);
         configuration.times.transaction = None;
         let mut ledger = Ledger::new();
-        for _ in 0..CLIENTS {
+        for client in 0..CLIENTS {
             let home = Home { database: "postgres".to_owned(), user: "postgres".to_owned() };
             ledger.enrol(BTreeMap::new(), home);
+            // The numbers of a script are in any order.
+            ledger.divide(client);
         }
         Self {
             site: Site {
