@@ -1,6 +1,8 @@
 //! The text of a query, which decides whether a server may be lent to somebody else.
 
-use pgweir_sql::{Classifier, Encoding, PinReason, Pins, chains, classify, rolls_back};
+use pgweir_sql::{
+    Classifier, Encoding, PinReason, Pins, begins, chains, classify, rolls_back, search_path,
+};
 
 use crate::cut::Cut;
 
@@ -37,6 +39,13 @@ pub(crate) fn run(text: &[u8]) {
         let early = chains(&text[..at], false);
         assert!(early.is_none() || early == chained, "cut at {at}");
     }
+    assert_eq!(begins(&[b"/**/", text].concat()), begins(text), "behind a comment");
+    let said = |name: &[u8]| text.to_ascii_lowercase().windows(name.len()).any(|its| its == name);
+    assert!(!begins(text) || said(b"begin") || said(b"start") || text.contains(&b'\\'));
+    // As the value of a setting, and as the name of an encoding.
+    assert!(search_path(text) == Pins::NONE || said(b"pg_temp"));
+    let ascii = b"SELECT 'abc', $1 -- plain";
+    assert_eq!(in_pieces(Encoding::named(text), ascii, Cut::Whole), classify(ascii));
 }
 
 fn in_pieces(encoding: Encoding, text: &[u8], cut: Cut) -> Pins {

@@ -34,6 +34,8 @@ pub(crate) struct Ledger {
     /// Connections to servers that were taken away, and clients that this has cost theirs.
     pub(crate) kills: u32,
     pub(crate) losses: u32,
+    /// Some process has ended because of what it was sent.
+    pub(crate) some_gave_up: bool,
     /// When each server was last unreachable, or refused a login.
     pub(crate) trouble: BTreeMap<usize, u64>,
     /// When it last refused a login with this code.
@@ -118,6 +120,7 @@ impl Ledger {
             deaf: BTreeSet::new(),
             kills: 0,
             losses: 0,
+            some_gave_up: false,
             trouble: BTreeMap::new(),
             said: BTreeMap::new(),
             struck: BTreeMap::new(),
@@ -384,6 +387,7 @@ impl Witness for Ledger {
     fn gives_up(&mut self) {
         // What it has to say about it may be lost with its unread input.
         self.kills += 1;
+        self.some_gave_up = true;
     }
 
     fn wrong(&mut self, broken: Invariant, how: String) {

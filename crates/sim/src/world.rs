@@ -544,6 +544,16 @@ impl Site {
         self.ledger.trouble.insert(cluster, self.trace.now);
     }
 
+    /// A client of this pool has lost its server. A process that has given up its own connection is
+    /// not known by its server.
+    pub(crate) fn lost(&mut self, client: u32, pool: usize, how: &str) {
+        self.ledger.lost(client, how);
+        if !self.has_trouble(pool) && !self.ledger.some_gave_up {
+            let text = format!("c{client} lost its server ({how}), and its pool has no trouble");
+            self.ledger.fail(Invariant::LossHasCause, text);
+        }
+    }
+
     /// Whether a server that had this pool has failed pgweir lately.
     pub(crate) fn has_trouble(&self, pool: usize) -> bool {
         let trouble = |cluster| self.ledger.trouble.get(&cluster).copied();

@@ -41,7 +41,7 @@ impl Client {
         raw: Range<usize>,
     ) {
         self.struck = None;
-        site.ledger.lost(self.number, "between statements");
+        site.lost(self.number, self.draft(), "between statements");
         self.check_refused_unit(site, message);
         self.script.not_run();
         self.oracle.forget_unnamed();
@@ -110,7 +110,7 @@ impl Client {
         if says(message, HANGS) {
             site.ledger.reach(Row::SilentStatement);
         }
-        site.ledger.lost(self.number, how);
+        site.lost(self.number, self.draft(), how);
     }
 
     fn wrongly_told(&self, site: &mut Site, what: &str, why: &str) {
@@ -131,7 +131,7 @@ impl Client {
             let text = format!("c{} was closed between two messages, without a word", self.number);
             return site.ledger.fail(Invariant::EndIsSaid, text);
         }
-        site.ledger.lost(self.number, how);
+        site.lost(self.number, self.draft(), how);
     }
 
     /// Whether the end of the stream needs no lost server to explain it.
