@@ -5,6 +5,8 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::process::Command;
 
+use pgweir_sim::Invariant;
+
 /// What may have a bug planted in it: what is simulated, and not the simulator.
 const PLANTED_IN: [&str; 3] = ["crates/engine/src/", "crates/proxy/src/", "crates/wire/src/"];
 
@@ -30,6 +32,11 @@ fn each_bug_is_said_in_a_sentence() {
         let first = text.lines().next().unwrap_or_default();
         let sentence = first.starts_with(char::is_uppercase) && first.ends_with('.');
         assert!(sentence, "{name} begins with {first:?}");
+        let second = text.lines().nth(1).unwrap_or_default();
+        let seen = second.strip_prefix("Seen as: ").and_then(|names| names.strip_suffix('.'));
+        let is_known = |name: &str| Invariant::ALL.iter().any(|its| format!("{its:?}") == name);
+        let known = seen.is_some_and(|names| names.split(", ").all(is_known));
+        assert!(known, "{name} is to be seen as {second:?}");
         let changed: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("+++ b/")).collect();
         let fits = |path: &&str| PLANTED_IN.iter().any(|folder| path.starts_with(folder));
         assert!(!changed.is_empty() && changed.iter().all(fits), "{name} changes {changed:?}");
