@@ -283,7 +283,7 @@ impl World {
         }
         self.site.trace.note("world", || "everybody is gone");
         // What is frozen goes on, and whatever is kept for nobody is there again.
-        self.run_for(self.storm_us().saturating_sub(self.now()) + 10_000_000)?;
+        self.run_for(self.storm_us().saturating_sub(self.now()) + UNANSWERED_US + 10_000_000)?;
         self.check_least().map_err(|how| Invariant::SmallestSize.broken(how))?;
         let configuration = self.topology.at_rest(&mut Dice::of(self.seed, Part::Configuration, 1));
         let times = configuration.times;

@@ -2,7 +2,7 @@
 
 use pgweir_sql::{PinReason, Pins, begins, classify, function_call};
 use pgweir_wire::backend::{self, Report};
-use pgweir_wire::frontend::{Bind, FLUSH, Parse, TERMINATE, Tag};
+use pgweir_wire::frontend::{Bind, Parse, Tag};
 use pgweir_wire::{HEADER_LEN, Header, Severity};
 
 use super::{Taken, message, swallow, until_nul};
@@ -232,10 +232,27 @@ enum Behind {
     More,
 }
 
-/// Whether a client has sent anything more than that it leaves. A Flush asks for nothing.
+/// Whether a client has sent anything more than that it leaves. A Flush asks for nothing, nor do
+/// the data of a COPY and their end: the unit in front of them may be that.
 fn more_follows(mut rest: &[u8]) -> bool {
-    while let Ok(Some((header, Tag::Flush))) = message(rest) {
-        rest = &rest[header.message_len()..];
+    while let Ok(Some((header, tag))) = message(rest) {
+        match tag {
+            Tag::CopyData | Tag::CopyDone | Tag::CopyFail | Tag::Flush => {
+                rest = rest.get(header.message_len()..).unwrap_or_default();
+            }
+            Tag::Terminate => return false,
+            Tag::Bind
+            | Tag::Close
+            | Tag::Describe
+            | Tag::Execute
+            | Tag::FunctionCall
+            | Tag::Parse
+            | Tag::Password
+            | Tag::Query
+            | Tag::Sync => return true,
+        }
     }
-    rest.first().is_some_and(|tag| ![FLUSH[0], TERMINATE[0]].contains(tag))
+    // Of the next message there is no more than a part of its header, or it is none: CopyData,
+    // CopyDone, CopyFail, Flush, Terminate.
+    rest.first().is_some_and(|tag| !b"dcfHX".contains(tag))
 }

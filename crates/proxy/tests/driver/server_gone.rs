@@ -6,9 +6,9 @@ use std::time::Duration;
 use pgweir_engine::{ClientState, Event, ServerActivity};
 
 use crate::messages::{
-    bind, bind_complete, bind_to, columns, copy_data, copy_done, copy_in, describe_statement, done,
-    error, execute, fatal, flush, in_block, in_failed_block, long_row, one_row, parse, parse_as,
-    parse_complete, query, ready, row, sync, terminate,
+    bind, bind_complete, bind_to, columns, copy_data, copy_done, copy_fail, copy_in,
+    describe_statement, done, error, execute, fatal, flush, in_block, in_failed_block, long_row,
+    one_row, parse, parse_as, parse_complete, query, ready, row, sync, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -77,6 +77,11 @@ fn who_has_sent_more_behind_a_unit_that_is_lost_on_its_way_is_ended() {
         (vec![flush()[..3].to_vec()], "Z"),
         (vec![flush(), terminate()], "Z"),
         (vec![terminate()], "Z"),
+        // What PostgreSQL passes over: the unit may have been a COPY.
+        (vec![copy_data(b"1"), copy_done()], "Z"),
+        (vec![copy_fail(), flush()[..2].to_vec()], "Z"),
+        (vec![copy_data(b"1")[..3].to_vec()], "Z"),
+        (vec![copy_data(b"1"), copy_done(), query("INSERT")], "E(FATAL 57P01)"),
         (vec![], "Z"),
     ];
     for (behind, told) in cases {
