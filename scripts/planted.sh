@@ -1,7 +1,7 @@
 #!/usr/bin/env bash
 # make planted: does the simulator see? Each patch in crates/sim/planted is a bug. One after the
 # other is planted in a copy of the sources, and seeds are run until one fails. The simulator alone
-# has to find it, as what the patch says, and from outside: the assertions of the engine are left out.
+# has to find it, as what its patch says, and from outside: the engine's assertions are left out.
 #
 #   BUG=permit     only those with this in their names
 #   SEEDS=20000    so many seeds each, at most

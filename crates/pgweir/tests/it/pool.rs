@@ -203,3 +203,18 @@ fn servers_age() {
     client.query("COMMIT");
     assert_ne!(client.query("SELECT pg_backend_pid()"), first);
 }
+
+/// A client may ask for more the instant that it has read ReadyForQuery: the server that it had is
+/// free by then, and nobody needs another one.
+#[test]
+fn a_server_is_free_when_its_client_knows() {
+    let stage = Stage::new("free_at_once", 2);
+    let (mut one, mut other) = (stage.client(), stage.client());
+    let pid = one.query("SELECT pg_backend_pid()");
+    for _ in 0..2_000 {
+        for client in [&mut other, &mut one] {
+            assert_eq!(client.query("SELECT pg_backend_pid()"), pid);
+        }
+    }
+    assert_eq!(stage.backends("true"), 1);
+}

@@ -160,10 +160,14 @@ fn who_says_goodbye_with_a_transaction_open_has_it_rolled_back() {
 /// The server waits for the rest of a message that will never come.
 #[test]
 fn who_leaves_inside_a_message_takes_the_server_with_it() {
-    for leave in [Peer::ends, Peer::breaks] {
+    let call = [b"F", &100_004_u32.to_be_bytes()[..], &[0; 100_000]].concat();
+    let messages = [(query(&"x".repeat(100_000)), 50_000), (call, 50_000)];
+    for (leave, (long, part)) in [Peer::ends, Peer::breaks]
+        .iter()
+        .flat_map(|leave| messages.iter().map(move |its| (leave, its)))
+    {
         let (stage, server, alice) = Stage::ready(&Setup::default());
-        let long = query(&"x".repeat(100_000));
-        alice.sends(&long[..50_000]);
+        alice.sends(&long[..*part]);
         assert_eq!(stage.servers(), [ServerActivity::Active]);
         leave(&alice);
         assert!(server.sees_its_client_vanish() && !alice.is_open());

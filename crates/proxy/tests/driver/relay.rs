@@ -129,6 +129,22 @@ fn a_message_that_nobody_is_owed_closes_its_server() {
     }
 }
 
+/// No message has such a length: whatever follows is not what it seems.
+#[test]
+fn an_impossible_length_ends_its_server() {
+    for length in [0, 3, -1, i32::MIN] {
+        for (asks, told) in [(false, ""), (true, "E(FATAL XX000)")] {
+            let (stage, server, alice) = Stage::ready(&Setup::default());
+            if asks {
+                alice.says([query("SELECT")]);
+            }
+            server.sends(&[&b"T"[..], &length.to_be_bytes(), b"\0\0"].concat());
+            assert!(stage.contained().is_some() && server.is_aborted(), "{length}");
+            assert_eq!(alice.heard(), told, "{length}");
+        }
+    }
+}
+
 /// The client whose server has gone mad is told, and gets nothing more of it.
 #[test]
 fn a_message_that_does_not_fit_the_unit_ends_its_client() {
