@@ -137,7 +137,8 @@ impl Oracle {
         }
         self.session.out.drain(..length);
         self.begun = due.tag != b'Z';
-        self.asked_for_data = due.tag == b'G';
+        // What has failed may say more, or be skipped.
+        self.asked_for_data = due.tag == b'G' || self.asked_for_data && due.tag == b'E';
         self.answered = self.begun && (self.answered || !b"123TtnNSA".contains(&due.tag));
         // The ReadyForQuery behind an error of pgweir's own is no answer of a server.
         self.lost &= !self.begun;
