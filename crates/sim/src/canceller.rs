@@ -59,7 +59,8 @@ pub(crate) fn stranger(dice: &mut Dice) -> Vec<Vec<u8>> {
     match dice.below(6) {
         // The second version of the protocol.
         0 => vec![vec![0, 0, 0, 8, 0, 2, 0, 0]],
-        1 => vec![[ssl_request, startup(&[("user", "app")])].concat()],
+        // What stands behind may come late enough to be a login.
+        1 => vec![[ssl_request, startup(&[("user", "nobody")])].concat()],
         2 => vec![ssl_request.clone(), ssl_request],
         3 => vec![startup(&[("database", "db0")])],
         4 => vec![startup(&[("user", "app"), ("database", "db0"), ("options", "-x")])],
