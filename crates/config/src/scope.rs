@@ -1,6 +1,6 @@
 //! A section together with the sections around it, which it inherits from.
 
-use crate::setting::{Dialect, Fallback, Section, Setting};
+use crate::setting::{Dialect, Effect, Fallback, Section, Setting};
 use crate::tree::{Entry, Node};
 use crate::value::{FromValue, Value};
 
@@ -105,9 +105,11 @@ impl<'a> Scope<'a> {
         }
     }
 
-    /// The nearest section that says something about `name`.
+    /// The nearest section that says something about `name` that is heeded.
     fn entry(&self, name: &str) -> Option<(&Node, &Entry)> {
-        match self.node.entries.get(name) {
+        let setting = Setting::find(self.dialect, self.node.section, name);
+        let is_heeded = !setting.is_some_and(|its| matches!(its.effect, Effect::Never(_)));
+        match self.node.entries.get(name).filter(|_| is_heeded) {
             Some(entry) => Some((self.node, entry)),
             None => self.outer.and_then(|outer| outer.entry(name)),
         }

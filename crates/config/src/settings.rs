@@ -289,9 +289,10 @@ pub const SETTINGS: &[Setting] = &[
     row(Pool, "log_client_parameter_status_changes", Flag, text("false"),
         not_yet_unless("false", ""),
         "Log when a client changes a setting."),
-    row(Pool, "prepared_statements_cache_size", Integer(0, u64::MAX), text("0"),
-        not_yet("a client that prepares statements keeps its server"),
-        "Prepared statements kept on each server connection."),
+    // PgCat's default is 0, with which prepared statements do not work in transaction mode.
+    row(Pool, "prepared_statements_cache_size", Integer(0, MANY), text("200"), Now,
+        "Prepared statements kept on each server connection, the ones used last, whoever prepares \
+         them; 0: a client that prepares statements keeps its server."),
     row(Pool, "db_activity_based_routing", Flag, text("false"),
         not_yet_unless("false", ONE_SERVER),
         "Send reads of freshly written tables to the primary."),

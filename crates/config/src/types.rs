@@ -194,6 +194,9 @@ pub struct User {
     pub pool_size: u32,
     /// So many are kept open although nobody needs them; at most `pool_size`.
     pub min_pool_size: u32,
+    /// So many prepared statements each of them keeps for all clients; none: a client that prepares
+    /// keeps its server.
+    pub prepared_statements: u32,
     /// So many more are opened when a client has waited for `reserve_pool_timeout`.
     pub reserve_pool_size: u32,
     /// See `reserve_pool_size`.

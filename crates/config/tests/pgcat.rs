@@ -67,7 +67,7 @@ const KEYS: &[(Section, &str, &str, Option<&str>)] = &[
     (Pool, "auth_query_password", "'secret'", None),
     (Pool, "cleanup_server_connections", "false", Some("true")),
     (Pool, "log_client_parameter_status_changes", "true", Some("false")),
-    (Pool, "prepared_statements_cache_size", "500", Some("0")),
+    (Pool, "prepared_statements_cache_size", "500", None),
     (Pool, "db_activity_based_routing", "true", Some("false")),
     (Pool, "db_activity_init_delay", "200", Some("100")),
     (Pool, "db_activity_ttl", "600", Some("900")),

@@ -13,6 +13,7 @@ use crate::client_login::Login;
 use crate::marks::Mark;
 use crate::parameters::Parameters;
 use crate::pool::{PoolId, Ticket};
+use crate::prepared::{Names, Own, Shape};
 use crate::replication::Replication;
 use crate::settings::Settings;
 use crate::time::Time;
@@ -53,10 +54,24 @@ pub struct Client {
     /// Why the server stays with this client. It never shrinks: what could shrink it is not
     /// tracked yet.
     pub(crate) pins: Pins,
+    /// What it calls the statements that it shares with others.
+    pub(crate) names: Names,
+    /// The statement, by number, whose rows on its server were asked for just now.
+    pub(crate) brought: Option<u64>,
+    /// The unit in flight that may remove a name by SQL, and what the name has meant.
+    pub(crate) deallocates: Option<Box<Deallocates>>,
+    /// Settings of the transaction have been changed: what is prepared now is read under them.
+    pub(crate) local_settings: bool,
     /// The unnamed statement that this client believes to have.
     pub(crate) unnamed: UnnamedStatement,
     /// The server's unnamed statement is known to be this client's, for the rest of the batch.
     pub(crate) unnamed_ready: bool,
+    /// What its rows were like when the client was told of them, if it was.
+    pub(crate) unnamed_shape: Option<Rc<Shape>>,
+    /// Where it was made again they are not: the message that is held back is to fail.
+    pub(crate) unnamed_stale: bool,
+    /// Whether what this batch has parsed as the unnamed statement names others, if it has.
+    pub(crate) unnamed_names: Option<bool>,
     /// Input was left unread until a unit in flight is settled.
     pub(crate) holding: bool,
     /// A part of its next unit has come, and waits for the rest.
@@ -118,8 +133,15 @@ impl Client {
             leg: Leg::None,
             body: Body::NONE,
             pins: Pins::default(),
+            names: Names::default(),
+            brought: None,
+            deallocates: None,
+            local_settings: false,
             unnamed: UnnamedStatement::None,
             unnamed_ready: false,
+            unnamed_shape: None,
+            unnamed_stale: false,
+            unnamed_names: None,
             holding: false,
             began_more: false,
             scanned: 0,
@@ -165,6 +187,23 @@ impl Client {
         }
     }
 
+    /// Whether units are under way besides the one that the next message belongs to.
+    pub(crate) fn has_units_before(&self) -> bool {
+        self.slots.len() > usize::from(self.open_slot.is_some())
+    }
+
+    /// All names are to be removed by the unit that is sent next.
+    pub(crate) fn remove_names(&mut self) {
+        let slot = self.coming_slot();
+        self.names.hold(slot);
+        self.deallocates = Some(Box::new(Deallocates::All { slot }));
+    }
+
+    /// The slot of the unit that the next message belongs to, there already or not.
+    pub(crate) fn coming_slot(&self) -> Slot {
+        self.open_slot.unwrap_or(self.next_slot)
+    }
+
     /// The slot of the unit that the next message belongs to; a new one if no batch is open.
     pub(crate) fn slot_of_unit(&mut self) -> Slot {
         if let Some(slot) = self.open_slot {
@@ -187,6 +226,31 @@ impl Client {
             self.open_slot = Some(slot);
         } else {
             self.slots.remove(index);
+        }
+    }
+}
+
+/// A DEALLOCATE that is under way.
+pub(crate) enum Deallocates {
+    /// Of every name.
+    All {
+        /// Of the unit that it is.
+        slot: Slot,
+    },
+    /// Of one name.
+    One {
+        slot: Slot,
+        name: Rc<[u8]>,
+        /// What the name has meant.
+        was: Own,
+    },
+}
+
+impl Deallocates {
+    /// The slot of the unit that it is.
+    pub(crate) fn slot(&self) -> Slot {
+        match self {
+            Self::All { slot } | Self::One { slot, .. } => *slot,
         }
     }
 }

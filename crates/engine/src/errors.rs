@@ -151,6 +151,13 @@ pub(crate) const STATEMENT_MODE: ErrorKind = fatal(
     "when pool_mode is statement and a transaction begins",
     "Set pool_mode to transaction for whoever needs transactions.",
 );
+pub(crate) const ROWS_CHANGED: ErrorKind = error(
+    SqlState::FEATURE_NOT_SUPPORTED,
+    "cached plan must not change result type",
+    "when the rows of a prepared statement are not what they were when its client prepared it, as \
+     PostgreSQL says it in one session",
+    "",
+);
 pub(crate) const IDLE: ErrorKind = fatal(
     SqlState::IDLE_SESSION,
     "terminating connection due to idle-session timeout",
@@ -283,6 +290,7 @@ pub const ERRORS: &[ErrorKind] = &[
     UNREACHABLE,
     CANCELED,
     STATEMENT_MODE,
+    ROWS_CHANGED,
     IDLE,
     IDLE_IN_TRANSACTION,
     TRANSACTION_TOO_LONG,

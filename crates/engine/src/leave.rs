@@ -252,6 +252,7 @@ impl Engine {
     fn lessee_lost_server(&mut self, now: Time, id: ServerId, client: ClientId, cause: &str) {
         let loss = self.loss(id, client);
         let pool = self.servers[id].pool;
+        self.undo_lost(id, client);
         self.part(client);
         if loss == Loss::NotBegun {
             let asked = &mut self.clients[client].asked;

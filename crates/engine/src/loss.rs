@@ -186,6 +186,7 @@ impl Engine {
         client.may_commit = false;
         client.may_commit_later = false;
         client.unnamed_ready = false;
+        client.unnamed_names = None;
         // It may have been replaced, and must not be run in the place of what was to replace it.
         client.unnamed = UnnamedStatement::None;
         // What is still to come of its message has nowhere to go.

@@ -99,6 +99,28 @@ marks! {
     HeldInStatementMode,
     /// A message waits until it is known whose the server's unnamed statement is.
     HeldForUnnamed,
+    /// A message waits until it is known what its name means, or what the server has.
+    HeldForName,
+    /// A message waits until it is known what the rows of its statement are like on the server.
+    HeldForRows,
+    /// A client gives a name again that it has given.
+    NameTakenTwice,
+    /// A client prepares what its server has already.
+    StatementReadAgain,
+    /// A server makes a statement that its client has prepared elsewhere.
+    StatementMade,
+    /// A client removes by SQL what it has prepared by the protocol.
+    DeallocatedBySql,
+    /// The unnamed statement was made again, and is used when it is known what its rows are like.
+    HeldForUnnamedRows,
+    /// What the rows of a statement are like was said when nobody noted it, or was not said.
+    RowsMissed,
+    /// A server keeps no more statements: the one that was used least lately goes.
+    StatementSurplus,
+    /// A client names in SQL what it has prepared by the protocol.
+    NamesShown,
+    /// The same, and it is not done, for the batch has failed before.
+    NameNotShown,
     /// The header of a function call is there and its oid is not.
     FunctionCallInPieces,
     /// The names in a message cannot be read.
@@ -121,6 +143,14 @@ marks! {
     UnnamedInDoubt,
 
     // Replies that are not simply one for each message.
+    /// A Parse of what clients share fails, or is skipped.
+    StatementNotMade,
+    /// A Close of ours is skipped.
+    StatementNotClosed,
+    /// A client's Close is skipped.
+    NameNotTaken,
+    /// All that a client has prepared is removed at once.
+    NamesCleared,
     /// A Parse or a Query fails that replaces the unnamed statement.
     UnnamedUnclear,
     /// A row limit is reached.
@@ -343,6 +373,8 @@ marks! {
     LostTwice,
     /// A FATAL comes to a client that has sent nothing.
     FatalBeforeWork,
+    /// The same, in the place of an answer to what was put in front of its unit.
+    FatalBehindInjected,
     /// A FATAL between replies, which the client survives.
     FatalSurvived,
     /// A FATAL in place of a reply, which the client survives.

@@ -10,6 +10,7 @@ use pgweir_wire::backend::Report;
 use crate::action::{Address, ClientId, ServerId};
 use crate::marks::Mark;
 use crate::parameters::{Parameters, Reports};
+use crate::prepared::Registry;
 use crate::settings::Settings;
 use crate::shares::ShareId;
 use crate::stats::Stats;
@@ -68,6 +69,8 @@ pub(crate) struct Pool {
     pub(crate) reports: Reports,
     /// The keys that the server's last SCRAM challenge led to: deriving them takes a millisecond.
     pub(crate) login_keys: Option<LoginKeys>,
+    /// What its clients have prepared.
+    pub(crate) registry: Registry,
     pub(crate) stats: Stats,
     pub(crate) vain_waits: VainWaits,
 }
@@ -105,6 +108,8 @@ pub(crate) struct PoolSpec {
     pub(crate) mode: PoolMode,
     pub(crate) size: usize,
     pub(crate) min_size: usize,
+    /// So many prepared statements each server keeps; none: they are not shared.
+    pub(crate) prepared_statements: usize,
     pub(crate) reserve: usize,
     pub(crate) reserve_timeout: Duration,
     pub(crate) max_db_connections: Option<usize>,
@@ -196,6 +201,7 @@ impl Pool {
             at_login: None,
             reports: Reports::new(),
             login_keys: None,
+            registry: Registry::default(),
             stats: Stats::default(),
             vain_waits: VainWaits::default(),
         }

@@ -7,10 +7,10 @@ use pgweir_wire::{HEADER_LEN, Header, Malformed, SqlState, TransactionStatus};
 
 use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, Event, ServerId};
-use crate::client::{Fate, Leg, Phase, Slot, UnnamedStatement};
-use crate::errors::{CONTAINED, STATEMENT_MODE};
+use crate::client::{Fate, Leg, Phase, Slot};
+use crate::errors::{CONTAINED, ROWS_CHANGED, STATEMENT_MODE};
 use crate::marks::Mark;
-use crate::reply::{Effect, Sink, Step, is_overture};
+use crate::reply::{Sink, Step, is_overture};
 use crate::server::{Left, ServerState};
 use crate::time::Time;
 
@@ -143,11 +143,20 @@ impl Engine {
                 self.let_go_of_leaver(now, id);
                 self.wake_for_copy(id);
             }
+            Tag::CommandComplete => {
+                let sink = self.step(id, tag)?;
+                self.command_complete(id, sink, body);
+                self.pass_reply(id, tag, sink, at, n, length);
+            }
+            Tag::RowDescription | Tag::NoData => {
+                let rows = whole.then_some(body);
+                let sink = self.described(id, tag, rows)?;
+                self.pass_reply(id, tag, sink, at, n, length);
+            }
             Tag::Authentication
             | Tag::BackendKeyData
             | Tag::BindComplete
             | Tag::CloseComplete
-            | Tag::CommandComplete
             | Tag::CopyData
             | Tag::CopyDone
             | Tag::CopyOutResponse
@@ -155,11 +164,9 @@ impl Engine {
             | Tag::EmptyQueryResponse
             | Tag::FunctionCallResponse
             | Tag::NegotiateProtocolVersion
-            | Tag::NoData
             | Tag::ParameterDescription
             | Tag::ParseComplete
-            | Tag::PortalSuspended
-            | Tag::RowDescription => {
+            | Tag::PortalSuspended => {
                 let sink = self.step(id, tag)?;
                 self.pass_reply(id, tag, sink, at, n, length);
             }
@@ -198,71 +205,6 @@ impl Engine {
         }
     }
 
-    /// Holds a message against the expected replies, and settles what it settles.
-    fn step(&mut self, id: ServerId, tag: Tag) -> Result<Sink, String> {
-        match self.take_step(id, tag)? {
-            Step::More { sink } => Ok(sink),
-            Step::Settled { sink, effect } => {
-                self.settle(id, sink, effect);
-                Ok(sink)
-            }
-            Step::Failed { .. } | Step::Ready { .. } | Step::Unasked => {
-                Err(format!("{tag:?} was taken for the end of a reply"))
-            }
-        }
-    }
-
-    fn take_step(&mut self, id: ServerId, tag: Tag) -> Result<Step, String> {
-        let server = &mut self.servers[id];
-        let client = server.client();
-        let clients = &mut self.clients;
-        let was_full = server.replies.is_full();
-        let mut cleared = false;
-        let step = server.replies.step(tag, &mut |slot: Slot| {
-            if let Some(client) = client.and_then(|client| clients.find_mut(client)) {
-                client.unanswered(slot);
-                cleared = true;
-            }
-        });
-        cleared |= was_full && !server.replies.is_full();
-        if cleared
-            && let Some(client) = client
-            && clients.find(client).is_some_and(|client| client.holding)
-        {
-            Mark::WokenByUnansweredUnit.hit();
-            self.wake(client);
-        }
-        step.map_err(|violation| match violation.expected {
-            Some(expected) => format!("{:?} came in the reply to {expected}", violation.came),
-            None => format!("{:?} came when no reply was owed", violation.came),
-        })
-    }
-
-    fn settle(&mut self, id: ServerId, sink: Sink, effect: Effect) {
-        let (statement, its) = match effect {
-            Effect::None => return,
-            Effect::UnnamedMade(message) => {
-                let made = UnnamedStatement::Made(message);
-                (made.clone(), made)
-            }
-            Effect::UnnamedMadeTooLong => (UnnamedStatement::TooLong, UnnamedStatement::TooLong),
-            Effect::UnnamedGone => (UnnamedStatement::None, UnnamedStatement::None),
-            Effect::UnnamedUnclear => {
-                Mark::UnnamedUnclear.hit();
-                (UnnamedStatement::None, UnnamedStatement::Unknown)
-            }
-        };
-        let server = &mut self.servers[id];
-        server.unnamed = its;
-        // What we do to a server is nothing that its client did: if the Parse fails that we make
-        // again, the client has its statement all the same.
-        if matches!(sink, Sink::Client(_))
-            && let Some(client) = server.client().and_then(|client| self.clients.find_mut(client))
-        {
-            client.unnamed = statement;
-        }
-    }
-
     /// An ErrorResponse.
     fn error(
         &mut self,
@@ -276,8 +218,9 @@ impl Engine {
         let fields = ErrorFields::start(body);
         let fatal = fields.is_fatal();
         let sink = match self.take_step(id, Tag::ErrorResponse)? {
-            Step::Failed { sink, effect } => {
+            Step::Failed { sink, effect, undone } => {
                 self.settle(id, sink, effect);
+                self.undo(id, undone);
                 if self.servers[id].replies.may_be_ready_twice()
                     && let Some(client) = self.servers[id].client()
                 {
@@ -317,6 +260,12 @@ impl Engine {
         if sink == Sink::Own {
             self.servers[id].own_error.get_or_insert_with(|| Box::new(as_report(&fields)));
         }
+        if fatal && sink == Sink::Injected && !self.carries_work(id) {
+            // What was put in front of its unit is all that was sent: it asks again.
+            Mark::FatalBehindInjected.hit();
+            self.server_lost(now, id, &String::from_utf8_lossy(fields.message));
+            return Ok(());
+        }
         if sink != Sink::Own && self.survives_fatal(id, &fields) {
             // What becomes of its statement it hears from us, and goes on with another server:
             // also where something of ours came before it and was still to be answered.
@@ -326,14 +275,34 @@ impl Engine {
         }
         // An error is the client's even if the message that it answers was ours.
         Mark::InjectedMessageFailed.hit_if(sink == Sink::Injected);
-        let heard = sink != Sink::Own && self.servers[id].client().is_some();
+        let ours = matches!(sink, Sink::Aside | Sink::Own);
+        let heard = !ours && self.servers[id].client().is_some();
         self.servers[id].answered |= heard;
+        if let Some(client) = self.servers[id].client().filter(|_| heard) {
+            // What it is held back for is part of what has failed.
+            self.servers[id].used = true;
+            let its = &mut self.clients[client];
+            its.asked = None;
+            its.lost = None;
+        }
         self.servers[id].fatal = fatal && heard;
         if fatal {
             self.servers[id].last_words = Some(words(&fields));
             self.servers[id].doomed = true;
         }
-        self.pass(id, heard, at, n, length);
+        if let (Sink::Stale(_), Some(client)) = (sink, self.servers[id].client()) {
+            // In the place of the one that we have asked for.
+            self.actions.inject(Endpoint::Client(client), |out| rows_changed().write(out));
+            self.pass(id, false, at, n, length);
+        } else {
+            self.pass(id, heard, at, n, length);
+        }
+        if let Some(client) = self.servers[id].client()
+            && self.clients[client].holding
+        {
+            // What it waits for in the middle of its batch does not come any more.
+            self.wake(client);
+        }
         self.let_go_of_leaver(now, id);
         Ok(())
     }
@@ -371,13 +340,15 @@ impl Engine {
                 self.unit_over(now, id, client);
             }
             (Sink::Own, Some(client)) => self.prepared(now, id, client),
-            (Sink::Client(_) | Sink::EarlySync | Sink::Own | Sink::Injected, None) => {
+            // The unit that it was put in front of follows.
+            (Sink::Aside, Some(_)) => {}
+            (_, None) => {
                 Mark::ReplyForNobody.hit_if(sink != Sink::Own);
                 if self.servers[id].replies.is_empty() {
                     self.clean_further(now, id);
                 }
             }
-            (Sink::Injected, Some(_)) => {
+            (Sink::Injected | Sink::Stale(_), Some(_)) => {
                 return Err("ReadyForQuery answered a message of our own".to_owned());
             }
         }
@@ -404,6 +375,8 @@ impl Engine {
         its.may_commit_later &= self.servers[id].status.in_block();
         its.mixed &= !over;
         its.quiet_since = now;
+        its.local_settings &= self.servers[id].status.in_block();
+        self.deallocation_over(id, client, slot);
         let server = &mut self.servers[id];
         let stats = &mut self.pools[server.pool].stats;
         stats.queries += 1;
@@ -466,7 +439,7 @@ impl Engine {
     }
 
     /// Input that was held back is looked at again.
-    fn wake(&mut self, client: ClientId) {
+    pub(crate) fn wake(&mut self, client: ClientId) {
         self.clients[client].holding = false;
         self.actions.push(Action::Resume(client));
     }
@@ -503,7 +476,7 @@ impl Engine {
                 self.servers[id].answered |= heard && !is_overture(tag);
                 heard
             }
-            Sink::EarlySync | Sink::Injected | Sink::Own => false,
+            Sink::Aside | Sink::EarlySync | Sink::Injected | Sink::Own | Sink::Stale(_) => false,
         };
         self.pass(id, heard, at, n, length);
     }
@@ -572,6 +545,12 @@ fn words(fields: &ErrorFields<'_>) -> Box<str> {
 fn as_report(fields: &ErrorFields<'_>) -> Report {
     let code = fields.code.unwrap_or(SqlState::INTERNAL_ERROR);
     Report::error(code, String::from_utf8_lossy(fields.message))
+}
+
+/// What PostgreSQL says of a prepared statement whose rows have changed. Drivers that prepare it
+/// again know it by the function that says so.
+fn rows_changed() -> Report {
+    Report { routine: Some("RevalidateCachedQuery"), ..ROWS_CHANGED.report(&[]) }
 }
 
 /// What is read here must not come in pieces.

@@ -12,6 +12,7 @@
 //! - A Sync can fail (a deferred constraint): error first, then its ReadyForQuery.
 
 mod allowed;
+mod kind;
 
 use std::collections::VecDeque;
 use std::rc::Rc;
@@ -20,9 +21,11 @@ use pgweir_wire::backend::Tag;
 
 use crate::client::Slot;
 use crate::marks::Mark;
+use crate::prepared::{Own, Statement};
 use allowed::{Allowed, allowed};
 
 pub(crate) use allowed::is_overture;
+pub(crate) use kind::{Closes, Described, Kind, Made, Makes};
 
 /// As many replies may be owed before the queue is full. A message of a batch has seven bytes, and
 /// what is noted for it is several times as much: without a limit a batch without an end would fill
@@ -40,40 +43,6 @@ pub(crate) struct Expected {
     pub(crate) sink: Sink,
 }
 
-/// The message that is answered.
-#[derive(Clone, Debug)]
-pub(crate) enum Kind {
-    Bind,
-    ClosePortal,
-    CloseStatement {
-        unnamed: bool,
-    },
-    /// CopyDone or CopyFail: has no reply, but ends the stretch in which a Sync is ignored.
-    CopyEnd,
-    DescribePortal,
-    DescribeStatement,
-    Execute,
-    FunctionCall,
-    /// `unnamed` is the whole message when it makes the unnamed statement and is short enough
-    /// to be kept, so that it can be made again on another server.
-    Parse {
-        unnamed: Unnamed,
-    },
-    Query,
-    Sync,
-}
-
-/// What a Parse does to the unnamed statement.
-#[derive(Clone, Debug)]
-pub(crate) enum Unnamed {
-    /// Nothing: it makes a named one.
-    Kept,
-    /// Replaces it by this.
-    Replaced(Rc<[u8]>),
-    /// Replaces it by a message that was too long to keep.
-    TooLong,
-}
-
 /// Whom a reply is for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Sink {
@@ -85,6 +54,11 @@ pub(crate) enum Sink {
     /// The client that holds the server, for a message that we put into its batch: success is
     /// swallowed, an error is the client's.
     Injected,
+    /// Nobody: we have put this in front of a client's unit, and go on whatever comes of it.
+    Aside,
+    /// As `Client`, for a message that was made to fail, since the rows of its statement are not
+    /// what they were when the client prepared it.
+    Stale(Slot),
     /// Us.
     Own,
 }
@@ -96,18 +70,27 @@ pub(crate) enum Step {
     More { sink: Sink },
     /// The reply is whole, and its effect is settled.
     Settled { sink: Sink, effect: Effect },
-    /// An error: the effect named did not happen, and the rest of the batch is skipped.
-    Failed { sink: Sink, effect: Effect },
+    /// An error: neither did the effect named happen nor what this and the rest of its batch were
+    /// to do to names, in the order in which they were sent.
+    Failed { sink: Sink, effect: Effect, undone: Vec<Kind> },
     /// ReadyForQuery: the unit is over.
     Ready { sink: Sink, effect: Effect },
     /// An error with no entry to belong to: a FATAL that announces the end.
     Unasked,
 }
 
-/// What has become of the unnamed statement of a server and of the client that holds it.
+/// What has become of the statements of a server and of the client that holds it.
 #[derive(Clone, Debug)]
 pub(crate) enum Effect {
     None,
+    /// What clients share is made.
+    Made(Rc<Made>),
+    /// A client's name means nothing any more.
+    NameTaken(Rc<(Rc<[u8]>, Own)>),
+    /// What clients share is closed.
+    Unshelved(Rc<Statement>),
+    /// What the rows of a statement are like has come.
+    Described(Described),
     UnnamedMade(Rc<[u8]>),
     UnnamedMadeTooLong,
     UnnamedGone,
@@ -231,9 +214,15 @@ impl Replies {
     /// The client's slot that is filled first by what is owed, if any is.
     pub(crate) fn first_slot(&self) -> Option<Slot> {
         self.entries.iter().find_map(|entry| match entry.sink {
-            Sink::Client(slot) => Some(slot),
-            Sink::EarlySync | Sink::Injected | Sink::Own => None,
+            Sink::Client(slot) | Sink::Stale(slot) => Some(slot),
+            Sink::Aside | Sink::EarlySync | Sink::Injected | Sink::Own => None,
         })
+    }
+
+    /// What was sent to do something to names and is not answered, in the order of sending.
+    pub(crate) fn unsettled(&self) -> Vec<Kind> {
+        let kinds = self.entries.iter().map(|entry| &entry.kind);
+        kinds.filter(|kind| kind.names_statements()).cloned().collect()
     }
 
     /// Whether so much is owed that nothing more is to be asked for, until some of it has come.
@@ -274,6 +263,12 @@ impl Replies {
         self.skipping
     }
 
+    /// Whether a message of the extended protocol that is sent now is not heeded: the server skips
+    /// it, or it ends a COPY with an error.
+    pub(crate) fn passes_over(&self) -> bool {
+        self.skips() || self.ignores_sync()
+    }
+
     /// Notes a message that goes to the server. Says whether it will be answered: no, if the
     /// server skips it.
     pub(crate) fn push(&mut self, expected: Expected) -> bool {
@@ -302,7 +297,7 @@ impl Replies {
             | Kind::ClosePortal
             | Kind::CloseStatement { .. }
             | Kind::DescribePortal
-            | Kind::DescribeStatement
+            | Kind::DescribeStatement { .. }
             | Kind::Execute
             | Kind::FunctionCall
             | Kind::Parse { .. }
@@ -404,11 +399,19 @@ impl Replies {
             (Allowed::Last, _) => {
                 Mark::PortalSuspended.hit_if(tag == Tag::PortalSuspended);
                 let effect = match &head.kind {
-                    Kind::Parse { unnamed: Unnamed::Replaced(message) } => {
+                    Kind::Parse { makes: Makes::Unnamed(message) } => {
                         Effect::UnnamedMade(Rc::clone(message))
                     }
-                    Kind::Parse { unnamed: Unnamed::TooLong } => Effect::UnnamedMadeTooLong,
-                    Kind::CloseStatement { unnamed: true } => Effect::UnnamedGone,
+                    Kind::Parse { makes: Makes::UnnamedTooLong } => Effect::UnnamedMadeTooLong,
+                    Kind::Parse { makes: Makes::Shared(made) } => Effect::Made(Rc::clone(made)),
+                    Kind::CloseStatement { closes: Closes::Unnamed } => Effect::UnnamedGone,
+                    Kind::CloseStatement { closes: Closes::Name(was) }
+                    | Kind::Parse { makes: Makes::Shown(was) } => Effect::NameTaken(Rc::clone(was)),
+                    Kind::CloseStatement { closes: Closes::Shared(statement, _) } => {
+                        Effect::Unshelved(Rc::clone(statement))
+                    }
+                    Kind::DescribeStatement { of: Described::Named } => Effect::None,
+                    Kind::DescribeStatement { of } => Effect::Described(of.clone()),
                     _ => Effect::None,
                 };
                 self.pop();
@@ -416,13 +419,13 @@ impl Replies {
             }
             (Allowed::Error, _) => {
                 let effect = match head.kind {
-                    Kind::Parse { unnamed: Unnamed::Replaced(_) | Unnamed::TooLong } => {
+                    Kind::Parse { makes: Makes::Unnamed(_) | Makes::UnnamedTooLong } => {
                         Effect::UnnamedUnclear
                     }
                     _ => Effect::None,
                 };
-                self.fail(unanswered);
-                Ok(Step::Failed { sink, effect })
+                let undone = self.fail(unanswered);
+                Ok(Step::Failed { sink, effect, undone })
             }
         }
     }
@@ -484,32 +487,42 @@ impl Replies {
         self.due -= usize::from(index < self.due);
     }
 
-    /// The entry at the head has failed.
-    fn fail(&mut self, unanswered: &mut impl FnMut(Slot)) {
+    /// The entry at the head has failed. Gives what it and those behind it, which are skipped, were
+    /// to do to names.
+    fn fail(&mut self, unanswered: &mut impl FnMut(Slot)) -> Vec<Kind> {
         self.doubtful_syncs += std::mem::take(&mut self.early_syncs);
+        let mut undone = Vec::new();
+        let mut undo = |kind: &Kind| {
+            if kind.names_statements() {
+                undone.push(kind.clone());
+            }
+        };
         match self.entries.front().map(|head| &head.kind) {
             Some(head @ (Kind::Query | Kind::FunctionCall | Kind::Sync)) => {
                 Mark::SyncFailed.hit_if(matches!(head, Kind::Sync));
                 self.progress = Progress::Failed;
-                return;
+                return undone;
             }
-            _ => self.pop(),
+            Some(head) => undo(head),
+            None => {}
         }
+        self.pop();
         while let Some(next) = self.entries.front() {
-            match next.kind {
-                Kind::Sync => return,
+            match &next.kind {
+                Kind::Sync => return undone,
                 Kind::Query | Kind::FunctionCall => {
                     Mark::QueryBehindFailedBatch.hit();
                     if let Sink::Client(slot) = next.sink {
                         unanswered(slot);
                     }
                 }
-                _ => {}
+                kind => undo(kind),
             }
             self.pop();
         }
         Mark::BatchFailedWithoutSync.hit();
         self.skipping = true;
+        undone
     }
 
     /// The entry at the head, which is not a [`Kind::CopyEnd`], is done with.
@@ -523,37 +536,6 @@ impl Replies {
             Mark::CopyEndOfFailedCopy.hit();
             self.remove(0);
             self.copy_ends -= 1;
-        }
-    }
-}
-
-impl Kind {
-    /// Whether PostgreSQL says ReadyForQuery behind it, and sends all that it has kept back.
-    fn ends_unit(&self) -> bool {
-        match self {
-            Self::FunctionCall | Self::Query | Self::Sync => true,
-            Self::Bind
-            | Self::ClosePortal
-            | Self::CloseStatement { .. }
-            | Self::CopyEnd
-            | Self::DescribePortal
-            | Self::DescribeStatement
-            | Self::Execute
-            | Self::Parse { .. } => false,
-        }
-    }
-
-    fn name(&self) -> &'static str {
-        match self {
-            Self::Bind => "Bind",
-            Self::ClosePortal | Self::CloseStatement { .. } => "Close",
-            Self::CopyEnd => "CopyDone",
-            Self::DescribePortal | Self::DescribeStatement => "Describe",
-            Self::Execute => "Execute",
-            Self::FunctionCall => "FunctionCall",
-            Self::Parse { .. } => "Parse",
-            Self::Query => "Query",
-            Self::Sync => "Sync",
         }
     }
 }

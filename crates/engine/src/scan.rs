@@ -8,18 +8,25 @@ use crate::action::ClientId;
 use crate::marks::Mark;
 use crate::units::until_nul;
 
+/// What keeps no server. What RESET and DISCARD take away is put back before the next transaction.
+/// A sequence's last value is not tracked yet, and to keep the server for every nextval would keep
+/// it for half of all applications. The others leave nothing.
+const PASSING: [PinReason; 5] =
+    [PinReason::Commit, PinReason::Local, PinReason::Names, PinReason::Reset, PinReason::Sequence];
+
 impl Engine {
-    /// Looks for state that a statement leaves behind. `ended`: the text is all there.
-    pub(crate) fn scan_text(&mut self, id: ClientId, text: &[u8], ended: bool) {
-        let Some(server) = self.clients[id].server() else { return };
+    /// Looks for state that a statement leaves behind, and gives it if the text is all there, which
+    /// is `ended` then.
+    pub(crate) fn scan_text(&mut self, id: ClientId, text: &[u8], ended: bool) -> Option<Pins> {
+        let server = self.clients[id].server()?;
         let mut scan = Classifier::in_encoding(self.servers[server].encoding);
         scan.feed(text);
         if ended {
-            self.has_read(id, scan);
-        } else {
-            Mark::TextInPieces.hit();
-            self.clients[id].body.scan = Some(Box::new(scan));
+            return Some(self.has_read(id, scan));
         }
+        Mark::TextInPieces.hit();
+        self.clients[id].body.scan = Some(Box::new(scan));
+        None
     }
 
     /// The same for a piece of a message whose text has begun before.
@@ -36,12 +43,23 @@ impl Engine {
     }
 
     /// A text is all there: of a Query, if that is what the client has sent last.
-    fn has_read(&mut self, id: ClientId, scan: Classifier) {
+    fn has_read(&mut self, id: ClientId, scan: Classifier) -> Pins {
         let (pins, statements) = scan.finish_and_count();
         if let Some(server) = self.clients[id].server() {
             self.servers[server].replies.note_statements(statements);
         }
         self.leaves(id, pins);
+        pins
+    }
+
+    /// The same of a text that is all there and was not sent yet: gives what it leaves, and how
+    /// many statements it has.
+    pub(crate) fn read_text(&self, id: ClientId, text: &[u8]) -> (Pins, u32) {
+        let server = self.clients[id].server().and_then(|server| self.servers.find(server));
+        let encoding = server.map(|server| server.encoding).unwrap_or_default();
+        let mut scan = Classifier::in_encoding(encoding);
+        scan.feed(text);
+        scan.finish_and_count()
     }
 
     /// A statement leaves this on the client's server.
@@ -52,12 +70,9 @@ impl Engine {
         if let Some(server) = self.clients[id].server() {
             self.servers[server].reset |= pins.contains(PinReason::Reset);
         }
-        // What RESET and DISCARD take away is put back before the next transaction. A sequence's
-        // last value is not tracked yet, and to keep the server for every nextval would keep it
-        // for half of all applications. A COMMIT leaves nothing.
-        let passing = [PinReason::Commit, PinReason::Reset, PinReason::Sequence];
-        let kept = passing.into_iter().fold(pins, Pins::without);
+        let kept = PASSING.into_iter().fold(pins, Pins::without);
         let client = &mut self.clients[id];
+        client.local_settings |= pins.contains(PinReason::Local);
         client.may_commit |= pins.contains(PinReason::Commit);
         client.pins = client.pins.union(kept);
     }

@@ -13,6 +13,7 @@ use crate::client::{Body, UnnamedStatement};
 use crate::commons::Count;
 use crate::parameters::Parameters;
 use crate::pool::PoolId;
+use crate::prepared::Shelf;
 use crate::reply::Replies;
 use crate::server_login::ServerLogin;
 use crate::settings::Settings;
@@ -62,6 +63,8 @@ pub struct Server {
     /// RESET or DISCARD was run on it since it was lent: its settings are not what they were.
     pub(crate) reset: bool,
     pub(crate) unnamed: UnnamedStatement,
+    /// The statements of clients that it has.
+    pub(crate) shelf: Shelf,
     /// When the oldest unit in flight was sent.
     pub(crate) unit_since: Time,
     /// Its client had asked for it a while before.
@@ -132,6 +135,7 @@ impl Server {
             encoding: Encoding::default(),
             reset: false,
             unnamed: UnnamedStatement::None,
+            shelf: Shelf::default(),
             unit_since: now,
             unit_waited: false,
             transaction_since: now,

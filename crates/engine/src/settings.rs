@@ -12,7 +12,7 @@ use crate::memory::Usage;
 ///
 /// Interned: two clients that want the same hold the same `Rc`, so that the question at every
 /// checkout, "does this server fit?", is a comparison of pointers.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Settings(Pairs);
 
 /// A name and a value.

@@ -1,24 +1,26 @@
 //! From a client's bytes to units on a server.
 
+mod bring;
+mod names;
 mod refuse;
-
-use std::rc::Rc;
+mod show;
+mod unnamed;
 
 use pgweir_config::PoolMode;
-use pgweir_sql::PinReason;
-use pgweir_wire::frontend::{Bind, Parse, Tag, Target};
+use pgweir_wire::frontend::{self, Tag};
 use pgweir_wire::{HEADER_LEN, Header, Malformed, TransactionStatus};
 
 use crate::Engine;
 use crate::action::{ClientId, Endpoint, ServerId};
-use crate::client::{Body, Client, Fate, Leg, UnitRest, UnnamedStatement};
+use crate::client::{Body, Client, Fate, Leg, UnitRest};
 use crate::errors::{CUT_OFF, VIOLATION};
 use crate::loss::{CHAIN_LOST, chains_lost};
 use crate::marks::Mark;
 use crate::pool::PoolId;
-use crate::reply::{Expected, Kind, Sink, Unnamed};
+use crate::reply::{Expected, Kind, Sink};
 use crate::time::Time;
 use crate::unfinished::unit_is_whole;
+use names::Rename;
 
 /// A unit that is longer is sent to a server piece by piece; a shorter one once it is whole, so
 /// that a slow client holds no server while it makes up its mind. The driver must be able to
@@ -240,8 +242,21 @@ impl Engine {
                 }
             }
         }
+        let text = until_nul(body);
+        let text_ended = tag == Tag::Query && (whole || text.len() < body.len());
+        if tag == Tag::Query && !self.clients[id].names.is_empty() {
+            if !text_ended && rest.len() < UNIT_HELD_BYTES {
+                // It may name what the server knows by other names.
+                return Taken::Nothing;
+            }
+            if !self.show_names(id, server, text, !text_ended) {
+                self.clients[id].holding = true;
+                return Taken::Nothing;
+            }
+        }
         self.servers[server].note_fed(now);
         self.clients[id].note_commit(tag);
+        let (mut rename, mut describe, mut stale) = (None, None, false);
         let kind = match tag {
             Tag::Query => Kind::Query,
             Tag::FunctionCall => {
@@ -271,15 +286,22 @@ impl Engine {
                 if !whole && rest.len() < UNIT_HELD_BYTES {
                     return Taken::Nothing;
                 }
-                match self.named(id, server, tag, &rest[..HEADER_LEN + body.len()], whole) {
-                    Ok(Some(kind)) => kind,
-                    Ok(None) => return Taken::Nothing,
-                    Err(_) if header.message_len() <= UNIT_HELD_BYTES => self.unreadable(id, tag),
-                    Err(malformed) => {
-                        self.violated(now, id, malformed);
-                        return Taken::Gone;
-                    }
-                }
+                let named =
+                    match self.named(id, server, tag, &rest[..HEADER_LEN + body.len()], whole) {
+                        Ok(Some(named)) => named,
+                        Ok(None) => return Taken::Nothing,
+                        Err(_) if header.message_len() <= UNIT_HELD_BYTES => {
+                            self.unreadable(id, tag)
+                        }
+                        Err(malformed) => {
+                            self.violated(now, id, malformed);
+                            return Taken::Gone;
+                        }
+                    };
+                rename = named.rename;
+                describe = named.describe;
+                stale = named.stale;
+                named.kind
             }
             Tag::CopyData | Tag::Flush => {
                 if tag == Tag::CopyData && !self.servers[server].replies.takes_copy_data() {
@@ -289,7 +311,7 @@ impl Engine {
                 if tag == Tag::Flush {
                     self.servers[server].replies.flush();
                 }
-                return self.send(id, server, tag, header, rest, at);
+                return self.send(id, server, tag, header, rest, at, None);
             }
             Tag::Terminate => {
                 self.client_leaves(now, id);
@@ -300,11 +322,13 @@ impl Engine {
                 return Taken::Gone;
             }
         };
-        self.expect(now, id, server, kind);
-        let taken = self.send(id, server, tag, header, rest, at);
+        self.expect(now, id, server, kind, stale);
+        let taken = self.send(id, server, tag, header, rest, at, rename);
+        if let Some(made) = describe {
+            self.describe(server, made);
+        }
         if tag == Tag::Query {
-            let text = until_nul(body);
-            self.scan_text(id, text, whole || text.len() < body.len());
+            self.scan_text(id, text, text_ended);
         }
         taken
     }
@@ -352,140 +376,8 @@ impl Engine {
         holds
     }
 
-    /// Reads the names in a message of the extended protocol, and sees to it that the unnamed
-    /// statement of the server is this client's. `None`: that is not known before the units in
-    /// flight are settled.
-    fn named(
-        &mut self,
-        id: ClientId,
-        server: ServerId,
-        tag: Tag,
-        message: &[u8],
-        whole: bool,
-    ) -> Result<Option<Kind>, Malformed> {
-        let body = &message[HEADER_LEN..];
-        let (kind, uses_unnamed) = match tag {
-            Tag::Parse => {
-                let parse = Parse::start(body)?;
-                ends_in_time(parse.name.len() + 1)?;
-                let client = &mut self.clients[id];
-                let unnamed = if !parse.name.is_empty() {
-                    // A named statement lives on one server: the client stays there.
-                    client.pins = client.pins.union(PinReason::Prepared.into());
-                    Unnamed::Kept
-                } else if whole && message.len() <= UNIT_HELD_BYTES {
-                    client.unnamed_ready = true;
-                    Unnamed::Replaced(Rc::from(message))
-                } else {
-                    Mark::UnnamedTooLong.hit();
-                    client.unnamed_ready = true;
-                    Unnamed::TooLong
-                };
-                self.pools[self.servers[server].pool].stats.parses += 1;
-                let ended = whole || parse.name.len() + parse.text.len() + 2 <= body.len();
-                self.scan_text(id, parse.text, ended);
-                let client = &mut self.clients[id];
-                client.may_commit_later |= client.may_commit || !ended;
-                (Kind::Parse { unnamed }, false)
-            }
-            Tag::Bind => {
-                let bind = Bind::start(body)?;
-                ends_in_time(bind.portal.len() + bind.statement.len() + 2)?;
-                self.pools[self.servers[server].pool].stats.binds += 1;
-                (Kind::Bind, bind.statement.is_empty())
-            }
-            Tag::Describe => match Target::parse(body)? {
-                Target::Portal(_) => (Kind::DescribePortal, false),
-                Target::Statement(name) => (Kind::DescribeStatement, name.is_empty()),
-            },
-            _ => match Target::parse(body)? {
-                Target::Portal(_) => (Kind::ClosePortal, false),
-                Target::Statement(name) => {
-                    let unnamed = name.is_empty();
-                    self.clients[id].unnamed_ready |= unnamed;
-                    (Kind::CloseStatement { unnamed }, false)
-                }
-            },
-        };
-        // What an earlier unit has parsed may be a COMMIT.
-        let parsed_now = uses_unnamed && self.clients[id].unnamed_ready;
-        let client = &mut self.clients[id];
-        client.may_commit |= tag == Tag::Bind && !parsed_now;
-        client.may_commit_later |= tag == Tag::Bind && client.may_commit;
-        if uses_unnamed && !self.clients[id].unnamed_ready && !self.bring_unnamed(id, server) {
-            Mark::HeldForUnnamed.hit();
-            self.clients[id].holding = true;
-            return Ok(None);
-        }
-        Ok(Some(kind))
-    }
-
-    /// The names in a message cannot be read. The server will refuse it with an error like any
-    /// other; in case it does not, nobody else gets that server again.
-    fn unreadable(&mut self, id: ClientId, tag: Tag) -> Kind {
-        Mark::NamesUnreadable.hit();
-        self.leaves(id, PinReason::Unclear.into());
-        match tag {
-            Tag::Parse => Kind::Parse { unnamed: Unnamed::Kept },
-            Tag::Bind => Kind::Bind,
-            Tag::Describe => Kind::DescribePortal,
-            _ => Kind::ClosePortal,
-        }
-    }
-
-    /// Makes the server's unnamed statement this client's. If the client has none, that of whoever
-    /// was here before must go, or the client would run a stranger's.
-    fn bring_unnamed(&mut self, id: ClientId, server: ServerId) -> bool {
-        let client = &self.clients[id];
-        if self.servers[server].replies.ignores_sync() {
-            // The server reads COPY data: this message ends it in an error, whatever it names.
-            // No mark: clients of the simulation send it data.
-            return true;
-        }
-        let in_flight = client.slots.len() - usize::from(client.open_slot.is_some());
-        if in_flight > 0 {
-            return false;
-        }
-        self.clients[id].unnamed_ready = true;
-        if self.clients[id].unnamed.same(&self.servers[server].unnamed) {
-            return true;
-        }
-        let sink = Sink::Injected;
-        let to = Endpoint::Server(server);
-        match self.clients[id].unnamed.clone() {
-            UnnamedStatement::Made(parse) => {
-                let unnamed = Unnamed::Replaced(Rc::clone(&parse));
-                let replies = &mut self.servers[server].replies;
-                if replies.push(Expected { kind: Kind::Parse { unnamed }, sink }) {
-                    Mark::UnnamedMadeAgain.hit();
-                    self.actions.inject(to, |out| out.extend_from_slice(&parse));
-                    self.pools[self.servers[server].pool].stats.own_parses += 1;
-                    // What it does to a server, it did to another when it was made.
-                    if let Ok(parse) = Parse::start(&parse[HEADER_LEN..]) {
-                        self.scan_text(id, parse.text, true);
-                        let client = &mut self.clients[id];
-                        client.may_commit_later |= client.may_commit;
-                    }
-                }
-            }
-            UnnamedStatement::None => {
-                let kind = Kind::CloseStatement { unnamed: true };
-                if self.servers[server].replies.push(Expected { kind, sink }) {
-                    Mark::UnnamedOfOtherClosed.hit();
-                    let target = Target::Statement(b"");
-                    self.actions.inject(to, |out| {
-                        pgweir_wire::frontend::write_close(out, target);
-                    });
-                }
-            }
-            // It exists on this server only, and the server has stayed for its sake.
-            UnnamedStatement::TooLong | UnnamedStatement::Unknown => Mark::UnnamedInDoubt.hit(),
-        }
-        true
-    }
-
-    /// Notes what a message will be answered with.
-    fn expect(&mut self, now: Time, id: ClientId, server: ServerId, kind: Kind) {
+    /// Notes what a message will be answered with. `stale`: it is made to fail.
+    fn expect(&mut self, now: Time, id: ClientId, server: ServerId, kind: Kind, stale: bool) {
         let client = &mut self.clients[id];
         let server = &mut self.servers[server];
         let inside_copy = matches!(kind, Kind::Sync) && server.replies.ignores_sync();
@@ -512,21 +404,24 @@ impl Engine {
                 client.mixed = true;
                 client.open_slot = None;
                 client.unnamed_ready = false;
+                client.unnamed_names = None;
             }
             Kind::Sync | Kind::Query | Kind::FunctionCall => {
                 client.open_slot = None;
                 client.unnamed_ready = false;
+                client.unnamed_names = None;
             }
             _ => client.open_slot = Some(slot),
         }
-        let sink = Sink::Client(slot);
+        let sink = if stale { Sink::Stale(slot) } else { Sink::Client(slot) };
         if !server.replies.push(Expected { kind, sink }) && client.open_slot != Some(slot) {
             Mark::UnitSkippedWhenSent.hit();
             client.unanswered(slot);
         }
     }
 
-    /// Sends a message on, as much of it as has come.
+    /// Sends a message on, as much of it as has come, with another name in it perhaps.
+    #[expect(clippy::too_many_arguments, reason = "the parts of one message, split once")]
     fn send(
         &mut self,
         id: ClientId,
@@ -535,10 +430,22 @@ impl Engine {
         header: Header,
         rest: &[u8],
         at: usize,
+        rename: Option<Rename>,
     ) -> Taken {
         let n = rest.len().min(header.message_len());
         Mark::MessageFromClientInPieces.hit_if(n < header.message_len());
-        self.actions.forward(Endpoint::Server(server), at..at + n);
+        let to = Endpoint::Server(server);
+        let from = match rename {
+            None => 0,
+            Some(Rename { at: old, name }) => {
+                let before = &rest[HEADER_LEN..old.start];
+                self.actions.inject(to, |out| {
+                    frontend::write_renamed(out, header, before, &name, old.len());
+                });
+                old.end
+            }
+        };
+        self.actions.forward(to, at + from..at + n);
         self.servers[server].used = true;
         let client = &mut self.clients[id];
         client.asked = None;

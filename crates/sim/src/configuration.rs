@@ -73,6 +73,8 @@ pub(crate) struct Pool {
     pub(crate) cluster: usize,
     /// What is run behind a session, if it is not what it would be.
     pub(crate) reset_query: Option<&'static str>,
+    /// So many prepared statements a server keeps, if not as many as it would.
+    pub(crate) prepared: Option<u64>,
 }
 
 /// Where a configuration keeps one of its settings.
@@ -103,6 +105,7 @@ const RESERVE: &str = "reserve_pool_size";
 const LEAST: &str = "min_pool_size";
 const WAIT: &str = "query_wait_timeout";
 const RESET_QUERY: &str = "server_reset_query";
+const PREPARED: &str = "prepared_statements_cache_size";
 const INSTANCES: &str = "instances";
 const SERVER_USER: &str = "server_username";
 
@@ -111,8 +114,8 @@ const MISSING: &str = "missing_pools";
 const MODES: &str = "other_pool_modes";
 
 /// Whatever else may be there or not.
-const OTHERS: [&str; 8] =
-    [RESERVE, LEAST, WAIT, RESET_QUERY, INSTANCES, SERVER_USER, MISSING, MODES];
+const OTHERS: [&str; 9] =
+    [RESERVE, LEAST, WAIT, RESET_QUERY, PREPARED, INSTANCES, SERVER_USER, MISSING, MODES];
 
 /// The users of servers that a pool may have are called like its own with a number behind.
 const NUMBERED: char = '_';
@@ -146,6 +149,7 @@ impl Configuration {
             LEAST => self.pools.iter_mut().for_each(|pool| pool.least = 0),
             WAIT => self.pools.iter_mut().for_each(|pool| pool.wait = None),
             RESET_QUERY => self.pools.iter_mut().for_each(|pool| pool.reset_query = None),
+            PREPARED => self.pools.iter_mut().for_each(|pool| pool.prepared = None),
             INSTANCES => self.instances = None,
             SERVER_USER => self.pools.iter_mut().for_each(|pool| pool.server_user = None),
             MISSING => self.pools.iter_mut().for_each(|pool| pool.here = true),
@@ -222,7 +226,8 @@ impl Pool {
         let server_user = server_user.map(|user| format!("{SERVER_USER} = \"{user}\"\n"));
         let server_user = server_user.unwrap_or_default();
         let reset = reset_query.map(|query| format!("{RESET_QUERY} = \"{query}\"\n"));
-        let reset = reset.unwrap_or_default();
+        let prepared = self.prepared.map(|most| format!("{PREPARED} = {most}\n"));
+        let reset = reset.unwrap_or_default() + &prepared.unwrap_or_default();
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,

@@ -15,6 +15,15 @@ pub(crate) struct Tag {
 }
 
 impl Tag {
+    /// Of a text that many clients prepare, letter by letter: it is nobody's.
+    pub(crate) fn common(number: u32) -> Self {
+        Self { client: u32::MAX, number }
+    }
+
+    pub(crate) fn is_common(self) -> bool {
+        self.client == u32::MAX
+    }
+
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(text).ok()?;
         let (client, number) = text.strip_prefix('c')?.split_once('s')?;
@@ -294,7 +303,7 @@ impl fmt::Display for Statement {
             Verb::CopyIn { fails_at: None } => write!(f, "copy_in {tag}"),
             Verb::CopyIn { fails_at: Some(at) } => write!(f, "copy_in {tag} {at}"),
             Verb::CopyOut(messages) => write!(f, "copy_out {tag} {messages}"),
-            Verb::Deallocate { name } => write!(f, "deallocate {tag} {name}"),
+            Verb::Deallocate { name } => write!(f, "deallocate {name} /*{tag}*/"),
             Verb::Declare { name } => write!(f, "declare {tag} {name} cursor with hold"),
             Verb::Defer => write!(f, "defer {tag}"),
             Verb::Discard(kind) => write!(f, "discard {tag} {}", kind.name()),
@@ -317,7 +326,7 @@ impl fmt::Display for Statement {
             Verb::Reset { name } => {
                 write!(f, "reset {tag} {}", name.as_deref().unwrap_or("all"))
             }
-            // pgweir looks at all of these two.
+            // pgweir looks at all of these two, and of DEALLOCATE.
             Verb::Rollback => write!(f, "rollback /*{tag}*/"),
             Verb::RollbackTo { name } => write!(f, "rollback to {name} /*{tag}*/"),
             Verb::Rows(rows) => write!(f, "rows {tag} {rows}"),
@@ -414,7 +423,7 @@ fn line(text: &str) -> Option<Line> {
         ["copy_in", _] => (1, Verb::CopyIn { fails_at: None }),
         ["copy_in", _, _] => (1, Verb::CopyIn { fails_at: Some(number(2)?) }),
         ["copy_out", _, _] => (1, Verb::CopyOut(number(2)?)),
-        ["deallocate", _, name] => (1, Verb::Deallocate { name: name.into() }),
+        ["deallocate", name, _] => (2, Verb::Deallocate { name: name.into() }),
         ["declare", _, name, "cursor", "with", "hold"] => (1, Verb::Declare { name: name.into() }),
         ["defer", _] => (1, Verb::Defer),
         ["discard", _, what] => {

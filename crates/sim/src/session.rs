@@ -503,12 +503,10 @@ impl Session {
         FLUSH
     }
 
-    /// The transaction has failed before. Which message is refused for it does not show: it may
-    /// be a Parse that pgweir makes again.
+    /// The transaction has failed before. Which message is refused for it does not show, nor whose:
+    /// it may be a Parse that pgweir makes again, of a text that is nobody's.
     fn aborted(&mut self, extended: bool, witness: &mut impl Witness) -> Advance {
-        let client = self.state.owner.unwrap_or_default();
-        let text = format!("current transaction is aborted [{}]", Tag { client, number: 0 });
-        self.fail(b"25P02", &text, extended, witness)
+        self.fail(b"25P02", "current transaction is aborted []", extended, witness)
     }
 
     /// An error ends the message, and with it the batch and the transaction.

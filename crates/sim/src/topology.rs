@@ -302,6 +302,7 @@ impl Topology {
             least: dice.below(2),
             cluster: dice.below(self.clusters as u64) as usize,
             reset_query: self.reset_query,
+            prepared: *dice.pick(&[None, None, Some(0), Some(1), Some(2), Some(3)]),
         }
     }
 }

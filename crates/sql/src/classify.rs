@@ -250,7 +250,11 @@ impl State {
                     self.variable(meaning)
                 }
             },
-            Step::SetLocal(_) | Step::Variable if is_name => self.variable(meaning),
+            Step::SetLocal(_) if is_name => {
+                self.pin(PinReason::Local);
+                self.variable(meaning)
+            }
+            Step::Variable if is_name => self.variable(meaning),
             Step::SetScoped(_) if is_name => Step::Body,
             Step::SetLocal(reason) | Step::SetScoped(reason) => self.body(reason),
             Step::SearchPath => {

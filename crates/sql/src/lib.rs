@@ -4,7 +4,8 @@
 //! that performs it, so that the server must stay with this client (a *pin*)? [`classify()`]
 //! answers it for a whole text, [`Classifier`] for a text that arrives in pieces. Both are pure and
 //! allocate nothing. [`begins()`] is for a unit that is refused, [`chains()`] and [`rolls_back()`]
-//! are for a client whose transaction was lost.
+//! are for a client whose transaction was lost, and
+//! [`deallocated()`] for one that prepares statements by the protocol and removes them by SQL.
 //!
 //! # How it reads
 //!
@@ -49,6 +50,7 @@
 mod calls;
 mod chain;
 mod classify;
+mod deallocate;
 mod encoding;
 mod lexer;
 mod pins;
@@ -57,6 +59,7 @@ mod rules;
 pub use calls::function_call;
 pub use chain::{begins, chains, rolls_back};
 pub use classify::{Classifier, classify, search_path};
+pub use deallocate::{Deallocated, NAME_BYTES, Name, deallocated};
 pub use encoding::Encoding;
 pub use pins::{PinReason, Pins};
 pub use rules::{Form, RULES, Rule};

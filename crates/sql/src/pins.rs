@@ -24,6 +24,12 @@ pub enum PinReason {
     Library,
     /// A channel that the session listens on.
     Listen,
+    /// A setting changed with SET LOCAL. It leaves nothing behind its transaction; it matters to
+    /// what is prepared inside, which is read under it.
+    Local,
+    /// EXECUTE or DEALLOCATE. They leave nothing; they matter to a pool in which statements have
+    /// other names than their clients gave them.
+    Names,
     /// A prepared statement, made with PREPARE or under a name in the extended protocol (which no
     /// text shows).
     Prepared,
@@ -48,7 +54,7 @@ pub enum PinReason {
 
 impl PinReason {
     /// Every reason, in the order in which a set of them is shown.
-    pub const ALL: [Self; 15] = [
+    pub const ALL: [Self; 17] = [
         Self::AdvisoryLock,
         Self::Backup,
         Self::Commit,
@@ -56,6 +62,8 @@ impl PinReason {
         Self::HoldCursor,
         Self::Library,
         Self::Listen,
+        Self::Local,
+        Self::Names,
         Self::Prepared,
         Self::Replication,
         Self::Reset,
@@ -81,6 +89,8 @@ impl PinReason {
             | Self::Commit
             | Self::HoldCursor
             | Self::Listen
+            | Self::Local
+            | Self::Names
             | Self::Prepared
             | Self::Reset
             | Self::Sequence
@@ -99,6 +109,8 @@ impl PinReason {
             Self::HoldCursor => "hold cursor",
             Self::Library => "library",
             Self::Listen => "listen",
+            Self::Local => "local setting",
+            Self::Names => "names",
             Self::Prepared => "prepared statement",
             Self::Replication => "replication",
             Self::Reset => "reset",
@@ -119,7 +131,7 @@ impl fmt::Display for PinReason {
 
 /// A set of reasons. Shown as `setting, temp table`; the empty set is shown as nothing.
 #[derive(Clone, Copy, Default, PartialEq, Eq)]
-pub struct Pins(u16);
+pub struct Pins(u32);
 
 impl Pins {
     /// No reason: the server may go to anybody once its transaction is over.

@@ -2,6 +2,7 @@
 
 mod build;
 mod report;
+mod rows;
 
 pub use build::{
     Column, authentication_cleartext, authentication_md5, authentication_ok, authentication_sasl,
@@ -10,6 +11,7 @@ pub use build::{
     row_description,
 };
 pub use report::{ErrorFields, Report};
+pub use rows::{ColumnType, parse_row_description};
 
 use crate::fields::Fields;
 use crate::{CancelKey, Header, Malformed, TransactionStatus};

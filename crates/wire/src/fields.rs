@@ -23,6 +23,12 @@ impl<'a> Fields<'a> {
         Ok(byte)
     }
 
+    pub(crate) fn int16(&mut self) -> Result<u16, Malformed> {
+        let (bytes, rest) = self.0.split_first_chunk().ok_or(Malformed::Truncated)?;
+        self.0 = rest;
+        Ok(u16::from_be_bytes(*bytes))
+    }
+
     pub(crate) fn int32(&mut self) -> Result<i32, Malformed> {
         let (bytes, rest) = self.0.split_first_chunk().ok_or(Malformed::Truncated)?;
         self.0 = rest;

@@ -183,6 +183,23 @@ pub fn write_password(out: &mut Vec<u8>, password: &[u8]) {
     message(out, b'p', |out| put_str(out, password));
 }
 
+/// Appends the start of a message that goes on as another does, but for a name in it: `before` is
+/// what stands in front of the name in its body, `name` what stands there now, and `old_len` how
+/// long the one in `header`'s message is.
+pub fn write_renamed(
+    out: &mut Vec<u8>,
+    header: Header,
+    before: &[u8],
+    name: &[u8],
+    old_len: usize,
+) {
+    let length = header.body_len + 4 + name.len() - old_len;
+    out.push(header.tag);
+    out.extend_from_slice(&(length as u32).to_be_bytes());
+    out.extend_from_slice(before);
+    out.extend_from_slice(name);
+}
+
 /// Appends a SASLResponse.
 pub fn write_sasl_response(out: &mut Vec<u8>, data: &[u8]) {
     message(out, b'p', |out| out.extend_from_slice(data));
@@ -202,6 +219,15 @@ pub fn write_parse(out: &mut Vec<u8>, name: &[u8], text: &[u8], types: &[u32]) {
         for oid in types {
             out.extend_from_slice(&oid.to_be_bytes());
         }
+    });
+}
+
+/// Appends a Parse of which all is there that stands behind the name: the text, a NUL, and the
+/// types.
+pub fn write_parse_of(out: &mut Vec<u8>, name: &[u8], definition: &[u8]) {
+    message(out, b'P', |out| {
+        put_str(out, name);
+        out.extend_from_slice(definition);
     });
 }
 

@@ -57,10 +57,10 @@ pub(super) fn allowed(kind: &Kind, progress: Progress, answered: bool, tag: Tag)
         (Kind::Parse { .. }, Tag::ParseComplete) => Last,
         (Kind::Bind, Tag::BindComplete) => Last,
         (Kind::ClosePortal | Kind::CloseStatement { .. }, Tag::CloseComplete) => Last,
-        (Kind::DescribeStatement, Tag::ParameterDescription) => {
+        (Kind::DescribeStatement { .. }, Tag::ParameterDescription) => {
             when(progress == Progress::Open, More)
         }
-        (Kind::DescribeStatement, Tag::RowDescription | Tag::NoData) => {
+        (Kind::DescribeStatement { .. }, Tag::RowDescription | Tag::NoData) => {
             when(progress == Progress::HalfDescribed, Last)
         }
         (Kind::DescribePortal, Tag::RowDescription | Tag::NoData) => Last,
@@ -70,7 +70,7 @@ pub(super) fn allowed(kind: &Kind, progress: Progress, answered: bool, tag: Tag)
             | Kind::CloseStatement { .. }
             | Kind::CopyEnd
             | Kind::DescribePortal
-            | Kind::DescribeStatement
+            | Kind::DescribeStatement { .. }
             | Kind::Execute
             | Kind::FunctionCall
             | Kind::Parse { .. }

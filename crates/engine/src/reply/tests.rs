@@ -59,12 +59,12 @@ fn play(script: &str) -> String {
 fn sent(letter: u8) -> Kind {
     match letter {
         b'B' => Kind::Bind,
-        b'C' => Kind::CloseStatement { unnamed: false },
+        b'C' => Kind::CloseStatement { closes: Closes::Own },
         b'D' => Kind::DescribePortal,
-        b'd' => Kind::DescribeStatement,
+        b'd' => Kind::DescribeStatement { of: Described::Named },
         b'E' => Kind::Execute,
         b'F' => Kind::FunctionCall,
-        b'P' => Kind::Parse { unnamed: Unnamed::Kept },
+        b'P' => Kind::Parse { makes: Makes::Own },
         b'Q' => Kind::Query,
         b'S' => Kind::Sync,
         b'c' => Kind::CopyEnd,

@@ -11,6 +11,7 @@ use crate::action::{ClientId, Endpoint};
 use crate::client::{Client, LostTransaction, UnitRest, UnnamedStatement};
 use crate::errors::MORE_BEHIND;
 use crate::marks::Mark;
+use crate::prepared::Names;
 use crate::time::Time;
 
 impl Engine {
@@ -32,7 +33,7 @@ impl Engine {
         // In a transaction that was lost PostgreSQL itself refuses what stands behind.
         let behind = match client.lost {
             Some(LostTransaction::Told | LostTransaction::Untold) => Behind::Nothing,
-            None if client.refusal.is_some() => behind(rest, client.unnamed.text()),
+            None if client.refusal.is_some() => behind(rest, client.unnamed.text(), &client.names),
             None => behind_passed(tag, header, rest, client),
         };
         let refusal = client.refusal.take();
@@ -134,7 +135,7 @@ fn ends_unit(tag: Tag, in_batch: bool) -> bool {
 /// Tells what stands behind the unit at the front, sent without a look at its answer: what was to
 /// be done in a transaction would be done outside of one. `unnamed` is the text of the unnamed
 /// statement.
-fn behind<'a>(mut rest: &'a [u8], mut unnamed: &'a [u8]) -> Behind {
+fn behind<'a>(mut rest: &'a [u8], mut unnamed: &'a [u8], names: &Names) -> Behind {
     let mut found = false;
     let mut in_batch = false;
     while let Ok(Some((header, tag))) = message(rest) {
@@ -143,7 +144,7 @@ fn behind<'a>(mut rest: &'a [u8], mut unnamed: &'a [u8]) -> Behind {
         if replaces_unnamed(tag, header, rest) {
             unnamed = text_of(tag, &message[HEADER_LEN..]);
         }
-        found |= bears(tag, message, whole, unnamed);
+        found |= bears(tag, message, whole, unnamed, names);
         rest = &rest[message.len()..];
         if whole && ends_unit(tag, in_batch) {
             return if found && more_follows(rest) { Behind::More } else { Behind::Nothing };
@@ -157,7 +158,8 @@ fn behind<'a>(mut rest: &'a [u8], mut unnamed: &'a [u8]) -> Behind {
 fn behind_passed(tag: Tag, header: Header, rest: &[u8], client: &Client) -> Behind {
     let (message, behind) = rest.split_at(header.message_len().min(rest.len()));
     let whole = message.len() == header.message_len();
-    let found = client.bears || bears(tag, message, whole, client.unnamed.text());
+    let unnamed = client.unnamed.text();
+    let found = client.bears || bears(tag, message, whole, unnamed, &client.names);
     match (found, tag) {
         (false, _) => Behind::Nothing,
         (true, Tag::Sync) if more_follows(behind) => Behind::More,
@@ -169,12 +171,12 @@ fn behind_passed(tag: Tag, header: Header, rest: &[u8], client: &Client) -> Behi
 /// Whether something may rest on what has come of a message: it begins a transaction, or leaves a
 /// trace in the session. Of SQL whose end is not there nobody knows. `unnamed` is the text of the
 /// unnamed statement.
-fn bears(tag: Tag, message: &[u8], whole: bool, unnamed: &[u8]) -> bool {
+fn bears(tag: Tag, message: &[u8], whole: bool, unnamed: &[u8], names: &Names) -> bool {
     let body = &message[HEADER_LEN..];
     match tag {
         Tag::Bind => {
-            let is_unnamed = Bind::start(body).map_or(true, |bind| bind.statement.is_empty());
-            is_unnamed && bears_more(unnamed)
+            let name = Bind::start(body).map_or(&[][..], |bind| bind.statement);
+            bears_more(if name.is_empty() { unnamed } else { names.text(name) })
         }
         Tag::FunctionCall => match body.first_chunk() {
             Some(oid) => !function_call(u32::from_be_bytes(*oid)).is_empty(),
@@ -196,7 +198,7 @@ fn bears(tag: Tag, message: &[u8], whole: bool, unnamed: &[u8]) -> bool {
 
 /// The same of a text.
 fn bears_more(text: &[u8]) -> bool {
-    let passing = [PinReason::Commit, PinReason::Sequence];
+    let passing = [PinReason::Commit, PinReason::Names, PinReason::Sequence];
     let left = passing.into_iter().fold(classify(text), Pins::without);
     begins(text) || !left.is_empty()
 }

@@ -192,7 +192,7 @@ impl Session {
         assert!(!block || self.bystanders_block, "a bystander got into another's transaction");
         assert!(!self.dirty && !self.spoilt, "a bystander got what another left behind");
         assert!(self.settings.is_empty(), "a bystander got another's settings");
-        let named = self.statements.keys().find(|name| !name.is_empty());
+        let named = self.statements.keys().find(|name| !name.is_empty() && !is_shared(name));
         assert!(named.is_none(), "a bystander got another's prepared statements");
     }
 
@@ -477,4 +477,9 @@ impl<'a> Fields<'a> {
     fn end(self) -> Result<(), Refusal> {
         if self.0.is_empty() { Ok(()) } else { Err(MALFORMED) }
     }
+}
+
+/// Whether a statement has a name of pgweir's, for all of its clients.
+fn is_shared(name: &[u8]) -> bool {
+    name.strip_prefix(b"pgweir_").is_some_and(|rest| rest.first() != Some(&b'_'))
 }

@@ -1,7 +1,7 @@
 //! What keeps a server with its client in transaction mode, and is gone with that client.
 
 use pgweir_testkit::WireClient;
-use pgweir_testkit::frames::{bind, execute, parse, query, sync};
+use pgweir_testkit::frames::query;
 
 use crate::stage::Stage;
 
@@ -112,17 +112,6 @@ fn cursors() {
 fn statements_prepared_by_sql() {
     let count = "SELECT count(*) FROM pg_prepared_statements";
     pinned_by("pin_prepare", "PREPARE p AS SELECT 1", count);
-}
-
-#[test]
-fn named_statements() {
-    let prepare = |client: &mut WireClient| {
-        let batch = [parse("s", "SELECT 1", &[]), bind("", "s", &[]), execute("", 0), sync()];
-        client.send(&batch.concat()).unwrap();
-        client.read_until_ready().unwrap();
-    };
-    let count = "SELECT count(*) FROM pg_prepared_statements";
-    assert!(pinned("pin_named", prepare, count), "the server is used again");
 }
 
 #[test]

@@ -5,8 +5,8 @@ use std::time::Duration;
 use pgweir_engine::ServerActivity;
 
 use crate::messages::{
-    bind_to, columns, done, error, execute, in_block, in_failed_block, long_row, message, parse_as,
-    parse_complete, query, ready, row, sync, terminate,
+    columns, done, error, in_block, in_failed_block, long_row, message, query, ready, row,
+    terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -158,17 +158,6 @@ fn state_of_the_session_keeps_the_server() {
         run(&alice, &server, "SELECT", ready());
         assert_eq!(server.heard(), "", "{text}");
     }
-}
-
-/// A named statement is state of the session, which no text shows.
-#[test]
-fn a_named_statement_keeps_the_server() {
-    let (stage, server, alice) = Stage::ready(&Setup::default());
-    alice.says([parse_as("s", "SELECT 1"), sync()]);
-    server.says([parse_complete(), ready()]);
-    assert_eq!(stage.servers(), [ServerActivity::Active]);
-    alice.says([bind_to("s"), execute(), sync()]);
-    assert_eq!(server.heard(), "P(s=SELECT 1) S B E S");
 }
 
 /// The state must not be found by the next client.

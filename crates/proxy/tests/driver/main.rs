@@ -24,6 +24,7 @@ mod fairness;
 mod lease;
 mod limits;
 mod login;
+mod named;
 mod news;
 mod parameters;
 mod pieces;

@@ -167,7 +167,12 @@ pub(crate) fn is_room_question(bytes: &[u8]) -> bool {
 
 /// CommandComplete.
 pub(crate) fn done() -> Vec<u8> {
-    built(|out| backend::command_complete(out, "SELECT 1"))
+    done_with("SELECT 1")
+}
+
+/// CommandComplete with this tag.
+pub(crate) fn done_with(tag: &str) -> Vec<u8> {
+    built(|out| backend::command_complete(out, tag))
 }
 
 /// ReadyForQuery outside a transaction.
@@ -233,6 +238,11 @@ pub(crate) fn from_frontend(bytes: &[u8]) -> String {
             let name = if name.is_empty() { name } else { format!("{name}=") };
             Some(format!("{name}{}", text(parse.text)))
         }
+        b'B' => named(frontend::Bind::start(body).ok()?.statement),
+        b'C' | b'D' => match Target::parse(body).ok()? {
+            Target::Statement(name) => named(name),
+            Target::Portal(_) => None,
+        },
         _ => None,
     })
 }
@@ -253,6 +263,11 @@ pub(crate) fn from_backend(bytes: &[u8]) -> String {
         b'Z' if body != b"I" => Some(text(body)),
         _ => None,
     })
+}
+
+/// The name of a statement, if it has one.
+fn named(name: &[u8]) -> Option<String> {
+    (!name.is_empty()).then(|| text(name))
 }
 
 fn words(mut bytes: &[u8], detail: impl Fn(u8, &[u8]) -> Option<String>) -> String {

@@ -2,9 +2,10 @@
 //! at once.
 
 use crate::messages::{
-    bind, bind_complete, close_complete, close_statement, columns, copy_data, copy_done, copy_in,
-    copy_out, describe_statement, done, error, execute, fatal, in_block, no_data, no_parameters,
-    notice, one_row, parse, parse_as, parse_complete, query, ready, row, startup, sync, terminate,
+    bind, bind_complete, bind_to, close_complete, close_statement, columns, copy_data, copy_done,
+    copy_in, copy_out, describe_statement, done, error, execute, fatal, from_backend,
+    from_frontend, in_block, no_data, no_parameters, notice, one_row, parse, parse_as,
+    parse_complete, query, ready, row, startup, sync, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -62,20 +63,43 @@ fn simple_queries() {
     ]);
 }
 
-/// Every message of the extended protocol, with and without names, and a batch that fails.
+/// Every message of the extended protocol, without names, and a batch that fails.
 #[test]
 fn extended_batches() {
     same_in_pieces(&[
         Client([parse("SELECT 1"), describe_statement(""), bind(), execute(), sync()].concat()),
         Server([parse_complete(), no_parameters(), columns(), bind_complete(), row(b"1")].concat()),
         Server([done(), ready()].concat()),
-        Client([parse_as("s", "x"), bind(), close_statement("s"), sync()].concat()),
+        Client([parse("x"), bind(), close_statement(""), sync()].concat()),
         Server([parse_complete(), bind_complete(), close_complete(), ready()].concat()),
         Client([parse("bad"), bind(), execute(), sync()].concat()),
         Server([error("42601"), ready()].concat()),
-        Client([describe_statement("s"), sync()].concat()),
-        Server([no_parameters(), no_data(), ready()].concat()),
+        Client([parse("y"), describe_statement(""), sync()].concat()),
+        Server([parse_complete(), no_parameters(), no_data(), ready()].concat()),
     ]);
+}
+
+/// The same with names, which a server is told in other words.
+#[test]
+fn names() {
+    let turns = [
+        Client([parse_as("s", "x"), bind_to("s"), describe_statement("s"), sync()].concat()),
+        Server([parse_complete(), no_parameters(), columns(), bind_complete()].concat()),
+        Server([no_parameters(), columns(), ready()].concat()),
+        Client([bind_to("s"), execute(), close_statement("s"), sync()].concat()),
+        Server([bind_complete(), row(b"1"), done(), close_complete(), ready()].concat()),
+        Client([parse_as("s", "bad"), bind_to("s"), sync()].concat()),
+        Server([error("42601"), ready()].concat()),
+    ];
+    let whole = play(&turns, usize::MAX);
+    let [heard_by_client, heard_by_server] = [from_backend(&whole.0), from_frontend(&whole.1)];
+    assert_eq!(heard_by_client, "1 2 t T Z 2 D(1) C 3 Z E(42601) Z");
+    let first = "P(pgweir_1=x) D(pgweir_1) B(pgweir_1) D(pgweir_1) S";
+    let last = "P(pgweir_2=bad) D(pgweir_2) B(pgweir_2) S";
+    assert_eq!(heard_by_server, format!("{first} B(pgweir_1) E C(s) S {last}"));
+    for size in [1, 2, 3, 4, 5, 6, 7, 11, 64] {
+        assert_eq!(play(&turns, size), whole, "pieces of {size}");
+    }
 }
 
 /// Both directions of COPY.

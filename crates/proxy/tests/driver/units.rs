@@ -311,7 +311,9 @@ fn every_message_of_a_batch_is_owed_its_own_reply() {
         sync(),
     ]);
     // The unnamed statement is nobody's on either side: nothing is put in front of the Bind.
-    assert_eq!(server.heard(), "P(s=SELECT 1) D B C S");
-    server.says([parse_complete(), no_parameters(), no_data(), error("26000"), ready()]);
+    let ours = "D(pgweir_1)";
+    assert_eq!(server.heard(), format!("P(pgweir_1=SELECT 1) {ours} D(pgweir_1) B C(s) S"));
+    let described = [no_parameters(), no_data()].concat();
+    server.says([parse_complete(), described.clone(), described, error("26000"), ready()]);
     assert_eq!(alice.heard(), "1 t n E(26000) Z");
 }

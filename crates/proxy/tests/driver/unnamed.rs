@@ -3,8 +3,8 @@
 use pgweir_engine::ServerActivity;
 
 use crate::messages::{
-    bind, bind_complete, close_complete, close_statement, describe_statement, done, error, execute,
-    no_data, no_parameters, parse, parse_complete, query, ready, sync, terminate,
+    bind, bind_complete, close_complete, close_statement, columns, describe_statement, done, error,
+    execute, no_data, no_parameters, parse, parse_complete, query, ready, sync, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -243,4 +243,50 @@ fn a_server_is_cleaned_wherever_it_was_reset() {
         server.says([done(), ready()]);
         assert_eq!(stage.servers(), [ServerActivity::Idle]);
     }
+}
+
+/// Other rows than the client was told of would be taken for them: it gets the error that it would
+/// get on a connection of its own, as often as it asks.
+#[test]
+fn other_rows_than_the_client_knows_are_an_error() {
+    let (_stage, server, alice, bob) = shared();
+    alice.says([parse("SELECT"), describe_statement(""), sync()]);
+    server.says([parse_complete(), no_parameters(), columns(), ready()]);
+    assert_eq!(alice.heard(), "1 t T Z");
+    server.heard();
+    for _ in 0..2 {
+        prepare(&bob, &server, "bob");
+        alice.says([bind(), execute(), sync()]);
+        // What is held back is sent when it is known what it comes to.
+        assert_eq!(server.heard(), "P(SELECT) D H");
+        server.says([parse_complete(), no_parameters(), no_data()]);
+        assert_eq!(server.heard(), "B(pgweir_) E S");
+        server.says([error("26000"), ready()]);
+        assert_eq!(alice.heard(), "E(0A000) Z");
+    }
+    alice.says([bind(), execute(), sync()]);
+    assert_eq!(server.heard(), "P(SELECT) D H");
+    server.says([parse_complete(), no_parameters(), columns()]);
+    assert_eq!(server.heard(), "B E S");
+    server.says([bind_complete(), done(), ready()]);
+    assert_eq!(alice.heard(), "2 C Z");
+    prepare(&alice, &server, "SELECT");
+    run(&alice, &server, "", vec![]);
+}
+
+/// What was made again cannot be read any more: the client hears that.
+#[test]
+fn what_cannot_be_made_again_is_an_error() {
+    let (_stage, server, alice, bob) = shared();
+    alice.says([parse("SELECT"), describe_statement(""), sync()]);
+    server.says([parse_complete(), no_parameters(), columns(), ready()]);
+    alice.heard();
+    server.heard();
+    prepare(&bob, &server, "bob");
+    alice.says([bind(), execute(), sync()]);
+    assert_eq!(server.heard(), "P(SELECT) D H");
+    server.says([error("42P01")]);
+    assert_eq!(server.heard(), "B E S");
+    server.says([ready()]);
+    assert_eq!(alice.heard(), "E(42P01) Z");
 }

@@ -1,5 +1,6 @@
 mod copying;
 mod habits;
+mod verbs;
 
 use std::collections::BTreeSet;
 
@@ -7,11 +8,12 @@ use pgweir_config::PoolMode;
 use pgweir_wire::frontend::{self, Target};
 
 use crate::diet::{Diet, Sitting};
-use crate::language::{Keep, Kind, Statement, Tag, Verb};
+use crate::language::{Kind, Statement, Tag, Verb};
 use crate::random::Dice;
 use crate::session::{VERSION, put};
 use copying::Copying;
 use habits::Habits;
+use verbs::{common_text, in_block, pick, stateful};
 
 pub(crate) use habits::Habit;
 
@@ -73,6 +75,8 @@ pub(crate) enum Resets {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Way {
     Simple,
+    /// The same, in a string whose transaction one of its statements may have ended.
+    SimpleBehindEnd,
     Extended,
 }
 
@@ -277,8 +281,12 @@ impl Script {
     fn query(&mut self, out: &mut Vec<u8>, dice: &mut Dice) {
         let statements = dice.weighted(&[(1, 0), (14, 1), (2, 2), (2, 3)]);
         let mut text = String::new();
+        let mut way = Way::Simple;
         for _ in 0..statements {
-            let verb = self.verb(Way::Simple, dice);
+            let verb = self.verb(way, dice);
+            if let Verb::Chain | Verb::Commit | Verb::Rollback = verb {
+                way = Way::SimpleBehindEnd;
+            }
             let tag = self.tag();
             text.push_str(&Statement { tag, verb }.to_string());
             text.push(';');
@@ -345,6 +353,11 @@ impl Script {
             self.pinned |= listens;
             return if listens { Verb::Listen { channel } } else { Verb::Notify { channel } };
         }
+        // In a transaction that has failed pgweir cannot give a statement the name that stands
+        // behind its end.
+        if self.habits.names && dice.chance(0.03) && way != Way::SimpleBehindEnd {
+            return self.by_sql(way, dice);
+        }
         if self.habits.stateful && dice.chance(0.15) {
             self.pinned = true;
             return stateful(way, dice);
@@ -375,6 +388,19 @@ impl Script {
             11 => Verb::Sequence,
             _ => Verb::Notify { channel: pick(dice, &["a", "b"]) },
         }
+    }
+
+    /// SQL that removes, or runs, what was prepared by the protocol.
+    fn by_sql(&mut self, way: Way, dice: &mut Dice) -> Verb {
+        let index = dice.below(3) as usize;
+        let name = ["n0", "n1", "n2"][index].to_owned();
+        if way != Way::Extended && dice.chance(0.3) {
+            // From now on its names are those of a session.
+            self.pinned = true;
+            return Verb::Execute { name };
+        }
+        self.named[index] = false;
+        Verb::Deallocate { name }
     }
 
     /// A part of an extended batch, as a rule with its end.
@@ -421,8 +447,11 @@ impl Script {
                 Some(index) => self.named[index] = true,
                 None => self.unnamed = true,
             }
-            let tag = self.tag();
-            let text = Statement { tag, verb }.to_string();
+            let common = dice.chance(0.4).then(|| dice.below(4) as u32);
+            let text = match common.filter(|_| index.is_some() && verb == Verb::Rows(1)) {
+                Some(number) => common_text(number),
+                None => Statement { tag: self.tag(), verb }.to_string(),
+            };
             let (is_empty, is_long) = (dice.chance(0.03), dice.chance(self.habits.long / 2.0));
             let is_wrong = dice.chance(0.03);
             let bytes = dice.magnitude(60_000) as usize;
@@ -500,58 +529,6 @@ impl Script {
 /// A farewell where none is due.
 fn abandon() -> Vec<u8> {
     frontend::TERMINATE.to_vec()
-}
-
-/// A statement that only means something in a transaction block.
-fn in_block(dice: &mut Dice) -> Verb {
-    let name = pick(dice, &["s0", "s1"]);
-    match dice.weighted(&[(4, 0), (3, 1), (2, 2), (2, 3)]) {
-        0 => Verb::Savepoint { name },
-        1 => Verb::RollbackTo { name },
-        2 => Verb::Release { name },
-        _ => {
-            let value = pick(dice, &["Asia/Tokyo", "UTC"]);
-            Verb::Set { name: "TimeZone".to_owned(), value, local: true }
-        }
-    }
-}
-
-/// A statement that leaves state in the session, or that looks at it.
-fn stateful(way: Way, dice: &mut Dice) -> Verb {
-    let channel = pick(dice, &["a", "b"]);
-    let cursor = pick(dice, &["k0", "k1"]);
-    let prepared = pick(dice, &["q0", "q1"]);
-    let key = dice.below(3) as u32;
-    // What returns rows or does not, depending on the session, is not described.
-    let kinds = if way == Way::Simple { 18 } else { 14 };
-    match dice.below(kinds) {
-        0 => Verb::Temp,
-        1 => Verb::Listen { channel },
-        2 => Verb::Notify { channel },
-        3 => Verb::Unlisten { channel: dice.chance(0.7).then_some(channel) },
-        4 => Verb::Keep(*dice.pick(&Keep::EACH)),
-        5 => {
-            let value = "Europe/Berlin".to_owned();
-            Verb::Set { name: "TimeZone".to_owned(), value, local: false }
-        }
-        6 => {
-            let value = dice.below(9).to_string();
-            Verb::Set { name: "sim.a".to_owned(), value, local: dice.chance(0.3) }
-        }
-        7 => Verb::Reset { name: Some("sim.a".to_owned()) },
-        8 => Verb::Lock { key, session: true },
-        9 => Verb::Unlock { key },
-        10 => Verb::Declare { name: cursor },
-        11 => Verb::Prepare { name: prepared, rows: dice.chance(0.5).then_some(2) },
-        12 => Verb::Deallocate { name: prepared },
-        13 => Verb::Discard(*dice.pick(&[Kind::Plans, Kind::Sequences, Kind::Temp])),
-        14 | 15 => Verb::Fetch { name: cursor },
-        _ => Verb::Execute { name: prepared },
-    }
-}
-
-fn pick(dice: &mut Dice, choices: &[&str]) -> String {
-    (*dice.pick(choices)).to_owned()
 }
 
 /// Bytes that no frontend sends.

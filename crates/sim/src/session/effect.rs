@@ -117,7 +117,7 @@ fn change(
                 return Err((b"25001", format!("DISCARD ALL inside a transaction [{tag}]")));
             }
             state.discard(*kind);
-            "DISCARD"
+            if *kind == Kind::All { "DISCARD ALL" } else { "DISCARD" }
         }
         Verb::Keep(keep) => {
             state.keep(client, *keep);

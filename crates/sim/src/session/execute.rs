@@ -23,6 +23,14 @@ pub(crate) struct Execution {
     rows: u32,
 }
 
+/// What stands behind the name of a prepared statement.
+enum Unfolded {
+    Line,
+    /// An empty text.
+    Nothing,
+    Unknown,
+}
+
 /// How far an execution has come.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Stage {
@@ -157,7 +165,18 @@ impl Execution {
         witness: &mut impl Witness,
     ) -> Step {
         match (self.stage, verb) {
-            (Stage::Begun, Verb::Execute { name }) => self.unfold(name, tag, state, witness),
+            (Stage::Begun, Verb::Execute { name }) => {
+                match self.unfold(name, tag, state, witness) {
+                    Unfolded::Line => Step::Goes(WENT),
+                    Unfolded::Nothing => {
+                        self.complete(&format!("EXECUTE {tag}"), state, out, last, witness)
+                    }
+                    Unfolded::Unknown => {
+                        let (code, text) = no_statement(name, tag);
+                        Step::Failed(code, text)
+                    }
+                }
+            }
             (Stage::Begun, Verb::Fetch { name }) if !state.cursors.contains_key(name) => {
                 Step::Failed(b"34000", format!("cursor {name} does not exist [{tag}]"))
             }
@@ -229,7 +248,12 @@ impl Execution {
             (Stage::Begun | Stage::Saying(_) | Stage::Finished, _) => {
                 match carry_out(verb, tag, state, out, witness) {
                     Ok(words) => {
-                        self.complete(&format!("{words} {tag}"), state, out, last, witness)
+                        // pgweir heeds these, to the letter.
+                        let said = match words {
+                            "DEALLOCATE" | "DISCARD ALL" => words.to_owned(),
+                            words => format!("{words} {tag}"),
+                        };
+                        self.complete(&said, state, out, last, witness)
                     }
                     Err((code, text)) => Step::Failed(code, text),
                 }
@@ -238,22 +262,26 @@ impl Execution {
     }
 
     /// From here on it is the statement that was prepared under this name.
-    fn unfold(&mut self, name: &str, tag: Tag, state: &State, witness: &mut impl Witness) -> Step {
+    fn unfold(
+        &mut self,
+        name: &str,
+        tag: Tag,
+        state: &State,
+        witness: &mut impl Witness,
+    ) -> Unfolded {
         let Some(prepared) = state.statements.get(name.as_bytes()) else {
-            let (code, text) = no_statement(name, tag);
-            return Step::Failed(code, text);
+            return Unfolded::Unknown;
         };
-        if let Some(by) = prepared.tag.filter(|by| by.client != tag.client) {
+        if let Some(by) = prepared.tag.filter(|by| by.client != tag.client && !by.is_common()) {
             witness.wrong(
                 Invariant::OwnStatements,
                 format!("{tag} has carried out a statement of c{}", by.client),
             );
         }
-        if let Some(line) = &prepared.line {
-            self.line = line.clone();
-            self.text_tag = prepared.tag;
-        }
-        Step::Goes(WENT)
+        let Some(line) = &prepared.line else { return Unfolded::Nothing };
+        self.line = line.clone();
+        self.text_tag = prepared.tag;
+        Unfolded::Line
     }
 
     #[expect(clippy::too_many_arguments, reason = "the session, taken apart to be borrowed")]

@@ -9,14 +9,20 @@ use super::{Advance, Execution, Portal, Prepared, Session, Transaction, WENT, Wi
 use crate::invariants::Invariant;
 use crate::language::{self, Line};
 
+/// Whether a statement has a name of pgweir's, for all of its clients. One of a client that looks
+/// like it has another `_` behind it.
+fn is_of_pgweir(name: &[u8]) -> bool {
+    name.strip_prefix(b"pgweir_").is_some_and(|rest| rest.first() != Some(&b'_'))
+}
+
 impl Session {
     pub(super) fn parse(&mut self, message: &Message, witness: &mut impl Witness) -> Advance {
         self.state.start();
         let Ok(parse) = Parse::start(&message.body) else {
             return self.fail(b"08P01", "invalid Parse []", true, witness);
         };
-        let tag = message.tags().first().copied();
-        if let Some(tag) = tag {
+        let tag = message.tags_of_texts().first().copied();
+        if let Some(tag) = tag.filter(|tag| !tag.is_common()) {
             self.state.meet(tag, witness);
         }
         if parse.name.is_empty() {
@@ -34,8 +40,9 @@ impl Session {
             let text = format!("prepared statement \"{name}\" already exists{}", of(tag));
             return self.fail(b"42P05", &text, true, witness);
         }
-        if let Some(tag) = tag
+        if let Some(tag) = tag.filter(|tag| !tag.is_common())
             && !parse.name.is_empty()
+            && !is_of_pgweir(parse.name)
         {
             self.state.stain(tag.client, "a prepared statement");
         }
@@ -65,6 +72,7 @@ impl Session {
         };
         if let Some(parsed) = statement.tag
             && parsed.client != tag.client
+            && !parsed.is_common()
         {
             witness.wrong(
                 Invariant::OwnStatements,

@@ -31,6 +31,13 @@ impl Message {
 
     /// The statements that a frontend's message is about.
     pub(crate) fn tags(&self) -> Vec<Tag> {
+        let mut tags = self.tags_of_texts();
+        tags.retain(|tag| !tag.is_common());
+        tags
+    }
+
+    /// The same, with those of texts that are nobody's.
+    pub(crate) fn tags_of_texts(&self) -> Vec<Tag> {
         match self.tag {
             b'Q' | b'P' => {
                 let words = self.body.split(|byte| b" ;/*\0".contains(byte));

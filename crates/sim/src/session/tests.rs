@@ -391,10 +391,10 @@ fn statements_are_prepared_by_sql_too() {
         "CZITDDCZITDDCZI"
     );
     assert_eq!(
-        says_to(&["prepare c0s1 q write", "execute c0s2 q", "deallocate c0s3 q"]),
+        says_to(&["prepare c0s1 q write", "execute c0s2 q", "deallocate q /*c0s3*/"]),
         "CZICZICZI"
     );
-    assert_eq!(says_to(&["execute c0s1 q", "deallocate c0s2 q"]), "E(26000)ZIE(26000)ZI");
+    assert_eq!(says_to(&["execute c0s1 q", "deallocate q /*c0s2*/"]), "E(26000)ZIE(26000)ZI");
     assert_eq!(says_to(&["prepare c0s1 q 1", "prepare c0s2 q 1"]), "CZIE(42P05)ZI");
     // What it has prepared outlives the transaction, and has the same names as a Parse.
     assert_eq!(
@@ -406,11 +406,17 @@ fn statements_are_prepared_by_sql_too() {
         out.extend_from_slice(&frontend::SYNC);
         query(out, "prepare c0s2 q 1");
         query(out, "execute c0s3 q");
-        query(out, "deallocate c0s4 q");
+        query(out, "deallocate q /*c0s4*/");
         frontend::write_bind(out, b"", b"q", &[]);
         out.extend_from_slice(&frontend::SYNC);
     });
     assert_eq!(parsed, "1ZIE(42P05)ZITDCZICZIE(26000)ZI");
+    let empty = says(|out| {
+        frontend::write_parse(out, b"q", b"", &[]);
+        out.extend_from_slice(&frontend::SYNC);
+        query(out, "execute c0s1 q");
+    });
+    assert_eq!(empty, "1ZICZI");
 }
 
 #[test]

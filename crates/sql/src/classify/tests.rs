@@ -66,9 +66,13 @@ fn ordinary_traffic_is_free() {
         "vacuum analyze t",
         "fetch 10 from c",
         "close all",
-        "execute p(1)",
-        "deallocate all",
     ]);
+}
+
+#[test]
+fn statements_are_named() {
+    check(&[("execute p(1)", "names"), ("deallocate p", "names"), ("deallocate all", "names")]);
+    free(&["select execute, deallocate from t", "create function f() execute p"]);
 }
 
 #[test]
@@ -111,12 +115,12 @@ fn set_pins_unless_it_is_for_the_transaction() {
         ("reset all", "reset"),
         ("discard all", "reset"),
         ("discard temp", "reset"),
-        ("set local x = 1", ""),
-        ("set local \"x\" = 1", ""),
-        ("set local role r", ""),
-        ("set local search_path to a, 'b'", ""),
-        ("set local schema 'a'", ""),
-        ("set local local.x = 1", ""),
+        ("set local x = 1", "local setting"),
+        ("set local \"x\" = 1", "local setting"),
+        ("set local role r", "local setting"),
+        ("set local search_path to a, 'b'", "local setting"),
+        ("set local schema 'a'", "local setting"),
+        ("set local local.x = 1", "local setting"),
         ("set transaction isolation level serializable", ""),
         ("set constraints all deferred", ""),
         ("set constraints \"c\" deferred", ""),
@@ -129,7 +133,7 @@ fn a_seed_spoils_even_for_the_transaction() {
         ("set seed = 0.5", "random seed, setting"),
         ("set session seed to 0.5", "random seed, setting"),
         ("set \"seed\" = 0.5", "random seed, setting"),
-        ("set local seed = 0.5", "random seed"),
+        ("set local seed = 0.5", "local setting, random seed"),
         ("select setseed(0.5)", "random seed"),
         ("select set_config('seed', '0.5', true)", "random seed, setting"),
         ("select set_config('SEED'::text, '0.5', true)", "random seed, setting, unclear"),
@@ -185,16 +189,16 @@ fn temporary_relations_pin() {
 #[test]
 fn a_search_path_may_make_tables_temporary() {
     check(&[
-        ("set local search_path = pg_temp", "temp table"),
-        ("set local search_path = 'pg_temp'", "temp table"),
-        ("set local search_path = a, 'PG_TEMP'", "temp table"),
-        ("set local \"search_path\" = 'pg_temp_3'", "temp table"),
-        ("set local schema 'pg_temp'", "temp table"),
-        ("set local search_path = 'pg_'\n'temp'", "temp table"),
-        ("set local search_path = E'pg\\x5ftemp'", "temp table"),
-        ("set local search_path = U&'pg\\005ftemp'", "temp table"),
-        ("set local search_path = 'a', 'b'", ""),
-        ("set local x = 'pg_temp'", ""),
+        ("set local search_path = pg_temp", "local setting, temp table"),
+        ("set local search_path = 'pg_temp'", "local setting, temp table"),
+        ("set local search_path = a, 'PG_TEMP'", "local setting, temp table"),
+        ("set local \"search_path\" = 'pg_temp_3'", "local setting, temp table"),
+        ("set local schema 'pg_temp'", "local setting, temp table"),
+        ("set local search_path = 'pg_'\n'temp'", "local setting, temp table"),
+        ("set local search_path = E'pg\\x5ftemp'", "local setting, temp table"),
+        ("set local search_path = U&'pg\\005ftemp'", "local setting, temp table"),
+        ("set local search_path = 'a', 'b'", "local setting"),
+        ("set local x = 'pg_temp'", "local setting"),
     ]);
 }
 

@@ -16,12 +16,21 @@ pub struct Report {
     pub detail: Option<String>,
     /// What the reader can do about it.
     pub hint: Option<String>,
+    /// The function of PostgreSQL's source that says the same, where drivers decide by it.
+    pub routine: Option<&'static str>,
 }
 
 impl Report {
     /// An error that ends the statement.
     pub fn error(code: SqlState, message: impl Into<String>) -> Self {
-        Self { severity: Severity::Error, code, message: message.into(), detail: None, hint: None }
+        Self {
+            severity: Severity::Error,
+            code,
+            message: message.into(),
+            detail: None,
+            hint: None,
+            routine: None,
+        }
     }
 
     /// An error that ends the connection.
@@ -67,6 +76,9 @@ impl Report {
             }
             if let Some(hint) = &self.hint {
                 field(b'H', hint.as_bytes());
+            }
+            if let Some(routine) = self.routine {
+                field(b'R', routine.as_bytes());
             }
             out.push(0);
         });

@@ -1,57 +1,14 @@
 //! The unnamed statement belongs to its client, whichever server the client gets.
 
+use pgweir_testkit::WireClient;
 use pgweir_testkit::frames::{bind, close_statement, describe_statement, execute, parse, query};
 use pgweir_testkit::frames::{flush, sync};
-use pgweir_testkit::{Message, WireClient};
 
-use crate::stage::Stage;
-
-const PID: &str = "SELECT pg_backend_pid()";
-
-/// Two servers, and a client that can keep one of them from the others.
-struct Shuffled {
-    stage: Stage,
-    other: WireClient,
-}
-
-impl Shuffled {
-    fn new(name: &str) -> Self {
-        let stage = Stage::new(name, 2);
-        let other = stage.client();
-        Self { stage, other }
-    }
-
-    /// From now on everybody else has to use another server than the one used last.
-    fn keep_last_server(&mut self) -> String {
-        self.other.query("BEGIN");
-        self.other.query(PID).concat()
-    }
-
-    fn let_go(&mut self) {
-        self.other.query("COMMIT");
-    }
-}
-
-fn ask(client: &mut WireClient, frames: &[Vec<u8>]) -> Vec<Message> {
-    client.send(&frames.concat()).unwrap();
-    client.read_until_ready().unwrap()
-}
+use super::shuffled::{PID, Shuffled, ask, outcome};
 
 /// What a batch that runs the unnamed statement gives: a value, or the SQLSTATE of its error.
 fn run(client: &mut WireClient) -> String {
     outcome(&ask(client, &[bind("", "", &[]), execute("", 0), sync()]))
-}
-
-fn outcome(reply: &[Message]) -> String {
-    let telling = reply.iter().find(|message| matches!(message.tag, b'D' | b'E'));
-    match telling {
-        Some(row) if row.tag == b'D' => {
-            let value = row.values().remove(0).unwrap();
-            String::from_utf8(value).unwrap()
-        }
-        Some(error) => error.sqlstate(),
-        None => "nothing".to_owned(),
-    }
 }
 
 #[test]
@@ -143,4 +100,24 @@ fn too_long_to_be_kept() {
     ask(&mut client, &[parse("", "SELECT 'short'", &[]), sync()]);
     shuffled.let_go();
     assert_eq!(run(&mut client), "short");
+}
+
+/// Directly it is refused once its rows are not what they were; elsewhere nobody would notice.
+#[test]
+fn other_rows_are_an_error_wherever_it_is_run() {
+    let mut shuffled = Shuffled::new("unnamed_rows");
+    shuffled.stage.ask("CREATE TABLE unnamed_rows (a int); GRANT ALL ON unnamed_rows TO public");
+    shuffled.stage.ask("INSERT INTO unnamed_rows VALUES (1)");
+    let mut direct = shuffled.direct();
+    let mut client = shuffled.stage.client();
+    for client in [&mut direct, &mut client] {
+        let made = [parse("", "SELECT * FROM unnamed_rows", &[]), describe_statement(""), sync()];
+        ask(client, &made);
+    }
+    shuffled.keep_last_server();
+    assert_eq!((run(&mut direct), run(&mut client)), ("1".to_owned(), "1".to_owned()));
+    shuffled.let_go();
+    shuffled.stage.ask("ALTER TABLE unnamed_rows ADD COLUMN b int");
+    shuffled.keep_last_server();
+    assert_eq!((run(&mut direct), run(&mut client)), ("0A000".to_owned(), "0A000".to_owned()));
 }

@@ -1,0 +1,146 @@
+//! What a client calls the statements that it has prepared.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use pgweir_sql::NAME_BYTES;
+
+use super::{Shape, Statement};
+use crate::client::Slot;
+
+/// A client's names. Of a longer one PostgreSQL heeds [`NAME_BYTES`] bytes (`NAMEDATALEN`, the size
+/// of a key in its table of prepared statements), and so do these.
+#[derive(Debug, Default)]
+pub(crate) struct Names(BTreeMap<Rc<[u8]>, Own>);
+
+/// What a name means to its client.
+#[derive(Clone, Debug)]
+pub(crate) struct Own {
+    /// `None`: it was closed by a message whose reply is awaited.
+    pub(crate) statement: Option<Rc<Statement>>,
+    /// What its rows were like when the client prepared it, as far as that was seen.
+    pub(crate) shape: Option<Rc<Shape>>,
+    /// The unit of the message whose reply is awaited, if one is.
+    pub(crate) unsettled: Option<Slot>,
+}
+
+/// What a name means for a message that is to be sent.
+#[derive(Debug)]
+pub(crate) enum Meaning {
+    /// No statement of ours.
+    Unknown,
+    /// This one.
+    Known(Rc<Statement>, Option<Rc<Shape>>),
+    /// That is known when an earlier unit is over.
+    Unsettled,
+}
+
+impl Names {
+    pub(crate) fn is_empty(&self) -> bool {
+        self.0.is_empty()
+    }
+
+    pub(crate) fn len(&self) -> usize {
+        self.0.len()
+    }
+
+    /// What a name means in the unit with this slot.
+    pub(crate) fn meaning(&self, name: &[u8], unit: Slot) -> Meaning {
+        match self.0.get(key(name)) {
+            None => Meaning::Unknown,
+            Some(own) if own.unsettled.is_some_and(|slot| slot != unit) => Meaning::Unsettled,
+            Some(Own { statement: None, .. }) => Meaning::Unknown,
+            Some(Own { statement: Some(statement), shape, .. }) => {
+                Meaning::Known(Rc::clone(statement), shape.clone())
+            }
+        }
+    }
+
+    /// The text of what a name means; of one that means nothing, none.
+    pub(crate) fn text(&self, name: &[u8]) -> &[u8] {
+        let statement = self.0.get(key(name)).and_then(|own| own.statement.as_ref());
+        statement.map_or(&[], |statement| statement.text())
+    }
+
+    /// A Parse that gives a name to a statement was sent. Gives the name as it is kept.
+    pub(crate) fn give(&mut self, name: &[u8], statement: Rc<Statement>, slot: Slot) -> Rc<[u8]> {
+        let name: Rc<[u8]> = Rc::from(key(name));
+        let own = Own { statement: Some(statement), shape: None, unsettled: Some(slot) };
+        self.0.insert(Rc::clone(&name), own);
+        name
+    }
+
+    /// A Close of a name was sent. Gives the name, and what it has meant, if anything.
+    pub(crate) fn take(&mut self, name: &[u8], slot: Slot) -> Option<(Rc<[u8]>, Own)> {
+        let (name, own) = self.0.get_key_value(key(name))?;
+        let (name, own) = (Rc::clone(name), own.clone());
+        let taken = Own { statement: None, shape: None, unsettled: Some(slot) };
+        self.0.insert(Rc::clone(&name), taken);
+        Some((name, own))
+    }
+
+    /// The Parse is done.
+    pub(crate) fn given(&mut self, name: &[u8], statement: &Rc<Statement>) {
+        if let Some(own) = self.0.get_mut(name)
+            && own.statement.as_ref().is_some_and(|its| Rc::ptr_eq(its, statement))
+        {
+            own.unsettled = None;
+        }
+    }
+
+    /// What the rows of the statement of a name are like.
+    pub(crate) fn note_shape(&mut self, name: &[u8], statement: &Rc<Statement>, shape: &Rc<Shape>) {
+        if let Some(own) = self.0.get_mut(name)
+            && own.statement.as_ref().is_some_and(|its| Rc::ptr_eq(its, statement))
+        {
+            own.shape = Some(Rc::clone(shape));
+        }
+    }
+
+    /// The Close is done.
+    pub(crate) fn taken(&mut self, name: &[u8]) {
+        if self.0.get(name).is_some_and(|own| own.statement.is_none()) {
+            self.0.remove(name);
+        }
+    }
+
+    /// The Parse was not done.
+    pub(crate) fn not_given(&mut self, name: &[u8]) {
+        self.0.remove(name);
+    }
+
+    /// The Close was not done, or nobody else knows the name after all. A Parse that was sent in
+    /// front of it in the same unit either is done by now, or is taken back next.
+    pub(crate) fn not_taken(&mut self, name: Rc<[u8]>, was: Own) {
+        self.0.insert(name, Own { unsettled: None, ..was });
+    }
+
+    /// All that the client has prepared may be removed by the unit with this slot.
+    pub(crate) fn hold(&mut self, unit: Slot) {
+        self.0.values_mut().for_each(|own| own.unsettled = Some(unit));
+    }
+
+    /// That unit has not done it.
+    pub(crate) fn release(&mut self, unit: Slot) {
+        let its = self.0.values_mut().filter(|own| own.unsettled == Some(unit));
+        its.for_each(|own| own.unsettled = None);
+    }
+
+    /// All that the client had prepared is gone, but for what was sent behind the unit with this
+    /// slot, which has removed it.
+    pub(crate) fn clear(&mut self, unit: Slot) {
+        self.0.retain(|_, own| own.unsettled.is_some_and(|its| its != unit));
+    }
+
+    /// From the unit with this slot on all names are the server's to know. Gives what they have
+    /// meant.
+    pub(crate) fn take_all(&mut self, slot: Slot) -> Vec<(Rc<[u8]>, Own)> {
+        let names: Vec<_> = self.0.keys().map(Rc::clone).collect();
+        let each = names.iter().filter_map(|name| self.take(name, slot));
+        each.filter(|(_, own)| own.statement.is_some()).collect()
+    }
+}
+
+fn key(name: &[u8]) -> &[u8] {
+    &name[..name.len().min(NAME_BYTES)]
+}

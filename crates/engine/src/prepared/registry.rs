@@ -1,0 +1,113 @@
+//! All statements that the clients of a pool have prepared, or its servers have.
+
+use std::collections::BTreeMap;
+use std::rc::Rc;
+
+use pgweir_sql::Pins;
+
+use super::PREFIX;
+use crate::settings::Settings;
+
+/// A statement that clients have prepared: one, however many of them.
+///
+/// Two are the same if their texts, the types of their parameters and the settings under which they
+/// are read are: PostgreSQL folds literals when it reads a statement, so that of two readings of
+/// `'12:00'::timestamptz` under different time zones each is its own. They are compared in full,
+/// never by a hash alone: a collision would run another's SQL.
+#[derive(Debug)]
+pub(crate) struct Statement {
+    number: u64,
+    identity: Identity,
+    /// What it leaves in a session when it is run.
+    pub(crate) pins: Pins,
+}
+
+#[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
+struct Identity {
+    /// What stands behind the name in its Parse: the text, a NUL, and the types.
+    definition: Rc<[u8]>,
+    settings: Rc<Settings>,
+    /// It was read under further settings, of a transaction: nobody else has it. This is its
+    /// number.
+    private: Option<u64>,
+}
+
+impl Statement {
+    /// What servers call it.
+    pub(crate) fn name(&self) -> Vec<u8> {
+        [PREFIX, self.number.to_string().as_bytes()].concat()
+    }
+
+    /// Its number: no other statement has it, or ever had.
+    pub(crate) fn number(&self) -> u64 {
+        self.number
+    }
+
+    /// Its text.
+    pub(crate) fn text(&self) -> &[u8] {
+        let definition = &self.identity.definition;
+        let end = definition.iter().position(|&b| b == 0).unwrap_or(definition.len());
+        &definition[..end]
+    }
+
+    /// What stands behind the name in a Parse that makes it.
+    pub(crate) fn definition(&self) -> &[u8] {
+        &self.identity.definition
+    }
+}
+
+/// The statements of a pool.
+#[derive(Debug, Default)]
+pub(crate) struct Registry {
+    known: BTreeMap<Identity, Rc<Statement>>,
+    /// Bytes of their definitions.
+    bytes: usize,
+    /// At so many bytes it is looked for those that nobody has any more.
+    prune_at: usize,
+    last: u64,
+}
+
+/// Below so many bytes nothing is looked for.
+const PRUNE_ABOVE: usize = 64 * 1024;
+
+/// The statements of a pool take so many bytes at most.
+const BYTES: usize = 64 * 1024 * 1024;
+
+impl Registry {
+    /// The statement with this definition, read under these settings. `None` if there is no room
+    /// for one more. `private`: it is to be no other's. `pins`: what it leaves.
+    pub(crate) fn intern(
+        &mut self,
+        definition: &[u8],
+        settings: &Rc<Settings>,
+        private: bool,
+        pins: Pins,
+    ) -> Option<Rc<Statement>> {
+        let identity = Identity {
+            definition: Rc::from(definition),
+            settings: Rc::clone(settings),
+            private: private.then_some(self.last + 1),
+        };
+        if let Some(known) = self.known.get(&identity) {
+            return Some(Rc::clone(known));
+        }
+        if self.bytes + definition.len() > self.prune_at.max(PRUNE_ABOVE) {
+            self.prune();
+        }
+        if self.bytes + definition.len() > BYTES {
+            return None;
+        }
+        self.last += 1;
+        self.bytes += definition.len();
+        let statement = Rc::new(Statement { number: self.last, identity: identity.clone(), pins });
+        self.known.insert(identity, Rc::clone(&statement));
+        Some(statement)
+    }
+
+    /// Forgets what no client and no server has any more.
+    fn prune(&mut self) {
+        self.known.retain(|_, statement| Rc::strong_count(statement) > 1);
+        self.bytes = self.known.keys().map(|identity| identity.definition.len()).sum();
+        self.prune_at = 2 * self.bytes;
+    }
+}

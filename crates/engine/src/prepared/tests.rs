@@ -1,0 +1,166 @@
+use std::rc::Rc;
+
+use pgweir_sql::{NAME_BYTES, Pins};
+
+use super::*;
+use crate::client::Slot;
+use crate::settings::{Interner, Settings};
+
+/// Different settings, the same for the same number.
+fn settings(interner: &mut Interner, zone: &str) -> Rc<Settings> {
+    let pair = (&b"timezone"[..], zone.as_bytes());
+    interner.of_startup(std::iter::once(pair)).expect("a setting")
+}
+
+fn statement(registry: &mut Registry, text: &str) -> Rc<Statement> {
+    let definition = [text.as_bytes(), b"\0\0\0"].concat();
+    let none = Interner::new().none();
+    registry.intern(&definition, &none, false, Pins::NONE).expect("room")
+}
+
+#[test]
+fn a_statement_is_its_text_its_types_and_its_settings() {
+    let mut registry = Registry::default();
+    let mut interner = Interner::new();
+    let (utc, cet) = (settings(&mut interner, "UTC"), settings(&mut interner, "CET"));
+    let mut number = |definition: &[u8], settings: &Rc<Settings>, private: bool| {
+        registry.intern(definition, settings, private, Pins::NONE).expect("room").number()
+    };
+    let one = number(b"SELECT 1\0\0\0", &utc, false);
+    assert_eq!(number(b"SELECT 1\0\0\0", &utc, false), one);
+    let others = [
+        number(b"SELECT 2\0\0\0", &utc, false),
+        number(b"SELECT 1\0\0\x01\0\0\0\x17", &utc, false),
+        number(b"SELECT 1\0\0\0", &cet, false),
+        number(b"SELECT 1\0\0\0", &utc, true),
+        number(b"SELECT 1\0\0\0", &utc, true),
+    ];
+    assert!(!others.contains(&one));
+    let different: std::collections::BTreeSet<_> = others.into_iter().collect();
+    assert_eq!(different.len(), others.len());
+}
+
+#[test]
+fn the_text_ends_where_the_types_begin() {
+    let statement = statement(&mut Registry::default(), "SELECT $1");
+    assert_eq!(statement.text(), b"SELECT $1");
+    assert_eq!(statement.definition(), b"SELECT $1\0\0\0");
+    assert_eq!(statement.name(), b"pgweir_1");
+}
+
+/// What nobody has any more makes room.
+#[test]
+fn a_registry_forgets_what_nobody_has() {
+    let mut registry = Registry::default();
+    let kept = statement(&mut registry, "kept");
+    let text = "x".repeat(1024 * 1024);
+    for number in 0..100 {
+        statement(&mut registry, &format!("{number} {text}"));
+    }
+    assert_eq!(statement(&mut registry, "kept").number(), kept.number());
+}
+
+#[test]
+fn a_registry_has_an_end() {
+    let mut registry = Registry::default();
+    let text = "x".repeat(1024 * 1024);
+    let none = Interner::new().none();
+    let kept: Vec<_> = (0..100)
+        .map_while(|number| {
+            let definition = format!("{number} {text}\0\0\0");
+            registry.intern(definition.as_bytes(), &none, false, Pins::NONE)
+        })
+        .collect();
+    assert_eq!(kept.len(), 63);
+}
+
+#[test]
+fn a_clients_name_is_not_one_of_ours() {
+    assert_eq!(escaped(b"mine"), None);
+    assert_eq!(escaped(b"pgweir"), None);
+    assert_eq!(escaped(b"pgweir_7").as_deref(), Some(&b"pgweir__7"[..]));
+    assert_eq!(escaped(b"pgweir__7").as_deref(), Some(&b"pgweir___7"[..]));
+}
+
+/// PostgreSQL takes two names for one that differ behind their 63rd byte.
+#[test]
+fn a_long_name_is_known_by_its_beginning() {
+    let statement = statement(&mut Registry::default(), "SELECT");
+    let long = [b'n'; NAME_BYTES + 1];
+    let mut names = Names::default();
+    names.give(&long, statement, Slot(0));
+    assert!(matches!(names.meaning(&long[1..], Slot(0)), Meaning::Known(..)));
+    assert!(matches!(names.meaning(&long[2..], Slot(0)), Meaning::Unknown));
+}
+
+#[test]
+fn another_unit_waits_for_what_a_name_means() {
+    let statement = statement(&mut Registry::default(), "SELECT");
+    let mut names = Names::default();
+    let name = names.give(b"n", Rc::clone(&statement), Slot(0));
+    assert!(matches!(names.meaning(b"n", Slot(0)), Meaning::Known(..)));
+    assert!(matches!(names.meaning(b"n", Slot(1)), Meaning::Unsettled));
+    names.given(&name, &statement);
+    assert!(matches!(names.meaning(b"n", Slot(1)), Meaning::Known(..)));
+    let was = names.take(b"n", Slot(1)).expect("a meaning");
+    assert!(matches!(names.meaning(b"n", Slot(1)), Meaning::Unknown));
+    assert!(matches!(names.meaning(b"n", Slot(2)), Meaning::Unsettled));
+    names.not_taken(was.0, was.1);
+    assert!(matches!(names.meaning(b"n", Slot(2)), Meaning::Known(..)));
+    names.take(b"n", Slot(2));
+    names.taken(b"n");
+    assert!(names.is_empty());
+}
+
+/// What has come back is not what was sent behind the command that has removed all.
+#[test]
+fn what_was_sent_since_outlives_a_clearing() {
+    let mut registry = Registry::default();
+    let [old, new] = ["old", "new"].map(|text| statement(&mut registry, text));
+    let mut names = Names::default();
+    let name = names.give(b"old", Rc::clone(&old), Slot(0));
+    names.given(&name, &old);
+    names.give(b"new", new, Slot(1));
+    names.clear(Slot(0));
+    assert!(matches!(names.meaning(b"old", Slot(1)), Meaning::Unknown));
+    assert!(matches!(names.meaning(b"new", Slot(1)), Meaning::Known(..)));
+}
+
+#[test]
+fn the_statement_that_was_used_least_lately_goes_first() {
+    let mut registry = Registry::default();
+    let mut shelf = Shelf::default();
+    let all: Vec<_> = (0..200).map(|n| statement(&mut registry, &n.to_string())).collect();
+    for statement in &all {
+        assert!(shelf.surplus(200, Slot(0)).is_none());
+        shelf.put(Rc::clone(statement), Slot(0));
+    }
+    shelf.touch(&all[0]);
+    assert_eq!(shelf.surplus(200, Slot(0)).map(|its| its.number()), Some(all[1].number()));
+}
+
+/// Where the values of a column come from is not what it is.
+#[test]
+fn rows_are_the_names_and_types_of_their_columns() {
+    let described = |name: &str, table: u32, oid: u32, modifier: i32| {
+        let mut body = 1u16.to_be_bytes().to_vec();
+        body.extend_from_slice(name.as_bytes());
+        body.push(0);
+        body.extend_from_slice(&table.to_be_bytes());
+        body.extend_from_slice(&[0, 1]);
+        body.extend_from_slice(&oid.to_be_bytes());
+        body.extend_from_slice(&[0, 4]);
+        body.extend_from_slice(&modifier.to_be_bytes());
+        body.extend_from_slice(&[0, 0]);
+        Shape::of_rows(&body).expect("a description")
+    };
+    let one = described("a", 5, 23, -1);
+    assert_eq!(one, described("a", 6, 23, -1));
+    assert_ne!(one, described("b", 5, 23, -1));
+    assert_ne!(one, described("a", 5, 25, -1));
+    assert_ne!(one, described("a", 5, 23, 7));
+    assert!(one.has_rows());
+    let without_columns = Shape::of_rows(&[0, 0]).expect("a description");
+    assert!(without_columns.has_rows());
+    assert!(!Shape::of_none().has_rows());
+}

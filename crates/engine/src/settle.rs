@@ -1,0 +1,258 @@
+//! What replies say about the statements of clients and servers.
+
+use std::rc::Rc;
+
+use pgweir_wire::backend::Tag;
+
+use crate::Engine;
+use crate::action::{ClientId, ServerId};
+use crate::client::{Deallocates, Slot, UnnamedStatement};
+use crate::marks::Mark;
+use crate::prepared::{Rows, Shape};
+use crate::reply::{Closes, Described, Effect, Kind, Made, Makes, Sink, Step};
+
+impl Engine {
+    /// Holds a message against the expected replies, and settles what it settles.
+    pub(crate) fn step(&mut self, id: ServerId, tag: Tag) -> Result<Sink, String> {
+        match self.take_step(id, tag)? {
+            Step::More { sink } => Ok(sink),
+            Step::Settled { sink, effect } => {
+                self.settle(id, sink, effect);
+                Ok(sink)
+            }
+            Step::Failed { .. } | Step::Ready { .. } | Step::Unasked => {
+                Err(format!("{tag:?} was taken for the end of a reply"))
+            }
+        }
+    }
+
+    pub(crate) fn take_step(&mut self, id: ServerId, tag: Tag) -> Result<Step, String> {
+        let server = &mut self.servers[id];
+        let client = server.client();
+        let clients = &mut self.clients;
+        let was_full = server.replies.is_full();
+        let mut cleared = false;
+        let step = server.replies.step(tag, &mut |slot: Slot| {
+            if let Some(client) = client.and_then(|client| clients.find_mut(client)) {
+                client.unanswered(slot);
+                cleared = true;
+            }
+        });
+        cleared |= was_full && !server.replies.is_full();
+        if cleared
+            && let Some(client) = client
+            && clients.find(client).is_some_and(|client| client.holding)
+        {
+            Mark::WokenByUnansweredUnit.hit();
+            self.wake(client);
+        }
+        step.map_err(|violation| match violation.expected {
+            Some(expected) => format!("{:?} came in the reply to {expected}", violation.came),
+            None => format!("{:?} came when no reply was owed", violation.came),
+        })
+    }
+
+    pub(crate) fn settle(&mut self, id: ServerId, sink: Sink, effect: Effect) {
+        let (statement, its) = match effect {
+            Effect::None => return,
+            Effect::Made(made) => return self.made(id, &made),
+            Effect::NameTaken(was) => return self.name_taken(id, &was.0),
+            Effect::Unshelved(statement) => return self.servers[id].shelf.removed(&statement),
+            // What they are like is noted where they are read.
+            Effect::Described(_) => return,
+            Effect::UnnamedMade(message) => {
+                let made = UnnamedStatement::Made(message);
+                (made.clone(), made)
+            }
+            Effect::UnnamedMadeTooLong => (UnnamedStatement::TooLong, UnnamedStatement::TooLong),
+            Effect::UnnamedGone => (UnnamedStatement::None, UnnamedStatement::None),
+            Effect::UnnamedUnclear => {
+                Mark::UnnamedUnclear.hit();
+                (UnnamedStatement::None, UnnamedStatement::Unknown)
+            }
+        };
+        let server = &mut self.servers[id];
+        server.unnamed = its;
+        // What we do to a server is nothing that its client did: if the Parse fails that we make
+        // again, the client has its statement all the same.
+        if matches!(sink, Sink::Client(_))
+            && let Some(client) = server.client().and_then(|client| self.clients.find_mut(client))
+        {
+            client.unnamed = statement;
+            client.unnamed_shape = None;
+        }
+    }
+
+    /// A statement that clients share is made.
+    pub(crate) fn made(&mut self, id: ServerId, made: &Made) {
+        self.servers[id].shelf.made(&made.statement);
+        if let Some(name) = &made.name
+            && let Some(client) = self.servers[id].client()
+        {
+            self.clients[client].names.given(name, &made.statement);
+        }
+    }
+
+    /// A client has closed a statement.
+    pub(crate) fn name_taken(&mut self, id: ServerId, name: &[u8]) {
+        if let Some(client) = self.servers[id].client() {
+            self.clients[client].names.taken(name);
+        }
+    }
+
+    /// A description has come, whole or not: if we have asked for it, it is noted.
+    pub(crate) fn described(
+        &mut self,
+        id: ServerId,
+        tag: Tag,
+        body: Option<&[u8]>,
+    ) -> Result<Sink, String> {
+        let (sink, effect) = match self.take_step(id, tag)? {
+            Step::More { sink } => return Ok(sink),
+            Step::Settled { sink, effect } => (sink, effect),
+            Step::Failed { .. } | Step::Ready { .. } | Step::Unasked => {
+                return Err(format!("{tag:?} was taken for the end of a reply"));
+            }
+        };
+        let Effect::Described(of) = effect else { return Ok(sink) };
+        let rows = match (tag, body) {
+            (Tag::RowDescription, Some(body)) => Rows::Known(Rc::new(
+                Shape::of_rows(body).map_err(|malformed| malformed.to_string())?,
+            )),
+            (Tag::NoData, _) => Rows::Known(Rc::new(Shape::of_none())),
+            _ => {
+                // No mark: the rows of simulated statements have one column.
+                Rows::Unknown
+            }
+        };
+        if let Described::Shared(made) = &of {
+            self.servers[id].shelf.note_rows(&made.statement, rows.clone());
+        }
+        let Some(client) = self.servers[id].client() else { return Ok(sink) };
+        let its = &mut self.clients[client];
+        match (of, rows) {
+            (Described::Shared(made), Rows::Known(shape)) => {
+                if let Some(name) = &made.name {
+                    its.names.note_shape(name, &made.statement, &shape);
+                }
+            }
+            (Described::Unnamed, Rows::Known(shape)) => its.unnamed_shape = Some(shape),
+            (Described::Unnamed, Rows::Awaited | Rows::Missed | Rows::Unknown) => {
+                its.unnamed_shape = None
+            }
+            (Described::UnnamedAgain, Rows::Known(shape)) => {
+                its.unnamed_stale = its.unnamed_shape.as_ref().is_some_and(|told| *told != shape);
+            }
+            (Described::Named | Described::Shared(_) | Described::UnnamedAgain, _) => {}
+        }
+        if its.holding {
+            self.wake(client);
+        }
+        Ok(sink)
+    }
+
+    /// What was to be done to names was not done.
+    pub(crate) fn undo(&mut self, id: ServerId, kinds: Vec<Kind>) {
+        let client = self.servers[id].client();
+        // The last of them first: a statement may have been closed and made in one batch.
+        for kind in kinds.into_iter().rev() {
+            if let Some(client) = client {
+                self.undo_for_client(client, &kind);
+            }
+            let shelf = &mut self.servers[id].shelf;
+            match kind {
+                Kind::Parse { makes: Makes::Shared(made) } => {
+                    Mark::StatementNotMade.hit();
+                    shelf.not_made(&made.statement);
+                }
+                Kind::DescribeStatement { of: Described::Shared(made) } => {
+                    shelf.not_described(&made.statement);
+                }
+                Kind::CloseStatement { closes: Closes::Shared(statement, rows) } => {
+                    Mark::StatementNotClosed.hit();
+                    shelf.not_removed(statement, rows);
+                }
+                _ => {}
+            }
+        }
+        if let Some(client) = client {
+            self.clients[client].brought = None;
+        }
+    }
+
+    /// The part of it that is the client's.
+    pub(crate) fn undo_for_client(&mut self, client: ClientId, kind: &Kind) {
+        let names = &mut self.clients[client].names;
+        match kind {
+            Kind::Parse { makes: Makes::Shared(made) } => {
+                if let Some(name) = &made.name {
+                    names.not_given(name);
+                }
+            }
+            Kind::CloseStatement { closes: Closes::Name(was) } => {
+                Mark::NameNotTaken.hit();
+                let (name, own) = &**was;
+                names.not_taken(Rc::clone(name), own.clone());
+            }
+            Kind::Parse { makes: Makes::Shown(was) } => {
+                Mark::NameNotShown.hit();
+                let (name, own) = &**was;
+                names.not_taken(Rc::clone(name), own.clone());
+            }
+            _ => {}
+        }
+    }
+
+    /// A command is complete that may have removed statements: what it was its tag says.
+    pub(crate) fn command_complete(&mut self, id: ServerId, sink: Sink, body: &[u8]) {
+        match body {
+            b"DEALLOCATE ALL\0" | b"DISCARD ALL\0" => {
+                self.servers[id].shelf.clear();
+                if let (Sink::Client(slot), Some(client)) = (sink, self.servers[id].client()) {
+                    Mark::NamesCleared.hit_if(!self.clients[client].names.is_empty());
+                    self.clients[client].names.clear(slot);
+                }
+            }
+            b"DEALLOCATE\0" => {
+                if let (Sink::Client(slot), Some(client)) = (sink, self.servers[id].client())
+                    && let Some(gone) =
+                        self.clients[client].deallocates.take_if(|its| its.slot() == slot)
+                    && let Deallocates::One { name, .. } = *gone
+                {
+                    self.clients[client].names.taken(&name);
+                }
+            }
+            _ => {}
+        }
+    }
+
+    /// A unit is over. If it was to remove names and has not, they mean what they have meant, and
+    /// what was put there for one to be found goes with the session.
+    pub(crate) fn deallocation_over(&mut self, id: ServerId, client: ClientId, slot: Slot) {
+        let its = &mut self.clients[client];
+        let Some(failed) = its.deallocates.take_if(|its| its.slot() == slot) else { return };
+        match *failed {
+            Deallocates::All { slot } => its.names.release(slot),
+            Deallocates::One { name, was, .. } => {
+                // No mark: in the simulation it takes no time in which it could be cancelled.
+                its.names.not_taken(name, was);
+                self.servers[id].reset = true;
+            }
+        }
+    }
+
+    /// A client's server is lost: what it was told to do to names, and has not answered, counts as
+    /// not done, as the client hears.
+    pub(crate) fn undo_lost(&mut self, id: ServerId, client: ClientId) {
+        for kind in self.servers[id].replies.unsettled().iter().rev() {
+            self.undo_for_client(client, kind);
+        }
+        let its = &mut self.clients[client];
+        its.brought = None;
+        match its.deallocates.take().map(|lost| *lost) {
+            None => {}
+            Some(Deallocates::All { slot }) => its.names.release(slot),
+            Some(Deallocates::One { name, was, .. }) => its.names.not_taken(name, was),
+        }
+    }
+}

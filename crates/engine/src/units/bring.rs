@@ -1,0 +1,152 @@
+//! Statements that clients share are brought to the server that is to run them.
+
+use std::rc::Rc;
+
+use pgweir_wire::frontend::{self, Target};
+
+use super::names::held_for_name;
+use crate::Engine;
+use crate::action::{ClientId, Endpoint, ServerId};
+use crate::marks::Mark;
+use crate::prepared::{Rows, Shape, Statement};
+use crate::reply::{Closes, Described, Expected, Kind, Made, Makes, Sink};
+
+/// Whether a server has a statement that a message is about to use.
+pub(super) enum Brought {
+    Yes,
+    /// It has one whose rows are not what the client was told.
+    Changed,
+    /// That is known when replies have come.
+    Later,
+}
+
+impl Engine {
+    /// Sees to it that a server has a statement, with the rows that the client was told of when it
+    /// prepared it.
+    pub(super) fn bring(
+        &mut self,
+        id: ClientId,
+        server: ServerId,
+        statement: &Rc<Statement>,
+        told: Option<&Shape>,
+    ) -> Brought {
+        if self.is_unsettled(id, server, statement) {
+            held_for_name();
+            return Brought::Later;
+        }
+        let told = told.filter(|shape| shape.has_rows());
+        let number = statement.number();
+        let shelf = &mut self.servers[server].shelf;
+        shelf.touch(statement);
+        let made = shelf.find(statement).map(|made| made.rows.clone());
+        let client = &mut self.clients[id];
+        match (made, told) {
+            (Some(Rows::Awaited), Some(_)) => {
+                // Made just now, by this unit.
+                if !client.holding {
+                    self.ask_for_rows(server);
+                }
+                return Brought::Later;
+            }
+            (Some(Rows::Known(rows)), Some(told)) if *rows != *told => {
+                if client.brought.take() == Some(number) {
+                    return Brought::Changed;
+                }
+                // Either of them is out of date: let us see which.
+                // No mark: no simulated statement's rows ever change.
+                self.unshelve(id, server, statement);
+            }
+            (Some(Rows::Missed), Some(_)) => {
+                Mark::RowsMissed.hit();
+                self.unshelve(id, server, statement);
+            }
+            (Some(Rows::Awaited | Rows::Known(_) | Rows::Missed | Rows::Unknown), _) => {
+                client.brought = None;
+                return Brought::Yes;
+            }
+            (None, _) => {}
+        }
+        self.make_room_on_shelf(id, server);
+        self.make(id, server, statement);
+        if told.is_none() {
+            return Brought::Yes;
+        }
+        // What its rows are like there is to be known before it is used.
+        Mark::HeldForRows.hit();
+        self.clients[id].brought = Some(number);
+        self.ask_for_rows(server);
+        Brought::Later
+    }
+
+    /// The server says now what the rows of a statement are like, and not at the end of the unit.
+    pub(super) fn ask_for_rows(&mut self, server: ServerId) {
+        self.servers[server].replies.flush();
+        let to = Endpoint::Server(server);
+        self.actions.inject(to, |out| out.extend_from_slice(&frontend::FLUSH));
+    }
+
+    /// Has a server make a statement that its client has prepared elsewhere.
+    pub(super) fn make(&mut self, id: ClientId, server: ServerId, statement: &Rc<Statement>) {
+        let made = Rc::new(Made { statement: Rc::clone(statement), name: None });
+        let kind = Kind::Parse { makes: Makes::Shared(Rc::clone(&made)) };
+        let its = &mut self.servers[server];
+        if !its.replies.push(Expected { kind, sink: Sink::Injected }) {
+            return;
+        }
+        Mark::StatementMade.hit();
+        its.shelf.put(Rc::clone(statement), self.clients[id].coming_slot());
+        self.pools[its.pool].stats.own_parses += 1;
+        let (name, definition) = (statement.name(), statement.definition());
+        self.actions.inject(Endpoint::Server(server), |out| {
+            frontend::write_parse_of(out, &name, definition);
+        });
+        self.describe(server, made);
+    }
+
+    /// Asks what the rows of a statement are like that was just made.
+    pub(super) fn describe(&mut self, server: ServerId, made: Rc<Made>) {
+        let name = made.statement.name();
+        let kind = Kind::DescribeStatement { of: Described::Shared(made) };
+        let replies = &mut self.servers[server].replies;
+        if replies.push(Expected { kind, sink: Sink::Injected }) {
+            self.actions.inject(Endpoint::Server(server), |out| {
+                frontend::write_describe(out, Target::Statement(&name));
+            });
+        }
+    }
+
+    /// Whether a server has a statement is known when an earlier unit is over.
+    pub(super) fn is_unsettled(
+        &self,
+        id: ClientId,
+        server: ServerId,
+        statement: &Statement,
+    ) -> bool {
+        self.servers[server].shelf.is_unsettled(statement, self.clients[id].coming_slot())
+    }
+
+    /// The one that was used least lately goes if there are too many.
+    pub(super) fn make_room_on_shelf(&mut self, id: ClientId, server: ServerId) {
+        let unit = self.clients[id].coming_slot();
+        let most = self.pools[self.servers[server].pool].spec.prepared_statements.max(1);
+        while let Some(statement) = self.servers[server].shelf.surplus(most, unit) {
+            Mark::StatementSurplus.hit();
+            self.unshelve(id, server, &statement);
+        }
+    }
+
+    /// Has a server close a statement that clients share.
+    pub(super) fn unshelve(&mut self, id: ClientId, server: ServerId, statement: &Rc<Statement>) {
+        let unit = self.clients[id].coming_slot();
+        let its = &mut self.servers[server];
+        let rows = its.shelf.remove(statement, unit);
+        let kind = Kind::CloseStatement { closes: Closes::Shared(Rc::clone(statement), rows) };
+        if !its.replies.push(Expected { kind, sink: Sink::Injected }) {
+            debug_assert!(false, "a server that skips what it is sent is told to close something");
+        }
+        let name = statement.name();
+        self.actions.inject(Endpoint::Server(server), |out| {
+            frontend::write_close(out, Target::Statement(&name));
+        });
+    }
+}

@@ -1,0 +1,335 @@
+//! Messages of the extended protocol, by the statements that they name.
+
+use std::ops::Range;
+use std::rc::Rc;
+
+use pgweir_config::PoolMode;
+use pgweir_sql::PinReason;
+use pgweir_wire::frontend::{Bind, Parse, Tag, Target};
+use pgweir_wire::{HEADER_LEN, Malformed};
+
+use super::bring::Brought;
+use super::{UNIT_HELD_BYTES, ends_in_time, until_nul};
+use crate::Engine;
+use crate::action::{ClientId, ServerId};
+use crate::marks::Mark;
+use crate::prepared::{self, Meaning};
+use crate::reply::{Closes, Described, Kind, Made, Makes};
+
+/// A message of the extended protocol as it is to be sent.
+pub(super) struct Named {
+    pub(super) kind: Kind,
+    pub(super) rename: Option<Rename>,
+    /// The statement whose rows we ask for behind it.
+    pub(super) describe: Option<Rc<Made>>,
+    /// It is made to fail, for its statement's rows are not what they were.
+    pub(super) stale: bool,
+}
+
+/// The name of a statement in a message, and what the server is told in its place.
+pub(super) struct Rename {
+    /// Where it stands in the message, without its NUL.
+    pub(super) at: Range<usize>,
+    pub(super) name: Vec<u8>,
+}
+
+/// So many statements under names a client may have that keeps no server; one that has more keeps
+/// its server.
+const NAMES: usize = 10_000;
+
+/// A name that no statement has.
+pub(super) const NOBODY: &[u8] = b"pgweir_";
+
+impl Named {
+    pub(super) fn plain(kind: Kind) -> Self {
+        Self { kind, rename: None, describe: None, stale: false }
+    }
+
+    pub(super) fn renamed(kind: Kind, rename: Option<Rename>) -> Self {
+        Self { rename, ..Self::plain(kind) }
+    }
+}
+
+impl Rename {
+    /// The client's own name, which has to be told apart from ours.
+    fn escape(at: usize, name: &[u8]) -> Option<Self> {
+        let escaped = prepared::escaped(name)?;
+        Some(Self { at: at..at + name.len(), name: escaped })
+    }
+}
+
+impl Engine {
+    /// Reads the names in a message of the extended protocol, and sees to it that the server has
+    /// what it uses. `None`: that is not known before replies have come.
+    pub(super) fn named(
+        &mut self,
+        id: ClientId,
+        server: ServerId,
+        tag: Tag,
+        message: &[u8],
+        whole: bool,
+    ) -> Result<Option<Named>, Malformed> {
+        let body = &message[HEADER_LEN..];
+        let named = match tag {
+            Tag::Parse => {
+                let parse = Parse::start(body)?;
+                ends_in_time(parse.name.len() + 1)?;
+                self.parse(id, server, parse, message, whole)
+            }
+            Tag::Bind => {
+                let bind = Bind::start(body)?;
+                ends_in_time(bind.portal.len() + bind.statement.len() + 2)?;
+                let at = HEADER_LEN + bind.portal.len() + 1;
+                self.use_statement(id, server, Kind::Bind, at, bind.statement)
+            }
+            Tag::Describe => match Target::parse(body)? {
+                Target::Portal(_) => Some(Named::plain(Kind::DescribePortal)),
+                Target::Statement(name) => {
+                    let of = if name.is_empty() { Described::Unnamed } else { Described::Named };
+                    let kind = Kind::DescribeStatement { of };
+                    self.use_statement(id, server, kind, HEADER_LEN + 1, name)
+                }
+            },
+            _ => match Target::parse(body)? {
+                Target::Portal(_) => Some(Named::plain(Kind::ClosePortal)),
+                Target::Statement(name) => self.close_statement(id, server, name),
+            },
+        };
+        if named.is_none() {
+            self.clients[id].holding = true;
+            return Ok(None);
+        }
+        let stats = &mut self.pools[self.servers[server].pool].stats;
+        stats.parses += u64::from(tag == Tag::Parse);
+        stats.binds += u64::from(tag == Tag::Bind);
+        Ok(named)
+    }
+
+    /// The names in a message cannot be read. The server will refuse it with an error like any
+    /// other; in case it does not, nobody else gets that server again.
+    pub(super) fn unreadable(&mut self, id: ClientId, tag: Tag) -> Named {
+        Mark::NamesUnreadable.hit();
+        self.leaves(id, PinReason::Unclear.into());
+        Named::plain(match tag {
+            Tag::Parse => Kind::Parse { makes: Makes::Own },
+            Tag::Bind => Kind::Bind,
+            Tag::Describe => Kind::DescribePortal,
+            _ => Kind::ClosePortal,
+        })
+    }
+
+    fn parse(
+        &mut self,
+        id: ClientId,
+        server: ServerId,
+        parse: Parse<'_>,
+        message: &[u8],
+        whole: bool,
+    ) -> Option<Named> {
+        let short = whole && message.len() <= UNIT_HELD_BYTES;
+        if !parse.name.is_empty() && short && self.may_share(id, server) {
+            return self.parse_shared(id, server, parse.name, message);
+        }
+        self.parse_own(id, server, parse, message, whole)
+    }
+
+    /// A Parse of what is this client's alone.
+    fn parse_own(
+        &mut self,
+        id: ClientId,
+        server: ServerId,
+        parse: Parse<'_>,
+        message: &[u8],
+        whole: bool,
+    ) -> Option<Named> {
+        let short = whole && message.len() <= UNIT_HELD_BYTES;
+        let makes = if !parse.name.is_empty() {
+            // It lives on one server: the client stays there.
+            self.leaves(id, PinReason::Prepared.into());
+            Makes::Own
+        } else {
+            self.clients[id].unnamed_ready = true;
+            Mark::UnnamedTooLong.hit_if(!short);
+            if short { Makes::Unnamed(Rc::from(message)) } else { Makes::UnnamedTooLong }
+        };
+        let body = &message[HEADER_LEN..];
+        let ended = whole || parse.name.len() + parse.text.len() + 2 <= body.len();
+        let client = &self.clients[id];
+        if !client.names.is_empty() {
+            match client.names.meaning(parse.name, client.coming_slot()) {
+                Meaning::Unknown => {}
+                Meaning::Known(..) => self.make_name_taken(server, parse.name),
+                Meaning::Unsettled => {
+                    held_for_name();
+                    return None;
+                }
+            }
+            if !self.show_names(id, server, parse.text, true) {
+                return None;
+            }
+        }
+        let pins = self.scan_text(id, parse.text, ended);
+        let client = &mut self.clients[id];
+        if parse.name.is_empty() {
+            client.unnamed_names = Some(pins.is_none_or(|pins| pins.contains(PinReason::Names)));
+        }
+        client.may_commit_later |= client.may_commit || !ended;
+        let rename = Rename::escape(HEADER_LEN, parse.name);
+        Some(Named::renamed(Kind::Parse { makes }, rename))
+    }
+
+    /// Whether what a client prepares may be shared: it is read under no other settings than those
+    /// that the client has asked for.
+    fn may_share(&self, id: ClientId, server: ServerId) -> bool {
+        let client = &self.clients[id];
+        let spec = &self.pools[self.servers[server].pool].spec;
+        self.servers[server].mode != PoolMode::Session
+            && spec.prepared_statements > 0
+            && client.pins.is_empty()
+            && client.replication.is_none()
+            && client.names.len() < NAMES
+            && !self.servers[server].replies.passes_over()
+    }
+
+    /// A Parse of what clients share. The server always reads it, also where it has the statement
+    /// already: whether it still can be read, and in this transaction, only PostgreSQL knows.
+    fn parse_shared(
+        &mut self,
+        id: ClientId,
+        server: ServerId,
+        name: &[u8],
+        message: &[u8],
+    ) -> Option<Named> {
+        let client = &self.clients[id];
+        let definition = &message[HEADER_LEN + name.len() + 1..];
+        let slot = client.coming_slot();
+        match client.names.meaning(name, slot) {
+            Meaning::Unknown => {}
+            Meaning::Unsettled => {
+                held_for_name();
+                return None;
+            }
+            Meaning::Known(..) => {
+                // PostgreSQL will say so, and nothing of ours is to stay behind.
+                Mark::NameTakenTwice.hit();
+                self.make_name_taken(server, name);
+                let rename = Rename::escape(HEADER_LEN, name);
+                return Some(Named::renamed(Kind::Parse { makes: Makes::Own }, rename));
+            }
+        }
+        let text = until_nul(definition);
+        let (pins, _) = self.read_text(id, text);
+        if pins.contains(PinReason::Names) || pins.contains(PinReason::Prepared) {
+            return self.parse_own(id, server, Parse { name, text }, message, true);
+        }
+        let (private, settings) = (client.local_settings, Rc::clone(&client.settings));
+        let registry = &mut self.pools[self.servers[server].pool].registry;
+        let Some(statement) = registry.intern(definition, &settings, private, pins) else {
+            // No mark: a simulation of so many statements would take too long.
+            return self.parse_own(id, server, Parse { name, text }, message, true);
+        };
+        if self.is_unsettled(id, server, &statement) {
+            held_for_name();
+            return None;
+        }
+        if self.servers[server].shelf.find(&statement).is_some() {
+            Mark::StatementReadAgain.hit();
+            self.unshelve(id, server, &statement);
+        }
+        self.make_room_on_shelf(id, server);
+        let at = HEADER_LEN..HEADER_LEN + name.len();
+        let name = self.clients[id].names.give(name, Rc::clone(&statement), slot);
+        self.servers[server].shelf.put(Rc::clone(&statement), slot);
+        let rename = Rename { at, name: statement.name() };
+        let made = Rc::new(Made { statement, name: Some(name) });
+        let kind = Kind::Parse { makes: Makes::Shared(Rc::clone(&made)) };
+        Some(Named { describe: Some(made), ..Named::renamed(kind, Some(rename)) })
+    }
+
+    /// A Bind, or a Describe, of a statement. `at`: where its name stands in the message.
+    fn use_statement(
+        &mut self,
+        id: ClientId,
+        server: ServerId,
+        kind: Kind,
+        at: usize,
+        name: &[u8],
+    ) -> Option<Named> {
+        if name.is_empty() {
+            return self.use_unnamed(id, server, kind, at);
+        }
+        let is_bind = matches!(kind, Kind::Bind);
+        let client = &self.clients[id];
+        let meaning = match self.servers[server].replies.passes_over() {
+            // It is not looked at.
+            true => Meaning::Unknown,
+            false => client.names.meaning(name, client.coming_slot()),
+        };
+        match meaning {
+            Meaning::Unknown => {
+                self.may_be_commit(id, is_bind);
+                Some(Named::renamed(kind, Rename::escape(at, name)))
+            }
+            Meaning::Unsettled => {
+                held_for_name();
+                None
+            }
+            Meaning::Known(statement, shape) => {
+                let brought = self.bring(id, server, &statement, shape.as_deref());
+                let (name_there, stale) = match brought {
+                    Brought::Later => return None,
+                    Brought::Yes => (statement.name(), false),
+                    Brought::Changed => {
+                        // No mark: no simulated statement's rows ever change.
+                        (NOBODY.to_vec(), true)
+                    }
+                };
+                if is_bind {
+                    self.leaves(id, statement.pins);
+                    let client = &mut self.clients[id];
+                    client.may_commit_later |= client.may_commit;
+                }
+                let rename = Rename { at: at..at + name.len(), name: name_there };
+                Some(Named { stale, ..Named::renamed(kind, Some(rename)) })
+            }
+        }
+    }
+
+    pub(super) fn may_be_commit(&mut self, id: ClientId, it_may: bool) {
+        let client = &mut self.clients[id];
+        client.may_commit |= it_may;
+        client.may_commit_later |= it_may;
+    }
+
+    fn close_statement(&mut self, id: ClientId, server: ServerId, name: &[u8]) -> Option<Named> {
+        let client = &mut self.clients[id];
+        if name.is_empty() {
+            client.unnamed_ready = true;
+            return Some(Named::plain(Kind::CloseStatement { closes: Closes::Unnamed }));
+        }
+        let mut closes = Closes::Own;
+        if !self.servers[server].replies.passes_over() {
+            let slot = client.coming_slot();
+            match client.names.meaning(name, slot) {
+                Meaning::Unknown => {}
+                Meaning::Unsettled => {
+                    held_for_name();
+                    return None;
+                }
+                Meaning::Known(..) => {
+                    if let Some(was) = client.names.take(name, slot) {
+                        closes = Closes::Name(Rc::new(was));
+                    }
+                }
+            }
+        }
+        // The server has nothing of this name, which is no error, unless it was left there by SQL.
+        let rename = Rename::escape(HEADER_LEN + 1, name);
+        Some(Named::renamed(Kind::CloseStatement { closes }, rename))
+    }
+}
+
+/// What a message does waits until earlier units are over.
+pub(super) fn held_for_name() {
+    Mark::HeldForName.hit();
+}

@@ -1,0 +1,153 @@
+//! Statements that a client has prepared by the protocol and names in SQL.
+//!
+//! The server knows them by names of ours, so before the text is sent they are given the client's
+//! own.
+
+use std::rc::Rc;
+
+use pgweir_sql::{Deallocated, PinReason};
+use pgweir_wire::TransactionStatus;
+use pgweir_wire::frontend::{self, Target};
+
+use super::names::held_for_name;
+use crate::Engine;
+use crate::action::{ClientId, Endpoint, ServerId};
+use crate::client::Deallocates;
+use crate::marks::Mark;
+use crate::prepared::{self, Meaning};
+use crate::reply::{Closes, Expected, Kind, Makes, Sink};
+
+impl Engine {
+    /// A client prepares a statement under a name that it has given already. On the server it is
+    /// given to nothing, so that PostgreSQL would take it: now it is.
+    pub(super) fn make_name_taken(&mut self, server: ServerId, name: &[u8]) {
+        let its = &mut self.servers[server];
+        // It may have been given there by an earlier message like this one.
+        for kind in
+            [Kind::CloseStatement { closes: Closes::Own }, Kind::Parse { makes: Makes::Own }]
+        {
+            if !its.replies.push(Expected { kind, sink: Sink::Injected }) {
+                return;
+            }
+        }
+        // Behind the unit all of the session is thrown away, and so is this.
+        its.reset = true;
+        let escaped = prepared::escaped(name);
+        let name = escaped.as_deref().unwrap_or(name);
+        self.actions.inject(Endpoint::Server(server), |out| {
+            frontend::write_close(out, Target::Statement(name));
+            frontend::write_parse(out, name, b"", &[]);
+        });
+    }
+
+    /// A text that is about to be sent may name what its client has prepared by the protocol, and
+    /// the server knows by other names: it is told the client's. `goes_on`: this is not all that is
+    /// sent, or it is not carried out now. `false`: which there are is known when earlier units are
+    /// over.
+    pub(super) fn show_names(
+        &mut self,
+        id: ClientId,
+        server: ServerId,
+        text: &[u8],
+        goes_on: bool,
+    ) -> bool {
+        if self.clients[id].names.is_empty() || self.servers[server].replies.passes_over() {
+            return true;
+        }
+        let (pins, _) = self.read_text(id, text);
+        let names = pins.contains(PinReason::Names) || pins.contains(PinReason::Prepared);
+        let removed = pgweir_sql::deallocated(text).filter(|_| !goes_on);
+        if !names && removed.is_none() {
+            return true;
+        }
+        if self.names_are_under_way(id) {
+            return false;
+        }
+        let in_batch = self.clients[id].open_slot.is_some();
+        let is_refused = self.servers[server].status == TransactionStatus::Failed;
+        match removed.filter(|_| !in_batch) {
+            _ if is_refused && !in_batch => {}
+            // What it says when it is done tells of it.
+            Some(Deallocated::All) => self.clients[id].remove_names(),
+            Some(Deallocated::One(name)) => self.show_removed(id, server, name.as_bytes()),
+            // When what is parsed is carried out, if ever, is not looked at.
+            None => return self.show_all(id, server),
+        }
+        true
+    }
+
+    /// Whether it is known only when earlier units are over which names a client has.
+    pub(super) fn names_are_under_way(&self, id: ClientId) -> bool {
+        let client = &self.clients[id];
+        let under_way = client.has_units_before() || client.deallocates.is_some();
+        if under_way {
+            held_for_name();
+        }
+        under_way
+    }
+
+    /// A DEALLOCATE is about to be sent: it finds its name, given to nothing.
+    pub(super) fn show_removed(&mut self, id: ClientId, server: ServerId, name: &[u8]) {
+        let client = &mut self.clients[id];
+        let slot = client.coming_slot();
+        let Meaning::Known(..) = client.names.meaning(name, slot) else { return };
+        let Some((name, was)) = client.names.take(name, slot) else { return };
+        Mark::DeallocatedBySql.hit();
+        self.show(id, server, &name, b"\0\0\0", Makes::Own);
+        self.clients[id].deallocates = Some(Box::new(Deallocates::One { slot, name, was }));
+    }
+
+    /// From now on all that a client has prepared has its own names, on this server. `false`: as
+    /// above.
+    pub(super) fn show_all(&mut self, id: ClientId, server: ServerId) -> bool {
+        if self.servers[server].replies.passes_over() {
+            return true;
+        }
+        if self.names_are_under_way(id) {
+            return false;
+        }
+        Mark::NamesShown.hit();
+        let slot = self.clients[id].coming_slot();
+        for (name, own) in self.clients[id].names.take_all(slot) {
+            if let Some(statement) = own.statement.clone() {
+                let makes = Makes::Shown(Rc::new((Rc::clone(&name), own)));
+                self.show(id, server, &name, statement.definition(), makes);
+            }
+        }
+        self.leaves(id, PinReason::Prepared.into());
+        true
+    }
+
+    /// Has a server give a client's own name to a statement, in the open batch or in front of the
+    /// next unit.
+    pub(super) fn show(
+        &mut self,
+        id: ClientId,
+        server: ServerId,
+        name: &[u8],
+        definition: &[u8],
+        makes: Makes,
+    ) {
+        let in_batch = self.clients[id].open_slot.is_some();
+        let sink = if in_batch { Sink::Injected } else { Sink::Aside };
+        let replies = &mut self.servers[server].replies;
+        // What was made for the name to be taken may still be there.
+        for kind in [Kind::CloseStatement { closes: Closes::Own }, Kind::Parse { makes }] {
+            if !replies.push(Expected { kind, sink }) {
+                return;
+            }
+        }
+        if !in_batch {
+            replies.push(Expected { kind: Kind::Sync, sink });
+        }
+        let escaped = prepared::escaped(name);
+        let name = escaped.as_deref().unwrap_or(name);
+        self.actions.inject(Endpoint::Server(server), |out| {
+            frontend::write_close(out, Target::Statement(name));
+            frontend::write_parse_of(out, name, definition);
+            if !in_batch {
+                out.extend_from_slice(&frontend::SYNC);
+            }
+        });
+    }
+}

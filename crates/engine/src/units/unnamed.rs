@@ -1,0 +1,127 @@
+//! The unnamed statement, which each client has one of, and each server.
+
+use std::rc::Rc;
+
+use pgweir_sql::PinReason;
+use pgweir_wire::HEADER_LEN;
+use pgweir_wire::frontend::{self, Parse, Target};
+
+use super::names::{NOBODY, Named, Rename};
+use crate::Engine;
+use crate::action::{ClientId, Endpoint, ServerId};
+use crate::client::UnnamedStatement;
+use crate::marks::Mark;
+use crate::reply::{Closes, Described, Expected, Kind, Makes, Sink};
+
+impl Engine {
+    /// The same of the unnamed statement.
+    pub(super) fn use_unnamed(
+        &mut self,
+        id: ClientId,
+        server: ServerId,
+        kind: Kind,
+        at: usize,
+    ) -> Option<Named> {
+        let is_bind = matches!(kind, Kind::Bind);
+        // What an earlier unit has parsed may be a COMMIT.
+        let parsed_now = self.clients[id].unnamed_ready;
+        let client = &self.clients[id];
+        if is_bind && !client.names.is_empty() {
+            let names = client.unnamed_names.unwrap_or_else(|| match &client.unnamed {
+                UnnamedStatement::TooLong | UnnamedStatement::Unknown => true,
+                UnnamedStatement::Made(_) | UnnamedStatement::None => {
+                    self.read_text(id, client.unnamed.text()).0.contains(PinReason::Names)
+                }
+            });
+            if names && !self.show_all(id, server) {
+                return None;
+            }
+        }
+        self.may_be_commit(id, is_bind && !parsed_now);
+        let client = &mut self.clients[id];
+        client.may_commit_later |= is_bind && client.may_commit;
+        if !parsed_now && !self.bring_unnamed(id, server) {
+            Mark::HeldForUnnamed.hit();
+            return None;
+        }
+        if !std::mem::take(&mut self.clients[id].unnamed_stale) {
+            return Some(Named::plain(kind));
+        }
+        // No mark: no simulated statement's rows ever change. It is made again for whatever asks
+        // for it next, too.
+        self.servers[server].unnamed = UnnamedStatement::Unknown;
+        let rename = Rename { at: at..at, name: NOBODY.to_vec() };
+        Some(Named { stale: true, ..Named::renamed(kind, Some(rename)) })
+    }
+
+    /// Makes the server's unnamed statement this client's. If the client has none, that of whoever
+    /// was here before must go, or the client would run a stranger's.
+    pub(super) fn bring_unnamed(&mut self, id: ClientId, server: ServerId) -> bool {
+        if self.servers[server].replies.ignores_sync() {
+            // The server reads COPY data: this message ends it in an error, whatever it names.
+            // No mark: clients of the simulation send it data.
+            return true;
+        }
+        if self.clients[id].has_units_before() {
+            return false;
+        }
+        self.clients[id].unnamed_ready = true;
+        let is_told = self.clients[id].unnamed_stale;
+        if is_told || self.clients[id].unnamed.same(&self.servers[server].unnamed) {
+            return true;
+        }
+        let sink = Sink::Injected;
+        let to = Endpoint::Server(server);
+        match self.clients[id].unnamed.clone() {
+            UnnamedStatement::Made(parse) => {
+                let makes = Makes::Unnamed(Rc::clone(&parse));
+                let replies = &mut self.servers[server].replies;
+                if replies.push(Expected { kind: Kind::Parse { makes }, sink }) {
+                    Mark::UnnamedMadeAgain.hit();
+                    self.actions.inject(to, |out| out.extend_from_slice(&parse));
+                    self.pools[self.servers[server].pool].stats.own_parses += 1;
+                    // What it does to a server, it did to another when it was made.
+                    if let Ok(parse) = Parse::start(&parse[HEADER_LEN..]) {
+                        self.scan_text(id, parse.text, true);
+                        let client = &mut self.clients[id];
+                        client.may_commit_later |= client.may_commit;
+                    }
+                    return !self.asks_for_unnamed_rows(id, server);
+                }
+            }
+            UnnamedStatement::None => {
+                let kind = Kind::CloseStatement { closes: Closes::Unnamed };
+                if self.servers[server].replies.push(Expected { kind, sink }) {
+                    Mark::UnnamedOfOtherClosed.hit();
+                    let target = Target::Statement(b"");
+                    self.actions.inject(to, |out| {
+                        frontend::write_close(out, target);
+                    });
+                }
+            }
+            // It exists on this server only, and the server has stayed for its sake.
+            UnnamedStatement::TooLong | UnnamedStatement::Unknown => Mark::UnnamedInDoubt.hit(),
+        }
+        true
+    }
+
+    /// The unnamed statement was made again for a client that knows what its rows are like: asks
+    /// whether they still are. Says whether there is something to wait for.
+    fn asks_for_unnamed_rows(&mut self, id: ClientId, server: ServerId) -> bool {
+        let told = &self.clients[id].unnamed_shape;
+        let kind = Kind::DescribeStatement { of: Described::UnnamedAgain };
+        let replies = &mut self.servers[server].replies;
+        if !told.as_ref().is_some_and(|shape| shape.has_rows())
+            || !replies.push(Expected { kind, sink: Sink::Injected })
+        {
+            return false;
+        }
+        Mark::HeldForUnnamedRows.hit();
+        self.actions.inject(Endpoint::Server(server), |out| {
+            frontend::write_describe(out, Target::Statement(b""));
+        });
+        self.ask_for_rows(server);
+        self.clients[id].unnamed_ready = false;
+        true
+    }
+}

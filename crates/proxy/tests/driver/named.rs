@@ -1,0 +1,587 @@
+//! Statements that clients prepare under names: one on a server, whoever has prepared it, and each
+//! client finds its own.
+
+use pgweir_engine::ServerActivity;
+
+use crate::messages::{
+    bind_complete, bind_to, close_complete, close_statement, columns, copy_in, describe_statement,
+    done, done_with, error, execute, in_block, in_failed_block, no_data, no_parameters, parse,
+    parse_as, parse_complete, query, ready, sync, terminate,
+};
+use crate::peer::Peer;
+use crate::stage::{Setup, Stage};
+
+/// What a server says of a statement without rows, and of one with a column.
+fn no_rows() -> Vec<u8> {
+    [no_parameters(), no_data()].concat()
+}
+
+fn rows() -> Vec<u8> {
+    [no_parameters(), columns()].concat()
+}
+
+/// The client prepares a statement, of which the server says this; what the server hears for it.
+fn prepare(client: &Peer, server: &Peer, name: &str, text: &str, is: Vec<u8>) -> String {
+    client.heard();
+    server.heard();
+    client.says([parse_as(name, text), sync()]);
+    let heard = server.heard();
+    let closed = if heard.starts_with('C') { close_complete() } else { Vec::new() };
+    server.says([closed, parse_complete(), is, ready()]);
+    assert_eq!(client.heard(), "1 Z");
+    heard
+}
+
+/// The client runs its statement; the server hears this for it, and answers it.
+fn run(client: &Peer, server: &Peer, name: &str, hears: &str, answer: &[Vec<u8>]) {
+    client.heard();
+    client.says([bind_to(name), execute(), sync()]);
+    assert_eq!(server.heard(), hears);
+    server.says([answer.concat(), bind_complete(), done(), ready()]);
+    assert_eq!(client.heard(), "2 C Z");
+}
+
+/// A stage with two servers and two clients: `alice` has prepared `s` on the first, on which `bob`
+/// is in a transaction now.
+fn moved(text: &str, is: Vec<u8>) -> (Stage, Peer, Peer, Peer) {
+    let (stage, first, alice) = Stage::ready(&Setup::of_size(2));
+    prepare(&alice, &first, "s", text, is);
+    let bob = stage.client();
+    bob.says([query("BEGIN")]);
+    first.says([done(), in_block()]);
+    first.heard();
+    (stage, first, alice, bob)
+}
+
+/// A server that stays with whoever has prepared something serves nobody else.
+#[test]
+fn it_keeps_no_server() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    let heard = prepare(&alice, &server, "s", "SELECT 1", no_rows());
+    assert_eq!(heard, "P(pgweir_1=SELECT 1) D(pgweir_1) S");
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+    run(&alice, &server, "s", "B(pgweir_1) E S", &[]);
+}
+
+/// The same name is another statement for each client.
+#[test]
+fn each_client_finds_its_own() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    let bob = stage.client();
+    prepare(&alice, &server, "s", "alice", no_rows());
+    prepare(&bob, &server, "s", "bob", no_rows());
+    run(&alice, &server, "s", "B(pgweir_1) E S", &[]);
+    run(&bob, &server, "s", "B(pgweir_2) E S", &[]);
+}
+
+/// Equal statements are one, and are read again all the same: perhaps they cannot be read any more.
+#[test]
+fn equal_ones_are_one() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    let bob = stage.client();
+    prepare(&alice, &server, "a", "SELECT 1", rows());
+    let heard = prepare(&bob, &server, "b", "SELECT 1", rows());
+    assert_eq!(heard, "C(pgweir_1) P(pgweir_1=SELECT 1) D(pgweir_1) S");
+    run(&alice, &server, "a", "B(pgweir_1) E S", &[]);
+    run(&bob, &server, "b", "B(pgweir_1) E S", &[]);
+}
+
+/// Another server has it made in front of the Bind, without a round trip.
+#[test]
+fn another_server_makes_it() {
+    let (stage, _first, alice, _bob) = moved("INSERT", no_rows());
+    alice.says([bind_to("s"), execute(), sync()]);
+    let second = stage.server();
+    assert_eq!(second.heard(), "P(pgweir_1=INSERT) D(pgweir_1) B(pgweir_1) E S");
+    second.says([parse_complete(), no_rows(), bind_complete(), done(), ready()]);
+    assert_eq!(alice.heard(), "2 C Z");
+    run(&alice, &second, "s", "B(pgweir_1) E S", &[]);
+}
+
+/// If it returns rows, what they are like is known before it is run.
+#[test]
+fn the_rows_are_looked_at_first() {
+    let (stage, _first, alice, _bob) = moved("SELECT", rows());
+    alice.says([bind_to("s"), execute(), sync()]);
+    let second = stage.server();
+    assert_eq!(second.heard(), "P(pgweir_1=SELECT) D(pgweir_1) H");
+    second.says([parse_complete(), no_parameters()]);
+    assert_eq!(second.heard(), "");
+    second.says([columns()]);
+    assert_eq!(second.heard(), "B(pgweir_1) E S");
+    second.says([bind_complete(), done(), ready()]);
+    assert_eq!(alice.heard(), "2 C Z");
+}
+
+/// Rows of another kind than the client was told of would be read wrongly.
+#[test]
+fn other_rows_are_refused_as_by_postgresql() {
+    let (stage, _first, alice, _bob) = moved("SELECT", rows());
+    alice.says([bind_to("s"), execute(), sync()]);
+    let second = stage.server();
+    second.says([parse_complete(), no_rows()]);
+    // A name that nothing has: the server fails, and its transaction with it.
+    assert_eq!(second.heard(), "P(pgweir_1=SELECT) D(pgweir_1) H B(pgweir_) E S");
+    second.says([error("26000"), ready()]);
+    assert_eq!(alice.heard(), "E(0A000) Z");
+    // Prepared again it is what it is now.
+    let heard = prepare(&alice, &second, "t", "SELECT", no_rows());
+    assert_eq!(heard, "C(pgweir_1) P(pgweir_1=SELECT) D(pgweir_1) S");
+    run(&alice, &second, "t", "B(pgweir_1) E S", &[]);
+}
+
+/// One that was made before the change is made again for who has prepared it behind it.
+#[test]
+fn what_is_out_of_date_is_made_again() {
+    let (stage, first, alice) = Stage::ready(&Setup::of_size(2));
+    let bob = stage.client();
+    prepare(&bob, &first, "s", "SELECT", no_rows());
+    bob.says([query("BEGIN")]);
+    first.says([done(), in_block()]);
+    alice.says([parse_as("s", "SELECT"), sync()]);
+    let second = stage.server();
+    second.says([parse_complete(), rows(), ready()]);
+    assert_eq!(alice.heard(), "1 Z");
+    alice.says([query("BEGIN")]);
+    second.says([done(), in_block()]);
+    bob.says([query("COMMIT")]);
+    first.says([done(), ready()]);
+    first.heard();
+    alice.says([query("COMMIT"), terminate()]);
+    second.says([done(), ready()]);
+    // The same from the other side: a client with the new rows meets the old statement.
+    let carol = stage.client();
+    prepare(&carol, &second, "s", "SELECT", rows());
+    bob.says([query("BEGIN")]);
+    second.says([done(), in_block()]);
+    first.heard();
+    carol.says([bind_to("s"), execute(), sync()]);
+    assert_eq!(first.heard(), "C(pgweir_1) P(pgweir_1=SELECT) D(pgweir_1) H");
+    first.says([close_complete(), parse_complete(), rows()]);
+    assert_eq!(first.heard(), "B(pgweir_1) E S");
+}
+
+/// What fails while the rows are looked at is the client's error, and its batch is passed over.
+#[test]
+fn what_cannot_be_made_again_is_the_clients_error() {
+    let (stage, _first, alice, _bob) = moved("SELECT", rows());
+    alice.says([bind_to("s"), execute(), sync()]);
+    let second = stage.server();
+    second.says([error("42P01")]);
+    assert_eq!(second.heard(), "P(pgweir_1=SELECT) D(pgweir_1) H B(s) E S");
+    second.says([ready()]);
+    assert_eq!(alice.heard(), "E(42P01) Z");
+    assert_eq!(stage.contained(), None);
+    // Nor is it there the next time.
+    alice.says([describe_statement("s"), sync()]);
+    assert_eq!(second.heard(), "P(pgweir_1=SELECT) D(pgweir_1) H");
+}
+
+/// A Parse that failed, or was passed over, has made nothing, and its name is free.
+#[test]
+fn a_failed_parse_makes_nothing() {
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([parse_as("a", "bad"), parse_as("b", "good"), sync()]);
+    server.heard();
+    server.says([error("42601"), ready()]);
+    assert_eq!(alice.heard(), "E(42601) Z");
+    for name in ["a", "b"] {
+        alice.says([bind_to(name), sync()]);
+        assert_eq!(server.heard(), format!("B({name}) S"));
+        server.says([error("26000"), ready()]);
+    }
+    let heard = prepare(&alice, &server, "b", "good", no_rows());
+    assert_eq!(heard, "P(pgweir_2=good) D(pgweir_2) S");
+    run(&alice, &server, "b", "B(pgweir_2) E S", &[]);
+}
+
+/// A Close of ours that was passed over has closed nothing.
+#[test]
+fn what_was_to_be_made_anew_is_still_there() {
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    prepare(&alice, &server, "a", "SELECT", no_rows());
+    alice.says([parse("bad"), parse_as("b", "SELECT"), close_statement("a"), sync()]);
+    assert_eq!(server.heard(), "P(bad) C(pgweir_1) P(pgweir_1=SELECT) D(pgweir_1) C(a) S");
+    server.says([error("42601"), ready()]);
+    assert_eq!(alice.heard(), "E(42601) Z");
+    run(&alice, &server, "a", "B(pgweir_1) E S", &[]);
+    alice.says([bind_to("b"), sync()]);
+    assert_eq!(server.heard(), "B(b) S");
+}
+
+/// PostgreSQL itself says that a name is taken, so that its transaction fails.
+#[test]
+fn a_name_that_is_taken_is_refused_by_the_server() {
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    prepare(&alice, &server, "s", "first", no_rows());
+    alice.says([parse_as("s", "second"), sync()]);
+    assert_eq!(server.heard(), "C(s) P(s=) P(s=second) S");
+    server.says([close_complete(), parse_complete(), error("42P05"), ready()]);
+    assert_eq!(alice.heard(), "E(42P05) Z");
+    // And nothing of that name is left to be found by others.
+    assert_eq!(server.heard(), "Q(DISCARD ALL)");
+    server.says([done_with("DISCARD ALL"), ready()]);
+    let made = "P(pgweir_1=first) D(pgweir_1) ";
+    let hears = format!("{made}B(pgweir_1) E S");
+    run(&alice, &server, "s", &hears, &[parse_complete(), no_rows()]);
+}
+
+/// Nor does a client's name ever mean another's statement.
+#[test]
+fn a_name_like_ours_is_another() {
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    prepare(&alice, &server, "s", "SELECT", no_rows());
+    alice.says([bind_to("pgweir_1"), describe_statement("pgweir_1"), sync()]);
+    assert_eq!(server.heard(), "B(pgweir__1) D(pgweir__1) S");
+    server.says([error("26000"), ready()]);
+    alice.says([close_statement("pgweir_1"), sync()]);
+    assert_eq!(server.heard(), "C(pgweir__1) S");
+    server.says([close_complete(), ready()]);
+    let heard = prepare(&alice, &server, "pgweir_1", "mine", no_rows());
+    assert_eq!(heard, "P(pgweir_2=mine) D(pgweir_2) S");
+}
+
+/// A closed name means nothing, and can be given again; others still have the statement.
+#[test]
+fn a_close_frees_the_name() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    let bob = stage.client();
+    prepare(&alice, &server, "s", "SELECT", no_rows());
+    prepare(&bob, &server, "s", "SELECT", no_rows());
+    alice.says([close_statement("s"), parse_as("s", "other"), bind_to("s"), sync()]);
+    assert_eq!(server.heard(), "C(s) P(pgweir_2=other) D(pgweir_2) B(pgweir_2) S");
+    server.says([close_complete(), parse_complete(), no_rows(), bind_complete(), ready()]);
+    assert_eq!(alice.heard(), "3 1 2 Z");
+    alice.says([close_statement("s"), bind_to("s"), sync()]);
+    assert_eq!(server.heard(), "C(s) B(s) S");
+    server.says([close_complete(), error("26000"), ready()]);
+    assert_eq!(alice.heard(), "3 E(26000) Z");
+    run(&bob, &server, "s", "B(pgweir_1) E S", &[]);
+}
+
+/// A name that is given and closed in one batch means what it was given for, if the Close is passed
+/// over: whoever named it then waited for ever.
+#[test]
+fn a_close_that_is_passed_over_leaves_a_name_of_the_same_batch() {
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    let unit = [parse_as("s", "SELECT"), bind_to("s"), execute(), close_statement("s"), sync()];
+    alice.says(unit);
+    server.says([parse_complete(), no_rows(), bind_complete(), error("22012"), ready()]);
+    server.heard();
+    run(&alice, &server, "s", "B(pgweir_1) E S", &[]);
+}
+
+/// What a name means in the next unit depends on what becomes of this one.
+#[test]
+fn a_pipeline_waits_for_what_a_name_means() {
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([parse_as("s", "SELECT"), sync(), bind_to("s"), execute(), sync()]);
+    assert_eq!(server.heard(), "P(pgweir_1=SELECT) D(pgweir_1) S");
+    server.says([error("42601"), ready()]);
+    assert_eq!(server.heard(), "B(s) E S");
+    server.says([error("26000"), ready()]);
+    assert_eq!(alice.heard(), "E(42601) Z E(26000) Z");
+    alice.says([parse_as("s", "SELECT"), sync(), close_statement("s"), sync()]);
+    assert_eq!(server.heard(), "P(pgweir_1=SELECT) D(pgweir_1) S");
+    server.says([parse_complete(), no_rows(), ready()]);
+    assert_eq!(server.heard(), "C(s) S");
+    alice.says([parse_as("s", "other"), sync()]);
+    assert_eq!(server.heard(), "");
+    server.says([close_complete(), ready()]);
+    assert_eq!(server.heard(), "P(pgweir_2=other) D(pgweir_2) S");
+}
+
+/// As it is run on a server, whatever it leaves there keeps that server.
+#[test]
+fn what_it_leaves_is_left_where_it_is_run() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    prepare(&alice, &server, "s", "SET work_mem = '1MB'", no_rows());
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+    run(&alice, &server, "s", "B(pgweir_1) E S", &[]);
+    assert_eq!(stage.servers(), [ServerActivity::Active]);
+    // Under other settings than its client has asked for it would be read otherwise: it is its own.
+    let heard = prepare(&alice, &server, "t", "SELECT", Vec::new());
+    assert_eq!(heard, "P(t=SELECT) S");
+}
+
+/// So is what is prepared under settings of a transaction, which no other client has.
+#[test]
+fn what_is_read_under_other_settings_is_not_shared() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    let bob = stage.client();
+    alice.says([query("BEGIN; SET LOCAL TimeZone = 'CET'")]);
+    server.says([done(), done(), in_block()]);
+    alice.heard();
+    alice.says([parse_as("s", "SELECT"), sync()]);
+    server.says([parse_complete(), no_rows(), in_block()]);
+    alice.says([query("COMMIT")]);
+    server.says([done(), ready()]);
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+    server.heard();
+    assert_eq!(
+        prepare(&bob, &server, "s", "SELECT", no_rows()),
+        "P(pgweir_2=SELECT) D(pgweir_2) S"
+    );
+    alice.heard();
+    assert_eq!(
+        prepare(&alice, &server, "t", "SELECT", no_rows()),
+        "C(pgweir_2) P(pgweir_2=SELECT) D(pgweir_2) S"
+    );
+}
+
+/// In session mode the server is the client's, and so are the names.
+#[test]
+fn a_session_has_its_own_names() {
+    let (_stage, server, alice) = Stage::ready(&Setup::of_mode("session"));
+    let heard = prepare(&alice, &server, "s", "SELECT", Vec::new());
+    assert_eq!(heard, "P(s=SELECT) S");
+    run(&alice, &server, "s", "B(s) E S", &[]);
+}
+
+/// A text that is too long to be kept is made on one server.
+#[test]
+fn a_long_one_keeps_its_server() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([parse_as("s", &"x".repeat(20_000)), sync()]);
+    server.says([parse_complete(), ready()]);
+    assert_eq!(alice.heard(), "1 Z");
+    assert_eq!(stage.servers(), [ServerActivity::Active]);
+    server.heard();
+    run(&alice, &server, "s", "B(s) E S", &[]);
+}
+
+/// So many statements a server has, and no more: the one that was used least lately goes.
+#[test]
+fn a_server_has_so_many() {
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    for number in 1..=200 {
+        prepare(&alice, &server, &format!("s{number}"), &number.to_string(), no_rows());
+    }
+    run(&alice, &server, "s1", "B(pgweir_1) E S", &[]);
+    let heard = prepare(&alice, &server, "more", "more", no_rows());
+    assert_eq!(heard, "C(pgweir_2) P(pgweir_201=more) D(pgweir_201) S");
+    // It is made again where it is wanted, and the next one goes.
+    let hears = "C(pgweir_3) P(pgweir_2=2) D(pgweir_2) B(pgweir_2) E S";
+    run(&alice, &server, "s2", hears, &[close_complete(), parse_complete(), no_rows()]);
+}
+
+/// PHP's PDO removes by SQL what it has prepared by the protocol.
+#[test]
+fn sql_removes_a_name() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    prepare(&alice, &server, "s", "SELECT", no_rows());
+    alice.says([query("DEALLOCATE s")]);
+    assert_eq!(server.heard(), "C(s) P(s=) S Q(DEALLOCATE s)");
+    server.says([close_complete(), parse_complete(), ready(), done_with("DEALLOCATE"), ready()]);
+    assert_eq!(alice.heard(), "C Z");
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+    alice.says([bind_to("s"), sync()]);
+    assert_eq!(server.heard(), "B(s) S");
+}
+
+/// Inside a transaction statements are sent as they come; these are not.
+#[test]
+fn a_text_that_names_statements_is_read_before_it_is_sent() {
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    prepare(&alice, &server, "s", "SELECT", no_rows());
+    alice.says([query("BEGIN")]);
+    server.says([done(), in_block()]);
+    server.heard();
+    let text = query("DEALLOCATE s");
+    let (first, rest) = text.split_at(10);
+    alice.sends(first);
+    assert_eq!(server.heard(), "");
+    alice.sends(rest);
+    assert_eq!(server.heard(), "C(s) P(s=) S Q(DEALLOCATE s)");
+}
+
+/// What the server did not remove means what it has meant.
+#[test]
+fn a_deallocate_that_fails_removes_nothing() {
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    prepare(&alice, &server, "s", "SELECT", no_rows());
+    alice.says([query("DEALLOCATE s")]);
+    server.heard();
+    server.says([close_complete(), parse_complete(), ready(), error("57014"), ready()]);
+    assert_eq!(alice.heard(), "E(57014) Z");
+    assert_eq!(server.heard(), "Q(DISCARD ALL)");
+    server.says([done_with("DISCARD ALL"), ready()]);
+    let hears = "P(pgweir_1=SELECT) D(pgweir_1) B(pgweir_1) E S";
+    run(&alice, &server, "s", hears, &[parse_complete(), no_rows()]);
+}
+
+/// In a transaction that has failed PostgreSQL refuses it whatever there is.
+#[test]
+fn a_deallocate_in_a_failed_transaction_is_refused() {
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    prepare(&alice, &server, "s", "SELECT", no_rows());
+    alice.says([query("BEGIN; bad")]);
+    server.says([done(), error("42601"), in_failed_block()]);
+    server.heard();
+    alice.says([query("DEALLOCATE s")]);
+    assert_eq!(server.heard(), "Q(DEALLOCATE s)");
+    server.says([error("25P02"), in_failed_block()]);
+    alice.says([query("ROLLBACK")]);
+    server.says([done(), ready()]);
+    server.heard();
+    run(&alice, &server, "s", "B(pgweir_1) E S", &[]);
+}
+
+/// What is parsed is carried out at any time, if ever: from then on the names are the server's.
+#[test]
+fn a_batch_that_may_remove_a_name_by_sql_keeps_the_server() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    prepare(&alice, &server, "s", "SELECT", no_rows());
+    alice.says([parse("DEALLOCATE s"), bind_to(""), execute(), sync()]);
+    assert_eq!(server.heard(), "C(s) P(s=SELECT) S P(DEALLOCATE s) B E S");
+    let shown = [close_complete(), parse_complete(), ready()].concat();
+    server.says([shown, parse_complete(), bind_complete()]);
+    server.says([done_with("DEALLOCATE"), ready()]);
+    assert_eq!(alice.heard(), "1 2 C Z");
+    assert_eq!(stage.servers(), [ServerActivity::Active]);
+    alice.says([parse_as("s", "other"), sync()]);
+    assert_eq!(server.heard(), "P(s=other) S");
+}
+
+/// A text may have been parsed before there was what it names.
+#[test]
+fn a_name_is_given_before_a_text_that_was_parsed_before_is_run() {
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([parse("DEALLOCATE s"), sync()]);
+    server.says([parse_complete(), ready()]);
+    prepare(&alice, &server, "s", "SELECT", no_rows());
+    alice.says([bind_to(""), execute(), sync()]);
+    assert!(server.heard().starts_with("C(s) P(s=SELECT) S "));
+}
+
+/// What was to give the names was skipped, so they are ours as before.
+#[test]
+fn names_that_were_not_given_to_the_server_are_known_on() {
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    prepare(&alice, &server, "s", "SELECT", no_rows());
+    alice.says([parse("bad"), parse("EXECUTE s"), sync(), bind_to("s"), sync()]);
+    assert_eq!(server.heard(), "P(bad) C(s) P(s=SELECT) P(EXECUTE s) S");
+    server.says([error("42601"), ready()]);
+    assert_eq!(server.heard(), "B(pgweir_1) S");
+}
+
+/// Everything is gone, from the server too.
+#[test]
+fn all_names_are_removed_at_once() {
+    for text in ["DEALLOCATE ALL", "DISCARD ALL"] {
+        let (stage, server, alice) = Stage::ready(&Setup::default());
+        let bob = stage.client();
+        prepare(&alice, &server, "s", "SELECT", no_rows());
+        prepare(&bob, &server, "s", "SELECT", no_rows());
+        alice.says([query(text)]);
+        server.heard();
+        server.says([done_with(text), ready()]);
+        if text == "DISCARD ALL" {
+            // As what the login has asked for may be gone, too.
+            server.says([done_with("DISCARD ALL"), ready()]);
+        }
+        server.heard();
+        alice.says([bind_to("s"), sync()]);
+        assert_eq!(server.heard(), "B(s) S", "{text}");
+        server.says([error("26000"), ready()]);
+        // What bob has prepared bob still has.
+        let hears = "P(pgweir_1=SELECT) D(pgweir_1) B(pgweir_1) E S";
+        run(&bob, &server, "s", hears, &[parse_complete(), no_rows()]);
+    }
+}
+
+/// EXECUTE finds what was prepared by the protocol, under the client's own name.
+#[test]
+fn sql_finds_the_names() {
+    for text in ["EXECUTE s", "PREPARE t AS SELECT 1; EXECUTE s", "DEALLOCATE s; SELECT 1"] {
+        let (stage, server, alice) = Stage::ready(&Setup::default());
+        prepare(&alice, &server, "s", "SELECT", no_rows());
+        alice.says([query(text)]);
+        assert_eq!(server.heard(), format!("C(s) P(s=SELECT) S Q({text})"));
+        server.says([close_complete(), parse_complete(), ready(), done(), ready()]);
+        assert_eq!(alice.heard(), "C Z");
+        // From now on they are names of this session.
+        assert_eq!(stage.servers(), [ServerActivity::Active]);
+        run(&alice, &server, "s", "B(s) E S", &[]);
+    }
+}
+
+/// A session that is kept had something under that name, of what was made for it to be taken:
+/// EXECUTE ran that.
+#[test]
+fn what_made_a_name_taken_is_not_found_by_sql() {
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    prepare(&alice, &server, "s", "SELECT", no_rows());
+    alice.says([query("LISTEN c"), parse_as("s", "other"), sync()]);
+    let taken = [close_complete(), parse_complete(), error("42P05"), ready()].concat();
+    server.says([done(), ready(), taken]);
+    server.heard();
+    alice.says([query("EXECUTE s")]);
+    assert_eq!(server.heard(), "C(s) P(s=SELECT) S Q(EXECUTE s)");
+}
+
+/// In a COPY a server expects data, and whatever else comes ends it.
+#[test]
+fn nothing_is_shown_inside_a_copy() {
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    prepare(&alice, &server, "s", "SELECT", no_rows());
+    alice.says([query("COPY t FROM STDIN"), query("EXECUTE s")]);
+    assert_eq!(server.heard(), "Q(COPY t FROM STDIN)");
+    server.says([copy_in()]);
+    assert_eq!(server.heard(), "Q(EXECUTE s)");
+}
+
+/// Of a statement that is lost with its server nobody knows whether it was made: its client hears
+/// an error, so it was not.
+#[test]
+fn a_lost_parse_has_made_nothing() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    prepare(&alice, &server, "kept", "SELECT", no_rows());
+    alice.says([parse_as("s", "other"), close_statement("kept"), sync()]);
+    server.ends();
+    assert_eq!(alice.heard(), "E(08007) Z");
+    alice.says([bind_to("s"), sync()]);
+    let server = stage.server();
+    assert_eq!(server.heard(), "B(s) S");
+    server.says([error("26000"), ready()]);
+    let hears = "P(pgweir_1=SELECT) D(pgweir_1) B(pgweir_1) E S";
+    run(&alice, &server, "kept", hears, &[parse_complete(), no_rows()]);
+}
+
+/// Whoever has prepared nothing loses nothing with an idle server; nor does who has.
+#[test]
+fn it_outlives_its_server() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    prepare(&alice, &server, "s", "SELECT", no_rows());
+    server.ends();
+    alice.says([bind_to("s"), execute(), sync()]);
+    let server = stage.server();
+    assert_eq!(server.heard(), "P(pgweir_1=SELECT) D(pgweir_1) B(pgweir_1) E S");
+}
+
+/// What its client did not wait for is known of the server all the same.
+#[test]
+fn a_server_knows_what_it_has_when_its_client_is_gone() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    let bob = stage.client();
+    prepare(&bob, &server, "s", "bob", no_rows());
+    alice.says([parse_as("s", "bad"), sync(), parse_as("t", "good"), sync(), terminate()]);
+    server.says([error("42601"), ready(), parse_complete(), no_rows(), ready()]);
+    server.heard();
+    let heard = prepare(&bob, &server, "t", "good", no_rows());
+    assert_eq!(heard, "C(pgweir_3) P(pgweir_3=good) D(pgweir_3) S");
+    let heard = prepare(&bob, &server, "u", "bad", no_rows());
+    assert_eq!(heard, "P(pgweir_2=bad) D(pgweir_2) S");
+}
+
+/// While the server reads COPY data nothing is put in between.
+#[test]
+fn nothing_is_made_inside_a_copy() {
+    let (stage, _first, alice, _bob) = moved("INSERT", no_rows());
+    alice.says([query("COPY t FROM STDIN")]);
+    let second = stage.server();
+    second.says([copy_in()]);
+    second.heard();
+    alice.says([bind_to("s"), sync()]);
+    assert_eq!(second.heard(), "B(s) S");
+}
