@@ -2,7 +2,7 @@
 # make mutants: do the tests see? cargo-mutants changes one thing after the other in what decides
 # whose bytes are whose, and the tests have to notice each change.
 #
-#   PART=wire|replies|pool|shares|cancel   only this part
+#   PART=wire|replies|names|pool|shares|cancel   only this part
 #   JOBS=2                          so many at a time
 #
 # The first part takes minutes, each of the others much longer.
@@ -38,7 +38,9 @@ engine=crates/engine/src
 seen_by=pgweir-engine,pgweir-proxy
 mkdir -p target/mutants
 part wire pgweir-wire pgweir-wire 'crates/wire/src/**'
-part replies "$seen_by" pgweir-engine "$engine/reply.rs" "$engine/reply/**" "$engine/relay.rs"
+part replies "$seen_by" pgweir-engine "$engine/reply.rs" "$engine/reply/**" "$engine/relay.rs" \
+    "$engine/settle.rs"
+part names "$seen_by" pgweir-engine "$engine/prepared/**" "$engine/units/**"
 part pool "$seen_by" pgweir-engine "$engine/pool.rs" "$engine/checkout.rs" "$engine/leave.rs"
 part shares "$seen_by" pgweir-engine "$engine/shares.rs" "$engine/commons.rs" "$engine/wants.rs" \
     "$engine/waits.rs"

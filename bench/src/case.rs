@@ -78,6 +78,17 @@ impl Case {
             cases.extend(CLIENTS.into_iter().map(|clients| Self::selects(name, protocol, clients)));
         }
         cases.extend([
+            Self {
+                title: "Selects, prepared statements, 64 clients; PgBouncer: extended protocol"
+                    .into(),
+                contenders: &[
+                    Contender::Direct,
+                    Contender::PgBouncer,
+                    Contender::Pgweir,
+                    Contender::SimplePgweir,
+                ],
+                ..Self::pgbench("prepared-64", Load { protocol: Protocol::Prepared, ..SELECTS })
+            },
             Self::rate(25),
             Self::rate(50),
             Self {

@@ -38,16 +38,20 @@ pub(crate) enum Contender {
     TwoWorkers,
     #[serde(rename = "pgweir-4")]
     FourWorkers,
+    /// Asked by the simple protocol where others are asked to prepare.
+    #[serde(rename = "pgweir-simple")]
+    SimplePgweir,
 }
 
 impl Contender {
-    pub(crate) const ALL: [Self; 6] = [
+    pub(crate) const ALL: [Self; 7] = [
         Self::Direct,
         Self::PgBouncer,
         Self::Pgweir,
         Self::Relay,
         Self::TwoWorkers,
         Self::FourWorkers,
+        Self::SimplePgweir,
     ];
 
     /// Those of most cases.
@@ -61,6 +65,7 @@ impl Contender {
             Self::Relay => "bare relay",
             Self::TwoWorkers => "pgweir, 2 workers",
             Self::FourWorkers => "pgweir, 4 workers",
+            Self::SimplePgweir => "pgweir, simple protocol",
         }
     }
 
@@ -73,6 +78,7 @@ impl Contender {
             Self::Relay => "relay",
             Self::TwoWorkers => "pgweir-2",
             Self::FourWorkers => "pgweir-4",
+            Self::SimplePgweir => "pgweir-simple",
         }
     }
 
@@ -83,7 +89,7 @@ impl Contender {
     /// Threads that carry its traffic.
     fn threads(self) -> u32 {
         match self {
-            Self::Direct | Self::PgBouncer | Self::Pgweir | Self::Relay => 1,
+            Self::Direct | Self::PgBouncer | Self::Pgweir | Self::Relay | Self::SimplePgweir => 1,
             Self::TwoWorkers => 2,
             Self::FourWorkers => 4,
         }
@@ -115,9 +121,10 @@ impl Programs {
         match contender {
             Contender::Direct => true,
             Contender::PgBouncer => self.pgbouncer.is_some(),
-            Contender::Pgweir | Contender::TwoWorkers | Contender::FourWorkers => {
-                self.pgweir.is_some()
-            }
+            Contender::Pgweir
+            | Contender::TwoWorkers
+            | Contender::FourWorkers
+            | Contender::SimplePgweir => self.pgweir.is_some(),
             Contender::Relay => self.relay.is_some(),
         }
     }
@@ -163,6 +170,7 @@ pub(crate) struct Place<'a> {
 
 /// A contender that takes clients.
 pub(crate) struct Target {
+    pub(crate) contender: Contender,
     /// Where clients connect, on 127.0.0.1.
     pub(crate) port: u16,
     /// The pooler's process; a direct connection has none.
@@ -180,7 +188,7 @@ impl Target {
     ) -> Result<Self> {
         let Place { port, server_port, pools, cpus } = place;
         let (program, args, account) = match contender {
-            Contender::Direct => return Ok(Self { port: server_port, pooler: None }),
+            Contender::Direct => return Ok(Self { contender, port: server_port, pooler: None }),
             Contender::PgBouncer => {
                 scratch.write("userlist.txt", &format!("\"{USER}\" \"\"\n"))?;
                 let users = scratch.join("userlist.txt").display().to_string();
@@ -188,7 +196,10 @@ impl Target {
                 let config = scratch.write("pgbouncer.ini", &ini)?;
                 (&programs.pgbouncer, vec![config.display().to_string()], account)
             }
-            Contender::Pgweir | Contender::TwoWorkers | Contender::FourWorkers => {
+            Contender::Pgweir
+            | Contender::TwoWorkers
+            | Contender::FourWorkers
+            | Contender::SimplePgweir => {
                 let (port, server_port) = (port.to_string(), server_port.to_string());
                 let config = pgweir_toml(&port, &server_port, contender.threads(), pools);
                 // Each has a file of its own: they stand side by side.
@@ -206,7 +217,7 @@ impl Target {
         let launch = Launch { program, args, account, cpus, stop: Stop::Kill, log };
         let mut pooler = Child::start(launch)?;
         await_login(&mut pooler, port, START_LIMIT)?;
-        Ok(Self { port, pooler: Some(pooler) })
+        Ok(Self { contender, port, pooler: Some(pooler) })
     }
 }
 

@@ -133,7 +133,8 @@ fn pgbench(lab: &Lab, reach: &Reach, load: &Load, target: &Target, seconds: u32)
         lab.cluster()?.run(&tidy)?;
     }
     let (pooler, forwarder) = (target.pooler.as_ref(), reach.helper.as_ref());
-    let run = || lab.pgbench(load, target.port, seconds);
+    let load = load.of(target.contender);
+    let run = || lab.pgbench(&load, target.port, seconds);
     let ((outcome, cpu), forwarder_cpu) = with_cpu(forwarder, || with_cpu(pooler, run))?;
     let mut sample = sample_of(&outcome, cpu);
     if let Some(cpu) = forwarder_cpu {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use crate::child::{Child, Launch, Stop};
 use crate::cluster::{PgBin, USER};
-use crate::contender::database;
+use crate::contender::{Contender, database};
 use crate::cpus;
 use crate::error::{Doing, Error, Result};
 use crate::outcome::{Outcome, Tally};
@@ -43,6 +43,8 @@ pub(crate) enum Script {
 pub(crate) enum Protocol {
     Simple,
     Extended,
+    /// A statement under a name, parsed once for each connection.
+    Prepared,
 }
 
 impl Load {
@@ -55,6 +57,7 @@ impl Load {
         let protocol = match self.protocol {
             Protocol::Simple => "simple",
             Protocol::Extended => "extended",
+            Protocol::Prepared => "prepared",
         };
         let mut args =
             format!("-n -b {script} -M {protocol} -c {} -j {}", self.clients, self.jobs());
@@ -65,6 +68,17 @@ impl Load {
             args.push_str(" -C");
         }
         format!("{args} -l --sampling-rate={} --random-seed=1", self.sampling())
+    }
+
+    /// As this contender is asked: PgBouncer 1.18 knows no statements under names in transaction
+    /// mode, and is asked by the extended protocol in their place.
+    pub(crate) fn of(&self, contender: Contender) -> Self {
+        let protocol = match (self.protocol, contender) {
+            (Protocol::Prepared, Contender::PgBouncer) => Protocol::Extended,
+            (Protocol::Prepared, Contender::SimplePgweir) => Protocol::Simple,
+            (protocol, _) => protocol,
+        };
+        Self { protocol, ..*self }
     }
 
     /// Threads of each pgbench: of all together two, more where there are cores for it; never more

@@ -70,6 +70,22 @@ pub(crate) const THRESHOLDS: &[Threshold] = &[
         limit: AtMost(0.8),
     },
     Threshold {
+        text: "tps, prepared statements against PgBouncer's extended protocol, 64 clients",
+        cases: &["prepared-64"],
+        metrics: &[Metric::Tps],
+        of: Contender::Pgweir,
+        to: PGBOUNCER,
+        limit: AtLeast(1.15),
+    },
+    Threshold {
+        text: "tps, prepared statements against the simple protocol, 64 clients",
+        cases: &["prepared-64"],
+        metrics: &[Metric::Tps],
+        of: Contender::Pgweir,
+        to: Some(Contender::SimplePgweir),
+        limit: AtLeast(0.95),
+    },
+    Threshold {
         text: "tps, a connection for each transaction, 8 clients",
         cases: &["connect"],
         metrics: &[Metric::Tps],

@@ -39,6 +39,7 @@ impl Engine {
         for (_, pool) in self.pools.iter() {
             let held = (pool.total, pool.idle.len(), pool.opening, pool.waiting, pool.clients);
             assert_eq!(held, (0, 0, 0, 0, 0), "{}: held by nobody", pool.spec.name());
+            assert_eq!(pool.registry.used(), 0, "{}: statements of nobody", pool.spec.name());
         }
         for (_, share) in self.shares.iter() {
             let count = &share.count;
@@ -85,6 +86,7 @@ impl Engine {
             assert!(!over, "{id:?}: stands in for a transaction that is over");
             if let ServerState::Idle = server.state {
                 assert!(server.replies.is_empty(), "{id:?}: idle with replies owed");
+                assert!(server.shelf.is_settled(), "{id:?}: idle, and a statement is in doubt");
                 let doubt = server.replies.may_be_ready_twice();
                 assert!(!doubt, "{id:?}: idle, and may say ReadyForQuery once more");
                 assert!(!server.status.in_block(), "{id:?}: idle in a transaction");
@@ -142,6 +144,10 @@ impl Engine {
             }
             if client.server().is_none() && !matches!(client.leg, Leg::Preparing(_)) {
                 assert!(!client.read_paused, "{id:?}: nobody would ever read it again");
+            }
+            let unsettled = client.deallocates.iter().map(|its| its.slot());
+            for slot in unsettled.chain(client.names.unsettled()) {
+                assert!(client.slots.contains(&slot), "{id:?}: a name in doubt for no unit");
             }
             if client.asked.is_some() {
                 let sent = client.server().is_some_and(|server| self.servers[server].used);

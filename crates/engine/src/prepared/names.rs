@@ -44,6 +44,11 @@ impl Names {
         self.0.len()
     }
 
+    /// The units that names are in doubt for.
+    pub(crate) fn unsettled(&self) -> impl Iterator<Item = Slot> {
+        self.0.values().filter_map(|own| own.unsettled)
+    }
+
     /// What a name means in the unit with this slot.
     pub(crate) fn meaning(&self, name: &[u8], unit: Slot) -> Meaning {
         match self.0.get(key(name)) {

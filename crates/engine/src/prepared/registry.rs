@@ -104,6 +104,12 @@ impl Registry {
         Some(statement)
     }
 
+    /// Statements that a client or a server has.
+    pub(crate) fn used(&self) -> usize {
+        let is_used = |statement: &&Rc<Statement>| Rc::strong_count(statement) > 1;
+        self.known.values().filter(is_used).count()
+    }
+
     /// Forgets what no client and no server has any more.
     fn prune(&mut self) {
         self.known.retain(|_, statement| Rc::strong_count(statement) > 1);

@@ -46,6 +46,12 @@ impl Shelf {
         self.statements.get(&statement.number())
     }
 
+    /// Whether it is known of every statement whether the server has it.
+    pub(crate) fn is_settled(&self) -> bool {
+        let settled = self.statements.values().all(|made| made.unsettled.is_none());
+        settled && self.closing.is_empty()
+    }
+
     /// Whether it is known only when another unit than this one is over whether the server has it.
     pub(crate) fn is_unsettled(&self, statement: &Statement, unit: Slot) -> bool {
         let made = self.find(statement).and_then(|made| made.unsettled);
