@@ -7,8 +7,8 @@
 //! run it. What a client calls it is looked up in [`Names`] when the client uses the name.
 //!
 //! What a message does to either table is noted when the message is sent, since what is sent behind
-//! it rests on that, and taken back if the server says that it was not done: [`Naming`] in the
-//! queue of replies carries what it takes.
+//! it rests on that, and taken back if the server says that it was not done: the kinds of messages
+//! in the queue of replies (`reply/kind.rs`) carry what that takes.
 
 mod names;
 mod registry;

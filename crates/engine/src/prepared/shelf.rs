@@ -9,7 +9,7 @@ use crate::client::Slot;
 /// What a server has of ours, by number.
 #[derive(Debug, Default)]
 pub(crate) struct Shelf {
-    statements: BTreeMap<u64, Made>,
+    statements: BTreeMap<u64, Shelved>,
     /// Those of which a Close was sent, in which unit, and its reply is awaited.
     closing: BTreeMap<u64, Slot>,
     /// How often it was used.
@@ -18,7 +18,7 @@ pub(crate) struct Shelf {
 
 /// A statement on a server.
 #[derive(Debug)]
-pub(crate) struct Made {
+pub(crate) struct Shelved {
     pub(crate) statement: Rc<Statement>,
     pub(crate) rows: Rows,
     /// The unit of the Parse whose reply is awaited, if it is.
@@ -42,7 +42,7 @@ pub(crate) enum Rows {
 
 impl Shelf {
     /// The statement, if the server has it.
-    pub(crate) fn find(&self, statement: &Statement) -> Option<&Made> {
+    pub(crate) fn find(&self, statement: &Statement) -> Option<&Shelved> {
         self.statements.get(&statement.number())
     }
 
@@ -71,7 +71,7 @@ impl Shelf {
     /// where there are `most`, or more since a reload. One that another unit makes may not be
     /// there.
     pub(crate) fn surplus(&self, most: usize, unit: Slot) -> Option<Rc<Statement>> {
-        let here = |made: &&Made| made.unsettled.is_none_or(|slot| slot == unit);
+        let here = |made: &&Shelved| made.unsettled.is_none_or(|slot| slot == unit);
         let least = self.statements.values().filter(here).min_by_key(|made| made.used);
         least.filter(|_| self.statements.len() >= most).map(|made| Rc::clone(&made.statement))
     }
@@ -80,7 +80,7 @@ impl Shelf {
     pub(crate) fn put(&mut self, statement: Rc<Statement>, unit: Slot) {
         self.uses += 1;
         let (number, used) = (statement.number(), self.uses);
-        let made = Made { statement, rows: Rows::Awaited, unsettled: Some(unit), used };
+        let made = Shelved { statement, rows: Rows::Awaited, unsettled: Some(unit), used };
         self.statements.insert(number, made);
     }
 
@@ -113,7 +113,7 @@ impl Shelf {
         self.closing.remove(&number);
         // It may have been said meanwhile.
         let rows = if let Rows::Awaited = rows { Rows::Missed } else { rows };
-        self.statements.insert(number, Made { statement, rows, unsettled: None, used });
+        self.statements.insert(number, Shelved { statement, rows, unsettled: None, used });
     }
 
     /// The server does not say what its rows are like.

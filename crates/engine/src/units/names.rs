@@ -26,6 +26,15 @@ pub(super) struct Named {
     pub(super) stale: bool,
 }
 
+/// A Parse at the front of the input.
+#[derive(Clone, Copy)]
+struct NewStatement<'a> {
+    parse: Parse<'a>,
+    message: &'a [u8],
+    /// All of the message is there.
+    whole: bool,
+}
+
 /// The name of a statement in a message, and what the server is told in its place.
 pub(super) struct Rename {
     /// Where it stands in the message, without its NUL.
@@ -47,6 +56,13 @@ impl Named {
 
     pub(super) fn renamed(kind: Kind, rename: Option<Rename>) -> Self {
         Self { rename, ..Self::plain(kind) }
+    }
+}
+
+impl NewStatement<'_> {
+    /// Whether it is kept, to be made again elsewhere.
+    fn may_be_kept(&self) -> bool {
+        self.whole && self.message.len() <= UNIT_HELD_BYTES
     }
 }
 
@@ -74,7 +90,7 @@ impl Engine {
             Tag::Parse => {
                 let parse = Parse::start(body)?;
                 ends_in_time(parse.name.len() + 1)?;
-                self.parse(id, server, parse, message, whole)
+                self.parse(id, server, NewStatement { parse, message, whole })
             }
             Tag::Bind => {
                 let bind = Bind::start(body)?;
@@ -118,19 +134,12 @@ impl Engine {
         })
     }
 
-    fn parse(
-        &mut self,
-        id: ClientId,
-        server: ServerId,
-        parse: Parse<'_>,
-        message: &[u8],
-        whole: bool,
-    ) -> Option<Named> {
-        let short = whole && message.len() <= UNIT_HELD_BYTES;
-        if !parse.name.is_empty() && short && self.may_share(id, server) {
-            return self.parse_shared(id, server, parse.name, message);
+    fn parse(&mut self, id: ClientId, server: ServerId, new: NewStatement<'_>) -> Option<Named> {
+        let is_named = !new.parse.name.is_empty();
+        if is_named && new.may_be_kept() && self.may_share(id, server) {
+            return self.parse_shared(id, server, new);
         }
-        self.parse_own(id, server, parse, message, whole)
+        self.parse_own(id, server, new)
     }
 
     /// A Parse of what is this client's alone.
@@ -138,43 +147,44 @@ impl Engine {
         &mut self,
         id: ClientId,
         server: ServerId,
-        parse: Parse<'_>,
-        message: &[u8],
-        whole: bool,
+        new: NewStatement<'_>,
     ) -> Option<Named> {
-        let short = whole && message.len() <= UNIT_HELD_BYTES;
-        let makes = if !parse.name.is_empty() {
+        let (name, text) = (new.parse.name, new.parse.text);
+        let client = &self.clients[id];
+        if !client.names.is_empty() {
+            let meaning = client.names.meaning(name, client.coming_slot());
+            if let Meaning::Unsettled = meaning {
+                held_for_name();
+                return None;
+            }
+            // What is put in front of it goes out at once, so nothing may hold it back then.
+            if !self.show_names(id, server, text, true) {
+                return None;
+            }
+            // What has been shown just now is taken on the server, too.
+            let client = &self.clients[id];
+            if let Meaning::Known(..) = client.names.meaning(name, client.coming_slot()) {
+                self.make_name_taken(server, name);
+            }
+        }
+        let makes = if !name.is_empty() {
             // It lives on one server: the client stays there.
             self.leaves(id, PinReason::Prepared.into());
             Makes::Own
         } else {
             self.clients[id].unnamed_ready = true;
-            Mark::UnnamedTooLong.hit_if(!short);
-            if short { Makes::Unnamed(Rc::from(message)) } else { Makes::UnnamedTooLong }
+            let kept = new.may_be_kept();
+            Mark::UnnamedTooLong.hit_if(!kept);
+            if kept { Makes::Unnamed(Rc::from(new.message)) } else { Makes::UnnamedTooLong }
         };
-        let body = &message[HEADER_LEN..];
-        let ended = whole || parse.name.len() + parse.text.len() + 2 <= body.len();
-        let client = &self.clients[id];
-        if !client.names.is_empty() {
-            match client.names.meaning(parse.name, client.coming_slot()) {
-                Meaning::Unknown => {}
-                Meaning::Known(..) => self.make_name_taken(server, parse.name),
-                Meaning::Unsettled => {
-                    held_for_name();
-                    return None;
-                }
-            }
-            if !self.show_names(id, server, parse.text, true) {
-                return None;
-            }
-        }
-        let pins = self.scan_text(id, parse.text, ended);
+        let ended = new.whole || name.len() + text.len() + 2 <= new.message.len() - HEADER_LEN;
+        let pins = self.scan_text(id, text, ended);
         let client = &mut self.clients[id];
-        if parse.name.is_empty() {
+        if name.is_empty() {
             client.unnamed_names = Some(pins.is_none_or(|pins| pins.contains(PinReason::Names)));
         }
         client.may_commit_later |= client.may_commit || !ended;
-        let rename = Rename::escape(HEADER_LEN, parse.name);
+        let rename = Rename::escape(HEADER_LEN, name);
         Some(Named::renamed(Kind::Parse { makes }, rename))
     }
 
@@ -197,11 +207,11 @@ impl Engine {
         &mut self,
         id: ClientId,
         server: ServerId,
-        name: &[u8],
-        message: &[u8],
+        new: NewStatement<'_>,
     ) -> Option<Named> {
         let client = &self.clients[id];
-        let definition = &message[HEADER_LEN + name.len() + 1..];
+        let name = new.parse.name;
+        let definition = &new.message[HEADER_LEN + name.len() + 1..];
         let slot = client.coming_slot();
         match client.names.meaning(name, slot) {
             Meaning::Unknown => {}
@@ -220,13 +230,13 @@ impl Engine {
         let text = until_nul(definition);
         let (pins, _) = self.read_text(id, text);
         if pins.contains(PinReason::Names) || pins.contains(PinReason::Prepared) {
-            return self.parse_own(id, server, Parse { name, text }, message, true);
+            return self.parse_own(id, server, new);
         }
         let (private, settings) = (client.local_settings, Rc::clone(&client.settings));
         let registry = &mut self.pools[self.servers[server].pool].registry;
         let Some(statement) = registry.intern(definition, &settings, private, pins) else {
             // No mark: a simulation of so many statements would take too long.
-            return self.parse_own(id, server, Parse { name, text }, message, true);
+            return self.parse_own(id, server, new);
         };
         if self.is_unsettled(id, server, &statement) {
             held_for_name();

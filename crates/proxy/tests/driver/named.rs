@@ -585,3 +585,18 @@ fn nothing_is_made_inside_a_copy() {
     alice.says([bind_to("s"), sync()]);
     assert_eq!(second.heard(), "B(s) S");
 }
+
+/// What is put in front of a message that waits would wait with it, for ever if it does not come.
+#[test]
+fn nothing_is_put_in_front_of_a_text_that_waits_for_earlier_units() {
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    prepare(&alice, &server, "s", "SELECT", no_rows());
+    alice.says([query("SET x = 1")]);
+    server.says([done(), ready()]);
+    server.heard();
+    alice.says([query("SELECT"), parse_as("s", "EXECUTE s"), sync()]);
+    assert_eq!(server.heard(), "Q(SELECT)");
+    server.says([done(), ready()]);
+    let shown = "C(s) P(s=SELECT) S ";
+    assert_eq!(server.heard(), format!("{shown}P(s=EXECUTE s) S"));
+}
