@@ -157,6 +157,7 @@ fn user(scope: &Scope<'_>, report: &mut Report) -> Option<User> {
         mode: scope.read::<PoolMode>("pool_mode")?,
         pool_size,
         min_pool_size: scope.read("min_pool_size")?,
+        server_choice: scope.read("server_choice")?,
         prepared_statements: scope.read("prepared_statements_cache_size")?,
         reserve_pool_size: scope.read("reserve_pool_size")?,
         reserve_pool_timeout: scope.read("reserve_pool_timeout")?,

@@ -64,7 +64,7 @@ pub use socket::SocketName;
 pub use suggest::nearest;
 pub use types::{
     ANY_DATABASE, Admin, AuthMethod, Config, General, LogFormat, LogLevel, LogOptions, Pool,
-    PoolMode, Role, Secret, Server, Shard, TcpOptions, UnixSocket, User,
+    PoolMode, Role, Secret, Server, ServerChoice, Shard, TcpOptions, UnixSocket, User,
 };
 pub use url::{Url, address};
 

@@ -12,7 +12,7 @@ use Section::{FlatRoot, General, Pool, Root, Shard, User};
 use crate::setting::{
     Changes, Column, Effect, Fallback, Flat, Kind, Ours, Section, Setting, TIME_MAX_MS, Unit, Zero,
 };
-use crate::types::{AuthMethod, LogFormat, LogLevel, PoolMode};
+use crate::types::{AuthMethod, LogFormat, LogLevel, PoolMode, ServerChoice};
 
 /// The databases that are the console, and can therefore be no pool's name.
 pub const CONSOLE_DATABASES: [&str; 3] = ["pgweir", "pgcat", "pgbouncer"];
@@ -213,6 +213,9 @@ pub const SETTINGS: &[Setting] = &[
     row(Pool, "pool_mode", Word(POOL_MODES), text("transaction"), Now,
         "How long a client keeps a server.")
         .flat(General, "pool_mode"),
+    row(Pool, "server_choice", Word(SERVER_CHOICES), text("recent"), Now,
+        "Which of several free servers a client is given: recent, the one used last that has its \
+         settings; never_same, another than it had before, for tests of what that changes."),
     row(Pool, "server_reset_query", Sql, text("DISCARD ALL"), Now,
         "What runs on a server behind a session that is not known to have left anything there; \
          what is known is always removed."),
@@ -369,6 +372,7 @@ const NOT_IN_PGCAT: &str = "PgCat 1.2 does not read it either";
 const ONE_SERVER: &str = "one server is used for everything";
 const ONE_SHARD: &str = "the first shard is used for everything";
 const POOL_MODES: &[&str] = PoolMode::NAMES;
+const SERVER_CHOICES: &[&str] = ServerChoice::NAMES;
 const PORT: Kind = Integer(1, 65_535);
 /// The most that PostgreSQL takes (statement_timeout, src/backend/utils/misc/guc_tables.c): it
 /// refuses a login that asks for more.

@@ -194,6 +194,8 @@ pub struct User {
     pub pool_size: u32,
     /// So many are kept open although nobody needs them; at most `pool_size`.
     pub min_pool_size: u32,
+    /// Which of them a client is given.
+    pub server_choice: ServerChoice,
     /// So many prepared statements each of them keeps for all clients; none: a client that prepares
     /// keeps its server.
     pub prepared_statements: u32,
@@ -265,6 +267,16 @@ pub enum PoolMode {
     Transaction,
 }
 
+/// Which of several free servers a client is given.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ServerChoice {
+    /// The one used last, rather one that is set as the client is than another.
+    Recent,
+    /// Another than the client had before, if there is one: what works then does not rest on what
+    /// is left there.
+    NeverSame,
+}
+
 /// How a client proves who it is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum AuthMethod {
@@ -334,4 +346,5 @@ names!(AuthMethod {
 names!(LogFormat { Text = "text", Json = "json" });
 names!(LogLevel { Error = "error", Warn = "warn", Info = "info", Debug = "debug" });
 names!(PoolMode { Session = "session", Transaction = "transaction", Statement = "statement" });
+names!(ServerChoice { Recent = "recent", NeverSame = "never_same" });
 names!(Role { Primary = "primary", Replica = "replica" });

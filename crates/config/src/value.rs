@@ -11,7 +11,7 @@ use crate::quantity;
 use crate::setting::{Kind, Least, TIME_MAX_MS, Unit, Zero};
 use crate::socket::SocketName;
 use crate::suggest;
-use crate::types::{AuthMethod, LogFormat, LogLevel, PoolMode, Role, Secret, Server};
+use crate::types::{AuthMethod, LogFormat, LogLevel, PoolMode, Role, Secret, Server, ServerChoice};
 
 /// What is printed for a secret.
 pub(crate) const SECRET: &str = "(a secret)";
@@ -218,6 +218,12 @@ impl FromValue for LogFormat {
 }
 
 impl FromValue for LogLevel {
+    fn from_value(value: &Value) -> Option<Self> {
+        if let Value::Word(word) = value { Self::named(word) } else { None }
+    }
+}
+
+impl FromValue for ServerChoice {
     fn from_value(value: &Value) -> Option<Self> {
         if let Value::Word(word) = value { Self::named(word) } else { None }
     }

@@ -89,7 +89,11 @@ impl Engine {
             return self.close_client(requester);
         };
         let its = &self.clients[client];
-        let busy = its.server().filter(|server| !self.servers[*server].replies.is_empty());
+        let busy = its.server().filter(|server| {
+            let server = &self.servers[*server];
+            // What is asked of it behind the last unit is our own.
+            !server.replies.is_empty() && server.answer.is_none()
+        });
         if let Some(server) = busy {
             return self.cancel_on(now, server, Some(client), Some(requester));
         }
@@ -245,6 +249,8 @@ impl Engine {
         if matches!(self.servers[server].state, ServerState::AwaitingCancel) {
             Mark::CancelAwaitedEnds.hit();
             self.offer(now, server);
+        } else {
+            self.go_on_behind_cancel(server);
         }
     }
 
@@ -267,6 +273,8 @@ impl Engine {
         }
         if matches!(self.servers[server].state, ServerState::AwaitingCancel) {
             self.offer(now, server);
+        } else {
+            self.go_on_behind_cancel(server);
         }
     }
 

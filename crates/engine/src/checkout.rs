@@ -21,15 +21,19 @@ impl Engine {
     /// A client's unit needs a server: it gets an idle one, or a place in the queue.
     pub(crate) fn check_out(&mut self, now: Time, id: ClientId, pool: PoolId) {
         debug_assert_eq!(self.clients[id].leg, Leg::None);
-        let asked = *self.clients[id].asked.get_or_insert(Asked { since: now, lost: 0 });
+        let its = &mut self.clients[id];
+        let held_since = its.held_since.take();
+        let (since, held) = (held_since.unwrap_or(now), held_since.is_some());
+        let asked = *its.asked.get_or_insert(Asked { since, lost: 0, held });
         let settings = Rc::clone(&self.clients[id].settings);
+        let last = self.clients[id].last_server;
         let servers = &self.servers;
         let fits = |server| Rc::ptr_eq(&servers[server].settings, &settings);
         if self.clients[id].replication.is_some() {
             if self.open_dedicated(now, id, pool) {
                 return;
             }
-        } else if let Some(server) = self.pools[pool].take_idle(fits) {
+        } else if let Some(server) = self.pools[pool].take_idle(last, fits) {
             return self.lend(now, server, id);
         }
         let ticket = self.pools[pool].enqueue(id, asked.since);
@@ -120,7 +124,9 @@ impl Engine {
     /// From now on what the client sends goes to this server.
     pub(crate) fn hold(&mut self, server: ServerId, client: ClientId) {
         self.clients[client].leg = Leg::Held(server);
+        self.clients[client].last_server = Some(server);
         self.servers[server].touched = true;
+        self.servers[server].shelf.changes_hands();
         self.tell(client, server);
         if self.clients[client].congested {
             // It has not read its last replies yet: those of this server wait too.
@@ -253,9 +259,11 @@ impl Engine {
         }
         // Its client may have stopped it; the next one must not inherit that.
         self.read_server(server, true);
-        if self.servers[server].status.in_block() {
-            // One that was made to fail for a client that has not sent anything.
-            Mark::StandInUnused.hit();
+        let its = &self.servers[server];
+        if its.status.in_block() || its.replies.in_batch() {
+            // One that was made to fail for a client that has not sent anything, or is in the
+            // middle of a batch of ours.
+            Mark::StandInUnused.hit_if(its.status.in_block());
             return self.clean(now, server, Left::Nothing);
         }
         self.offer(now, server);
@@ -371,14 +379,28 @@ impl Engine {
     /// The client of a server is gone, or is done with it. What it left is removed step by step,
     /// then the server is free.
     pub(crate) fn clean(&mut self, now: Time, server: ServerId, left: Left) {
+        self.end_batch(server);
         let its = &mut self.servers[server];
         its.state = ServerState::Cleaning { step: Cleaning::Draining, left };
+        its.answer = None;
+        its.puts_back = false;
         its.swallowed = 0;
         Mark::CleanedUnread.hit_if(its.read_paused);
         let quiet = its.replies.is_empty();
         self.read_server(server, true);
         if quiet {
             self.clean_further(now, server);
+        }
+    }
+
+    /// Ends a batch of which all that was sent is ours, put in front of a message that was not.
+    fn end_batch(&mut self, server: ServerId) {
+        let replies = &mut self.servers[server].replies;
+        if replies.in_batch() {
+            Mark::BatchOfOursEnded.hit();
+            replies.push(Expected { kind: Kind::Sync, sink: Sink::Own });
+            let to = Endpoint::Server(server);
+            self.actions.inject(to, |out| out.extend_from_slice(&frontend::SYNC));
         }
     }
 

@@ -17,6 +17,7 @@ use crate::prepared::{Names, Own, Shape};
 use crate::replication::Replication;
 use crate::settings::Settings;
 use crate::time::Time;
+use crate::track::Changes;
 
 /// A client's connection, from its first byte to its last.
 pub struct Client {
@@ -36,7 +37,12 @@ pub struct Client {
     pub(crate) quiet_since: Time,
     /// The time of its entry among those whose silence is looked at, if it has one.
     pub(crate) watched_at: Option<Time>,
+    /// What it has asked for at its login.
+    pub(crate) startup: Rc<Settings>,
+    /// What it has set, as far as that is known.
     pub(crate) settings: Rc<Settings>,
+    /// What it may have set since.
+    pub(crate) changes: Option<Box<Changes>>,
     /// It asked for a connection of this kind, which takes a server of its own.
     pub(crate) replication: Option<Rc<Replication>>,
     /// What it was told that its servers report; `None` before its greeting.
@@ -49,6 +55,8 @@ pub struct Client {
     /// The slot of the extended batch whose Sync has not come yet.
     pub(crate) open_slot: Option<Slot>,
     pub(crate) leg: Leg,
+    /// The server that it was given last.
+    pub(crate) last_server: Option<ServerId>,
     /// The message whose body is still coming in.
     pub(crate) body: Body,
     /// Why the server stays with this client. It never shrinks: what could shrink it is not
@@ -56,6 +64,8 @@ pub struct Client {
     pub(crate) pins: Pins,
     /// What it calls the statements that it shares with others.
     pub(crate) names: Names,
+    /// Among the statements with names that are its own is one that takes settings back.
+    pub(crate) own_resets: bool,
     /// The statement, by number, whose rows on its server were asked for just now.
     pub(crate) brought: Option<u64>,
     /// The unit in flight that may remove a name by SQL, and what the name has meant.
@@ -95,6 +105,8 @@ pub struct Client {
     pub(crate) read_paused: bool,
     /// What is written to it piles up.
     pub(crate) congested: bool,
+    /// Since when a unit waits for what its client's last server says of its settings.
+    pub(crate) held_since: Option<Time>,
     /// A unit has asked for a server and was not sent yet.
     pub(crate) asked: Option<Asked>,
     /// The unit that was sent last may commit the transaction, if it is still in flight. Those
@@ -123,7 +135,9 @@ impl Client {
             requested: now,
             quiet_since: now,
             watched_at: None,
+            startup: Rc::clone(&settings),
             settings,
+            changes: None,
             replication: None,
             told: None,
             secret: Box::default(),
@@ -131,9 +145,11 @@ impl Client {
             next_slot: Slot(0),
             open_slot: None,
             leg: Leg::None,
+            last_server: None,
             body: Body::NONE,
             pins: Pins::default(),
             names: Names::default(),
+            own_resets: false,
             brought: None,
             deallocates: None,
             local_settings: false,
@@ -153,6 +169,7 @@ impl Client {
             leaving: false,
             read_paused: false,
             congested: false,
+            held_since: None,
             asked: None,
             stays_until: Time::default(),
             may_commit: false,
@@ -192,11 +209,22 @@ impl Client {
         self.slots.len() > usize::from(self.open_slot.is_some())
     }
 
+    /// Whether its server may be set to something else now than what is known.
+    pub(crate) fn has_changed_settings(&self) -> bool {
+        self.local_settings || self.changes.is_some()
+    }
+
     /// All names are to be removed by the unit that is sent next.
     pub(crate) fn remove_names(&mut self) {
         let slot = self.coming_slot();
         self.names.hold(slot);
         self.deallocates = Some(Box::new(Deallocates::All { slot }));
+    }
+
+    /// The slot of the unit that the last message belongs to.
+    pub(crate) fn last_slot(&self) -> Slot {
+        let last = self.open_slot.or_else(|| self.slots.last().copied());
+        last.unwrap_or(self.next_slot)
     }
 
     /// The slot of the unit that the next message belongs to, there already or not.
@@ -310,6 +338,8 @@ pub(crate) struct Asked {
     pub(crate) since: Time,
     /// How many servers it was given that were lost before it could be sent.
     pub(crate) lost: u32,
+    /// It had waited before it was in the queue, until its client's last server had said something.
+    pub(crate) held: bool,
 }
 
 /// A reply that a client is owed. Slots of one client count up in the order of its units.

@@ -196,6 +196,7 @@ impl Engine {
         };
         let client = &mut self.clients[id];
         client.pins = settings.pins();
+        client.startup = Rc::clone(&settings);
         client.settings = settings;
         client.replication = replication.map(Rc::new);
         self.negotiate(id, startup);

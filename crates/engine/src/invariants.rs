@@ -96,6 +96,7 @@ impl Engine {
                 assert!(!server.doomed, "{id:?}: idle though it is to be closed");
                 assert!(!server.read_paused, "{id:?}: idle and not read");
                 assert!(server.replaying.is_none(), "{id:?}: idle with settings in flight");
+                assert!(server.answer.is_none(), "{id:?}: idle while it says what it is set to");
                 assert!(server.outdated.is_none(), "{id:?}: idle with news that nobody has seen");
             }
             if let Some(client) = server.promised_to {
@@ -133,10 +134,14 @@ impl Engine {
                 });
                 assert_eq!(held, Some(id), "{id:?} believes that it holds {server:?}");
             }
+            if client.changes.is_some() {
+                assert!(client.server().is_some(), "{id:?}: settings in doubt on no server");
+            }
             if let (Leg::Held(server), Phase::Ready(_)) = (client.leg, &client.phase) {
                 let reported = &self.servers[server].parameters;
                 let told = client.told.as_ref().is_some_and(|told| Rc::ptr_eq(told, reported));
-                assert!(told, "{id:?} was not told what {server:?} reports");
+                let aside = client.is_reset() || self.servers[server].replies.is_ours();
+                assert!(told || aside, "{id:?} was not told what {server:?} reports");
             }
             if !matches!(client.leg, Leg::Held(_)) {
                 assert!(client.slots.is_empty(), "{id:?}: replies owed by no server");
@@ -207,13 +212,14 @@ impl Engine {
     }
 
     /// Whoever has been given a server, and has not used it yet, had asked before all who wait; but
-    /// for those that had been given one, too, and have lost it.
+    /// for those that had been given one, too, and have lost it, or had to wait before they were in
+    /// the queue.
     fn check_turns(&self, id: PoolId, pool: &Pool) {
         let waits = |waiter: &&Waiter| {
             let client = self.clients.find(waiter.client);
             client.is_some_and(|client| {
-                let lost = client.asked.is_some_and(|asked| asked.lost > 0);
-                client.leg == Leg::Waiting(waiter.ticket) && !lost
+                let late = client.asked.is_some_and(|asked| asked.lost > 0 || asked.held);
+                client.leg == Leg::Waiting(waiter.ticket) && !late
             })
         };
         let Some(first) = pool.waiters.iter().find(waits) else { return };

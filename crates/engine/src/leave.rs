@@ -145,7 +145,7 @@ impl Engine {
             return self.forsake(now, server);
         }
         let spec = &self.pools[its.pool].spec;
-        let stateful = !client.pins.is_empty() || its.reset;
+        let stateful = !client.pins.is_empty() || its.reset || client.changes.is_some();
         let left = if client.pins.spoils() {
             Mark::LeftUnremovable.hit();
             Left::Unremovable
@@ -256,7 +256,7 @@ impl Engine {
         self.part(client);
         if loss == Loss::NotBegun {
             let asked = &mut self.clients[client].asked;
-            asked.get_or_insert(Asked { since: now, lost: 0 }).lost += 1;
+            asked.get_or_insert(Asked { since: now, lost: 0, held: false }).lost += 1;
         }
         if self.clients[client].asked.is_some_and(|asked| asked.lost > 1) {
             // Perhaps servers die of what it asks for: the next one is not made at once.
@@ -421,7 +421,7 @@ impl Engine {
         Mark::PromiseBroken.hit();
         let its = &mut self.clients[client];
         its.leg = Leg::None;
-        its.asked.get_or_insert(Asked { since: now, lost: 0 }).lost += 1;
+        its.asked.get_or_insert(Asked { since: now, lost: 0, held: false }).lost += 1;
         self.actions.push(Action::Resume(client));
     }
 

@@ -83,6 +83,7 @@ mod store;
 mod sync;
 mod time;
 mod timers;
+mod track;
 mod unfinished;
 mod units;
 mod waits;

@@ -113,6 +113,7 @@ impl Engine {
         let its = &self.clients[client];
         self.servers[id].mode != PoolMode::Session
             && its.pins.is_empty()
+            && its.changes.is_none()
             && !matches!(its.unnamed, UnnamedStatement::TooLong)
             && matches!(its.phase, Phase::Ready(_))
     }

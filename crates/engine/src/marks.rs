@@ -91,6 +91,8 @@ marks! {
     RefusedUnitBoreMore,
     /// The same, when the rest of it has come.
     PassedUnitBoreMore,
+    /// A message of a refused batch has not come whole: it is looked at when it has.
+    PassedMessageInPieces,
     /// A message of a refused batch is dropped.
     RefusedBatchGoesOn,
     /// A unit waits for the one before, since others wait for a server.
@@ -215,6 +217,30 @@ marks! {
     SettingsForAnother,
     /// One is opened to be asked, in the place of the one that refuses.
     SettingsForReplacement,
+    /// What was put in front of a client's message has failed, and is the first that it hears.
+    UnitBegunByError,
+    /// Of a client's unit only what is put in front of it was sent, and no more will be.
+    BatchOfOursEnded,
+    /// A client may have changed settings, and its server is asked what they are.
+    SettingsAsked,
+    /// The server did not say.
+    SettingsNotTold,
+    /// The server does not answer to that.
+    SettingsAskedInVain,
+    /// Nothing is put back in a transaction while a cancel may still come.
+    SettingsAwaitCancel,
+    /// A message waits until it has.
+    HeldForSettings,
+    /// A unit waits for one that takes settings back.
+    HeldForReset,
+    /// What the client has asked for at its login is not set any more, and is put back.
+    SettingsPutBack,
+    /// Which settings may have been changed is not clear.
+    ChangesUnclear,
+    /// A statement is used under other settings than those under which it was prepared.
+    StatementReadAnew,
+    /// A statement that was read under what another client had changed is made again.
+    StatementReadStrangely,
     /// A server reports something else than its client was told last.
     ClientToldNews,
     /// A server that comes free has another configuration.

@@ -121,8 +121,10 @@ impl Engine {
                 backend::parameter_status(out, name, value);
             });
         }
-        let pool = self.servers[server].pool;
-        self.pools[pool].remember_welcome(&its.settings, reported);
+        if its.changes.is_none() {
+            let pool = self.servers[server].pool;
+            self.pools[pool].remember_welcome(&its.settings, reported);
+        }
     }
 
     /// A server is free. If it reports something else than when it was free last, and we have not

@@ -164,6 +164,7 @@ fn spec(pool: &Pool, user: &User, mock: &MockAuth) -> Result<Option<PoolSpec>, V
         mode: user.mode,
         size: user.pool_size as usize,
         min_size: user.min_pool_size as usize,
+        server_choice: user.server_choice,
         prepared_statements: user.prepared_statements as usize,
         reserve: user.reserve_pool_size as usize,
         reserve_timeout: user.reserve_pool_timeout,

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pgweir_auth::Verifier;
 use pgweir_auth::scram::LoginKeys;
-use pgweir_config::{AuthMethod, PoolMode, Secret};
+use pgweir_config::{AuthMethod, PoolMode, Secret, ServerChoice};
 use pgweir_wire::backend::Report;
 
 use crate::action::{Address, ClientId, ServerId};
@@ -108,6 +108,8 @@ pub(crate) struct PoolSpec {
     pub(crate) mode: PoolMode,
     pub(crate) size: usize,
     pub(crate) min_size: usize,
+    /// Which of its free servers a client is given.
+    pub(crate) server_choice: ServerChoice,
     /// So many prepared statements each server keeps; none: they are not shared.
     pub(crate) prepared_statements: usize,
     pub(crate) reserve: usize,
@@ -224,9 +226,17 @@ impl Pool {
         2 * self.waiting + 16
     }
 
-    /// Takes an idle server, rather one with these settings than another.
-    pub(crate) fn take_idle(&mut self, fits: impl Fn(ServerId) -> bool) -> Option<ServerId> {
-        let index = self.idle.iter().rposition(|&server| fits(server));
+    /// Takes an idle server, rather one with these settings than another. `last`: the one that the
+    /// client had before.
+    pub(crate) fn take_idle(
+        &mut self,
+        last: Option<ServerId>,
+        fits: impl Fn(ServerId) -> bool,
+    ) -> Option<ServerId> {
+        let index = match self.spec.server_choice {
+            ServerChoice::Recent => self.idle.iter().rposition(|&server| fits(server)),
+            ServerChoice::NeverSame => self.idle.iter().position(|&server| Some(server) != last),
+        };
         match index {
             Some(index) => Some(self.idle.remove(index)),
             None => self.idle.pop(),

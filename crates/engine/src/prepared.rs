@@ -18,7 +18,7 @@ mod shelf;
 pub(crate) use names::{Meaning, Names, Own};
 pub(crate) use registry::{Registry, Statement};
 pub(crate) use shape::Shape;
-pub(crate) use shelf::{Rows, Shelf};
+pub(crate) use shelf::{Rows, Shelf, Under};
 
 /// With this begins each name of ours, and no client's reaches a server that does.
 const PREFIX: &[u8] = b"pgweir_";

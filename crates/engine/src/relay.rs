@@ -97,7 +97,7 @@ impl Engine {
         let body = &rest[HEADER_LEN..n];
         match tag {
             Tag::NoticeResponse => {
-                let heard = self.hears(id);
+                let heard = self.hears(id) && !self.servers[id].replies.is_ours();
                 self.pass(id, heard, at, n, length);
             }
             Tag::NotificationResponse => {
@@ -114,7 +114,7 @@ impl Engine {
             Tag::ParameterStatus => {
                 comes_whole(tag, length)?;
                 let (name, value) = backend::parse_parameter_status(body).map_err(malformed)?;
-                let heard = self.hears(id);
+                let heard = self.hears(id) && !self.resets(id);
                 self.reported(id, name, value, heard);
                 self.pass(id, heard, at, n, length);
             }
@@ -126,8 +126,9 @@ impl Engine {
             Tag::ErrorResponse => self.error(now, id, body, at, n, length)?,
             Tag::DataRow | Tag::CopyData if whole => {
                 let sink = self.step(id, tag)?;
-                self.own_row(id, sink, body);
-                let run = n + same_messages(header.tag, &rest[n..]);
+                // Ours are read one by one.
+                let ours = self.own_row(id, sink, Some(body));
+                let run = if ours { n } else { n + same_messages(header.tag, &rest[n..]) };
                 self.pass_reply(id, tag, sink, at, run, run);
                 return Ok(run);
             }
@@ -168,6 +169,9 @@ impl Engine {
             | Tag::ParseComplete
             | Tag::PortalSuspended => {
                 let sink = self.step(id, tag)?;
+                if tag == Tag::DataRow {
+                    self.own_row(id, sink, None);
+                }
                 self.pass_reply(id, tag, sink, at, n, length);
             }
         }
@@ -257,7 +261,7 @@ impl Engine {
                 return Err("an error was taken for a reply".to_owned());
             }
         };
-        if sink == Sink::Own {
+        if sink == Sink::Own || sink == Sink::Aside && self.servers[id].puts_back {
             self.servers[id].own_error.get_or_insert_with(|| Box::new(as_report(&fields)));
         }
         if fatal && sink == Sink::Injected && !self.carries_work(id) {
@@ -281,9 +285,16 @@ impl Engine {
         if let Some(client) = self.servers[id].client().filter(|_| heard) {
             // What it is held back for is part of what has failed.
             self.servers[id].used = true;
+            let is_open = self.servers[id].replies.skips();
             let its = &mut self.clients[client];
             its.asked = None;
             its.lost = None;
+            if sink == Sink::Injected && is_open && its.open_slot.is_none() {
+                // The unit that it belongs to has begun with this.
+                Mark::UnitBegunByError.hit();
+                its.open_slot = Some(its.slot_of_unit());
+                self.servers[id].unit_since = now;
+            }
         }
         self.servers[id].fatal = fatal && heard;
         if fatal {
@@ -339,9 +350,11 @@ impl Engine {
                 self.actions.forward(Endpoint::Client(client), at..at + n);
                 self.unit_over(now, id, client);
             }
+            (Sink::Own, Some(client)) if self.servers[id].answer.is_some() => {
+                self.settings_told(now, id, client);
+            }
             (Sink::Own, Some(client)) => self.prepared(now, id, client),
-            // The unit that it was put in front of follows.
-            (Sink::Aside, Some(_)) => {}
+            (Sink::Aside, Some(client)) => self.aside_over(now, id, client),
             (_, None) => {
                 Mark::ReplyForNobody.hit_if(sink != Sink::Own);
                 if self.servers[id].replies.is_empty() {
@@ -402,6 +415,7 @@ impl Engine {
             let detail = format!("pool_mode of pool \"{pool}\" is statement.");
             return self.expel(now, client, STATEMENT_MODE.report(&[]).detail(detail));
         }
+        self.put_back(id, client);
         self.lease_over(now, id, client);
         if self.clients.find(client).is_some_and(|client| client.holding) {
             self.wake(client);
@@ -414,8 +428,11 @@ impl Engine {
         let server = &self.servers[id];
         let pool = server.pool;
         let its = &self.clients[client];
-        let settled =
-            server.used && server.replies.is_empty() && its.slots.is_empty() && its.body.left == 0;
+        let settled = server.used
+            && server.replies.is_empty()
+            && !server.replies.in_batch()
+            && its.slots.is_empty()
+            && its.body.left == 0;
         if !settled {
             return;
         }
@@ -424,8 +441,9 @@ impl Engine {
             return self.client_left(now, client);
         }
         if !server.status.in_block() && !self.keeps_server(its, server) {
-            // No mark: clients of the simulation do not reset what they have not set.
-            if server.reset {
+            if its.changes.is_some() {
+                self.ask_for_settings(now, id, client);
+            } else if server.reset {
                 self.part(client);
                 self.clean(now, id, Left::Pins);
             } else {

@@ -98,7 +98,7 @@ impl Engine {
         let has_room = its.total < its.most() && room > 0;
         if let Some(server) = has_room.then(|| self.open(now, pool)).flatten() {
             self.promise(server, client);
-        } else if let Some(server) = self.pools[pool].take_idle(|_| false) {
+        } else if let Some(server) = self.pools[pool].take_idle(None, |_| false) {
             self.exchange(now, server, client);
         } else {
             return false;

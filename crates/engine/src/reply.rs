@@ -147,6 +147,8 @@ pub(crate) struct Replies {
     early_syncs: u32,
     /// Such Syncs of COPYs that have failed: each may be answered after all.
     doubtful_syncs: u32,
+    /// What was sent last is of a batch that a Sync is still to end.
+    in_batch: bool,
 }
 
 impl Replies {
@@ -161,7 +163,13 @@ impl Replies {
             skipping: false,
             early_syncs: 0,
             doubtful_syncs: 0,
+            in_batch: false,
         }
+    }
+
+    /// Whether what was sent last is of a batch that a Sync is still to end.
+    pub(crate) fn in_batch(&self) -> bool {
+        self.in_batch
     }
 
     /// Whether nothing is owed.
@@ -209,6 +217,11 @@ impl Replies {
         self.entries
             .front()
             .is_some_and(|head| matches!((&head.kind, head.sink), (Kind::Query, Sink::Own)))
+    }
+
+    /// Whether what is owed first answers something of our own, and not of a client's unit.
+    pub(crate) fn is_ours(&self) -> bool {
+        self.entries.front().is_some_and(|head| matches!(head.sink, Sink::Aside | Sink::Own))
     }
 
     /// The client's slot that is filled first by what is owed, if any is.
@@ -314,6 +327,7 @@ impl Replies {
             }
         }
         let ends_unit = expected.kind.ends_unit();
+        self.in_batch = !ends_unit;
         if matches!(expected.kind, Kind::Query) {
             self.strings.push_back(0);
         }
@@ -407,7 +421,7 @@ impl Replies {
                     Kind::CloseStatement { closes: Closes::Unnamed } => Effect::UnnamedGone,
                     Kind::CloseStatement { closes: Closes::Name(was) }
                     | Kind::Parse { makes: Makes::Shown(was) } => Effect::NameTaken(Rc::clone(was)),
-                    Kind::CloseStatement { closes: Closes::Shared(statement, _) } => {
+                    Kind::CloseStatement { closes: Closes::Shared(statement, ..) } => {
                         Effect::Unshelved(Rc::clone(statement))
                     }
                     Kind::DescribeStatement { of: Described::Named } => Effect::None,

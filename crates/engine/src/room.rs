@@ -72,17 +72,22 @@ impl Engine {
         }
     }
 
-    /// A row of something of our own.
-    pub(crate) fn own_row(&mut self, id: ServerId, sink: Sink, body: &[u8]) {
-        let server = &self.servers[id];
-        let asked = matches!(server.state, ServerState::Cleaning { step: Cleaning::Asking, .. });
-        if sink != Sink::Own || !asked {
-            return;
+    /// A row, if it is of something of our own, which it says; `None`: one that did not come in one
+    /// piece.
+    pub(crate) fn own_row(&mut self, id: ServerId, sink: Sink, body: Option<&[u8]>) -> bool {
+        if sink != Sink::Own {
+            return false;
         }
-        if let Some(room) = read(body) {
+        let server = &mut self.servers[id];
+        if let Some(answer) = &mut server.answer {
+            answer.row(body);
+        }
+        let asked = matches!(server.state, ServerState::Cleaning { step: Cleaning::Asking, .. });
+        if let Some(room) = body.filter(|_| asked).and_then(read) {
             let address = server.address.clone();
             self.answered(address, Answer::Room(room));
         }
+        true
     }
 
     /// The question is over. A server that gave no answer to go by has no limit of ours, unless one

@@ -18,6 +18,7 @@ use crate::reply::Replies;
 use crate::server_login::ServerLogin;
 use crate::settings::Settings;
 use crate::time::Time;
+use crate::track::Answer;
 
 /// What is thrown away for a client that is gone before its server is made to end. A backend whose
 /// client is gone would end at its next write; ours reads on only for what is small.
@@ -45,6 +46,10 @@ pub struct Server {
     pub(crate) settings: Rc<Settings>,
     /// What it is being set to by a statement in flight.
     pub(crate) replaying: Option<Rc<Settings>>,
+    /// What it has said to be set to, while it is being asked.
+    pub(crate) answer: Option<Box<Answer>>,
+    /// It is being set to what its client has asked for at its login.
+    pub(crate) puts_back: bool,
     /// A client has had it, or its settings: it may not be what a new one would be, for there are
     /// things that no command takes back.
     pub(crate) touched: bool,
@@ -127,6 +132,8 @@ impl Server {
             statement_timeout: None,
             settings,
             replaying: None,
+            answer: None,
+            puts_back: false,
             touched: false,
             promised_to: None,
             dedicated: false,

@@ -1,6 +1,7 @@
 //! What a client asked for in its startup packet beyond user and database, and how a pooled
 //! server is brought to it.
 
+use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -13,11 +14,15 @@ use crate::memory::Usage;
 /// Interned: two clients that want the same hold the same `Rc`, so that the question at every
 /// checkout, "does this server fit?", is a comparison of pointers.
 #[derive(Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) struct Settings(Pairs);
+pub(crate) struct Settings {
+    pairs: Pairs,
+    /// Those of them that matter to what a statement means, if not all of them do.
+    reading: Option<Rc<Self>>,
+}
 
 /// A name and a value.
 pub(crate) type Pair = (Box<[u8]>, Box<[u8]>);
-type Pairs = BTreeMap<Box<[u8]>, Box<[u8]>>;
+pub(crate) type Pairs = BTreeMap<Box<[u8]>, Box<[u8]>>;
 
 /// Settings that do nothing in a startup packet, and by `set_config` would do something:
 /// `check_random_seed` heeds interactive changes only, and the session's user is set with a higher
@@ -27,38 +32,51 @@ const IN_VAIN: [&[u8]; 2] = [b"seed", b"session_authorization"];
 /// What a startup packet names that is no setting.
 const NO_SETTINGS: [&[u8]; 3] = [b"user", b"database", b"replication"];
 
-/// The setting that decides what rights the session has.
-const ROLE: &[u8] = b"role";
+/// The settings that decide what rights the session has. To set the second takes the first back,
+/// and the rights of a session to set anything else are those that they give.
+const RIGHTS: [&[u8]; 2] = [b"role", b"session_authorization"];
+
+/// What statements mean is the same whatever these are. Nor do those matter that have a dot in
+/// their names: a statement that asks for one asks when it is run.
+const NO_MATTER: [&[u8]; 6] = [
+    b"application_name",
+    b"client_min_messages",
+    b"idle_in_transaction_session_timeout",
+    b"idle_session_timeout",
+    b"lock_timeout",
+    b"statement_timeout",
+];
 
 impl Settings {
+    /// Those of them that matter to what a statement means: under equal ones a text is read in the
+    /// same way.
+    pub(crate) fn reading(this: &Rc<Self>) -> Rc<Self> {
+        Rc::clone(this.reading.as_ref().unwrap_or(this))
+    }
+
     /// The statement that takes a server from these settings to `target`, all or nothing.
     ///
     /// `set_config` reads a value as the startup packet does (a list stays a list, where `SET`
     /// would take it for one quoted name), and NULL goes back to the server's default. What
     /// differs is first taken back: a new `DateStyle` keeps of the old one what it does not name.
-    /// A role comes off before anything else and on behind everything else, since at login it is
-    /// not the role whose rights count. That `set_config` answers with the value is hidden: the
-    /// client's new encoding may have no word for it.
+    /// A role, or another user, comes off before anything else and on behind everything else, since
+    /// at login those are not whose rights count. That `set_config` answers with the value is
+    /// hidden: the client's new encoding may have no word for it.
     pub(crate) fn replay(&self, target: &Self) -> Vec<u8> {
-        let differs = |name: &[u8]| name == ROLE || self.0.get(name) != target.0.get(name);
-        let mut back: Vec<_> = self.0.keys().filter(|name| differs(name)).collect();
-        back.sort_by_key(|name| ***name != *ROLE);
-        let mut forth: Vec<_> = target.0.iter().filter(|(name, _)| differs(name)).collect();
-        forth.sort_by_key(|(name, _)| ***name == *ROLE);
+        let differs = |name: &[u8]| {
+            rank(name) < RIGHTS.len() || self.pairs.get(name) != target.pairs.get(name)
+        };
+        let mut back: Vec<_> = self.pairs.keys().filter(|name| differs(name)).collect();
+        back.sort_by_key(|name| rank(name));
+        let mut forth: Vec<_> = target.pairs.iter().filter(|(name, _)| differs(name)).collect();
+        forth.sort_by_key(|(name, _)| Reverse(rank(name)));
         let back = back.into_iter().map(|name| (name, None));
         let forth = forth.into_iter().map(|(name, value)| (name, Some(value)));
         // One array, since a target list has at most 1664 entries.
         let mut text = b"SELECT ARRAY[".to_vec();
         for (at, (name, value)) in back.chain(forth).enumerate() {
             text.extend_from_slice(if at == 0 { b"" } else { b", " });
-            text.extend_from_slice(b"pg_catalog.set_config(");
-            put_text(&mut text, name);
-            text.extend_from_slice(b", ");
-            match value {
-                Some(value) => put_text(&mut text, value),
-                None => text.extend_from_slice(b"NULL"),
-            }
-            text.extend_from_slice(b", false)");
+            put_call(&mut text, name, value.map(|value| &**value));
         }
         text.extend_from_slice(b"] IS NULL");
         text
@@ -69,9 +87,52 @@ impl Settings {
         self.value(b"search_path").map_or(Pins::NONE, pgweir_sql::search_path)
     }
 
+    /// The statement that sets those of them again that are what they are by default, if there are
+    /// any.
+    pub(crate) fn put_back(&self) -> Option<Vec<u8>> {
+        if self.is_empty() {
+            return None;
+        }
+        let mut pairs: Vec<_> = self.pairs.iter().collect();
+        pairs.sort_by_key(|(name, _)| Reverse(rank(name)));
+        let mut text = b"WITH s AS MATERIALIZED (SELECT pg_catalog.lower(name) \
+            FROM pg_catalog.pg_settings WHERE source = 'session') SELECT ARRAY["
+            .to_vec();
+        for (at, (name, value)) in pairs.into_iter().enumerate() {
+            text.extend_from_slice(if at == 0 { b"CASE WHEN " } else { b", CASE WHEN " });
+            if rank(name) < RIGHTS.len() {
+                text.extend_from_slice(b"pg_catalog.current_setting(");
+                put_text(&mut text, name);
+                text.extend_from_slice(b") = 'none'");
+            } else if name.contains(&b'.') {
+                text.extend_from_slice(b"coalesce(pg_catalog.current_setting(");
+                put_text(&mut text, name);
+                text.extend_from_slice(b", true), '') = ''");
+            } else {
+                put_text(&mut text, name);
+                text.extend_from_slice(b" NOT IN (TABLE s)");
+            }
+            text.extend_from_slice(b" THEN ");
+            put_call(&mut text, name, Some(value));
+            text.extend_from_slice(b" END");
+        }
+        text.extend_from_slice(b"] IS NULL");
+        Some(text)
+    }
+
+    /// Whether there are none.
+    pub(crate) fn is_empty(&self) -> bool {
+        self.pairs.is_empty()
+    }
+
+    /// The names of those that no list of PostgreSQL's shows.
+    pub(crate) fn custom(&self) -> impl Iterator<Item = &[u8]> {
+        self.pairs.keys().map(|name| &**name).filter(|name| name.contains(&b'.'))
+    }
+
     /// The value of a setting, if it is among them.
     pub(crate) fn value(&self, name: &[u8]) -> Option<&[u8]> {
-        self.0.get(name).map(|value| &**value)
+        self.pairs.get(name).map(|value| &**value)
     }
 }
 
@@ -87,7 +148,10 @@ const PRUNE_ABOVE: usize = 1_024;
 
 impl Interner {
     pub(crate) fn new() -> Self {
-        Self { known: BTreeMap::new(), none: Rc::new(Settings(Pairs::new())) }
+        Self {
+            known: BTreeMap::new(),
+            none: Rc::new(Settings { pairs: Pairs::new(), reading: None }),
+        }
     }
 
     /// The empty set: what a server has when it is new, or after DISCARD ALL.
@@ -129,7 +193,8 @@ impl Interner {
         Usage::of_bytes(total, used, self.known.len() - used)
     }
 
-    fn intern(&mut self, pairs: Pairs) -> Rc<Settings> {
+    /// The set of just these.
+    pub(crate) fn intern(&mut self, pairs: Pairs) -> Rc<Settings> {
         if pairs.is_empty() {
             return self.none();
         }
@@ -139,7 +204,12 @@ impl Interner {
         if self.known.len() >= PRUNE_ABOVE {
             self.known.retain(|_, settings| Rc::strong_count(settings) > 1);
         }
-        let settings = Rc::new(Settings(pairs.clone()));
+        let matter = |name: &[u8]| !NO_MATTER.contains(&name) && !name.contains(&b'.');
+        let reading = (!pairs.keys().all(|name| matter(name))).then(|| {
+            let pairs = pairs.iter().filter(|(name, _)| matter(name));
+            self.intern(pairs.map(|(name, value)| (name.clone(), value.clone())).collect())
+        });
+        let settings = Rc::new(Settings { pairs: pairs.clone(), reading });
         self.known.insert(pairs, Rc::clone(&settings));
         settings
     }
@@ -187,11 +257,28 @@ fn words(text: &[u8]) -> Vec<Vec<u8>> {
     words
 }
 
+/// In which order settings come off; they go on in the opposite one.
+fn rank(name: &[u8]) -> usize {
+    RIGHTS.iter().position(|right| *right == name).unwrap_or(RIGHTS.len())
+}
+
+/// Appends what sets a setting, or takes it back.
+fn put_call(out: &mut Vec<u8>, name: &[u8], value: Option<&[u8]>) {
+    out.extend_from_slice(b"pg_catalog.set_config(");
+    put_text(out, name);
+    out.extend_from_slice(b", ");
+    match value {
+        Some(value) => put_text(out, value),
+        None => out.extend_from_slice(b"NULL"),
+    }
+    out.extend_from_slice(b", false)");
+}
+
 /// Appends an expression for a text in plain ASCII. The statement is read in the encoding of
 /// whoever was here before, and what a byte above 127 makes of those behind it only that encoding
 /// says (in SJIS it may swallow a backslash). The bytes of a startup packet are in none but the
 /// database's.
-fn put_text(out: &mut Vec<u8>, text: &[u8]) {
+pub(crate) fn put_text(out: &mut Vec<u8>, text: &[u8]) {
     if text.is_ascii() {
         return put_literal(out, text);
     }

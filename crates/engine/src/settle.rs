@@ -168,9 +168,9 @@ impl Engine {
                 Kind::DescribeStatement { of: Described::Shared(made) } => {
                     shelf.not_described(&made.statement);
                 }
-                Kind::CloseStatement { closes: Closes::Shared(statement, rows) } => {
+                Kind::CloseStatement { closes: Closes::Shared(statement, rows, under) } => {
                     Mark::StatementNotClosed.hit();
-                    shelf.not_removed(statement, rows);
+                    shelf.not_removed(statement, rows, under);
                 }
                 _ => {}
             }

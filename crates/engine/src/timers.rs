@@ -198,12 +198,14 @@ impl Engine {
             // Our own short statements get no more time than a login does.
             ServerState::Lent(client) => {
                 let leg = self.clients.find(client).map(|client| client.leg);
-                if leg != Some(Leg::Preparing(id)) {
+                let prepares = leg == Some(Leg::Preparing(id));
+                if !prepares && server.answer.is_none() {
                     self.sweep_lease(now, id, client);
                 } else if now - server.changed > patience {
-                    Mark::PreparingHangs.hit();
+                    Mark::PreparingHangs.hit_if(prepares);
+                    Mark::SettingsAskedInVain.hit_if(!prepares);
                     self.server_lost(now, id, "the server did not answer in time");
-                } else {
+                } else if prepares {
                     self.sweep_preparing(now, pool, client);
                 }
             }

@@ -225,7 +225,11 @@ impl Engine {
         let whole = rest.len() >= header.message_len();
         let body = &rest[HEADER_LEN..rest.len().min(header.message_len())];
         if self.must_hold(id, server, tag) {
-            self.clients[id].holding = true;
+            let client = &mut self.clients[id];
+            client.holding = true;
+            if self.servers[server].answer.is_some() {
+                client.held_since.get_or_insert(now);
+            }
             return Taken::Nothing;
         }
         if self.servers[server].stands_in {
@@ -262,7 +266,8 @@ impl Engine {
             Tag::FunctionCall => {
                 match body.first_chunk() {
                     Some(oid) => {
-                        self.leaves(id, pgweir_sql::function_call(u32::from_be_bytes(*oid)));
+                        let pins = pgweir_sql::function_call(u32::from_be_bytes(*oid));
+                        self.leaves(id, pins, None);
                     }
                     None if !whole => {
                         Mark::FunctionCallInPieces.hit();
@@ -328,7 +333,8 @@ impl Engine {
             self.describe(server, made);
         }
         if tag == Tag::Query {
-            self.scan_text(id, text, text_ended);
+            let slot = self.clients[id].last_slot();
+            self.scan_text(id, text, text_ended, slot);
         }
         taken
     }
@@ -338,6 +344,15 @@ impl Engine {
     /// that keeps its pipeline full must not keep its server for ever.
     fn must_hold(&self, id: ClientId, server: ServerId, tag: Tag) -> bool {
         let client = &self.clients[id];
+        if self.servers[server].answer.is_some() {
+            // What it is set to is said first.
+            Mark::HeldForSettings.hit();
+            return tag != Tag::Terminate;
+        }
+        if client.resets().is_some() && client.slots.is_empty() {
+            // They are put back once a cancel is over.
+            return tag != Tag::Terminate;
+        }
         if client.slots.is_empty() {
             return false;
         }
@@ -360,6 +375,11 @@ impl Engine {
         if client.slots.len() >= UNITS_UNDER_WAY {
             return true;
         }
+        if client.resets().is_some() {
+            // What the client has asked for at its login is put back first.
+            Mark::HeldForReset.hit();
+            return true;
+        }
         if server.mode == PoolMode::Statement {
             Mark::HeldInStatementMode.hit();
             // If the one before begins a transaction there is no next one.
@@ -369,7 +389,6 @@ impl Engine {
             server.status == TransactionStatus::Idle && !self.keeps_server(client, server);
         let pool = &self.pools[server.pool];
         let others_wait = pool.waiting > 0 || pool.owes_since.is_some() || server.doomed;
-        // Behind a RESET what the client has asked for at its login must be put back first.
         let must_part = others_wait || server.reset;
         let holds = would_be_given_back && must_part;
         Mark::HeldForOthers.hit_if(holds);
@@ -389,6 +408,7 @@ impl Engine {
             return;
         }
         if client.slots.is_empty() {
+            client.held_since = None;
             client.requested = client.asked.map_or(now, |asked| asked.since);
             server.unit_since = now;
             server.unit_waited = client.requested < now;

@@ -1,9 +1,9 @@
 //! An engine, clients that behave, and servers that say anything.
 //!
 //! What holds: the engine's own invariants after every step; the same bytes to everybody however
-//! the servers' bytes arrive; clients are sent whole messages, each of a kind that a server may
-//! send to somebody who has logged in, none of them unasked, and no more replies than they have
-//! asked for.
+//! bytes arrive, but to a client that hurried on behind what was refused; clients are sent whole
+//! messages, each of a kind that a server may send to somebody who has logged in, none of them
+//! unasked, and no more replies than they have asked for.
 
 use std::time::Duration;
 
@@ -25,7 +25,10 @@ pub(crate) fn run(script: &[u8]) {
     let script = &script[..script.len().min(SCRIPT_MAX)];
     let whole = play(script, Cut::Whole);
     for cut in [Cut::Bytes, Cut::random(script)] {
-        assert_eq!(play(script, cut), whole, "cutting the stream makes a difference: {cut:?}");
+        let pieces = play(script, cut);
+        if !whole.is_hurried() && !pieces.is_hurried() {
+            assert_eq!(pieces, whole, "cutting the stream makes a difference: {cut:?}");
+        }
     }
 }
 

@@ -103,8 +103,8 @@ pub(crate) struct Outcome {
 }
 
 impl Outcome {
-    /// Whether a client was told that it has sent more behind a unit that was lost half sent: of
-    /// what comes later nobody knows that it is not the answer to that.
+    /// Whether a client was told that it has sent more behind a unit that was lost half sent, or
+    /// refused: of what comes later nobody knows that it is not the answer to that.
     pub(crate) fn is_hurried(&self) -> bool {
         self.connections.iter().any(|(_, written, _)| written.contains("may rest on it"))
     }

@@ -186,7 +186,6 @@ impl Client {
             script: Script::new(
                 number,
                 pool.mode,
-                login::resets(&settings),
                 site.faults.is_roomy(),
                 &site.customs,
                 words,

@@ -306,7 +306,6 @@ impl fmt::Display for Statement {
             Verb::Deallocate { name } => write!(f, "deallocate {name} /*{tag}*/"),
             Verb::Declare { name } => write!(f, "declare {tag} {name} cursor with hold"),
             Verb::Defer => write!(f, "defer {tag}"),
-            Verb::Discard(kind) => write!(f, "discard {tag} {}", kind.name()),
             Verb::Execute { name } => write!(f, "execute {tag} {name}"),
             Verb::Fail => write!(f, "fail {tag}"),
             Verb::Fetch { name } => write!(f, "fetch {tag} {name}"),
@@ -326,7 +325,8 @@ impl fmt::Display for Statement {
             Verb::Reset { name } => {
                 write!(f, "reset {tag} {}", name.as_deref().unwrap_or("all"))
             }
-            // pgweir looks at all of these two, and of DEALLOCATE.
+            // pgweir looks at all of these, and of DEALLOCATE.
+            Verb::Discard(kind) => write!(f, "discard {} /*{tag}*/", kind.name()),
             Verb::Rollback => write!(f, "rollback /*{tag}*/"),
             Verb::RollbackTo { name } => write!(f, "rollback to {name} /*{tag}*/"),
             Verb::Rows(rows) => write!(f, "rows {tag} {rows}"),
@@ -356,8 +356,12 @@ pub(crate) enum Line {
     FailedTransaction,
     /// pgweir's: ends a transaction whose client is gone.
     Rollback,
+    /// pgweir's: sets again what a client has asked for at its login and a RESET has taken back.
+    PutBack(Vec<(String, Option<String>)>),
     /// pgweir's: asks what the server has room for.
     Room,
+    /// pgweir's: asks what the session is set to, and for these settings that no list shows.
+    Settings(Vec<String>),
     /// pgweir's: brings a server to a client's settings; no value means the default.
     SetConfig(Vec<(String, Option<String>)>),
 }
@@ -369,8 +373,10 @@ impl Line {
             Self::DiscardAll
             | Self::FailedTransaction
             | Self::Rollback
+            | Self::PutBack(_)
             | Self::Room
-            | Self::SetConfig(_) => None,
+            | Self::SetConfig(_)
+            | Self::Settings(_) => None,
         }
     }
 
@@ -378,11 +384,21 @@ impl Line {
         matches!(self, Self::Client(Statement { verb: Verb::Lock { .. }, .. }))
     }
 
+    /// Whether it is pgweir's, and brings the server to settings that it is lent with.
+    pub(crate) fn sets_settings(&self) -> bool {
+        matches!(self, Self::SetConfig(_))
+    }
+
     pub(crate) fn is_exit(&self) -> bool {
         match self {
             Self::Client(statement) => statement.verb.is_exit(),
             Self::Rollback => true,
-            Self::DiscardAll | Self::FailedTransaction | Self::Room | Self::SetConfig(_) => false,
+            Self::DiscardAll
+            | Self::FailedTransaction
+            | Self::PutBack(_)
+            | Self::Room
+            | Self::SetConfig(_)
+            | Self::Settings(_) => false,
         }
     }
 }
@@ -392,6 +408,16 @@ pub(crate) fn parse(text: &[u8]) -> Option<Vec<Line>> {
     let text = std::str::from_utf8(text).ok()?;
     if let Some(calls) = text.strip_prefix("SELECT ARRAY[pg_catalog.set_config(") {
         return Some(vec![Line::SetConfig(set_config(calls.strip_suffix("] IS NULL")?)?)]);
+    }
+    if text.starts_with("WITH s AS MATERIALIZED (") {
+        let calls = text.split(" THEN pg_catalog.set_config(").skip(1);
+        let pairs = calls.map(|call| set_config(&call[..call.find(" END")?]));
+        return Some(vec![Line::PutBack(pairs.collect::<Option<Vec<_>>>()?.concat())]);
+    }
+    if text.starts_with("SELECT pg_catalog.encode(pg_catalog.convert_to(s.n, ") {
+        let custom = text.split(" UNION ALL SELECT ").skip(3);
+        let names = custom.map(|part| argument(part).map(|(name, _)| name));
+        return Some(vec![Line::Settings(names.collect::<Option<_>>()?)]);
     }
     if text.starts_with("SELECT pg_catalog.current_setting('max_connections')") {
         return Some(vec![Line::Room]);
@@ -426,8 +452,8 @@ fn line(text: &str) -> Option<Line> {
         ["deallocate", name, _] => (2, Verb::Deallocate { name: name.into() }),
         ["declare", _, name, "cursor", "with", "hold"] => (1, Verb::Declare { name: name.into() }),
         ["defer", _] => (1, Verb::Defer),
-        ["discard", _, what] => {
-            (1, Verb::Discard(Kind::EACH.into_iter().find(|kind| kind.name() == what)?))
+        ["discard", what, _] => {
+            (2, Verb::Discard(Kind::EACH.into_iter().find(|kind| kind.name() == what)?))
         }
         ["execute", _, name] => (1, Verb::Execute { name: name.into() }),
         ["fail", _] => (1, Verb::Fail),

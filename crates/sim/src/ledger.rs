@@ -1,12 +1,13 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
+use std::rc::Rc;
 
 use pgweir_engine::Marks;
 
 use crate::invariants::Invariant;
 use crate::language::Tag;
 use crate::rows::{Reached, Row};
-use crate::session::{Home, State, Witness};
+use crate::session::{Home, Settings, State, Transaction, Witness};
 use crate::trap::Trap;
 
 /// What all servers together have seen: the truth that replies are held against.
@@ -22,6 +23,8 @@ pub(crate) struct Ledger {
     divided: BTreeSet<u32>,
     /// What each client asked for in its startup packet: settings, database and user.
     startups: Vec<BTreeMap<String, String>>,
+    /// What each client's last transaction has made of its settings, if that is known.
+    settings: BTreeMap<u32, Option<Settings>>,
     homes: Vec<Home>,
     /// Cancels that each client has asked for and that have hit nothing yet.
     cancels: Vec<u32>,
@@ -113,6 +116,7 @@ impl Ledger {
             last_begun: BTreeMap::new(),
             divided: BTreeSet::new(),
             startups: Vec::new(),
+            settings: BTreeMap::new(),
             homes: Vec::new(),
             cancels: Vec::new(),
             left: BTreeSet::new(),
@@ -317,10 +321,15 @@ impl Witness for Ledger {
                 format!("{tag} came to a session with {} of c{}", stain.what, stain.client),
             );
         }
-        if state.settings_are_own(tag.client) {
+        if state.transaction != Transaction::None {
+            // What it has changed is its own.
             return;
         }
-        let wanted = &self.startups[tag.client as usize];
+        let wanted = match self.settings.get(&tag.client) {
+            Some(None) => return,
+            Some(Some(settings)) => settings,
+            None => &self.startups[tag.client as usize],
+        };
         for (name, value) in state.settings() {
             let default = State::default_of(name);
             let wanted = wanted.get(name).map_or(default, String::as_str);
@@ -329,6 +338,10 @@ impl Witness for Ledger {
                 return self.fail(Invariant::OwnSettings, text);
             }
         }
+    }
+
+    fn settled(&mut self, client: u32, settings: Option<&Settings>) {
+        self.settings.insert(client, settings.map(Rc::clone));
     }
 
     fn executes(&mut self, tag: Tag) {

@@ -23,7 +23,7 @@ use crate::language::{self, Line, Tag};
 
 pub(crate) use execute::Execution;
 pub(crate) use message::{Inbox, Message, put, write_error, write_fatal, write_warning};
-pub(crate) use state::{Home, Notification, State, Transaction, VERSION, Witness};
+pub(crate) use state::{HASTY, Home, Notification, Settings, State, Transaction, VERSION, Witness};
 pub(crate) use words::{all_asked, all_told, told};
 
 /// A session. See the module's documentation.
@@ -192,8 +192,10 @@ impl Session {
             Line::Client(_)
             | Line::DiscardAll
             | Line::FailedTransaction
+            | Line::PutBack(_)
             | Line::Rollback
-            | Line::Room => false,
+            | Line::Room
+            | Line::Settings(_) => false,
         };
         match &self.work {
             Work::Query { execution, lines } => {
@@ -254,7 +256,7 @@ impl Session {
         match &self.work {
             Work::Query { execution, lines } => {
                 execution.as_ref().is_some_and(Execution::sets_settings)
-                    || lines.iter().any(|line| matches!(line, Line::SetConfig(_)))
+                    || lines.iter().any(Line::sets_settings)
             }
             Work::Execute { .. } | Work::None | Work::Ready | Work::Lost | Work::Over => false,
         }

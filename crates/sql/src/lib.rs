@@ -5,7 +5,8 @@
 //! answers it for a whole text, [`Classifier`] for a text that arrives in pieces. Both are pure and
 //! allocate nothing. [`begins()`] is for a unit that is refused, [`chains()`] and [`rolls_back()`]
 //! are for a client whose transaction was lost, and
-//! [`deallocated()`] for one that prepares statements by the protocol and removes them by SQL.
+//! [`deallocated()`] for one that prepares statements by the protocol and removes them by SQL, and
+//! [`custom_settings()`] gives the names of settings that a server has to be asked for one by one.
 //!
 //! # How it reads
 //!
@@ -50,6 +51,7 @@
 mod calls;
 mod chain;
 mod classify;
+mod custom;
 mod deallocate;
 mod encoding;
 mod lexer;
@@ -59,6 +61,7 @@ mod rules;
 pub use calls::function_call;
 pub use chain::{begins, chains, rolls_back};
 pub use classify::{Classifier, classify, search_path};
+pub use custom::custom_settings;
 pub use deallocate::{Deallocated, NAME_BYTES, Name, deallocated};
 pub use encoding::Encoding;
 pub use pins::{PinReason, Pins};

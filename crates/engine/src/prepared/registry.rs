@@ -50,6 +50,16 @@ impl Statement {
         &definition[..end]
     }
 
+    /// The settings under which it is read.
+    pub(crate) fn settings(&self) -> &Rc<Settings> {
+        &self.identity.settings
+    }
+
+    /// Whether it was read under further settings, and is one client's.
+    pub(crate) fn is_private(&self) -> bool {
+        self.identity.private.is_some()
+    }
+
     /// What stands behind the name in a Parse that makes it.
     pub(crate) fn definition(&self) -> &[u8] {
         &self.identity.definition

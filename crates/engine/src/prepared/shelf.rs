@@ -10,10 +10,12 @@ use crate::client::Slot;
 #[derive(Debug, Default)]
 pub(crate) struct Shelf {
     statements: BTreeMap<u64, Shelved>,
-    /// Those of which a Close was sent, in which unit, and its reply is awaited.
-    closing: BTreeMap<u64, Slot>,
+    /// Those of which a Parse or Close was sent whose reply is awaited.
+    pending: BTreeMap<u64, Pending>,
     /// How often it was used.
     uses: u64,
+    /// Some may have been read under what the client has changed that has the server.
+    changed: bool,
 }
 
 /// A statement on a server.
@@ -21,10 +23,28 @@ pub(crate) struct Shelf {
 pub(crate) struct Shelved {
     pub(crate) statement: Rc<Statement>,
     pub(crate) rows: Rows,
-    /// The unit of the Parse whose reply is awaited, if it is.
-    pub(crate) unsettled: Option<Slot>,
     /// The use of the shelf that was its last.
     used: u64,
+    under: Under,
+}
+
+/// Messages about a statement whose replies are awaited: until they have come no other unit sends
+/// one.
+#[derive(Debug)]
+struct Pending {
+    unit: Slot,
+    messages: usize,
+}
+
+/// The settings under which a statement was read where it was made.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Under {
+    /// Its own.
+    Its,
+    /// Its own, but for what the client has changed that has the server: it may use it.
+    Changed,
+    /// The same of a client that had the server before. It is of no use to anybody.
+    Strange,
 }
 
 /// What the rows of a statement are like where it was made.
@@ -48,15 +68,12 @@ impl Shelf {
 
     /// Whether it is known of every statement whether the server has it.
     pub(crate) fn is_settled(&self) -> bool {
-        let settled = self.statements.values().all(|made| made.unsettled.is_none());
-        settled && self.closing.is_empty()
+        self.pending.is_empty()
     }
 
     /// Whether it is known only when another unit than this one is over whether the server has it.
     pub(crate) fn is_unsettled(&self, statement: &Statement, unit: Slot) -> bool {
-        let made = self.find(statement).and_then(|made| made.unsettled);
-        let closed = self.closing.get(&statement.number()).copied();
-        made.is_some_and(|slot| slot != unit) || closed.is_some_and(|slot| slot != unit)
+        self.is_pending(statement.number(), unit)
     }
 
     /// It is used now.
@@ -71,49 +88,73 @@ impl Shelf {
     /// where there are `most`, or more since a reload. One that another unit makes may not be
     /// there.
     pub(crate) fn surplus(&self, most: usize, unit: Slot) -> Option<Rc<Statement>> {
-        let here = |made: &&Shelved| made.unsettled.is_none_or(|slot| slot == unit);
+        let here = |made: &&Shelved| !self.is_pending(made.statement.number(), unit);
         let least = self.statements.values().filter(here).min_by_key(|made| made.used);
         least.filter(|_| self.statements.len() >= most).map(|made| Rc::clone(&made.statement))
     }
 
     /// A Parse of it was sent.
-    pub(crate) fn put(&mut self, statement: Rc<Statement>, unit: Slot) {
+    pub(crate) fn put(&mut self, statement: Rc<Statement>, unit: Slot, under: Under) {
         self.uses += 1;
+        self.changed |= under == Under::Changed;
         let (number, used) = (statement.number(), self.uses);
-        let made = Shelved { statement, rows: Rows::Awaited, unsettled: Some(unit), used };
+        self.awaits(number, unit);
+        let made = Shelved { statement, rows: Rows::Awaited, used, under };
         self.statements.insert(number, made);
     }
 
-    /// A Close of it was sent. Gives what its rows were like.
-    pub(crate) fn remove(&mut self, statement: &Statement, unit: Slot) -> Rows {
-        self.closing.insert(statement.number(), unit);
-        self.statements.remove(&statement.number()).map_or(Rows::Unknown, |made| made.rows)
+    /// Another client has the server now.
+    pub(crate) fn changes_hands(&mut self) {
+        if std::mem::take(&mut self.changed) {
+            for made in self.statements.values_mut() {
+                if made.under == Under::Changed {
+                    made.under = Under::Strange;
+                }
+            }
+        }
+    }
+
+    /// Whether it was made here to be read as a client reads it. `changed`: the client has changed
+    /// settings that matter to it.
+    pub(crate) fn is_read(&self, statement: &Statement, changed: bool) -> bool {
+        match self.find(statement).map(|made| made.under) {
+            Some(Under::Its) | None => true,
+            Some(Under::Changed) => changed,
+            Some(Under::Strange) => false,
+        }
+    }
+
+    /// A Close of it was sent. Gives what its rows were like, and how it was read.
+    pub(crate) fn remove(&mut self, statement: &Statement, unit: Slot) -> (Rows, Under) {
+        self.awaits(statement.number(), unit);
+        let made = self.statements.remove(&statement.number());
+        made.map_or((Rows::Unknown, Under::Strange), |made| (made.rows, made.under))
     }
 
     /// The Close is done.
     pub(crate) fn removed(&mut self, statement: &Statement) {
-        self.closing.remove(&statement.number());
+        self.settles(statement.number());
     }
 
     /// The Parse was not done.
     pub(crate) fn not_made(&mut self, statement: &Statement) {
+        self.settles(statement.number());
         self.statements.remove(&statement.number());
     }
 
     /// The Parse is done.
     pub(crate) fn made(&mut self, statement: &Statement) {
-        if let Some(made) = self.statements.get_mut(&statement.number()) {
-            made.unsettled = None;
-        }
+        self.settles(statement.number());
     }
 
     /// The Close was not done.
-    pub(crate) fn not_removed(&mut self, statement: Rc<Statement>, rows: Rows) {
+    pub(crate) fn not_removed(&mut self, statement: Rc<Statement>, rows: Rows, under: Under) {
+        self.changed |= under == Under::Changed;
         let (number, used) = (statement.number(), self.uses);
-        self.closing.remove(&number);
+        self.settles(number);
         // It may have been said meanwhile.
         let rows = if let Rows::Awaited = rows { Rows::Missed } else { rows };
-        self.statements.insert(number, Shelved { statement, rows, unsettled: None, used });
+        self.statements.insert(number, Shelved { statement, rows, used, under });
     }
 
     /// The server does not say what its rows are like.
@@ -134,6 +175,26 @@ impl Shelf {
 
     /// The server has none any more, but for what was sent since.
     pub(crate) fn clear(&mut self) {
-        self.statements.retain(|_, made| made.unsettled.is_some());
+        self.statements.retain(|number, _| self.pending.contains_key(number));
+    }
+
+    /// Whether another unit than this one has sent something about it that is not answered.
+    fn is_pending(&self, number: u64, unit: Slot) -> bool {
+        self.pending.get(&number).is_some_and(|pending| pending.unit != unit)
+    }
+
+    fn awaits(&mut self, number: u64, unit: Slot) {
+        let pending = self.pending.entry(number).or_insert(Pending { unit, messages: 0 });
+        debug_assert!(pending.unit == unit, "two units make or close a statement");
+        pending.messages += 1;
+    }
+
+    fn settles(&mut self, number: u64) {
+        if let Some(pending) = self.pending.get_mut(&number) {
+            pending.messages -= 1;
+            if pending.messages == 0 {
+                self.pending.remove(&number);
+            }
+        }
     }
 }

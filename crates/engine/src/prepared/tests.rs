@@ -133,7 +133,7 @@ fn the_statement_that_was_used_least_lately_goes_first() {
     let all: Vec<_> = (0..200).map(|n| statement(&mut registry, &n.to_string())).collect();
     for statement in &all {
         assert!(shelf.surplus(200, Slot(0)).is_none());
-        shelf.put(Rc::clone(statement), Slot(0));
+        shelf.put(Rc::clone(statement), Slot(0), Under::Its);
     }
     shelf.touch(&all[0]);
     assert_eq!(shelf.surplus(200, Slot(0)).map(|its| its.number()), Some(all[1].number()));
@@ -163,4 +163,21 @@ fn rows_are_the_names_and_types_of_their_columns() {
     let without_columns = Shape::of_rows(&[0, 0]).expect("a description");
     assert!(without_columns.has_rows());
     assert!(!Shape::of_none().has_rows());
+}
+
+/// A unit may make one, close it and make it again: what is known of it is known when all of that
+/// is answered.
+#[test]
+fn a_statement_is_settled_when_all_that_was_sent_of_it_is_answered() {
+    let statement = statement(&mut Registry::default(), "SELECT");
+    let mut shelf = Shelf::default();
+    shelf.put(Rc::clone(&statement), Slot(0), Under::Its);
+    shelf.remove(&statement, Slot(0));
+    shelf.put(Rc::clone(&statement), Slot(0), Under::Its);
+    shelf.made(&statement);
+    assert!(shelf.is_unsettled(&statement, Slot(1)) && !shelf.is_unsettled(&statement, Slot(0)));
+    shelf.removed(&statement);
+    assert!(shelf.is_unsettled(&statement, Slot(1)));
+    shelf.made(&statement);
+    assert!(shelf.is_settled() && !shelf.is_unsettled(&statement, Slot(1)));
 }

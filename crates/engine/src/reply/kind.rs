@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::prepared::{Own, Rows, Statement};
+use crate::prepared::{Own, Rows, Statement, Under};
 
 /// The message that is answered.
 #[derive(Clone, Debug)]
@@ -74,7 +74,7 @@ pub(crate) enum Closes {
     /// A client's name, of what is shared: this is what it meant.
     Name(Rc<(Rc<[u8]>, Own)>),
     /// A statement that clients share, on this server, and what its rows were like.
-    Shared(Rc<Statement>, Rows),
+    Shared(Rc<Statement>, Rows, Under),
 }
 
 impl Kind {

@@ -8,7 +8,7 @@ use super::names::held_for_name;
 use crate::Engine;
 use crate::action::{ClientId, Endpoint, ServerId};
 use crate::marks::Mark;
-use crate::prepared::{Rows, Shape, Statement};
+use crate::prepared::{Rows, Shape, Statement, Under};
 use crate::reply::{Closes, Described, Expected, Kind, Made, Makes, Sink};
 
 /// Whether a server has a statement that a message is about to use.
@@ -35,6 +35,11 @@ impl Engine {
             return Brought::Later;
         }
         let told = told.filter(|shape| shape.has_rows());
+        let changed = self.clients[id].has_changed_settings();
+        if !self.servers[server].shelf.is_read(statement, changed) {
+            Mark::StatementReadStrangely.hit();
+            self.unshelve(id, server, statement);
+        }
         let number = statement.number();
         let shelf = &mut self.servers[server].shelf;
         shelf.touch(statement);
@@ -94,7 +99,12 @@ impl Engine {
             return;
         }
         Mark::StatementMade.hit();
-        its.shelf.put(Rc::clone(statement), self.clients[id].coming_slot());
+        let client = &self.clients[id];
+        let under = match client.has_changed_settings() && !statement.is_private() {
+            true => Under::Changed,
+            false => Under::Its,
+        };
+        its.shelf.put(Rc::clone(statement), client.coming_slot(), under);
         self.pools[its.pool].stats.own_parses += 1;
         let (name, definition) = (statement.name(), statement.definition());
         self.actions.inject(Endpoint::Server(server), |out| {
@@ -139,8 +149,9 @@ impl Engine {
     pub(super) fn unshelve(&mut self, id: ClientId, server: ServerId, statement: &Rc<Statement>) {
         let unit = self.clients[id].coming_slot();
         let its = &mut self.servers[server];
-        let rows = its.shelf.remove(statement, unit);
-        let kind = Kind::CloseStatement { closes: Closes::Shared(Rc::clone(statement), rows) };
+        let (rows, under) = its.shelf.remove(statement, unit);
+        let closes = Closes::Shared(Rc::clone(statement), rows, under);
+        let kind = Kind::CloseStatement { closes };
         if !its.replies.push(Expected { kind, sink: Sink::Injected }) {
             debug_assert!(false, "a server that skips what it is sent is told to close something");
         }

@@ -13,8 +13,10 @@ use super::{UNIT_HELD_BYTES, ends_in_time, until_nul};
 use crate::Engine;
 use crate::action::{ClientId, ServerId};
 use crate::marks::Mark;
-use crate::prepared::{self, Meaning};
+use crate::prepared::{self, Meaning, Statement, Under};
 use crate::reply::{Closes, Described, Kind, Made, Makes};
+use crate::settings::Settings;
+use crate::track::Said;
 
 /// A message of the extended protocol as it is to be sent.
 pub(super) struct Named {
@@ -125,7 +127,7 @@ impl Engine {
     /// other; in case it does not, nobody else gets that server again.
     pub(super) fn unreadable(&mut self, id: ClientId, tag: Tag) -> Named {
         Mark::NamesUnreadable.hit();
-        self.leaves(id, PinReason::Unclear.into());
+        self.leaves(id, PinReason::Unclear.into(), None);
         Named::plain(match tag {
             Tag::Parse => Kind::Parse { makes: Makes::Own },
             Tag::Bind => Kind::Bind,
@@ -169,7 +171,7 @@ impl Engine {
         }
         let makes = if !name.is_empty() {
             // It lives on one server: the client stays there.
-            self.leaves(id, PinReason::Prepared.into());
+            self.leaves(id, PinReason::Prepared.into(), None);
             Makes::Own
         } else {
             self.clients[id].unnamed_ready = true;
@@ -178,8 +180,11 @@ impl Engine {
             if kept { Makes::Unnamed(Rc::from(new.message)) } else { Makes::UnnamedTooLong }
         };
         let ended = new.whole || name.len() + text.len() + 2 <= new.message.len() - HEADER_LEN;
-        let pins = self.scan_text(id, text, ended);
+        let slot = self.clients[id].coming_slot();
+        let pins = self.scan_text(id, text, ended, slot);
         let client = &mut self.clients[id];
+        client.own_resets |=
+            !name.is_empty() && pins.is_none_or(|pins| pins.contains(PinReason::Reset));
         if name.is_empty() {
             client.unnamed_names = Some(pins.is_none_or(|pins| pins.contains(PinReason::Names)));
         }
@@ -232,7 +237,8 @@ impl Engine {
         if pins.contains(PinReason::Names) || pins.contains(PinReason::Prepared) {
             return self.parse_own(id, server, new);
         }
-        let (private, settings) = (client.local_settings, Rc::clone(&client.settings));
+        let private = client.has_changed_settings();
+        let settings = Settings::reading(&client.settings);
         let registry = &mut self.pools[self.servers[server].pool].registry;
         let Some(statement) = registry.intern(definition, &settings, private, pins) else {
             // No mark: a simulation of so many statements would take too long.
@@ -249,7 +255,7 @@ impl Engine {
         self.make_room_on_shelf(id, server);
         let at = HEADER_LEN..HEADER_LEN + name.len();
         let name = self.clients[id].names.give(name, Rc::clone(&statement), slot);
-        self.servers[server].shelf.put(Rc::clone(&statement), slot);
+        self.servers[server].shelf.put(Rc::clone(&statement), slot, Under::Its);
         let rename = Rename { at, name: statement.name() };
         let made = Rc::new(Made { statement, name: Some(name) });
         let kind = Kind::Parse { makes: Makes::Shared(Rc::clone(&made)) };
@@ -278,6 +284,9 @@ impl Engine {
         match meaning {
             Meaning::Unknown => {
                 self.may_be_commit(id, is_bind);
+                if is_bind && self.clients[id].own_resets {
+                    self.leaves(id, PinReason::Reset.into(), None);
+                }
                 Some(Named::renamed(kind, Rename::escape(at, name)))
             }
             Meaning::Unsettled => {
@@ -285,6 +294,7 @@ impl Engine {
                 None
             }
             Meaning::Known(statement, shape) => {
+                let statement = self.as_read_now(id, server, statement);
                 let brought = self.bring(id, server, &statement, shape.as_deref());
                 let (name_there, stale) = match brought {
                     Brought::Later => return None,
@@ -295,7 +305,9 @@ impl Engine {
                     }
                 };
                 if is_bind {
-                    self.leaves(id, statement.pins);
+                    let slot = self.clients[id].coming_slot();
+                    let said = Said { text: Some(statement.text()), slot };
+                    self.leaves(id, statement.pins, Some(said));
                     let client = &mut self.clients[id];
                     client.may_commit_later |= client.may_commit;
                 }
@@ -303,6 +315,26 @@ impl Engine {
                 Some(Named { stale, ..Named::renamed(kind, Some(rename)) })
             }
         }
+    }
+
+    /// A statement as its client reads it now: its settings may be others than when it was made.
+    fn as_read_now(
+        &mut self,
+        id: ClientId,
+        server: ServerId,
+        statement: Rc<Statement>,
+    ) -> Rc<Statement> {
+        let client = &self.clients[id];
+        let settings = Settings::reading(&client.settings);
+        let is_read = Rc::ptr_eq(statement.settings(), &settings);
+        if is_read || statement.is_private() || client.has_changed_settings() {
+            return statement;
+        }
+        Mark::StatementReadAnew.hit();
+        let registry = &mut self.pools[self.servers[server].pool].registry;
+        let definition = statement.definition();
+        let anew = registry.intern(definition, &settings, false, statement.pins);
+        anew.unwrap_or(statement)
     }
 
     pub(super) fn may_be_commit(&mut self, id: ClientId, it_may: bool) {

@@ -5,7 +5,7 @@ use pgweir_wire::backend::{self, Report};
 use pgweir_wire::frontend::{Bind, Parse, Tag};
 use pgweir_wire::{HEADER_LEN, Header, Severity};
 
-use super::{Taken, message, swallow, until_nul};
+use super::{Taken, UNIT_HELD_BYTES, message, swallow, until_nul};
 use crate::Engine;
 use crate::action::{ClientId, Endpoint};
 use crate::client::{Client, LostTransaction, UnitRest, UnnamedStatement};
@@ -26,9 +26,14 @@ impl Engine {
         rest: &[u8],
     ) -> Taken {
         let client = &mut self.clients[id];
-        client.unfinished = None;
         let whole = rest.len() >= header.message_len();
         let in_batch = client.rest == UnitRest::Batch;
+        if !whole && client.refusal.is_none() && rest.len() < UNIT_HELD_BYTES {
+            // Whether something may rest on it is asked of the whole.
+            Mark::PassedMessageInPieces.hit();
+            return Taken::Nothing;
+        }
+        client.unfinished = None;
         Mark::RefusedBatchGoesOn.hit_if(client.refusal.is_none());
         // In a transaction that was lost PostgreSQL itself refuses what stands behind.
         let behind = match client.lost {

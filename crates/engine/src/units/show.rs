@@ -114,7 +114,7 @@ impl Engine {
                 self.show(id, server, &name, statement.definition(), makes);
             }
         }
-        self.leaves(id, PinReason::Prepared.into());
+        self.leaves(id, PinReason::Prepared.into(), None);
         true
     }
 

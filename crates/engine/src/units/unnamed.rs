@@ -82,7 +82,8 @@ impl Engine {
                     self.pools[self.servers[server].pool].stats.own_parses += 1;
                     // What it does to a server, it did to another when it was made.
                     if let Ok(parse) = Parse::start(&parse[HEADER_LEN..]) {
-                        self.scan_text(id, parse.text, true);
+                        let slot = self.clients[id].coming_slot();
+                        self.scan_text(id, parse.text, true, slot);
                         let client = &mut self.clients[id];
                         client.may_commit_later |= client.may_commit;
                     }

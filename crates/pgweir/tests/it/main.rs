@@ -40,6 +40,7 @@ mod reload;
 mod replication;
 mod scripts;
 mod server_loss;
+mod sessions;
 mod settings;
 mod several_pools;
 mod shutdown;

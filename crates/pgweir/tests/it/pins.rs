@@ -1,4 +1,5 @@
-//! What keeps a server with its client in transaction mode, and is gone with that client.
+//! What keeps a server with its client in transaction mode, and is gone with that client; and what
+//! goes with the client to whatever server it is given.
 
 use pgweir_testkit::WireClient;
 use pgweir_testkit::frames::query;
@@ -43,15 +44,35 @@ fn pinned_by(name: &str, sql: &str, state: &str) {
     assert!(pinned(name, |client| drop(client.query(sql)), state), "the server is used again");
 }
 
+/// A client makes state that goes with it: others have the only server in turn with it, and each
+/// finds what is its own.
+#[track_caller]
+fn goes_with_its_client(stage: &Stage, make: &str, state: &str) {
+    let (mut owner, mut other) = (stage.client(), stage.client());
+    let before = other.query(state);
+    owner.query(make);
+    let made = owner.query(state);
+    assert_ne!(made, before, "{state:?} shows nothing");
+    for _ in 0..2 {
+        assert_eq!(other.query(state), before, "{make}");
+        assert_eq!(owner.query(state), made, "{make}");
+    }
+    let pid = "SELECT pg_backend_pid()";
+    assert_eq!(owner.query(pid), other.query(pid), "{make}");
+}
+
 #[test]
 fn settings() {
-    pinned_by("pin_set", "SET work_mem = '77MB'", "SHOW work_mem");
+    let stage = Stage::new("pin_set", 1);
+    goes_with_its_client(&stage, "SET work_mem = '77MB'", "SHOW work_mem");
+    goes_with_its_client(&stage, "SET work_mem = '78MB'", "SHOW work_mem");
 }
 
 #[test]
 fn settings_by_function() {
+    let stage = Stage::new("pin_config", 1);
     let state = "SELECT coalesce(nullif(current_setting('a.b', true), ''), 'none')";
-    pinned_by("pin_config", "SELECT set_config('a.b', 'c', false)", state);
+    goes_with_its_client(&stage, "SELECT set_config('a.b', 'c', false)", state);
 }
 
 /// A rule of PostgreSQL's view calls set_config.
@@ -65,8 +86,7 @@ fn settings_by_update_of_their_view() {
         "WITH w AS (SELECT 1) UPDATE /* SET */ \"pg_settings\"",
     ] {
         let sql = format!("{update} SET setting = '77MB' WHERE name = 'work_mem'");
-        let make = |client: &mut WireClient| drop(client.query(&sql));
-        assert!(pinned_on(&stage, make, "SHOW work_mem"), "{update}: the server is used again");
+        goes_with_its_client(&stage, &sql, "SHOW work_mem");
     }
     let escaped = r#"UPDATE U&"pg\005fsettings" SET setting = '77MB' WHERE name = 'work_mem'"#;
     let make = |client: &mut WireClient| drop(client.query(escaped));

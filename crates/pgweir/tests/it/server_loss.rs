@@ -182,7 +182,7 @@ fn a_lost_transaction_cannot_be_chained() {
 fn a_client_hears_that_its_session_has_ended() {
     let (stateful, sessions) = (Stage::new("loss_state", 1), Stage::session("loss_session", 1));
     for (stage, last) in [
-        (&stateful, "SET work_mem = '5MB'"),
+        (&stateful, "DECLARE c CURSOR WITH HOLD FOR SELECT 1"),
         (&stateful, "CREATE TEMP TABLE t ()"),
         (&stateful, "LISTEN a"),
         (&sessions, "SELECT 1"),
@@ -193,6 +193,18 @@ fn a_client_hears_that_its_session_has_ended() {
         assert_eq!(last_words(&mut client), ["57P01"], "{last}");
         assert_eq!(stage.client().query("SELECT 2"), ["2"]);
     }
+}
+
+/// What is known of a session goes on with its client.
+#[test]
+fn settings_outlive_their_server() {
+    let stage = Stage::new("loss_settings", 1);
+    let mut client = stage.client();
+    client.query("SET work_mem = '5MB'");
+    client.query("SET app.tenant = '7'");
+    stage.wait_for_idle_servers(1);
+    terminate_backend(&stage);
+    assert_eq!(client.query("SHOW work_mem; SHOW app.tenant"), ["5MB", "7"]);
 }
 
 #[test]
@@ -253,7 +265,7 @@ fn a_crash_in_the_middle_of_replies() {
     assert_eq!(behind_an_error.read().unwrap().unwrap().sqlstate(), "42601");
 
     let mut with_state = stage.client();
-    with_state.query("SET work_mem = '5MB'");
+    with_state.query("LISTEN c");
     with_state.send(&sleep).unwrap();
     let mut in_session = stage.client_as(&Login::new("session").database(name));
     in_session.send(&sleep).unwrap();

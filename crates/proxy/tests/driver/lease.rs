@@ -149,7 +149,9 @@ fn a_server_that_is_not_clean_in_time_is_given_up() {
 /// State that a session keeps is on one server only.
 #[test]
 fn state_of_the_session_keeps_the_server() {
-    for text in ["SET work_mem = '1MB'", "LISTEN channel", "PREPARE p AS SELECT 1", "LOAD 'lib'"] {
+    for text in
+        ["CREATE TEMP TABLE t (a int)", "LISTEN channel", "PREPARE p AS SELECT 1", "LOAD 'lib'"]
+    {
         let (stage, server, alice) = Stage::ready(&Setup::default());
         run(&alice, &server, text, ready());
         assert_eq!(stage.servers(), [ServerActivity::Active], "{text}");
@@ -165,7 +167,7 @@ fn state_of_the_session_keeps_the_server() {
 fn state_of_the_session_is_discarded_when_its_client_leaves() {
     let (stage, server, alice) = Stage::ready(&Setup::default());
     let bob = stage.client();
-    run(&alice, &server, "SET work_mem = '1MB'", ready());
+    run(&alice, &server, "LISTEN channel", ready());
     bob.says([query("bob")]);
     alice.says([terminate()]);
     assert_eq!(server.heard(), "Q(DISCARD ALL)");
@@ -177,7 +179,7 @@ fn state_of_the_session_is_discarded_when_its_client_leaves() {
 #[test]
 fn state_is_discarded_behind_the_rollback() {
     let (_stage, server, alice) = Stage::ready(&Setup::default());
-    run(&alice, &server, "SET work_mem = '1MB'", ready());
+    run(&alice, &server, "LISTEN channel", ready());
     run(&alice, &server, "BEGIN", in_block());
     alice.says([terminate()]);
     assert_eq!(server.heard(), "Q(ROLLBACK)");
@@ -215,38 +217,6 @@ fn a_function_call_keeps_the_server_unless_its_function_is_known() {
     }
 }
 
-/// What follows a RESET in a pipeline must not run without what the client's login asked for.
-#[test]
-fn a_pipeline_waits_behind_a_reset_for_its_settings() {
-    let (_stage, server, alice) = Stage::ready(&Setup::default());
-    alice.says([query("RESET ALL"), query("SELECT")]);
-    assert_eq!(server.heard(), "Q(RESET ALL)");
-    server.says([done(), ready()]);
-    assert_eq!((alice.heard().as_str(), server.heard().as_str()), ("C Z", "Q(DISCARD ALL)"));
-    server.says([done(), ready()]);
-    assert_eq!(server.heard(), "Q(SELECT)");
-}
-
-/// RESET takes away what the client's startup packet asked for: the server is not what the pool
-/// believes it to be.
-#[test]
-fn a_server_that_was_reset_is_cleaned_before_it_is_lent() {
-    for text in ["RESET ALL", "DISCARD ALL"] {
-        let (stage, server, alice) = Stage::ready(&Setup::default());
-        let bob = stage.client();
-        alice.says([query(text)]);
-        bob.says([query("bob")]);
-        assert_eq!(server.heard(), format!("Q({text})"));
-        server.says([done(), ready()]);
-        assert_eq!(alice.heard(), "C Z", "{text}");
-        assert_eq!(server.heard(), "Q(DISCARD ALL)");
-        server.says([done(), ready()]);
-        assert_eq!(server.heard(), "Q(bob)");
-        server.says([done(), ready()]);
-        assert_eq!((server.heard().as_str(), stage.servers()), ("", vec![ServerActivity::Idle]));
-    }
-}
-
 /// Inside of a transaction, too, which takes it back or not.
 #[test]
 fn a_server_that_was_reset_in_a_transaction_is_cleaned_behind_it() {
@@ -267,7 +237,7 @@ fn a_session_keeps_its_server_and_leaves_it_clean() {
     run(&alice, &server, "SELECT", ready());
     bob.says([query("bob")]);
     assert_eq!(server.heard(), "");
-    run(&alice, &server, "SET work_mem = '1MB'", ready());
+    run(&alice, &server, "LISTEN channel", ready());
     alice.says([terminate()]);
     assert_eq!(server.heard(), "Q(DISCARD ALL)");
     server.says([done(), ready()]);
@@ -294,7 +264,7 @@ fn a_session_that_leaves_something_is_discarded_whatever_the_pool_says() {
     for reset_query in ["CLOSE ALL", ""] {
         let setup = Setup { reset_query, ..Setup::of_mode("session") };
         let (_stage, server, alice) = Stage::ready(&setup);
-        run(&alice, &server, "SET work_mem = '1MB'", ready());
+        run(&alice, &server, "LISTEN channel", ready());
         alice.says([terminate()]);
         assert_eq!(server.heard(), "Q(DISCARD ALL)");
     }

@@ -38,6 +38,7 @@ mod settings;
 mod silence;
 mod statement;
 mod timeouts;
+mod tracked;
 mod turns;
 mod units;
 mod unnamed;

@@ -165,6 +165,24 @@ pub(crate) fn is_room_question(bytes: &[u8]) -> bool {
     is_whole && bytes.windows(30).any(|part| part == b"superuser_reserved_connections")
 }
 
+/// Whether this text is our question what a server is set to.
+fn is_settings_question(text: &[u8]) -> bool {
+    text.starts_with(b"SELECT pg_catalog.encode(")
+}
+
+/// What a server is set to, as it is asked for it.
+pub(crate) fn set_to(settings: &[(&str, &str)]) -> Vec<u8> {
+    let hex = |text: &str| -> String { text.bytes().map(|byte| format!("{byte:02x}")).collect() };
+    built(|out| {
+        backend::row_description(out, &[COLUMN; 2]);
+        for (name, value) in settings {
+            let cells = [hex(name), hex(value)];
+            backend::data_row(out, cells.each_ref().map(|cell| Some(cell.as_bytes())));
+        }
+        out.extend([done(), ready()].concat());
+    })
+}
+
 /// CommandComplete.
 pub(crate) fn done() -> Vec<u8> {
     done_with("SELECT 1")
@@ -231,6 +249,7 @@ pub(crate) fn one_row(value: &str) -> Vec<u8> {
 /// What a frontend has sent, a word for each message: its letter, and what tells it from others.
 pub(crate) fn from_frontend(bytes: &[u8]) -> String {
     words(bytes, |tag, body| match tag {
+        b'Q' if is_settings_question(body) => Some("set to?".to_owned()),
         b'Q' => Some(text(body)),
         b'P' => {
             let parse = frontend::Parse::start(body).ok()?;

@@ -295,16 +295,16 @@ fn a_pipeline_waits_for_what_a_name_means() {
 #[test]
 fn what_it_leaves_is_left_where_it_is_run() {
     let (stage, server, alice) = Stage::ready(&Setup::default());
-    prepare(&alice, &server, "s", "SET work_mem = '1MB'", no_rows());
+    prepare(&alice, &server, "s", "LISTEN channel", no_rows());
     assert_eq!(stage.servers(), [ServerActivity::Idle]);
     run(&alice, &server, "s", "B(pgweir_1) E S", &[]);
     assert_eq!(stage.servers(), [ServerActivity::Active]);
-    // Under other settings than its client has asked for it would be read otherwise: it is its own.
+    // On a server that is kept it is its client's own.
     let heard = prepare(&alice, &server, "t", "SELECT", Vec::new());
     assert_eq!(heard, "P(t=SELECT) S");
 }
 
-/// So is what is prepared under settings of a transaction, which no other client has.
+/// What is prepared under settings of a transaction no other client has.
 #[test]
 fn what_is_read_under_other_settings_is_not_shared() {
     let (stage, server, alice) = Stage::ready(&Setup::default());
@@ -591,7 +591,7 @@ fn nothing_is_made_inside_a_copy() {
 fn nothing_is_put_in_front_of_a_text_that_waits_for_earlier_units() {
     let (_stage, server, alice) = Stage::ready(&Setup::default());
     prepare(&alice, &server, "s", "SELECT", no_rows());
-    alice.says([query("SET x = 1")]);
+    alice.says([query("LISTEN channel")]);
     server.says([done(), ready()]);
     server.heard();
     alice.says([query("SELECT"), parse_as("s", "EXECUTE s"), sync()]);
@@ -599,4 +599,35 @@ fn nothing_is_put_in_front_of_a_text_that_waits_for_earlier_units() {
     server.says([done(), ready()]);
     let shown = "C(s) P(s=SELECT) S ";
     assert_eq!(server.heard(), format!("{shown}P(s=EXECUTE s) S"));
+}
+
+/// What was put in front of a message that is never sent ends with a Sync of ours: else the server
+/// would be neither clean nor anybody's.
+#[test]
+fn whoever_is_gone_before_its_unit_was_sent_leaves_a_server_to_others() {
+    let (stage, _first, alice, _bob) = moved("SELECT", rows());
+    alice.says([bind_to("s"), execute(), sync()]);
+    let second = stage.server();
+    assert_eq!(second.heard(), "P(pgweir_1=SELECT) D(pgweir_1) H");
+    alice.breaks();
+    second.says([parse_complete(), rows()]);
+    assert_eq!(second.heard(), "S");
+    second.says([ready()]);
+    assert_eq!(stage.servers(), [ServerActivity::Active, ServerActivity::Idle]);
+}
+
+/// An error is the beginning of the unit that it stands in front of: with the server its client
+/// loses the rest of the reply.
+#[test]
+fn an_error_of_what_is_put_in_front_is_a_part_of_the_reply() {
+    let (stage, _first, alice, _bob) = moved("SELECT", rows());
+    alice.says([query("BEGIN")]);
+    let second = stage.server();
+    second.says([done(), in_block()]);
+    alice.heard();
+    alice.says([bind_to("s"), execute(), sync()]);
+    second.says([error("25P02")]);
+    assert_eq!(alice.heard(), "E(25P02)");
+    second.breaks();
+    assert_eq!(alice.heard(), "E(FATAL 57P01)");
 }

@@ -110,24 +110,6 @@ fn settings_that_come_and_go_with_clients_are_no_news() {
     }
 }
 
-/// RESET takes away what the client had asked for at login, and the next transaction brings it
-/// back: the client is told of both.
-#[test]
-fn settings_that_are_made_again_after_a_reset_are_news() {
-    let (stage, server, named) = named();
-    named.says([query("RESET ALL")]);
-    server.says([done(), reported(("application_name", "")), ready()]);
-    assert_eq!(named.heard(), "C S(application_name=) Z");
-    // DISCARD ALL, which is no news for others.
-    server.says([done(), ready()]);
-    assert!(stage.newcomer(&[IT]).is_greeted());
-    named.says([query("SELECT")]);
-    server.says([reported(IT), one_row("it")]);
-    assert_eq!(named.heard(), "S(application_name=it)");
-    server.says([done(), ready()]);
-    assert_eq!(named.heard(), "C Z");
-}
-
 /// SET LOCAL is over with its transaction: nobody else hears of it, and no newcomer is told so.
 #[test]
 fn what_a_transaction_sets_for_itself_is_nobody_elses() {

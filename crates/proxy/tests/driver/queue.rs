@@ -478,6 +478,23 @@ fn a_begin_that_is_refused_is_found_wherever_it_stands() {
     }
 }
 
+/// Nothing rests on a text that begins nothing, wherever it is cut.
+#[test]
+fn where_a_message_behind_a_refusal_is_cut_makes_no_difference() {
+    for message in [parse("SELECT 2"), bind()] {
+        for cut in 1..message.len() {
+            let (stage, _server, _alice) = busy(&Setup::default());
+            let bob = stage.client();
+            bob.says([parse("SELECT"), flush()]);
+            stage.wait(Duration::from_millis(5_100));
+            assert_eq!(bob.heard(), "E(53300)");
+            bob.sends(&message[..cut]);
+            bob.says([message[cut..].to_vec(), sync(), query("SELECT 3")]);
+            assert_eq!((bob.heard().as_str(), bob.is_open()), ("Z", true), "cut at {cut}");
+        }
+    }
+}
+
 /// PostgreSQL drops the unnamed statement before it looks at the one in its place: what was run
 /// before was run again where the client only believed in the new one.
 #[test]

@@ -315,7 +315,7 @@ fn a_server_that_goes_makes_no_place_in_a_pool_that_is_full() {
 #[test]
 fn what_is_discarded_is_not_believed_to_be_set() {
     let (stage, server, named) = named(&Setup { reset_query: "", ..Setup::default() });
-    named.says([query("SET work_mem = '1MB'")]);
+    named.says([query("LISTEN channel")]);
     server.says([done(), ready()]);
     named.says([terminate()]);
     server.says([done(), ready()]);
@@ -580,23 +580,6 @@ fn who_leaves_while_its_server_is_prepared_leaves_a_server_that_fits_others() {
     assert_eq!((server.heard().as_str(), stage.servers()), ("", vec![ServerActivity::Idle]));
     stage.newcomer(NAMED).says([query("SELECT")]);
     assert_eq!(server.heard(), "Q(SELECT)");
-}
-
-/// After DISCARD ALL a server is as it was when it was new.
-#[test]
-fn settings_are_made_again_after_a_reset() {
-    for reset in ["RESET ALL", "DISCARD ALL"] {
-        let (stage, server, named) = named(&Setup::default());
-        named.says([query(reset)]);
-        server.says([done(), ready()]);
-        assert_eq!(server.heard(), format!("Q({reset}) Q(DISCARD ALL)"));
-        server.says([done(), ready()]);
-        let plain = stage.newcomer(&[]);
-        assert!(plain.is_greeted());
-        assert_eq!(server.heard(), "");
-        named.says([query("SELECT")]);
-        assert_eq!(server.heard(), SET);
-    }
 }
 
 /// The next client must not inherit the settings of a session.

@@ -4,7 +4,7 @@ use pgweir_engine::ServerActivity;
 
 use crate::messages::{
     bind, bind_complete, close_complete, close_statement, columns, describe_statement, done, error,
-    execute, no_data, no_parameters, parse, parse_complete, query, ready, sync, terminate,
+    execute, no_data, no_parameters, parse, parse_complete, query, ready, set_to, sync, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -233,14 +233,14 @@ fn a_server_is_cleaned_wherever_it_was_reset() {
     for text in ["RESET ALL", "RESET ROLE", "DISCARD ALL"] {
         let (stage, server, alice) = Stage::ready(&Setup::default());
         prepare(&alice, &server, text);
-        assert_eq!(server.heard(), "Q(DISCARD ALL)", "it may have been run");
-        server.says([done(), ready()]);
+        assert_eq!(server.heard(), "Q(set to?)", "it may have been run");
+        server.says([set_to(&[])]);
         alice.says([bind(), execute(), sync()]);
         assert_eq!(server.heard(), format!("P({text}) B E S"));
         server.says([parse_complete(), bind_complete(), done(), ready()]);
         assert_eq!(alice.heard(), "2 C Z");
-        assert_eq!(server.heard(), "Q(DISCARD ALL)", "{text}");
-        server.says([done(), ready()]);
+        assert_eq!(server.heard(), "Q(set to?)", "{text}");
+        server.says([set_to(&[])]);
         assert_eq!(stage.servers(), [ServerActivity::Idle]);
     }
 }

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use pgweir_wire::{ProtocolVersion, Startup, backend};
 
-use super::script::{Habit, Resets};
+use super::script::Habit;
 use super::verdict::code_of;
 use super::{Client, Phase, PoolFacts};
 use crate::invariants::Invariant;
@@ -64,18 +64,6 @@ impl Client {
                 .ledger
                 .fail(Invariant::RightLogin, format!("c{number} got message type {tag} at login")),
         }
-    }
-}
-
-/// How much a client that has asked for these settings may take back. What is reported would be
-/// heard of twice.
-pub(super) fn resets(settings: &BTreeMap<String, String>) -> Resets {
-    if settings.is_empty() {
-        Resets::Always
-    } else if settings.keys().all(|name| name == "temp_buffers") {
-        Resets::WhileFree
-    } else {
-        Resets::Never
     }
 }
 

@@ -4,7 +4,7 @@ use pgweir_wire::backend;
 
 use crate::invariants::Invariant;
 use crate::language::{Line, Tag, Verb};
-use crate::session::{Advance, Inbox, Message, Session, State, Witness, told};
+use crate::session::{Advance, Inbox, Message, Session, Settings, State, Witness, told};
 
 /// What a client is owed: the replies of a session that nobody else uses, to the same messages.
 ///
@@ -28,6 +28,8 @@ pub(crate) struct Oracle {
     lost: bool,
     /// Settings that were taken back when its server was lost: another one may have to say so.
     untold: Vec<Vec<u8>>,
+    /// It has sent what may take settings back.
+    resets: bool,
 }
 
 /// A message that was due.
@@ -70,6 +72,7 @@ impl Oracle {
             pinned: false,
             lost: false,
             untold: Vec::new(),
+            resets: false,
         }
     }
 
@@ -96,6 +99,7 @@ impl Oracle {
         while let Ok(Some((message, length))) = Message::parse(&bytes[at..]) {
             at += length;
             self.pinned |= may_pin(&message);
+            self.resets |= may_reset(&message);
             if matches!(message.tag, b'Q' | b'F' | b'S' | b'H' | b'X' | b'c' | b'f') {
                 pushed = Some(at);
             }
@@ -113,7 +117,7 @@ impl Oracle {
             self.untold.remove(told);
             return Ok(Heard::Reply);
         }
-        while self.session.out.is_empty() {
+        while self.session.out.is_empty() || self.reports_later(raw) {
             match self.session.advance(&mut self.inbox, &mut self.deeds) {
                 Advance::Went { .. } | Advance::Locks(_) | Advance::Sleeps(_) => {}
                 Advance::Starved if !self.held.is_empty() => self.release(),
@@ -128,7 +132,9 @@ impl Oracle {
         let Ok(Some((due, length))) = Message::parse(&self.session.out) else {
             return Err("is owed what is no message".to_owned());
         };
-        if self.session.out[..length] != *raw {
+        // What is put in front of a message may be what the server finds in the place of data.
+        let both_stray = strays(raw) && strays(&self.session.out[..length]);
+        if self.session.out[..length] != *raw && !both_stray {
             // A known difference.
             if due.tag == b't' && code_of(raw) == "25P02" && self.session.take_back() {
                 return Ok(Heard::Reply);
@@ -149,6 +155,19 @@ impl Oracle {
         self.in_block = !idle;
         let Deeds { committed, undone, .. } = std::mem::take(&mut self.deeds);
         Ok(Heard::Ready { committed, undone, idle })
+    }
+
+    /// What is reported behind a RESET may come behind its ReadyForQuery. Whether that is so, and
+    /// nothing else is there to be heard.
+    fn reports_later(&mut self, raw: &[u8]) -> bool {
+        let may_come_later = self.resets && raw.first() == Some(&b'Z');
+        while may_come_later
+            && let Ok(Some((due, length))) = Message::parse(&self.session.out)
+            && due.tag == b'S'
+        {
+            self.untold.push(self.session.out.drain(..length).collect());
+        }
+        self.session.out.is_empty()
     }
 
     /// The statement with this tag was ended from outside, in these words: from here on the session
@@ -370,6 +389,8 @@ impl Witness for Deeds {
         self.committed.extend_from_slice(tags);
     }
 
+    fn settled(&mut self, _: u32, _: Option<&Settings>) {}
+
     fn undone(&mut self, tags: &[Tag]) {
         self.undone.extend_from_slice(tags);
     }
@@ -403,6 +424,15 @@ fn may_pin(message: &Message) -> bool {
     }
 }
 
+fn may_reset(message: &Message) -> bool {
+    let resets = |line: &Line| {
+        let Line::Client(statement) = line else { return false };
+        matches!(statement.verb, Verb::Reset { .. } | Verb::Discard(_))
+    };
+    let is_text = matches!(message.tag, b'P' | b'Q');
+    is_text && message.lines().is_none_or(|lines| lines.iter().any(resets))
+}
+
 fn copies(line: &Line) -> bool {
     matches!(line, Line::Client(statement) if matches!(statement.verb, Verb::CopyIn { .. }))
 }
@@ -410,6 +440,12 @@ fn copies(line: &Line) -> bool {
 /// Whether a statement may be part of what commits: COPY data may be, as far as they are not there.
 fn may_commit(line: &Line) -> bool {
     line.is_exit() || copies(line)
+}
+
+/// Whether it says that a message is no COPY data.
+fn strays(raw: &[u8]) -> bool {
+    let text = b"Munexpected message type ";
+    raw.windows(text.len()).any(|part| part == text)
 }
 
 fn code_of(raw: &[u8]) -> String {

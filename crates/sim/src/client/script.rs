@@ -13,7 +13,7 @@ use crate::random::Dice;
 use crate::session::{VERSION, put};
 use copying::Copying;
 use habits::Habits;
-use verbs::{common_text, in_block, pick, stateful};
+use verbs::{common_text, in_block, pick, setting, stateful};
 
 pub(crate) use habits::Habit;
 
@@ -55,20 +55,8 @@ pub(crate) struct Script {
     hasty: bool,
     /// It may have done what keeps its server with it.
     pinned: bool,
-    /// How much RESET and DISCARD may take back: what only then differs from a session of its own.
-    resets: Resets,
     habits: Habits,
     dice: Dice,
-}
-
-/// When a client may take back all settings: pgweir puts those of the startup packet back before
-/// the next transaction, and for a client that keeps its server not at all.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Resets {
-    Never,
-    /// As long as it does not keep its server.
-    WhileFree,
-    Always,
 }
 
 /// By which protocol a statement is sent.
@@ -92,11 +80,9 @@ pub(crate) enum Farewell {
 
 impl Script {
     /// `roomy`: it may ask for much. `customs`: what most clients do.
-    #[expect(clippy::too_many_arguments, reason = "each is one thing that a client is made of")]
     pub(crate) fn new(
         client: u32,
         mode: PoolMode,
-        resets: Resets,
         roomy: bool,
         customs: &[Habit],
         mut dice: Dice,
@@ -123,7 +109,6 @@ impl Script {
             copying: None,
             hasty: false,
             pinned: mode == PoolMode::Session,
-            resets,
             habits,
             dice,
         }
@@ -288,8 +273,13 @@ impl Script {
                 way = Way::SimpleBehindEnd;
             }
             let tag = self.tag();
+            let resets = matches!(verb, Verb::Reset { .. });
             text.push_str(&Statement { tag, verb }.to_string());
             text.push(';');
+            if resets {
+                // What the client has asked for at its login is put back behind the string.
+                break;
+            }
         }
         let (is_long, bytes) = (dice.chance(self.habits.long), dice.below(130_000) as usize);
         if is_long {
@@ -304,12 +294,7 @@ impl Script {
 
     /// Whether it may take back all settings now, in a query of its own between transactions.
     fn may_reset(&self) -> bool {
-        let free = match self.resets {
-            Resets::Never => false,
-            Resets::WhileFree => !self.pinned,
-            Resets::Always => true,
-        };
-        free && self.block.is_none() && !self.batch && self.habits.pipelines == 0.0
+        self.block.is_none() && !self.batch
     }
 
     fn reset(&mut self, out: &mut Vec<u8>, dice: &mut Dice) {
@@ -357,6 +342,9 @@ impl Script {
         // behind its end.
         if self.habits.names && dice.chance(0.03) && way != Way::SimpleBehindEnd {
             return self.by_sql(way, dice);
+        }
+        if self.habits.sets && dice.chance(0.2) {
+            return setting(way, dice);
         }
         if self.habits.stateful && dice.chance(0.15) {
             self.pinned = true;

@@ -287,7 +287,7 @@ fn warning_57p02_in_order() {
 fn parameter_status_before_ready_for_query() {
     let seen = alike_alone(|stage| {
         let [peer, other] = [(); 2].map(|()| stage.login(&[]));
-        let mut seen = vec![ask(stage, other, "set c12s1 TimeZone Asia/Tokyo")];
+        let mut seen = vec![ask(stage, other, "set c11s1 TimeZone Asia/Tokyo")];
         seen.push(ask(stage, peer, "begin c12s2; set c12s3 TimeZone UTC; rollback /*c12s4*/"));
         seen.push(ask(stage, peer, "begin c12s5"));
         stage.reload();

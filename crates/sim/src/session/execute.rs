@@ -2,7 +2,7 @@ use pgweir_wire::backend;
 
 use super::effect::{carry_out, no_statement};
 use super::message::{put, row_description, write_notice};
-use super::{Advance, FLUSH, Inbox, State, Transaction, WENT, Witness};
+use super::{Advance, FLUSH, HASTY, Inbox, State, Transaction, WENT, Witness};
 use crate::invariants::Invariant;
 use crate::language::{Kind, Line, Statement, Tag, Verb};
 
@@ -61,10 +61,15 @@ impl Execution {
         Self { line, tag, text_tag: tag, described, stage: Stage::Begun, limit: None, rows: 0 }
     }
 
-    pub(crate) fn of_portal(line: Line, tag: Tag, text_tag: Option<Tag>, limit: u32) -> Self {
+    pub(crate) fn of_portal(
+        line: Line,
+        tag: Option<Tag>,
+        text_tag: Option<Tag>,
+        limit: u32,
+    ) -> Self {
         let stage = Stage::Begun;
         let limit = (limit > 0).then_some(limit);
-        Self { line, tag: Some(tag), text_tag, described: true, stage, limit, rows: 0 }
+        Self { line, tag, text_tag, described: true, stage, limit, rows: 0 }
     }
 
     /// Says that it begins.
@@ -98,7 +103,7 @@ impl Execution {
     }
 
     pub(crate) fn sets_settings(&self) -> bool {
-        matches!(self.line, Line::SetConfig(_))
+        self.line.sets_settings()
     }
 
     /// One step. `last`: it is the last of its query string, whose transaction ends with it.
@@ -142,9 +147,26 @@ impl Execution {
                 }
                 Err(text) => Step::Failed(b"42501", text),
             },
-            Line::SetConfig(pairs) => match state.configure(&pairs) {
+            Line::Settings(_) if state.setting("statement_timeout") == HASTY => {
+                let text = "canceling statement due to statement timeout".to_owned();
+                Step::Failed(b"57014", text)
+            }
+            Line::Settings(custom) => {
+                row_description(out);
+                for (name, value) in state.chosen(&custom) {
+                    let cells = [name, value].map(|text| in_hex(&text));
+                    backend::data_row(out, cells.each_ref().map(|cell| Some(cell.as_bytes())));
+                }
+                self.complete("SELECT 1", state, out, last, witness)
+            }
+            Line::PutBack(ref pairs) | Line::SetConfig(ref pairs) => match match line {
+                Line::PutBack(_) => state.put_back(pairs),
+                _ => state.configure(pairs),
+            } {
                 Ok(()) => {
-                    row_description(out);
+                    if !self.described {
+                        row_description(out);
+                    }
                     backend::data_row(out, [None, None, None]);
                     self.complete("SELECT 1", state, out, last, witness)
                 }
@@ -377,4 +399,8 @@ impl Execution {
         backend::command_complete(out, command);
         Step::Done
     }
+}
+
+fn in_hex(text: &str) -> String {
+    text.bytes().map(|byte| format!("{byte:02x}")).collect()
 }

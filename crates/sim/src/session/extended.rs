@@ -7,7 +7,7 @@ use pgweir_wire::frontend::{Bind, Parse, Target};
 use super::message::{Message, put, row_description};
 use super::{Advance, Execution, Portal, Prepared, Session, Transaction, WENT, Witness, Work, of};
 use crate::invariants::Invariant;
-use crate::language::{self, Line};
+use crate::language::{self, Line, Tag};
 
 /// Whether a statement has a name of pgweir's, for all of its clients. One of a client that looks
 /// like it has another `_` behind it.
@@ -66,7 +66,8 @@ impl Session {
             let text = format!("prepared statement \"{name}\" does not exist{}", of(parameter));
             return self.fail(b"26000", &text, true, witness);
         };
-        let Some(tag) = parameter.or(statement.tag) else {
+        let own = matches!(statement.line, Some(Line::PutBack(_))).then(|| Tag::common(0));
+        let Some(tag) = parameter.or(statement.tag).or(own) else {
             witness.wrong(Invariant::OwnReplies, "a Bind has no tag".to_owned());
             return Advance::Over;
         };
@@ -116,9 +117,11 @@ impl Session {
             Some(
                 Line::DiscardAll
                 | Line::FailedTransaction
+                | Line::PutBack(_)
                 | Line::Rollback
                 | Line::Room
-                | Line::SetConfig(_),
+                | Line::SetConfig(_)
+                | Line::Settings(_),
             )
             | None => false,
         };
@@ -147,7 +150,9 @@ impl Session {
         };
         let tag = portal.tag;
         self.state.several = false;
-        self.state.meet(tag, witness);
+        if !tag.is_common() {
+            self.state.meet(tag, witness);
+        }
         let Some(line) = portal.statement.line.clone() else {
             self.say_empty();
             return WENT;
@@ -167,7 +172,9 @@ impl Session {
             execution
         } else {
             portal.begun = true;
-            let execution = Execution::of_portal(line, tag, portal.statement.tag, limit);
+            let text_tag = portal.statement.tag;
+            let tag = (!tag.is_common()).then_some(tag);
+            let execution = Execution::of_portal(line, tag, text_tag, limit);
             execution.begin(&mut self.state, witness);
             execution
         };

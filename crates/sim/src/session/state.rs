@@ -44,6 +44,10 @@ pub(crate) struct State {
     /// The query string that runs has several statements.
     pub(super) several: bool,
     settings: Settings,
+    /// Those of them that somebody has set.
+    chosen: Rc<BTreeSet<String>>,
+    /// The transaction has taken some back, which pgweir is to put back.
+    was_reset: bool,
     /// What of them is something else up to the end of the transaction.
     local: Settings,
     /// What RESET goes back to.
@@ -61,6 +65,7 @@ struct Mark {
     /// None has the start of a transaction.
     name: String,
     settings: Settings,
+    chosen: Rc<BTreeSet<String>>,
     local: Settings,
     cursors: BTreeMap<String, Tag>,
     locks: Vec<Held>,
@@ -98,7 +103,7 @@ pub(crate) struct Notification {
 pub(super) type Failure = (&'static [u8; 5], String);
 
 /// Shared until one is changed: they are saved with each transaction, and seldom changed in it.
-type Settings = Rc<BTreeMap<String, String>>;
+pub(crate) type Settings = Rc<BTreeMap<String, String>>;
 
 /// Whether a transaction is open.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -137,6 +142,9 @@ pub(crate) trait Witness {
     fn committed(&mut self, tags: &[Tag]);
     /// What these statements have changed is undone.
     fn undone(&mut self, tags: &[Tag]);
+    /// These are a client's settings behind its transaction; `None`: pgweir has something to put
+    /// back.
+    fn settled(&mut self, client: u32, settings: Option<&Settings>);
     /// A COPY reads data.
     fn copies(&mut self, tag: Tag, data: &[u8]);
     /// The session ends, because it was sent what makes no sense.
@@ -155,6 +163,9 @@ pub(crate) const SETTINGS: [(&str, &str); 4] =
 /// A setting that only a server's configuration can set, and that is reported. Each new
 /// configuration has another value of it.
 pub(crate) const VERSION: &str = "sim.version";
+
+/// A statement_timeout under which a session does not come to say what it is set to.
+pub(crate) const HASTY: &str = "1ms";
 
 const SETTINGS_CHANGED: &str = "changed settings";
 const TABLE: &str = "a temporary table";
@@ -184,6 +195,8 @@ impl State {
             announced: Vec::new(),
             buffers: None,
             several: false,
+            chosen: Rc::default(),
+            was_reset: false,
             local: Settings::default(),
             startup: settings.clone(),
             marks: Vec::new(),
@@ -239,6 +252,9 @@ impl State {
             return Err((b"23505", format!("a deferred constraint is violated [{tag}]")));
         }
         witness.committed(&self.writes);
+        if let Some(owner) = self.owner {
+            witness.settled(owner, Some(&self.settings).filter(|_| !self.was_reset));
+        }
         for subscription in std::mem::take(&mut self.subscriptions) {
             match subscription {
                 Subscription::Listen(channel) => drop(self.listening.insert(channel)),
@@ -330,6 +346,7 @@ impl State {
         self.marks.push(Mark {
             name: name.to_owned(),
             settings: Rc::clone(&self.settings),
+            chosen: Rc::clone(&self.chosen),
             local: Rc::clone(&self.local),
             cursors: self.cursors.clone(),
             locks: self.locks.clone(),
@@ -350,6 +367,7 @@ impl State {
 
     fn restore(&mut self, mark: Mark) {
         self.settings = mark.settings;
+        self.chosen = mark.chosen;
         self.local = mark.local;
         self.cursors = mark.cursors;
         self.deferred = mark.deferred;
@@ -388,20 +406,27 @@ impl State {
         if local {
             Rc::make_mut(&mut self.local).insert(name, value.to_owned());
         } else {
-            self.stain(client, SETTINGS_CHANGED);
+            if self.home.is_none() {
+                // On a server it is no stain: pgweir takes it back.
+                self.stain(client, SETTINGS_CHANGED);
+            }
             Rc::make_mut(&mut self.local).remove(&name);
+            Rc::make_mut(&mut self.chosen).insert(name.clone());
             Rc::make_mut(&mut self.settings).insert(name, value.to_owned());
         }
     }
 
     /// A client takes a setting back, or all of them.
     pub(super) fn reset(&mut self, name: Option<&str>) {
+        self.was_reset = true;
         let Some(name) = name.map(str::to_ascii_lowercase) else {
+            self.chosen = Rc::default();
             self.local = Settings::default();
             self.settings = Rc::clone(&self.startup);
             return;
         };
         Rc::make_mut(&mut self.local).remove(&name);
+        Rc::make_mut(&mut self.chosen).remove(&name);
         match self.startup.get(&name) {
             Some(value) => drop(Rc::make_mut(&mut self.settings).insert(name, value.clone())),
             None => drop(Rc::make_mut(&mut self.settings).remove(&name)),
@@ -440,11 +465,32 @@ impl State {
             }
         }
         for (name, value) in pairs {
+            let chosen = Rc::make_mut(&mut self.chosen);
+            match value {
+                Some(_) => drop(chosen.insert(name.clone())),
+                None => drop(chosen.remove(name)),
+            }
             let value = value.as_ref().or_else(|| self.startup.get(name));
             let value = value.cloned().unwrap_or_default();
             Rc::make_mut(&mut self.settings).insert(name.clone(), value);
         }
         Ok(())
+    }
+
+    /// pgweir sets again what is not set by anybody.
+    pub(super) fn put_back(&mut self, pairs: &[(String, Option<String>)]) -> Result<(), String> {
+        let is_set = |name: &String| self.chosen.contains(name) || self.local.contains_key(name);
+        let pairs: Vec<_> = pairs.iter().filter(|(name, _)| !is_set(name)).cloned().collect();
+        self.configure(&pairs)?;
+        self.was_reset = false;
+        Ok(())
+    }
+
+    /// What is set by somebody, and these, with their values.
+    pub(super) fn chosen(&self, custom: &[String]) -> Vec<(String, String)> {
+        let asked = custom.iter().filter(|name| !self.chosen.contains(*name));
+        let names = self.chosen.iter().chain(asked);
+        names.filter_map(|name| Some((name.clone(), self.settings.get(name)?.clone()))).collect()
     }
 
     /// The server has a new configuration, or says so.
@@ -476,17 +522,10 @@ impl State {
         all.find(is_it).map_or("", |(_, value)| value)
     }
 
-    /// The settings that clients may ask for at startup, as they are between transactions.
+    /// The settings that clients may change, as they are between transactions.
     pub(crate) fn settings(&self) -> impl Iterator<Item = (&str, &str)> {
-        let may_be_asked_for =
-            |name: &str| SETTINGS.iter().any(|(known, _)| known.eq_ignore_ascii_case(name));
-        let settings = self.settings.iter().filter(move |(name, _)| may_be_asked_for(name));
+        let settings = self.settings.iter().filter(|(name, _)| *name != VERSION);
         settings.map(|(name, value)| (name.as_str(), value.as_str()))
-    }
-
-    /// Whether the settings are what this client itself has made of them.
-    pub(crate) fn settings_are_own(&self, client: u32) -> bool {
-        self.stains.iter().any(|stain| stain.client == client && stain.what == SETTINGS_CHANGED)
     }
 
     /// The frontend is told that its transaction, which is lost, has taken this setting back. False
@@ -518,6 +557,7 @@ impl State {
     }
 
     fn over(&mut self) {
+        self.was_reset = false;
         self.transaction = Transaction::None;
         self.owner = None;
         self.writes.clear();

@@ -361,10 +361,16 @@ fn settings_are_taken_back() {
     let set = "set c0s1 TimeZone Asia/Tokyo";
     assert_eq!(says_to(&[set, "reset c0s2 TimeZone", "reset c0s3 all"]), "CSZICSZICZI");
     assert_eq!(says_to(&[set, "reset c0s2 all"]), "CSZICSZI");
-    assert_eq!(says_to(&["begin c0s1", "reset c0s2 all", "discard c0s3 all"]), "CZTCZTE(25001)ZE");
-    assert_eq!(says_to(&["rows c0s1 1; discard c0s2 all"]), "TDCE(25001)ZI");
-    assert_eq!(says_to(&["discard c0s1 plans", "begin c0s2", "discard c0s3 temp"]), "CZICZTCZT");
-    assert_eq!(says_to(&["discard c0s1 sequences", "call c0s2 nextval()"]), "CZICZI");
+    assert_eq!(
+        says_to(&["begin c0s1", "reset c0s2 all", "discard all /*c0s3*/"]),
+        "CZTCZTE(25001)ZE"
+    );
+    assert_eq!(says_to(&["rows c0s1 1; discard all /*c0s2*/"]), "TDCE(25001)ZI");
+    assert_eq!(
+        says_to(&["discard plans /*c0s1*/", "begin c0s2", "discard temp /*c0s3*/"]),
+        "CZICZTCZT"
+    );
+    assert_eq!(says_to(&["discard sequences /*c0s1*/", "call c0s2 nextval()"]), "CZICZI");
 }
 
 #[test]
@@ -375,7 +381,7 @@ fn everything_is_discarded() {
         "declare c0s3 k cursor with hold",
         "listen c0s4 gone",
         "call c0s5 pg_advisory_lock(7)",
-        "discard c0s6 all",
+        "discard all /*c0s6*/",
     ];
     assert_eq!(says_to(&state), "CSZICZICZICZICZICSZI");
     let looked =

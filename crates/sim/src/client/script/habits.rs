@@ -13,6 +13,8 @@ pub(super) struct Habits {
     pub(super) names: bool,
     /// Leaves state in its session.
     pub(super) stateful: bool,
+    /// Changes settings.
+    pub(super) sets: bool,
     pub(super) copies: f64,
     /// Asks for results of more than 1 MB.
     pub(super) vast: bool,
@@ -43,6 +45,8 @@ pub(crate) enum Habit {
     Names,
     /// To leave state in the session.
     Stateful,
+    /// To change settings.
+    Sets,
     /// To do more than the odd COPY.
     Copies,
     /// To ask for results of more than 1 MB.
@@ -66,11 +70,12 @@ pub(crate) enum Habit {
 }
 
 impl Habit {
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 15] = [
         Self::Pipelines,
         Self::Extended,
         Self::Names,
         Self::Stateful,
+        Self::Sets,
         Self::Copies,
         Self::Vast,
         Self::Bulk,
@@ -90,6 +95,7 @@ impl Habit {
             Self::Extended => "extended",
             Self::Names => "names",
             Self::Stateful => "stateful",
+            Self::Sets => "sets",
             Self::Copies => "copies",
             Self::Vast => "vast",
             Self::Bulk => "bulk",
@@ -116,6 +122,7 @@ impl Habits {
             extended: *dice.pick(&[0.0, 0.3, 0.6, 1.0]),
             names: dice.chance(often(Habit::Names, 0.15)),
             stateful: dice.chance(often(Habit::Stateful, 0.15)),
+            sets: dice.chance(often(Habit::Sets, 0.3)),
             copies: if dice.chance(often(Habit::Copies, 0.3)) || bulk { 0.3 } else { 0.02 },
             vast: dice.chance(often(Habit::Vast, 0.03)) && roomy,
             bulk,
@@ -136,6 +143,7 @@ impl Habits {
             extended: if has(Habit::Extended) { self.extended } else { 0.0 },
             names: self.names && has(Habit::Names),
             stateful: self.stateful && has(Habit::Stateful),
+            sets: self.sets && has(Habit::Sets),
             copies: if has(Habit::Copies) { self.copies } else { 0.02 },
             vast: self.vast && has(Habit::Vast),
             bulk: self.bulk && has(Habit::Bulk),

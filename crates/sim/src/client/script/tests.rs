@@ -1,6 +1,6 @@
 use pgweir_config::PoolMode;
 
-use super::{Farewell, Resets, Script};
+use super::{Farewell, Script};
 use crate::diet::{Diet, Sitting};
 use crate::random::Dice;
 
@@ -9,7 +9,7 @@ fn units(seed: u64, diet: &str) -> Vec<Vec<u8>> {
     let diet: Diet = diet.parse().expect("a diet");
     let sitting = Sitting { seat: 1, turn: 2 };
     let (mode, dice) = (PoolMode::Transaction, Dice::new(seed));
-    let mut script = Script::new(0, mode, Resets::Always, true, &[], dice, &diet, sitting);
+    let mut script = Script::new(0, mode, true, &[], dice, &diet, sitting);
     let mut units = Vec::new();
     loop {
         let (mut bytes, farewell) = script.next();

@@ -3,6 +3,7 @@
 use super::Way;
 use crate::language::{Keep, Kind, Statement, Tag, Verb};
 use crate::random::Dice;
+use crate::session::HASTY;
 
 /// A statement that only means something in a transaction block.
 pub(super) fn in_block(dice: &mut Dice) -> Verb {
@@ -15,6 +16,25 @@ pub(super) fn in_block(dice: &mut Dice) -> Verb {
             let value = pick(dice, &["Asia/Tokyo", "UTC"]);
             Verb::Set { name: "TimeZone".to_owned(), value, local: true }
         }
+    }
+}
+
+/// A statement that changes settings, or looks at one.
+pub(super) fn setting(way: Way, dice: &mut Dice) -> Verb {
+    let names = ["TimeZone", "DateStyle", "application_name", "sim.a", "statement_timeout"];
+    let name = pick(dice, &names);
+    let values: &[&str] = match name.as_str() {
+        "TimeZone" => &["Asia/Tokyo", "Europe/Berlin", "GMT"],
+        "DateStyle" => &["German", "ISO"],
+        "statement_timeout" => &[HASTY, "1h"],
+        _ => &["1", "2"],
+    };
+    let resets = if way == Way::Extended { 0 } else { 1 };
+    match dice.weighted(&[(4, 0), (3, 1), (2 * resets, 2), (resets, 3)]) {
+        0 => Verb::Set { name, value: pick(dice, values), local: dice.chance(0.2) },
+        1 => Verb::Show { name },
+        2 => Verb::Reset { name: Some(name) },
+        _ => Verb::Reset { name: None },
     }
 }
 

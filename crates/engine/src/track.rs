@@ -1,0 +1,357 @@
+//! Settings that clients change.
+//!
+//! What SET does is not worked out from its text: a transaction may be rolled back, to a savepoint
+//! or as a whole, a value may be computed, and PostgreSQL writes many of them in its own way. So
+//! when a client that may have changed settings is done with its transaction, the server is asked
+//! what they are now, and until it has said so it stays with its client. From then on both have the
+//! same interned settings, and the client's are replayed on whatever server it is given next.
+//!
+//! RESET takes a pooled server back to its own start, and its client means what it has asked for at
+//! its login. So that is put back behind the unit, within the transaction if one is open, before
+//! anything else is sent; and what the server reports meanwhile the client is not told.
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use pgweir_config::PoolMode;
+use pgweir_sql::{PinReason, Pins};
+
+use pgweir_wire::TransactionStatus;
+use pgweir_wire::frontend::{self, Target};
+
+use crate::Engine;
+use crate::action::{ClientId, Endpoint, ServerId};
+use crate::client::{Client, Leg, Slot};
+use crate::marks::Mark;
+use crate::reply::{Closes, Expected, Kind, Makes, Sink};
+use crate::settings::{Pairs, put_text};
+use crate::time::Time;
+
+/// Settings that a client may have changed since they were known last.
+#[derive(Debug, Default)]
+pub(crate) struct Changes {
+    /// Those with a dot in their names, by lower-case name.
+    custom: BTreeSet<Box<[u8]>>,
+    /// How often the server has not said what they are.
+    refusals: u32,
+    /// The unit that takes some back to what they are by default.
+    resets: Option<Slot>,
+}
+
+/// What a server has said so far of its settings.
+#[derive(Debug, Default)]
+pub(crate) struct Answer {
+    pairs: Pairs,
+    bytes: usize,
+    /// It is not what was asked for, or too much to be kept.
+    useless: bool,
+}
+
+/// The statement that puts settings back, and its portal: no client's name reaches a server that
+/// begins like this and goes on without an underscore.
+const PUT_BACK: &[u8] = b"pgweir_back";
+
+/// So often a server is asked in a row.
+const TRIES: u32 = 3;
+
+/// A client's settings may take so many bytes. One that has more keeps its server.
+const BYTES: usize = 16 * 1024;
+
+/// What a client has said that may change settings.
+#[derive(Clone, Copy)]
+pub(crate) struct Said<'a> {
+    /// Its text, if all of it is there.
+    pub(crate) text: Option<&'a [u8]>,
+    /// The unit that runs it.
+    pub(crate) slot: Slot,
+}
+
+impl Changes {
+    /// Some of them are custom settings that this text names. `false`: which they are is not known.
+    fn note(&mut self, text: &[u8], encoding: pgweir_sql::Encoding) -> bool {
+        pgweir_sql::custom_settings(text, encoding, &mut |name| {
+            self.custom.insert(name.to_ascii_lowercase().into());
+        })
+    }
+}
+
+impl Answer {
+    /// A row of the answer; `None`: one that is too long to be read.
+    pub(crate) fn row(&mut self, body: Option<&[u8]>) {
+        match body.and_then(read) {
+            Some((name, value)) => {
+                self.bytes += name.len() + value.len();
+                self.useless |= self.bytes > BYTES;
+                if !self.useless {
+                    self.pairs.insert(name.to_ascii_lowercase().into(), value.into());
+                }
+            }
+            None => self.useless = true,
+        }
+    }
+}
+
+impl Client {
+    /// The unit that may take back what it has asked for at its login, until that is put back.
+    pub(crate) fn resets(&self) -> Option<Slot> {
+        let changes = self.changes.as_ref().filter(|_| !self.startup.is_empty());
+        changes.and_then(|changes| changes.resets)
+    }
+
+    /// Whether that unit is the one that is answered now, or was.
+    pub(crate) fn is_reset(&self) -> bool {
+        let head = self.slots.first();
+        self.resets().is_some_and(|slot| head.is_none_or(|head| *head == slot))
+    }
+}
+
+impl Engine {
+    /// A client's statement may change settings for longer than its transaction. Gives what it
+    /// leaves besides.
+    pub(crate) fn note_changes(
+        &mut self,
+        id: ClientId,
+        server: ServerId,
+        pins: Pins,
+        said: Option<Said<'_>>,
+    ) -> Pins {
+        let changes = [PinReason::Setting, PinReason::Reset].map(|reason| pins.contains(reason));
+        let [sets, resets] = changes;
+        if resets {
+            let slot = said.map_or_else(|| self.clients[id].coming_slot(), |said| said.slot);
+            self.clients[id].changes.get_or_insert_default().resets = Some(slot);
+        }
+        let is_session = self.servers[server].mode == PoolMode::Session;
+        if is_session || !(sets || resets || pins.contains(PinReason::Local)) {
+            return pins;
+        }
+        let encoding = self.servers[server].encoding;
+        let client = &mut self.clients[id];
+        let mut noted = Changes::default();
+        let text = said.and_then(|said| said.text);
+        if !text.is_some_and(|text| noted.note(text, encoding)) {
+            // It cannot be asked for what nobody knows the name of.
+            Mark::ChangesUnclear.hit();
+            return if sets || resets { pins.union(PinReason::Setting.into()) } else { pins };
+        }
+        // Once used, such a name means something to its session, whatever becomes of its value.
+        let settings = &client.settings;
+        let is_new = noted.custom.iter().any(|name| settings.value(name).is_none());
+        if sets || resets || is_new {
+            let changes = client.changes.get_or_insert_default();
+            changes.custom.append(&mut noted.custom);
+        }
+        pins.without(PinReason::Setting).without(PinReason::Reset)
+    }
+
+    /// A unit is over that may have taken back what its client has asked for at its login.
+    pub(crate) fn put_back(&mut self, id: ServerId, client: ClientId) {
+        let its = &self.clients[client];
+        let resets = its.changes.as_ref().and_then(|changes| changes.resets);
+        if resets.is_none_or(|slot| its.slots.contains(&slot)) {
+            return;
+        }
+        let in_block = self.servers[id].status.in_block();
+        if its.resets().is_some() && in_block && self.settle_cancel(id) {
+            // It would hit what is meant to go unseen, and the transaction with it.
+            return Mark::SettingsAwaitCancel.hit();
+        }
+        let its = &mut self.clients[client];
+        if let Some(changes) = &mut its.changes {
+            changes.resets = None;
+        }
+        let Some(text) = its.startup.put_back() else { return };
+        if self.servers[id].status == TransactionStatus::Failed {
+            // What it has done is undone.
+            return self.tell(client, id);
+        }
+        Mark::SettingsPutBack.hit();
+        let server = &mut self.servers[id];
+        server.puts_back = true;
+        server.own_error = None;
+        // A Query would end the unnamed statement, which may be the client's.
+        let kinds = [
+            Kind::Parse { makes: Makes::Own },
+            Kind::Bind,
+            Kind::Execute,
+            Kind::ClosePortal,
+            Kind::CloseStatement { closes: Closes::Own },
+            Kind::Sync,
+        ];
+        for kind in kinds {
+            server.replies.push(Expected { kind, sink: Sink::Aside });
+        }
+        self.actions.inject(Endpoint::Server(id), |out| {
+            frontend::write_parse(out, PUT_BACK, &text, &[]);
+            frontend::write_bind(out, PUT_BACK, PUT_BACK, &[]);
+            frontend::write_execute(out, PUT_BACK, 0);
+            frontend::write_close(out, Target::Portal(PUT_BACK));
+            frontend::write_close(out, Target::Statement(PUT_BACK));
+            out.extend_from_slice(&frontend::SYNC);
+        });
+    }
+
+    /// Whether what a server reports is not told its client: it is about to be set to what that has
+    /// asked for at its login.
+    pub(crate) fn resets(&self, id: ServerId) -> bool {
+        let server = &self.servers[id];
+        let client = server.client().and_then(|client| self.clients.find(client));
+        client.is_some_and(Client::is_reset) || server.replies.is_ours()
+    }
+
+    /// What was put behind a unit is answered.
+    pub(crate) fn aside_over(&mut self, now: Time, id: ServerId, client: ClientId) {
+        let server = &mut self.servers[id];
+        if std::mem::take(&mut server.puts_back) && server.own_error.take().is_some() {
+            // So it is put back where a value that is wrong by now is an error.
+            // No mark: what a simulated client has asked for at its login stays valid.
+            server.reset = true;
+        }
+        if !self.clients[client].is_reset() {
+            self.tell(client, id);
+        }
+        self.lease_over(now, id, client);
+    }
+
+    /// No cancel may reach a server any more: what has waited for that is put back.
+    pub(crate) fn go_on_behind_cancel(&mut self, id: ServerId) {
+        let Some(client) = self.servers[id].client() else { return };
+        let its = &self.clients[client];
+        let waits = its.changes.is_some() && its.slots.is_empty() && its.leg == Leg::Held(id);
+        if waits && self.servers[id].replies.is_empty() {
+            self.put_back(id, client);
+            if self.clients[client].holding {
+                self.wake(client);
+            }
+        }
+    }
+
+    /// A client that may have changed settings is done with its transaction.
+    pub(crate) fn ask_for_settings(&mut self, now: Time, id: ServerId, client: ClientId) {
+        let Some(changes) = &self.clients[client].changes else { return };
+        Mark::SettingsAsked.hit();
+        let mut custom = changes.custom.clone();
+        custom.extend(self.clients[client].settings.custom().map(Box::from));
+        custom.extend(self.servers[id].settings.custom().map(Box::from));
+        let server = &mut self.servers[id];
+        server.answer = Some(Box::default());
+        server.changed = now;
+        self.run_own(id, &question(&custom));
+    }
+
+    /// The server has said what its settings are.
+    pub(crate) fn settings_told(&mut self, now: Time, id: ServerId, client: ClientId) {
+        let server = &mut self.servers[id];
+        let error = server.own_error.take();
+        let Some(answer) = server.answer.take() else { return };
+        // It may have reported something meanwhile.
+        self.tell(client, id);
+        let changes = self.clients[client].changes.as_mut();
+        if let (true, Some(changes)) = (error.is_some(), changes) {
+            // Nothing was changed by that. If it was a cancel that has come late there is no other
+            // one; if not it is asked again behind the next unit.
+            Mark::SettingsNotTold.hit();
+            changes.refusals += 1;
+            if changes.refusals % TRIES > 0 {
+                return self.ask_for_settings(now, id, client);
+            }
+        } else if answer.useless {
+            // No mark: simulated settings are short.
+            self.clients[client].changes = None;
+            self.leaves(client, PinReason::Setting.into(), None);
+        } else {
+            self.adopt(id, client, answer.pairs);
+            if !self.has_asked_first(id, client) {
+                self.lease_over(now, id, client);
+            }
+        }
+        if self.clients.find(client).is_some_and(|client| client.holding) {
+            self.wake(client);
+        }
+    }
+
+    /// Whether a client has a unit ready that waited for its server's answer, and had asked before
+    /// all who wait for one.
+    fn has_asked_first(&self, id: ServerId, client: ClientId) -> bool {
+        let server = &self.servers[id];
+        let pool = &self.pools[server.pool];
+        let mut queue = pool.waiters.iter().filter(|waiter| {
+            let its = self.clients.find(waiter.client);
+            its.is_some_and(|its| its.leg == Leg::Waiting(waiter.ticket))
+        });
+        let goes_on = !server.doomed && !server.reset && pool.owes_since.is_none();
+        let since = self.clients[client].held_since.filter(|_| goes_on);
+        since.is_some_and(|since| queue.next().is_none_or(|first| since <= first.since))
+    }
+
+    /// These are the settings of a server and of the client that holds it.
+    fn adopt(&mut self, id: ServerId, client: ClientId, mut pairs: Pairs) {
+        let server = &mut self.servers[id];
+        let user = &self.pools[server.pool].spec.server_user;
+        let is_default = |name: &[u8]| pairs.get(name).is_some_and(|v| **v == *user.as_bytes());
+        if is_default(b"session_authorization") {
+            pairs.remove(&b"session_authorization"[..]);
+        }
+        let its = &mut self.clients[client];
+        server.settings = self.interner.intern(pairs);
+        // What it reports since was its client's doing.
+        server.outdated = None;
+        its.settings = Rc::clone(&server.settings);
+        its.changes = None;
+        let pins = its.settings.pins();
+        self.leaves(client, pins, None);
+    }
+}
+
+/// Asks for all settings that are not what they are by default, in hexadecimal digits: the client's
+/// encoding may have no word for them. `role` is in no list, and is told where it is one, or may be
+/// one by default.
+fn question(custom: &BTreeSet<Box<[u8]>>) -> Vec<u8> {
+    const HEX: &str = "pg_catalog.encode(pg_catalog.convert_to(s.v, \
+        pg_catalog.getdatabaseencoding()), 'hex')";
+    let mut text = format!(
+        "SELECT {}, {HEX} FROM (\
+         SELECT name, setting FROM pg_catalog.pg_settings \
+         WHERE source = 'session' AND pg_catalog.left(name, 12) <> 'transaction_' \
+         UNION ALL SELECT 'role', pg_catalog.current_setting('role') \
+         WHERE pg_catalog.current_setting('role') <> 'none' OR EXISTS (\
+         SELECT FROM pg_catalog.pg_db_role_setting, pg_catalog.unnest(setconfig) AS c(c) \
+         WHERE c LIKE 'role=%') \
+         UNION ALL SELECT 'session_authorization', \
+         pg_catalog.current_setting('session_authorization')",
+        HEX.replace("s.v", "s.n"),
+    )
+    .into_bytes();
+    for name in custom {
+        text.extend_from_slice(b" UNION ALL SELECT ");
+        put_text(&mut text, name);
+        text.extend_from_slice(b", pg_catalog.current_setting(");
+        put_text(&mut text, name);
+        text.extend_from_slice(b", true)");
+    }
+    text.extend_from_slice(b") AS s(n, v) WHERE s.v IS NOT NULL");
+    text
+}
+
+/// Reads the body of a DataRow with a name and a value.
+fn read(row: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
+    let (count, mut rest) = row.split_first_chunk()?;
+    if u16::from_be_bytes(*count) != 2 {
+        return None;
+    }
+    let mut cell = || {
+        let (length, behind) = rest.split_first_chunk()?;
+        let length = usize::try_from(i32::from_be_bytes(*length)).ok()?;
+        let (digits, behind) = behind.split_at_checked(length)?;
+        rest = behind;
+        from_hex(digits)
+    };
+    Some((cell()?, cell()?))
+}
+
+fn from_hex(digits: &[u8]) -> Option<Vec<u8>> {
+    let digit = |byte: u8| char::from(byte).to_digit(16);
+    let (pairs, rest) = digits.as_chunks();
+    let bytes = pairs.iter().map(|[high, low]| Some((digit(*high)? * 16 + digit(*low)?) as u8));
+    bytes.collect::<Option<_>>().filter(|_| rest.is_empty())
+}

@@ -1,0 +1,105 @@
+//! Sessions whose transactions each land on another server than the last: every message is that of
+//! a session that PostgreSQL itself serves.
+
+use std::sync::LazyLock;
+
+use pgweir_testkit::frames::{extended, query};
+use pgweir_testkit::{Login, Pgweir, Script, assert_same_transcript};
+
+use crate::stage::{self, CLUSTER, PROGRAM};
+
+mod settings;
+
+/// Role and database of all scripts. The role may become others.
+const NAME: &str = "sessions";
+
+/// Nine servers, of which each transaction gets another than the last of its client.
+static POOLER: LazyLock<Pgweir> = LazyLock::new(|| {
+    stage::create_database(&CLUSTER, NAME);
+    stage::superuser(&CLUSTER, NAME).query(SCHEMA);
+    let config = stage::trusting(&CLUSTER, NAME)
+        .pool("server_choice", "\"never_same\"")
+        .user(NAME, "", 9)
+        .user_setting("min_pool_size", "9");
+    Pgweir::start(PROGRAM, |port| config.text(port))
+});
+
+const SCHEMA: &str = "
+    ALTER ROLE sessions SUPERUSER;
+    CREATE ROLE sessions_low;
+    CREATE ROLE sessions_other;
+    GRANT sessions_low TO sessions_other;
+    CREATE SCHEMA \"Odd one\";
+    CREATE SCHEMA plain;
+    CREATE TABLE kept (a int PRIMARY KEY, b text);
+    INSERT INTO kept SELECT n, 'row ' || n FROM generate_series(1, 5) AS n;
+    GRANT ALL ON kept TO public;
+";
+
+/// What a client says.
+#[derive(Clone, Debug)]
+enum Step {
+    /// A Query.
+    Simple(String),
+    /// A batch of the unnamed statement.
+    Extended(String),
+}
+
+fn login() -> Login {
+    stage::login(NAME)
+}
+
+/// Every text as a Query.
+fn simple(texts: &[&str]) -> Vec<Step> {
+    texts.iter().map(|text| Step::Simple((*text).to_owned())).collect()
+}
+
+fn script(login: Login, steps: &[Step]) -> Script {
+    steps.iter().fold(Script::new(login), |script, step| match step {
+        Step::Simple(text) => script.ask(&query(text)),
+        Step::Extended(text) => script.ask(&extended(text, &[])),
+    })
+}
+
+/// The messages are those of a session on a server of its own.
+#[track_caller]
+fn same_as(login: Login, steps: &[Step]) {
+    let script = script(login, steps);
+    let direct = reports_first(script.run(CLUSTER.address()));
+    let pooled = reports_first(script.run(POOLER.address()));
+    if direct != pooled {
+        eprintln!("{steps:?}");
+    }
+    assert_same_transcript(&direct, &pooled);
+    stage::assert_sound(&POOLER);
+}
+
+/// Behind a RESET what is reported comes after ReadyForQuery, where it does not make a difference.
+fn reports_first(mut transcript: Vec<String>) -> Vec<String> {
+    for at in 1..transcript.len() {
+        let mut place = at;
+        while transcript[place].starts_with("ParameterStatus")
+            && transcript[place - 1].starts_with("ReadyForQuery")
+        {
+            transcript.swap(place, place - 1);
+            place -= 1;
+        }
+    }
+    transcript
+}
+
+#[track_caller]
+fn same(steps: &[Step]) {
+    same_as(login(), steps);
+}
+
+#[test]
+fn every_transaction_lands_on_another_server() {
+    let mut client = pgweir_testkit::WireClient::login(POOLER.address(), &login()).unwrap();
+    let mut last = String::new();
+    for _ in 0..20 {
+        let pid = client.query("SELECT pg_backend_pid()").concat();
+        assert_ne!(pid, last);
+        last = pid;
+    }
+}

@@ -1,0 +1,120 @@
+//! Settings that clients change, in every form and in every surrounding.
+
+use super::{Step, login, same, same_as, simple};
+
+/// A statement that changes a setting, and one that shows it.
+struct Form {
+    set: &'static str,
+    show: &'static str,
+}
+
+const fn form(set: &'static str, show: &'static str) -> Form {
+    Form { set, show }
+}
+
+const FORMS: &[Form] = &[
+    form("SET work_mem = '77MB'", "SHOW work_mem"),
+    form("SET SESSION work_mem TO 7777", "SHOW work_mem"),
+    form("SET LOCAL work_mem = '77MB'", "SHOW work_mem"),
+    form("SET TIME ZONE 'Asia/Tokyo'", "SHOW TimeZone"),
+    form("SET TIME ZONE -5", "SELECT '2020-01-01 12:00'::timestamptz"),
+    form("SET TIME ZONE INTERVAL '-08:00' HOUR TO MINUTE", "SHOW TimeZone"),
+    form("SET LOCAL TIME ZONE 'UTC'", "SHOW TimeZone"),
+    form("SET NAMES 'LATIN1'", "SHOW client_encoding"),
+    form("SET SCHEMA 'plain'", "SELECT current_schemas(true)"),
+    form("SET search_path = plain, \"Odd one\", 'pg_catalog'", "SHOW search_path"),
+    form("SET search_path = ''", "SHOW search_path"),
+    form("SET XML OPTION DOCUMENT", "SHOW xmloption"),
+    form(
+        "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ ONLY",
+        "SELECT current_setting('default_transaction_isolation'), \
+         current_setting('transaction_isolation'), current_setting('transaction_read_only')",
+    ),
+    form("SET ROLE sessions_low", "SELECT current_user, session_user, current_setting('role')"),
+    form("SET LOCAL ROLE sessions_low", "SELECT current_user, session_user"),
+    form(
+        "SET SESSION AUTHORIZATION sessions_other",
+        "SELECT current_user, session_user, current_setting('is_superuser')",
+    ),
+    form("SET DateStyle = 'SQL, DMY'", "SELECT DATE '2020-02-01'"),
+    form("SET extra_float_digits = 0", "SELECT 0.1::float8 + 0.2::float8"),
+    form("SET application_name = 'it''s \\ mine'", "SHOW application_name"),
+    form("SET app.tenant = '7'", "SELECT current_setting('app.tenant', true)"),
+    form("SET LOCAL app.tenant TO 'local'", "SELECT current_setting('app.tenant', true)"),
+    form("SET \"App\".\"Zwölf\" = 'é'", "SELECT current_setting('app.zwölf', true)"),
+    form("SET app.a.b = ''", "SELECT current_setting('app.a.b', true) IS NULL"),
+    form("SELECT set_config('work_mem', '88MB', false)", "SHOW work_mem"),
+    form("SELECT set_config('work_mem', '88MB', true)", "SHOW work_mem"),
+    form(
+        "SELECT set_config('app.x', 'y', false), set_config('app.z', 'w', true)",
+        "SELECT current_setting('app.x', true), current_setting('app.z', true)",
+    ),
+    form("UPDATE pg_settings SET setting = '66MB' WHERE name = 'work_mem'", "SHOW work_mem"),
+    form("SET row_security = off", "SHOW row_security"),
+    form("SET standard_conforming_strings = off", "SELECT 'a\\\\b'"),
+    form("SET bytea_output = 'escape'", "SELECT '\\x00ff'::bytea"),
+    form("SET IntervalStyle = 'iso_8601'", "SELECT INTERVAL '1 day 2 hours'"),
+    form("SET lc_messages = 'C'", "SHOW lc_messages"),
+    form("SET statement_timeout = '1h'", "SHOW statement_timeout"),
+    form("SET work_mem = 'nonsense'", "SHOW work_mem"),
+    form("SET no_such_setting = 1", "SHOW work_mem"),
+    form("SET ROLE nobody_knows", "SELECT current_user"),
+];
+
+/// What a form is put into: each script ends with two looks at what is left.
+fn surroundings(form: &Form) -> Vec<Vec<Step>> {
+    let Form { set, show } = *form;
+    let with_error = format!("{set}; SELECT 1/0");
+    let shown = format!("{set}; {show}");
+    let mut all: Vec<_> = [
+        &[show, set][..],
+        &[set, show, "SELECT 1", "BEGIN", show, "COMMIT"],
+        &["BEGIN", set, show, "COMMIT"],
+        &["BEGIN", set, show, "ROLLBACK"],
+        &["BEGIN", "SAVEPOINT a", set, show, "ROLLBACK TO a", show, "COMMIT"],
+        &["BEGIN", "SAVEPOINT a", set, "RELEASE a", show, "ROLLBACK"],
+        &["BEGIN", set, "SELECT 1/0", show, "ROLLBACK"],
+        &["BEGIN", set, "SELECT 1/0", "COMMIT"],
+        &[&with_error],
+        &[&shown],
+        &[set, "RESET ALL"],
+        &[set, "SELECT 1", "DISCARD ALL"],
+        &[set, "BEGIN", "RESET ALL", show, "ROLLBACK"],
+        &[set, "BEGIN", "RESET ALL", show, "COMMIT"],
+        &["BEGIN; SELECT 1", set, "COMMIT; BEGIN", show, "ROLLBACK"],
+    ]
+    .into_iter()
+    // Whether a custom setting is empty or was never used shows who has had the server before.
+    .filter(|steps| steps[0] != show || !show.contains("'app."))
+    .map(simple)
+    .collect();
+    all.push(vec![Step::Extended(set.to_owned())]);
+    all.push(
+        ["BEGIN", set, "COMMIT"].iter().map(|text| Step::Extended((*text).to_owned())).collect(),
+    );
+    for steps in &mut all {
+        steps.extend(simple(&[show, show]));
+        steps.push(Step::Extended(show.to_owned()));
+    }
+    all
+}
+
+#[test]
+fn every_form_in_every_surrounding() {
+    for steps in FORMS.iter().flat_map(surroundings) {
+        same(&steps);
+    }
+}
+
+/// What was asked for at login is what RESET goes back to.
+#[test]
+fn every_form_behind_a_login_that_asks_for_more() {
+    let options = "-c work_mem=5MB -c app.tenant=5 -c search_path=plain -c DateStyle=German";
+    for steps in FORMS.iter().flat_map(surroundings) {
+        let login = login()
+            .parameter("options", options)
+            .parameter("TimeZone", "Asia/Kolkata")
+            .parameter("client_encoding", "UTF8");
+        same_as(login, &steps);
+    }
+}

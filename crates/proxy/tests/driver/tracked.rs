@@ -1,0 +1,411 @@
+//! What clients change of their settings goes with them from server to server.
+
+use std::time::Duration;
+
+use pgweir_engine::ServerActivity;
+
+use crate::messages::{
+    bind_complete, bind_to, close_complete, done, done_with, error, execute, fatal, in_block,
+    no_data, no_parameters, notice, one_row, parameter_status, parse_as, parse_complete, query,
+    ready, row, set_to, sync, terminate,
+};
+use crate::peer::Peer;
+use crate::stage::{Setup, Stage};
+
+const MEMORY: (&str, &str) = ("work_mem", "1024");
+const QUESTION: &str = "Q(set to?)";
+
+/// The client runs a query, and its server answers with this.
+fn run(client: &Peer, server: &Peer, text: &str, status: Vec<u8>) {
+    client.heard();
+    client.says([query(text)]);
+    assert_eq!(server.heard(), format!("Q({text})"));
+    server.says([done(), status]);
+    assert!(client.heard().starts_with("C Z"));
+}
+
+/// The client changes a setting, and its server has said what it is set to.
+fn set(client: &Peer, server: &Peer) {
+    run(client, server, "SET work_mem = '1MB'", ready());
+    assert_eq!(server.heard(), QUESTION);
+    server.says([set_to(&[MEMORY])]);
+}
+
+/// What a server hears that is to put back what its client has asked for.
+const PUTS_BACK: &str = "P(pgweir_back=WITH s AS MATERIALIZED";
+
+/// That it has done so.
+fn put_back() -> Vec<u8> {
+    let closed = [close_complete(), close_complete()].concat();
+    [parse_complete(), bind_complete(), row(b"f"), done(), closed].concat()
+}
+
+/// What a server hears that is brought to a setting, or that is taken back.
+fn brought(value: &str) -> String {
+    format!("Q(SELECT ARRAY[pg_catalog.set_config('work_mem', {value}, false)] IS NULL)")
+}
+
+/// A stage with a client that has asked for a setting at its login, and has it.
+fn named() -> (Stage, Peer, Peer) {
+    let stage = Stage::new(&Setup::default());
+    let client = stage.newcomer(&[("application_name", "it")]);
+    let server = stage.server();
+    server.says([parameter_status("application_name", "it"), one_row("it")]);
+    assert!(client.is_greeted());
+    server.heard();
+    client.heard();
+    (stage, server, client)
+}
+
+#[test]
+fn a_setting_keeps_no_server_and_is_no_strangers() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    let bob = stage.client();
+    set(&alice, &server);
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+    run(&alice, &server, "SELECT", ready());
+    bob.says([query("bob")]);
+    assert_eq!(server.heard(), brought("NULL"));
+    server.says([one_row("")]);
+    assert_eq!(server.heard(), "Q(bob)");
+    server.says([done(), ready()]);
+    alice.says([query("SELECT")]);
+    assert_eq!(server.heard(), brought("'1024'"));
+    server.says([one_row("")]);
+    assert_eq!(server.heard(), "Q(SELECT)");
+}
+
+/// What a transaction has done to it is known when it is over.
+#[test]
+fn it_is_asked_for_behind_the_transaction() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    run(&alice, &server, "BEGIN", in_block());
+    run(&alice, &server, "SET work_mem = '1MB'", in_block());
+    run(&alice, &server, "SELECT", in_block());
+    run(&alice, &server, "ROLLBACK", ready());
+    assert_eq!(server.heard(), QUESTION);
+    server.says([set_to(&[])]);
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+    run(&stage.client(), &server, "SELECT", ready());
+}
+
+/// Where nobody waits for the server it is asked once, behind all that its client has sent.
+#[test]
+fn it_is_asked_for_behind_the_pipeline() {
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([query("SET work_mem = '1MB'"), query("SELECT")]);
+    assert_eq!(server.heard(), "Q(SET work_mem = '1MB') Q(SELECT)");
+    server.says([done(), ready()]);
+    assert_eq!(server.heard(), "");
+    server.says([done(), ready()]);
+    assert_eq!(server.heard(), QUESTION);
+}
+
+#[test]
+fn the_next_unit_waits_for_the_answer() {
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    run(&alice, &server, "SET work_mem = '1MB'", ready());
+    alice.says([query("SELECT")]);
+    assert_eq!(server.heard(), QUESTION);
+    server.says([set_to(&[MEMORY])]);
+    assert_eq!(server.heard(), "Q(SELECT)");
+}
+
+/// Whoever waits is next, and is brought to settings of its own.
+#[test]
+fn a_client_that_sets_something_lets_others_go_first() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    let bob = stage.client();
+    alice.says([query("SET work_mem = '1MB'")]);
+    bob.says([query("bob")]);
+    alice.says([query("SELECT")]);
+    assert_eq!(server.heard(), "Q(SET work_mem = '1MB')");
+    server.says([done(), ready()]);
+    assert_eq!(server.heard(), QUESTION);
+    server.says([set_to(&[MEMORY])]);
+    assert_eq!(server.heard(), brought("NULL"));
+    server.says([one_row("")]);
+    assert_eq!(server.heard(), "Q(bob)");
+}
+
+/// A SET that was acknowledged is not lost in silence.
+#[test]
+fn a_client_whose_settings_are_lost_is_told() {
+    for lost in [fatal("57P01"), Vec::new()] {
+        let (_stage, server, alice) = Stage::ready(&Setup::default());
+        run(&alice, &server, "SET work_mem = '1MB'", ready());
+        server.says([lost]);
+        server.breaks();
+        assert_eq!(alice.heard(), "E(FATAL 57P01)");
+    }
+}
+
+/// A statement_timeout of its own may be the reason: it is asked again behind the next unit.
+#[test]
+fn a_server_that_does_not_say_stays_with_its_client() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    run(&alice, &server, "SET statement_timeout = 1", ready());
+    for _ in 0..3 {
+        assert_eq!(server.heard(), QUESTION);
+        server.says([notice(), error("57014"), ready()]);
+        assert_eq!(alice.heard(), "");
+    }
+    assert_eq!(server.heard(), "");
+    assert_eq!(stage.servers(), [ServerActivity::Active]);
+    run(&alice, &server, "SELECT", ready());
+    assert_eq!(server.heard(), QUESTION);
+    server.says([set_to(&[("statement_timeout", "1")])]);
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
+
+#[test]
+fn a_server_that_does_not_answer_is_lost() {
+    let (stage, server, alice) = Stage::ready(&Setup::with("connect_timeout = 2000"));
+    run(&alice, &server, "SET work_mem = '1MB'", ready());
+    stage.wait(Duration::from_millis(1_900));
+    assert!(server.is_open());
+    stage.wait(Duration::from_millis(200));
+    assert!(server.is_aborted());
+    assert_eq!(alice.heard(), "E(FATAL 57P01)");
+}
+
+/// What it was set to nobody knows any more.
+#[test]
+fn a_server_is_cleaned_behind_a_client_that_does_not_wait() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    run(&alice, &server, "SET work_mem = '1MB'", ready());
+    assert_eq!(server.heard(), QUESTION);
+    alice.says([terminate()]);
+    server.says([set_to(&[MEMORY])]);
+    assert_eq!(server.heard(), "Q(DISCARD ALL)");
+    server.says([done(), ready()]);
+    run(&stage.client(), &server, "SELECT", ready());
+}
+
+#[test]
+fn a_client_that_leaves_later_leaves_nothing() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    set(&alice, &server);
+    alice.says([terminate()]);
+    assert_eq!(server.heard(), "");
+    stage.client().says([query("SELECT")]);
+    assert_eq!(server.heard(), brought("NULL"));
+}
+
+/// A cancel that comes behind the last reply is for nothing, and not for our question.
+#[test]
+fn the_question_is_not_cancelled() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    run(&alice, &server, "SET work_mem = '1MB'", ready());
+    let cancel = stage.cancel(&alice);
+    assert!(cancel.is_closed());
+    assert_eq!(stage.cancels(), 0);
+}
+
+/// No list shows custom settings: those that a client has named are asked for by name, as long as
+/// it lives.
+#[test]
+fn custom_settings_are_asked_for_by_name() {
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    let asked = |text: &str, names: &[&str], told: &[(&str, &str)]| {
+        alice.heard();
+        alice.says([query(text)]);
+        server.heard();
+        server.says([done(), ready()]);
+        let heard = String::from_utf8_lossy(&server.heard_bytes()).into_owned();
+        let asked: Vec<_> = heard
+            .split(" UNION ALL SELECT '")
+            .skip(3)
+            .map(|part| part.split('\'').next().unwrap_or_default())
+            .collect();
+        assert_eq!(asked, names, "{text}");
+        if !heard.is_empty() {
+            server.says([set_to(told)]);
+        }
+    };
+    asked("SET App.a = 1", &["app.a"], &[("app.a", "1")]);
+    asked("SELECT set_config('x.y', $1, false)", &["app.a", "x.y"], &[("app.a", "1"), ("x.y", "")]);
+    asked("SET work_mem = '1MB'", &["app.a", "x.y"], &[("app.a", "1"), ("x.y", "")]);
+    // For a transaction: nothing is left that is not known already, unless the name is new.
+    asked("SET LOCAL x.y = 7", &[], &[]);
+    asked("SET LOCAL new.one = 7", &["app.a", "new.one", "x.y"], &[("new.one", "")]);
+    asked("SET LOCAL new.one = 8", &[], &[]);
+}
+
+/// What nobody could keep for every client stays where it is.
+#[test]
+fn a_client_with_very_long_settings_keeps_its_server() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    run(&alice, &server, "SET app.x = 'xxx'", ready());
+    server.says([set_to(&[("app.x", &"x".repeat(16 * 1024))])]);
+    assert_eq!(alice.heard(), "");
+    assert_eq!(stage.servers(), [ServerActivity::Active]);
+    server.heard();
+    alice.says([terminate()]);
+    assert_eq!(server.heard(), "Q(DISCARD ALL)");
+}
+
+/// A text that is too long to be looked at twice names whatever it names.
+#[test]
+fn a_client_that_sets_what_is_not_clear_keeps_its_server() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    let text = query(&format!("SET app.x = '{}'", "x".repeat(40_000)));
+    for piece in text.chunks(20_000) {
+        alice.says([piece.to_vec()]);
+    }
+    server.heard_bytes();
+    server.says([done(), ready()]);
+    assert_eq!(server.heard(), "");
+    assert_eq!(stage.servers(), [ServerActivity::Active]);
+}
+
+/// RESET goes back to what its client has asked for at its login, and at once.
+#[test]
+fn what_was_asked_for_at_login_is_put_back_behind_a_reset() {
+    for text in ["RESET ALL", "DISCARD ALL", "SET x = 1; RESET application_name"] {
+        let (stage, server, named) = named();
+        named.says([query(text), query("SELECT")]);
+        assert_eq!(server.heard(), format!("Q({text})"));
+        // What is true for a moment only it is not told.
+        server.says([parameter_status("application_name", ""), done(), ready()]);
+        assert_eq!(named.heard(), "C Z");
+        let heard = server.heard();
+        assert!(heard.starts_with(PUTS_BACK), "{heard}");
+        assert!(heard.ends_with("Q(SELECT)"), "{heard}");
+        server.says([put_back(), parameter_status("application_name", "it"), ready()]);
+        server.says([done(), ready()]);
+        assert_eq!(named.heard(), "C Z");
+        assert_eq!(server.heard(), QUESTION);
+        server.says([set_to(&[("application_name", "it")])]);
+        assert_eq!(stage.servers(), [ServerActivity::Idle]);
+        run(&named, &server, "SELECT", ready());
+    }
+}
+
+/// Within a transaction, so that it is undone with it.
+#[test]
+fn what_was_asked_for_at_login_is_put_back_within_the_transaction() {
+    let (_stage, server, named) = named();
+    run(&named, &server, "BEGIN", in_block());
+    run(&named, &server, "RESET ALL", in_block());
+    assert!(server.heard().starts_with(PUTS_BACK));
+    server.says([put_back(), in_block()]);
+    run(&named, &server, "ROLLBACK", ready());
+    assert_eq!(server.heard(), QUESTION);
+}
+
+/// What is not put back it is told behind all.
+#[test]
+fn what_a_reset_has_changed_is_news_behind_it() {
+    let (_stage, server, named) = named();
+    named.says([query("RESET ALL")]);
+    server.says([parameter_status("TimeZone", "GMT"), done(), ready()]);
+    assert_eq!(named.heard(), "C Z");
+    server.says([put_back(), ready()]);
+    assert_eq!(named.heard(), "S(TimeZone=GMT)");
+}
+
+/// In session mode, too, where nothing is asked for.
+#[test]
+fn what_was_asked_for_at_login_is_put_back_in_a_session() {
+    let stage = Stage::new(&Setup::of_mode("session"));
+    let named = stage.newcomer(&[("application_name", "it")]);
+    let server = stage.server();
+    server.says([one_row("it")]);
+    server.heard();
+    named.heard();
+    run(&named, &server, "RESET ALL", ready());
+    assert!(server.heard().starts_with(PUTS_BACK));
+    server.says([put_back(), ready()]);
+    assert_eq!(server.heard(), "");
+    run(&named, &server, "SELECT", ready());
+}
+
+/// Under other settings a text may mean something else, so it is another statement.
+#[test]
+fn a_statement_is_read_again_under_other_settings() {
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([parse_as("s", "SELECT"), sync()]);
+    server.heard();
+    server.says([parse_complete(), no_parameters(), no_data(), ready()]);
+    set(&alice, &server);
+    alice.heard();
+    alice.says([bind_to("s"), execute(), sync()]);
+    assert_eq!(server.heard(), "P(pgweir_2=SELECT) D(pgweir_2) B(pgweir_2) E S");
+    server.says([parse_complete(), no_parameters(), no_data(), bind_complete(), done(), ready()]);
+    assert_eq!(alice.heard(), "2 C Z");
+}
+
+/// Nor is one used that was read under what another's transaction had changed.
+#[test]
+fn a_statement_that_was_read_under_a_strangers_settings_is_made_again() {
+    let stage = Stage::new(&Setup::of_size(2));
+    let alice = stage.newcomer(&[]);
+    let first = stage.server();
+    assert!(alice.is_greeted());
+    let bob = stage.client();
+    alice.says([parse_as("s", "SELECT"), sync()]);
+    first.says([parse_complete(), no_parameters(), no_data(), ready()]);
+    bob.says([parse_as("s", "SELECT"), sync()]);
+    first.says([parse_complete(), no_parameters(), no_data(), ready()]);
+    first.heard();
+    // It is made on another server, in the middle of a transaction with settings of its own.
+    bob.says([query("BEGIN")]);
+    first.says([done_with("BEGIN"), in_block()]);
+    alice.says([query("BEGIN; SET LOCAL TimeZone = 'CET'")]);
+    let second = stage.server();
+    second.heard();
+    second.says([done(), done(), in_block()]);
+    let made = [parse_complete(), no_parameters(), no_data()].concat();
+    let runs = |client: &Peer, hears: &str, answers: &[u8], status: Vec<u8>| {
+        client.says([bind_to("s"), execute(), sync()]);
+        assert_eq!(second.heard(), hears);
+        second.says([answers.to_vec(), bind_complete(), done(), status]);
+    };
+    runs(&alice, "P(pgweir_1=SELECT) D(pgweir_1) B(pgweir_1) E S", &made, in_block());
+    runs(&alice, "B(pgweir_1) E S", &[], in_block());
+    run(&alice, &second, "COMMIT", ready());
+    let carol = stage.client();
+    carol.says([parse_as("c", "OTHER"), sync()]);
+    second.heard();
+    second.says([parse_complete(), no_parameters(), no_data(), ready()]);
+    let again = "C(pgweir_1) P(pgweir_1=SELECT) D(pgweir_1) B(pgweir_1) E S";
+    let closed = [close_complete(), made].concat();
+    runs(&alice, again, &closed, ready());
+    runs(&alice, "B(pgweir_1) E S", &[], ready());
+}
+
+/// One that cannot be put back any more is put back when the server is lent next: there it is an
+/// error that the client hears.
+#[test]
+fn what_cannot_be_put_back_is_an_error_of_the_next_unit() {
+    let (_stage, server, named) = named();
+    run(&named, &server, "RESET ALL", ready());
+    server.heard();
+    server.says([parse_complete(), bind_complete(), error("22023"), ready()]);
+    assert_eq!(named.heard(), "");
+    assert_eq!(server.heard(), QUESTION);
+    server.says([set_to(&[])]);
+    assert_eq!(server.heard(), "Q(DISCARD ALL)");
+    server.says([done(), ready()]);
+}
+
+/// A cancel that has come too late for the RESET would undo the transaction.
+#[test]
+fn nothing_is_put_back_in_a_transaction_while_a_cancel_may_come() {
+    let (stage, server, named) = named();
+    run(&named, &server, "BEGIN", in_block());
+    named.says([query("RESET ALL")]);
+    server.heard();
+    stage.wait(Duration::from_millis(200));
+    let cancel = stage.cancel(&named);
+    let line = stage.cancel_line().expect("a connection for the cancel");
+    line.heard_bytes();
+    server.says([done(), in_block()]);
+    named.says([query("SELECT")]);
+    assert_eq!(server.heard(), "");
+    line.ends();
+    assert!(cancel.is_closed());
+    let heard = server.heard();
+    assert!(heard.starts_with(PUTS_BACK) && heard.ends_with("Q(SELECT)"), "{heard}");
+}
