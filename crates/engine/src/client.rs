@@ -59,9 +59,12 @@ pub struct Client {
     pub(crate) last_server: Option<ServerId>,
     /// The message whose body is still coming in.
     pub(crate) body: Body,
-    /// Why the server stays with this client. It never shrinks: what could shrink it is not
-    /// tracked yet.
+    /// Why the server stays with this client.
     pub(crate) pins: Pins,
+    /// What it has sent since the server was asked may have begun or ended some of that.
+    pub(crate) in_doubt: bool,
+    /// How often in a row a server has not said what it was asked.
+    pub(crate) refusals: u32,
     /// What it calls the statements that it shares with others.
     pub(crate) names: Names,
     /// Among the statements with names that are its own is one that takes settings back.
@@ -148,6 +151,8 @@ impl Client {
             last_server: None,
             body: Body::NONE,
             pins: Pins::default(),
+            in_doubt: false,
+            refusals: 0,
             names: Names::default(),
             own_resets: false,
             brought: None,

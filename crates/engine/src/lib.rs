@@ -43,6 +43,7 @@
 #![forbid(unsafe_code)]
 
 mod action;
+mod ask;
 mod cancel;
 mod checkout;
 mod client;

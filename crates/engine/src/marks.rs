@@ -223,14 +223,20 @@ marks! {
     BatchOfOursEnded,
     /// A client may have changed settings, and its server is asked what they are.
     SettingsAsked,
-    /// The server did not say.
-    SettingsNotTold,
-    /// The server does not answer to that.
-    SettingsAskedInVain,
+    /// A client may have begun or ended what it keeps its server for, which is asked what there is.
+    StateAsked,
+    /// Nothing is left of that.
+    StateGone,
+    /// Something is.
+    StateThere,
+    /// A server did not say what it was asked.
+    NotTold,
+    /// A server does not answer to what it is asked behind a transaction.
+    AskedInVain,
     /// Nothing is put back in a transaction while a cancel may still come.
     SettingsAwaitCancel,
     /// A message waits until it has.
-    HeldForSettings,
+    HeldForAnswer,
     /// A unit waits for one that takes settings back.
     HeldForReset,
     /// What the client has asked for at its login is not set any more, and is put back.

@@ -351,7 +351,7 @@ impl Engine {
                 self.unit_over(now, id, client);
             }
             (Sink::Own, Some(client)) if self.servers[id].answer.is_some() => {
-                self.settings_told(now, id, client);
+                self.told(now, id, client);
             }
             (Sink::Own, Some(client)) => self.prepared(now, id, client),
             (Sink::Aside, Some(client)) => self.aside_over(now, id, client),
@@ -440,20 +440,26 @@ impl Engine {
             Mark::LeaverServed.hit();
             return self.client_left(now, client);
         }
-        if !server.status.in_block() && !self.keeps_server(its, server) {
-            if its.changes.is_some() {
-                self.ask_for_settings(now, id, client);
-            } else if server.reset {
-                self.part(client);
-                self.clean(now, id, Left::Pins);
-            } else {
-                self.give_back(now, id);
-            }
+        if !server.status.in_block() && !self.asks(now, id, client) {
+            self.part_or_keep(now, id, client);
         }
         if self.draining || self.pools[pool].removed {
             Mark::DrainedBehindUnit.hit();
             self.drain_client(now, client);
         }
+    }
+
+    /// A client is done with its transaction, and all that has to be known is.
+    fn part_or_keep(&mut self, now: Time, id: ServerId, client: ClientId) {
+        let server = &self.servers[id];
+        if self.keeps_server(&self.clients[client], server) {
+            return;
+        }
+        if server.reset {
+            self.part(client);
+            return self.clean(now, id, Left::Pins);
+        }
+        self.give_back(now, id);
     }
 
     /// Input that was held back is looked at again.

@@ -14,8 +14,14 @@ use crate::units::until_nul;
 /// and in session mode behind the session.
 /// A sequence's last value is not tracked yet, and to keep the server for every nextval would keep
 /// it for half of all applications. The others leave nothing.
-const PASSING: [PinReason; 5] =
-    [PinReason::Commit, PinReason::Local, PinReason::Names, PinReason::Reset, PinReason::Sequence];
+const PASSING: [PinReason; 6] = [
+    PinReason::Commit,
+    PinReason::Ends,
+    PinReason::Local,
+    PinReason::Names,
+    PinReason::Reset,
+    PinReason::Sequence,
+];
 
 impl Engine {
     /// Looks for state that a statement leaves behind, and gives it if the text is all there, which
@@ -86,5 +92,8 @@ impl Engine {
         client.local_settings |= pins.contains(PinReason::Local);
         client.may_commit |= pins.contains(PinReason::Commit);
         client.pins = client.pins.union(kept);
+        if said.is_some() {
+            client.doubt(pins);
+        }
     }
 }

@@ -9,6 +9,7 @@ use pgweir_wire::backend::Report;
 use pgweir_wire::{CancelKey, TransactionStatus};
 
 use crate::action::{Address, CancelId, ClientId};
+use crate::ask::Answer;
 use crate::client::{Body, UnnamedStatement};
 use crate::commons::Count;
 use crate::parameters::Parameters;
@@ -18,7 +19,6 @@ use crate::reply::Replies;
 use crate::server_login::ServerLogin;
 use crate::settings::Settings;
 use crate::time::Time;
-use crate::track::Answer;
 
 /// What is thrown away for a client that is gone before its server is made to end. A backend whose
 /// client is gone would end at its next write; ours reads on only for what is small.
@@ -46,8 +46,8 @@ pub struct Server {
     pub(crate) settings: Rc<Settings>,
     /// What it is being set to by a statement in flight.
     pub(crate) replaying: Option<Rc<Settings>>,
-    /// What it has said to be set to, while it is being asked.
-    pub(crate) answer: Option<Box<Answer>>,
+    /// What it has said, while it is being asked.
+    pub(crate) answer: Option<Answer>,
     /// It is being set to what its client has asked for at its login.
     pub(crate) puts_back: bool,
     /// A client has had it, or its settings: it may not be what a new one would be, for there are

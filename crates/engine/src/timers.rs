@@ -203,7 +203,7 @@ impl Engine {
                     self.sweep_lease(now, id, client);
                 } else if now - server.changed > patience {
                     Mark::PreparingHangs.hit_if(prepares);
-                    Mark::SettingsAskedInVain.hit_if(!prepares);
+                    Mark::AskedInVain.hit_if(!prepares);
                     self.server_lost(now, id, "the server did not answer in time");
                 } else if prepares {
                     self.sweep_preparing(now, pool, client);

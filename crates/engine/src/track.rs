@@ -21,6 +21,7 @@ use pgweir_wire::frontend::{self, Target};
 
 use crate::Engine;
 use crate::action::{ClientId, Endpoint, ServerId};
+use crate::ask::Answer;
 use crate::client::{Client, Leg, Slot};
 use crate::marks::Mark;
 use crate::reply::{Closes, Expected, Kind, Makes, Sink};
@@ -32,15 +33,13 @@ use crate::time::Time;
 pub(crate) struct Changes {
     /// Those with a dot in their names, by lower-case name.
     custom: BTreeSet<Box<[u8]>>,
-    /// How often the server has not said what they are.
-    refusals: u32,
     /// The unit that takes some back to what they are by default.
     resets: Option<Slot>,
 }
 
 /// What a server has said so far of its settings.
 #[derive(Debug, Default)]
-pub(crate) struct Answer {
+pub(crate) struct Told {
     pairs: Pairs,
     bytes: usize,
     /// It is not what was asked for, or too much to be kept.
@@ -50,9 +49,6 @@ pub(crate) struct Answer {
 /// The statement that puts settings back, and its portal: no client's name reaches a server that
 /// begins like this and goes on without an underscore.
 const PUT_BACK: &[u8] = b"pgweir_back";
-
-/// So often a server is asked in a row.
-const TRIES: u32 = 3;
 
 /// A client's settings may take so many bytes. One that has more keeps its server.
 const BYTES: usize = 16 * 1024;
@@ -75,7 +71,7 @@ impl Changes {
     }
 }
 
-impl Answer {
+impl Told {
     /// A row of the answer; `None`: one that is too long to be read.
     pub(crate) fn row(&mut self, body: Option<&[u8]>) {
         match body.and_then(read) {
@@ -226,62 +222,25 @@ impl Engine {
         }
     }
 
-    /// A client that may have changed settings is done with its transaction.
+    /// Asks what a client has set, which may have changed that.
     pub(crate) fn ask_for_settings(&mut self, now: Time, id: ServerId, client: ClientId) {
         let Some(changes) = &self.clients[client].changes else { return };
         Mark::SettingsAsked.hit();
         let mut custom = changes.custom.clone();
         custom.extend(self.clients[client].settings.custom().map(Box::from));
         custom.extend(self.servers[id].settings.custom().map(Box::from));
-        let server = &mut self.servers[id];
-        server.answer = Some(Box::default());
-        server.changed = now;
-        self.run_own(id, &question(&custom));
+        self.ask(now, id, Answer::Settings(Box::default()), &question(&custom));
     }
 
     /// The server has said what its settings are.
-    pub(crate) fn settings_told(&mut self, now: Time, id: ServerId, client: ClientId) {
-        let server = &mut self.servers[id];
-        let error = server.own_error.take();
-        let Some(answer) = server.answer.take() else { return };
-        // It may have reported something meanwhile.
-        self.tell(client, id);
-        let changes = self.clients[client].changes.as_mut();
-        if let (true, Some(changes)) = (error.is_some(), changes) {
-            // Nothing was changed by that. If it was a cancel that has come late there is no other
-            // one; if not it is asked again behind the next unit.
-            Mark::SettingsNotTold.hit();
-            changes.refusals += 1;
-            if changes.refusals % TRIES > 0 {
-                return self.ask_for_settings(now, id, client);
-            }
-        } else if answer.useless {
+    pub(crate) fn settings_told(&mut self, id: ServerId, client: ClientId, told: Told) {
+        if told.useless {
             // No mark: simulated settings are short.
             self.clients[client].changes = None;
             self.leaves(client, PinReason::Setting.into(), None);
         } else {
-            self.adopt(id, client, answer.pairs);
-            if !self.has_asked_first(id, client) {
-                self.lease_over(now, id, client);
-            }
+            self.adopt(id, client, told.pairs);
         }
-        if self.clients.find(client).is_some_and(|client| client.holding) {
-            self.wake(client);
-        }
-    }
-
-    /// Whether a client has a unit ready that waited for its server's answer, and had asked before
-    /// all who wait for one.
-    fn has_asked_first(&self, id: ServerId, client: ClientId) -> bool {
-        let server = &self.servers[id];
-        let pool = &self.pools[server.pool];
-        let mut queue = pool.waiters.iter().filter(|waiter| {
-            let its = self.clients.find(waiter.client);
-            its.is_some_and(|its| its.leg == Leg::Waiting(waiter.ticket))
-        });
-        let goes_on = !server.doomed && !server.reset && pool.owes_since.is_none();
-        let since = self.clients[client].held_since.filter(|_| goes_on);
-        since.is_some_and(|since| queue.next().is_none_or(|first| since <= first.since))
     }
 
     /// These are the settings of a server and of the client that holds it.

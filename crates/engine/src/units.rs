@@ -346,7 +346,7 @@ impl Engine {
         let client = &self.clients[id];
         if self.servers[server].answer.is_some() {
             // What it is set to is said first.
-            Mark::HeldForSettings.hit();
+            Mark::HeldForAnswer.hit();
             return tag != Tag::Terminate;
         }
         if client.resets().is_some() && client.slots.is_empty() {

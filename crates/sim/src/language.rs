@@ -362,6 +362,8 @@ pub(crate) enum Line {
     Room,
     /// pgweir's: asks what the session is set to, and for these settings that no list shows.
     Settings(Vec<String>),
+    /// pgweir's: asks which of these kinds of state there are, by their letters.
+    State(String),
     /// pgweir's: brings a server to a client's settings; no value means the default.
     SetConfig(Vec<(String, Option<String>)>),
 }
@@ -376,7 +378,8 @@ impl Line {
             | Self::PutBack(_)
             | Self::Room
             | Self::SetConfig(_)
-            | Self::Settings(_) => None,
+            | Self::Settings(_)
+            | Self::State(_) => None,
         }
     }
 
@@ -398,7 +401,8 @@ impl Line {
             | Self::PutBack(_)
             | Self::Room
             | Self::SetConfig(_)
-            | Self::Settings(_) => false,
+            | Self::Settings(_)
+            | Self::State(_) => false,
         }
     }
 }
@@ -418,6 +422,10 @@ pub(crate) fn parse(text: &[u8]) -> Option<Vec<Line>> {
         let custom = text.split(" UNION ALL SELECT ").skip(3);
         let names = custom.map(|part| argument(part).map(|(name, _)| name));
         return Some(vec![Line::Settings(names.collect::<Option<_>>()?)]);
+    }
+    if let Some(kinds) = text.strip_prefix("SELECT s.k FROM (") {
+        let letters = kinds.split("SELECT '").skip(1).map(|part| part.chars().next());
+        return Some(vec![Line::State(letters.collect::<Option<_>>()?)]);
     }
     if text.starts_with("SELECT pg_catalog.current_setting('max_connections')") {
         return Some(vec![Line::Room]);

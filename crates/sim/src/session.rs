@@ -9,6 +9,7 @@ mod effect;
 mod execute;
 mod extended;
 mod intervene;
+mod left;
 mod message;
 mod state;
 mod words;
@@ -195,7 +196,8 @@ impl Session {
             | Line::PutBack(_)
             | Line::Rollback
             | Line::Room
-            | Line::Settings(_) => false,
+            | Line::Settings(_)
+            | Line::State(_) => false,
         };
         match &self.work {
             Work::Query { execution, lines } => {

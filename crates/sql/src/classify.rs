@@ -233,7 +233,12 @@ impl State {
                 Meaning::Rule(Form::Set, reason) => Step::Set(reason),
                 Meaning::Rule(Form::Prepare, reason) => Step::Prepare(reason),
                 Meaning::Rule(Form::Statement, reason) => self.body(reason),
+                Meaning::Rule(Form::Ends, reason) => {
+                    self.pin(PinReason::Ends);
+                    self.body(reason)
+                }
                 Meaning::Keyword(Keyword::Commit) => self.body(PinReason::Commit),
+                Meaning::Keyword(Keyword::Drop) => self.body(PinReason::Ends),
                 Meaning::Rule(..) | Meaning::Keyword(_) | Meaning::Plain => Step::Body,
             },
             Step::Set(reason) => match meaning {
@@ -413,7 +418,7 @@ impl State {
                     self.pin(reason);
                 }
             }
-            Form::Prepare | Form::Set | Form::Statement | Form::Variable => {}
+            Form::Ends | Form::Prepare | Form::Set | Form::Statement | Form::Variable => {}
         }
         Last::Word
     }

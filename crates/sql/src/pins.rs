@@ -16,6 +16,9 @@ pub enum PinReason {
     /// COMMIT, END, PREPARE TRANSACTION, or ROLLBACK, behind which something else may be committed.
     /// It leaves nothing in the session; it matters when the server is lost.
     Commit,
+    /// What may end something that the session keeps: CLOSE, DROP, UNLISTEN, `pg_advisory_unlock`.
+    /// It leaves nothing; it matters where a server is kept for that.
+    Ends,
     /// What a well-known extension keeps in the backend's memory, such as a named connection.
     Extension,
     /// A cursor WITH HOLD.
@@ -54,10 +57,11 @@ pub enum PinReason {
 
 impl PinReason {
     /// Every reason, in the order in which a set of them is shown.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::AdvisoryLock,
         Self::Backup,
         Self::Commit,
+        Self::Ends,
         Self::Extension,
         Self::HoldCursor,
         Self::Library,
@@ -87,6 +91,7 @@ impl PinReason {
             | Self::Unclear => true,
             Self::AdvisoryLock
             | Self::Commit
+            | Self::Ends
             | Self::HoldCursor
             | Self::Listen
             | Self::Local
@@ -105,6 +110,7 @@ impl PinReason {
             Self::AdvisoryLock => "advisory lock",
             Self::Backup => "backup",
             Self::Commit => "commit",
+            Self::Ends => "end of state",
             Self::Extension => "extension",
             Self::HoldCursor => "hold cursor",
             Self::Library => "library",

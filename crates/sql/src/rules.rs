@@ -26,6 +26,8 @@ pub enum Form {
     Call,
     /// A [`Form::Call`] whose first argument is the name of a setting.
     SettingCall,
+    /// The first word of a statement that may end something too ([`PinReason::Ends`]).
+    Ends,
     /// The word behind `CURSOR WITH`.
     Hold,
     /// The first word of a statement, unless `TRANSACTION` and a literal follow.
@@ -55,7 +57,7 @@ pub static RULES: &[Rule] = &[
         "SET seed, even SET LOCAL, seeds random() for good."),
     row("reset", Form::Statement, PinReason::Reset,
         "Takes settings back to those of the server's own start."),
-    row("discard", Form::Statement, PinReason::Reset,
+    row("discard", Form::Ends, PinReason::Reset,
         "DISCARD ALL takes settings back as RESET ALL does; the other forms are not told apart."),
     row("listen", Form::Statement, PinReason::Listen,
         "Notifications go to the session that listens."),
@@ -63,7 +65,7 @@ pub static RULES: &[Rule] = &[
         "The statement exists in this session; PREPARE TRANSACTION leaves nothing in it."),
     row("execute", Form::Statement, PinReason::Names,
         "Runs a statement that was prepared in this session, perhaps by the protocol."),
-    row("deallocate", Form::Statement, PinReason::Names,
+    row("deallocate", Form::Ends, PinReason::Names,
         "Removes a statement that was prepared in this session, perhaps by the protocol."),
     row("load", Form::Statement, PinReason::Library,
         "A library cannot be unloaded."),
@@ -75,6 +77,10 @@ pub static RULES: &[Rule] = &[
         "What stands behind it in the same string, or batch, is committed at its end."),
     row("abort", Form::Statement, PinReason::Commit,
         "The same as ROLLBACK."),
+    row("close", Form::Ends, PinReason::Ends,
+        "A cursor WITH HOLD may be closed."),
+    row("unlisten", Form::Ends, PinReason::Ends,
+        "No channel may be listened on any more."),
     row("temp", Form::Temporary, PinReason::TempTable,
         "CREATE TEMP TABLE, VIEW or SEQUENCE, SELECT INTO TEMP; ON COMMIT DROP leaves nothing."),
     row("temporary", Form::Temporary, PinReason::TempTable,
@@ -100,6 +106,13 @@ pub static RULES: &[Rule] = &[
         "Held until it is unlocked, if it was got."),
     row("pg_try_advisory_lock_shared", Form::Call, PinReason::AdvisoryLock,
         "Held until it is unlocked, if it was got."),
+
+    row("pg_advisory_unlock", Form::Call, PinReason::Ends,
+        "Unlocks what pg_advisory_lock locked, or one time less."),
+    row("pg_advisory_unlock_all", Form::Call, PinReason::Ends,
+        "Unlocks all that pg_advisory_lock and its kin locked."),
+    row("pg_advisory_unlock_shared", Form::Call, PinReason::Ends,
+        "Unlocks what pg_advisory_lock_shared locked, or one time less."),
 
     row("nextval", Form::Call, PinReason::Sequence,
         "Sets what currval and lastval answer in this session."),

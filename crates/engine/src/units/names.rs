@@ -365,6 +365,8 @@ impl Engine {
                 }
             }
         }
+        // It may be what the server is kept for.
+        self.clients[id].in_doubt |= self.clients[id].pins.contains(PinReason::Prepared);
         // The server has nothing of this name, which is no error, unless it was left there by SQL.
         let rename = Rename::escape(HEADER_LEN + 1, name);
         Some(Named::renamed(Kind::CloseStatement { closes }, rename))

@@ -134,6 +134,42 @@ fn statements_prepared_by_sql() {
     pinned_by("pin_prepare", "PREPARE p AS SELECT 1", count);
 }
 
+/// Once what a client has begun is ended, or undone, others have its server in turn with it.
+#[test]
+fn a_server_goes_back_when_nothing_is_left() {
+    let stage = Stage::new("pin_ends", 1);
+    let (mut owner, mut other) = (stage.client(), stage.client());
+    for (begins, ends) in [
+        ("SELECT pg_advisory_lock(5)", "SELECT pg_advisory_unlock(5)"),
+        (
+            "SELECT pg_try_advisory_lock_shared(5), pg_advisory_lock(6)",
+            "SELECT pg_advisory_unlock_all()",
+        ),
+        ("DECLARE c CURSOR WITH HOLD FOR SELECT 1", "CLOSE c"),
+        ("LISTEN a; LISTEN b", "UNLISTEN *"),
+        ("PREPARE p AS SELECT 1", "DEALLOCATE p"),
+        ("CREATE TEMP TABLE t (a serial, b text)", "DROP TABLE t"),
+        ("CREATE FUNCTION pg_temp.f() RETURNS int LANGUAGE sql AS 'SELECT 1'", "DISCARD TEMP"),
+        ("CREATE TYPE pg_temp.e AS ENUM (); LISTEN a; SELECT pg_advisory_lock(1)", "DISCARD ALL"),
+    ] {
+        owner.query(begins);
+        other.send(&query("SELECT 'other'")).unwrap();
+        stage.wait_for_waiters(1);
+        owner.query("SELECT 'it stays'");
+        owner.query(ends);
+        assert!(other.read_until_ready().is_ok(), "{ends}");
+
+        owner.query("BEGIN");
+        owner.query(begins);
+        owner.query("ROLLBACK");
+        if begins.contains("lock") || begins.contains("PREPARE") {
+            // No rollback undoes these.
+            owner.query("DISCARD ALL");
+        }
+        assert_eq!(other.query("SELECT 'other'"), ["other"], "{begins}");
+    }
+}
+
 #[test]
 fn what_nothing_removes_ends_its_server() {
     // The seed is no state that could be looked at; this table is, and shows that it pins.

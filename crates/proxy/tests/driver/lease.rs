@@ -5,7 +5,7 @@ use std::time::Duration;
 use pgweir_engine::ServerActivity;
 
 use crate::messages::{
-    columns, done, error, in_block, in_failed_block, long_row, message, query, ready, row,
+    columns, done, error, in_block, in_failed_block, left, long_row, message, query, ready, row,
     terminate,
 };
 use crate::peer::Peer;
@@ -17,6 +17,13 @@ fn run(client: &Peer, server: &Peer, text: &str, status: Vec<u8>) {
     assert_eq!(server.heard(), format!("Q({text})"));
     server.says([done(), status]);
     client.heard();
+}
+
+/// The client runs a query, and its server tells us what it has left there.
+fn leave(client: &Peer, server: &Peer, text: &str, letters: &str) {
+    run(client, server, text, ready());
+    assert_eq!(server.heard(), "Q(left?)");
+    server.says([left(letters)]);
 }
 
 /// Pooling: a client between transactions holds no server.
@@ -149,11 +156,20 @@ fn a_server_that_is_not_clean_in_time_is_given_up() {
 /// State that a session keeps is on one server only.
 #[test]
 fn state_of_the_session_keeps_the_server() {
-    for text in
-        ["CREATE TEMP TABLE t (a int)", "LISTEN channel", "PREPARE p AS SELECT 1", "LOAD 'lib'"]
-    {
+    for (text, letter) in [
+        ("CREATE TEMP TABLE t (a int)", "t"),
+        ("DECLARE c CURSOR WITH HOLD FOR SELECT 1", "h"),
+        ("LISTEN channel", "l"),
+        ("PREPARE p AS SELECT 1", "p"),
+        ("SELECT pg_advisory_lock(1)", "a"),
+        ("LOAD 'lib'", ""),
+    ] {
         let (stage, server, alice) = Stage::ready(&Setup::default());
-        run(&alice, &server, text, ready());
+        if letter.is_empty() {
+            run(&alice, &server, text, ready());
+        } else {
+            leave(&alice, &server, text, letter);
+        }
         assert_eq!(stage.servers(), [ServerActivity::Active], "{text}");
         let bob = stage.client();
         bob.says([query("bob")]);
@@ -167,7 +183,7 @@ fn state_of_the_session_keeps_the_server() {
 fn state_of_the_session_is_discarded_when_its_client_leaves() {
     let (stage, server, alice) = Stage::ready(&Setup::default());
     let bob = stage.client();
-    run(&alice, &server, "LISTEN channel", ready());
+    leave(&alice, &server, "LISTEN channel", "l");
     bob.says([query("bob")]);
     alice.says([terminate()]);
     assert_eq!(server.heard(), "Q(DISCARD ALL)");
@@ -179,7 +195,7 @@ fn state_of_the_session_is_discarded_when_its_client_leaves() {
 #[test]
 fn state_is_discarded_behind_the_rollback() {
     let (_stage, server, alice) = Stage::ready(&Setup::default());
-    run(&alice, &server, "LISTEN channel", ready());
+    leave(&alice, &server, "LISTEN channel", "l");
     run(&alice, &server, "BEGIN", in_block());
     alice.says([terminate()]);
     assert_eq!(server.heard(), "Q(ROLLBACK)");

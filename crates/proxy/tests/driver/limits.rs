@@ -6,7 +6,7 @@ use pgweir_config::Room;
 use pgweir_engine::ServerActivity;
 
 use crate::messages::{
-    done, error, fatal, in_block, password, query, ready, room, startup, terminate,
+    done, error, fatal, in_block, left, password, query, ready, room, startup, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -104,14 +104,17 @@ fn a_connection_is_not_awaited_from_a_client_that_keeps_it() {
     let setup = Setup { size: 2, general: "max_server_connections = 2", ..shared("") };
     let (stage, first, alice) = Stage::ready(&setup);
     alice.says([query("LISTEN a")]);
-    first.says([done(), ready()]);
+    first.says([done(), ready(), left("l")]);
     let bob = stage.client();
     bob.says([query("bob")]);
     let second = stage.server();
     let carol = stage.newcomer_to("east");
     stage.wait(Duration::from_millis(1_100));
     second.says([done(), ready()]);
-    assert_eq!((first.heard().as_str(), second.heard().as_str()), ("Q(LISTEN a)", "Q(bob) X"));
+    assert_eq!(
+        (first.heard().as_str(), second.heard().as_str()),
+        ("Q(LISTEN a) Q(left?)", "Q(bob) X")
+    );
     second.ends();
     stage.server();
     assert!(carol.is_greeted());

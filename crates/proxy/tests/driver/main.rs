@@ -36,6 +36,7 @@ mod server_gone;
 mod server_login;
 mod settings;
 mod silence;
+mod state;
 mod statement;
 mod timeouts;
 mod tracked;

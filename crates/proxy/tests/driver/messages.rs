@@ -170,6 +170,22 @@ fn is_settings_question(text: &[u8]) -> bool {
     text.starts_with(b"SELECT pg_catalog.encode(")
 }
 
+/// Whether this text is our question what is left of what a client has begun.
+fn is_state_question(text: &[u8]) -> bool {
+    text.starts_with(b"SELECT s.k FROM (")
+}
+
+/// What is left of that, a letter for each.
+pub(crate) fn left(letters: &str) -> Vec<u8> {
+    built(|out| {
+        backend::row_description(out, &[COLUMN]);
+        for letter in letters.bytes() {
+            backend::data_row(out, [Some(&[letter][..])]);
+        }
+        out.extend([done(), ready()].concat());
+    })
+}
+
 /// What a server is set to, as it is asked for it.
 pub(crate) fn set_to(settings: &[(&str, &str)]) -> Vec<u8> {
     let hex = |text: &str| -> String { text.bytes().map(|byte| format!("{byte:02x}")).collect() };
@@ -250,6 +266,7 @@ pub(crate) fn one_row(value: &str) -> Vec<u8> {
 pub(crate) fn from_frontend(bytes: &[u8]) -> String {
     words(bytes, |tag, body| match tag {
         b'Q' if is_settings_question(body) => Some("set to?".to_owned()),
+        b'Q' if is_state_question(body) => Some("left?".to_owned()),
         b'Q' => Some(text(body)),
         b'P' => {
             let parse = frontend::Parse::start(body).ok()?;

@@ -5,8 +5,8 @@ use pgweir_engine::ServerActivity;
 
 use crate::messages::{
     bind_complete, bind_to, close_complete, close_statement, columns, copy_in, describe_statement,
-    done, done_with, error, execute, in_block, in_failed_block, no_data, no_parameters, parse,
-    parse_as, parse_complete, query, ready, sync, terminate,
+    done, done_with, error, execute, in_block, in_failed_block, left, no_data, no_parameters,
+    parse, parse_as, parse_complete, query, ready, sync, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -298,6 +298,7 @@ fn what_it_leaves_is_left_where_it_is_run() {
     prepare(&alice, &server, "s", "LISTEN channel", no_rows());
     assert_eq!(stage.servers(), [ServerActivity::Idle]);
     run(&alice, &server, "s", "B(pgweir_1) E S", &[]);
+    server.says([left("l")]);
     assert_eq!(stage.servers(), [ServerActivity::Active]);
     // On a server that is kept it is its client's own.
     let heard = prepare(&alice, &server, "t", "SELECT", Vec::new());
@@ -438,6 +439,8 @@ fn a_batch_that_may_remove_a_name_by_sql_keeps_the_server() {
     server.says([shown, parse_complete(), bind_complete()]);
     server.says([done_with("DEALLOCATE"), ready()]);
     assert_eq!(alice.heard(), "1 2 C Z");
+    assert_eq!(server.heard(), "Q(left?)");
+    server.says([left("p")]);
     assert_eq!(stage.servers(), [ServerActivity::Active]);
     alice.says([parse_as("s", "other"), sync()]);
     assert_eq!(server.heard(), "P(s=other) S");
@@ -493,13 +496,21 @@ fn all_names_are_removed_at_once() {
 /// EXECUTE finds what was prepared by the protocol, under the client's own name.
 #[test]
 fn sql_finds_the_names() {
-    for text in ["EXECUTE s", "PREPARE t AS SELECT 1; EXECUTE s", "DEALLOCATE s; SELECT 1"] {
+    for (text, asks) in [
+        ("EXECUTE s", false),
+        ("PREPARE t AS SELECT 1; EXECUTE s", true),
+        ("DEALLOCATE s; SELECT 1", true),
+    ] {
         let (stage, server, alice) = Stage::ready(&Setup::default());
         prepare(&alice, &server, "s", "SELECT", no_rows());
         alice.says([query(text)]);
         assert_eq!(server.heard(), format!("C(s) P(s=SELECT) S Q({text})"));
         server.says([close_complete(), parse_complete(), ready(), done(), ready()]);
         assert_eq!(alice.heard(), "C Z");
+        if asks {
+            assert_eq!(server.heard(), "Q(left?)");
+            server.says([left("p")]);
+        }
         // From now on they are names of this session.
         assert_eq!(stage.servers(), [ServerActivity::Active]);
         run(&alice, &server, "s", "B(s) E S", &[]);
@@ -514,7 +525,7 @@ fn what_made_a_name_taken_is_not_found_by_sql() {
     prepare(&alice, &server, "s", "SELECT", no_rows());
     alice.says([query("LISTEN c"), parse_as("s", "other"), sync()]);
     let taken = [close_complete(), parse_complete(), error("42P05"), ready()].concat();
-    server.says([done(), ready(), taken]);
+    server.says([done(), ready(), taken, left("l")]);
     server.heard();
     alice.says([query("EXECUTE s")]);
     assert_eq!(server.heard(), "C(s) P(s=SELECT) S Q(EXECUTE s)");
@@ -592,7 +603,7 @@ fn nothing_is_put_in_front_of_a_text_that_waits_for_earlier_units() {
     let (_stage, server, alice) = Stage::ready(&Setup::default());
     prepare(&alice, &server, "s", "SELECT", no_rows());
     alice.says([query("LISTEN channel")]);
-    server.says([done(), ready()]);
+    server.says([done(), ready(), left("l")]);
     server.heard();
     alice.says([query("SELECT"), parse_as("s", "EXECUTE s"), sync()]);
     assert_eq!(server.heard(), "Q(SELECT)");

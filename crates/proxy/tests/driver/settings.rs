@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use pgweir_engine::{ClientState, ServerActivity};
 
-use crate::messages::{done, error, fatal, one_row, parameter_status, query, ready, terminate};
+use crate::messages::{
+    done, error, fatal, left, one_row, parameter_status, query, ready, terminate,
+};
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
 
@@ -316,7 +318,7 @@ fn a_server_that_goes_makes_no_place_in_a_pool_that_is_full() {
 fn what_is_discarded_is_not_believed_to_be_set() {
     let (stage, server, named) = named(&Setup { reset_query: "", ..Setup::default() });
     named.says([query("LISTEN channel")]);
-    server.says([done(), ready()]);
+    server.says([done(), ready(), left("l")]);
     named.says([terminate()]);
     server.says([done(), ready()]);
     server.heard();

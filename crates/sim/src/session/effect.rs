@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 
+use super::left::{CHANNEL, CURSOR, LOCK, STATEMENT};
 use super::message::write_warning;
 use super::state::{Failure, Held, Notification, Subscription};
 use super::{Prepared, State, Transaction, Witness};
@@ -102,7 +103,7 @@ fn change(
             if state.cursors.contains_key(name) {
                 return Err((b"42P03", format!("cursor {name} already exists [{tag}]")));
             }
-            state.stain(client, "a cursor");
+            state.stain(client, CURSOR);
             state.cursors.insert(name.clone(), tag);
             "DECLARE CURSOR"
         }
@@ -124,13 +125,13 @@ fn change(
             "CALL"
         }
         Verb::Listen { channel } => {
-            state.stain(client, "a channel");
+            state.stain(client, CHANNEL);
             state.subscribe(Subscription::Listen(channel.clone()));
             "LISTEN"
         }
         Verb::Lock { key, session } => {
             if *session {
-                state.stain(client, "an advisory lock");
+                state.stain(client, LOCK);
             }
             state.locks.push(Held { key: *key, session: *session });
             "LOCK"
@@ -143,7 +144,7 @@ fn change(
             if state.statements.contains_key(name.as_bytes()) {
                 return Err((b"42P05", format!("statement {name} already exists [{tag}]")));
             }
-            state.stain(client, "a prepared statement");
+            state.stain(client, STATEMENT);
             let verb = rows.map_or(Verb::Write, Verb::Rows);
             let line = Some(Line::Client(Statement { tag, verb }));
             state

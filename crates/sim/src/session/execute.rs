@@ -147,7 +147,7 @@ impl Execution {
                 }
                 Err(text) => Step::Failed(b"42501", text),
             },
-            Line::Settings(_) if state.setting("statement_timeout") == HASTY => {
+            Line::Settings(_) | Line::State(_) if state.setting("statement_timeout") == HASTY => {
                 let text = "canceling statement due to statement timeout".to_owned();
                 Step::Failed(b"57014", text)
             }
@@ -156,6 +156,13 @@ impl Execution {
                 for (name, value) in state.chosen(&custom) {
                     let cells = [name, value].map(|text| in_hex(&text));
                     backend::data_row(out, cells.each_ref().map(|cell| Some(cell.as_bytes())));
+                }
+                self.complete("SELECT 1", state, out, last, witness)
+            }
+            Line::State(ref asked) => {
+                row_description(out);
+                for letter in state.left().filter(|letter| asked.contains(*letter)) {
+                    backend::data_row(out, [Some(&[letter as u8][..])]);
                 }
                 self.complete("SELECT 1", state, out, last, witness)
             }

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use pgweir_wire::frontend::{Bind, Parse, Target};
 
+use super::left::STATEMENT;
 use super::message::{Message, put, row_description};
 use super::{Advance, Execution, Portal, Prepared, Session, Transaction, WENT, Witness, Work, of};
 use crate::invariants::Invariant;
@@ -11,7 +12,7 @@ use crate::language::{self, Line, Tag};
 
 /// Whether a statement has a name of pgweir's, for all of its clients. One of a client that looks
 /// like it has another `_` behind it.
-fn is_of_pgweir(name: &[u8]) -> bool {
+pub(super) fn is_of_pgweir(name: &[u8]) -> bool {
     name.strip_prefix(b"pgweir_").is_some_and(|rest| rest.first() != Some(&b'_'))
 }
 
@@ -44,7 +45,7 @@ impl Session {
             && !parse.name.is_empty()
             && !is_of_pgweir(parse.name)
         {
-            self.state.stain(tag.client, "a prepared statement");
+            self.state.stain(tag.client, STATEMENT);
         }
         self.state.statements.insert(parse.name.to_vec(), Rc::new(Prepared { line, tag }));
         put(&mut self.out, b'1', |_| {});
@@ -121,7 +122,8 @@ impl Session {
                 | Line::Rollback
                 | Line::Room
                 | Line::SetConfig(_)
-                | Line::Settings(_),
+                | Line::Settings(_)
+                | Line::State(_),
             )
             | None => false,
         };

@@ -168,7 +168,7 @@ pub(crate) const VERSION: &str = "sim.version";
 pub(crate) const HASTY: &str = "1ms";
 
 const SETTINGS_CHANGED: &str = "changed settings";
-const TABLE: &str = "a temporary table";
+pub(super) const TABLE: &str = "a temporary table";
 
 impl State {
     pub(crate) fn new(startup: BTreeMap<String, String>) -> Self {
@@ -512,7 +512,8 @@ impl State {
                 self.locks.clear();
                 self.subscribe(Subscription::UnlistenAll);
             }
-            Kind::Plans | Kind::Sequences | Kind::Temp => {}
+            Kind::Temp => self.stains.retain(|stain| stain.what != TABLE),
+            Kind::Plans | Kind::Sequences => {}
         }
     }
 

@@ -9,13 +9,13 @@ use crate::rules::{Form, RULES};
 #[track_caller]
 fn check(cases: &[(&str, &str)]) {
     for &(text, expected) in cases {
-        assert_eq!(classify(text.as_bytes()).to_string(), expected, "{text}");
+        assert_eq!(kept(text), expected, "{text}");
         for among in [
             format!("SELECT 1; {text}; SELECT 2"),
             format!("-- c\n/* c */{text}\n/* c */;"),
             format!("{text}; SELECT '\\'"),
         ] {
-            assert_eq!(classify(among.as_bytes()).to_string(), expected, "{among}");
+            assert_eq!(kept(&among), expected, "{among}");
         }
         if text.contains('\'') {
             continue;
@@ -25,15 +25,43 @@ fn check(cases: &[(&str, &str)]) {
             text.to_uppercase(),
             format!("SELECT '\\'; {text} --'"),
         ] {
-            assert_eq!(classify(changed.as_bytes()).to_string(), expected, "{changed}");
+            assert_eq!(kept(&changed), expected, "{changed}");
         }
     }
+}
+
+/// What is left behind, in words: what may only end something leaves nothing.
+fn kept(text: &str) -> String {
+    classify(text.as_bytes()).without(PinReason::Ends).to_string()
 }
 
 /// Checks that none of these keeps a server.
 #[track_caller]
 fn free(texts: &[&str]) {
     check(&texts.iter().map(|&text| (text, "")).collect::<Vec<_>>());
+}
+
+#[test]
+fn what_may_end_state_is_named() {
+    for text in [
+        "close c",
+        "CLOSE ALL",
+        "unlisten *",
+        "drop table if exists t",
+        "select 1; drop view v",
+        "select pg_advisory_unlock(1)",
+        "select pg_catalog.\"pg_advisory_unlock_shared\" (1)",
+        "select * from pg_advisory_unlock_all()",
+    ] {
+        assert_eq!(classify(text.as_bytes()), PinReason::Ends.into(), "{text}");
+    }
+    for (text, besides) in [("discard all", PinReason::Reset), ("deallocate s", PinReason::Names)] {
+        let expected = Pins::from(PinReason::Ends).union(besides.into());
+        assert_eq!(classify(text.as_bytes()), expected, "{text}");
+    }
+    for text in ["select close from t", "alter table t drop a", "select pg_advisory_xact_lock(1)"] {
+        assert_eq!(classify(text.as_bytes()), Pins::NONE, "{text}");
+    }
 }
 
 #[test]

@@ -1,0 +1,203 @@
+//! What a server is asked behind a transaction of its client, before anybody else may have it.
+//!
+//! Its client waits for the answer, and never sees it. A pin was read in a text, and what a text
+//! begins may fail, be rolled back, or be ended by another one: so behind a transaction that may
+//! have begun or ended something, the server is asked what there is. Where nothing is left it goes
+//! back to the others; settings are asked for then ([`crate::track`]).
+
+use std::fmt::Write;
+
+use pgweir_config::PoolMode;
+use pgweir_sql::{PinReason, Pins};
+
+use crate::Engine;
+use crate::action::{ClientId, ServerId};
+use crate::client::{Client, Leg, UnnamedStatement};
+use crate::marks::Mark;
+use crate::time::Time;
+use crate::track::Told;
+
+/// What a server says while it is asked.
+#[derive(Debug)]
+pub(crate) enum Answer {
+    /// What its session is set to.
+    Settings(Box<Told>),
+    /// What there is in its session, of all that it was asked for; `None`: it said something else.
+    State(Option<Pins>),
+}
+
+/// So often a server is asked in a row.
+const TRIES: u32 = 3;
+
+/// What a server can be asked for, a letter that stands for it, and the condition under which it is
+/// there, outside of transactions. A statement is not the client's if it bears a name of ours; no
+/// temporary object is without a dependency on its schema (`RemoveTempRelations`, namespace.c).
+const STATE: [(PinReason, char, &str); 5] = [
+    (
+        PinReason::AdvisoryLock,
+        'a',
+        "EXISTS (SELECT FROM pg_catalog.pg_locks \
+         WHERE locktype = 'advisory' AND pid = pg_catalog.pg_backend_pid())",
+    ),
+    (PinReason::HoldCursor, 'h', "EXISTS (SELECT FROM pg_catalog.pg_cursors WHERE is_holdable)"),
+    (PinReason::Listen, 'l', "EXISTS (SELECT FROM pg_catalog.pg_listening_channels())"),
+    (
+        PinReason::Prepared,
+        'p',
+        "EXISTS (SELECT FROM pg_catalog.pg_prepared_statements \
+         WHERE from_sql OR name !~ '^pgweir_[0-9]+$')",
+    ),
+    (
+        PinReason::TempTable,
+        't',
+        "EXISTS (SELECT FROM pg_catalog.pg_depend \
+         WHERE refclassid = 'pg_catalog.pg_namespace'::pg_catalog.regclass \
+         AND refobjid = pg_catalog.pg_my_temp_schema())",
+    ),
+];
+
+impl Answer {
+    /// A row of the answer; `None`: one that is too long to be read.
+    pub(crate) fn row(&mut self, body: Option<&[u8]>) {
+        match self {
+            Self::Settings(told) => told.row(body),
+            Self::State(found) => {
+                *found = found.zip(body.and_then(read)).map(|(found, one)| found.union(one.into()));
+            }
+        }
+    }
+}
+
+impl Client {
+    /// What keeps its server may be gone, and the server knows.
+    fn is_in_doubt(&self) -> bool {
+        let known = STATE.iter().fold(self.pins, |pins, (reason, ..)| pins.without(*reason));
+        self.in_doubt
+            && known.is_empty()
+            && !self.pins.is_empty()
+            && !matches!(self.unnamed, UnnamedStatement::TooLong)
+    }
+
+    /// Notes what a text of this client's may have begun or ended.
+    pub(crate) fn doubt(&mut self, pins: Pins) {
+        let mut begins = STATE.iter().map(|(reason, ..)| *reason);
+        self.in_doubt |=
+            pins.contains(PinReason::Ends) || begins.any(|reason| pins.contains(reason));
+    }
+}
+
+impl Engine {
+    /// Asks a server what has to be known before its client, which is done with its transaction,
+    /// can part from it. Says whether there is anything.
+    pub(crate) fn asks(&mut self, now: Time, id: ServerId, client: ClientId) -> bool {
+        let its = &self.clients[client];
+        let server = &self.servers[id];
+        if server.mode == PoolMode::Session {
+            return false;
+        }
+        if its.is_in_doubt() {
+            self.ask_for_state(now, id, client);
+            return true;
+        }
+        if its.changes.is_some() && !self.keeps_server(its, server) {
+            self.ask_for_settings(now, id, client);
+            return true;
+        }
+        false
+    }
+
+    /// Asks what is left of that for which a client keeps its server.
+    fn ask_for_state(&mut self, now: Time, id: ServerId, client: ClientId) {
+        Mark::StateAsked.hit();
+        let text = question(self.clients[client].pins);
+        self.ask(now, id, Answer::State(Some(Pins::NONE)), &text);
+    }
+
+    /// Asks a server, which its client has to wait for.
+    pub(crate) fn ask(&mut self, now: Time, id: ServerId, answer: Answer, text: &[u8]) {
+        let server = &mut self.servers[id];
+        server.answer = Some(answer);
+        server.changed = now;
+        self.run_own(id, text);
+    }
+
+    /// A server has answered what it was asked.
+    pub(crate) fn told(&mut self, now: Time, id: ServerId, client: ClientId) {
+        let server = &mut self.servers[id];
+        let failed = server.own_error.take().is_some();
+        let Some(answer) = server.answer.take() else { return };
+        // It may have reported something meanwhile.
+        self.tell(client, id);
+        let its = &mut self.clients[client];
+        let mut is_over = true;
+        if failed {
+            // Nothing was changed by that. If it was a cancel that has come late there is no other
+            // one; if not it is asked again behind the next unit.
+            Mark::NotTold.hit();
+            its.refusals += 1;
+            if !its.refusals.is_multiple_of(TRIES) {
+                self.asks(now, id, client);
+                return;
+            }
+            is_over = false;
+        } else {
+            its.refusals = 0;
+            match answer {
+                Answer::Settings(told) => self.settings_told(id, client, *told),
+                Answer::State(found) => self.state_told(client, found),
+            }
+        }
+        if is_over && !self.has_asked_first(id, client) {
+            self.lease_over(now, id, client);
+        }
+        if self.clients.find(client).is_some_and(|its| its.holding) {
+            self.wake(client);
+        }
+    }
+
+    /// The server has said what is left of its client's state.
+    fn state_told(&mut self, client: ClientId, found: Option<Pins>) {
+        let its = &mut self.clients[client];
+        its.in_doubt = false;
+        let Some(found) = found else { return };
+        let others = STATE.iter().fold(its.pins, |pins, (reason, ..)| pins.without(*reason));
+        its.pins = others.union(found).union(its.settings.pins());
+        Mark::StateGone.hit_if(its.pins.is_empty());
+        Mark::StateThere.hit_if(!found.is_empty());
+    }
+
+    /// Whether a client has a unit ready that waited for its server's answer, and had asked before
+    /// all who wait for one.
+    fn has_asked_first(&self, id: ServerId, client: ClientId) -> bool {
+        let server = &self.servers[id];
+        let pool = &self.pools[server.pool];
+        let mut queue = pool.waiters.iter().filter(|waiter| {
+            let its = self.clients.find(waiter.client);
+            its.is_some_and(|its| its.leg == Leg::Waiting(waiter.ticket))
+        });
+        let goes_on = !server.doomed && !server.reset && pool.owes_since.is_none();
+        let since = self.clients[client].held_since.filter(|_| goes_on);
+        since.is_some_and(|since| queue.next().is_none_or(|first| since <= first.since))
+    }
+}
+
+/// Asks for those of these reasons that are there, a row for each.
+fn question(pins: Pins) -> Vec<u8> {
+    let mut text = String::from("SELECT s.k FROM (");
+    let asked = STATE.iter().filter(|(reason, ..)| pins.contains(*reason));
+    for (at, (_, letter, condition)) in asked.enumerate() {
+        let union = if at == 0 { "" } else { " UNION ALL " };
+        // Writing to a String does not fail.
+        let _ = write!(text, "{union}SELECT '{letter}', {condition}");
+    }
+    text.push_str(") AS s(k, there) WHERE s.there");
+    text.into_bytes()
+}
+
+/// Reads the body of a DataRow with one letter.
+fn read(row: &[u8]) -> Option<PinReason> {
+    let letter = row.strip_prefix(b"\0\x01\0\0\0\x01")?;
+    let [letter] = letter else { return None };
+    let mut rows = STATE.iter();
+    rows.find_map(|(reason, its, _)| (*its == char::from(*letter)).then_some(*reason))
+}

@@ -1,0 +1,201 @@
+//! A server that is kept for what its client has begun there is asked what is left of it.
+
+use std::time::Duration;
+
+use pgweir_engine::ServerActivity;
+
+use crate::messages::{
+    close_complete, close_statement, done, error, in_block, left, notification, parse_as,
+    parse_complete, query, ready, set_to, sync, terminate,
+};
+use crate::peer::Peer;
+use crate::stage::{Setup, Stage};
+
+/// A text that begins something, the letter that stands for it, and one that may end it.
+const STATE: [(&str, &str, &str); 5] = [
+    ("SELECT pg_advisory_lock(1)", "a", "SELECT pg_advisory_unlock(1)"),
+    ("DECLARE c CURSOR WITH HOLD FOR SELECT 1", "h", "CLOSE c"),
+    ("LISTEN channel", "l", "UNLISTEN *"),
+    ("PREPARE p AS SELECT 1", "p", "DEALLOCATE p"),
+    ("CREATE TEMP TABLE t (a int)", "t", "DROP TABLE t"),
+];
+
+/// The client runs a query, and hears of nothing else.
+fn run(client: &Peer, server: &Peer, text: &str, status: Vec<u8>) {
+    client.says([query(text)]);
+    assert_eq!(server.heard(), format!("Q({text})"));
+    server.says([done(), status]);
+    let heard = client.heard();
+    assert!(["C Z", "C Z(T)"].contains(&heard.as_str()), "{heard}");
+}
+
+/// The server is asked, and says this.
+fn is_left(server: &Peer, letters: &str) {
+    assert_eq!(server.heard(), "Q(left?)");
+    server.says([left(letters)]);
+}
+
+#[test]
+fn a_server_goes_back_when_nothing_is_left() {
+    for (begins, letter, ends) in STATE {
+        let (stage, server, alice) = Stage::ready(&Setup::default());
+        run(&alice, &server, begins, ready());
+        is_left(&server, letter);
+        assert_eq!(stage.servers(), [ServerActivity::Active], "{begins}");
+        run(&alice, &server, "SELECT 1", ready());
+        assert_eq!(server.heard(), "", "nothing has ended it");
+        let bob = stage.client();
+        bob.says([query("bob")]);
+        run(&alice, &server, ends, ready());
+        is_left(&server, "");
+        assert_eq!(server.heard(), "Q(bob)", "{ends}");
+    }
+}
+
+/// What was begun was undone, or has failed.
+#[test]
+fn what_never_came_about_keeps_no_server() {
+    for (begins, ..) in STATE {
+        let (stage, server, alice) = Stage::ready(&Setup::default());
+        run(&alice, &server, "BEGIN", in_block());
+        run(&alice, &server, begins, in_block());
+        assert_eq!(server.heard(), "", "its transaction goes on");
+        run(&alice, &server, "ROLLBACK", ready());
+        is_left(&server, "");
+        assert_eq!(stage.servers(), [ServerActivity::Idle]);
+
+        alice.says([query(begins)]);
+        server.says([error("42501"), ready()]);
+        assert_eq!(server.heard(), format!("Q({begins}) Q(left?)"));
+        server.says([left("")]);
+        assert_eq!(stage.servers(), [ServerActivity::Idle]);
+        assert_eq!(alice.heard(), "E(42501) Z");
+    }
+}
+
+/// One end of many.
+#[test]
+fn what_is_left_keeps_the_server() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    run(&alice, &server, "LISTEN a; SELECT pg_advisory_lock(1)", ready());
+    is_left(&server, "al");
+    run(&alice, &server, "UNLISTEN *", ready());
+    is_left(&server, "a");
+    assert_eq!(stage.servers(), [ServerActivity::Active]);
+    run(&alice, &server, "SELECT pg_advisory_unlock_all()", ready());
+    is_left(&server, "");
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
+
+/// What is prepared by the protocol where a server is kept is its client's own there.
+#[test]
+fn a_statement_of_its_own_that_is_closed_keeps_no_server() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    run(&alice, &server, "LISTEN a", ready());
+    is_left(&server, "l");
+    alice.says([parse_as("s", "SELECT 1"), sync()]);
+    assert_eq!(server.heard(), "P(s=SELECT 1) S");
+    server.says([parse_complete(), ready()]);
+    assert_eq!(alice.heard(), "1 Z");
+    run(&alice, &server, "UNLISTEN a", ready());
+    is_left(&server, "p");
+    assert_eq!(stage.servers(), [ServerActivity::Active]);
+    alice.says([close_statement("s"), sync()]);
+    assert_eq!(server.heard(), "C(s) S");
+    server.says([close_complete(), ready()]);
+    assert_eq!(alice.heard(), "3 Z");
+    is_left(&server, "");
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
+
+/// What nobody can be asked for keeps it anyway.
+#[test]
+fn nothing_is_asked_where_that_changes_nothing() {
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    run(&alice, &server, "LOAD 'lib'", ready());
+    run(&alice, &server, "LISTEN a", ready());
+    run(&alice, &server, "UNLISTEN a", ready());
+    assert_eq!(server.heard(), "");
+
+    let (_stage, server, alice) = Stage::ready(&Setup::of_mode("session"));
+    run(&alice, &server, "LISTEN a", ready());
+    run(&alice, &server, "UNLISTEN a", ready());
+    assert_eq!(server.heard(), "");
+
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    run(&alice, &server, "DROP TABLE t", ready());
+    assert_eq!(server.heard(), "");
+}
+
+/// What its client has set meanwhile is asked for when it goes back.
+#[test]
+fn settings_are_asked_for_when_nothing_is_left() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    run(&alice, &server, "LISTEN a", ready());
+    is_left(&server, "l");
+    run(&alice, &server, "SET work_mem = '1MB'", ready());
+    assert_eq!(server.heard(), "");
+    run(&alice, &server, "UNLISTEN a", ready());
+    is_left(&server, "");
+    assert_eq!(server.heard(), "Q(set to?)");
+    server.says([set_to(&[("work_mem", "1MB")])]);
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+    assert_eq!(alice.heard(), "");
+}
+
+/// A timeout of the client's, or a right that it lacks.
+#[test]
+fn a_server_that_does_not_say_is_kept_and_asked_again_behind_the_next_unit() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    run(&alice, &server, "LISTEN a", ready());
+    for _ in 0..2 {
+        for _ in 0..3 {
+            assert_eq!(server.heard(), "Q(left?)");
+            server.says([error("57014"), ready()]);
+        }
+        assert_eq!(server.heard(), "");
+        assert_eq!(stage.servers(), [ServerActivity::Active]);
+        run(&alice, &server, "SELECT 1", ready());
+    }
+    assert_eq!(server.heard(), "Q(left?)");
+    server.says([left("?")]);
+    assert_eq!(stage.servers(), [ServerActivity::Active], "that is no answer");
+    assert_eq!((server.heard().as_str(), alice.heard().as_str()), ("", ""));
+}
+
+/// Whoever listens is told, whatever the server is asked for.
+#[test]
+fn a_notification_in_front_of_the_answer_is_heard() {
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    run(&alice, &server, "LISTEN a", ready());
+    assert_eq!(server.heard(), "Q(left?)");
+    server.says([notification(), left("l")]);
+    assert_eq!(alice.heard(), "A");
+}
+
+#[test]
+fn the_next_unit_waits_for_the_answer() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([query("LISTEN a")]);
+    server.says([done(), ready()]);
+    assert_eq!(server.heard(), "Q(LISTEN a) Q(left?)");
+    let bob = stage.client();
+    alice.says([query("SELECT 1")]);
+    stage.wait(Duration::from_millis(1));
+    bob.says([query("bob")]);
+    assert_eq!(server.heard(), "");
+    server.says([left("l")]);
+    assert_eq!(server.heard(), "Q(SELECT 1)");
+}
+
+#[test]
+fn a_client_may_leave_while_its_server_is_asked() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    run(&alice, &server, "LISTEN a", ready());
+    alice.says([terminate()]);
+    assert_eq!(server.heard(), "Q(left?)");
+    server.says([left("l")]);
+    assert_eq!(server.heard(), "Q(DISCARD ALL)");
+    server.says([done(), ready()]);
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
