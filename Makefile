@@ -2,7 +2,8 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop docs test drivers sim planted mutants fuzz deps bench bench-bundle clean
+.PHONY: help demo demo-stop docs test drivers pg-regress sim planted mutants fuzz deps bench
+.PHONY: bench-bundle clean
 
 help: ## This list
 	@sed -n 's/^\([a-z-]*\):.* ## \(.*\)/  make \1\t\2/p' $(MAKEFILE_LIST) | expand -t 22
@@ -18,6 +19,9 @@ test: ## All that the continuous integration runs; installs what is missing, DEP
 
 drivers: ## Test with asyncpg, node-postgres, pgx and pgjdbc; DRIVER=pgx tests one, DEPS=no as above
 	@exec scripts/drivers.sh
+
+pg-regress: ## PostgreSQL's regression tests by psql, REGRESS=dir has them; FILES="guc prepare"
+	@exec scripts/pg-regress.sh
 
 docs: ## Write docs/settings.md, docs/errors.md and the JSON schema from their tables
 	UPDATE=1 cargo test --locked --package pgweir-config --test page

@@ -1,9 +1,12 @@
 use std::{
     fs,
     hash::{BuildHasher, RandomState},
-    net::{Ipv4Addr, SocketAddr, TcpListener},
+    io,
+    net::{Ipv4Addr, SocketAddr},
     os::{linux::net::SocketAddrExt, unix},
 };
+
+use socket2::{Domain, Socket, Type};
 
 use crate::fail::OrFail;
 
@@ -47,7 +50,19 @@ impl Port {
 
     /// Whether no program that makes no claims has it.
     fn is_free(&self) -> bool {
-        TcpListener::bind(self.address()).is_ok()
+        self.bound().is_ok()
+    }
+
+    /// A socket that has the number and never listens.
+    ///
+    /// A process that another thread starts at this moment has it too, until it runs its program.
+    /// Did it listen, whoever waits for a server to be up would take it for that; and the server
+    /// could not have the number meanwhile.
+    pub(crate) fn bound(&self) -> io::Result<Socket> {
+        let socket = Socket::new(Domain::IPV4, Type::STREAM, None)?;
+        socket.set_reuse_address(true)?;
+        socket.bind(&self.address().into())?;
+        Ok(socket)
     }
 
     pub(crate) fn number(&self) -> u16 {

@@ -1,4 +1,7 @@
-use std::{collections::BTreeSet, net::TcpStream};
+use std::{
+    collections::BTreeSet,
+    net::{TcpListener, TcpStream},
+};
 
 use crate::port::Port;
 
@@ -13,4 +16,14 @@ fn a_port_is_taken_once() {
 fn nobody_is_met_before_the_server_is_up() {
     let port = Port::take();
     assert!(TcpStream::connect(port.address()).is_err());
+}
+
+#[test]
+fn a_look_at_a_port_is_no_server() {
+    let port = Port::take();
+    let _look = port.bound().unwrap();
+    assert!(TcpStream::connect(port.address()).is_err());
+    let _server = TcpListener::bind(port.address()).unwrap();
+    assert!(TcpStream::connect(port.address()).is_ok());
+    assert!(port.bound().is_err());
 }

@@ -36,6 +36,7 @@ mod pins;
 mod pool;
 mod pool_modes;
 mod program;
+mod regress;
 mod reload;
 mod replication;
 mod scripts;
