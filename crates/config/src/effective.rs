@@ -158,6 +158,8 @@ fn user(scope: &Scope<'_>, report: &mut Report) -> Option<User> {
         pool_size,
         min_pool_size: scope.read("min_pool_size")?,
         server_choice: scope.read("server_choice")?,
+        loud_functions: scope.read("loud_functions")?,
+        quiet_functions: scope.read("quiet_functions")?,
         prepared_statements: scope.read("prepared_statements_cache_size")?,
         reserve_pool_size: scope.read("reserve_pool_size")?,
         reserve_pool_timeout: scope.read("reserve_pool_timeout")?,

@@ -63,8 +63,9 @@ pub use settings::{CONSOLE_DATABASES, SETTINGS};
 pub use socket::SocketName;
 pub use suggest::nearest;
 pub use types::{
-    ANY_DATABASE, Admin, AuthMethod, Config, General, LogFormat, LogLevel, LogOptions, Pool,
-    PoolMode, Role, Secret, Server, ServerChoice, Shard, TcpOptions, UnixSocket, User,
+    ANY_DATABASE, Admin, AuthMethod, Config, General, LogFormat, LogLevel, LogOptions,
+    LoudFunctions, Pool, PoolMode, Role, Secret, Server, ServerChoice, Shard, TcpOptions,
+    UnixSocket, User,
 };
 pub use url::{Url, address};
 

@@ -12,7 +12,7 @@ use Section::{FlatRoot, General, Pool, Root, Shard, User};
 use crate::setting::{
     Changes, Column, Effect, Fallback, Flat, Kind, Ours, Section, Setting, TIME_MAX_MS, Unit, Zero,
 };
-use crate::types::{AuthMethod, LogFormat, LogLevel, PoolMode, ServerChoice};
+use crate::types::{AuthMethod, LogFormat, LogLevel, LoudFunctions, PoolMode, ServerChoice};
 
 /// The databases that are the console, and can therefore be no pool's name.
 pub const CONSOLE_DATABASES: [&str; 3] = ["pgweir", "pgcat", "pgbouncer"];
@@ -216,6 +216,13 @@ pub const SETTINGS: &[Setting] = &[
     row(Pool, "server_choice", Word(SERVER_CHOICES), text("recent"), Now,
         "Which of several free servers a client is given: recent, the one used last that has its \
          settings; never_same, another than it had before, for tests of what that changes."),
+    row(Pool, "loud_functions", Word(LOUD_FUNCTIONS), text("pin"), Now,
+        "What becomes of a server when a statement names a function that changes its session, or a \
+         table or view behind which there is one: pin, it stays with the client until nothing of \
+         that is left; reset, it is reset before anybody else gets it; ignore, they are not looked \
+         for."),
+    row(Pool, "quiet_functions", Text, text(""), Now,
+        "Functions that change nothing in a session, although they look so, with commas between."),
     row(Pool, "server_reset_query", Sql, text("DISCARD ALL"), Now,
         "What runs on a server behind a session that is not known to have left anything there; \
          what is known is always removed."),
@@ -365,6 +372,7 @@ const AUTH_METHODS: &[&str] = AuthMethod::NAMES;
 const COUNT: Kind = Integer(1, MANY);
 /// The most that Linux takes (MAX_TCP_KEEPIDLE and MAX_TCP_KEEPINTVL, include/net/tcp.h).
 const KEEPALIVE_MAX_MS: u64 = 32_767_000;
+const LOUD_FUNCTIONS: &[&str] = LoudFunctions::NAMES;
 const MANY: u64 = i32::MAX as u64;
 const NO_AUTH_QUERY: &str = "every user needs its password in the file";
 const NO_CHECKS: &str = "there are no health checks";

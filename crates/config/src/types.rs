@@ -196,6 +196,10 @@ pub struct User {
     pub min_pool_size: u32,
     /// Which of them a client is given.
     pub server_choice: ServerChoice,
+    /// What becomes of a server behind what changes its session unseen.
+    pub loud_functions: LoudFunctions,
+    /// Functions that are believed to change nothing, by name, with commas between.
+    pub quiet_functions: String,
     /// So many prepared statements each of them keeps for all clients; none: a client that prepares
     /// keeps its server.
     pub prepared_statements: u32,
@@ -277,6 +281,18 @@ pub enum ServerChoice {
     NeverSame,
 }
 
+/// What becomes of a server when a statement names a function that changes its session, or a table
+/// or view behind which there is one: no text shows what they do.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum LoudFunctions {
+    /// They are not looked for.
+    Ignore,
+    /// It stays with its client as if the statement itself did what they do.
+    Pin,
+    /// It is reset before anybody else gets it.
+    Reset,
+}
+
 /// How a client proves who it is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum AuthMethod {
@@ -347,4 +363,5 @@ names!(LogFormat { Text = "text", Json = "json" });
 names!(LogLevel { Error = "error", Warn = "warn", Info = "info", Debug = "debug" });
 names!(PoolMode { Session = "session", Transaction = "transaction", Statement = "statement" });
 names!(ServerChoice { Recent = "recent", NeverSame = "never_same" });
+names!(LoudFunctions { Ignore = "ignore", Pin = "pin", Reset = "reset" });
 names!(Role { Primary = "primary", Replica = "replica" });

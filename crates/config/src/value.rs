@@ -11,7 +11,9 @@ use crate::quantity;
 use crate::setting::{Kind, Least, TIME_MAX_MS, Unit, Zero};
 use crate::socket::SocketName;
 use crate::suggest;
-use crate::types::{AuthMethod, LogFormat, LogLevel, PoolMode, Role, Secret, Server, ServerChoice};
+use crate::types::{
+    AuthMethod, LogFormat, LogLevel, LoudFunctions, PoolMode, Role, Secret, Server, ServerChoice,
+};
 
 /// What is printed for a secret.
 pub(crate) const SECRET: &str = "(a secret)";
@@ -218,6 +220,12 @@ impl FromValue for LogFormat {
 }
 
 impl FromValue for LogLevel {
+    fn from_value(value: &Value) -> Option<Self> {
+        if let Value::Word(word) = value { Self::named(word) } else { None }
+    }
+}
+
+impl FromValue for LoudFunctions {
     fn from_value(value: &Value) -> Option<Self> {
         if let Value::Word(word) = value { Self::named(word) } else { None }
     }

@@ -4,6 +4,7 @@
 mod connections;
 mod databases;
 mod limits;
+mod loud;
 mod pools;
 mod process;
 mod stats;
@@ -24,6 +25,7 @@ pub(crate) fn show(what: Show, state: &State<'_>, out: &mut Vec<u8>) {
         Show::Help => process::help(out),
         Show::Limits => limits::limits(state, out),
         Show::Lists => process::lists(snapshot, out),
+        Show::Loud => loud::loud(snapshot, out),
         Show::Mem => process::mem(state, out),
         Show::Pools => pools::pools(snapshot, out),
         Show::Servers => connections::servers(state, out),

@@ -141,25 +141,25 @@ fn pools_count_what_clients_and_servers_list() {
 fn clients_are_listed_with_their_servers() {
     let expected = "T type/s user/s database/s replication/s state/s addr/s port/i local_addr/s \
         local_port/i connect_time/s request_time/s wait/i wait_us/i close_needed/i ptr/s link/s \
-        remote_pid/i tls/s application_name/s prepared_statements/i id/i\n\
+        remote_pid/i tls/s application_name/s prepared_statements/i id/i pins/s\n\
         D C|alice|app|none|active|10.0.0.9|1001|10.0.0.1|6432|2026-11-21 10:00:00 UTC|\
-        2026-11-21 10:00:50 UTC|0|0|0|C1|S11|0||psql|0|1\n\
+        2026-11-21 10:00:50 UTC|0|0|0|C1|S11|0||psql|0|1|\n\
         D C|alice|app|none|idle|10.0.0.9|1002|10.0.0.1|6432|2026-11-21 10:00:00 UTC|\
-        2026-11-21 10:00:50 UTC|0|0|0|C2||0||psql|0|2\n\
+        2026-11-21 10:00:50 UTC|0|0|0|C2||0||psql|0|2|\n\
         D C|alice|app|none|waiting|10.0.0.9|1003|10.0.0.1|6432|2026-11-21 10:00:00 UTC|\
-        2026-11-21 10:00:50 UTC|3|250000|0|C3||0||psql|0|3\n\
+        2026-11-21 10:00:50 UTC|3|250000|0|C3||0||psql|0|3|\n\
         D C|alice|app|none|waiting|10.0.0.9|1004|10.0.0.1|6432|2026-11-21 10:00:00 UTC|\
-        2026-11-21 10:00:50 UTC|0|0|0|C4||0||psql|0|4\n\
+        2026-11-21 10:00:50 UTC|0|0|0|C4||0||psql|0|4|\n\
         D C|root|pgweir|none|idle||0||0|2026-11-21 10:00:00 UTC|\
-        2026-11-21 10:00:50 UTC|0|0|0|C5||0||psql|0|5\n\
+        2026-11-21 10:00:50 UTC|0|0|0|C5||0||psql|0|5|\n\
         D C|alice|app|none|active_cancel_req|10.0.0.9|1006|10.0.0.1|6432|\
-        2026-11-21 10:00:55 UTC|2026-11-21 10:00:55 UTC|0|0|0|C6|S1073741824|0|||0|6\n\
+        2026-11-21 10:00:55 UTC|2026-11-21 10:00:55 UTC|0|0|0|C6|S1073741824|0|||0|6|\n\
         D C|alice|app|none|active_cancel_req|10.0.0.9|1007|10.0.0.1|6432|\
-        2026-11-21 10:00:55 UTC|2026-11-21 10:00:55 UTC|0|0|0|C7|S1073741824|0|||0|7\n\
+        2026-11-21 10:00:55 UTC|2026-11-21 10:00:55 UTC|0|0|0|C7|S1073741824|0|||0|7|\n\
         D C|alice|app|none|waiting_cancel_req|10.0.0.9|1008|10.0.0.1|6432|\
-        2026-11-21 10:00:55 UTC|2026-11-21 10:00:55 UTC|0|0|0|C8|S1073741825|0|||0|8\n\
+        2026-11-21 10:00:55 UTC|2026-11-21 10:00:55 UTC|0|0|0|C8|S1073741825|0|||0|8|\n\
         D C|alice|app|none|waiting_cancel_req|10.0.0.9|1009|10.0.0.1|6432|\
-        2026-11-21 10:00:55 UTC|2026-11-21 10:00:55 UTC|0|0|0|C9||0|||0|9\n\
+        2026-11-21 10:00:55 UTC|2026-11-21 10:00:55 UTC|0|0|0|C9||0|||0|9|\n\
         C SHOW\nZ I\n";
     assert_eq!(said("SHOW CLIENTS"), expected);
 }
@@ -496,6 +496,7 @@ fn snapshot() -> Snapshot {
             cancel((1 << 30) + 1, CancelProgress::Connecting, &[8]),
             cancel((1 << 30) + 2, CancelProgress::HeldBack, &[9]),
         ],
+        louds: Vec::new(),
         logins: 2,
         memory: Memory {
             clients: Usage::of_places(300, 7, 3),
@@ -546,7 +547,7 @@ fn client((state, id): (ClientState, i32)) -> ClientView {
         wait: Duration::ZERO,
         application_name: "psql".to_owned(),
         server: None,
-        pins: Default::default(),
+        pins: String::new(),
     }
 }
 

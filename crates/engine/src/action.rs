@@ -4,6 +4,7 @@ use std::ops::Range;
 use pgweir_config::{Room, SocketName};
 
 use crate::cancel::Cancel;
+use crate::catalogue::CatalogueLogin;
 use crate::client::{Client, Ends};
 use crate::handover::HandedOver;
 use crate::server::Server;
@@ -58,6 +59,8 @@ pub enum Action {
     Console(ClientId, Box<[u8]>),
     /// Something that an operator acts on happened.
     Log(Event),
+    /// Read the catalogue of a database, and give its loud names to [`Engine::catalogue_read`].
+    ReadCatalogue(Box<CatalogueLogin>),
 }
 
 /// Where the bytes of a write lie.
@@ -183,6 +186,15 @@ pub enum Event {
         client: Option<i32>,
         /// Of which pool, as `database/user`.
         pool: String,
+        /// Why.
+        cause: String,
+    },
+    /// The catalogue of a database could not be read: what functions do there is not known.
+    CatalogueUnread {
+        /// Where.
+        address: Address,
+        /// Which database there.
+        database: String,
         /// Why.
         cause: String,
     },

@@ -3,6 +3,7 @@
 use std::rc::Rc;
 
 use pgweir_config::PoolMode;
+use pgweir_sql::Pins;
 use pgweir_wire::backend::Report;
 use pgweir_wire::{Severity, frontend};
 
@@ -107,6 +108,7 @@ impl Engine {
         its.answered = false;
         its.swallowed = 0;
         its.overdue = None;
+        its.unseen = Pins::NONE;
         its.mode = self.pools[its.pool].spec.mode;
         let settings = Rc::clone(&self.clients[client].settings);
         if !Rc::ptr_eq(&its.settings, &settings) {
@@ -247,6 +249,7 @@ impl Engine {
     pub(crate) fn keeps_server(&self, client: &Client, server: &Server) -> bool {
         server.mode == PoolMode::Session
             || !client.pins.is_empty()
+            || client.awaits_schema()
             || matches!(client.unnamed, UnnamedStatement::TooLong)
     }
 

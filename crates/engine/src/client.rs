@@ -9,6 +9,7 @@ use pgweir_wire::{HEADER_LEN, TransactionStatus};
 use smallvec::SmallVec;
 
 use crate::action::ServerId;
+use crate::catalogue::SchemaChange;
 use crate::client_login::Login;
 use crate::marks::Mark;
 use crate::parameters::Parameters;
@@ -61,6 +62,10 @@ pub struct Client {
     pub(crate) body: Body,
     /// Why the server stays with this client.
     pub(crate) pins: Pins,
+    /// The first name of those behind which something is that keeps the server.
+    pub(crate) unseen: Option<Box<str>>,
+    /// What it has changed of the schema, until that is read.
+    pub(crate) schema: Option<SchemaChange>,
     /// What it has sent since the server was asked may have begun or ended some of that.
     pub(crate) in_doubt: bool,
     /// How often in a row a server has not said what it was asked.
@@ -151,6 +156,8 @@ impl Client {
             last_server: None,
             body: Body::NONE,
             pins: Pins::default(),
+            unseen: None,
+            schema: None,
             in_doubt: false,
             refusals: 0,
             names: Names::default(),

@@ -3,6 +3,7 @@ use std::net::SocketAddr;
 
 use crate::action::{Action, Actions, CancelId, ClientId, Endpoint, ServerId};
 use crate::cancel::Cancel;
+use crate::catalogue::{Database, Names};
 use crate::client::{Client, Ends, Phase};
 use crate::client_login::{NEWCOMERS, too_many_clients};
 use crate::commons::Member;
@@ -39,6 +40,8 @@ pub struct Engine {
     pub(crate) share_of: BTreeMap<Of, ShareId>,
     /// The pools of other engines, by database and user.
     pub(crate) elsewhere: BTreeMap<String, BTreeMap<String, Elsewhere>>,
+    /// What is known of the loud names of databases.
+    pub(crate) names: BTreeMap<Database, Names>,
     pub(crate) interner: Interner,
     pub(crate) random: Random,
     /// When clients have come that have not logged in yet, wherever that was, and their places.
@@ -72,6 +75,7 @@ impl Engine {
             shares: Store::new(),
             share_of: BTreeMap::new(),
             elsewhere: BTreeMap::new(),
+            names: BTreeMap::new(),
             interner: Interner::new(),
             random: Random::new(seed),
             logins: BTreeSet::new(),

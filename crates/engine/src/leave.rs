@@ -131,6 +131,23 @@ impl Engine {
         self.actions.push(end);
     }
 
+    /// A client is done with its transaction, and all that has to be known is.
+    pub(crate) fn part_or_keep(&mut self, now: Time, id: ServerId, client: ClientId) {
+        let server = &self.servers[id];
+        if self.keeps_server(&self.clients[client], server) {
+            return;
+        }
+        let (reset, unseen) = (server.reset, server.unseen);
+        self.clients[client].unseen = None;
+        if reset || !unseen.is_empty() {
+            // No mark if it is what was done unseen: simulated clients rest on what they have.
+            self.part(client);
+            let left = if unseen.spoils() { Left::Unremovable } else { Left::Pins };
+            return self.clean(now, id, left);
+        }
+        self.give_back(now, id);
+    }
+
     /// A client leaves the server that it holds.
     fn abandon(&mut self, now: Time, id: ClientId, server: ServerId) {
         let client = &self.clients[id];
@@ -145,8 +162,10 @@ impl Engine {
             return self.forsake(now, server);
         }
         let spec = &self.pools[its.pool].spec;
-        let stateful = !client.pins.is_empty() || its.reset || client.changes.is_some();
-        let left = if client.pins.spoils() {
+        let pins = client.pins.union(its.unseen);
+        let stateful = !pins.is_empty() || its.reset || client.changes.is_some();
+        // What it has done by names that are not known yet may be anything.
+        let left = if pins.spoils() || client.has_followed_schema() {
             Mark::LeftUnremovable.hit();
             Left::Unremovable
         } else if its.mode == PoolMode::Session && (spec.reset_is_thorough() || !stateful) {

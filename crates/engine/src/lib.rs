@@ -45,6 +45,7 @@
 mod action;
 mod ask;
 mod cancel;
+mod catalogue;
 mod checkout;
 mod client;
 mod client_login;
@@ -92,6 +93,7 @@ mod wants;
 
 pub use action::{Action, Actions, Address, Bytes, CancelId, ClientId, Endpoint, Event, ServerId};
 pub use cancel::CancelProgress;
+pub use catalogue::{CatalogueLogin, Database};
 pub use client::Ends;
 pub use client_login::NEWCOMERS;
 pub use commons::{CANCELLERS, Member};
@@ -102,14 +104,15 @@ pub use errors::{
 pub use handover::HandedOver;
 pub use marks::{Mark, Marks};
 pub use memory::{Memory, Usage};
+pub use pgweir_sql::Loud;
 pub use placement::Placement;
 pub use plan::Plan;
 pub use refusals::Refusals;
 pub use replication::ReplicationKind;
 pub use server_login::LOGIN_MESSAGE_BYTES;
 pub use snapshot::{
-    CancelView, ClientState, ClientTarget, ClientView, LimitView, PoolView, RequesterView,
-    ServerActivity, ServerView, Snapshot,
+    CancelView, ClientState, ClientTarget, ClientView, LimitView, LoudView, PoolView,
+    RequesterView, ServerActivity, ServerView, Snapshot,
 };
 pub use stats::Stats;
 pub use store::Key;

@@ -114,6 +114,8 @@ impl Engine {
         self.servers[id].mode != PoolMode::Session
             && its.pins.is_empty()
             && its.changes.is_none()
+            && !its.may_keep_unknown()
+            && self.servers[id].unseen.is_empty()
             && !matches!(its.unnamed, UnnamedStatement::TooLong)
             && matches!(its.phase, Phase::Ready(_))
     }

@@ -245,6 +245,26 @@ marks! {
     ChangesUnclear,
     /// A statement is used under other settings than those under which it was prepared.
     StatementReadAnew,
+    /// What a statement says is read anew, for other names are loud now.
+    StatementHeardAnew,
+
+    // What is done unseen.
+    /// A unit waits until the loud names of its database are known.
+    HeldForCatalogue,
+    /// So does one of a client that has its server already.
+    HeldOnServerForCatalogue,
+    /// A catalogue could not be read.
+    CatalogueUnread,
+    /// It is read once more.
+    CatalogueReadAgain,
+    /// A reload changes which catalogue matters to a pool.
+    OtherCatalogue,
+    /// A text names what changes its session.
+    Unseen,
+    /// A transaction has changed the schema.
+    SchemaChanged,
+    /// By that names have become loud that were not.
+    SchemaMadeLoud,
     /// A statement that was read under what another client had changed is made again.
     StatementReadStrangely,
     /// A server reports something else than its client was told last.

@@ -13,13 +13,20 @@ impl Snapshot {
     }
 
     fn plus(mut self, other: Self) -> Self {
-        let Self { now, pools, limits, clients, servers, cancels, logins, memory, .. } = other;
+        let Self { now, pools, limits, clients, servers, cancels, logins, louds, memory, .. } =
+            other;
         self.now = self.now.max(now);
         self.pools.extend(pools);
         self.clients.extend(clients);
         self.servers.extend(servers);
         self.cancels.extend(cancels);
         self.logins += logins;
+        // What one engine has read last is not older than what another has by much.
+        louds.into_iter().for_each(|view| {
+            if self.louds.iter().all(|its| its.database != view.database) {
+                self.louds.push(view);
+            }
+        });
         self.memory = self.memory.plus(memory);
         for limit in limits {
             match self.limits.iter_mut().find(|its| its.address == limit.address) {

@@ -165,6 +165,8 @@ fn spec(pool: &Pool, user: &User, mock: &MockAuth) -> Result<Option<PoolSpec>, V
         size: user.pool_size as usize,
         min_size: user.min_pool_size as usize,
         server_choice: user.server_choice,
+        loud_functions: user.loud_functions,
+        quiet_functions: user.quiet_functions.clone(),
         prepared_statements: user.prepared_statements as usize,
         reserve: user.reserve_pool_size as usize,
         reserve_timeout: user.reserve_pool_timeout,

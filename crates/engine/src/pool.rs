@@ -1,10 +1,12 @@
 use std::collections::VecDeque;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use pgweir_auth::Verifier;
 use pgweir_auth::scram::LoginKeys;
-use pgweir_config::{AuthMethod, PoolMode, Secret, ServerChoice};
+use pgweir_config::{AuthMethod, LoudFunctions, PoolMode, Secret, ServerChoice};
+use pgweir_sql::Loud;
 use pgweir_wire::backend::Report;
 
 use crate::action::{Address, ClientId, ServerId};
@@ -71,6 +73,10 @@ pub(crate) struct Pool {
     pub(crate) login_keys: Option<LoginKeys>,
     /// What its clients have prepared.
     pub(crate) registry: Registry,
+    /// The names behind which its servers are changed unseen, as far as they are known.
+    pub(crate) loud: Arc<Loud>,
+    /// They are, or do not matter.
+    pub(crate) names_known: bool,
     pub(crate) stats: Stats,
     pub(crate) vain_waits: VainWaits,
 }
@@ -110,6 +116,9 @@ pub(crate) struct PoolSpec {
     pub(crate) min_size: usize,
     /// Which of its free servers a client is given.
     pub(crate) server_choice: ServerChoice,
+    /// What becomes of a server that was changed unseen.
+    pub(crate) loud_functions: LoudFunctions,
+    pub(crate) quiet_functions: String,
     /// So many prepared statements each server keeps; none: they are not shared.
     pub(crate) prepared_statements: usize,
     pub(crate) reserve: usize,
@@ -204,6 +213,8 @@ impl Pool {
             reports: Reports::new(),
             login_keys: None,
             registry: Registry::default(),
+            loud: Arc::default(),
+            names_known: false,
             stats: Stats::default(),
             vain_waits: VainWaits::default(),
         }

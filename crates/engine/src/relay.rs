@@ -11,7 +11,7 @@ use crate::client::{Fate, Leg, Phase, Slot};
 use crate::errors::{CONTAINED, ROWS_CHANGED, STATEMENT_MODE};
 use crate::marks::Mark;
 use crate::reply::{Sink, Step, is_overture};
-use crate::server::{Left, ServerState};
+use crate::server::ServerState;
 use crate::time::Time;
 
 /// A message up to this size is forwarded once it is whole, so that a server that dies leaves
@@ -440,26 +440,16 @@ impl Engine {
             Mark::LeaverServed.hit();
             return self.client_left(now, client);
         }
-        if !server.status.in_block() && !self.asks(now, id, client) {
-            self.part_or_keep(now, id, client);
+        if !server.status.in_block() {
+            self.look_at_schema(now, client, id);
+            if !self.asks(now, id, client) {
+                self.part_or_keep(now, id, client);
+            }
         }
         if self.draining || self.pools[pool].removed {
             Mark::DrainedBehindUnit.hit();
             self.drain_client(now, client);
         }
-    }
-
-    /// A client is done with its transaction, and all that has to be known is.
-    fn part_or_keep(&mut self, now: Time, id: ServerId, client: ClientId) {
-        let server = &self.servers[id];
-        if self.keeps_server(&self.clients[client], server) {
-            return;
-        }
-        if server.reset {
-            self.part(client);
-            return self.clean(now, id, Left::Pins);
-        }
-        self.give_back(now, id);
     }
 
     /// Input that was held back is looked at again.

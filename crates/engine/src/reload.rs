@@ -70,6 +70,9 @@ impl Engine {
             self.close_clients(now, id);
         }
         for id in self.pools.keys() {
+            if self.pools[id].clients > 0 {
+                self.knows_names(now, id);
+            }
             self.refill(now, id);
         }
         self.renew_quiet();
@@ -96,6 +99,7 @@ impl Engine {
     fn change_pool(&mut self, id: PoolId, spec: PoolSpec) -> bool {
         let pool = &mut self.pools[id];
         let same_servers = pool.spec.has_same_servers(&spec);
+        let same_catalogue = pool.spec.catalogue() == spec.catalogue();
         pool.spec = spec;
         pool.ceiling = pool.total.max(pool.spec.size + pool.spec.reserve);
         if !same_servers {
@@ -103,6 +107,9 @@ impl Engine {
             pool.forget_servers();
         }
         self.join_shares(id);
+        if !same_catalogue {
+            self.forget_names(id);
+        }
         !same_servers
     }
 

@@ -1,7 +1,8 @@
 //! The texts of a client's statements are read: for what they leave on the server, and for how many
 //! of them there are.
 
-use pgweir_sql::{Classifier, PinReason, Pins};
+use pgweir_config::{LoudFunctions, PoolMode};
+use pgweir_sql::{Classifier, Heard, PinReason, Pins, Unseen};
 
 use crate::Engine;
 use crate::action::ClientId;
@@ -14,12 +15,13 @@ use crate::units::until_nul;
 /// and in session mode behind the session.
 /// A sequence's last value is not tracked yet, and to keep the server for every nextval would keep
 /// it for half of all applications. The others leave nothing.
-const PASSING: [PinReason; 6] = [
+const PASSING: [PinReason; 7] = [
     PinReason::Commit,
     PinReason::Ends,
     PinReason::Local,
     PinReason::Names,
     PinReason::Reset,
+    PinReason::Schema,
     PinReason::Sequence,
 ];
 
@@ -34,12 +36,14 @@ impl Engine {
         slot: Slot,
     ) -> Option<Pins> {
         let server = self.clients[id].server()?;
-        let mut scan = Classifier::in_encoding(self.servers[server].encoding);
-        scan.feed(text);
         if ended {
-            return Some(self.has_read(id, scan, Said { text: Some(text), slot }));
+            let heard = self.read_text(id, text);
+            return Some(self.has_read(id, heard, Said { text: Some(text), slot, custom: None }));
         }
         Mark::TextInPieces.hit();
+        let loud = &self.pools[self.servers[server].pool].loud;
+        let mut scan = Classifier::in_encoding(self.servers[server].encoding).knowing(loud);
+        scan.feed(text);
         self.clients[id].body.scan = Some(Box::new(scan));
         None
     }
@@ -52,30 +56,62 @@ impl Engine {
         scan.feed(text);
         if text.len() < piece.len() || body.left == 0 {
             let slot = self.clients[id].last_slot();
-            self.has_read(id, *scan, Said { text: None, slot });
+            let said = Said { text: None, slot, custom: None };
+            self.has_read(id, scan.finish_hearing(), said);
         } else {
             body.scan = Some(scan);
         }
     }
 
     /// A text is all there: of a Query, if that is what the client has sent last.
-    fn has_read(&mut self, id: ClientId, scan: Classifier, said: Said<'_>) -> Pins {
-        let (pins, statements) = scan.finish_and_count();
+    fn has_read(&mut self, id: ClientId, heard: Heard, said: Said<'_>) -> Pins {
         if let Some(server) = self.clients[id].server() {
-            self.servers[server].replies.note_statements(statements);
+            self.servers[server].replies.note_statements(heard.statements);
         }
-        self.leaves(id, pins, Some(said));
-        pins
+        self.has_heard(id, &heard, said);
+        heard.pins
     }
 
-    /// The same of a text that is all there and was not sent yet: gives what it leaves, and how
-    /// many statements it has.
-    pub(crate) fn read_text(&self, id: ClientId, text: &[u8]) -> (Pins, u32) {
+    /// What a text leaves that is sent now, or what it was prepared as.
+    pub(crate) fn has_heard(&mut self, id: ClientId, heard: &Heard, said: Said<'_>) {
+        self.clients[id].follow_schema();
+        self.leaves(id, heard.own, Some(said));
+        if heard.statements > 1 {
+            self.clients[id].follow_schema();
+        }
+        if let Some(unseen) = &heard.unseen {
+            Mark::Unseen.hit();
+            self.unseen(id, (**unseen).clone(), Some(said));
+        }
+    }
+
+    /// This is left on the client's server by what it has only named.
+    pub(crate) fn unseen(&mut self, id: ClientId, unseen: Unseen, said: Option<Said<'_>>) {
+        let Some(server) = self.clients[id].server() else { return };
+        let spec = &self.pools[self.servers[server].pool].spec;
+        let is_session = self.servers[server].mode == PoolMode::Session;
+        if spec.loud_functions == LoudFunctions::Reset && !is_session {
+            let its = &mut self.servers[server];
+            its.unseen = its.unseen.union(kept(unseen.pins));
+            return;
+        }
+        let slot = self.clients[id].last_slot();
+        let said = said.unwrap_or(Said { text: Some(b""), slot, custom: None });
+        self.leaves(id, unseen.pins, Some(Said { custom: Some(&unseen.custom), ..said }));
+        if !kept(unseen.pins).is_empty() {
+            self.clients[id].note_unseen(&unseen.name);
+        }
+    }
+
+    /// Reads a text that is all there.
+    pub(crate) fn read_text(&self, id: ClientId, text: &[u8]) -> Heard {
         let server = self.clients[id].server().and_then(|server| self.servers.find(server));
         let encoding = server.map(|server| server.encoding).unwrap_or_default();
-        let mut scan = Classifier::in_encoding(encoding);
-        scan.feed(text);
-        scan.finish_and_count()
+        match self.clients[id].pool() {
+            Some(pool) => pgweir_sql::hear(text, encoding, &self.pools[pool].loud),
+            // No mark: whoever sends text has logged in.
+            None => Heard::default(),
+        }
     }
 
     /// A statement leaves this on the client's server. `said`: which it is.
@@ -85,9 +121,12 @@ impl Engine {
         }
         if let Some(server) = self.clients[id].server() {
             pins = self.note_changes(id, server, pins, said);
+            if pins.contains(PinReason::Schema) {
+                self.note_schema(id, server);
+            }
             self.servers[server].reset |= pins.contains(PinReason::Reset);
         }
-        let kept = PASSING.into_iter().fold(pins, Pins::without);
+        let kept = kept(pins);
         let client = &mut self.clients[id];
         client.local_settings |= pins.contains(PinReason::Local);
         client.may_commit |= pins.contains(PinReason::Commit);
@@ -96,4 +135,9 @@ impl Engine {
             client.doubt(pins);
         }
     }
+}
+
+/// What of that keeps a server.
+fn kept(pins: Pins) -> Pins {
+    PASSING.into_iter().fold(pins, Pins::without)
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pgweir_config::PoolMode;
-use pgweir_sql::Encoding;
+use pgweir_sql::{Encoding, Pins};
 use pgweir_wire::backend::Report;
 use pgweir_wire::{CancelKey, TransactionStatus};
 
@@ -67,6 +67,8 @@ pub struct Server {
     pub(crate) encoding: Encoding,
     /// RESET or DISCARD was run on it since it was lent: its settings are not what they were.
     pub(crate) reset: bool,
+    /// What its client has left on it unseen, which is removed when it parts from it.
+    pub(crate) unseen: Pins,
     pub(crate) unnamed: UnnamedStatement,
     /// The statements of clients that it has.
     pub(crate) shelf: Shelf,
@@ -141,6 +143,7 @@ impl Server {
             outdated: None,
             encoding: Encoding::default(),
             reset: false,
+            unseen: Pins::NONE,
             unnamed: UnnamedStatement::None,
             shelf: Shelf::default(),
             unit_since: now,

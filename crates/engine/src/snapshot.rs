@@ -1,14 +1,16 @@
 //! What an engine is doing, as plain values: for the console and, later, for metrics.
 
 use std::net::SocketAddr;
+use std::sync::Arc;
 use std::time::Duration;
 
 use pgweir_config::{CONSOLE_DATABASES, PoolMode, Room};
-use pgweir_sql::Pins;
+use pgweir_sql::Loud;
 
 use crate::Engine;
 use crate::action::Address;
 use crate::cancel::CancelProgress;
+use crate::catalogue::Database;
 use crate::client::{Client, Ends, Leg, Phase};
 use crate::commons::Answer;
 use crate::memory::Memory;
@@ -39,6 +41,8 @@ pub struct Snapshot {
     pub cancels: Vec<CancelView>,
     /// How many clients are logging in.
     pub logins: usize,
+    /// Each database whose catalogue was read.
+    pub louds: Vec<LoudView>,
     /// What is in memory.
     pub memory: Memory,
 }
@@ -119,8 +123,17 @@ pub struct ClientView {
     pub application_name: String,
     /// Id of the server that it holds.
     pub server: Option<u32>,
-    /// Why that server stays with it.
-    pub pins: Pins,
+    /// Why that server stays with it, in words.
+    pub pins: String,
+}
+
+/// The names of a database behind which sessions are changed unseen.
+#[derive(Clone, Debug)]
+pub struct LoudView {
+    /// Of which database.
+    pub database: Database,
+    /// What they are.
+    pub loud: Arc<Loud>,
 }
 
 /// What a client speaks with.
@@ -232,6 +245,7 @@ impl Engine {
             servers: self.server_views(),
             cancels: self.cancel_views(),
             logins: self.clients.iter().filter(|(_, client)| logs_in(client)).count(),
+            louds: self.loud_views(),
             memory: self.memory(),
         }
     }
@@ -325,7 +339,7 @@ impl Engine {
                 },
                 application_name: String::from_utf8_lossy(name).into_owned(),
                 server: server.map(|server| self.member.server_number(server)),
-                pins: client.pins,
+                pins: client.pins_in_words(),
             })
         });
         views.collect()

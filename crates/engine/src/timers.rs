@@ -57,6 +57,7 @@ impl Engine {
                 self.cancel_in_doubt(now, id, &cause);
             }
         }
+        self.sweep_catalogues(now);
         self.shed_surplus(now);
         self.look_at_wants(now);
         if self.draining {

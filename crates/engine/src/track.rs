@@ -60,6 +60,8 @@ pub(crate) struct Said<'a> {
     pub(crate) text: Option<&'a [u8]>,
     /// The unit that runs it.
     pub(crate) slot: Slot,
+    /// Custom settings that it may change besides those that it names.
+    pub(crate) custom: Option<&'a BTreeSet<Box<[u8]>>>,
 }
 
 impl Changes {
@@ -129,6 +131,9 @@ impl Engine {
             // It cannot be asked for what nobody knows the name of.
             Mark::ChangesUnclear.hit();
             return if sets || resets { pins.union(PinReason::Setting.into()) } else { pins };
+        }
+        if let Some(custom) = said.and_then(|said| said.custom) {
+            noted.custom.extend(custom.iter().cloned());
         }
         // Once used, such a name means something to its session, whatever becomes of its value.
         let settings = &client.settings;

@@ -200,6 +200,13 @@ impl Engine {
         if !asked && self.tells_of_loss(id, tag, header, rest) {
             return self.refuse(now, id, tag, header, rest);
         }
+        if !self.knows_names(now, pool) {
+            Mark::HeldForCatalogue.hit();
+            let client = &mut self.clients[id];
+            client.holding = true;
+            client.held_since.get_or_insert(now);
+            return Taken::Nothing;
+        }
         self.clients[id].unfinished = None;
         self.check_out(now, id, pool);
         // With a server at once the same message is looked at again.
@@ -349,6 +356,12 @@ impl Engine {
             Mark::HeldForAnswer.hit();
             return tag != Tag::Terminate;
         }
+        let may_name = matches!(tag, Tag::Bind | Tag::FunctionCall | Tag::Parse | Tag::Query);
+        if may_name && !self.pools[self.servers[server].pool].names_known {
+            // A reload has led its pool elsewhere.
+            Mark::HeldOnServerForCatalogue.hit();
+            return true;
+        }
         if client.resets().is_some() && client.slots.is_empty() {
             // They are put back once a cancel is over.
             return tag != Tag::Terminate;
@@ -389,7 +402,7 @@ impl Engine {
             server.status == TransactionStatus::Idle && !self.keeps_server(client, server);
         let pool = &self.pools[server.pool];
         let others_wait = pool.waiting > 0 || pool.owes_since.is_some() || server.doomed;
-        let must_part = others_wait || server.reset;
+        let must_part = others_wait || server.reset || !server.unseen.is_empty();
         let holds = would_be_given_back && must_part;
         Mark::HeldForOthers.hit_if(holds);
         holds

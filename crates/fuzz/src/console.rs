@@ -19,6 +19,7 @@ pub(crate) fn run(request: &[u8]) {
         clients: Vec::new(),
         servers: Vec::new(),
         cancels: Vec::new(),
+        louds: Vec::new(),
         logins: 0,
         memory: Memory::default(),
     };

@@ -2,12 +2,13 @@
 //! still until it is told to move.
 
 use std::collections::VecDeque;
-use std::sync::LazyLock;
+use std::sync::{Arc, LazyLock};
 use std::time::Duration;
 
 use pgweir_config::Config;
 use pgweir_control::{Rates, answer};
-use pgweir_engine::{Action, Bytes, ClientId, Endpoint, Engine, Event, Plan, Time};
+use pgweir_engine::{Action, Bytes, ClientId, Endpoint, Engine, Event, Loud, Plan, Time};
+use pgweir_sql::{Catalogue, Kind, Object, Source};
 use pgweir_wire::Initial;
 
 use crate::console::state;
@@ -26,6 +27,24 @@ static CONFIGS: LazyLock<[Config; MODES.len()]> = LazyLock::new(|| {
         let text = include_str!("world.toml").replace("$MODE", mode);
         Config::parse(&text, "world.toml".as_ref()).expect("the configuration is valid")
     })
+});
+
+/// Names of one letter behind which a session is changed, each in another way.
+static LOUD: LazyLock<Arc<Loud>> = LazyLock::new(|| {
+    let bodies = [
+        ("l", "SELECT pg_advisory_lock(1)"),
+        ("s", "SELECT set_config('a.b', 'c', false)"),
+        ("t", "CREATE TEMP TABLE t (a int)"),
+        ("u", "LOAD 'x'"),
+    ];
+    let object = |(oid, (name, body)): (u32, (&str, &str))| Object {
+        id: (Kind::Function, oid),
+        name: name.to_owned(),
+        source: Source::Sql(body.to_owned()),
+        is_quiet: false,
+    };
+    let objects = (1..).zip(bodies).map(object).collect();
+    Arc::new(Catalogue { objects, uses: Vec::new() }.loud())
 });
 
 /// What a run is made of, besides its script.
@@ -438,6 +457,7 @@ impl World {
     /// Does what the engine says.
     fn act(&mut self, input: &[u8]) {
         let actions = std::mem::take(&mut self.engine.actions);
+        let mut logins = Vec::new();
         for action in actions.list {
             match action {
                 Action::Write(to, bytes) => match bytes {
@@ -461,8 +481,13 @@ impl World {
                 Action::Abort(endpoint) => self.close(endpoint, Fate::Aborted),
                 Action::Console(client, command) => self.commands.push_back((client, command)),
                 Action::Log(event) => self.events.push(event),
+                Action::ReadCatalogue(login) => logins.push(login),
                 Action::HandOver(..) | Action::Nudge => unreachable!("there is one worker"),
             }
+        }
+        for login in logins {
+            self.engine.catalogue_read(self.now, &login.database, Ok(Arc::clone(&LOUD)));
+            self.act(&[]);
         }
     }
 

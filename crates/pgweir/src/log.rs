@@ -95,7 +95,7 @@ pub(crate) fn tell(news: &News, demands: &[Demand]) {
             "tcp_user_timeout has no effect, because the kernel cannot be asked about connections"
         ),
         News::Log(event) => tell_event(event, demands),
-        News::Console { .. } | News::Ended(_) => {}
+        News::Catalogue { .. } | News::Console { .. } | News::Ended(_) => {}
     }
 }
 
@@ -148,6 +148,12 @@ fn tell_event(event: &Event, demands: &[Demand]) {
             client,
             pool = pool.as_str(),
             "a cancel may still hit a server connection, which is not used again"
+        ),
+        Event::CatalogueUnread { address, database, cause } => tracing::warn!(
+            cause = cause.as_str(),
+            %address,
+            database = database.as_str(),
+            "what functions do to sessions is not known, because the catalogue could not be read"
         ),
         Event::RoomKnown { address, room } => tell_room(address, *room, demands),
         Event::Contained { server, client, pool, cause } => tracing::error!(

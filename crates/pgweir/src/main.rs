@@ -6,6 +6,7 @@
 #![forbid(unsafe_code)]
 
 mod ask;
+mod catalogue;
 mod check;
 mod cli;
 mod connect;

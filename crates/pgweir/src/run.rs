@@ -7,7 +7,7 @@ use std::time::{Duration, SystemTime};
 
 use pgweir_config::{Demand, Explained, General, Problem, Warning};
 use pgweir_control::{Order, Rates, State};
-use pgweir_engine::{ClientId, Placement, Plan, TICK};
+use pgweir_engine::{CatalogueLogin, ClientId, Placement, Plan, TICK};
 use pgweir_proxy::{Clock, Listeners, Mail, Mailboxes, News, Renewal, Workers};
 use rustix::rand::{GetRandomFlags, getrandom};
 use tokio::runtime::Builder;
@@ -15,11 +15,11 @@ use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
 use tokio::time::Sleep;
 
-use crate::descriptors;
 use crate::file::{File, Loaded};
 use crate::listen::{Listening, Refused};
 use crate::log::{self, Log};
 use crate::notify::{self, notify};
+use crate::{catalogue, descriptors};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -115,6 +115,7 @@ impl Control {
                     Some(News::Console { worker, client, number, text }) => {
                         self.console(worker, client, Asker::Client(number), &text).await;
                     }
+                    Some(News::Catalogue { worker, login }) => self.read_catalogue(worker, *login),
                     // One that ends by itself takes the others with it: its clients are not served.
                     Some(News::Ended(worker)) => match self.ending {
                         Ending::No | Ending::Draining(_) => self.end(Mailboxes::stop),
@@ -236,6 +237,15 @@ impl Control {
             None => {}
         }
         Err(refused)
+    }
+
+    /// A worker has to know what stands behind the names of a database.
+    fn read_catalogue(&self, worker: usize, login: CatalogueLogin) {
+        let workers = self.workers.clone();
+        tokio::spawn(async move {
+            let read = catalogue::read(&login).await;
+            workers.tell(worker, Mail::Catalogue(login.database, read));
+        });
     }
 
     /// A client of the console, which is `asker` in the log, has given a command.

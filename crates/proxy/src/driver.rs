@@ -3,8 +3,8 @@ use std::io;
 use std::time::Duration;
 
 use pgweir_engine::{
-    Action, Actions, Address, Bytes, ClientId, Endpoint, Ends, Engine, Event, LOGIN_MESSAGE_BYTES,
-    Mark, Plan, Snapshot, TICK, Time, UNIT_HELD_BYTES, Usage,
+    Action, Actions, Address, Bytes, CatalogueLogin, ClientId, Endpoint, Ends, Engine, Event,
+    LOGIN_MESSAGE_BYTES, Mark, Plan, Snapshot, TICK, Time, UNIT_HELD_BYTES, Usage,
 };
 
 use crate::link::{Crossed, Interest, Link, RETAINED_BYTES};
@@ -15,6 +15,7 @@ use crate::transport::Transport;
 pub use handover::Handover;
 use lingering::Lingering;
 
+mod answers;
 mod handover;
 mod lingering;
 
@@ -80,6 +81,8 @@ pub enum Request<T> {
     Connect(Endpoint, Address),
     /// Answer a console command by [`Driver::console_reply`].
     Console(ClientId, Box<[u8]>),
+    /// Read a catalogue and give its loud names to [`Driver::catalogue_read`].
+    ReadCatalogue(Box<CatalogueLogin>),
     /// Tell the operator.
     Log(Event),
     /// Give this connection to [`Driver::handed_over`] of another worker's driver.
@@ -219,12 +222,6 @@ impl<T: Transport> Driver<T> {
                 self.settle(now);
             }
         }
-    }
-
-    /// The answer to [`Request::Console`].
-    pub fn console_reply(&mut self, now: Time, client: ClientId, reply: &[u8]) {
-        self.engine.console_reply(client, reply);
-        self.settle(now);
     }
 
     /// See [`Engine::drain`].
@@ -473,6 +470,9 @@ impl<T: Transport> Driver<T> {
                     self.requests.push(Request::Console(client, text));
                 }
                 Action::Log(event) => self.requests.push(Request::Log(event)),
+                Action::ReadCatalogue(login) => {
+                    self.requests.push(Request::ReadCatalogue(login));
+                }
                 Action::HandOver(client, worker, handed) => self.let_go(client, worker, handed),
                 Action::Nudge => self.requests.push(Request::Nudge),
             }

@@ -1,9 +1,10 @@
 //! What workers are told, and what they tell.
 
 use std::io;
+use std::sync::Arc;
 
 use pgweir_config::TcpOptions;
-use pgweir_engine::{ClientId, Event, HandedOver, Plan, Snapshot};
+use pgweir_engine::{CatalogueLogin, ClientId, Database, Event, HandedOver, Loud, Plan, Snapshot};
 
 use crate::listener::Listeners;
 use crate::socket::Detached;
@@ -15,6 +16,8 @@ use crate::sync::{Inbox, Mailbox, mailbox, oneshot};
 pub enum Mail<C = Detached> {
     /// A client that another worker has taken in, for a pool of this one.
     Arrival(Box<Arrival<C>>),
+    /// The answer to [`News::Catalogue`].
+    Catalogue(Database, Result<Arc<Loud>, String>),
     /// How many clients are connected?
     ClientsLeft(oneshot::Sender<usize>),
     /// The answer to [`News::Console`].
@@ -59,6 +62,13 @@ pub enum News {
         number: i32,
         /// The command.
         text: Box<[u8]>,
+    },
+    /// A catalogue is to be read, and [`Mail::Catalogue`] sent to the same worker.
+    Catalogue {
+        /// Who asks.
+        worker: usize,
+        /// What to read.
+        login: Box<CatalogueLogin>,
     },
     /// Something that an operator acts on.
     Log(Event),

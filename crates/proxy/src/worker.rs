@@ -132,6 +132,9 @@ impl Shared {
                 Some(Mail::ConsoleReply(client, reply)) => {
                     self.drive(|driver, now| driver.console_reply(now, client, &reply));
                 }
+                Some(Mail::Catalogue(database, read)) => {
+                    self.drive(|driver, now| driver.catalogue_read(now, &database, read));
+                }
                 Some(Mail::Nudge) => self.drive(|driver, now| driver.nudged(now)),
                 Some(Mail::Snapshot(asker)) => {
                     let snapshot = self.driver.borrow().snapshot(self.clock.now());
@@ -424,6 +427,9 @@ impl Shared {
                 let number = self.driver.borrow().engine().client_number(client);
                 let worker = self.index;
                 let _ = self.news.send(News::Console { worker, client, number, text });
+            }
+            Request::ReadCatalogue(login) => {
+                let _ = self.news.send(News::Catalogue { worker: self.index, login });
             }
             Request::HandOver(handover) => self.hand_over(*handover),
             Request::Nudge => self.peers.nudge_others(self.index),

@@ -7,6 +7,13 @@
 
 use std::fmt;
 
+pub(crate) use keep::Keep;
+pub(crate) use unseen::loud;
+use unseen::{MAKES_TABLE, TAKES_LOCK};
+
+mod keep;
+mod unseen;
+
 /// Which statement: of which client's life, and the how-manieth.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(crate) struct Tag {
@@ -22,6 +29,11 @@ impl Tag {
 
     pub(crate) fn is_common(self) -> bool {
         self.client == u32::MAX
+    }
+
+    /// Whether what it leaves is done by a function, if that can be: no text shows it.
+    fn is_unseen(self) -> bool {
+        self.number.is_multiple_of(2)
     }
 
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
@@ -47,6 +59,8 @@ pub(crate) enum Verb {
     /// As `Rollback`, and opens another transaction block.
     Chain,
     Commit,
+    /// Changes the schema: makes what nobody calls.
+    Create,
     /// COPY FROM STDIN; fails by itself when it has read so many messages.
     CopyIn {
         fails_at: Option<u32>,
@@ -169,52 +183,6 @@ impl Kind {
     }
 }
 
-/// What nothing but the end of the session removes.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Keep {
-    /// A base backup.
-    Backup,
-    /// A connection to somewhere else.
-    Connection,
-    /// A library.
-    Library,
-    /// The seed of `random()`.
-    Seed,
-    /// A replication slot.
-    Slot,
-    /// Whatever SQL in a text may leave.
-    Text,
-}
-
-impl Keep {
-    pub(crate) const EACH: [Self; 6] =
-        [Self::Backup, Self::Connection, Self::Library, Self::Seed, Self::Slot, Self::Text];
-
-    /// The words by which pgweir knows it.
-    fn words(self) -> &'static str {
-        match self {
-            Self::Backup => "pg_backup_start()",
-            Self::Connection => "dblink_connect()",
-            Self::Library => "library",
-            Self::Seed => "setseed()",
-            Self::Slot => "pg_create_physical_replication_slot()",
-            Self::Text => "query_to_xml()",
-        }
-    }
-
-    /// What a session has then.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
-            Self::Backup => "a backup",
-            Self::Connection => "a connection to elsewhere",
-            Self::Library => "a library",
-            Self::Seed => "a seed",
-            Self::Slot => "a replication slot",
-            Self::Text => "the effect of a text",
-        }
-    }
-}
-
 impl Verb {
     /// Whether it returns rows that a Describe tells of. Those of `Execute` and `Fetch` depend on
     /// the session: clients use them in simple queries only.
@@ -226,6 +194,7 @@ impl Verb {
             | Self::Commit
             | Self::CopyIn { .. }
             | Self::CopyOut(_)
+            | Self::Create
             | Self::Deallocate { .. }
             | Self::Declare { .. }
             | Self::Defer
@@ -300,6 +269,7 @@ impl fmt::Display for Statement {
             Verb::Big(bytes) => write!(f, "big {tag} {bytes}"),
             Verb::Chain => write!(f, "rollback and chain /*{tag}*/"),
             Verb::Commit => write!(f, "commit {tag}"),
+            Verb::Create => write!(f, "create {tag} thing"),
             Verb::CopyIn { fails_at: None } => write!(f, "copy_in {tag}"),
             Verb::CopyIn { fails_at: Some(at) } => write!(f, "copy_in {tag} {at}"),
             Verb::CopyOut(messages) => write!(f, "copy_out {tag} {messages}"),
@@ -313,7 +283,10 @@ impl fmt::Display for Statement {
             Verb::Keep(Keep::Library) => write!(f, "load {tag} {}", Keep::Library.words()),
             Verb::Keep(keep) => write!(f, "call {tag} {}", keep.words()),
             Verb::Listen { channel } => write!(f, "listen {tag} {channel}"),
-            Verb::Lock { key, session: true } => write!(f, "call {tag} pg_advisory_lock({key})"),
+            Verb::Lock { key, session: true } => {
+                let name = if tag.is_unseen() { TAKES_LOCK } else { "pg_advisory_lock" };
+                write!(f, "call {tag} {name}({key})")
+            }
             Verb::Lock { key, session: false } => {
                 write!(f, "call {tag} pg_advisory_xact_lock({key})")
             }
@@ -336,6 +309,7 @@ impl fmt::Display for Statement {
             Verb::Set { name, value, local: true } => write!(f, "set local {tag} {name} {value}"),
             Verb::Show { name } => write!(f, "show {tag} {name}"),
             Verb::Sleep(ms) => write!(f, "sleep {tag} {ms}"),
+            Verb::Temp if tag.is_unseen() => write!(f, "call {tag} {MAKES_TABLE}()"),
             Verb::Temp => write!(f, "create temp {tag}"),
             Verb::Unlisten { channel } => {
                 write!(f, "unlisten {tag} {}", channel.as_deref().unwrap_or("*"))
@@ -445,6 +419,7 @@ fn line(text: &str) -> Option<Line> {
         ["ROLLBACK"] => return Some(Line::Rollback),
         ["DISCARD", "ALL"] => return Some(Line::DiscardAll),
         ["create", "temp", _] => (2, Verb::Temp),
+        ["create", _, "thing"] => (1, Verb::Create),
         ["rollback", "and", "chain", _] => (3, Verb::Chain),
         ["rollback", "to", name, _] => (3, Verb::RollbackTo { name: name.into() }),
         ["set", "local", _, name, value] => {
@@ -502,7 +477,8 @@ fn call(function: &str) -> Option<Verb> {
     let key = argument.parse::<u32>();
     match name {
         "nextval" => Some(Verb::Sequence),
-        "pg_advisory_lock" => Some(Verb::Lock { key: key.ok()?, session: true }),
+        MAKES_TABLE => Some(Verb::Temp),
+        "pg_advisory_lock" | TAKES_LOCK => Some(Verb::Lock { key: key.ok()?, session: true }),
         "pg_advisory_xact_lock" => Some(Verb::Lock { key: key.ok()?, session: false }),
         "pg_advisory_unlock" => Some(Verb::Unlock { key: key.ok()? }),
         _ => None,

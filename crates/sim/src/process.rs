@@ -1,6 +1,9 @@
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use pgweir_engine::{Endpoint, Engine, HandedOver, Member, Placement, Plan, Snapshot, Time};
+use pgweir_engine::{
+    Database, Endpoint, Engine, HandedOver, Loud, Member, Placement, Plan, Snapshot, Time,
+};
 use pgweir_proxy::{Driver, Handover, Interest, Piece, Read, Request};
 
 use crate::network::{Stream, WireId};
@@ -32,6 +35,8 @@ pub(crate) struct Place {
 pub(crate) enum News {
     /// A client has come, whose connection is there from now on.
     Arrival(WireId, Place),
+    /// A catalogue is read, or could not be.
+    Catalogue,
     /// The end is near.
     Ending,
     /// It has come: the other workers, from the first one, have got mail.
@@ -45,6 +50,7 @@ pub(crate) enum News {
 /// What a worker is told by another, or from outside.
 enum Letter {
     Arrival(Box<(Stream, HandedOver, Vec<u8>)>),
+    Catalogue(Database, Result<Arc<Loud>, String>),
     Drain,
     Nudge,
     Reload(Box<Plan>),
@@ -168,6 +174,16 @@ impl Process {
         self.inboxes[worker].push_back(Letter::Arrival(Box::new((io, handed, input))));
     }
 
+    /// Tells a worker what is in a catalogue. Gives those that have mail now.
+    pub(crate) fn tell_catalogue(
+        &mut self,
+        worker: usize,
+        database: Database,
+        read: Result<Arc<Loud>, String>,
+    ) -> Vec<usize> {
+        self.tell(vec![worker], || Letter::Catalogue(database.clone(), read.clone()))
+    }
+
     /// A worker reads its oldest mail.
     pub(crate) fn read_mail(&mut self, now: Time, worker: usize) -> Option<News> {
         let letter = self.inboxes[worker].pop_front()?;
@@ -178,6 +194,10 @@ impl Process {
                 let wire = stream.wire();
                 let endpoint = driver.handed_over(stream, handed, input);
                 News::Arrival(wire, Place { worker, endpoint })
+            }
+            Letter::Catalogue(database, read) => {
+                driver.catalogue_read(now, &database, read);
+                News::Catalogue
             }
             Letter::Drain => {
                 driver.drain(now);

@@ -18,7 +18,7 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BinaryHeap};
 use std::rc::Rc;
 
-use pgweir_engine::{Endpoint, Event as LogEvent, TICK, Time};
+use pgweir_engine::{Database, Endpoint, Event as LogEvent, TICK, Time};
 use pgweir_proxy::Request;
 use pgweir_wire::{TransactionStatus, backend};
 
@@ -68,6 +68,8 @@ pub(crate) struct World {
     /// Those of each seat, and of each worker.
     seats: Vec<Dice>,
     workers: Vec<Dice>,
+    /// How often a worker has had a catalogue read.
+    readings: BTreeMap<(usize, Database), u64>,
     attempts: Vec<Attempt>,
     journal: Journal,
     /// Who waited when pgweir looked, not long ago.
@@ -270,6 +272,7 @@ impl World {
             dice: dice(Part::World),
             seats: many(Part::Seat, topology.seats),
             workers: many(Part::Worker, topology.workers),
+            readings: BTreeMap::new(),
             topology,
         };
         world.begin();
@@ -501,6 +504,7 @@ impl World {
                 let place = Place { worker, endpoint: Endpoint::Client(client) };
                 self.process.console_reply(Time(self.now()), place, &reply);
             }
+            Request::ReadCatalogue(login) => self.read_catalogue(worker, login.database),
             Request::HandOver(handover) => self.hand_over(*handover),
             Request::Nudge => {
                 let others = self.process.nudge_others(worker);

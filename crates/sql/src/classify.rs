@@ -1,12 +1,30 @@
 //! Tokens into an answer: which rows of the table apply where their words stand.
 
+use std::sync::Arc;
+
+use self::setting_call::SettingCall;
 use crate::encoding::Encoding;
 use crate::lexer::{Backslash, Lexer, Progress, Sink, Token};
+use crate::loud::{Loud, Unseen};
 use crate::pins::{PinReason, Pins};
 use crate::rules::{Form, Keyword, Meaning, meaning};
 
+mod setting_call;
 #[cfg(test)]
 mod tests;
+
+/// What a text is, once it is all there.
+#[derive(Debug, Default)]
+pub struct Heard {
+    /// Why the server must stay with this client once the text has run.
+    pub pins: Pins,
+    /// What of that it says itself.
+    pub own: Pins,
+    /// How many statements it has; empty ones are none.
+    pub statements: u32,
+    /// What of it is done unseen, by what the text only names.
+    pub unseen: Option<Box<Unseen>>,
+}
 
 /// What a whole text leaves in the session, in an encoding that [`Encoding::Superset`] describes.
 pub fn classify(text: &[u8]) -> Pins {
@@ -45,6 +63,16 @@ impl Classifier {
         Self { standard: Reading { lexer, state: State::default() }, escaping: None }
     }
 
+    /// For text that may name what changes a session unseen.
+    #[must_use]
+    pub fn knowing(mut self, loud: &Arc<Loud>) -> Self {
+        if !loud.is_empty() {
+            self.standard.state.named =
+                Some(Box::new(Named { loud: Arc::clone(loud), places: Vec::new() }));
+        }
+        self
+    }
+
     /// Takes the next piece of the text, without the zero byte that ends it on the wire (or with
     /// it: it counts as a space).
     pub fn feed(&mut self, text: &[u8]) {
@@ -63,15 +91,37 @@ impl Classifier {
 
     /// Why the server must stay with this client once the text, now complete, has run.
     pub fn finish(self) -> Pins {
-        self.finish_and_count().0
+        self.finish_hearing().pins
     }
 
-    /// The same, and how many statements the text has; empty ones are none.
-    pub fn finish_and_count(self) -> (Pins, u32) {
-        let (pins, statements) = self.standard.finish();
+    /// All that the text, now complete, says. A DO block in it is not read.
+    pub fn finish_hearing(self) -> Heard {
+        let heard = self.standard.finish();
         match self.escaping.map(Reading::finish) {
-            Some((more, others)) => (pins.union(more), statements.max(others)),
-            None => (pins, statements),
+            Some(other) => heard.or(other),
+            None => heard,
+        }
+    }
+}
+
+impl Heard {
+    /// What a text is that may be read in two ways.
+    fn or(mut self, other: Self) -> Self {
+        self.statements = self.statements.max(other.statements);
+        self.pins = self.pins.union(other.pins);
+        self.own = self.own.union(other.own);
+        if let Some(unseen) = other.unseen {
+            self.add(*unseen);
+        }
+        self
+    }
+
+    /// Something that is done unseen besides.
+    pub(crate) fn add(&mut self, unseen: Unseen) {
+        self.pins = self.pins.union(unseen.pins);
+        match &mut self.unseen {
+            Some(known) => known.add(unseen),
+            None => self.unseen = Some(Box::new(unseen)),
         }
     }
 }
@@ -100,21 +150,35 @@ impl Reading {
         debug_assert_eq!(progress, Progress::All);
     }
 
-    fn finish(mut self) -> (Pins, u32) {
+    fn finish(mut self) -> Heard {
         self.lexer.finish(&mut self.state);
-        self.state.end_statement();
-        (self.state.pins, self.state.statements)
+        self.state.heard()
     }
+}
+
+/// The loud names in a text.
+#[derive(Clone)]
+struct Named {
+    loud: Arc<Loud>,
+    /// Their places in the list.
+    places: Vec<usize>,
 }
 
 /// What the tokens so far have said.
 #[derive(Clone, Default)]
-struct State {
+pub(crate) struct State {
     pins: Pins,
+    named: Option<Box<Named>>,
+    /// A call of `set_config` that has begun.
+    setting_call: Option<SettingCall>,
+    /// There is a word that changes tables.
+    writes: bool,
     step: Step,
     last: Last,
     /// The statement creates something temporary, and has not said ON COMMIT DROP.
     temporary: Option<PinReason>,
+    /// The statement has begun with CREATE or ALTER, of what is not temporary.
+    creates: bool,
     /// The statement has said UPDATE.
     updates: bool,
     /// Statements that have begun.
@@ -196,10 +260,22 @@ impl Sink for State {
             }
             Token::Word(word) => meaning(word),
             Token::Quoted(name) => meaning(name).quoted(),
-            Token::Comma | Token::Dot | Token::Literal(_) | Token::Open | Token::Sign => {
-                Meaning::Plain
-            }
+            Token::Close
+            | Token::Comma
+            | Token::Dot
+            | Token::Literal(_)
+            | Token::Open
+            | Token::Sign => Meaning::Plain,
         };
+        if let Some(named) = &mut self.named {
+            named.note(token);
+        }
+        if let Some(call) = &mut self.setting_call
+            && let Some(reason) = call.read(token)
+        {
+            self.setting_call = None;
+            self.pin(reason);
+        }
         if !matches!(self.step, Step::Body) {
             self.step = self.step(token, meaning);
         }
@@ -207,14 +283,56 @@ impl Sink for State {
     }
 }
 
+impl Named {
+    #[inline(never)] // Where there is no such name it is not called.
+    fn note(&mut self, token: Token<'_>) {
+        if let Token::Word(name) | Token::Quoted(name) = token
+            && let Some(place) = self.loud.place(name)
+            && !self.places.contains(&place)
+        {
+            self.places.push(place);
+        }
+    }
+}
+
 impl State {
-    fn pin(&mut self, reason: PinReason) {
+    pub(crate) fn pin(&mut self, reason: PinReason) {
         self.pins = self.pins.union(reason.into());
     }
 
+    /// All that was said, by a text that ends here.
+    pub(crate) fn heard(mut self) -> Heard {
+        self.end_statement();
+        let (pins, own) = (self.pins, self.pins);
+        let mut heard = Heard { pins, own, statements: self.statements, unseen: None };
+        if let Some(Named { loud, places }) = self.named.map(|named| *named) {
+            for place in places {
+                if loud.pins(place, self.writes).contains(PinReason::Sequence) {
+                    heard.own = heard.own.union(PinReason::Sequence.into());
+                    heard.pins = heard.pins.union(PinReason::Sequence.into());
+                }
+                if let Some(unseen) = loud.unseen(place, self.writes) {
+                    heard.add(unseen);
+                }
+            }
+        }
+        heard
+    }
+
+    /// Whether a statement has said so far that it changes tables.
+    pub(crate) fn writes(&self) -> bool {
+        self.writes
+    }
+
     fn end_statement(&mut self) {
+        if let Some(call) = self.setting_call.take() {
+            self.pin(call.reason);
+        }
         if let Some(reason) = self.temporary.take() {
             self.pin(reason);
+        }
+        if std::mem::take(&mut self.creates) {
+            self.pin(PinReason::Schema);
         }
         self.updates = false;
         self.step = Step::Start;
@@ -239,6 +357,10 @@ impl State {
                 }
                 Meaning::Keyword(Keyword::Commit) => self.body(PinReason::Commit),
                 Meaning::Keyword(Keyword::Drop) => self.body(PinReason::Ends),
+                Meaning::Keyword(Keyword::Alter | Keyword::Create) => {
+                    self.creates = true;
+                    Step::Body
+                }
                 Meaning::Rule(..) | Meaning::Keyword(_) | Meaning::Plain => Step::Body,
             },
             Step::Set(reason) => match meaning {
@@ -328,7 +450,11 @@ impl State {
                     Last::Sign
                 }
                 Last::SettingCall(reason) => {
-                    self.pin(reason);
+                    // One within the arguments of another: that is not looked at further.
+                    let outer = self.setting_call.replace(SettingCall::new(reason));
+                    if let Some(outer) = outer {
+                        self.pin(outer.reason);
+                    }
                     Last::SettingArgument
                 }
                 _ => Last::Sign,
@@ -338,7 +464,9 @@ impl State {
                 _ => Last::Word,
             },
             Token::Literal(_) => Last::Literal,
-            Token::Comma | Token::Semicolon | Token::Sign | Token::Unclear => Last::Sign,
+            Token::Close | Token::Comma | Token::Semicolon | Token::Sign | Token::Unclear => {
+                Last::Sign
+            }
         }
     }
 
@@ -377,7 +505,14 @@ impl State {
         match (keyword, self.last) {
             (Keyword::Create | Keyword::Replace, _) => Last::Create,
             (Keyword::Global | Keyword::Local, Last::Create) => Last::Create,
-            (Keyword::Insert | Keyword::Merge, _) => Last::Insert,
+            (Keyword::Insert | Keyword::Merge, _) => {
+                self.writes = true;
+                Last::Insert
+            }
+            (Keyword::Writes, _) => {
+                self.writes = true;
+                Last::Word
+            }
             (Keyword::Into, Last::Insert) => Last::Word,
             (Keyword::Into, _) => Last::Create,
             (Keyword::Cursor, _) => Last::Cursor,
@@ -390,6 +525,7 @@ impl State {
             }
             (Keyword::Update, _) => {
                 self.updates = true;
+                self.writes = true;
                 Last::Word
             }
             _ => Last::Word,
@@ -400,17 +536,22 @@ impl State {
         match form {
             Form::Call => return Last::Call(reason),
             Form::SettingCall => return Last::SettingCall(reason),
-            Form::Schema => self.pin(reason),
+            Form::Schema => {
+                // What is created there is nobody else's.
+                self.creates = false;
+                self.pin(reason);
+            }
             Form::Hold => {
                 if matches!(self.last, Last::CursorWith) {
                     self.pin(reason);
                 }
             }
             Form::Temporary => {
-                if matches!(self.last, Last::Create)
-                    && let Some(earlier) = self.temporary.replace(reason)
-                {
-                    self.pin(earlier);
+                if matches!(self.last, Last::Create) {
+                    self.creates = false;
+                    if let Some(earlier) = self.temporary.replace(reason) {
+                        self.pin(earlier);
+                    }
                 }
             }
             Form::Updated => {

@@ -13,24 +13,17 @@ const NAME_BYTES: usize = 3 * 63 + 2;
 /// written. There may be others among them: every literal that looks like such a name is one.
 /// `false`: the text cannot be read with certainty, or a name is too long.
 pub fn custom_settings(text: &[u8], encoding: Encoding, each: &mut dyn FnMut(&[u8])) -> bool {
-    let mut search = Search {
-        each,
-        step: Step::Start,
-        name: [0; NAME_BYTES],
-        length: 0,
-        dotted: false,
-        unclear: false,
-    };
+    let mut search = Search::new(each);
     let mut lexer = Lexer::new(encoding);
     match lexer.feed(text, &mut search) {
         Progress::All => lexer.finish(&mut search),
         Progress::Ambiguous(_) => search.unclear = true,
     }
-    search.end_name();
-    !search.unclear
+    search.finish()
 }
 
-struct Search<'a> {
+/// Looks for such names in the tokens of a text.
+pub(crate) struct Search<'a> {
     each: &'a mut dyn FnMut(&[u8]),
     step: Step,
     /// The names and dots read last, of a statement that sets something.
@@ -91,7 +84,10 @@ impl Sink for Search<'_> {
                 self.dotted = true;
                 Step::Dot
             }
-            (Step::Sets | Step::Dot, Token::Comma | Token::Dot | Token::Open | Token::Sign) => {
+            (
+                Step::Sets | Step::Dot,
+                Token::Close | Token::Comma | Token::Dot | Token::Open | Token::Sign,
+            ) => {
                 self.end_name();
                 Step::Body
             }
@@ -100,7 +96,24 @@ impl Sink for Search<'_> {
     }
 }
 
-impl Search<'_> {
+impl<'a> Search<'a> {
+    pub(crate) fn new(each: &'a mut dyn FnMut(&[u8])) -> Self {
+        Self {
+            each,
+            step: Step::Start,
+            name: [0; NAME_BYTES],
+            length: 0,
+            dotted: false,
+            unclear: false,
+        }
+    }
+
+    /// The text ends here; `false`: it could not be read with certainty.
+    pub(crate) fn finish(mut self) -> bool {
+        self.end_name();
+        !self.unclear
+    }
+
     fn put(&mut self, part: &[u8]) {
         match self.name.get_mut(self.length..self.length + part.len()) {
             Some(place) => {

@@ -112,6 +112,7 @@ fn named(token: Token<'_>) -> Step {
         | Token::Literal(_)
         | Token::Open
         | Token::Semicolon
+        | Token::Close
         | Token::Sign
         | Token::Unclear
         | Token::Unicode

@@ -21,6 +21,8 @@ mod tests;
 /// them; whitespace and comments are no tokens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Token<'a> {
+    /// `)`
+    Close,
     /// `,`
     Comma,
     /// `.`
@@ -143,6 +145,33 @@ impl Lexer {
         }
     }
 
+    /// For text in which it is known what a backslash does.
+    pub(crate) fn reading(encoding: Encoding, backslash: Backslash) -> Self {
+        Self { backslash, ..Self::new(encoding) }
+    }
+
+    /// Whether a literal has begun that has not ended yet, or what may be one.
+    pub(crate) fn is_in_literal(&self) -> bool {
+        match self.mode {
+            Mode::Dollar { .. }
+            | Mode::DollarSign
+            | Mode::Escaped { .. }
+            | Mode::EscapedQuote
+            | Mode::Tag => true,
+            Mode::Run { run, .. } | Mode::RunQuote { run } => {
+                matches!(run, Run::Literal | Run::UnicodeLiteral)
+            }
+            Mode::Between
+            | Mode::BlockComment { .. }
+            | Mode::LineComment
+            | Mode::Lost
+            | Mode::Minus
+            | Mode::Slash
+            | Mode::UnicodePrefix
+            | Mode::Word => false,
+        }
+    }
+
     /// Reads the next piece.
     pub(crate) fn feed<S: Sink>(&mut self, text: &[u8], sink: &mut S) -> Progress {
         if self.encoding.obscures(text) {
@@ -216,6 +245,7 @@ impl Lexer {
                 Begins::Minus => return self.go(Mode::Minus, at + 1),
                 Begins::Slash => return self.go(Mode::Slash, at + 1),
                 Begins::Open => at = self.close(Token::Open, at + 1, sink),
+                Begins::Close => at = self.close(Token::Close, at + 1, sink),
                 Begins::Comma => at = self.close(Token::Comma, at + 1, sink),
                 Begins::Dot => at = self.close(Token::Dot, at + 1, sink),
                 Begins::Semicolon => at = self.close(Token::Semicolon, at + 1, sink),

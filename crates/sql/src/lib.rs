@@ -26,7 +26,7 @@
 //! - **A text that PostgreSQL refuses may be judged in any way**: a syntax error anywhere in a
 //!   query string keeps all of it from running.
 //! - **Cutting the text changes nothing.** Any sequence of pieces gives the answer of the whole.
-//! - **Ordinary traffic is not pinned**, nor are transactions, DDL, COPY, CALL and DO themselves.
+//! - **Ordinary traffic is not pinned**, nor are transactions, DDL, COPY and CALL themselves.
 //!
 //! A pin that was not needed costs capacity; a pin that was missed shows a stranger somebody's
 //! session. So every approximation here errs towards the pin: `;` ends a statement everywhere,
@@ -41,12 +41,12 @@
 //! named; whoever pools for applications that call it all the time takes it out again
 //! ([`Pins::without`]).
 //!
-//! # What it does not see
+//! # What stands behind names
 //!
-//! Only the text is judged. Functions, procedures, DO blocks, triggers, rules, defaults, operators
-//! and casts that change the session inside are invisible here, and so is what they do on behalf of
-//! a plain SELECT; of PostgreSQL's own, those that do are in the table. A fast-path call names its
-//! function by OID: [`function_call`] knows those that are harmless.
+//! A text shows nothing of what functions, triggers, rules, defaults and casts do inside. The
+//! catalogue of a database does: [`Catalogue`] makes of it the names that are *loud* ([`Loud`]),
+//! and [`hear()`] reads a text with those at hand, and the DO blocks in it. A fast-path call names
+//! its function by OID: [`function_call`] knows those that are harmless.
 
 mod calls;
 mod chain;
@@ -55,14 +55,16 @@ mod custom;
 mod deallocate;
 mod encoding;
 mod lexer;
+mod loud;
 mod pins;
 mod rules;
 
 pub use calls::function_call;
 pub use chain::{begins, chains, rolls_back};
-pub use classify::{Classifier, classify, search_path};
+pub use classify::{Classifier, Heard, classify, search_path};
 pub use custom::custom_settings;
 pub use deallocate::{Deallocated, NAME_BYTES, Name, deallocated};
 pub use encoding::Encoding;
+pub use loud::{Catalogue, Effect, Kind, Loud, Object, ObjectId, Source, Unseen, Use, When, hear};
 pub use pins::{PinReason, Pins};
 pub use rules::{Form, RULES, Rule};

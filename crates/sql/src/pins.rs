@@ -13,6 +13,8 @@ pub enum PinReason {
     AdvisoryLock,
     /// A base backup under way: it ends with the session that began it.
     Backup,
+    /// A DO block that was not read.
+    Block,
     /// COMMIT, END, PREPARE TRANSACTION, or ROLLBACK, behind which something else may be committed.
     /// It leaves nothing in the session; it matters when the server is lost.
     Commit,
@@ -42,6 +44,9 @@ pub enum PinReason {
     /// startup packet gave it; it matters to a pool that replays settings, since it takes them
     /// away.
     Reset,
+    /// CREATE or ALTER of what is not temporary. It leaves nothing; what later statements name may
+    /// do something else from then on.
+    Schema,
     /// The seed of `random()`.
     Seed,
     /// The last value of a sequence, kept for `currval` and `lastval`, by a `nextval` or `setval`
@@ -57,9 +62,10 @@ pub enum PinReason {
 
 impl PinReason {
     /// Every reason, in the order in which a set of them is shown.
-    pub const ALL: [Self; 18] = [
+    pub const ALL: [Self; 20] = [
         Self::AdvisoryLock,
         Self::Backup,
+        Self::Block,
         Self::Commit,
         Self::Ends,
         Self::Extension,
@@ -71,6 +77,7 @@ impl PinReason {
         Self::Prepared,
         Self::Replication,
         Self::Reset,
+        Self::Schema,
         Self::Seed,
         Self::Sequence,
         Self::Setting,
@@ -84,6 +91,7 @@ impl PinReason {
     pub const fn spoils(self) -> bool {
         match self {
             Self::Backup
+            | Self::Block
             | Self::Extension
             | Self::Library
             | Self::Replication
@@ -98,6 +106,7 @@ impl PinReason {
             | Self::Names
             | Self::Prepared
             | Self::Reset
+            | Self::Schema
             | Self::Sequence
             | Self::Setting
             | Self::TempTable => false,
@@ -109,6 +118,7 @@ impl PinReason {
         match self {
             Self::AdvisoryLock => "advisory lock",
             Self::Backup => "backup",
+            Self::Block => "block",
             Self::Commit => "commit",
             Self::Ends => "end of state",
             Self::Extension => "extension",
@@ -120,6 +130,7 @@ impl PinReason {
             Self::Prepared => "prepared statement",
             Self::Replication => "replication",
             Self::Reset => "reset",
+            Self::Schema => "schema change",
             Self::Seed => "random seed",
             Self::Sequence => "sequence",
             Self::Setting => "setting",

@@ -67,6 +67,8 @@ pub static RULES: &[Rule] = &[
         "Runs a statement that was prepared in this session, perhaps by the protocol."),
     row("deallocate", Form::Ends, PinReason::Names,
         "Removes a statement that was prepared in this session, perhaps by the protocol."),
+    row("do", Form::Statement, PinReason::Block,
+        "What its block does is read there."),
     row("load", Form::Statement, PinReason::Library,
         "A library cannot be unloaded."),
     row("hold", Form::Hold, PinReason::HoldCursor,
@@ -90,7 +92,7 @@ pub static RULES: &[Rule] = &[
          such a literal in SET LOCAL search_path."),
 
     row("set_config", Form::SettingCall, PinReason::Setting,
-        "SET as a function. Its third argument is not looked at."),
+        "SET as a function; SET LOCAL if its third argument is the word true."),
     row("pg_settings", Form::Updated, PinReason::Setting,
         "A rule of this view makes an UPDATE of it call set_config; nothing else does so."),
     row("set_limit", Form::Call, PinReason::Setting,
@@ -192,6 +194,7 @@ impl Meaning {
 /// The words by which the classifier finds its way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Keyword {
+    Alter,
     Commit,
     Constraints,
     Create,
@@ -210,6 +213,8 @@ pub(crate) enum Keyword {
     Transaction,
     Update,
     With,
+    /// Changes tables, and means nothing else.
+    Writes,
 }
 
 /// The meaning of a word in any case, which is nearly always nothing: that answer costs one hash
@@ -244,10 +249,13 @@ fn is_numbered_pg_temp(word: &[u8]) -> bool {
 }
 
 const KEYWORDS: &[(&str, Keyword)] = &[
+    ("alter", Keyword::Alter),
     ("commit", Keyword::Commit),
     ("constraints", Keyword::Constraints),
+    ("copy", Keyword::Writes),
     ("create", Keyword::Create),
     ("cursor", Keyword::Cursor),
+    ("delete", Keyword::Writes),
     ("drop", Keyword::Drop),
     ("global", Keyword::Global),
     ("insert", Keyword::Insert),
@@ -260,6 +268,7 @@ const KEYWORDS: &[(&str, Keyword)] = &[
     ("search_path", Keyword::SearchPath),
     ("session", Keyword::Session),
     ("transaction", Keyword::Transaction),
+    ("truncate", Keyword::Writes),
     ("update", Keyword::Update),
     ("with", Keyword::With),
 ];

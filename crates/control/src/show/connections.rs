@@ -39,7 +39,8 @@ const CONNECTIONS: [Column<'_>; 21] = [
 
 pub(super) fn clients(state: &State<'_>, out: &mut Vec<u8>) {
     let (snapshot, calendar) = (state.snapshot, Calendar::of(state));
-    let mut table = Table::new(out, &CONNECTIONS);
+    let columns = [&CONNECTIONS[..], &[text("pins")]].concat();
+    let mut table = Table::new(out, &columns);
     for client in &snapshot.clients {
         let (remote, local) = sides(client.ends);
         let row = Row {
@@ -62,6 +63,7 @@ pub(super) fn clients(state: &State<'_>, out: &mut Vec<u8>) {
             link: client.server.map(|id| format!("S{id}")).unwrap_or_default(),
             backend_pid: 0,
             application_name: &client.application_name,
+            pins: Some(&client.pins),
         };
         row.write(&mut table);
     }
@@ -92,6 +94,7 @@ pub(super) fn clients(state: &State<'_>, out: &mut Vec<u8>) {
                 link: link.to_owned(),
                 backend_pid: 0,
                 application_name: "",
+                pins: Some(""),
             };
             row.write(&mut table);
         }
@@ -125,6 +128,7 @@ pub(super) fn servers(state: &State<'_>, out: &mut Vec<u8>) {
             link: server.client.map(|id| format!("C{id}")).unwrap_or_default(),
             backend_pid: server.process_id.unwrap_or(0),
             application_name: "",
+            pins: None,
         };
         row.write(&mut table);
     }
@@ -154,6 +158,7 @@ pub(super) fn servers(state: &State<'_>, out: &mut Vec<u8>) {
             link: link.unwrap_or_default(),
             backend_pid: 0,
             application_name: "",
+            pins: None,
         };
         row.write(&mut table);
     }
@@ -210,6 +215,8 @@ struct Row<'a> {
     link: String,
     backend_pid: i32,
     application_name: &'a str,
+    /// Why its server stays with it, of a client.
+    pins: Option<&'a str>,
 }
 
 impl Row<'_> {
@@ -229,6 +236,9 @@ impl Row<'_> {
         table.cell(u8::from(self.close_needed));
         table.cell(format_args!("{}{}", self.kind, self.id)).cell(&self.link);
         table.cell(self.backend_pid).cell("").cell(self.application_name).cell(0).cell(self.id);
+        if let Some(pins) = self.pins {
+            table.cell(pins);
+        }
         table.end_row();
     }
 }

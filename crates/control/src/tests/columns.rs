@@ -12,7 +12,7 @@ fn columns_are_pgbouncers() {
         columns.filter_map(|column| column.split('/').nth(1)).collect::<String>()
     };
     assert_eq!(types("SHOW POOLS"), "ssiiiiiiiiiiiiiss");
-    assert_eq!(types("SHOW CLIENTS"), "ssssssisissiiississii");
+    assert_eq!(types("SHOW CLIENTS"), "ssssssisissiiississiis", "the last is ours");
     assert_eq!(types("SHOW SERVERS"), "ssssssisissiiississii");
     assert_eq!(types("SHOW STATS"), "sNNNNNNNNNNNNNNNNNNNNNNNN");
     assert_eq!(types("SHOW STATS_TOTALS"), "sNNNNNNNNNNNN");
@@ -59,7 +59,7 @@ fn columns_are_named_as_pgbouncers() {
         "id",
     ];
     assert_eq!(names("SHOW SERVERS"), connections);
-    assert_eq!(names("SHOW CLIENTS"), connections);
+    assert_eq!(names("SHOW CLIENTS"), [&connections[..], &["pins"]].concat());
     let stats = [
         "database",
         "total_server_assignment_count",

@@ -1,11 +1,14 @@
 //! All statements that the clients of a pool have prepared, or its servers have.
 
+use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::sync::Arc;
 
-use pgweir_sql::Pins;
+use pgweir_sql::{Heard, Loud};
 
 use super::PREFIX;
+use crate::marks::Mark;
 use crate::settings::Settings;
 
 /// A statement that clients have prepared: one, however many of them.
@@ -18,8 +21,8 @@ use crate::settings::Settings;
 pub(crate) struct Statement {
     number: u64,
     identity: Identity,
-    /// What it leaves in a session when it is run.
-    pub(crate) pins: Pins,
+    /// What it leaves in a session when it is run, and under which loud names that is so.
+    heard: RefCell<(Arc<Loud>, Rc<Heard>)>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -48,6 +51,16 @@ impl Statement {
         let definition = &self.identity.definition;
         let end = definition.iter().position(|&b| b == 0).unwrap_or(definition.len());
         &definition[..end]
+    }
+
+    /// What it says where these names are loud; `hear` reads it.
+    pub(crate) fn heard(&self, loud: &Arc<Loud>, hear: impl FnOnce(&[u8]) -> Heard) -> Rc<Heard> {
+        let mut known = self.heard.borrow_mut();
+        if !Arc::ptr_eq(&known.0, loud) {
+            Mark::StatementHeardAnew.hit();
+            *known = (Arc::clone(loud), Rc::new(hear(self.text())));
+        }
+        Rc::clone(&known.1)
     }
 
     /// The settings under which it is read.
@@ -85,13 +98,14 @@ const BYTES: usize = 64 * 1024 * 1024;
 
 impl Registry {
     /// The statement with this definition, read under these settings. `None` if there is no room
-    /// for one more. `private`: it is to be no other's. `pins`: what it leaves.
+    /// for one more. `private`: it is to be no other's. `heard`: what it says, where these names
+    /// are loud.
     pub(crate) fn intern(
         &mut self,
         definition: &[u8],
         settings: &Rc<Settings>,
         private: bool,
-        pins: Pins,
+        heard: (Arc<Loud>, Rc<Heard>),
     ) -> Option<Rc<Statement>> {
         let identity = Identity {
             definition: Rc::from(definition),
@@ -109,7 +123,8 @@ impl Registry {
         }
         self.last += 1;
         self.bytes += definition.len();
-        let statement = Rc::new(Statement { number: self.last, identity: identity.clone(), pins });
+        let heard = RefCell::new(heard);
+        let statement = Rc::new(Statement { number: self.last, identity: identity.clone(), heard });
         self.known.insert(identity, Rc::clone(&statement));
         Some(statement)
     }

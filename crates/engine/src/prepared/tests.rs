@@ -1,6 +1,6 @@
 use std::rc::Rc;
 
-use pgweir_sql::{NAME_BYTES, Pins};
+use pgweir_sql::NAME_BYTES;
 
 use super::*;
 use crate::client::Slot;
@@ -15,7 +15,7 @@ fn settings(interner: &mut Interner, zone: &str) -> Rc<Settings> {
 fn statement(registry: &mut Registry, text: &str) -> Rc<Statement> {
     let definition = [text.as_bytes(), b"\0\0\0"].concat();
     let none = Interner::new().none();
-    registry.intern(&definition, &none, false, Pins::NONE).expect("room")
+    registry.intern(&definition, &none, false, Default::default()).expect("room")
 }
 
 #[test]
@@ -24,7 +24,7 @@ fn a_statement_is_its_text_its_types_and_its_settings() {
     let mut interner = Interner::new();
     let (utc, cet) = (settings(&mut interner, "UTC"), settings(&mut interner, "CET"));
     let mut number = |definition: &[u8], settings: &Rc<Settings>, private: bool| {
-        registry.intern(definition, settings, private, Pins::NONE).expect("room").number()
+        registry.intern(definition, settings, private, Default::default()).expect("room").number()
     };
     let one = number(b"SELECT 1\0\0\0", &utc, false);
     assert_eq!(number(b"SELECT 1\0\0\0", &utc, false), one);
@@ -68,7 +68,7 @@ fn a_registry_has_an_end() {
     let kept: Vec<_> = (0..100)
         .map_while(|number| {
             let definition = format!("{number} {text}\0\0\0");
-            registry.intern(definition.as_bytes(), &none, false, Pins::NONE)
+            registry.intern(definition.as_bytes(), &none, false, Default::default())
         })
         .collect();
     assert_eq!(kept.len(), 63);

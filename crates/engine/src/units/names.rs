@@ -2,9 +2,10 @@
 
 use std::ops::Range;
 use std::rc::Rc;
+use std::sync::Arc;
 
 use pgweir_config::PoolMode;
-use pgweir_sql::PinReason;
+use pgweir_sql::{Heard, PinReason};
 use pgweir_wire::frontend::{Bind, Parse, Tag, Target};
 use pgweir_wire::{HEADER_LEN, Malformed};
 
@@ -233,14 +234,15 @@ impl Engine {
             }
         }
         let text = until_nul(definition);
-        let (pins, _) = self.read_text(id, text);
-        if pins.contains(PinReason::Names) || pins.contains(PinReason::Prepared) {
+        let heard = self.read_text(id, text);
+        if heard.own.contains(PinReason::Names) || heard.own.contains(PinReason::Prepared) {
             return self.parse_own(id, server, new);
         }
         let private = client.has_changed_settings();
         let settings = Settings::reading(&client.settings);
-        let registry = &mut self.pools[self.servers[server].pool].registry;
-        let Some(statement) = registry.intern(definition, &settings, private, pins) else {
+        let pool = &mut self.pools[self.servers[server].pool];
+        let heard = (Arc::clone(&pool.loud), Rc::new(heard));
+        let Some(statement) = pool.registry.intern(definition, &settings, private, heard) else {
             // No mark: a simulation of so many statements would take too long.
             return self.parse_own(id, server, new);
         };
@@ -306,8 +308,9 @@ impl Engine {
                 };
                 if is_bind {
                     let slot = self.clients[id].coming_slot();
-                    let said = Said { text: Some(statement.text()), slot };
-                    self.leaves(id, statement.pins, Some(said));
+                    let said = Said { text: Some(statement.text()), slot, custom: None };
+                    let heard = self.heard_of(id, &statement);
+                    self.has_heard(id, &heard, said);
                     let client = &mut self.clients[id];
                     client.may_commit_later |= client.may_commit;
                 }
@@ -331,10 +334,20 @@ impl Engine {
             return statement;
         }
         Mark::StatementReadAnew.hit();
-        let registry = &mut self.pools[self.servers[server].pool].registry;
-        let definition = statement.definition();
-        let anew = registry.intern(definition, &settings, false, statement.pins);
+        let heard = self.heard_of(id, &statement);
+        let pool = &mut self.pools[self.servers[server].pool];
+        let heard = (Arc::clone(&pool.loud), heard);
+        let anew = pool.registry.intern(statement.definition(), &settings, false, heard);
         anew.unwrap_or(statement)
+    }
+
+    /// What a shared statement says by what is known now of the names in it.
+    fn heard_of(&self, id: ClientId, statement: &Statement) -> Rc<Heard> {
+        match self.clients[id].pool() {
+            Some(pool) => statement.heard(&self.pools[pool].loud, |text| self.read_text(id, text)),
+            // No mark: whoever prepares has logged in.
+            None => Rc::default(),
+        }
     }
 
     pub(super) fn may_be_commit(&mut self, id: ClientId, it_may: bool) {

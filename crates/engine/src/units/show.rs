@@ -54,7 +54,7 @@ impl Engine {
         if self.clients[id].names.is_empty() || self.servers[server].replies.passes_over() {
             return true;
         }
-        let (pins, _) = self.read_text(id, text);
+        let pins = self.read_text(id, text).own;
         let names = pins.contains(PinReason::Names) || pins.contains(PinReason::Prepared);
         let removed = pgweir_sql::deallocated(text).filter(|_| !goes_on);
         if !names && removed.is_none() {

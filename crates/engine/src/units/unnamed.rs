@@ -30,7 +30,7 @@ impl Engine {
             let names = client.unnamed_names.unwrap_or_else(|| match &client.unnamed {
                 UnnamedStatement::TooLong | UnnamedStatement::Unknown => true,
                 UnnamedStatement::Made(_) | UnnamedStatement::None => {
-                    self.read_text(id, client.unnamed.text()).0.contains(PinReason::Names)
+                    self.read_text(id, client.unnamed.text()).own.contains(PinReason::Names)
                 }
             });
             if names && !self.show_all(id, server) {

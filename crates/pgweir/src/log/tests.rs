@@ -80,6 +80,15 @@ fn each_event_has_a_line() {
              server=5 client=7 pool=app/alice",
         ),
         (
+            Event::CatalogueUnread {
+                address: address(),
+                database: "shop".to_owned(),
+                cause: cause(),
+            },
+            "WARN what functions do to sessions is not known, because the catalogue could not be \
+             read: the cause address=10.0.0.7:5432 database=shop",
+        ),
+        (
             Event::RoomKnown { address: address(), room: None },
             "WARN the server does not say what it has room for address=10.0.0.7:5432",
         ),

@@ -29,6 +29,7 @@ mod init;
 mod large_messages;
 mod limits;
 mod log;
+mod loud;
 mod mixing;
 mod notify;
 mod parameters;

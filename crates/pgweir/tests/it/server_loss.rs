@@ -85,17 +85,19 @@ fn a_server_that_was_idle_for_too_long_has_begun_nothing() {
 #[test]
 fn a_commit_that_is_not_answered_may_have_been_carried_out() {
     let stage = Stage::new("loss_commit", 1);
-    let mut client = stage.client();
+    let mut maker = stage.client();
     // A deferred trigger makes the COMMIT last as long as the test needs.
-    client.query("CREATE TABLE t (a int)");
-    client.query(
+    maker.query("CREATE TABLE t (a int)");
+    maker.query(
         "CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql
          AS $$ BEGIN PERFORM pg_sleep(600); RETURN NULL; END $$",
     );
-    client.query(
+    maker.query(
         "CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON t
          DEFERRABLE INITIALLY DEFERRED FOR EACH ROW EXECUTE FUNCTION slow()",
     );
+    drop(maker);
+    let mut client = stage.client();
     client.query("BEGIN");
     client.query("INSERT INTO t VALUES (1)");
     client.send(&query("COMMIT")).unwrap();

@@ -65,6 +65,8 @@ fn script(login: Login, steps: &[Step]) -> Script {
 #[track_caller]
 fn same_as(login: Login, steps: &[Step]) {
     let script = script(login, steps);
+    // With it comes the role, without which nobody is let in.
+    LazyLock::force(&POOLER);
     let direct = reports_first(script.run(CLUSTER.address()));
     let pooled = reports_first(script.run(POOLER.address()));
     if direct != pooled {

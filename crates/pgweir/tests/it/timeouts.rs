@@ -36,7 +36,7 @@ fn a_commit_that_waits_for_longer_than_a_statement_may_take() {
     stage.ask(&format!(
         "CREATE TABLE t (a int); ALTER TABLE t OWNER TO {name};
          CREATE FUNCTION slow() RETURNS trigger LANGUAGE plpgsql AS $$
-         BEGIN PERFORM pg_advisory_lock(1); RETURN NULL; END $$;
+         BEGIN PERFORM pg_advisory_xact_lock(1); RETURN NULL; END $$;
          CREATE CONSTRAINT TRIGGER slow AFTER INSERT ON t DEFERRABLE INITIALLY DEFERRED
          FOR EACH ROW EXECUTE FUNCTION slow();
          SELECT pg_advisory_lock(1)"

@@ -4,6 +4,7 @@ use std::cell::{Cell, RefCell};
 use std::collections::VecDeque;
 use std::path::Path;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use pgweir_config::Config;
@@ -142,6 +143,8 @@ impl Stage {
             cancels: VecDeque::new(),
             commands: Vec::new(),
             log: Vec::new(),
+            loud: Some(Arc::default()),
+            catalogues: VecDeque::new(),
             departures: Vec::new(),
             nudges: false,
             servers: 0,

@@ -5,8 +5,9 @@
 //! only when the test lets it. The engine is checked after every step.
 
 use std::collections::VecDeque;
+use std::sync::Arc;
 
-use pgweir_engine::{ClientId, Endpoint, Event, Time};
+use pgweir_engine::{CatalogueLogin, ClientId, Endpoint, Event, Loud, Time};
 use pgweir_proxy::{Driver, Handover, Interest, Piece, Request, Transport};
 
 use crate::line::Line;
@@ -28,6 +29,10 @@ pub(crate) struct World {
     pub(crate) cancels: VecDeque<Endpoint>,
     pub(crate) commands: Vec<(ClientId, Box<[u8]>)>,
     pub(crate) log: Vec<Event>,
+    /// The loud names of every database; `None`: the test says when they are read.
+    pub(crate) loud: Option<Arc<Loud>>,
+    /// Catalogues that are to be read.
+    pub(crate) catalogues: VecDeque<CatalogueLogin>,
     /// Clients for other workers, that none of them has been given.
     pub(crate) departures: Vec<Handover<Line>>,
     /// Other workers are to be nudged.
@@ -41,6 +46,9 @@ pub(crate) struct World {
     /// How often one was asked that and has said it by itself.
     pub(crate) rooms_told: usize,
 }
+
+/// What happens to a driver, whatever it is.
+type Happening<'a> = Box<dyn FnOnce(&mut Driver<Line>, Time) + 'a>;
 
 /// Serves one connection, as a worker's task does.
 pub(crate) struct Task {
@@ -68,6 +76,7 @@ impl World {
                 Request::Connect(endpoint, _) => self.cancels.push_back(endpoint),
                 Request::Console(client, text) => self.commands.push((client, text)),
                 Request::Log(event) => self.log.push(event),
+                Request::ReadCatalogue(login) => self.catalogues.push_back(*login),
                 Request::HandOver(handover) => {
                     let own = |task: &&mut Task| task.line.is(&handover.io);
                     self.tasks.iter_mut().filter(own).for_each(|task| task.moved = true);
@@ -76,7 +85,24 @@ impl World {
                 Request::Nudge => self.nudges = true,
             }
         }
+        if let Some(loud) = self.loud.clone()
+            && let Some(login) = self.catalogues.pop_front()
+        {
+            self.read_catalogue(&login, Ok(loud));
+        }
         result
+    }
+
+    /// A catalogue is read, or why it is not.
+    pub(crate) fn read_catalogue(
+        &mut self,
+        login: &CatalogueLogin,
+        read: Result<Arc<Loud>, String>,
+    ) {
+        let answer = |driver: &mut Driver<Line>, now| {
+            driver.catalogue_read(now, &login.database, read);
+        };
+        self.step(Box::new(answer) as Happening<'_>);
     }
 
     /// Serves every connection until none is ready.

@@ -356,7 +356,7 @@ impl Script {
             return Verb::Big(1_500_000);
         }
         let common = [(30, 0), (12, 1), (3, 2), (2, 3), (2, 4), (2, 5), (2, 6), (2, 7)];
-        let rare = [(1, 8), (1, 9), (2, 10), (1, 11), (1, 12)];
+        let rare = [(1, 8), (1, 9), (2, 10), (1, 11), (1, 12), (1, 13)];
         match dice.weighted(&[&common[..], &rare].concat()) {
             0 => Verb::Rows(dice.weighted(&[(1, 0), (8, 1), (4, 3), (1, 40)])),
             1 => Verb::Write,
@@ -374,6 +374,11 @@ impl Script {
             9 => Verb::CopyOut(dice.below(6) as u32),
             10 => Verb::Lock { key: dice.below(3) as u32, session: false },
             11 => Verb::Sequence,
+            12 => {
+                // Until it is known what else that has made.
+                self.pinned = true;
+                Verb::Create
+            }
             _ => Verb::Notify { channel: pick(dice, &["a", "b"]) },
         }
     }

@@ -111,6 +111,7 @@ fn of_verb(verb: &Verb, tag: Tag) -> String {
         Verb::Big(bytes) => format!("SELECT repeat('b', {bytes})"),
         Verb::Chain => "ROLLBACK AND CHAIN".to_owned(),
         Verb::Commit => "COMMIT".to_owned(),
+        Verb::Create => format!("CREATE VIEW thing_{client}_{number} AS SELECT 1"),
         Verb::CopyIn { fails_at: Some(0) } => "COPY refused FROM STDIN".to_owned(),
         Verb::CopyIn { .. } => "COPY copied FROM STDIN".to_owned(),
         Verb::CopyOut(rows) => format!("COPY (SELECT generate_series(1, {rows})) TO STDOUT"),

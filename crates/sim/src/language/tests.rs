@@ -1,7 +1,10 @@
-use super::{Keep, Kind, Line, Statement, Tag, Verb, parse};
-use pgweir_sql::{PinReason, Pins, classify};
+use super::{Keep, Kind, Line, Statement, Tag, Verb, loud, parse};
+use pgweir_sql::{Encoding, PinReason, Pins, classify, hear};
 
+/// Of a statement whose doings no text shows, if there is such a one.
 const TAG: Tag = Tag { client: 7, number: 12 };
+/// Of one whose text shows them.
+const SEEN: Tag = Tag { client: 7, number: 13 };
 
 /// Each verb, with each kind of argument.
 fn verbs() -> Vec<Verb> {
@@ -14,6 +17,7 @@ fn verbs() -> Vec<Verb> {
         Verb::CopyIn { fails_at: None },
         Verb::CopyIn { fails_at: Some(3) },
         Verb::CopyOut(4),
+        Verb::Create,
         Verb::Deallocate { name: name() },
         Verb::Declare { name: name() },
         Verb::Defer,
@@ -54,20 +58,27 @@ fn verbs() -> Vec<Verb> {
 #[test]
 fn a_statement_is_read_as_it_was_written() {
     for verb in verbs() {
-        let statement = Statement { tag: TAG, verb };
-        let text = format!(" /* ; */{statement} ;");
-        assert_eq!(parse(text.as_bytes()), Some(vec![Line::Client(statement)]));
+        for tag in [TAG, SEEN] {
+            let statement = Statement { tag, verb: verb.clone() };
+            let text = format!(" /* ; */{statement} ;");
+            assert_eq!(parse(text.as_bytes()), Some(vec![Line::Client(statement)]));
+        }
     }
 }
 
 /// What pgweir looks for in a text is in the texts of the simulator.
 #[test]
 fn every_reason_to_pin_has_a_verb() {
-    let text = |verb| Statement { tag: TAG, verb }.to_string();
+    let text = |verb| Statement { tag: SEEN, verb }.to_string();
     let pins = verbs().into_iter().map(|verb| classify(text(verb).as_bytes()));
     let all = pins.fold(Pins::NONE, Pins::union);
     let missing: Vec<_> = PinReason::ALL.into_iter().filter(|why| !all.contains(*why)).collect();
-    assert_eq!(missing, [], "reasons that no verb has");
+    // What is in a DO block is read there.
+    assert_eq!(missing, [PinReason::Block], "reasons that no verb has");
+    let unseen = |verb| Statement { tag: TAG, verb }.to_string();
+    let heard = |verb| hear(unseen(verb).as_bytes(), Encoding::Superset, &loud(1)).pins;
+    assert_eq!(heard(Verb::Temp), PinReason::TempTable.into());
+    assert_eq!(heard(Verb::Lock { key: 1, session: true }), PinReason::AdvisoryLock.into());
     let kept = Keep::EACH.map(|keep| classify(text(Verb::Keep(keep)).as_bytes()));
     assert!(kept.iter().all(|pins| pins.spoils()), "{kept:?}");
     // What ends with its transaction is no reason.

@@ -156,6 +156,7 @@ fn change(
             state.reset(name.as_deref());
             "RESET"
         }
+        Verb::Create => "CREATE VIEW",
         Verb::Sequence => "CALL",
         Verb::Set { name, value, local } => {
             let alone = state.transaction == Transaction::Implicit && !state.several;

@@ -1,11 +1,12 @@
 //! What workers tell each other, and clients that go from one to another.
 
-use pgweir_engine::{Endpoint, Time};
+use pgweir_engine::{Database, Endpoint, Time};
 use pgweir_proxy::{Handover, Request};
 
 use super::wires::Journey;
 use super::{Occasion, World};
 use crate::invariants::Invariant;
+use crate::language::loud;
 use crate::network::{Stream, WireId};
 use crate::process::{News, Place};
 use crate::trace::Who;
@@ -42,7 +43,7 @@ impl World {
                 self.site.rules.read_by(worker, now);
                 self.note_unheard(&counts);
             }
-            Some(News::Ending) => {}
+            Some(News::Catalogue | News::Ending) => {}
             Some(News::Ended) if worker == 0 => {
                 let others = self.process.shut_down_others();
                 self.post(others);
@@ -53,6 +54,21 @@ impl World {
                 .ledger
                 .fail(Invariant::LettersArrive, format!("mail for worker {worker} is lost")),
         }
+    }
+
+    /// A worker has a catalogue read, and will be told of it.
+    pub(super) fn read_catalogue(&mut self, worker: usize, database: Database) {
+        let readings = self.readings.entry((worker, database.clone())).or_default();
+        *readings += 1;
+        // What is known once stays known, where the pool stays.
+        let stays = database.name.starts_with("db");
+        let fails = *readings > 1 && stays && self.workers[worker].chance(0.2);
+        let read = match fails {
+            true => Err("nobody knows why".to_owned()),
+            false => Ok(loud(*readings)),
+        };
+        let workers = self.process.tell_catalogue(worker, database, read);
+        self.post(workers);
     }
 
     /// A client leaves a worker for another.

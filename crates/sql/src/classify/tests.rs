@@ -59,7 +59,7 @@ fn what_may_end_state_is_named() {
         let expected = Pins::from(PinReason::Ends).union(besides.into());
         assert_eq!(classify(text.as_bytes()), expected, "{text}");
     }
-    for text in ["select close from t", "alter table t drop a", "select pg_advisory_xact_lock(1)"] {
+    for text in ["select close from t", "select pg_advisory_xact_lock(1)"] {
         assert_eq!(classify(text.as_bytes()), Pins::NONE, "{text}");
     }
 }
@@ -87,7 +87,6 @@ fn ordinary_traffic_is_free() {
         "explain (analyze, settings) select 1",
         "show search_path",
         "call p(1)",
-        "do $$ begin set x = 1; perform set_config('a', 'b', false); end $$",
         "notify c, 'listen'",
         "unlisten *",
         "lock table t",
@@ -100,12 +99,12 @@ fn ordinary_traffic_is_free() {
 #[test]
 fn statements_are_named() {
     check(&[("execute p(1)", "names"), ("deallocate p", "names"), ("deallocate all", "names")]);
-    free(&["select execute, deallocate from t", "create function f() execute p"]);
+    free(&["select execute, deallocate from t", "grant execute on function f() to p"]);
 }
 
 #[test]
-fn ddl_is_free() {
-    free(&[
+fn ddl_changes_the_schema_and_no_more() {
+    for text in [
         "create table temp (temp int, hold text default 'set x = 1')",
         "create table t as select * from temp",
         "create unlogged table t (a int)",
@@ -115,10 +114,14 @@ fn ddl_is_free() {
         "alter role r set search_path = a",
         "alter database d set x to 1",
         "alter table t alter c set default 1, set schema s",
+        "alter table t drop a",
         "alter system set x = 1",
         "create schema listen",
-        "drop table temp",
-    ]);
+        "select 1; create function f() execute p",
+    ] {
+        assert_eq!(classify(text.as_bytes()), PinReason::Schema.into(), "{text}");
+    }
+    free(&["select created, altered from t", "comment on table t is 'create'"]);
 }
 
 #[test]
@@ -163,8 +166,8 @@ fn a_seed_spoils_even_for_the_transaction() {
         ("set \"seed\" = 0.5", "random seed, setting"),
         ("set local seed = 0.5", "local setting, random seed"),
         ("select setseed(0.5)", "random seed"),
-        ("select set_config('seed', '0.5', true)", "random seed, setting"),
-        ("select set_config('SEED'::text, '0.5', true)", "random seed, setting, unclear"),
+        ("select set_config('seed', '0.5', true)", "local setting, random seed"),
+        ("select set_config('SEED'::text, '0.5', true)", "local setting, random seed, unclear"),
     ]);
 }
 
@@ -174,12 +177,31 @@ fn set_config_is_clear_if_its_first_argument_is_there_to_be_read() {
         ("select set_config('a.b', $1, false)", "setting"),
         ("select pg_catalog.set_config('search_path', '', false)", "setting"),
         ("select set_config($1, $2, $3)", "setting, unclear"),
-        ("select set_config('se' || 'ed', '1', true)", "setting, unclear"),
-        ("select set_config('se'\n'ed', '1', true)", "setting, unclear"),
-        ("select set_config(E'seed', '1', true)", "setting, unclear"),
-        ("select set_config('\\163eed', '1', true)", "setting, unclear"),
-        ("select set_config($$seed$$, '1', true)", "setting, unclear"),
-        ("select set_config(name, '1', true) from t", "setting, unclear"),
+        ("select set_config('se' || 'ed', '1', true)", "local setting, unclear"),
+        ("select set_config('se'\n'ed', '1', true)", "local setting, unclear"),
+        ("select set_config(E'seed', '1', true)", "local setting, unclear"),
+        ("select set_config('\\163eed', '1', true)", "local setting, unclear"),
+        ("select set_config($$seed$$, '1', true)", "local setting, unclear"),
+        ("select set_config(name, '1', true) from t", "local setting, unclear"),
+    ]);
+}
+
+#[test]
+fn set_config_may_be_for_the_transaction() {
+    check(&[
+        ("select set_config('a.b', f(1, 2), true)", "local setting"),
+        ("select set_config('a.b', 'c', TRUE), 1", "local setting"),
+        ("select set_config('a.b', 'c', true and false)", "setting"),
+        ("select set_config('a.b', 'c', not true)", "setting"),
+        ("select set_config('a.b', 'c', 'true')", "setting"),
+        ("select set_config('a.b', 'c', (true))", "setting"),
+        ("select set_config('a.b', set_config('c.d', 'e', true), false)", "local setting, setting"),
+        (
+            "select set_config('a.b', 'c', true), set_config('c.d', 'e', false)",
+            "local setting, setting",
+        ),
+        ("select set_config('a.b', 'c', true", "setting"),
+        ("select set_config('a.b', 'c', true; select 1)", "setting"),
     ]);
 }
 
@@ -485,7 +507,7 @@ fn statements_are_counted() {
     let count = |text: &[u8]| {
         let mut classifier = Classifier::new();
         classifier.feed(text);
-        classifier.finish_and_count().1
+        classifier.finish_hearing().statements
     };
     assert_eq!(count(b""), 0);
     assert_eq!(count(b" ; /* ; */ ; -- ;"), 0);

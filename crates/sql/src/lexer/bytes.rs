@@ -3,6 +3,7 @@
 /// What a byte begins, between two tokens.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(super) enum Begins {
+    Close,
     Comma,
     Digit,
     Dollar,
@@ -35,6 +36,7 @@ pub(super) static BEGINS: [Begins; 256] = {
             b'"' => Begins::DoubleQuote,
             b'-' => Begins::Minus,
             b'(' => Begins::Open,
+            b')' => Begins::Close,
             b'\'' => Begins::Quote,
             b';' => Begins::Semicolon,
             b'/' => Begins::Slash,

@@ -20,7 +20,7 @@ impl Sink for Seen {
             Token::Open => "(".to_owned(),
             Token::Quoted(name) => format!("\"{}\"", lossy(name)),
             Token::Semicolon => ";".to_owned(),
-            Token::Sign => "*".to_owned(),
+            Token::Close | Token::Sign => "*".to_owned(),
             Token::Unclear => "UNCLEAR".to_owned(),
             Token::Unicode => "UNICODE".to_owned(),
             Token::Word(word) => lossy(word).into_owned(),

@@ -128,7 +128,7 @@ impl Worker {
                     return self.settle();
                 }
                 Told::Mail(Mail::Stop) => return,
-                Told::Mail(Mail::ConsoleReply(..) | Mail::Listen(..)) => {
+                Told::Mail(Mail::Catalogue(..) | Mail::ConsoleReply(..) | Mail::Listen(..)) => {
                     unreachable!("no test sends it")
                 }
                 Told::Outside(outside) => self.hear(outside),
@@ -202,6 +202,7 @@ impl Worker {
         let now = self.now();
         let result = event(&mut self.driver, now);
         self.driver.engine().check();
+        let mut logins = Vec::new();
         for request in self.driver.take_requests() {
             match request {
                 Request::Connect(endpoint, _) => {
@@ -211,7 +212,12 @@ impl Worker {
                 Request::Nudge => self.peers.nudge_others(self.index),
                 Request::Console(..) => unreachable!("nobody is at the console"),
                 Request::Log(_) => {}
+                Request::ReadCatalogue(login) => logins.push(login),
             }
+        }
+        for login in logins {
+            let read = Ok(Arc::default());
+            self.drive(|driver, now| driver.catalogue_read(now, &login.database, read));
         }
         result
     }

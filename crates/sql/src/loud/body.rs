@@ -1,0 +1,192 @@
+//! What the body of a function, or a block, does to the session.
+
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::spans::{each_token, readings};
+use super::{Effect, Loud, Unseen};
+use crate::classify::{Heard, State};
+use crate::custom::Search;
+use crate::encoding::Encoding;
+use crate::lexer::{Backslash, Sink, Token};
+use crate::pins::{PinReason, Pins};
+
+/// What a body says.
+#[derive(Debug, Default)]
+pub(super) struct Body {
+    pub(super) pins: Pins,
+    /// The custom settings that it may change, in lower case.
+    pub(super) custom: BTreeSet<Box<[u8]>>,
+    /// All names in it, in lower case.
+    pub(super) names: BTreeSet<Box<[u8]>>,
+    /// It changes tables.
+    pub(super) writes: bool,
+}
+
+/// How a body is written.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Language {
+    Sql,
+    Plpgsql,
+}
+
+/// What begins a statement of PL/pgSQL behind it, and ends none of SQL. (Of a CASE, THEN and ELSE
+/// do so too: what is taken for a statement there begins with the name of a column.)
+const BEGINS: [&[u8]; 6] = [b"atomic", b"begin", b"declare", b"else", b"loop", b"then"];
+
+/// What a procedure may do to its transaction, and what only tells of names, leaves nothing.
+const HARMLESS: [PinReason; 3] = [PinReason::Commit, PinReason::Names, PinReason::Schema];
+
+impl Body {
+    /// Reads a body. Where a literal may be read in two ways both are followed.
+    pub(super) fn read(text: &[u8], language: Language) -> Self {
+        let mut body = Self::default();
+        for &backslash in readings(text, Encoding::Superset) {
+            body.read_as(text, language, backslash);
+        }
+        body.pins = HARMLESS.into_iter().fold(body.pins, Pins::without);
+        body
+    }
+
+    fn read_as(&mut self, text: &[u8], language: Language, backslash: Backslash) {
+        let custom = &mut self.custom;
+        let mut note = |name: &[u8]| {
+            custom.insert(name.to_ascii_lowercase().into());
+        };
+        let mut reading = Reading {
+            state: State::default(),
+            search: Search::new(&mut note),
+            language,
+            run: Run::No,
+            names: &mut self.names,
+        };
+        each_token(text, Encoding::Superset, backslash, &mut |token, content| {
+            reading.token(token, content);
+        });
+        self.writes |= reading.state.writes();
+        let mut pins = reading.state.heard().pins;
+        if !reading.search.finish() && pins.contains(PinReason::Setting) {
+            pins = pins.union(PinReason::Unclear.into());
+        }
+        self.pins = self.pins.union(pins);
+    }
+
+    /// What it does, and what the names in it stand for.
+    fn unseen(self, loud: &Loud, name: &str) -> Unseen {
+        let mut unseen = Unseen { name: name.to_owned(), pins: self.pins, custom: self.custom };
+        let places = self.names.iter().filter_map(|name| loud.place(name));
+        for named in places.filter_map(|place| loud.unseen(place, self.writes)) {
+            unseen.add(named);
+        }
+        unseen
+    }
+}
+
+/// A body of which a part has been read.
+struct Reading<'a> {
+    state: State,
+    search: Search<'a>,
+    language: Language,
+    run: Run,
+    names: &'a mut BTreeSet<Box<[u8]>>,
+}
+
+/// How far an EXECUTE has come, of PL/pgSQL.
+enum Run {
+    No,
+    /// What it runs comes next.
+    Execute,
+    /// It is this text, if that is all.
+    Text(Vec<u8>),
+}
+
+impl Reading<'_> {
+    fn token(&mut self, token: Token<'_>, content: Option<Vec<u8>>) {
+        let is_execute = self.language == Language::Plpgsql
+            && matches!(token, Token::Word(word) if word.eq_ignore_ascii_case(b"execute"));
+        self.run = match std::mem::replace(&mut self.run, Run::No) {
+            Run::No if is_execute => Run::Execute,
+            Run::No => Run::No,
+            Run::Execute => match (token, content) {
+                (Token::Literal(_), Some(text)) => Run::Text(text),
+                _ => self.unknown(),
+            },
+            Run::Text(text) => match token {
+                Token::Semicolon => self.runs(&text),
+                Token::Word(word) if is_one_of(word, &[b"using", b"into", b"loop"]) => {
+                    self.runs(&text)
+                }
+                _ => self.unknown(),
+            },
+        };
+        self.read(token);
+        if matches!(token, Token::Word(word) if is_one_of(word, &BEGINS)) {
+            self.read(Token::Semicolon);
+        }
+    }
+
+    fn read(&mut self, token: Token<'_>) {
+        if let Token::Word(name) | Token::Quoted(name) = token {
+            self.names.insert(name.to_ascii_lowercase().into());
+        }
+        self.state.token(token);
+        self.search.token(token);
+    }
+
+    /// It runs what nobody can read here.
+    fn unknown(&mut self) -> Run {
+        self.state.pin(PinReason::Unclear);
+        Run::No
+    }
+
+    fn runs(&mut self, text: &[u8]) -> Run {
+        self.read(Token::Semicolon);
+        each_token(text, Encoding::Superset, Backslash::Ordinary, &mut |token, _| {
+            self.read(token);
+        });
+        self.read(Token::Semicolon);
+        Run::No
+    }
+}
+
+fn is_one_of(word: &[u8], words: &[&[u8]]) -> bool {
+    words.iter().any(|one| word.eq_ignore_ascii_case(one))
+}
+
+/// Reads the DO blocks in a text: every literal of a statement that begins with DO.
+pub(super) fn read_blocks(text: &[u8], encoding: Encoding, loud: &Arc<Loud>, heard: &mut Heard) {
+    for &backslash in readings(text, encoding) {
+        let (mut begins, mut is_do, mut is_foreign) = (true, false, false);
+        each_token(text, encoding, backslash, &mut |token, content| {
+            let word = if let Token::Word(word) = token { word } else { b"" };
+            if begins {
+                is_do = word.eq_ignore_ascii_case(b"do");
+                is_foreign = false;
+            }
+            begins = matches!(token, Token::Semicolon);
+            // What language it is in may be said behind the block too.
+            let names_language = is_do && word.eq_ignore_ascii_case(b"language");
+            is_foreign |= names_language && !names_plpgsql(text);
+            if is_foreign || is_do && matches!(token, Token::Literal(_)) && content.is_none() {
+                heard.pins = heard.pins.union(PinReason::Unclear.into());
+                heard.own = heard.own.union(PinReason::Unclear.into());
+            } else if let Some(body) = content.filter(|_| is_do) {
+                let body = Body::read(&body, Language::Plpgsql);
+                heard.add(body.unseen(loud, "DO"));
+            }
+        });
+    }
+}
+
+/// Whether a text with a block says that it is in PL/pgSQL, as all are that do not name another
+/// language.
+fn names_plpgsql(text: &[u8]) -> bool {
+    let name = b"plpgsql";
+    text.windows(name.len()).any(|part| part.eq_ignore_ascii_case(name))
+}
+
+impl From<Body> for Effect {
+    fn from(body: Body) -> Self {
+        Self { reads: body.pins, writes: Pins::NONE, custom: body.custom, why: String::new() }
+    }
+}

@@ -1,0 +1,219 @@
+use std::collections::BTreeSet;
+use std::sync::Arc;
+
+use super::body::{Body, Language};
+use super::{Catalogue, Kind, Loud, Object, ObjectId, Source, Use, When, hear};
+use crate::Encoding;
+
+/// What a body does, as words, and the custom settings that it may change.
+fn does(text: &str) -> (String, Vec<String>) {
+    let body = Body::read(text.as_bytes(), Language::Plpgsql);
+    let custom = body.custom.iter().map(|name| String::from_utf8_lossy(name).into_owned());
+    (body.pins.to_string(), custom.collect())
+}
+
+fn function(oid: u32, name: &str, source: Source) -> Object {
+    Object { id: (Kind::Function, oid), name: name.to_owned(), source, is_quiet: false }
+}
+
+fn plpgsql(oid: u32, name: &str, body: &str) -> Object {
+    function(oid, name, Source::Plpgsql(body.to_owned()))
+}
+
+fn sql(oid: u32, name: &str, body: &str) -> Object {
+    function(oid, name, Source::Sql(body.to_owned()))
+}
+
+fn relation(oid: u32, name: &str) -> Object {
+    let id = (Kind::Relation, oid);
+    Object { id, name: name.to_owned(), source: Source::None, is_quiet: false }
+}
+
+fn uses(by: ObjectId, of: ObjectId, when: When) -> Use {
+    Use { by, of, when, through: "trigger t".to_owned() }
+}
+
+fn loud(objects: Vec<Object>, uses: Vec<Use>) -> Arc<Loud> {
+    Arc::new(Catalogue { objects, uses }.loud())
+}
+
+/// What a text leaves where these names are loud.
+fn leaves(text: &str, loud: &Arc<Loud>) -> String {
+    hear(text.as_bytes(), Encoding::Superset, loud).pins.to_string()
+}
+
+#[test]
+fn bodies_that_change_the_session() {
+    for (body, pins) in [
+        ("BEGIN PERFORM set_config('app.x', 'y', false); END", "setting"),
+        ("BEGIN SET search_path = a; RETURN NEW; END", "setting"),
+        ("BEGIN IF x THEN RESET ALL; END IF; END", "reset"),
+        ("BEGIN IF x THEN y := 1; ELSE LISTEN jobs; END IF; END", "listen"),
+        ("DECLARE a int; BEGIN LOOP LOAD 'x'; END LOOP; END", "library"),
+        ("BEGIN CREATE TEMP TABLE t (a int); END", "temp table"),
+        ("BEGIN PERFORM pg_advisory_lock(1); END", "advisory lock"),
+        ("BEGIN NEW.id := nextval('s'); RETURN NEW; END", "sequence"),
+        ("BEGIN PERFORM setseed(0.5); END", "random seed"),
+        ("BEGIN EXECUTE cmd; END", "unclear"),
+        ("BEGIN EXECUTE 'CREATE TABLE ' || name; END", "unclear"),
+        ("BEGIN EXECUTE 'SET work_mem = 1'; END", "setting"),
+        ("BEGIN RETURN QUERY EXECUTE format('SELECT %s', x); END", "unclear"),
+        ("BEGIN PERFORM set_config(name, value, false); END", "setting, unclear"),
+    ] {
+        assert_eq!(does(body).0, pins, "{body}");
+    }
+}
+
+#[test]
+fn bodies_that_leave_nothing() {
+    for body in [
+        "BEGIN UPDATE t SET a = 1 WHERE b = 2; RETURN NEW; END",
+        "BEGIN PERFORM set_config('app.x', NEW.y, true); RETURN NEW; END",
+        "BEGIN SET LOCAL search_path = a; END",
+        "BEGIN CREATE TEMP TABLE t ON COMMIT DROP AS SELECT 1; END",
+        "BEGIN PERFORM pg_advisory_xact_lock(1); COMMIT; END",
+        "BEGIN EXECUTE 'SELECT count(*) FROM a_table_whose_name_is_rather_long_as_names_are_here' \
+         INTO n USING x; END",
+        "BEGIN RAISE NOTICE 'SET %', x; -- SET a = 1\n END",
+        "BEGIN CASE WHEN a THEN b := 1; ELSE b := 2; END CASE; END",
+    ] {
+        let pins = does(body).0;
+        assert!(pins.is_empty() || pins == "local setting", "{pins}: {body}");
+    }
+}
+
+#[test]
+fn custom_settings_of_bodies() {
+    let (_, custom) = does(
+        "BEGIN SET App.Tenant = 'x'; PERFORM set_config('app.user', 'y', false); \
+         EXECUTE 'RESET app.other'; END",
+    );
+    assert_eq!(custom, ["app.other", "app.tenant", "app.user"]);
+}
+
+#[test]
+fn what_calls_a_loud_function_is_loud() {
+    let list = loud(
+        vec![
+            plpgsql(1, "inner_f", "BEGIN PERFORM pg_advisory_lock(1); END"),
+            sql(2, "outer_f", "SELECT public.inner_f()"),
+            sql(3, "quiet_f", "SELECT now()"),
+        ],
+        vec![],
+    );
+    let names: Vec<_> = list.iter().map(|(name, _)| name).collect();
+    assert_eq!(names, [b"inner_f", b"outer_f"]);
+    assert_eq!(leaves("SELECT * FROM outer_f()", &list), "advisory lock");
+    assert_eq!(leaves("select OUTER_F()", &list), "advisory lock");
+    assert_eq!(leaves("SELECT \"outer_f\"()", &list), "advisory lock");
+    assert_eq!(leaves("SELECT 'outer_f', outer_g(), quiet_f()", &list), "");
+    let why = list.iter().map(|(_, effect)| effect.why.as_str()).collect::<Vec<_>>();
+    assert_eq!(why, ["advisory lock", "inner_f (advisory lock)"]);
+}
+
+#[test]
+fn functions_may_call_each_other() {
+    let list = loud(
+        vec![
+            plpgsql(1, "even", "BEGIN RETURN odd(n - 1); END"),
+            plpgsql(2, "odd", "BEGIN LISTEN x; RETURN even(n - 1); END"),
+        ],
+        vec![],
+    );
+    assert_eq!(leaves("SELECT even(2)", &list), "listen");
+}
+
+#[test]
+fn triggers_count_for_whatever_changes_tables() {
+    let table = (Kind::Relation, 10);
+    let list = loud(
+        vec![plpgsql(1, "audit", "BEGIN SET a.b = 1; RETURN NEW; END"), relation(10, "orders")],
+        vec![uses(table, (Kind::Function, 1), When::Written)],
+    );
+    assert_eq!(leaves("SELECT * FROM orders", &list), "");
+    for text in [
+        "INSERT INTO orders VALUES (1)",
+        "WITH x AS (DELETE FROM orders RETURNING *) SELECT * FROM x",
+        "UPDATE public.orders SET a = 1",
+        "COPY orders FROM STDIN",
+        "MERGE INTO orders USING x ON true WHEN MATCHED THEN DELETE",
+        "TRUNCATE orders",
+    ] {
+        assert_eq!(leaves(text, &list), "setting", "{text}");
+    }
+    let heard = hear(b"INSERT INTO orders VALUES (1)", Encoding::Superset, &list);
+    let unseen = heard.unseen.unwrap();
+    assert_eq!(unseen.name, "orders");
+    assert_eq!(unseen.custom, BTreeSet::from([Box::from(&b"a.b"[..])]));
+}
+
+#[test]
+fn a_function_that_changes_a_table_does_what_its_triggers_do() {
+    let table = (Kind::Relation, 10);
+    let list = loud(
+        vec![
+            plpgsql(1, "audit", "BEGIN LOAD 'x'; RETURN NEW; END"),
+            relation(10, "orders"),
+            plpgsql(2, "place_order", "BEGIN INSERT INTO orders VALUES (1); END"),
+            plpgsql(3, "count_orders", "BEGIN RETURN (SELECT count(*) FROM orders); END"),
+        ],
+        vec![uses(table, (Kind::Function, 1), When::Written)],
+    );
+    assert_eq!(leaves("SELECT place_order()", &list), "library");
+    assert_eq!(leaves("SELECT count_orders()", &list), "");
+}
+
+#[test]
+fn quiet_functions_are_believed() {
+    let mut quiet = plpgsql(1, "partition", "BEGIN EXECUTE cmd; END");
+    quiet.is_quiet = true;
+    let list = loud(vec![quiet, sql(2, "caller", "SELECT partition()")], vec![]);
+    assert!(list.is_empty());
+}
+
+#[test]
+fn postgresqls_own_functions_count_where_no_text_shows_them() {
+    let view = (Kind::Relation, 10);
+    let own = |oid, name| function(oid, name, Source::Builtin);
+    let list = loud(
+        vec![own(1, "nextval"), own(2, "set_config"), relation(10, "v"), relation(11, "serial")],
+        vec![
+            uses(view, (Kind::Function, 2), When::Always),
+            uses((Kind::Relation, 11), (Kind::Function, 1), When::Written),
+        ],
+    );
+    assert_eq!(leaves("SELECT * FROM v", &list), "setting, unclear");
+    assert_eq!(leaves("INSERT INTO serial DEFAULT VALUES", &list), "sequence");
+    assert!(hear(b"INSERT INTO serial DEFAULT VALUES", Encoding::Superset, &list).unseen.is_none());
+    assert_eq!(leaves("SELECT nextval('s')", &list), "sequence");
+}
+
+#[test]
+fn blocks_are_read() {
+    let list = loud(vec![plpgsql(1, "f", "BEGIN PERFORM setseed(1); END")], vec![]);
+    for (text, pins) in [
+        ("DO $$ BEGIN SET a = 1; END $$", "setting"),
+        ("DO LANGUAGE plpgsql $x$ BEGIN PERFORM f(); END $x$", "random seed"),
+        ("do 'BEGIN PERFORM pg_advisory_lock(1); END'", "advisory lock"),
+        ("do 'BEGIN EXECUTE ''SET a = 1''; END'", "setting"),
+        ("DO E'BEGIN NULL; END'", "unclear"),
+        ("DO LANGUAGE plperl $$ anything $$", "unclear"),
+        ("DO $$ anything $$ LANGUAGE plperl", "unclear"),
+        ("DO $$ BEGIN UPDATE t SET a = 1; END $$; SELECT 'SET a = 1'", ""),
+        ("SELECT 1; DO $$ BEGIN LISTEN x; END $$", "listen"),
+    ] {
+        assert_eq!(leaves(text, &list), pins, "{text}");
+    }
+}
+
+#[test]
+fn what_is_new_in_a_list() {
+    let before = loud(vec![sql(1, "f", "SELECT nextval('s')")], vec![]);
+    let after = loud(
+        vec![sql(1, "f", "SELECT pg_advisory_lock(1)"), sql(2, "g", "SELECT nextval('s')")],
+        vec![],
+    );
+    assert_eq!(before.news_since(&before), None);
+    let news = after.news_since(&before).unwrap();
+    assert_eq!(news.pins.to_string(), "advisory lock, sequence");
+}
