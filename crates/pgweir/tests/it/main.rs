@@ -37,6 +37,7 @@ mod pins;
 mod pool;
 mod pool_modes;
 mod program;
+mod refused_settings;
 mod regress;
 mod reload;
 mod replication;
