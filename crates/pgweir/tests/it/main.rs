@@ -22,6 +22,7 @@ mod differential;
 mod disconnects;
 mod disk_full;
 mod drivers;
+mod encodings;
 mod endings;
 mod fairness;
 mod flat;

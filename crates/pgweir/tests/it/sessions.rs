@@ -8,6 +8,7 @@ use pgweir_testkit::{Login, Pgweir, Script, assert_same_transcript};
 
 use crate::stage::{self, CLUSTER, PROGRAM};
 
+mod encodings;
 mod settings;
 
 /// Role and database of all scripts. The role may become others.
@@ -64,13 +65,18 @@ fn script(login: Login, steps: &[Step]) -> Script {
 /// The messages are those of a session on a server of its own.
 #[track_caller]
 fn same_as(login: Login, steps: &[Step]) {
-    let script = script(login, steps);
-    // With it comes the role, without which nobody is let in.
-    LazyLock::force(&POOLER);
+    same_script(&script(login, steps));
+}
+
+/// As [`same_as`], for whatever frames.
+#[track_caller]
+fn same_script(script: &Script) {
+    // It makes the role and the database, too.
+    let pooler = POOLER.address();
     let direct = reports_first(script.run(CLUSTER.address()));
-    let pooled = reports_first(script.run(POOLER.address()));
+    let pooled = reports_first(script.run(pooler));
     if direct != pooled {
-        eprintln!("{steps:?}");
+        eprintln!("{script:?}");
     }
     assert_same_transcript(&direct, &pooled);
     stage::assert_sound(&POOLER);
