@@ -3,12 +3,14 @@
 
 use std::sync::LazyLock;
 
-use pgweir_testkit::frames::{extended, query};
+use pgweir_testkit::frames::{bind, execute, extended, parse, query, sync};
 use pgweir_testkit::{Login, Pgweir, Script, assert_same_transcript};
 
 use crate::stage::{self, CLUSTER, PROGRAM};
 
+mod batches;
 mod encodings;
+mod portals;
 mod settings;
 
 /// Role and database of all scripts. The role may become others.
@@ -60,6 +62,33 @@ fn script(login: Login, steps: &[Step]) -> Script {
         Step::Simple(text) => script.ask(&query(text)),
         Step::Extended(text) => script.ask(&extended(text, &[])),
     })
+}
+
+/// The unnamed statement, without its Sync.
+fn part(text: &str) -> Vec<u8> {
+    [parse("", text, &[]), bind("", "", &[]), execute("", 0)].concat()
+}
+
+/// Parts with one Sync behind them.
+fn batch(parts: &[Vec<u8>]) -> Vec<u8> {
+    [parts.concat(), sync()].concat()
+}
+
+/// Every unit is sent before its predecessor's reply is read.
+fn pipeline(script: Script, units: &[Vec<u8>]) -> Script {
+    units.iter().fold(script.send(&units.concat()), |script, _| script.read_until_ready())
+}
+
+/// Each unit is sent when the reply of the one before has been read.
+fn in_turn(script: Script, units: &[Vec<u8>]) -> Script {
+    units.iter().fold(script, |script, unit| script.ask(unit))
+}
+
+/// The same units in turn, and in one pipeline.
+#[track_caller]
+fn same_units(units: &[Vec<u8>]) {
+    same_script(&in_turn(Script::new(login()), units));
+    same_script(&pipeline(Script::new(login()), units));
 }
 
 /// The messages are those of a session on a server of its own.
