@@ -9,6 +9,7 @@ use pgweir_testkit::{Login, Pgweir, Script, assert_same_transcript};
 use crate::stage::{self, CLUSTER, PROGRAM};
 
 mod batches;
+mod drivers;
 mod encodings;
 mod portals;
 mod settings;
