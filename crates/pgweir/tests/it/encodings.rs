@@ -3,10 +3,10 @@
 
 use std::thread;
 
-use pgweir_testkit::WireClient;
 use pgweir_testkit::frames::{bind, bind_with_formats, execute, message, parse, query, sync};
+use pgweir_testkit::{Login, Pgweir, Script, WireClient};
 
-use crate::stage::Stage;
+use crate::stage::{CLUSTER, PROGRAM, Stage, assert_sound, login, superuser, trusting};
 
 /// An encoding, words that PostgreSQL takes in it, and the same in UTF-8. Where later bytes of a
 /// character may be ASCII, some are; but none is a backslash, which would keep the server.
@@ -143,5 +143,51 @@ fn what_another_encoding_would_hide_is_found() {
             }
             lock_is_found(&stage, stage.client(), &[&begin, &local, &lock, &commit]);
         }
+    }
+}
+
+/// What every client of a database of another encoding says, in whatever its own is: bytes that are
+/// one character in some encodings, several in others and none in the rest.
+fn said_to_a_database(encoding: &str, login: Login) -> Script {
+    let set = query(&format!("SET client_encoding = '{encoding}'"));
+    let mut script = Script::new(login).ask(&set).ask(&query("SHOW client_encoding"));
+    for words in [&b"\x95\x5c"[..], "表".as_bytes(), b"\xe9", b"\xc9\xbd", b"plain", b"\xff"] {
+        for text in [
+            "SELECT '%', length('%')",
+            "SET search_path = '%'",
+            "SHOW search_path",
+            "SELECT convert_to(current_setting('search_path'), getdatabaseencoding())",
+            "SET a.b = '%'; SET a.\"%\" = '%'",
+            // Whether it is empty or was never used shows who has had the server before.
+            "SELECT coalesce(current_setting('a.b', true), '')",
+            "SELECT coalesce(current_setting('a.%', true), '')",
+        ] {
+            script = script.ask(&asked(words, text)).ask(&extended(words, text));
+        }
+        script = script.ask(&query("SET NAMES 'UTF8'")).ask(&query("SHOW search_path")).ask(&set);
+    }
+    script
+}
+
+#[test]
+fn databases_of_other_encodings() {
+    for encoding in ["EUC_JP", "SQL_ASCII", "LATIN1", "WIN1251"] {
+        let name = format!("encodings_{}", encoding.to_lowercase());
+        let mut superuser = superuser(&CLUSTER, "postgres");
+        superuser.query(&format!("CREATE ROLE {name} LOGIN"));
+        superuser.query(&format!(
+            "CREATE DATABASE {name} OWNER {name} ENCODING '{encoding}' TEMPLATE template0"
+        ));
+        let config = trusting(&CLUSTER, &name)
+            .pool("server_choice", "\"never_same\"")
+            .user(&name, "", 3)
+            .user_setting("min_pool_size", "3");
+        let pgweir = Pgweir::start(PROGRAM, |port| config.text(port));
+        for of_client in ["SJIS", "UTF8", "LATIN1", "SQL_ASCII", "EUC_JP", "BIG5", "MULE_INTERNAL"]
+        {
+            let script = said_to_a_database(of_client, login(&name));
+            script.assert_same(CLUSTER.address(), pgweir.address());
+        }
+        assert_sound(&pgweir);
     }
 }
