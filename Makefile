@@ -17,7 +17,7 @@ demo-stop: ## End what `make demo DETACH=1` left up
 test: ## All that the continuous integration runs; installs what is missing, DEPS=no only names it
 	@exec scripts/test.sh
 
-drivers: ## Test with asyncpg, node-postgres, pgx and pgjdbc; DRIVER=pgx tests one, DEPS=no as above
+drivers: ## Test drivers and frameworks (drivers/README.md); DRIVER=pgx tests one, DEPS=no as above
 	@exec scripts/drivers.sh
 
 pg-regress: ## PostgreSQL's regression tests by psql, REGRESS=dir has them; FILES="guc prepare"

@@ -1,6 +1,6 @@
 #!/usr/bin/env bash
-# make drivers: drivers of other languages through pgweir, each with the program in its folder of
-# drivers/.
+# make drivers: drivers of other languages, and frameworks, through pgweir, each with the program in
+# its folder of drivers/.
 #
 #   drivers.sh             brings what they need, and tests each
 #   DRIVER=pgx             tests only this one
@@ -13,7 +13,7 @@
 
 . "$(dirname "$0")/lib.sh"
 
-all=(asyncpg node-postgres pgx pgjdbc)
+all=(asyncpg node-postgres pgx pgjdbc rails)
 # Some distributions have set their Go not to.
 export GOTOOLCHAIN=${GOTOOLCHAIN:-auto}
 mkdir -p "${CARGO_TARGET_DIR:-target}/drivers"
@@ -86,17 +86,20 @@ is_driver() {
 # --- Bring -----------------------------------------------------------------------------------
 
 # What a driver's list names is on its shelf, made or brought up to date. A copy of the list there
-# says what it holds.
+# says what it holds. One without a list has all that it needs from its tools.
 need_driver() {
-    local driver=$1 list tools place=$shelf/$1
+    local driver=$1 list= tools place=$shelf/$1
     case $driver in
     asyncpg) list=requirements.txt tools=(python3-venv) ;;
     node-postgres) list=package-lock.json tools=(nodejs npm) ;;
     pgx) list=go.sum tools=(golang-go) ;;
     pgjdbc) list=pom.xml tools=(default-jdk-headless maven) ;;
+    rails) tools=(ruby-railties ruby-activerecord ruby-pg) ;;
     esac
     need_packages "${tools[@]}"
     [ "$driver" != pgx ] || need_go
+    mkdir -p "$place"
+    [ -n "$list" ] || return 0
     list=drivers/$driver/$list
     cmp -s "$list" "$place/brought" && return
     if [ "${DEPS:-yes}" = no ]; then
@@ -164,6 +167,13 @@ run_pgx() {
 
 run_pgjdbc() {
     java -Dfile.encoding=UTF-8 -cp "$place/jars/*" drivers/pgjdbc/PgjdbcTest.java
+}
+
+# A copy, as Rails writes to the folder of its application.
+run_rails() {
+    rm -rf "$place/app"
+    cp -r drivers/rails "$place/app"
+    (cd "$place/app" && ruby test.rb)
 }
 
 main "$@"

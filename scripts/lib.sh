@@ -127,6 +127,22 @@ has_python3_venv() {
     [ -n "$(python_with_venv)" ]
 }
 
+has_ruby_activerecord() {
+    has_gem activerecord
+}
+
+has_ruby_pg() {
+    has_gem pg
+}
+
+has_ruby_railties() {
+    has_gem railties
+}
+
+has_gem() {
+    ruby -e 'gem ARGV[0]' "$1" 2>/dev/null
+}
+
 # The first number that a command prints, such as the greatest part of its version; 0 without one.
 first_number() {
     local said

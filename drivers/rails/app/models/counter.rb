@@ -1,0 +1,2 @@
+class Counter < ActiveRecord::Base
+end

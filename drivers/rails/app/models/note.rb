@@ -1,0 +1,3 @@
+class Note < ActiveRecord::Base
+  validates :owner, :text, presence: true
+end
