@@ -13,7 +13,7 @@
 
 . "$(dirname "$0")/lib.sh"
 
-all=(asyncpg node-postgres pgx pgjdbc rails)
+all=(asyncpg node-postgres pgx pgjdbc rails sqlx)
 # Some distributions have set their Go not to.
 export GOTOOLCHAIN=${GOTOOLCHAIN:-auto}
 mkdir -p "${CARGO_TARGET_DIR:-target}/drivers"
@@ -95,6 +95,7 @@ need_driver() {
     pgx) list=go.sum tools=(golang-go) ;;
     pgjdbc) list=pom.xml tools=(default-jdk-headless maven) ;;
     rails) tools=(ruby-railties ruby-activerecord ruby-pg) ;;
+    sqlx) list=Cargo.lock tools=(build-essential) ;;
     esac
     need_packages "${tools[@]}"
     [ "$driver" != pgx ] || need_go
@@ -131,6 +132,10 @@ bring_pgjdbc() {
     mvn --batch-mode --quiet -Dstyle.color=never --file "$place" \
         -Dmaven.repo.local="$place/repository" \
         dependency:copy-dependencies -DoutputDirectory="$place/jars"
+}
+
+bring_sqlx() {
+    cargo fetch --quiet --locked --manifest-path drivers/sqlx/Cargo.toml
 }
 
 # A Go that may fetch the one that go.mod asks for, where it is an older one itself.
@@ -174,6 +179,10 @@ run_rails() {
     rm -rf "$place/app"
     cp -r drivers/rails "$place/app"
     (cd "$place/app" && ruby test.rb)
+}
+
+run_sqlx() {
+    cargo run --quiet --locked --manifest-path drivers/sqlx/Cargo.toml --target-dir "$place/target"
 }
 
 main "$@"

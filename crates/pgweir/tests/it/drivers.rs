@@ -44,6 +44,12 @@ fn rails() {
     as_directly("rails");
 }
 
+#[test]
+#[ignore = "needs what `make drivers` brings"]
+fn sqlx() {
+    as_directly("sqlx");
+}
+
 /// What the program of a framework says in the end is the same directly and through pgweir.
 #[track_caller]
 fn as_directly(framework: &str) {

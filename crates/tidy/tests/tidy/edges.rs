@@ -7,6 +7,7 @@ use crate::tree::Tree;
 /// Every package of the project, and which others its code may use. Arrows point down: a row
 /// names only rows below it. Tests may use [`FOR_TESTS`] besides.
 const ALLOWED: &[(&str, &[&str])] = &[
+    ("pgweir-drivers-sqlx", &[]),
     ("pgweir-bench", &["pgweir-config"]),
     ("pgweir-fuzz-guided", &["pgweir-fuzz"]),
     (

@@ -11,6 +11,7 @@ const WRITTEN: &[&str] = &[
     ".md",
     ".mjs",
     ".py",
+    ".rb",
     ".rs",
     ".sh",
     ".sql",

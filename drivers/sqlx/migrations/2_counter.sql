@@ -1,0 +1,3 @@
+CREATE TABLE counter (value bigint NOT NULL);
+
+INSERT INTO counter VALUES (0);
