@@ -13,7 +13,7 @@
 
 . "$(dirname "$0")/lib.sh"
 
-all=(asyncpg node-postgres pgx pgjdbc rails sqlx)
+all=(asyncpg node-postgres pgx pgjdbc rails django sqlx)
 # Some distributions have set their Go not to.
 export GOTOOLCHAIN=${GOTOOLCHAIN:-auto}
 mkdir -p "${CARGO_TARGET_DIR:-target}/drivers"
@@ -90,7 +90,7 @@ is_driver() {
 need_driver() {
     local driver=$1 list= tools place=$shelf/$1
     case $driver in
-    asyncpg) list=requirements.txt tools=(python3-venv) ;;
+    asyncpg | django) list=requirements.txt tools=(python3-venv) ;;
     node-postgres) list=package-lock.json tools=(nodejs npm) ;;
     pgx) list=go.sum tools=(golang-go) ;;
     pgjdbc) list=pom.xml tools=(default-jdk-headless maven) ;;
@@ -132,6 +132,10 @@ bring_pgjdbc() {
     mvn --batch-mode --quiet -Dstyle.color=never --file "$place" \
         -Dmaven.repo.local="$place/repository" \
         dependency:copy-dependencies -DoutputDirectory="$place/jars"
+}
+
+bring_django() {
+    bring_asyncpg
 }
 
 bring_sqlx() {
@@ -179,6 +183,10 @@ run_rails() {
     rm -rf "$place/app"
     cp -r drivers/rails "$place/app"
     (cd "$place/app" && ruby test.rb)
+}
+
+run_django() {
+    PYTHONDONTWRITEBYTECODE=1 "$place/bin/python" drivers/django/test.py
 }
 
 run_sqlx() {

@@ -50,6 +50,12 @@ fn sqlx() {
     as_directly("sqlx");
 }
 
+#[test]
+#[ignore = "needs what `make drivers` brings"]
+fn django() {
+    as_directly("django");
+}
+
 /// What the program of a framework says in the end is the same directly and through pgweir.
 #[track_caller]
 fn as_directly(framework: &str) {
