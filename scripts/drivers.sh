@@ -13,7 +13,7 @@
 
 . "$(dirname "$0")/lib.sh"
 
-all=(asyncpg node-postgres pgx pgjdbc rails django sqlx)
+all=(asyncpg node-postgres pgx pgjdbc rails django sqlalchemy sqlx)
 # Some distributions have set their Go not to.
 export GOTOOLCHAIN=${GOTOOLCHAIN:-auto}
 mkdir -p "${CARGO_TARGET_DIR:-target}/drivers"
@@ -90,7 +90,7 @@ is_driver() {
 need_driver() {
     local driver=$1 list= tools place=$shelf/$1
     case $driver in
-    asyncpg | django) list=requirements.txt tools=(python3-venv) ;;
+    asyncpg | django | sqlalchemy) list=requirements.txt tools=(python3-venv) ;;
     node-postgres) list=package-lock.json tools=(nodejs npm) ;;
     pgx) list=go.sum tools=(golang-go) ;;
     pgjdbc) list=pom.xml tools=(default-jdk-headless maven) ;;
@@ -135,6 +135,10 @@ bring_pgjdbc() {
 }
 
 bring_django() {
+    bring_asyncpg
+}
+
+bring_sqlalchemy() {
     bring_asyncpg
 }
 
@@ -187,6 +191,10 @@ run_rails() {
 
 run_django() {
     PYTHONDONTWRITEBYTECODE=1 "$place/bin/python" drivers/django/test.py
+}
+
+run_sqlalchemy() {
+    PYTHONDONTWRITEBYTECODE=1 "$place/bin/python" drivers/sqlalchemy/test.py
 }
 
 run_sqlx() {

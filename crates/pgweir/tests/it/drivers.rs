@@ -56,6 +56,12 @@ fn django() {
     as_directly("django");
 }
 
+#[test]
+#[ignore = "needs what `make drivers` brings"]
+fn sqlalchemy() {
+    as_directly("sqlalchemy");
+}
+
 /// What the program of a framework says in the end is the same directly and through pgweir.
 #[track_caller]
 fn as_directly(framework: &str) {
