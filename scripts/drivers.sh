@@ -13,7 +13,7 @@
 
 . "$(dirname "$0")/lib.sh"
 
-all=(asyncpg node-postgres pgx pgjdbc rails django sqlalchemy sqlx)
+all=(asyncpg node-postgres pgx pgjdbc rails django sqlalchemy hibernate sqlx)
 # Some distributions have set their Go not to.
 export GOTOOLCHAIN=${GOTOOLCHAIN:-auto}
 mkdir -p "${CARGO_TARGET_DIR:-target}/drivers"
@@ -93,7 +93,7 @@ need_driver() {
     asyncpg | django | sqlalchemy) list=requirements.txt tools=(python3-venv) ;;
     node-postgres) list=package-lock.json tools=(nodejs npm) ;;
     pgx) list=go.sum tools=(golang-go) ;;
-    pgjdbc) list=pom.xml tools=(default-jdk-headless maven) ;;
+    pgjdbc | hibernate) list=pom.xml tools=(default-jdk-headless maven) ;;
     rails) tools=(ruby-railties ruby-activerecord ruby-pg) ;;
     sqlx) list=Cargo.lock tools=(build-essential) ;;
     esac
@@ -140,6 +140,10 @@ bring_django() {
 
 bring_sqlalchemy() {
     bring_asyncpg
+}
+
+bring_hibernate() {
+    bring_pgjdbc
 }
 
 bring_sqlx() {
@@ -195,6 +199,13 @@ run_django() {
 
 run_sqlalchemy() {
     PYTHONDONTWRITEBYTECODE=1 "$place/bin/python" drivers/sqlalchemy/test.py
+}
+
+# Compiled first, as Hibernate looks for classes by their names.
+run_hibernate() {
+    javac -encoding UTF-8 -proc:none -cp "$place/jars/*" -d "$place/classes" \
+        drivers/hibernate/HibernateTest.java
+    java -Dfile.encoding=UTF-8 -cp "$place/classes:$place/jars/*" HibernateTest
 }
 
 run_sqlx() {

@@ -62,6 +62,12 @@ fn sqlalchemy() {
     as_directly("sqlalchemy");
 }
 
+#[test]
+#[ignore = "needs what `make drivers` brings"]
+fn hibernate() {
+    as_directly("hibernate");
+}
+
 /// What the program of a framework says in the end is the same directly and through pgweir.
 #[track_caller]
 fn as_directly(framework: &str) {

@@ -1,0 +1,1 @@
+CREATE INDEX CONCURRENTLY notes_of_owner ON notes (owner);

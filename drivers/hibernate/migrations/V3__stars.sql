@@ -1,0 +1,1 @@
+ALTER TABLE notes ADD COLUMN stars integer NOT NULL DEFAULT 1;
