@@ -13,7 +13,7 @@
 
 . "$(dirname "$0")/lib.sh"
 
-all=(asyncpg node-postgres pgx pgjdbc rails django sqlalchemy hibernate sqlx)
+all=(asyncpg node-postgres pgx pgjdbc rails django sqlalchemy hibernate prisma sqlx)
 # Some distributions have set their Go not to.
 export GOTOOLCHAIN=${GOTOOLCHAIN:-auto}
 mkdir -p "${CARGO_TARGET_DIR:-target}/drivers"
@@ -88,17 +88,18 @@ is_driver() {
 # What a driver's list names is on its shelf, made or brought up to date. A copy of the list there
 # says what it holds. One without a list has all that it needs from its tools.
 need_driver() {
-    local driver=$1 list= tools place=$shelf/$1
+    local driver=$1 list="" tools manager place=$shelf/$1
     case $driver in
-    asyncpg | django | sqlalchemy) list=requirements.txt tools=(python3-venv) ;;
-    node-postgres) list=package-lock.json tools=(nodejs npm) ;;
-    pgx) list=go.sum tools=(golang-go) ;;
-    pgjdbc | hibernate) list=pom.xml tools=(default-jdk-headless maven) ;;
+    asyncpg | django | sqlalchemy) list=requirements.txt tools=(python3-venv) manager=pip ;;
+    node-postgres | prisma) list=package-lock.json tools=(nodejs npm) manager=npm ;;
+    pgx) list=go.sum tools=(golang-go) manager=go ;;
+    pgjdbc | hibernate) list=pom.xml tools=(default-jdk-headless maven) manager=maven ;;
     rails) tools=(ruby-railties ruby-activerecord ruby-pg) ;;
-    sqlx) list=Cargo.lock tools=(build-essential) ;;
+    sqlx) list=Cargo.lock tools=(build-essential) manager=cargo ;;
     esac
     need_packages "${tools[@]}"
     [ "$driver" != pgx ] || need_go
+    [ "$driver" != prisma ] || need_newer_node
     mkdir -p "$place"
     [ -n "$list" ] || return 0
     list=drivers/$driver/$list
@@ -109,45 +110,33 @@ need_driver() {
     heading "Packages of $driver"
     rm -rf "$place"
     mkdir "$place"
-    "bring_${driver//-/_}"
+    "bring_by_$manager"
     cp "$list" "$place/brought"
 }
 
-bring_asyncpg() {
+bring_by_pip() {
     "$(python_with_venv)" -m venv "$place"
     "$place/bin/pip" install --quiet --requirement "$list"
 }
 
-bring_node_postgres() {
-    cp drivers/node-postgres/package*.json "$place"
+bring_by_npm() {
+    cp "drivers/$driver/"package*.json "$place"
     (cd "$place" && npm ci --ignore-scripts --no-audit --no-fund)
 }
 
-bring_pgx() {
-    go -C drivers/pgx mod download
+bring_by_go() {
+    go -C "drivers/$driver" mod download
 }
 
-bring_pgjdbc() {
+bring_by_maven() {
     cp "$list" "$place"
     mvn --batch-mode --quiet -Dstyle.color=never --file "$place" \
         -Dmaven.repo.local="$place/repository" \
         dependency:copy-dependencies -DoutputDirectory="$place/jars"
 }
 
-bring_django() {
-    bring_asyncpg
-}
-
-bring_sqlalchemy() {
-    bring_asyncpg
-}
-
-bring_hibernate() {
-    bring_pgjdbc
-}
-
-bring_sqlx() {
-    cargo fetch --quiet --locked --manifest-path drivers/sqlx/Cargo.toml
+bring_by_cargo() {
+    cargo fetch --quiet --locked --manifest-path "drivers/$driver/Cargo.toml"
 }
 
 # A Go that may fetch the one that go.mod asks for, where it is an older one itself.
@@ -156,6 +145,13 @@ need_go() {
     found=$(go env GOVERSION)
     [ "$(printf '%s\n' go1.21 "$found" | sort -V | head -n 1)" = go1.21 ] ||
         fail "Go is $found and must be at least go1.21: see https://go.dev/doc/install"
+}
+
+need_newer_node() {
+    local found
+    found=$(node --version)
+    [ "$(printf '%s\n' v20.19 "$found" | sort -V | head -n 1)" = v20.19 ] ||
+        fail "Node.js is $found and Prisma wants at least v20.19: see https://nodejs.org"
 }
 
 # --- Run -------------------------------------------------------------------------------------
@@ -206,6 +202,15 @@ run_hibernate() {
     javac -encoding UTF-8 -proc:none -cp "$place/jars/*" -d "$place/classes" \
         drivers/hibernate/HibernateTest.java
     java -Dfile.encoding=UTF-8 -cp "$place/classes:$place/jars/*" HibernateTest
+}
+
+# Its packages are found beside it. Prisma's tool insists on an engine for migrations, which is no
+# package of npm's and is not used here.
+run_prisma() {
+    cp -r drivers/prisma/{schema.prisma,migrations,test.mjs} "$place"
+    (cd "$place" && CHECKPOINT_DISABLE=1 PRISMA_SCHEMA_ENGINE_BINARY=$(type -P true) \
+        node_modules/.bin/prisma generate)
+    node "$place/test.mjs"
 }
 
 run_sqlx() {

@@ -68,6 +68,12 @@ fn hibernate() {
     as_directly("hibernate");
 }
 
+#[test]
+#[ignore = "needs what `make drivers` brings"]
+fn prisma() {
+    as_directly("prisma");
+}
+
 /// What the program of a framework says in the end is the same directly and through pgweir.
 #[track_caller]
 fn as_directly(framework: &str) {

@@ -10,6 +10,7 @@ const WRITTEN: &[&str] = &[
     ".java",
     ".md",
     ".mjs",
+    ".prisma",
     ".py",
     ".rb",
     ".rs",
