@@ -1,8 +1,8 @@
 """asyncpg through pgweir, where many clients share a few servers.
 
 The way to pgweir is in the environment (PGHOST, ...), and SERVERS says how many servers it has. A
-client that prepares statements by name, listens or sets something keeps its server until it leaves:
-where more of them come than there are servers, they wait for each other to leave.
+client that listens or has a temporary table keeps its server until it leaves: where more of them
+come than there are servers, they wait for each other to leave.
 """
 
 import asyncio
@@ -20,8 +20,8 @@ CLIENTS = 20
 ROUNDS = 10
 PATIENCE_S = 180
 
-# Without its cache asyncpg prepares statements that have no name, so its clients share servers.
-SHARING = {"statement_cache_size": 0}
+# Without its cache asyncpg prepares statements that have no name.
+UNNAMED = {"statement_cache_size": 0}
 
 VALUES = [
     ("int2", -(2**15)),
@@ -91,7 +91,7 @@ async def values():
         await c.execute(
             "CREATE TYPE mood AS ENUM ('sad', 'glad'); CREATE TYPE pair AS (n int, t text)"
         )
-    for options in ({}, SHARING):
+    for options in ({}, UNNAMED):
         async with client(**options) as c:
             for type_, value in VALUES:
                 row = await c.fetchrow(f"SELECT $1::{type_}, $2::text", value, type_)
@@ -104,7 +104,7 @@ async def values():
 
 
 async def transactions():
-    async with client(**SHARING) as c:
+    async with client() as c:
         await c.execute("CREATE TABLE numbers (n int PRIMARY KEY, t text)")
         async with c.transaction():
             await c.execute("INSERT INTO numbers VALUES ($1, $2)", 1, "one")
@@ -142,8 +142,11 @@ async def statement_cache():
                 for n in range(5):
                     row = await c.fetchrow(f"SELECT $1::text, $2::int + {n}", tag, round_)
                     assert tuple(row) == (tag, round_ + n)
-            # Its own five and this one: nothing that another client has prepared.
-            assert await c.fetchval("SELECT count(*) FROM pg_prepared_statements") == 6
+            # Each is there once at most, however many clients have prepared it.
+            assert await c.fetchval(
+                "SELECT count(*) <= 5 FROM pg_prepared_statements"
+                " WHERE statement LIKE 'SELECT $1::text, $2::int + %'"
+            )
 
     await everyone(work)
 
@@ -168,11 +171,11 @@ async def changed_tables():
 
 
 async def batches():
-    async with client(**SHARING) as c:
+    async with client() as c:
         await c.execute("CREATE TABLE batches (tag text, n int, PRIMARY KEY (tag, n))")
 
     async def work(tag):
-        async with client(**SHARING) as c:
+        async with client() as c:
             insert = "INSERT INTO batches VALUES ($1, $2)"
             await c.executemany(insert, [(tag, n) for n in range(500)])
             with refused(asyncpg.UniqueViolationError):
@@ -200,7 +203,7 @@ async def cursors():
 
 
 async def copies():
-    async with client(**SHARING) as c:
+    async with client() as c:
         await c.execute("CREATE TABLE copied (tag text, n int, data bytea)")
 
     async def work(tag):
@@ -225,14 +228,14 @@ async def copies():
 
 async def cancels():
     async def late(tag):
-        async with client(**SHARING) as c:
+        async with client() as c:
             for _ in range(3):
                 with refused(asyncio.TimeoutError):
                     await c.fetchval("SELECT pg_sleep(600)", timeout=0.2)
                 assert await c.fetchval("SELECT $1::text", tag) == tag
 
     async def busy(tag):
-        async with client(**SHARING) as c:
+        async with client() as c:
             for n in range(100):
                 assert tuple(await c.fetchrow("SELECT $1::text, $2::int", tag, n)) == (tag, n)
 
@@ -241,7 +244,7 @@ async def cancels():
 
 
 async def cancelled_task():
-    async with client(**SHARING) as c, client(**SHARING) as watcher:
+    async with client() as c, client() as watcher:
 
         async def sleeps():
             running = "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query = $1"
@@ -262,7 +265,7 @@ async def settings():
     async def work(tag):
         zone = zones[len(set(tag)) % 3]
         own = {"application_name": tag, "TimeZone": zone, "app.tenant": tag[::-1]}
-        async with client(server_settings=own, **SHARING) as c:
+        async with client(server_settings=own) as c:
             for _ in range(ROUNDS):
                 for name, value in own.items():
                     assert await c.fetchval("SELECT current_setting($1)", name) == value
@@ -270,10 +273,10 @@ async def settings():
             assert (reported.application_name, reported.TimeZone) == (tag, zone)
 
     await everyone(work)
-    async with client(server_settings={"statement_timeout": "200"}, **SHARING) as c:
+    async with client(server_settings={"statement_timeout": "200"}) as c:
         with refused(asyncpg.QueryCanceledError):
             await c.execute("SELECT pg_sleep(600)")
-        async with client(**SHARING) as other:
+        async with client() as other:
             assert await other.fetchval("SHOW statement_timeout") == "0"
         assert await c.fetchval("SHOW statement_timeout") == "200ms"
 
@@ -292,11 +295,11 @@ async def session_state():
 
 
 async def rows():
-    async with client(**SHARING) as c:
+    async with client() as c:
         await c.execute("CREATE TABLE ledger (tag text, n int)")
 
     async def work(tag):
-        async with client(**SHARING) as c:
+        async with client() as c:
             for n in range(ROUNDS):
                 rows = await c.fetch("SELECT $1::text, generate_series(1, 50)", tag)
                 assert tuples(rows) == [(tag, row) for row in range(1, 51)]
@@ -315,14 +318,15 @@ async def rows():
 
 
 async def pool():
-    async with asyncpg.create_pool(min_size=CLIENTS, max_size=CLIENTS, **SHARING) as pool:
+    for options in ({}, UNNAMED):
+        async with asyncpg.create_pool(min_size=CLIENTS, max_size=CLIENTS, **options) as pool:
 
-        async def work(n):
-            assert await pool.fetchval("SELECT $1::int", n) == n
-            async with pool.acquire() as c, c.transaction():
-                assert await c.fetchval("SELECT $1::int", -n) == -n
+            async def work(n):
+                assert await pool.fetchval("SELECT $1::int", n) == n
+                async with pool.acquire() as c, c.transaction():
+                    assert await c.fetchval("SELECT $1::int", -n) == -n
 
-        await asyncio.gather(*(work(n) for n in range(CLIENTS * ROUNDS)))
+            await asyncio.gather(*(work(n) for n in range(CLIENTS * ROUNDS)))
 
 
 async def notifications():
@@ -331,7 +335,7 @@ async def notifications():
         await listener.add_listener("news", lambda *news: heard.put_nowait(news[2:]))
 
         async def work(tag):
-            async with client(**SHARING) as c:
+            async with client() as c:
                 await c.execute("SELECT pg_notify('news', $1)", tag)
 
         await everyone(work)

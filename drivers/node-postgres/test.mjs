@@ -1,8 +1,8 @@
 // node-postgres through pgweir, where many clients share a few servers.
 //
 // The way to pgweir is in the environment (PGHOST, ...), and SERVERS says how many servers it has.
-// A client that names a query, listens or sets something keeps its server until it leaves: where
-// more of them come than there are servers, they wait for each other to leave.
+// A client that listens or has a temporary table keeps its server until it leaves: where more of
+// them come than there are servers, they wait for each other to leave.
 
 import assert from 'node:assert/strict';
 import { createRequire } from 'node:module';
@@ -156,9 +156,10 @@ async function namedQueries() {
                 assert.deepEqual((await client.query(query)).rows, [[tag, round + n]]);
             }
         }
-        // Its own five: nothing that another client has prepared.
-        const held = await ask(client, 'SELECT count(*)::int FROM pg_prepared_statements');
-        assert.deepEqual(held, [[5]]);
+        // Each is there once at most, however many clients have prepared it.
+        const few = await ask(client, `SELECT count(*) <= 5 FROM pg_prepared_statements
+            WHERE statement LIKE 'SELECT $1::text, $2::int + %'`);
+        assert.deepEqual(few, [[true]]);
     });
 }
 
@@ -167,7 +168,7 @@ async function pipelines() {
         for (const round of numbers(ROUNDS)) {
             const sent = numbers(50).map((n) => {
                 const text = `SELECT $1::text, ${n} / ($2::int % 10)`;
-                const named = n % 5 === 0 && round > 7 ? { name: `over ${n}` } : {};
+                const named = n % 5 === 0 ? { name: `over ${n}` } : {};
                 return client.query({ text, values: [tag, n], rowMode: 'array', ...named });
             });
             for (const [n, result] of (await Promise.allSettled(sent)).entries()) {

@@ -43,19 +43,13 @@ import org.postgresql.util.DriverInfo;
  * pgjdbc through pgweir, where many clients share a few servers.
  *
  * <p>The way to pgweir is in the environment (PGHOST, ...), and SERVERS says how many servers it
- * has. A client that prepares statements by name, listens or sets something keeps its server until
- * it leaves: where more of them come than there are servers, they wait for each other to leave.
+ * has. A client that listens or has a temporary table keeps its server until it leaves: where more
+ * of them come than there are servers, they wait for each other to leave.
  */
 public final class PgjdbcTest {
     static final int CLIENTS = 20;
     static final int ROUNDS = 10;
     static final int PATIENCE_S = 180;
-
-    /**
-     * By itself pgjdbc begins a connection with SET, and prepares by name what it has run five
-     * times. Without either, its clients share servers.
-     */
-    static final String[] SHARING = {"assumeMinServerVersion=9.0", "prepareThreshold=0"};
 
     /** What is done, and may fail. */
     interface Work {
@@ -78,12 +72,6 @@ public final class PgjdbcTest {
         String place = System.getenv("PGHOST") + ":" + System.getenv("PGPORT");
         String url = "jdbc:postgresql://" + place + "/" + System.getenv("PGDATABASE");
         return DriverManager.getConnection(url, all);
-    }
-
-    static String[] with(String[] properties, String... more) {
-        List<String> both = new ArrayList<>(List.of(properties));
-        both.addAll(List.of(more));
-        return both.toArray(String[]::new);
     }
 
     static void run(Connection connection, String sql, Object... values) throws SQLException {
@@ -243,7 +231,7 @@ public final class PgjdbcTest {
     }
 
     static void transactions() throws Exception {
-        try (Connection c = connect(SHARING)) {
+        try (Connection c = connect()) {
             run(c, "CREATE TABLE numbers (n int4 PRIMARY KEY, t text)");
             String insert = "INSERT INTO numbers VALUES (?, ?)";
             c.setAutoCommit(false);
@@ -276,14 +264,14 @@ public final class PgjdbcTest {
     }
 
     static void rowsGoToWhomTheyBelong() throws Exception {
-        try (Connection c = connect(SHARING)) {
+        try (Connection c = connect()) {
             run(c, "CREATE TABLE ledger (tag text, n int4)");
         }
         // That nobody keeps a server is shown by everyone's waiting for all others in between.
         CyclicBarrier all = new CyclicBarrier(CLIENTS);
         everyone(tag -> {
             for (String mode : List.of("extended", "simple", "extendedForPrepared")) {
-                try (Connection c = connect(with(SHARING, "preferQueryMode=" + mode))) {
+                try (Connection c = connect("preferQueryMode=" + mode)) {
                     String many = "SELECT ?::text, generate_series(1, 50)";
                     String insert = "INSERT INTO ledger VALUES (?, ?)";
                     for (int n = 1; n <= ROUNDS; n++) {
@@ -328,9 +316,10 @@ public final class PgjdbcTest {
                         }
                     }
                 }
-                // Its own five: nothing that another client has prepared.
-                String held = "SELECT count(*) FROM pg_prepared_statements";
-                same(ask(c, held), List.of(List.of(5L)));
+                // Each is there once at most, however many clients have prepared it.
+                String few = "SELECT count(*) <= 5 FROM pg_prepared_statements "
+                    + "WHERE statement LIKE 'SELECT $1::text, $2::int4 + %'";
+                same(ask(c, few), List.of(List.of(true)));
             }
         });
     }
@@ -365,13 +354,12 @@ public final class PgjdbcTest {
     }
 
     static void batches() throws Exception {
-        try (Connection c = connect(SHARING)) {
+        try (Connection c = connect()) {
             run(c, "CREATE TABLE batches (tag text, n int4, PRIMARY KEY (tag, n))");
         }
         everyone(tag -> {
             for (String rewrite : List.of("false", "true")) {
-                String[] properties = with(SHARING, "reWriteBatchedInserts=" + rewrite);
-                try (Connection c = connect(properties)) {
+                try (Connection c = connect("reWriteBatchedInserts=" + rewrite)) {
                     run(c, "DELETE FROM batches WHERE tag = ?", tag);
                     c.setAutoCommit(false);
                     int[] counts = insert(c, tag, 1, 500);
@@ -400,7 +388,7 @@ public final class PgjdbcTest {
 
     static void cursors() throws Exception {
         everyone(tag -> {
-            try (Connection c = connect(SHARING)) {
+            try (Connection c = connect()) {
                 c.setAutoCommit(false);
                 String sql = "SELECT ?::text, generate_series(1, 2000)";
                 try (PreparedStatement one = c.prepareStatement(sql);
@@ -427,7 +415,7 @@ public final class PgjdbcTest {
     }
 
     static void copies() throws Exception {
-        try (Connection c = connect(SHARING)) {
+        try (Connection c = connect()) {
             run(c, "CREATE TABLE copied (tag text, n int4)");
         }
         everyone(tag -> {
@@ -435,7 +423,7 @@ public final class PgjdbcTest {
             for (int n = 0; n < 2000; n++) {
                 lines.append(tag).append('\t').append(n).append('\n');
             }
-            try (Connection c = connect(SHARING)) {
+            try (Connection c = connect()) {
                 CopyManager copies = c.unwrap(PGConnection.class).getCopyAPI();
                 String in = "COPY copied FROM STDIN";
                 same(copies.copyIn(in, new StringReader(lines.toString())), 2000L);
@@ -454,7 +442,7 @@ public final class PgjdbcTest {
 
     static void largeObjects() throws Exception {
         everyone(tag -> {
-            try (Connection c = connect(SHARING)) {
+            try (Connection c = connect()) {
                 c.setAutoCommit(false);
                 LargeObjectManager objects = c.unwrap(PGConnection.class).getLargeObjectAPI();
                 byte[] bytes = tag.repeat(10_000).getBytes(StandardCharsets.UTF_8);
@@ -474,7 +462,7 @@ public final class PgjdbcTest {
 
     static void timeouts() throws Exception {
         everyone(tag -> {
-            try (Connection c = connect(SHARING)) {
+            try (Connection c = connect()) {
                 if (tag.length() % 2 == 0) {
                     for (int n = 0; n < 100; n++) {
                         List<Object> found = ask(c, "SELECT ?::text, ?::int4", tag, n);
@@ -498,7 +486,7 @@ public final class PgjdbcTest {
         String sleep = "SELECT pg_sleep(600)";
         String running = "SELECT count(*) FROM pg_stat_activity "
             + "WHERE state = 'active' AND query = ?";
-        try (Connection c = connect(SHARING); Connection watcher = connect(SHARING)) {
+        try (Connection c = connect(); Connection watcher = connect()) {
             ExecutorService thread = Executors.newSingleThreadExecutor();
             for (int round = 0; round < 5; round++) {
                 try (Statement statement = c.createStatement()) {
@@ -523,13 +511,11 @@ public final class PgjdbcTest {
             String tenant = tag.replace(' ', '_');
             String[] own = {"ApplicationName=" + tag, "options=-c app.tenant=" + tenant,
                 "currentSchema=pg_catalog"};
-            for (String[] properties : List.of(with(SHARING, own), own)) {
-                try (Connection c = connect(properties)) {
-                    for (int round = 0; round < ROUNDS; round++) {
-                        List<Object> found = ask(c, "SELECT current_setting('application_name'), "
-                            + "current_setting('app.tenant'), current_setting('search_path')");
-                        same(found, List.of(List.of(tag, tenant, "pg_catalog")));
-                    }
+            try (Connection c = connect(own)) {
+                for (int round = 0; round < ROUNDS; round++) {
+                    List<Object> found = ask(c, "SELECT current_setting('application_name'), "
+                        + "current_setting('app.tenant'), current_setting('search_path')");
+                    same(found, List.of(List.of(tag, tenant, "pg_catalog")));
                 }
             }
         });
@@ -555,7 +541,7 @@ public final class PgjdbcTest {
             run(listener, "LISTEN news");
             TreeSet<String> expected = new TreeSet<>();
             everyone(tag -> {
-                try (Connection c = connect(SHARING)) {
+                try (Connection c = connect()) {
                     ask(c, "SELECT pg_notify('news', ?)", tag);
                 }
                 synchronized (expected) {

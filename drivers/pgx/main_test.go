@@ -1,8 +1,8 @@
 // Package pgx is pgx through pgweir, where many clients share a few servers.
 //
 // The way to pgweir is in the environment (PGHOST, ...), and SERVERS says how many servers it has.
-// A client that prepares statements by name, listens or sets something keeps its server until it
-// leaves: where more of them come than there are servers, they wait for each other to leave.
+// A client that listens or has a temporary table keeps its server until it leaves: where more of
+// them come than there are servers, they wait for each other to leave.
 package pgx
 
 import (
@@ -14,7 +14,6 @@ import (
 	"os"
 	"reflect"
 	"runtime"
-	"slices"
 	"strconv"
 	"strings"
 	"sync"
@@ -36,8 +35,9 @@ const (
 // What can be set about a client.
 type option = func(*pgx.ConnConfig)
 
-// Modes in which clients prepare nothing that has a name, and so share servers.
-var sharing = []pgx.QueryExecMode{
+// The default, in which clients prepare statements by name, and all the others.
+var modes = []pgx.QueryExecMode{
+	pgx.QueryExecModeCacheStatement,
 	pgx.QueryExecModeCacheDescribe,
 	pgx.QueryExecModeDescribeExec,
 	pgx.QueryExecModeExec,
@@ -47,8 +47,6 @@ var sharing = []pgx.QueryExecMode{
 func inMode(mode pgx.QueryExecMode) option {
 	return func(config *pgx.ConnConfig) { config.DefaultQueryExecMode = mode }
 }
-
-var unnamed = inMode(pgx.QueryExecModeExec)
 
 // A client of one test, which an error that is not expected ends.
 type client struct {
@@ -206,7 +204,7 @@ func values(t *testing.T) {
 	for n := range octets {
 		octets[n] = byte(n)
 	}
-	for _, mode := range append(slices.Clone(sharing), pgx.QueryExecModeCacheStatement) {
+	for _, mode := range modes {
 		c := connect(t, inMode(mode), func(config *pgx.ConnConfig) {
 			config.RuntimeParams["TimeZone"] = "UTC"
 		})
@@ -246,7 +244,7 @@ func values(t *testing.T) {
 }
 
 func transactions(t *testing.T) {
-	c := connect(t, unnamed)
+	c := connect(t)
 	c.exec("CREATE TABLE numbers (n int4 PRIMARY KEY, t text)")
 	within := func(parent interface {
 		Begin(context.Context) (pgx.Tx, error)
@@ -288,12 +286,12 @@ func transactions(t *testing.T) {
 func rows(t *testing.T) {
 	connect(t).exec("CREATE TABLE ledger (tag text, n int4)")
 	// That nobody keeps a server is shown by everyone's waiting for all others in between.
-	all := make([]sync.WaitGroup, len(sharing))
+	all := make([]sync.WaitGroup, len(modes))
 	for number := range all {
 		all[number].Add(clients)
 	}
 	everyone(t, func(t *testing.T, tag string) {
-		for number, mode := range sharing {
+		for number, mode := range modes {
 			c := connect(t, inMode(mode))
 			insert := "INSERT INTO ledger VALUES ($1, $2)"
 			for n := number * rounds; n < (number+1)*rounds; n++ {
@@ -381,7 +379,6 @@ func changedTables(t *testing.T) {
 
 func batches(t *testing.T) {
 	connect(t).exec("CREATE TABLE batches (tag text, n int4, PRIMARY KEY (tag, n))")
-	modes := append(slices.Clone(sharing), pgx.QueryExecModeCacheStatement)
 	everyone(t, func(t *testing.T, tag string) {
 		for _, mode := range modes {
 			c := connect(t, inMode(mode))
@@ -436,7 +433,7 @@ func pipelines(t *testing.T) {
 
 func streams(t *testing.T) {
 	everyone(t, func(t *testing.T, tag string) {
-		c := connect(t, unnamed)
+		c := connect(t)
 		for _, wanted := range []int{10_000, 10, 0} {
 			query := "SELECT $1::text, generate_series(1, 10000)"
 			rows, err := c.Query(t.Context(), query, tag)
@@ -497,11 +494,11 @@ func copies(t *testing.T) {
 }
 
 func deadlines(t *testing.T) {
-	watcher := connect(t, unnamed)
+	watcher := connect(t)
 	running := "SELECT count(*) FROM pg_stat_activity WHERE state = 'active' AND query = $1"
 	sleep := "SELECT pg_sleep(600)"
 	for range 3 {
-		c := connect(t, unnamed)
+		c := connect(t)
 		late, end := context.WithTimeout(t.Context(), 500*time.Millisecond)
 		_, err := c.Exec(late, sleep)
 		end()
@@ -509,7 +506,7 @@ func deadlines(t *testing.T) {
 		same(t, c.IsClosed(), true)
 		// What nobody waits for was cancelled too.
 		until(t, func() bool { return watcher.ask(running, sleep)[0][0] == int64(0) })
-		same(t, connect(t, unnamed).ask("SELECT 'after'"), [][]any{{"after"}})
+		same(t, connect(t).ask("SELECT 'after'"), [][]any{{"after"}})
 	}
 }
 
@@ -520,7 +517,7 @@ func cancels(t *testing.T) {
 		}
 	}
 	everyone(t, func(t *testing.T, tag string) {
-		c := connect(t, unnamed, cancelling)
+		c := connect(t, cancelling)
 		if len(tag)%2 == 0 {
 			for n := range 100 {
 				same(t, c.ask("SELECT $1::text, $2::int4", tag, n), [][]any{{tag, int32(n)}})
@@ -541,7 +538,7 @@ func settings(t *testing.T) {
 	zones := []string{"Asia/Tokyo", "America/Lima", "UTC"}
 	everyone(t, func(t *testing.T, tag string) {
 		zone := zones[tag[len(tag)-1]%3]
-		c := connect(t, unnamed, func(config *pgx.ConnConfig) {
+		c := connect(t, func(config *pgx.ConnConfig) {
 			config.RuntimeParams["application_name"] = tag
 			config.RuntimeParams["TimeZone"] = zone
 		})
@@ -568,20 +565,11 @@ func sessionState(t *testing.T) {
 }
 
 func pools(t *testing.T) {
-	servers, err := strconv.Atoi(os.Getenv("SERVERS"))
-	noError(t, err)
-	// One whose connections share servers, and one that has no more of them than there are servers.
-	for _, each := range []struct {
-		connections int
-		mode        pgx.QueryExecMode
-	}{
-		{clients, pgx.QueryExecModeExec},
-		{servers, pgx.QueryExecModeCacheStatement},
-	} {
+	for _, mode := range modes {
 		config, err := pgxpool.ParseConfig("")
 		noError(t, err)
-		config.MaxConns = int32(each.connections)
-		config.ConnConfig.DefaultQueryExecMode = each.mode
+		config.MaxConns = clients
+		config.ConnConfig.DefaultQueryExecMode = mode
 		pool, err := pgxpool.NewWithConfig(t.Context(), config)
 		noError(t, err)
 		everyone(t, func(t *testing.T, tag string) {
@@ -602,12 +590,12 @@ func pools(t *testing.T) {
 }
 
 func notifications(t *testing.T) {
-	listener := connect(t, unnamed)
+	listener := connect(t)
 	listener.exec("LISTEN news")
 	expected := map[string]bool{}
 	var writing sync.Mutex
 	everyone(t, func(t *testing.T, tag string) {
-		connect(t, unnamed).exec("SELECT pg_notify('news', $1)", tag)
+		connect(t).exec("SELECT pg_notify('news', $1)", tag)
 		writing.Lock()
 		defer writing.Unlock()
 		expected["news "+tag] = true
