@@ -66,6 +66,8 @@ pub struct Client {
     pub(crate) unseen: Option<Box<str>>,
     /// What it has changed of the schema, until that is read.
     pub(crate) schema: Option<SchemaChange>,
+    /// A unit in flight may change the encoding of the text that comes behind it.
+    pub(crate) encoding_in_doubt: bool,
     /// What it has sent since the server was asked may have begun or ended some of that.
     pub(crate) in_doubt: bool,
     /// How often in a row a server has not said what it was asked.
@@ -157,6 +159,7 @@ impl Client {
             body: Body::NONE,
             pins: Pins::default(),
             unseen: None,
+            encoding_in_doubt: false,
             schema: None,
             in_doubt: false,
             refusals: 0,

@@ -184,6 +184,7 @@ impl Engine {
     fn end_unit(&mut self, now: Time, id: ClientId, report: &backend::Report) {
         let client = &mut self.clients[id];
         client.slots.clear();
+        client.encoding_in_doubt = false;
         client.quiet_since = now;
         client.holding = false;
         client.may_commit = false;

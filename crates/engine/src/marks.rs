@@ -248,6 +248,9 @@ marks! {
     /// What a statement says is read anew, for other names are loud now.
     StatementHeardAnew,
 
+    /// A text is read while a unit in flight may change its encoding.
+    EncodingInDoubt,
+
     // What is done unseen.
     /// A unit waits until the loud names of its database are known.
     HeldForCatalogue,

@@ -387,6 +387,7 @@ impl Engine {
         // A portal lasts as long as the transaction.
         its.may_commit_later &= self.servers[id].status.in_block();
         its.mixed &= !over;
+        its.encoding_in_doubt &= !over;
         its.quiet_since = now;
         its.local_settings &= self.servers[id].status.in_block();
         self.deallocation_over(id, client, slot);

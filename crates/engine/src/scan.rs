@@ -2,10 +2,10 @@
 //! of them there are.
 
 use pgweir_config::{LoudFunctions, PoolMode};
-use pgweir_sql::{Classifier, Heard, PinReason, Pins, Unseen};
+use pgweir_sql::{Classifier, Encoding, Heard, PinReason, Pins, Unseen};
 
 use crate::Engine;
-use crate::action::ClientId;
+use crate::action::{ClientId, ServerId};
 use crate::client::Slot;
 use crate::marks::Mark;
 use crate::track::Said;
@@ -42,7 +42,7 @@ impl Engine {
         }
         Mark::TextInPieces.hit();
         let loud = &self.pools[self.servers[server].pool].loud;
-        let mut scan = Classifier::in_encoding(self.servers[server].encoding).knowing(loud);
+        let mut scan = Classifier::in_encoding(self.encoding_of(id, server)).knowing(loud);
         scan.feed(text);
         self.clients[id].body.scan = Some(Box::new(scan));
         None
@@ -74,7 +74,10 @@ impl Engine {
 
     /// What a text leaves that is sent now, or what it was prepared as.
     pub(crate) fn has_heard(&mut self, id: ClientId, heard: &Heard, said: Said<'_>) {
-        self.clients[id].follow_schema();
+        let client = &mut self.clients[id];
+        client.follow_schema();
+        let ends = heard.pins.contains(PinReason::Commit) && client.has_changed_settings();
+        client.encoding_in_doubt |= ends || may_change_encoding(heard, said.text);
         self.leaves(id, heard.own, Some(said));
         if heard.statements > 1 {
             self.clients[id].follow_schema();
@@ -103,10 +106,18 @@ impl Engine {
         }
     }
 
+    /// The encoding of what a client sends now. What a server will report of a unit that it has not
+    /// answered is not known.
+    fn encoding_of(&self, id: ClientId, server: ServerId) -> Encoding {
+        let in_doubt = self.clients[id].encoding_in_doubt;
+        Mark::EncodingInDoubt.hit_if(in_doubt);
+        if in_doubt { Encoding::Opaque } else { self.servers[server].encoding }
+    }
+
     /// Reads a text that is all there.
     pub(crate) fn read_text(&self, id: ClientId, text: &[u8]) -> Heard {
-        let server = self.clients[id].server().and_then(|server| self.servers.find(server));
-        let encoding = server.map(|server| server.encoding).unwrap_or_default();
+        let server = self.clients[id].server();
+        let encoding = server.map(|server| self.encoding_of(id, server)).unwrap_or_default();
         match self.clients[id].pool() {
             Some(pool) => pgweir_sql::hear(text, encoding, &self.pools[pool].loud),
             // No mark: whoever sends text has logged in.
@@ -140,4 +151,19 @@ impl Engine {
 /// What of that keeps a server.
 fn kept(pins: Pins) -> Pins {
     PASSING.into_iter().fold(pins, Pins::without)
+}
+
+/// Whether a text may change the encoding of those behind it.
+fn may_change_encoding(heard: &Heard, text: Option<&[u8]>) -> bool {
+    let pins = heard.pins;
+    // Nor does it name what is set by what it only names.
+    let text = text.filter(|_| heard.unseen.is_none());
+    let whatever = [PinReason::Names, PinReason::Reset, PinReason::Unclear];
+    let some = [PinReason::Local, PinReason::Setting];
+    let names_it = |text: &[u8]| {
+        let names = |name: &[u8]| text.windows(name.len()).any(|it| it.eq_ignore_ascii_case(name));
+        names(b"encoding") || names(b"names")
+    };
+    whatever.iter().any(|reason| pins.contains(*reason))
+        || some.iter().any(|reason| pins.contains(*reason)) && text.is_none_or(names_it)
 }

@@ -146,6 +146,52 @@ fn what_another_encoding_would_hide_is_found() {
     }
 }
 
+/// The encoding is chosen by what stands in front of it and is not answered yet.
+#[test]
+fn nor_does_one_hide_it_that_is_about_to_be_chosen() {
+    let stage = Stage::new("encodings_chosen", 1);
+    for (encoding, end) in ENDS {
+        let set = format!("SET NAMES '{encoding}'");
+        let by_function = format!("SELECT set_config('client_encoding', '{encoding}', false)");
+        let unsynced = |text: &str| [parse("", text, &[]), bind("", "", &[]), execute("", 0)];
+        for choose in [query(&set), extended(b"", &set), query(&by_function)] {
+            for lock in [asked(end, HIDDEN), extended(end, HIDDEN)] {
+                in_one_write(&stage, stage.client(), &[&choose, &lock]);
+            }
+        }
+        let batch = unsynced(&set).concat();
+        in_one_write(&stage, stage.client(), &[&batch, &extended(end, HIDDEN)]);
+        for mut client in clients(&stage, encoding) {
+            client.query("BEGIN; SET LOCAL client_encoding = 'UTF8'");
+            in_one_write(&stage, client, &[&query("COMMIT"), &asked(end, HIDDEN)]);
+        }
+    }
+}
+
+/// As [`lock_is_found`], of what is not waited for. A batch without its end is no unit.
+#[track_caller]
+fn in_one_write(stage: &Stage, mut owner: WireClient, said: &[&[u8]]) {
+    let mut other = stage.client();
+    let batch = said.first().is_some_and(|frames| frames[0] == b'P' && !ends_in_sync(frames));
+    owner.send(&said.concat()).unwrap();
+    for _ in 0..said.len() - usize::from(batch) {
+        let reply = owner.read_until_ready().unwrap();
+        assert!(reply.iter().all(|message| message.tag != b'E'), "{}", reply[0]);
+    }
+    let locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' AND objid = 7 AND \
+                 pid = pg_backend_pid()";
+    other.send(&query(locks)).unwrap();
+    stage.wait_for_waiters(1);
+    drop(owner);
+    let reply = other.read_until_ready().unwrap();
+    let count = reply.iter().find(|message| message.tag == b'D').unwrap();
+    assert_eq!(count.values(), [Some(b"0".to_vec())]);
+}
+
+fn ends_in_sync(frames: &[u8]) -> bool {
+    frames.ends_with(&sync())
+}
+
 /// What every client of a database of another encoding says, in whatever its own is: bytes that are
 /// one character in some encodings, several in others and none in the rest.
 fn said_to_a_database(encoding: &str, login: Login) -> Script {

@@ -193,3 +193,20 @@ fn transactions_leave_no_pin() {
         assert_eq!(shown, [[Some("4MB".to_owned())]], "after {sql}");
     }
 }
+
+/// PostgreSQL does not show every role what these are set to, so nobody can ask for it.
+#[test]
+fn settings_that_are_not_shown_to_everybody() {
+    let stage = Stage::new("pin_hidden", 1);
+    stage.ask("GRANT SET ON PARAMETER dynamic_library_path TO pin_hidden");
+    let mut owner = stage.client();
+    owner.query("SET dynamic_library_path = '/tmp/x'");
+    let mut other = stage.client();
+    stage.ask("GRANT pg_read_all_settings TO pin_hidden");
+    other.send(&query("SHOW dynamic_library_path")).unwrap();
+    stage.wait_for_waiters(1);
+    assert_eq!(owner.query("SHOW dynamic_library_path"), ["/tmp/x"]);
+    drop(owner);
+    let reply = other.read_until_ready().unwrap();
+    assert!(reply.iter().any(|message| message.to_string() == "DataRow \"$libdir\""), "{reply:?}");
+}
