@@ -127,6 +127,7 @@ impl Engine {
     pub(crate) fn hold(&mut self, server: ServerId, client: ClientId) {
         self.clients[client].leg = Leg::Held(server);
         self.clients[client].last_server = Some(server);
+        self.clients[client].settings_refused = false;
         self.servers[server].touched = true;
         self.servers[server].shelf.changes_hands();
         self.tell(client, server);
@@ -174,6 +175,7 @@ impl Engine {
     /// stays as it is. So a new one is asked, in its place where there is none under way, and only
     /// what that says is what the client would have been told on a connection of its own.
     fn settings_failed(&mut self, now: Time, server: ServerId, client: ClientId, error: Report) {
+        self.clients[client].settings_refused = true;
         let pool = self.servers[server].pool;
         let settings = &self.clients[client].settings;
         if !self.servers[server].touched {

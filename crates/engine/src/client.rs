@@ -103,6 +103,8 @@ pub struct Client {
     pub(crate) unfinished: Option<Time>,
     /// The next unit is not run but answered with this.
     pub(crate) refusal: Option<Box<Report>>,
+    /// That is because no server takes what it has set.
+    pub(crate) settings_refused: bool,
     /// What is still to come of a unit that was answered without it.
     pub(crate) rest: UnitRest,
     /// What is sent behind that unit may rest on what was not run of it.
@@ -178,6 +180,7 @@ impl Client {
             scanned: 0,
             unfinished: None,
             refusal: None,
+            settings_refused: false,
             rest: UnitRest::None,
             bears: false,
             ended: false,

@@ -5,7 +5,7 @@ use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
-use pgweir_sql::Pins;
+use pgweir_sql::{Overrides, Pins};
 
 use crate::memory::Usage;
 
@@ -118,6 +118,23 @@ impl Settings {
         }
         text.extend_from_slice(b"] IS NULL");
         Some(text)
+    }
+
+    /// These without what a statement overrides, of which there is what `startup` has.
+    pub(crate) fn without(&self, what: &Overrides, startup: &Self) -> Pairs {
+        let mut pairs = self.pairs.clone();
+        pairs.retain(|name, _| match what {
+            Overrides::All => false,
+            Overrides::AllButRights => rank(name) < RIGHTS.len(),
+            // The session's user takes the role with it.
+            Overrides::One(one) if **one == *RIGHTS[1] => rank(name) >= RIGHTS.len(),
+            Overrides::One(one) => **name != **one,
+        });
+        let gone = |name: &[u8]| self.pairs.contains_key(name);
+        for (name, value) in startup.pairs.iter().filter(|(name, _)| gone(name)) {
+            pairs.entry(name.clone()).or_insert_with(|| value.clone());
+        }
+        pairs
     }
 
     /// Whether there are none.

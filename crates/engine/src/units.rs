@@ -186,6 +186,10 @@ impl Engine {
             | Tag::Query
             | Tag::Sync => {}
         }
+        if client.rest != UnitRest::Batch && client.refusal.is_some() {
+            self.look_for_cure(id, tag, header, rest);
+        }
+        let client = &mut self.clients[id];
         if client.rest == UnitRest::Batch || client.refusal.is_some() {
             return self.refuse(now, id, tag, header, rest);
         }

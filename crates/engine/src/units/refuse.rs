@@ -1,6 +1,8 @@
 //! Units that are not run but answered by us.
 
-use pgweir_sql::{PinReason, Pins, begins, classify, function_call};
+use std::rc::Rc;
+
+use pgweir_sql::{PinReason, Pins, begins, classify, function_call, overrides};
 use pgweir_wire::backend::{self, Report};
 use pgweir_wire::frontend::{Bind, Parse, Tag};
 use pgweir_wire::{HEADER_LEN, Header, Severity};
@@ -65,6 +67,24 @@ impl Engine {
             self.tell_ready(now, id);
         }
         swallow(&mut self.clients[id], header, rest)
+    }
+
+    /// No server takes what a client has set, and its unit may be what takes it back: on a
+    /// connection of its own nothing would keep that from running. So what it overrides is set
+    /// aside, and a server is asked for once more.
+    pub(super) fn look_for_cure(&mut self, id: ClientId, tag: Tag, header: Header, rest: &[u8]) {
+        let client = &mut self.clients[id];
+        if !std::mem::take(&mut client.settings_refused) || rest.len() < header.message_len() {
+            return;
+        }
+        let text = text_of(tag, &rest[HEADER_LEN..header.message_len()]);
+        let Some(what) = overrides(text) else { return };
+        let settings = self.interner.intern(client.settings.without(&what, &client.startup));
+        if !Rc::ptr_eq(&settings, &client.settings) {
+            // No mark: what a simulated client has set stays valid.
+            client.settings = settings;
+            client.refusal = None;
+        }
     }
 
     /// The rest of a message has been passed on, or dropped, and this stands behind it. Says

@@ -217,6 +217,42 @@ fn nothing_of_a_unit_is_run_until_the_setting_is_good_again() {
     }
 }
 
+/// A client gets going again by what would do on a connection of its own.
+#[test]
+fn what_takes_the_setting_back_is_run() {
+    let cures = [
+        ("role", &["RESET ROLE", "SET ROLE NONE", "DISCARD ALL"][..]),
+        ("temp", &["RESET temp_tablespaces", "SET temp_tablespaces = ''", "RESET ALL"]),
+        ("search", &["SET default_text_search_config = 'pg_catalog.simple'", "DISCARD ALL"]),
+    ];
+    for (kind, cures) in cures {
+        for (at, cure) in cures.iter().enumerate() {
+            for by_query in [true, false] {
+                // Cases are of one database each, and this one is spoilt again and again.
+                let case = CASES.iter().find(|case| case.name.contains(kind)).unwrap();
+                let name: &str = format!("cured_{kind}_{at}_{by_query}").leak();
+                let own = |text: &str| -> &'static str {
+                    text.replace(case.name, name).replace("refused_", &format!("{name}_")).leak()
+                };
+                let [made, set, spoilt] = [case.made, case.set, case.spoilt].map(own);
+                let [shown, mended] = [case.shown, case.mended].map(own);
+                let case = Case { name, made, set, spoilt, shown, mended, ..*case };
+                let mut refused = Refused::new(&case);
+                refused.client.send(&query(case.show)).unwrap();
+                assert_eq!(words(&refusal(&mut refused.client)), refused.said);
+                let unit = if by_query { query(cure) } else { extended(cure, &[]) };
+                refused.client.send(&unit).unwrap();
+                let reply = refused.client.read_until_ready().unwrap();
+                assert!(reply.iter().all(|message| message.tag != b'E'), "{cure}: {}", reply[0]);
+                for _ in 0..2 {
+                    refused.others_have_all_servers();
+                    assert_ne!(refused.client.query(case.show), [case.shown], "{cure}");
+                }
+            }
+        }
+    }
+}
+
 /// Without its BEGIN the INSERT would be committed: the client is ended before it is read.
 #[test]
 fn what_stands_behind_a_begin_that_was_refused_is_not_run() {
