@@ -160,6 +160,7 @@ fn user(scope: &Scope<'_>, report: &mut Report) -> Option<User> {
         server_choice: scope.read("server_choice")?,
         loud_functions: scope.read("loud_functions")?,
         quiet_functions: scope.read("quiet_functions")?,
+        sequence_affinity: scope.read("sequence_affinity")?,
         prepared_statements: scope.read("prepared_statements_cache_size")?,
         reserve_pool_size: scope.read("reserve_pool_size")?,
         reserve_pool_timeout: scope.read("reserve_pool_timeout")?,

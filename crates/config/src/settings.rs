@@ -12,7 +12,9 @@ use Section::{FlatRoot, General, Pool, Root, Shard, User};
 use crate::setting::{
     Changes, Column, Effect, Fallback, Flat, Kind, Ours, Section, Setting, TIME_MAX_MS, Unit, Zero,
 };
-use crate::types::{AuthMethod, LogFormat, LogLevel, LoudFunctions, PoolMode, ServerChoice};
+use crate::types::{
+    AuthMethod, LogFormat, LogLevel, LoudFunctions, PoolMode, SequenceAffinity, ServerChoice,
+};
 
 /// The databases that are the console, and can therefore be no pool's name.
 pub const CONSOLE_DATABASES: [&str; 3] = ["pgweir", "pgcat", "pgbouncer"];
@@ -223,6 +225,10 @@ pub const SETTINGS: &[Setting] = &[
          for."),
     row(Pool, "quiet_functions", Text, text(""), Now,
         "Functions that change nothing in a session, although they look so, with commas between."),
+    row(Pool, "sequence_affinity", Word(SEQUENCE_AFFINITIES), text("none"), Now,
+        "What becomes of a server on which a client has advanced a sequence, by nextval or by an \
+         INSERT with a default: none, it is anybody's behind the transaction; pin, it stays with \
+         the client, for which currval and lastval then say what they would directly."),
     row(Pool, "server_reset_query", Sql, text("DISCARD ALL"), Now,
         "What runs on a server behind a session that is not known to have left anything there; \
          what is known is always removed."),
@@ -380,6 +386,7 @@ const NOT_IN_PGCAT: &str = "PgCat 1.2 does not read it either";
 const ONE_SERVER: &str = "one server is used for everything";
 const ONE_SHARD: &str = "the first shard is used for everything";
 const POOL_MODES: &[&str] = PoolMode::NAMES;
+const SEQUENCE_AFFINITIES: &[&str] = SequenceAffinity::NAMES;
 const SERVER_CHOICES: &[&str] = ServerChoice::NAMES;
 const PORT: Kind = Integer(1, 65_535);
 /// The most that PostgreSQL takes (statement_timeout, src/backend/utils/misc/guc_tables.c): it

@@ -200,6 +200,8 @@ pub struct User {
     pub loud_functions: LoudFunctions,
     /// Functions that are believed to change nothing, by name, with commas between.
     pub quiet_functions: String,
+    /// What becomes of a server on which a sequence was advanced.
+    pub sequence_affinity: SequenceAffinity,
     /// So many prepared statements each of them keeps for all clients; none: a client that prepares
     /// keeps its server.
     pub prepared_statements: u32,
@@ -293,6 +295,16 @@ pub enum LoudFunctions {
     Reset,
 }
 
+/// What becomes of a server on which a client has advanced a sequence, so that `currval` and
+/// `lastval` have something to say there.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum SequenceAffinity {
+    /// It is anybody's behind the transaction, and so is what they say.
+    None,
+    /// It stays with its client, and then forgets it.
+    Pin,
+}
+
 /// How a client proves who it is.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub enum AuthMethod {
@@ -363,5 +375,6 @@ names!(LogFormat { Text = "text", Json = "json" });
 names!(LogLevel { Error = "error", Warn = "warn", Info = "info", Debug = "debug" });
 names!(PoolMode { Session = "session", Transaction = "transaction", Statement = "statement" });
 names!(ServerChoice { Recent = "recent", NeverSame = "never_same" });
+names!(SequenceAffinity { None = "none", Pin = "pin" });
 names!(LoudFunctions { Ignore = "ignore", Pin = "pin", Reset = "reset" });
 names!(Role { Primary = "primary", Replica = "replica" });

@@ -12,7 +12,8 @@ use crate::setting::{Kind, Least, TIME_MAX_MS, Unit, Zero};
 use crate::socket::SocketName;
 use crate::suggest;
 use crate::types::{
-    AuthMethod, LogFormat, LogLevel, LoudFunctions, PoolMode, Role, Secret, Server, ServerChoice,
+    AuthMethod, LogFormat, LogLevel, LoudFunctions, PoolMode, Role, Secret, SequenceAffinity,
+    Server, ServerChoice,
 };
 
 /// What is printed for a secret.
@@ -226,6 +227,12 @@ impl FromValue for LogLevel {
 }
 
 impl FromValue for LoudFunctions {
+    fn from_value(value: &Value) -> Option<Self> {
+        if let Value::Word(word) = value { Self::named(word) } else { None }
+    }
+}
+
+impl FromValue for SequenceAffinity {
     fn from_value(value: &Value) -> Option<Self> {
         if let Value::Word(word) = value { Self::named(word) } else { None }
     }

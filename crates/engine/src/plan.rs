@@ -167,6 +167,7 @@ fn spec(pool: &Pool, user: &User, mock: &MockAuth) -> Result<Option<PoolSpec>, V
         server_choice: user.server_choice,
         loud_functions: user.loud_functions,
         quiet_functions: user.quiet_functions.clone(),
+        sequence_affinity: user.sequence_affinity,
         prepared_statements: user.prepared_statements as usize,
         reserve: user.reserve_pool_size as usize,
         reserve_timeout: user.reserve_pool_timeout,

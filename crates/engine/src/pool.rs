@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pgweir_auth::Verifier;
 use pgweir_auth::scram::LoginKeys;
-use pgweir_config::{AuthMethod, LoudFunctions, PoolMode, Secret, ServerChoice};
+use pgweir_config::{AuthMethod, LoudFunctions, PoolMode, Secret, SequenceAffinity, ServerChoice};
 use pgweir_sql::Loud;
 use pgweir_wire::backend::Report;
 
@@ -119,6 +119,8 @@ pub(crate) struct PoolSpec {
     /// What becomes of a server that was changed unseen.
     pub(crate) loud_functions: LoudFunctions,
     pub(crate) quiet_functions: String,
+    /// What becomes of a server on which a sequence was advanced.
+    pub(crate) sequence_affinity: SequenceAffinity,
     /// So many prepared statements each server keeps; none: they are not shared.
     pub(crate) prepared_statements: usize,
     pub(crate) reserve: usize,

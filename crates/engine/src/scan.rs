@@ -1,7 +1,7 @@
 //! The texts of a client's statements are read: for what they leave on the server, and for how many
 //! of them there are.
 
-use pgweir_config::{LoudFunctions, PoolMode};
+use pgweir_config::{LoudFunctions, PoolMode, SequenceAffinity};
 use pgweir_sql::{Classifier, Encoding, Heard, PinReason, Pins, Unseen};
 
 use crate::Engine;
@@ -13,8 +13,8 @@ use crate::units::until_nul;
 
 /// What keeps no server. What RESET and DISCARD take away is put back before the next transaction,
 /// and in session mode behind the session.
-/// A sequence's last value is not tracked yet, and to keep the server for every nextval would keep
-/// it for half of all applications. The others leave nothing.
+/// To keep the server for every nextval would keep it for half of all applications: only a pool for
+/// those that ask for the last value does so. The others leave nothing.
 const PASSING: [PinReason; 7] = [
     PinReason::Commit,
     PinReason::Ends,
@@ -106,6 +106,12 @@ impl Engine {
         }
     }
 
+    /// Whether a client that advances a sequence keeps its server.
+    fn keeps_sequences(&self, id: ClientId) -> bool {
+        let pool = self.clients[id].pool();
+        pool.is_some_and(|id| self.pools[id].spec.sequence_affinity == SequenceAffinity::Pin)
+    }
+
     /// The encoding of what a client sends now. What a server will report of a unit that it has not
     /// answered is not known.
     fn encoding_of(&self, id: ClientId, server: ServerId) -> Encoding {
@@ -137,7 +143,11 @@ impl Engine {
             }
             self.servers[server].reset |= pins.contains(PinReason::Reset);
         }
-        let kept = kept(pins);
+        let mut kept = kept(pins);
+        if pins.contains(PinReason::Sequence) && self.keeps_sequences(id) {
+            // No mark: what currval says to simulated clients is not looked at.
+            kept = kept.union(PinReason::Sequence.into());
+        }
         let client = &mut self.clients[id];
         client.local_settings |= pins.contains(PinReason::Local);
         client.may_commit |= pins.contains(PinReason::Commit);

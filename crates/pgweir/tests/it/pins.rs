@@ -1,10 +1,10 @@
 //! What keeps a server with its client in transaction mode, and is gone with that client; and what
 //! goes with the client to whatever server it is given.
 
-use pgweir_testkit::WireClient;
 use pgweir_testkit::frames::query;
+use pgweir_testkit::{PoolerConfig, WireClient};
 
-use crate::stage::Stage;
+use crate::stage::{self, CLUSTER, Stage};
 
 /// A client makes state; a second one has to wait for the only server, until the first one left,
 /// and then sees nothing of it. Says whether the second one got the same backend.
@@ -209,4 +209,37 @@ fn settings_that_are_not_shown_to_everybody() {
     drop(owner);
     let reply = other.read_until_ready().unwrap();
     assert!(reply.iter().any(|message| message.to_string() == "DataRow \"$libdir\""), "{reply:?}");
+}
+
+/// Where an application lives on `currval` and `lastval`, they say what they would directly.
+#[test]
+fn sequences_for_those_who_ask_for_their_last_value() {
+    let pin = |config: PoolerConfig| config.pool("sequence_affinity", "\"pin\"");
+    let stage = Stage::with("pin_sequence", 1, pin);
+    let mut maker = stage::superuser(&CLUSTER, "pin_sequence");
+    maker.query("SET ROLE pin_sequence; CREATE TABLE t (id serial, a int); CREATE TABLE u (a int)");
+    drop(maker);
+    for (advance, shown) in [
+        ("INSERT INTO t (a) VALUES (1)", "SELECT lastval() = max(id) FROM t"),
+        ("SELECT nextval('t_id_seq')", "SELECT currval('t_id_seq') = last_value FROM t_id_seq"),
+        ("SELECT setval('t_id_seq', 40)", "SELECT currval('t_id_seq') = 40"),
+    ] {
+        let (mut owner, mut other) = (stage.client(), stage.client());
+        other.query("SELECT 1");
+        owner.query(advance);
+        other.send(&query("SELECT lastval()")).unwrap();
+        stage.wait_for_waiters(1);
+        owner.query("INSERT INTO u VALUES (1)");
+        assert_eq!(owner.query(shown), ["t"], "{advance}");
+        drop(owner);
+        let reply = other.read_until_ready().unwrap();
+        let error = reply.iter().find(|message| message.tag == b'E').unwrap();
+        assert_eq!(error.sqlstate(), "55000", "{advance}");
+    }
+    // Who advances none shares the server.
+    let (mut one, mut two) = (stage.client(), stage.client());
+    for _ in 0..2 {
+        one.query("INSERT INTO u VALUES (1)");
+        two.query("SELECT count(*) FROM t");
+    }
 }
