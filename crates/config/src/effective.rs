@@ -172,6 +172,7 @@ fn user(scope: &Scope<'_>, report: &mut Report) -> Option<User> {
         idle_timeout: timeout(scope, "idle_timeout")?,
         server_lifetime: timeout(scope, "server_lifetime")?,
         idle_in_transaction_timeout: timeout(scope, "idle_client_in_transaction_timeout")?,
+        pin_idle_timeout: timeout(scope, "pin_idle_timeout")?,
         statement_timeout: timeout(scope, "statement_timeout")?,
         transaction_timeout: timeout(scope, "transaction_timeout")?,
     })

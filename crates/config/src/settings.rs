@@ -157,6 +157,9 @@ pub const SETTINGS: &[Setting] = &[
         "How long a server that failed gets no work."),
     row(General, "client_idle_timeout", time(Zero::Off), ms("0"), Now,
         "How long a client may be silent outside a transaction."),
+    row(General, "pin_idle_timeout", time(Zero::Off), ms("300000"), Now,
+        "How long a client may keep its server outside a transaction, for what it has left there, \
+         and be silent before the log says so."),
     row(General, "idle_client_in_transaction_timeout", time(Zero::Off), ms("0"), Now,
         "How long a client may be silent inside a transaction."),
     row(General, "statement_timeout", Time(Zero::Off, STATEMENT_MAX_MS), ms("0"), Now,
@@ -250,6 +253,9 @@ pub const SETTINGS: &[Setting] = &[
     row(Pool, "reserve_pool_timeout", time(Zero::AtOnce), ms_outer(), Now,
         "How long a client has waited when the reserve is used; it never is where \
          query_wait_timeout is not longer."),
+    row(Pool, "pin_idle_timeout", time(Zero::Off), ms_outer(), Now,
+        "How long a client may keep its server outside a transaction, for what it has left there, \
+         and be silent before the log says so."),
     row(Pool, "idle_client_in_transaction_timeout", time(Zero::Off), ms_outer(), Now,
         "How long a client may be silent inside a transaction."),
     row(Pool, "statement_timeout", Time(Zero::Off, STATEMENT_MAX_MS), ms_outer(), Now,
@@ -358,6 +364,9 @@ pub const SETTINGS: &[Setting] = &[
     row(User, "reserve_pool_timeout", time(Zero::AtOnce), ms_outer(), Now,
         "How long a client has waited when the reserve is used; it never is where \
          query_wait_timeout is not longer."),
+    row(User, "pin_idle_timeout", time(Zero::Off), ms_outer(), Now,
+        "How long a client may keep its server outside a transaction, for what it has left there, \
+         and be silent before the log says so."),
     row(User, "idle_client_in_transaction_timeout", time(Zero::Off), ms_outer(), Now,
         "How long a client may be silent inside a transaction."),
     row(User, "statement_timeout", Time(Zero::Off, STATEMENT_MAX_MS), ms_outer(), Now,

@@ -226,6 +226,9 @@ pub struct User {
     pub server_lifetime: Option<Duration>,
     /// How long a client may be silent inside a transaction; `None`: for ever.
     pub idle_in_transaction_timeout: Option<Duration>,
+    /// How long a client may keep its server and be silent before the log says so; `None`: for
+    /// ever.
+    pub pin_idle_timeout: Option<Duration>,
     /// Longest time that a statement may take; `None`: without end.
     pub statement_timeout: Option<Duration>,
     /// Longest time that a transaction may take; `None`: without end.

@@ -155,6 +155,17 @@ pub enum Event {
         /// How many clients have since the last such event.
         times: u64,
     },
+    /// A client keeps a server from others, outside of transactions, and is silent.
+    PinIdle {
+        /// Which server.
+        server: u32,
+        /// Which client.
+        client: i32,
+        /// Of which pool, as `database/user`.
+        pool: String,
+        /// What it keeps it for.
+        pins: String,
+    },
     /// A server connection could not be opened.
     ServerRefused {
         /// Which.

@@ -62,6 +62,8 @@ pub struct Client {
     pub(crate) body: Body,
     /// Why the server stays with this client.
     pub(crate) pins: Pins,
+    /// It was told of that it keeps a server and is silent.
+    pub(crate) silence_told: bool,
     /// The first name of those behind which something is that keeps the server.
     pub(crate) unseen: Option<Box<str>>,
     /// What it has changed of the schema, until that is read.
@@ -160,6 +162,7 @@ impl Client {
             last_server: None,
             body: Body::NONE,
             pins: Pins::default(),
+            silence_told: false,
             unseen: None,
             encoding_in_doubt: false,
             schema: None,

@@ -183,6 +183,7 @@ fn spec(pool: &Pool, user: &User, mock: &MockAuth) -> Result<Option<PoolSpec>, V
         idle_timeout: user.idle_timeout,
         server_lifetime: user.server_lifetime,
         idle_in_transaction_timeout: user.idle_in_transaction_timeout,
+        pin_idle_timeout: user.pin_idle_timeout,
         statement_timeout: user.statement_timeout,
         transaction_timeout: user.transaction_timeout,
     }))

@@ -137,6 +137,8 @@ pub(crate) struct PoolSpec {
     pub(crate) idle_timeout: Option<Duration>,
     pub(crate) server_lifetime: Option<Duration>,
     pub(crate) idle_in_transaction_timeout: Option<Duration>,
+    /// How long a client may keep its server and be silent before that is news.
+    pub(crate) pin_idle_timeout: Option<Duration>,
     pub(crate) statement_timeout: Option<Duration>,
     pub(crate) transaction_timeout: Option<Duration>,
 }

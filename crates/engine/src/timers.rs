@@ -6,10 +6,11 @@
 
 use std::time::Duration;
 
+use pgweir_config::PoolMode;
 use pgweir_wire::backend::Report;
 
 use crate::Engine;
-use crate::action::{ClientId, ServerId};
+use crate::action::{Action, ClientId, Event, ServerId};
 use crate::cancel::CANCEL_TIMEOUT;
 use crate::client::{Leg, Phase};
 use crate::errors::{IDLE, IDLE_IN_TRANSACTION, LOGIN_TOO_SLOW, TRANSACTION_TOO_LONG};
@@ -251,6 +252,28 @@ impl Engine {
         }
     }
 
+    /// A client may keep a server from others and do nothing with it: that is told once.
+    fn tell_of_silence(&mut self, now: Time, id: ServerId, client: ClientId) {
+        let server = &self.servers[id];
+        let its = &self.clients[client];
+        let spec = &self.pools[server.pool].spec;
+        let silent = its.slots.is_empty() && !server.status.in_block();
+        let pinned = server.mode != PoolMode::Session && !its.pins.is_empty();
+        let Some(limit) = spec.pin_idle_timeout.filter(|_| silent && pinned) else { return };
+        if its.silence_told || now - its.quiet_since <= limit {
+            return;
+        }
+        // No mark: simulated clients are not silent for so long.
+        let event = Event::PinIdle {
+            server: self.member.server_number(id),
+            client: self.member.client_number(client),
+            pool: spec.name(),
+            pins: its.pins_in_words(),
+        };
+        self.actions.push(Action::Log(event));
+        self.clients[client].silence_told = true;
+    }
+
     /// Limits of what a client does with the server that it holds.
     fn sweep_lease(&mut self, now: Time, id: ServerId, client: ClientId) {
         let server = &self.servers[id];
@@ -258,6 +281,7 @@ impl Engine {
             // To stream is one statement without an end.
             return;
         }
+        self.tell_of_silence(now, id, client);
         let stalled_since = self.stalled_since(now, id, client);
         let server = &self.servers[id];
         let spec = &self.pools[server.pool].spec;

@@ -426,6 +426,7 @@ impl Engine {
         }
         if client.slots.is_empty() {
             client.held_since = None;
+            client.silence_told = false;
             client.requested = client.asked.map_or(now, |asked| asked.since);
             server.unit_since = now;
             server.unit_waited = client.requested < now;

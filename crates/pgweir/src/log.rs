@@ -128,6 +128,13 @@ fn tell_event(event: &Event, demands: &[Demand]) {
             times,
             "no server within query_wait_timeout"
         ),
+        Event::PinIdle { server, client, pool, pins } => tracing::warn!(
+            cause = pins.as_str(),
+            server,
+            client,
+            pool = pool.as_str(),
+            "a client is silent and keeps a server for what it has left there"
+        ),
         Event::ServerRefused { server, pool, address, cause } => tracing::warn!(
             cause = cause.as_str(),
             server,

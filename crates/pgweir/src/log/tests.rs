@@ -66,6 +66,11 @@ fn each_event_has_a_line() {
             "WARN no server within query_wait_timeout: the cause client=7 pool=app/alice times=3",
         ),
         (
+            Event::PinIdle { server, client, pool: pool(), pins: "listen".to_owned() },
+            "WARN a client is silent and keeps a server for what it has left there: listen \
+             server=5 client=7 pool=app/alice",
+        ),
+        (
             Event::ServerRefused { server, pool: pool(), address: address(), cause: cause() },
             "WARN no connection to the server: the cause server=5 pool=app/alice \
              address=10.0.0.7:5432",

@@ -24,6 +24,7 @@ mod fairness;
 mod lease;
 mod limits;
 mod login;
+mod loud;
 mod named;
 mod news;
 mod parameters;

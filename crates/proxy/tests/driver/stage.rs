@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use pgweir_config::Config;
 use pgweir_engine::{
-    ClientState, Endpoint, Ends, Engine, Event, Member, Placement, Plan, ServerActivity, Snapshot,
-    TICK, Time,
+    ClientState, Endpoint, Ends, Engine, Event, Loud, Member, Placement, Plan, ServerActivity,
+    Snapshot, TICK, Time,
 };
 use pgweir_proxy::{Driver, Handover, Interest};
 use pgweir_wire::{CancelKey, Initial};
@@ -174,6 +174,22 @@ impl Stage {
         }
         stage.wait(Duration::from_millis(5_100));
         (stage, client)
+    }
+
+    /// The loud names of every database that is asked about; `None`: the test says them.
+    pub(crate) fn set_loud(&self, loud: Option<Arc<Loud>>) {
+        self.0.borrow_mut().loud = loud;
+    }
+
+    /// The catalogues that were asked for are read, or could not be. Says how many.
+    pub(crate) fn read_catalogue(&self, read: Result<Arc<Loud>, String>) -> usize {
+        let mut world = self.0.borrow_mut();
+        let logins = std::mem::take(&mut world.catalogues);
+        for login in &logins {
+            world.read_catalogue(login, read.clone());
+        }
+        world.settle();
+        logins.len()
     }
 
     /// A connection that has said nothing yet.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pgweir_engine::ServerActivity;
+use pgweir_engine::{Event, ServerActivity};
 
 use crate::messages::{
     close_complete, close_statement, done, error, in_block, left, notification, parse_as,
@@ -198,4 +198,31 @@ fn a_client_may_leave_while_its_server_is_asked() {
     assert_eq!(server.heard(), "Q(DISCARD ALL)");
     server.says([done(), ready()]);
     assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
+
+/// A client that keeps a server and is silent is told of, once.
+#[test]
+fn silence_on_a_kept_server_is_news() {
+    let setup = Setup::with("pin_idle_timeout = 60000\nlog_client_disconnections = false");
+    let (stage, server, alice) = Stage::ready(&setup);
+    let told = |stage: &Stage| {
+        let log = stage.log();
+        let pins = log.into_iter().filter_map(|event| match event {
+            Event::PinIdle { pins, .. } => Some(pins),
+            _ => None,
+        });
+        pins.collect::<Vec<_>>()
+    };
+    run(&alice, &server, "LISTEN a", ready());
+    is_left(&server, "l");
+    for _ in 0..2 {
+        stage.wait(Duration::from_secs(59));
+        assert_eq!(told(&stage), [""; 0]);
+        run(&alice, &server, "SELECT 1", ready());
+    }
+    stage.wait(Duration::from_secs(200));
+    assert_eq!(told(&stage), ["listen"]);
+    run(&alice, &server, "SELECT 1", ready());
+    stage.wait(Duration::from_secs(61));
+    assert_eq!(told(&stage), ["listen"], "it was silent again");
 }

@@ -46,7 +46,10 @@ const ALLOWED: &[(&str, &[&str])] = &[
             "pgweir-config",
         ],
     ),
-    ("pgweir-proxy", &["pgweir-engine", "pgweir-auth", "pgweir-wire", "pgweir-config"]),
+    (
+        "pgweir-proxy",
+        &["pgweir-engine", "pgweir-sql", "pgweir-auth", "pgweir-wire", "pgweir-config"],
+    ),
     ("pgweir-proxy-interleaved", &["pgweir-engine-interleaved", "pgweir-wire", "pgweir-config"]),
     ("pgweir-engine-interleaved", &["pgweir-sql", "pgweir-auth", "pgweir-wire", "pgweir-config"]),
     ("pgweir-engine", &["pgweir-sql", "pgweir-auth", "pgweir-wire", "pgweir-config"]),

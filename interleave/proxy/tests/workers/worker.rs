@@ -13,6 +13,9 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::line::Line;
 
+/// What happens to a driver, whatever it is.
+type Happening<'a> = Box<dyn FnOnce(&mut Driver<Line>, Time) + 'a>;
+
 /// More rounds than any test needs to come to rest.
 const ROUNDS: usize = 1_000;
 
@@ -216,8 +219,10 @@ impl Worker {
             }
         }
         for login in logins {
-            let read = Ok(Arc::default());
-            self.drive(|driver, now| driver.catalogue_read(now, &login.database, read));
+            let answer = |driver: &mut Driver<Line>, now| {
+                driver.catalogue_read(now, &login.database, Ok(Arc::default()));
+            };
+            self.drive(Box::new(answer) as Happening<'_>);
         }
         result
     }
