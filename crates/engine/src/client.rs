@@ -70,6 +70,8 @@ pub struct Client {
     pub(crate) schema: Option<SchemaChange>,
     /// A unit in flight may change the encoding of the text that comes behind it.
     pub(crate) encoding_in_doubt: bool,
+    /// What may be left by statements that it has prepared on its server for itself.
+    pub(crate) prepared: Pins,
     /// What it has sent since the server was asked may have begun or ended some of that.
     pub(crate) in_doubt: bool,
     /// How often in a row a server has not said what it was asked.
@@ -163,6 +165,7 @@ impl Client {
             body: Body::NONE,
             pins: Pins::default(),
             silence_told: false,
+            prepared: Pins::NONE,
             unseen: None,
             encoding_in_doubt: false,
             schema: None,

@@ -251,6 +251,11 @@ marks! {
     /// A text is read while a unit in flight may change its encoding.
     EncodingInDoubt,
 
+    /// A statement that a client has prepared for itself is run, and may leave something.
+    PreparedIsRun,
+    /// The unnamed statement of an earlier batch is run once more.
+    UnnamedIsRunAgain,
+
     // What is done unseen.
     /// A unit waits until the loud names of its database are known.
     HeldForCatalogue,

@@ -6,7 +6,7 @@ use pgweir_sql::{Classifier, Encoding, Heard, PinReason, Pins, Unseen};
 
 use crate::Engine;
 use crate::action::{ClientId, ServerId};
-use crate::client::Slot;
+use crate::client::{Client, Slot};
 use crate::marks::Mark;
 use crate::track::Said;
 use crate::units::until_nul;
@@ -82,9 +82,29 @@ impl Engine {
         if heard.statements > 1 {
             self.clients[id].follow_schema();
         }
+        if heard.own.contains(PinReason::Prepared) {
+            self.clients[id].note_prepared(heard.pins);
+        }
+        if heard.own.contains(PinReason::Names) {
+            self.runs_prepared(id);
+        }
         if let Some(unseen) = &heard.unseen {
             Mark::Unseen.hit();
             self.unseen(id, (**unseen).clone(), Some(said));
+        }
+    }
+
+    /// A client runs a statement that it has prepared on its server for itself, whichever: what
+    /// that leaves may be there again, though it was not when it was asked for last. Settings that
+    /// may be changed are asked for in any case, when the server goes back.
+    pub(crate) fn runs_prepared(&mut self, id: ClientId) {
+        let settled = [PinReason::Prepared, PinReason::Setting];
+        let client = &mut self.clients[id];
+        let pins = settled.into_iter().fold(kept(client.prepared), Pins::without);
+        if !pins.is_empty() {
+            Mark::PreparedIsRun.hit();
+            client.pins = client.pins.union(pins);
+            client.doubt(pins);
         }
     }
 
@@ -155,6 +175,13 @@ impl Engine {
         if said.is_some() {
             client.doubt(pins);
         }
+    }
+}
+
+impl Client {
+    /// A statement that it prepares for itself may leave this when it is run.
+    pub(crate) fn note_prepared(&mut self, pins: Pins) {
+        self.prepared = self.prepared.union(pins);
     }
 }
 

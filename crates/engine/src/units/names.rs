@@ -184,6 +184,9 @@ impl Engine {
         let slot = self.clients[id].coming_slot();
         let pins = self.scan_text(id, text, ended, slot);
         let client = &mut self.clients[id];
+        if !name.is_empty() {
+            client.note_prepared(pins.unwrap_or_else(|| PinReason::Unclear.into()));
+        }
         client.own_resets |=
             !name.is_empty() && pins.is_none_or(|pins| pins.contains(PinReason::Reset));
         if name.is_empty() {
@@ -286,6 +289,9 @@ impl Engine {
         match meaning {
             Meaning::Unknown => {
                 self.may_be_commit(id, is_bind);
+                if is_bind {
+                    self.runs_prepared(id);
+                }
                 if is_bind && self.clients[id].own_resets {
                     self.leaves(id, PinReason::Reset.into(), None);
                 }
@@ -342,7 +348,7 @@ impl Engine {
     }
 
     /// What a shared statement says by what is known now of the names in it.
-    fn heard_of(&self, id: ClientId, statement: &Statement) -> Rc<Heard> {
+    pub(super) fn heard_of(&self, id: ClientId, statement: &Statement) -> Rc<Heard> {
         match self.clients[id].pool() {
             Some(pool) => statement.heard(&self.pools[pool].loud, |text| self.read_text(id, text)),
             // No mark: whoever prepares has logged in.

@@ -110,6 +110,8 @@ impl Engine {
         let slot = self.clients[id].coming_slot();
         for (name, own) in self.clients[id].names.take_all(slot) {
             if let Some(statement) = own.statement.clone() {
+                let leaves = self.heard_of(id, &statement).pins;
+                self.clients[id].note_prepared(leaves);
                 let makes = Makes::Shown(Rc::new((Rc::clone(&name), own)));
                 self.show(id, server, &name, statement.definition(), makes);
             }

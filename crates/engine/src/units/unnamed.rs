@@ -12,6 +12,7 @@ use crate::action::{ClientId, Endpoint, ServerId};
 use crate::client::UnnamedStatement;
 use crate::marks::Mark;
 use crate::reply::{Closes, Described, Expected, Kind, Makes, Sink};
+use crate::track::Said;
 
 impl Engine {
     /// The same of the unnamed statement.
@@ -44,6 +45,9 @@ impl Engine {
             Mark::HeldForUnnamed.hit();
             return None;
         }
+        if is_bind && !parsed_now {
+            self.runs_unnamed(id);
+        }
         if !std::mem::take(&mut self.clients[id].unnamed_stale) {
             return Some(Named::plain(kind));
         }
@@ -52,6 +56,18 @@ impl Engine {
         self.servers[server].unnamed = UnnamedStatement::Unknown;
         let rename = Rename { at: at..at, name: NOBODY.to_vec() };
         Some(Named { stale: true, ..Named::renamed(kind, Some(rename)) })
+    }
+
+    /// The unnamed statement of an earlier batch is run: what it does to its server it does now.
+    fn runs_unnamed(&mut self, id: ClientId) {
+        let UnnamedStatement::Made(parse) = &self.clients[id].unnamed else { return };
+        let parse = Rc::clone(parse);
+        // What is kept was read before.
+        let Ok(parse) = Parse::start(&parse[HEADER_LEN..]) else { return };
+        let heard = self.read_text(id, parse.text);
+        Mark::UnnamedIsRunAgain.hit_if(!heard.pins.is_empty());
+        let slot = self.clients[id].coming_slot();
+        self.has_heard(id, &heard, Said { text: Some(parse.text), slot, custom: None });
     }
 
     /// Makes the server's unnamed statement this client's. If the client has none, that of whoever

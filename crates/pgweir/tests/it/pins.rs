@@ -1,7 +1,7 @@
 //! What keeps a server with its client in transaction mode, and is gone with that client; and what
 //! goes with the client to whatever server it is given.
 
-use pgweir_testkit::frames::query;
+use pgweir_testkit::frames::{bind, close_statement, execute, parse, query, sync};
 use pgweir_testkit::{PoolerConfig, WireClient};
 
 use crate::stage::{self, CLUSTER, Stage};
@@ -242,4 +242,60 @@ fn sequences_for_those_who_ask_for_their_last_value() {
         one.query("INSERT INTO u VALUES (1)");
         two.query("SELECT count(*) FROM t");
     }
+}
+
+/// What a statement leaves it leaves whenever it is run, not when it is prepared.
+#[test]
+fn statements_that_are_run_later() {
+    let stage = Stage::new("pin_later", 1);
+    let locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory' \
+                 AND pid = pg_backend_pid()";
+    let lock = "SELECT pg_advisory_lock(5)";
+    let run = |name: &str| [bind("", name, &[]), execute("", 0), sync()].concat();
+    let temp = query("CREATE TEMP TABLE kept (a int)");
+    for (prepared, runs, over) in [
+        (query(&format!("PREPARE p AS {lock}")), query("EXECUTE p"), query("DEALLOCATE p")),
+        ([parse("", lock, &[]), sync()].concat(), run(""), query("SELECT 1")),
+        ([parse("s", lock, &[]), sync()].concat(), run("s"), query("SELECT 1")),
+        // While it is kept for something else, what is prepared is its own.
+        (
+            [temp, parse("s", lock, &[]), sync()].concat(),
+            run("s"),
+            [query("DROP TABLE kept"), close_statement("s"), sync()].concat(),
+        ),
+    ] {
+        let (mut owner, mut other) = (stage.client(), stage.client());
+        for frames in [prepared, runs, over] {
+            owner.send(&frames).unwrap();
+            let replies = frames.iter().filter(|byte| **byte == b'Q').count();
+            let reply = owner.read_until_ready().unwrap();
+            assert!(reply.iter().all(|message| message.tag != b'E'), "{}", reply[0]);
+            if replies > 0 && frames[0] == b'Q' && frames.ends_with(&sync()) {
+                owner.read_until_ready().unwrap();
+            }
+        }
+        other.send(&query(locks)).unwrap();
+        stage.wait_for_waiters(1);
+        drop(owner);
+        let reply = other.read_until_ready().unwrap();
+        let count = reply.iter().find(|message| message.tag == b'D').unwrap();
+        assert_eq!(count.values(), [Some(b"0".to_vec())]);
+    }
+}
+
+/// A driver may wait for a statement's description before it runs it.
+#[test]
+fn settings_that_are_changed_later_than_they_are_read() {
+    let stage = Stage::new("pin_described", 1);
+    let (mut owner, mut other) = (stage.client(), stage.client());
+    let set = "SET work_mem = '77MB'";
+    for frames in [
+        [parse("", set, &[]), sync()].concat(),
+        [bind("", "", &[]), execute("", 0), sync()].concat(),
+    ] {
+        owner.send(&frames).unwrap();
+        owner.read_until_ready().unwrap();
+        assert_eq!(other.query("SHOW work_mem"), ["4MB"]);
+    }
+    assert_eq!(owner.query("SHOW work_mem"), ["77MB"]);
 }
