@@ -59,6 +59,7 @@ impl PoolerConfig {
 
     /// A key of `[pools.NAME]`; `value` as TOML, strings with their quotes.
     pub fn pool(mut self, key: &str, value: &str) -> Self {
+        self.pool.retain(|(known, _)| known != key);
         self.pool.push((key.to_owned(), value.to_owned()));
         self
     }

@@ -1,7 +1,7 @@
 //! What clients ask for at login, on one server that they take turns on: each finds what it would
 //! find on a connection of its own.
 
-use pgweir_testkit::{Login, PoolerConfig, WireClient};
+use pgweir_testkit::{Login, WireClient};
 
 use crate::stage::{self, CLUSTER, Stage};
 
@@ -170,9 +170,7 @@ fn what_no_server_takes_is_refused() {
 /// comes when it has gone.
 #[test]
 fn a_server_is_replaced_where_there_is_room_for_one_only() {
-    // The catalogue is read by a connection of its own.
-    let unread = |config: PoolerConfig| config.pool("loud_functions", "\"ignore\"");
-    let stage = Stage::with("settings_limit", 1, unread);
+    let stage = Stage::new("settings_limit", 1);
     stage.ask("ALTER ROLE settings_limit CONNECTION LIMIT 1");
     let settings = [("temp_buffers", "16MB")];
     for n in 0..20 {

@@ -29,8 +29,6 @@ impl StandIn {
         let config = settings(stage::trusting(&CLUSTER, NAME));
         // Whose memory is looked at starts no more threads while that is done.
         let config = config.general("worker_threads", "1").server_port(port).user(NAME, "", 1);
-        // It has no catalogue.
-        let config = config.pool("loud_functions", "\"ignore\"");
         Self { pgweir: Pgweir::start(PROGRAM, |port| config.text(port)), listener }
     }
 
