@@ -4,7 +4,7 @@ use std::ops::Range;
 use pgweir_config::{Room, SocketName};
 
 use crate::cancel::Cancel;
-use crate::catalogue::CatalogueLogin;
+use crate::catalogue::CatalogueRows;
 use crate::client::{Client, Ends};
 use crate::handover::HandedOver;
 use crate::server::Server;
@@ -59,8 +59,9 @@ pub enum Action {
     Console(ClientId, Box<[u8]>),
     /// Something that an operator acts on happened.
     Log(Event),
-    /// Read the catalogue of a database, and give its loud names to [`Engine::catalogue_read`].
-    ReadCatalogue(Box<CatalogueLogin>),
+    /// Find the loud names in this, which may take a while, and give them to
+    /// [`Engine::catalogue_read`].
+    JudgeCatalogue(Box<CatalogueRows>),
 }
 
 /// Where the bytes of a write lie.

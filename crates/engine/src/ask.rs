@@ -12,6 +12,7 @@ use pgweir_sql::{PinReason, Pins};
 
 use crate::Engine;
 use crate::action::{ClientId, ServerId};
+use crate::catalogue::CatalogueRows;
 use crate::client::{Client, Leg, UnnamedStatement};
 use crate::marks::Mark;
 use crate::time::Time;
@@ -24,6 +25,8 @@ pub(crate) enum Answer {
     Settings(Box<Told>),
     /// What there is in its session, of all that it was asked for; `None`: it said something else.
     State(Option<Pins>),
+    /// What there is in the catalogue of its database.
+    Catalogue(CatalogueRows),
 }
 
 /// So often a server is asked in a row.
@@ -61,6 +64,7 @@ impl Answer {
     pub(crate) fn row(&mut self, body: Option<&[u8]>) {
         match self {
             Self::Settings(told) => told.row(body),
+            Self::Catalogue(rows) => rows.row(body),
             Self::State(found) => {
                 *found = found.zip(body.and_then(read)).map(|(found, one)| found.union(one.into()));
             }
@@ -124,13 +128,19 @@ impl Engine {
     /// A server has answered what it was asked.
     pub(crate) fn told(&mut self, now: Time, id: ServerId, client: ClientId) {
         let server = &mut self.servers[id];
-        let failed = server.own_error.take().is_some();
+        let error = server.own_error.take();
         let Some(answer) = server.answer.take() else { return };
         // It may have reported something meanwhile.
         self.tell(client, id);
-        let its = &mut self.clients[client];
         let mut is_over = true;
-        if failed {
+        let its = &mut self.clients[client];
+        if let Answer::Catalogue(rows) = answer {
+            self.names_told(now, rows, error);
+            if self.clients.find(client).is_none_or(|its| its.leg != Leg::Held(id)) {
+                // No mark: it keeps its server, unless the names were judged at once.
+                return;
+            }
+        } else if error.is_some() {
             // Nothing was changed by that. If it was a cancel that has come late there is no other
             // one; if not it is asked again behind the next unit.
             Mark::NotTold.hit();
@@ -145,6 +155,7 @@ impl Engine {
             match answer {
                 Answer::Settings(told) => self.settings_told(id, client, *told),
                 Answer::State(found) => self.state_told(client, found),
+                Answer::Catalogue(_) => {}
             }
         }
         if is_over && !self.has_asked_first(id, client) {

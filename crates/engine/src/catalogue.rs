@@ -1,29 +1,39 @@
 //! The names of a database behind which sessions are changed unseen, and when they are read.
 //!
 //! What a function does no text shows that calls it, and neither does a table show its triggers.
-//! The catalogue does: the driver reads it, with a login of its own, and gives the engine a list of
-//! *loud* names ([`pgweir_sql::Loud`]). No statement runs before it is there, or could not be
-//! had. It is read anew when a statement has changed the schema, as far as its text
-//! shows, and now and then.
+//! The catalogue does: a server is asked before it is lent, the driver judges what that says, and
+//! the result is a list of *loud* names ([`pgweir_sql::Loud`]). No server is lent before it is
+//! there, or could not be had. It is read anew when a statement has changed the schema, as far as
+//! its text shows, and now and then.
 //!
-//! A client that has changed the schema keeps its server until the new list is there: what it has
-//! done meanwhile may have been done by a function that is in no older one. So all that the new
-//! list has and the old one has not counts as done by that client.
+//! The server is one that is free. Where a client keeps it that has changed the schema, and none
+//! is free, that one is asked between two of its units: whoever waits for the list holds nothing
+//! that is needed to read it.
 
-use std::fmt;
+mod question;
+mod rows;
+mod schema;
+
+use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pgweir_config::{LoudFunctions, Secret};
-use pgweir_sql::{Loud, PinReason, Pins};
+use pgweir_config::LoudFunctions;
+use pgweir_sql::{Loud, PinReason};
+use pgweir_wire::SqlState;
+use pgweir_wire::backend::Report;
 
 use crate::Engine;
 use crate::action::{Action, Address, ClientId, Event, ServerId};
-use crate::client::{Client, Leg};
+use crate::ask::Answer;
 use crate::marks::Mark;
 use crate::pool::{PoolId, PoolSpec};
+use crate::server::{Cleaning, Left, ServerState};
 use crate::snapshot::LoudView;
 use crate::time::Time;
+
+pub use rows::CatalogueRows;
+pub(crate) use schema::SchemaChange;
 
 /// A database whose catalogue is read.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -36,25 +46,6 @@ pub struct Database {
     pub quiet: String,
 }
 
-/// How to read the catalogue of a database.
-#[derive(Clone, PartialEq, Eq)]
-pub struct CatalogueLogin {
-    /// Which.
-    pub database: Database,
-    /// As whom to log in.
-    pub user: String,
-    /// Empty where there is none.
-    pub password: Secret,
-    /// How long a login may take, and then the reading.
-    pub timeout: Duration,
-}
-
-impl fmt::Debug for CatalogueLogin {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.debug_struct("CatalogueLogin").field("database", &self.database).finish_non_exhaustive()
-    }
-}
-
 /// What is known of a database's loud names.
 #[derive(Default)]
 pub(crate) struct Names {
@@ -63,22 +54,23 @@ pub(crate) struct Names {
     known: bool,
     /// How often a reading has begun.
     begun: u64,
-    under_way: bool,
-    /// The last reading was in vain.
-    failed: bool,
+    reading: Reading,
+    /// So many readings in a row were in vain.
+    failures: u32,
     /// The schema has changed since the last reading began.
     stale: bool,
     began: Time,
 }
 
-/// A client has changed the schema, and keeps its server until that is read.
-pub(crate) struct SchemaChange {
-    /// What was known before.
-    before: Arc<Loud>,
-    /// The reading that shows it; `None`: it is not committed yet.
-    reading: Option<u64>,
-    /// Its client has run something since, which may have done what is not known yet.
-    followed: bool,
+/// Where a reading is.
+#[derive(Clone, Copy, Default)]
+enum Reading {
+    #[default]
+    None,
+    /// This server is asked, if it was not lost meanwhile.
+    Asked(ServerId),
+    /// The driver judges what a server has said.
+    Judged,
 }
 
 /// So often the catalogue is read at most, however often the schema changes.
@@ -87,6 +79,8 @@ const PAUSE: Duration = Duration::from_millis(500);
 const RETRY: Duration = Duration::from_secs(10);
 /// So often it is read though nobody is seen to have changed the schema.
 const PERIOD: Duration = Duration::from_secs(300);
+/// After so many failures in a row it counts as one that cannot be read.
+const TRIES: u32 = 3;
 
 impl PoolSpec {
     /// The database whose loud names matter to the pool, if any do.
@@ -101,44 +95,126 @@ impl PoolSpec {
 }
 
 impl Engine {
-    /// Whether the loud names of a pool are known; if not they are asked for.
-    pub(crate) fn knows_names(&mut self, now: Time, id: PoolId) -> bool {
-        if self.pools[id].names_known {
-            return true;
+    /// Whether the loud names of a pool are known.
+    pub(crate) fn knows_names(&mut self, id: PoolId) -> bool {
+        let pool = &mut self.pools[id];
+        if !pool.names_known {
+            let Some(database) = pool.spec.catalogue() else {
+                pool.names_known = true;
+                return true;
+            };
+            if let Some(names) = self.names.get(&database).filter(|names| names.known) {
+                pool.loud = Arc::clone(&names.loud);
+                pool.names_known = true;
+            }
         }
-        let Some(database) = self.pools[id].spec.catalogue() else {
-            self.pools[id].names_known = true;
-            return true;
-        };
-        let names = self.names.entry(database.clone()).or_default();
-        if names.known {
-            let pool = &mut self.pools[id];
-            pool.loud = Arc::clone(&names.loud);
-            pool.names_known = true;
-            return true;
-        }
-        if !names.under_way {
-            self.read_catalogue(now, id, database);
-        }
-        false
+        pool.names_known
     }
 
-    fn read_catalogue(&mut self, now: Time, id: PoolId, database: Database) {
-        let names = self.names.entry(database.clone()).or_default();
-        names.under_way = true;
-        names.stale = false;
-        names.begun += 1;
-        names.began = now;
-        let spec = &self.pools[id].spec;
-        self.actions.push(Action::ReadCatalogue(Box::new(CatalogueLogin {
-            database,
-            user: spec.server_user.clone(),
-            password: spec.server_password.clone(),
-            timeout: spec.connect_timeout,
-        })));
+    /// The loud names of a pool are wanted: if one of its servers is free it is asked.
+    pub(crate) fn want_names(&mut self, now: Time, id: PoolId) {
+        if let Some(&server) = self.pools[id].idle.last()
+            && self.is_due(now, id)
+        {
+            Mark::IdleReadsNames.hit();
+            self.pools[id].idle.retain(|idle| *idle != server);
+            self.reads_names(now, server);
+        }
     }
 
-    /// The catalogue that [`Action::ReadCatalogue`] has asked for is read, or why it is not.
+    /// A server is free. Says whether it is asked for the names of its database first.
+    pub(crate) fn reads_names(&mut self, now: Time, id: ServerId) -> bool {
+        let pool = self.servers[id].pool;
+        if !self.is_due(now, pool) {
+            return false;
+        }
+        let Some(database) = self.pools[pool].spec.catalogue() else { return false };
+        self.begin_reading(now, id, &database);
+        let none = self.interner.none();
+        let server = &mut self.servers[id];
+        server.answer = Some(Answer::Catalogue(CatalogueRows::new(database)));
+        server.state = ServerState::Cleaning { step: Cleaning::Reading, left: Left::Nothing };
+        server.changed = now;
+        server.heard = now;
+        self.pools[pool].reading += 1;
+        if Rc::ptr_eq(&server.settings, &none) {
+            self.ask_for_names(id);
+        } else {
+            // A short statement_timeout would end it.
+            Mark::UnsetToRead.hit();
+            self.replay(id, &none);
+        }
+        true
+    }
+
+    fn ask_for_names(&mut self, id: ServerId) {
+        let text = question::question(&self.servers[id].parameters);
+        self.run_own(id, &text);
+    }
+
+    /// A free server that is asked for names has answered.
+    pub(crate) fn names_answered(&mut self, now: Time, id: ServerId) {
+        let server = &mut self.servers[id];
+        if server.replaying.is_some() {
+            if self.replayed(id).is_none() {
+                return self.ask_for_names(id);
+            }
+            // No mark: a simulated server takes its settings back.
+            self.end_reading(id);
+            return self.close_server(now, id);
+        }
+        let error = server.own_error.take();
+        let rows = self.end_reading(id);
+        if let Some(rows) = rows {
+            self.names_told(now, rows, error);
+        }
+        self.offer(now, id);
+    }
+
+    /// A server is not asked for names any more.
+    pub(crate) fn end_reading(&mut self, id: ServerId) -> Option<CatalogueRows> {
+        let server = &mut self.servers[id];
+        if let ServerState::Cleaning { step: Cleaning::Reading, .. } = server.state {
+            self.pools[server.pool].reading -= 1;
+            // As if it had just been cleaned.
+            server.state = ServerState::AwaitingCancel;
+        }
+        match server.answer.take() {
+            Some(Answer::Catalogue(rows)) => Some(rows),
+            // No mark: it is asked for nothing else then.
+            Some(Answer::Settings(_) | Answer::State(_)) | None => None,
+        }
+    }
+
+    /// A server has said what there is in its catalogue, or an error.
+    pub(crate) fn names_told(
+        &mut self,
+        now: Time,
+        rows: CatalogueRows,
+        error: Option<Box<Report>>,
+    ) {
+        let database = rows.database().clone();
+        let Some(names) = self.names.get_mut(&database) else { return };
+        names.reading = Reading::None;
+        if let Some(error) = error {
+            names.failures = if is_passing(error.code) { names.failures + 1 } else { TRIES };
+            if names.failures < TRIES {
+                // The next server is asked again.
+                names.stale = true;
+                return Mark::CatalogueAskedAgain.hit();
+            }
+            return self.catalogue_read(now, &database, Err(error.message));
+        }
+        if rows.is_overlong() {
+            // No mark: what is simulated is not.
+            let cause = "there is more in it than is kept".to_owned();
+            return self.catalogue_read(now, &database, Err(cause));
+        }
+        names.reading = Reading::Judged;
+        self.actions.push(Action::JudgeCatalogue(Box::new(rows)));
+    }
+
+    /// What [`Action::JudgeCatalogue`] has asked for, or why it is not to be had.
     pub fn catalogue_read(
         &mut self,
         now: Time,
@@ -146,14 +222,17 @@ impl Engine {
         read: Result<Arc<Loud>, String>,
     ) {
         let Some(names) = self.names.get_mut(database) else { return };
-        names.under_way = false;
+        names.reading = Reading::None;
         names.known = true;
-        names.failed = read.is_err();
         let (reading, is_read) = (names.begun, read.is_ok());
         match read {
-            Ok(loud) => names.loud = loud,
+            Ok(loud) => {
+                names.loud = loud;
+                names.failures = 0;
+            }
             Err(cause) => {
                 Mark::CatalogueUnread.hit();
+                names.failures = TRIES;
                 let (address, database) = (database.address.clone(), database.name.clone());
                 let event = Event::CatalogueUnread { address, database, cause };
                 self.actions.push(Action::Log(event));
@@ -170,40 +249,42 @@ impl Engine {
         }
     }
 
-    /// The clients of a pool that have waited for that: they go on in the order in which they came.
+    /// The clients of a pool that have waited for that go on.
     fn names_are_known(&mut self, now: Time, id: PoolId, reading: u64, is_read: bool) {
-        let (mut held, mut served, mut due) = (Vec::new(), Vec::new(), Vec::new());
+        let (mut held, mut due) = (Vec::new(), Vec::new());
         for (client, its) in self.clients.iter().filter(|(_, its)| its.pool() == Some(id)) {
-            if its.is_held() {
-                held.push((its.held_since, client));
-            } else if its.holding {
-                served.push(client);
+            if its.holding {
+                held.push(client);
             }
-            let number = its.schema.as_ref().and_then(|change| change.reading);
-            if number.is_some_and(|number| number <= reading) {
+            if its.schema.as_ref().is_some_and(|change| change.is_in(reading)) {
                 due.push(client);
             }
         }
-        for client in in_order(held) {
-            // Nobody whose unit comes now is to overtake it.
-            self.clients[client].unfinished = None;
-            self.wake(client);
-            self.check_out(now, client, id);
-        }
-        served.into_iter().for_each(|client| self.wake(client));
+        held.into_iter().for_each(|client| self.wake(client));
         due.into_iter().for_each(|client| self.schema_is_read(now, client, is_read));
+        self.serve_waiters(now, id);
     }
 
-    /// A pool leads elsewhere now: what was known of names there does not matter any more.
+    /// The servers that were free, and not lent while names were unknown, are.
+    pub(crate) fn serve_waiters(&mut self, now: Time, id: PoolId) {
+        while self.pools[id].waiting > 0
+            && let Some(server) = self.pools[id].idle.pop()
+        {
+            self.offer(now, server);
+        }
+    }
+
+    /// A pool leads elsewhere now: what was known of names there matters only to whoever is there.
     pub(crate) fn forget_names(&mut self, id: PoolId) {
         Mark::OtherCatalogue.hit();
         let pool = &mut self.pools[id];
-        pool.names_known = false;
-        pool.loud = Arc::default();
-        // Who waits for it asks again.
-        let its = self.clients.iter().filter(|(_, its)| its.pool() == Some(id) && its.is_held());
-        for client in in_order(its.map(|(client, its)| (its.held_since, client)).collect()) {
-            self.wake(client);
+        let was_known = std::mem::take(&mut pool.names_known);
+        let before = std::mem::take(&mut pool.loud);
+        for key in self.servers.keys() {
+            let server = &mut self.servers[key];
+            if server.pool == id && server.client().is_some() && was_known {
+                server.elsewhere.get_or_insert_with(|| Arc::clone(&before));
+            }
         }
         for client in self.clients.keys() {
             let its = &mut self.clients[client];
@@ -213,51 +294,11 @@ impl Engine {
         }
     }
 
-    /// What a client has changed of the schema is read: what it may have done unseen meanwhile is
-    /// known now.
-    fn schema_is_read(&mut self, now: Time, id: ClientId, is_read: bool) {
-        let Some(change) = self.clients[id].schema.take() else { return };
-        let Some(server) = self.clients[id].server() else { return };
-        let loud = Arc::clone(&self.pools[self.servers[server].pool].loud);
-        if !is_read {
-            self.leaves(id, PinReason::Unclear.into(), None);
-        } else if let Some(news) = loud.news_since(&change.before) {
-            Mark::SchemaMadeLoud.hit();
-            self.unseen(id, news, None);
-        }
-        if !self.servers[server].status.in_block() {
-            self.lease_over(now, server, id);
-        }
-    }
-
-    /// A statement of a client has changed the schema.
-    pub(crate) fn note_schema(&mut self, id: ClientId, server: ServerId) {
-        let pool = &self.pools[self.servers[server].pool];
-        if pool.spec.catalogue().is_none() {
-            return;
-        }
-        let before = Arc::clone(&pool.loud);
-        let its = &mut self.clients[id];
-        let new = SchemaChange { before, reading: None, followed: false };
-        its.schema.get_or_insert(new).reading = None;
-    }
-
-    /// A client is done with a transaction: if that has changed the schema it is read anew.
-    pub(crate) fn look_at_schema(&mut self, now: Time, id: ClientId, server: ServerId) {
-        let pool = self.servers[server].pool;
-        let Some(change) = &mut self.clients[id].schema else { return };
-        let Some(database) = self.pools[pool].spec.catalogue() else { return };
-        if change.reading.is_some() {
-            return;
-        }
-        Mark::SchemaChanged.hit();
-        let names = self.names.entry(database.clone()).or_default();
-        change.reading = Some(names.begun + 1);
-        if names.under_way || now - names.began < PAUSE {
-            names.stale = true;
-        } else {
-            self.read_catalogue(now, pool, database);
-        }
+    /// What is known of the names in what a client says.
+    pub(crate) fn loud_for(&self, client: ClientId, pool: PoolId) -> &Arc<Loud> {
+        let server = self.clients[client].server();
+        let elsewhere = server.and_then(|server| self.servers[server].elsewhere.as_ref());
+        elsewhere.unwrap_or(&self.pools[pool].loud)
     }
 
     /// The catalogues that were read.
@@ -269,82 +310,72 @@ impl Engine {
         self.names.iter().map(view).collect()
     }
 
-    /// Reads the catalogues that are due.
+    /// Reads the catalogues that are due, as far as a server is free; elsewhere the next one that
+    /// comes free is asked.
     pub(crate) fn sweep_catalogues(&mut self, now: Time) {
-        let mut users = Vec::new();
-        for (id, pool) in self.pools.iter() {
-            if let Some(database) = pool.spec.catalogue()
-                && self.names.contains_key(&database)
-                && !users.iter().any(|(known, _)| *known == database)
-            {
-                users.push((database, id));
+        let pools = || self.pools.iter().filter_map(|(_, pool)| pool.spec.catalogue());
+        let used: Vec<_> = pools().collect();
+        self.names.retain(|database, names| now - names.began < PERIOD || used.contains(database));
+        for id in self.pools.keys() {
+            if self.pools[id].clients > 0 {
+                self.want_names(now, id);
+                self.ask_changers(now, id);
             }
         }
-        self.names.retain(|database, names| {
-            now - names.began < PERIOD || users.iter().any(|(known, _)| known == database)
-        });
-        for (database, id) in users {
-            let is_used = self.pools[id].clients > 0;
-            let Some(names) = self.names.get(&database).filter(|names| !names.under_way) else {
-                continue;
+    }
+
+    /// Notes that a server is asked now.
+    fn begin_reading(&mut self, now: Time, id: ServerId, database: &Database) {
+        let names = self.names.entry(database.clone()).or_default();
+        Mark::CatalogueReadAgain.hit_if(names.known);
+        names.reading = Reading::Asked(id);
+        names.stale = false;
+        names.begun += 1;
+        names.began = now;
+    }
+
+    /// Whether the catalogue of a pool's database is to be read now.
+    fn is_due(&self, now: Time, id: PoolId) -> bool {
+        let Some(database) = self.pools[id].spec.catalogue() else { return false };
+        let Some(names) = self.names.get(&database) else { return true };
+        let is_lost = match names.reading {
+            Reading::None => false,
+            Reading::Judged => return false,
+            Reading::Asked(server) if self.is_asked(server, &database) => return false,
+            Reading::Asked(_) => true,
+        };
+        let age = now - names.began;
+        let pause = if names.failures >= TRIES {
+            RETRY
+        } else if names.stale || is_lost {
+            PAUSE
+        } else {
+            PERIOD
+        };
+        !names.known || age >= pause
+    }
+
+    /// Whether a server is still about to say what there is in this catalogue.
+    fn is_asked(&self, id: ServerId, database: &Database) -> bool {
+        self.servers.find(id).is_some_and(|server| {
+            let asked = match server.state {
+                ServerState::Lent(_) | ServerState::Cleaning { step: Cleaning::Reading, .. } => {
+                    server.answer.as_ref()
+                }
+                ServerState::Connecting
+                | ServerState::Login(_)
+                | ServerState::Idle
+                | ServerState::Cleaning { .. }
+                | ServerState::AwaitingCancel
+                | ServerState::Forsaken
+                | ServerState::Leaving => None,
             };
-            let age = now - names.began;
-            let period = if names.failed { RETRY } else { PERIOD };
-            if names.stale && age >= PAUSE || is_used && age >= period {
-                Mark::CatalogueReadAgain.hit();
-                self.read_catalogue(now, id, database);
-            }
-        }
+            matches!(asked, Some(Answer::Catalogue(rows)) if rows.database() == database)
+        })
     }
 }
 
-impl Client {
-    /// Whether its unit waits until names are known.
-    fn is_held(&self) -> bool {
-        self.holding && self.leg == Leg::None
-    }
-
-    /// Whether what it has changed of the schema is still to be read.
-    pub(crate) fn awaits_schema(&self) -> bool {
-        self.schema.is_some()
-    }
-
-    /// Why its server stays, in words.
-    pub(crate) fn pins_in_words(&self) -> String {
-        let schema = if self.awaits_schema() { PinReason::Schema.into() } else { Pins::NONE };
-        let pins = self.pins.union(schema);
-        match &self.unseen {
-            Some(name) if !self.pins.is_empty() => format!("{pins} (by {name})"),
-            Some(_) | None => pins.to_string(),
-        }
-    }
-
-    /// Whether it may have done something by names that are not known yet.
-    pub(crate) fn has_followed_schema(&self) -> bool {
-        self.schema.as_ref().is_some_and(|change| change.followed)
-    }
-
-    /// Whether something of that may outlive its transaction. Of one that is open still, what it
-    /// has made is not there any more when its server is lost, nor what was set by that.
-    pub(crate) fn may_keep_unknown(&self) -> bool {
-        self.schema.as_ref().is_some_and(|change| change.followed && change.reading.is_some())
-    }
-
-    /// A text is sent that may name what another one has made.
-    pub(crate) fn follow_schema(&mut self) {
-        if let Some(change) = &mut self.schema {
-            change.followed = true;
-        }
-    }
-
-    /// Notes why its server stays, by the name that stands for it.
-    pub(crate) fn note_unseen(&mut self, name: &str) {
-        self.unseen.get_or_insert_with(|| name.into());
-    }
-}
-
-/// Clients that wait, those first that have waited longest.
-fn in_order(mut held: Vec<(Option<Time>, ClientId)>) -> impl Iterator<Item = ClientId> {
-    held.sort_by_key(|(since, client)| (*since, client.index()));
-    held.into_iter().map(|(_, client)| client)
+/// Whether an error says nothing of what another attempt would come to.
+fn is_passing(code: SqlState) -> bool {
+    [SqlState::QUERY_CANCELED, SqlState::LOCK_NOT_AVAILABLE].contains(&code)
 }

@@ -28,12 +28,16 @@ impl Engine {
         let asked = *its.asked.get_or_insert(Asked { since, lost: 0, held });
         let settings = Rc::clone(&self.clients[id].settings);
         let last = self.clients[id].last_server;
+        let knows_names = self.knows_names(pool);
         let servers = &self.servers;
         let fits = |server| Rc::ptr_eq(&servers[server].settings, &settings);
         if self.clients[id].replication.is_some() {
             if self.open_dedicated(now, id, pool) {
                 return;
             }
+        } else if !knows_names {
+            Mark::WaitsForNames.hit();
+            self.want_names(now, pool);
         } else if let Some(server) = self.pools[pool].take_idle(last, fits) {
             return self.lend(now, server, id);
         }
@@ -109,6 +113,7 @@ impl Engine {
         its.swallowed = 0;
         its.overdue = None;
         its.unseen = Pins::NONE;
+        its.elsewhere = None;
         its.mode = self.pools[its.pool].spec.mode;
         let settings = Rc::clone(&self.clients[client].settings);
         if !Rc::ptr_eq(&its.settings, &settings) {
@@ -225,7 +230,7 @@ impl Engine {
     }
 
     /// Brings a server to these settings.
-    fn replay(&mut self, server: ServerId, settings: &Rc<Settings>) {
+    pub(crate) fn replay(&mut self, server: ServerId, settings: &Rc<Settings>) {
         let its = &mut self.servers[server];
         let replay = its.settings.replay(settings);
         its.replaying = Some(Rc::clone(settings));
@@ -234,7 +239,7 @@ impl Engine {
 
     /// The statement that brings a server to a client's settings is answered. It is one statement:
     /// all of them are set, or none.
-    fn replayed(&mut self, server: ServerId) -> Option<Box<Report>> {
+    pub(crate) fn replayed(&mut self, server: ServerId) -> Option<Box<Report>> {
         let its = &mut self.servers[server];
         let error = its.own_error.take();
         if let Some(settings) = its.replaying.take()
@@ -298,9 +303,16 @@ impl Engine {
             self.close_server(now, server);
             return;
         }
+        if self.reads_names(now, server) {
+            return;
+        }
         let promised_to = self.servers[server].promised_to.take();
         Mark::PromiseKept.hit_if(promised_to.is_some());
-        match promised_to.or_else(|| self.next_waiter(now, pool)) {
+        let next = match promised_to {
+            None if self.knows_names(pool) => self.next_waiter(now, pool),
+            None | Some(_) => promised_to,
+        };
+        match next {
             Some(client) => {
                 self.lend(now, server, client);
                 if let Leg::Held(_) = self.clients[client].leg {
@@ -414,8 +426,14 @@ impl Engine {
         let its = &self.servers[server];
         let ServerState::Cleaning { step, left } = its.state else { return };
         debug_assert!(its.replies.is_empty());
-        if step == Cleaning::Asking {
-            return self.room_asked(now, server);
+        match step {
+            Cleaning::Asking => return self.room_asked(now, server),
+            Cleaning::Reading => return self.names_answered(now, server),
+            Cleaning::Draining
+            | Cleaning::RollingBack
+            | Cleaning::Unsetting
+            | Cleaning::Resetting
+            | Cleaning::Done => {}
         }
         let replays = its.replaying.is_some();
         let refused = self.replayed(server).is_some();
@@ -454,7 +472,7 @@ impl Engine {
                 its.outdated = None;
                 Some(Cleaning::Done)
             }
-            Cleaning::Asking | Cleaning::Done => Some(Cleaning::Done),
+            Cleaning::Asking | Cleaning::Reading | Cleaning::Done => Some(Cleaning::Done),
         };
         let Some(step) = next else {
             return self.close_server(now, server);
@@ -485,7 +503,9 @@ impl Engine {
                     self.run_own(server, reset.as_bytes());
                 }
             }
-            Cleaning::Asking | Cleaning::Draining | Cleaning::Done => self.give_back(now, server),
+            Cleaning::Asking | Cleaning::Reading | Cleaning::Draining | Cleaning::Done => {
+                self.give_back(now, server);
+            }
         }
     }
 

@@ -540,7 +540,7 @@ impl Engine {
         client.phase = Phase::Ready(pool);
         self.note_quiet(now, id);
         self.note_connected(id, |its| its.pools[pool].spec.names());
-        self.knows_names(now, pool);
+        self.want_names(now, pool);
     }
 
     /// There is no server for a client's unit, or none that takes its settings. If the unit is its

@@ -106,7 +106,9 @@ impl Engine {
                     ServerState::Connecting
                     | ServerState::Login(_)
                     | ServerState::Leaving
-                    | ServerState::Cleaning { step: Cleaning::Asking, .. } => true,
+                    | ServerState::Cleaning {
+                        step: Cleaning::Asking | Cleaning::Reading, ..
+                    } => true,
                     ServerState::Idle
                     | ServerState::Lent(_)
                     | ServerState::Cleaning { .. }
@@ -203,7 +205,11 @@ impl Engine {
             assert_eq!(pool.waiting, waiting.count(), "{}: waiters are miscounted", name());
             let places = pool.waiters.len();
             assert!(places <= pool.most_places(), "{}: {places} places in its queue", name());
-            let waits_in_vain = pool.waiting > 0 && idle > 0;
+            let reading = of_pool().filter(|(_, server)| {
+                matches!(server.state, ServerState::Cleaning { step: Cleaning::Reading, .. })
+            });
+            assert_eq!(pool.reading, reading.count(), "{}: readers are miscounted", name());
+            let waits_in_vain = pool.waiting > 0 && idle > 0 && pool.names_known;
             assert!(!waits_in_vain, "{}: one waits while a server is idle", name());
             let in_order = pool.waiters.iter().is_sorted_by_key(|waiter| waiter.since);
             assert!(in_order, "{}: some wait behind others that have asked after them", name());

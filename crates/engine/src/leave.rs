@@ -256,7 +256,21 @@ impl Engine {
     pub(crate) fn lose(&mut self, now: Time, id: ServerId, cause: &str) {
         self.actions.push(Action::Abort(Endpoint::Server(id)));
         let server = &self.servers[id];
-        if let ServerState::Cleaning { step: Cleaning::Asking, .. } = server.state {
+        let never_used = match server.state {
+            ServerState::Cleaning { step: Cleaning::Asking, .. } => true,
+            ServerState::Cleaning { step: Cleaning::Reading, .. } => {
+                !self.pools[server.pool].names_known
+            }
+            ServerState::Connecting
+            | ServerState::Login(_)
+            | ServerState::Idle
+            | ServerState::Lent(_)
+            | ServerState::Cleaning { .. }
+            | ServerState::AwaitingCancel
+            | ServerState::Forsaken
+            | ServerState::Leaving => false,
+        };
+        if never_used {
             // It was lost before it was of any use, and the next one may be, too.
             let report = unreachable_server(&server.address, cause);
             let (pool, jitter) = (server.pool, u32::from_be_bytes(self.random.bytes()));
@@ -428,6 +442,7 @@ impl Engine {
             Mark::CancelOfLostServer.hit();
             self.cancel_over(cancel);
         }
+        self.end_reading(id);
         let Some(server) = self.servers.remove(id) else { return };
         self.leave_pool(&server, id);
         if let Some(client) = server.promised_to {
@@ -473,6 +488,7 @@ fn mark_lost(server: &Server) {
         ServerState::Lent(_) if server.used => Mark::LostWhileLent.hit(),
         ServerState::Lent(_) => Mark::LostBeforeUse.hit(),
         ServerState::Cleaning { step: Cleaning::Asking, .. } => Mark::LostWhileAsked.hit(),
+        ServerState::Cleaning { step: Cleaning::Reading, .. } => Mark::LostWhileRead.hit(),
         ServerState::Cleaning { .. } => Mark::LostWhileCleaned.hit(),
         ServerState::AwaitingCancel => Mark::LostWhileCancelled.hit(),
         ServerState::Forsaken => Mark::ForsakenGivenUp.hit(),

@@ -93,7 +93,7 @@ mod wants;
 
 pub use action::{Action, Actions, Address, Bytes, CancelId, ClientId, Endpoint, Event, ServerId};
 pub use cancel::CancelProgress;
-pub use catalogue::{CatalogueLogin, Database};
+pub use catalogue::{CatalogueRows, Database};
 pub use client::Ends;
 pub use client_login::NEWCOMERS;
 pub use commons::{CANCELLERS, Member};

@@ -258,9 +258,17 @@ marks! {
 
     // What is done unseen.
     /// A unit waits until the loud names of its database are known.
-    HeldForCatalogue,
-    /// So does one of a client that has its server already.
-    HeldOnServerForCatalogue,
+    WaitsForNames,
+    /// An idle server is asked for them.
+    IdleReadsNames,
+    /// One that has a client's settings is.
+    UnsetToRead,
+    /// The server of a client that keeps it is.
+    OwnServerReadsNames,
+    /// A cancel, or a timeout, has ended that.
+    CatalogueAskedAgain,
+    /// A server is lost while it is asked for names.
+    LostWhileRead,
     /// A catalogue could not be read.
     CatalogueUnread,
     /// It is read once more.

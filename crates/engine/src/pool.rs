@@ -77,6 +77,8 @@ pub(crate) struct Pool {
     pub(crate) loud: Arc<Loud>,
     /// They are, or do not matter.
     pub(crate) names_known: bool,
+    /// Servers of its own that are asked for them and will be free then.
+    pub(crate) reading: usize,
     pub(crate) stats: Stats,
     pub(crate) vain_waits: VainWaits,
 }
@@ -219,6 +221,7 @@ impl Pool {
             registry: Registry::default(),
             loud: Arc::default(),
             names_known: false,
+            reading: 0,
             stats: Stats::default(),
             vain_waits: VainWaits::default(),
         }
@@ -268,7 +271,7 @@ impl Pool {
         }
         let lacking = self.spec.min_size.saturating_sub(self.total);
         let wanted = match self.failures {
-            0 => (self.waiting + promised).saturating_sub(self.opening).max(lacking),
+            0 => (self.waiting + promised).saturating_sub(self.coming()).max(lacking),
             // While attempts fail one probe is enough.
             _ => {
                 Mark::AttemptAlone.hit_if(self.waiting > 1);
@@ -280,7 +283,13 @@ impl Pool {
 
     /// How many connections more its waiters need, of those that are due.
     pub(crate) fn lacking(&self, now: Time) -> usize {
-        self.waiting.saturating_sub(self.opening).min(self.openings_due(now, 0))
+        self.waiting.saturating_sub(self.coming()).min(self.openings_due(now, 0))
+    }
+
+    /// Servers that will be lent to whoever waits: those that are being made, and those that wait
+    /// for the names of their database.
+    fn coming(&self) -> usize {
+        self.opening + self.reading + self.idle.len()
     }
 
     /// How many servers it may have now.

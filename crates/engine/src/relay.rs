@@ -441,11 +441,9 @@ impl Engine {
             Mark::LeaverServed.hit();
             return self.client_left(now, client);
         }
-        if !server.status.in_block() {
-            self.look_at_schema(now, client, id);
-            if !self.asks(now, id, client) {
-                self.part_or_keep(now, id, client);
-            }
+        let between = !server.status.in_block();
+        if between && !self.look_at_schema(now, client, id) && !self.asks(now, id, client) {
+            self.part_or_keep(now, id, client);
         }
         if self.draining || self.pools[pool].removed {
             Mark::DrainedBehindUnit.hit();

@@ -70,8 +70,10 @@ impl Engine {
             self.close_clients(now, id);
         }
         for id in self.pools.keys() {
-            if self.pools[id].clients > 0 {
-                self.knows_names(now, id);
+            if self.knows_names(id) {
+                self.serve_waiters(now, id);
+            } else if self.pools[id].clients > 0 {
+                self.want_names(now, id);
             }
             self.refill(now, id);
         }

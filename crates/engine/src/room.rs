@@ -10,6 +10,7 @@ use pgweir_config::{Limit, Room};
 
 use crate::Engine;
 use crate::action::{Action, Address, Event, ServerId};
+use crate::ask::Answer as Answered;
 use crate::commons::{Answer, Count};
 use crate::marks::Mark;
 use crate::reply::Sink;
@@ -79,8 +80,14 @@ impl Engine {
             return false;
         }
         let server = &mut self.servers[id];
-        if let Some(answer) = &mut server.answer {
+        if let Some(answer) = &mut server.answer
+            && server.replaying.is_none()
+        {
             answer.row(body);
+            if let Answered::Catalogue(_) = answer {
+                // It is kept, so it is not what nobody hears.
+                server.swallowed = 0;
+            }
         }
         let asked = matches!(server.state, ServerState::Cleaning { step: Cleaning::Asking, .. });
         if let Some(room) = body.filter(|_| asked).and_then(read) {

@@ -41,7 +41,7 @@ impl Engine {
             return Some(self.has_read(id, heard, Said { text: Some(text), slot, custom: None }));
         }
         Mark::TextInPieces.hit();
-        let loud = &self.pools[self.servers[server].pool].loud;
+        let loud = self.loud_for(id, self.servers[server].pool);
         let mut scan = Classifier::in_encoding(self.encoding_of(id, server)).knowing(loud);
         scan.feed(text);
         self.clients[id].body.scan = Some(Box::new(scan));
@@ -145,7 +145,7 @@ impl Engine {
         let server = self.clients[id].server();
         let encoding = server.map(|server| self.encoding_of(id, server)).unwrap_or_default();
         match self.clients[id].pool() {
-            Some(pool) => pgweir_sql::hear(text, encoding, &self.pools[pool].loud),
+            Some(pool) => pgweir_sql::hear(text, encoding, self.loud_for(id, pool)),
             // No mark: whoever sends text has logged in.
             None => Heard::default(),
         }

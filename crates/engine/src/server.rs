@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pgweir_config::PoolMode;
-use pgweir_sql::{Encoding, Pins};
+use pgweir_sql::{Encoding, Loud, Pins};
 use pgweir_wire::backend::Report;
 use pgweir_wire::{CancelKey, TransactionStatus};
 
@@ -67,6 +67,8 @@ pub struct Server {
     pub(crate) encoding: Encoding,
     /// RESET or DISCARD was run on it since it was lent: its settings are not what they were.
     pub(crate) reset: bool,
+    /// What is known of the names where it is, if its pool leads elsewhere since it was lent.
+    pub(crate) elsewhere: Option<Arc<Loud>>,
     /// What its client has left on it unseen, which is removed when it parts from it.
     pub(crate) unseen: Pins,
     pub(crate) unnamed: UnnamedStatement,
@@ -143,6 +145,7 @@ impl Server {
             outdated: None,
             encoding: Encoding::default(),
             reset: false,
+            elsewhere: None,
             unseen: Pins::NONE,
             unnamed: UnnamedStatement::None,
             shelf: Shelf::default(),
@@ -264,6 +267,8 @@ pub(crate) enum ServerState {
 pub(crate) enum Cleaning {
     /// A new one is asked what it has room for.
     Asking,
+    /// One that is free is asked for the names of its database.
+    Reading,
     /// Replies that nobody reads any more are thrown away.
     Draining,
     /// ROLLBACK.

@@ -212,8 +212,12 @@ impl Engine {
                 }
             }
             ServerState::Cleaning { step, .. } => {
+                // The answer may be long.
+                let is_long = step == Cleaning::Reading;
+                let since = if is_long { server.heard } else { server.changed };
                 let ours = match step {
                     Cleaning::Asking
+                    | Cleaning::Reading
                     | Cleaning::RollingBack
                     | Cleaning::Unsetting
                     | Cleaning::Resetting => true,
@@ -222,7 +226,7 @@ impl Engine {
                 };
                 if step == Cleaning::Draining && !ours {
                     self.sweep_left(now, id);
-                } else if ours && now - server.changed > patience {
+                } else if ours && now - since > patience {
                     Mark::CleaningHangs.hit();
                     self.server_lost(now, id, "the server did not answer in time");
                 } else if let Some(client) = server.promised_to {

@@ -204,13 +204,6 @@ impl Engine {
         if !asked && self.tells_of_loss(id, tag, header, rest) {
             return self.refuse(now, id, tag, header, rest);
         }
-        if !self.knows_names(now, pool) {
-            Mark::HeldForCatalogue.hit();
-            let client = &mut self.clients[id];
-            client.holding = true;
-            client.held_since.get_or_insert(now);
-            return Taken::Nothing;
-        }
         self.clients[id].unfinished = None;
         self.check_out(now, id, pool);
         // With a server at once the same message is looked at again.
@@ -361,9 +354,11 @@ impl Engine {
             return tag != Tag::Terminate;
         }
         let may_name = matches!(tag, Tag::Bind | Tag::FunctionCall | Tag::Parse | Tag::Query);
-        if may_name && !self.pools[self.servers[server].pool].names_known {
-            // A reload has led its pool elsewhere.
-            Mark::HeldOnServerForCatalogue.hit();
+        let of = &self.servers[server];
+        let must_know = may_name && of.elsewhere.is_none() && !of.dedicated;
+        if must_know && !self.pools[of.pool].names_known {
+            // A reload has changed which names matter, and another server is asked for them.
+            // No mark: it takes a server that was promised meanwhile.
             return true;
         }
         if client.resets().is_some() && client.slots.is_empty() {

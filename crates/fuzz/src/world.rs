@@ -457,7 +457,7 @@ impl World {
     /// Does what the engine says.
     fn act(&mut self, input: &[u8]) {
         let actions = std::mem::take(&mut self.engine.actions);
-        let mut logins = Vec::new();
+        let mut catalogues = Vec::new();
         for action in actions.list {
             match action {
                 Action::Write(to, bytes) => match bytes {
@@ -481,12 +481,12 @@ impl World {
                 Action::Abort(endpoint) => self.close(endpoint, Fate::Aborted),
                 Action::Console(client, command) => self.commands.push_back((client, command)),
                 Action::Log(event) => self.events.push(event),
-                Action::ReadCatalogue(login) => logins.push(login),
+                Action::JudgeCatalogue(rows) => catalogues.push(rows),
                 Action::HandOver(..) | Action::Nudge => unreachable!("there is one worker"),
             }
         }
-        for login in logins {
-            self.engine.catalogue_read(self.now, &login.database, Ok(Arc::clone(&LOUD)));
+        for rows in catalogues {
+            self.engine.catalogue_read(self.now, rows.database(), Ok(Arc::clone(&LOUD)));
             self.act(&[]);
         }
     }

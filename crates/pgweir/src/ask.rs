@@ -73,7 +73,7 @@ impl Login<'_> {
         })
     }
 
-    pub(crate) async fn log_in(self) -> Result<Client, String> {
+    async fn log_in(self) -> Result<Client, String> {
         let mut config = tokio_postgres::Config::new();
         config.dbname(self.database).user(self.user);
         config.application_name("pgweir").ssl_mode(SslMode::Disable);
@@ -98,7 +98,7 @@ impl Login<'_> {
 }
 
 /// The values of a simple query; it works through other poolers too.
-pub(crate) async fn rows(client: &Client, sql: &str) -> Result<Vec<Vec<String>>, String> {
+async fn rows(client: &Client, sql: &str) -> Result<Vec<Vec<String>>, String> {
     let messages = client.simple_query(sql).await.map_err(|error| said(&error))?;
     let row = |message: &SimpleQueryMessage| match message {
         SimpleQueryMessage::Row(row) => {

@@ -6,7 +6,6 @@
 #![forbid(unsafe_code)]
 
 mod ask;
-mod catalogue;
 mod check;
 mod cli;
 mod connect;

@@ -2,24 +2,26 @@ use std::error::Error;
 use std::future::pending;
 use std::io;
 use std::pin::Pin;
+use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::{Duration, SystemTime};
 
 use pgweir_config::{Demand, Explained, General, Problem, Warning};
 use pgweir_control::{Order, Rates, State};
-use pgweir_engine::{CatalogueLogin, ClientId, Placement, Plan, TICK};
+use pgweir_engine::{CatalogueRows, ClientId, Placement, Plan, TICK};
 use pgweir_proxy::{Clock, Listeners, Mail, Mailboxes, News, Renewal, Workers};
 use rustix::rand::{GetRandomFlags, getrandom};
 use tokio::runtime::Builder;
 use tokio::signal::unix::{Signal, SignalKind, signal};
 use tokio::sync::mpsc;
+use tokio::task::spawn_blocking;
 use tokio::time::Sleep;
 
+use crate::descriptors;
 use crate::file::{File, Loaded};
 use crate::listen::{Listening, Refused};
 use crate::log::{self, Log};
 use crate::notify::{self, notify};
-use crate::{catalogue, descriptors};
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -115,7 +117,7 @@ impl Control {
                     Some(News::Console { worker, client, number, text }) => {
                         self.console(worker, client, Asker::Client(number), &text).await;
                     }
-                    Some(News::Catalogue { worker, login }) => self.read_catalogue(worker, *login),
+                    Some(News::Catalogue { worker, rows }) => self.judge_catalogue(worker, *rows),
                     // One that ends by itself takes the others with it: its clients are not served.
                     Some(News::Ended(worker)) => match self.ending {
                         Ending::No | Ending::Draining(_) => self.end(Mailboxes::stop),
@@ -240,11 +242,13 @@ impl Control {
     }
 
     /// A worker has to know what stands behind the names of a database.
-    fn read_catalogue(&self, worker: usize, login: CatalogueLogin) {
+    fn judge_catalogue(&self, worker: usize, rows: CatalogueRows) {
         let workers = self.workers.clone();
         tokio::spawn(async move {
-            let read = catalogue::read(&login).await;
-            workers.tell(worker, Mail::Catalogue(login.database, read));
+            let database = rows.database().clone();
+            let loud = spawn_blocking(move || Arc::new(rows.loud())).await;
+            let read = loud.map_err(|error| error.to_string());
+            workers.tell(worker, Mail::Catalogue(database, read));
         });
     }
 

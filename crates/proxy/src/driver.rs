@@ -3,7 +3,7 @@ use std::io;
 use std::time::Duration;
 
 use pgweir_engine::{
-    Action, Actions, Address, Bytes, CatalogueLogin, ClientId, Endpoint, Ends, Engine, Event,
+    Action, Actions, Address, Bytes, CatalogueRows, ClientId, Endpoint, Ends, Engine, Event,
     LOGIN_MESSAGE_BYTES, Mark, Plan, Snapshot, TICK, Time, UNIT_HELD_BYTES, Usage,
 };
 
@@ -81,8 +81,8 @@ pub enum Request<T> {
     Connect(Endpoint, Address),
     /// Answer a console command by [`Driver::console_reply`].
     Console(ClientId, Box<[u8]>),
-    /// Read a catalogue and give its loud names to [`Driver::catalogue_read`].
-    ReadCatalogue(Box<CatalogueLogin>),
+    /// Find the loud names in this and give them to [`Driver::catalogue_read`].
+    JudgeCatalogue(Box<CatalogueRows>),
     /// Tell the operator.
     Log(Event),
     /// Give this connection to [`Driver::handed_over`] of another worker's driver.
@@ -470,8 +470,8 @@ impl<T: Transport> Driver<T> {
                     self.requests.push(Request::Console(client, text));
                 }
                 Action::Log(event) => self.requests.push(Request::Log(event)),
-                Action::ReadCatalogue(login) => {
-                    self.requests.push(Request::ReadCatalogue(login));
+                Action::JudgeCatalogue(rows) => {
+                    self.requests.push(Request::JudgeCatalogue(rows));
                 }
                 Action::HandOver(client, worker, handed) => self.let_go(client, worker, handed),
                 Action::Nudge => self.requests.push(Request::Nudge),

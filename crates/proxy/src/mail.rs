@@ -4,7 +4,7 @@ use std::io;
 use std::sync::Arc;
 
 use pgweir_config::TcpOptions;
-use pgweir_engine::{CatalogueLogin, ClientId, Database, Event, HandedOver, Loud, Plan, Snapshot};
+use pgweir_engine::{CatalogueRows, ClientId, Database, Event, HandedOver, Loud, Plan, Snapshot};
 
 use crate::listener::Listeners;
 use crate::socket::Detached;
@@ -63,12 +63,12 @@ pub enum News {
         /// The command.
         text: Box<[u8]>,
     },
-    /// A catalogue is to be read, and [`Mail::Catalogue`] sent to the same worker.
+    /// The loud names in this are to be found, and sent to the same worker as [`Mail::Catalogue`].
     Catalogue {
         /// Who asks.
         worker: usize,
-        /// What to read.
-        login: Box<CatalogueLogin>,
+        /// What a server has said.
+        rows: Box<CatalogueRows>,
     },
     /// Something that an operator acts on.
     Log(Event),

@@ -428,8 +428,8 @@ impl Shared {
                 let worker = self.index;
                 let _ = self.news.send(News::Console { worker, client, number, text });
             }
-            Request::ReadCatalogue(login) => {
-                let _ = self.news.send(News::Catalogue { worker: self.index, login });
+            Request::JudgeCatalogue(rows) => {
+                let _ = self.news.send(News::Catalogue { worker: self.index, rows });
             }
             Request::HandOver(handover) => self.hand_over(*handover),
             Request::Nudge => self.peers.nudge_others(self.index),

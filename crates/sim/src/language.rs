@@ -8,7 +8,7 @@
 use std::fmt;
 
 pub(crate) use keep::Keep;
-pub(crate) use unseen::loud;
+pub(crate) use unseen::catalogue;
 use unseen::{MAKES_TABLE, TAKES_LOCK};
 
 mod keep;
@@ -324,6 +324,8 @@ impl fmt::Display for Statement {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Line {
     Client(Statement),
+    /// pgweir's: asks what there is in the catalogue.
+    Catalogue,
     /// pgweir's: removes what a session has left.
     DiscardAll,
     /// pgweir's: a transaction that has failed, for a client that has lost its own.
@@ -346,7 +348,8 @@ impl Line {
     pub(crate) fn tag(&self) -> Option<Tag> {
         match self {
             Self::Client(statement) => Some(statement.tag),
-            Self::DiscardAll
+            Self::Catalogue
+            | Self::DiscardAll
             | Self::FailedTransaction
             | Self::Rollback
             | Self::PutBack(_)
@@ -370,7 +373,8 @@ impl Line {
         match self {
             Self::Client(statement) => statement.verb.is_exit(),
             Self::Rollback => true,
-            Self::DiscardAll
+            Self::Catalogue
+            | Self::DiscardAll
             | Self::FailedTransaction
             | Self::PutBack(_)
             | Self::Room
@@ -400,6 +404,9 @@ pub(crate) fn parse(text: &[u8]) -> Option<Vec<Line>> {
     if let Some(kinds) = text.strip_prefix("SELECT s.k FROM (") {
         let letters = kinds.split("SELECT '").skip(1).map(|part| part.chars().next());
         return Some(vec![Line::State(letters.collect::<Option<_>>()?)]);
+    }
+    if text.starts_with("SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL ") {
+        return Some(vec![Line::Catalogue]);
     }
     if text.starts_with("SELECT pg_catalog.current_setting('max_connections')") {
         return Some(vec![Line::Room]);

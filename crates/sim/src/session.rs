@@ -123,7 +123,8 @@ impl Session {
     }
 
     /// The same as the session of a process.
-    pub(crate) fn of_process(self, process_id: i32) -> Self {
+    pub(crate) fn of_process(mut self, process_id: i32) -> Self {
+        self.state.readings = u64::from(process_id.unsigned_abs()) << 32;
         Self { process_id: Some(process_id), ..self }
     }
 
@@ -190,7 +191,8 @@ impl Session {
     pub(crate) fn is_prepared(&self) -> bool {
         let asked = |line: &Line| match line {
             Line::SetConfig(pairs) => pairs.iter().any(|(_, value)| value.is_some()),
-            Line::Client(_)
+            Line::Catalogue
+            | Line::Client(_)
             | Line::DiscardAll
             | Line::FailedTransaction
             | Line::PutBack(_)

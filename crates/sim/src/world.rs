@@ -504,7 +504,7 @@ impl World {
                 let place = Place { worker, endpoint: Endpoint::Client(client) };
                 self.process.console_reply(Time(self.now()), place, &reply);
             }
-            Request::ReadCatalogue(login) => self.read_catalogue(worker, login.database),
+            Request::JudgeCatalogue(rows) => self.judge_catalogue(worker, &rows),
             Request::HandOver(handover) => self.hand_over(*handover),
             Request::Nudge => {
                 let others = self.process.nudge_others(worker);

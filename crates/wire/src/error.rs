@@ -79,6 +79,8 @@ impl SqlState {
     pub const SERIALIZATION_FAILURE: Self = Self(*b"40001");
     /// 53300 `too_many_connections`.
     pub const TOO_MANY_CONNECTIONS: Self = Self(*b"53300");
+    /// 55P03 `lock_not_available`.
+    pub const LOCK_NOT_AVAILABLE: Self = Self(*b"55P03");
     /// 57014 `query_canceled`.
     pub const QUERY_CANCELED: Self = Self(*b"57014");
     /// 57P01 `admin_shutdown`.

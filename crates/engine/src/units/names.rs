@@ -243,9 +243,10 @@ impl Engine {
         }
         let private = client.has_changed_settings();
         let settings = Settings::reading(&client.settings);
-        let pool = &mut self.pools[self.servers[server].pool];
-        let heard = (Arc::clone(&pool.loud), Rc::new(heard));
-        let Some(statement) = pool.registry.intern(definition, &settings, private, heard) else {
+        let of = self.servers[server].pool;
+        let heard = (Arc::clone(self.loud_for(id, of)), Rc::new(heard));
+        let registry = &mut self.pools[of].registry;
+        let Some(statement) = registry.intern(definition, &settings, private, heard) else {
             // No mark: a simulation of so many statements would take too long.
             return self.parse_own(id, server, new);
         };
@@ -341,16 +342,17 @@ impl Engine {
         }
         Mark::StatementReadAnew.hit();
         let heard = self.heard_of(id, &statement);
-        let pool = &mut self.pools[self.servers[server].pool];
-        let heard = (Arc::clone(&pool.loud), heard);
-        let anew = pool.registry.intern(statement.definition(), &settings, false, heard);
+        let pool = self.servers[server].pool;
+        let heard = (Arc::clone(self.loud_for(id, pool)), heard);
+        let anew =
+            self.pools[pool].registry.intern(statement.definition(), &settings, false, heard);
         anew.unwrap_or(statement)
     }
 
     /// What a shared statement says by what is known now of the names in it.
     pub(super) fn heard_of(&self, id: ClientId, statement: &Statement) -> Rc<Heard> {
         match self.clients[id].pool() {
-            Some(pool) => statement.heard(&self.pools[pool].loud, |text| self.read_text(id, text)),
+            Some(pool) => statement.heard(self.loud_for(id, pool), |text| self.read_text(id, text)),
             // No mark: whoever prepares has logged in.
             None => Rc::default(),
         }

@@ -17,7 +17,6 @@ fn stage(name: &str, schema: &str) -> Stage {
 
 fn stage_with(name: &str, schema: &str, settings: &[(&str, &str)]) -> Stage {
     let stage = Stage::with(name, 1, |config| {
-        let config = config.pool("loud_functions", "\"pin\"");
         settings.iter().fold(config, |config, (setting, value)| config.pool(setting, value))
     });
     // Nobody has asked for anything yet: what is there now is known from the beginning.

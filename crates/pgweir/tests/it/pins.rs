@@ -214,10 +214,7 @@ fn settings_that_are_not_shown_to_everybody() {
 /// Where an application lives on `currval` and `lastval`, they say what they would directly.
 #[test]
 fn sequences_for_those_who_ask_for_their_last_value() {
-    let pin = |config: PoolerConfig| {
-        let config = config.pool("loud_functions", "\"pin\"");
-        config.pool("sequence_affinity", "\"pin\"")
-    };
+    let pin = |config: PoolerConfig| config.pool("sequence_affinity", "\"pin\"");
     let stage = Stage::with("pin_sequence", 1, pin);
     let mut maker = stage::superuser(&CLUSTER, "pin_sequence");
     maker.query("SET ROLE pin_sequence; CREATE TABLE t (id serial, a int); CREATE TABLE u (a int)");

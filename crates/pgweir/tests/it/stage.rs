@@ -152,13 +152,11 @@ impl Stage {
 }
 
 /// The usual start of a configuration: nobody needs a password, and a loaded machine is no reason
-/// for a timeout. The catalogue is read only where a test is about that: many look at all
-/// connections of a role, and that takes one of its own.
+/// for a timeout.
 pub(crate) fn trusting(cluster: &Cluster, database: &str) -> PoolerConfig {
     PoolerConfig::new(database, cluster)
         .general("auth_type", "\"trust\"")
         .general("connect_timeout", "30000")
-        .pool("loud_functions", "\"ignore\"")
 }
 
 /// A role and a database of this name, which it owns.

@@ -115,12 +115,7 @@ fn a_cancel_reaches_its_client_and_no_other() {
 #[test]
 fn a_limit_holds_over_all_workers() {
     let names = ["crew_limit_a", "crew_limit_b"];
-    let crew = Crew::new(
-        2,
-        &names,
-        "max_server_connections = 2\n[pools.crew_limit_a]\n\
-         loud_functions = 'ignore'\n[pools.crew_limit_b]\nloud_functions = 'ignore'",
-    );
+    let crew = Crew::new(2, &names, "max_server_connections = 2");
     // One too many would be refused here.
     let mut watcher = crate::stage::superuser(&CLUSTER, "postgres");
     for _ in 0..10 {

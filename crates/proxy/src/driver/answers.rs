@@ -14,7 +14,7 @@ impl<T: Transport> Driver<T> {
         self.settle(now);
     }
 
-    /// The answer to [`super::Request::ReadCatalogue`].
+    /// The answer to [`super::Request::JudgeCatalogue`].
     pub fn catalogue_read(
         &mut self,
         now: Time,

@@ -6,6 +6,7 @@ use std::io;
 use std::rc::Rc;
 
 use pgweir_proxy::Transport;
+use pgweir_wire::Header;
 
 /// What both ends of a connection share. Nothing in it waits: the stage asks what is ready.
 #[derive(Clone)]
@@ -84,6 +85,23 @@ impl Line {
         let taken = is_this(&outgoing);
         if taken {
             outgoing.clear();
+        }
+        taken
+    }
+
+    /// Takes the last of the messages that pgweir has written, if it is the one that is meant.
+    pub(crate) fn take_last_if(&self, is_this: impl FnOnce(&[u8]) -> bool) -> bool {
+        let mut outgoing = self.0.outgoing.borrow_mut();
+        let (mut last, mut at) = (0, 0);
+        while let Ok(Some(header)) = Header::parse(&outgoing[at..]) {
+            (last, at) = (at, at + header.message_len());
+            if at > outgoing.len() {
+                return false;
+            }
+        }
+        let taken = is_this(&outgoing[last..]);
+        if taken {
+            outgoing.truncate(last);
         }
         taken
     }

@@ -1,11 +1,13 @@
 //! Names behind which sessions are changed unseen, and when they are known.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pgweir_engine::{Event, Loud, ServerActivity};
 use pgweir_sql::{Catalogue, Kind, Object, Source};
 
-use crate::messages::{done, left, query, ready};
+use crate::messages::{columns, done, error, in_block, left, query, ready, row};
+use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
 
 /// Functions of these names, each of which takes a lock of the session.
@@ -20,24 +22,44 @@ fn locking(names: &[&str]) -> Arc<Loud> {
     Arc::new(Catalogue { objects, uses: Vec::new() }.loud())
 }
 
-/// A stage on which the test says when names are known, a server, and a client.
-fn unread() -> (Stage, crate::peer::Peer, crate::peer::Peer) {
-    let stage = Stage::new(&Setup::default());
+/// A stage on which servers say nothing of their catalogues by themselves, nor is anything judged;
+/// a server, and a client that waits to be let in.
+fn unread(setup: &Setup) -> (Stage, Peer, Peer) {
+    let stage = Stage::new(setup);
+    stage.tell_no_names();
     stage.set_loud(None);
     let client = stage.newcomer(&[]);
     let server = stage.server();
+    assert_eq!(server.heard(), "Q(names?)");
+    assert!(!client.is_greeted());
+    (stage, server, client)
+}
+
+/// The same, where that is over.
+fn read(setup: &Setup, names: Arc<Loud>) -> (Stage, Peer, Peer) {
+    let (stage, server, client) = unread(setup);
+    server.says([done(), ready()]);
+    assert_eq!(stage.judge_catalogue(Ok(names)), 1);
     assert!(client.is_greeted());
     (stage, server, client)
 }
 
+/// The catalogue of the pool's database is another one from now on.
+fn change_catalogue(stage: &Stage, size: usize) {
+    stage.reload(&Setup { pool: "quiet_functions = 'quiet'", ..Setup::of_size(size) });
+}
+
 #[test]
 fn units_wait_for_the_names_in_the_order_in_which_they_came() {
-    let (stage, server, alice) = unread();
+    let (stage, server, alice) = read(&Setup::default(), Arc::default());
     let bob = stage.client();
+    change_catalogue(&stage, 1);
+    assert_eq!(server.heard(), "Q(names?)");
     bob.says([query("SELECT 'bob'")]);
     alice.says([query("SELECT 'alice'")]);
+    server.says([done(), ready()]);
     assert_eq!(server.heard(), "");
-    assert_eq!(stage.read_catalogue(Ok(Arc::default())), 1, "one for both");
+    assert_eq!(stage.judge_catalogue(Ok(Arc::default())), 1);
     assert_eq!(server.heard(), "Q(SELECT 'bob')");
     server.says([done(), ready()]);
     assert_eq!(server.heard(), "Q(SELECT 'alice')");
@@ -45,20 +67,77 @@ fn units_wait_for_the_names_in_the_order_in_which_they_came() {
 
 #[test]
 fn a_catalogue_that_cannot_be_read_holds_nobody_up() {
-    let (stage, server, alice) = unread();
-    alice.says([query("SELECT take()")]);
-    stage.read_catalogue(Err("it is not there".to_owned()));
+    let (stage, server, alice) = unread(&Setup::default());
+    server.says([error("42501"), ready()]);
     let told = |event: &Event| matches!(event, Event::CatalogueUnread { .. });
     assert!(stage.log().iter().any(told));
+    assert!(alice.is_greeted());
+    alice.says([query("SELECT take()")]);
     assert_eq!(server.heard(), "Q(SELECT take())");
     server.says([done(), ready()]);
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+    stage.wait(Duration::from_secs(11));
+    assert_eq!(server.heard(), "Q(names?)", "it is tried again");
+}
+
+/// A cancel that has come late, a lock that is held: what another attempt comes to is another
+/// matter.
+#[test]
+fn a_reading_that_is_cut_short_is_begun_again() {
+    let (stage, server, alice) = unread(&Setup::default());
+    for code in ["57014", "55P03"] {
+        server.says([error(code), ready()]);
+        assert_eq!(server.heard(), "Q(names?)");
+    }
+    assert!(!alice.is_greeted());
+    server.says([error("57014"), ready()]);
+    assert!(alice.is_greeted(), "three times is enough");
+    assert!(stage.log().iter().any(|event| matches!(event, Event::CatalogueUnread { .. })));
+}
+
+#[test]
+fn a_server_that_is_lost_while_it_is_asked_is_replaced() {
+    let (stage, server, alice) = unread(&Setup::default());
+    server.breaks();
+    stage.wait(Duration::from_secs(1));
+    let other = stage.server();
+    assert_eq!(other.heard(), "Q(names?)");
+    other.says([done(), ready()]);
+    stage.judge_catalogue(Ok(Arc::default()));
+    assert!(alice.is_greeted());
+}
+
+/// Its client's own could end the question, and a role not be allowed to ask it.
+#[test]
+fn a_server_is_asked_without_the_settings_of_its_last_client() {
+    let (stage, server, _alice) = read(&Setup::default(), Arc::default());
+    let bob = stage.newcomer(&[("statement_timeout", "1")]);
+    let set = "Q(SELECT ARRAY[pg_catalog.set_config('statement_timeout', '1', false)] IS NULL)";
+    assert_eq!(server.heard(), set);
+    server.says([done(), ready()]);
+    assert!(bob.is_greeted());
+    change_catalogue(&stage, 1);
+    assert_eq!(server.heard(), set.replace("'1'", "NULL"));
+    server.says([done(), ready()]);
+    assert_eq!(server.heard(), "Q(names?)");
+}
+
+/// Long, as a catalogue may be: it is not what nobody hears.
+#[test]
+fn what_a_server_says_of_its_catalogue_is_kept() {
+    let (stage, server, _alice) = unread(&Setup::default());
+    server.says([columns()]);
+    for _ in 0..300 {
+        server.says([row(&[b'x'; 10_000])]);
+    }
+    server.says([done(), ready()]);
+    assert_eq!(stage.judge_catalogue(Ok(Arc::default())), 1);
     assert_eq!(stage.servers(), [ServerActivity::Idle]);
 }
 
 #[test]
 fn a_name_counts_as_what_stands_behind_it() {
-    let (stage, server, alice) = unread();
-    stage.read_catalogue(Ok(locking(&["take"])));
+    let (stage, server, alice) = read(&Setup::default(), locking(&["take"]));
     alice.says([query("SELECT take()")]);
     assert_eq!(server.heard(), "Q(SELECT take())");
     server.says([done(), ready()]);
@@ -70,16 +149,17 @@ fn a_name_counts_as_what_stands_behind_it() {
 /// What a client calls between its change of the schema and the next list may be in that only.
 #[test]
 fn what_is_new_behind_a_change_of_the_schema_counts_as_done_by_its_client() {
-    let (stage, server, alice) = unread();
-    stage.read_catalogue(Ok(Arc::default()));
+    let (stage, server, alice) = read(&Setup::default(), Arc::default());
     for text in ["CREATE FUNCTION take()", "SELECT take()"] {
         alice.says([query(text)]);
         assert_eq!(server.heard(), format!("Q({text})"));
         server.says([done(), ready()]);
     }
     assert_eq!(stage.servers(), [ServerActivity::Active], "it is kept until that is known");
-    stage.wait(std::time::Duration::from_secs(1));
-    assert_eq!(stage.read_catalogue(Ok(locking(&["take"]))), 1);
+    stage.wait(Duration::from_secs(1));
+    assert_eq!(server.heard(), "Q(names?)", "between two of its units");
+    server.says([done(), ready()]);
+    assert_eq!(stage.judge_catalogue(Ok(locking(&["take"]))), 1);
     assert_eq!(server.heard(), "Q(left?)");
     server.says([left("a")]);
     assert_eq!(stage.servers(), [ServerActivity::Active]);
@@ -87,12 +167,84 @@ fn what_is_new_behind_a_change_of_the_schema_counts_as_done_by_its_client() {
 
 #[test]
 fn a_change_of_the_schema_that_makes_nothing_loud_keeps_no_server() {
-    let (stage, server, alice) = unread();
-    stage.read_catalogue(Ok(locking(&["take"])));
+    let (stage, server, alice) = read(&Setup::default(), locking(&["take"]));
+    stage.wait(Duration::from_secs(1));
     alice.says([query("CREATE TABLE t (a int)")]);
     assert_eq!(server.heard(), "Q(CREATE TABLE t (a int))");
     server.says([done(), ready()]);
-    stage.wait(std::time::Duration::from_secs(1));
-    stage.read_catalogue(Ok(locking(&["take"])));
+    assert_eq!(server.heard(), "Q(names?)");
+    alice.says([query("SELECT 1")]);
+    assert_eq!(server.heard(), "", "one after the other");
+    server.says([done(), ready()]);
+    assert_eq!(server.heard(), "Q(SELECT 1)", "which is judged meanwhile");
+    server.says([done(), ready()]);
+    stage.judge_catalogue(Ok(locking(&["take"])));
     assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
+
+/// Nobody waits for it where another server is free.
+#[test]
+fn the_schema_is_read_on_a_server_that_is_free() {
+    let (stage, server, alice) = read(&Setup::of_size(2), locking(&["take"]));
+    alice.says([query("BEGIN")]);
+    server.says([done(), in_block()]);
+    let bob = stage.client();
+    bob.says([query("SELECT 1")]);
+    let other = stage.server();
+    assert_eq!(other.heard(), "Q(SELECT 1)");
+    other.says([done(), ready()]);
+    stage.wait(Duration::from_secs(1));
+    alice.says([query("CREATE TABLE t (a int); COMMIT")]);
+    server.says([done(), ready()]);
+    assert_eq!(other.heard(), "Q(names?)");
+    server.heard();
+    alice.says([query("SELECT 2")]);
+    assert_eq!(server.heard(), "Q(SELECT 2)");
+}
+
+/// A client in the middle of its transaction is where it is: its statements are read as before.
+#[test]
+fn what_is_known_of_a_place_matters_to_whoever_is_still_there() {
+    let (stage, server, alice) = read(&Setup::default(), locking(&["take"]));
+    alice.says([query("BEGIN")]);
+    server.says([done(), in_block()]);
+    stage.reload(&Setup { port: 5433, ..Setup::default() });
+    server.heard();
+    alice.says([query("SELECT take(); COMMIT")]);
+    assert_eq!(server.heard(), "Q(SELECT take(); COMMIT)");
+    server.says([done(), ready()]);
+    assert_eq!(server.heard(), "Q(left?)");
+}
+
+/// It was promised a server when the names that mattered were known.
+#[test]
+fn a_client_that_has_its_server_waits_for_the_names_too() {
+    let (stage, server, alice) = read(&Setup::of_size(2), Arc::default());
+    let bob = stage.newcomer(&[("timezone", "UTC")]);
+    server.heard();
+    server.says([done(), ready()]);
+    assert!(bob.is_greeted());
+    alice.says([query("SELECT 1")]);
+    server.heard();
+    server.says([done(), ready()]);
+    let carol = stage.client();
+    carol.says([query("SELECT 3")]);
+    let other = stage.server();
+    assert_eq!(other.heard(), "Q(SELECT 3)");
+    server.says([done(), ready()]);
+    bob.says([query("SELECT 2")]);
+    server.heard();
+    other.says([done(), ready()]);
+    server.says([error("22023"), ready()]);
+    assert_eq!(server.heard(), "X");
+    change_catalogue(&stage, 2);
+    assert_eq!(other.heard(), "Q(names?)");
+    server.ends();
+    let new = stage.server();
+    assert!(new.heard().contains("set_config('timezone', 'UTC'"));
+    new.says([done(), ready()]);
+    assert_eq!(new.heard(), "");
+    other.says([done(), ready()]);
+    stage.judge_catalogue(Ok(locking(&["take"])));
+    assert_eq!(new.heard(), "Q(SELECT 2)");
 }

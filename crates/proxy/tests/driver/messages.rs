@@ -159,10 +159,24 @@ pub(crate) fn room(connections_max: u32, reserved: u32) -> Vec<u8> {
 
 /// Whether this is the one question what a server has room for.
 pub(crate) fn is_room_question(bytes: &[u8]) -> bool {
-    let is_whole = Header::parse(bytes).is_ok_and(|header| {
+    is_query(bytes) && bytes.windows(30).any(|part| part == b"superuser_reserved_connections")
+}
+
+/// Whether this is the one question what there is in a server's catalogue.
+pub(crate) fn is_names_question(bytes: &[u8]) -> bool {
+    is_query(bytes) && asks_for_names(&bytes[5..])
+}
+
+/// Whether this is one whole Query.
+fn is_query(bytes: &[u8]) -> bool {
+    Header::parse(bytes).is_ok_and(|header| {
         header.is_some_and(|header| header.tag == b'Q' && header.message_len() == bytes.len())
-    });
-    is_whole && bytes.windows(30).any(|part| part == b"superuser_reserved_connections")
+    })
+}
+
+/// Whether this text is our question what there is in the catalogue.
+fn asks_for_names(text: &[u8]) -> bool {
+    text.starts_with(b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL")
 }
 
 /// Whether this text is our question what a server is set to.
@@ -267,6 +281,7 @@ pub(crate) fn from_frontend(bytes: &[u8]) -> String {
     words(bytes, |tag, body| match tag {
         b'Q' if is_settings_question(body) => Some("set to?".to_owned()),
         b'Q' if is_state_question(body) => Some("left?".to_owned()),
+        b'Q' if asks_for_names(body) => Some("names?".to_owned()),
         b'Q' => Some(text(body)),
         b'P' => {
             let parse = frontend::Parse::start(body).ok()?;

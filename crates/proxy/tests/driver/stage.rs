@@ -31,6 +31,8 @@ pub(crate) struct Setup {
     pub(crate) password: &'static str,
     /// More lines of the section `general`.
     pub(crate) general: &'static str,
+    /// More lines of the section of the pool.
+    pub(crate) pool: &'static str,
     /// More lines of the section of the user.
     pub(crate) user: &'static str,
     /// Other pools: their databases.
@@ -53,6 +55,7 @@ impl Default for Setup {
             auth: "trust",
             password: "password",
             general: "",
+            pool: "",
             user: "",
             others: &[],
             port: 5432,
@@ -77,13 +80,13 @@ impl Setup {
     }
 
     fn config(&self) -> String {
-        let Self { mode, size, auth, password, general, user, .. } = self;
+        let Self { mode, size, auth, password, general, pool, user, .. } = self;
         let Self { others, port, others_port, .. } = self;
         let others = others.iter().map(|database| (database, others_port));
         let pools = std::iter::once((&"db", port)).chain(others).map(|(database, port)| {
             let own_name = database.trim_matches('"');
             format!(
-                "[pools.{database}]\npool_mode = '{mode}'\n\
+                "[pools.{database}]\npool_mode = '{mode}'\n{pool}\n\
                  [pools.{database}.users.0]\nusername = 'user'\npassword = '{password}'\n\
                  pool_size = {size}\n{user}\n\
                  [pools.{database}.shards.0]\nservers = [['127.0.0.1', {port}, 'primary']]\n\
@@ -150,6 +153,7 @@ impl Stage {
             servers: 0,
             tells_room: !setup.general.contains("instances"),
             written_together: Vec::new(),
+            tells_names: true,
             rooms_told: 0,
         })))
     }
@@ -181,15 +185,20 @@ impl Stage {
         self.0.borrow_mut().loud = loud;
     }
 
-    /// The catalogues that were asked for are read, or could not be. Says how many.
-    pub(crate) fn read_catalogue(&self, read: Result<Arc<Loud>, String>) -> usize {
+    /// The catalogues that servers have told are judged, or could not be. Says how many.
+    pub(crate) fn judge_catalogue(&self, read: Result<Arc<Loud>, String>) -> usize {
         let mut world = self.0.borrow_mut();
-        let logins = std::mem::take(&mut world.catalogues);
-        for login in &logins {
-            world.read_catalogue(login, read.clone());
+        let told = std::mem::take(&mut world.catalogues);
+        for rows in &told {
+            world.judge_catalogue(rows, read.clone());
         }
         world.settle();
-        logins.len()
+        told.len()
+    }
+
+    /// Servers that are asked for their catalogues do not answer by themselves.
+    pub(crate) fn tell_no_names(&self) {
+        self.0.borrow_mut().tells_names = false;
     }
 
     /// A connection that has said nothing yet.

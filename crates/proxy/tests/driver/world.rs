@@ -7,11 +7,11 @@
 use std::collections::VecDeque;
 use std::sync::Arc;
 
-use pgweir_engine::{CatalogueLogin, ClientId, Endpoint, Event, Loud, Time};
+use pgweir_engine::{CatalogueRows, ClientId, Endpoint, Event, Loud, Time};
 use pgweir_proxy::{Driver, Handover, Interest, Piece, Request, Transport};
 
 use crate::line::Line;
-use crate::messages::{done, is_room_question, ready, room};
+use crate::messages::{done, is_names_question, is_room_question, ready, room};
 
 /// More rounds than any test needs to come to rest.
 const ROUNDS: usize = 10_000;
@@ -29,10 +29,10 @@ pub(crate) struct World {
     pub(crate) cancels: VecDeque<Endpoint>,
     pub(crate) commands: Vec<(ClientId, Box<[u8]>)>,
     pub(crate) log: Vec<Event>,
-    /// The loud names of every database; `None`: the test says when they are read.
+    /// The loud names of every database; `None`: the test says them.
     pub(crate) loud: Option<Arc<Loud>>,
-    /// Catalogues that are to be read.
-    pub(crate) catalogues: VecDeque<CatalogueLogin>,
+    /// What servers have said of their catalogues, and is not judged yet.
+    pub(crate) catalogues: VecDeque<CatalogueRows>,
     /// Clients for other workers, that none of them has been given.
     pub(crate) departures: Vec<Handover<Line>>,
     /// Other workers are to be nudged.
@@ -43,6 +43,8 @@ pub(crate) struct World {
     pub(crate) servers: i32,
     /// Whether servers say by themselves what they have room for.
     pub(crate) tells_room: bool,
+    /// Whether servers say by themselves what there is in their catalogues.
+    pub(crate) tells_names: bool,
     /// How often one was asked that and has said it by itself.
     pub(crate) rooms_told: usize,
 }
@@ -76,7 +78,7 @@ impl World {
                 Request::Connect(endpoint, _) => self.cancels.push_back(endpoint),
                 Request::Console(client, text) => self.commands.push((client, text)),
                 Request::Log(event) => self.log.push(event),
-                Request::ReadCatalogue(login) => self.catalogues.push_back(*login),
+                Request::JudgeCatalogue(rows) => self.catalogues.push_back(*rows),
                 Request::HandOver(handover) => {
                     let own = |task: &&mut Task| task.line.is(&handover.io);
                     self.tasks.iter_mut().filter(own).for_each(|task| task.moved = true);
@@ -86,21 +88,21 @@ impl World {
             }
         }
         if let Some(loud) = self.loud.clone()
-            && let Some(login) = self.catalogues.pop_front()
+            && let Some(rows) = self.catalogues.pop_front()
         {
-            self.read_catalogue(&login, Ok(loud));
+            self.judge_catalogue(&rows, Ok(loud));
         }
         result
     }
 
-    /// A catalogue is read, or why it is not.
-    pub(crate) fn read_catalogue(
+    /// A catalogue is judged, or why it is not.
+    pub(crate) fn judge_catalogue(
         &mut self,
-        login: &CatalogueLogin,
+        rows: &CatalogueRows,
         read: Result<Arc<Loud>, String>,
     ) {
         let answer = |driver: &mut Driver<Line>, now| {
-            driver.catalogue_read(now, &login.database, read);
+            driver.catalogue_read(now, rows.database(), read);
         };
         self.step(Box::new(answer) as Happening<'_>);
     }
@@ -110,7 +112,7 @@ impl World {
         for _ in 0..ROUNDS {
             let mut idle = true;
             for at in 0..self.tasks.len() {
-                idle &= !self.serve(at) && !self.tell_room(at);
+                idle &= !self.serve(at) && !self.tell_room(at) && !self.tell_names(at);
             }
             self.tasks.retain(|task| !task.moved && !task.line.is_let_go());
             if self.driver.is_unfinished() && !self.turn_goes_on {
@@ -139,6 +141,17 @@ impl World {
         if asked {
             line.put(&[room(100, 3), done(), ready()].concat());
             self.rooms_told += 1;
+        }
+        asked
+    }
+
+    /// A server that is asked for its catalogue has an empty one. Says whether it was asked.
+    fn tell_names(&mut self, at: usize) -> bool {
+        let Task { endpoint, ref line, .. } = self.tasks[at];
+        let is_server = matches!(endpoint, Endpoint::Server(_));
+        let asked = self.tells_names && is_server && line.take_last_if(is_names_question);
+        if asked {
+            line.put(&[done(), ready()].concat());
         }
         asked
     }

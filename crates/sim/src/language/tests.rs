@@ -1,5 +1,8 @@
-use super::{Keep, Kind, Line, Statement, Tag, Verb, loud, parse};
-use pgweir_sql::{Encoding, PinReason, Pins, classify, hear};
+use std::sync::Arc;
+
+use pgweir_sql::{Catalogue, Encoding, Object, PinReason, Pins, Source, classify, hear};
+
+use super::{Keep, Kind, Line, Statement, Tag, Verb, catalogue, parse};
 
 /// Of a statement whose doings no text shows, if there is such a one.
 const TAG: Tag = Tag { client: 7, number: 12 };
@@ -76,7 +79,15 @@ fn every_reason_to_pin_has_a_verb() {
     // What is in a DO block is read there.
     assert_eq!(missing, [PinReason::Block], "reasons that no verb has");
     let unseen = |verb| Statement { tag: TAG, verb }.to_string();
-    let heard = |verb| hear(unseen(verb).as_bytes(), Encoding::Superset, &loud(1)).pins;
+    let object = |[_, _, _, name, _, _, body]: [String; 7]| Object {
+        id: (pgweir_sql::Kind::Function, 0),
+        name,
+        source: Source::Sql(body),
+        is_quiet: false,
+    };
+    let objects = catalogue(1).into_iter().map(object).collect();
+    let loud = Arc::new(Catalogue { objects, uses: Vec::new() }.loud());
+    let heard = |verb| hear(unseen(verb).as_bytes(), Encoding::Superset, &loud).pins;
     assert_eq!(heard(Verb::Temp), PinReason::TempTable.into());
     assert_eq!(heard(Verb::Lock { key: 1, session: true }), PinReason::AdvisoryLock.into());
     let kept = Keep::EACH.map(|keep| classify(text(Verb::Keep(keep)).as_bytes()));

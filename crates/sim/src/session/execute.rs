@@ -4,7 +4,7 @@ use super::effect::{carry_out, no_statement};
 use super::message::{put, row_description, write_notice};
 use super::{Advance, FLUSH, HASTY, Inbox, State, Transaction, WENT, Witness};
 use crate::invariants::Invariant;
-use crate::language::{Kind, Line, Statement, Tag, Verb};
+use crate::language::{Kind, Line, Statement, Tag, Verb, catalogue};
 
 /// A statement that is being carried out.
 #[derive(Clone)]
@@ -147,9 +147,19 @@ impl Execution {
                 }
                 Err(text) => Step::Failed(b"42501", text),
             },
-            Line::Settings(_) | Line::State(_) if state.setting("statement_timeout") == HASTY => {
+            Line::Catalogue | Line::Settings(_) | Line::State(_)
+                if state.setting("statement_timeout") == HASTY =>
+            {
                 let text = "canceling statement due to statement timeout".to_owned();
                 Step::Failed(b"57014", text)
+            }
+            Line::Catalogue => {
+                state.readings += 1;
+                row_description(out);
+                for row in catalogue(state.readings) {
+                    backend::data_row(out, row.each_ref().map(|cell| Some(cell.as_bytes())));
+                }
+                self.complete("SELECT 1", state, out, last, witness)
             }
             Line::Settings(custom) => {
                 row_description(out);

@@ -116,7 +116,8 @@ impl Session {
         let rows = match &statement.line {
             Some(Line::Client(statement)) => statement.verb.returns_rows(),
             Some(
-                Line::DiscardAll
+                Line::Catalogue
+                | Line::DiscardAll
                 | Line::FailedTransaction
                 | Line::PutBack(_)
                 | Line::Rollback

@@ -13,6 +13,8 @@ pub(crate) struct State {
     pub(crate) home: Option<Home>,
     /// What its server has room for; an oracle is never asked.
     pub(crate) room: Room,
+    /// So often its catalogue was read, on top of a number of its own.
+    pub(crate) readings: u64,
     pub(crate) transaction: Transaction,
     /// The client whose transaction or batch is open.
     pub(crate) owner: Option<u32>,
@@ -178,6 +180,7 @@ impl State {
         let settings = Settings::new(settings);
         Self {
             home: None,
+            readings: 0,
             room: Room::DEFAULT,
             transaction: Transaction::None,
             owner: None,

@@ -1,12 +1,13 @@
 //! What workers tell each other, and clients that go from one to another.
 
-use pgweir_engine::{Database, Endpoint, Time};
+use std::sync::Arc;
+
+use pgweir_engine::{CatalogueRows, Endpoint, Time};
 use pgweir_proxy::{Handover, Request};
 
 use super::wires::Journey;
 use super::{Occasion, World};
 use crate::invariants::Invariant;
-use crate::language::loud;
 use crate::network::{Stream, WireId};
 use crate::process::{News, Place};
 use crate::trace::Who;
@@ -56,8 +57,9 @@ impl World {
         }
     }
 
-    /// A worker has a catalogue read, and will be told of it.
-    pub(super) fn read_catalogue(&mut self, worker: usize, database: Database) {
+    /// A worker has a catalogue judged, and will be told of it.
+    pub(super) fn judge_catalogue(&mut self, worker: usize, rows: &CatalogueRows) {
+        let database = rows.database().clone();
         let readings = self.readings.entry((worker, database.clone())).or_default();
         *readings += 1;
         // What is known once stays known, where the pool stays.
@@ -65,7 +67,7 @@ impl World {
         let fails = *readings > 1 && stays && self.workers[worker].chance(0.2);
         let read = match fails {
             true => Err("nobody knows why".to_owned()),
-            false => Ok(loud(*readings)),
+            false => Ok(Arc::new(rows.loud())),
         };
         let workers = self.process.tell_catalogue(worker, database, read);
         self.post(workers);

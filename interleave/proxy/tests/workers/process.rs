@@ -55,7 +55,7 @@ impl Plans {
     pub(crate) fn next(&mut self, general: &str, databases: &[&str]) -> Plan {
         let pool = |database: &&str| {
             format!(
-                "[pools.{database}]\n\
+                "[pools.{database}]\nloud_functions = 'ignore'\n\
                  [pools.{database}.users.0]\nusername = 'user'\npassword = 'password'\n\
                  pool_size = 1\n\
                  [pools.{database}.shards.0]\nservers = [['127.0.0.1', 5432, 'primary']]\n\

@@ -13,9 +13,6 @@ use tokio::sync::{mpsc, oneshot};
 
 use crate::line::Line;
 
-/// What happens to a driver, whatever it is.
-type Happening<'a> = Box<dyn FnOnce(&mut Driver<Line>, Time) + 'a>;
-
 /// More rounds than any test needs to come to rest.
 const ROUNDS: usize = 1_000;
 
@@ -205,7 +202,6 @@ impl Worker {
         let now = self.now();
         let result = event(&mut self.driver, now);
         self.driver.engine().check();
-        let mut logins = Vec::new();
         for request in self.driver.take_requests() {
             match request {
                 Request::Connect(endpoint, _) => {
@@ -215,14 +211,8 @@ impl Worker {
                 Request::Nudge => self.peers.nudge_others(self.index),
                 Request::Console(..) => unreachable!("nobody is at the console"),
                 Request::Log(_) => {}
-                Request::ReadCatalogue(login) => logins.push(login),
+                Request::JudgeCatalogue(_) => unreachable!("no pool looks for loud names"),
             }
-        }
-        for login in logins {
-            let answer = |driver: &mut Driver<Line>, now| {
-                driver.catalogue_read(now, &login.database, Ok(Arc::default()));
-            };
-            self.drive(Box::new(answer) as Happening<'_>);
         }
         result
     }

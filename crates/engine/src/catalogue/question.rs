@@ -1,20 +1,23 @@
-//! Reads what a database's catalogue says of functions and of what calls them: from that the engine
-//! knows which names stand for more than a text shows.
+//! What a server is asked to learn what stands behind the names of its database.
 
-use std::sync::Arc;
+use pgweir_sql::{Form, RULES};
 
-use pgweir_engine::{CatalogueLogin, Loud};
-use pgweir_sql::{Catalogue, Form, Kind, Object, ObjectId, RULES, Source, Use, When};
-use tokio::task::spawn_blocking;
-use tokio::time::timeout;
-use tokio_postgres::Client;
+use crate::parameters::Parameters;
 
-use crate::ask::{Login, rows};
+/// What is read is of one moment, and nobody waits for it. All of it is one query string, which is
+/// one transaction: what is set here is gone behind it. A temporary type may have any name, and is
+/// looked for last.
+const BEGIN: &str = "\
+    SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; \
+    SET LOCAL search_path = pg_catalog, pg_temp; SET LOCAL client_encoding = 'UTF8'; \
+    SET LOCAL lock_timeout = '1s'; SET LOCAL statement_timeout = '1min'; ";
 
 /// Functions, whatever has rows, and types whose checks or casts call functions. What users make
 /// has an OID from 16384 on (`FirstNormalObjectId`, access/transam.h); of PostgreSQL's own only
-/// those matter that change a session. An event trigger stands behind words.
+/// those matter that change a session. An event trigger stands behind words. A body comes in
+/// pieces, since a message is read whole, and is not long then.
 const OBJECTS: &str = "\
+    SELECT k, o, s, n, l, part, substr(body, part * 3900 + 1, 3900) FROM (\
     SELECT 'f', p.oid, n.nspname, p.proname, l.lanname, \
         CASE WHEN p.oid < 16384 OR l.lanname IN ('c', 'internal') THEN '' ELSE {body} END \
     FROM pg_catalog.pg_proc p \
@@ -30,7 +33,9 @@ const OBJECTS: &str = "\
     WHERE t.oid >= 16384 AND (t.typtype = 'd' OR EXISTS (SELECT FROM pg_catalog.pg_cast \
         WHERE castfunc >= 16384 AND t.oid IN (castsource, casttarget))) \
     UNION ALL SELECT 'r', o, '', w, '', '' \
-    FROM (VALUES (1, 'create'), (2, 'alter'), (3, 'drop')) AS word(o, w)";
+    FROM (VALUES (1, 'create'), (2, 'alter'), (3, 'drop')) AS word(o, w)\
+    ) AS object(k, o, s, n, l, body), \
+    LATERAL pg_catalog.generate_series(0, (pg_catalog.length(body) - 1) / 3900) AS part; ";
 
 /// Which of them calls which: `a` always, `w` when it is changed. In the trees of expressions and
 /// queries a function, a table, a type is named by its OID.
@@ -80,88 +85,36 @@ const USES: &str = "\
     UNION ALL SELECT 'r', word, 'f', evtfoid, 'a', 'event trigger ' || evtname \
     FROM pg_catalog.pg_event_trigger, generate_series(1, 3) AS word WHERE evtenabled <> 'D'";
 
-/// What a function written as SQL is in place of its text, from PostgreSQL 14 on.
-const SQL_BODIES_SINCE: u32 = 140_000;
-
-/// The loud names of a database, or why they are not known.
-pub(crate) async fn read(login: &CatalogueLogin) -> Result<Arc<Loud>, String> {
-    let database = &login.database;
-    let place = Login {
-        host: &database.address.host,
-        port: database.address.port,
-        database: &database.name,
-        user: &login.user,
-        password: &login.password,
-        time: login.timeout,
-    };
-    let catalogue = async {
-        let client = place.log_in().await?;
-        read_by(&client, &database.quiet).await
-    };
-    let catalogue = timeout(login.timeout, catalogue).await;
-    let catalogue = catalogue.map_err(|_| format!("no answer within {:?}", login.timeout))??;
-    let loud = spawn_blocking(move || catalogue.loud()).await;
-    loud.map(Arc::new).map_err(|error| error.to_string())
-}
-
-async fn read_by(client: &Client, quiet: &str) -> Result<Catalogue, String> {
-    let version = rows(client, "SHOW server_version_num").await?.concat().concat();
-    let version: u32 = version.parse().unwrap_or_default();
-    let body = match version >= SQL_BODIES_SINCE {
+/// The query, of a server that reports this.
+pub(super) fn question(parameters: &Parameters) -> Vec<u8> {
+    let body = match has_sql_bodies(parameters.value(b"server_version").unwrap_or_default()) {
         true => "coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc)",
         false => "p.prosrc",
     };
     let calls = RULES.iter().filter(|rule| matches!(rule.form, Form::Call | Form::SettingCall));
     let own: Vec<_> = calls.map(|rule| format!("'{}'", rule.name)).collect();
-    let own = own.join(", ");
-    let query = |text: &str| text.replace("{own}", &own).replace("{body}", body);
-    // What is read is of one moment, and nobody waits for it.
-    let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY; \
-        SET LOCAL search_path = pg_catalog; SET LOCAL lock_timeout = '1s'";
-    rows(client, begin).await?;
-    let objects = rows(client, &query(OBJECTS)).await?;
-    let uses = rows(client, &query(USES)).await?;
-    Ok(Catalogue {
-        objects: objects.iter().filter_map(|row| object(row, quiet)).collect(),
-        uses: uses.iter().filter_map(|row| one_use(row)).collect(),
-    })
+    let text = [BEGIN, OBJECTS, USES].concat();
+    text.replace("{own}", &own.join(", ")).replace("{body}", body).into_bytes()
 }
 
-fn object(row: &[String], quiet: &str) -> Option<Object> {
-    let [kind, oid, schema, name, language, body] = row else { return None };
-    let id = id(kind, oid)?;
-    let body = body.clone();
-    let source = match language.as_str() {
-        "" | "c" => Source::None,
-        _ if id.1 < 16_384 => Source::Builtin,
-        "internal" => Source::None,
-        "sql" => Source::Sql(body),
-        "plpgsql" => Source::Plpgsql(body),
-        other => Source::Other(other.to_owned(), body),
-    };
-    let is_quiet = id.0 == Kind::Function && is_named(quiet, schema, name);
-    Some(Object { id, name: name.clone(), source, is_quiet })
+/// Whether a function may be written as SQL in place of a text: from PostgreSQL 14 on.
+fn has_sql_bodies(version: &[u8]) -> bool {
+    let digits = version.iter().take_while(|byte| byte.is_ascii_digit());
+    let number = digits.fold(0, |number: u32, digit| number * 10 % 1000 + u32::from(digit - b'0'));
+    // One that does not say its number is rather a new one.
+    number == 0 || number >= 14
 }
 
-/// Whether a list of names, with or without schemas, has this one.
-fn is_named(list: &str, schema: &str, name: &str) -> bool {
-    list.split(',').map(str::trim).any(|one| match one.split_once('.') {
-        Some((its_schema, its_name)) => its_schema == schema && its_name == name,
-        None => one == name,
-    })
-}
+#[cfg(test)]
+mod tests {
+    use super::*;
 
-fn one_use(row: &[String]) -> Option<Use> {
-    let [by_kind, by, of_kind, of, when, through] = row else { return None };
-    let when = if when == "w" { When::Written } else { When::Always };
-    Some(Use { by: id(by_kind, by)?, of: id(of_kind, of)?, when, through: through.clone() })
-}
-
-fn id(kind: &str, oid: &str) -> Option<ObjectId> {
-    let kind = match kind {
-        "f" => Kind::Function,
-        "r" => Kind::Relation,
-        _ => Kind::Type,
-    };
-    Some((kind, oid.parse().ok()?))
+    #[test]
+    fn the_version_is_the_number_in_front() {
+        for (version, has) in
+            [("13.16", false), ("14beta1", true), ("18.1 (Debian 18.1-1)", true), ("9.6", false)]
+        {
+            assert_eq!(has_sql_bodies(version.as_bytes()), has, "{version}");
+        }
+    }
 }

@@ -1,0 +1,161 @@
+//! Clients that change the schema.
+//!
+//! Such a client keeps its server until the new list of names is there: what it has done meanwhile
+//! may have been done by a function that is in no older one. So all that the new list has and the
+//! old one has not counts as done by that client.
+
+use std::sync::Arc;
+
+use pgweir_sql::{Loud, PinReason, Pins};
+
+use super::{CatalogueRows, question};
+use crate::Engine;
+use crate::action::{ClientId, ServerId};
+use crate::ask::Answer;
+use crate::client::{Client, Leg, UnnamedStatement};
+use crate::marks::Mark;
+use crate::pool::PoolId;
+use crate::time::Time;
+
+/// A client has changed the schema, and keeps its server until that is read.
+pub(crate) struct SchemaChange {
+    /// What was known before.
+    before: Arc<Loud>,
+    /// The reading that shows it; `None`: it is not committed yet.
+    reading: Option<u64>,
+    /// Its client has run something since, which may have done what is not known yet.
+    followed: bool,
+}
+
+impl SchemaChange {
+    /// Whether this reading shows it.
+    pub(super) fn is_in(&self, reading: u64) -> bool {
+        self.reading.is_some_and(|number| number <= reading)
+    }
+}
+
+impl Engine {
+    /// What a client has changed of the schema is read: what it may have done unseen meanwhile is
+    /// known now.
+    pub(super) fn schema_is_read(&mut self, now: Time, id: ClientId, is_read: bool) {
+        let Some(change) = self.clients[id].schema.take() else { return };
+        let Some(server) = self.clients[id].server() else { return };
+        let loud = Arc::clone(&self.pools[self.servers[server].pool].loud);
+        if !is_read {
+            self.leaves(id, PinReason::Unclear.into(), None);
+        } else if let Some(news) = loud.news_since(&change.before) {
+            Mark::SchemaMadeLoud.hit();
+            self.unseen(id, news, None);
+        }
+        if !self.servers[server].status.in_block() {
+            self.lease_over(now, server, id);
+        }
+    }
+
+    /// A statement of a client has changed the schema.
+    pub(crate) fn note_schema(&mut self, id: ClientId, server: ServerId) {
+        let its = &self.servers[server];
+        let pool = &self.pools[its.pool];
+        if pool.spec.catalogue().is_none() || its.elsewhere.is_some() {
+            return;
+        }
+        let before = Arc::clone(&pool.loud);
+        let its = &mut self.clients[id];
+        let new = SchemaChange { before, reading: None, followed: false };
+        its.schema.get_or_insert(new).reading = None;
+    }
+
+    /// A client is done with a transaction: if that has changed the schema it is read anew. Says
+    /// whether its own server is asked.
+    pub(crate) fn look_at_schema(&mut self, now: Time, id: ClientId, server: ServerId) -> bool {
+        let pool = self.servers[server].pool;
+        let Some(change) = &mut self.clients[id].schema else { return false };
+        let Some(database) = self.pools[pool].spec.catalogue() else { return false };
+        if change.reading.is_none() {
+            Mark::SchemaChanged.hit();
+            let names = self.names.entry(database).or_default();
+            names.stale = true;
+            change.reading = Some(names.begun + 1);
+        }
+        self.want_names(now, pool);
+        self.asks_for_names(now, server)
+    }
+
+    /// A server whose client waits for names, and has nothing under way, is asked for them, if
+    /// nobody else is.
+    pub(super) fn ask_changers(&mut self, now: Time, id: PoolId) {
+        let waits = |its: &Client| its.awaits_schema() || its.holding;
+        let of_pool = self.clients.iter().filter(|(_, its)| its.pool() == Some(id) && waits(its));
+        let quiet = of_pool.filter_map(|(_, its)| {
+            let Leg::Held(server) = its.leg else { return None };
+            let of = &self.servers[server];
+            let is_quiet = of.replies.is_empty() && !of.replies.in_batch() && of.answer.is_none();
+            let is_due = its.schema.as_ref().is_none_or(|change| change.reading.is_some());
+            let is_between = its.slots.is_empty() && its.body.left == 0 && !of.status.in_block();
+            (is_quiet && is_due && is_between).then_some(server)
+        });
+        if let Some(server) = quiet.collect::<Vec<_>>().first() {
+            self.asks_for_names(now, *server);
+        }
+    }
+
+    /// A server that its client keeps is asked for the names of its database, if they are due.
+    fn asks_for_names(&mut self, now: Time, id: ServerId) -> bool {
+        let server = &self.servers[id];
+        let pool = server.pool;
+        let client = server.client().and_then(|client| self.clients.find(client));
+        let may_be = client.is_some_and(|client| {
+            // A Query would end a statement that is nowhere else.
+            !matches!(client.unnamed, UnnamedStatement::TooLong)
+        });
+        if !may_be || server.dedicated || server.elsewhere.is_some() || !self.is_due(now, pool) {
+            return false;
+        }
+        let Some(database) = self.pools[pool].spec.catalogue() else { return false };
+        Mark::OwnServerReadsNames.hit();
+        let text = question::question(&server.parameters);
+        self.begin_reading(now, id, &database);
+        self.ask(now, id, Answer::Catalogue(CatalogueRows::new(database)), &text);
+        true
+    }
+}
+
+impl Client {
+    /// Whether what it has changed of the schema is still to be read.
+    pub(crate) fn awaits_schema(&self) -> bool {
+        self.schema.is_some()
+    }
+
+    /// Why its server stays, in words.
+    pub(crate) fn pins_in_words(&self) -> String {
+        let schema = if self.awaits_schema() { PinReason::Schema.into() } else { Pins::NONE };
+        let pins = self.pins.union(schema);
+        match &self.unseen {
+            Some(name) if !self.pins.is_empty() => format!("{pins} (by {name})"),
+            Some(_) | None => pins.to_string(),
+        }
+    }
+
+    /// Whether it may have done something by names that are not known yet.
+    pub(crate) fn has_followed_schema(&self) -> bool {
+        self.schema.as_ref().is_some_and(|change| change.followed)
+    }
+
+    /// Whether something of that may outlive its transaction. Of one that is open still, what it
+    /// has made is not there any more when its server is lost, nor what was set by that.
+    pub(crate) fn may_keep_unknown(&self) -> bool {
+        self.schema.as_ref().is_some_and(|change| change.followed && change.reading.is_some())
+    }
+
+    /// A text is sent that may name what another one has made.
+    pub(crate) fn follow_schema(&mut self) {
+        if let Some(change) = &mut self.schema {
+            change.followed = true;
+        }
+    }
+
+    /// Notes why its server stays, by the name that stands for it.
+    pub(crate) fn note_unseen(&mut self, name: &str) {
+        self.unseen.get_or_insert_with(|| name.into());
+    }
+}
