@@ -5,6 +5,7 @@
 //! have begun or ended something, the server is asked what there is. Where nothing is left it goes
 //! back to the others; settings are asked for then ([`crate::track`]).
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 
 use pgweir_config::PoolMode;
@@ -14,6 +15,7 @@ use crate::Engine;
 use crate::action::{ClientId, ServerId};
 use crate::catalogue::CatalogueRows;
 use crate::client::{Client, Leg, UnnamedStatement};
+use crate::listen::Channel;
 use crate::marks::Mark;
 use crate::time::Time;
 use crate::track::Told;
@@ -24,9 +26,22 @@ pub(crate) enum Answer {
     /// What its session is set to.
     Settings(Box<Told>),
     /// What there is in its session, of all that it was asked for; `None`: it said something else.
-    State(Option<Pins>),
+    State(Option<Left>),
     /// What there is in the catalogue of its database.
     Catalogue(CatalogueRows),
+    /// That it listens on what its client does ([`crate::listen`]).
+    Shown,
+    /// That the listener takes over from here on.
+    Marked,
+    /// That it does not listen any more.
+    Unlistened,
+}
+
+/// What there is in a session.
+#[derive(Debug, Default)]
+pub(crate) struct Left {
+    pins: Pins,
+    channels: BTreeSet<Channel>,
 }
 
 /// So often a server is asked in a row.
@@ -43,7 +58,8 @@ const STATE: [(PinReason, char, &str); 5] = [
          WHERE locktype = 'advisory' AND pid = pg_catalog.pg_backend_pid())",
     ),
     (PinReason::HoldCursor, 'h', "EXISTS (SELECT FROM pg_catalog.pg_cursors WHERE is_holdable)"),
-    (PinReason::Listen, 'l', "EXISTS (SELECT FROM pg_catalog.pg_listening_channels())"),
+    // A row for each, in which its name stands behind the letter.
+    (PinReason::Listen, 'l', ""),
     (
         PinReason::Prepared,
         'p',
@@ -66,9 +82,21 @@ impl Answer {
             Self::Settings(told) => told.row(body),
             Self::Catalogue(rows) => rows.row(body),
             Self::State(found) => {
-                *found = found.zip(body.and_then(read)).map(|(found, one)| found.union(one.into()));
+                let both = found.take().zip(body.and_then(read));
+                *found = both.map(|(found, (reason, channel))| found.with(reason, channel));
             }
+            Self::Shown | Self::Marked | Self::Unlistened => {}
         }
+    }
+}
+
+impl Left {
+    fn with(mut self, reason: PinReason, channel: &[u8]) -> Self {
+        self.pins = self.pins.union(reason.into());
+        if reason == PinReason::Listen {
+            self.channels.insert(channel.into());
+        }
+        self
     }
 }
 
@@ -114,7 +142,7 @@ impl Engine {
     fn ask_for_state(&mut self, now: Time, id: ServerId, client: ClientId) {
         Mark::StateAsked.hit();
         let text = question(self.clients[client].pins);
-        self.ask(now, id, Answer::State(Some(Pins::NONE)), &text);
+        self.ask(now, id, Answer::State(Some(Left::default())), &text);
     }
 
     /// Asks a server, which its client has to wait for.
@@ -132,33 +160,31 @@ impl Engine {
         let Some(answer) = server.answer.take() else { return };
         // It may have reported something meanwhile.
         self.tell(client, id);
-        let mut is_over = true;
-        let its = &mut self.clients[client];
-        if let Answer::Catalogue(rows) = answer {
-            self.names_told(now, rows, error);
-            if self.clients.find(client).is_none_or(|its| its.leg != Leg::Held(id)) {
-                // No mark: it keeps its server, unless the names were judged at once.
-                return;
+        let failed = error.is_some();
+        match answer {
+            Answer::Catalogue(rows) => {
+                self.names_told(now, rows, error);
+                if self.clients.find(client).is_none_or(|its| its.leg != Leg::Held(id)) {
+                    // No mark: it keeps its server, unless the names were judged at once.
+                    return;
+                }
             }
-        } else if error.is_some() {
-            // Nothing was changed by that. If it was a cancel that has come late there is no other
-            // one; if not it is asked again behind the next unit.
-            Mark::NotTold.hit();
-            its.refusals += 1;
-            if !its.refusals.is_multiple_of(TRIES) {
-                self.asks(now, id, client);
-                return;
+            Answer::Shown => self.shown(id, client, failed),
+            Answer::Marked => self.marked(now, id, client, failed),
+            Answer::Unlistened => self.unlistened(id, client, failed),
+            Answer::Settings(_) | Answer::State(_) if failed => {
+                return self.not_told(now, id, client);
             }
-            is_over = false;
-        } else {
-            its.refusals = 0;
-            match answer {
-                Answer::Settings(told) => self.settings_told(id, client, *told),
-                Answer::State(found) => self.state_told(client, found),
-                Answer::Catalogue(_) => {}
+            Answer::Settings(told) => {
+                self.clients[client].refusals = 0;
+                self.settings_told(id, client, *told);
+            }
+            Answer::State(found) => {
+                self.clients[client].refusals = 0;
+                self.state_told(now, id, client, found);
             }
         }
-        if is_over && !self.has_asked_first(id, client) {
+        if !self.has_asked_first(id, client) {
             self.lease_over(now, id, client);
         }
         if self.clients.find(client).is_some_and(|its| its.holding) {
@@ -166,15 +192,32 @@ impl Engine {
         }
     }
 
+    /// A server was asked in vain. Nothing was changed by that. If it was a cancel that has come
+    /// late there is no other one; if not it is asked again behind the next unit.
+    fn not_told(&mut self, now: Time, id: ServerId, client: ClientId) {
+        Mark::NotTold.hit();
+        let its = &mut self.clients[client];
+        its.refusals += 1;
+        if !its.refusals.is_multiple_of(TRIES) {
+            self.asks(now, id, client);
+        } else if its.holding {
+            self.wake(client);
+        }
+    }
+
     /// The server has said what is left of its client's state.
-    fn state_told(&mut self, client: ClientId, found: Option<Pins>) {
+    fn state_told(&mut self, now: Time, id: ServerId, client: ClientId, found: Option<Left>) {
         let its = &mut self.clients[client];
         its.in_doubt = false;
-        let Some(found) = found else { return };
+        let Some(mut found) = found else { return };
         let others = STATE.iter().fold(its.pins, |pins, (reason, ..)| pins.without(*reason));
-        its.pins = others.union(found).union(its.settings.pins());
+        its.pins = others.union(found.pins).union(its.settings.pins());
         Mark::StateGone.hit_if(its.pins.is_empty());
-        Mark::StateThere.hit_if(!found.is_empty());
+        Mark::StateThere.hit_if(!found.pins.is_empty());
+        if let Some(listener) = &self.pools[self.servers[id].pool].listener {
+            found.channels.retain(|channel| **channel != *listener.own());
+        }
+        self.channels_told(now, id, client, found.channels);
     }
 
     /// Whether a client has a unit ready that waited for its server's answer, and had asked before
@@ -196,19 +239,27 @@ impl Engine {
 fn question(pins: Pins) -> Vec<u8> {
     let mut text = String::from("SELECT s.k FROM (");
     let asked = STATE.iter().filter(|(reason, ..)| pins.contains(*reason));
-    for (at, (_, letter, condition)) in asked.enumerate() {
+    for (at, (reason, letter, condition)) in asked.enumerate() {
         let union = if at == 0 { "" } else { " UNION ALL " };
         // Writing to a String does not fail.
-        let _ = write!(text, "{union}SELECT '{letter}', {condition}");
+        let _ = match reason {
+            PinReason::Listen => write!(
+                text,
+                "{union}SELECT '{letter}' || c, true FROM pg_catalog.pg_listening_channels() AS c"
+            ),
+            _ => write!(text, "{union}SELECT '{letter}', {condition}"),
+        };
     }
     text.push_str(") AS s(k, there) WHERE s.there");
     text.into_bytes()
 }
 
-/// Reads the body of a DataRow with one letter.
-fn read(row: &[u8]) -> Option<PinReason> {
-    let letter = row.strip_prefix(b"\0\x01\0\0\0\x01")?;
-    let [letter] = letter else { return None };
+/// Reads the body of a DataRow with one letter, and what stands behind it.
+fn read(row: &[u8]) -> Option<(PinReason, &[u8])> {
+    let (length, text) = row.strip_prefix(b"\0\x01")?.split_first_chunk()?;
+    let text = text.get(..usize::try_from(i32::from_be_bytes(*length)).ok()?)?;
+    let (letter, behind) = text.split_first()?;
     let mut rows = STATE.iter();
-    rows.find_map(|(reason, its, _)| (*its == char::from(*letter)).then_some(*reason))
+    let found = |(reason, its, _): &(_, char, _)| (*its == char::from(*letter)).then_some(*reason);
+    rows.find_map(found).map(|reason| (reason, behind))
 }

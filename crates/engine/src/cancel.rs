@@ -99,16 +99,29 @@ impl Engine {
         }
         if its.asked.is_some() {
             // Its unit has not been sent, though it may have a server by now.
-            if let Leg::Held(server) = its.leg {
+            let held = its.server();
+            if let Some(server) = held {
                 Mark::CancelOfUnsent.hit();
-                self.give_back(now, server);
+                if its.pins.is_empty() {
+                    self.give_back(now, server);
+                } else {
+                    // It listens for its client already.
+                    self.servers[server].used = true;
+                }
             }
             Mark::CancelOfQueued.hit();
             self.refuse_unit(now, client, CANCELED.report(&[]));
+            if let Some(server) = held.filter(|server| self.holds(client, *server)) {
+                self.lease_over(now, server, client);
+            }
         } else {
             Mark::CancelOfNothing.hit();
         }
         self.close_client(requester);
+    }
+
+    fn holds(&self, client: ClientId, server: ServerId) -> bool {
+        self.clients.find(client).is_some_and(|its| its.leg == Leg::Held(server))
     }
 
     fn owner_of(&self, key: &CancelKey) -> Option<ClientId> {
@@ -235,6 +248,7 @@ impl Engine {
             | ServerState::Login(_)
             | ServerState::Idle
             | ServerState::Cleaning { .. }
+            | ServerState::Listening
             | ServerState::AwaitingCancel
             | ServerState::Leaving => false,
         };

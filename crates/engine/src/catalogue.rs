@@ -182,7 +182,14 @@ impl Engine {
         match server.answer.take() {
             Some(Answer::Catalogue(rows)) => Some(rows),
             // No mark: it is asked for nothing else then.
-            Some(Answer::Settings(_) | Answer::State(_)) | None => None,
+            Some(
+                Answer::Settings(_)
+                | Answer::State(_)
+                | Answer::Shown
+                | Answer::Marked
+                | Answer::Unlistened,
+            )
+            | None => None,
         }
     }
 
@@ -366,6 +373,7 @@ impl Engine {
                 | ServerState::Login(_)
                 | ServerState::Idle
                 | ServerState::Cleaning { .. }
+                | ServerState::Listening
                 | ServerState::AwaitingCancel
                 | ServerState::Forsaken
                 | ServerState::Leaving => None,

@@ -281,6 +281,10 @@ impl Engine {
 
     /// A server is free: the client at the head of the queue gets it, or the pool.
     pub(crate) fn offer(&mut self, now: Time, server: ServerId) {
+        debug_assert!(
+            self.servers[server].replies.is_empty(),
+            "a server with replies owed is free"
+        );
         let pool = self.servers[server].pool;
         if self.settle_cancel(server) {
             self.servers[server].state = ServerState::AwaitingCancel;
@@ -290,7 +294,7 @@ impl Engine {
         let its = &self.servers[server];
         let of = &self.pools[pool];
         let too_old = its.is_too_old(now, of.spec.server_lifetime);
-        let too_many = of.total > of.spec.size + of.spec.reserve;
+        let too_many = of.total > of.spec.size + of.spec.reserve + of.listeners();
         // One that is in the middle of a message, or of a transaction, that nobody asked for is no
         // server to rely on.
         // No mark: the servers that are simulated are PostgreSQL's.
@@ -303,7 +307,7 @@ impl Engine {
             self.close_server(now, server);
             return;
         }
-        if self.reads_names(now, server) {
+        if self.becomes_listener(now, server) || self.reads_names(now, server) {
             return;
         }
         let promised_to = self.servers[server].promised_to.take();

@@ -11,6 +11,7 @@ use smallvec::SmallVec;
 use crate::action::ServerId;
 use crate::catalogue::SchemaChange;
 use crate::client_login::Login;
+use crate::listen::Subscription;
 use crate::marks::Mark;
 use crate::parameters::Parameters;
 use crate::pool::{PoolId, Ticket};
@@ -66,6 +67,8 @@ pub struct Client {
     pub(crate) silence_told: bool,
     /// The first name of those behind which something is that keeps the server.
     pub(crate) unseen: Option<Box<str>>,
+    /// What it listens on, behind the transaction that has begun that.
+    pub(crate) subscription: Option<Box<Subscription>>,
     /// What it has changed of the schema, until that is read.
     pub(crate) schema: Option<SchemaChange>,
     /// A unit in flight may change the encoding of the text that comes behind it.
@@ -168,6 +171,7 @@ impl Client {
             prepared: Pins::NONE,
             unseen: None,
             encoding_in_doubt: false,
+            subscription: None,
             schema: None,
             in_doubt: false,
             refusals: 0,

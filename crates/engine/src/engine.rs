@@ -266,6 +266,7 @@ impl Engine {
             | ServerState::Idle
             | ServerState::Lent(_)
             | ServerState::Cleaning { .. }
+            | ServerState::Listening
             | ServerState::AwaitingCancel
             | ServerState::Leaving => self.reply_input(now, id, input, 0),
         }
@@ -334,7 +335,7 @@ impl Engine {
                 ServerState::Lent(client) => {
                     engaged.extend([Endpoint::Server(id), Endpoint::Client(client)]);
                 }
-                ServerState::Cleaning { .. } | ServerState::Forsaken => {
+                ServerState::Cleaning { .. } | ServerState::Listening | ServerState::Forsaken => {
                     engaged.push(Endpoint::Server(id));
                 }
                 // Logins and cancels have limits of their own; a server without work is in

@@ -164,6 +164,13 @@ pub(crate) const IDLE: ErrorKind = fatal(
     "outside a transaction, after client_idle_timeout",
     "Close connections that are not needed, or raise client_idle_timeout.",
 );
+pub(crate) const NOTIFIED_TOO_MUCH: ErrorKind = fatal(
+    SqlState::PROGRAM_LIMIT_EXCEEDED,
+    "terminating connection because too many notifications wait for it",
+    "within a transaction, or to a client that does not read, when 8 MiB of what it listens for \
+     have come",
+    "Listen on a connection that has no long transactions.",
+);
 pub(crate) const IDLE_IN_TRANSACTION: ErrorKind = fatal(
     SqlState::IDLE_IN_TRANSACTION,
     "terminating connection due to idle-in-transaction timeout",
@@ -292,6 +299,7 @@ pub const ERRORS: &[ErrorKind] = &[
     STATEMENT_MODE,
     ROWS_CHANGED,
     IDLE,
+    NOTIFIED_TOO_MUCH,
     IDLE_IN_TRANSACTION,
     TRANSACTION_TOO_LONG,
     NOT_BEGUN,

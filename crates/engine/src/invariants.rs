@@ -112,6 +112,7 @@ impl Engine {
                     ServerState::Idle
                     | ServerState::Lent(_)
                     | ServerState::Cleaning { .. }
+                    | ServerState::Listening
                     | ServerState::AwaitingCancel
                     | ServerState::Forsaken => false,
                 };

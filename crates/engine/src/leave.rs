@@ -190,6 +190,9 @@ impl Engine {
     }
 
     fn forget_client(&mut self, id: ClientId) -> Option<Client> {
+        if self.clients.find(id).is_some() {
+            self.unsubscribe(id);
+        }
         let client = self.clients.remove(id)?;
         self.leaving_clients += 1;
         if let Some(at) = client.watched_at {
@@ -266,6 +269,7 @@ impl Engine {
             | ServerState::Idle
             | ServerState::Lent(_)
             | ServerState::Cleaning { .. }
+            | ServerState::Listening
             | ServerState::AwaitingCancel
             | ServerState::Forsaken
             | ServerState::Leaving => false,
@@ -287,6 +291,7 @@ impl Engine {
         let pool = self.servers[id].pool;
         self.undo_lost(id, client);
         self.part(client);
+        self.listen_elsewhere(client);
         if loss == Loss::NotBegun {
             let asked = &mut self.clients[client].asked;
             asked.get_or_insert(Asked { since: now, lost: 0, held: false }).lost += 1;
@@ -328,9 +333,13 @@ impl Engine {
         if matches!(server.state, ServerState::Idle) {
             self.pools[server.pool].idle.retain(|idle| *idle != id);
         }
+        let (pool, listens) = (server.pool, matches!(server.state, ServerState::Listening));
         server.state = ServerState::Leaving;
         server.changed = now;
         server.doomed = true;
+        if listens {
+            self.listener_lost(now, pool);
+        }
     }
 
     /// A server that was told to go has gone, or has had its time.
@@ -370,6 +379,7 @@ impl Engine {
             | ServerState::Login(_)
             | ServerState::Idle
             | ServerState::Cleaning { .. }
+            | ServerState::Listening
             | ServerState::AwaitingCancel
             | ServerState::Forsaken
             | ServerState::Leaving => false,
@@ -445,6 +455,9 @@ impl Engine {
         self.end_reading(id);
         let Some(server) = self.servers.remove(id) else { return };
         self.leave_pool(&server, id);
+        if let ServerState::Listening = server.state {
+            self.listener_lost(now, server.pool);
+        }
         if let Some(client) = server.promised_to {
             self.ask_again(now, client);
         }
@@ -473,6 +486,7 @@ impl Engine {
             ServerState::Connecting
             | ServerState::Login(_)
             | ServerState::Cleaning { .. }
+            | ServerState::Listening
             | ServerState::AwaitingCancel
             | ServerState::Forsaken
             | ServerState::Leaving => {}
@@ -490,6 +504,7 @@ fn mark_lost(server: &Server) {
         ServerState::Cleaning { step: Cleaning::Asking, .. } => Mark::LostWhileAsked.hit(),
         ServerState::Cleaning { step: Cleaning::Reading, .. } => Mark::LostWhileRead.hit(),
         ServerState::Cleaning { .. } => Mark::LostWhileCleaned.hit(),
+        ServerState::Listening => {}
         ServerState::AwaitingCancel => Mark::LostWhileCancelled.hit(),
         ServerState::Forsaken => Mark::ForsakenGivenUp.hit(),
         ServerState::Leaving => Mark::LeavingEnded.hit(),

@@ -57,6 +57,7 @@ mod errors;
 mod handover;
 mod invariants;
 mod leave;
+mod listen;
 mod loss;
 mod marks;
 mod memory;

@@ -256,6 +256,36 @@ marks! {
     /// The unnamed statement of an earlier batch is run once more.
     UnnamedIsRunAgain,
 
+    // Who listens.
+    /// A client listens.
+    Subscribed,
+    /// A client listens no more.
+    Unsubscribed,
+    /// A server listens for a pool's clients.
+    BecomesListener,
+    /// Nobody listens any more.
+    ListenerGoes,
+    /// It is lost.
+    ListenerLost,
+    /// Clients hear that they may have missed something.
+    ToldOfMissed,
+    /// A client's server hands over to the listener.
+    ToListener,
+    /// The listener hands over to the server of a client.
+    ToServer,
+    /// A message waits for that.
+    HeldToListen,
+    /// The transaction in which it was to be so is rolled back.
+    ListeningUndone,
+    /// A server listens though the listener does.
+    ListensBesides,
+    /// A client's server is faster than the listener.
+    NotifiedEarly,
+    /// The end of a unit waits for the listener.
+    ReadyDelayed,
+    /// A client is notified by the listener.
+    Notified,
+
     // What is done unseen.
     /// A unit waits until the loud names of its database are known.
     WaitsForNames,

@@ -10,6 +10,7 @@ use pgweir_sql::Loud;
 use pgweir_wire::backend::Report;
 
 use crate::action::{Address, ClientId, ServerId};
+use crate::listen::Listener;
 use crate::marks::Mark;
 use crate::parameters::{Parameters, Reports};
 use crate::prepared::Registry;
@@ -73,6 +74,8 @@ pub(crate) struct Pool {
     pub(crate) login_keys: Option<LoginKeys>,
     /// What its clients have prepared.
     pub(crate) registry: Registry,
+    /// Who listens for its clients, if any of them listens.
+    pub(crate) listener: Option<Box<Listener>>,
     /// The names behind which its servers are changed unseen, as far as they are known.
     pub(crate) loud: Arc<Loud>,
     /// They are, or do not matter.
@@ -219,6 +222,7 @@ impl Pool {
             reports: Reports::new(),
             login_keys: None,
             registry: Registry::default(),
+            listener: None,
             loud: Arc::default(),
             names_known: false,
             reading: 0,
@@ -271,11 +275,14 @@ impl Pool {
         }
         let lacking = self.spec.min_size.saturating_sub(self.total);
         let wanted = match self.failures {
-            0 => (self.waiting + promised).saturating_sub(self.coming()).max(lacking),
+            0 => (self.waiting + promised + self.listeners_wanted())
+                .saturating_sub(self.coming())
+                .max(lacking),
             // While attempts fail one probe is enough.
             _ => {
                 Mark::AttemptAlone.hit_if(self.waiting > 1);
-                self.waiting.max(lacking).min(1).saturating_sub(self.opening)
+                let wanted = self.waiting.max(lacking).max(self.listeners_wanted());
+                wanted.min(1).saturating_sub(self.opening)
             }
         };
         wanted.min(self.most().saturating_sub(self.total))
@@ -294,7 +301,17 @@ impl Pool {
 
     /// How many servers it may have now.
     pub(crate) fn most(&self) -> usize {
-        self.spec.size + if self.reserve_open { self.spec.reserve } else { 0 }
+        let reserve = if self.reserve_open { self.spec.reserve } else { 0 };
+        self.spec.size + reserve + self.listeners()
+    }
+
+    /// One that listens comes on top of those that are lent.
+    pub(crate) fn listeners(&self) -> usize {
+        usize::from(self.listener.is_some())
+    }
+
+    fn listeners_wanted(&self) -> usize {
+        usize::from(self.listener.as_ref().is_some_and(|listener| listener.wants_server()))
     }
 
     /// Why no attempt to connect is made now: the last one failed a moment ago.

@@ -101,15 +101,8 @@ impl Engine {
                 self.pass(id, heard, at, n, length);
             }
             Tag::NotificationResponse => {
-                let heard = self.hears(id);
-                let listens = heard && self.listens(id);
-                // If nobody asked for it, a function did: the server is not fit for others.
-                Mark::NotificationUnheard.hit_if(!listens);
-                self.servers[id].doomed |= !listens;
-                self.pass(id, listens, at, n, length);
-                if matches!(self.servers[id].state, ServerState::Idle) {
-                    self.close_server(now, id);
-                }
+                comes_whole(tag, length)?;
+                self.notification(now, id, &rest[..n], at).map_err(malformed)?;
             }
             Tag::ParameterStatus => {
                 comes_whole(tag, length)?;
@@ -337,7 +330,9 @@ impl Engine {
         match (sink, self.servers[id].client()) {
             (Sink::Client(slot), Some(client)) => {
                 self.fill_slot(now, id, client, slot)?;
-                self.actions.forward(Endpoint::Client(client), at..at + n);
+                if status.in_block() || !self.delays_ready(client) {
+                    self.actions.forward(Endpoint::Client(client), at..at + n);
+                }
                 self.unit_over(now, id, client);
             }
             (Sink::EarlySync, Some(client)) => {
@@ -355,6 +350,9 @@ impl Engine {
             }
             (Sink::Own, Some(client)) => self.prepared(now, id, client),
             (Sink::Aside, Some(client)) => self.aside_over(now, id, client),
+            (_, None) if matches!(self.servers[id].state, ServerState::Listening) => {
+                self.listener_answered(now, id);
+            }
             (_, None) => {
                 Mark::ReplyForNobody.hit_if(sink != Sink::Own);
                 if self.servers[id].replies.is_empty() {
@@ -390,6 +388,9 @@ impl Engine {
         its.encoding_in_doubt &= !over;
         its.quiet_since = now;
         its.local_settings &= self.servers[id].status.in_block();
+        if let Some(own) = &mut its.subscription {
+            own.goes_on(self.servers[id].status.in_block());
+        }
         self.deallocation_over(id, client, slot);
         let server = &mut self.servers[id];
         let stats = &mut self.pools[server.pool].stats;
@@ -442,7 +443,11 @@ impl Engine {
             return self.client_left(now, client);
         }
         let between = !server.status.in_block();
-        if between && !self.look_at_schema(now, client, id) && !self.asks(now, id, client) {
+        if between
+            && !self.look_at_schema(now, client, id)
+            && !self.asks(now, id, client)
+            && !self.goes_to_listener(now, id, client)
+        {
             self.part_or_keep(now, id, client);
         }
         if self.draining || self.pools[pool].removed {
@@ -466,7 +471,7 @@ impl Engine {
 
     /// Whether what a server says of its own accord is for a client: one holds it, and it is not
     /// busy with something of ours.
-    fn hears(&self, id: ServerId) -> bool {
+    pub(crate) fn hears(&self, id: ServerId) -> bool {
         let client = self.servers[id].client().and_then(|client| self.clients.find(client));
         // One that waits for its welcome has not been told that it is logged in.
         client.is_some_and(|client| {
@@ -494,19 +499,8 @@ impl Engine {
         self.pass(id, heard, at, n, length);
     }
 
-    /// Whether the client of this server may have asked it for notifications.
-    fn listens(&self, id: ServerId) -> bool {
-        let server = &self.servers[id];
-        let session = server.mode == PoolMode::Session;
-        let client = server.client().and_then(|client| self.clients.find(client));
-        client.is_some_and(|client| {
-            let pins = client.pins;
-            session || pins.contains(PinReason::Listen) || pins.contains(PinReason::Unclear)
-        })
-    }
-
     /// Forwards or drops a message of this length of which `n` bytes are there.
-    fn pass(&mut self, id: ServerId, heard: bool, at: usize, n: usize, length: usize) {
+    pub(crate) fn pass(&mut self, id: ServerId, heard: bool, at: usize, n: usize, length: usize) {
         let server = &mut self.servers[id];
         server.body.left = length - n;
         Mark::MessageToClientInPieces.hit_if(heard && length > n);

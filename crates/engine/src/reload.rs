@@ -103,7 +103,8 @@ impl Engine {
         let same_servers = pool.spec.has_same_servers(&spec);
         let same_catalogue = pool.spec.catalogue() == spec.catalogue();
         pool.spec = spec;
-        pool.ceiling = pool.total.max(pool.spec.size + pool.spec.reserve);
+        let most = pool.spec.size + pool.spec.reserve + pool.listeners();
+        pool.ceiling = pool.total.max(most);
         if !same_servers {
             Mark::PoolMoved.hit();
             pool.forget_servers();
@@ -132,6 +133,7 @@ impl Engine {
                 continue;
             };
             match server.state {
+                ServerState::Listening => self.close_server(now, key),
                 ServerState::Idle => {
                     Mark::IdleReplaced.hit();
                     self.close_server(now, key);

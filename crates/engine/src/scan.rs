@@ -15,11 +15,12 @@ use crate::units::until_nul;
 /// and in session mode behind the session.
 /// To keep the server for every nextval would keep it for half of all applications: only a pool for
 /// those that ask for the last value does so. The others leave nothing.
-const PASSING: [PinReason; 7] = [
+const PASSING: [PinReason; 8] = [
     PinReason::Commit,
     PinReason::Ends,
     PinReason::Local,
     PinReason::Names,
+    PinReason::Notify,
     PinReason::Reset,
     PinReason::Schema,
     PinReason::Sequence,
@@ -191,7 +192,7 @@ fn kept(pins: Pins) -> Pins {
 }
 
 /// Whether a text may change the encoding of those behind it.
-fn may_change_encoding(heard: &Heard, text: Option<&[u8]>) -> bool {
+pub(crate) fn may_change_encoding(heard: &Heard, text: Option<&[u8]>) -> bool {
     let pins = heard.pins;
     // Nor does it name what is set by what it only names.
     let text = text.filter(|_| heard.unseen.is_none());

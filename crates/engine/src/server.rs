@@ -185,6 +185,7 @@ impl Server {
             ServerState::Idle
             | ServerState::Lent(_)
             | ServerState::Cleaning { .. }
+            | ServerState::Listening
             | ServerState::AwaitingCancel
             | ServerState::Forsaken
             | ServerState::Leaving => false,
@@ -229,6 +230,7 @@ impl Server {
             | ServerState::Login(_)
             | ServerState::Idle
             | ServerState::Cleaning { .. }
+            | ServerState::Listening
             | ServerState::AwaitingCancel
             | ServerState::Forsaken
             | ServerState::Leaving => None,
@@ -253,6 +255,8 @@ pub(crate) enum ServerState {
         /// What is to be removed.
         left: Left,
     },
+    /// It listens for clients, and is lent to nobody.
+    Listening,
     /// Clean, but a cancel may still reach it.
     AwaitingCancel,
     /// It was shown the end of our stream, since its client is gone and has left something that is

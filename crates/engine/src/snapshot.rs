@@ -362,7 +362,7 @@ impl Engine {
                 state: match server.state {
                     ServerState::Connecting | ServerState::Login(_) => ServerActivity::Login,
                     ServerState::Idle => ServerActivity::Idle,
-                    ServerState::Lent(_) => ServerActivity::Active,
+                    ServerState::Lent(_) | ServerState::Listening => ServerActivity::Active,
                     ServerState::Cleaning { .. } | ServerState::Forsaken | ServerState::Leaving => {
                         ServerActivity::Tested
                     }

@@ -139,6 +139,7 @@ impl Engine {
         if self.pools[id].removed {
             self.close_clients(now, id);
         }
+        self.sweep_listener(now, id);
         self.refill(now, id);
         self.ask_others(now, id);
         self.dissolve(now, id);
@@ -250,6 +251,14 @@ impl Engine {
                     self.dismissed(now, id);
                 } else if let Some(client) = server.promised_to {
                     self.sweep_preparing(now, pool, client);
+                }
+            }
+            ServerState::Listening => {
+                let listener = self.pools[pool].listener.as_ref();
+                let expected = listener.and_then(|listener| listener.expected_since());
+                let answers = !server.replies.is_empty() && now - server.changed > patience;
+                if answers || expected.is_some_and(|since| now - since > patience) {
+                    self.server_lost(now, id, "the server did not answer in time");
                 }
             }
             ServerState::AwaitingCancel => {}

@@ -250,6 +250,12 @@ impl Engine {
                 }
             }
         }
+        if self.clients[id].subscription.is_some()
+            && self.waits_to_listen(now, id, server, tag, body, whole)
+        {
+            self.clients[id].holding = true;
+            return Taken::Nothing;
+        }
         let text = until_nul(body);
         let text_ended = tag == Tag::Query && (whole || text.len() < body.len());
         if tag == Tag::Query && !self.clients[id].names.is_empty() {
@@ -351,6 +357,9 @@ impl Engine {
         if self.servers[server].answer.is_some() {
             // What it is set to is said first.
             Mark::HeldForAnswer.hit();
+            return tag != Tag::Terminate;
+        }
+        if client.subscription.as_ref().is_some_and(|own| own.is_ready_due()) {
             return tag != Tag::Terminate;
         }
         let may_name = matches!(tag, Tag::Bind | Tag::FunctionCall | Tag::Parse | Tag::Query);

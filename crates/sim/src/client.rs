@@ -16,7 +16,7 @@ use pgweir_wire::CancelKey;
 
 use crate::diet::{Item, Sitting};
 use crate::invariants::Invariant;
-use crate::ledger::Ledger;
+use crate::ledger::{Ear, Ledger};
 use crate::network::Stream;
 use crate::outbox::Outbox;
 use crate::random::Dice;
@@ -61,6 +61,8 @@ pub(crate) struct Client {
     /// It neither reads nor writes any more, and closes its connection at this time.
     deaf_until: Option<u64>,
     oracle: Oracle,
+    /// What it was notified of.
+    ear: Ear,
     script: Script,
     key: Option<CancelKey>,
     settings: BTreeMap<String, String>,
@@ -167,6 +169,7 @@ impl Client {
         let tls = dice.chance(0.1) && !site.diet.lacks(Item::Habit(Habit::Tls));
         let mut client = Self {
             number,
+            ear: Ear::default(),
             sitting,
             turned_away: false,
             struck: None,

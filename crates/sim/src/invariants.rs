@@ -55,7 +55,7 @@ invariants! {
     OwnHome,
     /// A client runs the statements that it has prepared, and no other's.
     OwnStatements,
-    /// Only who listens is notified.
+    /// Only who listens is notified: of everything, once, and in order.
     OwnNotifications,
     /// A COPY is fed with its own client's data.
     OwnCopyData,

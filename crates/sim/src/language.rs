@@ -326,6 +326,12 @@ pub(crate) enum Line {
     Client(Statement),
     /// pgweir's: asks what there is in the catalogue.
     Catalogue,
+    /// pgweir's: listens on a channel for its clients.
+    Listen(String),
+    /// pgweir's: listens no more on this channel, or on any.
+    Unlisten(Option<String>),
+    /// pgweir's: says where one server takes over from another: a channel, and a number.
+    Mark(String, String),
     /// pgweir's: removes what a session has left.
     DiscardAll,
     /// pgweir's: a transaction that has failed, for a client that has lost its own.
@@ -349,6 +355,9 @@ impl Line {
         match self {
             Self::Client(statement) => Some(statement.tag),
             Self::Catalogue
+            | Self::Listen(_)
+            | Self::Mark(..)
+            | Self::Unlisten(_)
             | Self::DiscardAll
             | Self::FailedTransaction
             | Self::Rollback
@@ -374,6 +383,9 @@ impl Line {
             Self::Client(statement) => statement.verb.is_exit(),
             Self::Rollback => true,
             Self::Catalogue
+            | Self::Listen(_)
+            | Self::Mark(..)
+            | Self::Unlisten(_)
             | Self::DiscardAll
             | Self::FailedTransaction
             | Self::PutBack(_)
@@ -419,12 +431,24 @@ pub(crate) fn parse(text: &[u8]) -> Option<Vec<Line>> {
     statements.map(line).collect()
 }
 
+/// What stands in quotes.
+fn quoted(name: &str) -> Option<String> {
+    Some(name.strip_prefix('"')?.strip_suffix('"')?.to_owned())
+}
+
 fn line(text: &str) -> Option<Line> {
     let words: Vec<&str> = text.split_whitespace().collect();
     let number = |at: usize| words.get(at)?.parse::<u32>().ok();
     let (at, verb) = match words[..] {
         ["ROLLBACK"] => return Some(Line::Rollback),
         ["DISCARD", "ALL"] => return Some(Line::DiscardAll),
+        ["LISTEN", channel] => return Some(Line::Listen(quoted(channel)?)),
+        ["UNLISTEN", "*"] => return Some(Line::Unlisten(None)),
+        ["UNLISTEN", channel] => return Some(Line::Unlisten(Some(quoted(channel)?))),
+        ["NOTIFY", channel, number] => {
+            let number = number.trim_matches('\'').to_owned();
+            return Some(Line::Mark(quoted(channel.strip_suffix(',')?)?, number));
+        }
         ["create", "temp", _] => (2, Verb::Temp),
         ["create", _, "thing"] => (1, Verb::Create),
         ["rollback", "and", "chain", _] => (3, Verb::Chain),

@@ -1,3 +1,5 @@
+mod notices;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::rc::Rc;
@@ -9,6 +11,8 @@ use crate::language::Tag;
 use crate::rows::{Reached, Row};
 use crate::session::{Home, Settings, State, Transaction, Witness};
 use crate::trap::Trap;
+
+pub(crate) use notices::{Ear, Notices};
 
 /// What all servers together have seen: the truth that replies are held against.
 pub(crate) struct Ledger {
@@ -34,6 +38,8 @@ pub(crate) struct Ledger {
     left_in_peace: BTreeSet<u32>,
     /// Clients that hear nothing more, whether or not their connection is there.
     deaf: BTreeSet<u32>,
+    /// What was notified.
+    pub(crate) notices: Notices,
     /// Connections to servers that were taken away, and clients that this has cost theirs.
     pub(crate) kills: u32,
     pub(crate) losses: u32,
@@ -122,6 +128,7 @@ impl Ledger {
             left: BTreeSet::new(),
             left_in_peace: BTreeSet::new(),
             deaf: BTreeSet::new(),
+            notices: Notices::default(),
             kills: 0,
             losses: 0,
             some_gave_up: false,

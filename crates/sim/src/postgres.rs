@@ -357,6 +357,11 @@ impl Backend {
         self.stream.is_none()
     }
 
+    /// Whether it listens on any channel.
+    pub(crate) fn listens(&self) -> bool {
+        matches!(&self.phase, Phase::Session { session, .. } if session.state.listens())
+    }
+
     /// Whether it has got as far as a session.
     pub(crate) fn is_session(&self) -> bool {
         matches!(self.phase, Phase::Session { .. }) && self.stream.is_some()

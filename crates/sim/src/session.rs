@@ -193,6 +193,9 @@ impl Session {
             Line::SetConfig(pairs) => pairs.iter().any(|(_, value)| value.is_some()),
             Line::Catalogue
             | Line::Client(_)
+            | Line::Listen(_)
+            | Line::Mark(..)
+            | Line::Unlisten(_)
             | Line::DiscardAll
             | Line::FailedTransaction
             | Line::PutBack(_)
@@ -298,11 +301,13 @@ impl Session {
         if self.state.transaction != Transaction::None {
             return;
         }
-        for (process_id, Notification { channel, by }) in std::mem::take(&mut self.notifications) {
+        for (process_id, Notification { channel, payload }) in
+            std::mem::take(&mut self.notifications)
+        {
             if self.state.listens_on(&channel) {
                 put(&mut self.out, b'A', |out| {
                     out.extend_from_slice(&process_id.to_be_bytes());
-                    out.extend_from_slice(format!("{channel}\0{by}\0").as_bytes());
+                    out.extend_from_slice(format!("{channel}\0{payload}\0").as_bytes());
                 });
             }
         }

@@ -15,7 +15,7 @@ mod strike;
 mod wires;
 
 use std::cmp::Reverse;
-use std::collections::{BTreeMap, BinaryHeap};
+use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::rc::Rc;
 
 use pgweir_engine::{Database, Endpoint, Event as LogEvent, TICK, Time};
@@ -74,6 +74,8 @@ pub(crate) struct World {
     journal: Journal,
     /// Who waited when pgweir looked, not long ago.
     looks: Vec<(u64, Waits)>,
+    /// Pools in which somebody has listened.
+    listened: BTreeSet<Home>,
     strikes: Vec<Strike>,
     /// Clients that are still to come, or are there.
     seats_taken: usize,
@@ -260,6 +262,7 @@ impl World {
             attempts: Vec::new(),
             journal: Journal::new(dice(Part::Journal)),
             looks: Vec::new(),
+            listened: BTreeSet::new(),
             strikes: Vec::new(),
             homes: BTreeMap::new(),
             lost_at: BTreeMap::new(),

@@ -35,6 +35,9 @@ pub enum PinReason {
     /// EXECUTE or DEALLOCATE. They leave nothing; they matter to a pool in which statements have
     /// other names than their clients gave them.
     Names,
+    /// NOTIFY. It leaves nothing; it matters to a session that listens itself, and hears of that
+    /// before the reply is over.
+    Notify,
     /// A prepared statement, made with PREPARE or under a name in the extended protocol (which no
     /// text shows).
     Prepared,
@@ -62,7 +65,7 @@ pub enum PinReason {
 
 impl PinReason {
     /// Every reason, in the order in which a set of them is shown.
-    pub const ALL: [Self; 20] = [
+    pub const ALL: [Self; 21] = [
         Self::AdvisoryLock,
         Self::Backup,
         Self::Block,
@@ -74,6 +77,7 @@ impl PinReason {
         Self::Listen,
         Self::Local,
         Self::Names,
+        Self::Notify,
         Self::Prepared,
         Self::Replication,
         Self::Reset,
@@ -104,6 +108,7 @@ impl PinReason {
             | Self::Listen
             | Self::Local
             | Self::Names
+            | Self::Notify
             | Self::Prepared
             | Self::Reset
             | Self::Schema
@@ -127,6 +132,7 @@ impl PinReason {
             Self::Listen => "listen",
             Self::Local => "local setting",
             Self::Names => "names",
+            Self::Notify => "notify",
             Self::Prepared => "prepared statement",
             Self::Replication => "replication",
             Self::Reset => "reset",

@@ -65,6 +65,8 @@ pub static RULES: &[Rule] = &[
         "DISCARD ALL takes settings back as RESET ALL does; the other forms are not told apart."),
     row("listen", Form::Statement, PinReason::Listen,
         "Notifications go to the session that listens."),
+    row("notify", Form::Statement, PinReason::Notify,
+        "A session that listens on the channel hears of it before its own reply is over."),
     row("prepare", Form::Prepare, PinReason::Prepared,
         "The statement exists in this session; PREPARE TRANSACTION leaves nothing in it."),
     row("execute", Form::Statement, PinReason::Names,
@@ -119,6 +121,9 @@ pub static RULES: &[Rule] = &[
         "Unlocks all that pg_advisory_lock and its kin locked."),
     row("pg_advisory_unlock_shared", Form::Call, PinReason::Ends,
         "Unlocks what pg_advisory_lock_shared locked, or one time less."),
+
+    row("pg_notify", Form::Call, PinReason::Notify,
+        "NOTIFY as a function."),
 
     row("nextval", Form::Call, PinReason::Sequence,
         "Sets what currval and lastval answer in this session."),

@@ -155,6 +155,15 @@ pub fn parse_parameter_status(body: &[u8]) -> Result<(&[u8], &[u8]), Malformed> 
     Ok(pair)
 }
 
+/// Channel and payload of a NotificationResponse.
+pub fn parse_notification(body: &[u8]) -> Result<(&[u8], &[u8]), Malformed> {
+    let mut fields = Fields::new(body);
+    fields.int32()?;
+    let pair = (fields.string()?, fields.string()?);
+    fields.end()?;
+    Ok(pair)
+}
+
 /// The key of a BackendKeyData.
 pub fn parse_backend_key_data(body: &[u8]) -> Result<CancelKey, Malformed> {
     CancelKey::read(&mut Fields::new(body))

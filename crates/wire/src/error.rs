@@ -57,6 +57,8 @@ pub struct SqlState([u8; 5]);
 impl SqlState {
     /// 08001 `sqlclient_unable_to_establish_sqlconnection`.
     pub const UNABLE_TO_CONNECT: Self = Self(*b"08001");
+    /// 01000 `warning`.
+    pub const WARNING: Self = Self(*b"01000");
     /// 08006 `connection_failure`.
     pub const CONNECTION_FAILURE: Self = Self(*b"08006");
     /// 08007 `transaction_resolution_unknown`.
@@ -79,6 +81,8 @@ impl SqlState {
     pub const SERIALIZATION_FAILURE: Self = Self(*b"40001");
     /// 53300 `too_many_connections`.
     pub const TOO_MANY_CONNECTIONS: Self = Self(*b"53300");
+    /// 54000 `program_limit_exceeded`.
+    pub const PROGRAM_LIMIT_EXCEEDED: Self = Self(*b"54000");
     /// 55P03 `lock_not_available`.
     pub const LOCK_NOT_AVAILABLE: Self = Self(*b"55P03");
     /// 57014 `query_canceled`.

@@ -350,7 +350,7 @@ impl Engine {
     }
 
     /// What a shared statement says by what is known now of the names in it.
-    pub(super) fn heard_of(&self, id: ClientId, statement: &Statement) -> Rc<Heard> {
+    pub(crate) fn heard_of(&self, id: ClientId, statement: &Statement) -> Rc<Heard> {
         match self.clients[id].pool() {
             Some(pool) => statement.heard(self.loud_for(id, pool), |text| self.read_text(id, text)),
             // No mark: whoever prepares has logged in.

@@ -29,6 +29,7 @@ mod flat;
 mod init;
 mod large_messages;
 mod limits;
+mod listen;
 mod log;
 mod loud;
 mod mixing;

@@ -118,11 +118,6 @@ fn advisory_locks() {
 }
 
 #[test]
-fn channels() {
-    pinned_by("pin_listen", "LISTEN c", "SELECT count(*) FROM pg_listening_channels()");
-}
-
-#[test]
 fn cursors() {
     let declare = "DECLARE c CURSOR WITH HOLD FOR SELECT 1";
     pinned_by("pin_cursor", declare, "SELECT count(*) FROM pg_cursors");

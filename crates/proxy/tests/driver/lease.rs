@@ -159,7 +159,7 @@ fn state_of_the_session_keeps_the_server() {
     for (text, letter) in [
         ("CREATE TEMP TABLE t (a int)", "t"),
         ("DECLARE c CURSOR WITH HOLD FOR SELECT 1", "h"),
-        ("LISTEN channel", "l"),
+        ("SELECT pg_advisory_lock(1)", "a"),
         ("PREPARE p AS SELECT 1", "p"),
         ("SELECT pg_advisory_lock(1)", "a"),
         ("LOAD 'lib'", ""),
@@ -183,7 +183,7 @@ fn state_of_the_session_keeps_the_server() {
 fn state_of_the_session_is_discarded_when_its_client_leaves() {
     let (stage, server, alice) = Stage::ready(&Setup::default());
     let bob = stage.client();
-    leave(&alice, &server, "LISTEN channel", "l");
+    leave(&alice, &server, "SELECT pg_advisory_lock(1)", "a");
     bob.says([query("bob")]);
     alice.says([terminate()]);
     assert_eq!(server.heard(), "Q(DISCARD ALL)");
@@ -195,7 +195,7 @@ fn state_of_the_session_is_discarded_when_its_client_leaves() {
 #[test]
 fn state_is_discarded_behind_the_rollback() {
     let (_stage, server, alice) = Stage::ready(&Setup::default());
-    leave(&alice, &server, "LISTEN channel", "l");
+    leave(&alice, &server, "SELECT pg_advisory_lock(1)", "a");
     run(&alice, &server, "BEGIN", in_block());
     alice.says([terminate()]);
     assert_eq!(server.heard(), "Q(ROLLBACK)");
@@ -253,7 +253,7 @@ fn a_session_keeps_its_server_and_leaves_it_clean() {
     run(&alice, &server, "SELECT", ready());
     bob.says([query("bob")]);
     assert_eq!(server.heard(), "");
-    run(&alice, &server, "LISTEN channel", ready());
+    run(&alice, &server, "SELECT pg_advisory_lock(1)", ready());
     alice.says([terminate()]);
     assert_eq!(server.heard(), "Q(DISCARD ALL)");
     server.says([done(), ready()]);
@@ -280,7 +280,7 @@ fn a_session_that_leaves_something_is_discarded_whatever_the_pool_says() {
     for reset_query in ["CLOSE ALL", ""] {
         let setup = Setup { reset_query, ..Setup::of_mode("session") };
         let (_stage, server, alice) = Stage::ready(&setup);
-        run(&alice, &server, "LISTEN channel", ready());
+        run(&alice, &server, "SELECT pg_advisory_lock(1)", ready());
         alice.says([terminate()]);
         assert_eq!(server.heard(), "Q(DISCARD ALL)");
     }

@@ -103,8 +103,8 @@ fn a_pool_that_is_always_busy_gives_a_connection_up_in_the_end() {
 fn a_connection_is_not_awaited_from_a_client_that_keeps_it() {
     let setup = Setup { size: 2, general: "max_server_connections = 2", ..shared("") };
     let (stage, first, alice) = Stage::ready(&setup);
-    alice.says([query("LISTEN a")]);
-    first.says([done(), ready(), left("l")]);
+    alice.says([query("SELECT pg_advisory_lock(1)")]);
+    first.says([done(), ready(), left("a")]);
     let bob = stage.client();
     bob.says([query("bob")]);
     let second = stage.server();
@@ -113,7 +113,7 @@ fn a_connection_is_not_awaited_from_a_client_that_keeps_it() {
     second.says([done(), ready()]);
     assert_eq!(
         (first.heard().as_str(), second.heard().as_str()),
-        ("Q(LISTEN a) Q(left?)", "Q(bob) X")
+        ("Q(SELECT pg_advisory_lock(1)) Q(left?)", "Q(bob) X")
     );
     second.ends();
     stage.server();
@@ -146,7 +146,7 @@ fn two_keep_theirs(statement: &str, answer: [Vec<u8>; 2]) -> (Stage, Peer, Peer)
 /// others kept theirs too, and whoever waited did so in vain.
 #[test]
 fn a_pool_whose_clients_keep_all_it_has_is_passed_over() {
-    let (stage, third, carol) = two_keep_theirs("LISTEN a", [done(), ready()]);
+    let (stage, third, carol) = two_keep_theirs("SELECT pg_advisory_lock(1)", [done(), ready()]);
     carol.says([query("carol")]);
     let dora = stage.newcomer_to("west");
     stage.wait(Duration::from_millis(1_100));
@@ -577,8 +577,8 @@ fn a_lower_limit_holds_beside_clients_that_keep_their_servers() {
     let before = Setup { general: "max_server_connections = 3", ..shared("") };
     let (stage, first, alice) = Stage::ready(&before);
     let bob = stage.client();
-    alice.says([query("LISTEN a")]);
-    bob.says([query("LISTEN b")]);
+    alice.says([query("SELECT pg_advisory_lock(1)")]);
+    bob.says([query("SELECT pg_advisory_lock(1)")]);
     let second = stage.server();
     for server in [&first, &second] {
         server.says([done(), ready()]);

@@ -23,6 +23,7 @@ mod errors;
 mod fairness;
 mod lease;
 mod limits;
+mod listen;
 mod login;
 mod loud;
 mod named;

@@ -256,6 +256,11 @@ pub(crate) fn notification() -> Vec<u8> {
     message(b'A', b"\0\0\0\x09channel\0payload\0")
 }
 
+/// NotificationResponse of this.
+pub(crate) fn notified(channel: &str, payload: &str) -> Vec<u8> {
+    message(b'A', format!("\0\0\0\x09{channel}\0{payload}\0").as_bytes())
+}
+
 /// CopyInResponse in text format.
 pub(crate) fn copy_in() -> Vec<u8> {
     message(b'G', &[0, 0, 0])

@@ -295,10 +295,10 @@ fn a_pipeline_waits_for_what_a_name_means() {
 #[test]
 fn what_it_leaves_is_left_where_it_is_run() {
     let (stage, server, alice) = Stage::ready(&Setup::default());
-    prepare(&alice, &server, "s", "LISTEN channel", no_rows());
+    prepare(&alice, &server, "s", "SELECT pg_advisory_lock(1)", no_rows());
     assert_eq!(stage.servers(), [ServerActivity::Idle]);
     run(&alice, &server, "s", "B(pgweir_1) E S", &[]);
-    server.says([left("l")]);
+    server.says([left("a")]);
     assert_eq!(stage.servers(), [ServerActivity::Active]);
     // On a server that is kept it is its client's own.
     let heard = prepare(&alice, &server, "t", "SELECT", Vec::new());
@@ -523,9 +523,9 @@ fn sql_finds_the_names() {
 fn what_made_a_name_taken_is_not_found_by_sql() {
     let (_stage, server, alice) = Stage::ready(&Setup::default());
     prepare(&alice, &server, "s", "SELECT", no_rows());
-    alice.says([query("LISTEN c"), parse_as("s", "other"), sync()]);
+    alice.says([query("SELECT pg_advisory_lock(1)"), parse_as("s", "other"), sync()]);
     let taken = [close_complete(), parse_complete(), error("42P05"), ready()].concat();
-    server.says([done(), ready(), taken, left("l")]);
+    server.says([done(), ready(), taken, left("a")]);
     server.heard();
     alice.says([query("EXECUTE s")]);
     assert_eq!(server.heard(), "C(s) P(s=SELECT) S Q(EXECUTE s)");
@@ -602,8 +602,8 @@ fn nothing_is_made_inside_a_copy() {
 fn nothing_is_put_in_front_of_a_text_that_waits_for_earlier_units() {
     let (_stage, server, alice) = Stage::ready(&Setup::default());
     prepare(&alice, &server, "s", "SELECT", no_rows());
-    alice.says([query("LISTEN channel")]);
-    server.says([done(), ready(), left("l")]);
+    alice.says([query("SELECT pg_advisory_lock(1)")]);
+    server.says([done(), ready(), left("a")]);
     server.heard();
     alice.says([query("SELECT"), parse_as("s", "EXECUTE s"), sync()]);
     assert_eq!(server.heard(), "Q(SELECT)");

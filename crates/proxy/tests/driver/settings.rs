@@ -317,8 +317,8 @@ fn a_server_that_goes_makes_no_place_in_a_pool_that_is_full() {
 #[test]
 fn what_is_discarded_is_not_believed_to_be_set() {
     let (stage, server, named) = named(&Setup { reset_query: "", ..Setup::default() });
-    named.says([query("LISTEN channel")]);
-    server.says([done(), ready(), left("l")]);
+    named.says([query("SELECT pg_advisory_lock(1)")]);
+    server.says([done(), ready(), left("a")]);
     named.says([terminate()]);
     server.says([done(), ready()]);
     server.heard();

@@ -12,10 +12,9 @@ use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
 
 /// A text that begins something, the letter that stands for it, and one that may end it.
-const STATE: [(&str, &str, &str); 5] = [
+const STATE: [(&str, &str, &str); 4] = [
     ("SELECT pg_advisory_lock(1)", "a", "SELECT pg_advisory_unlock(1)"),
     ("DECLARE c CURSOR WITH HOLD FOR SELECT 1", "h", "CLOSE c"),
-    ("LISTEN channel", "l", "UNLISTEN *"),
     ("PREPARE p AS SELECT 1", "p", "DEALLOCATE p"),
     ("CREATE TEMP TABLE t (a int)", "t", "DROP TABLE t"),
 ];
@@ -77,9 +76,9 @@ fn what_never_came_about_keeps_no_server() {
 #[test]
 fn what_is_left_keeps_the_server() {
     let (stage, server, alice) = Stage::ready(&Setup::default());
-    run(&alice, &server, "LISTEN a; SELECT pg_advisory_lock(1)", ready());
-    is_left(&server, "al");
-    run(&alice, &server, "UNLISTEN *", ready());
+    run(&alice, &server, "CREATE TEMP TABLE t (); SELECT pg_advisory_lock(1)", ready());
+    is_left(&server, "at");
+    run(&alice, &server, "DROP TABLE t", ready());
     is_left(&server, "a");
     assert_eq!(stage.servers(), [ServerActivity::Active]);
     run(&alice, &server, "SELECT pg_advisory_unlock_all()", ready());
@@ -91,13 +90,13 @@ fn what_is_left_keeps_the_server() {
 #[test]
 fn a_statement_of_its_own_that_is_closed_keeps_no_server() {
     let (stage, server, alice) = Stage::ready(&Setup::default());
-    run(&alice, &server, "LISTEN a", ready());
-    is_left(&server, "l");
+    run(&alice, &server, "SELECT pg_advisory_lock(1)", ready());
+    is_left(&server, "a");
     alice.says([parse_as("s", "SELECT 1"), sync()]);
     assert_eq!(server.heard(), "P(s=SELECT 1) S");
     server.says([parse_complete(), ready()]);
     assert_eq!(alice.heard(), "1 Z");
-    run(&alice, &server, "UNLISTEN a", ready());
+    run(&alice, &server, "SELECT pg_advisory_unlock(1)", ready());
     is_left(&server, "p");
     assert_eq!(stage.servers(), [ServerActivity::Active]);
     alice.says([close_statement("s"), sync()]);
@@ -113,13 +112,13 @@ fn a_statement_of_its_own_that_is_closed_keeps_no_server() {
 fn nothing_is_asked_where_that_changes_nothing() {
     let (_stage, server, alice) = Stage::ready(&Setup::default());
     run(&alice, &server, "LOAD 'lib'", ready());
-    run(&alice, &server, "LISTEN a", ready());
-    run(&alice, &server, "UNLISTEN a", ready());
+    run(&alice, &server, "SELECT pg_advisory_lock(1)", ready());
+    run(&alice, &server, "SELECT pg_advisory_unlock(1)", ready());
     assert_eq!(server.heard(), "");
 
     let (_stage, server, alice) = Stage::ready(&Setup::of_mode("session"));
-    run(&alice, &server, "LISTEN a", ready());
-    run(&alice, &server, "UNLISTEN a", ready());
+    run(&alice, &server, "SELECT pg_advisory_lock(1)", ready());
+    run(&alice, &server, "SELECT pg_advisory_unlock(1)", ready());
     assert_eq!(server.heard(), "");
 
     let (_stage, server, alice) = Stage::ready(&Setup::default());
@@ -131,11 +130,11 @@ fn nothing_is_asked_where_that_changes_nothing() {
 #[test]
 fn settings_are_asked_for_when_nothing_is_left() {
     let (stage, server, alice) = Stage::ready(&Setup::default());
-    run(&alice, &server, "LISTEN a", ready());
-    is_left(&server, "l");
+    run(&alice, &server, "SELECT pg_advisory_lock(1)", ready());
+    is_left(&server, "a");
     run(&alice, &server, "SET work_mem = '1MB'", ready());
     assert_eq!(server.heard(), "");
-    run(&alice, &server, "UNLISTEN a", ready());
+    run(&alice, &server, "SELECT pg_advisory_unlock(1)", ready());
     is_left(&server, "");
     assert_eq!(server.heard(), "Q(set to?)");
     server.says([set_to(&[("work_mem", "1MB")])]);
@@ -147,7 +146,7 @@ fn settings_are_asked_for_when_nothing_is_left() {
 #[test]
 fn a_server_that_does_not_say_is_kept_and_asked_again_behind_the_next_unit() {
     let (stage, server, alice) = Stage::ready(&Setup::default());
-    run(&alice, &server, "LISTEN a", ready());
+    run(&alice, &server, "SELECT pg_advisory_lock(1)", ready());
     for _ in 0..2 {
         for _ in 0..3 {
             assert_eq!(server.heard(), "Q(left?)");
@@ -176,25 +175,25 @@ fn a_notification_in_front_of_the_answer_is_heard() {
 #[test]
 fn the_next_unit_waits_for_the_answer() {
     let (stage, server, alice) = Stage::ready(&Setup::default());
-    alice.says([query("LISTEN a")]);
+    alice.says([query("SELECT pg_advisory_lock(1)")]);
     server.says([done(), ready()]);
-    assert_eq!(server.heard(), "Q(LISTEN a) Q(left?)");
+    assert_eq!(server.heard(), "Q(SELECT pg_advisory_lock(1)) Q(left?)");
     let bob = stage.client();
     alice.says([query("SELECT 1")]);
     stage.wait(Duration::from_millis(1));
     bob.says([query("bob")]);
     assert_eq!(server.heard(), "");
-    server.says([left("l")]);
+    server.says([left("a")]);
     assert_eq!(server.heard(), "Q(SELECT 1)");
 }
 
 #[test]
 fn a_client_may_leave_while_its_server_is_asked() {
     let (stage, server, alice) = Stage::ready(&Setup::default());
-    run(&alice, &server, "LISTEN a", ready());
+    run(&alice, &server, "SELECT pg_advisory_lock(1)", ready());
     alice.says([terminate()]);
     assert_eq!(server.heard(), "Q(left?)");
-    server.says([left("l")]);
+    server.says([left("a")]);
     assert_eq!(server.heard(), "Q(DISCARD ALL)");
     server.says([done(), ready()]);
     assert_eq!(stage.servers(), [ServerActivity::Idle]);
@@ -213,16 +212,16 @@ fn silence_on_a_kept_server_is_news() {
         });
         pins.collect::<Vec<_>>()
     };
-    run(&alice, &server, "LISTEN a", ready());
-    is_left(&server, "l");
+    run(&alice, &server, "SELECT pg_advisory_lock(1)", ready());
+    is_left(&server, "a");
     for _ in 0..2 {
         stage.wait(Duration::from_secs(59));
         assert_eq!(told(&stage), [""; 0]);
         run(&alice, &server, "SELECT 1", ready());
     }
     stage.wait(Duration::from_secs(200));
-    assert_eq!(told(&stage), ["listen"]);
+    assert_eq!(told(&stage), ["advisory lock"]);
     run(&alice, &server, "SELECT 1", ready());
     stage.wait(Duration::from_secs(61));
-    assert_eq!(told(&stage), ["listen"], "it was silent again");
+    assert_eq!(told(&stage), ["advisory lock"], "it was silent again");
 }

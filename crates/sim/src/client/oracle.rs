@@ -364,6 +364,20 @@ impl Oracle {
         self.session.state.listens()
     }
 
+    /// The channels that it listens on.
+    pub(crate) fn channels(&self) -> impl Iterator<Item = String> {
+        self.session.state.channels().cloned()
+    }
+
+    pub(crate) fn listens_on(&self, channel: &str) -> bool {
+        self.session.state.listens_on(channel)
+    }
+
+    /// Whether it has listened on any channel, or does.
+    pub(crate) fn has_listened(&self) -> bool {
+        self.session.state.has_listened
+    }
+
     /// Whether it may be notified on this channel.
     pub(crate) fn may_hear(&self, channel: &str) -> bool {
         self.session.state.may_hear(channel)

@@ -19,6 +19,9 @@ use crate::world::Site;
 /// The codes of a FATAL that says something else than that a unit was refused.
 const NOT_REFUSALS: [&str; 7] = ["08007", "08P01", "0A000", "25P03", "25P04", "57P01", "57P05"];
 
+/// What those hear who listen and may have missed something.
+const LISTENER_LOST: &str = "the connection that listens was lost, and another one listens now";
+
 /// Why something is not allowed.
 pub(super) type Refuted = Result<(), String>;
 
@@ -33,7 +36,7 @@ impl Client {
                     format!("c{number} was notified on {channel}: it does not listen"),
                 );
             }
-            return;
+            return self.notified(site, message);
         }
         if message.tag == b'N' && says(message, CRASHED) {
             // What becomes of it, the end of the server's stream will say.
@@ -41,6 +44,16 @@ impl Client {
                 site.ledger.fail(
                     Invariant::LossHasCause,
                     format!("c{} heard of a crash that was none", self.number),
+                );
+            }
+            return;
+        }
+        if message.tag == b'N' && says(message, LISTENER_LOST) {
+            self.ear.forget();
+            if !self.oracle.has_listened() {
+                site.ledger.fail(
+                    Invariant::OwnNotifications,
+                    format!("c{} missed no notification", self.number),
                 );
             }
             return;
@@ -79,6 +92,19 @@ impl Client {
         self.compare(site, raw);
     }
 
+    /// It has to hear all that is said where it listens, in order.
+    fn notified(&mut self, site: &mut Site, message: &Message) {
+        let mut texts = message.body.get(4..).unwrap_or_default().split(|byte| *byte == 0);
+        let mut text = || String::from_utf8_lossy(texts.next().unwrap_or_default()).into_owned();
+        let said = (text(), text());
+        let database = self.pool.home().database;
+        self.ear.listens_still(|channel| self.oracle.listens_on(channel));
+        if let Err(wrong) = site.ledger.notices.heard(&mut self.ear, &database, said) {
+            let text = format!("c{} was notified of {wrong}", self.number);
+            site.ledger.fail(Invariant::OwnNotifications, text);
+        }
+    }
+
     /// The message has to be the one that is due.
     fn compare(&mut self, site: &mut Site, raw: Range<usize>) {
         site.ledger.counts.replies += 1;
@@ -90,6 +116,7 @@ impl Client {
                 site.ledger.counts.transactions += u64::from(idle);
                 self.moments.ready(site.trace.now, !idle);
                 self.survived(site, idle);
+                self.ear_for(site, idle);
                 if self.oracle.is_settled() {
                     self.think_until = site.trace.now + self.script.pause(!idle, &mut self.dice);
                 }
@@ -97,6 +124,16 @@ impl Client {
             Err(text) => {
                 site.ledger.fail(Invariant::OwnReplies, format!("c{} {text}", self.number))
             }
+        }
+    }
+
+    /// It knows what it listens on, as far as nothing that was sent may change that.
+    fn ear_for(&mut self, site: &Site, idle: bool) {
+        if idle && self.oracle.is_settled() {
+            let database = self.pool.home().database;
+            site.ledger.notices.listens(&mut self.ear, &database, self.oracle.channels());
+        } else if idle {
+            self.ear.forget();
         }
     }
 

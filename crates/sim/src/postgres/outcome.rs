@@ -59,6 +59,13 @@ pub(crate) struct Announcement {
     pub(super) said: Notification,
 }
 
+impl Announcement {
+    /// The database, and what was said where.
+    pub(crate) fn parts(&self) -> (&str, (String, String)) {
+        (&self.database, (self.said.channel.clone(), self.said.payload.clone()))
+    }
+}
+
 /// Whose message a process had last.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Work {

@@ -137,7 +137,8 @@ fn change(
             "LOCK"
         }
         Verb::Notify { channel } => {
-            state.notifications.push(Notification { channel: channel.clone(), by: tag });
+            let payload = tag.to_string();
+            state.notifications.push(Notification { channel: channel.clone(), payload });
             "NOTIFY"
         }
         Verb::Prepare { name, rows } => {

@@ -2,6 +2,7 @@ use pgweir_wire::backend;
 
 use super::effect::{carry_out, no_statement};
 use super::message::{put, row_description, write_notice};
+use super::state::{Notification, Subscription};
 use super::{Advance, FLUSH, HASTY, Inbox, State, Transaction, WENT, Witness};
 use crate::invariants::Invariant;
 use crate::language::{Kind, Line, Statement, Tag, Verb, catalogue};
@@ -161,6 +162,21 @@ impl Execution {
                 }
                 self.complete("SELECT 1", state, out, last, witness)
             }
+            Line::Listen(channel) => {
+                state.subscribe(Subscription::Listen(channel));
+                self.complete("LISTEN", state, out, last, witness)
+            }
+            Line::Unlisten(channel) => {
+                state.subscribe(match channel {
+                    Some(channel) => Subscription::Unlisten(channel),
+                    None => Subscription::UnlistenAll,
+                });
+                self.complete("UNLISTEN", state, out, last, witness)
+            }
+            Line::Mark(channel, payload) => {
+                state.notifications.push(Notification { channel, payload });
+                self.complete("NOTIFY", state, out, last, witness)
+            }
             Line::Settings(custom) => {
                 row_description(out);
                 for (name, value) in state.chosen(&custom) {
@@ -171,8 +187,8 @@ impl Execution {
             }
             Line::State(ref asked) => {
                 row_description(out);
-                for letter in state.left().filter(|letter| asked.contains(*letter)) {
-                    backend::data_row(out, [Some(&[letter as u8][..])]);
+                for left in state.left().filter(|left| left.starts_with(|it| asked.contains(it))) {
+                    backend::data_row(out, [Some(left.as_bytes())]);
                 }
                 self.complete("SELECT 1", state, out, last, witness)
             }

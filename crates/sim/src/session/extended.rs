@@ -67,7 +67,11 @@ impl Session {
             let text = format!("prepared statement \"{name}\" does not exist{}", of(parameter));
             return self.fail(b"26000", &text, true, witness);
         };
-        let own = matches!(statement.line, Some(Line::PutBack(_))).then(|| Tag::common(0));
+        let is_own = matches!(
+            statement.line,
+            Some(Line::PutBack(_) | Line::Listen(_) | Line::Mark(..) | Line::Unlisten(_))
+        );
+        let own = is_own.then(|| Tag::common(0));
         let Some(tag) = parameter.or(statement.tag).or(own) else {
             witness.wrong(Invariant::OwnReplies, "a Bind has no tag".to_owned());
             return Advance::Over;
@@ -118,6 +122,9 @@ impl Session {
             Some(
                 Line::Catalogue
                 | Line::DiscardAll
+                | Line::Listen(_)
+                | Line::Mark(..)
+                | Line::Unlisten(_)
                 | Line::FailedTransaction
                 | Line::PutBack(_)
                 | Line::Rollback

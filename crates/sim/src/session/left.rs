@@ -9,8 +9,9 @@ pub(super) const LOCK: &str = "an advisory lock";
 pub(super) const STATEMENT: &str = "a prepared statement";
 
 impl State {
-    /// The letters of what is left. What is not does not stain the session any more.
-    pub(super) fn left(&mut self) -> impl Iterator<Item = char> + use<> {
+    /// The letters of what is left, with the name behind that of a channel. What is not does not
+    /// stain the session any more.
+    pub(super) fn left(&mut self) -> impl Iterator<Item = String> + use<> {
         let named = |name: &Vec<u8>| !name.is_empty() && !is_of_pgweir(name);
         let left = [
             ('a', LOCK, self.locks.iter().any(|lock| lock.session)),
@@ -21,6 +22,8 @@ impl State {
         ];
         let is_left = |it: &str| left.iter().all(|(_, what, there)| it != *what || *there);
         self.stains.retain(|stain| is_left(stain.what));
-        left.into_iter().filter_map(|(letter, _, there)| there.then_some(letter))
+        let channels: Vec<_> = self.channels().map(|channel| format!("l{channel}")).collect();
+        let others = left.into_iter().filter(|(_, what, there)| *there && *what != CHANNEL);
+        others.map(|(letter, ..)| letter.to_string()).chain(channels)
     }
 }

@@ -2,6 +2,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
 use super::Prepared;
+use super::left::CHANNEL;
 use crate::invariants::Invariant;
 use crate::language::{Keep, Kind, Line, Tag};
 use crate::room::Room;
@@ -33,6 +34,8 @@ pub(crate) struct State {
     pub(super) cursors: BTreeMap<String, Tag>,
     /// The locks that it has, each as often as it was taken.
     pub(crate) locks: Vec<Held>,
+    /// It has listened, whatever became of that.
+    pub(crate) has_listened: bool,
     /// The channels that it listens on.
     listening: BTreeSet<String>,
     /// What the end of the transaction changes about them.
@@ -98,7 +101,7 @@ pub(super) enum Subscription {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Notification {
     pub(crate) channel: String,
-    pub(crate) by: Tag,
+    pub(crate) payload: String,
 }
 
 /// The SQLSTATE of an error, and its text.
@@ -192,6 +195,7 @@ impl State {
             statements: BTreeMap::new(),
             cursors: BTreeMap::new(),
             locks: Vec::new(),
+            has_listened: false,
             listening: BTreeSet::new(),
             subscriptions: Vec::new(),
             notifications: Vec::new(),
@@ -262,7 +266,10 @@ impl State {
             match subscription {
                 Subscription::Listen(channel) => drop(self.listening.insert(channel)),
                 Subscription::Unlisten(channel) => drop(self.listening.remove(&channel)),
-                Subscription::UnlistenAll => self.listening.clear(),
+                Subscription::UnlistenAll => {
+                    self.listening.clear();
+                    self.stains.retain(|stain| stain.what != CHANNEL);
+                }
             }
         }
         self.announced.append(&mut self.notifications);
@@ -438,12 +445,18 @@ impl State {
 
     /// Changes, at the end of the transaction, what is listened to.
     pub(super) fn subscribe(&mut self, subscription: Subscription) {
+        self.has_listened |= subscription.is_listen();
         self.subscriptions.push(subscription);
     }
 
     /// Whether it listens on any channel, or will when its transaction is committed.
     pub(crate) fn listens(&self) -> bool {
         !self.listening.is_empty() || self.subscriptions.iter().any(Subscription::is_listen)
+    }
+
+    /// The channels that it listens on.
+    pub(crate) fn channels(&self) -> impl Iterator<Item = &String> {
+        self.listening.iter()
     }
 
     pub(crate) fn listens_on(&self, channel: &str) -> bool {

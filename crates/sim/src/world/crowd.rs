@@ -206,6 +206,8 @@ impl World {
         let constant = !self.has_lacked(&own);
         if let Some(draft) = pool.map(|pool| pool.draft).filter(|_| constant) {
             let since = self.wires[wire.0].asked_at;
+            // One that listens for the pool's clients comes on top.
+            let of_pool = of_pool.saturating_sub(u64::from(self.listened.contains(&own)));
             self.check(since, "connections of a pool", of_pool, |rules| Some(rules.most(draft)));
             self.check_reserve(wire, &own, draft);
         }

@@ -122,6 +122,12 @@ impl World {
             self.site.trace.note(Who('b', wire.0), || format!("cancels {}", key.process_id));
             self.each_backend(cluster, |process| process.cancel(key));
         }
+        if let Outside::Backend(process) = &self.wires[wire.0].outside
+            && process.listens()
+            && let Some(home) = &process.home
+        {
+            self.listened.insert(home.clone());
+        }
         if outcome.introduced {
             self.check_shares(wire);
         }
@@ -139,6 +145,8 @@ impl World {
             self.note_loss(wire, doing);
         }
         for announcement in &outcome.notifies {
+            let (database, said) = announcement.parts();
+            self.site.ledger.notices.announce(cluster, database, said);
             self.each_backend(cluster, |process| process.notified(announcement));
         }
         if outcome.unlocks {

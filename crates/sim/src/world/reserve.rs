@@ -66,7 +66,7 @@ impl World {
         let older = (0..self.wires.len()).filter(|number| self.wires[*number].asked_at < asked_at);
         let older: Vec<_> = older.filter(|number| self.is_of_pool(*number, own)).collect();
         let others = older.into_iter().filter(|wire| self.is_attended(WireId(*wire))).count();
-        let others = others as u64;
+        let others = (others as u64).saturating_sub(u64::from(self.listened.contains(own)));
         let its = &self.wires[wire.0];
         let size = self.site.rules.most(asked_at, |rules| Some(rules.pools[draft].size));
         if size.is_none_or(|size| others < size) {

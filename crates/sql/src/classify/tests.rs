@@ -87,7 +87,6 @@ fn ordinary_traffic_is_free() {
         "explain (analyze, settings) select 1",
         "show search_path",
         "call p(1)",
-        "notify c, 'listen'",
         "unlisten *",
         "lock table t",
         "vacuum analyze t",

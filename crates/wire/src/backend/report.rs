@@ -62,13 +62,22 @@ impl Report {
 
     /// Appends the ErrorResponse.
     pub fn write(&self, out: &mut Vec<u8>) {
-        message(out, b'E', |out| {
+        self.write_as(out, b'E', self.severity.word());
+    }
+
+    /// Appends it as a NoticeResponse, which is no error.
+    pub fn write_notice(&self, out: &mut Vec<u8>) {
+        self.write_as(out, b'N', "NOTICE");
+    }
+
+    fn write_as(&self, out: &mut Vec<u8>, tag: u8, severity: &str) {
+        message(out, tag, |out| {
             let mut field = |name: u8, value: &[u8]| {
                 out.push(name);
                 put_str(out, value);
             };
-            field(b'S', self.severity.word().as_bytes());
-            field(b'V', self.severity.word().as_bytes());
+            field(b'S', severity.as_bytes());
+            field(b'V', severity.as_bytes());
             field(b'C', self.code.as_bytes());
             field(b'M', self.message.as_bytes());
             if let Some(detail) = &self.detail {

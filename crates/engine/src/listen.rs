@@ -1,0 +1,433 @@
+//! Notifications: many clients listen, and one server listens for all of them.
+//!
+//! LISTEN is carried out where any statement is: on the server that its client holds. What has
+//! come of it that server is asked behind the transaction ([`crate::ask`]). Then the pool's
+//! *listener*, a server that nobody is lent, listens on the same channels, and the client's goes
+//! back to the others.
+//!
+//! Notifications have one order for all who listen. So the point at which one server takes over
+//! from another is a notification, too: one of our own, on a channel of our own, which both hear
+//! (the *mark*). What stands before it the client is told by the one, and what stands behind it by
+//! the other: nothing twice, and nothing not at all.
+//!
+//! Before a statement that may notify, or listen, or not listen any more, it goes the other way:
+//! the client's server listens on all that the client does. So it is PostgreSQL that says what
+//! comes of that statement, savepoints and all, and what a client notifies itself of comes before
+//! its reply is over.
+
+mod listener;
+mod notices;
+
+use std::collections::BTreeSet;
+use std::rc::Rc;
+
+use pgweir_config::PoolMode;
+use pgweir_sql::PinReason;
+use pgweir_wire::TransactionStatus;
+use pgweir_wire::frontend::{self, Bind, Parse, Tag, Target};
+
+use crate::Engine;
+use crate::action::{ClientId, Endpoint, ServerId};
+use crate::ask::Answer;
+use crate::client::{Leg, UnnamedStatement};
+use crate::marks::Mark;
+use crate::prepared::Meaning;
+use crate::reply::{Closes, Expected, Kind, Makes, Sink};
+use crate::scan::may_change_encoding;
+use crate::time::Time;
+use crate::units::until_nul;
+
+pub(crate) use listener::Listener;
+
+/// The name of a channel, as its client writes it.
+pub(crate) type Channel = Rc<[u8]>;
+
+/// What a client listens on.
+pub(crate) struct Subscription {
+    channels: BTreeSet<Channel>,
+    source: Source,
+    /// The number of the mark that is under way, or was.
+    mark: u64,
+    /// What the listener has heard and the client is still to be told, between transactions.
+    pending: Vec<u8>,
+    /// What its own server has said behind the mark, before the listener had come to that.
+    early: Vec<u8>,
+    /// The listener was lost, and nobody knows what was notified meanwhile.
+    missed: bool,
+    /// A unit goes without its server's listening, which that has refused.
+    forgoes: bool,
+    /// It is owed a ReadyForQuery, before which it is told what the listener has not heard yet.
+    ready_due: bool,
+}
+
+/// Who says what a client is notified of.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Source {
+    /// Its server.
+    Server,
+    /// The same, until the listener listens too and the server has time for the mark.
+    Awaited,
+    /// Its server up to the mark, which it has passed or not, as the listener has. `silent`: it
+    /// does not listen any more.
+    ToListener { server: bool, listener: bool, silent: bool },
+    /// The listener.
+    Listener,
+    /// The listener up to the mark, which the two have passed or not.
+    ToServer { server: bool, listener: bool },
+}
+
+/// The name of what we prepare on a client's server.
+const ASIDE: &[u8] = b"pgweir_aside";
+
+impl Subscription {
+    fn new(channels: BTreeSet<Channel>) -> Self {
+        Self {
+            channels,
+            source: Source::Server,
+            mark: 0,
+            pending: Vec::new(),
+            early: Vec::new(),
+            missed: false,
+            forgoes: false,
+            ready_due: false,
+        }
+    }
+
+    /// The channels, in their order.
+    pub(crate) fn channels(&self) -> impl Iterator<Item = &Channel> {
+        self.channels.iter()
+    }
+
+    /// Whether the end of its unit waits for the listener.
+    pub(crate) fn is_ready_due(&self) -> bool {
+        self.ready_due
+    }
+
+    /// Its unit is over, within a transaction block or not.
+    pub(crate) fn goes_on(&mut self, in_block: bool) {
+        self.forgoes = false;
+        if !in_block && matches!(self.source, Source::ToServer { server: false, .. }) {
+            // That its server was to listen is rolled back, and so is the mark.
+            Mark::ListeningUndone.hit();
+            self.source = Source::Listener;
+        }
+    }
+}
+
+impl Engine {
+    /// Whether a message waits until its client's server listens on all that the client does,
+    /// since it may notify, or change that.
+    pub(crate) fn waits_to_listen(
+        &mut self,
+        now: Time,
+        id: ClientId,
+        server: ServerId,
+        tag: Tag,
+        body: &[u8],
+        whole: bool,
+    ) -> bool {
+        let client = &self.clients[id];
+        let Some(own) = &client.subscription else { return false };
+        let begins = matches!(tag, Tag::Bind | Tag::FunctionCall | Tag::Parse | Tag::Query);
+        if !begins || client.open_slot.is_some() || own.forgoes {
+            return false;
+        }
+        let its = &self.servers[server];
+        let in_block = its.status.in_block();
+        match own.source {
+            Source::Server | Source::Awaited => return false,
+            Source::ToServer { .. } => return !in_block,
+            Source::Listener | Source::ToListener { .. } => {}
+        }
+        // What it says in a transaction that has failed comes to nothing, mostly.
+        let fails = its.status == TransactionStatus::Failed;
+        if fails || !self.may_notify(id, tag, body, whole) {
+            return false;
+        }
+        let is_quiet = its.replies.is_empty() && its.answer.is_none();
+        if own.source == Source::Listener && is_quiet {
+            self.go_to_server(now, server, id);
+        }
+        Mark::HeldToListen.hit();
+        true
+    }
+
+    /// Whether a message may notify, or change what is listened on, or in which encoding that is
+    /// said.
+    fn may_notify(&self, id: ClientId, tag: Tag, body: &[u8], whole: bool) -> bool {
+        let client = &self.clients[id];
+        let (heard, text) = match tag {
+            Tag::Query if whole => {
+                let text = until_nul(body);
+                (Rc::new(self.read_text(id, text)), Some(text))
+            }
+            Tag::Parse => match Parse::start(body) {
+                Ok(parse) if whole => (Rc::new(self.read_text(id, parse.text)), Some(parse.text)),
+                Ok(_) | Err(_) => return true,
+            },
+            Tag::Bind => match Bind::start(body) {
+                Ok(bind) if bind.statement.is_empty() => match &client.unnamed {
+                    UnnamedStatement::Made(_) => {
+                        (Rc::new(self.read_text(id, client.unnamed.text())), None)
+                    }
+                    UnnamedStatement::None => return false,
+                    UnnamedStatement::TooLong | UnnamedStatement::Unknown => return true,
+                },
+                Ok(bind) => match client.names.meaning(bind.statement, client.coming_slot()) {
+                    Meaning::Known(statement, _) => (self.heard_of(id, &statement), None),
+                    Meaning::Unknown => return notifies(client.prepared),
+                    // It waits for that in any case.
+                    Meaning::Unsettled => return false,
+                },
+                Err(_) => return false,
+            },
+            Tag::FunctionCall => return true,
+            _ => return true,
+        };
+        let runs = heard.pins.contains(PinReason::Names) && notifies(client.prepared);
+        runs || notifies(heard.pins) || may_change_encoding(&heard, text)
+    }
+
+    /// A client's server has said on which channels it listens.
+    pub(crate) fn channels_told(
+        &mut self,
+        now: Time,
+        id: ServerId,
+        client: ClientId,
+        channels: BTreeSet<Channel>,
+    ) {
+        let its = &mut self.clients[client];
+        let Some(own) = &mut its.subscription else {
+            if !channels.is_empty() {
+                its.subscription = Some(Box::new(Subscription::new(channels)));
+                self.subscribed(now, client);
+            }
+            return;
+        };
+        match own.source {
+            Source::Listener
+            | Source::ToListener { .. }
+            | Source::ToServer { server: false, .. } => {
+                if !channels.is_empty() && own.source == Source::Listener {
+                    // It has listened in the middle of a batch: now it does on the others, too.
+                    Mark::ListensBesides.hit();
+                    self.go_to_server(now, id, client);
+                }
+            }
+            Source::Server | Source::Awaited | Source::ToServer { server: true, .. } => {
+                if channels.is_empty() {
+                    Mark::Unsubscribed.hit();
+                    return self.unsubscribe(client);
+                }
+                own.channels = channels;
+                self.subscribed(now, client);
+            }
+        }
+    }
+
+    /// A client listens on other channels than before.
+    fn subscribed(&mut self, now: Time, client: ClientId) {
+        Mark::Subscribed.hit();
+        self.register(client);
+        if let Some(own) = &mut self.clients[client].subscription
+            && own.source == Source::Server
+        {
+            own.source = Source::Awaited;
+        }
+        if let Some(pool) = self.clients[client].pool() {
+            self.tend_listener(now, pool);
+        }
+    }
+
+    /// A client is done with its transaction: if the listener is ready it takes over. Says whether
+    /// the client's server is asked for that.
+    pub(crate) fn goes_to_listener(&mut self, now: Time, id: ServerId, client: ClientId) -> bool {
+        if !self.may_go_to_listener(id, client) {
+            return false;
+        }
+        let Some(texts) = self.new_mark(client, Vec::new()) else { return false };
+        if let Some(own) = &mut self.clients[client].subscription {
+            own.source = Source::ToListener { server: false, listener: false, silent: false };
+        }
+        Mark::ToListener.hit();
+        self.ask_aside(now, id, Answer::Marked, &texts);
+        true
+    }
+
+    fn may_go_to_listener(&self, id: ServerId, client: ClientId) -> bool {
+        let its = &self.clients[client];
+        let Some(own) = its.subscription.as_ref().filter(|own| own.source == Source::Awaited)
+        else {
+            return false;
+        };
+        let server = &self.servers[id];
+        let is_quiet = server.replies.is_empty()
+            && !server.replies.in_batch()
+            && server.answer.is_none()
+            && !server.status.in_block()
+            && server.used;
+        let is_between = its.slots.is_empty() && its.body.left == 0 && !its.leaving;
+        let is_settled = !its.in_doubt && its.changes.is_none() && its.leg == Leg::Held(id);
+        let of_pool = server.mode != PoolMode::Session && server.elsewhere.is_none();
+        is_quiet
+            && is_between
+            && is_settled
+            && of_pool
+            && self.listener_has(server.pool, &own.channels, &server.parameters)
+    }
+
+    /// The server of a client is to listen on all that the client does.
+    fn go_to_server(&mut self, now: Time, id: ServerId, client: ClientId) {
+        let Some(own) = &self.clients[client].subscription else { return };
+        let texts = own.channels.iter().map(|channel| listen(channel)).collect();
+        let Some(texts) = self.new_mark(client, texts) else { return };
+        let its = &mut self.clients[client];
+        its.pins = its.pins.union(PinReason::Listen.into());
+        its.in_doubt = true;
+        if let Some(own) = &mut its.subscription {
+            own.source = Source::ToServer { server: false, listener: false };
+        }
+        Mark::ToServer.hit();
+        self.ask_aside(now, id, Answer::Shown, &texts);
+    }
+
+    /// A client's server was asked to listen on all that the client does, and has answered.
+    pub(crate) fn shown(&mut self, id: ServerId, client: ClientId, failed: bool) {
+        let in_block = self.servers[id].status.in_block();
+        let Some(own) = &mut self.clients[client].subscription else { return };
+        let Source::ToServer { server, .. } = own.source else { return };
+        if failed || !server && !in_block {
+            // No mark: it takes a cancel that comes late, or a timeout.
+            own.source = Source::Listener;
+            own.forgoes = true;
+        }
+    }
+
+    /// The mark has gone out on a client's server.
+    pub(crate) fn marked(&mut self, now: Time, id: ServerId, client: ClientId, failed: bool) {
+        let Some(own) = &mut self.clients[client].subscription else { return };
+        match own.source {
+            Source::ToListener { server: true, .. } if !failed => self.unlisten(now, id),
+            _ => own.source = Source::Awaited,
+        }
+    }
+
+    fn unlisten(&mut self, now: Time, id: ServerId) {
+        self.ask_aside(now, id, Answer::Unlistened, &[b"UNLISTEN *".to_vec()]);
+    }
+
+    /// A client's server does not listen any more.
+    pub(crate) fn unlistened(&mut self, id: ServerId, client: ClientId, failed: bool) {
+        // One that still does goes once its client parts from it.
+        self.servers[id].doomed |= failed;
+        let its = &mut self.clients[client];
+        its.pins = its.pins.without(PinReason::Listen);
+        if let Some(own) = &mut its.subscription
+            && let Source::ToListener { silent, .. } = &mut own.source
+        {
+            *silent = true;
+        }
+        self.settle_source(client);
+    }
+
+    /// One or the other has passed the mark: if both have, that is over.
+    fn settle_source(&mut self, client: ClientId) {
+        let its = &mut self.clients[client];
+        let Some(own) = &mut its.subscription else { return };
+        if let Source::ToServer { listener: true, .. } | Source::Listener = own.source {
+            let early = std::mem::take(&mut own.early);
+            own.pending.extend(early);
+        }
+        own.source = match own.source {
+            Source::ToListener { server: true, listener: true, silent: true } => Source::Listener,
+            Source::ToServer { server: true, listener: true } if its.in_doubt => Source::Server,
+            Source::ToServer { server: true, listener: true } => Source::Awaited,
+            other => other,
+        };
+        self.say_due(client);
+        self.say_pending(client);
+        if self.clients[client].holding {
+            self.wake(client);
+        }
+    }
+
+    /// A client has lost its server: if that has listened for it, the listener does.
+    pub(crate) fn listen_elsewhere(&mut self, client: ClientId) {
+        let its = &mut self.clients[client];
+        its.pins = its.pins.without(PinReason::Listen);
+        let Some(own) = &mut its.subscription else { return };
+        if own.source != Source::Listener {
+            // Where the server was of no use yet: else its client has lost its session with it.
+            own.source = Source::Listener;
+            own.missed = true;
+            self.settle_source(client);
+        }
+    }
+
+    /// The statements that make the next mark of a client, behind these.
+    fn new_mark(&mut self, client: ClientId, mut texts: Vec<Vec<u8>>) -> Option<Vec<Vec<u8>>> {
+        let pool = self.clients[client].pool()?;
+        let listener = self.pools[pool].listener.as_mut()?;
+        let (channel, number) = listener.mark(client);
+        self.clients[client].subscription.as_mut()?.mark = number;
+        texts.push(listen(&channel));
+        let mut notify = b"NOTIFY ".to_vec();
+        put_name(&mut notify, &channel);
+        notify.extend_from_slice(format!(", '{number}'").as_bytes());
+        texts.push(notify);
+        Some(texts)
+    }
+
+    /// Has a client's server carry these out, all or none: not by a Query, which would end the
+    /// unnamed statement.
+    fn ask_aside(&mut self, now: Time, id: ServerId, answer: Answer, texts: &[Vec<u8>]) {
+        let server = &mut self.servers[id];
+        server.answer = Some(answer);
+        server.changed = now;
+        server.own_error = None;
+        let mut expect = |kind| {
+            server.replies.push(Expected { kind, sink: Sink::Own });
+        };
+        for _ in texts {
+            let closes = Kind::CloseStatement { closes: Closes::Own };
+            let kinds = [Kind::Bind, Kind::Execute, Kind::ClosePortal, closes];
+            expect(Kind::Parse { makes: Makes::Own });
+            kinds.into_iter().for_each(&mut expect);
+        }
+        expect(Kind::Sync);
+        self.actions.inject(Endpoint::Server(id), |out| {
+            for text in texts {
+                frontend::write_parse(out, ASIDE, text, &[]);
+                frontend::write_bind(out, ASIDE, ASIDE, &[]);
+                frontend::write_execute(out, ASIDE, 0);
+                frontend::write_close(out, Target::Portal(ASIDE));
+                frontend::write_close(out, Target::Statement(ASIDE));
+            }
+            out.extend_from_slice(&frontend::SYNC);
+        });
+    }
+}
+
+/// Whether a statement may notify, or change what is listened on.
+fn notifies(pins: pgweir_sql::Pins) -> bool {
+    let some = [PinReason::Ends, PinReason::Listen, PinReason::Notify, PinReason::Unclear];
+    some.into_iter().any(|reason| pins.contains(reason))
+}
+
+fn listen(channel: &[u8]) -> Vec<u8> {
+    let mut text = b"LISTEN ".to_vec();
+    put_name(&mut text, channel);
+    text
+}
+
+/// Appends a name in quotes.
+fn put_name(out: &mut Vec<u8>, name: &[u8]) {
+    out.push(b'"');
+    for byte in name {
+        if *byte == b'"' {
+            out.push(b'"');
+        }
+        out.push(*byte);
+    }
+    out.push(b'"');
+}

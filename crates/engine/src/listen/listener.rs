@@ -1,0 +1,331 @@
+//! The server of a pool that listens for its clients.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::rc::Rc;
+
+use pgweir_wire::SqlState;
+use pgweir_wire::backend::Report;
+
+use super::{Channel, Source, listen, put_name};
+use crate::Engine;
+use crate::action::{ClientId, ServerId};
+use crate::client::Leg;
+use crate::marks::Mark;
+use crate::parameters::Parameters;
+use crate::pool::PoolId;
+use crate::server::ServerState;
+use crate::time::Time;
+
+/// Who listens in a pool.
+pub(crate) struct Listener {
+    /// The server that listens, if there is one.
+    server: Option<ServerId>,
+    /// It has refused to: nobody is asked again until somebody else listens.
+    refused: bool,
+    /// The channel of our marks.
+    own: Channel,
+    next_mark: u64,
+    /// Whose marks are under way.
+    marks: BTreeMap<u64, UnderWay>,
+    /// Who listens on which channel.
+    channels: BTreeMap<Channel, Vec<ClientId>>,
+    clients: BTreeSet<ClientId>,
+    /// The channels that the server listens on.
+    told: BTreeSet<Channel>,
+    /// Those that it is about to.
+    asked: Vec<Channel>,
+}
+
+/// A mark that the listener has not passed.
+struct UnderWay {
+    client: ClientId,
+    /// When the other server has passed it.
+    since: Option<Time>,
+}
+
+impl Listener {
+    fn new(random: u64) -> Self {
+        Self {
+            server: None,
+            refused: false,
+            own: format!("pgweir_{random:016x}").into_bytes().into(),
+            next_mark: 1,
+            marks: BTreeMap::new(),
+            channels: BTreeMap::new(),
+            clients: BTreeSet::new(),
+            told: BTreeSet::new(),
+            asked: Vec::new(),
+        }
+    }
+
+    /// Whether it lacks a server.
+    pub(crate) fn wants_server(&self) -> bool {
+        self.server.is_none() && !self.refused
+    }
+
+    /// The channel of our marks.
+    pub(crate) fn own(&self) -> &[u8] {
+        &self.own
+    }
+
+    /// Who listens on a channel.
+    pub(super) fn of(&self, channel: &[u8]) -> Vec<ClientId> {
+        self.channels.get(channel).cloned().unwrap_or_default()
+    }
+
+    /// All who listen.
+    pub(super) fn clients(&self) -> Vec<ClientId> {
+        self.clients.iter().copied().collect()
+    }
+
+    /// A new mark: the channel, and its number.
+    pub(super) fn mark(&mut self, client: ClientId) -> (Channel, u64) {
+        let number = self.next_mark;
+        self.next_mark += 1;
+        self.marks.insert(number, UnderWay { client, since: None });
+        (Rc::clone(&self.own), number)
+    }
+
+    /// Whose mark it is.
+    pub(super) fn passed(&mut self, number: u64) -> Option<ClientId> {
+        self.marks.remove(&number).map(|mark| mark.client)
+    }
+
+    /// The other server has passed a mark: this one is about to.
+    pub(super) fn expect(&mut self, now: Time, number: u64) {
+        if let Some(mark) = self.marks.get_mut(&number) {
+            mark.since = Some(now);
+        }
+    }
+
+    /// Since when it has a mark to pass, if it has.
+    pub(crate) fn expected_since(&self) -> Option<Time> {
+        self.marks.values().filter_map(|mark| mark.since).min()
+    }
+
+    fn forget(&mut self, client: ClientId) {
+        self.clients.remove(&client);
+        self.marks.retain(|_, mark| mark.client != client);
+        self.channels.retain(|_, clients| {
+            clients.retain(|of| *of != client);
+            !clients.is_empty()
+        });
+    }
+
+    /// What the server is still to be told, and the channels among that.
+    fn news(&mut self) -> (Vec<u8>, Vec<Channel>) {
+        let wanted = self.channels.keys().chain([&self.own]);
+        let new: Vec<_> = wanted.filter(|one| !self.told.contains(*one)).cloned().collect();
+        let is_over =
+            |one: &&Channel| !self.channels.contains_key(*one) && !Rc::ptr_eq(one, &self.own);
+        let over: Vec<_> = self.told.iter().filter(is_over).cloned().collect();
+        let mut text = Vec::new();
+        for channel in &new {
+            text.extend(listen(channel));
+            text.extend_from_slice(b"; ");
+        }
+        for channel in over {
+            text.extend_from_slice(b"UNLISTEN ");
+            put_name(&mut text, &channel);
+            text.extend_from_slice(b"; ");
+            self.told.remove(&channel);
+        }
+        (text, new)
+    }
+}
+
+impl Engine {
+    /// Notes on which channels a client listens now.
+    pub(super) fn register(&mut self, client: ClientId) {
+        let Some(pool) = self.clients[client].pool() else { return };
+        let Some(own) = &self.clients[client].subscription else { return };
+        let random = u64::from_be_bytes(self.random.bytes());
+        let pool = &mut self.pools[pool];
+        // It comes on top of what is lent.
+        pool.ceiling = pool.ceiling.max(pool.spec.size + pool.spec.reserve + 1);
+        let listener = pool.listener.get_or_insert_with(|| Box::new(Listener::new(random)));
+        listener.refused = false;
+        let marks = std::mem::take(&mut listener.marks);
+        listener.forget(client);
+        listener.marks = marks;
+        listener.clients.insert(client);
+        for channel in own.channels() {
+            listener.channels.entry(Rc::clone(channel)).or_default().push(client);
+        }
+    }
+
+    /// A client listens no more, or is gone.
+    pub(crate) fn unsubscribe(&mut self, client: ClientId) {
+        let its = &mut self.clients[client];
+        if its.subscription.take().is_some()
+            && let Some(pool) = its.pool()
+            && let Some(listener) = &mut self.pools[pool].listener
+        {
+            listener.forget(client);
+        }
+    }
+
+    /// Sees to it that a pool has a listener if it needs one, and that this listens on what is
+    /// wanted.
+    pub(crate) fn tend_listener(&mut self, now: Time, id: PoolId) {
+        let Some(listener) = &mut self.pools[id].listener else { return };
+        if listener.clients.is_empty() {
+            let server = listener.server;
+            self.pools[id].listener = None;
+            if let Some(server) = server {
+                Mark::ListenerGoes.hit();
+                self.close_server(now, server);
+            }
+            return;
+        }
+        let Some(server) = listener.server else {
+            if !listener.refused {
+                self.find_listener(now, id);
+            }
+            return;
+        };
+        if !self.servers[server].replies.is_empty() {
+            return;
+        }
+        let (text, new) = listener.news();
+        if text.is_empty() {
+            return self.hand_over_to_listener(now, id);
+        }
+        listener.asked = new;
+        self.servers[server].changed = now;
+        self.run_own(server, &text);
+    }
+
+    fn find_listener(&mut self, now: Time, id: PoolId) {
+        match self.pools[id].idle.first().copied() {
+            Some(idle) => {
+                self.pools[id].idle.retain(|server| *server != idle);
+                self.become_listener(now, idle);
+            }
+            None => self.refill(now, id),
+        }
+    }
+
+    /// A server is free. Says whether it listens from now on.
+    pub(crate) fn becomes_listener(&mut self, now: Time, id: ServerId) -> bool {
+        let pool = &self.pools[self.servers[id].pool];
+        let wanted = pool.listener.as_ref().is_some_and(|listener| listener.wants_server());
+        if wanted && self.servers[id].promised_to.is_none() {
+            self.become_listener(now, id);
+            return true;
+        }
+        false
+    }
+
+    fn become_listener(&mut self, now: Time, id: ServerId) {
+        Mark::BecomesListener.hit();
+        let none = self.interner.none();
+        let server = &mut self.servers[id];
+        let pool = server.pool;
+        server.state = ServerState::Listening;
+        server.changed = now;
+        server.touched = true;
+        let is_set = !Rc::ptr_eq(&server.settings, &none);
+        if let Some(listener) = &mut self.pools[pool].listener {
+            listener.server = Some(id);
+            listener.told.clear();
+        }
+        if is_set {
+            // A short statement_timeout, another encoding: all that is its last client's.
+            self.replay(id, &none);
+        } else {
+            self.tend_listener(now, pool);
+        }
+        self.refill(now, pool);
+    }
+
+    /// The listener has answered what it was told.
+    pub(crate) fn listener_answered(&mut self, now: Time, id: ServerId) {
+        let pool = self.servers[id].pool;
+        let replays = self.servers[id].replaying.is_some();
+        let refused = self.replayed(id).is_some();
+        let Some(listener) = &mut self.pools[pool].listener else { return };
+        let asked = std::mem::take(&mut listener.asked);
+        if refused {
+            // A standby, for one, has nothing to listen to: its clients keep their servers.
+            // No mark: no simulated server is one.
+            listener.refused = true;
+            return self.close_server(now, id);
+        }
+        if !replays {
+            listener.told.extend(asked);
+            self.tell_missed(pool);
+        }
+        self.tend_listener(now, pool);
+    }
+
+    /// The listener is lost: what was notified until the next one listens nobody has heard.
+    pub(crate) fn listener_lost(&mut self, now: Time, pool: PoolId) {
+        let Some(listener) = &mut self.pools[pool].listener else { return };
+        Mark::ListenerLost.hit();
+        listener.server = None;
+        listener.told.clear();
+        listener.asked.clear();
+        listener.marks.clear();
+        for client in listener.clients() {
+            let Some(own) = &mut self.clients[client].subscription else { continue };
+            match &mut own.source {
+                Source::Server | Source::Awaited => continue,
+                Source::Listener => {}
+                Source::ToListener { listener, .. } | Source::ToServer { listener, .. } => {
+                    *listener = true;
+                }
+            }
+            own.missed = true;
+            self.settle_source(client);
+        }
+        self.tend_listener(now, pool);
+    }
+
+    /// The listener listens on everything again: those who may have missed something are told.
+    fn tell_missed(&mut self, pool: PoolId) {
+        let Some(listener) = &self.pools[pool].listener else { return };
+        for client in listener.clients() {
+            let Some(own) = &mut self.clients[client].subscription else { continue };
+            if std::mem::take(&mut own.missed) {
+                Mark::ToldOfMissed.hit();
+                missed().write_notice(&mut own.pending);
+                self.say_pending(client);
+            }
+        }
+    }
+
+    /// Whether the listener of a pool listens on these channels, in the encoding of a server.
+    pub(super) fn listener_has(
+        &self,
+        pool: PoolId,
+        channels: &BTreeSet<Channel>,
+        parameters: &Parameters,
+    ) -> bool {
+        let Some(listener) = &self.pools[pool].listener else { return false };
+        let Some(server) = listener.server else { return false };
+        let encoding = |of: &Parameters| of.value(b"client_encoding").map(<[u8]>::to_vec);
+        listener.told.contains(&listener.own)
+            && channels.is_subset(&listener.told)
+            && encoding(parameters) == encoding(&self.servers[server].parameters)
+    }
+
+    /// The listener takes over from the servers of those who wait for that.
+    fn hand_over_to_listener(&mut self, now: Time, pool: PoolId) {
+        let Some(listener) = &self.pools[pool].listener else { return };
+        for client in listener.clients() {
+            if let Leg::Held(server) = self.clients[client].leg {
+                self.goes_to_listener(now, server, client);
+            }
+        }
+    }
+}
+
+/// What clients are told behind a loss of the listener.
+fn missed() -> Report {
+    Report::error(
+        SqlState::WARNING,
+        "the connection that listens was lost, and another one listens now",
+    )
+    .detail("Notifications may have been missed in between.")
+}

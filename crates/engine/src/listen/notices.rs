@@ -1,0 +1,252 @@
+//! What is notified, and who is told of it when.
+
+use pgweir_config::PoolMode;
+use pgweir_sql::PinReason;
+use pgweir_wire::{Malformed, TransactionStatus, backend};
+
+use super::Source;
+use crate::Engine;
+use crate::action::{ClientId, Endpoint, ServerId};
+use crate::client::{Leg, Phase};
+use crate::errors::NOTIFIED_TOO_MUCH;
+use crate::marks::Mark;
+use crate::pool::PoolId;
+use crate::server::ServerState;
+use crate::time::Time;
+
+/// So much is kept of what a client is notified of while it is within a transaction, or does not
+/// read. PostgreSQL would keep it in a file for all who listen.
+const PENDING_BYTES: usize = 8 * 1024 * 1024;
+
+/// What becomes of a notification that a client's server has said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Notified {
+    /// It is for the client, if that listens at all.
+    Client,
+    /// It was ours, or comes from the listener as well.
+    Taken,
+}
+
+impl Engine {
+    /// A NotificationResponse of a server, which is all there.
+    pub(crate) fn notification(
+        &mut self,
+        now: Time,
+        id: ServerId,
+        message: &[u8],
+        at: usize,
+    ) -> Result<(), Malformed> {
+        let n = message.len();
+        if let ServerState::Listening = self.servers[id].state {
+            self.listener_hears(now, id, message)?;
+            self.pass(id, false, at, n, n);
+            self.servers[id].swallowed = 0;
+            return Ok(());
+        }
+        let heard = self.hears(id);
+        if let Notified::Taken = self.server_hears(now, id, message)? {
+            self.pass(id, false, at, n, n);
+            return Ok(());
+        }
+        let listens = heard && self.listens(id);
+        // If nobody asked for it, a function did: the server is not fit for others.
+        Mark::NotificationUnheard.hit_if(!listens);
+        self.servers[id].doomed |= !listens;
+        self.pass(id, listens, at, n, n);
+        if matches!(self.servers[id].state, ServerState::Idle) {
+            self.close_server(now, id);
+        }
+        Ok(())
+    }
+
+    /// Whether the client of this server may have asked it for notifications.
+    fn listens(&self, id: ServerId) -> bool {
+        let server = &self.servers[id];
+        let session = server.mode == PoolMode::Session;
+        let client = server.client().and_then(|client| self.clients.find(client));
+        client.is_some_and(|client| {
+            let pins = client.pins;
+            session || pins.contains(PinReason::Listen) || pins.contains(PinReason::Unclear)
+        })
+    }
+
+    /// The listener of a pool has heard something.
+    fn listener_hears(&mut self, now: Time, id: ServerId, message: &[u8]) -> Result<(), Malformed> {
+        let (channel, payload) = backend::parse_notification(&message[5..])?;
+        let pool = self.servers[id].pool;
+        let Some(listener) = &mut self.pools[pool].listener else { return Ok(()) };
+        if channel == listener.own() {
+            if let Some(client) = number(payload).and_then(|number| listener.passed(number)) {
+                self.listener_passes(client);
+            }
+            return Ok(());
+        }
+        for client in listener.of(channel) {
+            let Some(own) = &mut self.clients[client].subscription else { continue };
+            match own.source {
+                Source::Listener
+                | Source::ToListener { listener: true, .. }
+                | Source::ToServer { listener: false, .. } => {}
+                // Its own server says so.
+                Source::Server
+                | Source::Awaited
+                | Source::ToListener { listener: false, .. }
+                | Source::ToServer { listener: true, .. } => continue,
+            }
+            own.pending.extend_from_slice(message);
+            if own.pending.len() > PENDING_BYTES {
+                // No mark: it takes a long time to simulate so many.
+                self.expel_late(now, client, NOTIFIED_TOO_MUCH.report(&[]));
+            } else {
+                self.say_pending(client);
+            }
+        }
+        Ok(())
+    }
+
+    /// The server of a client says that something was notified.
+    fn server_hears(
+        &mut self,
+        now: Time,
+        id: ServerId,
+        message: &[u8],
+    ) -> Result<Notified, Malformed> {
+        let (channel, payload) = backend::parse_notification(&message[5..])?;
+        let pool = self.servers[id].pool;
+        let Some(listener) = &self.pools[pool].listener else { return Ok(Notified::Client) };
+        let is_mark = channel == listener.own();
+        let client = self.servers[id].client();
+        let own = client.and_then(|client| self.clients.find_mut(client));
+        let own = own.and_then(|its| its.subscription.as_mut());
+        let (Some(own), Some(client)) = (own, client) else {
+            return Ok(if is_mark { Notified::Taken } else { Notified::Client });
+        };
+        match &mut own.source {
+            Source::ToListener { server, .. } | Source::ToServer { server, .. } if is_mark => {
+                let mark = own.mark;
+                if number(payload) == Some(mark) {
+                    *server = true;
+                    if let Some(listener) = &mut self.pools[pool].listener {
+                        listener.expect(now, mark);
+                    }
+                    self.settle_source(client);
+                    // Its transaction is over, though its reply is not.
+                    self.say_all(client);
+                }
+                Ok(Notified::Taken)
+            }
+            _ if is_mark => Ok(Notified::Taken),
+            Source::ToListener { server: true, .. } => Ok(Notified::Taken),
+            // It listens in the middle of a batch, or is about to.
+            Source::Listener | Source::ToServer { server: false, .. }
+                if own.channels.contains(channel) =>
+            {
+                Ok(Notified::Taken)
+            }
+            Source::ToServer { server: true, listener: false } => {
+                Mark::NotifiedEarly.hit();
+                own.early.extend_from_slice(message);
+                Ok(Notified::Taken)
+            }
+            Source::Server
+            | Source::Awaited
+            | Source::Listener
+            | Source::ToListener { .. }
+            | Source::ToServer { .. } => Ok(Notified::Client),
+        }
+    }
+
+    fn listener_passes(&mut self, client: ClientId) {
+        let Some(its) = self.clients.find_mut(client) else { return };
+        let Some(own) = &mut its.subscription else { return };
+        match &mut own.source {
+            Source::ToListener { listener, .. } | Source::ToServer { listener, .. } => {
+                *listener = true;
+            }
+            Source::Server | Source::Awaited | Source::Listener => return,
+        }
+        self.settle_source(client);
+    }
+
+    /// Tells a client what it was notified of, if it is between transactions.
+    pub(crate) fn say_pending(&mut self, client: ClientId) {
+        let its = &self.clients[client];
+        let says = its.slots.is_empty()
+            && its.open_slot.is_none()
+            && its.lost.is_none()
+            && !its.congested
+            && matches!(its.phase, Phase::Ready(_));
+        let between = match its.leg {
+            Leg::None | Leg::Waiting(_) | Leg::Preparing(_) => true,
+            Leg::Held(server) => {
+                let server = &self.servers[server];
+                !server.status.in_block() && server.body.left == 0
+            }
+        };
+        if says && between {
+            self.say_all(client);
+        }
+    }
+
+    /// A client's unit is over, outside of any transaction. Says whether its ReadyForQuery waits
+    /// for what the listener has to say before that.
+    pub(crate) fn delays_ready(&mut self, client: ClientId) -> bool {
+        let its = &mut self.clients[client];
+        let is_last = its.slots.is_empty() && !its.leaving;
+        let Some(own) = &mut its.subscription else { return false };
+        if let Source::ToServer { server: true, listener: false } = own.source {
+            if is_last {
+                Mark::ReadyDelayed.hit();
+                own.ready_due = true;
+                return true;
+            }
+            // More is under way, whose replies cannot wait, or its client waits for nothing more.
+            let early = std::mem::take(&mut own.early);
+            own.pending.extend(early);
+        }
+        self.say_all(client);
+        false
+    }
+
+    /// The listener has said what comes before the end of a client's unit.
+    pub(super) fn say_due(&mut self, client: ClientId) {
+        let Some(own) = &mut self.clients[client].subscription else { return };
+        if own.ready_due && !matches!(own.source, Source::ToServer { listener: false, .. }) {
+            own.ready_due = false;
+            let mut said = std::mem::take(&mut own.pending);
+            backend::ready_for_query(&mut said, TransactionStatus::Idle);
+            let to = Endpoint::Client(client);
+            self.actions.inject(to, |out| out.extend_from_slice(&said));
+        }
+    }
+
+    /// Tells a client what it was notified of: its transaction is over.
+    pub(crate) fn say_all(&mut self, client: ClientId) {
+        let Some(own) = &mut self.clients[client].subscription else { return };
+        if let Source::ToListener { server: false, .. } = own.source {
+            // Its server has not said all that comes before.
+            return;
+        }
+        if own.pending.is_empty() || own.ready_due {
+            return;
+        }
+        Mark::Notified.hit();
+        let pending = std::mem::take(&mut own.pending);
+        let to = Endpoint::Client(client);
+        self.actions.inject(to, |out| out.extend_from_slice(&pending));
+    }
+
+    /// Those who could not be told when it came are told now.
+    pub(crate) fn sweep_listener(&mut self, now: Time, pool: PoolId) {
+        let Some(listener) = &self.pools[pool].listener else { return };
+        for client in listener.clients() {
+            self.say_pending(client);
+        }
+        self.tend_listener(now, pool);
+    }
+}
+
+/// The number of a mark.
+fn number(payload: &[u8]) -> Option<u64> {
+    std::str::from_utf8(payload).ok()?.parse().ok()
+}

@@ -1,0 +1,149 @@
+//! Many clients listen, and one server listens for all of them.
+
+use std::sync::Barrier;
+use std::thread;
+
+use pgweir_testkit::frames::query;
+use pgweir_testkit::{Message, WireClient};
+
+use crate::stage::{self, CLUSTER, Stage};
+
+/// The next notification of a client that waits for one: channel and payload.
+fn notified(client: &mut WireClient) -> String {
+    said(&client.read().unwrap().unwrap())
+}
+
+fn said(message: &Message) -> String {
+    assert_eq!(message.tag, b'A', "{message:?}");
+    let text = String::from_utf8_lossy(&message.body[4..]);
+    text.trim_end_matches('\0').replace('\0', " ")
+}
+
+/// What an answer has of notifications, in which places.
+fn answer(client: &mut WireClient, sql: &str) -> Vec<String> {
+    client.send(&query(sql)).unwrap();
+    let reply = client.read_until_ready().unwrap();
+    reply
+        .iter()
+        .map(
+            |message| {
+                if message.tag == b'A' {
+                    said(message)
+                } else {
+                    char::from(message.tag).to_string()
+                }
+            },
+        )
+        .collect()
+}
+
+#[test]
+fn who_listens_keeps_no_server() {
+    let stage = Stage::new("listen_free", 1);
+    let mut clients: Vec<_> = (0..20).map(|_| stage.client()).collect();
+    for (at, client) in clients.iter_mut().enumerate() {
+        client.query(&format!("LISTEN \"channel {}\"; LISTEN all_of_them", at % 3));
+    }
+    let mut other = stage.client();
+    for at in 0..3 {
+        other.query(&format!("NOTIFY \"channel {at}\", 'it''s {at}'; NOTIFY all_of_them"));
+    }
+    for (at, client) in clients.iter_mut().enumerate() {
+        let own = at % 3;
+        let mut expected = vec!["all_of_them"; 3];
+        let text = format!("channel {own} it's {own}");
+        expected.insert(own, &text);
+        for one in expected {
+            assert_eq!(notified(client).trim_end(), one);
+        }
+        assert_eq!(client.query("SELECT 1"), ["1"]);
+    }
+}
+
+#[test]
+fn what_a_client_notifies_itself_of_comes_with_the_reply() {
+    let stage = Stage::new("listen_self", 2);
+    // In a database of its own: it does not hear of the other's.
+    stage::create_database(&CLUSTER, "listen_direct");
+    let login = stage::login("listen_direct");
+    let mut direct = WireClient::login(CLUSTER.address(), &login).unwrap();
+    let mut pooled = stage.client();
+    for sql in [
+        "LISTEN a",
+        "NOTIFY a, '1'",
+        "BEGIN",
+        "NOTIFY a, '2'",
+        "SAVEPOINT s",
+        "NOTIFY a, '3'",
+        "ROLLBACK TO s",
+        "LISTEN b",
+        "COMMIT",
+        "SELECT pg_notify('b', '4')",
+        "UNLISTEN a; NOTIFY a; NOTIFY b",
+        "NOTIFY a; NOTIFY b",
+        "DISCARD ALL",
+        "NOTIFY b",
+    ] {
+        assert_eq!(answer(&mut pooled, sql), answer(&mut direct, sql), "{sql}");
+    }
+}
+
+/// Whoever listens hears the same as a session of its own would, in the same order, whatever it
+/// says meanwhile itself.
+#[test]
+fn everybody_hears_everything_in_one_order() {
+    const CLIENTS: usize = 12;
+    let stage = Stage::new("listen_order", 3);
+    let mut direct = WireClient::login(CLUSTER.address(), &stage::login("listen_order")).unwrap();
+    direct.query("LISTEN everything");
+    let all_listen = Barrier::new(CLIENTS);
+    let heard: Vec<_> = thread::scope(|scope| {
+        let one = |number: usize| {
+            let (stage, all_listen) = (&stage, &all_listen);
+            scope.spawn(move || {
+                let mut client = stage.client();
+                client.query("LISTEN everything");
+                all_listen.wait();
+                let mut heard = Vec::new();
+                for round in 0..60 {
+                    let name = format!("{number}.{round}");
+                    for sql in script((number + round) % 6, &name) {
+                        client.send(&query(&sql)).unwrap();
+                        let reply = client.read_until_ready().unwrap();
+                        let told = reply.iter().filter(|message| message.tag == b'A').map(said);
+                        heard.extend(told);
+                        assert!(reply.iter().all(|message| message.tag != b'E'), "{reply:?}");
+                    }
+                }
+                (client, heard)
+            })
+        };
+        let threads: Vec<_> = (0..CLIENTS).map(one).collect();
+        threads.into_iter().map(|thread| thread.join().unwrap()).collect()
+    });
+    stage.client().query("NOTIFY everything, 'the end'");
+    let to_the_end = |client: &mut WireClient, mut heard: Vec<String>| {
+        while heard.last().is_none_or(|last| !last.ends_with("the end")) {
+            heard.push(notified(client));
+        }
+        heard
+    };
+    let expected = to_the_end(&mut direct, Vec::new());
+    for (mut client, heard) in heard {
+        assert_eq!(to_the_end(&mut client, heard), expected);
+    }
+}
+
+/// What a client says in one of its rounds.
+fn script(kind: usize, name: &str) -> Vec<String> {
+    let notify = format!("NOTIFY everything, '{name}'");
+    let texts: &[&str] = match kind {
+        0 => &["SELECT 1"],
+        1 => &[&notify],
+        2 => &["BEGIN", &notify, "SELECT 1", "COMMIT"],
+        3 => &["BEGIN", "SAVEPOINT s", &notify, "ROLLBACK TO s", "COMMIT"],
+        4 => &["LISTEN other", &notify, "UNLISTEN other"],
+        _ => &["SELECT pg_sleep(0.001)"],
+    };
+    texts.iter().map(|text| (*text).to_owned()).collect()
+}

@@ -1,0 +1,252 @@
+//! Who listens for whom, and where one takes over from the other.
+
+use std::time::Duration;
+
+use pgweir_engine::ServerActivity;
+
+use crate::messages::{
+    bind_complete, close_complete, columns, done, error, in_block, notified, parse_complete, query,
+    ready, row,
+};
+use crate::peer::Peer;
+use crate::stage::{Setup, Stage};
+
+/// The answer to statements that we have a client's server carry out beside its own.
+fn aside(statements: usize) -> Vec<u8> {
+    let closed = [close_complete(), close_complete()].concat();
+    [parse_complete(), bind_complete(), done(), closed].concat().repeat(statements)
+}
+
+/// The channels that a server is left listening on.
+fn listens_on(channels: &[&str]) -> Vec<u8> {
+    let rows = channels.iter().flat_map(|channel| row(format!("l{channel}").as_bytes()));
+    [columns(), rows.collect(), done(), ready()].concat()
+}
+
+/// A client that listens on `a`, the server that it has, and one that listens, which says so next.
+struct Scene {
+    stage: Stage,
+    alice: Peer,
+    server: Peer,
+    listener: Peer,
+    /// The channel of the marks.
+    own: String,
+}
+
+impl Scene {
+    fn new() -> Self {
+        let (stage, server, alice) = Stage::ready(&Setup::default());
+        alice.says([query("LISTEN a")]);
+        assert_eq!(server.heard(), "Q(LISTEN a)");
+        server.says([done(), ready()]);
+        assert_eq!((server.heard().as_str(), alice.heard().as_str()), ("Q(left?)", "C Z"));
+        server.says([listens_on(&["a"])]);
+        let listener = stage.server();
+        let told = listener.heard();
+        let own = told.split('"').nth(3).expect("a channel of its own").to_owned();
+        assert_eq!(told, format!("Q(LISTEN \"a\"; LISTEN \"{own}\"; )"));
+        Self { stage, alice, server, listener, own }
+    }
+
+    /// One in which the listener has taken over.
+    fn listening() -> Self {
+        let scene = Self::new();
+        scene.listener.says([done(), done(), ready()]);
+        scene.assert_marks("1");
+        scene.server.says([aside(2), notified(&scene.own, "1"), ready()]);
+        scene.listener.says([notified(&scene.own, "1")]);
+        scene.assert_unlistens();
+        scene.server.says([aside(1), ready()]);
+        assert_eq!(scene.states(), [ServerActivity::Idle, ServerActivity::Active]);
+        scene
+    }
+
+    /// The client's server was sent the next mark, and this before.
+    fn assert_shows(&self, before: &[&str], number: &str) {
+        let mut texts: Vec<_> = before.iter().map(|text| (*text).to_owned()).collect();
+        texts.push(format!("LISTEN \"{}\"", self.own));
+        texts.push(format!("NOTIFY \"{}\", '{number}'", self.own));
+        let word =
+            |text: String| format!("P(pgweir_aside={text}) B(pgweir_aside) E C C(pgweir_aside)");
+        let words: Vec<_> = texts.into_iter().map(word).collect();
+        assert_eq!(self.server.heard(), format!("{} S", words.join(" ")));
+    }
+
+    fn assert_marks(&self, number: &str) {
+        self.assert_shows(&[], number);
+    }
+
+    fn assert_unlistens(&self) {
+        let words = "P(pgweir_aside=UNLISTEN *) B(pgweir_aside) E C C(pgweir_aside) S";
+        assert_eq!(self.server.heard(), words);
+    }
+
+    /// The client was told of these, and of nothing else.
+    fn assert_told(&self, payloads: &[&str]) {
+        let told: Vec<_> = payloads.iter().flat_map(|text| notified("a", text)).collect();
+        assert_eq!(self.alice.heard_bytes(), told, "{payloads:?}");
+    }
+
+    fn states(&self) -> Vec<ServerActivity> {
+        self.stage.servers()
+    }
+}
+
+#[test]
+fn the_listener_takes_over_at_the_mark() {
+    for listener_first in [false, true] {
+        let scene = Scene::new();
+        scene.listener.says([done(), done(), ready()]);
+        scene.assert_marks("1");
+        let say = |of_server: bool| match of_server {
+            true => {
+                let before = [notified("a", "1"), aside(2), notified("a", "2")].concat();
+                let mark = notified(&scene.own, "1");
+                scene.server.says([before, mark, notified("a", "3"), ready()]);
+            }
+            false => {
+                let before = [notified("a", "1"), notified("a", "2")].concat();
+                scene.listener.says([before, notified(&scene.own, "1"), notified("a", "3")]);
+            }
+        };
+        say(!listener_first);
+        say(listener_first);
+        scene.assert_told(&["1", "2", "3"]);
+        scene.assert_unlistens();
+        scene.server.says([notified("a", "4"), aside(1), ready()]);
+        scene.assert_told(&[]);
+        scene.listener.says([notified("a", "4"), notified("b", "5")]);
+        scene.assert_told(&["4"]);
+        assert_eq!(scene.states(), [ServerActivity::Idle, ServerActivity::Active]);
+    }
+}
+
+/// What it notifies itself of comes before its reply is over.
+#[test]
+fn a_client_that_notifies_is_told_by_its_server() {
+    let scene = Scene::listening();
+    scene.alice.says([query("NOTIFY a, '2'")]);
+    scene.assert_shows(&["LISTEN \"a\""], "2");
+    scene.server.says([aside(3), notified(&scene.own, "2"), ready(), notified("a", "1")]);
+    assert_eq!(scene.server.heard(), "", "until the listener has come there");
+    scene.listener.says([notified("a", "0"), notified(&scene.own, "2"), notified("a", "1")]);
+    scene.assert_told(&["0", "1"]);
+    assert_eq!(scene.server.heard(), "Q(NOTIFY a, '2')");
+    scene.listener.says([notified("a", "2")]);
+    scene.server.says([done(), notified("a", "2"), ready()]);
+    assert_eq!(scene.alice.heard(), "C A Z");
+    assert_eq!(scene.server.heard(), "Q(left?)");
+    scene.server.says([listens_on(&["a", &scene.own])]);
+    scene.assert_marks("3");
+}
+
+/// Its mark goes out with its transaction, and the listener may be late.
+#[test]
+fn the_end_of_a_transaction_waits_for_the_listener() {
+    let scene = Scene::listening();
+    scene.alice.says([query("BEGIN")]);
+    scene.server.says([done(), in_block()]);
+    scene.alice.says([query("NOTIFY a, '2'")]);
+    assert_eq!(scene.alice.heard(), "C Z(T)");
+    scene.server.heard();
+    scene.server.says([aside(3), in_block()]);
+    assert_eq!(scene.server.heard(), "Q(NOTIFY a, '2')");
+    scene.server.says([done(), in_block()]);
+    scene.alice.says([query("COMMIT")]);
+    scene.server.says([done(), notified(&scene.own, "2"), notified("a", "2"), ready()]);
+    assert_eq!(scene.alice.heard(), "C Z(T) C");
+    scene.listener.says([notified("a", "1"), notified(&scene.own, "2"), notified("a", "2")]);
+    let told = [notified("a", "1"), notified("a", "2"), ready()].concat();
+    assert_eq!(scene.alice.heard_bytes(), told);
+}
+
+#[test]
+fn what_comes_within_a_transaction_is_told_behind_it() {
+    let scene = Scene::listening();
+    scene.alice.says([query("BEGIN")]);
+    scene.server.says([done(), in_block()]);
+    scene.listener.says([notified("a", "1"), notified("a", "2")]);
+    assert_eq!(scene.alice.heard(), "C Z(T)");
+    scene.alice.says([query("COMMIT")]);
+    scene.server.says([done(), ready()]);
+    assert_eq!(scene.alice.heard(), "C A A Z");
+}
+
+/// A statement that was to show what is listened on is rolled back with its transaction.
+#[test]
+fn what_is_rolled_back_has_shown_nothing() {
+    let scene = Scene::listening();
+    scene.alice.says([query("BEGIN")]);
+    scene.server.says([done(), in_block()]);
+    scene.alice.says([query("LISTEN b")]);
+    scene.server.says([aside(3), in_block()]);
+    scene.server.says([done(), in_block()]);
+    scene.alice.says([query("ROLLBACK")]);
+    scene.server.heard();
+    scene.server.says([done(), ready()]);
+    assert_eq!(scene.server.heard(), "Q(left?)");
+    scene.server.says([listens_on(&[])]);
+    assert_eq!(scene.states(), [ServerActivity::Idle, ServerActivity::Active]);
+    scene.alice.heard();
+    scene.listener.says([notified("a", "1")]);
+    scene.assert_told(&["1"]);
+}
+
+#[test]
+fn who_may_have_missed_something_is_told() {
+    let scene = Scene::listening();
+    scene.listener.breaks();
+    let told = format!("Q(LISTEN \"a\"; LISTEN \"{}\"; )", scene.own);
+    assert_eq!(scene.server.heard(), told, "it is free");
+    assert_eq!(scene.alice.heard(), "");
+    scene.server.says([done(), done(), ready()]);
+    let heard = String::from_utf8_lossy(&scene.alice.heard_bytes()).into_owned();
+    assert!(heard.contains("may have been missed"), "{heard}");
+    scene.server.says([notified("a", "1")]);
+    scene.assert_told(&["1"]);
+}
+
+/// A standby: nothing can be listened to there.
+#[test]
+fn a_client_keeps_its_server_where_the_listener_is_refused() {
+    let scene = Scene::new();
+    scene.listener.says([error("25006"), ready()]);
+    assert_eq!(scene.listener.heard(), "X");
+    scene.listener.ends();
+    scene.stage.wait(Duration::from_secs(1));
+    assert_eq!(scene.states(), [ServerActivity::Active]);
+    scene.server.says([notified("a", "1")]);
+    scene.assert_told(&["1"]);
+}
+
+#[test]
+fn nobody_listens_for_nobody() {
+    let scene = Scene::listening();
+    scene.alice.says([query("UNLISTEN *")]);
+    scene.assert_shows(&["LISTEN \"a\""], "2");
+    scene.server.says([aside(3), notified(&scene.own, "2"), ready()]);
+    scene.listener.says([notified(&scene.own, "2")]);
+    assert_eq!(scene.server.heard(), "Q(UNLISTEN *)");
+    scene.server.says([done(), ready()]);
+    assert_eq!(scene.server.heard(), "Q(left?)");
+    scene.server.says([listens_on(&[])]);
+    scene.stage.wait(Duration::from_secs(1));
+    assert_eq!(scene.listener.heard(), "X");
+    assert_eq!(scene.states(), [ServerActivity::Idle]);
+}
+
+/// It does not read, and the others do.
+#[test]
+fn so_much_is_kept_for_a_client_and_no_more() {
+    let scene = Scene::listening();
+    let bob = scene.stage.client();
+    scene.alice.says([query("BEGIN")]);
+    scene.server.says([done(), in_block()]);
+    scene.alice.heard();
+    let long = "x".repeat(8_000);
+    for _ in 0..1_100 {
+        scene.listener.says([notified("a", &long)]);
+    }
+    assert_eq!(scene.alice.heard(), "E(FATAL 54000)");
+    assert!(bob.is_open() && !scene.alice.is_open());
+}
