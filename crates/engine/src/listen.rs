@@ -93,11 +93,6 @@ impl Subscription {
         }
     }
 
-    /// The channels, in their order.
-    pub(crate) fn channels(&self) -> impl Iterator<Item = &Channel> {
-        self.channels.iter()
-    }
-
     /// Whether the end of its unit waits for the listener.
     pub(crate) fn is_ready_due(&self) -> bool {
         self.ready_due
@@ -200,7 +195,7 @@ impl Engine {
         let Some(own) = &mut its.subscription else {
             if !channels.is_empty() {
                 its.subscription = Some(Box::new(Subscription::new(channels)));
-                self.subscribed(now, client);
+                self.subscribed(now, client, &BTreeSet::new());
             }
             return;
         };
@@ -219,16 +214,16 @@ impl Engine {
                     Mark::Unsubscribed.hit();
                     return self.unsubscribe(client);
                 }
-                own.channels = channels;
-                self.subscribed(now, client);
+                let before = std::mem::replace(&mut own.channels, channels);
+                self.subscribed(now, client, &before);
             }
         }
     }
 
     /// A client listens on other channels than before.
-    fn subscribed(&mut self, now: Time, client: ClientId) {
+    fn subscribed(&mut self, now: Time, client: ClientId, before: &BTreeSet<Channel>) {
         Mark::Subscribed.hit();
-        self.register(client);
+        self.register(client, before);
         if let Some(own) = &mut self.clients[client].subscription
             && own.source == Source::Server
         {
@@ -250,6 +245,7 @@ impl Engine {
             own.source = Source::ToListener { server: false, listener: false, silent: false };
         }
         Mark::ToListener.hit();
+        self.await_listener(client, false);
         self.ask_aside(now, id, Answer::Marked, &texts);
         true
     }
@@ -308,7 +304,10 @@ impl Engine {
         let Some(own) = &mut self.clients[client].subscription else { return };
         match own.source {
             Source::ToListener { server: true, .. } if !failed => self.unlisten(now, id),
-            _ => own.source = Source::Awaited,
+            _ => {
+                own.source = Source::Awaited;
+                self.await_listener(client, true);
+            }
         }
     }
 
@@ -344,6 +343,9 @@ impl Engine {
             Source::ToServer { server: true, listener: true } => Source::Awaited,
             other => other,
         };
+        if own.source == Source::Awaited {
+            self.await_listener(client, true);
+        }
         self.say_due(client);
         self.say_pending(client);
         if self.clients[client].holding {

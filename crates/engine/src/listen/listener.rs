@@ -28,10 +28,15 @@ pub(crate) struct Listener {
     /// Whose marks are under way.
     marks: BTreeMap<u64, UnderWay>,
     /// Who listens on which channel.
-    channels: BTreeMap<Channel, Vec<ClientId>>,
+    channels: BTreeMap<Channel, BTreeSet<ClientId>>,
     clients: BTreeSet<ClientId>,
+    /// Those among them whose servers still listen for them.
+    awaited: BTreeSet<ClientId>,
     /// The channels that the server listens on.
     told: BTreeSet<Channel>,
+    /// Those that it is to be told, and those that nobody listens on any more.
+    new: BTreeSet<Channel>,
+    over: BTreeSet<Channel>,
     /// Those that it is about to.
     asked: Vec<Channel>,
 }
@@ -53,7 +58,10 @@ impl Listener {
             marks: BTreeMap::new(),
             channels: BTreeMap::new(),
             clients: BTreeSet::new(),
+            awaited: BTreeSet::new(),
             told: BTreeSet::new(),
+            new: BTreeSet::new(),
+            over: BTreeSet::new(),
             asked: Vec::new(),
         }
     }
@@ -70,7 +78,7 @@ impl Listener {
 
     /// Who listens on a channel.
     pub(super) fn of(&self, channel: &[u8]) -> Vec<ClientId> {
-        self.channels.get(channel).cloned().unwrap_or_default()
+        self.channels.get(channel).into_iter().flatten().copied().collect()
     }
 
     /// All who listen.
@@ -103,40 +111,66 @@ impl Listener {
         self.marks.values().filter_map(|mark| mark.since).min()
     }
 
-    fn forget(&mut self, client: ClientId) {
-        self.clients.remove(&client);
-        self.marks.retain(|_, mark| mark.client != client);
-        self.channels.retain(|_, clients| {
-            clients.retain(|of| *of != client);
-            !clients.is_empty()
-        });
+    /// A client listens on these channels, and its server does for it.
+    fn add(&mut self, client: ClientId, channels: &BTreeSet<Channel>) {
+        self.clients.insert(client);
+        self.awaited.insert(client);
+        for channel in channels {
+            let clients = self.channels.entry(Rc::clone(channel)).or_default();
+            clients.insert(client);
+            if !self.over.remove(channel) && !self.told.contains(channel) {
+                self.new.insert(Rc::clone(channel));
+            }
+        }
     }
 
-    /// What the server is still to be told, and the channels among that.
-    fn news(&mut self) -> (Vec<u8>, Vec<Channel>) {
-        let wanted = self.channels.keys().chain([&self.own]);
-        let new: Vec<_> = wanted.filter(|one| !self.told.contains(*one)).cloned().collect();
-        let is_over =
-            |one: &&Channel| !self.channels.contains_key(*one) && !Rc::ptr_eq(one, &self.own);
-        let over: Vec<_> = self.told.iter().filter(is_over).cloned().collect();
+    /// It listens on these no more.
+    fn remove(&mut self, client: ClientId, channels: &BTreeSet<Channel>) {
+        self.clients.remove(&client);
+        self.awaited.remove(&client);
+        for channel in channels {
+            let Some(clients) = self.channels.get_mut(channel) else { continue };
+            clients.remove(&client);
+            if clients.is_empty() {
+                self.channels.remove(channel);
+                if !self.new.remove(channel) {
+                    self.over.insert(Rc::clone(channel));
+                }
+            }
+        }
+    }
+
+    /// Another server listens, or none.
+    fn begin(&mut self, server: Option<ServerId>) {
+        self.server = server;
+        self.told.clear();
+        self.asked.clear();
+        self.over.clear();
+        self.new = self.channels.keys().cloned().collect();
+        self.new.insert(Rc::clone(&self.own));
+    }
+
+    /// What the server is still to be told.
+    fn news(&mut self) -> Vec<u8> {
         let mut text = Vec::new();
-        for channel in &new {
+        self.asked = std::mem::take(&mut self.new).into_iter().collect();
+        for channel in &self.asked {
             text.extend(listen(channel));
             text.extend_from_slice(b"; ");
         }
-        for channel in over {
+        for channel in std::mem::take(&mut self.over) {
             text.extend_from_slice(b"UNLISTEN ");
             put_name(&mut text, &channel);
             text.extend_from_slice(b"; ");
             self.told.remove(&channel);
         }
-        (text, new)
+        text
     }
 }
 
 impl Engine {
-    /// Notes on which channels a client listens now.
-    pub(super) fn register(&mut self, client: ClientId) {
+    /// Notes on which channels a client listens now, and on which it has before.
+    pub(super) fn register(&mut self, client: ClientId, before: &BTreeSet<Channel>) {
         let Some(pool) = self.clients[client].pool() else { return };
         let Some(own) = &self.clients[client].subscription else { return };
         let random = u64::from_be_bytes(self.random.bytes());
@@ -145,23 +179,30 @@ impl Engine {
         pool.ceiling = pool.ceiling.max(pool.spec.size + pool.spec.reserve + 1);
         let listener = pool.listener.get_or_insert_with(|| Box::new(Listener::new(random)));
         listener.refused = false;
-        let marks = std::mem::take(&mut listener.marks);
-        listener.forget(client);
-        listener.marks = marks;
-        listener.clients.insert(client);
-        for channel in own.channels() {
-            listener.channels.entry(Rc::clone(channel)).or_default().push(client);
-        }
+        listener.remove(client, before);
+        listener.add(client, &own.channels);
     }
 
     /// A client listens no more, or is gone.
     pub(crate) fn unsubscribe(&mut self, client: ClientId) {
         let its = &mut self.clients[client];
-        if its.subscription.take().is_some()
+        if let Some(own) = its.subscription.take()
             && let Some(pool) = its.pool()
             && let Some(listener) = &mut self.pools[pool].listener
         {
-            listener.forget(client);
+            listener.remove(client, &own.channels);
+            listener.marks.retain(|_, mark| mark.client != client);
+        }
+    }
+
+    /// The server of a client listens for it, until the listener takes over.
+    pub(super) fn await_listener(&mut self, client: ClientId, awaits: bool) {
+        let Some(pool) = self.clients[client].pool() else { return };
+        if let Some(listener) = &mut self.pools[pool].listener {
+            match awaits {
+                true => listener.awaited.insert(client),
+                false => listener.awaited.remove(&client),
+            };
         }
     }
 
@@ -187,11 +228,10 @@ impl Engine {
         if !self.servers[server].replies.is_empty() {
             return;
         }
-        let (text, new) = listener.news();
+        let text = listener.news();
         if text.is_empty() {
             return self.hand_over_to_listener(now, id);
         }
-        listener.asked = new;
         self.servers[server].changed = now;
         self.run_own(server, &text);
     }
@@ -227,8 +267,7 @@ impl Engine {
         server.touched = true;
         let is_set = !Rc::ptr_eq(&server.settings, &none);
         if let Some(listener) = &mut self.pools[pool].listener {
-            listener.server = Some(id);
-            listener.told.clear();
+            listener.begin(Some(id));
         }
         if is_set {
             // A short statement_timeout, another encoding: all that is its last client's.
@@ -263,9 +302,7 @@ impl Engine {
     pub(crate) fn listener_lost(&mut self, now: Time, pool: PoolId) {
         let Some(listener) = &mut self.pools[pool].listener else { return };
         Mark::ListenerLost.hit();
-        listener.server = None;
-        listener.told.clear();
-        listener.asked.clear();
+        listener.begin(None);
         listener.marks.clear();
         for client in listener.clients() {
             let Some(own) = &mut self.clients[client].subscription else { continue };
@@ -313,7 +350,7 @@ impl Engine {
     /// The listener takes over from the servers of those who wait for that.
     fn hand_over_to_listener(&mut self, now: Time, pool: PoolId) {
         let Some(listener) = &self.pools[pool].listener else { return };
-        for client in listener.clients() {
+        for client in listener.awaited.clone() {
             if let Leg::Held(server) = self.clients[client].leg {
                 self.goes_to_listener(now, server, client);
             }
