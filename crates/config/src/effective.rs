@@ -148,6 +148,7 @@ fn user(scope: &Scope<'_>, report: &mut Report) -> Option<User> {
         let message = format!("expected at most pool_size, which is {pool_size}");
         report.error(scope.line_of("min_pool_size"), &scope.key("min_pool_size"), message);
     }
+    pin_policies(scope, report);
     sums::pool_size(scope, report);
     sums::reserve(scope, report);
     Some(User {
@@ -161,6 +162,9 @@ fn user(scope: &Scope<'_>, report: &mut Report) -> Option<User> {
         loud_functions: scope.read("loud_functions")?,
         quiet_functions: scope.read("quiet_functions")?,
         sequence_affinity: scope.read("sequence_affinity")?,
+        max_pinned: scope.read("max_pinned")?,
+        pin_refuse: scope.read("pin_refuse")?,
+        pin_ignore: scope.read("pin_ignore")?,
         prepared_statements: scope.read("prepared_statements_cache_size")?,
         reserve_pool_size: scope.read("reserve_pool_size")?,
         reserve_pool_timeout: scope.read("reserve_pool_timeout")?,
@@ -176,6 +180,16 @@ fn user(scope: &Scope<'_>, report: &mut Report) -> Option<User> {
         statement_timeout: timeout(scope, "statement_timeout")?,
         transaction_timeout: timeout(scope, "transaction_timeout")?,
     })
+}
+
+/// What is refused cannot be ignored.
+fn pin_policies(scope: &Scope<'_>, report: &mut Report) {
+    let read = |name| scope.read::<Vec<&'static str>>(name).unwrap_or_default();
+    let refused = read("pin_refuse");
+    for kind in read("pin_ignore").iter().filter(|kind| refused.contains(kind)) {
+        let message = format!("{kind:?} is in pin_refuse too");
+        report.error(scope.line_of("pin_ignore"), &scope.key_of("pin_ignore"), message);
+    }
 }
 
 fn shards(pool: &Child, outer: &Scope<'_>, report: &mut Report) -> Option<Vec<Shard>> {

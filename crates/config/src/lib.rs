@@ -64,8 +64,8 @@ pub use socket::SocketName;
 pub use suggest::nearest;
 pub use types::{
     ANY_DATABASE, Admin, AuthMethod, Config, General, LogFormat, LogLevel, LogOptions,
-    LoudFunctions, Pool, PoolMode, Role, Secret, SequenceAffinity, Server, ServerChoice, Shard,
-    TcpOptions, UnixSocket, User,
+    LoudFunctions, MaxPinned, PIN_KINDS, Pool, PoolMode, Role, Secret, SequenceAffinity, Server,
+    ServerChoice, Shard, TcpOptions, UnixSocket, User,
 };
 pub use url::{Url, address};
 

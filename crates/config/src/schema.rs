@@ -4,7 +4,7 @@
 use serde_json::{Map, Value as Json, json};
 
 use crate::setting::{Dialect, Fallback, Kind, Least, Section, Setting, TIME_MAX_MS, Unit, Zero};
-use crate::types::Role;
+use crate::types::{MaxPinned, Role};
 use crate::value::Value;
 
 /// The schema as text.
@@ -59,7 +59,7 @@ fn values(kind: Kind, unit: Unit) -> Json {
         Kind::SocketFolder => json!({ "type": "string", "pattern": format!("^(|{FOLDER})$") }),
         Kind::Host => json!({ "type": "string", "pattern": format!("^(|{HOST})$") }),
         Kind::Sql => json!({ "type": "string", "pattern": "^[\\x01-\\x7f]*$" }),
-        Kind::Secret | Kind::Text => json!({ "type": "string" }),
+        Kind::Secret | Kind::Text | Kind::Words(_) => json!({ "type": "string" }),
         Kind::Section(inner) => section(inner),
         Kind::Sections(inner) => json!({
             "type": "object",
@@ -87,6 +87,12 @@ fn values(kind: Kind, unit: Unit) -> Json {
             },
         }),
         Kind::Time(zero, _) => json!({ "type": "string", "pattern": pattern(zero, unit) }),
+        Kind::Share => json!({
+            "anyOf": [
+                { "type": "integer", "minimum": 1, "maximum": MaxPinned::MOST },
+                { "type": "string", "pattern": "^(off|0*([1-9][0-9]?|100)%)$" },
+            ],
+        }),
         // Those are what an editor offers; capitals do as well.
         Kind::Word(words) => json!({
             "anyOf": [{ "enum": words }, { "type": "string", "pattern": in_any_case(words) }],
@@ -133,10 +139,12 @@ fn default(setting: &Setting) -> Option<Json> {
         // As a file writes them, in quotes.
         value @ (Value::Mode(_)
         | Value::Off
+        | Value::Share(_)
         | Value::Size(_)
         | Value::Text(_)
         | Value::Time(_)
-        | Value::Word(_)) => serde_json::from_str(&value.to_string()).ok(),
+        | Value::Word(_)
+        | Value::Words(_)) => serde_json::from_str(&value.to_string()).ok(),
         Value::Any | Value::Secret(_) | Value::Servers(_) => None,
     }
 }

@@ -244,10 +244,14 @@ pub enum Kind {
     Sql,
     /// A text, perhaps an empty one.
     Text,
+    /// So many of what there is: a number, a percentage in quotes, or `"off"` for all.
+    Share,
     /// A length of time, of at most so many milliseconds.
     Time(Zero, u64),
     /// One of these words, in capitals or not.
     Word(&'static [&'static str]),
+    /// Some of these words in quotes, with commas between, in capitals or not; perhaps none.
+    Words(&'static [&'static str]),
 }
 
 /// The longest time, in milliseconds, where nothing else limits it: enough for anything, and far

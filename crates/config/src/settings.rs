@@ -5,7 +5,7 @@ use Effect::{Never, Now};
 use Fallback::{Absent, Outer, Required, Same};
 use Kind::{
     Any, Flag, Host, Integer, Mode, Name, Period, Secret, Sections, SectionsByNumber, Servers,
-    Size, SocketFolder, Sql, Text, Time, Word,
+    Share, Size, SocketFolder, Sql, Text, Time, Word, Words,
 };
 use Section::{FlatRoot, General, Pool, Root, Shard, User};
 
@@ -13,7 +13,8 @@ use crate::setting::{
     Changes, Column, Effect, Fallback, Flat, Kind, Ours, Section, Setting, TIME_MAX_MS, Unit, Zero,
 };
 use crate::types::{
-    AuthMethod, LogFormat, LogLevel, LoudFunctions, PoolMode, SequenceAffinity, ServerChoice,
+    AuthMethod, LogFormat, LogLevel, LoudFunctions, PIN_KINDS, PoolMode, SequenceAffinity,
+    ServerChoice,
 };
 
 /// The databases that are the console, and can therefore be no pool's name.
@@ -157,6 +158,11 @@ pub const SETTINGS: &[Setting] = &[
         "How long a server that failed gets no work."),
     row(General, "client_idle_timeout", time(Zero::Off), ms("0"), Now,
         "How long a client may be silent outside a transaction."),
+    row(General, "max_pinned", Share, text("50%"), Now,
+        "Most servers of a pool that clients keep behind their transactions, for what they have \
+         left there: a number, a percentage of pool_size, rounded up, or off. At least one is left \
+         for the others, and one may be kept in any case. A statement that would keep one more is \
+         refused."),
     row(General, "pin_idle_timeout", time(Zero::Off), ms("300000"), Now,
         "How long a client may keep its server outside a transaction, for what it has left there, \
          and be silent before the log says so."),
@@ -232,6 +238,14 @@ pub const SETTINGS: &[Setting] = &[
         "What becomes of a server on which a client has advanced a sequence, by nextval or by an \
          INSERT with a default: none, it is anybody's behind the transaction; pin, it stays with \
          the client, for which currval and lastval then say what they would directly."),
+    row(Pool, "pin_refuse", Words(PIN_KINDS), text(""), Now,
+        "What no statement may leave on a server behind its transaction, with commas between; one \
+         that would is refused. There are: advisory lock, backup, block, extension, hold cursor, \
+         library, listen, prepared statement, replication, random seed, sequence, setting, temp \
+         table, unclear."),
+    row(Pool, "pin_ignore", Words(PIN_KINDS), text(""), Now,
+        "What keeps no server, of the same, with commas between: it is left there, and whoever \
+         comes next may meet with it."),
     row(Pool, "server_reset_query", Sql, text("DISCARD ALL"), Now,
         "What runs on a server behind a session that is not known to have left anything there; \
          what is known is always removed."),
@@ -253,6 +267,11 @@ pub const SETTINGS: &[Setting] = &[
     row(Pool, "reserve_pool_timeout", time(Zero::AtOnce), ms_outer(), Now,
         "How long a client has waited when the reserve is used; it never is where \
          query_wait_timeout is not longer."),
+    row(Pool, "max_pinned", Share, is(Outer), Now,
+        "Most servers of a pool that clients keep behind their transactions, for what they have \
+         left there: a number, a percentage of pool_size, rounded up, or off. At least one is left \
+         for the others, and one may be kept in any case. A statement that would keep one more is \
+         refused."),
     row(Pool, "pin_idle_timeout", time(Zero::Off), ms_outer(), Now,
         "How long a client may keep its server outside a transaction, for what it has left there, \
          and be silent before the log says so."),
@@ -364,6 +383,11 @@ pub const SETTINGS: &[Setting] = &[
     row(User, "reserve_pool_timeout", time(Zero::AtOnce), ms_outer(), Now,
         "How long a client has waited when the reserve is used; it never is where \
          query_wait_timeout is not longer."),
+    row(User, "max_pinned", Share, is(Outer), Now,
+        "Most servers of a pool that clients keep behind their transactions, for what they have \
+         left there: a number, a percentage of pool_size, rounded up, or off. At least one is left \
+         for the others, and one may be kept in any case. A statement that would keep one more is \
+         refused."),
     row(User, "pin_idle_timeout", time(Zero::Off), ms_outer(), Now,
         "How long a client may keep its server outside a transaction, for what it has left there, \
          and be silent before the log says so."),

@@ -125,6 +125,8 @@ fn unusual(kind: Kind) -> Option<&'static str> {
         Kind::SocketFolder => Some("'/other'"),
         Kind::Servers => Some("[['other', 1, 'replica']]"),
         Kind::Time(..) | Kind::Period(_) | Kind::Size => Some("1234"),
+        Kind::Share => Some("'off'"),
+        Kind::Words(_) => Some("'listen'"),
         Kind::Word(words) if words.contains(&"session") => Some("'session'"),
         Kind::Word(words) if words.contains(&"password") => Some("'password'"),
         Kind::Word(words) if words.contains(&"debug") => Some("'debug'"),

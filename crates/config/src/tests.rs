@@ -410,3 +410,45 @@ proptest! {
 fn parse(text: &str) -> Config {
     Config::parse(text, Path::new("f.toml")).unwrap_or_else(|errors| panic!("{errors}\n{text}"))
 }
+
+#[test]
+fn one_server_is_left_for_those_who_keep_none() {
+    let most = |max_pinned: &str, pool_size: u32| {
+        let own = format!("username = \"alice\"\npool_size = {pool_size}\n{max_pinned}");
+        let text = SMALL.replacen("username = \"alice\"", &own, 1);
+        parse(&text).pools[0].users[0].max_pinned.of(pool_size)
+    };
+    let halves = [1, 2, 3, 5, 10].map(|size| most("", size));
+    assert_eq!(halves, [1, 1, 2, 3, 5].map(Some));
+    let all = [1, 2, 10].map(|size| most("max_pinned = \"100%\"", size));
+    assert_eq!(all, [1, 1, 9].map(Some));
+    let some = [1, 2, 10].map(|size| most("max_pinned = 3", size));
+    assert_eq!(some, [1, 1, 3].map(Some));
+    assert_eq!(most("max_pinned = \"off\"", 10), None);
+    assert_eq!(most("max_pinned = \"1%\"", 10), Some(1));
+}
+
+#[test]
+fn kinds_of_pins_are_listed_as_the_console_writes_them() {
+    let pool = |lines: &str| format!("[pools.app]\n{lines}\n{SMALL}");
+    let lines = "pin_refuse = \" temp table,LISTEN, listen,\"\npin_ignore = \"unclear\"";
+    let config = parse(&pool(lines));
+    let user = &config.pools[0].users[0];
+    assert_eq!(user.pin_refuse, ["listen", "temp table"]);
+    assert_eq!(user.pin_ignore, ["unclear"]);
+    let wrong = |lines: &str| {
+        let read = Config::parse(&pool(lines), Path::new("f.toml"));
+        read.expect_err(lines).to_string()
+    };
+    let said = wrong("pin_refuse = \"advisory_lock\"");
+    assert!(said.contains("did you mean \"advisory lock\"?"), "{said}");
+    let said = wrong("pin_refuse = \"listen\"\npin_ignore = \"temp table, listen\"");
+    assert!(
+        said.starts_with("f.toml:3: pools.app.pin_ignore: \"listen\" is in pin_refuse too"),
+        "{said}"
+    );
+    for wrong_share in ["0", "\"0%\"", "\"101%\"", "\"half\"", "-1", "\"50\""] {
+        let said = wrong(&format!("max_pinned = {wrong_share}"));
+        assert!(said.contains("a percentage such as \"50%\""), "{said}");
+    }
+}

@@ -202,6 +202,12 @@ pub struct User {
     pub quiet_functions: String,
     /// What becomes of a server on which a sequence was advanced.
     pub sequence_affinity: SequenceAffinity,
+    /// So many of them clients may keep behind their transactions.
+    pub max_pinned: MaxPinned,
+    /// What no statement may leave on a server, of [`PIN_KINDS`].
+    pub pin_refuse: Vec<&'static str>,
+    /// What keeps no server, of the same.
+    pub pin_ignore: Vec<&'static str>,
     /// So many prepared statements each of them keeps for all clients; none: a client that prepares
     /// keeps its server.
     pub prepared_statements: u32,
@@ -306,6 +312,65 @@ pub enum SequenceAffinity {
     None,
     /// It stays with its client, and then forgets it.
     Pin,
+}
+
+/// What a server may be kept for, as the console calls it.
+pub const PIN_KINDS: &[&str] = &[
+    "advisory lock",
+    "backup",
+    "block",
+    "extension",
+    "hold cursor",
+    "library",
+    "listen",
+    "prepared statement",
+    "replication",
+    "random seed",
+    "sequence",
+    "setting",
+    "temp table",
+    "unclear",
+];
+
+/// How many servers of a pool clients may keep behind their transactions.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum MaxPinned {
+    /// All of them.
+    Off,
+    /// So many.
+    Count(u32),
+    /// So many of a hundred, rounded up.
+    Percent(u32),
+}
+
+impl MaxPinned {
+    /// The largest number.
+    pub const MOST: u32 = i32::MAX as u32;
+
+    /// How many of so many servers: at least one is left for the others, unless there is only one,
+    /// which may be kept all the same. `None`: all of them.
+    pub fn of(self, pool_size: u32) -> Option<u32> {
+        let most = match self {
+            Self::Off => return None,
+            Self::Count(most) => most,
+            // No more than pool_size.
+            Self::Percent(percent) => {
+                (u64::from(pool_size) * u64::from(percent)).div_ceil(100) as u32
+            }
+        };
+        Some(most.min(pool_size.saturating_sub(1)).max(1))
+    }
+}
+
+/// As a file has it.
+impl fmt::Display for MaxPinned {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => f.write_str("\"off\""),
+            Self::Count(most) => write!(f, "{most}"),
+            Self::Percent(percent) => write!(f, "\"{percent}%\""),
+        }
+    }
 }
 
 /// How a client proves who it is.

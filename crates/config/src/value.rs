@@ -12,8 +12,8 @@ use crate::setting::{Kind, Least, TIME_MAX_MS, Unit, Zero};
 use crate::socket::SocketName;
 use crate::suggest;
 use crate::types::{
-    AuthMethod, LogFormat, LogLevel, LoudFunctions, PoolMode, Role, Secret, SequenceAffinity,
-    Server, ServerChoice,
+    AuthMethod, LogFormat, LogLevel, LoudFunctions, MaxPinned, PoolMode, Role, Secret,
+    SequenceAffinity, Server, ServerChoice,
 };
 
 /// What is printed for a secret.
@@ -30,11 +30,13 @@ pub(crate) enum Value {
     Off,
     Secret(Secret),
     Servers(Vec<Server>),
+    Share(MaxPinned),
     /// In bytes.
     Size(u64),
     Text(String),
     Time(Duration),
     Word(&'static str),
+    Words(Vec<&'static str>),
 }
 
 impl Value {
@@ -66,6 +68,13 @@ impl Value {
             (Kind::Text, DeValue::String(text)) => Some(Self::Text(text.to_string())),
             (Kind::Word(words), DeValue::String(text)) => {
                 words.iter().find(|word| word.eq_ignore_ascii_case(text)).map(|w| Self::Word(w))
+            }
+            (Kind::Words(known), DeValue::String(text)) => Some(Self::Words(words(known, text)?)),
+            (Kind::Share, DeValue::String(text)) => share(text).map(Self::Share),
+            (Kind::Share, DeValue::Integer(_)) => {
+                let most = natural(value).and_then(|most| u32::try_from(most).ok());
+                let most = most.filter(|most| (1..=MaxPinned::MOST).contains(most));
+                most.map(MaxPinned::Count).map(Self::Share)
             }
             (Kind::Integer(least, most), DeValue::Integer(_)) => {
                 natural(value).filter(|n| (least..=most).contains(n)).map(Self::Integer)
@@ -133,10 +142,12 @@ impl fmt::Display for Value {
                 let servers: Vec<_> = servers.iter().map(server).collect();
                 write!(f, "[{}]", servers.join(", "))
             }
+            Self::Share(share) => write!(f, "{share}"),
             Self::Size(bytes) => write!(f, "{:?}", quantity::written_size(*bytes)),
             Self::Text(text) => write!(f, "{text:?}"),
             Self::Time(time) => write!(f, "{:?}", quantity::written_time(*time)),
             Self::Word(word) => write!(f, "{word:?}"),
+            Self::Words(words) => write!(f, "{:?}", words.join(", ")),
         }
     }
 }
@@ -199,6 +210,18 @@ impl FromValue for String {
 impl FromValue for Secret {
     fn from_value(value: &Value) -> Option<Self> {
         if let Value::Secret(secret) = value { Some(secret.clone()) } else { None }
+    }
+}
+
+impl FromValue for MaxPinned {
+    fn from_value(value: &Value) -> Option<Self> {
+        if let Value::Share(share) = value { Some(*share) } else { None }
+    }
+}
+
+impl FromValue for Vec<&'static str> {
+    fn from_value(value: &Value) -> Option<Self> {
+        if let Value::Words(words) = value { Some(words.clone()) } else { None }
     }
 }
 
@@ -311,6 +334,9 @@ pub(crate) fn expected(kind: Kind, unit: Unit) -> String {
                 "a whole number of bytes".to_owned()
             }
         },
+        Kind::Share => {
+            r#"a whole number, at least 1, a percentage such as "50%", or "off""#.to_owned()
+        }
         Kind::SocketFolder => format!("{}, or \"\" for none", folder()),
         Kind::Sql => "SQL in quotes, in ASCII".to_owned(),
         Kind::Time(zero, most_ms) => {
@@ -334,6 +360,7 @@ pub(crate) fn expected(kind: Kind, unit: Unit) -> String {
             let quoted: Vec<_> = words.iter().map(|word| format!("{word:?}")).collect();
             quoted.join(" or ")
         }
+        Kind::Words(words) => format!("some of \"{}\", in quotes", words.join(", ")),
     }
 }
 
@@ -406,6 +433,36 @@ const fn unit_ms(unit: Unit) -> u64 {
         Unit::Milliseconds => 1,
         Unit::Bytes | Unit::One | Unit::Seconds | Unit::Written(_) => 1_000,
     }
+}
+
+/// The words of a list with commas between.
+fn words(known: &[&'static str], list: &str) -> Result<Vec<&'static str>, String> {
+    let mut found = Vec::new();
+    for text in list.split(',').map(str::trim).filter(|text| !text.is_empty()) {
+        match known.iter().find(|word| word.eq_ignore_ascii_case(text)) {
+            Some(word) => found.push(*word),
+            None => {
+                let hint = suggest::nearest(text, known.iter().copied());
+                let hint = suggest::did_you_mean(hint);
+                let all = known.join(", ");
+                return Err(format!("{text:?} is none of these: {all}{hint}"));
+            }
+        }
+    }
+    found.sort_unstable();
+    found.dedup();
+    Ok(found)
+}
+
+/// All, or so many of a hundred.
+fn share(text: &str) -> Option<MaxPinned> {
+    if text == "off" {
+        return Some(MaxPinned::Off);
+    }
+    let digits = text.strip_suffix('%')?;
+    let is_number = !digits.is_empty() && digits.bytes().all(|b| b.is_ascii_digit());
+    let percent = is_number.then(|| digits.parse().ok()).flatten();
+    percent.filter(|percent| (1..=100).contains(percent)).map(MaxPinned::Percent)
 }
 
 /// The permissions of a file, as chmod(1) reads them.

@@ -33,6 +33,7 @@ pub(crate) enum Show {
     Lists,
     Loud,
     Mem,
+    Pins,
     Pools,
     Servers,
     State,
@@ -46,7 +47,7 @@ pub(crate) enum Show {
 
 impl Show {
     /// Each with its name and what SHOW HELP says of it.
-    pub(crate) const ALL: [(Self, &'static str, &'static str); 17] = [
+    pub(crate) const ALL: [(Self, &'static str, &'static str); 18] = [
         (Self::Pools, "POOLS", "clients and servers of each pool, by what they are doing"),
         (Self::Clients, "CLIENTS", "every client"),
         (Self::Servers, "SERVERS", "every connection to a server"),
@@ -59,6 +60,7 @@ impl Show {
         (Self::Config, "CONFIG", "every setting: what holds, and what would without the file"),
         (Self::Limits, "LIMITS", "each server: how many connections there may be, and why"),
         (Self::Loud, "LOUD", "each name behind which sessions are changed unseen, and why"),
+        (Self::Pins, "PINS", "why servers stay with their clients, in each pool"),
         (Self::Lists, "LISTS", "how many there are of what"),
         (Self::Mem, "MEM", "bytes of memory"),
         (Self::State, "STATE", "whether it is paused"),

@@ -5,6 +5,7 @@ mod connections;
 mod databases;
 mod limits;
 mod loud;
+mod pins;
 mod pools;
 mod process;
 mod stats;
@@ -27,6 +28,7 @@ pub(crate) fn show(what: Show, state: &State<'_>, out: &mut Vec<u8>) {
         Show::Lists => process::lists(snapshot, out),
         Show::Loud => loud::loud(snapshot, out),
         Show::Mem => process::mem(state, out),
+        Show::Pins => pins::pins(snapshot, out),
         Show::Pools => pools::pools(snapshot, out),
         Show::Servers => connections::servers(state, out),
         Show::State => process::state(out),

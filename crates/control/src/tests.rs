@@ -10,8 +10,8 @@ use std::time::{Duration, SystemTime};
 use pgweir_config::{Demand, Limit, PoolMode, Room};
 use pgweir_engine::{
     Address, CancelProgress, CancelView, ClientState, ClientTarget, ClientView, Ends, LimitView,
-    Memory, PoolView, ReplicationKind, RequesterView, ServerActivity, ServerView, Snapshot, Stats,
-    Time, Usage,
+    Memory, PinPolicy, PinView, PoolView, ReplicationKind, RequesterView, ServerActivity,
+    ServerView, Snapshot, Stats, Time, Usage,
 };
 use pgweir_wire::Header;
 use proptest::prelude::{ProptestConfig, any, prop_assert, prop_assert_eq, proptest};
@@ -470,6 +470,23 @@ fn snapshot() -> Snapshot {
             pool("bob", PoolMode::Session, bob),
             PoolView {
                 longest_wait: Duration::from_millis(3_250),
+                max_pinned: Some(5),
+                pins: vec![
+                    PinView {
+                        kind: "listen",
+                        policy: PinPolicy::Pin,
+                        servers: 2,
+                        begun: 17,
+                        refused: 3,
+                    },
+                    PinView {
+                        kind: "temp table",
+                        policy: PinPolicy::Refuse,
+                        servers: 0,
+                        begun: 0,
+                        refused: 1,
+                    },
+                ],
                 ..pool("alice", PoolMode::Transaction, alice)
             },
         ],
@@ -525,6 +542,8 @@ fn pool(user: &str, mode: PoolMode, stats: Stats) -> PoolView {
         server_user: user.to_owned(),
         server_lifetime: Some(Duration::from_secs(3_600)),
         longest_wait: Duration::ZERO,
+        max_pinned: None,
+        pins: Vec::new(),
         stats,
     }
 }

@@ -113,6 +113,7 @@ impl Engine {
         its.swallowed = 0;
         its.overdue = None;
         its.unseen = Pins::NONE;
+        its.refused.clear();
         its.elsewhere = None;
         its.mode = self.pools[its.pool].spec.mode;
         let settings = Rc::clone(&self.clients[client].settings);
@@ -400,6 +401,7 @@ impl Engine {
     /// The client of a server is gone, or is done with it. What it left is removed step by step,
     /// then the server is free.
     pub(crate) fn clean(&mut self, now: Time, server: ServerId, left: Left) {
+        self.wake_for_pins(self.servers[server].pool);
         self.end_batch(server);
         let its = &mut self.servers[server];
         its.state = ServerState::Cleaning { step: Cleaning::Draining, left };

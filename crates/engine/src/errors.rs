@@ -139,6 +139,19 @@ pub(crate) const UNREACHABLE: ErrorKind = error(
      at login",
     WHERE_TO_LOOK,
 );
+pub(crate) const PINS_FULL: ErrorKind = error(
+    SqlState::TOO_MANY_CONNECTIONS,
+    "too many servers of pool \"{}\" are kept by their clients",
+    "when a statement would keep its server behind its transaction and max_pinned others are kept \
+     already; it was not run",
+    "Raise max_pinned, or end what keeps servers: SHOW CLIENTS on the console says who has what.",
+);
+pub(crate) const PIN_REFUSED: ErrorKind = error(
+    SqlState::FEATURE_NOT_SUPPORTED,
+    "pool \"{}\" refuses what keeps a server: {}",
+    "when a statement would leave on its server what pin_refuse names; it was not run",
+    "Do without it, or take it out of pin_refuse.",
+);
 pub(crate) const CANCELED: ErrorKind = error(
     SqlState::QUERY_CANCELED,
     "canceling statement due to user request",
@@ -295,6 +308,8 @@ pub const ERRORS: &[ErrorKind] = &[
     BUSY,
     NO_SERVER,
     UNREACHABLE,
+    PINS_FULL,
+    PIN_REFUSED,
     CANCELED,
     STATEMENT_MODE,
     ROWS_CHANGED,

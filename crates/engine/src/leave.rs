@@ -458,6 +458,7 @@ impl Engine {
         if let ServerState::Listening = server.state {
             self.listener_lost(now, server.pool);
         }
+        self.wake_for_pins(server.pool);
         if let Some(client) = server.promised_to {
             self.ask_again(now, client);
         }

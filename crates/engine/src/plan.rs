@@ -4,6 +4,7 @@ use std::time::Duration;
 use pgweir_auth::scram::Iterations;
 use pgweir_auth::{MockAuth, Verifier, VerifierError};
 use pgweir_config::{ANY_DATABASE, Admin, AuthMethod, Config, Limit, Pool, User};
+use pgweir_sql::{PinReason, Pins};
 
 use crate::action::Address;
 use crate::pool::PoolSpec;
@@ -168,6 +169,9 @@ fn spec(pool: &Pool, user: &User, mock: &MockAuth) -> Result<Option<PoolSpec>, V
         loud_functions: user.loud_functions,
         quiet_functions: user.quiet_functions.clone(),
         sequence_affinity: user.sequence_affinity,
+        max_pinned: user.max_pinned.of(user.pool_size).map(|most| most as usize),
+        pin_refuse: pins(&user.pin_refuse),
+        pin_ignore: pins(&user.pin_ignore),
         prepared_statements: user.prepared_statements as usize,
         reserve: user.reserve_pool_size as usize,
         reserve_timeout: user.reserve_pool_timeout,
@@ -187,6 +191,12 @@ fn spec(pool: &Pool, user: &User, mock: &MockAuth) -> Result<Option<PoolSpec>, V
         statement_timeout: user.statement_timeout,
         transaction_timeout: user.transaction_timeout,
     }))
+}
+
+/// The reasons of these names.
+fn pins(names: &[&'static str]) -> Pins {
+    let named = |reason: &PinReason| names.contains(&reason.name());
+    PinReason::ALL.into_iter().filter(named).map(Pins::from).fold(Pins::NONE, Pins::union)
 }
 
 fn count(most: Option<u32>) -> Option<usize> {

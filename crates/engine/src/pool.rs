@@ -6,13 +6,14 @@ use std::time::Duration;
 use pgweir_auth::Verifier;
 use pgweir_auth::scram::LoginKeys;
 use pgweir_config::{AuthMethod, LoudFunctions, PoolMode, Secret, SequenceAffinity, ServerChoice};
-use pgweir_sql::Loud;
+use pgweir_sql::{Loud, Pins};
 use pgweir_wire::backend::Report;
 
 use crate::action::{Address, ClientId, ServerId};
 use crate::listen::Listener;
 use crate::marks::Mark;
 use crate::parameters::{Parameters, Reports};
+use crate::pins::PinCounts;
 use crate::prepared::Registry;
 use crate::settings::Settings;
 use crate::shares::ShareId;
@@ -84,6 +85,10 @@ pub(crate) struct Pool {
     pub(crate) reading: usize,
     pub(crate) stats: Stats,
     pub(crate) vain_waits: VainWaits,
+    /// What its servers were kept for.
+    pub(crate) pins: PinCounts,
+    /// Clients whose next message waits until it is known what keeps servers.
+    pub(crate) await_pins: Vec<ClientId>,
 }
 
 /// Welcomes that are remembered for a pool; the oldest goes first.
@@ -126,6 +131,11 @@ pub(crate) struct PoolSpec {
     pub(crate) quiet_functions: String,
     /// What becomes of a server on which a sequence was advanced.
     pub(crate) sequence_affinity: SequenceAffinity,
+    /// So many of its servers clients may keep behind their transactions; `None`: all of them.
+    pub(crate) max_pinned: Option<usize>,
+    /// What no statement may leave, and what keeps no server.
+    pub(crate) pin_refuse: Pins,
+    pub(crate) pin_ignore: Pins,
     /// So many prepared statements each server keeps; none: they are not shared.
     pub(crate) prepared_statements: usize,
     pub(crate) reserve: usize,
@@ -228,6 +238,8 @@ impl Pool {
             reading: 0,
             stats: Stats::default(),
             vain_waits: VainWaits::default(),
+            pins: PinCounts::default(),
+            await_pins: Vec::new(),
         }
     }
 

@@ -8,7 +8,7 @@ use pgweir_wire::{HEADER_LEN, Header, Malformed, SqlState, TransactionStatus};
 use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, Event, ServerId};
 use crate::client::{Fate, Leg, Phase, Slot};
-use crate::errors::{CONTAINED, ROWS_CHANGED, STATEMENT_MODE};
+use crate::errors::{CONTAINED, STATEMENT_MODE};
 use crate::marks::Mark;
 use crate::reply::{Sink, Step, is_overture};
 use crate::server::ServerState;
@@ -222,8 +222,7 @@ impl Engine {
                     && let Some(client) = self.servers[id].client()
                 {
                     Mark::SyncInDoubt.hit();
-                    let its = &mut self.clients[client];
-                    its.pins = its.pins.union(PinReason::Unclear.into());
+                    self.pin(client, PinReason::Unclear.into());
                 }
                 sink
             }
@@ -294,12 +293,13 @@ impl Engine {
             self.servers[id].last_words = Some(words(&fields));
             self.servers[id].doomed = true;
         }
-        if let (Sink::Stale(_), Some(client)) = (sink, self.servers[id].client()) {
-            // In the place of the one that we have asked for.
-            self.actions.inject(Endpoint::Client(client), |out| rows_changed().write(out));
-            self.pass(id, false, at, n, length);
-        } else {
-            self.pass(id, heard, at, n, length);
+        match (self.refused(id, sink).filter(|_| !fatal), self.servers[id].client()) {
+            (Some(report), Some(client)) => {
+                // In the place of the one that we have asked for.
+                self.actions.inject(Endpoint::Client(client), |out| report.write(out));
+                self.pass(id, false, at, n, length);
+            }
+            (Some(_) | None, _) => self.pass(id, heard, at, n, length),
         }
         if let Some(client) = self.servers[id].client()
             && self.clients[client].holding
@@ -328,7 +328,7 @@ impl Engine {
         server.status = status;
         server.stands_in &= status.in_block();
         match (sink, self.servers[id].client()) {
-            (Sink::Client(slot), Some(client)) => {
+            (Sink::Client(slot) | Sink::Refused(slot), Some(client)) => {
                 self.fill_slot(now, id, client, slot)?;
                 if status.in_block() || !self.delays_ready(client) {
                     self.actions.forward(Endpoint::Client(client), at..at + n);
@@ -346,7 +346,9 @@ impl Engine {
                 self.unit_over(now, id, client);
             }
             (Sink::Own, Some(client)) if self.servers[id].answer.is_some() => {
+                let pool = self.servers[id].pool;
                 self.told(now, id, client);
+                self.wake_for_pins(pool);
             }
             (Sink::Own, Some(client)) => self.prepared(now, id, client),
             (Sink::Aside, Some(client)) => self.aside_over(now, id, client),
@@ -359,7 +361,7 @@ impl Engine {
                     self.clean_further(now, id);
                 }
             }
-            (Sink::Injected | Sink::Stale(_), Some(_)) => {
+            (Sink::Injected, Some(_)) => {
                 return Err("ReadyForQuery answered a message of our own".to_owned());
             }
         }
@@ -393,6 +395,7 @@ impl Engine {
         }
         self.deallocation_over(id, client, slot);
         let server = &mut self.servers[id];
+        server.refused.retain(|(unit, _)| *unit != slot);
         let stats = &mut self.pools[server.pool].stats;
         stats.queries += 1;
         stats.query_time += now - server.unit_since;
@@ -494,7 +497,7 @@ impl Engine {
                 self.servers[id].answered |= heard && !is_overture(tag);
                 heard
             }
-            Sink::Aside | Sink::EarlySync | Sink::Injected | Sink::Own | Sink::Stale(_) => false,
+            Sink::Aside | Sink::EarlySync | Sink::Injected | Sink::Own | Sink::Refused(_) => false,
         };
         self.pass(id, heard, at, n, length);
     }
@@ -552,12 +555,6 @@ fn words(fields: &ErrorFields<'_>) -> Box<str> {
 fn as_report(fields: &ErrorFields<'_>) -> Report {
     let code = fields.code.unwrap_or(SqlState::INTERNAL_ERROR);
     Report::error(code, String::from_utf8_lossy(fields.message))
-}
-
-/// What PostgreSQL says of a prepared statement whose rows have changed. Drivers that prepare it
-/// again know it by the function that says so.
-fn rows_changed() -> Report {
-    Report { routine: Some("RevalidateCachedQuery"), ..ROWS_CHANGED.report(&[]) }
 }
 
 /// What is read here must not come in pieces.

@@ -56,9 +56,9 @@ pub(crate) enum Sink {
     Injected,
     /// Nobody: we have put this in front of a client's unit, and go on whatever comes of it.
     Aside,
-    /// As `Client`, for a message that was made to fail, since the rows of its statement are not
-    /// what they were when the client prepared it.
-    Stale(Slot),
+    /// As `Client`, for a message that was made to fail: the client is told our reason in place of
+    /// the server's ([`crate::server::Server::refused`]).
+    Refused(Slot),
     /// Us.
     Own,
 }
@@ -227,7 +227,7 @@ impl Replies {
     /// The client's slot that is filled first by what is owed, if any is.
     pub(crate) fn first_slot(&self) -> Option<Slot> {
         self.entries.iter().find_map(|entry| match entry.sink {
-            Sink::Client(slot) | Sink::Stale(slot) => Some(slot),
+            Sink::Client(slot) | Sink::Refused(slot) => Some(slot),
             Sink::Aside | Sink::EarlySync | Sink::Injected | Sink::Own => None,
         })
     }
@@ -526,7 +526,7 @@ impl Replies {
                 Kind::Sync => return undone,
                 Kind::Query | Kind::FunctionCall => {
                     Mark::QueryBehindFailedBatch.hit();
-                    if let Sink::Client(slot) = next.sink {
+                    if let Sink::Client(slot) | Sink::Refused(slot) = next.sink {
                         unanswered(slot);
                     }
                 }

@@ -8,6 +8,7 @@ use crate::Engine;
 use crate::action::{ClientId, ServerId};
 use crate::client::{Client, Slot};
 use crate::marks::Mark;
+use crate::pool::PoolId;
 use crate::track::Said;
 use crate::units::until_nul;
 
@@ -27,18 +28,17 @@ const PASSING: [PinReason; 8] = [
 ];
 
 impl Engine {
-    /// Looks for state that a statement leaves behind, and gives it if the text is all there, which
-    /// is `ended` then.
+    /// Looks for state that a statement leaves behind, and gives it if the text is all there, and
+    /// was `heard`.
     pub(crate) fn scan_text(
         &mut self,
         id: ClientId,
         text: &[u8],
-        ended: bool,
+        heard: Option<Heard>,
         slot: Slot,
     ) -> Option<Pins> {
         let server = self.clients[id].server()?;
-        if ended {
-            let heard = self.read_text(id, text);
+        if let Some(heard) = heard {
             return Some(self.has_read(id, heard, Said { text: Some(text), slot, custom: None }));
         }
         Mark::TextInPieces.hit();
@@ -99,38 +99,42 @@ impl Engine {
     /// that leaves may be there again, though it was not when it was asked for last. Settings that
     /// may be changed are asked for in any case, when the server goes back.
     pub(crate) fn runs_prepared(&mut self, id: ClientId) {
-        let settled = [PinReason::Prepared, PinReason::Setting];
-        let client = &mut self.clients[id];
-        let pins = settled.into_iter().fold(kept(client.prepared), Pins::without);
+        let Some(server) = self.clients[id].server() else { return };
+        let pins = self.without_ignored(server, self.clients[id].prepared_leaves());
         if !pins.is_empty() {
             Mark::PreparedIsRun.hit();
-            client.pins = client.pins.union(pins);
-            client.doubt(pins);
+            self.pin(id, pins);
+            self.clients[id].doubt(pins);
         }
     }
 
     /// This is left on the client's server by what it has only named.
     pub(crate) fn unseen(&mut self, id: ClientId, unseen: Unseen, said: Option<Said<'_>>) {
         let Some(server) = self.clients[id].server() else { return };
-        let spec = &self.pools[self.servers[server].pool].spec;
-        let is_session = self.servers[server].mode == PoolMode::Session;
-        if spec.loud_functions == LoudFunctions::Reset && !is_session {
+        if self.resets_unseen(server) {
+            let left = self.without_ignored(server, kept(unseen.pins));
             let its = &mut self.servers[server];
-            its.unseen = its.unseen.union(kept(unseen.pins));
+            its.unseen = its.unseen.union(left);
             return;
         }
         let slot = self.clients[id].last_slot();
         let said = said.unwrap_or(Said { text: Some(b""), slot, custom: None });
         self.leaves(id, unseen.pins, Some(Said { custom: Some(&unseen.custom), ..said }));
-        if !kept(unseen.pins).is_empty() {
+        if !self.without_ignored(server, kept(unseen.pins)).is_empty() {
             self.clients[id].note_unseen(&unseen.name);
         }
     }
 
+    /// Whether a server is reset behind what was done there unseen, and not kept for it.
+    pub(crate) fn resets_unseen(&self, server: ServerId) -> bool {
+        let server = &self.servers[server];
+        let spec = &self.pools[server.pool].spec;
+        spec.loud_functions == LoudFunctions::Reset && server.mode != PoolMode::Session
+    }
+
     /// Whether a client that advances a sequence keeps its server.
-    fn keeps_sequences(&self, id: ClientId) -> bool {
-        let pool = self.clients[id].pool();
-        pool.is_some_and(|id| self.pools[id].spec.sequence_affinity == SequenceAffinity::Pin)
+    pub(crate) fn keeps_sequences(&self, pool: PoolId) -> bool {
+        self.pools[pool].spec.sequence_affinity == SequenceAffinity::Pin
     }
 
     /// The encoding of what a client sends now. What a server will report of a unit that it has not
@@ -165,14 +169,18 @@ impl Engine {
             self.servers[server].reset |= pins.contains(PinReason::Reset);
         }
         let mut kept = kept(pins);
-        if pins.contains(PinReason::Sequence) && self.keeps_sequences(id) {
+        let pool = self.clients[id].pool();
+        if pins.contains(PinReason::Sequence) && pool.is_some_and(|id| self.keeps_sequences(id)) {
             // No mark: what currval says to simulated clients is not looked at.
             kept = kept.union(PinReason::Sequence.into());
         }
+        if let Some(server) = self.clients[id].server() {
+            kept = self.without_ignored(server, kept);
+        }
+        self.pin(id, kept);
         let client = &mut self.clients[id];
         client.local_settings |= pins.contains(PinReason::Local);
         client.may_commit |= pins.contains(PinReason::Commit);
-        client.pins = client.pins.union(kept);
         if said.is_some() {
             client.doubt(pins);
         }
@@ -187,7 +195,7 @@ impl Client {
 }
 
 /// What of that keeps a server.
-fn kept(pins: Pins) -> Pins {
+pub(crate) fn kept(pins: Pins) -> Pins {
     PASSING.into_iter().fold(pins, Pins::without)
 }
 

@@ -10,7 +10,7 @@ use pgweir_wire::{CancelKey, TransactionStatus};
 
 use crate::action::{Address, CancelId, ClientId};
 use crate::ask::Answer;
-use crate::client::{Body, UnnamedStatement};
+use crate::client::{Body, Slot, UnnamedStatement};
 use crate::commons::Count;
 use crate::parameters::Parameters;
 use crate::pool::PoolId;
@@ -99,6 +99,9 @@ pub struct Server {
     pub(crate) last_words: Option<Box<str>>,
     /// It has ended because it was idle for too long: what it was sent since then it has not begun.
     pub(crate) idled_out: bool,
+    /// Why messages were made to fail that it has not answered, by their units, in the order of
+    /// sending.
+    pub(crate) refused: Vec<(Slot, Box<Report>)>,
     /// The error that a unit of our own was answered with.
     pub(crate) own_error: Option<Box<Report>>,
     /// At this part of the lifetime of its pool's servers it is closed.
@@ -161,6 +164,7 @@ impl Server {
             fatal: false,
             last_words: None,
             idled_out: false,
+            refused: Vec::new(),
             own_error: None,
             lifespan_percent: 100,
             mode: PoolMode::Transaction,

@@ -75,7 +75,7 @@ impl Engine {
         server.unnamed = its;
         // What we do to a server is nothing that its client did: if the Parse fails that we make
         // again, the client has its statement all the same.
-        if matches!(sink, Sink::Client(_))
+        if matches!(sink, Sink::Client(_) | Sink::Refused(_))
             && let Some(client) = server.client().and_then(|client| self.clients.find_mut(client))
         {
             client.unnamed = statement;

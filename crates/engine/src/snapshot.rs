@@ -14,6 +14,7 @@ use crate::catalogue::Database;
 use crate::client::{Client, Ends, Leg, Phase};
 use crate::commons::Answer;
 use crate::memory::Memory;
+use crate::pins::PinView;
 use crate::replication::ReplicationKind;
 use crate::server::{Server, ServerState};
 use crate::shares::{Of, Share};
@@ -78,6 +79,10 @@ pub struct PoolView {
     pub server_lifetime: Option<Duration>,
     /// How long the client at the head of the queue has waited.
     pub longest_wait: Duration,
+    /// So many of its servers clients may keep behind their transactions; `None`: all of them.
+    pub max_pinned: Option<usize>,
+    /// What keeps its servers, for each reason that may; none in session mode.
+    pub pins: Vec<PinView>,
     /// What it has done.
     pub stats: Stats,
 }
@@ -273,7 +278,7 @@ impl Engine {
     }
 
     fn pool_views(&self, now: Time) -> Vec<PoolView> {
-        let views = self.pools.iter().map(|(_, pool)| {
+        let views = self.pools.iter().map(|(id, pool)| {
             let waits = |waiter: &&crate::pool::Waiter| {
                 let leg = self.clients.find(waiter.client).map(|client| client.leg);
                 leg == Some(Leg::Waiting(waiter.ticket))
@@ -297,6 +302,8 @@ impl Engine {
                     .iter()
                     .find(waits)
                     .map_or(Duration::ZERO, |waiter| now - waiter.since),
+                max_pinned: pool.spec.max_pinned,
+                pins: self.pin_views(id, pool),
                 stats: pool.stats,
             }
         });

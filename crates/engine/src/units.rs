@@ -16,8 +16,10 @@ use crate::client::{Body, Client, Fate, Leg, UnitRest};
 use crate::errors::{CUT_OFF, VIOLATION};
 use crate::loss::{CHAIN_LOST, chains_lost};
 use crate::marks::Mark;
+use crate::pins::{FAILS, Verdict};
 use crate::pool::PoolId;
 use crate::reply::{Expected, Kind, Sink};
+use crate::scan::kept;
 use crate::time::Time;
 use crate::unfinished::unit_is_whole;
 use names::Rename;
@@ -258,7 +260,20 @@ impl Engine {
         }
         let text = until_nul(body);
         let text_ended = tag == Tag::Query && (whole || text.len() < body.len());
-        if tag == Tag::Query && !self.clients[id].names.is_empty() {
+        let heard = text_ended.then(|| self.read_text(id, text));
+        let verdict = match &heard {
+            Some(heard) => self.judge_text(id, server, heard, text),
+            None => Verdict::Sent,
+        };
+        let mut refused = match verdict {
+            Verdict::Sent => None,
+            Verdict::Refused(report) => Some(report),
+            Verdict::Later => {
+                self.clients[id].holding = true;
+                return Taken::Nothing;
+            }
+        };
+        if tag == Tag::Query && refused.is_none() && !self.clients[id].names.is_empty() {
             if !text_ended && rest.len() < UNIT_HELD_BYTES {
                 // It may name what the server knows by other names.
                 return Taken::Nothing;
@@ -270,14 +285,29 @@ impl Engine {
         }
         self.servers[server].note_fed(now);
         self.clients[id].note_commit(tag);
-        let (mut rename, mut describe, mut stale) = (None, None, false);
+        let (mut rename, mut describe) = (None, None);
         let kind = match tag {
-            Tag::Query => Kind::Query,
+            Tag::Query => {
+                let fails =
+                    || Rename { at: HEADER_LEN..HEADER_LEN + text.len(), name: FAILS.to_vec() };
+                rename = refused.is_some().then(fails);
+                Kind::Query
+            }
             Tag::FunctionCall => {
                 match body.first_chunk() {
                     Some(oid) => {
                         let pins = pgweir_sql::function_call(u32::from_be_bytes(*oid));
-                        self.leaves(id, pins, None);
+                        match self.judge_pins(id, server, kept(pins)) {
+                            Verdict::Sent => self.leaves(id, pins, None),
+                            Verdict::Refused(report) => {
+                                rename = Some(no_function());
+                                refused = Some(report);
+                            }
+                            Verdict::Later => {
+                                self.clients[id].holding = true;
+                                return Taken::Nothing;
+                            }
+                        }
                     }
                     None if !whole => {
                         Mark::FunctionCallInPieces.hit();
@@ -315,7 +345,7 @@ impl Engine {
                     };
                 rename = named.rename;
                 describe = named.describe;
-                stale = named.stale;
+                refused = named.refused;
                 named.kind
             }
             Tag::CopyData | Tag::Flush => {
@@ -337,14 +367,18 @@ impl Engine {
                 return Taken::Gone;
             }
         };
-        self.expect(now, id, server, kind, stale);
+        let is_run = refused.is_none();
+        if let Some(report) = refused {
+            self.note_refused(id, server, report);
+        }
+        self.expect(now, id, server, kind, !is_run);
         let taken = self.send(id, server, tag, header, rest, at, rename);
         if let Some(made) = describe {
             self.describe(server, made);
         }
-        if tag == Tag::Query {
+        if tag == Tag::Query && is_run {
             let slot = self.clients[id].last_slot();
-            self.scan_text(id, text, text_ended, slot);
+            self.scan_text(id, text, heard, slot);
         }
         taken
     }
@@ -416,8 +450,8 @@ impl Engine {
         holds
     }
 
-    /// Notes what a message will be answered with. `stale`: it is made to fail.
-    fn expect(&mut self, now: Time, id: ClientId, server: ServerId, kind: Kind, stale: bool) {
+    /// Notes what a message will be answered with. `fails`: it is made to.
+    fn expect(&mut self, now: Time, id: ClientId, server: ServerId, kind: Kind, fails: bool) {
         let client = &mut self.clients[id];
         let server = &mut self.servers[server];
         let inside_copy = matches!(kind, Kind::Sync) && server.replies.ignores_sync();
@@ -455,7 +489,7 @@ impl Engine {
             }
             _ => client.open_slot = Some(slot),
         }
-        let sink = if stale { Sink::Stale(slot) } else { Sink::Client(slot) };
+        let sink = if fails { Sink::Refused(slot) } else { Sink::Client(slot) };
         if !server.replies.push(Expected { kind, sink }) && client.open_slot != Some(slot) {
             Mark::UnitSkippedWhenSent.hit();
             client.unanswered(slot);
@@ -509,6 +543,11 @@ impl Engine {
         };
         self.expel(now, id, VIOLATION.report(&[&text]));
     }
+}
+
+/// What makes a FunctionCall fail: no function has this number.
+fn no_function() -> Rename {
+    Rename { at: HEADER_LEN..HEADER_LEN + 4, name: vec![0; 4] }
 }
 
 /// The header and type of the message at the front.

@@ -176,7 +176,7 @@ impl Configuration {
         let mut text = format!(
             "[general]\nhost = \"127.0.0.1\"\nport = 6432\nauth_type = \"trust\"\n\
              connect_timeout = {}\nidle_timeout = {}\n{WAIT} = 0\nconnect_parallelism = {}\n\
-             {RESERVE} = {}\nreserve_pool_timeout = {}\n",
+             {RESERVE} = {}\nreserve_pool_timeout = {}\nmax_pinned = \"off\"\n",
             ms(Some(self.times.connect)),
             ms(self.times.idle),
             self.limits.parallelism,

@@ -172,6 +172,18 @@ impl Pins {
         Self(self.0 & !Self::of(reason).0)
     }
 
+    /// The reasons that are in both sets.
+    #[must_use]
+    pub const fn intersection(self, other: Self) -> Self {
+        Self(self.0 & other.0)
+    }
+
+    /// The reasons of this set that are not in the other.
+    #[must_use]
+    pub const fn difference(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
     /// Whether there is no reason at all.
     pub const fn is_empty(self) -> bool {
         self.0 == 0

@@ -52,6 +52,15 @@ fn users_put_the_pools_of_their_databases_together() {
 }
 
 #[test]
+fn pins_are_listed_for_each_pool_that_has_them() {
+    let expected = "T database/s user/s kind/s policy/s servers/i max_pinned/i total_begun/q \
+                    total_refused/q\n\
+                    D app|alice|listen|pin|2|5|17|3\n\
+                    D app|alice|temp table|refuse|0|5|0|1\nC SHOW\nZ I\n";
+    assert_eq!(said("SHOW PINS"), expected);
+}
+
+#[test]
 fn lists_count() {
     let expected = "T list/s items/i\nD databases|1\nD users|2\nD peers|0\nD pools|2\n\
                     D peer_pools|0\nD free_clients|3\nD used_clients|7\nD login_clients|2\n\

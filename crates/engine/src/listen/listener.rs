@@ -236,6 +236,15 @@ impl Engine {
         self.run_own(server, &text);
     }
 
+    /// Whether a server of a pool stays with a client that listens only until the listener does.
+    pub(crate) fn has_listener(&self, id: PoolId) -> bool {
+        let listener = self.pools[id].listener.as_ref();
+        listener.is_none_or(|listener| {
+            let may_come = listener.server.is_some() || self.room(id) > 0;
+            !listener.refused && may_come
+        })
+    }
+
     fn find_listener(&mut self, now: Time, id: PoolId) {
         match self.pools[id].idle.first().copied() {
             Some(idle) => {

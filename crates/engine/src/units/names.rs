@@ -6,6 +6,7 @@ use std::sync::Arc;
 
 use pgweir_config::PoolMode;
 use pgweir_sql::{Heard, PinReason};
+use pgweir_wire::backend::Report;
 use pgweir_wire::frontend::{Bind, Parse, Tag, Target};
 use pgweir_wire::{HEADER_LEN, Malformed};
 
@@ -13,7 +14,9 @@ use super::bring::Brought;
 use super::{UNIT_HELD_BYTES, ends_in_time, until_nul};
 use crate::Engine;
 use crate::action::{ClientId, ServerId};
+use crate::errors::ROWS_CHANGED;
 use crate::marks::Mark;
+use crate::pins::{FAILS, Verdict};
 use crate::prepared::{self, Meaning, Statement, Under};
 use crate::reply::{Closes, Described, Kind, Made, Makes};
 use crate::settings::Settings;
@@ -25,8 +28,8 @@ pub(super) struct Named {
     pub(super) rename: Option<Rename>,
     /// The statement whose rows we ask for behind it.
     pub(super) describe: Option<Rc<Made>>,
-    /// It is made to fail, for its statement's rows are not what they were.
-    pub(super) stale: bool,
+    /// It is made to fail, and this is why.
+    pub(super) refused: Option<Box<Report>>,
 }
 
 /// A Parse at the front of the input.
@@ -38,9 +41,9 @@ struct NewStatement<'a> {
     whole: bool,
 }
 
-/// The name of a statement in a message, and what the server is told in its place.
+/// A part of a message, mostly the name of a statement, and what the server is told in its place.
 pub(super) struct Rename {
-    /// Where it stands in the message, without its NUL.
+    /// Where it stands in the message, without its last NUL.
     pub(super) at: Range<usize>,
     pub(super) name: Vec<u8>,
 }
@@ -54,11 +57,17 @@ pub(super) const NOBODY: &[u8] = b"pgweir_";
 
 impl Named {
     pub(super) fn plain(kind: Kind) -> Self {
-        Self { kind, rename: None, describe: None, stale: false }
+        Self { kind, rename: None, describe: None, refused: None }
     }
 
     pub(super) fn renamed(kind: Kind, rename: Option<Rename>) -> Self {
         Self { rename, ..Self::plain(kind) }
+    }
+
+    /// It fails for want of a statement, whose name stands here.
+    pub(super) fn refused(kind: Kind, at: Range<usize>, report: Box<Report>) -> Self {
+        let rename = Some(Rename { at, name: NOBODY.to_vec() });
+        Self { refused: Some(report), ..Self::renamed(kind, rename) }
     }
 }
 
@@ -153,6 +162,18 @@ impl Engine {
         new: NewStatement<'_>,
     ) -> Option<Named> {
         let (name, text) = (new.parse.name, new.parse.text);
+        let ended = new.whole || name.len() + text.len() + 2 <= new.message.len() - HEADER_LEN;
+        let heard = ended.then(|| self.read_text(id, text));
+        let verdict = match &heard {
+            Some(_) if !name.is_empty() => self.judge_pins(id, server, PinReason::Prepared.into()),
+            Some(heard) => self.judge_text(id, server, heard, text),
+            None => Verdict::Sent,
+        };
+        match verdict {
+            Verdict::Sent => {}
+            Verdict::Refused(report) => return Some(self.refuse_parse(id, new.parse, report)),
+            Verdict::Later => return None,
+        }
         let client = &self.clients[id];
         if !client.names.is_empty() {
             let meaning = client.names.meaning(name, client.coming_slot());
@@ -180,9 +201,8 @@ impl Engine {
             Mark::UnnamedTooLong.hit_if(!kept);
             if kept { Makes::Unnamed(Rc::from(new.message)) } else { Makes::UnnamedTooLong }
         };
-        let ended = new.whole || name.len() + text.len() + 2 <= new.message.len() - HEADER_LEN;
         let slot = self.clients[id].coming_slot();
-        let pins = self.scan_text(id, text, ended, slot);
+        let pins = self.scan_text(id, text, heard, slot);
         let client = &mut self.clients[id];
         if !name.is_empty() {
             client.note_prepared(pins.unwrap_or_else(|| PinReason::Unclear.into()));
@@ -195,6 +215,25 @@ impl Engine {
         client.may_commit_later |= client.may_commit || !ended;
         let rename = Rename::escape(HEADER_LEN, name);
         Some(Named::renamed(Kind::Parse { makes }, rename))
+    }
+
+    /// A Parse that is not to be run: its text is another, which fails. Like any other that fails,
+    /// it ends the unnamed statement if that is what it makes.
+    fn refuse_parse(&mut self, id: ClientId, parse: Parse<'_>, report: Box<Report>) -> Named {
+        let is_unnamed = parse.name.is_empty();
+        let client = &mut self.clients[id];
+        if is_unnamed {
+            // A Bind behind it in its batch is passed over: nothing is to be brought for it.
+            client.unnamed_ready = true;
+            client.unnamed_names = Some(false);
+        }
+        let makes = if is_unnamed { Makes::UnnamedTooLong } else { Makes::Own };
+        let mut name = if is_unnamed { Vec::new() } else { NOBODY.to_vec() };
+        name.push(0);
+        name.extend_from_slice(FAILS);
+        let end = HEADER_LEN + parse.name.len() + 1 + parse.text.len();
+        let rename = Rename { at: HEADER_LEN..end, name };
+        Named { refused: Some(report), ..Named::renamed(Kind::Parse { makes }, Some(rename)) }
     }
 
     /// Whether what a client prepares may be shared: it is read under no other settings than those
@@ -304,25 +343,36 @@ impl Engine {
             }
             Meaning::Known(statement, shape) => {
                 let statement = self.as_read_now(id, server, statement);
+                let at = at..at + name.len();
+                let heard = is_bind.then(|| self.heard_of(id, &statement));
+                let verdict = match &heard {
+                    Some(heard) => self.judge_text(id, server, heard, statement.text()),
+                    None => Verdict::Sent,
+                };
+                match verdict {
+                    Verdict::Sent => {}
+                    Verdict::Refused(report) => return Some(Named::refused(kind, at, report)),
+                    Verdict::Later => return None,
+                }
                 let brought = self.bring(id, server, &statement, shape.as_deref());
-                let (name_there, stale) = match brought {
+                let named = match brought {
                     Brought::Later => return None,
-                    Brought::Yes => (statement.name(), false),
+                    Brought::Yes => {
+                        Named::renamed(kind, Some(Rename { at, name: statement.name() }))
+                    }
                     Brought::Changed => {
                         // No mark: no simulated statement's rows ever change.
-                        (NOBODY.to_vec(), true)
+                        Named::refused(kind, at, rows_changed())
                     }
                 };
-                if is_bind {
+                if let Some(heard) = heard {
                     let slot = self.clients[id].coming_slot();
                     let said = Said { text: Some(statement.text()), slot, custom: None };
-                    let heard = self.heard_of(id, &statement);
                     self.has_heard(id, &heard, said);
                     let client = &mut self.clients[id];
                     client.may_commit_later |= client.may_commit;
                 }
-                let rename = Rename { at: at..at + name.len(), name: name_there };
-                Some(Named { stale, ..Named::renamed(kind, Some(rename)) })
+                Some(named)
             }
         }
     }
@@ -392,6 +442,12 @@ impl Engine {
         let rename = Rename::escape(HEADER_LEN + 1, name);
         Some(Named::renamed(Kind::CloseStatement { closes }, rename))
     }
+}
+
+/// What PostgreSQL says of a prepared statement whose rows have changed. Drivers that prepare it
+/// again know it by the function that says so.
+pub(super) fn rows_changed() -> Box<Report> {
+    Box::new(Report { routine: Some("RevalidateCachedQuery"), ..ROWS_CHANGED.report(&[]) })
 }
 
 /// What a message does waits until earlier units are over.

@@ -2,15 +2,16 @@
 
 use std::rc::Rc;
 
-use pgweir_sql::PinReason;
+use pgweir_sql::{Heard, PinReason};
 use pgweir_wire::HEADER_LEN;
 use pgweir_wire::frontend::{self, Parse, Target};
 
-use super::names::{NOBODY, Named, Rename};
+use super::names::{Named, rows_changed};
 use crate::Engine;
 use crate::action::{ClientId, Endpoint, ServerId};
 use crate::client::UnnamedStatement;
 use crate::marks::Mark;
+use crate::pins::Verdict;
 use crate::reply::{Closes, Described, Expected, Kind, Makes, Sink};
 use crate::track::Said;
 
@@ -26,6 +27,16 @@ impl Engine {
         let is_bind = matches!(kind, Kind::Bind);
         // What an earlier unit has parsed may be a COMMIT.
         let parsed_now = self.clients[id].unnamed_ready;
+        let again = if is_bind && !parsed_now { self.unnamed_again(id) } else { None };
+        let verdict = match &again {
+            Some((parse, heard)) => self.judge_text(id, server, heard, text_of(parse)),
+            None => Verdict::Sent,
+        };
+        match verdict {
+            Verdict::Sent => {}
+            Verdict::Refused(report) => return Some(Named::refused(kind, at..at, report)),
+            Verdict::Later => return None,
+        }
         let client = &self.clients[id];
         if is_bind && !client.names.is_empty() {
             let names = client.unnamed_names.unwrap_or_else(|| match &client.unnamed {
@@ -45,8 +56,11 @@ impl Engine {
             Mark::HeldForUnnamed.hit();
             return None;
         }
-        if is_bind && !parsed_now {
-            self.runs_unnamed(id);
+        if let Some((parse, heard)) = again {
+            Mark::UnnamedIsRunAgain.hit_if(!heard.pins.is_empty());
+            let slot = self.clients[id].coming_slot();
+            let said = Said { text: Some(text_of(&parse)), slot, custom: None };
+            self.has_heard(id, &heard, said);
         }
         if !std::mem::take(&mut self.clients[id].unnamed_stale) {
             return Some(Named::plain(kind));
@@ -54,20 +68,14 @@ impl Engine {
         // No mark: no simulated statement's rows ever change. It is made again for whatever asks
         // for it next, too.
         self.servers[server].unnamed = UnnamedStatement::Unknown;
-        let rename = Rename { at: at..at, name: NOBODY.to_vec() };
-        Some(Named { stale: true, ..Named::renamed(kind, Some(rename)) })
+        Some(Named::refused(kind, at..at, rows_changed()))
     }
 
-    /// The unnamed statement of an earlier batch is run: what it does to its server it does now.
-    fn runs_unnamed(&mut self, id: ClientId) {
-        let UnnamedStatement::Made(parse) = &self.clients[id].unnamed else { return };
-        let parse = Rc::clone(parse);
-        // What is kept was read before.
-        let Ok(parse) = Parse::start(&parse[HEADER_LEN..]) else { return };
-        let heard = self.read_text(id, parse.text);
-        Mark::UnnamedIsRunAgain.hit_if(!heard.pins.is_empty());
-        let slot = self.clients[id].coming_slot();
-        self.has_heard(id, &heard, Said { text: Some(parse.text), slot, custom: None });
+    /// The unnamed statement of an earlier batch, which is run now: the Parse that made it, and
+    /// what its text does to its server.
+    fn unnamed_again(&self, id: ClientId) -> Option<(Rc<[u8]>, Heard)> {
+        let UnnamedStatement::Made(parse) = &self.clients[id].unnamed else { return None };
+        Some((Rc::clone(parse), self.read_text(id, text_of(parse))))
     }
 
     /// Makes the server's unnamed statement this client's. If the client has none, that of whoever
@@ -97,12 +105,11 @@ impl Engine {
                     self.actions.inject(to, |out| out.extend_from_slice(&parse));
                     self.pools[self.servers[server].pool].stats.own_parses += 1;
                     // What it does to a server, it did to another when it was made.
-                    if let Ok(parse) = Parse::start(&parse[HEADER_LEN..]) {
-                        let slot = self.clients[id].coming_slot();
-                        self.scan_text(id, parse.text, true, slot);
-                        let client = &mut self.clients[id];
-                        client.may_commit_later |= client.may_commit;
-                    }
+                    let heard = self.read_text(id, text_of(&parse));
+                    let slot = self.clients[id].coming_slot();
+                    self.scan_text(id, text_of(&parse), Some(heard), slot);
+                    let client = &mut self.clients[id];
+                    client.may_commit_later |= client.may_commit;
                     return !self.asks_for_unnamed_rows(id, server);
                 }
             }
@@ -141,4 +148,9 @@ impl Engine {
         self.clients[id].unnamed_ready = false;
         true
     }
+}
+
+/// The text of a Parse that is kept, and so was read before.
+fn text_of(parse: &[u8]) -> &[u8] {
+    Parse::start(&parse[HEADER_LEN..]).map_or(&[][..], |parse| parse.text)
 }

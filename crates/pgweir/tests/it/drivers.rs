@@ -91,6 +91,8 @@ fn passes(driver: &str) -> String {
         .general("auth_type", "\"scram-sha-256\"")
         // Clients wait for others to leave, and a loaded machine is no reason for a timeout.
         .general("connect_timeout", "120000")
+        // They wait for locks of each other's sessions.
+        .general("max_pinned", "\"off\"")
         .user(NAME, PASSWORD, SERVERS);
     let pgweir = Pgweir::start(PROGRAM, |port| config.text(port));
     let said = run(driver, pgweir.port());

@@ -1,7 +1,9 @@
 //! What keeps a server with its client in transaction mode, and is gone with that client; and what
 //! goes with the client to whatever server it is given.
 
-use pgweir_testkit::frames::{bind, close_statement, execute, parse, query, sync};
+use pgweir_testkit::frames::{
+    bind, close_statement, execute, extended, function_call, parse, query, sync,
+};
 use pgweir_testkit::{PoolerConfig, WireClient};
 
 use crate::stage::{self, CLUSTER, Stage};
@@ -293,4 +295,138 @@ fn settings_that_are_changed_later_than_they_are_read() {
         assert_eq!(other.query("SHOW work_mem"), ["4MB"]);
     }
     assert_eq!(owner.query("SHOW work_mem"), ["77MB"]);
+}
+
+/// A stage of two servers, of which one may be kept, and a client that keeps that one.
+fn crowded(name: &str) -> (Stage, WireClient, WireClient) {
+    let stage = Stage::new(name, 2);
+    let (mut holder, other) = (stage.client(), stage.client());
+    holder.query("DECLARE c CURSOR WITH HOLD FOR SELECT 1; CREATE TEMP TABLE kept (a int)");
+    (stage, holder, other)
+}
+
+/// What a client hears: the letters of the messages, and in place of an error its SQLSTATE; of
+/// ReadyForQuery the status of the transaction.
+fn hears(client: &mut WireClient, frames: &[u8]) -> Vec<String> {
+    client.send(frames).unwrap();
+    let said = client.read_until_ready().unwrap();
+    let word = |message: &pgweir_testkit::Message| match message.tag {
+        b'E' => message.sqlstate(),
+        b'Z' => format!("Z({})", char::from(message.body[0])),
+        tag => char::from(tag).to_string(),
+    };
+    said.iter().map(word).collect()
+}
+
+/// A statement that would keep one server more, in every way in which it can be sent.
+#[test]
+fn more_servers_than_may_be_kept() {
+    let (stage, mut holder, mut other) = crowded("pin_most");
+    let lock = "SELECT pg_advisory_lock(5)";
+    let error = other.try_query(lock).unwrap_err();
+    let said = error.to_string();
+    let kept = "1 of 2 servers are kept: hold cursor 1, temp table 1.";
+    assert!(said.contains("53300") && said.contains(kept), "{said}");
+    assert_eq!(hears(&mut other, &query(lock)), ["53300", "Z(I)"]);
+    assert_eq!(hears(&mut other, &extended(lock, &[])), ["53300", "Z(I)"]);
+    let named = [parse("s", lock, &[]), sync()].concat();
+    assert_eq!(hears(&mut other, &named), ["1", "Z(I)"]);
+    let run = [bind("", "s", &[]), execute("", 0), sync()].concat();
+    assert_eq!(hears(&mut other, &run), ["53300", "Z(I)"]);
+    // pg_advisory_lock(int8)
+    let call = function_call(2880, 1, &[Some(&5u64.to_be_bytes())]);
+    assert_eq!(hears(&mut other, &call), ["53300", "Z(I)"]);
+    // A batch is undone with it.
+    stage.ask("CREATE TABLE t (a int); GRANT ALL ON t TO pin_most");
+    let insert = extended("INSERT INTO t VALUES (1)", &[]);
+    let insert = &insert[..insert.len() - sync().len()];
+    let batch = [insert, &extended(lock, &[])].concat();
+    assert_eq!(hears(&mut other, &batch), ["1", "2", "n", "C", "53300", "Z(I)"]);
+    assert_eq!(stage.value("SELECT count(*) FROM t"), "0");
+
+    let locks = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'";
+    assert_eq!(stage.value(locks), "0");
+    assert_eq!(other.query("SELECT 'it goes on'"), ["it goes on"]);
+    let row = |kind: &str| {
+        let rows = stage.console("SHOW PINS");
+        let start = format!("pin_most|pin_most|{kind}|");
+        let row = rows.iter().find_map(|row| row.strip_prefix(&start));
+        row.unwrap().to_owned()
+    };
+    assert_eq!(row("hold cursor"), "pin|1|1|1|0");
+    assert_eq!(row("advisory lock"), "pin|0|1|0|5");
+    // Who keeps a server may keep it for more.
+    holder.query(lock);
+    assert_eq!(row("advisory lock"), "pin|1|1|1|5");
+    holder.query("DISCARD ALL");
+    other.query(lock);
+}
+
+/// Inside a transaction PostgreSQL itself has failed it: nothing of it can be committed.
+#[test]
+fn a_refused_pin_fails_its_transaction() {
+    let (stage, _holder, mut other) = crowded("pin_block");
+    stage.ask("CREATE TABLE t (a int); GRANT ALL ON t TO pin_block");
+    let lock = "SELECT pg_advisory_lock(5)";
+    let extended_lock = extended(lock, &[]);
+    for refused in [query(lock), extended_lock] {
+        for end in ["ROLLBACK", "COMMIT"] {
+            other.query("BEGIN; INSERT INTO t VALUES (1)");
+            assert_eq!(hears(&mut other, &refused), ["53300", "Z(E)"]);
+            assert_eq!(hears(&mut other, &query("SELECT 1")), ["25P02", "Z(E)"]);
+            assert_eq!(hears(&mut other, &query(end)), ["C", "Z(I)"]);
+            assert_eq!(stage.value("SELECT count(*) FROM t"), "0");
+        }
+    }
+    // A savepoint goes on behind it, as behind any other error.
+    other.query("BEGIN; INSERT INTO t VALUES (1); SAVEPOINT s");
+    assert_eq!(hears(&mut other, &query(lock)), ["53300", "Z(E)"]);
+    other.query("ROLLBACK TO s; COMMIT");
+    assert_eq!(stage.value("SELECT count(*) FROM t"), "1");
+}
+
+/// What a text only names counts as well.
+#[test]
+fn a_function_that_would_keep_one_server_more() {
+    let stage = Stage::new("pin_most_loud", 2);
+    stage.ask("CREATE FUNCTION take() RETURNS void LANGUAGE sql AS 'SELECT pg_advisory_lock(5)'");
+    let (mut holder, mut other) = (stage.client(), stage.client());
+    holder.query("CREATE TEMP TABLE kept (a int)");
+    assert_eq!(hears(&mut other, &query("SELECT take()")), ["53300", "Z(I)"]);
+}
+
+#[test]
+fn kinds_that_are_refused() {
+    let stage =
+        Stage::with("pin_refuse", 1, |config| config.pool("pin_refuse", "\"temp table, LISTEN\""));
+    let mut client = stage.client();
+    for refused in ["CREATE TEMP TABLE t (a int)", "LISTEN a"] {
+        assert_eq!(hears(&mut client, &query(refused)), ["0A000", "Z(I)"], "{refused}");
+    }
+    client.query("SELECT pg_advisory_lock(5)");
+    assert_eq!(hears(&mut client, &query("LISTEN a")), ["0A000", "Z(I)"], "also of who keeps one");
+}
+
+/// As other poolers have it: what is left is there for whoever comes next.
+#[test]
+fn kinds_that_are_ignored() {
+    let stage = Stage::with("pin_ignore", 1, |config| {
+        config.pool("pin_ignore", "\"temp table, advisory lock\"")
+    });
+    let (mut one, mut two) = (stage.client(), stage.client());
+    one.query("CREATE TEMP TABLE t (a int); SELECT pg_advisory_lock(5)");
+    assert_eq!(two.query("SELECT to_regclass('pg_temp.t')"), ["t"]);
+    one.query("SELECT pg_advisory_unlock(5)");
+}
+
+/// A client that has prepared by the protocol and names that in SQL keeps a server for it.
+#[test]
+fn names_that_are_used_in_sql_where_no_more_may_be_kept() {
+    let (stage, _holder, mut other) = crowded("pin_names");
+    let named = [parse("s", "SELECT 1", &[]), sync()].concat();
+    assert_eq!(hears(&mut other, &named), ["1", "Z(I)"]);
+    assert_eq!(hears(&mut other, &query("EXECUTE s")), ["53300", "Z(I)"]);
+    let run = [bind("", "s", &[]), execute("", 0), sync()].concat();
+    assert_eq!(hears(&mut other, &run), ["2", "D", "C", "Z(I)"], "it is still there");
+    drop(stage);
 }

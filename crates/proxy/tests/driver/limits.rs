@@ -124,7 +124,7 @@ fn a_connection_is_not_awaited_from_a_client_that_keeps_it() {
 /// that is answered so; carol, of the next, has the third, and that is given.
 fn two_keep_theirs(statement: &str, answer: [Vec<u8>; 2]) -> (Stage, Peer, Peer) {
     let setup = Setup {
-        general: "max_server_connections = 3",
+        general: "max_server_connections = 3\nmax_pinned = 'off'",
         others: &["east", "west"],
         ..Setup::of_size(2)
     };
@@ -574,7 +574,8 @@ fn a_lower_limit_closes_what_is_too_many() {
 /// A pool that can give nothing up hides no other one that can.
 #[test]
 fn a_lower_limit_holds_beside_clients_that_keep_their_servers() {
-    let before = Setup { general: "max_server_connections = 3", ..shared("") };
+    let before =
+        Setup { general: "max_server_connections = 3", pool: "max_pinned = 'off'", ..shared("") };
     let (stage, first, alice) = Stage::ready(&before);
     let bob = stage.client();
     alice.says([query("SELECT pg_advisory_lock(1)")]);

@@ -30,6 +30,7 @@ mod named;
 mod news;
 mod parameters;
 mod pieces;
+mod pins;
 mod queue;
 mod relay;
 mod reload;
