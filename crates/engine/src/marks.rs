@@ -255,6 +255,10 @@ marks! {
     PreparedIsRun,
     /// The unnamed statement of an earlier batch is run once more.
     UnnamedIsRunAgain,
+    /// A statement is not run, for it would keep one server too many.
+    PinRefused,
+    /// Whether it may be run is known when a server has said what is left on it.
+    PinAwaitsAnswer,
 
     // Who listens.
     /// A client listens.

@@ -23,6 +23,7 @@ use crate::action::{ClientId, ServerId};
 use crate::ask::Answer;
 use crate::client::{Client, Leg};
 use crate::errors::{PIN_REFUSED, PINS_FULL};
+use crate::marks::Mark;
 use crate::pool::{Pool, PoolId, PoolSpec};
 use crate::reply::Sink;
 use crate::scan::kept;
@@ -169,7 +170,7 @@ impl Engine {
         let spec = &self.pools[pool].spec;
         let refused = pins.intersection(spec.pin_refuse);
         let (refused, report) = if !refused.is_empty() {
-            // No mark, here and below: simulated pools refuse no pins.
+            // No mark: simulated pools refuse no kind.
             (refused, PIN_REFUSED.report(&[&spec.name(), &refused]))
         } else {
             // The listener takes over.
@@ -184,9 +185,11 @@ impl Engine {
                 return Verdict::Sent;
             }
             if self.holders_are_asked(pool) {
+                Mark::PinAwaitsAnswer.hit();
                 self.pools[pool].await_pins.push(id);
                 return Verdict::Later;
             }
+            Mark::PinRefused.hit();
             (pins, full(spec, servers, &reasons, pins))
         };
         count(&mut self.pools[pool].pins.refused, refused);

@@ -75,6 +75,8 @@ pub(crate) struct Pool {
     pub(crate) reset_query: Option<&'static str>,
     /// So many prepared statements a server keeps, if not as many as it would.
     pub(crate) prepared: Option<u64>,
+    /// Clients may keep so many of its servers, if there is a limit.
+    pub(crate) pinned: Option<u64>,
 }
 
 /// Where a configuration keeps one of its settings.
@@ -106,6 +108,7 @@ const LEAST: &str = "min_pool_size";
 const WAIT: &str = "query_wait_timeout";
 const RESET_QUERY: &str = "server_reset_query";
 const PREPARED: &str = "prepared_statements_cache_size";
+const PINNED: &str = "max_pinned";
 const INSTANCES: &str = "instances";
 const SERVER_USER: &str = "server_username";
 
@@ -114,8 +117,8 @@ const MISSING: &str = "missing_pools";
 const MODES: &str = "other_pool_modes";
 
 /// Whatever else may be there or not.
-const OTHERS: [&str; 9] =
-    [RESERVE, LEAST, WAIT, RESET_QUERY, PREPARED, INSTANCES, SERVER_USER, MISSING, MODES];
+const OTHERS: [&str; 10] =
+    [RESERVE, LEAST, WAIT, RESET_QUERY, PREPARED, PINNED, INSTANCES, SERVER_USER, MISSING, MODES];
 
 /// The users of servers that a pool may have are called like its own with a number behind.
 const NUMBERED: char = '_';
@@ -150,6 +153,7 @@ impl Configuration {
             WAIT => self.pools.iter_mut().for_each(|pool| pool.wait = None),
             RESET_QUERY => self.pools.iter_mut().for_each(|pool| pool.reset_query = None),
             PREPARED => self.pools.iter_mut().for_each(|pool| pool.prepared = None),
+            PINNED => self.pools.iter_mut().for_each(|pool| pool.pinned = None),
             INSTANCES => self.instances = None,
             SERVER_USER => self.pools.iter_mut().for_each(|pool| pool.server_user = None),
             MISSING => self.pools.iter_mut().for_each(|pool| pool.here = true),
@@ -228,12 +232,13 @@ impl Pool {
         let reset = reset_query.map(|query| format!("{RESET_QUERY} = \"{query}\"\n"));
         let prepared = self.prepared.map(|most| format!("{PREPARED} = {most}\n"));
         let reset = reset.unwrap_or_default() + &prepared.unwrap_or_default();
+        let pinned = self.pinned.map(|most| format!("{PINNED} = {most}\n")).unwrap_or_default();
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
             "\n[pools.\"{database}\"]\npool_mode = \"{}\"\n{WAIT} = {}\n{reset}\
              [pools.\"{database}\".users.0]\nusername = \"{user}\"\n{server_user}\
-             pool_size = {size}\n{LEAST} = {least}\n\
+             pool_size = {size}\n{LEAST} = {least}\n{pinned}\
              [pools.\"{database}\".shards.0]\ndatabase = \"{database}\"\n\
              servers = [[\"127.0.0.1\", {}, \"primary\"]]",
             mode.name(),

@@ -60,6 +60,8 @@ pub enum Row {
     MaxDatabaseClients,
     /// There are too many clients of a user.
     MaxUserClients,
+    /// As many servers are kept as may be.
+    MaxPinned,
     /// A client has left with nothing under way, and another one has its server.
     Left,
     /// A statement is committed whose client has left.
@@ -82,7 +84,7 @@ pub enum Row {
 
 impl Row {
     /// All of them, in their order.
-    pub const ALL: [Self; 37] = [
+    pub const ALL: [Self; 38] = [
         Self::Idle,
         Self::Waiting,
         Self::Unsent,
@@ -111,6 +113,7 @@ impl Row {
         Self::MaxLogins,
         Self::MaxDatabaseClients,
         Self::MaxUserClients,
+        Self::MaxPinned,
         Self::Left,
         Self::LeftStatement,
         Self::LeftTransaction,
@@ -153,6 +156,7 @@ impl Row {
             Self::MaxLogins => "max-logins",
             Self::MaxDatabaseClients => "max-db-clients",
             Self::MaxUserClients => "max-user-clients",
+            Self::MaxPinned => "max-pinned",
             Self::Left => "left",
             Self::LeftStatement => "left-statement",
             Self::LeftTransaction => "left-transaction",

@@ -289,7 +289,7 @@ impl Topology {
         let wait_us = *dice.pick(&[300_000, 3_000_000]);
         let server_user = *dice.pick(&[None, None, Some(1), Some(2)]);
         let server_user = server_user.map(|number| Pool::other_user(&facts.user, number));
-        Pool {
+        let pool = Pool {
             // A configuration has at least one.
             here: dice.chance(0.7) || facts.draft == 0 || !self.inconstant,
             database: if wild { "*".to_owned() } else { facts.database.clone() },
@@ -303,7 +303,11 @@ impl Topology {
             cluster: dice.below(self.clusters as u64) as usize,
             reset_query: self.reset_query,
             prepared: *dice.pick(&[None, None, Some(0), Some(1), Some(2), Some(3)]),
-        }
+            pinned: None,
+        };
+        // Of two servers one may be kept, of four two.
+        let even = pool.size.is_multiple_of(2);
+        Pool { pinned: even.then_some(pool.size / 2), ..pool }
     }
 }
 

@@ -212,6 +212,21 @@ impl Oracle {
         Ok(tags)
     }
 
+    /// The message that is due fails with this error: it would keep a server.
+    pub(crate) fn refuse_pin(&mut self, report: &[u8]) -> Result<(), String> {
+        while self.session.out.is_empty() {
+            if self.session.fail_next(report, &mut self.inbox, &mut self.deeds) {
+                return self.hear(report).map(drop);
+            }
+            match self.session.advance(&mut self.inbox, &mut self.deeds) {
+                Advance::Went { .. } | Advance::Locks(_) | Advance::Sleeps(_) => {}
+                Advance::Starved if !self.held.is_empty() => self.release(),
+                Advance::Starved | Advance::Over => break,
+            }
+        }
+        Err("was refused what keeps no server".to_owned())
+    }
+
     /// The client's server is lost, which this error tells: the transaction is undone, or nobody
     /// knows what has become of the unit.
     /// Says which statements of the unit that gives an answer to are not there any more.

@@ -71,6 +71,9 @@ impl Client {
             if ours && matches!(&*code, "08007" | "40001") {
                 return self.lost_server(site, message, raw);
             }
+            if ours && code == "53300" && text.starts_with("too many servers of pool") {
+                return self.pin_refused(site, raw);
+            }
             if ours && self.oracle.may_be_refused() {
                 return self.refused(site, message, raw);
             }
@@ -184,6 +187,27 @@ impl Client {
         }
         site.ledger.reach(Row::StatementTimeout);
         self.oracle.interrupt(tag, b"57014", TIMED_OUT)
+    }
+
+    /// A statement that would keep one server more has failed on the server.
+    fn pin_refused(&mut self, site: &mut Site, raw: Range<usize>) {
+        let pool = self.pool.draft;
+        let since = self.ruled_since(site, self.moments.asked_at);
+        let may_part = self.pool.mode != PoolMode::Session || self.pool.fickle;
+        let limit = site.rules.least(since, |rules| rules.pools[pool].pinned);
+        let refused = match may_part && limit.is_some() {
+            true => self.oracle.refuse_pin(&self.incoming[raw]),
+            false => Err("there is no such limit".to_owned()),
+        };
+        match refused {
+            Ok(()) => {
+                self.refused = true;
+                site.ledger.reach(Row::MaxPinned);
+            }
+            Err(text) => {
+                site.ledger.fail(Invariant::RightRefusal, format!("c{}: {text}", self.number));
+            }
+        }
     }
 
     /// pgweir answers a unit itself.

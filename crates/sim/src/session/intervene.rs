@@ -69,6 +69,32 @@ impl Session {
         tags
     }
 
+    /// If a message comes next that may keep a server, it fails with this error.
+    pub(crate) fn fail_next(
+        &mut self,
+        report: &[u8],
+        inbox: &mut Inbox,
+        witness: &mut impl Witness,
+    ) -> bool {
+        let next = inbox.unit().next().filter(|message| b"QPBF".contains(&message.tag));
+        let is_due = matches!(self.work, Work::None) && !self.skipping;
+        let Some(message) = next.filter(|_| is_due) else { return false };
+        inbox.take();
+        let extended = matches!(message.tag, b'P' | b'B');
+        if extended {
+            self.state.start();
+        }
+        if message.tag == b'Q' || message.tag == b'P' && message.body.first() == Some(&0) {
+            self.forget_unnamed();
+        }
+        self.out.extend_from_slice(report);
+        self.state.error(witness);
+        self.drop_portals();
+        self.skipping = extended;
+        self.work = if extended { Work::None } else { Work::Ready };
+        true
+    }
+
     /// The server is gone, and with it the transaction: it is undone, if that is certain. The unit
     /// that was under way, or, if none is `begun`, the next one, ends with this error.
     pub(crate) fn lose(
