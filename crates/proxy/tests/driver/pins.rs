@@ -13,8 +13,8 @@ use crate::stage::{Setup, Stage};
 const FAILS: &str =
     "SELECT CAST('pgweir refuses a statement that would keep this server' AS pg_catalog.int4)";
 
-/// Alice has a lock on one of two servers, the only one that may be kept; Bob has the other, within a
-/// transaction if `in_transaction`.
+/// Alice has a lock on one of two servers, the only one that may be kept; Bob has the other, within
+/// a transaction if `in_transaction`.
 struct Scene {
     stage: Stage,
     alice: Peer,
@@ -63,7 +63,8 @@ fn one_more_than_may_be_kept_is_refused() {
     let heard = words(&scene.bob.heard_bytes());
     for part in [
         "C53300|Mtoo many servers of pool \"db/user\" are kept by their clients|",
-        "D1 of 2 servers are kept: advisory lock 1. This statement would keep one more: advisory lock.|",
+        "D1 of 2 servers are kept: advisory lock 1. \
+         This statement would keep one more: advisory lock.|",
         "|HRaise max_pinned, ",
     ] {
         assert!(heard.contains(part), "{part}: {heard}");
