@@ -16,7 +16,7 @@ use crate::client::{Client, Fate, LostTransaction, Phase, UnitRest, UnnamedState
 use crate::errors::{CUT_OFF, NOT_BEGUN, OUTCOME_UNKNOWN, TRANSACTION_LOST};
 use crate::marks::Mark;
 use crate::time::Time;
-use crate::units::{self, UNIT_HELD_BYTES, until_nul};
+use crate::units::{self, until_nul};
 
 /// Puts a server into a transaction that has failed, as the client's has. Whatever the client says
 /// next is then answered by PostgreSQL itself.
@@ -294,18 +294,14 @@ impl Client {
 
 /// Whether a message asks for another transaction like the one that was lost, in whose place one
 /// was made to fail: of what that was like (its isolation level, whether it was read-only) nothing
-/// is known. `None`: too little of it has come to tell.
-pub(crate) fn chains_lost(tag: Tag, message: &[u8], whole: bool) -> Option<bool> {
-    let body = &message[HEADER_LEN..];
-    let too_long = message.len() >= UNIT_HELD_BYTES;
-    let text_of = |body| Parse::start(body).map_or(&[][..], |parse| parse.text);
+/// is known. Where too little of it has come to tell it may.
+pub(crate) fn chains_lost(tag: Tag, body: &[u8], whole: bool) -> bool {
     let (text, ended) = match tag {
         Tag::Query => {
             let text = until_nul(body);
             (text, whole || text.len() < body.len())
         }
-        Tag::Parse if whole || too_long => (text_of(body), whole),
-        Tag::Parse => return None,
+        Tag::Parse => (Parse::start(body).map_or(&[][..], |parse| parse.text), whole),
         // Whoever has heard of the loss has no statement of before.
         Tag::Bind
         | Tag::Close
@@ -318,9 +314,9 @@ pub(crate) fn chains_lost(tag: Tag, message: &[u8], whole: bool) -> Option<bool>
         | Tag::FunctionCall
         | Tag::Password
         | Tag::Sync
-        | Tag::Terminate => return Some(false),
+        | Tag::Terminate => return false,
     };
-    chains(text, ended).or_else(|| too_long.then_some(true))
+    chains(text, ended).unwrap_or(true)
 }
 
 /// Whether a unit begins with a ROLLBACK of the whole transaction. One that is prepared must also

@@ -123,8 +123,6 @@ marks! {
     NamesShown,
     /// The same, and it is not done, for the batch has failed before.
     NameNotShown,
-    /// The header of a function call is there and its oid is not.
-    FunctionCallInPieces,
     /// The names in a message cannot be read.
     NamesUnreadable,
     /// What a client sends is no message, or none that may come now.
@@ -521,8 +519,6 @@ marks! {
     StandIn,
     /// A client asks for another transaction like the one that was lost.
     ChainOfLost,
-    /// Too little of a text has come to tell whether it does.
-    ChainUnclear,
 
     // Clients that go.
     /// A client leaves when replies are owed.

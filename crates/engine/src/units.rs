@@ -238,19 +238,13 @@ impl Engine {
             }
             return Taken::Nothing;
         }
-        if self.servers[server].stands_in {
-            match chains_lost(tag, &rest[..HEADER_LEN + body.len()], whole) {
-                Some(false) => {}
-                Some(true) => {
-                    Mark::ChainOfLost.hit();
-                    self.expel(now, id, CUT_OFF.report(&[]).detail(CHAIN_LOST));
-                    return Taken::Gone;
-                }
-                None => {
-                    Mark::ChainUnclear.hit();
-                    return Taken::Nothing;
-                }
-            }
+        if !whole && rest.len() < UNIT_HELD_BYTES && is_read(tag) {
+            return Taken::Nothing;
+        }
+        if self.servers[server].stands_in && chains_lost(tag, body, whole) {
+            Mark::ChainOfLost.hit();
+            self.expel(now, id, CUT_OFF.report(&[]).detail(CHAIN_LOST));
+            return Taken::Gone;
         }
         if self.clients[id].subscription.is_some()
             && self.waits_to_listen(now, id, server, tag, body, whole)
@@ -273,15 +267,10 @@ impl Engine {
                 return Taken::Nothing;
             }
         };
-        if tag == Tag::Query && refused.is_none() && !self.clients[id].names.is_empty() {
-            if !text_ended && rest.len() < UNIT_HELD_BYTES {
-                // It may name what the server knows by other names.
-                return Taken::Nothing;
-            }
-            if !self.show_names(id, server, text, !text_ended) {
-                self.clients[id].holding = true;
-                return Taken::Nothing;
-            }
+        let may_name = tag == Tag::Query && refused.is_none() && !self.clients[id].names.is_empty();
+        if may_name && !self.show_names(id, server, text, !text_ended) {
+            self.clients[id].holding = true;
+            return Taken::Nothing;
         }
         self.servers[server].note_fed(now);
         self.clients[id].note_commit(tag);
@@ -294,27 +283,20 @@ impl Engine {
                 Kind::Query
             }
             Tag::FunctionCall => {
-                match body.first_chunk() {
-                    Some(oid) => {
-                        let pins = pgweir_sql::function_call(u32::from_be_bytes(*oid));
-                        match self.judge_pins(id, server, kept(pins)) {
-                            Verdict::Sent => self.leaves(id, pins, None),
-                            Verdict::Refused(report) => {
-                                rename = Some(no_function());
-                                refused = Some(report);
-                            }
-                            Verdict::Later => {
-                                self.clients[id].holding = true;
-                                return Taken::Nothing;
-                            }
+                // One that names no function is refused by the server.
+                if let Some(oid) = body.first_chunk() {
+                    let pins = pgweir_sql::function_call(u32::from_be_bytes(*oid));
+                    match self.judge_pins(id, server, kept(pins)) {
+                        Verdict::Sent => self.leaves(id, pins, None),
+                        Verdict::Refused(report) => {
+                            rename = Some(no_function());
+                            refused = Some(report);
+                        }
+                        Verdict::Later => {
+                            self.clients[id].holding = true;
+                            return Taken::Nothing;
                         }
                     }
-                    None if !whole => {
-                        Mark::FunctionCallInPieces.hit();
-                        return Taken::Nothing;
-                    }
-                    // It names no function: the server will say so.
-                    None => {}
                 }
                 Kind::FunctionCall
             }
@@ -328,9 +310,6 @@ impl Engine {
                 Kind::CopyEnd
             }
             Tag::Parse | Tag::Bind | Tag::Describe | Tag::Close => {
-                if !whole && rest.len() < UNIT_HELD_BYTES {
-                    return Taken::Nothing;
-                }
                 let named =
                     match self.named(id, server, tag, &rest[..HEADER_LEN + body.len()], whole) {
                         Ok(Some(named)) => named,
@@ -559,6 +538,23 @@ pub(crate) fn message(rest: &[u8]) -> Result<Option<(Header, Tag)>, Malformed> {
             Tag::Flush if header.body_len > 0 => Err(Malformed::TrailingBytes),
             tag => Ok(Some((header, tag))),
         },
+    }
+}
+
+/// Whether what a message says matters to us: what can be read at once is not read in pieces.
+fn is_read(tag: Tag) -> bool {
+    match tag {
+        Tag::Bind | Tag::Close | Tag::Describe | Tag::FunctionCall | Tag::Parse | Tag::Query => {
+            true
+        }
+        Tag::CopyData
+        | Tag::CopyDone
+        | Tag::CopyFail
+        | Tag::Execute
+        | Tag::Flush
+        | Tag::Password
+        | Tag::Sync
+        | Tag::Terminate => false,
     }
 }
 

@@ -227,7 +227,8 @@ fn a_client_that_is_silent_inside_what_is_dropped_is_idle() {
 fn a_server_that_has_heard_half_a_message_goes_with_its_client() {
     let limits = "query_wait_timeout = 60000\ntransaction_timeout = 5000";
     let bind = [parse("INSERT"), bind_value(&[b'x'; 50_000])].concat();
-    for (message, cut) in [(&query("INSERT"), 5), (&query("INSERT"), 11), (&bind, 20_000)] {
+    let insert = query(&format!("INSERT {}", "x".repeat(50_000)));
+    for (message, cut) in [(&insert, 16_384), (&insert, 40_000), (&bind, 20_000)] {
         let (stage, server, alice) = in_transaction(&Setup::with(limits));
         let bob = stage.client();
         bob.says([query("bob")]);

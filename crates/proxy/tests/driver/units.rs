@@ -83,6 +83,20 @@ fn a_long_unit_is_sent_piece_by_piece() {
     assert_eq!(stage.servers(), [ServerActivity::Idle]);
 }
 
+/// What fits is heard at once, also by a server that its client has already: what a statement
+/// leaves does not depend on how it arrives.
+#[test]
+fn a_short_unit_is_sent_at_once() {
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    let [first, second] = [query("SELECT 1"), query("SET a.b = 1")];
+    alice.says([first.clone(), second[..10].to_vec()]);
+    assert!(server.heard_bytes() == first);
+    alice.sends(&second[10..15]);
+    assert!(server.heard_bytes().is_empty());
+    alice.sends(&second[15..]);
+    assert!(server.heard_bytes() == second);
+}
+
 /// The text of a query may pin anywhere, also in a piece that comes later.
 #[test]
 fn a_pin_at_the_end_of_a_long_text_is_seen() {
