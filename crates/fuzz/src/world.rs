@@ -9,7 +9,8 @@ use pgweir_config::Config;
 use pgweir_control::{Rates, answer};
 use pgweir_engine::{Action, Bytes, ClientId, Endpoint, Engine, Event, Loud, Plan, Time};
 use pgweir_sql::{Catalogue, Kind, Object, Source};
-use pgweir_wire::Initial;
+use pgweir_wire::backend::Tag;
+use pgweir_wire::{HEADER_LEN, Header, Initial};
 
 use crate::console::state;
 use crate::cut::Cut;
@@ -20,6 +21,9 @@ const STEPS_MAX: usize = 20_000;
 
 /// The name of each pool mode in the configuration.
 const MODES: [&str; 3] = ["transaction", "session", "statement"];
+
+/// How the question for the catalogue begins.
+const READS: &[u8] = b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL ";
 
 /// One configuration for each of [`MODES`]: a user for each way to log in, and a console.
 static CONFIGS: LazyLock<[Config; MODES.len()]> = LazyLock::new(|| {
@@ -88,6 +92,8 @@ struct Link {
     /// Written by the engine.
     written: Vec<u8>,
     paused: bool,
+    /// It was asked for the catalogue last.
+    reads_catalogue: bool,
     /// The peer sends no more.
     ended: bool,
     /// The engine knows.
@@ -306,6 +312,7 @@ impl World {
             retained: Vec::new(),
             written: Vec::new(),
             paused: false,
+            reads_catalogue: false,
             ended: false,
             told: false,
             fate: Fate::Open,
@@ -495,6 +502,7 @@ impl World {
         let link = self.link(to);
         let link = link.unwrap_or_else(|| panic!("{to:?} is written to and is not open"));
         link.written.extend_from_slice(bytes);
+        link.reads_catalogue = bytes.get(HEADER_LEN..).is_some_and(|text| text.starts_with(READS));
         if let Peer::Server(server) = &mut link.peer {
             server.input(bytes);
         }
@@ -530,9 +538,13 @@ impl Link {
     }
 
     /// How many of the bytes that are coming can come before an answer. Who asks for encryption
-    /// has to wait for it, and who does not wait is treated in another way; when bytes arrive
-    /// must make no other difference.
+    /// has to wait for it, and who does not wait is treated in another way. And what a server says
+    /// behind a catalogue comes when the catalogue is judged, which others wait for. When bytes
+    /// arrive must make no other difference.
     fn unanswerable(&self, patient: bool) -> usize {
+        if self.reads_catalogue {
+            return self.until_ready();
+        }
         let Peer::Client = self.peer else { return usize::MAX };
         if !patient || self.written.iter().any(|byte| *byte != b'N') {
             return usize::MAX;
@@ -544,6 +556,21 @@ impl Link {
             }
             _ => usize::MAX,
         }
+    }
+
+    /// How many of the bytes that are coming belong to the reply that is under way.
+    fn until_ready(&self) -> usize {
+        let all = [&self.retained[..], &self.coming[..]].concat();
+        let mut rest = &all[..];
+        while let Ok(Some(header)) = Header::parse(rest) {
+            let Some((_, behind)) = rest.split_at_checked(header.message_len()) else { break };
+            rest = behind;
+            let coming = (all.len() - rest.len()).saturating_sub(self.retained.len());
+            if coming > 0 && matches!(Tag::of(header), Ok(Tag::ReadyForQuery)) {
+                return coming;
+            }
+        }
+        usize::MAX
     }
 }
 
