@@ -31,6 +31,7 @@ use crate::action::{ClientId, Endpoint, ServerId};
 use crate::ask::Answer;
 use crate::client::{Leg, UnnamedStatement};
 use crate::marks::Mark;
+use crate::pool::PoolId;
 use crate::prepared::Meaning;
 use crate::reply::{Closes, Expected, Kind, Makes, Sink};
 use crate::scan::may_change_encoding;
@@ -50,7 +51,7 @@ pub(crate) struct Subscription {
     mark: u64,
     /// What the listener has heard and the client is still to be told, between transactions.
     pending: Vec<u8>,
-    /// What its own server has said behind the mark, before the listener had come to that.
+    /// What one of the two has said behind the mark, before the other had come to that.
     early: Vec<u8>,
     /// The listener was lost, and nobody knows what was notified meanwhile.
     missed: bool,
@@ -96,6 +97,19 @@ impl Subscription {
     /// Whether the end of its unit waits for the listener.
     pub(crate) fn is_ready_due(&self) -> bool {
         self.ready_due
+    }
+
+    /// Both have come to the mark: what one has said behind it is to be told.
+    fn tell_early(&mut self) {
+        self.pending.append(&mut self.early);
+    }
+
+    /// If it may have missed something it is to be told so.
+    fn tell_missed(&mut self) {
+        if std::mem::take(&mut self.missed) {
+            Mark::ToldOfMissed.hit();
+            listener::missed().write_notice(&mut self.pending);
+        }
     }
 
     /// Its unit is over, within a transaction block or not.
@@ -277,11 +291,15 @@ impl Engine {
         let Some(own) = &self.clients[client].subscription else { return };
         let texts = own.channels.iter().map(|channel| listen(channel)).collect();
         let Some(texts) = self.new_mark(client, texts) else { return };
+        let pool = self.servers[id].pool;
+        let passes_mark = self.pools[pool].listener.as_ref().is_some_and(|of| of.is_ready());
+        Mark::ToServerUnheard.hit_if(!passes_mark);
         let its = &mut self.clients[client];
         its.pins = its.pins.union(PinReason::Listen.into());
         its.in_doubt = true;
         if let Some(own) = &mut its.subscription {
-            own.source = Source::ToServer { server: false, listener: false };
+            own.source = Source::ToServer { server: false, listener: !passes_mark };
+            own.missed |= !passes_mark;
         }
         Mark::ToServer.hit();
         self.ask_aside(now, id, Answer::Shown, &texts);
@@ -333,9 +351,16 @@ impl Engine {
     fn settle_source(&mut self, client: ClientId) {
         let its = &mut self.clients[client];
         let Some(own) = &mut its.subscription else { return };
-        if let Source::ToServer { listener: true, .. } | Source::Listener = own.source {
-            let early = std::mem::take(&mut own.early);
-            own.pending.extend(early);
+        match own.source {
+            Source::ToListener { server: false, .. }
+            | Source::ToServer { server: false, .. }
+            | Source::ToServer { listener: false, .. } => {}
+            Source::ToListener { server: true, .. } | Source::Listener => own.tell_early(),
+            Source::Server | Source::Awaited | Source::ToServer { .. } => {
+                // It lies in front of the mark.
+                own.tell_missed();
+                own.tell_early();
+            }
         }
         own.source = match own.source {
             Source::ToListener { server: true, listener: true, silent: true } => Source::Listener,
@@ -354,15 +379,45 @@ impl Engine {
     }
 
     /// A client has lost its server: if that has listened for it, the listener does.
-    pub(crate) fn listen_elsewhere(&mut self, client: ClientId) {
+    pub(crate) fn listen_elsewhere(&mut self, now: Time, client: ClientId) {
         let its = &mut self.clients[client];
         its.pins = its.pins.without(PinReason::Listen);
+        let Some(pool) = its.pool() else { return };
         let Some(own) = &mut its.subscription else { return };
-        if own.source != Source::Listener {
-            // Where the server was of no use yet: else its client has lost its session with it.
-            own.source = Source::Listener;
-            own.missed = true;
-            self.settle_source(client);
+        match own.source {
+            Source::Listener => return,
+            Source::ToListener { server: true, listener, .. } => {
+                own.source = Source::ToListener { server: true, listener, silent: true };
+            }
+            Source::ToListener { listener: true, .. } | Source::ToServer { listener: true, .. } => {
+                own.missed = true;
+                own.source = Source::Listener;
+            }
+            Source::ToServer { .. } => {
+                // The listener says the same.
+                own.early.clear();
+                own.source = Source::Listener;
+            }
+            Source::Server | Source::Awaited | Source::ToListener { .. } => {
+                own.missed = true;
+                own.source = Source::Listener;
+                self.mark_loss(pool, client);
+            }
+        }
+        self.await_listener(client, false);
+        self.settle_source(client);
+        self.tend_listener(now, pool);
+    }
+
+    /// The listener, if there is one, is to make a mark itself: in front of it stands all that the
+    /// lost server of a client has said.
+    fn mark_loss(&mut self, pool: PoolId, client: ClientId) {
+        let Some(listener) = &mut self.pools[pool].listener else { return };
+        let Some(number) = listener.mark_loss(client) else { return };
+        Mark::LossMarked.hit();
+        if let Some(own) = &mut self.clients[client].subscription {
+            own.mark = number;
+            own.source = Source::ToListener { server: true, listener: false, silent: true };
         }
     }
 
@@ -373,10 +428,7 @@ impl Engine {
         let (channel, number) = listener.mark(client);
         self.clients[client].subscription.as_mut()?.mark = number;
         texts.push(listen(&channel));
-        let mut notify = b"NOTIFY ".to_vec();
-        put_name(&mut notify, &channel);
-        notify.extend_from_slice(format!(", '{number}'").as_bytes());
-        texts.push(notify);
+        texts.push(notify(&channel, number));
         Some(texts)
     }
 
@@ -419,6 +471,14 @@ fn notifies(pins: pgweir_sql::Pins) -> bool {
 fn listen(channel: &[u8]) -> Vec<u8> {
     let mut text = b"LISTEN ".to_vec();
     put_name(&mut text, channel);
+    text
+}
+
+/// Makes a mark.
+fn notify(channel: &[u8], number: u64) -> Vec<u8> {
+    let mut text = b"NOTIFY ".to_vec();
+    put_name(&mut text, channel);
+    text.extend_from_slice(format!(", '{number}'").as_bytes());
     text
 }
 

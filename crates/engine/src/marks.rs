@@ -269,12 +269,18 @@ marks! {
     ListenerGoes,
     /// It is lost.
     ListenerLost,
+    /// A server is lost that has listened, and the listener may be behind.
+    LossMarked,
+    /// The listener has passed a mark before the server that made it says so.
+    HeardEarly,
     /// Clients hear that they may have missed something.
     ToldOfMissed,
     /// A client's server hands over to the listener.
     ToListener,
     /// The listener hands over to the server of a client.
     ToServer,
+    /// The same while no listener hears where that begins.
+    ToServerUnheard,
     /// A message waits for that.
     HeldToListen,
     /// The transaction in which it was to be so is rolled back.

@@ -6,7 +6,7 @@ use std::rc::Rc;
 use pgweir_wire::SqlState;
 use pgweir_wire::backend::Report;
 
-use super::{Channel, Source, listen, put_name};
+use super::{Channel, Source, listen, notify, put_name};
 use crate::Engine;
 use crate::action::{ClientId, ServerId};
 use crate::client::Leg;
@@ -39,6 +39,8 @@ pub(crate) struct Listener {
     over: BTreeSet<Channel>,
     /// Those that it is about to.
     asked: Vec<Channel>,
+    /// The marks that it is to make itself.
+    due: Vec<u64>,
 }
 
 /// A mark that the listener has not passed.
@@ -63,7 +65,13 @@ impl Listener {
             new: BTreeSet::new(),
             over: BTreeSet::new(),
             asked: Vec::new(),
+            due: Vec::new(),
         }
+    }
+
+    /// Whether it hears all marks that are made from now on.
+    pub(super) fn is_ready(&self) -> bool {
+        self.told.contains(&self.own)
     }
 
     /// Whether it lacks a server.
@@ -92,6 +100,14 @@ impl Listener {
         self.next_mark += 1;
         self.marks.insert(number, UnderWay { client, since: None });
         (Rc::clone(&self.own), number)
+    }
+
+    /// A new mark, which it makes itself; none if there is no server for that.
+    pub(super) fn mark_loss(&mut self, client: ClientId) -> Option<u64> {
+        self.server?;
+        let (_, number) = self.mark(client);
+        self.due.push(number);
+        Some(number)
     }
 
     /// Whose mark it is.
@@ -145,6 +161,7 @@ impl Listener {
         self.server = server;
         self.told.clear();
         self.asked.clear();
+        self.due.clear();
         self.over.clear();
         self.new = self.channels.keys().cloned().collect();
         self.new.insert(Rc::clone(&self.own));
@@ -163,6 +180,10 @@ impl Listener {
             put_name(&mut text, &channel);
             text.extend_from_slice(b"; ");
             self.told.remove(&channel);
+        }
+        for number in std::mem::take(&mut self.due) {
+            text.extend(notify(&self.own, number));
+            text.extend_from_slice(b"; ");
         }
         text
     }
@@ -317,6 +338,12 @@ impl Engine {
             let Some(own) = &mut self.clients[client].subscription else { continue };
             match &mut own.source {
                 Source::Server | Source::Awaited => continue,
+                Source::ToListener { server: false, .. } => {
+                    // It says all of it still: the next listener may listen before the mark.
+                    own.early.clear();
+                    own.source = Source::Awaited;
+                    continue;
+                }
                 Source::Listener => {}
                 Source::ToListener { listener, .. } | Source::ToServer { listener, .. } => {
                     *listener = true;
@@ -329,13 +356,13 @@ impl Engine {
     }
 
     /// The listener listens on everything again: those who may have missed something are told.
-    fn tell_missed(&mut self, pool: PoolId) {
-        let Some(listener) = &self.pools[pool].listener else { return };
+    pub(super) fn tell_missed(&mut self, pool: PoolId) {
+        let listener = self.pools[pool].listener.as_ref().filter(|listener| listener.is_ready());
+        let Some(listener) = listener else { return };
         for client in listener.clients() {
             let Some(own) = &mut self.clients[client].subscription else { continue };
-            if std::mem::take(&mut own.missed) {
-                Mark::ToldOfMissed.hit();
-                missed().write_notice(&mut own.pending);
+            if own.missed && own.source == Source::Listener {
+                own.tell_missed();
                 self.say_pending(client);
             }
         }
@@ -351,7 +378,7 @@ impl Engine {
         let Some(listener) = &self.pools[pool].listener else { return false };
         let Some(server) = listener.server else { return false };
         let encoding = |of: &Parameters| of.value(b"client_encoding").map(<[u8]>::to_vec);
-        listener.told.contains(&listener.own)
+        listener.is_ready()
             && channels.is_subset(&listener.told)
             && encoding(parameters) == encoding(&self.servers[server].parameters)
     }
@@ -368,7 +395,7 @@ impl Engine {
 }
 
 /// What clients are told behind a loss of the listener.
-fn missed() -> Report {
+pub(super) fn missed() -> Report {
     Report::error(
         SqlState::WARNING,
         "the connection that listens was lost, and another one listens now",

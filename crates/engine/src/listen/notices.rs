@@ -76,25 +76,34 @@ impl Engine {
         let pool = self.servers[id].pool;
         let Some(listener) = &mut self.pools[pool].listener else { return Ok(()) };
         if channel == listener.own() {
-            if let Some(client) = number(payload).and_then(|number| listener.passed(number)) {
-                self.listener_passes(client);
+            if let Some(number) = number(payload)
+                && let Some(client) = listener.passed(number)
+            {
+                self.listener_passes(client, number);
             }
             return Ok(());
         }
         for client in listener.of(channel) {
             let Some(own) = &mut self.clients[client].subscription else { continue };
-            match own.source {
+            let said = match own.source {
+                Source::ToListener { server: false, listener: true, .. } => {
+                    Mark::HeardEarly.hit();
+                    &mut own.early
+                }
                 Source::Listener
                 | Source::ToListener { listener: true, .. }
-                | Source::ToServer { listener: false, .. } => {}
+                | Source::ToServer { listener: false, .. } => {
+                    own.tell_missed();
+                    &mut own.pending
+                }
                 // Its own server says so.
                 Source::Server
                 | Source::Awaited
                 | Source::ToListener { listener: false, .. }
                 | Source::ToServer { listener: true, .. } => continue,
-            }
-            own.pending.extend_from_slice(message);
-            if own.pending.len() > PENDING_BYTES {
+            };
+            said.extend_from_slice(message);
+            if said.len() > PENDING_BYTES {
                 // No mark: it takes a long time to simulate so many.
                 self.expel_late(now, client, NOTIFIED_TOO_MUCH.report(&[]));
             } else {
@@ -156,9 +165,9 @@ impl Engine {
         }
     }
 
-    fn listener_passes(&mut self, client: ClientId) {
+    fn listener_passes(&mut self, client: ClientId, number: u64) {
         let Some(its) = self.clients.find_mut(client) else { return };
-        let Some(own) = &mut its.subscription else { return };
+        let Some(own) = its.subscription.as_mut().filter(|own| own.mark == number) else { return };
         match &mut own.source {
             Source::ToListener { listener, .. } | Source::ToServer { listener, .. } => {
                 *listener = true;
@@ -223,10 +232,6 @@ impl Engine {
     /// Tells a client what it was notified of: its transaction is over.
     pub(crate) fn say_all(&mut self, client: ClientId) {
         let Some(own) = &mut self.clients[client].subscription else { return };
-        if let Source::ToListener { server: false, .. } = own.source {
-            // Its server has not said all that comes before.
-            return;
-        }
         if own.pending.is_empty() || own.ready_due {
             return;
         }
@@ -242,6 +247,7 @@ impl Engine {
         for client in listener.clients() {
             self.say_pending(client);
         }
+        self.tell_missed(pool);
         self.tend_listener(now, pool);
     }
 }

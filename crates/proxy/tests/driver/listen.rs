@@ -35,7 +35,7 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
-        let (stage, server, alice) = Stage::ready(&Setup::default());
+        let (stage, server, alice) = Stage::ready(&Setup::with("connect_timeout = 5000"));
         alice.says([query("LISTEN a")]);
         assert_eq!(server.heard(), "Q(LISTEN a)");
         server.says([done(), ready()]);
@@ -204,6 +204,64 @@ fn who_may_have_missed_something_is_told() {
     assert!(heard.contains("may have been missed"), "{heard}");
     scene.server.says([notified("a", "1")]);
     scene.assert_told(&["1"]);
+}
+
+/// The next one has not begun to listen: what comes meanwhile is not known to anybody.
+#[test]
+fn who_goes_to_its_server_while_nobody_listens_is_told_as_well() {
+    let scene = Scene::listening();
+    scene.listener.breaks();
+    let listener = scene.server;
+    assert!(listener.heard().starts_with("Q(LISTEN "), "it is free");
+    scene.alice.says([query("NOTIFY a, '2'")]);
+    let server = scene.stage.server();
+    assert!(server.heard().starts_with("P(pgweir_aside=LISTEN \"a\") "));
+    server.says([aside(3), notified(&scene.own, "2"), ready()]);
+    assert_eq!(server.heard(), "Q(NOTIFY a, '2')");
+    listener.says([done(), done(), ready(), notified("a", "2")]);
+    server.says([done(), notified("a", "2"), ready()]);
+    assert_eq!(scene.alice.heard(), "N C A Z");
+}
+
+/// The next one may begin to listen behind what the client's server has said at the mark.
+#[test]
+fn a_listener_that_is_lost_before_it_takes_over_takes_over_nothing() {
+    for marked in [false, true] {
+        let scene = Scene::new();
+        scene.listener.says([done(), done(), ready()]);
+        scene.assert_marks("1");
+        let listener_is_first = [notified("a", "1"), notified(&scene.own, "1"), notified("a", "2")];
+        scene.listener.says(listener_is_first.iter().filter(|_| marked));
+        scene.listener.breaks();
+        let before = [notified("a", "1"), aside(2), notified(&scene.own, "1")].concat();
+        scene.server.says([before, notified("a", "2"), ready()]);
+        scene.assert_told(&["1", "2"]);
+        let listener = scene.stage.server();
+        assert!(listener.heard().starts_with("Q(LISTEN "));
+        listener.says([done(), done(), ready()]);
+        scene.assert_marks("2");
+        scene.server.says([aside(2), notified(&scene.own, "2"), ready()]);
+        listener.says([notified(&scene.own, "2"), notified("a", "3")]);
+        scene.assert_told(&["3"]);
+    }
+}
+
+/// It has carried out what asked for it, and another was asked since.
+#[test]
+fn the_mark_of_a_server_that_is_lost_is_none() {
+    let scene = Scene::listening();
+    scene.alice.says([query("NOTIFY a, '2'")]);
+    scene.assert_shows(&["LISTEN \"a\""], "2");
+    scene.server.breaks();
+    let server = scene.stage.server();
+    assert!(server.heard().contains(&format!("NOTIFY \"{}\", '3'", scene.own)));
+    server.says([aside(3), notified(&scene.own, "3"), ready(), notified("a", "1")]);
+    scene.listener.says([notified(&scene.own, "2"), notified("a", "0")]);
+    scene.assert_told(&["0"]);
+    assert_eq!(server.heard(), "");
+    scene.listener.says([notified(&scene.own, "3"), notified("a", "1")]);
+    scene.assert_told(&["1"]);
+    assert_eq!(server.heard(), "Q(NOTIFY a, '2')");
 }
 
 /// A standby: nothing can be listened to there.
