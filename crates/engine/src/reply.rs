@@ -212,11 +212,11 @@ impl Replies {
         }
     }
 
-    /// Whether what is owed first is the answer to a statement of our own.
+    /// Whether all that is owed answers statements of our own. Not only the first of it: PostgreSQL
+    /// keeps a short reply back until the statement behind it is over.
     pub(crate) fn answers_us(&self) -> bool {
-        self.entries
-            .front()
-            .is_some_and(|head| matches!((&head.kind, head.sink), (Kind::Query, Sink::Own)))
+        let ours = |entry: &Expected| matches!(entry.sink, Sink::Aside | Sink::Own);
+        !self.entries.is_empty() && self.entries.iter().all(ours)
     }
 
     /// Whether what is owed first answers something of our own, and not of a client's unit.

@@ -96,6 +96,11 @@ faults! {
     server_killed: at most 30.0, heals;
     /// Times in a minute that some server process stands still for up to eight seconds.
     server_frozen: at most 20.0, heals;
+    /// A server process stands still for up to eight seconds at what pgweir asks it of its own
+    /// accord, or ends without a word.
+    server_balks: at most 0.04, heals;
+    /// A server process ends without a word when it has a notification to say.
+    server_mute: at most 0.05, heals;
     /// A server process ends without a word at some step of its work.
     server_dies: at most 0.004, heals;
     /// A server process ends without a word at the first thing that it is asked.

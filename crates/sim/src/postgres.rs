@@ -369,6 +369,9 @@ impl Backend {
 
     fn run(&mut self, site: &mut Site, outcome: &mut Outcome) {
         let who = self.who();
+        if !self.inbox.has_no_message() {
+            self.check_patience(site);
+        }
         for _ in 0..STEPS {
             if !self.send(site) {
                 if self.breaks_off(site, self.sending.unsent().len()) {
@@ -428,7 +431,10 @@ impl Backend {
                         if !self.work.client.is_some_and(unheard) {
                             self.said_bytes = 0;
                         }
-                        session.say_notifications();
+                        let notified = session.say_notifications();
+                        if self.dice.chance(site.faults.server_mute) && notified {
+                            return self.die(site, outcome);
+                        }
                         if self.reports_at_once {
                             session.read_configuration();
                         }
@@ -457,6 +463,9 @@ impl Backend {
                     }
                     if rests && self.dice.chance(site.faults.server_idles) {
                         return self.idle_out(site, outcome);
+                    }
+                    if self.balks(site, outcome) {
+                        return;
                     }
                 }
                 Advance::Over => {

@@ -296,10 +296,11 @@ impl Session {
         self.notifications.push((process_id, notification));
     }
 
-    /// Says what it was notified of: outside of transactions only.
-    pub(crate) fn say_notifications(&mut self) {
+    /// Says what it was notified of, outside of transactions only. Whether there was anything.
+    pub(crate) fn say_notifications(&mut self) -> bool {
+        let unsaid = self.out.len();
         if self.state.transaction != Transaction::None {
-            return;
+            return false;
         }
         for (process_id, Notification { channel, payload }) in
             std::mem::take(&mut self.notifications)
@@ -311,6 +312,7 @@ impl Session {
                 });
             }
         }
+        self.out.len() > unsaid
     }
 
     /// The server has another configuration, which is read and reported with the next

@@ -264,6 +264,19 @@ fn the_mark_of_a_server_that_is_lost_is_none() {
     assert_eq!(server.heard(), "Q(NOTIFY a, '2')");
 }
 
+/// Its client does not wait for it, and nobody else may.
+#[test]
+fn a_server_that_is_silent_to_what_it_is_asked_goes_behind_its_client() {
+    let scene = Scene::new();
+    scene.listener.says([done(), done(), ready()]);
+    scene.assert_marks("1");
+    scene.alice.ends();
+    scene.stage.wait(Duration::from_secs(4));
+    assert!(scene.server.is_open());
+    scene.stage.wait(Duration::from_secs(2));
+    assert!(!scene.server.is_open());
+}
+
 /// A standby: nothing can be listened to there.
 #[test]
 fn a_client_keeps_its_server_where_the_listener_is_refused() {

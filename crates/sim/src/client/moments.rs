@@ -221,16 +221,16 @@ impl Client {
         let slack = site.slack_us();
         let lone = self.moments.sends == 1 && self.oracle.is_one_statement();
         let on_its_way = site.faults.small_buffer > 0.0;
+        // What pgweir asks the server itself comes first, and the server may hang then.
+        let connect = site.rules.most(still_since, |rules| Some(rules.times.connect));
+        let Some(connect) = connect else { return [None, None] };
+        let begun = since + wait + connect;
         // A server keeps the limit that it was told when it was logged in to.
         let statement = site.rules.most(0, |rules| rules.times.statement);
-        let statement = statement.filter(|_| lone && !on_its_way).and_then(|statement| {
-            // Its settings are brought to the server first, which may hang then.
-            let connect = site.rules.most(still_since, |rules| Some(rules.times.connect))?;
-            Some(("statement_timeout", since + wait + connect + statement + 3 * slack))
-        });
+        let statement = statement.filter(|_| lone && !on_its_way);
+        let statement = statement.map(|most| ("statement_timeout", begun + most + 3 * slack));
         let transaction = site.rules.most(still_since, |rules| rules.times.transaction);
-        let unit = transaction
-            .map(|transaction| ("transaction_timeout", since + wait + transaction + 2 * slack));
+        let unit = transaction.map(|most| ("transaction_timeout", begun + most + 2 * slack));
         let of_unit = |(limit, at)| Deadline { limit, at, of_unit: true };
         [statement, unit].map(|deadline| deadline.map(of_unit))
     }

@@ -41,6 +41,8 @@ pub(crate) struct Outcome {
     pub(crate) full: bool,
     /// It has ended without being asked to.
     pub(crate) died: Option<Doing>,
+    /// It stands still until then.
+    pub(crate) balks: Option<(Doing, u64)>,
     pub(crate) leases: Vec<Lease>,
     /// A message of this client's has come to it.
     pub(crate) served: Option<u32>,

@@ -1,7 +1,8 @@
 //! How long pgweir waits for a server process that stands still.
 
-use super::{Backend, Phase};
+use super::{Backend, Outcome, Phase};
 use crate::invariants::Invariant;
+use crate::network::Stream;
 use crate::world::Site;
 
 impl Backend {
@@ -12,14 +13,36 @@ impl Backend {
         }
     }
 
+    /// Whether it goes no further for now, at a statement of pgweir's own that it has just read.
+    pub(super) fn balks(&mut self, site: &mut Site, outcome: &mut Outcome) -> bool {
+        let Phase::Session { session, .. } = &self.phase else { return false };
+        let is_own = session.is_idle() && self.inbox.begins_with_own();
+        if !is_own || !self.dice.chance(site.faults.server_balks) {
+            return false;
+        }
+        if self.dice.chance(0.3) {
+            self.die(site, outcome);
+            return true;
+        }
+        let short_us = self.dice.magnitude(2_000_000);
+        let now = site.trace.now;
+        let until = now + *self.dice.pick(&[short_us, 3_000_000, 8_000_000]);
+        site.trace.note(self.who(), || "stands still".to_owned());
+        self.unread_since.get_or_insert(now);
+        self.freeze(now..until);
+        outcome.balks = Some((self.doing(), until));
+        outcome.wake_at = Some(until);
+        true
+    }
+
     /// It has just read something, perhaps after it has stood still. pgweir gives the statements
     /// that it sends of its own accord no more time than a login.
     pub(super) fn check_patience(&mut self, site: &mut Site) {
         let Some(since) = self.unread_since.take() else { return };
         let Phase::Session { session, .. } = &self.phase else { return };
-        let is_own = session.is_idle() && self.inbox.begins_with_own();
-        let waits = self.stream.as_ref().is_some_and(|stream| !stream.is_left());
-        if !is_own || !waits {
+        let is_own = session.is_idle() && self.inbox.is_own();
+        let waits = |stream: &Stream| !stream.is_left() && !stream.has_input();
+        if !is_own || !self.stream.as_ref().is_some_and(waits) {
             return;
         }
         let connect = site.rules.most_kept(since, |rules| Some(rules.times.connect));

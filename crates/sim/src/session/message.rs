@@ -29,6 +29,11 @@ impl Message {
         })
     }
 
+    /// Its bytes, on the wire.
+    fn len(&self) -> usize {
+        HEADER_LEN + self.body.len()
+    }
+
     /// The statements that a frontend's message is about.
     pub(crate) fn tags(&self) -> Vec<Tag> {
         let mut tags = self.tags_of_texts();
@@ -163,6 +168,12 @@ impl Inbox {
         let is_own = |line: &Line| line.tag().is_none();
         let lines = self.ahead().next().and_then(|message| message.lines());
         lines.is_some_and(|lines| !lines.is_empty() && lines.iter().all(is_own))
+    }
+
+    /// Whether it holds one unit, of pgweir's own, and nothing behind it.
+    pub(crate) fn is_own(&self) -> bool {
+        let unit: usize = self.unit().map(|message| message.len()).sum();
+        self.begins_with_own() && self.left() == unit
     }
 
     /// The messages up to the end of the first unit: a Query, a function call or a Sync.

@@ -144,6 +144,9 @@ impl World {
         if let Some(doing) = &outcome.died {
             self.note_loss(wire, doing);
         }
+        if let Some((doing, until)) = &outcome.balks {
+            self.note_still_until(cluster, doing, *until);
+        }
         for announcement in &outcome.notifies {
             let (database, said) = announcement.parts();
             self.site.ledger.notices.announce(cluster, database, said);

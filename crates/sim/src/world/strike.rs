@@ -7,7 +7,7 @@ use crate::configuration::Configuration;
 use crate::diet::Item;
 use crate::invariants::Invariant;
 use crate::network::WireId;
-use crate::postgres::Health;
+use crate::postgres::{Backend, Doing, Health};
 use crate::random::{Dice, Part};
 use crate::room::Room;
 
@@ -133,10 +133,11 @@ impl World {
 
     /// Some session's server process is struck, or the whole server of one.
     fn strike_session(&mut self, blow: Blow, dice: &mut Dice) {
-        let busy = dice.chance(0.5);
-        let mut sessions = self.sessions(busy);
+        let busy = |process: &Backend| process.doing().owner.is_some();
+        let wishes: [fn(&Backend) -> bool; 4] = [busy, busy, Backend::listens, |_| true];
+        let mut sessions = self.sessions(dice.pick(&wishes));
         if sessions.is_empty() {
-            sessions = self.sessions(false);
+            sessions = self.sessions(|_| true);
         }
         if sessions.is_empty() {
             return;
@@ -151,9 +152,7 @@ impl World {
         match blow {
             Blow::Freeze => {
                 process.freeze(now..now + freeze_us);
-                self.site.frozen_until = self.site.frozen_until.max(now + freeze_us);
-                self.failed(cluster);
-                self.note_strike(&doing, now + freeze_us);
+                self.note_still_until(cluster, &doing, now + freeze_us);
                 let cancels = dice.chance(0.5) && self.site.faults.cancel > 0.0;
                 let cancel_at = now + dice.magnitude(freeze_us);
                 if dice.chance(0.6) {
@@ -215,16 +214,21 @@ impl World {
         its.into_iter().for_each(|wire| self.wake_outside(wire, self.now()));
     }
 
-    /// The sessions of servers; `busy`: only those in somebody's transaction.
-    fn sessions(&self, busy: bool) -> Vec<WireId> {
+    /// The sessions of servers that are like this.
+    fn sessions(&self, is_wished: impl Fn(&Backend) -> bool) -> Vec<WireId> {
         let wires = self.wires.iter().enumerate();
         let sessions = wires.filter(|(_, wire)| match &wire.outside {
-            Outside::Backend(process) => {
-                process.is_session() && (!busy || process.doing().owner.is_some())
-            }
+            Outside::Backend(process) => process.is_session() && is_wished(process),
             Outside::Canceller(_) | Outside::Client(_) | Outside::Gone => false,
         });
         sessions.map(|(number, _)| WireId(number)).collect()
+    }
+
+    /// A server process stands still.
+    pub(super) fn note_still_until(&mut self, cluster: usize, doing: &Doing, until: u64) {
+        self.site.frozen_until = self.site.frozen_until.max(until);
+        self.failed(cluster);
+        self.note_strike(doing, until);
     }
 
     /// One server connection is taken away, or may have to be given up.
