@@ -17,6 +17,7 @@ impl Engine {
     /// Terminate has come, or the stream has ended and all of it was read: whatever was sent
     /// before is still answered, as PostgreSQL does with what it has been sent before a Terminate.
     pub(crate) fn client_leaves(&mut self, now: Time, id: ClientId) {
+        self.say_due_at_once(id);
         let unfinished = self.is_unfinished(id);
         if self.clients[id].slots.is_empty() || unfinished {
             Mark::LeavesUnfinished.hit_if(unfinished);
@@ -94,6 +95,7 @@ impl Engine {
 
     fn send_away(&mut self, now: Time, id: ClientId, report: Report) {
         let to = Endpoint::Client(id);
+        self.say_due_at_once(id);
         if self.reads_message(id) {
             // There is no place for an error inside a message.
             Mark::EndedInsideMessage.hit();

@@ -277,7 +277,8 @@ impl Engine {
             && !server.status.in_block()
             && server.used;
         let is_between = its.slots.is_empty() && its.body.left == 0 && !its.leaving;
-        let is_settled = !its.in_doubt && its.changes.is_none() && its.leg == Leg::Held(id);
+        // What it has set is asked for once nothing else keeps its server.
+        let is_settled = !its.in_doubt && its.leg == Leg::Held(id);
         let of_pool = server.mode != PoolMode::Session && server.elsewhere.is_none();
         is_quiet
             && is_between

@@ -122,13 +122,15 @@ impl Engine {
         }
     }
 
-    /// Whether a text that was read may be run, by what it would keep its server for.
+    /// Whether a text that was read may be run, by what it would keep its server for. `is_query`:
+    /// it is a Query's, not that of a statement in a batch.
     pub(crate) fn judge_text(
         &mut self,
         id: ClientId,
         server: ServerId,
         heard: &Heard,
         text: &[u8],
+        is_query: bool,
     ) -> Verdict {
         let names = [PinReason::Names, PinReason::Prepared];
         let mut pins = self.settled(server, heard.own, text);
@@ -137,7 +139,11 @@ impl Engine {
         {
             pins = pins.union(self.settled(server, unseen.pins, text));
         }
-        if !self.clients[id].names.is_empty() && names.iter().any(|it| heard.own.contains(*it)) {
+        let client = &self.clients[id];
+        let is_open = client.open_slot.is_some();
+        let removes = || is_query && !is_open && pgweir_sql::deallocated(text).is_some();
+        let may_name = names.iter().any(|it| heard.own.contains(*it));
+        if may_name && !client.names.is_empty() && !removes() {
             // It is shown what its client has prepared.
             pins = pins.union(PinReason::Prepared.into());
         }

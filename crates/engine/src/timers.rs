@@ -203,8 +203,13 @@ impl Engine {
                 let leg = self.clients.find(client).map(|client| client.leg);
                 let prepares = leg == Some(Leg::Preparing(id));
                 if !prepares && server.answer.is_none() {
-                    self.sweep_lease(now, id, client);
-                } else if now - server.changed > patience {
+                    return self.sweep_lease(now, id, client);
+                }
+                // No mark: a moment that one in ten thousand seeds hits.
+                if !prepares && self.sweep_transaction(now, id, client) {
+                    return;
+                }
+                if now - self.servers[id].changed > patience {
                     Mark::PreparingHangs.hit_if(prepares);
                     Mark::AskedInVain.hit_if(!prepares);
                     self.server_lost(now, id, "the server did not answer in time");
@@ -296,6 +301,9 @@ impl Engine {
         }
         self.tell_of_silence(now, id, client);
         let stalled_since = self.stalled_since(now, id, client);
+        if self.sweep_transaction(now, id, client) {
+            return;
+        }
         let server = &self.servers[id];
         let spec = &self.pools[server.pool].spec;
         let its = &self.clients[client];
@@ -306,21 +314,8 @@ impl Engine {
         let silent_since = stalled_since.unwrap_or(server.unit_since);
         let over =
             |limit: Option<Duration>, since: Time| limit.filter(|limit| now - since > *limit);
-        let too_long = over(spec.transaction_timeout, server.transaction_since);
         let too_idle = over(spec.idle_in_transaction_timeout, silent_since);
         let too_quiet = over(self.plan.client_idle_timeout, silent_since);
-        if let Some(limit) = too_long.filter(|_| busy || in_block) {
-            Mark::TransactionTooLongIdle.hit_if(!busy);
-            if busy {
-                Mark::TransactionTooLong.hit();
-                self.end_overdue(now, id, Some(client));
-            }
-            // The cancel may come too late.
-            let end = if self.may_be_committed(id, client) { CANCELLED } else { ROLLED_BACK };
-            let detail = format!("transaction_timeout is {}; {end}", in_seconds(limit));
-            let report = TRANSACTION_TOO_LONG.report(&[]).detail(detail);
-            return self.expel_late(now, client, report);
-        }
         // A server may be silent because its client has not sent all.
         if its.body.left == 0 && self.hangs(now, id) {
             Mark::ServerHangs.hit();
@@ -340,6 +335,29 @@ impl Engine {
         if let Some(limit) = too_quiet.filter(|_| stalls && !in_block) {
             self.expel_late(now, client, idle(limit));
         }
+    }
+
+    /// Ends a client whose transaction takes too long, and says whether it did. `false` where none
+    /// is open.
+    fn sweep_transaction(&mut self, now: Time, id: ServerId, client: ClientId) -> bool {
+        let server = &self.servers[id];
+        let limit = self.pools[server.pool].spec.transaction_timeout;
+        let limit = limit.filter(|limit| now - server.transaction_since > *limit);
+        let busy = !self.clients[client].slots.is_empty();
+        // What it has sent waits behind a statement of our own.
+        let waits = server.answer.is_some();
+        let is_open = server.status.in_block() || (busy && !waits);
+        let Some(limit) = limit.filter(|_| is_open) else { return false };
+        Mark::TransactionTooLongIdle.hit_if(!busy);
+        if busy && !waits {
+            Mark::TransactionTooLong.hit();
+            self.end_overdue(now, id, Some(client));
+        }
+        // The cancel may come too late.
+        let end = if self.may_be_committed(id, client) { CANCELLED } else { ROLLED_BACK };
+        let detail = format!("transaction_timeout is {}; {end}", in_seconds(limit));
+        self.expel_late(now, client, TRANSACTION_TOO_LONG.report(&[]).detail(detail));
+        true
     }
 
     /// Since when a client has been silent in the middle of a message that its server reads, if it

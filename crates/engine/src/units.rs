@@ -256,7 +256,7 @@ impl Engine {
         let text_ended = tag == Tag::Query && (whole || text.len() < body.len());
         let heard = text_ended.then(|| self.read_text(id, text));
         let verdict = match &heard {
-            Some(heard) => self.judge_text(id, server, heard, text),
+            Some(heard) => self.judge_text(id, server, heard, text, true),
             None => Verdict::Sent,
         };
         let mut refused = match verdict {

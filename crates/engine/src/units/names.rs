@@ -166,7 +166,7 @@ impl Engine {
         let heard = ended.then(|| self.read_text(id, text));
         let verdict = match &heard {
             Some(_) if !name.is_empty() => self.judge_pins(id, server, PinReason::Prepared.into()),
-            Some(heard) => self.judge_text(id, server, heard, text),
+            Some(heard) => self.judge_text(id, server, heard, text, false),
             None => Verdict::Sent,
         };
         match verdict {
@@ -346,7 +346,7 @@ impl Engine {
                 let at = at..at + name.len();
                 let heard = is_bind.then(|| self.heard_of(id, &statement));
                 let verdict = match &heard {
-                    Some(heard) => self.judge_text(id, server, heard, statement.text()),
+                    Some(heard) => self.judge_text(id, server, heard, statement.text(), false),
                     None => Verdict::Sent,
                 };
                 match verdict {

@@ -29,7 +29,7 @@ impl Engine {
         let parsed_now = self.clients[id].unnamed_ready;
         let again = if is_bind && !parsed_now { self.unnamed_again(id) } else { None };
         let verdict = match &again {
-            Some((parse, heard)) => self.judge_text(id, server, heard, text_of(parse)),
+            Some((parse, heard)) => self.judge_text(id, server, heard, text_of(parse), false),
             None => Verdict::Sent,
         };
         match verdict {

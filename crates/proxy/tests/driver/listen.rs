@@ -6,7 +6,7 @@ use pgweir_engine::ServerActivity;
 
 use crate::messages::{
     bind_complete, close_complete, columns, done, error, in_block, notified, parse_complete, query,
-    ready, row,
+    ready, row, set_to, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -35,7 +35,11 @@ struct Scene {
 
 impl Scene {
     fn new() -> Self {
-        let (stage, server, alice) = Stage::ready(&Setup::with("connect_timeout = 5000"));
+        Self::with("connect_timeout = 5000")
+    }
+
+    fn with(general: &'static str) -> Self {
+        let (stage, server, alice) = Stage::ready(&Setup::with(general));
         alice.says([query("LISTEN a")]);
         assert_eq!(server.heard(), "Q(LISTEN a)");
         server.says([done(), ready()]);
@@ -50,7 +54,11 @@ impl Scene {
 
     /// One in which the listener has taken over.
     fn listening() -> Self {
-        let scene = Self::new();
+        Self::new().taken_over()
+    }
+
+    fn taken_over(self) -> Self {
+        let scene = self;
         scene.listener.says([done(), done(), ready()]);
         scene.assert_marks("1");
         scene.server.says([aside(2), notified(&scene.own, "1"), ready()]);
@@ -160,6 +168,23 @@ fn the_end_of_a_transaction_waits_for_the_listener() {
     assert_eq!(scene.alice.heard_bytes(), told);
 }
 
+/// It may send its Terminate while the end of its last transaction waits for the listener.
+#[test]
+fn who_leaves_is_told_of_the_end_of_its_transaction() {
+    let scene = Scene::listening();
+    scene.alice.says([query("BEGIN")]);
+    scene.server.says([done(), in_block()]);
+    scene.alice.says([query("NOTIFY a, '2'")]);
+    scene.server.says([aside(3), in_block()]);
+    scene.server.says([done(), in_block()]);
+    scene.alice.says([query("COMMIT")]);
+    scene.server.says([done(), notified(&scene.own, "2"), notified("a", "2"), ready()]);
+    assert_eq!(scene.alice.heard(), "C Z(T) C Z(T) C");
+    scene.alice.says([terminate()]);
+    assert_eq!(scene.alice.heard(), "A Z");
+    assert!(!scene.alice.is_open());
+}
+
 #[test]
 fn what_comes_within_a_transaction_is_told_behind_it() {
     let scene = Scene::listening();
@@ -264,6 +289,24 @@ fn the_mark_of_a_server_that_is_lost_is_none() {
     assert_eq!(server.heard(), "Q(NOTIFY a, '2')");
 }
 
+/// What it has set is asked for once nothing keeps its server.
+#[test]
+fn the_listener_takes_over_from_a_client_that_has_set_something() {
+    let scene = Scene::new();
+    scene.alice.says([query("RESET x")]);
+    assert_eq!(scene.server.heard(), "Q(RESET x)");
+    scene.server.says([done(), ready()]);
+    scene.listener.says([done(), done(), ready()]);
+    scene.assert_marks("1");
+    scene.server.says([aside(2), notified(&scene.own, "1"), ready()]);
+    scene.listener.says([notified(&scene.own, "1")]);
+    scene.assert_unlistens();
+    scene.server.says([aside(1), ready()]);
+    assert_eq!(scene.server.heard(), "Q(set to?)");
+    scene.server.says([set_to(&[])]);
+    assert_eq!(scene.states(), [ServerActivity::Idle, ServerActivity::Active]);
+}
+
 /// Its client does not wait for it, and nobody else may.
 #[test]
 fn a_server_that_is_silent_to_what_it_is_asked_goes_behind_its_client() {
@@ -275,6 +318,23 @@ fn a_server_that_is_silent_to_what_it_is_asked_goes_behind_its_client() {
     assert!(scene.server.is_open());
     scene.stage.wait(Duration::from_secs(2));
     assert!(!scene.server.is_open());
+}
+
+/// The statement of our own is within the transaction.
+#[test]
+fn a_transaction_takes_no_longer_because_of_what_its_server_is_asked() {
+    let scene = Scene::with("connect_timeout = 9000\ntransaction_timeout = 3000");
+    let scene = scene.taken_over();
+    scene.alice.says([query("BEGIN")]);
+    scene.server.says([done(), in_block()]);
+    scene.alice.says([query("LISTEN b")]);
+    assert_eq!(scene.alice.heard(), "C Z(T)");
+    scene.server.heard();
+    scene.stage.wait(Duration::from_secs(4));
+    assert_eq!(scene.alice.heard(), "E(FATAL 25P04)");
+    assert!(!scene.alice.is_open());
+    scene.server.says([aside(3), in_block()]);
+    assert_eq!(scene.server.heard(), "Q(ROLLBACK)");
 }
 
 /// A standby: nothing can be listened to there.

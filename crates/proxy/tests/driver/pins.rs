@@ -77,6 +77,22 @@ fn one_more_than_may_be_kept_is_refused() {
     assert_eq!(locks.policy, PinPolicy::Pin);
 }
 
+/// To forget what was prepared keeps nothing, though it is shown what its client has prepared.
+#[test]
+fn who_forgets_is_not_refused() {
+    for text in ["DEALLOCATE ALL", "DISCARD ALL"] {
+        let scene = Scene::new();
+        scene.bob.says([parse_as("s", "SELECT 1"), sync()]);
+        scene.second.heard();
+        scene.second.says([parse_complete(), no_parameters(), no_data(), ready()]);
+        assert_eq!(scene.bob.heard(), "1 Z");
+        scene.bob.says([query(text)]);
+        assert_eq!(scene.second.heard(), format!("Q({text})"));
+        scene.second.says([done(), ready()]);
+        assert_eq!(scene.bob.heard(), "C Z");
+    }
+}
+
 /// What does not keep a server is run, and so is what is said by a client that keeps one already.
 #[test]
 fn nothing_else_is_refused() {
