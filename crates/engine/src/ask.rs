@@ -101,6 +101,11 @@ impl Left {
 }
 
 impl Client {
+    /// The end of its last unit waits for what the listener has to say before that.
+    pub(crate) fn awaits_ready(&self) -> bool {
+        self.subscription.as_ref().is_some_and(|own| own.is_ready_due())
+    }
+
     /// What keeps its server may be gone, and the server knows.
     fn is_in_doubt(&self) -> bool {
         let known = STATE.iter().fold(self.pins, |pins, (reason, ..)| pins.without(*reason));
@@ -125,6 +130,10 @@ impl Engine {
         let its = &self.clients[client];
         let server = &self.servers[id];
         if server.mode == PoolMode::Session {
+            return false;
+        }
+        if its.awaits_ready() {
+            // Whether it listens on is asked when it has heard all that comes before.
             return false;
         }
         if its.is_in_doubt() {
@@ -218,6 +227,11 @@ impl Engine {
             found.channels.retain(|channel| **channel != *listener.own());
         }
         self.channels_told(now, id, client, found.channels);
+        let its = &self.clients[client];
+        if its.subscription.is_none() && its.pins.contains(PinReason::Listen) {
+            Mark::ListensForUs.hit();
+            self.unlisten(now, id);
+        }
     }
 
     /// Whether a client has a unit ready that waited for its server's answer, and had asked before

@@ -330,7 +330,8 @@ impl Engine {
         }
     }
 
-    fn unlisten(&mut self, now: Time, id: ServerId) {
+    /// A client's server is not to listen any more.
+    pub(crate) fn unlisten(&mut self, now: Time, id: ServerId) {
         self.ask_aside(now, id, Answer::Unlistened, &[b"UNLISTEN *".to_vec()]);
     }
 
@@ -376,6 +377,15 @@ impl Engine {
         self.say_pending(client);
         if self.clients[client].holding {
             self.wake(client);
+        }
+    }
+
+    /// The listener has passed a mark, or never will: a unit whose end waited for that is over.
+    fn settle_behind_listener(&mut self, now: Time, client: ClientId) {
+        let awaited = self.clients[client].awaits_ready();
+        self.settle_source(client);
+        if awaited && let Leg::Held(server) = self.clients[client].leg {
+            self.lease_over(now, server, client);
         }
     }
 

@@ -291,6 +291,8 @@ marks! {
     NotifiedEarly,
     /// The end of a unit waits for the listener.
     ReadyDelayed,
+    /// A client listens on nothing any more, and its server on the channel of the marks.
+    ListensForUs,
     /// A client is notified by the listener.
     Notified,
 

@@ -372,7 +372,7 @@ impl Engine {
             Mark::HeldForAnswer.hit();
             return tag != Tag::Terminate;
         }
-        if client.subscription.as_ref().is_some_and(|own| own.is_ready_due()) {
+        if client.awaits_ready() {
             return tag != Tag::Terminate;
         }
         let may_name = matches!(tag, Tag::Bind | Tag::FunctionCall | Tag::Parse | Tag::Query);

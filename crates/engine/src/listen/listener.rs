@@ -335,7 +335,8 @@ impl Engine {
         listener.begin(None);
         listener.marks.clear();
         for client in listener.clients() {
-            let Some(own) = &mut self.clients[client].subscription else { continue };
+            let Some(its) = self.clients.find_mut(client) else { continue };
+            let Some(own) = &mut its.subscription else { continue };
             match &mut own.source {
                 Source::Server | Source::Awaited => continue,
                 Source::ToListener { server: false, .. } => {
@@ -350,7 +351,7 @@ impl Engine {
                 }
             }
             own.missed = true;
-            self.settle_source(client);
+            self.settle_behind_listener(now, client);
         }
         self.tend_listener(now, pool);
     }

@@ -79,7 +79,7 @@ impl Engine {
             if let Some(number) = number(payload)
                 && let Some(client) = listener.passed(number)
             {
-                self.listener_passes(client, number);
+                self.listener_passes(now, client, number);
             }
             return Ok(());
         }
@@ -165,7 +165,7 @@ impl Engine {
         }
     }
 
-    fn listener_passes(&mut self, client: ClientId, number: u64) {
+    fn listener_passes(&mut self, now: Time, client: ClientId, number: u64) {
         let Some(its) = self.clients.find_mut(client) else { return };
         let Some(own) = its.subscription.as_mut().filter(|own| own.mark == number) else { return };
         match &mut own.source {
@@ -174,7 +174,7 @@ impl Engine {
             }
             Source::Server | Source::Awaited | Source::Listener => return,
         }
-        self.settle_source(client);
+        self.settle_behind_listener(now, client);
     }
 
     /// Tells a client what it was notified of, if it is between transactions.

@@ -366,6 +366,55 @@ fn nobody_listens_for_nobody() {
     assert_eq!(scene.states(), [ServerActivity::Idle]);
 }
 
+/// The channel of the marks is left, of which the client knows nothing.
+#[test]
+fn a_server_does_not_listen_on_for_a_client_that_has_ended_that() {
+    let scene = Scene::listening();
+    scene.alice.says([query("UNLISTEN a")]);
+    scene.assert_shows(&["LISTEN \"a\""], "2");
+    scene.server.says([aside(3), notified(&scene.own, "2"), ready()]);
+    scene.listener.says([notified(&scene.own, "2")]);
+    assert_eq!(scene.server.heard(), "Q(UNLISTEN a)");
+    scene.server.says([done(), ready()]);
+    assert_eq!(scene.server.heard(), "Q(left?)");
+    scene.server.says([listens_on(&[&scene.own])]);
+    scene.assert_unlistens();
+    scene.server.says([aside(1), ready()]);
+    assert_eq!(scene.states()[0], ServerActivity::Idle);
+}
+
+/// What the listener has yet to say was notified before; if it is lost that is told.
+#[test]
+fn who_ends_to_listen_is_told_of_all_that_came_before() {
+    for is_lost in [false, true] {
+        let scene = Scene::listening();
+        scene.alice.says([query("BEGIN")]);
+        scene.server.says([done(), in_block()]);
+        scene.alice.says([query("UNLISTEN a")]);
+        scene.server.says([aside(3), in_block()]);
+        scene.server.says([done(), in_block()]);
+        scene.alice.says([query("COMMIT")]);
+        scene.server.heard();
+        assert_eq!(scene.alice.heard(), "C Z(T) C Z(T)");
+        scene.server.says([done(), notified(&scene.own, "2"), ready()]);
+        assert_eq!(scene.alice.heard(), "C");
+        assert_eq!(scene.server.heard(), "");
+        if is_lost {
+            scene.listener.breaks();
+        } else {
+            scene.listener.says([notified("a", "1"), notified(&scene.own, "2")]);
+        }
+        assert_eq!(scene.alice.heard(), if is_lost { "N Z" } else { "A Z" });
+        assert_eq!(scene.server.heard(), "Q(left?)");
+        scene.server.says([listens_on(&[&scene.own])]);
+        scene.assert_unlistens();
+        scene.server.says([aside(1), ready()]);
+        // With the listener that is logging in there is one too many.
+        let ends = if is_lost { "X" } else { "" };
+        assert_eq!(scene.server.heard(), ends);
+    }
+}
+
 /// It does not read, and the others do.
 #[test]
 fn so_much_is_kept_for_a_client_and_no_more() {
