@@ -59,6 +59,20 @@ pub(crate) struct Subscription {
     forgoes: bool,
     /// It is owed a ReadyForQuery, before which it is told what the listener has not heard yet.
     ready_due: bool,
+    since_shown: SinceShown,
+}
+
+/// What its client has done since its server was told to listen, by the tags of what it said.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum SinceShown {
+    /// Nothing that changes that.
+    Nothing,
+    /// It has ended to listen, on the channel of the marks as well, maybe.
+    Unlistened,
+    /// The same, which was committed.
+    Ended,
+    /// Something was rolled back: the whole, or what came behind a savepoint.
+    RolledBack,
 }
 
 /// Who says what a client is notified of.
@@ -91,7 +105,21 @@ impl Subscription {
             missed: false,
             forgoes: false,
             ready_due: false,
+            since_shown: SinceShown::Nothing,
         }
+    }
+
+    /// Its client was answered with this tag.
+    pub(crate) fn note_tag(&mut self, tag: &[u8]) {
+        let verb = tag.split(|&byte| byte == b' ' || byte == 0).next();
+        self.since_shown = match (self.since_shown, verb) {
+            (SinceShown::Nothing, Some(b"UNLISTEN")) => SinceShown::Unlistened,
+            (SinceShown::Unlistened, Some(b"COMMIT")) => SinceShown::Ended,
+            (SinceShown::Nothing | SinceShown::Unlistened, Some(b"ROLLBACK")) => {
+                SinceShown::RolledBack
+            }
+            (same, _) => same,
+        };
     }
 
     /// Whether the end of its unit waits for the listener.
@@ -116,9 +144,19 @@ impl Subscription {
     pub(crate) fn goes_on(&mut self, in_block: bool) {
         self.forgoes = false;
         if !in_block && matches!(self.source, Source::ToServer { server: false, .. }) {
-            // That its server was to listen is rolled back, and so is the mark.
-            Mark::ListeningUndone.hit();
-            self.source = Source::Listener;
+            if self.since_shown == SinceShown::Ended {
+                // It has not heard the mark, since it listens no more; nor is it to hear of
+                // anything but what it has listened on since, which its server is asked. No mark:
+                // simulated clients seldom unlisten, and hardly ever in that moment.
+                self.source = Source::Server;
+                self.pending.clear();
+                self.early.clear();
+                self.missed = true;
+            } else {
+                // That its server was to listen is rolled back, and so is the mark.
+                Mark::ListeningUndone.hit();
+                self.source = Source::Listener;
+            }
         }
     }
 }
@@ -300,6 +338,7 @@ impl Engine {
         its.in_doubt = true;
         if let Some(own) = &mut its.subscription {
             own.source = Source::ToServer { server: false, listener: !passes_mark };
+            own.since_shown = SinceShown::Nothing;
             own.missed |= !passes_mark;
         }
         Mark::ToServer.hit();

@@ -205,6 +205,11 @@ impl Engine {
 
     /// A command is complete that may have removed statements: what it was its tag says.
     pub(crate) fn command_complete(&mut self, id: ServerId, sink: Sink, body: &[u8]) {
+        if let (Sink::Client(_), Some(client)) = (sink, self.servers[id].client())
+            && let Some(own) = &mut self.clients[client].subscription
+        {
+            own.note_tag(body);
+        }
         match body {
             b"DEALLOCATE ALL\0" | b"DISCARD ALL\0" => {
                 self.servers[id].shelf.clear();

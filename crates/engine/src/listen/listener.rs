@@ -94,8 +94,10 @@ impl Listener {
         self.clients.iter().copied().collect()
     }
 
-    /// A new mark: the channel, and its number.
+    /// A new mark: the channel, and its number. One of the same client that was rolled back is
+    /// none any more.
     pub(super) fn mark(&mut self, client: ClientId) -> (Channel, u64) {
+        self.marks.retain(|_, mark| mark.client != client);
         let number = self.next_mark;
         self.next_mark += 1;
         self.marks.insert(number, UnderWay { client, since: None });

@@ -5,8 +5,8 @@ use std::time::Duration;
 use pgweir_engine::ServerActivity;
 
 use crate::messages::{
-    bind_complete, close_complete, columns, done, error, in_block, notified, parse_complete, query,
-    ready, row, set_to, terminate,
+    bind_complete, close_complete, columns, done, done_with, error, in_block, notified,
+    parse_complete, query, ready, row, set_to, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -381,6 +381,34 @@ fn a_server_does_not_listen_on_for_a_client_that_has_ended_that() {
     scene.assert_unlistens();
     scene.server.says([aside(1), ready()]);
     assert_eq!(scene.states()[0], ServerActivity::Idle);
+}
+
+/// It is not on the channel of the marks, either, when the mark goes out.
+#[test]
+fn who_has_ended_to_listen_in_its_transaction_listens_no_more() {
+    let ends = [("COMMIT", &[][..]), ("COMMIT", &["b"][..]), ("ROLLBACK", &[])];
+    for (end, channels) in ends {
+        let scene = Scene::listening();
+        scene.alice.says([query("BEGIN")]);
+        scene.server.says([done(), in_block()]);
+        scene.alice.says([query("NOTIFY a, '1'")]);
+        scene.server.says([aside(3), in_block()]);
+        scene.server.says([done(), in_block()]);
+        scene.alice.says([query("UNLISTEN *")]);
+        scene.server.says([done_with("UNLISTEN"), in_block()]);
+        scene.alice.says([query(end)]);
+        scene.server.heard();
+        scene.alice.heard();
+        scene.server.says([done_with(end), ready()]);
+        assert_eq!(scene.alice.heard(), "C Z", "{end}");
+        assert_eq!(scene.server.heard(), "Q(left?)");
+        scene.server.says([listens_on(channels)]);
+        scene.listener.says([notified("a", "1"), notified("a", "2")]);
+        let listens = end == "ROLLBACK";
+        assert_eq!(scene.alice.heard(), if listens { "A A" } else { "" }, "{end}");
+        scene.server.says([notified("b", "3")]);
+        assert_eq!(scene.alice.heard(), if channels.is_empty() { "" } else { "A" }, "{end}");
+    }
 }
 
 /// What the listener has yet to say was notified before; if it is lost that is told.
