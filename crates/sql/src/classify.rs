@@ -8,6 +8,7 @@ use crate::lexer::{Backslash, Lexer, Progress, Sink, Token};
 use crate::loud::{Loud, Unseen};
 use crate::pins::{PinReason, Pins};
 use crate::rules::{Form, Keyword, Meaning, meaning};
+use crate::sharing::Sharing;
 
 mod setting_call;
 #[cfg(test)]
@@ -24,6 +25,8 @@ pub struct Heard {
     pub statements: u32,
     /// What of it is done unseen, by what the text only names.
     pub unseen: Option<Box<Unseen>>,
+    /// Whether it may stand between those of other clients.
+    pub sharing: Sharing,
 }
 
 /// What a whole text leaves in the session, in an encoding that [`Encoding::Superset`] describes.
@@ -304,7 +307,7 @@ impl State {
     pub(crate) fn heard(mut self) -> Heard {
         self.end_statement();
         let (pins, own) = (self.pins, self.pins);
-        let mut heard = Heard { pins, own, statements: self.statements, unseen: None };
+        let mut heard = Heard { pins, own, statements: self.statements, ..Heard::default() };
         if let Some(Named { loud, places }) = self.named.map(|named| *named) {
             for place in places {
                 if loud.pins(place, self.writes).contains(PinReason::Sequence) {

@@ -60,6 +60,7 @@ mod loud;
 mod overrides;
 mod pins;
 mod rules;
+mod sharing;
 
 pub use calls::function_call;
 pub use chain::{begins, chains, rolls_back};
@@ -71,3 +72,4 @@ pub use loud::{Catalogue, Effect, Kind, Loud, Object, ObjectId, Source, Unseen, 
 pub use overrides::{Overrides, overrides};
 pub use pins::{PinReason, Pins};
 pub use rules::{Form, RULES, Rule};
+pub use sharing::{Alone, Sharing};
