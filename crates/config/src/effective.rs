@@ -161,6 +161,7 @@ fn user(scope: &Scope<'_>, report: &mut Report) -> Option<User> {
         server_choice: scope.read("server_choice")?,
         loud_functions: scope.read("loud_functions")?,
         quiet_functions: scope.read("quiet_functions")?,
+        application_name: scope.read("application_name")?,
         sequence_affinity: scope.read("sequence_affinity")?,
         max_pinned: scope.read("max_pinned")?,
         pin_refuse: scope.read("pin_refuse")?,

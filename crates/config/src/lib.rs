@@ -63,9 +63,9 @@ pub use settings::{CONSOLE_DATABASES, SETTINGS};
 pub use socket::SocketName;
 pub use suggest::nearest;
 pub use types::{
-    ANY_DATABASE, Admin, AuthMethod, Config, General, LogFormat, LogLevel, LogOptions,
-    LoudFunctions, MaxPinned, PIN_KINDS, Pool, PoolMode, Role, Secret, SequenceAffinity, Server,
-    ServerChoice, Shard, TcpOptions, UnixSocket, User,
+    ANY_DATABASE, Admin, ApplicationName, AuthMethod, Config, General, LogFormat, LogLevel,
+    LogOptions, LoudFunctions, MaxPinned, PIN_KINDS, Pool, PoolMode, Role, Secret,
+    SequenceAffinity, Server, ServerChoice, Shard, TcpOptions, UnixSocket, User,
 };
 pub use url::{Url, address};
 

@@ -13,8 +13,8 @@ use crate::setting::{
     Changes, Column, Effect, Fallback, Flat, Kind, Ours, Section, Setting, TIME_MAX_MS, Unit, Zero,
 };
 use crate::types::{
-    AuthMethod, LogFormat, LogLevel, LoudFunctions, PIN_KINDS, PoolMode, SequenceAffinity,
-    ServerChoice,
+    ApplicationName, AuthMethod, LogFormat, LogLevel, LoudFunctions, PIN_KINDS, PoolMode,
+    SequenceAffinity, ServerChoice,
 };
 
 /// The databases that are the console, and can therefore be no pool's name.
@@ -234,6 +234,11 @@ pub const SETTINGS: &[Setting] = &[
          for."),
     row(Pool, "quiet_functions", Text, text(""), Now,
         "Functions that change nothing in a session, although they look so, with commas between."),
+    row(Pool, "application_name", Word(APPLICATION_NAMES), text("transaction"), Now,
+        "Whose application_name a server has: transaction and always, that of the client that has \
+         it, which is set where it is another one; pool, its own: a client's is not set, and what \
+         one sets itself is taken back before the next transaction. In session mode it is always \
+         the client's."),
     row(Pool, "sequence_affinity", Word(SEQUENCE_AFFINITIES), text("none"), Now,
         "What becomes of a server on which a client has advanced a sequence, by nextval or by an \
          INSERT with a default: none, it is anybody's behind the transaction; pin, it stays with \
@@ -407,6 +412,7 @@ pub const SETTINGS: &[Setting] = &[
         "Servers that get a copy of the traffic, each as [host, port, index of the original]."),
 ];
 
+const APPLICATION_NAMES: &[&str] = ApplicationName::NAMES;
 const AUTH_METHODS: &[&str] = AuthMethod::NAMES;
 const COUNT: Kind = Integer(1, MANY);
 /// The most that Linux takes (MAX_TCP_KEEPIDLE and MAX_TCP_KEEPINTVL, include/net/tcp.h).

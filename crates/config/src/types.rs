@@ -200,6 +200,8 @@ pub struct User {
     pub loud_functions: LoudFunctions,
     /// Functions that are believed to change nothing, by name, with commas between.
     pub quiet_functions: String,
+    /// Whose `application_name` a server has.
+    pub application_name: ApplicationName,
     /// What becomes of a server on which a sequence was advanced.
     pub sequence_affinity: SequenceAffinity,
     /// So many of them clients may keep behind their transactions.
@@ -302,6 +304,18 @@ pub enum LoudFunctions {
     Pin,
     /// It is reset before anybody else gets it.
     Reset,
+}
+
+/// Whose `application_name` a server has. The first two are the same as long as no server works for
+/// several clients at a time.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum ApplicationName {
+    /// That of the client that it is lent to for a transaction.
+    Transaction,
+    /// That of whoever it works for.
+    Always,
+    /// Its own.
+    Pool,
 }
 
 /// What becomes of a server on which a client has advanced a sequence, so that `currval` and
@@ -443,6 +457,7 @@ names!(LogFormat { Text = "text", Json = "json" });
 names!(LogLevel { Error = "error", Warn = "warn", Info = "info", Debug = "debug" });
 names!(PoolMode { Session = "session", Transaction = "transaction", Statement = "statement" });
 names!(ServerChoice { Recent = "recent", NeverSame = "never_same" });
+names!(ApplicationName { Transaction = "transaction", Always = "always", Pool = "pool" });
 names!(SequenceAffinity { None = "none", Pin = "pin" });
 names!(LoudFunctions { Ignore = "ignore", Pin = "pin", Reset = "reset" });
 names!(Role { Primary = "primary", Replica = "replica" });

@@ -12,8 +12,8 @@ use crate::setting::{Kind, Least, TIME_MAX_MS, Unit, Zero};
 use crate::socket::SocketName;
 use crate::suggest;
 use crate::types::{
-    AuthMethod, LogFormat, LogLevel, LoudFunctions, MaxPinned, PoolMode, Role, Secret,
-    SequenceAffinity, Server, ServerChoice,
+    ApplicationName, AuthMethod, LogFormat, LogLevel, LoudFunctions, MaxPinned, PoolMode, Role,
+    Secret, SequenceAffinity, Server, ServerChoice,
 };
 
 /// What is printed for a secret.
@@ -250,6 +250,12 @@ impl FromValue for LogLevel {
 }
 
 impl FromValue for LoudFunctions {
+    fn from_value(value: &Value) -> Option<Self> {
+        if let Value::Word(word) = value { Self::named(word) } else { None }
+    }
+}
+
+impl FromValue for ApplicationName {
     fn from_value(value: &Value) -> Option<Self> {
         if let Value::Word(word) = value { Self::named(word) } else { None }
     }

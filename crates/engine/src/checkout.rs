@@ -26,7 +26,7 @@ impl Engine {
         let held_since = its.held_since.take();
         let (since, held) = (held_since.unwrap_or(now), held_since.is_some());
         let asked = *its.asked.get_or_insert(Asked { since, lost: 0, held });
-        let settings = Rc::clone(&self.clients[id].settings);
+        let settings = self.brought(id);
         let last = self.clients[id].last_server;
         let knows_names = self.knows_names(pool);
         let servers = &self.servers;
@@ -116,8 +116,8 @@ impl Engine {
         its.refused.clear();
         its.elsewhere = None;
         its.mode = self.pools[its.pool].spec.mode;
-        let settings = Rc::clone(&self.clients[client].settings);
-        if !Rc::ptr_eq(&its.settings, &settings) {
+        let settings = self.brought(client);
+        if !Rc::ptr_eq(&self.servers[server].settings, &settings) {
             self.clients[client].leg = Leg::Preparing(server);
             self.replay(server, &settings);
         } else if self.clients[client].lost.is_some() {
@@ -160,10 +160,10 @@ impl Engine {
         if self.servers[server].replaying.is_none() {
             return self.transaction_failed(now, server, client);
         }
-        let settings = Rc::clone(&self.clients[client].settings);
         if let Some(error) = self.replayed(server) {
             return self.settings_failed(now, server, client, *error);
         }
+        let settings = Rc::clone(&self.servers[server].settings);
         let parameters = Rc::clone(&self.servers[server].parameters);
         let pool = self.servers[server].pool;
         let its = &mut self.pools[pool];
@@ -183,11 +183,11 @@ impl Engine {
     fn settings_failed(&mut self, now: Time, server: ServerId, client: ClientId, error: Report) {
         self.clients[client].settings_refused = true;
         let pool = self.servers[server].pool;
-        let settings = &self.clients[client].settings;
+        let settings = self.brought(client);
         if !self.servers[server].touched {
             Mark::SettingsRefusedByNew.hit();
             if is_lasting(error.code) {
-                self.pools[pool].remember_refusal(now, settings, &error);
+                self.pools[pool].remember_refusal(now, &settings, &error);
             }
             self.give_back(now, server);
             return self.unit_refused(now, client, error);
@@ -195,7 +195,7 @@ impl Engine {
         let its = &self.pools[pool];
         let unpromised = self.openings(pool).find(|(_, server)| server.promised_to.is_none());
         let coming = unpromised.map(|(id, _)| id);
-        let lately = its.refusal(now, settings);
+        let lately = its.refusal(now, &settings);
         Mark::SettingsRefusedLately.hit_if(lately.is_some());
         let no_new = lately.or_else(|| match coming {
             Some(_) => None,

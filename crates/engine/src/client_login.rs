@@ -496,7 +496,7 @@ impl Engine {
         let (pool, long_secret) = (welcome.pool, welcome.long_secret);
         if client.leg == Leg::None {
             if client.replication.is_none()
-                && let Some(parameters) = self.pools[pool].welcome(&client.settings)
+                && let Some(parameters) = self.pools[pool].welcome(&self.brought(id))
             {
                 return self.welcome(now, id, pool, long_secret, &parameters);
             }
@@ -504,8 +504,8 @@ impl Engine {
         }
         let client = &self.clients[id];
         let Some(server) = client.server() else { return };
-        let parameters = Rc::clone(&self.servers[server].parameters);
-        let settings = Rc::clone(&client.settings);
+        let its = &self.servers[server];
+        let (parameters, settings) = (Rc::clone(&its.parameters), Rc::clone(&its.settings));
         self.pools[pool].remember_welcome(&settings, &parameters);
         self.give_back(now, server);
         self.welcome(now, id, pool, long_secret, &parameters);

@@ -122,8 +122,8 @@ impl Engine {
             });
         }
         if its.changes.is_none() {
-            let pool = self.servers[server].pool;
-            self.pools[pool].remember_welcome(&its.settings, reported);
+            let its = &self.servers[server];
+            self.pools[its.pool].remember_welcome(&its.settings, reported);
         }
     }
 

@@ -168,6 +168,7 @@ fn spec(pool: &Pool, user: &User, mock: &MockAuth) -> Result<Option<PoolSpec>, V
         server_choice: user.server_choice,
         loud_functions: user.loud_functions,
         quiet_functions: user.quiet_functions.clone(),
+        application_name: user.application_name,
         sequence_affinity: user.sequence_affinity,
         max_pinned: user.max_pinned.of(user.pool_size).map(|most| most as usize),
         pin_refuse: pins(&user.pin_refuse),

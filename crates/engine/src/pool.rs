@@ -5,7 +5,9 @@ use std::time::Duration;
 
 use pgweir_auth::Verifier;
 use pgweir_auth::scram::LoginKeys;
-use pgweir_config::{AuthMethod, LoudFunctions, PoolMode, Secret, SequenceAffinity, ServerChoice};
+use pgweir_config::{
+    ApplicationName, AuthMethod, LoudFunctions, PoolMode, Secret, SequenceAffinity, ServerChoice,
+};
 use pgweir_sql::{Loud, Pins};
 use pgweir_wire::backend::Report;
 
@@ -129,6 +131,8 @@ pub(crate) struct PoolSpec {
     /// What becomes of a server that was changed unseen.
     pub(crate) loud_functions: LoudFunctions,
     pub(crate) quiet_functions: String,
+    /// Whose `application_name` a server has.
+    pub(crate) application_name: ApplicationName,
     /// What becomes of a server on which a sequence was advanced.
     pub(crate) sequence_affinity: SequenceAffinity,
     /// So many of its servers clients may keep behind their transactions; `None`: all of them.

@@ -18,6 +18,8 @@ pub(crate) struct Settings {
     pairs: Pairs,
     /// Those of them that matter to what a statement means, if not all of them do.
     reading: Option<Rc<Self>>,
+    /// All but the client's name, if they have one.
+    nameless: Option<Rc<Self>>,
 }
 
 /// A name and a value.
@@ -36,10 +38,13 @@ const NO_SETTINGS: [&[u8]; 3] = [b"user", b"database", b"replication"];
 /// and the rights of a session to set anything else are those that they give.
 const RIGHTS: [&[u8]; 2] = [b"role", b"session_authorization"];
 
+/// Where clients name themselves.
+const NAME: &[u8] = b"application_name";
+
 /// What statements mean is the same whatever these are. Nor do those matter that have a dot in
 /// their names: a statement that asks for one asks when it is run.
 const NO_MATTER: [&[u8]; 6] = [
-    b"application_name",
+    NAME,
     b"client_min_messages",
     b"idle_in_transaction_session_timeout",
     b"idle_session_timeout",
@@ -52,6 +57,16 @@ impl Settings {
     /// same way.
     pub(crate) fn reading(this: &Rc<Self>) -> Rc<Self> {
         Rc::clone(this.reading.as_ref().unwrap_or(this))
+    }
+
+    /// All of them but the client's name.
+    pub(crate) fn nameless(this: &Rc<Self>) -> Rc<Self> {
+        Rc::clone(this.nameless.as_ref().unwrap_or(this))
+    }
+
+    /// What a client calls itself.
+    pub(crate) fn name(&self) -> Option<&[u8]> {
+        self.value(NAME)
     }
 
     /// The statement that takes a server from these settings to `target`, all or nothing.
@@ -167,7 +182,7 @@ impl Interner {
     pub(crate) fn new() -> Self {
         Self {
             known: BTreeMap::new(),
-            none: Rc::new(Settings { pairs: Pairs::new(), reading: None }),
+            none: Rc::new(Settings { pairs: Pairs::new(), reading: None, nameless: None }),
         }
     }
 
@@ -210,6 +225,16 @@ impl Interner {
         Usage::of_bytes(total, used, self.known.len() - used)
     }
 
+    /// These under another client's name.
+    pub(crate) fn named_as(&mut self, these: &Settings, other: &Settings) -> Rc<Settings> {
+        let mut pairs = these.pairs.clone();
+        pairs.remove(NAME);
+        if let Some(name) = other.name() {
+            pairs.insert(NAME.into(), name.into());
+        }
+        self.intern(pairs)
+    }
+
     /// The set of just these.
     pub(crate) fn intern(&mut self, pairs: Pairs) -> Rc<Settings> {
         if pairs.is_empty() {
@@ -226,7 +251,12 @@ impl Interner {
             let pairs = pairs.iter().filter(|(name, _)| matter(name));
             self.intern(pairs.map(|(name, value)| (name.clone(), value.clone())).collect())
         });
-        let settings = Rc::new(Settings { pairs: pairs.clone(), reading });
+        let nameless = pairs.contains_key(NAME).then(|| {
+            let mut pairs = pairs.clone();
+            pairs.remove(NAME);
+            self.intern(pairs)
+        });
+        let settings = Rc::new(Settings { pairs: pairs.clone(), reading, nameless });
         self.known.insert(pairs, Rc::clone(&settings));
         settings
     }

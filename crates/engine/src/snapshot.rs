@@ -324,7 +324,7 @@ impl Engine {
                 }
             };
             let asked = client.asked.map(|asked| asked.since);
-            let name = client.settings.value(b"application_name").unwrap_or_default();
+            let name = client.settings.name().unwrap_or_default();
             let (state, server) = match client.leg {
                 Leg::None => (ClientState::Idle, None),
                 Leg::Waiting(_) => (ClientState::Waiting, None),

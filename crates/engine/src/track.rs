@@ -13,7 +13,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
-use pgweir_config::PoolMode;
+use pgweir_config::{ApplicationName, PoolMode};
 use pgweir_sql::{PinReason, Pins};
 
 use pgweir_wire::TransactionStatus;
@@ -25,7 +25,7 @@ use crate::ask::Answer;
 use crate::client::{Client, Leg, Slot};
 use crate::marks::Mark;
 use crate::reply::{Closes, Expected, Kind, Makes, Sink};
-use crate::settings::{Pairs, put_text};
+use crate::settings::{Pairs, Settings, put_text};
 use crate::time::Time;
 
 /// Settings that a client may have changed since they were known last.
@@ -104,6 +104,29 @@ impl Client {
 }
 
 impl Engine {
+    /// What servers are brought to for a client: what it has set, but for its name where the pool's
+    /// servers keep theirs.
+    pub(crate) fn brought(&self, id: ClientId) -> Rc<Settings> {
+        let client = &self.clients[id];
+        self.but_for_name(client, &client.settings)
+    }
+
+    /// What of these settings of a client its servers get.
+    fn but_for_name(&self, client: &Client, settings: &Rc<Settings>) -> Rc<Settings> {
+        match settings.name() {
+            Some(_) if self.servers_keep_names(client) => Settings::nameless(settings),
+            Some(_) | None => Rc::clone(settings),
+        }
+    }
+
+    /// Whether the servers that a client works on keep their own names.
+    fn servers_keep_names(&self, client: &Client) -> bool {
+        let Some(pool) = client.pool() else { return false };
+        let spec = &self.pools[pool].spec;
+        let mode = client.server().map_or(spec.mode, |server| self.servers[server].mode);
+        spec.application_name == ApplicationName::Pool && mode != PoolMode::Session
+    }
+
     /// A client's statement may change settings for longer than its transaction. Gives what it
     /// leaves besides.
     pub(crate) fn note_changes(
@@ -161,7 +184,11 @@ impl Engine {
         if let Some(changes) = &mut its.changes {
             changes.resets = None;
         }
-        let Some(text) = its.startup.put_back() else { return };
+        let its = &self.clients[client];
+        let Some(text) = self.but_for_name(its, &its.startup).put_back() else {
+            // If it has asked for anything, that was its name, which its servers do not get.
+            return self.tell(client, id);
+        };
         if self.servers[id].status == TransactionStatus::Failed {
             // What it has done is undone.
             return self.tell(client, id);
@@ -256,11 +283,18 @@ impl Engine {
         if is_default(b"session_authorization") {
             pairs.remove(&b"session_authorization"[..]);
         }
-        let its = &mut self.clients[client];
         server.settings = self.interner.intern(pairs);
         // What it reports since was its client's doing.
         server.outdated = None;
-        its.settings = Rc::clone(&server.settings);
+        let told = Rc::clone(&server.settings);
+        let its = &self.clients[client];
+        // Where its name is nothing to its servers, it keeps the one that it came with.
+        let settings = match self.servers_keep_names(its) {
+            true => self.interner.named_as(&told, &its.startup),
+            false => told,
+        };
+        let its = &mut self.clients[client];
+        its.settings = settings;
         its.changes = None;
         let pins = its.settings.pins();
         self.leaves(client, pins, None);

@@ -1,7 +1,7 @@
 //! Clients know how their servers are set, also when that changes behind their backs.
 
 use pgweir_testkit::frames::query;
-use pgweir_testkit::{Cluster, WireClient, eventually};
+use pgweir_testkit::{Cluster, PoolerConfig, WireClient, eventually};
 
 use crate::stage::Stage;
 
@@ -80,4 +80,45 @@ fn a_client_knows_how_the_server_is_set_that_it_is_on() {
     assert_eq!(stage.backends("true"), 2);
     let carol = stage.client();
     assert!(carol.parameter("DateStyle").is_some());
+}
+
+/// Where servers keep their own name, what a client calls itself by SET is true for as long as it
+/// is told so.
+#[test]
+fn a_name_that_goes_with_its_transaction() {
+    let own = |config: PoolerConfig| config.pool("application_name", "\"pool\"");
+    let stage = Stage::with("own_name", 1, own);
+    let mut alice = stage.client_as(&stage.login().parameter("application_name", "alice"));
+    let mut bob = stage.client();
+    let seen = "SELECT application_name FROM pg_stat_activity WHERE pid = pg_backend_pid()";
+    let set =
+        ["SET application_name = 'mine'", "SELECT set_config('application_name', 'mine', false)"];
+    let (mine, pools) = (r#""application_name" "mine""#, r#""application_name" """#);
+    for set in set {
+        alice.query("BEGIN");
+        alice.send(&query(set)).unwrap();
+        let told = alice.read_until_ready().unwrap();
+        assert!(
+            told.iter().any(|message| message.to_string() == format!("ParameterStatus {mine}"))
+        );
+        told_before(&mut alice, seen, &[], "mine");
+        alice.query("COMMIT");
+        told_before(&mut bob, seen, &[], "");
+        told_before(&mut alice, seen, &[pools], "");
+        // What is rolled back was told, and is told again.
+        alice.query("BEGIN");
+        alice.query(set);
+        alice.send(&query("ROLLBACK")).unwrap();
+        let told = alice.read_until_ready().unwrap();
+        assert!(
+            told.iter().any(|message| message.to_string() == format!("ParameterStatus {pools}"))
+        );
+        // And behind a RESET there is no name to go back to.
+        alice.query("BEGIN");
+        alice.query(set);
+        alice.query("RESET ALL");
+        told_before(&mut alice, seen, &[pools], "");
+        alice.query("COMMIT");
+        told_before(&mut alice, seen, &[], "");
+    }
 }

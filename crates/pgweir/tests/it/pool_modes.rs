@@ -1,5 +1,6 @@
 //! How long a client keeps its server, and what it leaves there.
 
+use pgweir_testkit::PoolerConfig;
 use pgweir_testkit::frames::query;
 
 use crate::stage::{CLUSTER, Stage, superuser};
@@ -143,5 +144,26 @@ fn everybody_has_the_settings_of_its_own_login() {
         }
         assert_eq!(plain.query("SHOW application_name"), [""]);
     }
+    assert_eq!(stage.backends("true"), 1);
+}
+
+/// A pool that keeps its own name: what a client calls itself costs nobody a statement.
+#[test]
+fn servers_that_keep_their_own_name() {
+    let own = |config: PoolerConfig| config.pool("application_name", "\"pool\"");
+    let stage = Stage::with("mode_own_name", 1, own);
+    let names = ["one", "two", "it's\\\u{1}"];
+    let mut clients =
+        names.map(|name| stage.client_as(&stage.login().parameter("application_name", name)));
+    let seen = "SELECT application_name FROM pg_stat_activity WHERE pid = pg_backend_pid()";
+    let queries = "SELECT count(*) FROM pg_stat_activity WHERE query LIKE '%set_config%' \
+                   AND pid = pg_backend_pid()";
+    for client in clients.iter_mut().chain([&mut stage.client()]) {
+        assert_eq!(client.parameter("application_name").as_deref(), Some(""));
+        assert_eq!(client.query(seen), [""]);
+    }
+    assert_eq!(stage.ask(&format!("{queries} AND usename = '{}'", stage.name)), ["0"]);
+    let shown = stage.console("SHOW CLIENTS");
+    assert!(shown.iter().any(|row| row.contains("|two|")), "{shown:?}");
     assert_eq!(stage.backends("true"), 1);
 }

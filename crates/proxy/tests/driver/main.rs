@@ -10,6 +10,7 @@ mod peer;
 mod stage;
 mod world;
 
+mod application_name;
 mod both_ways;
 mod buffers;
 mod cancel;
