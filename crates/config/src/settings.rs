@@ -239,10 +239,12 @@ pub const SETTINGS: &[Setting] = &[
          it, which is set where it is another one; pool, its own: a client's is not set, and what \
          one sets itself is taken back before the next transaction. In session mode it is always \
          the client's."),
-    row(Pool, "sequence_affinity", Word(SEQUENCE_AFFINITIES), text("none"), Now,
+    row(Pool, "sequence_affinity", Word(SEQUENCE_AFFINITIES), text("server"), Now,
         "What becomes of a server on which a client has advanced a sequence, by nextval or by an \
-         INSERT with a default: none, it is anybody's behind the transaction; pin, it stays with \
-         the client, for which currval and lastval then say what they would directly."),
+         INSERT with a default: server, it is anybody's behind the transaction, and currval and \
+         lastval are an error (55000) where they would say what another client has done there; \
+         pin, it stays with the client, for which they say what they would directly; none, they \
+         may say what another client has done."),
     row(Pool, "pin_refuse", Words(PIN_KINDS), text(""), Now,
         "What no statement may leave on a server behind its transaction, with commas between; one \
          that would is refused. There are: advisory lock, backup, block, extension, hold cursor, \

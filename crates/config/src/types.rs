@@ -326,6 +326,9 @@ pub enum SequenceAffinity {
     None,
     /// It stays with its client, and then forgets it.
     Pin,
+    /// It is anybody's behind the transaction, and is made to forget it before they could tell
+    /// somebody else.
+    Server,
 }
 
 /// What a server may be kept for, as the console calls it.
@@ -458,6 +461,6 @@ names!(LogLevel { Error = "error", Warn = "warn", Info = "info", Debug = "debug"
 names!(PoolMode { Session = "session", Transaction = "transaction", Statement = "statement" });
 names!(ServerChoice { Recent = "recent", NeverSame = "never_same" });
 names!(ApplicationName { Transaction = "transaction", Always = "always", Pool = "pool" });
-names!(SequenceAffinity { None = "none", Pin = "pin" });
+names!(SequenceAffinity { None = "none", Pin = "pin", Server = "server" });
 names!(LoudFunctions { Ignore = "ignore", Pin = "pin", Reset = "reset" });
 names!(Role { Primary = "primary", Replica = "replica" });

@@ -249,8 +249,12 @@ impl Engine {
         for id in self.pools.keys() {
             if self.pools[id].spec.catalogue().as_ref() == Some(database) {
                 let pool = &mut self.pools[id];
-                pool.loud = Arc::clone(&loud);
+                let before = std::mem::replace(&mut pool.loud, Arc::clone(&loud));
                 pool.names_known = true;
+                let news = loud.news_since(&before);
+                if news.is_some_and(|news| news.pins.contains(PinReason::Sequence)) {
+                    self.doubt_sequences(id);
+                }
                 self.names_are_known(now, id, reading, is_read);
             }
         }

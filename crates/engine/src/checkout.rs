@@ -13,6 +13,7 @@ use crate::client::{Asked, Client, Leg, UnnamedStatement};
 use crate::marks::Mark;
 use crate::pool::PoolId;
 use crate::reply::{Expected, Kind, Sink};
+use crate::sequences::Sequences;
 use crate::server::{Cleaning, Left, Server, ServerState};
 use crate::server_login::is_lasting;
 use crate::settings::Settings;
@@ -38,6 +39,10 @@ impl Engine {
         } else if !knows_names {
             Mark::WaitsForNames.hit();
             self.want_names(now, pool);
+        } else if let Some(server) = self.idle_with_sequences(id, pool) {
+            Mark::LentForSequences.hit();
+            self.pools[pool].idle.retain(|idle| *idle != server);
+            return self.lend(now, server, id);
         } else if let Some(server) = self.pools[pool].take_idle(last, fits) {
             return self.lend(now, server, id);
         }
@@ -473,6 +478,7 @@ impl Engine {
                 if left != Left::Session || self.pools[its.pool].spec.reset_is_thorough() {
                     its.settings = self.interner.none();
                     its.reset = false;
+                    its.sequences = Sequences::Nobody;
                 }
                 // What it reports now is our doing, and no news of the server's.
                 its.outdated = None;

@@ -73,6 +73,8 @@ pub struct Client {
     pub(crate) schema: Option<SchemaChange>,
     /// A unit in flight may change the encoding of the text that comes behind it.
     pub(crate) encoding_in_doubt: bool,
+    /// The server on which it has advanced a sequence last.
+    pub(crate) advanced_on: Option<ServerId>,
     /// What may be left by statements that it has prepared on its server for itself.
     pub(crate) prepared: Pins,
     /// What it has sent since the server was asked may have begun or ended some of that.
@@ -168,6 +170,7 @@ impl Client {
             body: Body::NONE,
             pins: Pins::default(),
             silence_told: false,
+            advanced_on: None,
             prepared: Pins::NONE,
             unseen: None,
             encoding_in_doubt: false,

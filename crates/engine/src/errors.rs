@@ -152,6 +152,13 @@ pub(crate) const PIN_REFUSED: ErrorKind = error(
     "when a statement would leave on its server what pin_refuse names; it was not run",
     "Do without it, or take it out of pin_refuse.",
 );
+pub(crate) const LAST_VALUE_BEHIND_END: ErrorKind = error(
+    SqlState::OBJECT_NOT_IN_PREREQUISITE_STATE,
+    "the last value of a sequence is not known behind a transaction that has failed",
+    "when one string ends a transaction that has failed and asks, or may ask, for currval or \
+     lastval, on a server that may have those of another client; it was not run",
+    "Send ROLLBACK by itself.",
+);
 pub(crate) const CANCELED: ErrorKind = error(
     SqlState::QUERY_CANCELED,
     "canceling statement due to user request",
@@ -310,6 +317,7 @@ pub const ERRORS: &[ErrorKind] = &[
     UNREACHABLE,
     PINS_FULL,
     PIN_REFUSED,
+    LAST_VALUE_BEHIND_END,
     CANCELED,
     STATEMENT_MODE,
     ROWS_CHANGED,

@@ -76,6 +76,7 @@ mod replication;
 mod reply;
 mod room;
 mod scan;
+mod sequences;
 mod server;
 mod server_login;
 mod settings;

@@ -258,6 +258,24 @@ marks! {
     /// Whether it may be run is known when a server has said what is left on it.
     PinAwaitsAnswer,
 
+    // Whose sequences a server remembers.
+    /// A sequence is advanced on a server that remembers those of another, and goes on to.
+    SequencesOfSeveral,
+    /// A server forgets the sequences of another in front of a client's statement.
+    SequencesForgotten,
+    /// It does so within a batch, of which something waits for that.
+    SequencesForgottenInBatch,
+    /// It has not come to that within the batch.
+    SequencesNotForgotten,
+    /// A unit waits for those before it, since the server is to forget in between.
+    HeldForSequences,
+    /// Nothing is forgotten in a transaction while a cancel may still come.
+    SequencesAwaitCancel,
+    /// What asks for a last value stands behind the end of a transaction that has failed.
+    SequencesBehindFailed,
+    /// A client is given the server that remembers its sequences.
+    LentForSequences,
+
     // Who listens.
     /// A client listens.
     Subscribed,

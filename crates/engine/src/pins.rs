@@ -27,6 +27,7 @@ use crate::marks::Mark;
 use crate::pool::{Pool, PoolId, PoolSpec};
 use crate::reply::Sink;
 use crate::scan::kept;
+use crate::sequences::Uses;
 use crate::server::Server;
 
 /// What a message is given for a text that cannot be run, in whatever state the server is.
@@ -147,7 +148,10 @@ impl Engine {
             // It is shown what its client has prepared.
             pins = pins.union(PinReason::Prepared.into());
         }
-        self.judge_pins(id, server, pins)
+        match self.judge_pins(id, server, pins) {
+            Verdict::Sent => self.claim_sequences(id, server, Uses::of_text(heard.pins, text)),
+            verdict @ (Verdict::Refused(_) | Verdict::Later) => verdict,
+        }
     }
 
     /// What of that keeps a server: settings are followed where their names are known.

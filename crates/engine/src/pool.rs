@@ -91,6 +91,8 @@ pub(crate) struct Pool {
     pub(crate) pins: PinCounts,
     /// Clients whose next message waits until it is known what keeps servers.
     pub(crate) await_pins: Vec<ClientId>,
+    /// Somebody has asked for the last value of a sequence.
+    pub(crate) last_values_asked: bool,
 }
 
 /// Welcomes that are remembered for a pool; the oldest goes first.
@@ -244,6 +246,7 @@ impl Pool {
             vain_waits: VainWaits::default(),
             pins: PinCounts::default(),
             await_pins: Vec::new(),
+            last_values_asked: false,
         }
     }
 

@@ -256,6 +256,7 @@ impl Engine {
         if sink == Sink::Own || sink == Sink::Aside && self.servers[id].puts_back {
             self.servers[id].own_error.get_or_insert_with(|| Box::new(as_report(&fields)));
         }
+        self.sequences_kept(id, sink, &fields);
         if fatal && sink == Sink::Injected && !self.carries_work(id) {
             // What was put in front of its unit is all that was sent: it asks again.
             Mark::FatalBehindInjected.hit();
@@ -330,6 +331,7 @@ impl Engine {
         match (sink, self.servers[id].client()) {
             (Sink::Client(slot) | Sink::Refused(slot), Some(client)) => {
                 self.fill_slot(now, id, client, slot)?;
+                self.sequences_over(id, Some(slot));
                 if status.in_block() || !self.delays_ready(client) {
                     self.actions.forward(Endpoint::Client(client), at..at + n);
                 }
@@ -337,6 +339,7 @@ impl Engine {
             }
             (Sink::EarlySync, Some(client)) => {
                 // If the batch is still open for want of a Sync that counts, this is the one.
+                self.sequences_over(id, None);
                 let its = &mut self.clients[client];
                 if let Some(open) = its.open_slot.take() {
                     Mark::SyncInDoubtEndsBatch.hit();
@@ -552,7 +555,7 @@ fn words(fields: &ErrorFields<'_>) -> Box<str> {
 }
 
 /// What we keep of a server's error.
-fn as_report(fields: &ErrorFields<'_>) -> Report {
+pub(crate) fn as_report(fields: &ErrorFields<'_>) -> Report {
     let code = fields.code.unwrap_or(SqlState::INTERNAL_ERROR);
     Report::error(code, String::from_utf8_lossy(fields.message))
 }

@@ -15,16 +15,18 @@ use crate::units::until_nul;
 /// What keeps no server. What RESET and DISCARD take away is put back before the next transaction,
 /// and in session mode behind the session.
 /// To keep the server for every nextval would keep it for half of all applications: only a pool for
-/// those that ask for the last value does so. The others leave nothing.
-const PASSING: [PinReason; 8] = [
+/// those that live on the last value does so. The others leave nothing.
+const PASSING: [PinReason; 10] = [
     PinReason::Commit,
     PinReason::Ends,
+    PinReason::LastValue,
     PinReason::Local,
     PinReason::Names,
     PinReason::Notify,
     PinReason::Reset,
     PinReason::Schema,
     PinReason::Sequence,
+    PinReason::Transient,
 ];
 
 impl Engine {
@@ -165,6 +167,9 @@ impl Engine {
             pins = self.note_changes(id, server, pins, said);
             if pins.contains(PinReason::Schema) {
                 self.note_schema(id, server);
+            }
+            if pins.contains(PinReason::Sequence) {
+                self.note_advanced(id, server);
             }
             self.servers[server].reset |= pins.contains(PinReason::Reset);
         }

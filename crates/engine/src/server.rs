@@ -16,6 +16,7 @@ use crate::parameters::Parameters;
 use crate::pool::PoolId;
 use crate::prepared::Shelf;
 use crate::reply::Replies;
+use crate::sequences::Sequences;
 use crate::server_login::ServerLogin;
 use crate::settings::Settings;
 use crate::time::Time;
@@ -71,6 +72,8 @@ pub struct Server {
     pub(crate) elsewhere: Option<Arc<Loud>>,
     /// What its client has left on it unseen, which is removed when it parts from it.
     pub(crate) unseen: Pins,
+    /// Whose sequences it remembers.
+    pub(crate) sequences: Sequences,
     pub(crate) unnamed: UnnamedStatement,
     /// The statements of clients that it has.
     pub(crate) shelf: Shelf,
@@ -150,6 +153,7 @@ impl Server {
             reset: false,
             elsewhere: None,
             unseen: Pins::NONE,
+            sequences: Sequences::default(),
             unnamed: UnnamedStatement::None,
             shelf: Shelf::default(),
             unit_since: now,

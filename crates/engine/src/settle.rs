@@ -210,6 +210,10 @@ impl Engine {
         {
             own.note_tag(body);
         }
+        // Within a client's batch nothing else of ours is executed.
+        if sink == Sink::Injected || sink == Sink::Aside && !self.servers[id].puts_back {
+            self.sequences_forgotten(id);
+        }
         match body {
             b"DEALLOCATE ALL\0" | b"DISCARD ALL\0" => {
                 self.servers[id].shelf.clear();

@@ -202,14 +202,20 @@ impl Engine {
             ServerState::Lent(client) => {
                 let leg = self.clients.find(client).map(|client| client.leg);
                 let prepares = leg == Some(Leg::Preparing(id));
-                if !prepares && server.answer.is_none() {
+                let is_asked = server.answer.is_some();
+                if !prepares && !is_asked && !server.replies.answers_us() {
                     return self.sweep_lease(now, id, client);
                 }
+                let since = match prepares || is_asked {
+                    true => server.changed,
+                    // In front of what its client waits for, or behind what it had.
+                    false => server.heard.max(server.fed),
+                };
                 // No mark: a moment that one in ten thousand seeds hits.
                 if !prepares && self.sweep_transaction(now, id, client) {
                     return;
                 }
-                if now - self.servers[id].changed > patience {
+                if now - since > patience {
                     Mark::PreparingHangs.hit_if(prepares);
                     Mark::AskedInVain.hit_if(!prepares);
                     self.server_lost(now, id, "the server did not answer in time");

@@ -46,8 +46,7 @@ pub(crate) struct Told {
     useless: bool,
 }
 
-/// The statement that puts settings back, and its portal: no client's name reaches a server that
-/// begins like this and goes on without an underscore.
+/// The statement that puts settings back, and its portal; see [`Engine::run_beside`] for the name.
 const PUT_BACK: &[u8] = b"pgweir_back";
 
 /// A client's settings may take so many bytes. One that has more keeps its server.
@@ -197,25 +196,35 @@ impl Engine {
         let server = &mut self.servers[id];
         server.puts_back = true;
         server.own_error = None;
-        // A Query would end the unnamed statement, which may be the client's.
+        self.run_beside(id, PUT_BACK, &text, Sink::Aside);
+    }
+
+    /// Runs a statement of our own beside a client's: in front of its next unit, or within the
+    /// batch that is open ([`Sink::Injected`]). A Query would end the unnamed statement, which may
+    /// be the client's. No client's name reaches a server that begins as `name` does, with
+    /// "pgweir_", and goes on without another underscore.
+    pub(crate) fn run_beside(&mut self, id: ServerId, name: &[u8], text: &[u8], sink: Sink) {
         let kinds = [
             Kind::Parse { makes: Makes::Own },
             Kind::Bind,
             Kind::Execute,
             Kind::ClosePortal,
             Kind::CloseStatement { closes: Closes::Own },
-            Kind::Sync,
         ];
-        for kind in kinds {
-            server.replies.push(Expected { kind, sink: Sink::Aside });
+        let is_unit = sink == Sink::Aside;
+        let replies = &mut self.servers[id].replies;
+        for kind in kinds.into_iter().chain(is_unit.then_some(Kind::Sync)) {
+            replies.push(Expected { kind, sink });
         }
         self.actions.inject(Endpoint::Server(id), |out| {
-            frontend::write_parse(out, PUT_BACK, &text, &[]);
-            frontend::write_bind(out, PUT_BACK, PUT_BACK, &[]);
-            frontend::write_execute(out, PUT_BACK, 0);
-            frontend::write_close(out, Target::Portal(PUT_BACK));
-            frontend::write_close(out, Target::Statement(PUT_BACK));
-            out.extend_from_slice(&frontend::SYNC);
+            frontend::write_parse(out, name, text, &[]);
+            frontend::write_bind(out, name, name, &[]);
+            frontend::write_execute(out, name, 0);
+            frontend::write_close(out, Target::Portal(name));
+            frontend::write_close(out, Target::Statement(name));
+            if is_unit {
+                out.extend_from_slice(&frontend::SYNC);
+            }
         });
     }
 
@@ -239,6 +248,9 @@ impl Engine {
             self.tell(client, id);
         }
         self.lease_over(now, id, client);
+        if self.clients.find(client).is_some_and(|client| client.holding) {
+            self.wake(client);
+        }
     }
 
     /// No cancel may reach a server any more: what has waited for that is put back.
@@ -248,9 +260,9 @@ impl Engine {
         let waits = its.changes.is_some() && its.slots.is_empty() && its.leg == Leg::Held(id);
         if waits && self.servers[id].replies.is_empty() {
             self.put_back(id, client);
-            if self.clients[client].holding {
-                self.wake(client);
-            }
+        }
+        if self.clients[client].holding {
+            self.wake(client);
         }
     }
 

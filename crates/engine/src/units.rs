@@ -20,6 +20,7 @@ use crate::pins::{FAILS, Verdict};
 use crate::pool::PoolId;
 use crate::reply::{Expected, Kind, Sink};
 use crate::scan::kept;
+use crate::sequences::Uses;
 use crate::time::Time;
 use crate::unfinished::unit_is_whole;
 use names::Rename;
@@ -252,11 +253,13 @@ impl Engine {
             self.clients[id].holding = true;
             return Taken::Nothing;
         }
+        self.servers[server].note_fed(now);
         let text = until_nul(body);
         let text_ended = tag == Tag::Query && (whole || text.len() < body.len());
         let heard = text_ended.then(|| self.read_text(id, text));
         let verdict = match &heard {
             Some(heard) => self.judge_text(id, server, heard, text, true),
+            None if tag == Tag::Query => self.claim_sequences(id, server, Uses::unread(text)),
             None => Verdict::Sent,
         };
         let mut refused = match verdict {
@@ -272,7 +275,6 @@ impl Engine {
             self.clients[id].holding = true;
             return Taken::Nothing;
         }
-        self.servers[server].note_fed(now);
         self.clients[id].note_commit(tag);
         let (mut rename, mut describe) = (None, None);
         let kind = match tag {
@@ -286,7 +288,11 @@ impl Engine {
                 // One that names no function is refused by the server.
                 if let Some(oid) = body.first_chunk() {
                     let pins = pgweir_sql::function_call(u32::from_be_bytes(*oid));
-                    match self.judge_pins(id, server, kept(pins)) {
+                    let verdict = match self.judge_pins(id, server, kept(pins)) {
+                        Verdict::Sent => self.claim_sequences(id, server, Uses::of(pins)),
+                        verdict @ (Verdict::Refused(_) | Verdict::Later) => verdict,
+                    };
+                    match verdict {
                         Verdict::Sent => self.leaves(id, pins, None),
                         Verdict::Refused(report) => {
                             rename = Some(no_function());

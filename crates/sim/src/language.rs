@@ -334,6 +334,8 @@ pub(crate) enum Line {
     Mark(String, String),
     /// pgweir's: removes what a session has left.
     DiscardAll,
+    /// pgweir's: has a session forget the sequences of its last client.
+    DiscardSequences,
     /// pgweir's: a transaction that has failed, for a client that has lost its own.
     FailedTransaction,
     /// pgweir's: ends a transaction whose client is gone.
@@ -359,6 +361,7 @@ impl Line {
             | Self::Mark(..)
             | Self::Unlisten(_)
             | Self::DiscardAll
+            | Self::DiscardSequences
             | Self::FailedTransaction
             | Self::Rollback
             | Self::PutBack(_)
@@ -387,6 +390,7 @@ impl Line {
             | Self::Mark(..)
             | Self::Unlisten(_)
             | Self::DiscardAll
+            | Self::DiscardSequences
             | Self::FailedTransaction
             | Self::PutBack(_)
             | Self::Room
@@ -442,6 +446,7 @@ fn line(text: &str) -> Option<Line> {
     let (at, verb) = match words[..] {
         ["ROLLBACK"] => return Some(Line::Rollback),
         ["DISCARD", "ALL"] => return Some(Line::DiscardAll),
+        ["DISCARD", "SEQUENCES"] => return Some(Line::DiscardSequences),
         ["LISTEN", channel] => return Some(Line::Listen(quoted(channel)?)),
         ["UNLISTEN", "*"] => return Some(Line::Unlisten(None)),
         ["UNLISTEN", channel] => return Some(Line::Unlisten(Some(quoted(channel)?))),

@@ -197,6 +197,7 @@ impl Session {
             | Line::Mark(..)
             | Line::Unlisten(_)
             | Line::DiscardAll
+            | Line::DiscardSequences
             | Line::FailedTransaction
             | Line::PutBack(_)
             | Line::Rollback

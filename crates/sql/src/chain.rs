@@ -28,6 +28,38 @@ pub fn rolls_back(text: &[u8]) -> bool {
     }
 }
 
+/// Whether a text, of which this is the beginning at least, has as its first statement one of those
+/// that PostgreSQL takes in a transaction that has failed (`IsTransactionExitStmt`, postgres.c).
+pub fn exits(text: &[u8]) -> bool {
+    let mut first = First::None;
+    let mut lexer = Lexer::new(Encoding::Superset);
+    match lexer.feed(text, &mut first) {
+        Progress::All => lexer.finish(&mut first),
+        Progress::Ambiguous(_) => {}
+    }
+    first == First::Exits
+}
+
+/// The search for the first word of a text.
+#[derive(PartialEq, Eq)]
+enum First {
+    None,
+    Exits,
+    Other,
+}
+
+impl Sink for First {
+    fn token(&mut self, token: Token<'_>) {
+        if *self != Self::None || matches!(token, Token::Semicolon) {
+            return;
+        }
+        let word = if let Token::Word(word) = token { word } else { b"" };
+        let exits: [&[u8]; 5] = [b"abort", b"commit", b"end", b"prepare", b"rollback"];
+        let is_exit = exits.iter().any(|exit| word.eq_ignore_ascii_case(exit));
+        *self = if is_exit { Self::Exits } else { Self::Other };
+    }
+}
+
 /// Whether a statement of a whole text begins a transaction. A text that may be read in two ways
 /// may have one that does.
 pub fn begins(text: &[u8]) -> bool {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use self::setting_call::SettingCall;
 use crate::encoding::Encoding;
 use crate::lexer::{Backslash, Lexer, Progress, Sink, Token};
-use crate::loud::{Loud, Unseen};
+use crate::loud::{Loud, SEQUENCES, Unseen};
 use crate::pins::{PinReason, Pins};
 use crate::rules::{Form, Keyword, Meaning, meaning};
 use crate::sharing::Sharing;
@@ -309,11 +309,12 @@ impl State {
         let (pins, own) = (self.pins, self.pins);
         let mut heard = Heard { pins, own, statements: self.statements, ..Heard::default() };
         if let Some(Named { loud, places }) = self.named.map(|named| *named) {
+            // What a table is made like may become a default of it.
+            let fills = self.writes || pins.contains(PinReason::Transient);
             for place in places {
-                if loud.pins(place, self.writes).contains(PinReason::Sequence) {
-                    heard.own = heard.own.union(PinReason::Sequence.into());
-                    heard.pins = heard.pins.union(PinReason::Sequence.into());
-                }
+                let sequences = loud.pins(place, fills).intersection(SEQUENCES);
+                heard.own = heard.own.union(sequences);
+                heard.pins = heard.pins.union(sequences);
                 if let Some(unseen) = loud.unseen(place, self.writes) {
                     heard.add(unseen);
                 }
@@ -523,7 +524,9 @@ impl State {
             (Keyword::On, _) => Last::On,
             (Keyword::Commit, Last::On) => Last::OnCommit,
             (Keyword::Drop, Last::OnCommit) => {
-                self.temporary = None;
+                if self.temporary.take().is_some() {
+                    self.pin(PinReason::Transient);
+                }
                 Last::Word
             }
             (Keyword::Update, _) => {

@@ -39,8 +39,9 @@
 //! `nextval` leaves in the session what `currval` and `lastval` answer with later, and so does an
 //! INSERT into a serial column, of which the text says nothing. So a pin alone cannot keep a
 //! stranger's value away from `lastval`. [`PinReason::Sequence`] says that one of the functions is
-//! named; whoever pools for applications that call it all the time takes it out again
-//! ([`Pins::without`]).
+//! named, or a table whose defaults call it; whoever pools for applications that do so all the time
+//! takes it out again ([`Pins::without`]). [`PinReason::LastValue`] says that the answer is asked
+//! for.
 //!
 //! # What stands behind names
 //!
@@ -63,7 +64,7 @@ mod rules;
 mod sharing;
 
 pub use calls::function_call;
-pub use chain::{begins, chains, rolls_back};
+pub use chain::{begins, chains, exits, rolls_back};
 pub use classify::{Classifier, Heard, classify, search_path};
 pub use custom::custom_settings;
 pub use deallocate::{Deallocated, NAME_BYTES, Name, deallocated};

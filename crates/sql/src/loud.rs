@@ -19,6 +19,10 @@ mod tests;
 
 pub use catalogue::{Catalogue, Kind, Object, ObjectId, Source, Use, When};
 
+/// What belongs to the last values of sequences.
+pub(crate) const SEQUENCES: Pins =
+    Pins::of(PinReason::Sequence).union(Pins::of(PinReason::LastValue));
+
 /// What PostgreSQL keeps of a name.
 const NAME_BYTES: usize = 63;
 
@@ -123,7 +127,7 @@ impl Loud {
     /// tables leave.
     pub(crate) fn unseen(&self, place: usize, writes: bool) -> Option<Unseen> {
         let (name, effect) = self.names.get(place)?;
-        let is_more = !effect.pins(writes).without(PinReason::Sequence).is_empty();
+        let is_more = !effect.pins(writes).difference(SEQUENCES).is_empty();
         is_more.then(|| effect.unseen(name, writes))
     }
 }

@@ -25,6 +25,9 @@ pub enum PinReason {
     Extension,
     /// A cursor WITH HOLD.
     HoldCursor,
+    /// What `currval` and `lastval` answer is asked for. It leaves nothing; it matters to a pool
+    /// whose servers are to tell nobody of the sequences of another.
+    LastValue,
     /// A shared library that LOAD brought into the backend.
     Library,
     /// A channel that the session listens on.
@@ -59,13 +62,16 @@ pub enum PinReason {
     Setting,
     /// A temporary table, view or sequence.
     TempTable,
+    /// A temporary table that goes with its transaction. It leaves nothing; what is put into it may
+    /// advance a sequence, of which no catalogue tells that was read before.
+    Transient,
     /// The text cannot be read with certainty: anything may have been done.
     Unclear,
 }
 
 impl PinReason {
     /// Every reason, in the order in which a set of them is shown.
-    pub const ALL: [Self; 21] = [
+    pub const ALL: [Self; 23] = [
         Self::AdvisoryLock,
         Self::Backup,
         Self::Block,
@@ -73,6 +79,7 @@ impl PinReason {
         Self::Ends,
         Self::Extension,
         Self::HoldCursor,
+        Self::LastValue,
         Self::Library,
         Self::Listen,
         Self::Local,
@@ -86,6 +93,7 @@ impl PinReason {
         Self::Sequence,
         Self::Setting,
         Self::TempTable,
+        Self::Transient,
         Self::Unclear,
     ];
 
@@ -105,6 +113,7 @@ impl PinReason {
             | Self::Commit
             | Self::Ends
             | Self::HoldCursor
+            | Self::LastValue
             | Self::Listen
             | Self::Local
             | Self::Names
@@ -114,7 +123,8 @@ impl PinReason {
             | Self::Schema
             | Self::Sequence
             | Self::Setting
-            | Self::TempTable => false,
+            | Self::TempTable
+            | Self::Transient => false,
         }
     }
 
@@ -128,6 +138,7 @@ impl PinReason {
             Self::Ends => "end of state",
             Self::Extension => "extension",
             Self::HoldCursor => "hold cursor",
+            Self::LastValue => "last value",
             Self::Library => "library",
             Self::Listen => "listen",
             Self::Local => "local setting",
@@ -141,6 +152,7 @@ impl PinReason {
             Self::Sequence => "sequence",
             Self::Setting => "setting",
             Self::TempTable => "temp table",
+            Self::Transient => "transient table",
             Self::Unclear => "unclear",
         }
     }
@@ -204,7 +216,7 @@ impl Pins {
         PinReason::ALL.into_iter().filter(move |&reason| self.contains(reason))
     }
 
-    const fn of(reason: PinReason) -> Self {
+    pub(crate) const fn of(reason: PinReason) -> Self {
         Self(1 << reason as u8)
     }
 }

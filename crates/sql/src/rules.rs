@@ -129,6 +129,12 @@ pub static RULES: &[Rule] = &[
         "Sets what currval and lastval answer in this session."),
     row("setval", Form::Call, PinReason::Sequence,
         "Sets what currval answers in this session."),
+    row("autoinc", Form::Call, PinReason::Sequence,
+        "spi: a trigger that calls nextval."),
+    row("currval", Form::Call, PinReason::LastValue,
+        "Answers what nextval or setval has set in this session."),
+    row("lastval", Form::Call, PinReason::LastValue,
+        "Answers what nextval has set in this session."),
 
     row("query_to_xml", Form::Call, PinReason::Unclear,
         "Runs SQL that it is given as text."),

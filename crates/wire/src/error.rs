@@ -83,6 +83,8 @@ impl SqlState {
     pub const TOO_MANY_CONNECTIONS: Self = Self(*b"53300");
     /// 54000 `program_limit_exceeded`.
     pub const PROGRAM_LIMIT_EXCEEDED: Self = Self(*b"54000");
+    /// 55000 `object_not_in_prerequisite_state`.
+    pub const OBJECT_NOT_IN_PREREQUISITE_STATE: Self = Self(*b"55000");
     /// 55P03 `lock_not_available`.
     pub const LOCK_NOT_AVAILABLE: Self = Self(*b"55P03");
     /// 57014 `query_canceled`.

@@ -109,8 +109,9 @@ fn cells(row: &[u8]) -> Option<Vec<String>> {
 
 fn source(id: ObjectId, language: &str, body: String) -> Source {
     match language {
-        "" | "c" => Source::None,
-        // What PostgreSQL brings along.
+        "" => Source::None,
+        // What PostgreSQL and its extensions bring along.
+        "c" => Source::Builtin,
         _ if id.1 < 16_384 => Source::Builtin,
         "internal" => Source::None,
         "sql" => Source::Sql(body),

@@ -84,7 +84,7 @@ impl Engine {
     }
 
     /// The server says now what the rows of a statement are like, and not at the end of the unit.
-    pub(super) fn ask_for_rows(&mut self, server: ServerId) {
+    pub(crate) fn ask_for_rows(&mut self, server: ServerId) {
         self.servers[server].replies.flush();
         let to = Endpoint::Server(server);
         self.actions.inject(to, |out| out.extend_from_slice(&frontend::FLUSH));

@@ -19,6 +19,7 @@ use crate::marks::Mark;
 use crate::pins::{FAILS, Verdict};
 use crate::prepared::{self, Meaning, Statement, Under};
 use crate::reply::{Closes, Described, Kind, Made, Makes};
+use crate::sequences::Uses;
 use crate::settings::Settings;
 use crate::track::Said;
 
@@ -165,9 +166,15 @@ impl Engine {
         let ended = new.whole || name.len() + text.len() + 2 <= new.message.len() - HEADER_LEN;
         let heard = ended.then(|| self.read_text(id, text));
         let verdict = match &heard {
-            Some(_) if !name.is_empty() => self.judge_pins(id, server, PinReason::Prepared.into()),
+            Some(heard) if !name.is_empty() => {
+                match self.judge_pins(id, server, PinReason::Prepared.into()) {
+                    // As if it were run: then the server is this client's already.
+                    Verdict::Sent => self.claim_sequences(id, server, Uses::of(heard.pins)),
+                    verdict @ (Verdict::Refused(_) | Verdict::Later) => verdict,
+                }
+            }
             Some(heard) => self.judge_text(id, server, heard, text, false),
-            None => Verdict::Sent,
+            None => self.claim_sequences(id, server, Uses::unread(text)),
         };
         match verdict {
             Verdict::Sent => {}
@@ -328,6 +335,17 @@ impl Engine {
         };
         match meaning {
             Meaning::Unknown => {
+                if is_bind {
+                    let uses = Uses::of(self.clients[id].prepared);
+                    match self.claim_sequences(id, server, uses) {
+                        Verdict::Sent => {}
+                        Verdict::Refused(report) => {
+                            let at = at..at + name.len();
+                            return Some(Named::refused(kind, at, report));
+                        }
+                        Verdict::Later => return None,
+                    }
+                }
                 self.may_be_commit(id, is_bind);
                 if is_bind {
                     self.runs_prepared(id);

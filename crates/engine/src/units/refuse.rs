@@ -223,7 +223,14 @@ fn bears(tag: Tag, message: &[u8], whole: bool, unnamed: &[u8], names: &Names) -
 
 /// The same of a text.
 fn bears_more(text: &[u8]) -> bool {
-    let passing = [PinReason::Commit, PinReason::Ends, PinReason::Names, PinReason::Sequence];
+    let passing = [
+        PinReason::Commit,
+        PinReason::Ends,
+        PinReason::LastValue,
+        PinReason::Names,
+        PinReason::Sequence,
+        PinReason::Transient,
+    ];
     let left = passing.into_iter().fold(classify(text), Pins::without);
     begins(text) || !left.is_empty()
 }

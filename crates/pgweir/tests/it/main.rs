@@ -44,6 +44,7 @@ mod regress;
 mod reload;
 mod replication;
 mod scripts;
+mod sequences;
 mod server_loss;
 mod sessions;
 mod settings;

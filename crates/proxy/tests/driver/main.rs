@@ -36,6 +36,7 @@ mod queue;
 mod relay;
 mod reload;
 mod replication;
+mod sequences;
 mod server_gone;
 mod server_login;
 mod settings;

@@ -74,6 +74,9 @@ impl Client {
             if ours && code == "53300" && text.starts_with("too many servers of pool") {
                 return self.pin_refused(site, raw);
             }
+            if ours && code == "55000" {
+                return self.last_value_refused(site, raw);
+            }
             if ours && self.oracle.may_be_refused() {
                 return self.refused(site, message, raw);
             }
@@ -204,6 +207,17 @@ impl Client {
                 self.refused = true;
                 site.ledger.reach(Row::MaxPinned);
             }
+            Err(text) => {
+                site.ledger.fail(Invariant::RightRefusal, format!("c{}: {text}", self.number));
+            }
+        }
+    }
+
+    /// A string that ends a transaction that has failed, and asks for what another may have got,
+    /// has failed on the server.
+    fn last_value_refused(&mut self, site: &mut Site, raw: Range<usize>) {
+        match self.oracle.refuse_pin(&self.incoming[raw]) {
+            Ok(()) => self.refused = true,
             Err(text) => {
                 site.ledger.fail(Invariant::RightRefusal, format!("c{}: {text}", self.number));
             }

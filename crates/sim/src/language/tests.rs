@@ -77,7 +77,8 @@ fn every_reason_to_pin_has_a_verb() {
     let all = pins.fold(Pins::NONE, Pins::union);
     let missing: Vec<_> = PinReason::ALL.into_iter().filter(|why| !all.contains(*why)).collect();
     // What is in a DO block is read there.
-    assert_eq!(missing, [PinReason::Block], "reasons that no verb has");
+    let others = [PinReason::Block, PinReason::LastValue, PinReason::Transient];
+    assert_eq!(missing, others, "reasons that no verb has");
     let unseen = |verb| Statement { tag: TAG, verb }.to_string();
     let object = |[_, _, _, name, _, _, body]: [String; 7]| Object {
         id: (pgweir_sql::Kind::Function, 0),
@@ -111,6 +112,7 @@ fn a_string_holds_several_statements_or_none() {
 fn what_pgweir_sends_is_understood() {
     assert_eq!(parse(b"ROLLBACK"), Some(vec![Line::Rollback]));
     assert_eq!(parse(b"DISCARD ALL"), Some(vec![Line::DiscardAll]));
+    assert_eq!(parse(b"DISCARD SEQUENCES"), Some(vec![Line::DiscardSequences]));
     let text = concat!(
         r"SELECT ARRAY[pg_catalog.set_config('a', E'it''s \\', false), ",
         "pg_catalog.set_config('B', NULL, false), pg_catalog.set_config('c', ",

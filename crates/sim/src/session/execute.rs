@@ -129,6 +129,10 @@ impl Execution {
                 state.discard(Kind::All);
                 self.complete("DISCARD ALL", state, out, last, witness)
             }
+            Line::DiscardSequences => {
+                state.discard(Kind::Sequences);
+                self.complete("DISCARD SEQUENCES", state, out, last, witness)
+            }
             Line::FailedTransaction => {
                 state.transaction = Transaction::Block;
                 Step::Failed(b"22P02", "the transaction was lost []".to_owned())

@@ -69,7 +69,13 @@ impl Session {
         };
         let is_own = matches!(
             statement.line,
-            Some(Line::PutBack(_) | Line::Listen(_) | Line::Mark(..) | Line::Unlisten(_))
+            Some(
+                Line::DiscardSequences
+                    | Line::PutBack(_)
+                    | Line::Listen(_)
+                    | Line::Mark(..)
+                    | Line::Unlisten(_)
+            )
         );
         let own = is_own.then(|| Tag::common(0));
         let Some(tag) = parameter.or(statement.tag).or(own) else {
@@ -122,6 +128,7 @@ impl Session {
             Some(
                 Line::Catalogue
                 | Line::DiscardAll
+                | Line::DiscardSequences
                 | Line::Listen(_)
                 | Line::Mark(..)
                 | Line::Unlisten(_)

@@ -1,4 +1,4 @@
-use super::{begins, chains, rolls_back};
+use super::{begins, chains, exits, rolls_back};
 
 #[test]
 fn the_first_statement_is_read() {
@@ -93,5 +93,23 @@ fn a_statement_that_begins_a_transaction_is_found() {
         "SELECT $$; BEGIN; $$",
     ] {
         assert!(!begins(text.as_bytes()), "{text}");
+    }
+}
+
+#[test]
+fn what_a_failed_transaction_takes() {
+    for text in [
+        "rollback",
+        " ;; /* */ ROLLBACK TO a; select 1",
+        "End",
+        "abort; select 'a\\'",
+        "commit",
+        "prepare transaction 'x'",
+    ] {
+        assert!(exits(text.as_bytes()), "{text}");
+    }
+    for text in ["", ";", "select 1; rollback", "\"rollback\"", "'rollback'", "rollbacks", "begin"]
+    {
+        assert!(!exits(text.as_bytes()), "{text}");
     }
 }

@@ -235,8 +235,8 @@ fn temporary_relations_pin() {
         ("create table \"pg_temp\".t (a int)", "temp table"),
         ("create temp table t (a int) on commit preserve rows", "temp table"),
         ("create temp table t (a int) on commit delete rows", "temp table"),
-        ("create temp table t (a int) on commit drop", ""),
-        ("create temp table t on commit drop as select 1", ""),
+        ("create temp table t (a int) on commit drop", "transient table"),
+        ("create temp table t on commit drop as select 1", "transient table"),
         ("insert into temp values (1)", ""),
         ("insert into temp select temp from temp", ""),
         ("select temp, temporary from create_temp", ""),
@@ -278,7 +278,7 @@ fn what_may_commit_is_found() {
         ("abort", "commit"),
         ("select case when a then b end from commit", ""),
         ("\"commit\"", ""),
-        ("create temp table t () on commit drop", ""),
+        ("create temp table t () on commit drop", "transient table"),
     ]);
 }
 
@@ -313,6 +313,13 @@ fn calls_pin_however_they_are_written() {
         ("select (t).nextval.pg_advisory_lock from t", "advisory lock, sequence"),
         ("select nextval('s')", "sequence"),
         ("select setval('s', 1)", "sequence"),
+        ("select CURRVAL('s'), nextval('s')", "last value, sequence"),
+        ("select pg_catalog.lastval ()", "last value"),
+        ("select currval(pg_get_serial_sequence('t', 'id'))", "last value"),
+        ("select ('s'::regclass).currval", "last value"),
+        ("select last_value from s", ""),
+        ("select lastval, currval from t", ""),
+        ("select pg_sequence_last_value('s')", ""),
         ("insert into t values (nextval('s'))", "sequence"),
         ("select dblink_connect('c', '')", "extension"),
         ("select pg_backup_start('b')", "backup"),

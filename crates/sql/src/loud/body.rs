@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::spans::{each_token, readings};
-use super::{Effect, Loud, Unseen};
+use super::{Effect, Loud, SEQUENCES, Unseen};
 use crate::classify::{Heard, State};
 use crate::custom::Search;
 use crate::encoding::Encoding;
@@ -35,7 +35,8 @@ pub(super) enum Language {
 const BEGINS: [&[u8]; 6] = [b"atomic", b"begin", b"declare", b"else", b"loop", b"then"];
 
 /// What a procedure may do to its transaction, and what only tells of names, leaves nothing.
-const HARMLESS: [PinReason; 3] = [PinReason::Commit, PinReason::Names, PinReason::Schema];
+const HARMLESS: [PinReason; 4] =
+    [PinReason::Commit, PinReason::Names, PinReason::Schema, PinReason::Transient];
 
 impl Body {
     /// Reads a body. Where a literal may be read in two ways both are followed.
@@ -74,9 +75,12 @@ impl Body {
     /// What it does, and what the names in it stand for.
     fn unseen(self, loud: &Loud, name: &str) -> Unseen {
         let mut unseen = Unseen { name: name.to_owned(), pins: self.pins, custom: self.custom };
-        let places = self.names.iter().filter_map(|name| loud.place(name));
-        for named in places.filter_map(|place| loud.unseen(place, self.writes)) {
-            unseen.add(named);
+        for place in self.names.iter().filter_map(|name| loud.place(name)) {
+            let sequences = loud.pins(place, self.writes).intersection(SEQUENCES);
+            unseen.pins = unseen.pins.union(sequences);
+            if let Some(named) = loud.unseen(place, self.writes) {
+                unseen.add(named);
+            }
         }
         unseen
     }

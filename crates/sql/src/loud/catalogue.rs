@@ -46,9 +46,9 @@ pub struct Object {
 /// What is known of what a function does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// It is no function, or one whose doings are not looked at: C functions.
+    /// It is no function, or one whose doings are not looked at.
     None,
-    /// PostgreSQL's own: what a call of it means is in [`crate::RULES`].
+    /// PostgreSQL's own, or one in C: what a call of it means is in [`crate::RULES`].
     Builtin,
     /// SQL.
     Sql(String),

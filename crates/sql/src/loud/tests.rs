@@ -53,6 +53,7 @@ fn bodies_that_change_the_session() {
         ("BEGIN CREATE TEMP TABLE t (a int); END", "temp table"),
         ("BEGIN PERFORM pg_advisory_lock(1); END", "advisory lock"),
         ("BEGIN NEW.id := nextval('s'); RETURN NEW; END", "sequence"),
+        ("BEGIN RETURN (SELECT lastval()); END", "last value"),
         ("BEGIN PERFORM setseed(0.5); END", "random seed"),
         ("BEGIN EXECUTE cmd; END", "unclear"),
         ("BEGIN EXECUTE 'CREATE TABLE ' || name; END", "unclear"),
@@ -176,16 +177,30 @@ fn postgresqls_own_functions_count_where_no_text_shows_them() {
     let view = (Kind::Relation, 10);
     let own = |oid, name| function(oid, name, Source::Builtin);
     let list = loud(
-        vec![own(1, "nextval"), own(2, "set_config"), relation(10, "v"), relation(11, "serial")],
+        vec![
+            own(1, "nextval"),
+            own(2, "set_config"),
+            own(3, "currval"),
+            relation(10, "v"),
+            relation(11, "serial"),
+            relation(12, "line"),
+        ],
         vec![
             uses(view, (Kind::Function, 2), When::Always),
             uses((Kind::Relation, 11), (Kind::Function, 1), When::Written),
+            uses((Kind::Relation, 12), (Kind::Function, 3), When::Written),
         ],
     );
     assert_eq!(leaves("SELECT * FROM v", &list), "setting, unclear");
     assert_eq!(leaves("INSERT INTO serial DEFAULT VALUES", &list), "sequence");
     assert!(hear(b"INSERT INTO serial DEFAULT VALUES", Encoding::Superset, &list).unseen.is_none());
     assert_eq!(leaves("SELECT nextval('s')", &list), "sequence");
+    assert_eq!(leaves("INSERT INTO line DEFAULT VALUES", &list), "last value");
+    assert_eq!(leaves("SELECT * FROM serial, line", &list), "");
+    let like = "CREATE TEMP TABLE x (LIKE serial INCLUDING DEFAULTS) ON COMMIT DROP";
+    assert_eq!(leaves(like, &list), "sequence, transient table");
+    let block = "DO $$ BEGIN INSERT INTO serial DEFAULT VALUES; PERFORM * FROM line; END $$";
+    assert_eq!(leaves(block, &list), "last value, sequence");
 }
 
 #[test]
