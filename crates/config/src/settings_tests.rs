@@ -137,7 +137,7 @@ fn unusual(kind: Kind) -> Option<&'static str> {
         Kind::Word(words) if words.contains(&"never_same") => Some("'never_same'"),
         Kind::Word(words) if words.contains(&"reset") => Some("'reset'"),
         Kind::Word(words) if words.contains(&"always") => Some("'pool'"),
-        Kind::Word(words) if *words == ["none", "pin"] => Some("'pin'"),
+        Kind::Word(words) if words.contains(&"none") => Some("'pin'"),
         Kind::Word(words) => panic!("a new set of words: {words:?}"),
         Kind::Section(_) | Kind::Sections(_) | Kind::SectionsByNumber(_) => None,
     }
