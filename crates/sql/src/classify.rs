@@ -3,31 +3,21 @@
 use std::sync::Arc;
 
 use self::setting_call::SettingCall;
+use self::share::{Name, Share};
 use crate::encoding::Encoding;
 use crate::lexer::{Backslash, Lexer, Progress, Sink, Token};
-use crate::loud::{Loud, SEQUENCES, Unseen};
+use crate::loud::{Hidden, Loud, SEQUENCES};
 use crate::pins::{PinReason, Pins};
 use crate::rules::{Form, Keyword, Meaning, meaning};
-use crate::sharing::Sharing;
+use crate::sharing::{Alone, Sharing};
 
+mod heard;
 mod setting_call;
+mod share;
 #[cfg(test)]
 mod tests;
 
-/// What a text is, once it is all there.
-#[derive(Debug, Default)]
-pub struct Heard {
-    /// Why the server must stay with this client once the text has run.
-    pub pins: Pins,
-    /// What of that it says itself.
-    pub own: Pins,
-    /// How many statements it has; empty ones are none.
-    pub statements: u32,
-    /// What of it is done unseen, by what the text only names.
-    pub unseen: Option<Box<Unseen>>,
-    /// Whether it may stand between those of other clients.
-    pub sharing: Sharing,
-}
+pub use self::heard::Heard;
 
 /// What a whole text leaves in the session, in an encoding that [`Encoding::Superset`] describes.
 pub fn classify(text: &[u8]) -> Pins {
@@ -69,10 +59,7 @@ impl Classifier {
     /// For text that may name what changes a session unseen.
     #[must_use]
     pub fn knowing(mut self, loud: &Arc<Loud>) -> Self {
-        if !loud.is_empty() {
-            self.standard.state.named =
-                Some(Box::new(Named { loud: Arc::clone(loud), places: Vec::new() }));
-        }
+        self.standard.state.loud = Some(Arc::clone(loud));
         self
     }
 
@@ -107,28 +94,6 @@ impl Classifier {
     }
 }
 
-impl Heard {
-    /// What a text is that may be read in two ways.
-    fn or(mut self, other: Self) -> Self {
-        self.statements = self.statements.max(other.statements);
-        self.pins = self.pins.union(other.pins);
-        self.own = self.own.union(other.own);
-        if let Some(unseen) = other.unseen {
-            self.add(*unseen);
-        }
-        self
-    }
-
-    /// Something that is done unseen besides.
-    pub(crate) fn add(&mut self, unseen: Unseen) {
-        self.pins = self.pins.union(unseen.pins);
-        match &mut self.unseen {
-            Some(known) => known.add(unseen),
-            None => self.unseen = Some(Box::new(unseen)),
-        }
-    }
-}
-
 impl Default for Classifier {
     fn default() -> Self {
         Self::new()
@@ -159,11 +124,9 @@ impl Reading {
     }
 }
 
-/// The loud names in a text.
-#[derive(Clone)]
+/// Names in a text that say something, by their places in the list.
+#[derive(Clone, Default)]
 struct Named {
-    loud: Arc<Loud>,
-    /// Their places in the list.
     places: Vec<usize>,
 }
 
@@ -171,7 +134,12 @@ struct Named {
 #[derive(Clone, Default)]
 pub(crate) struct State {
     pins: Pins,
+    /// What is known of names.
+    loud: Option<Arc<Loud>>,
+    /// Those in the text that say something.
     named: Option<Box<Named>>,
+    /// Whether it may be shared.
+    share: Share,
     /// A call of `set_config` that has begun.
     setting_call: Option<SettingCall>,
     /// There is a word that changes tables.
@@ -270,8 +238,18 @@ impl Sink for State {
             | Token::Open
             | Token::Sign => Meaning::Plain,
         };
-        if let Some(named) = &mut self.named {
-            named.note(token);
+        match token {
+            Token::Word(name) => self.named(name, false, meaning),
+            Token::Quoted(name) => self.named(name, true, meaning),
+            Token::Close
+            | Token::Comma
+            | Token::Dot
+            | Token::Literal(_)
+            | Token::Open
+            | Token::Semicolon
+            | Token::Sign
+            | Token::Unclear
+            | Token::Unicode => self.share.sign(token),
         }
         if let Some(call) = &mut self.setting_call
             && let Some(reason) = call.read(token)
@@ -284,21 +262,45 @@ impl Sink for State {
         }
         self.last = self.last(token, meaning);
     }
-}
 
-impl Named {
-    #[inline(never)] // Where there is no such name it is not called.
-    fn note(&mut self, token: Token<'_>) {
-        if let Token::Word(name) | Token::Quoted(name) = token
-            && let Some(place) = self.loud.place(name)
-            && !self.places.contains(&place)
-        {
-            self.places.push(place);
-        }
+    #[inline(always)]
+    fn before_open(&mut self) {
+        self.share.may_open = true;
     }
 }
 
 impl State {
+    /// For a body, of a function.
+    pub(crate) fn of_body(assigns: bool) -> Self {
+        Self { share: Share::of_body(assigns), ..Self::default() }
+    }
+
+    /// Whether the last token calls a function that is not known here, in a body.
+    pub(crate) fn calls_unknown(&mut self) -> bool {
+        self.share.calls_unknown()
+    }
+
+    /// The rule that what has been read of a body breaks.
+    pub(crate) fn breaks(&self) -> Option<Alone> {
+        self.share.breaks()
+    }
+
+    /// Notes what a name stands for.
+    #[inline]
+    fn named(&mut self, text: &[u8], quoted: bool, meaning: Meaning) {
+        let loud = self.loud.as_deref();
+        let mut hidden = Hidden::NONE;
+        if let Some(place) = loud.and_then(|loud| loud.place(text)) {
+            hidden = loud.map_or(hidden, |loud| loud.hidden(place));
+            let named = self.named.get_or_insert_default();
+            if !named.places.contains(&place) {
+                named.places.push(place);
+            }
+        }
+        let field = matches!(self.last, Last::Field);
+        self.share.name(&Name { text, quoted, field, hidden }, meaning, loud);
+    }
+
     pub(crate) fn pin(&mut self, reason: PinReason) {
         self.pins = self.pins.union(reason.into());
     }
@@ -308,10 +310,15 @@ impl State {
         self.end_statement();
         let (pins, own) = (self.pins, self.pins);
         let mut heard = Heard { pins, own, statements: self.statements, ..Heard::default() };
-        if let Some(Named { loud, places }) = self.named.map(|named| *named) {
+        let loud = self.loud.as_deref();
+        heard.sharing = match self.statements {
+            1 => self.share.sharing(loud, self.writes),
+            _ => Sharing::Alone(Alone::Statements),
+        };
+        if let Some(loud) = loud {
             // What a table is made like may become a default of it.
             let fills = self.writes || pins.contains(PinReason::Transient);
-            for place in places {
+            for place in self.named.map(|named| named.places).unwrap_or_default() {
                 let sequences = loud.pins(place, fills).intersection(SEQUENCES);
                 heard.own = heard.own.union(sequences);
                 heard.pins = heard.pins.union(sequences);
@@ -319,6 +326,15 @@ impl State {
                     heard.add(unseen);
                 }
             }
+        }
+        let is_said = match heard.sharing {
+            Sharing::Alone(Alone::Unknown | Alone::Opaque) | Sharing::Read | Sharing::Write => {
+                false
+            }
+            Sharing::Alone(_) => true,
+        };
+        if !heard.pins.is_empty() && !is_said {
+            heard.sharing = Sharing::Alone(Alone::Pin);
         }
         heard
     }
@@ -339,6 +355,7 @@ impl State {
             self.pin(PinReason::Schema);
         }
         self.updates = false;
+        self.share.end_statement();
         self.step = Step::Start;
         self.last = Last::Sign;
     }
@@ -502,6 +519,10 @@ impl State {
         if let Meaning::Rule(Form::Call | Form::SettingCall | Form::Schema, reason) = meaning {
             self.pin(reason);
         }
+        // `1.INTO t`: up to PostgreSQL 14 a number may end there.
+        if let Meaning::Keyword(Keyword::Into) = meaning {
+            return self.keyword(Keyword::Into);
+        }
         Last::Selected
     }
 
@@ -513,12 +534,15 @@ impl State {
                 self.writes = true;
                 Last::Insert
             }
-            (Keyword::Writes, _) => {
+            (Keyword::Delete | Keyword::Writes, _) => {
                 self.writes = true;
                 Last::Word
             }
             (Keyword::Into, Last::Insert) => Last::Word,
-            (Keyword::Into, _) => Last::Create,
+            (Keyword::Into, _) => {
+                self.share.makes_table();
+                Last::Create
+            }
             (Keyword::Cursor, _) => Last::Cursor,
             (Keyword::With, Last::Cursor) => Last::CursorWith,
             (Keyword::On, _) => Last::On,

@@ -49,6 +49,9 @@ pub(crate) enum Token<'a> {
 /// Who receives the tokens.
 pub(crate) trait Sink {
     fn token(&mut self, token: Token<'_>);
+
+    /// A `(` may come behind the name that is handed out next. Where this is not said none does.
+    fn before_open(&mut self) {}
 }
 
 /// How a backslash in a plain literal is read.
@@ -232,7 +235,12 @@ impl Lexer {
                     let Some(&next) = text.get(end) else { return self.go(Mode::Word, at) };
                     match Mode::behind_prefix(&text[at..end], next) {
                         Some(mode) => return self.go(mode, end + 1),
-                        None => self.emit(Token::Word(Held::clip(&text[at..end])), sink),
+                        None => {
+                            if may_open(&text[end..]) {
+                                sink.before_open();
+                            }
+                            self.emit(Token::Word(Held::clip(&text[at..end])), sink);
+                        }
                     }
                     at = end;
                 }
@@ -268,6 +276,7 @@ impl Lexer {
             self.held.clear();
             return self.go(mode, end + 1);
         }
+        sink.before_open();
         sink.token(Token::Word(self.held.clipped()));
         self.continues = false;
         self.held.clear();
@@ -311,6 +320,9 @@ impl Lexer {
             && content.len() <= Held::CAPACITY
             && text.get(quote + 1).is_some_and(|&next| next != run.quote())
         {
+            if run == Run::Name && may_open(&text[quote + 1..]) {
+                sink.before_open();
+            }
             return Ok(self.close(run.token(Some(content), content), quote + 1, sink));
         }
         self.held.push(content);
@@ -321,6 +333,9 @@ impl Lexer {
         if byte == run.quote() {
             self.held.push(&[byte]);
             return self.go(run.start(), at + 1);
+        }
+        if run == Run::Name {
+            sink.before_open();
         }
         sink.token(run.token(self.held.whole(), self.held.clipped()));
         self.continues = false;
@@ -495,6 +510,32 @@ impl Run {
             Self::UnicodeLiteral => Token::Literal(None),
             Self::UnicodeName => Token::Unicode,
         }
+    }
+}
+
+/// Whether a `(` may be the next token of this text or of what comes behind it.
+#[inline]
+fn may_open(text: &[u8]) -> bool {
+    let begins = |at: usize| text.get(at).map(|&byte| BEGINS[byte as usize]);
+    let may = |begins: Option<Begins>| match begins {
+        None | Some(Begins::Minus | Begins::Open | Begins::Slash | Begins::Space) => true,
+        Some(
+            Begins::Close
+            | Begins::Comma
+            | Begins::Digit
+            | Begins::Dollar
+            | Begins::Dot
+            | Begins::DoubleQuote
+            | Begins::Letter
+            | Begins::Quote
+            | Begins::Semicolon
+            | Begins::Sign,
+        ) => false,
+    };
+    match begins(0) {
+        // One space stands behind most words.
+        Some(Begins::Space) => may(begins(1)),
+        other => may(other),
     }
 }
 

@@ -50,6 +50,7 @@
 //! and [`hear()`] reads a text with those at hand, and the DO blocks in it. A fast-path call names
 //! its function by OID: [`function_call`] knows those that are harmless.
 
+mod builtins;
 mod calls;
 mod chain;
 mod classify;
@@ -63,6 +64,7 @@ mod pins;
 mod rules;
 mod sharing;
 
+pub use builtins::{EXCEPTIONS, Exception, quiet_functions};
 pub use calls::function_call;
 pub use chain::{begins, chains, exits, rolls_back};
 pub use classify::{Classifier, Heard, classify, search_path};

@@ -32,8 +32,18 @@ pub struct Loud {
     /// By name, in lower case.
     names: Vec<(Box<[u8]>, Effect)>,
     /// For what a name looks like, whether there may be one like it.
-    looks: [u64; 4],
+    looks: [u64; LOOKS],
+    /// The functions of the database that do no more than compute, read and change rows, in lower
+    /// case and in their order.
+    quiet: Vec<Box<[u8]>>,
+    /// The catalogue was read.
+    known: bool,
+    /// What may be done by what no text names, in words.
+    unnamed: Option<Box<str>>,
 }
+
+/// So many words of bits tell names by their looks.
+const LOOKS: usize = 16;
 
 /// What stands behind a name.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -46,6 +56,54 @@ pub struct Effect {
     pub custom: BTreeSet<Box<[u8]>>,
     /// What was found, in words.
     pub why: String,
+    /// What keeps a text alone that names it, and changes no session.
+    pub(crate) hidden: Hidden,
+}
+
+/// What stands behind a name that matters only to whether a text may be shared.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub(crate) struct Hidden(u8);
+
+impl Hidden {
+    pub(crate) const NONE: Self = Self(0);
+    /// As a function it cannot be read, or does more than to compute, read and change rows.
+    pub(crate) const CALLED: Self = Self(1);
+    /// The same of what is done whenever it is named.
+    pub(crate) const OPAQUE: Self = Self(2);
+    /// The same of what is done when it is changed.
+    pub(crate) const OPAQUE_WRITTEN: Self = Self(4);
+    /// It changes rows, whenever it is named.
+    pub(crate) const CHANGES: Self = Self(8);
+
+    pub(crate) fn add(&mut self, other: Self) {
+        self.0 |= other.0;
+    }
+
+    pub(crate) const fn contains(self, other: Self) -> bool {
+        self.0 & other.0 == other.0
+    }
+
+    const fn without(self, other: Self) -> Self {
+        Self(self.0 & !other.0)
+    }
+
+    /// What is done to whoever changes a table by what is done here.
+    const fn when_written(self) -> Self {
+        let opaque = self.0 & (Self::OPAQUE.0 | Self::OPAQUE_WRITTEN.0) != 0;
+        if opaque { Self::OPAQUE_WRITTEN } else { Self::NONE }
+    }
+
+    /// What a function does that changes this.
+    const fn all_at_once(self) -> Self {
+        let opaque = if self.0 & Self::OPAQUE_WRITTEN.0 != 0 { Self::OPAQUE.0 } else { 0 };
+        Self(self.0 | opaque).without(Self::OPAQUE_WRITTEN)
+    }
+
+    /// What the name of a function that does this says of a text: nothing, where nobody calls it.
+    const fn of_function(self) -> Self {
+        let called = if self.0 & Self::OPAQUE.0 != 0 { Self::CALLED } else { Self::NONE };
+        Self(self.0 | called.0).without(Self::OPAQUE)
+    }
 }
 
 /// What a text does unseen.
@@ -60,30 +118,62 @@ pub struct Unseen {
 }
 
 impl Loud {
-    /// These names, in lower case or as they are quoted.
-    pub(crate) fn new(effects: BTreeMap<Box<[u8]>, Effect>) -> Self {
-        let mut loud = Self::default();
+    /// What a catalogue says: these names, in lower case or as they are quoted, those of quiet
+    /// functions, and what is done by what has none.
+    pub(crate) fn new(
+        effects: BTreeMap<Box<[u8]>, Effect>,
+        quiet: BTreeSet<Box<[u8]>>,
+        unnamed: Option<Box<str>>,
+    ) -> Self {
         let mut names: BTreeMap<Box<[u8]>, Effect> = BTreeMap::new();
         for (name, effect) in effects {
-            let key = name.to_ascii_lowercase().into_boxed_slice();
-            names.entry(key).or_default().merge(&effect);
+            names.entry(lower(&name)).or_default().merge(&effect);
         }
+        let mut looks = [0; LOOKS];
         for name in names.keys() {
             let (word, bit) = look(name);
-            loud.looks[word] |= bit;
+            looks[word] |= bit;
         }
-        loud.names = names.into_iter().collect();
-        loud
+        let quiet: BTreeSet<_> = quiet.iter().map(|name| lower(name)).collect();
+        let is_quiet = |name: &[u8]| {
+            names.get(name).is_none_or(|effect| !effect.hidden.contains(Hidden::CALLED))
+        };
+        let quiet = quiet.into_iter().filter(|name| is_quiet(name)).collect();
+        Self { names: names.into_iter().collect(), looks, quiet, known: true, unnamed }
+    }
+
+    /// Whether a catalogue has said so, and not nobody anything.
+    pub fn is_known(&self) -> bool {
+        self.known
+    }
+
+    /// What may be done to a session by what no text names: operators, casts, types.
+    pub fn unnamed(&self) -> Option<&str> {
+        self.unnamed.as_deref()
+    }
+
+    /// Whether a name is that of functions of the database that do no more than compute, read and
+    /// change rows.
+    pub(crate) fn is_quiet(&self, name: &[u8]) -> bool {
+        let order = |known: &[u8]| order(known, name);
+        self.quiet.binary_search_by(|known| order(known)).is_ok()
+    }
+
+    /// What a name hides.
+    pub(crate) fn hidden(&self, place: usize) -> Hidden {
+        self.names.get(place).map_or(Hidden::NONE, |(_, effect)| effect.hidden)
     }
 
     /// Whether there is no such name.
     pub fn is_empty(&self) -> bool {
-        self.names.is_empty()
+        self.iter().next().is_none()
     }
 
     /// All names, in lower case, and what stands behind each.
     pub fn iter(&self) -> impl Iterator<Item = (&[u8], &Effect)> {
-        self.names.iter().map(|(name, effect)| (&**name, effect))
+        let is_loud = |effect: &Effect| !effect.is_empty();
+        let names = self.names.iter().filter(move |(_, effect)| is_loud(effect));
+        names.map(|(name, effect)| (&**name, effect))
     }
 
     /// What a name stands for here that it did not in another list: whatever was named meanwhile
@@ -93,7 +183,7 @@ impl Loud {
         let mut news: Option<Unseen> = None;
         for (name, effect) in self.iter() {
             let place = before.place(name);
-            let known = place.is_some_and(|place| before.names[place].1.is_no_less(effect));
+            let known = place.is_some_and(|place| before.names[place].1.leaves_no_less(effect));
             if !known {
                 let unseen = effect.unseen(name, true);
                 match &mut news {
@@ -113,9 +203,7 @@ impl Loud {
         if self.looks[word] & bit == 0 {
             return None;
         }
-        let lower = |byte: &u8| byte.to_ascii_lowercase();
-        let order = |known: &[u8]| known.iter().copied().cmp(name.iter().map(lower));
-        self.names.binary_search_by(|(known, _)| order(known)).ok()
+        self.names.binary_search_by(|(known, _)| order(known, name)).ok()
     }
 
     /// What a text leaves that names this one.
@@ -157,11 +245,17 @@ impl Effect {
         self.reads = self.reads.union(other.reads);
         self.writes = self.writes.union(other.writes);
         self.custom.extend(other.custom.iter().cloned());
+        self.hidden.add(other.hidden);
         true
     }
 
     /// Whether another one does nothing that this does not.
     fn is_no_less(&self, other: &Self) -> bool {
+        self.hidden.contains(other.hidden) && self.leaves_no_less(other)
+    }
+
+    /// Whether another one leaves nothing that this does not.
+    fn leaves_no_less(&self, other: &Self) -> bool {
         self.reads.union(other.reads) == self.reads
             && self.writes.union(other.writes) == self.writes
             && other.custom.is_subset(&self.custom)
@@ -189,10 +283,19 @@ pub fn hear(text: &[u8], encoding: Encoding, loud: &Arc<Loud>) -> Heard {
     heard
 }
 
+fn lower(name: &[u8]) -> Box<[u8]> {
+    name.to_ascii_lowercase().into()
+}
+
+/// How a name in lower case stands to one in any case.
+fn order(known: &[u8], name: &[u8]) -> std::cmp::Ordering {
+    known.iter().copied().cmp(name.iter().map(u8::to_ascii_lowercase))
+}
+
 /// What a name looks like: the word and the bit that stand for it. Names of one look are few.
 fn look(name: &[u8]) -> (usize, u64) {
     let fold = |byte: Option<&u8>| usize::from(byte.map_or(0, |byte| byte | 0x20));
     let length = name.len().min(NAME_BYTES);
     let mixed = fold(name.first()) * 7 + fold(name.last()) * 31 + length * 13;
-    (mixed / 64 % 4, 1 << (mixed % 64))
+    (mixed / 64 % LOOKS, 1 << (mixed % 64))
 }

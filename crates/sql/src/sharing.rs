@@ -2,6 +2,9 @@
 
 use std::fmt;
 
+#[cfg(test)]
+mod tests;
+
 /// Whether a unit with this text may share a server with those of other clients.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {

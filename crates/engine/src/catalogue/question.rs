@@ -1,7 +1,5 @@
 //! What a server is asked to learn what stands behind the names of its database.
 
-use pgweir_sql::{Form, RULES};
-
 use crate::parameters::Parameters;
 
 /// What is read is of one moment, and nobody waits for it. All of it is one query string, which is
@@ -14,26 +12,39 @@ const BEGIN: &str = "\
 
 /// Functions, whatever has rows, and types whose checks or casts call functions. What users make
 /// has an OID from 16384 on (`FirstNormalObjectId`, access/transam.h); of PostgreSQL's own only
-/// those matter that change a session. An event trigger stands behind words. A body comes in
-/// pieces, since a message is read whole, and is not long then.
+/// those may matter that are not immutable. Of machine code the extension is said that it belongs
+/// to. Of the settings that a function brings along, those that are not what they were behind it
+/// stand in its body. An event trigger stands behind words. A body comes in pieces, since a message
+/// is read whole, and is not long then.
 const OBJECTS: &str = "\
     SELECT k, o, s, n, l, part, substr(body, part * 3900 + 1, 3900) FROM (\
-    SELECT 'f', p.oid, n.nspname, p.proname, l.lanname, \
-        CASE WHEN p.oid < 16384 OR l.lanname IN ('c', 'internal') THEN '' ELSE {body} END \
+    SELECT 'f', p.oid, n.nspname, p.proname, \
+        CASE WHEN p.prokind = 'a' AND p.oid >= 16384 THEN '' ELSE l.lanname END, \
+        CASE WHEN p.oid < 16384 THEN '' WHEN l.lanname IN ('c', 'internal') THEN \
+            coalesce((SELECT e.extname FROM pg_catalog.pg_depend d \
+            JOIN pg_catalog.pg_extension e ON e.oid = d.refobjid \
+            WHERE d.classid = 'pg_catalog.pg_proc'::regclass AND d.objid = p.oid \
+            AND d.refclassid = 'pg_catalog.pg_extension'::regclass AND d.deptype = 'e'), '') \
+        ELSE concat({body}, (SELECT string_agg(concat(E'\\n; SET LOCAL ', c), '') \
+            FROM unnest(p.proconfig) AS c WHERE c ~* '^(seed=|[^=]*[.])')) END \
     FROM pg_catalog.pg_proc p \
     JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace \
     JOIN pg_catalog.pg_language l ON l.oid = p.prolang \
-    WHERE p.oid >= 16384 OR p.proname IN ({own}) \
-    UNION ALL SELECT 'r', c.oid, n.nspname, c.relname, '', '' \
+    WHERE p.oid >= 16384 OR p.provolatile <> 'i' \
+    UNION ALL SELECT 'r', c.oid, n.nspname, c.relname, \
+        CASE WHEN c.oid < 16384 THEN 'internal' WHEN c.relkind = 'f' THEN 'foreign' ELSE '' END, \
+        '' \
     FROM pg_catalog.pg_class c JOIN pg_catalog.pg_namespace n ON n.oid = c.relnamespace \
-    WHERE c.oid >= 16384 AND c.relkind IN ('r', 'p', 'v', 'm', 'f') AND c.relpersistence <> 't' \
-    AND n.nspname <> 'pg_toast' \
+    WHERE c.oid >= 16384 AND c.relkind IN ('r', 'p', 'v', 'm', 'f', 'c') \
+    AND c.relpersistence <> 't' AND n.nspname <> 'pg_toast' \
+    OR c.oid < 16384 AND c.relkind = 'v' \
     UNION ALL SELECT 't', t.oid, n.nspname, t.typname, '', '' \
     FROM pg_catalog.pg_type t JOIN pg_catalog.pg_namespace n ON n.oid = t.typnamespace \
     WHERE t.oid >= 16384 AND (t.typtype = 'd' OR EXISTS (SELECT FROM pg_catalog.pg_cast \
         WHERE castfunc >= 16384 AND t.oid IN (castsource, casttarget))) \
     UNION ALL SELECT 'r', o, '', w, '', '' \
-    FROM (VALUES (1, 'create'), (2, 'alter'), (3, 'drop')) AS word(o, w)\
+    FROM (VALUES (1, 'create'), (2, 'alter'), (3, 'drop')) AS word(o, w) \
+    UNION ALL SELECT 'u', 0, '', '', '', ''\
     ) AS object(k, o, s, n, l, body), \
     LATERAL pg_catalog.generate_series(0, (pg_catalog.length(body) - 1) / 3900) AS part; ";
 
@@ -56,9 +67,33 @@ const USES: &str = "\
     FROM pg_catalog.pg_index WHERE indrelid >= 16384 \
     UNION ALL SELECT 'f', oid, 'a', 'argument', proargdefaults::text \
     FROM pg_catalog.pg_proc WHERE oid >= 16384 AND proargdefaults IS NOT NULL \
+    UNION ALL SELECT 'r', partrelid, 'a', 'partition key', partexprs::text \
+    FROM pg_catalog.pg_partitioned_table WHERE partexprs IS NOT NULL \
+    UNION ALL SELECT 'r', inhrelid, 'a', 'partition key', partexprs::text \
+    FROM pg_catalog.pg_inherits JOIN pg_catalog.pg_partitioned_table ON partrelid = inhparent \
+    WHERE partexprs IS NOT NULL \
     UNION ALL SELECT 'r', tgrelid, 'w', 'trigger ' || tgname, tgqual::text \
     FROM pg_catalog.pg_trigger WHERE NOT tgisinternal AND tgqual IS NOT NULL), \
-    own(oid) AS (SELECT oid FROM pg_catalog.pg_proc WHERE oid < 16384 AND proname IN ({own})) \
+    own(oid) AS (SELECT oid FROM pg_catalog.pg_proc WHERE oid < 16384 AND provolatile <> 'i' \
+    UNION ALL SELECT oid FROM pg_catalog.pg_class WHERE oid < 16384 AND relkind = 'v'), \
+    unnamed(f, through, own) AS (\
+    SELECT oprcode, 'operator ' || oprname, oid >= 16384 FROM pg_catalog.pg_operator \
+    UNION ALL SELECT v.f, 'operator ' || oprname, false FROM pg_catalog.pg_operator, \
+        LATERAL (VALUES (oprrest), (oprjoin)) AS v(f) \
+    UNION ALL SELECT amproc, 'operator class', false FROM pg_catalog.pg_amproc \
+    UNION ALL SELECT castfunc, 'cast', oid >= 16384 FROM pg_catalog.pg_cast \
+    UNION ALL SELECT conproc, 'conversion ' || conname, false FROM pg_catalog.pg_conversion \
+    UNION ALL SELECT v.f, 'type ' || typname, false FROM pg_catalog.pg_type, \
+        LATERAL (VALUES (typinput), (typoutput), (typreceive), (typsend), (typmodin), \
+            (typmodout)) AS v(f) \
+    UNION ALL SELECT v.f, 'range', false FROM pg_catalog.pg_range, \
+        LATERAL (VALUES (rngcanonical), (rngsubdiff)) AS v(f) \
+    UNION ALL SELECT v.f, 'text search template ' || tmplname, false \
+    FROM pg_catalog.pg_ts_template, \
+        LATERAL (VALUES (tmplinit), (tmpllexize)) AS v(f) \
+    UNION ALL SELECT v.f, 'text search parser ' || prsname, false \
+    FROM pg_catalog.pg_ts_parser, \
+        LATERAL (VALUES (prsstart), (prstoken), (prsend), (prsheadline)) AS v(f)) \
     SELECT DISTINCT k, o, CASE m[1] WHEN 'relid' THEN 'r' WHEN 'resulttype' THEN 't' ELSE 'f' END, \
         m[2]::oid, w, through \
     FROM tree, LATERAL pg_catalog.regexp_matches(t, \
@@ -78,10 +113,14 @@ const USES: &str = "\
     UNION ALL SELECT 'f', a.aggfnoid::oid, 'f', f::oid, 'a', 'aggregate' \
     FROM pg_catalog.pg_aggregate a, LATERAL (VALUES (aggtransfn), (aggfinalfn), (aggcombinefn), \
         (aggserialfn), (aggdeserialfn), (aggmtransfn), (aggminvtransfn), (aggmfinalfn)) AS v(f) \
-    WHERE f::oid >= 16384 \
+    WHERE f::oid >= 16384 OR aggfnoid::oid >= 16384 AND f::oid IN (SELECT oid FROM own) \
     UNION ALL SELECT 't', t.oid, 'f', castfunc, 'a', 'cast' \
     FROM pg_catalog.pg_cast JOIN pg_catalog.pg_type t ON t.oid IN (castsource, casttarget) \
     WHERE castfunc >= 16384 \
+    UNION ALL SELECT 'u', 0, 'f', f::oid, 'a', through FROM unnamed \
+    WHERE f::oid >= 16384 OR unnamed.own AND f::oid IN (SELECT oid FROM own) \
+    UNION ALL SELECT 'u', 0, 't', oid, 'a', 'domain' FROM pg_catalog.pg_type \
+    WHERE oid >= 16384 AND typtype = 'd' \
     UNION ALL SELECT 'r', word, 'f', evtfoid, 'a', 'event trigger ' || evtname \
     FROM pg_catalog.pg_event_trigger, generate_series(1, 3) AS word WHERE evtenabled <> 'D'";
 
@@ -91,10 +130,8 @@ pub(super) fn question(parameters: &Parameters) -> Vec<u8> {
         true => "coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc)",
         false => "p.prosrc",
     };
-    let calls = RULES.iter().filter(|rule| matches!(rule.form, Form::Call | Form::SettingCall));
-    let own: Vec<_> = calls.map(|rule| format!("'{}'", rule.name)).collect();
     let text = [BEGIN, OBJECTS, USES].concat();
-    text.replace("{own}", &own.join(", ")).replace("{body}", body).into_bytes()
+    text.replace("{body}", body).into_bytes()
 }
 
 /// Whether a function may be written as SQL in place of a text: from PostgreSQL 14 on.

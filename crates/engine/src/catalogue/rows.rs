@@ -110,10 +110,9 @@ fn cells(row: &[u8]) -> Option<Vec<String>> {
 fn source(id: ObjectId, language: &str, body: String) -> Source {
     match language {
         "" => Source::None,
-        // What PostgreSQL and its extensions bring along.
-        "c" => Source::Builtin,
+        // What PostgreSQL brings along.
         _ if id.1 < 16_384 => Source::Builtin,
-        "internal" => Source::None,
+        "c" | "internal" => Source::Native(body),
         "sql" => Source::Sql(body),
         "plpgsql" => Source::Plpgsql(body),
         other => Source::Other(other.to_owned(), body),
@@ -132,6 +131,7 @@ fn id(kind: &str, oid: &str) -> Option<ObjectId> {
     let kind = match kind {
         "f" => Kind::Function,
         "r" => Kind::Relation,
+        "u" => Kind::Unnamed,
         _ => Kind::Type,
     };
     Some((kind, oid.parse().ok()?))

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use super::spans::{each_token, readings};
-use super::{Effect, Loud, SEQUENCES, Unseen};
+use super::{Effect, Hidden, Loud, SEQUENCES, Unseen};
 use crate::classify::{Heard, State};
 use crate::custom::Search;
 use crate::encoding::Encoding;
@@ -21,6 +21,10 @@ pub(super) struct Body {
     pub(super) names: BTreeSet<Box<[u8]>>,
     /// It changes tables.
     pub(super) writes: bool,
+    /// The functions that it calls, but for quiet ones of PostgreSQL's, in lower case.
+    pub(super) calls: BTreeSet<Box<[u8]>>,
+    /// Whatever those do, it does more than to compute, read and change rows.
+    pub(super) is_opaque: bool,
 }
 
 /// How a body is written.
@@ -33,6 +37,16 @@ pub(super) enum Language {
 /// What begins a statement of PL/pgSQL behind it, and ends none of SQL. (Of a CASE, THEN and ELSE
 /// do so too: what is taken for a statement there begins with the name of a column.)
 const BEGINS: [&[u8]; 6] = [b"atomic", b"begin", b"declare", b"else", b"loop", b"then"];
+
+/// The errors by which PL/pgSQL catches the end of a statement that takes too long: OTHERS does
+/// not.
+const CATCHES: [&[u8]; 2] = [b"operator_intervention", b"query_canceled"];
+
+/// Words of PL/pgSQL that are no functions in front of a `(`.
+const OPENS: [&[u8]; 10] = [
+    b"assert", b"cursor", b"elseif", b"elsif", b"if", b"perform", b"query", b"return", b"strict",
+    b"while",
+];
 
 /// What a procedure may do to its transaction, and what only tells of names, leaves nothing.
 const HARMLESS: [PinReason; 4] =
@@ -55,16 +69,20 @@ impl Body {
             custom.insert(name.to_ascii_lowercase().into());
         };
         let mut reading = Reading {
-            state: State::default(),
+            state: State::of_body(language == Language::Plpgsql),
             search: Search::new(&mut note),
             language,
             run: Run::No,
             names: &mut self.names,
+            calls: &mut self.calls,
+            last: Box::default(),
+            catches: false,
         };
         each_token(text, Encoding::Superset, backslash, &mut |token, content| {
             reading.token(token, content);
         });
         self.writes |= reading.state.writes();
+        self.is_opaque |= reading.catches || reading.state.breaks().is_some();
         let mut pins = reading.state.heard().pins;
         if !reading.search.finish() && pins.contains(PinReason::Setting) {
             pins = pins.union(PinReason::Unclear.into());
@@ -93,6 +111,11 @@ struct Reading<'a> {
     language: Language,
     run: Run,
     names: &'a mut BTreeSet<Box<[u8]>>,
+    calls: &'a mut BTreeSet<Box<[u8]>>,
+    /// The name read last, in lower case.
+    last: Box<[u8]>,
+    /// It may go on where it is ended from outside: what it comes to is another thing then.
+    catches: bool,
 }
 
 /// How far an EXECUTE has come, of PL/pgSQL.
@@ -106,6 +129,10 @@ enum Run {
 
 impl Reading<'_> {
     fn token(&mut self, token: Token<'_>, content: Option<Vec<u8>>) {
+        let code = content.as_deref().unwrap_or(b"57");
+        self.catches |= &*self.last == b"sqlstate"
+            && matches!(token, Token::Literal(_))
+            && code.starts_with(b"57");
         let is_execute = self.language == Language::Plpgsql
             && matches!(token, Token::Word(word) if word.eq_ignore_ascii_case(b"execute"));
         self.run = match std::mem::replace(&mut self.run, Run::No) {
@@ -131,9 +158,15 @@ impl Reading<'_> {
 
     fn read(&mut self, token: Token<'_>) {
         if let Token::Word(name) | Token::Quoted(name) = token {
-            self.names.insert(name.to_ascii_lowercase().into());
+            self.last = name.to_ascii_lowercase().into();
+            self.names.insert(self.last.clone());
+            self.catches |= is_one_of(name, &CATCHES);
+            self.state.before_open();
         }
         self.state.token(token);
+        if self.state.calls_unknown() && !is_one_of(&self.last, &OPENS) {
+            self.calls.insert(self.last.clone());
+        }
         self.search.token(token);
     }
 
@@ -191,6 +224,13 @@ fn names_plpgsql(text: &[u8]) -> bool {
 
 impl From<Body> for Effect {
     fn from(body: Body) -> Self {
-        Self { reads: body.pins, writes: Pins::NONE, custom: body.custom, why: String::new() }
+        let mut hidden = Hidden::NONE;
+        if body.is_opaque {
+            hidden.add(Hidden::OPAQUE);
+        }
+        if body.writes {
+            hidden.add(Hidden::CHANGES);
+        }
+        Self { reads: body.pins, custom: body.custom, hidden, ..Self::default() }
     }
 }

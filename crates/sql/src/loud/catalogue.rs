@@ -3,7 +3,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::body::{Body, Language};
-use super::{Effect, Loud};
+use super::{Effect, Hidden, Loud};
+use crate::builtins::{Builtin, builtin};
 use crate::classify::classify;
 use crate::pins::{PinReason, Pins};
 
@@ -25,6 +26,9 @@ pub enum Kind {
     Relation,
     /// A type or domain.
     Type,
+    /// What is done by what no text names: operators, casts, types' own functions. There is one
+    /// such object, without a name.
+    Unnamed,
 }
 
 /// An object, by its kind and its OID.
@@ -46,10 +50,12 @@ pub struct Object {
 /// What is known of what a function does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Source {
-    /// It is no function, or one whose doings are not looked at.
+    /// It is no function, or does what its parts do: an aggregate.
     None,
-    /// PostgreSQL's own, or one in C: what a call of it means is in [`crate::RULES`].
+    /// PostgreSQL's own: what a call of it means is in [`crate::RULES`] and [`crate::EXCEPTIONS`].
     Builtin,
+    /// Machine code, of this extension if of any.
+    Native(String),
     /// SQL.
     Sql(String),
     /// PL/pgSQL.
@@ -89,13 +95,32 @@ impl Catalogue {
         let mut graph = Graph::new(self);
         graph.settle();
         let mut names: BTreeMap<Box<[u8]>, Effect> = BTreeMap::new();
-        for (object, effect) in self.objects.iter().zip(graph.effects) {
-            // A text that names one of PostgreSQL's own says what it does itself.
-            if !effect.is_empty() && object.source != Source::Builtin {
-                names.entry(object.name.as_bytes().into()).or_default().merge(&effect);
+        let (mut quiet, mut unnamed) = (BTreeSet::new(), None);
+        for (object, mut effect) in self.objects.iter().zip(graph.effects) {
+            let is_silent = effect.is_empty() && effect.hidden == Hidden::NONE;
+            match (object.id.0, &object.source) {
+                // A text that names one of PostgreSQL's own says what it does itself.
+                (_, Source::Builtin) => {}
+                (Kind::Unnamed, _) if is_silent => {}
+                (Kind::Unnamed, _) => unnamed = Some(effect.why.into()),
+                (Kind::Function, source) => {
+                    if effect.is_empty() && !effect.hidden.contains(Hidden::OPAQUE) {
+                        quiet.insert(object.name.as_bytes().into());
+                    }
+                    // And one that calls machine code by its name.
+                    if let Source::Native(_) = source {
+                        (effect.reads, effect.writes) = (Pins::NONE, Pins::NONE);
+                    }
+                    effect.hidden = effect.hidden.of_function();
+                    names.entry(object.name.as_bytes().into()).or_default().merge(&effect);
+                }
+                (Kind::Relation | Kind::Type, _) => {
+                    names.entry(object.name.as_bytes().into()).or_default().merge(&effect);
+                }
             }
         }
-        Loud::new(names)
+        names.retain(|_, effect| !effect.is_empty() || effect.hidden != Hidden::NONE);
+        Loud::new(names, quiet, unnamed)
     }
 }
 
@@ -129,7 +154,10 @@ impl<'a> Graph<'a> {
         }
         let mut effects = Vec::new();
         for (at, object) in objects.iter().enumerate() {
-            let (effect, names, writes) = read(object);
+            let Read { mut effect, names, calls, writes } = read(object);
+            if calls.iter().any(|name| !by_name.contains_key(&**name)) {
+                effect.hidden.add(Hidden::OPAQUE);
+            }
             effects.push(effect);
             let when = if writes { When::Written } else { When::Always };
             let named = names.iter().filter_map(|name| by_name.get(&**name)).flatten();
@@ -144,7 +172,7 @@ impl<'a> Graph<'a> {
     fn settle(&mut self) {
         let mut changed: BTreeSet<usize> = (0..self.objects.len()).collect();
         while let Some(of) = changed.pop_first() {
-            if self.effects[of].is_empty() {
+            if self.effects[of].is_empty() && self.effects[of].hidden == Hidden::NONE {
                 continue;
             }
             for (by, when, through) in self.users[of].clone() {
@@ -168,31 +196,82 @@ impl<'a> Graph<'a> {
             When::Written => (Pins::NONE, all),
             When::Always => (used.reads, used.writes),
         };
+        let hidden = match when {
+            When::Written if is_function(by) => used.hidden.all_at_once(),
+            When::Always if is_function(by) => used.hidden.without(Hidden::OPAQUE_WRITTEN),
+            When::Written => used.hidden.when_written(),
+            When::Always => used.hidden,
+        };
         let separator = if through.is_empty() { "" } else { ": " };
         let why = format!("{through}{separator}{} ({})", self.objects[of].name, used.why);
-        Effect { reads, writes, custom: used.custom.clone(), why }
+        Effect { reads, writes, custom: used.custom.clone(), why, hidden }
     }
 }
 
-/// What an object does by itself, the names in its body, and whether that changes tables.
-fn read(object: &Object) -> (Effect, BTreeSet<Box<[u8]>>, bool) {
+/// What was read of an object.
+struct Read {
+    /// What it does by itself.
+    effect: Effect,
+    /// All names in its body.
+    names: BTreeSet<Box<[u8]>>,
+    /// Those of functions that it calls.
+    calls: BTreeSet<Box<[u8]>>,
+    /// It changes tables.
+    writes: bool,
+}
+
+fn read(object: &Object) -> Read {
     let (mut body, what) = match &object.source {
         _ if object.is_quiet => (Body::default(), ""),
         Source::None => (Body::default(), ""),
-        Source::Builtin => (builtin(&object.name), ""),
+        Source::Builtin => (of_postgresql(object.id.0, &object.name), ""),
+        Source::Native(extension) => (native(extension, &object.name), ""),
         Source::Sql(text) => (Body::read(text.as_bytes(), Language::Sql), ""),
         Source::Plpgsql(text) => (Body::read(text.as_bytes(), Language::Plpgsql), ""),
         Source::Other(language, text) => (foreign(text), &**language),
     };
-    let names = std::mem::take(&mut body.names);
+    let (names, calls) = (std::mem::take(&mut body.names), std::mem::take(&mut body.calls));
     let writes = body.writes;
     let separator = if what.is_empty() { "" } else { ": " };
     let why = format!("{what}{separator}{}", body.pins);
-    (Effect { why, ..Effect::from(body) }, names, writes)
+    let mut effect = Effect { why, ..Effect::from(body) };
+    if object.is_quiet && changes_rows(&object.source) {
+        effect.hidden.add(Hidden::CHANGES);
+    }
+    if effect.is_empty() && effect.hidden.contains(Hidden::OPAQUE) {
+        effect.why = format!("{what}{separator}not known");
+    }
+    Read { effect, names, calls, writes }
 }
 
-/// What a call of one of PostgreSQL's own functions leaves, whatever its arguments.
-fn builtin(name: &str) -> Body {
+/// Whether a function may change rows that is believed to leave nothing in the session.
+fn changes_rows(source: &Source) -> bool {
+    match source {
+        Source::None => false,
+        Source::Sql(text) => Body::read(text.as_bytes(), Language::Sql).writes,
+        Source::Plpgsql(text) => Body::read(text.as_bytes(), Language::Plpgsql).writes,
+        Source::Builtin | Source::Native(_) | Source::Other(..) => true,
+    }
+}
+
+/// What a call of one of PostgreSQL's own functions leaves, or a look at one of its views, whatever
+/// its arguments.
+fn of_postgresql(kind: Kind, name: &str) -> Body {
+    let known = builtin(name.as_bytes());
+    let is_opaque = match kind {
+        Kind::Function => known != Some(Builtin::Quiet),
+        Kind::Relation | Kind::Type | Kind::Unnamed => known == Some(Builtin::Exception),
+    };
+    Body { is_opaque, ..called(name) }
+}
+
+/// The same of machine code that a database has besides.
+fn native(extension: &str, name: &str) -> Body {
+    Body { is_opaque: !COMPUTE.contains(&extension), ..called(name) }
+}
+
+/// What a text says that calls this.
+fn called(name: &str) -> Body {
     let pins = classify(format!("SELECT {name}()").as_bytes());
     Body { pins, ..Body::default() }
 }
@@ -202,5 +281,41 @@ fn foreign(text: &str) -> Body {
     let text = text.to_lowercase();
     let runs_sql = RUNS_SQL.iter().any(|one| text.contains(one));
     let pins = if runs_sql { PinReason::Unclear.into() } else { Pins::NONE };
-    Body { pins, ..Body::default() }
+    Body { pins, is_opaque: true, ..Body::default() }
 }
+
+/// Extensions whose machine code does no more than compute and read, but for what [`crate::RULES`]
+/// names.
+const COMPUTE: [&str; 31] = [
+    "bloom",
+    "btree_gin",
+    "btree_gist",
+    "citext",
+    "cube",
+    "dict_int",
+    "dict_xsyn",
+    "earthdistance",
+    "fuzzystrmatch",
+    "h3",
+    "hll",
+    "hstore",
+    "intagg",
+    "intarray",
+    "ip4r",
+    "ltree",
+    "moddatetime",
+    "pg_bigm",
+    "pg_trgm",
+    "pg_uuidv7",
+    "pgcrypto",
+    "postgis",
+    "prefix",
+    "seg",
+    "semver",
+    "tdigest",
+    "tsm_system_rows",
+    "tsm_system_time",
+    "unaccent",
+    "uuid-ossp",
+    "vector",
+];

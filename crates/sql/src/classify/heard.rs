@@ -1,0 +1,45 @@
+//! What was heard of a text.
+
+use crate::loud::Unseen;
+use crate::pins::Pins;
+use crate::sharing::{Alone, Sharing};
+
+/// What a text is, once it is all there.
+#[derive(Debug, Default)]
+pub struct Heard {
+    /// Why the server must stay with this client once the text has run.
+    pub pins: Pins,
+    /// What of that it says itself.
+    pub own: Pins,
+    /// How many statements it has; empty ones are none.
+    pub statements: u32,
+    /// What of it is done unseen, by what the text only names.
+    pub unseen: Option<Box<Unseen>>,
+    /// Whether it may stand between those of other clients.
+    pub sharing: Sharing,
+}
+
+impl Heard {
+    /// What a text is that may be read in two ways.
+    pub(super) fn or(mut self, other: Self) -> Self {
+        self.statements = self.statements.max(other.statements);
+        self.pins = self.pins.union(other.pins);
+        self.own = self.own.union(other.own);
+        if self.sharing != other.sharing {
+            self.sharing = Sharing::Alone(Alone::Ambiguous);
+        }
+        if let Some(unseen) = other.unseen {
+            self.add(*unseen);
+        }
+        self
+    }
+
+    /// Something that is done unseen besides.
+    pub(crate) fn add(&mut self, unseen: Unseen) {
+        self.pins = self.pins.union(unseen.pins);
+        match &mut self.unseen {
+            Some(known) => known.add(unseen),
+            None => self.unseen = Some(Box::new(unseen)),
+        }
+    }
+}

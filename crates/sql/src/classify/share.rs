@@ -1,0 +1,347 @@
+//! Whether a statement may stand between those of other clients, as far as its tokens tell.
+//!
+//! What is shared is on a list: the words a statement may begin with, the functions it may call.
+//! There is no grammar here: a name in front of a `(` is taken for that of a function unless the
+//! word before it says otherwise, and a word in front of one has to be of the grammar.
+
+use crate::builtins::{Builtin, builtin};
+use crate::lexer::Token;
+use crate::loud::{Hidden, Loud};
+use crate::rules::{Keyword, Meaning};
+use crate::sharing::{Alone, Sharing};
+
+/// What the tokens so far have said of it.
+#[derive(Clone, Copy, Default)]
+pub(super) struct Share {
+    /// The first rule that it breaks.
+    alone: Option<Alone>,
+    /// What stands behind the names in it.
+    hidden: Hidden,
+    begins: Begins,
+    before: Before,
+    /// The rule that is broken if a `(` comes next.
+    callee: Option<Alone>,
+    /// A `(` may come behind the name that comes next.
+    pub(super) may_open: bool,
+    /// How many `(` are open.
+    depth: u16,
+    /// DISTINCT ON: behind its `)` a function may be called.
+    distinct_on: bool,
+    /// It changes rows.
+    changes: bool,
+    /// It locks rows.
+    locks: bool,
+    /// RETURNING.
+    returns: bool,
+    /// A statement is over that is answered with rows.
+    answers: bool,
+    /// It is in the body of a function.
+    body: Option<Body>,
+}
+
+/// A name in the text.
+pub(super) struct Name<'a> {
+    pub(super) text: &'a [u8],
+    /// It stands in double quotes, and is no keyword.
+    pub(super) quoted: bool,
+    /// It selects a field of an expression, or calls a function on it.
+    pub(super) field: bool,
+    /// What stands behind it.
+    pub(super) hidden: Hidden,
+}
+
+/// How the body of a function is read.
+#[derive(Clone, Copy)]
+struct Body {
+    /// `SELECT … INTO` is an assignment there.
+    assigns: bool,
+    /// A function was called that is not known here.
+    calls: bool,
+}
+
+/// What a statement is by the words it begins with.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Begins {
+    /// Nothing has been read, or some `(`.
+    #[default]
+    Start,
+    /// `WITH`, whose statement comes behind what it names.
+    With,
+    /// It is answered with rows.
+    Reads,
+    /// It changes rows, and is answered with rows only if it says RETURNING.
+    Changes,
+    Other,
+}
+
+/// The token before.
+#[derive(Clone, Copy, Default, PartialEq, Eq)]
+enum Before {
+    #[default]
+    Sign,
+    Name,
+    /// The `.` behind a name.
+    Dot,
+    /// A `)`: what has a `(` behind it here is an alias, or a word of the grammar.
+    Close,
+    /// `DISTINCT`
+    Distinct,
+    /// `FOR`, or the `NO` and `KEY` behind it.
+    For,
+    /// `INTO`, or a part of the name behind it and its `.`.
+    Into,
+    /// The name of the table behind `INTO`.
+    IntoName,
+    /// `AS` and its like, behind which a name is given.
+    As,
+}
+
+impl Share {
+    pub(super) fn of_body(assigns: bool) -> Self {
+        Self { body: Some(Body { assigns, calls: false }), ..Self::default() }
+    }
+
+    pub(super) fn calls_unknown(&mut self) -> bool {
+        self.body.as_mut().is_some_and(|body| std::mem::take(&mut body.calls))
+    }
+
+    pub(super) fn breaks(&self) -> Option<Alone> {
+        self.alone
+    }
+
+    /// A sign, which is all that most tokens are.
+    #[inline]
+    pub(super) fn sign(&mut self, token: Token<'_>) {
+        self.before = match (token, self.before) {
+            (Token::Open, before) => {
+                self.open(before);
+                Before::Sign
+            }
+            (Token::Close, _) => {
+                self.depth = self.depth.saturating_sub(1);
+                Before::Close
+            }
+            (Token::Dot, Before::IntoName) => Before::Into,
+            (Token::Dot, Before::Name) => Before::Dot,
+            _ => Before::Sign,
+        };
+        self.callee = None;
+        if self.begins == Begins::Start && !matches!(token, Token::Open) {
+            self.begins = self.not_shared();
+        }
+    }
+
+    fn open(&mut self, before: Before) {
+        if let Some(rule) = self.callee {
+            match &mut self.body {
+                Some(body) if rule == Alone::Unknown => body.calls = true,
+                Some(_) | None => self.alone(rule),
+            }
+        }
+        if self.begins == Begins::With && self.depth == 0 && before == Before::Close {
+            self.begins = Begins::Reads;
+        }
+        self.depth = self.depth.saturating_add(1);
+    }
+
+    /// A name, or a word of the grammar.
+    #[inline]
+    pub(super) fn name(&mut self, name: &Name<'_>, meaning: Meaning, loud: Option<&Loud>) {
+        let before = self.before;
+        let may_open = std::mem::take(&mut self.may_open);
+        self.hidden.add(name.hidden);
+        let &Name { text, quoted, field, .. } = name;
+        if (field || is_pg(text)) && builtin(text) == Some(Builtin::Exception) {
+            self.alone(Alone::Session);
+        }
+        self.before = match before {
+            Before::Into => Before::IntoName,
+            _ => Before::Name,
+        };
+        if !quoted && before != Before::Dot {
+            if let Meaning::Keyword(keyword) = meaning {
+                self.keyword(keyword, before);
+            }
+            match self.begins {
+                Begins::Start => self.begins = self.first(text),
+                Begins::With if self.depth == 0 => self.behind_with(text, before),
+                Begins::With | Begins::Reads | Begins::Changes | Begins::Other => {}
+            }
+        } else if self.begins == Begins::Start {
+            self.begins = self.not_shared();
+        }
+        self.callee = if may_open { self.callee(name, before, loud) } else { None };
+    }
+
+    /// The rule that is broken by a `(` behind this name.
+    #[inline(never)] // Of few names a question.
+    fn callee(&self, name: &Name<'_>, before: Before, loud: Option<&Loud>) -> Option<Alone> {
+        let is_given = match before {
+            Before::Into | Before::As => true,
+            Before::Close => !self.distinct_on,
+            Before::Sign
+            | Before::Name
+            | Before::Dot
+            | Before::Distinct
+            | Before::For
+            | Before::IntoName => self.begins == Begins::With && self.depth == 0,
+        };
+        if is_given {
+            return None;
+        }
+        if name.hidden.contains(Hidden::CALLED) {
+            return Some(Alone::Opaque);
+        }
+        match builtin(name.text) {
+            Some(Builtin::Quiet) => None,
+            Some(Builtin::Exception) => Some(Alone::Session),
+            Some(Builtin::Grammar) if !name.quoted && before != Before::Dot => None,
+            Some(Builtin::Grammar) | None => {
+                let is_quiet = loud.is_some_and(|loud| loud.is_quiet(name.text));
+                (!is_quiet).then_some(Alone::Unknown)
+            }
+        }
+    }
+
+    fn keyword(&mut self, keyword: Keyword, before: Before) {
+        match keyword {
+            Keyword::As | Keyword::Ordinality | Keyword::Recursive | Keyword::With => {
+                self.before = Before::As;
+            }
+            Keyword::Distinct => self.before = Before::Distinct,
+            Keyword::On => self.distinct_on |= before == Before::Distinct,
+            Keyword::For => self.before = Before::For,
+            Keyword::No | Keyword::Key if before == Before::For => self.before = Before::For,
+            Keyword::Share => self.locks |= before == Before::For,
+            Keyword::Update => {
+                let locks = before == Before::For;
+                self.locks |= locks;
+                self.changes |= !locks;
+            }
+            Keyword::Delete | Keyword::Insert | Keyword::Merge => self.changes = true,
+            Keyword::Into => self.before = Before::Into,
+            Keyword::Returning => self.returns = true,
+            Keyword::Alter
+            | Keyword::Commit
+            | Keyword::Constraints
+            | Keyword::Create
+            | Keyword::Cursor
+            | Keyword::Drop
+            | Keyword::Global
+            | Keyword::Key
+            | Keyword::Local
+            | Keyword::No
+            | Keyword::Replace
+            | Keyword::Schema
+            | Keyword::SearchPath
+            | Keyword::Session
+            | Keyword::Transaction
+            | Keyword::Writes => {}
+        }
+    }
+
+    /// An INTO that is not that of INSERT or MERGE.
+    pub(super) fn makes_table(&mut self) {
+        if !self.body.is_some_and(|body| body.assigns) {
+            self.alone(Alone::Into);
+        }
+    }
+
+    /// The first word of the statement.
+    #[inline(never)] // Once a statement.
+    fn first(&mut self, word: &[u8]) -> Begins {
+        match verb(word) {
+            Some(begins) if begins == Begins::Reads || self.depth == 0 => begins,
+            _ if self.body.is_some() && !is_command(word) => Begins::Other,
+            Some(_) | None => self.not_shared(),
+        }
+    }
+
+    /// A word outside of all parentheses behind `WITH`: perhaps the one that says what is done with
+    /// what is named there.
+    #[inline(never)]
+    fn behind_with(&mut self, word: &[u8], before: Before) {
+        if let (Some(begins), Before::Close | Before::Name) = (verb(word), before) {
+            self.begins = begins;
+        }
+    }
+
+    /// Of a body nothing is known by that.
+    fn not_shared(&mut self) -> Begins {
+        if self.body.is_none() {
+            self.alone(Alone::Command);
+        }
+        Begins::Other
+    }
+
+    pub(super) fn alone(&mut self, rule: Alone) {
+        self.alone.get_or_insert(rule);
+    }
+
+    /// A `;`.
+    pub(super) fn end_statement(&mut self) {
+        self.answers |= !matches!(self.begins, Begins::Start | Begins::Changes);
+        self.begins = Begins::Start;
+        self.before = Before::Sign;
+        self.callee = None;
+        self.depth = 0;
+        self.distinct_on = false;
+    }
+
+    /// What a statement is, once it is over, that leaves nothing in the session. `writes`: it has a
+    /// word in it that changes tables, or may.
+    #[inline(never)] // Once a text.
+    pub(super) fn sharing(&self, loud: Option<&Loud>, writes: bool) -> Sharing {
+        let hidden = |what| self.hidden.contains(what);
+        let rule = if let Some(rule) = self.alone {
+            Some(rule)
+        } else if !loud.is_some_and(Loud::is_known) {
+            Some(Alone::Catalogue)
+        } else if loud.is_some_and(|loud| loud.unnamed().is_some()) {
+            Some(Alone::Unnamed)
+        } else if hidden(Hidden::OPAQUE) || writes && hidden(Hidden::OPAQUE_WRITTEN) {
+            Some(Alone::Opaque)
+        } else if self.answers && hidden(Hidden::CHANGES) {
+            Some(Alone::Changes)
+        } else if self.changes && (self.answers || self.returns) {
+            Some(Alone::Returning)
+        } else {
+            None
+        };
+        match rule {
+            Some(rule) => Sharing::Alone(rule),
+            None if self.changes || self.locks => Sharing::Write,
+            None => Sharing::Read,
+        }
+    }
+}
+
+fn verb(word: &[u8]) -> Option<Begins> {
+    const READS: [&[u8]; 3] = [b"select", b"table", b"values"];
+    const CHANGES: [&[u8]; 4] = [b"delete", b"insert", b"merge", b"update"];
+    let is = |words: &[&[u8]]| words.iter().any(|one| word.eq_ignore_ascii_case(one));
+    if is(&READS) {
+        Some(Begins::Reads)
+    } else if is(&CHANGES) {
+        Some(Begins::Changes)
+    } else {
+        word.eq_ignore_ascii_case(b"with").then_some(Begins::With)
+    }
+}
+
+/// Whether a word begins a command that no quiet function runs. Some of them begin statements of
+/// PL/pgSQL too, and are not here.
+fn is_command(word: &[u8]) -> bool {
+    COMMANDS.split_ascii_whitespace().any(|one| word.eq_ignore_ascii_case(one.as_bytes()))
+}
+
+const COMMANDS: &str = "\
+    abort alter analyse analyze call checkpoint cluster comment commit copy create deallocate \
+    discard do drop explain grant import listen load lock notify prepare reassign refresh reindex \
+    release repack reset revoke rollback savepoint security set show start truncate unlisten \
+    vacuum wait";
+
+/// Whether a name begins like those of PostgreSQL's own.
+fn is_pg(name: &[u8]) -> bool {
+    matches!(name, [b'p' | b'P', b'g' | b'G', b'_', ..])
+}

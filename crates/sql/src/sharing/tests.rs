@@ -1,0 +1,301 @@
+use std::sync::{Arc, LazyLock};
+
+use super::{Alone, Sharing};
+use crate::{Catalogue, Encoding, Kind, Loud, Object, Source, Use, When, hear};
+
+/// A database with a function of each sort, and what uses them.
+static LOUD: LazyLock<Arc<Loud>> = LazyLock::new(|| {
+    let sql = |body: &str| Source::Sql(body.to_owned());
+    let plpgsql = |body: &str| Source::Plpgsql(body.to_owned());
+    let functions = [
+        ("tidy", sql("SELECT lower($1) || (SELECT max(a) FROM t WHERE b IN (1, 2))")),
+        ("tidier", plpgsql("BEGIN IF a > 1 THEN RETURN tidy(a); END IF; RETURN b; END")),
+        ("Mixed", sql("SELECT 1")),
+        ("trig", plpgsql("BEGIN NEW.a := now(); RETURN NEW; END")),
+        ("notes", plpgsql("BEGIN INSERT INTO log (a) VALUES (1); RETURN NEW; END")),
+        ("calls_notes", sql("SELECT notes()")),
+        ("locks", sql("SELECT pg_advisory_lock(1)")),
+        ("sleeps", sql("SELECT pg_sleep(1)")),
+        ("makes", plpgsql("BEGIN CREATE TABLE x (a int); END")),
+        ("catches", plpgsql("BEGIN RETURN 1; EXCEPTION WHEN query_canceled THEN RETURN 2; END")),
+        ("catches_code", plpgsql("BEGIN RETURN 1; EXCEPTION WHEN SQLSTATE '57014' THEN END")),
+        ("handles", plpgsql("BEGIN RETURN 1; EXCEPTION WHEN OTHERS THEN RETURN 2; END")),
+        ("calls_nobody", sql("SELECT nobody_knows(1)")),
+        ("computes", Source::Native("hstore".to_owned())),
+        ("machine", Source::Native(String::new())),
+        ("python", Source::Other("plpython3u".to_owned(), "return 1".to_owned())),
+        ("initcap", Source::Native("overrides".to_owned())),
+    ];
+    let function = |(oid, (name, source)): (u32, (&str, Source))| Object {
+        id: (Kind::Function, oid),
+        name: name.to_owned(),
+        source,
+        is_quiet: false,
+    };
+    let mut objects: Vec<_> = (1..).zip(functions).map(function).collect();
+    let mut uses = Vec::new();
+    for (name, of, when) in [
+        ("quiet_view", "tidy", When::Always),
+        ("noting_view", "notes", When::Always),
+        ("machine_view", "machine", When::Always),
+        ("stamped", "trig", When::Written),
+        ("noted", "notes", When::Written),
+        ("by_machine", "machine", When::Written),
+        ("guarded", "locks", When::Written),
+    ] {
+        let id = (Kind::Relation, objects.len() as u32 + 1);
+        let of = objects.iter().find(|object| object.name == of).unwrap().id;
+        let source = Source::None;
+        objects.push(Object { id, name: name.to_owned(), source, is_quiet: false });
+        uses.push(Use { by: id, of, when, through: String::new() });
+    }
+    Arc::new(Catalogue { objects, uses }.loud())
+});
+
+fn sharing(text: &str) -> Sharing {
+    hear(text.as_bytes(), Encoding::Superset, &LOUD).sharing
+}
+
+#[track_caller]
+fn all(expected: Sharing, texts: &[&str]) {
+    for text in texts {
+        assert_eq!(sharing(text), expected, "{text}");
+        assert_eq!(sharing(&format!("-- c\n {text} /* c */ ; ")), expected, "{text};");
+        assert_eq!(sharing(&text.replace(' ', " /* f( */\n ")), expected, "{text}, spaced");
+    }
+}
+
+#[track_caller]
+fn alone(rule: Alone, texts: &[&str]) {
+    all(Sharing::Alone(rule), texts);
+}
+
+/// What applications and their frameworks send all day.
+#[test]
+fn ordinary_reads_are_shared() {
+    all(
+        Sharing::Read,
+        &[
+            "SELECT abalance FROM pgbench_accounts WHERE aid = 1",
+            "select 1",
+            "(select 1) union all (select 2) order by 1",
+            "((SELECT 1))",
+            "VALUES (1, 'a'), (2, 'b')",
+            "TABLE t",
+            "SELECT \"t\".\"id\", COUNT(\"u\".\"id\") AS \"n\" FROM \"t\" LEFT OUTER JOIN \"u\" \
+             ON (\"t\".\"id\" = \"u\".\"t_id\") WHERE (\"t\".\"a\" IN ($1, $2) AND NOT \
+             (\"t\".\"b\" IS NULL)) GROUP BY \"t\".\"id\" ORDER BY \"n\" DESC LIMIT 21",
+            r#"SELECT (1) AS "a" FROM "t" WHERE UPPER("t"."n"::text) LIKE UPPER('%a%') LIMIT 1"#,
+            r#"SELECT 1 AS one FROM "users" WHERE "users"."email" = $1 LIMIT $2"#,
+            "SELECT \"public\".\"User\".\"id\" FROM \"public\".\"User\" WHERE \
+             (\"public\".\"User\".\"id\" = $1 AND 1=1) ORDER BY \"public\".\"User\".\"id\" ASC \
+             LIMIT $2 OFFSET $3",
+            "select u1_0.id,u1_0.name from users u1_0 where u1_0.id=? and exists(select 1)",
+            "SELECT count(*) AS count_1 FROM (SELECT t.id AS t_id FROM t) AS anon_1",
+            "SELECT a, row_number() OVER (PARTITION BY b ORDER BY c), sum(x) FILTER (WHERE (y)) \
+             OVER w FROM t WINDOW w AS (ORDER BY (a))",
+            "SELECT CASE WHEN (a) THEN (b) ELSE (c) END, coalesce(a, (b)), CAST(a AS \
+             varchar(10)), a::numeric(10,2) FROM t",
+            "SELECT data->>'a', data @> '{}', jsonb_build_object('a', jsonb_agg(b)), \
+             ARRAY(SELECT 1) FROM t",
+            "SELECT * FROM t WHERE a = ANY($1) AND b BETWEEN (1) AND (2) OR (a, b) = ((1), (2))",
+            "SELECT * FROM unnest($1::int[], $2::text[]) AS x(a, b)",
+            "SELECT * FROM unnest($1) WITH ORDINALITY x (a, n)",
+            "SELECT * FROM (VALUES (1)) v(a) JOIN LATERAL (SELECT 1) l ON (true) JOIN u USING (a)",
+            "WITH RECURSIVE r(n) AS (VALUES (1) UNION ALL SELECT n + 1 FROM r WHERE n < 5), s \
+             (m) AS MATERIALIZED (SELECT 1) SELECT n FROM r",
+            "SELECT DISTINCT ON (a, b) c FROM t ORDER BY a, b",
+            "SELECT a FROM t GROUP BY GROUPING SETS ((a), (b)), ROLLUP (a), CUBE (b)",
+            "SELECT extract(epoch FROM now()), date_trunc('day', a), current_timestamp(3), a AT \
+             TIME ZONE ('UTC') FROM t",
+            "SELECT percentile_cont(0.5) WITHIN GROUP (ORDER BY a) FROM t TABLESAMPLE system (10)",
+            "SELECT string_agg(a, ',' ORDER BY b), pg_catalog.lower_inc(r), \"count\"(*) FROM t \
+             FETCH FIRST (5) ROWS ONLY",
+            "SELECT substring(a FROM 1 FOR (2)), overlay(a PLACING b FROM 1), trim(BOTH FROM \
+             a), position('a' IN b) FROM t",
+            "SELECT gen_random_uuid(), random(), version(), current_user, current_schema()",
+            "SELECT a.attname, format_type(a.atttypid, a.atttypmod), pg_get_expr(d.adbin, \
+             d.adrelid) FROM pg_attribute a LEFT JOIN pg_attrdef d ON a.attrelid = d.adrelid \
+             WHERE a.attrelid = '\"t\"'::regclass",
+            "SELECT (information_schema._pg_expandarray(i.indkey)).n FROM pg_catalog.pg_index i",
+            "SELECT tidy(a), tidier(b), public.\"Mixed\"(), handles(), computes(1) FROM \
+             quiet_view, stamped, noted, by_machine",
+            "SELECT machine, machine.a FROM t AS machine(a)",
+            "SELECT E'\\'', U&'\\0061', $$ f( ; $$, 'a\\b' LIKE '\\%'",
+        ],
+    );
+}
+
+#[test]
+fn ordinary_writes_are_shared() {
+    all(
+        Sharing::Write,
+        &[
+            "UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = 1",
+            r#"INSERT INTO "table" ("a","b") VALUES ($1,$2)"#,
+            "INSERT INTO \"s\".\"t\" AS x (\"a\") SELECT b FROM u ON CONFLICT (\"a\") WHERE (b) \
+             DO UPDATE SET (a, b) = (EXCLUDED.a, (1))",
+            "INSERT INTO t DEFAULT VALUES",
+            "INSERT INTO t (SELECT lower_inc(a) FROM u)",
+            "DELETE FROM t USING u WHERE (t.a = u.a)",
+            "MERGE INTO t x USING s ON (x.a = s.a) WHEN MATCHED THEN UPDATE SET b = s.b WHEN \
+             NOT MATCHED THEN INSERT (a, b) VALUES (1, 2)",
+            "WITH x (a) AS (SELECT 1), y (b) AS (SELECT 2) INSERT INTO t (a) SELECT a FROM x, y",
+            "SELECT * FROM t FOR UPDATE",
+            "SELECT * FROM t FOR NO KEY UPDATE OF t SKIP LOCKED",
+            "SELECT * FROM t FOR SHARE NOWAIT",
+            "SELECT * FROM t FOR KEY SHARE",
+            "UPDATE stamped SET a = tidy(1)",
+            "INSERT INTO noted (a) VALUES (1)",
+            "UPDATE t SET a = notes()",
+        ],
+    );
+}
+
+#[test]
+fn one_statement_of_a_few_kinds() {
+    alone(
+        Alone::Command,
+        &[
+            "BEGIN",
+            "SET x = 1",
+            "EXPLAIN SELECT 1",
+            "EXPLAIN ANALYZE DELETE FROM t",
+            "COPY t TO STDOUT",
+            "CALL p()",
+            "SHOW x",
+            "CREATE TABLE t AS SELECT 1",
+            "DECLARE c CURSOR FOR SELECT 1",
+            "FETCH c",
+            "DO 'x'",
+            "EXECUTE p",
+            "\"select\" 1",
+            "(UPDATE t SET a = 1)",
+            "'SELECT' 1",
+            ") SELECT 1",
+        ],
+    );
+    for text in ["", ";", "SELECT 1; SELECT 2", "SELECT 1; ; COMMIT", "-- SELECT 1"] {
+        assert_eq!(sharing(text), Sharing::Alone(Alone::Statements), "{text}");
+    }
+}
+
+#[test]
+fn rows_are_not_kept_as_tables_nor_told_of_changes() {
+    alone(
+        Alone::Into,
+        &["SELECT a INTO t FROM u", "SELECT 1 INTO TEMP t", "SELECT 1.INTO t", "TABLE t INTO u"],
+    );
+    alone(
+        Alone::Returning,
+        &[
+            "INSERT INTO t (a) VALUES (1) RETURNING id",
+            "UPDATE t SET a = 1 RETURNING *",
+            "WITH x AS (DELETE FROM t RETURNING a) SELECT a FROM x",
+            "WITH x AS (UPDATE t SET a = 1) SELECT * FROM u",
+            "WITH update AS (UPDATE t SET a = 1) SELECT * FROM u",
+            "WITH x AS (UPDATE t SET a = 1) (SELECT * FROM u)",
+        ],
+    );
+    alone(Alone::Changes, &["SELECT notes()", "SELECT calls_notes()", "SELECT * FROM noting_view"]);
+}
+
+#[test]
+fn functions_have_to_be_known() {
+    alone(
+        Alone::Unknown,
+        &[
+            "SELECT nobody_knows(1)",
+            "SELECT s.nobody_knows(1)",
+            "SELECT \"select\"(1)",
+            "SELECT s.values(1)",
+            "SELECT DISTINCT ON (a) nobody_knows(b) FROM t",
+            "SELECT \"NOBODY\" (1)",
+            "INSERT INTO t (a) SELECT nobody_knows(1)",
+            "WITH x AS (SELECT 1) SELECT nobody_knows(1)",
+            "SELECT * FROM t, nobody_knows(1)",
+        ],
+    );
+    alone(
+        Alone::Opaque,
+        &[
+            "SELECT calls_nobody(1)",
+            "SELECT machine(1)",
+            "SELECT public.\"machine\" (1)",
+            "SELECT python(1)",
+            "SELECT INITCAP(a) FROM t",
+            "SELECT sleeps()",
+            "SELECT makes()",
+            "SELECT catches()",
+            "SELECT catches_code()",
+            "SELECT * FROM machine_view",
+            "UPDATE by_machine SET a = 1",
+        ],
+    );
+    alone(Alone::Pin, &["SELECT locks()", "UPDATE guarded SET a = 1"]);
+}
+
+#[test]
+fn what_tells_of_the_session_is_found_everywhere() {
+    alone(
+        Alone::Session,
+        &[
+            "SELECT current_setting('statement_timeout')",
+            "SELECT pg_catalog.\"current_setting\"('x')",
+            "SELECT ('x'::text).current_setting",
+            "SELECT setting FROM pg_settings",
+            "SELECT * FROM \"pg_catalog\".\"pg_prepared_statements\"",
+            "SELECT pg_backend_pid()",
+            "SELECT currval('s')",
+            "SELECT lastval()",
+            "SELECT DISTINCT ON (a) lastval()",
+            "SELECT ('s'::regclass).currval",
+            "SELECT table_to_xml('t', true, true, '')",
+            "SELECT domain_in('1', 1, 1)",
+            "SELECT pg_sleep(1)",
+            "SELECT lo_create(1)",
+            "SELECT pg_terminate_backend(1)",
+            "SELECT pg_advisory_xact_lock(1)",
+            "SELECT set_config('a.b', 'c', true)",
+            "SELECT nextval('s')",
+        ],
+    );
+}
+
+#[test]
+fn what_is_not_clear_is_alone() {
+    alone(Alone::Pin, &[r#"SELECT U&"x" FROM t"#, "SELECT pg_temp.f(1) FROM t"]);
+    assert_eq!(sharing(r"SELECT '\', 'a'"), Sharing::Read);
+    assert_eq!(sharing(r"SELECT '\' , f(1), 'a'"), Sharing::Alone(Alone::Ambiguous));
+    let in_sjis = hear(b"SELECT 'a\\b'", Encoding::Overlapping, &LOUD).sharing;
+    assert_eq!(in_sjis, Sharing::Alone(Alone::Pin));
+}
+
+#[test]
+fn without_a_catalogue_nothing_is_shared() {
+    let none = Arc::new(Loud::default());
+    let heard = hear(b"SELECT 1", Encoding::Superset, &none);
+    assert_eq!(heard.sharing, Sharing::Alone(Alone::Catalogue));
+    let object =
+        |id, name: &str, source| Object { id, name: name.to_owned(), source, is_quiet: false };
+    for source in [Source::Native(String::new()), Source::Sql("SELECT setseed(1)".to_owned())] {
+        let id = (Kind::Function, 1);
+        let unnamed = (Kind::Unnamed, 0);
+        let objects = vec![object(id, "f", source), object(unnamed, "", Source::None)];
+        let through = "operator +".to_owned();
+        let uses = vec![Use { by: unnamed, of: id, when: When::Always, through }];
+        let loud = Arc::new(Catalogue { objects, uses }.loud());
+        let heard = hear(b"SELECT 1", Encoding::Superset, &loud);
+        assert_eq!(heard.sharing, Sharing::Alone(Alone::Unnamed));
+        assert!(loud.unnamed().is_some_and(|why| why.starts_with("operator +: f (")));
+    }
+}
+
+#[test]
+fn each_rule_is_told_in_one_sentence() {
+    for rule in Alone::ALL {
+        let doc = rule.doc();
+        assert!(doc.ends_with('.') && !doc.contains(['\n', '|']), "{doc}");
+        assert_eq!(Alone::ALL.iter().filter(|one| **one == rule).count(), 1);
+    }
+}
