@@ -43,6 +43,13 @@
 //! takes it out again ([`Pins::without`]). [`PinReason::LastValue`] says that the answer is asked
 //! for.
 //!
+//! # What may be shared
+//!
+//! [`Sharing`] says whether a text may stand on a server between those of other clients, or by
+//! which rule it needs one alone. Here every doubt is a server alone: what begins a statement and
+//! what stands in front of a `(` has to be on a list ([`quiet_functions()`]), or known from the
+//! catalogue.
+//!
 //! # What stands behind names
 //!
 //! A text shows nothing of what functions, triggers, rules, defaults and casts do inside. The

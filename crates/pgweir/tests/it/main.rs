@@ -12,6 +12,7 @@ mod cancel_storms;
 mod check;
 mod claims;
 mod clients;
+mod closed;
 mod console;
 mod console_inventory;
 mod console_rights;

@@ -1,0 +1,193 @@
+//! Attempts to change a session by a text that is said to be closed, and so to be fit to stand
+//! between the statements of others: the session's state before and after is compared.
+//!
+//! The texts are all commands of PostgreSQL's reference and whatever has been thought of to get
+//! past the classification, written in many ways. What is alone is not run, but for some texts that
+//! show that the comparison sees what they change.
+
+mod builtins;
+mod texts;
+
+use std::sync::{Arc, LazyLock};
+
+use pgweir_sql::{Alone, Catalogue, EXCEPTIONS, Encoding, Loud, Sharing, hear};
+use pgweir_testkit::WireClient;
+use pgweir_testkit::frames::message;
+
+use self::texts::{ATTEMPTS, CHANGES, COMMANDS, ORDINARY, SCHEMA, UNNAMED};
+use crate::stage::{CLUSTER, superuser};
+
+/// What the catalogue of a database says in which nobody has made a function.
+static NOTHING: LazyLock<Arc<Loud>> = LazyLock::new(|| Arc::new(Catalogue::default().loud()));
+
+/// What a session may keep, as text. What is not set reads otherwise than what is empty.
+const STATE: &str = "
+    SELECT string_agg(name || '=' || setting, ',' ORDER BY name) FROM pg_settings
+    UNION ALL SELECT coalesce(current_setting('app.a', true), 'unset')
+    UNION ALL SELECT concat(current_user, session_user, current_schemas(true))
+    UNION ALL SELECT concat(count(*)) FROM pg_locks
+        WHERE pid = pg_backend_pid() AND locktype IN ('advisory', 'transactionid', 'object')
+    UNION ALL SELECT concat(string_agg(name, ',')) FROM pg_prepared_statements
+    UNION ALL SELECT concat(string_agg(name, ',')) FROM pg_cursors WHERE name <> ''
+    UNION ALL SELECT concat(string_agg(c, ',')) FROM pg_listening_channels() AS c
+    UNION ALL SELECT concat(pg_my_temp_schema(), string_agg(relname, ',')) FROM pg_class
+        WHERE relnamespace = pg_my_temp_schema()";
+
+fn state(session: &mut WireClient) -> Vec<String> {
+    let mut state = session.query(STATE);
+    state.push(match session.try_query("SELECT lastval()") {
+        Ok(rows) => format!("{rows:?}"),
+        Err(error) => error.to_string(),
+    });
+    state
+}
+
+/// The first number of a session that was seeded as the texts here do it.
+static SEEDED: LazyLock<String> = LazyLock::new(|| {
+    let mut session = superuser(&CLUSTER, "postgres");
+    session.query("SELECT setseed(0.5); SELECT random()").pop().unwrap()
+});
+
+/// Runs a text, and says in what status the session is behind it.
+fn run(session: &mut WireClient, text: &[u8]) -> u8 {
+    session.send(&message(b'Q', &[text, b"\0"].concat())).unwrap();
+    let reply = session.read_until_ready().unwrap();
+    reply.last().and_then(|ready| ready.body.first().copied()).unwrap()
+}
+
+/// What a text changes that is sent behind `first`.
+fn changed(database: &str, first: &str, text: &[u8]) -> Option<String> {
+    let mut session = superuser(&CLUSTER, database);
+    session.query(first);
+    let before = state(&mut session);
+    let status = run(&mut session, text);
+    if status != b'I' {
+        return Some("it leaves a transaction open".to_owned());
+    }
+    let after = state(&mut session);
+    let change = before.iter().zip(&after).find(|(before, after)| before != after);
+    let seed = session.query("SELECT random()") == [SEEDED.as_str()];
+    match change {
+        Some((before, after)) => Some(format!("{before} is {after} now")),
+        None => seed.then(|| "it seeds random()".to_owned()),
+    }
+}
+
+/// How a text is said, in which encoding, and behind which settings.
+fn ways(text: &str) -> Vec<(&'static str, &'static str, Vec<u8>)> {
+    const OFF: &str = "SET standard_conforming_strings = off";
+    let plain = [
+        text.to_owned(),
+        text.to_lowercase(),
+        text.to_uppercase(),
+        text.replace(' ', "\t/* ( */\x0c"),
+        text.replace('(', " -- '\n("),
+        format!(";; {text} ;"),
+        format!("SELECT 1; {text}"),
+        format!("{text}; SELECT 1"),
+        format!("SELECT '\\'; {text} --'"),
+        format!("SELECT '\\\\'; {text} --'"),
+        format!("SELECT E'\\'; {text} --'"),
+        format!("SELECT $a$ $$ $a$; {text}"),
+        format!("SELECT U&'\\0061' , $$'$$; {text}"),
+        format!("SELECT \"a\"\"\"; {text}"),
+        format!("/* /* */ {text} */ {text}"),
+        format!("({text})"),
+        format!("WITH x AS ({text}) SELECT 1"),
+        format!("SELECT ({text})"),
+        format!("SELECT 1 FROM ({text}) AS x"),
+        format!("EXPLAIN ANALYZE {text}"),
+        format!("DO $do$ BEGIN {text}; END $do$"),
+        format!("COPY ({text}) TO STDOUT"),
+    ];
+    let mut ways: Vec<_> = Vec::new();
+    for way in plain {
+        ways.push(("UTF8", "", way.clone().into_bytes()));
+        ways.push(("UTF8", OFF, way.into_bytes()));
+    }
+    // Characters whose last byte is that of a backslash, a bracket or a bar.
+    for (encoding, first, character) in [
+        ("SJIS", "SET client_encoding = 'SJIS'", b"\x95\x5c".as_slice()),
+        ("BIG5", "SET client_encoding = 'BIG5'", b"\xa5\x5c"),
+        ("GBK", "SET client_encoding = 'GBK'", b"\x81\x5c"),
+        ("GB18030", "SET client_encoding = 'GB18030'", b"\x81\x5c"),
+        ("UHC", "SET client_encoding = 'UHC'", b"\x8cc"),
+        ("JOHAB", "SET client_encoding = 'JOHAB'", b"\xd9\xa1"),
+        ("SHIFT_JIS_2004", "SET client_encoding = 'SHIFT_JIS_2004'", b"\x81\x5f"),
+    ] {
+        for (before, behind) in
+            [("SELECT E'", "'; "), ("SELECT '", "'; "), ("SELECT 1 AS ", "$a$; ")]
+        {
+            let parts: [&[u8]; 4] =
+                [before.as_bytes(), character, behind.as_bytes(), text.as_bytes()];
+            ways.push((encoding, first, parts.concat()));
+        }
+    }
+    ways
+}
+
+fn is_closed(encoding: &str, text: &[u8]) -> bool {
+    let heard = hear(text, Encoding::named(encoding.as_bytes()), &NOTHING);
+    !matches!(heard.sharing, Sharing::Alone(_))
+}
+
+fn database(name: &str) -> String {
+    let mut session = superuser(&CLUSTER, "postgres");
+    session.query(&format!("CREATE DATABASE {name} ENCODING 'UTF8' TEMPLATE template0"));
+    superuser(&CLUSTER, name).query(SCHEMA);
+    name.to_owned()
+}
+
+/// Texts that change a session: the comparison sees that, and none is called closed.
+#[test]
+fn what_changes_a_session_is_alone() {
+    let database = database("closed_changes");
+    superuser(&CLUSTER, &database).query(UNNAMED);
+    for (text, first) in CHANGES {
+        assert!(!is_closed("UTF8", text.as_bytes()), "{text} is called closed");
+        let change = changed(&database, first, text.as_bytes());
+        assert!(change.is_some(), "{text} changes nothing that is seen here");
+    }
+}
+
+#[test]
+fn no_text_that_is_closed_changes_a_session() {
+    let database = database("closed_attempts");
+    let changes = CHANGES.iter().map(|(text, _)| *text);
+    let (mut runs, mut all) = (0, 0);
+    for text in COMMANDS.iter().chain(ATTEMPTS).chain(ORDINARY).copied().chain(changes) {
+        for (encoding, first, way) in ways(text) {
+            all += 1;
+            if is_closed(encoding, &way) {
+                runs += 1;
+                let change = changed(&database, first, &way);
+                let way = String::from_utf8_lossy(&way);
+                assert_eq!(change, None, "{way} in {encoding} behind {first:?}");
+            }
+        }
+    }
+    assert!(runs > 100, "only {runs} of {all} texts were closed");
+}
+
+/// What applications send all day is shared, and does what it says.
+#[test]
+fn ordinary_statements_are_closed() {
+    let database = database("closed_ordinary");
+    let mut session = superuser(&CLUSTER, &database);
+    for text in ORDINARY {
+        assert!(is_closed("UTF8", text.as_bytes()), "{text} is alone");
+        let reply = session.try_query(text).map_err(|error| error.to_string());
+        assert!(reply.is_ok(), "{text}: {reply:?}");
+    }
+}
+
+#[test]
+fn the_page_has_each_rule() {
+    let page = include_str!("../../../../docs/pipelining.md");
+    for rule in Alone::ALL {
+        assert!(page.contains(&format!("| {rule} |")), "{rule}");
+    }
+    for exception in EXCEPTIONS {
+        assert!(page.contains(exception.why), "{}", exception.why);
+    }
+}
