@@ -25,8 +25,8 @@ pub(super) struct Share {
     pub(super) may_open: bool,
     /// How many `(` are open.
     depth: u16,
-    /// DISTINCT ON: behind its `)` a function may be called.
-    distinct_on: bool,
+    /// It has said DISTINCT ON or OPERATOR: behind the `)` of those a function may be called.
+    calls_behind: bool,
     /// It changes rows.
     changes: bool,
     /// It locks rows.
@@ -175,16 +175,19 @@ impl Share {
 
     /// The rule that is broken by a `(` behind this name.
     #[inline(never)] // Of few names a question.
-    fn callee(&self, name: &Name<'_>, before: Before, loud: Option<&Loud>) -> Option<Alone> {
+    fn callee(&mut self, name: &Name<'_>, before: Before, loud: Option<&Loud>) -> Option<Alone> {
+        self.calls_behind |= name.text.eq_ignore_ascii_case(b"operator");
         let is_given = match before {
             Before::Into | Before::As => true,
-            Before::Close => !self.distinct_on,
-            Before::Sign
-            | Before::Name
-            | Before::Dot
-            | Before::Distinct
-            | Before::For
-            | Before::IntoName => self.begins == Begins::With && self.depth == 0,
+            // An alias: but what is known as a function is taken for one.
+            Before::Close => {
+                !self.calls_behind
+                    && !name.hidden.contains(Hidden::CALLED)
+                    && builtin(name.text) != Some(Builtin::Exception)
+            }
+            // Behind a comma, the next of those that WITH names.
+            Before::Sign => self.begins == Begins::With && self.depth == 0,
+            Before::Name | Before::Dot | Before::Distinct | Before::For | Before::IntoName => false,
         };
         if is_given {
             return None;
@@ -209,7 +212,7 @@ impl Share {
                 self.before = Before::As;
             }
             Keyword::Distinct => self.before = Before::Distinct,
-            Keyword::On => self.distinct_on |= before == Before::Distinct,
+            Keyword::On => self.calls_behind |= before == Before::Distinct,
             Keyword::For => self.before = Before::For,
             Keyword::No | Keyword::Key if before == Before::For => self.before = Before::For,
             Keyword::Share => self.locks |= before == Before::For,
@@ -285,7 +288,7 @@ impl Share {
         self.before = Before::Sign;
         self.callee = None;
         self.depth = 0;
-        self.distinct_on = false;
+        self.calls_behind = false;
     }
 
     /// What a statement is, once it is over, that leaves nothing in the session. `writes`: it has a

@@ -253,6 +253,8 @@ pub(super) const ATTEMPTS: &[&str] = &[
     "TABLE t INTO TEMP x",
     "VALUES (1) INTO TEMP x",
     "SELECT OPERATOR(pg_catalog.-) setseed(0.5)::text::int",
+    "SELECT (1) OPERATOR (pg_catalog.+) nextval('q')",
+    "SELECT 'a' OPERATOR(pg_catalog.||) set_config('work_mem', '1MB', false)",
     "SELECT table_to_xml('pg_settings', true, true, '')",
     "SELECT schema_to_xml('pg_catalog', true, true, '')",
     "SELECT ts_rewrite('a'::tsquery, 'SELECT (set_config(''work_mem'', ''1MB'', false))::tsquery, \
