@@ -17,7 +17,7 @@ mod shelf;
 
 pub(crate) use names::{Meaning, Names, Own};
 pub(crate) use registry::{Registry, Statement};
-pub(crate) use shape::Shape;
+pub(crate) use shape::{Shape, with_parameters};
 pub(crate) use shelf::{Rows, Shelf, Under};
 
 /// With this begins each name of ours, and no client's reaches a server that does.

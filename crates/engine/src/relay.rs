@@ -97,7 +97,7 @@ impl Engine {
         let body = &rest[HEADER_LEN..n];
         match tag {
             Tag::NoticeResponse => {
-                let heard = self.hears(id) && !self.servers[id].replies.is_ours();
+                let heard = self.hears(id) && !self.servers[id].replies.is_unasked();
                 self.pass(id, heard, at, n, length);
             }
             Tag::NotificationResponse => {
@@ -147,6 +147,11 @@ impl Engine {
                 let sink = self.described(id, tag, rows)?;
                 self.pass_reply(id, tag, sink, at, n, length);
             }
+            Tag::ParameterDescription => {
+                let sink = self.step(id, tag)?;
+                self.servers[id].parameters_told = whole.then(|| body.into());
+                self.pass_reply(id, tag, sink, at, n, length);
+            }
             Tag::Authentication
             | Tag::BackendKeyData
             | Tag::BindComplete
@@ -158,7 +163,6 @@ impl Engine {
             | Tag::EmptyQueryResponse
             | Tag::FunctionCallResponse
             | Tag::NegotiateProtocolVersion
-            | Tag::ParameterDescription
             | Tag::ParseComplete
             | Tag::PortalSuspended => {
                 let sink = self.step(id, tag)?;

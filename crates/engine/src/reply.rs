@@ -224,6 +224,12 @@ impl Replies {
         self.entries.front().is_some_and(|head| matches!(head.sink, Sink::Aside | Sink::Own))
     }
 
+    /// Whether what is owed first answers a message that no client has sent: of a statement that is
+    /// made again its client was warned when it made it.
+    pub(crate) fn is_unasked(&self) -> bool {
+        self.is_ours() || self.entries.front().is_some_and(|head| head.sink == Sink::Injected)
+    }
+
     /// The client's slot that is filled first by what is owed, if any is.
     pub(crate) fn first_slot(&self) -> Option<Slot> {
         self.entries.iter().find_map(|entry| match entry.sink {

@@ -107,6 +107,9 @@ pub struct Server {
     pub(crate) refused: Vec<(Slot, Box<Report>)>,
     /// The error that a unit of our own was answered with.
     pub(crate) own_error: Option<Box<Report>>,
+    /// The ParameterDescription of the statement whose further description comes next, unless that
+    /// is too long to be read.
+    pub(crate) parameters_told: Option<Box<[u8]>>,
     /// At this part of the lifetime of its pool's servers it is closed.
     pub(crate) lifespan_percent: u32,
     /// How its client keeps it: as the pool's mode was when it was lent.
@@ -170,6 +173,7 @@ impl Server {
             idled_out: false,
             refused: Vec::new(),
             own_error: None,
+            parameters_told: None,
             lifespan_percent: 100,
             mode: PoolMode::Transaction,
             answered: false,

@@ -2,13 +2,15 @@
 
 use std::rc::Rc;
 
+use pgweir_wire::HEADER_LEN;
 use pgweir_wire::backend::Tag;
+use pgweir_wire::frontend;
 
 use crate::Engine;
 use crate::action::{ClientId, ServerId};
 use crate::client::{Deallocates, Slot, UnnamedStatement};
 use crate::marks::Mark;
-use crate::prepared::{Rows, Shape};
+use crate::prepared::{Rows, Shape, with_parameters};
 use crate::reply::{Closes, Described, Effect, Kind, Made, Makes, Sink, Step};
 
 impl Engine {
@@ -114,14 +116,15 @@ impl Engine {
                 return Err(format!("{tag:?} was taken for the end of a reply"));
             }
         };
+        let parameters = self.servers[id].parameters_told.take();
         let Effect::Described(of) = effect else { return Ok(sink) };
-        let rows = match (tag, body) {
-            (Tag::RowDescription, Some(body)) => Rows::Known(Rc::new(
-                Shape::of_rows(body).map_err(|malformed| malformed.to_string())?,
+        let rows = match (tag, parameters, body) {
+            (Tag::RowDescription, Some(parameters), Some(body)) => Rows::Known(Rc::new(
+                Shape::of_rows(parameters, body).map_err(|malformed| malformed.to_string())?,
             )),
-            (Tag::NoData, _) => Rows::Known(Rc::new(Shape::of_none())),
+            (Tag::NoData, Some(parameters), _) => Rows::Known(Rc::new(Shape::of_none(parameters))),
             _ => {
-                // No mark: the rows of simulated statements have one column.
+                // No mark: simulated statements have one parameter, and rows of one column.
                 Rows::Unknown
             }
         };
@@ -136,7 +139,17 @@ impl Engine {
                     its.names.note_shape(name, &made.statement, &shape);
                 }
             }
-            (Described::Unnamed, Rows::Known(shape)) => its.unnamed_shape = Some(shape),
+            (Described::Unnamed, Rows::Known(shape)) => {
+                // Elsewhere it is made again with the parameters that its client was told of.
+                let of = &mut self.servers[id].unnamed;
+                if its.unnamed.same(of)
+                    && let UnnamedStatement::Made(parse) = &its.unnamed
+                {
+                    its.unnamed = UnnamedStatement::Made(told_of(parse, &shape));
+                    *of = its.unnamed.clone();
+                }
+                its.unnamed_shape = Some(shape);
+            }
             (Described::Unnamed, Rows::Awaited | Rows::Missed | Rows::Unknown) => {
                 its.unnamed_shape = None
             }
@@ -264,4 +277,14 @@ impl Engine {
             Some(Deallocates::One { name, was, .. }) => its.names.not_taken(name, was),
         }
     }
+}
+
+/// A Parse of the unnamed statement, with the types of its parameters that it has turned out to
+/// have.
+fn told_of(parse: &[u8], shape: &Shape) -> Rc<[u8]> {
+    let mut told = Vec::with_capacity(parse.len() + shape.parameters().len());
+    // The definition stands behind the header and the empty name.
+    let definition = with_parameters(&parse[HEADER_LEN + 1..], shape.parameters());
+    frontend::write_parse_of(&mut told, b"", &definition);
+    told.into()
 }

@@ -1,5 +1,6 @@
 //! All statements that the clients of a pool have prepared, or its servers have.
 
+use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -7,7 +8,7 @@ use std::sync::Arc;
 
 use pgweir_sql::{Heard, Loud};
 
-use super::PREFIX;
+use super::{PREFIX, Shape, with_parameters};
 use crate::marks::Mark;
 use crate::settings::Settings;
 
@@ -76,6 +77,14 @@ impl Statement {
     /// What stands behind the name in a Parse that makes it.
     pub(crate) fn definition(&self) -> &[u8] {
         &self.identity.definition
+    }
+
+    /// The same in a Parse that makes it for a client that was told what it is like.
+    pub(crate) fn definition_for(&self, told: Option<&Shape>) -> Cow<'_, [u8]> {
+        match told {
+            Some(told) => with_parameters(self.text(), told.parameters()).into(),
+            None => self.definition().into(),
+        }
     }
 }
 

@@ -23,6 +23,8 @@ pub(crate) struct Shelf {
 pub(crate) struct Shelved {
     pub(crate) statement: Rc<Statement>,
     pub(crate) rows: Rows,
+    /// The types of its parameters, where it was made with those that a client was told.
+    parameters: Option<Rc<[u8]>>,
     /// The use of the shelf that was its last.
     used: u64,
     under: Under,
@@ -94,12 +96,18 @@ impl Shelf {
     }
 
     /// A Parse of it was sent.
-    pub(crate) fn put(&mut self, statement: Rc<Statement>, unit: Slot, under: Under) {
+    pub(crate) fn put(
+        &mut self,
+        statement: Rc<Statement>,
+        unit: Slot,
+        under: Under,
+        parameters: Option<Rc<[u8]>>,
+    ) {
         self.uses += 1;
         self.changed |= under == Under::Changed;
         let (number, used) = (statement.number(), self.uses);
         self.awaits(number, unit);
-        let made = Shelved { statement, rows: Rows::Awaited, used, under };
+        let made = Shelved { statement, rows: Rows::Awaited, parameters, used, under };
         self.statements.insert(number, made);
     }
 
@@ -154,7 +162,8 @@ impl Shelf {
         self.settles(number);
         // It may have been said meanwhile.
         let rows = if let Rows::Awaited = rows { Rows::Missed } else { rows };
-        self.statements.insert(number, Shelved { statement, rows, used, under });
+        let parameters = None;
+        self.statements.insert(number, Shelved { statement, rows, parameters, used, under });
     }
 
     /// The server does not say what its rows are like.
@@ -164,6 +173,12 @@ impl Shelf {
         {
             made.rows = Rows::Missed;
         }
+    }
+
+    /// Whether it was made with just these types for its parameters.
+    pub(crate) fn is_made_with(&self, statement: &Statement, parameters: &[u8]) -> bool {
+        let made = self.find(statement).and_then(|made| made.parameters.as_deref());
+        made == Some(parameters)
     }
 
     /// What its rows are like.

@@ -133,7 +133,7 @@ fn the_statement_that_was_used_least_lately_goes_first() {
     let all: Vec<_> = (0..200).map(|n| statement(&mut registry, &n.to_string())).collect();
     for statement in &all {
         assert!(shelf.surplus(200, Slot(0)).is_none());
-        shelf.put(Rc::clone(statement), Slot(0), Under::Its);
+        shelf.put(Rc::clone(statement), Slot(0), Under::Its, None);
     }
     shelf.touch(&all[0]);
     assert_eq!(shelf.surplus(200, Slot(0)).map(|its| its.number()), Some(all[1].number()));
@@ -152,7 +152,7 @@ fn rows_are_the_names_and_types_of_their_columns() {
         body.extend_from_slice(&[0, 4]);
         body.extend_from_slice(&modifier.to_be_bytes());
         body.extend_from_slice(&[0, 0]);
-        Shape::of_rows(&body).expect("a description")
+        Shape::of_rows([0, 0].into(), &body).expect("a description")
     };
     let one = described("a", 5, 23, -1);
     assert_eq!(one, described("a", 6, 23, -1));
@@ -160,9 +160,24 @@ fn rows_are_the_names_and_types_of_their_columns() {
     assert_ne!(one, described("a", 5, 25, -1));
     assert_ne!(one, described("a", 5, 23, 7));
     assert!(one.has_rows());
-    let without_columns = Shape::of_rows(&[0, 0]).expect("a description");
+    let without_columns = Shape::of_rows([0, 0].into(), &[0, 0]).expect("a description");
     assert!(without_columns.has_rows());
-    assert!(!Shape::of_none().has_rows());
+    assert!(!Shape::of_none(Box::default()).has_rows());
+}
+
+/// A client's values are of the types that it was told, also where there are no rows.
+#[test]
+fn parameters_are_what_a_client_was_told() {
+    let [int, real] = [23u8, 20].map(|oid| [0, 1, 0, 0, 0, oid]);
+    let [none, of_int, of_real] =
+        [&[0, 0][..], &int, &real].map(|told| Shape::of_none(told.into()));
+    assert!(!none.is_something() && of_int.is_something());
+    assert!(of_int.allows(&of_int) && !of_int.allows(&of_real));
+    let with_rows = Shape::of_rows(int.into(), &[0, 0]).expect("a description");
+    assert!(of_int.allows(&with_rows), "it was told of no rows that could be others");
+    assert!(!with_rows.allows(&of_int));
+    assert_eq!(with_parameters(b"SELECT $1\0\0\0", &int), b"SELECT $1\0\0\x01\0\0\0\x17");
+    assert_eq!(with_parameters(b"SELECT $1\0\0\x01\0\0\0\0", &int).len(), 16);
 }
 
 /// A unit may make one, close it and make it again: what is known of it is known when all of that
@@ -171,9 +186,9 @@ fn rows_are_the_names_and_types_of_their_columns() {
 fn a_statement_is_settled_when_all_that_was_sent_of_it_is_answered() {
     let statement = statement(&mut Registry::default(), "SELECT");
     let mut shelf = Shelf::default();
-    shelf.put(Rc::clone(&statement), Slot(0), Under::Its);
+    shelf.put(Rc::clone(&statement), Slot(0), Under::Its, None);
     shelf.remove(&statement, Slot(0));
-    shelf.put(Rc::clone(&statement), Slot(0), Under::Its);
+    shelf.put(Rc::clone(&statement), Slot(0), Under::Its, None);
     shelf.made(&statement);
     assert!(shelf.is_unsettled(&statement, Slot(1)) && !shelf.is_unsettled(&statement, Slot(0)));
     shelf.removed(&statement);

@@ -21,8 +21,8 @@ pub(super) enum Brought {
 }
 
 impl Engine {
-    /// Sees to it that a server has a statement, with the rows that the client was told of when it
-    /// prepared it.
+    /// Sees to it that a server has a statement, with the parameters and the rows that the client
+    /// was told of when it prepared it.
     pub(super) fn bring(
         &mut self,
         id: ClientId,
@@ -34,7 +34,7 @@ impl Engine {
             held_for_name();
             return Brought::Later;
         }
-        let told = told.filter(|shape| shape.has_rows());
+        let told = told.filter(|shape| shape.is_something());
         let changed = self.clients[id].has_changed_settings();
         if !self.servers[server].shelf.is_read(statement, changed) {
             Mark::StatementReadStrangely.hit();
@@ -44,8 +44,13 @@ impl Engine {
         let shelf = &mut self.servers[server].shelf;
         shelf.touch(statement);
         let made = shelf.find(statement).map(|made| made.rows.clone());
+        // Whatever its rows are like, it is what the client was told.
+        let is_it =
+            |told: &Shape| !told.has_rows() && shelf.is_made_with(statement, told.parameters());
+        let is_it = told.is_some_and(is_it);
         let client = &mut self.clients[id];
         match (made, told) {
+            (Some(_), Some(_)) if is_it => return Brought::Yes,
             (Some(Rows::Awaited), Some(_)) => {
                 // Made just now, by this unit.
                 if !client.holding {
@@ -53,7 +58,7 @@ impl Engine {
                 }
                 return Brought::Later;
             }
-            (Some(Rows::Known(rows)), Some(told)) if *rows != *told => {
+            (Some(Rows::Known(rows)), Some(told)) if !told.allows(&rows) => {
                 if client.brought.take() == Some(number) {
                     return Brought::Changed;
                 }
@@ -72,8 +77,8 @@ impl Engine {
             (None, _) => {}
         }
         self.make_room_on_shelf(id, server);
-        self.make(id, server, statement);
-        if told.is_none() {
+        self.make(id, server, statement, told);
+        if !told.is_some_and(Shape::has_rows) {
             return Brought::Yes;
         }
         // What its rows are like there is to be known before it is used.
@@ -90,8 +95,15 @@ impl Engine {
         self.actions.inject(to, |out| out.extend_from_slice(&frontend::FLUSH));
     }
 
-    /// Has a server make a statement that its client has prepared elsewhere.
-    pub(super) fn make(&mut self, id: ClientId, server: ServerId, statement: &Rc<Statement>) {
+    /// Has a server make a statement that its client has prepared elsewhere, with the parameters
+    /// that it was told of.
+    fn make(
+        &mut self,
+        id: ClientId,
+        server: ServerId,
+        statement: &Rc<Statement>,
+        told: Option<&Shape>,
+    ) {
         let made = Rc::new(Made { statement: Rc::clone(statement), name: None });
         let kind = Kind::Parse { makes: Makes::Shared(Rc::clone(&made)) };
         let its = &mut self.servers[server];
@@ -104,11 +116,13 @@ impl Engine {
             true => Under::Changed,
             false => Under::Its,
         };
-        its.shelf.put(Rc::clone(statement), client.coming_slot(), under);
+        let parameters = told.map(|told| Rc::from(told.parameters()));
+        its.shelf.put(Rc::clone(statement), client.coming_slot(), under, parameters);
         self.pools[its.pool].stats.own_parses += 1;
-        let (name, definition) = (statement.name(), statement.definition());
+        let name = statement.name();
+        let definition = statement.definition_for(told);
         self.actions.inject(Endpoint::Server(server), |out| {
-            frontend::write_parse_of(out, &name, definition);
+            frontend::write_parse_of(out, &name, &definition);
         });
         self.describe(server, made);
     }

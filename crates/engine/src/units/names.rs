@@ -307,7 +307,7 @@ impl Engine {
         self.make_room_on_shelf(id, server);
         let at = HEADER_LEN..HEADER_LEN + name.len();
         let name = self.clients[id].names.give(name, Rc::clone(&statement), slot);
-        self.servers[server].shelf.put(Rc::clone(&statement), slot, Under::Its);
+        self.servers[server].shelf.put(Rc::clone(&statement), slot, Under::Its, None);
         let rename = Rename { at, name: statement.name() };
         let made = Rc::new(Made { statement, name: Some(name) });
         let kind = Kind::Parse { makes: Makes::Shared(Rc::clone(&made)) };

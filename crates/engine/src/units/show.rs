@@ -112,8 +112,9 @@ impl Engine {
             if let Some(statement) = own.statement.clone() {
                 let leaves = self.heard_of(id, &statement).pins;
                 self.clients[id].note_prepared(leaves);
+                let definition = statement.definition_for(own.shape.as_deref());
                 let makes = Makes::Shown(Rc::new((Rc::clone(&name), own)));
-                self.show(id, server, &name, statement.definition(), makes);
+                self.show(id, server, &name, &definition, makes);
             }
         }
         self.leaves(id, PinReason::Prepared.into(), None);

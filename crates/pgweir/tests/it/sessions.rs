@@ -12,6 +12,7 @@ mod batches;
 mod drivers;
 mod encodings;
 mod portals;
+mod prepared;
 mod settings;
 
 /// Role and database of all scripts. The role may become others.

@@ -2,7 +2,7 @@
 
 use pgweir_testkit::WireClient;
 use pgweir_testkit::frames::{
-    bind, close_statement, describe_statement, execute, parse, query, sync,
+    bind, bind_with_formats, close_statement, describe_statement, execute, parse, query, sync,
 };
 
 use super::shuffled::{PID, Shuffled, ask, outcome};
@@ -81,6 +81,48 @@ fn other_rows_are_an_error_wherever_it_is_run() {
     assert_eq!(both(&prepares, &mut direct, &mut client), twice("nothing"));
     shuffled.keep_last_server();
     assert_eq!(both(&runs, &mut direct, &mut client), twice("1"));
+}
+
+/// A client sends its values as what it was told that they are, whatever the column is by now.
+#[test]
+fn its_parameters_stay_what_they_were() {
+    for (kind, changed) in [("int8", "1"), ("float4", "1"), ("text", "42883")] {
+        let name = format!("prepared_{kind}");
+        let mut shuffled = Shuffled::new(&name);
+        let table = format!("CREATE TABLE t (a int, b int); GRANT ALL ON t TO {name}");
+        shuffled.stage.ask(&format!("{table}; INSERT INTO t VALUES (1, 0), (2, 0)"));
+        let (mut direct, mut client) = (shuffled.direct(), shuffled.stage.client());
+        let update = "UPDATE t SET b = b + 1 WHERE a = $1";
+        let returning = format!("{update} RETURNING 1");
+        let value = 1_i32.to_be_bytes();
+        let bind = |name: &str| bind_with_formats("", name, &[1], &[Some(&value)], &[0]);
+        for client in [&mut direct, &mut client] {
+            for (name, text) in [("s", &*returning), ("u", update), ("", &*returning)] {
+                ask(client, &[parse(name, text, &[]), describe_statement(name), sync()]);
+            }
+        }
+        let run = |client: &mut WireClient, name: &str| {
+            outcome(&ask(client, &[bind(name), execute("", 0), sync()]))
+        };
+        assert_eq!(run(&mut client, "s"), "1");
+        shuffled.keep_last_server();
+        assert_eq!(run(&mut client, "u"), "nothing");
+        shuffled.let_go();
+        let rows = |stage: &crate::stage::Stage| stage.value("SELECT max(b) FROM t");
+        assert_eq!(rows(&shuffled.stage), "2");
+        shuffled.stage.ask(&format!("ALTER TABLE t ALTER a TYPE {kind}"));
+        for _ in 0..3 {
+            for name in ["s", "u", ""] {
+                let expected = if name == "u" && changed == "1" { "nothing" } else { changed };
+                assert_eq!(run(&mut direct, name), expected, "{kind}, direct, {name:?}");
+                assert_eq!(run(&mut client, name), expected, "{kind}, {name:?}");
+            }
+            shuffled.let_go();
+            shuffled.keep_last_server();
+        }
+        let expected = if changed == "1" { "20" } else { "2" };
+        assert_eq!(rows(&shuffled.stage), expected, "{kind}: all of them were carried out");
+    }
 }
 
 /// A Parse that has failed, or was skipped, gives no name; the name may be given behind it.
