@@ -143,7 +143,6 @@ fn a_server_goes_back_when_nothing_is_left() {
             "SELECT pg_advisory_unlock_all()",
         ),
         ("DECLARE c CURSOR WITH HOLD FOR SELECT 1", "CLOSE c"),
-        ("LISTEN a; LISTEN b", "UNLISTEN *"),
         ("PREPARE p AS SELECT 1", "DEALLOCATE p"),
         ("CREATE TEMP TABLE t (a serial, b text)", "DROP TABLE t"),
         ("CREATE FUNCTION pg_temp.f() RETURNS int LANGUAGE sql AS 'SELECT 1'", "DISCARD TEMP"),
