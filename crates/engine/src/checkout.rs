@@ -31,6 +31,8 @@ impl Engine {
         let last = self.clients[id].last_server;
         let knows_names = self.knows_names(pool);
         let servers = &self.servers;
+        let birth = Rc::clone(&self.clients[id].birth);
+        let may = |server| Rc::ptr_eq(&servers[server].birth, &birth);
         let fits = |server| Rc::ptr_eq(&servers[server].settings, &settings);
         if self.clients[id].replication.is_some() {
             if self.open_dedicated(now, id, pool) {
@@ -43,8 +45,10 @@ impl Engine {
             Mark::LentForSequences.hit();
             self.pools[pool].idle.retain(|idle| *idle != server);
             return self.lend(now, server, id);
-        } else if let Some(server) = self.pools[pool].take_idle(last, fits) {
+        } else if let Some(server) = self.pools[pool].take_idle(last, may, fits) {
             return self.lend(now, server, id);
+        } else if self.bear(now, id, pool) {
+            return;
         }
         let ticket = self.pools[pool].enqueue(id, asked.since);
         self.clients[id].leg = Leg::Waiting(ticket);
@@ -65,7 +69,7 @@ impl Engine {
         let room = self.room(id);
         for _ in 0..due.min(room) {
             // No mark: that another worker takes the place in between needs threads.
-            if self.open(now, id).is_none() {
+            if self.open_for_queue(now, id).is_none() {
                 break;
             }
         }
@@ -105,7 +109,10 @@ impl Engine {
 
     /// Gives a free server to a client, and brings it to the client's settings.
     fn lend(&mut self, now: Time, server: ServerId, client: ClientId) {
-        if self.clients[client].replication.is_some() {
+        let is_own = self.clients[client].replication.is_some();
+        let differs = !self.is_born_for(server, client);
+        if is_own || differs {
+            Mark::BornForWaiter.hit_if(!is_own);
             return self.exchange(now, server, client);
         }
         let its = &mut self.servers[server];
@@ -198,8 +205,10 @@ impl Engine {
             return self.unit_refused(now, client, error);
         }
         let its = &self.pools[pool];
-        let unpromised = self.openings(pool).find(|(_, server)| server.promised_to.is_none());
-        let coming = unpromised.map(|(id, _)| id);
+        let birth = Rc::clone(&self.clients[client].birth);
+        let fits =
+            |server: &Server| server.promised_to.is_none() && Rc::ptr_eq(&server.birth, &birth);
+        let coming = self.openings(pool).find(|(_, server)| fits(server)).map(|(id, _)| id);
         let lately = its.refusal(now, &settings);
         Mark::SettingsRefusedLately.hit_if(lately.is_some());
         let no_new = lately.or_else(|| match coming {
@@ -222,6 +231,9 @@ impl Engine {
             None => server,
         };
         self.servers[promised].promised_to = Some(client);
+        if promised != server {
+            self.servers[promised].birth = birth;
+        }
         Mark::SettingsForAnother.hit_if(promised != server && coming.is_none());
         if promised == server {
             Mark::SettingsForReplacement.hit();
@@ -318,10 +330,15 @@ impl Engine {
         }
         let promised_to = self.servers[server].promised_to.take();
         Mark::PromiseKept.hit_if(promised_to.is_some());
-        let next = match promised_to {
+        let mut next = match promised_to {
             None if self.knows_names(pool) => self.next_waiter(now, pool),
             None | Some(_) => promised_to,
         };
+        while let Some(client) = next
+            && self.finds_none(now, server, client)
+        {
+            next = self.next_waiter(now, pool);
+        }
         match next {
             Some(client) => {
                 self.lend(now, server, client);
@@ -356,7 +373,7 @@ impl Engine {
     }
 
     /// Void entries are taken out before there are many more of them than others.
-    fn remove_void_places(&mut self, pool: PoolId) {
+    pub(crate) fn remove_void_places(&mut self, pool: PoolId) {
         let pool = &mut self.pools[pool];
         if pool.waiters.len() > pool.most_places() {
             Mark::VoidPlacesRemoved.hit();

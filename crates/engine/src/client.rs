@@ -39,8 +39,10 @@ pub struct Client {
     pub(crate) quiet_since: Time,
     /// The time of its entry among those whose silence is looked at, if it has one.
     pub(crate) watched_at: Option<Time>,
-    /// What it has asked for at its login.
+    /// What it has asked for at its login, of what can be set.
     pub(crate) startup: Rc<Settings>,
+    /// What its servers have to be started with, since it cannot be set ([`crate::birth`]).
+    pub(crate) birth: Rc<Settings>,
     /// What it has set, as far as that is known.
     pub(crate) settings: Rc<Settings>,
     /// What it may have set since.
@@ -157,6 +159,7 @@ impl Client {
             quiet_since: now,
             watched_at: None,
             startup: Rc::clone(&settings),
+            birth: Rc::clone(&settings),
             settings,
             changes: None,
             replication: None,

@@ -14,7 +14,7 @@ use pgweir_wire::{
 
 use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, Event};
-use crate::client::{Ends, Leg, Phase, Welcome};
+use crate::client::{Client, Ends, Leg, Phase, Welcome};
 use crate::errors::{
     ErrorKind, NO_POOL, NO_USER, SCRAM_UNSUPPORTED, SHUTTING_DOWN, SWITCH, TERMINATED,
     TOO_MANY_CLIENTS, UNSUPPORTED_PROTOCOL, VIOLATION, WRONG_PASSWORD,
@@ -194,11 +194,8 @@ impl Engine {
                 return Err(SWITCH.report(&[&String::from_utf8_lossy(&switch.0)]));
             }
         };
-        let client = &mut self.clients[id];
-        client.pins = settings.pins();
-        client.startup = Rc::clone(&settings);
-        client.settings = settings;
-        client.replication = replication.map(Rc::new);
+        self.note_startup(id, settings);
+        self.clients[id].replication = replication.map(Rc::new);
         self.negotiate(id, startup);
         let long_secret = startup.version.negotiated() >= ProtocolVersion::V3_2;
         let (target, auth) = match (&self.plan.admin, self.clients[id].ends) {
@@ -495,15 +492,13 @@ impl Engine {
         let Phase::Welcome(welcome) = &client.phase else { return };
         let (pool, long_secret) = (welcome.pool, welcome.long_secret);
         if client.leg == Leg::None {
-            if client.replication.is_none()
-                && let Some(parameters) = self.pools[pool].welcome(&self.brought(id))
-            {
+            if let Some(parameters) = self.known_welcome(id, pool) {
                 return self.welcome(now, id, pool, long_secret, &parameters);
             }
             self.check_out(now, id, pool);
         }
-        let client = &self.clients[id];
-        let Some(server) = client.server() else { return };
+        // It may have been sent away.
+        let Some(server) = self.clients.find(id).and_then(Client::server) else { return };
         let its = &self.servers[server];
         let (parameters, settings) = (Rc::clone(&its.parameters), Rc::clone(&its.settings));
         self.pools[pool].remember_welcome(&settings, &parameters);

@@ -119,6 +119,8 @@ impl Engine {
                 assert!(to_come, "{id:?}: could be lent to {client:?}, and is not");
             }
             if let Some(client) = server.client() {
+                let fits = server.dedicated || self.is_born_for(id, client);
+                assert!(fits, "{id:?}: started otherwise than {client:?} has asked for");
                 let leg = self.clients.find(client).map(|client| client.leg);
                 assert!(
                     matches!(leg, Some(Leg::Held(held) | Leg::Preparing(held)) if held == id),
@@ -232,7 +234,9 @@ impl Engine {
         let Some(first) = pool.waiters.iter().find(waits) else { return };
         for (client_id, client) in self.clients.iter().filter(|(_, its)| its.pool() == Some(id)) {
             let served = matches!(client.leg, Leg::Held(_) | Leg::Preparing(_));
-            if let Some(asked) = client.asked.filter(|_| served && client.replication.is_none()) {
+            // One that is made for its client is in no queue.
+            let own = client.replication.is_some() || !client.birth.is_empty();
+            if let Some(asked) = client.asked.filter(|_| served && !own) {
                 let name = pool.spec.name();
                 assert!(asked.since <= first.since, "{name}: {client_id:?} was served out of turn");
             }

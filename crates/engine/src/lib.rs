@@ -44,6 +44,7 @@
 
 mod action;
 mod ask;
+mod birth;
 mod cancel;
 mod catalogue;
 mod checkout;

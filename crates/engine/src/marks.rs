@@ -276,6 +276,22 @@ marks! {
     /// A client is given the server that remembers its sequences.
     LentForSequences,
 
+    // What servers are started with.
+    /// One is opened for a client for which the idle ones were not.
+    BornBeside,
+    /// An idle one makes way for it.
+    BornInPlace,
+    /// One that comes free makes way for it.
+    BornForWaiter,
+    /// One is opened for a client in the queue that nothing else will serve.
+    BornForQueue,
+    /// A login is refused for what its client has asked for.
+    BornDead,
+    /// That was so a moment ago.
+    BarrenLately,
+    /// None is opened now, and none makes way.
+    BarrenForNow,
+
     // Who listens.
     /// A client listens.
     Subscribed,
@@ -373,6 +389,8 @@ marks! {
     PromiseKept,
     /// A server that was promised to somebody does not come.
     PromiseBroken,
+    /// Its login is refused, and would be again.
+    PromiseRefused,
     /// A client has waited in the queue for too long.
     WaitOver,
     /// A client has waited for too long for a server that is opened or prepared for it.

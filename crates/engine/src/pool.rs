@@ -267,21 +267,25 @@ impl Pool {
         2 * self.waiting + 16
     }
 
-    /// Takes an idle server, rather one with these settings than another. `last`: the one that the
-    /// client had before.
+    /// Takes an idle server that may be had, rather one with the client's settings than another.
+    /// `last`: the one that the client had before.
     pub(crate) fn take_idle(
         &mut self,
         last: Option<ServerId>,
+        may: impl Fn(ServerId) -> bool,
         fits: impl Fn(ServerId) -> bool,
     ) -> Option<ServerId> {
+        let may_be = |server: &ServerId| may(*server);
         let index = match self.spec.server_choice {
-            ServerChoice::Recent => self.idle.iter().rposition(|&server| fits(server)),
-            ServerChoice::NeverSame => self.idle.iter().position(|&server| Some(server) != last),
+            ServerChoice::Recent => {
+                self.idle.iter().rposition(|&server| fits(server) && may(server))
+            }
+            ServerChoice::NeverSame => {
+                self.idle.iter().position(|&server| Some(server) != last && may(server))
+            }
         };
-        match index {
-            Some(index) => Some(self.idle.remove(index)),
-            None => self.idle.pop(),
-        }
+        let index = index.or_else(|| self.idle.iter().rposition(may_be))?;
+        Some(self.idle.remove(index))
     }
 
     /// How many attempts to connect are due: as many as there are waiters that nothing under way

@@ -98,7 +98,7 @@ impl Engine {
         let has_room = its.total < its.most() && room > 0;
         if let Some(server) = has_room.then(|| self.open(now, pool)).flatten() {
             self.promise(server, client);
-        } else if let Some(server) = self.pools[pool].take_idle(None, |_| false) {
+        } else if let Some(server) = self.pools[pool].take_idle(None, |_| true, |_| false) {
             self.exchange(now, server, client);
         } else {
             return false;
@@ -106,19 +106,20 @@ impl Engine {
         true
     }
 
-    /// A free server makes way for one of the client's own.
+    /// A free server makes way for one that is made for the client.
     pub(crate) fn exchange(&mut self, now: Time, server: ServerId, client: ClientId) {
         self.servers[server].promised_to = Some(client);
         self.clients[client].leg = Leg::Preparing(server);
         self.dismiss(now, server);
     }
 
-    /// A new server is for this client, and its own if it wants one.
+    /// A new server is for this client, started as it asks for, and its own if it wants one.
     pub(crate) fn promise(&mut self, server: ServerId, client: ClientId) {
         let its = &mut self.servers[server];
         its.promised_to = Some(client);
         its.dedicated = self.clients[client].replication.is_some();
         its.mode = PoolMode::Session;
+        its.birth = Rc::clone(&self.clients[client].birth);
         self.clients[client].leg = Leg::Preparing(server);
     }
 

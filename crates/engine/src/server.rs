@@ -43,6 +43,8 @@ pub struct Server {
     pub(crate) key: Option<CancelKey>,
     /// The statement_timeout that it was told at its login: its pool may have another one by now.
     pub(crate) statement_timeout: Option<Duration>,
+    /// What it was started with, for the clients that have asked for that.
+    pub(crate) birth: Rc<Settings>,
     /// What it was told to be set to.
     pub(crate) settings: Rc<Settings>,
     /// What it is being set to by a statement in flight.
@@ -143,6 +145,7 @@ impl Server {
             body: Body::NONE,
             key: None,
             statement_timeout: None,
+            birth: Rc::clone(&settings),
             settings,
             replaying: None,
             answer: None,

@@ -7,10 +7,11 @@ use pgweir_auth::scram::{LoginKeys, Mechanism, ScramClient, ScramClientFinal};
 use pgweir_auth::{Md5Hash, Verifier};
 use pgweir_wire::backend::{self, Authentication, ErrorFields, Report, Tag};
 use pgweir_wire::frontend::{self, SaslInitialResponse};
-use pgweir_wire::{HEADER_LEN, Header, ProtocolVersion, SqlState, Startup};
+use pgweir_wire::{HEADER_LEN, Header, ProtocolVersion, Severity, SqlState, Startup};
 
 use crate::Engine;
 use crate::action::{Action, Address, Endpoint, Event, ServerId};
+use crate::client::Leg;
 use crate::errors::UNREACHABLE;
 use crate::marks::Mark;
 use crate::parameters::Parameters;
@@ -47,7 +48,8 @@ enum Proof {
 }
 
 impl ServerLogin {
-    fn is_accepted(&self) -> bool {
+    /// Whether we were let in.
+    pub(crate) fn is_accepted(&self) -> bool {
         matches!(self.proof, Proof::Accepted)
     }
 }
@@ -90,7 +92,8 @@ impl Engine {
             (&b"user"[..], spec.server_user.as_bytes()),
             (b"database", spec.server_database.as_bytes()),
         ];
-        let parameters = parameters.into_iter().chain(timeout);
+        let birth = Rc::clone(&self.servers[id].birth);
+        let parameters = parameters.into_iter().chain(birth.pairs()).chain(timeout);
         self.actions.inject(Endpoint::Server(id), |out| {
             Startup::write(out, ProtocolVersion::V3_0, parameters);
         });
@@ -336,11 +339,24 @@ impl Engine {
         if self.servers[id].dedicated {
             return self.dedicated_failed(now, id, report);
         }
+        if self.dies_of_birth(id, &report, retry) {
+            return self.born_dead(now, id, report);
+        }
         self.pools[pool].attempt_failed(now, report.clone(), jitter);
+        let hopeless = retry == Retry::Pointless && self.has_no_server(pool);
+        // It has its place in no queue.
+        let promised = if hopeless { self.servers[id].promised_to.take() } else { None };
+        if let Some(client) = promised {
+            self.clients[client].leg = Leg::None;
+        }
         self.actions.push(Action::Abort(Endpoint::Server(id)));
         self.forget_server(now, id);
-        if retry == Retry::Pointless && self.has_no_server(pool) {
+        if hopeless {
             self.refuse_waiters(now, pool, &report);
+        }
+        if let Some(client) = promised {
+            Mark::PromiseRefused.hit();
+            self.unit_refused(now, client, Report { severity: Severity::Error, ..report });
         }
     }
 
@@ -357,10 +373,10 @@ impl Engine {
         let waiters: Vec<_> = self.pools[pool].waiters.iter().copied().collect();
         for waiter in waiters {
             let leg = self.clients.find(waiter.client).map(|client| client.leg);
-            if leg == Some(crate::client::Leg::Waiting(waiter.ticket)) {
+            if leg == Some(Leg::Waiting(waiter.ticket)) {
                 Mark::WaiterRefused.hit();
                 let mut report = report.clone();
-                report.severity = pgweir_wire::Severity::Error;
+                report.severity = Severity::Error;
                 self.unit_refused(now, waiter.client, report);
             }
         }

@@ -157,9 +157,19 @@ impl Settings {
         self.pairs.is_empty()
     }
 
+    /// All of them.
+    pub(crate) fn pairs(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
+        self.pairs.iter().map(|(name, value)| (&**name, &**value))
+    }
+
+    /// The names of all.
+    pub(crate) fn names(&self) -> impl Iterator<Item = &[u8]> {
+        self.pairs.keys().map(|name| &**name)
+    }
+
     /// The names of those that no list of PostgreSQL's shows.
     pub(crate) fn custom(&self) -> impl Iterator<Item = &[u8]> {
-        self.pairs.keys().map(|name| &**name).filter(|name| name.contains(&b'.'))
+        self.names().filter(|name| name.contains(&b'.'))
     }
 
     /// The value of a setting, if it is among them.

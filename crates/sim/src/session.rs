@@ -11,6 +11,7 @@ mod extended;
 mod intervene;
 mod left;
 mod message;
+mod settings;
 mod state;
 mod words;
 
@@ -24,7 +25,8 @@ use crate::language::{self, Line, Tag};
 
 pub(crate) use execute::Execution;
 pub(crate) use message::{Inbox, Message, put, write_error, write_fatal, write_warning};
-pub(crate) use state::{HASTY, Home, Notification, Settings, State, Transaction, VERSION, Witness};
+pub(crate) use settings::{BORN, HASTY, VERSION};
+pub(crate) use state::{Home, Notification, Settings, State, Transaction, Witness};
 pub(crate) use words::{all_asked, all_told, told};
 
 /// A session. See the module's documentation.

@@ -5,6 +5,7 @@
 #![expect(clippy::unwrap_used, reason = "in a test's helper, too, it is the test that fails")]
 
 mod auth;
+mod birth;
 mod both_ways;
 mod cancel;
 mod cancel_effects;

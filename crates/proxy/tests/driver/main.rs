@@ -11,6 +11,7 @@ mod stage;
 mod world;
 
 mod application_name;
+mod birth;
 mod both_ways;
 mod buffers;
 mod cancel;

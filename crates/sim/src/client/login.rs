@@ -10,7 +10,7 @@ use super::{Client, Phase, PoolFacts};
 use crate::invariants::Invariant;
 use crate::postgres::parameters_of;
 use crate::random::Dice;
-use crate::session::{Message, State, VERSION};
+use crate::session::{BORN, Message, State, VERSION};
 use crate::world::Site;
 
 impl Client {
@@ -90,6 +90,10 @@ pub(super) fn startup(
     }
     if dice.chance(if customs.contains(&Habit::Settings) { 0.5 } else { 0.2 }) {
         settings.insert("temp_buffers".to_owned(), "16MB".to_owned());
+    }
+    if customs.contains(&Habit::Settings) && dice.chance(0.15) {
+        let value = dice.weighted(&[(3, "on"), (1, "perhaps")]);
+        settings.insert(BORN.to_owned(), value.to_owned());
     }
     if plain {
         settings.clear();

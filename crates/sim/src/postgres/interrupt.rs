@@ -160,12 +160,12 @@ impl Backend {
         }
     }
 
-    /// Sends as much as there is room for, and closes.
-    pub(super) fn say_farewell(&mut self) {
-        if let Some(stream) = self.stream.take() {
-            // What finds no room is lost.
-            let _sent = stream.try_write(self.sending.unsent());
-        }
+    /// Sends as much as there is room for, and closes. Says whether that was all.
+    pub(super) fn say_farewell(&mut self) -> bool {
+        let Some(stream) = self.stream.take() else { return false };
+        let unsent = self.sending.unsent();
+        // What finds no room is lost.
+        stream.try_write(unsent).is_ok_and(|sent| sent == unsent.len())
     }
 }
 

@@ -10,7 +10,7 @@ use super::{Backend, Health, Outcome, Phase, Wait};
 use crate::configuration::pool_user;
 use crate::invariants::Invariant;
 use crate::network::Stream;
-use crate::session::{Home, Session, State, VERSION, all_told, write_error, write_fatal};
+use crate::session::{Home, Session, State, VERSION, all_told, write_fatal};
 use crate::world::Site;
 
 impl Backend {
@@ -124,6 +124,15 @@ impl Backend {
             return;
         }
         let mut session = Session::new(settings).of_process(self.process_id);
+        if let Some(text) = refused_settings(&session.state) {
+            site.trace.note(self.who(), || format!("refuses the settings: {text}"));
+            backend::authentication_ok(self.sending.end());
+            write_fatal(self.sending.end(), b"22023", &text);
+            if !self.say_farewell() {
+                site.trouble(self.cluster);
+            }
+            return;
+        }
         session.state.home = Some(home);
         session.state.room = self.room;
         session.state.reload(&self.version.to_string());
@@ -154,10 +163,6 @@ impl Backend {
 
 /// What a server says to a login: that it is accepted, its parameters, and a key.
 fn greet(out: &mut Vec<u8>, session: &mut Session, process_id: i32, secret: &[u8]) {
-    if let Some(report) = refused_settings(&session.state) {
-        write_error(out, b"22023", &report);
-        return;
-    }
     backend::authentication_ok(out);
     backend::parameter_status(out, b"server_version", b"15.4");
     while let Some((name, value)) = session.state.unreported() {

@@ -3,6 +3,7 @@ use std::rc::Rc;
 
 use super::Prepared;
 use super::left::CHANNEL;
+use super::settings::{BORN, SETTINGS, UNREPORTED, VERSION};
 use crate::invariants::Invariant;
 use crate::language::{Keep, Kind, Line, Tag};
 use crate::room::Room;
@@ -158,20 +159,6 @@ pub(crate) trait Witness {
     fn wrong(&mut self, broken: Invariant, how: String);
 }
 
-/// One of them of which a frontend is told nothing.
-const UNREPORTED: &str = "temp_buffers";
-
-/// Settings that a client may ask for at startup: name as it is reported, and default.
-pub(crate) const SETTINGS: [(&str, &str); 4] =
-    [("application_name", ""), ("DateStyle", "ISO, MDY"), (UNREPORTED, "8MB"), ("TimeZone", "GMT")];
-
-/// A setting that only a server's configuration can set, and that is reported. Each new
-/// configuration has another value of it.
-pub(crate) const VERSION: &str = "sim.version";
-
-/// A statement_timeout under which a session does not come to say what it is set to.
-pub(crate) const HASTY: &str = "1ms";
-
 const SETTINGS_CHANGED: &str = "changed settings";
 pub(super) const TABLE: &str = "a temporary table";
 
@@ -211,16 +198,6 @@ impl State {
             reported: Settings::default(),
             settings,
         }
-    }
-
-    pub(crate) fn default_of(name: &str) -> &'static str {
-        let setting = SETTINGS.iter().find(|(known, _)| known.eq_ignore_ascii_case(name));
-        setting.map_or("", |(_, value)| value)
-    }
-
-    /// Whether PostgreSQL would refuse this value.
-    pub(crate) fn is_valid(name: &str, value: &str) -> bool {
-        !(name.eq_ignore_ascii_case("TimeZone") && value == "Nowhere")
     }
 
     /// A message with a tag has come.
@@ -472,6 +449,9 @@ impl State {
     /// pgweir changes settings: all of them, or none.
     pub(crate) fn configure(&mut self, pairs: &[(String, Option<String>)]) -> Result<(), String> {
         for (name, value) in pairs {
+            if name == BORN {
+                return Err(format!("parameter \"{name}\" cannot be set after connection start"));
+            }
             let Some(value) = value else { continue };
             if !Self::is_valid(name, value) {
                 return Err(format!("invalid value for parameter \"{name}\": \"{value}\""));
@@ -562,7 +542,7 @@ impl State {
 
     /// A setting that the frontend has to be told of; it counts as told from now on.
     pub(crate) fn unreported(&mut self) -> Option<(&'static str, String)> {
-        for (name, _) in SETTINGS.into_iter().filter(|(name, _)| *name != UNREPORTED) {
+        for (name, _) in SETTINGS.into_iter().filter(|(name, _)| !UNREPORTED.contains(name)) {
             let value = self.setting(name);
             if self.reported.get(name).map(String::as_str) != Some(value) {
                 let value = value.to_owned();

@@ -1,0 +1,194 @@
+//! Settings that no session can change: they are what a server was started with.
+//!
+//! A startup packet may ask for some that SET refuses (`ignore_system_indexes`, `log_connections`).
+//! No server can be brought to them. So one is started with those of the client that it is made
+//! for, and lent only to clients that have asked for just the same. Whoever meets with others only,
+//! at the head of the queue or because all that are idle are such, has one of them replaced by one
+//! of its own. So the queue keeps its order, and nobody waits while a server is idle.
+//!
+//! Most clients ask for none of these, and most pools have no server but for them.
+
+use std::rc::Rc;
+
+use pgweir_wire::Severity;
+use pgweir_wire::backend::Report;
+
+use crate::Engine;
+use crate::action::{ClientId, ServerId};
+use crate::client::Leg;
+use crate::marks::Mark;
+use crate::parameters::Parameters;
+use crate::pool::{PoolId, Waiter};
+use crate::server::ServerState;
+use crate::server_login::Retry;
+use crate::settings::{Pairs, Settings};
+use crate::time::Time;
+
+/// By context (`PGC_BACKEND` and `PGC_SU_BACKEND`, guc_tables.c).
+const NAMES: [&[u8]; 6] = [
+    b"ignore_system_indexes",
+    b"jit_debugging_support",
+    b"jit_profiling_support",
+    b"log_connections",
+    b"log_disconnections",
+    DELAY,
+];
+
+/// With this a login takes as long as whoever asks for it likes.
+const DELAY: &[u8] = b"post_auth_delay";
+
+impl Engine {
+    /// Notes what a client's startup packet asks for.
+    pub(crate) fn note_startup(&mut self, id: ClientId, settings: Rc<Settings>) {
+        let is_born = |name: &[u8]| NAMES.contains(&name);
+        let has_any = settings.names().any(is_born);
+        let (birth, settings) = if has_any {
+            let part = |born| -> Pairs {
+                let pairs = settings.pairs().filter(|(name, _)| is_born(name) == born);
+                pairs.map(|(name, value)| (name.into(), value.into())).collect()
+            };
+            (self.interner.intern(part(true)), self.interner.intern(part(false)))
+        } else {
+            (self.interner.none(), settings)
+        };
+        let client = &mut self.clients[id];
+        client.pins = settings.pins();
+        client.startup = Rc::clone(&settings);
+        client.settings = settings;
+        client.birth = birth;
+    }
+
+    /// What a client is told at its login, if that is known: also that servers can be started as
+    /// it asks for.
+    pub(crate) fn known_welcome(&self, id: ClientId, pool: PoolId) -> Option<Rc<Parameters>> {
+        let client = &self.clients[id];
+        let is_taken = client.birth.is_empty()
+            || self.servers.iter().any(|(_, server)| {
+                server.pool == pool
+                    && !server.is_opening()
+                    && Rc::ptr_eq(&server.birth, &client.birth)
+            });
+        if client.replication.is_some() || !is_taken {
+            return None;
+        }
+        self.pools[pool].welcome(&self.brought(id))
+    }
+
+    /// Whether a server was started as a client asks for.
+    pub(crate) fn is_born_for(&self, server: ServerId, client: ClientId) -> bool {
+        Rc::ptr_eq(&self.servers[server].birth, &self.clients[client].birth)
+    }
+
+    /// All idle servers were started otherwise than a client asks for: it gets one of its own, if
+    /// need be in the place of one of them. Says whether that was so.
+    pub(crate) fn bear(&mut self, now: Time, client: ClientId, pool: PoolId) -> bool {
+        let Some(idle) = self.pools[pool].idle.first().copied() else { return false };
+        if self.is_barren(now, client, pool) {
+            return true;
+        }
+        let its = &self.pools[pool];
+        let has_room = its.total < its.most() && self.room(pool) > 0;
+        match has_room.then(|| self.open(now, pool)).flatten() {
+            Some(new) => {
+                Mark::BornBeside.hit();
+                self.promise(new, client);
+            }
+            None => {
+                Mark::BornInPlace.hit();
+                self.exchange(now, idle, client);
+            }
+        }
+        true
+    }
+
+    /// Whether no server is closed to make way for one that is started as a client asks for: such a
+    /// one was refused a moment ago, or none can be had. The client is told so.
+    pub(crate) fn is_barren(&mut self, now: Time, client: ClientId, pool: PoolId) -> bool {
+        let its = &self.pools[pool];
+        let refused = its.refusal(now, &self.clients[client].birth);
+        let is_known = refused.is_some();
+        let why = refused.or_else(|| its.no_attempt(now, self.room(pool))).cloned();
+        let Some(why) = why else { return false };
+        Mark::BarrenLately.hit_if(is_known);
+        Mark::BarrenForNow.hit_if(!is_known);
+        self.clients[client].leg = Leg::None;
+        self.unit_refused(now, client, Report { severity: Severity::Error, ..why });
+        true
+    }
+
+    /// A server is free and was started otherwise than the client asks for that has come to the
+    /// head of the queue. Says whether that one is told that there will be none.
+    pub(crate) fn finds_none(&mut self, now: Time, server: ServerId, client: ClientId) -> bool {
+        let differs = !self.is_born_for(server, client);
+        let wants_own = self.clients[client].replication.is_some();
+        differs && !wants_own && self.is_barren(now, client, self.servers[server].pool)
+    }
+
+    /// Makes a connection, for which the pool has room, for the first in the queue that nothing
+    /// under way will serve.
+    pub(crate) fn open_for_queue(&mut self, now: Time, pool: PoolId) -> Option<ServerId> {
+        let server = self.open(now, pool)?;
+        if let Some(waiter) = self.waits_to_be_born(pool, server) {
+            Mark::BornForQueue.hit();
+            let its = &mut self.pools[pool];
+            its.stats.wait_time += now - waiter.since;
+            its.waiting -= 1;
+            self.promise(server, waiter.client);
+            self.remove_void_places(pool);
+        }
+        Some(server)
+    }
+
+    /// The first in the queue that nothing under way but `new` will serve, if it asks for a server
+    /// that is started for it.
+    fn waits_to_be_born(&self, pool: PoolId, new: ServerId) -> Option<Waiter> {
+        let its = &self.pools[pool];
+        let unpromised = |(id, server): &(ServerId, &crate::server::Server)| {
+            *id != new && server.promised_to.is_none()
+        };
+        let mut coming = None;
+        for waiter in &its.waiters {
+            let client = self.clients.find(waiter.client);
+            let Some(client) = client.filter(|its| its.leg == Leg::Waiting(waiter.ticket)) else {
+                continue;
+            };
+            if !client.birth.is_empty() {
+                return Some(*waiter);
+            }
+            let coming = coming.get_or_insert_with(|| {
+                self.openings(pool).filter(unpromised).count() + its.reading
+            });
+            *coming = coming.checked_sub(1)?;
+        }
+        None
+    }
+
+    /// Whether a login has failed of what its client has asked for, and not of what all have in
+    /// common. What stands in a startup packet is looked at when the user is let in.
+    pub(crate) fn dies_of_birth(&self, id: ServerId, report: &Report, retry: Retry) -> bool {
+        let server = &self.servers[id];
+        let ServerState::Login(login) = &server.state else { return false };
+        let refused = login.is_accepted() && matches!(report.code.class(), b"22" | b"42");
+        // The delay comes before anything is heard.
+        let slow = retry == Retry::Later && server.birth.value(DELAY).is_some();
+        !server.birth.is_empty() && (refused || slow)
+    }
+
+    /// A server cannot be started as its client has asked for, which says nothing of others: the
+    /// client is told so, in the server's own words.
+    pub(crate) fn born_dead(&mut self, now: Time, id: ServerId, report: Report) {
+        Mark::BornDead.hit();
+        let server = &mut self.servers[id];
+        let (pool, birth) = (server.pool, Rc::clone(&server.birth));
+        let client = server.promised_to.take();
+        let report = Report { severity: Severity::Error, detail: None, ..report };
+        self.pools[pool].remember_refusal(now, &birth, &report);
+        if let Some(client) = client {
+            self.clients[client].leg = Leg::None;
+        }
+        self.abort_server(now, id);
+        if let Some(client) = client {
+            self.unit_refused(now, client, report);
+        }
+    }
+}
