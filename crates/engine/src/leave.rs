@@ -293,7 +293,10 @@ impl Engine {
         let pool = self.servers[id].pool;
         self.undo_lost(id, client);
         self.part(client);
-        self.listen_elsewhere(now, client);
+        if !matches!(loss, Loss::Told | Loss::Message) {
+            // Nothing more can be said to the others.
+            self.listen_elsewhere(now, client);
+        }
         if loss == Loss::NotBegun {
             let asked = &mut self.clients[client].asked;
             asked.get_or_insert(Asked { since: now, lost: 0, held: false }).lost += 1;

@@ -189,7 +189,7 @@ impl Engine {
             Leg::None | Leg::Waiting(_) | Leg::Preparing(_) => true,
             Leg::Held(server) => {
                 let server = &self.servers[server];
-                !server.status.in_block() && server.body.left == 0
+                !server.status.in_block() && server.body.left == 0 && !server.fatal
             }
         };
         if says && between {

@@ -5,8 +5,8 @@ use std::time::Duration;
 use pgweir_engine::ServerActivity;
 
 use crate::messages::{
-    bind_complete, close_complete, columns, done, done_with, error, in_block, notified,
-    parse_complete, query, ready, row, set_to, terminate,
+    bind_complete, close_complete, columns, done, done_with, error, fatal, in_block, left,
+    notified, parse_complete, query, ready, row, set_to, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -457,4 +457,38 @@ fn so_much_is_kept_for_a_client_and_no_more() {
     }
     assert_eq!(scene.alice.heard(), "E(FATAL 54000)");
     assert!(bob.is_open() && !scene.alice.is_open());
+}
+
+/// The simulator's: what had come within a transaction was told behind the FATAL that ended it.
+#[test]
+fn nothing_is_told_behind_a_servers_last_words() {
+    let scene = Scene::listening();
+    scene.alice.says([query("BEGIN")]);
+    scene.server.says([done(), in_block()]);
+    scene.listener.says([notified("a", "1")]);
+    scene.alice.says([query("NOTIFY a, '2'")]);
+    scene.server.says([aside(3), in_block()]);
+    scene.server.says([done(), in_block()]);
+    scene.alice.says([query("CREATE TEMP TABLE t ()")]);
+    scene.server.says([done(), in_block()]);
+    scene.server.says([fatal("57P01")]);
+    scene.server.breaks();
+    assert_eq!(scene.alice.heard(), "C Z(T) C Z(T) C Z(T) E(FATAL 57P01)");
+    assert!(!scene.alice.is_open());
+}
+
+/// Its server has said FATAL, and has not ended yet.
+#[test]
+fn who_has_heard_the_end_is_told_nothing_more() {
+    let scene = Scene::listening();
+    scene.alice.says([query("CREATE TEMP TABLE t ()")]);
+    scene.server.says([done(), ready()]);
+    scene.server.says([left("t")]);
+    scene.alice.heard();
+    scene.server.says([fatal("57P01")]);
+    assert_eq!(scene.alice.heard(), "E(FATAL 57P01)");
+    scene.listener.says([notified("a", "1")]);
+    scene.server.breaks();
+    assert_eq!(scene.alice.heard(), "");
+    assert!(!scene.alice.is_open());
 }
