@@ -164,6 +164,7 @@ fn user(scope: &Scope<'_>, report: &mut Report) -> Option<User> {
         application_name: scope.read("application_name")?,
         sequence_affinity: scope.read("sequence_affinity")?,
         max_pinned: scope.read("max_pinned")?,
+        pipelining: scope.read("pipelining")?,
         pin_refuse: scope.read("pin_refuse")?,
         pin_ignore: scope.read("pin_ignore")?,
         prepared_statements: scope.read("prepared_statements_cache_size")?,

@@ -64,7 +64,7 @@ pub use socket::SocketName;
 pub use suggest::nearest;
 pub use types::{
     ANY_DATABASE, Admin, ApplicationName, AuthMethod, Config, General, LogFormat, LogLevel,
-    LogOptions, LoudFunctions, MaxPinned, PIN_KINDS, Pool, PoolMode, Role, Secret,
+    LogOptions, LoudFunctions, MaxPinned, PIN_KINDS, Pipelining, Pool, PoolMode, Role, Secret,
     SequenceAffinity, Server, ServerChoice, Shard, TcpOptions, UnixSocket, User,
 };
 pub use url::{Url, address};

@@ -4,7 +4,7 @@
 use serde_json::{Map, Value as Json, json};
 
 use crate::setting::{Dialect, Fallback, Kind, Least, Section, Setting, TIME_MAX_MS, Unit, Zero};
-use crate::types::{MaxPinned, Role};
+use crate::types::{MaxPinned, Pipelining, Role};
 use crate::value::Value;
 
 /// The schema as text.
@@ -93,6 +93,12 @@ fn values(kind: Kind, unit: Unit) -> Json {
                 { "type": "string", "pattern": "^(off|0*([1-9][0-9]?|100)%)$" },
             ],
         }),
+        Kind::Pipelining => json!({
+            "anyOf": [
+                { "type": "integer", "minimum": 1, "maximum": Pipelining::MOST },
+                { "type": "string", "pattern": "^(off|[0-9]+x[0-9]+)$" },
+            ],
+        }),
         // Those are what an editor offers; capitals do as well.
         Kind::Word(words) => json!({
             "anyOf": [{ "enum": words }, { "type": "string", "pattern": in_any_case(words) }],
@@ -139,6 +145,7 @@ fn default(setting: &Setting) -> Option<Json> {
         // As a file writes them, in quotes.
         value @ (Value::Mode(_)
         | Value::Off
+        | Value::Pipelining(_)
         | Value::Share(_)
         | Value::Size(_)
         | Value::Text(_)

@@ -126,6 +126,7 @@ fn unusual(kind: Kind) -> Option<&'static str> {
         Kind::Servers => Some("[['other', 1, 'replica']]"),
         Kind::Time(..) | Kind::Period(_) | Kind::Size => Some("1234"),
         Kind::Share => Some("'off'"),
+        Kind::Pipelining => Some("'3x8'"),
         Kind::Words(_) => Some("'listen'"),
         Kind::Word(words) if words.contains(&"session") => Some("'session'"),
         Kind::Word(words) if words.contains(&"password") => Some("'password'"),

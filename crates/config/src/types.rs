@@ -206,6 +206,8 @@ pub struct User {
     pub sequence_affinity: SequenceAffinity,
     /// So many of them clients may keep behind their transactions.
     pub max_pinned: MaxPinned,
+    /// How its servers are shared by units of several clients at a time.
+    pub pipelining: Pipelining,
     /// What no statement may leave on a server, of [`PIN_KINDS`].
     pub pin_refuse: Vec<&'static str>,
     /// What keeps no server, of the same.
@@ -386,6 +388,51 @@ impl fmt::Display for MaxPinned {
             Self::Off => f.write_str("\"off\""),
             Self::Count(most) => write!(f, "{most}"),
             Self::Percent(percent) => write!(f, "\"{percent}%\""),
+        }
+    }
+}
+
+/// How servers of a pool are shared by units of several clients at a time.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+pub enum Pipelining {
+    /// They are not.
+    Off,
+    /// So many servers are, and so many units stand on each.
+    Fixed {
+        /// Servers.
+        hot: u32,
+        /// Units on each.
+        depth: u32,
+    },
+}
+
+impl Pipelining {
+    /// The largest number of either.
+    pub const MOST: u32 = 1_000;
+    /// As many servers are shared where only the number of units is given.
+    pub const HOT: u32 = 2;
+
+    /// Reads `off`, or two numbers.
+    pub(crate) fn parse(text: &str) -> Option<Self> {
+        if text == "off" {
+            return Some(Self::Off);
+        }
+        let (hot, depth) = text.split_once('x')?;
+        Self::fixed(hot.parse().ok()?, depth.parse().ok()?)
+    }
+
+    pub(crate) fn fixed(hot: u32, depth: u32) -> Option<Self> {
+        let is_some = |n: u32| (1..=Self::MOST).contains(&n);
+        (is_some(hot) && is_some(depth)).then_some(Self::Fixed { hot, depth })
+    }
+}
+
+/// As a file has it.
+impl fmt::Display for Pipelining {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Off => f.write_str("\"off\""),
+            Self::Fixed { hot, depth } => write!(f, "\"{hot}x{depth}\""),
         }
     }
 }

@@ -12,8 +12,8 @@ use crate::setting::{Kind, Least, TIME_MAX_MS, Unit, Zero};
 use crate::socket::SocketName;
 use crate::suggest;
 use crate::types::{
-    ApplicationName, AuthMethod, LogFormat, LogLevel, LoudFunctions, MaxPinned, PoolMode, Role,
-    Secret, SequenceAffinity, Server, ServerChoice,
+    ApplicationName, AuthMethod, LogFormat, LogLevel, LoudFunctions, MaxPinned, Pipelining,
+    PoolMode, Role, Secret, SequenceAffinity, Server, ServerChoice,
 };
 
 /// What is printed for a secret.
@@ -30,6 +30,7 @@ pub(crate) enum Value {
     Off,
     Secret(Secret),
     Servers(Vec<Server>),
+    Pipelining(Pipelining),
     Share(MaxPinned),
     /// In bytes.
     Size(u64),
@@ -75,6 +76,14 @@ impl Value {
                 let most = natural(value).and_then(|most| u32::try_from(most).ok());
                 let most = most.filter(|most| (1..=MaxPinned::MOST).contains(most));
                 most.map(MaxPinned::Count).map(Self::Share)
+            }
+            (Kind::Pipelining, DeValue::String(text)) => {
+                Pipelining::parse(text).map(Self::Pipelining)
+            }
+            (Kind::Pipelining, DeValue::Integer(_)) => {
+                let depth = natural(value).and_then(|depth| u32::try_from(depth).ok());
+                let fixed = depth.and_then(|depth| Pipelining::fixed(Pipelining::HOT, depth));
+                fixed.map(Self::Pipelining)
             }
             (Kind::Integer(least, most), DeValue::Integer(_)) => {
                 natural(value).filter(|n| (least..=most).contains(n)).map(Self::Integer)
@@ -142,6 +151,7 @@ impl fmt::Display for Value {
                 let servers: Vec<_> = servers.iter().map(server).collect();
                 write!(f, "[{}]", servers.join(", "))
             }
+            Self::Pipelining(pipelining) => write!(f, "{pipelining}"),
             Self::Share(share) => write!(f, "{share}"),
             Self::Size(bytes) => write!(f, "{:?}", quantity::written_size(*bytes)),
             Self::Text(text) => write!(f, "{text:?}"),
@@ -210,6 +220,12 @@ impl FromValue for String {
 impl FromValue for Secret {
     fn from_value(value: &Value) -> Option<Self> {
         if let Value::Secret(secret) = value { Some(secret.clone()) } else { None }
+    }
+}
+
+impl FromValue for Pipelining {
+    fn from_value(value: &Value) -> Option<Self> {
+        if let Value::Pipelining(pipelining) = value { Some(*pipelining) } else { None }
     }
 }
 
@@ -342,6 +358,9 @@ pub(crate) fn expected(kind: Kind, unit: Unit) -> String {
         },
         Kind::Share => {
             r#"a whole number, at least 1, a percentage such as "50%", or "off""#.to_owned()
+        }
+        Kind::Pipelining => {
+            r#"a whole number, at least 1, two of them such as "3x8", or "off""#.to_owned()
         }
         Kind::SocketFolder => format!("{}, or \"\" for none", folder()),
         Kind::Sql => "SQL in quotes, in ASCII".to_owned(),

@@ -36,6 +36,14 @@ pub enum Endpoint {
 pub enum Action {
     /// Write these bytes to this connection, behind all that was written there before.
     Write(Endpoint, Bytes),
+    /// Keep these bytes of the input for this client behind those that are kept already.
+    Hold(ClientId, Range<usize>),
+    /// Write what is kept for this client.
+    Release(ClientId),
+    /// Throw away what is kept for this client.
+    Discard(ClientId),
+    /// So many of the bytes at the front of what this client's driver has retained are done with.
+    Consume(ClientId, usize),
     /// Call [`crate::Engine::client_input`] again with the bytes that this client's driver has
     /// retained, even if there are none: something they waited for has happened.
     Resume(ClientId),

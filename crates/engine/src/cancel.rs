@@ -88,6 +88,12 @@ impl Engine {
             Mark::CancelOfNobody.hit();
             return self.close_client(requester);
         };
+        if let Leg::Pipelined(server) = self.clients[client].leg {
+            if self.cancels_alone(client, server) {
+                return self.cancel_on(now, server, Some(client), Some(requester));
+            }
+            return self.close_client(requester);
+        }
         let its = &self.clients[client];
         let busy = its.server().filter(|server| {
             let server = &self.servers[*server];
@@ -236,6 +242,10 @@ impl Engine {
                 let oldest = self.clients.find(client).and_then(|client| client.slots.first());
                 client == holder && oldest.is_some_and(|oldest| oldest.is_before(too_late))
             }),
+            ServerState::Pipelined => target.is_some_and(|(client, _)| {
+                let head = server.pipeline.front().filter(|_| server.pipeline.len() == 1);
+                head.is_some_and(|unit| unit.client == Some(client))
+            }),
             ServerState::Cleaning { step: Cleaning::Draining, .. } => {
                 Mark::CancelOfLeft.hit();
                 meant
@@ -263,6 +273,8 @@ impl Engine {
         if matches!(self.servers[server].state, ServerState::AwaitingCancel) {
             Mark::CancelAwaitedEnds.hit();
             self.offer(now, server);
+        } else if self.is_pipelined(server) {
+            self.goes_on(now, server);
         } else {
             self.go_on_behind_cancel(server);
         }
@@ -287,6 +299,8 @@ impl Engine {
         }
         if matches!(self.servers[server].state, ServerState::AwaitingCancel) {
             self.offer(now, server);
+        } else if self.is_pipelined(server) {
+            self.goes_on(now, server);
         } else {
             self.go_on_behind_cancel(server);
         }

@@ -14,7 +14,6 @@ mod question;
 mod rows;
 mod schema;
 
-use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -137,7 +136,7 @@ impl Engine {
         server.changed = now;
         server.heard = now;
         self.pools[pool].reading += 1;
-        if Rc::ptr_eq(&server.settings, &none) {
+        if server.is_just(&none) {
             self.ask_for_names(id);
         } else {
             // A short statement_timeout would end it.
@@ -278,10 +277,12 @@ impl Engine {
 
     /// The servers that were free, and not lent while names were unknown, are.
     pub(crate) fn serve_waiters(&mut self, now: Time, id: PoolId) {
-        while self.pools[id].waiting > 0
-            && let Some(server) = self.pools[id].idle.pop()
-        {
-            self.offer(now, server);
+        for _ in 0..self.pools[id].idle.len() {
+            if self.pools[id].waiting > 0
+                && let Some(server) = self.pools[id].idle.pop()
+            {
+                self.offer(now, server);
+            }
         }
     }
 
@@ -378,6 +379,7 @@ impl Engine {
                 | ServerState::Idle
                 | ServerState::Cleaning { .. }
                 | ServerState::Listening
+                | ServerState::Pipelined
                 | ServerState::AwaitingCancel
                 | ServerState::Forsaken
                 | ServerState::Leaving => None,

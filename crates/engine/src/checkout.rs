@@ -33,7 +33,7 @@ impl Engine {
         let servers = &self.servers;
         let birth = Rc::clone(&self.clients[id].birth);
         let may = |server| Rc::ptr_eq(&servers[server].birth, &birth);
-        let fits = |server| Rc::ptr_eq(&servers[server].settings, &settings);
+        let fits = |server| servers[server].is_just(&settings);
         if self.clients[id].replication.is_some() {
             if self.open_dedicated(now, id, pool) {
                 return;
@@ -50,9 +50,10 @@ impl Engine {
         } else if self.bear(now, id, pool) {
             return;
         }
-        let ticket = self.pools[pool].enqueue(id, asked.since);
+        let ticket = self.pools[pool].enqueue(id, asked.since, false);
         self.clients[id].leg = Leg::Waiting(ticket);
         self.refill(now, pool);
+        self.reserve(pool);
     }
 
     /// Opens as many connections as the pool's waiters need and its size allows.
@@ -129,7 +130,7 @@ impl Engine {
         its.elsewhere = None;
         its.mode = self.pools[its.pool].spec.mode;
         let settings = self.brought(client);
-        if !Rc::ptr_eq(&self.servers[server].settings, &settings) {
+        if !self.servers[server].is_just(&settings) {
             self.clients[client].leg = Leg::Preparing(server);
             self.replay(server, &settings);
         } else if self.clients[client].lost.is_some() {
@@ -250,7 +251,8 @@ impl Engine {
     /// Brings a server to these settings.
     pub(crate) fn replay(&mut self, server: ServerId, settings: &Rc<Settings>) {
         let its = &mut self.servers[server];
-        let replay = its.settings.replay(settings);
+        let replay = its.settings.replay(settings, its.brake, None);
+        its.braking = None;
         its.replaying = Some(Rc::clone(settings));
         self.run_own(server, &replay);
     }
@@ -264,9 +266,11 @@ impl Engine {
             && error.is_none()
         {
             its.settings = settings;
+            its.brake = its.braking;
             its.touched = true;
             its.outdated = None;
         }
+        its.braking = None;
         error
     }
 
@@ -328,6 +332,12 @@ impl Engine {
         if self.becomes_listener(now, server) || self.reads_names(now, server) {
             return;
         }
+        if self.servers[server].promised_to.is_none()
+            && self.knows_names(pool)
+            && self.warms(now, server)
+        {
+            return;
+        }
         let promised_to = self.servers[server].promised_to.take();
         Mark::PromiseKept.hit_if(promised_to.is_some());
         let mut next = match promised_to {
@@ -357,9 +367,16 @@ impl Engine {
 
     /// Takes the client at the head of the queue out of it.
     fn next_waiter(&mut self, now: Time, pool: PoolId) -> Option<ClientId> {
-        while let Some(waiter) = self.pools[pool].waiters.pop_front() {
+        let mut index = 0;
+        while let Some(waiter) = self.pools[pool].waiters.get(index).copied() {
             let current = self.clients.find(waiter.client).map(|client| client.leg);
-            if current != Some(Leg::Waiting(waiter.ticket)) {
+            let waits = current == Some(Leg::Waiting(waiter.ticket));
+            if waits && waiter.shares {
+                index += 1;
+                continue;
+            }
+            self.pools[pool].waiters.remove(index);
+            if !waits {
                 Mark::VoidPlacePassed.hit();
                 continue;
             }
@@ -391,8 +408,11 @@ impl Engine {
         match self.clients[client].leg {
             Leg::Waiting(_) => {
                 Mark::QueueLeft.hit();
-                self.clients[client].leg = Leg::None;
+                let its = &mut self.clients[client];
+                its.leg = Leg::None;
+                let shares = its.unit.take().is_some();
                 self.pools[pool].waiting -= 1;
+                self.pools[pool].sharing -= usize::from(shares);
                 self.remove_void_places(pool);
             }
             Leg::Preparing(server) => {
@@ -408,7 +428,15 @@ impl Engine {
                     Mark::PromiseLeft.hit();
                 }
             }
-            Leg::None | Leg::Held(_) => {}
+            Leg::Granted(server) => {
+                let its = &mut self.clients[client];
+                its.leg = Leg::None;
+                its.unit = None;
+                self.servers[server].granted -= 1;
+                self.grant(now, pool);
+                self.runs_dry(now, server);
+            }
+            Leg::None | Leg::Held(_) | Leg::Pipelined(_) => {}
         }
     }
 
@@ -494,6 +522,7 @@ impl Engine {
             Cleaning::Resetting => {
                 if left != Left::Session || self.pools[its.pool].spec.reset_is_thorough() {
                     its.settings = self.interner.none();
+                    its.brake = None;
                     its.reset = false;
                     its.sequences = Sequences::Nobody;
                 }

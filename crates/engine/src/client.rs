@@ -14,6 +14,7 @@ use crate::client_login::Login;
 use crate::listen::Subscription;
 use crate::marks::Mark;
 use crate::parameters::Parameters;
+use crate::pipeline::Unit;
 use crate::pool::{PoolId, Ticket};
 use crate::prepared::{Names, Own, Shape};
 use crate::replication::Replication;
@@ -132,6 +133,10 @@ pub struct Client {
     pub(crate) held_since: Option<Time>,
     /// A unit has asked for a server and was not sent yet.
     pub(crate) asked: Option<Asked>,
+    /// The unit that waits for a place on a server which it may share.
+    pub(crate) unit: Option<Box<Unit>>,
+    /// Its next unit does not share a server: it was tried.
+    pub(crate) alone: bool,
     /// The unit that was sent last may commit the transaction, if it is still in flight. Those
     /// before it do not count: with more than one in flight a client loses its session anyway.
     pub(crate) may_commit: bool,
@@ -205,6 +210,8 @@ impl Client {
             congested: false,
             held_since: None,
             asked: None,
+            unit: None,
+            alone: false,
             stays_until: Time::default(),
             may_commit: false,
             may_commit_later: false,
@@ -225,7 +232,11 @@ impl Client {
     pub(crate) fn server(&self) -> Option<ServerId> {
         match self.leg {
             Leg::Held(server) => Some(server),
-            Leg::None | Leg::Preparing(_) | Leg::Waiting(_) => None,
+            Leg::None
+            | Leg::Preparing(_)
+            | Leg::Waiting(_)
+            | Leg::Granted(_)
+            | Leg::Pipelined(_) => None,
         }
     }
 
@@ -432,6 +443,10 @@ pub(crate) enum Leg {
     Preparing(ServerId),
     /// A server.
     Held(ServerId),
+    /// A place on a server that is shared, for a unit that is not sent yet.
+    Granted(ServerId),
+    /// A unit is on a server that is shared.
+    Pipelined(ServerId),
 }
 
 /// A message whose header has been read and whose body has not yet come in whole.

@@ -265,6 +265,7 @@ impl Engine {
             ServerState::Connecting
             | ServerState::Idle
             | ServerState::Lent(_)
+            | ServerState::Pipelined
             | ServerState::Cleaning { .. }
             | ServerState::Listening
             | ServerState::AwaitingCancel
@@ -272,8 +273,16 @@ impl Engine {
         }
     }
 
-    /// A server's stream has ended, or its connection is broken: `cause` says how.
+    /// A server's stream has come to its end: `cause` says how. All that it has said has come.
     pub fn server_ended(&mut self, now: Time, id: ServerId, cause: &str) {
+        if let Some(server) = self.servers.find_mut(id) {
+            server.ended = true;
+        }
+        self.server_broken(now, id, cause);
+    }
+
+    /// A server's connection is broken, or has ended: what it has said may not have come.
+    pub fn server_broken(&mut self, now: Time, id: ServerId, cause: &str) {
         let Some(server) = self.servers.find(id) else { return };
         if matches!(server.state, ServerState::Forsaken) {
             Mark::ForsakenEnded.hit();
@@ -313,7 +322,8 @@ impl Engine {
                 let Some(server) = self.servers.find_mut(id) else { return };
                 Mark::ServerCongested.hit_if(congested);
                 server.congested = congested;
-                if let Some(client) = server.client() {
+                // Those who share it are few, and their units short.
+                if let ServerState::Lent(client) = server.state {
                     self.read_client(client, !congested);
                 }
             }
@@ -335,7 +345,10 @@ impl Engine {
                 ServerState::Lent(client) => {
                     engaged.extend([Endpoint::Server(id), Endpoint::Client(client)]);
                 }
-                ServerState::Cleaning { .. } | ServerState::Listening | ServerState::Forsaken => {
+                ServerState::Cleaning { .. }
+                | ServerState::Listening
+                | ServerState::Pipelined
+                | ServerState::Forsaken => {
                     engaged.push(Endpoint::Server(id));
                 }
                 // Logins and cancels have limits of their own; a server without work is in

@@ -7,6 +7,7 @@ use crate::Engine;
 use crate::client::{Client, Fate, Leg, Phase};
 use crate::commons::{Count, Member};
 use crate::pool::{Pool, PoolId, Waiter};
+use crate::server::Server;
 use crate::server::{Cleaning, ServerState};
 use crate::shares::{Of, is_among};
 
@@ -111,6 +112,7 @@ impl Engine {
                     } => true,
                     ServerState::Idle
                     | ServerState::Lent(_)
+                    | ServerState::Pipelined
                     | ServerState::Cleaning { .. }
                     | ServerState::Listening
                     | ServerState::AwaitingCancel
@@ -122,8 +124,12 @@ impl Engine {
                 let fits = server.dedicated || self.is_born_for(id, client);
                 assert!(fits, "{id:?}: started otherwise than {client:?} has asked for");
                 let leg = self.clients.find(client).map(|client| client.leg);
+                let has_it = |leg| match leg {
+                    Leg::Held(held) | Leg::Preparing(held) | Leg::Pipelined(held) => held == id,
+                    Leg::None | Leg::Waiting(_) | Leg::Granted(_) => false,
+                };
                 assert!(
-                    matches!(leg, Some(Leg::Held(held) | Leg::Preparing(held)) if held == id),
+                    leg.is_some_and(has_it),
                     "{id:?}: lent to {client:?}, whose leg is {leg:?}"
                 );
             }
@@ -135,7 +141,11 @@ impl Engine {
             if let Leg::Held(server) | Leg::Preparing(server) = client.leg {
                 let held = self.servers.find(server).and_then(|server| match client.leg {
                     Leg::Preparing(_) => server.client().or(server.promised_to),
-                    Leg::Held(_) | Leg::None | Leg::Waiting(_) => server.client(),
+                    Leg::Held(_)
+                    | Leg::None
+                    | Leg::Waiting(_)
+                    | Leg::Granted(_)
+                    | Leg::Pipelined(_) => server.client(),
                 });
                 assert_eq!(held, Some(id), "{id:?} believes that it holds {server:?}");
             }
@@ -148,7 +158,7 @@ impl Engine {
                 let aside = client.is_reset() || self.servers[server].replies.is_ours();
                 assert!(told || aside, "{id:?} was not told what {server:?} reports");
             }
-            if !matches!(client.leg, Leg::Held(_)) {
+            if !matches!(client.leg, Leg::Held(_) | Leg::Pipelined(_)) {
                 assert!(client.slots.is_empty(), "{id:?}: replies owed by no server");
                 assert!(client.open_slot.is_none(), "{id:?}: a batch open on no server");
             }
@@ -212,7 +222,9 @@ impl Engine {
                 matches!(server.state, ServerState::Cleaning { step: Cleaning::Reading, .. })
             });
             assert_eq!(pool.reading, reading.count(), "{}: readers are miscounted", name());
-            let waits_in_vain = pool.waiting > 0 && idle > 0 && pool.names_known;
+            self.check_shared(pool_id, pool);
+            let in_vain = if pool.hot.is_empty() { 0 } else { pool.sharing };
+            let waits_in_vain = pool.waiting > in_vain && idle > 0 && pool.names_known;
             assert!(!waits_in_vain, "{}: one waits while a server is idle", name());
             let in_order = pool.waiters.iter().is_sorted_by_key(|waiter| waiter.since);
             assert!(in_order, "{}: some wait behind others that have asked after them", name());
@@ -220,7 +232,43 @@ impl Engine {
         }
     }
 
-    /// Whoever has been given a server, and has not used it yet, had asked before all who wait; but
+    /// Servers that are shared, and who shares them.
+    fn check_shared(&self, id: PoolId, pool: &Pool) {
+        let name = pool.spec.name();
+        let of_pool = || self.clients.iter().filter(move |(_, its)| its.pool() == Some(id));
+        let sharing = of_pool()
+            .filter(|(_, its)| matches!(its.leg, Leg::Waiting(_)) && its.unit.is_some())
+            .count();
+        assert_eq!(pool.sharing, sharing, "{name}: who may share is miscounted");
+        let is_hot = |server: &Server| matches!(server.state, ServerState::Pipelined);
+        for (id, server) in self.servers.iter().filter(|(_, server)| server.pool == id) {
+            let times = pool.hot.iter().filter(|hot| **hot == id).count();
+            assert_eq!(times, usize::from(is_hot(server)), "{id:?}: shared or not");
+            assert!(is_hot(server) || server.load() == 0, "{id:?}: has units and is not shared");
+            if !is_hot(server) {
+                continue;
+            }
+            let granted = of_pool().filter(|(_, its)| its.leg == Leg::Granted(id)).count();
+            assert_eq!(server.granted, granted, "{id:?}: places are miscounted");
+            let idles = server.load() == 0 && server.replies.is_empty();
+            assert!(!idles, "{id:?}: shared by nobody");
+            for unit in &server.pipeline {
+                let Some(client) = unit.client else { continue };
+                let its = &self.clients[client];
+                assert_eq!(its.leg, Leg::Pipelined(id), "{client:?} is on {id:?}");
+                assert_eq!(its.slots[..], [unit.slot], "{client:?}: what it is owed");
+            }
+        }
+        for (id, client) in of_pool() {
+            if let Leg::Pipelined(server) = client.leg {
+                let mut units = self.servers[server].pipeline.iter();
+                assert!(units.any(|unit| unit.client == Some(id)), "{id:?} is not on {server:?}");
+            }
+        }
+    }
+
+    /// Whoever has been given a server, and has not used it yet, had asked before all who wait for
+    /// one alone; but
     /// for those that had been given one, too, and have lost it, or had to wait before they were in
     /// the queue.
     fn check_turns(&self, id: PoolId, pool: &Pool) {
@@ -228,7 +276,7 @@ impl Engine {
             let client = self.clients.find(waiter.client);
             client.is_some_and(|client| {
                 let late = client.asked.is_some_and(|asked| asked.lost > 0 || asked.held);
-                client.leg == Leg::Waiting(waiter.ticket) && !late
+                client.leg == Leg::Waiting(waiter.ticket) && !waiter.shares && !late
             })
         };
         let Some(first) = pool.waiters.iter().find(waits) else { return };

@@ -120,7 +120,8 @@ impl Engine {
     ) {
         match self.clients[id].leg {
             Leg::None => {}
-            Leg::Waiting(_) | Leg::Preparing(_) => self.leave_queue(now, id),
+            Leg::Waiting(_) | Leg::Preparing(_) | Leg::Granted(_) => self.leave_queue(now, id),
+            Leg::Pipelined(server) => self.leave_shared(id, server),
             Leg::Held(server) => self.abandon(now, id, server),
         }
         let Some(client) = self.forget_client(id) else { return };
@@ -229,7 +230,7 @@ impl Engine {
                     && client.body.left == 0
             }
             // A unit is under way; it is asked again when that is over.
-            Leg::Waiting(_) | Leg::Preparing(_) => false,
+            Leg::Waiting(_) | Leg::Preparing(_) | Leg::Granted(_) | Leg::Pipelined(_) => false,
         };
         idle && !matches!(client.phase, Phase::Cancelling)
     }
@@ -270,6 +271,7 @@ impl Engine {
             | ServerState::Login(_)
             | ServerState::Idle
             | ServerState::Lent(_)
+            | ServerState::Pipelined
             | ServerState::Cleaning { .. }
             | ServerState::Listening
             | ServerState::AwaitingCancel
@@ -281,6 +283,9 @@ impl Engine {
             let report = unreachable_server(&server.address, cause);
             let (pool, jitter) = (server.pool, u32::from_be_bytes(self.random.bytes()));
             self.pools[pool].attempt_failed(now, report, jitter);
+        }
+        if self.is_pipelined(id) {
+            return self.shared_lost(now, id, cause);
         }
         match self.servers[id].client() {
             Some(client) => self.lessee_lost_server(now, id, client, cause),
@@ -384,6 +389,7 @@ impl Engine {
             | ServerState::Login(_)
             | ServerState::Idle
             | ServerState::Cleaning { .. }
+            | ServerState::Pipelined
             | ServerState::Listening
             | ServerState::AwaitingCancel
             | ServerState::Forsaken
@@ -491,6 +497,7 @@ impl Engine {
             }
             ServerState::Connecting
             | ServerState::Login(_)
+            | ServerState::Pipelined
             | ServerState::Cleaning { .. }
             | ServerState::Listening
             | ServerState::AwaitingCancel
@@ -511,6 +518,7 @@ fn mark_lost(server: &Server) {
         ServerState::Cleaning { step: Cleaning::Reading, .. } => Mark::LostWhileRead.hit(),
         ServerState::Cleaning { .. } => Mark::LostWhileCleaned.hit(),
         ServerState::Listening => {}
+        ServerState::Pipelined => Mark::LostWhileShared.hit(),
         ServerState::AwaitingCancel => Mark::LostWhileCancelled.hit(),
         ServerState::Forsaken => Mark::ForsakenGivenUp.hit(),
         ServerState::Leaving => Mark::LeavingEnded.hit(),

@@ -65,6 +65,7 @@ mod memory;
 mod merge;
 mod parameters;
 mod pins;
+mod pipeline;
 mod placement;
 mod plan;
 mod pool;

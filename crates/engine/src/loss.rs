@@ -147,7 +147,7 @@ impl Engine {
     /// Tells a client, which has no server any more, what it has lost.
     pub(crate) fn tell_loss(&mut self, now: Time, id: ClientId, loss: Loss, cause: &str) {
         let to = Endpoint::Client(id);
-        let unknown = format!("{cause}. The statement may or may not have been committed.");
+        let unknown = unknown_outcome(cause);
         loss.mark();
         match loss {
             Loss::NotBegun => self.actions.push(Action::Resume(id)),
@@ -290,6 +290,11 @@ impl Client {
         self.may_commit &= !begins_unit;
         self.may_commit |= tag == Tag::Execute && self.may_commit_later;
     }
+}
+
+/// The DETAIL for a statement that may or may not have been carried out.
+pub(crate) fn unknown_outcome(cause: &str) -> String {
+    format!("{cause}. The statement may or may not have been committed.")
 }
 
 /// Whether a message asks for another transaction like the one that was lost, in whose place one

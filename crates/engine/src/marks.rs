@@ -733,6 +733,42 @@ marks! {
     LingererReadSome,
     /// It does not read them.
     LingererGivenUp,
+
+    // Servers that several clients use at a time.
+    /// A unit is sent to a server that others use.
+    UnitShares,
+    /// A free server is set to be shared.
+    ServerHeated,
+    /// It refuses what clients have set who would share it.
+    HeatingRefused,
+    /// The servers that are shared are set to what other clients have set.
+    NoneHotForSettings,
+    /// A unit waits for a place on a server that is shared.
+    PlaceAwaited,
+    /// A statement is made on a shared server for a unit that waits for it.
+    StatementMadeAhead,
+    /// A shared server is kept for somebody who needs one alone.
+    SharedReserved,
+    /// A unit that shares a server takes too long.
+    SharedOverran,
+    /// The reply to a unit that shares a server is too long to be kept.
+    SharedReplyTooLong,
+    /// A unit is run again, alone.
+    RunAlone,
+    /// A client asks for the end of a unit that shares a server with others.
+    CancelOfShared,
+    /// A client goes whose unit is on a shared server.
+    SharerGone,
+    /// A shared server is lost.
+    LostWhileShared,
+    /// A unit that was on it can be run again.
+    SharedRunAgain,
+    /// Whether such a unit was carried out is not known.
+    SharedOutcomeUnknown,
+    /// A shared server does not answer to statements of ours.
+    SharedInVain,
+    /// A shared server does not end a statement.
+    SharedHangs,
 }
 
 const COUNT: usize = Mark::ALL.len();

@@ -127,6 +127,32 @@ impl Engine {
         }
     }
 
+    /// A client shares this server, and is told what it does not know of it. Its own name is not
+    /// the server's, and stays what it was told last.
+    pub(crate) fn tell_sharer(&mut self, client: ClientId, server: ServerId) {
+        const NAME: &[u8] = b"application_name";
+        let its = &mut self.clients[client];
+        let reported = &self.servers[server].parameters;
+        let Some(told) = &mut its.told else { return };
+        if Rc::ptr_eq(told, reported) {
+            return;
+        }
+        let before = Rc::clone(told);
+        let news: Vec<_> = reported.news(&before).filter(|(name, _)| *name != NAME).collect();
+        if news.is_empty() {
+            return;
+        }
+        // No mark: it is that of whoever has a server alone.
+        for (name, value) in news {
+            self.actions.inject(Endpoint::Client(client), |out| {
+                backend::parameter_status(out, name, value);
+            });
+        }
+        let own_name = before.value(NAME).unwrap_or_default();
+        let pool = self.servers[server].pool;
+        *told = self.pools[pool].reports.changed(reported, NAME, own_name);
+    }
+
     /// A server is free. If it reports something else than when it was free last, and we have not
     /// set it to anything else, then servers are set differently now: what new clients would be
     /// told is out of date.

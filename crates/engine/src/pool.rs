@@ -16,6 +16,7 @@ use crate::listen::Listener;
 use crate::marks::Mark;
 use crate::parameters::{Parameters, Reports};
 use crate::pins::PinCounts;
+use crate::pipeline::Depths;
 use crate::prepared::Registry;
 use crate::settings::Settings;
 use crate::shares::ShareId;
@@ -55,6 +56,10 @@ pub(crate) struct Pool {
     pub(crate) waiters: VecDeque<Waiter>,
     /// Entries of `waiters` that are not void.
     pub(crate) waiting: usize,
+    /// Those of them that may share a server.
+    pub(crate) sharing: usize,
+    /// Its servers that are shared now.
+    pub(crate) hot: Vec<ServerId>,
     next_ticket: u64,
     /// Connections being made or logging in.
     pub(crate) opening: usize,
@@ -126,6 +131,8 @@ pub(crate) struct PoolSpec {
     pub(crate) auth: AuthMethod,
     pub(crate) verifier: Verifier,
     pub(crate) mode: PoolMode,
+    /// How its servers are shared; `None`: they are not.
+    pub(crate) pipelining: Option<Depths>,
     pub(crate) size: usize,
     pub(crate) min_size: usize,
     /// Which of its free servers a client is given.
@@ -203,6 +210,8 @@ pub(crate) struct Waiter {
     pub(crate) ticket: Ticket,
     pub(crate) client: ClientId,
     pub(crate) since: Time,
+    /// Its unit may share a server.
+    pub(crate) shares: bool,
 }
 
 /// Settings that a server has refused that nobody had had before.
@@ -226,6 +235,8 @@ impl Pool {
             idle: Vec::new(),
             waiters: VecDeque::new(),
             waiting: 0,
+            sharing: 0,
+            hot: Vec::new(),
             next_ticket: 0,
             opening: 0,
             total: 0,
@@ -252,13 +263,14 @@ impl Pool {
 
     /// Puts a client into the queue, behind those that have asked before it: at the end, unless it
     /// was there before and has lost the server that it was given.
-    pub(crate) fn enqueue(&mut self, client: ClientId, since: Time) -> Ticket {
+    pub(crate) fn enqueue(&mut self, client: ClientId, since: Time, shares: bool) -> Ticket {
         let ticket = Ticket(self.next_ticket);
         self.next_ticket += 1;
         self.waiting += 1;
+        self.sharing += usize::from(shares);
         let place = self.waiters.partition_point(|other| other.since <= since);
         Mark::QueuedAhead.hit_if(place < self.waiters.len());
-        self.waiters.insert(place, Waiter { ticket, client, since });
+        self.waiters.insert(place, Waiter { ticket, client, since, shares });
         ticket
     }
 
@@ -298,27 +310,33 @@ impl Pool {
         }
         let lacking = self.spec.min_size.saturating_sub(self.total);
         let wanted = match self.failures {
-            0 => (self.waiting + promised + self.listeners_wanted())
+            0 => (self.servers_wanted() + promised + self.listeners_wanted())
                 .saturating_sub(self.coming())
                 .max(lacking),
             // While attempts fail one probe is enough.
             _ => {
                 Mark::AttemptAlone.hit_if(self.waiting > 1);
-                let wanted = self.waiting.max(lacking).max(self.listeners_wanted());
+                let wanted = self.servers_wanted().max(lacking).max(self.listeners_wanted());
                 wanted.min(1).saturating_sub(self.opening)
             }
         };
         wanted.min(self.most().saturating_sub(self.total))
     }
 
+    /// So many servers would serve all its waiters: those that share need as many as are shared.
+    fn servers_wanted(&self) -> usize {
+        let hot = self.spec.pipelining.map_or(0, |depths| depths.hot);
+        self.waiting - self.sharing + self.sharing.min(hot.saturating_sub(self.hot.len()))
+    }
+
     /// How many connections more its waiters need, of those that are due.
     pub(crate) fn lacking(&self, now: Time) -> usize {
-        self.waiting.saturating_sub(self.coming()).min(self.openings_due(now, 0))
+        self.servers_wanted().saturating_sub(self.coming()).min(self.openings_due(now, 0))
     }
 
     /// Servers that will be lent to whoever waits: those that are being made, and those that wait
     /// for the names of their database.
-    fn coming(&self) -> usize {
+    pub(crate) fn coming(&self) -> usize {
         self.opening + self.reading + self.idle.len()
     }
 

@@ -45,9 +45,7 @@ impl Engine {
                 let n = server.body.left.min(input[at..].len());
                 server.body.left -= n;
                 match (server.body.fate, server.client()) {
-                    (Fate::Forward, Some(client)) => {
-                        self.actions.forward(Endpoint::Client(client), at..at + n);
-                    }
+                    (Fate::Forward, Some(client)) => self.hand_on(id, client, at..at + n),
                     (Fate::Forward | Fate::Swallow, _) => server.swallowed += n,
                 }
                 at += n;
@@ -63,10 +61,11 @@ impl Engine {
                 }
             }
         }
+        self.hold_fresh(id);
         if let Some(server) = self.servers.find(id) {
             self.pools[server.pool].stats.sent += (at - start) as u64;
-            let forsaken = matches!(server.state, ServerState::Forsaken);
-            if server.says_too_much() && server.client().is_none() && !forsaken {
+            let goes_on = matches!(server.state, ServerState::Forsaken | ServerState::Pipelined);
+            if server.says_too_much() && server.client().is_none() && !goes_on {
                 self.cut_short(now, id);
                 return input.len();
             }
@@ -107,7 +106,8 @@ impl Engine {
             Tag::ParameterStatus => {
                 comes_whole(tag, length)?;
                 let (name, value) = backend::parse_parameter_status(body).map_err(malformed)?;
-                let heard = self.hears(id) && !self.resets(id);
+                // Whoever shares a server is told with its next unit.
+                let heard = self.hears(id) && !self.resets(id) && !self.is_pipelined(id);
                 self.reported(id, name, value, heard);
                 self.pass(id, heard, at, n, length);
             }
@@ -127,6 +127,9 @@ impl Engine {
             }
             Tag::CopyInResponse | Tag::CopyBothResponse => {
                 let sink = self.step(id, tag)?;
+                if self.is_pipelined(id) {
+                    return Err("a unit that was shared waits for COPY data".to_owned());
+                }
                 if self.servers[id].client().is_none() {
                     // It waits for data that nobody will send.
                     Mark::CopyForNobody.hit();
@@ -216,6 +219,9 @@ impl Engine {
         n: usize,
         length: usize,
     ) -> Result<(), String> {
+        if self.is_pipelined(id) {
+            return self.shared_error(now, id, body, at..at + n, length);
+        }
         let fields = ErrorFields::start(body);
         let fatal = fields.is_fatal();
         let sink = match self.take_step(id, Tag::ErrorResponse)? {
@@ -332,6 +338,9 @@ impl Engine {
         let server = &mut self.servers[id];
         server.status = status;
         server.stands_in &= status.in_block();
+        if self.is_pipelined(id) {
+            return self.shared_ready(now, id, sink, status, at..at + n);
+        }
         match (sink, self.servers[id].client()) {
             (Sink::Client(slot) | Sink::Refused(slot), Some(client)) => {
                 self.fill_slot(now, id, client, slot)?;
@@ -376,7 +385,7 @@ impl Engine {
     }
 
     /// The reply to a client's oldest unit is whole.
-    fn fill_slot(
+    pub(crate) fn fill_slot(
         &mut self,
         now: Time,
         id: ServerId,
@@ -485,7 +494,8 @@ impl Engine {
         let client = self.servers[id].client().and_then(|client| self.clients.find(client));
         // One that waits for its welcome has not been told that it is logged in.
         client.is_some_and(|client| {
-            client.leg == Leg::Held(id) && matches!(client.phase, Phase::Ready(_))
+            matches!(client.leg, Leg::Held(its) | Leg::Pipelined(its) if its == id)
+                && matches!(client.phase, Phase::Ready(_))
         })
     }
 
@@ -518,7 +528,7 @@ impl Engine {
         match server.client() {
             Some(client) if heard => {
                 server.body.fate = Fate::Forward;
-                self.actions.forward(Endpoint::Client(client), at..at + n);
+                self.hand_on(id, client, at..at + n);
             }
             _ => {
                 server.body.fate = Fate::Swallow;
@@ -540,6 +550,9 @@ impl Engine {
             cause: cause.to_owned(),
         }));
         self.servers[id].doomed = true;
+        if self.is_pipelined(id) {
+            return self.lose(now, id, cause);
+        }
         if !self.carries_work(id) {
             // Whoever holds it has sent it nothing yet, and gets another.
             return self.lose(now, id, cause);

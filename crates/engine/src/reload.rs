@@ -71,6 +71,7 @@ impl Engine {
         }
         for id in self.pools.keys() {
             if self.knows_names(id) {
+                self.grant(now, id);
                 self.serve_waiters(now, id);
             } else if self.pools[id].clients > 0 {
                 self.want_names(now, id);
@@ -146,6 +147,7 @@ impl Engine {
                     self.forget_server(now, key);
                 }
                 ServerState::Lent(_)
+                | ServerState::Pipelined
                 | ServerState::Cleaning { .. }
                 | ServerState::AwaitingCancel
                 | ServerState::Forsaken

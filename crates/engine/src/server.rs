@@ -1,3 +1,4 @@
+use std::collections::VecDeque;
 use std::net::SocketAddr;
 use std::rc::Rc;
 use std::sync::Arc;
@@ -13,8 +14,9 @@ use crate::ask::Answer;
 use crate::client::{Body, Slot, UnnamedStatement};
 use crate::commons::Count;
 use crate::parameters::Parameters;
+use crate::pipeline::{Fresh, InFlight};
 use crate::pool::PoolId;
-use crate::prepared::Shelf;
+use crate::prepared::{Shelf, Statement};
 use crate::reply::Replies;
 use crate::sequences::Sequences;
 use crate::server_login::ServerLogin;
@@ -130,6 +132,23 @@ pub struct Server {
     pub(crate) overdue: Option<Time>,
     pub(crate) read_paused: bool,
     pub(crate) congested: bool,
+    /// The units on it while it is shared, in the order of sending.
+    pub(crate) pipeline: VecDeque<InFlight>,
+    /// Clients that were given a place there, and have not sent their unit yet.
+    pub(crate) granted: usize,
+    /// It takes no more units: somebody waits for it who needs it alone.
+    pub(crate) reserved: bool,
+    /// The statement_timeout that was set there because it is, or was, shared.
+    pub(crate) brake: Option<Duration>,
+    /// What `brake` is when the statement in flight has set it.
+    pub(crate) braking: Option<Duration>,
+    /// The statement that it is told to make, shared as it is, for units that wait.
+    pub(crate) providing: Option<Rc<Statement>>,
+    pub(crate) fresh: Fresh,
+    /// It has said FATAL while it was shared.
+    pub(crate) says_farewell: bool,
+    /// Its stream has come to its end.
+    pub(crate) ended: bool,
 }
 
 impl Server {
@@ -187,7 +206,31 @@ impl Server {
             overdue: None,
             read_paused: false,
             congested: false,
+            pipeline: VecDeque::new(),
+            granted: 0,
+            reserved: false,
+            brake: None,
+            braking: None,
+            providing: None,
+            fresh: None,
+            says_farewell: false,
+            ended: false,
         }
+    }
+
+    /// How many places on it are taken.
+    pub(crate) fn load(&self) -> usize {
+        self.pipeline.len() + self.granted
+    }
+
+    /// Whether it is set to these settings, its brake aside.
+    pub(crate) fn is_set_to(&self, settings: &Rc<Settings>) -> bool {
+        Rc::ptr_eq(&self.settings, settings)
+    }
+
+    /// Whether it is set to these settings and to nothing else.
+    pub(crate) fn is_just(&self, settings: &Rc<Settings>) -> bool {
+        self.is_set_to(settings) && self.brake.is_none()
     }
 
     /// Whether it is being made, logs in, or is asked what it has room for: it was never free to be
@@ -200,6 +243,7 @@ impl Server {
             ServerState::Idle
             | ServerState::Lent(_)
             | ServerState::Cleaning { .. }
+            | ServerState::Pipelined
             | ServerState::Listening
             | ServerState::AwaitingCancel
             | ServerState::Forsaken
@@ -237,10 +281,12 @@ impl Server {
         self.encoding = Encoding::named(name);
     }
 
-    /// The client that it is lent to.
+    /// The client that it is lent to, or whose reply comes first.
     pub(crate) fn client(&self) -> Option<ClientId> {
         match self.state {
             ServerState::Lent(client) => Some(client),
+            ServerState::Pipelined if self.replies.is_ours() => None,
+            ServerState::Pipelined => self.pipeline.front().and_then(|unit| unit.client),
             ServerState::Connecting
             | ServerState::Login(_)
             | ServerState::Idle
@@ -270,6 +316,8 @@ pub(crate) enum ServerState {
         /// What is to be removed.
         left: Left,
     },
+    /// It is shared: units of several clients are on it.
+    Pipelined,
     /// It listens for clients, and is lent to nobody.
     Listening,
     /// Clean, but a cancel may still reach it.

@@ -4,6 +4,7 @@
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::rc::Rc;
+use std::time::Duration;
 
 use pgweir_sql::{Overrides, Pins};
 
@@ -41,6 +42,9 @@ const RIGHTS: [&[u8]; 2] = [b"role", b"session_authorization"];
 /// Where clients name themselves.
 const NAME: &[u8] = b"application_name";
 
+/// Where a statement that takes too long is ended by its server.
+pub(crate) const TIMEOUT: &[u8] = b"statement_timeout";
+
 /// What statements mean is the same whatever these are. Nor do those matter that have a dot in
 /// their names: a statement that asks for one asks when it is run.
 const NO_MATTER: [&[u8]; 6] = [
@@ -77,9 +81,20 @@ impl Settings {
     /// A role, or another user, comes off before anything else and on behind everything else, since
     /// at login those are not whose rights count. That `set_config` answers with the value is
     /// hidden: the client's new encoding may have no word for it.
-    pub(crate) fn replay(&self, target: &Self) -> Vec<u8> {
+    ///
+    /// A `statement_timeout` of ours that is there is taken off, and one that is to be there put
+    /// on, in the place of the client's.
+    pub(crate) fn replay(
+        &self,
+        target: &Self,
+        there: Option<Duration>,
+        then: Option<Duration>,
+    ) -> Vec<u8> {
+        let brakes = there.is_some() || then.is_some();
         let differs = |name: &[u8]| {
-            rank(name) < RIGHTS.len() || self.pairs.get(name) != target.pairs.get(name)
+            rank(name) < RIGHTS.len()
+                || self.pairs.get(name) != target.pairs.get(name)
+                || brakes && *name == *TIMEOUT
         };
         let mut back: Vec<_> = self.pairs.keys().filter(|name| differs(name)).collect();
         back.sort_by_key(|name| rank(name));
@@ -92,6 +107,17 @@ impl Settings {
         for (at, (name, value)) in back.chain(forth).enumerate() {
             text.extend_from_slice(if at == 0 { b"" } else { b", " });
             put_call(&mut text, name, value.map(|value| &**value));
+        }
+        if there.is_some()
+            && !self.pairs.contains_key(TIMEOUT)
+            && !target.pairs.contains_key(TIMEOUT)
+        {
+            separate(&mut text);
+            put_call(&mut text, TIMEOUT, None);
+        }
+        if let Some(then) = then {
+            separate(&mut text);
+            put_call(&mut text, TIMEOUT, Some(then.as_millis().to_string().as_bytes()));
         }
         text.extend_from_slice(b"] IS NULL");
         text
@@ -317,6 +343,13 @@ fn words(text: &[u8]) -> Vec<Vec<u8>> {
 /// In which order settings come off; they go on in the opposite one.
 fn rank(name: &[u8]) -> usize {
     RIGHTS.iter().position(|right| *right == name).unwrap_or(RIGHTS.len())
+}
+
+/// Appends what stands between two elements of an array.
+fn separate(out: &mut Vec<u8>) {
+    if !out.ends_with(b"[") {
+        out.extend_from_slice(b", ");
+    }
 }
 
 /// Appends what sets a setting, or takes it back.

@@ -328,7 +328,10 @@ impl Engine {
             let (state, server) = match client.leg {
                 Leg::None => (ClientState::Idle, None),
                 Leg::Waiting(_) => (ClientState::Waiting, None),
-                Leg::Preparing(server) | Leg::Held(server) => (ClientState::Active, Some(server)),
+                Leg::Preparing(server)
+                | Leg::Held(server)
+                | Leg::Granted(server)
+                | Leg::Pipelined(server) => (ClientState::Active, Some(server)),
             };
             Some(ClientView {
                 id: self.member.client_number(id),
@@ -369,7 +372,9 @@ impl Engine {
                 state: match server.state {
                     ServerState::Connecting | ServerState::Login(_) => ServerActivity::Login,
                     ServerState::Idle => ServerActivity::Idle,
-                    ServerState::Lent(_) | ServerState::Listening => ServerActivity::Active,
+                    ServerState::Lent(_) | ServerState::Listening | ServerState::Pipelined => {
+                        ServerActivity::Active
+                    }
                     ServerState::Cleaning { .. } | ServerState::Forsaken | ServerState::Leaving => {
                         ServerActivity::Tested
                     }

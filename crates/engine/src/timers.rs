@@ -29,7 +29,7 @@ pub const TICK: Duration = Duration::from_millis(100);
 const STATEMENT_GRACE: Duration = Duration::from_millis(1_000 - TICK.as_millis() as u64);
 
 /// Why such a server is given up.
-const HANGS: &str = "the server did not end a statement at statement_timeout";
+pub(crate) const HANGS: &str = "the server did not end a statement at statement_timeout";
 
 /// What becomes of a transaction that takes too long.
 const ROLLED_BACK: &str = "the transaction is rolled back.";
@@ -272,6 +272,7 @@ impl Engine {
                     self.server_lost(now, id, "the server did not answer in time");
                 }
             }
+            ServerState::Pipelined => self.sweep_shared(now, id),
             ServerState::AwaitingCancel => {}
         }
     }
@@ -414,7 +415,7 @@ impl Engine {
     /// Whether a server has been silent for longer than its statements may take. PostgreSQL
     /// measures each statement of a batch, or of a query string, by itself, and keeps short replies
     /// back until the last is over: of a batch that its client has not ended nothing is due.
-    fn hangs(&mut self, now: Time, id: ServerId) -> bool {
+    pub(crate) fn hangs(&mut self, now: Time, id: ServerId) -> bool {
         let server = &mut self.servers[id];
         // What a server says that is not read is not heard: its client does not read either.
         if std::mem::take(&mut server.was_unread) || server.read_paused {

@@ -94,8 +94,16 @@ impl Engine {
                     }
                     taken
                 }
-                Leg::None => self.without_server(now, id, pool, tag, header, rest),
+                Leg::None | Leg::Granted(_) => {
+                    self.without_server(now, id, pool, tag, header, rest, at)
+                }
                 Leg::Waiting(_) | Leg::Preparing(_) => Taken::Nothing,
+                Leg::Pipelined(_) => {
+                    // More has come behind the unit at the front: it is looked at when that is
+                    // answered.
+                    self.clients[id].holding = true;
+                    Taken::Nothing
+                }
             };
             match taken {
                 Taken::Bytes(n) => {
@@ -115,7 +123,11 @@ impl Engine {
         // A Flush, a farewell and what belongs to a COPY ask for nothing more.
         let more = input.get(at).is_some_and(|tag| !b"HXcdf".contains(tag));
         client.began_more = more && client.open_slot.is_none();
-        let waits = client.holding || matches!(client.leg, Leg::Waiting(_) | Leg::Preparing(_));
+        let waits = client.holding
+            || matches!(
+                client.leg,
+                Leg::Waiting(_) | Leg::Preparing(_) | Leg::Granted(_) | Leg::Pipelined(_)
+            );
         if client.ended && !waits {
             // All that it sent is under way, but for what can never become whole.
             self.client_leaves(now, id);
@@ -155,6 +167,7 @@ impl Engine {
     }
 
     /// A message of a client that has no server.
+    #[expect(clippy::too_many_arguments, reason = "the parts of one message, split once")]
     fn without_server(
         &mut self,
         now: Time,
@@ -163,6 +176,7 @@ impl Engine {
         tag: Tag,
         header: Header,
         rest: &[u8],
+        at: usize,
     ) -> Taken {
         let client = &mut self.clients[id];
         match tag {
@@ -208,7 +222,9 @@ impl Engine {
             return self.refuse(now, id, tag, header, rest);
         }
         self.clients[id].unfinished = None;
-        self.check_out(now, id, pool);
+        if !ended || !self.pipeline(now, id, pool, rest, at) {
+            self.check_out(now, id, pool);
+        }
         // With a server at once the same message is looked at again.
         if self.clients.find(id).is_some_and(|client| client.server().is_some()) {
             Taken::Bytes(0)
@@ -510,6 +526,7 @@ impl Engine {
         self.servers[server].used = true;
         let client = &mut self.clients[id];
         client.asked = None;
+        client.alone = false;
         client.lost = None;
         let body = &mut client.body;
         body.left = header.message_len() - n;

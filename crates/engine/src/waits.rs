@@ -72,7 +72,9 @@ impl Engine {
         let others = match self.clients[client].leg {
             Leg::Waiting(_) => pool.waiting - 1,
             // It waits for one that is made or set for it, and is not in the queue.
-            Leg::None | Leg::Preparing(_) | Leg::Held(_) => pool.waiting,
+            Leg::None | Leg::Preparing(_) | Leg::Held(_) | Leg::Granted(_) | Leg::Pipelined(_) => {
+                pool.waiting
+            }
         };
         let mut detail =
             format!("Waited {seconds:.1} s for a server of pool \"{name}\"; {others} others wait.");

@@ -463,6 +463,7 @@ impl World {
 
     /// Does what the engine says.
     fn act(&mut self, input: &[u8]) {
+        use Action::{Consume, Discard, Hold, Release};
         let actions = std::mem::take(&mut self.engine.actions);
         let mut catalogues = Vec::new();
         for action in actions.list {
@@ -490,6 +491,7 @@ impl World {
                 Action::Log(event) => self.events.push(event),
                 Action::JudgeCatalogue(rows) => catalogues.push(rows),
                 Action::HandOver(..) | Action::Nudge => unreachable!("there is one worker"),
+                Consume(..) | Discard(_) | Hold(..) | Release(_) => unreachable!("nobody shares"),
             }
         }
         for rows in catalogues {

@@ -17,6 +17,7 @@ use lingering::Lingering;
 
 mod answers;
 mod handover;
+mod held;
 mod lingering;
 
 /// Bytes that are read at once. With what is retained in front of them they fill the scratch
@@ -383,7 +384,7 @@ impl<T: Transport> Driver<T> {
         match endpoint {
             Endpoint::Cancel(id) => self.engine.cancel_broken(now, id),
             Endpoint::Client(id) => self.engine.client_broken(now, id),
-            Endpoint::Server(id) => self.engine.server_ended(now, id, cause),
+            Endpoint::Server(id) => self.engine.server_broken(now, id, cause),
         }
     }
 
@@ -412,6 +413,8 @@ impl<T: Transport> Driver<T> {
 
     fn act_on(&mut self, endpoint: Endpoint, input: Vec<u8>, consumed: usize, was_full: bool) {
         if consumed == 0 {
+            // What was sent of it all the same stays for as long as it may have to be sent again.
+            self.act(&input);
             if let Some(link) = self.links(endpoint).find(endpoint) {
                 link.retained = input;
             }
@@ -442,6 +445,10 @@ impl<T: Transport> Driver<T> {
                     let more = matches!(list.peek(), Some(Action::Write(next, _)) if *next == to);
                     self.write(to, bytes, more);
                 }
+                Action::Hold(client, range) => self.hold(client, &input[range]),
+                Action::Release(client) => self.release(client),
+                Action::Discard(client) => self.discard(client),
+                Action::Consume(client, n) => self.consume(client, n),
                 Action::Resume(client) => self.resumes.push_back(client),
                 Action::Read(endpoint, on) => {
                     if let Some(link) = self.links(endpoint).find(endpoint) {

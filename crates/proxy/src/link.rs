@@ -20,6 +20,8 @@ pub(crate) struct Link<T> {
     pub(crate) io: T,
     /// Input that the engine has not consumed yet.
     pub(crate) retained: Vec<u8>,
+    /// Output that does not go out before the engine says so.
+    pub(crate) held: Vec<u8>,
     /// Output, from `out_start` on, that the connection had no room for or that was gathered for
     /// the end of the turn.
     out: Vec<u8>,
@@ -61,6 +63,7 @@ impl<T: Transport> Link<T> {
         Self {
             io,
             retained: Vec::new(),
+            held: Vec::new(),
             out: Vec::new(),
             out_start: 0,
             paused: false,
@@ -79,7 +82,7 @@ impl<T: Transport> Link<T> {
 
     /// Bytes of memory that it keeps for others, coming or going.
     pub(crate) fn buffered(&self) -> usize {
-        self.retained.capacity() + self.out.capacity()
+        self.retained.capacity() + self.held.capacity() + self.out.capacity()
     }
 
     /// What it is waited for.

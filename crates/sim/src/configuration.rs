@@ -77,6 +77,8 @@ pub(crate) struct Pool {
     pub(crate) prepared: Option<u64>,
     /// Clients may keep so many of its servers, if there is a limit.
     pub(crate) pinned: Option<u64>,
+    /// So many of its servers are shared, each by so many units at a time, if any are.
+    pub(crate) shared: Option<(u64, u64)>,
 }
 
 /// Where a configuration keeps one of its settings.
@@ -109,6 +111,7 @@ const WAIT: &str = "query_wait_timeout";
 const RESET_QUERY: &str = "server_reset_query";
 const PREPARED: &str = "prepared_statements_cache_size";
 const PINNED: &str = "max_pinned";
+const PIPELINING: &str = "pipelining";
 const INSTANCES: &str = "instances";
 const SERVER_USER: &str = "server_username";
 
@@ -117,8 +120,19 @@ const MISSING: &str = "missing_pools";
 const MODES: &str = "other_pool_modes";
 
 /// Whatever else may be there or not.
-const OTHERS: [&str; 10] =
-    [RESERVE, LEAST, WAIT, RESET_QUERY, PREPARED, PINNED, INSTANCES, SERVER_USER, MISSING, MODES];
+const OTHERS: [&str; 11] = [
+    RESERVE,
+    LEAST,
+    WAIT,
+    RESET_QUERY,
+    PREPARED,
+    PINNED,
+    PIPELINING,
+    INSTANCES,
+    SERVER_USER,
+    MISSING,
+    MODES,
+];
 
 /// The users of servers that a pool may have are called like its own with a number behind.
 const NUMBERED: char = '_';
@@ -154,6 +168,7 @@ impl Configuration {
             RESET_QUERY => self.pools.iter_mut().for_each(|pool| pool.reset_query = None),
             PREPARED => self.pools.iter_mut().for_each(|pool| pool.prepared = None),
             PINNED => self.pools.iter_mut().for_each(|pool| pool.pinned = None),
+            PIPELINING => self.pools.iter_mut().for_each(|pool| pool.shared = None),
             INSTANCES => self.instances = None,
             SERVER_USER => self.pools.iter_mut().for_each(|pool| pool.server_user = None),
             MISSING => self.pools.iter_mut().for_each(|pool| pool.here = true),
@@ -233,12 +248,14 @@ impl Pool {
         let prepared = self.prepared.map(|most| format!("{PREPARED} = {most}\n"));
         let reset = reset.unwrap_or_default() + &prepared.unwrap_or_default();
         let pinned = self.pinned.map(|most| format!("{PINNED} = {most}\n")).unwrap_or_default();
+        let shared = self.shared.map(|(hot, depth)| format!("{PIPELINING} = \"{hot}x{depth}\"\n"));
+        let shared = shared.unwrap_or_default();
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
             "\n[pools.\"{database}\"]\npool_mode = \"{}\"\n{WAIT} = {}\n{reset}\
              [pools.\"{database}\".users.0]\nusername = \"{user}\"\n{server_user}\
-             pool_size = {size}\n{LEAST} = {least}\n{pinned}\
+             pool_size = {size}\n{LEAST} = {least}\n{pinned}{shared}\
              [pools.\"{database}\".shards.0]\ndatabase = \"{database}\"\n\
              servers = [[\"127.0.0.1\", {}, \"primary\"]]",
             mode.name(),

@@ -4,6 +4,8 @@
 //! everything that the statement causes carries it back. Verbs that leave state in a session
 //! begin with the words by which PostgreSQL's own statements would be known, because pgweir looks
 //! for these. What pgweir itself sends is understood too, and has no tag.
+//!
+//! Long because: each verb has its lines here, in both directions.
 
 use std::fmt;
 
@@ -34,6 +36,12 @@ impl Tag {
     /// Whether what it leaves is done by a function, if that can be: no text shows it.
     fn is_unseen(self) -> bool {
         self.number.is_multiple_of(2)
+    }
+
+    /// Whether a statement that is by itself begins with a word by which pgweir knows that it may
+    /// share a server.
+    fn is_closed(self) -> bool {
+        !self.number.is_multiple_of(3)
     }
 
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
@@ -248,6 +256,11 @@ impl Verb {
         )
     }
 
+    /// Whether it only reads: where a server shares it with others, it may be run again.
+    pub(crate) fn only_reads(&self) -> bool {
+        matches!(self, Self::Big(_) | Self::Fail | Self::Rows(_) | Self::Sleep(_))
+    }
+
     /// Whether it ends a transaction block or a part of one, and so is allowed in a failed one.
     pub(crate) fn is_exit(&self) -> bool {
         matches!(self, Self::Chain | Self::Commit | Self::Rollback | Self::RollbackTo { .. })
@@ -266,6 +279,7 @@ impl fmt::Display for Statement {
         let tag = self.tag;
         match &self.verb {
             Verb::Begin => write!(f, "begin {tag}"),
+            Verb::Big(bytes) if tag.is_closed() => write!(f, "select {tag} big {bytes}"),
             Verb::Big(bytes) => write!(f, "big {tag} {bytes}"),
             Verb::Chain => write!(f, "rollback and chain /*{tag}*/"),
             Verb::Commit => write!(f, "commit {tag}"),
@@ -277,6 +291,7 @@ impl fmt::Display for Statement {
             Verb::Declare { name } => write!(f, "declare {tag} {name} cursor with hold"),
             Verb::Defer => write!(f, "defer {tag}"),
             Verb::Execute { name } => write!(f, "execute {tag} {name}"),
+            Verb::Fail if tag.is_closed() => write!(f, "select {tag} fail"),
             Verb::Fail => write!(f, "fail {tag}"),
             Verb::Fetch { name } => write!(f, "fetch {tag} {name}"),
             Verb::Fill => write!(f, "fill {tag}"),
@@ -302,12 +317,14 @@ impl fmt::Display for Statement {
             Verb::Discard(kind) => write!(f, "discard {} /*{tag}*/", kind.name()),
             Verb::Rollback => write!(f, "rollback /*{tag}*/"),
             Verb::RollbackTo { name } => write!(f, "rollback to {name} /*{tag}*/"),
+            Verb::Rows(rows) if tag.is_closed() => write!(f, "select {tag} rows {rows}"),
             Verb::Rows(rows) => write!(f, "rows {tag} {rows}"),
             Verb::Savepoint { name } => write!(f, "savepoint {tag} {name}"),
             Verb::Sequence => write!(f, "call {tag} nextval()"),
             Verb::Set { name, value, local: false } => write!(f, "set {tag} {name} {value}"),
             Verb::Set { name, value, local: true } => write!(f, "set local {tag} {name} {value}"),
             Verb::Show { name } => write!(f, "show {tag} {name}"),
+            Verb::Sleep(ms) if tag.is_closed() => write!(f, "select {tag} sleep {ms}"),
             Verb::Sleep(ms) => write!(f, "sleep {tag} {ms}"),
             Verb::Temp if tag.is_unseen() => write!(f, "call {tag} {MAKES_TABLE}()"),
             Verb::Temp => write!(f, "create temp {tag}"),
@@ -315,6 +332,7 @@ impl fmt::Display for Statement {
                 write!(f, "unlisten {tag} {}", channel.as_deref().unwrap_or("*"))
             }
             Verb::Unlock { key } => write!(f, "call {tag} pg_advisory_unlock({key})"),
+            Verb::Write if tag.is_closed() => write!(f, "update {tag}"),
             Verb::Write => write!(f, "write {tag}"),
         }
     }
@@ -496,7 +514,11 @@ fn line(text: &str) -> Option<Line> {
         ["sleep", _, _] => (1, Verb::Sleep(number(2)?)),
         ["unlisten", _, "*"] => (1, Verb::Unlisten { channel: None }),
         ["unlisten", _, channel] => (1, Verb::Unlisten { channel: Some(channel.into()) }),
-        ["write", _] => (1, Verb::Write),
+        ["select", _, "big", _] => (1, Verb::Big(number(3)?)),
+        ["select", _, "fail"] => (1, Verb::Fail),
+        ["select", _, "rows", _] => (1, Verb::Rows(number(3)?)),
+        ["select", _, "sleep", _] => (1, Verb::Sleep(number(3)?)),
+        ["update" | "write", _] => (1, Verb::Write),
         _ => return None,
     };
     let tag = Tag::parse(words[at].as_bytes())?;

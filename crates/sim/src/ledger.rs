@@ -9,7 +9,7 @@ use pgweir_engine::Marks;
 use crate::invariants::Invariant;
 use crate::language::Tag;
 use crate::rows::{Reached, Row};
-use crate::session::{Home, Settings, State, Transaction, Witness};
+use crate::session::{Again, Home, Settings, State, Transaction, Witness};
 use crate::trap::Trap;
 
 pub(crate) use notices::{Ear, Notices};
@@ -51,9 +51,14 @@ pub(crate) struct Ledger {
     pub(crate) said: BTreeMap<(usize, String), u64>,
     /// Up to when a server of these was struck, or stood still.
     pub(crate) struck: BTreeMap<Home, u64>,
+    /// Servers are shared.
+    shares: bool,
     failure: Option<String>,
     pub(crate) counts: Counts,
 }
+
+/// As many units share a server at most.
+const SHARERS: u32 = 8;
 
 /// What a simulation has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -111,6 +116,10 @@ struct Deed {
     refused: bool,
     /// Its client was told that it is undone.
     told_undone: bool,
+    /// It took too long where it shared a server: it is undone, and may be run again.
+    overran: bool,
+    /// It only reads, and may be run again: what is heard of it may be of a later time.
+    reads: bool,
 }
 
 impl Ledger {
@@ -135,9 +144,15 @@ impl Ledger {
             trouble: BTreeMap::new(),
             said: BTreeMap::new(),
             struck: BTreeMap::new(),
+            shares: false,
             failure: None,
             counts: Counts::default(),
         }
+    }
+
+    /// One of servers that are shared, or not.
+    pub(crate) fn sharing(self, shares: bool) -> Self {
+        Self { shares, ..self }
     }
 
     /// A client begins its life. Says its number.
@@ -246,7 +261,9 @@ impl Ledger {
         self.losses += 1;
         self.counts.losses += 1;
         self.divide(client);
-        if self.losses > self.kills {
+        // Those who share a server lose it together.
+        let each = if self.shares { SHARERS } else { 1 };
+        if self.losses > self.kills * each {
             self.fail(
                 Invariant::LossHasCause,
                 format!("c{client} lost its server ({how}) when none had failed it"),
@@ -265,7 +282,7 @@ impl Ledger {
         for tag in tags {
             let deed = self.deeds.entry(*tag).or_default();
             deed.refused = true;
-            if deed.executed {
+            if deed.executed && !deed.overran && !deed.reads {
                 self.fail(
                     Invariant::RefusedIsNotRun,
                     format!("{tag} was refused and is carried out all the same"),
@@ -338,6 +355,10 @@ impl Witness for Ledger {
             None => &self.startups[tag.client as usize],
         };
         for (name, value) in state.settings() {
+            if state.braked && name == "application_name" {
+                // Where servers are shared they keep their own name.
+                continue;
+            }
             let default = State::default_of(name);
             let wanted = wanted.get(name).map_or(default, String::as_str);
             if value != wanted {
@@ -351,18 +372,25 @@ impl Witness for Ledger {
         self.settings.insert(client, settings.map(Rc::clone));
     }
 
-    fn executes(&mut self, tag: Tag) {
+    fn executes(&mut self, tag: Tag, again: Again) {
         self.counts.statements += 1;
         self.begun_at.insert(tag.client, self.now);
         let last = self.last_begun.insert(tag.client, tag.number);
-        let is_one = !self.divided.contains(&tag.client);
+        let may_again = again == Again::May && self.shares;
+        // What is read again elsewhere may still be read by a server that was lost.
+        let is_one = !self.divided.contains(&tag.client) && !may_again;
         if let Some(last) = last.filter(|last| *last > tag.number && is_one) {
             self.fail(Invariant::OwnOrder, format!("{tag} was begun behind statement {last}"));
         }
         let deed = self.deeds.entry(tag).or_default();
-        if deed.executed {
+        deed.reads = may_again;
+        if std::mem::take(&mut deed.overran) {
+            deed.undone = false;
+            deed.executed = false;
+        }
+        if deed.executed && !may_again {
             self.fail(Invariant::RunOnce, format!("{tag} was carried out twice"));
-        } else if deed.refused {
+        } else if deed.refused && !deed.reads {
             self.fail(
                 Invariant::RefusedIsNotRun,
                 format!("{tag} was carried out after it had been refused"),
@@ -370,6 +398,10 @@ impl Witness for Ledger {
         } else {
             deed.executed = true;
         }
+    }
+
+    fn overruns(&mut self, tag: Tag) {
+        self.deeds.entry(tag).or_default().overran = true;
     }
 
     fn committed(&mut self, tags: &[Tag]) {

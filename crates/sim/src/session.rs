@@ -26,7 +26,9 @@ use crate::language::{self, Line, Tag};
 pub(crate) use execute::Execution;
 pub(crate) use message::{Inbox, Message, put, write_error, write_fatal, write_warning};
 pub(crate) use settings::{BORN, HASTY, VERSION};
-pub(crate) use state::{Home, Notification, Settings, State, Transaction, Witness};
+pub(crate) use state::{
+    Again, BRAKE_US, Home, Notification, Settings, State, Transaction, Witness,
+};
 pub(crate) use words::{all_asked, all_told, told};
 
 /// A session. See the module's documentation.
@@ -476,7 +478,7 @@ impl Session {
             let text = format!("function with OID 0 does not exist{}", of(Some(tag)));
             return self.fail(b"42883", &text, false, witness);
         }
-        witness.executes(tag);
+        witness.executes(tag, Again::MayNot);
         self.state.writes.push(tag);
         put(&mut self.out, b'V', |out| {
             let value = tag.to_string();

@@ -37,6 +37,8 @@ pub(crate) struct Topology {
     drafts: Vec<Draft>,
     drawn: Drawn,
     diet: Diet,
+    /// Servers are shared.
+    pipelines: bool,
 }
 
 /// How many there were before some were taken away.
@@ -174,6 +176,7 @@ impl Topology {
             pools,
             drawn,
             diet: Diet::default(),
+            pipelines: dice.chance(0.4),
         }
     }
 
@@ -211,6 +214,11 @@ impl Topology {
     /// Whether servers are told a statement_timeout, in some configuration at least.
     pub(crate) fn limits_statements(&self) -> bool {
         self.limited.statements
+    }
+
+    /// Whether servers are shared, in some configuration at least.
+    pub(crate) fn pipelines(&self) -> bool {
+        self.pipelines
     }
 
     /// Whether pools have several users at servers, as configurations have it.
@@ -304,10 +312,16 @@ impl Topology {
             reset_query: self.reset_query,
             prepared: *dice.pick(&[None, None, Some(0), Some(1), Some(2), Some(3)]),
             pinned: None,
+            shared: None,
         };
+        let shared = *dice.pick(&[None, Some((1, 1)), Some((1, 3)), Some((2, 2)), Some((2, 8))]);
         // Of two servers one may be kept, of four two.
         let even = pool.size.is_multiple_of(2);
-        Pool { pinned: even.then_some(pool.size / 2), ..pool }
+        Pool {
+            pinned: even.then_some(pool.size / 2),
+            shared: shared.filter(|_| self.pipelines),
+            ..pool
+        }
     }
 }
 

@@ -232,7 +232,7 @@ impl World {
         };
         let mut world = Self {
             site: Site {
-                ledger: Ledger::new(),
+                ledger: Ledger::new().sharing(topology.pipelines()),
                 locks: Locks::default(),
                 trace,
                 faults: faults.clone(),

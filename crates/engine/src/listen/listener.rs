@@ -297,7 +297,7 @@ impl Engine {
         server.state = ServerState::Listening;
         server.changed = now;
         server.touched = true;
-        let is_set = !Rc::ptr_eq(&server.settings, &none);
+        let is_set = !server.is_just(&none);
         if let Some(listener) = &mut self.pools[pool].listener {
             listener.begin(Some(id));
         }

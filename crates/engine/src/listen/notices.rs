@@ -186,7 +186,11 @@ impl Engine {
             && !its.congested
             && matches!(its.phase, Phase::Ready(_));
         let between = match its.leg {
-            Leg::None | Leg::Waiting(_) | Leg::Preparing(_) => true,
+            Leg::None
+            | Leg::Waiting(_)
+            | Leg::Preparing(_)
+            | Leg::Granted(_)
+            | Leg::Pipelined(_) => true,
             Leg::Held(server) => {
                 let server = &self.servers[server];
                 !server.status.in_block() && server.body.left == 0 && !server.fatal

@@ -61,6 +61,11 @@ impl Names {
         }
     }
 
+    /// The statement that a name means, if any.
+    pub(crate) fn known(&self, name: &[u8]) -> Option<Rc<Statement>> {
+        self.0.get(key(name)).and_then(|own| own.statement.clone())
+    }
+
     /// The text of what a name means; of one that means nothing, none.
     pub(crate) fn text(&self, name: &[u8]) -> &[u8] {
         let statement = self.0.get(key(name)).and_then(|own| own.statement.as_ref());

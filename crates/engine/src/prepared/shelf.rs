@@ -78,6 +78,11 @@ impl Shelf {
         self.is_pending(statement.number(), unit)
     }
 
+    /// Whether it is known whether the server has it.
+    pub(crate) fn is_known(&self, statement: &Statement) -> bool {
+        !self.pending.contains_key(&statement.number())
+    }
+
     /// It is used now.
     pub(crate) fn touch(&mut self, statement: &Statement) {
         self.uses += 1;

@@ -8,7 +8,7 @@ fn replay(from: &[(&str, &str)], to: &[(&str, &str)]) -> String {
     let mut interner = Interner::new();
     let from = startup(&mut interner, from);
     let to = startup(&mut interner, to);
-    String::from_utf8(from.replay(&to)).unwrap()
+    String::from_utf8(from.replay(&to, None, None)).unwrap()
 }
 
 #[test]

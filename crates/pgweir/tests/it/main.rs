@@ -38,6 +38,7 @@ mod mixing;
 mod notify;
 mod parameters;
 mod pins;
+mod pipelining;
 mod pool;
 mod pool_modes;
 mod program;

@@ -33,6 +33,7 @@ mod news;
 mod parameters;
 mod pieces;
 mod pins;
+mod pipelining;
 mod queue;
 mod relay;
 mod reload;

@@ -13,6 +13,7 @@ use pgweir_engine::{
     Snapshot, TICK, Time,
 };
 use pgweir_proxy::{Driver, Handover, Interest};
+use pgweir_sql::Catalogue;
 use pgweir_wire::{CancelKey, Initial};
 
 use crate::line::Line;
@@ -146,7 +147,7 @@ impl Stage {
             cancels: VecDeque::new(),
             commands: Vec::new(),
             log: Vec::new(),
-            loud: Some(Arc::default()),
+            loud: Some(Arc::new(Catalogue::default().loud())),
             catalogues: VecDeque::new(),
             departures: Vec::new(),
             nudges: false,

@@ -4,7 +4,7 @@ use pgweir_wire::backend;
 
 use crate::invariants::Invariant;
 use crate::language::{Line, Tag, Verb};
-use crate::session::{Advance, Inbox, Message, Session, Settings, State, Witness, told};
+use crate::session::{Advance, Again, Inbox, Message, Session, Settings, State, Witness, told};
 
 /// What a client is owed: the replies of a session that nobody else uses, to the same messages.
 ///
@@ -412,7 +412,8 @@ impl Oracle {
 impl Witness for Deeds {
     fn meets(&mut self, _: Tag, _: &State) {}
 
-    fn executes(&mut self, _: Tag) {}
+    fn executes(&mut self, _: Tag, _: Again) {}
+    fn overruns(&mut self, _: Tag) {}
 
     fn committed(&mut self, tags: &[Tag]) {
         self.committed.extend_from_slice(tags);

@@ -3,7 +3,7 @@ use std::collections::BTreeMap;
 use super::Ledger;
 use crate::language::Tag;
 use crate::rows::Row;
-use crate::session::{Home, State, Witness};
+use crate::session::{Again, Home, State, Witness};
 
 fn ledger() -> Ledger {
     let mut ledger = Ledger::new();
@@ -28,9 +28,9 @@ fn state() -> State {
 #[test]
 fn a_statement_is_carried_out_once() {
     let mut ledger = ledger();
-    ledger.executes(tag(0));
+    ledger.executes(tag(0), Again::MayNot);
     assert_eq!(ledger.failure(), None);
-    ledger.executes(tag(0));
+    ledger.executes(tag(0), Again::MayNot);
     assert!(ledger.failure().is_some());
 }
 
@@ -39,7 +39,7 @@ fn a_refused_statement_is_not_carried_out() {
     let mut ledger = ledger();
     ledger.refused(&[tag(0)]);
     assert_eq!(ledger.failure(), None);
-    ledger.executes(tag(0));
+    ledger.executes(tag(0), Again::MayNot);
     assert!(ledger.failure().is_some());
 }
 
@@ -148,9 +148,9 @@ fn copy_data_have_their_reader() {
 #[test]
 fn statements_begin_in_the_order_in_which_they_were_sent() {
     let mut ledger = ledger();
-    ledger.executes(tag(0));
-    ledger.executes(Tag { number: 3, ..tag(0) });
+    ledger.executes(tag(0), Again::MayNot);
+    ledger.executes(Tag { number: 3, ..tag(0) }, Again::MayNot);
     assert_eq!(ledger.failure(), None);
-    ledger.executes(Tag { number: 2, ..tag(0) });
+    ledger.executes(Tag { number: 2, ..tag(0) }, Again::MayNot);
     assert!(ledger.failure().is_some_and(|failure| failure.starts_with("OwnOrder")));
 }

@@ -6,7 +6,7 @@ use pgweir_proxy::Transport;
 use super::{Backend, Outcome, Phase, Wait};
 use crate::invariants::Invariant;
 use crate::rows::Row;
-use crate::session::{Session, write_fatal, write_warning};
+use crate::session::{BRAKE_US, Session, Witness, write_fatal, write_warning};
 use crate::trap::Trap;
 use crate::world::Site;
 
@@ -46,7 +46,9 @@ impl Backend {
         let Phase::Session { session, wait } = &mut self.phase else { return };
         let now = site.trace.now;
         // Since version 13 the time is that of one statement of a query string.
-        let limit = self.limits.statement.filter(|_| session.is_executing());
+        let brake = Some(BRAKE_US).filter(|_| session.state.braked);
+        let limit = self.limits.statement.into_iter().chain(brake).min();
+        let limit = limit.filter(|_| session.is_executing());
         self.statement_ends = limit.map(|limit| self.statement_ends.unwrap_or(now + limit));
         let too_long = self.statement_ends.is_some_and(|ends| ends <= now);
         let cancelled = std::mem::take(&mut self.cancelled) && session.is_busy();
@@ -77,6 +79,10 @@ impl Backend {
             Some(tag) => format!("ends {tag}: {text}"),
             None => format!("ends what it does: {text}"),
         });
+        if text == TIMED_OUT && brake.is_some() {
+            let undone = session.state.writes.iter().copied().chain(session.running());
+            undone.for_each(|tag| site.ledger.overruns(tag));
+        }
         session.interrupt(code, text, &mut self.inbox, &mut site.ledger);
         *wait = Wait::Nothing;
         site.locks.goes_on(self.process_id);

@@ -3,7 +3,7 @@ use pgweir_wire::backend;
 use super::effect::{carry_out, no_statement};
 use super::message::{put, row_description, write_notice};
 use super::state::{Notification, Subscription};
-use super::{Advance, FLUSH, HASTY, Inbox, State, Transaction, WENT, Witness};
+use super::{Advance, Again, FLUSH, HASTY, Inbox, State, Transaction, WENT, Witness};
 use crate::invariants::Invariant;
 use crate::language::{Kind, Line, Statement, Tag, Verb, catalogue};
 
@@ -77,7 +77,11 @@ impl Execution {
     pub(crate) fn begin(&self, state: &mut State, witness: &mut impl Witness) {
         state.start();
         if let Some(tag) = self.tag {
-            witness.executes(tag);
+            let reads = match &self.line {
+                Line::Client(statement) => statement.verb.only_reads(),
+                _ => false,
+            };
+            witness.executes(tag, if reads { Again::May } else { Again::MayNot });
         }
     }
 

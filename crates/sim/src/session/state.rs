@@ -1,3 +1,7 @@
+//! What a session keeps, and what statements, rollbacks and their like make of it.
+//!
+//! Long because: whatever changes one part of it may take another one back.
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
 
@@ -25,6 +29,8 @@ pub(crate) struct State {
     pub(crate) met: u64,
     /// What the open transaction has changed.
     pub(crate) writes: Vec<Tag>,
+    /// pgweir has told it to end whatever takes longer than it may where a server is shared.
+    pub(crate) braked: bool,
     /// A statement whose constraint fails when the transaction ends.
     pub(crate) deferred: Option<Tag>,
     /// What clients have left in the session.
@@ -138,12 +144,22 @@ pub(crate) struct Stain {
     pub(crate) stays: bool,
 }
 
+/// Whether a statement may be carried out once more.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Again {
+    /// It only reads, and may share a server.
+    May,
+    MayNot,
+}
+
 /// Who is told what a session does.
 pub(crate) trait Witness {
     /// The session looks at a message with this tag.
     fn meets(&mut self, tag: Tag, state: &State);
     /// A statement begins to be carried out.
-    fn executes(&mut self, tag: Tag);
+    fn executes(&mut self, tag: Tag, again: Again);
+    /// A statement that shares a server took too long, and is undone.
+    fn overruns(&mut self, tag: Tag);
     /// What these statements have changed is there to stay.
     fn committed(&mut self, tags: &[Tag]);
     /// What these statements have changed is undone.
@@ -158,6 +174,10 @@ pub(crate) trait Witness {
     /// Something came that nobody sends, or that is not its client's.
     fn wrong(&mut self, broken: Invariant, how: String);
 }
+
+/// The statement_timeout of servers that are shared, in milliseconds.
+pub(super) const BRAKE: &str = "50";
+pub(crate) const BRAKE_US: u64 = 50_000;
 
 const SETTINGS_CHANGED: &str = "changed settings";
 pub(super) const TABLE: &str = "a temporary table";
@@ -177,6 +197,7 @@ impl State {
             served: None,
             met: 0,
             writes: Vec::new(),
+            braked: false,
             deferred: None,
             stains: Vec::new(),
             statements: BTreeMap::new(),
@@ -236,7 +257,8 @@ impl State {
             return Err((b"23505", format!("a deferred constraint is violated [{tag}]")));
         }
         witness.committed(&self.writes);
-        if let Some(owner) = self.owner {
+        // What is shared changes no settings, and shows not all that its client has.
+        if let Some(owner) = self.owner.filter(|_| !self.braked) {
             witness.settled(owner, Some(&self.settings).filter(|_| !self.was_reset));
         }
         for subscription in std::mem::take(&mut self.subscriptions) {
@@ -461,6 +483,14 @@ impl State {
             }
         }
         for (name, value) in pairs {
+            if name == "statement_timeout" {
+                // Of the client's own nothing is simulated but what it makes of questions.
+                let brake = value.as_deref().filter(|value| *value == BRAKE);
+                self.braked = brake.is_some();
+                if self.braked {
+                    continue;
+                }
+            }
             let chosen = Rc::make_mut(&mut self.chosen);
             match value {
                 Some(_) => drop(chosen.insert(name.clone())),
@@ -502,6 +532,7 @@ impl State {
         match kind {
             Kind::All => {
                 self.reset(None);
+                self.braked = false;
                 self.stains.retain(|stain| stain.stays);
                 self.statements.retain(|name, _| name.is_empty());
                 self.cursors.clear();

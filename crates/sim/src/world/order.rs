@@ -36,7 +36,9 @@ impl World {
         let Some(home) = process.home.clone() else { return };
         // A statement of pgweir's own may be ended by statement_timeout: then its client waits for
         // another server, before those in the queue.
-        if self.topology.limits_statements() || self.was_lost(&home, lease.after) {
+        // Where servers are shared, some wait for another kind of place.
+        let shares = self.topology.pipelines();
+        if shares || self.topology.limits_statements() || self.was_lost(&home, lease.after) {
             return;
         }
         let client = self.client(lease.client).filter(|its| !its.has_lacked_pool(&self.site));

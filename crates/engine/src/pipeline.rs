@@ -1,0 +1,95 @@
+//! Pipelining: units of several clients stand one behind the other on one server.
+//!
+//! PostgreSQL sleeps when it has answered and nothing else is there, and to wake it costs more than
+//! most statements do. So units that are *closed*, whole and short are sent to a server that is at
+//! work for others, and answered in the order of sending. Whether a text is closed `sql` says
+//! ([`pgweir_sql::Sharing`]): it begins and ends by itself, and leaves nothing.
+//!
+//! - A server that is shared runs with a `statement_timeout` of ours, its *brake*: whatever stands
+//!   in front takes no longer than that. What overruns is ended by its own backend, and is run
+//!   again alone, with its client's own timeout. So nothing of a reply goes out before its
+//!   ReadyForQuery, and the bytes of a unit stay with its client's connection until then.
+//! - A read never stands behind a write: to wait for a commit is under no timeout.
+//! - Nothing is ever cancelled from outside on a server with a second unit on it, and no such
+//!   server is closed by us: it is drained.
+//! - Whoever needs a server alone waits in the same queue; the server with the fewest units is
+//!   *reserved* then, takes no more of them, and is lent when it runs dry.
+//!
+//! A shared server is *hot* from its first unit to its last; in between it is idle like any other,
+//! and keeps its brake until it is lent to somebody alone.
+
+mod answer;
+mod lost;
+mod place;
+mod send;
+mod unit;
+
+use std::ops::Range;
+use std::time::Duration;
+
+use pgweir_config::Pipelining;
+
+use crate::action::ClientId;
+use crate::client::Slot;
+use crate::time::Time;
+
+pub(crate) use unit::{Access, Need, Unit};
+
+/// The `statement_timeout` of servers that are shared.
+pub(crate) const BRAKE: Duration = Duration::from_millis(50);
+
+/// So much of a reply is kept until it is over. A longer one is thrown away, and its unit is run
+/// again alone.
+pub(super) const HELD_BYTES: usize = 256 * 1024;
+
+/// How many servers of a pool are shared, and by how many units at a time each.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) struct Depths {
+    pub(crate) hot: usize,
+    pub(crate) depth: usize,
+}
+
+impl Depths {
+    /// As the configuration has it; `None`: servers are not shared.
+    pub(crate) fn of(pipelining: Pipelining) -> Option<Self> {
+        match pipelining {
+            Pipelining::Off => None,
+            Pipelining::Fixed { hot, depth } => {
+                Some(Self { hot: hot as usize, depth: depth as usize })
+            }
+        }
+    }
+}
+
+/// A unit that was sent to a server which it shares.
+#[derive(Debug)]
+pub(crate) struct InFlight {
+    /// Whose it is; `None`: of one who is gone.
+    pub(crate) client: Option<ClientId>,
+    pub(crate) slot: Slot,
+    /// So long it is: its bytes stand at the front of its client's input.
+    pub(crate) bytes: usize,
+    pub(crate) access: Access,
+    /// When its client had asked.
+    pub(crate) since: Time,
+    /// Of its reply so much is kept for its client already.
+    pub(crate) held: usize,
+    /// What its client is told in place of the reply.
+    pub(crate) outcome: Outcome,
+    /// Its client has asked for its end.
+    pub(crate) cancelled: bool,
+}
+
+/// What becomes of a unit when its reply is over.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Outcome {
+    /// The reply goes to its client.
+    Answered,
+    /// The brake has ended it.
+    Overran,
+    /// Its reply is longer than what is kept, and was thrown away.
+    TooLong,
+}
+
+/// What of the input that is read now belongs to the reply at the head, and was not passed on.
+pub(crate) type Fresh = Option<Range<usize>>;

@@ -1,0 +1,205 @@
+//! What a shared server answers, and what becomes of it.
+
+use std::ops::Range;
+
+use pgweir_wire::backend::{self, ErrorFields, Tag};
+use pgweir_wire::{SqlState, TransactionStatus};
+
+use super::{Access, BRAKE, HELD_BYTES, Outcome};
+use crate::Engine;
+use crate::action::{Action, ClientId, Endpoint, ServerId};
+use crate::client::{Asked, Leg};
+use crate::errors::CANCELED;
+use crate::marks::Mark;
+use crate::reply::{Sink, Step};
+use crate::server::ServerState;
+use crate::time::Time;
+
+impl Engine {
+    /// Whether a server is shared.
+    pub(crate) fn is_pipelined(&self, id: ServerId) -> bool {
+        matches!(self.servers[id].state, ServerState::Pipelined)
+    }
+
+    /// A piece of what a server says goes to its client, now or when the reply is over.
+    pub(crate) fn hand_on(&mut self, id: ServerId, client: ClientId, range: Range<usize>) {
+        let server = &mut self.servers[id];
+        if !matches!(server.state, ServerState::Pipelined) {
+            return self.actions.forward(Endpoint::Client(client), range);
+        }
+        match &mut server.fresh {
+            Some(fresh) if fresh.end == range.start => fresh.end = range.end,
+            Some(_) => {
+                self.hold_fresh(id);
+                self.servers[id].fresh = Some(range);
+            }
+            None => server.fresh = Some(range),
+        }
+    }
+
+    /// What was kept of the input that is read now is put where it outlives it.
+    pub(crate) fn hold_fresh(&mut self, id: ServerId) {
+        let Some(server) = self.servers.find_mut(id) else { return };
+        let Some(fresh) = server.fresh.take() else { return };
+        let Some(head) = server.pipeline.front_mut() else { return };
+        let Some(client) = head.client.filter(|_| head.outcome == Outcome::Answered) else {
+            return;
+        };
+        head.held += fresh.len();
+        if head.held > HELD_BYTES && head.access == Access::Read {
+            Mark::SharedReplyTooLong.hit();
+            head.outcome = Outcome::TooLong;
+            self.actions.push(Action::Discard(client));
+        } else {
+            self.actions.push(Action::Hold(client, fresh));
+        }
+    }
+
+    /// An ErrorResponse of a shared server.
+    pub(crate) fn shared_error(
+        &mut self,
+        now: Time,
+        id: ServerId,
+        body: &[u8],
+        range: Range<usize>,
+        length: usize,
+    ) -> Result<(), String> {
+        let fields = ErrorFields::start(body);
+        let (fatal, code) = (fields.is_fatal(), fields.code);
+        let step = self.take_step(id, Tag::ErrorResponse)?;
+        if fatal {
+            let server = &mut self.servers[id];
+            server.doomed = true;
+            server.idled_out = code == Some(SqlState::IDLE_SESSION);
+            server.last_words = Some(String::from_utf8_lossy(fields.message).into());
+            server.says_farewell = true;
+        }
+        let n = range.len();
+        match step {
+            Step::Failed { sink: sink @ Sink::Client(_), effect, undone } if !fatal => {
+                self.settle(id, sink, effect);
+                self.undo(id, undone);
+                let server = &mut self.servers[id];
+                let ran = now - server.unit_since;
+                if code == Some(SqlState::QUERY_CANCELED)
+                    && ran >= BRAKE / 2
+                    && let Some(head) = server.pipeline.front_mut()
+                {
+                    Mark::SharedOverran.hit();
+                    head.outcome = Outcome::Overran;
+                }
+                self.pass(id, true, range.start, n, length);
+            }
+            Step::Failed { sink, effect, undone } => {
+                self.settle(id, sink, effect);
+                self.undo(id, undone);
+                let server = &mut self.servers[id];
+                if !fatal {
+                    let report = crate::relay::as_report(&fields);
+                    server.own_error.get_or_insert_with(|| Box::new(report));
+                }
+                self.pass(id, false, range.start, n, length);
+            }
+            Step::Unasked if fatal => self.pass(id, false, range.start, n, length),
+            Step::Unasked => return Err("an error came when no reply was owed".to_owned()),
+            Step::More { .. } | Step::Settled { .. } | Step::Ready { .. } => {
+                return Err("an error was taken for a reply".to_owned());
+            }
+        }
+        Ok(())
+    }
+
+    /// ReadyForQuery of a shared server: the unit at the head is over, or one of our own.
+    pub(crate) fn shared_ready(
+        &mut self,
+        now: Time,
+        id: ServerId,
+        sink: Sink,
+        status: TransactionStatus,
+        range: Range<usize>,
+    ) -> Result<(), String> {
+        if status.in_block() {
+            return Err("a unit that was shared has left a transaction open".to_owned());
+        }
+        if sink == Sink::Own {
+            self.own_unit_over(now, id);
+            return Ok(());
+        }
+        let head = self.servers[id].pipeline.front();
+        if let Some((client, slot)) = head.and_then(|unit| Some((unit.client?, unit.slot))) {
+            self.fill_slot(now, id, client, slot)?;
+        }
+        let server = &mut self.servers[id];
+        server.unit_since = now;
+        server.transaction_since = now;
+        let fresh = server.fresh.take();
+        let Some(unit) = server.pipeline.pop_front() else {
+            return Err("ReadyForQuery came for no unit".to_owned());
+        };
+        if let Some(client) = unit.client {
+            let to = Endpoint::Client(client);
+            match unit.outcome {
+                Outcome::Answered => {
+                    if unit.held > 0 {
+                        self.actions.push(Action::Release(client));
+                    }
+                    fresh.into_iter().for_each(|fresh| self.actions.forward(to, fresh));
+                    self.actions.forward(to, range);
+                    self.unit_answered(now, client, unit.bytes);
+                }
+                Outcome::Overran if unit.cancelled => {
+                    // No mark: of a hundred thousand seeds hardly one takes it.
+                    self.discard(client, unit.held);
+                    self.actions.inject(to, |out| {
+                        CANCELED.report(&[]).write(out);
+                        backend::ready_for_query(out, TransactionStatus::Idle);
+                    });
+                    self.unit_answered(now, client, unit.bytes);
+                }
+                Outcome::Overran | Outcome::TooLong => {
+                    self.discard(client, unit.held);
+                    self.run_alone(client, unit.since);
+                }
+            }
+        }
+        self.goes_on(now, id);
+        Ok(())
+    }
+
+    /// What was kept for a client is thrown away.
+    pub(super) fn discard(&mut self, client: ClientId, held: usize) {
+        if held > 0 {
+            self.actions.push(Action::Discard(client));
+        }
+    }
+
+    /// A unit that shared a server is answered.
+    pub(super) fn unit_answered(&mut self, now: Time, id: ClientId, bytes: usize) {
+        self.actions.push(Action::Consume(id, bytes));
+        let client = &mut self.clients[id];
+        let pool = client.pool();
+        client.leg = Leg::None;
+        client.scanned = 0;
+        client.asked = None;
+        if let Some(pool) = pool {
+            self.pools[pool].stats.received += bytes as u64;
+        }
+        if self.clients[id].holding {
+            self.wake(id);
+        }
+        if self.draining || pool.is_some_and(|pool| self.pools[pool].removed) {
+            self.drain_client(now, id);
+        }
+    }
+
+    /// A unit that has shared a server is run again, without others.
+    pub(super) fn run_alone(&mut self, id: ClientId, since: Time) {
+        Mark::RunAlone.hit();
+        let client = &mut self.clients[id];
+        client.leg = Leg::None;
+        client.scanned = 0;
+        client.alone = true;
+        client.asked = Some(Asked { since, lost: 0, held: true });
+        self.wake(id);
+    }
+}

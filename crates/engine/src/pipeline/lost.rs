@@ -1,0 +1,129 @@
+//! Ends: of shared servers, and of clients whose units are on one.
+
+use super::{Access, InFlight, Outcome};
+use crate::Engine;
+use crate::action::{Action, ClientId, Endpoint, ServerId};
+use crate::client::Leg;
+use crate::errors::OUTCOME_UNKNOWN;
+use crate::loss::unknown_outcome;
+use crate::marks::Mark;
+use crate::time::Time;
+use crate::timers::HANGS;
+
+/// So long a shared server may take to be set for that, or to make a statement, as a login may.
+impl Engine {
+    /// A shared server that does not answer is given up.
+    pub(crate) fn sweep_shared(&mut self, now: Time, id: ServerId) {
+        let server = &self.servers[id];
+        let spec = &self.pools[server.pool].spec;
+        let ours = server.replies.answers_us() && now - server.changed > spec.connect_timeout;
+        let too_long = spec.transaction_timeout.is_some_and(|limit| {
+            !server.pipeline.is_empty() && now - server.transaction_since > limit
+        });
+        if ours || too_long {
+            Mark::SharedInVain.hit();
+            self.server_lost(now, id, "the server did not answer in time");
+        } else if self.hangs(now, id) {
+            Mark::SharedHangs.hit();
+            self.server_lost(now, id, HANGS);
+        }
+    }
+}
+
+/// What is known of a unit on a server that is lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Fate {
+    /// It was not begun.
+    NotBegun,
+    /// Nobody knows.
+    Unknown,
+}
+
+impl Engine {
+    /// A shared server is lost. `in_order`: its stream has ended, so all that it has said has come.
+    ///
+    /// PostgreSQL sends a reply before it begins with the next unit. So where its stream has come
+    /// to its end, only the unit at the head may have been begun, and not even that one if the
+    /// server was idle for too long; of what was sent to a connection that is broken nothing is
+    /// known.
+    pub(crate) fn shared_lost(&mut self, now: Time, id: ServerId, cause: &str) {
+        self.cool(id);
+        let server = &mut self.servers[id];
+        let pool = server.pool;
+        let in_order = server.says_farewell || server.ended;
+        let idled_out = server.idled_out;
+        let units: Vec<InFlight> = server.pipeline.drain(..).collect();
+        server.fresh = None;
+        let granted: Vec<ClientId> = self.granted(id).collect();
+        self.forget_server(now, id);
+        for (place, unit) in units.into_iter().enumerate() {
+            let fate = match in_order && (place > 0 || idled_out) {
+                true => Fate::NotBegun,
+                false => Fate::Unknown,
+            };
+            self.shared_unit_lost(now, unit, fate, cause);
+        }
+        self.grant(now, pool);
+        for client in granted {
+            // It asks again, in its own place.
+            let its = &mut self.clients[client];
+            its.leg = Leg::None;
+            if let Some(asked) = &mut its.asked {
+                asked.held = true;
+            }
+            self.actions.push(Action::Resume(client));
+        }
+    }
+
+    fn granted(&self, server: ServerId) -> impl Iterator<Item = ClientId> {
+        let clients = self.clients.iter();
+        clients.filter(move |(_, its)| its.leg == Leg::Granted(server)).map(|(id, _)| id)
+    }
+
+    fn shared_unit_lost(&mut self, now: Time, unit: InFlight, fate: Fate, cause: &str) {
+        let Some(client) = unit.client else { return };
+        self.discard(client, unit.held);
+        let its = &mut self.clients[client];
+        its.slots.clear();
+        its.quiet_since = now;
+        let again = fate == Fate::NotBegun
+            || unit.access == Access::Read
+            || unit.outcome == Outcome::Overran;
+        if again {
+            Mark::SharedRunAgain.hit();
+            return self.run_alone(client, unit.since);
+        }
+        Mark::SharedOutcomeUnknown.hit();
+        let report = OUTCOME_UNKNOWN.report(&[]).detail(unknown_outcome(cause));
+        let to = Endpoint::Client(client);
+        self.actions.inject(to, |out| {
+            report.write(out);
+            pgweir_wire::backend::ready_for_query(out, pgweir_wire::TransactionStatus::Idle);
+        });
+        self.unit_answered(now, client, unit.bytes);
+    }
+
+    /// A client is gone whose unit is on a shared server: its reply is for nobody.
+    pub(crate) fn leave_shared(&mut self, id: ClientId, server: ServerId) {
+        for unit in &mut self.servers[server].pipeline {
+            if unit.client == Some(id) {
+                Mark::SharerGone.hit();
+                unit.client = None;
+            }
+        }
+    }
+
+    /// Notes that a client has asked for the end of its unit on a shared server. Says whether it
+    /// stands there alone, so that a cancel can hit nothing else.
+    pub(crate) fn cancels_alone(&mut self, id: ClientId, server: ServerId) -> bool {
+        let server = &mut self.servers[server];
+        if server.pipeline.len() == 1 && server.granted == 0 && !server.replies.is_ours() {
+            return true;
+        }
+        Mark::CancelOfShared.hit();
+        for unit in server.pipeline.iter_mut().filter(|unit| unit.client == Some(id)) {
+            unit.cancelled = true;
+        }
+        false
+    }
+}

@@ -1,0 +1,204 @@
+//! A unit is sent to a server that is shared, and what that must have for it is made there first.
+
+use std::rc::Rc;
+
+use pgweir_wire::frontend::{self, Bind, Tag, Target};
+use pgweir_wire::{HEADER_LEN, Header};
+
+use super::{InFlight, Need, Outcome, Unit};
+use crate::Engine;
+use crate::action::{ClientId, Endpoint, ServerId};
+use crate::client::{Leg, Slot};
+use crate::marks::Mark;
+use crate::prepared::{Rows, Under};
+use crate::reply::{Closes, Described, Expected, Kind, Made, Makes, Sink};
+use crate::server::Server;
+use crate::time::Time;
+use crate::units::message;
+
+impl Engine {
+    /// Sends a unit, whole.
+    pub(super) fn send_unit(
+        &mut self,
+        now: Time,
+        id: ClientId,
+        server: ServerId,
+        unit: Unit,
+        rest: &[u8],
+        at: usize,
+    ) {
+        Mark::UnitShares.hit();
+        self.tell_sharer(id, server);
+        let client = &mut self.clients[id];
+        let asked = client.asked.take();
+        let since = asked.map_or(now, |asked| asked.since);
+        client.unit = None;
+        client.unfinished = None;
+        client.held_since = None;
+        client.silence_told = false;
+        client.requested = since;
+        client.settings_refused = false;
+        client.leg = Leg::Pipelined(server);
+        client.holding = client.ended || rest.len() > unit.bytes;
+        let slot = client.slot_of_unit();
+        let its = &mut self.servers[server];
+        its.note_fed(now);
+        if its.pipeline.is_empty() {
+            its.unit_since = now;
+            its.transaction_since = now;
+        }
+        let mut done = 0;
+        while done < unit.bytes {
+            // It was read before, message by message.
+            let Ok(Some((header, tag))) = message(&rest[done..unit.bytes]) else { break };
+            let from = done;
+            done += header.message_len();
+            self.send_message(id, server, slot, (tag, header), &rest[from..done], at + from);
+        }
+        self.servers[server].pipeline.push_back(InFlight {
+            client: Some(id),
+            slot,
+            bytes: unit.bytes,
+            access: unit.access,
+            since,
+            held: 0,
+            outcome: Outcome::Answered,
+            cancelled: false,
+        });
+    }
+
+    fn send_message(
+        &mut self,
+        id: ClientId,
+        server: ServerId,
+        slot: Slot,
+        (tag, header): (Tag, Header),
+        whole: &[u8],
+        at: usize,
+    ) {
+        let body = &whole[HEADER_LEN..];
+        let mut named = None;
+        let kind = match tag {
+            Tag::Query => Kind::Query,
+            Tag::Parse => Kind::Parse { makes: Makes::Unnamed(Rc::from(whole)) },
+            Tag::Bind => {
+                if let Ok(bind) = Bind::start(body) {
+                    named = Some((HEADER_LEN + bind.portal.len() + 1, bind.statement));
+                }
+                Kind::Bind
+            }
+            Tag::Describe => match Target::parse(body) {
+                Ok(Target::Statement(name)) => {
+                    named = Some((HEADER_LEN + 1, name));
+                    let of = if name.is_empty() { Described::Unnamed } else { Described::Named };
+                    Kind::DescribeStatement { of }
+                }
+                Ok(Target::Portal(_)) | Err(_) => Kind::DescribePortal,
+            },
+            Tag::Execute => Kind::Execute,
+            Tag::Close => Kind::ClosePortal,
+            Tag::Sync => Kind::Sync,
+            Tag::CopyData
+            | Tag::CopyDone
+            | Tag::CopyFail
+            | Tag::Flush
+            | Tag::FunctionCall
+            | Tag::Password
+            | Tag::Terminate => return,
+        };
+        let its = &mut self.servers[server];
+        its.replies.push(Expected { kind, sink: Sink::Client(slot) });
+        let stats = &mut self.pools[its.pool].stats;
+        stats.parses += u64::from(tag == Tag::Parse);
+        stats.binds += u64::from(tag == Tag::Bind);
+        let to = Endpoint::Server(server);
+        let statement = named.filter(|(_, name)| !name.is_empty()).and_then(|(start, name)| {
+            let statement = self.clients[id].names.known(name)?;
+            its.shelf.touch(&statement);
+            Some((start, name.len(), statement.name()))
+        });
+        match statement {
+            None => self.actions.forward(to, at..at + whole.len()),
+            Some((start, length, name)) => {
+                self.actions.inject(to, |out| {
+                    let before = &body[..start - HEADER_LEN];
+                    frontend::write_renamed(out, header, before, &name, length);
+                });
+                self.actions.forward(to, at + start + length..at + whole.len());
+            }
+        }
+    }
+
+    /// Has a shared server make what a unit needs and is not there, by a unit of our own.
+    pub(super) fn provide(&mut self, now: Time, id: ServerId, unit: &Unit) {
+        let server = &self.servers[id];
+        let is_busy = server.replaying.is_some() || server.providing.is_some();
+        if is_busy || server.reserved || !server.shelf.is_settled() {
+            return;
+        }
+        let lacks = |need: &&Need| !has(server, need);
+        let Some(need) = unit.needs.iter().find(lacks).cloned() else { return };
+        Mark::StatementMadeAhead.hit();
+        let most = self.pools[server.pool].spec.prepared_statements.max(1);
+        let statement = need.statement;
+        let server = &mut self.servers[id];
+        let own = |kind| Expected { kind, sink: Sink::Own };
+        let mut closes = Vec::new();
+        if server.shelf.find(&statement).is_some() {
+            closes.push(Rc::clone(&statement));
+        }
+        while let Some(surplus) = server.shelf.surplus(most, OURS).filter(|_| closes.is_empty()) {
+            closes.push(surplus);
+        }
+        for old in closes {
+            let (rows, under) = server.shelf.remove(&old, OURS);
+            let closes = Closes::Shared(Rc::clone(&old), rows, under);
+            server.replies.push(own(Kind::CloseStatement { closes }));
+            let name = old.name();
+            self.actions.inject(Endpoint::Server(id), |out| {
+                frontend::write_close(out, Target::Statement(&name));
+            });
+        }
+        let made = Rc::new(Made { statement: Rc::clone(&statement), name: None });
+        server.own_error = None;
+        server.changed = now;
+        server.providing = Some(Rc::clone(&statement));
+        let told = need.told.as_deref();
+        let parameters = told.map(|told| Rc::from(told.parameters()));
+        server.shelf.put(Rc::clone(&statement), OURS, Under::Its, parameters);
+        let makes = Makes::Shared(Rc::clone(&made));
+        server.replies.push(own(Kind::Parse { makes }));
+        server.replies.push(own(Kind::DescribeStatement { of: Described::Shared(made) }));
+        server.replies.push(own(Kind::Sync));
+        self.pools[server.pool].stats.own_parses += 1;
+        let (name, definition) = (statement.name(), statement.definition_for(told));
+        self.actions.inject(Endpoint::Server(id), |out| {
+            frontend::write_parse_of(out, &name, &definition);
+            frontend::write_describe(out, Target::Statement(&name));
+            out.extend_from_slice(&frontend::SYNC);
+        });
+    }
+}
+
+/// The unit of our own that makes statements ahead.
+const OURS: Slot = Slot(u32::MAX);
+
+/// Whether a server has all statements that a unit needs, as its client was told of them.
+pub(super) fn provides(server: &Server, unit: &Unit) -> bool {
+    unit.needs.iter().all(|need| has(server, need))
+}
+
+fn has(server: &Server, need: &Need) -> bool {
+    let (shelf, statement) = (&server.shelf, &need.statement);
+    let Some(made) = shelf.find(statement) else { return false };
+    let is_it = match (&made.rows, need.told.as_deref()) {
+        (_, None) => true,
+        (_, Some(told)) if !told.has_rows() && shelf.is_made_with(statement, told.parameters()) => {
+            true
+        }
+        (Rows::Known(rows), Some(told)) => told.allows(rows),
+        (Rows::Unknown, Some(_)) => true,
+        (Rows::Awaited | Rows::Missed, Some(_)) => false,
+    };
+    is_it && shelf.is_known(statement) && shelf.is_read(statement, false)
+}

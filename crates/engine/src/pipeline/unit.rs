@@ -1,0 +1,225 @@
+//! Whether what stands at the front of a client's input is a unit that may share a server.
+
+use std::rc::Rc;
+use std::sync::Arc;
+
+use pgweir_config::PoolMode;
+use pgweir_sql::{Encoding, Heard, Loud, Sharing};
+use pgweir_wire::HEADER_LEN;
+use pgweir_wire::frontend::{Bind, Parse, Tag, Target};
+use smallvec::SmallVec;
+
+use super::BRAKE;
+use crate::Engine;
+use crate::action::ClientId;
+use crate::client::{UnitRest, UnnamedStatement};
+use crate::pool::PoolId;
+use crate::prepared::{Meaning, Shape, Statement};
+use crate::settings::{Settings, TIMEOUT};
+use crate::units::{UNIT_HELD_BYTES, message, until_nul};
+
+/// A unit that may share a server.
+#[derive(Debug)]
+pub(crate) struct Unit {
+    /// So many bytes it has.
+    pub(crate) bytes: usize,
+    pub(crate) access: Access,
+    /// `access` is that of a statement of its own.
+    begun: bool,
+    /// The statements that a server must have for it, and what its client was told of their rows.
+    pub(crate) needs: SmallVec<[Need; 1]>,
+    /// The loud names by which it was judged.
+    loud: Arc<Loud>,
+}
+
+/// A statement that a server must have.
+#[derive(Clone, Debug)]
+pub(crate) struct Need {
+    pub(crate) statement: Rc<Statement>,
+    pub(crate) told: Option<Rc<Shape>>,
+}
+
+impl Need {
+    pub(crate) fn is(&self, statement: &Rc<Statement>) -> bool {
+        Rc::ptr_eq(&self.statement, statement)
+    }
+}
+
+/// What a unit does to the rows of the database.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Access {
+    Read,
+    Write,
+}
+
+impl Unit {
+    /// It has a statement of this kind. `None`: then it cannot share a server. What reads and
+    /// writes may have a reply that is too long to be kept, and cannot be run again for that.
+    fn add(&mut self, heard: &Heard) -> Option<()> {
+        let access = match heard.sharing {
+            Sharing::Read => Access::Read,
+            Sharing::Write => Access::Write,
+            Sharing::Alone(_) => return None,
+        };
+        let is_first = !std::mem::replace(&mut self.begun, true);
+        if is_first {
+            self.access = access;
+        }
+        (self.access == access).then_some(())
+    }
+
+    /// It uses a statement by this name.
+    fn need(&mut self, statement: Rc<Statement>, told: Option<Rc<Shape>>) {
+        if !self.needs.iter().any(|need| need.is(&statement)) {
+            self.needs.push(Need { statement, told });
+        }
+    }
+}
+
+impl Engine {
+    /// The unit at the front of a client's input, if it may share a server.
+    pub(crate) fn shareable(&self, id: ClientId, pool: PoolId, rest: &[u8]) -> Option<Unit> {
+        if !self.may_pipeline(id, pool) {
+            return None;
+        }
+        if let Some(unit) = &self.clients[id].unit
+            && Arc::ptr_eq(&unit.loud, &self.pools[pool].loud)
+        {
+            // It was read before it came into the queue.
+            return self.clients[id].unit.as_deref().map(Unit::again);
+        }
+        self.read_unit(id, pool, rest)
+    }
+
+    /// Whether a client has nothing that would have to be on a server of its own.
+    fn may_pipeline(&self, id: ClientId, pool: PoolId) -> bool {
+        let client = &self.clients[id];
+        let of = &self.pools[pool];
+        let is_plain = client.pins.is_empty()
+            && client.prepared.is_empty()
+            && client.changes.is_none()
+            && client.subscription.is_none()
+            && client.schema.is_none()
+            && client.replication.is_none()
+            && client.birth.is_empty()
+            && client.deallocates.is_none()
+            && !client.local_settings;
+        let is_between = client.lost.is_none()
+            && client.refusal.is_none()
+            && client.rest == UnitRest::None
+            && client.slots.is_empty()
+            && client.body.left == 0
+            && !client.congested;
+        // One of the client's own, or the pool's, may be smaller than ours.
+        let times_itself = client.settings.value(TIMEOUT).is_some()
+            || of.spec.statement_timeout.is_some_and(|limit| limit <= BRAKE);
+        of.spec.pipelining.is_some()
+            && !times_itself
+            && of.spec.mode != PoolMode::Session
+            && of.names_known
+            && !of.removed
+            && is_plain
+            && is_between
+            && !client.alone
+            && !matches!(client.unnamed, UnnamedStatement::TooLong)
+    }
+
+    fn read_unit(&self, id: ClientId, pool: PoolId, rest: &[u8]) -> Option<Unit> {
+        let loud = Arc::clone(&self.pools[pool].loud);
+        let needs = SmallVec::new();
+        let mut unit = Unit { bytes: 0, access: Access::Read, begun: false, needs, loud };
+        let mut parsed = false;
+        loop {
+            let (header, tag) = message(&rest[unit.bytes..]).ok()??;
+            let message = rest[unit.bytes..].get(..header.message_len())?;
+            let is_first = unit.bytes == 0;
+            unit.bytes += message.len();
+            if unit.bytes > UNIT_HELD_BYTES {
+                return None;
+            }
+            let body = &message[HEADER_LEN..];
+            match tag {
+                Tag::Query if is_first => {
+                    let text = until_nul(body);
+                    if text.len() + 1 != body.len() {
+                        return None;
+                    }
+                    unit.add(&self.hear(id, &unit.loud, text))?;
+                    return Some(unit);
+                }
+                Tag::Parse => {
+                    let parse = Parse::start(body).ok()?;
+                    if !parse.name.is_empty() {
+                        return None;
+                    }
+                    unit.add(&self.hear(id, &unit.loud, parse.text))?;
+                    parsed = true;
+                }
+                Tag::Bind => {
+                    let bind = Bind::start(body).ok()?;
+                    match bind.statement {
+                        b"" if !parsed => return None,
+                        b"" => {}
+                        name => self.needs(id, name, &mut unit)?,
+                    }
+                }
+                Tag::Describe => match Target::parse(body).ok()? {
+                    Target::Statement(b"") if !parsed => return None,
+                    Target::Portal(_) | Target::Statement(b"") => {}
+                    Target::Statement(name) => self.needs(id, name, &mut unit)?,
+                },
+                // A row limit may leave the portal open.
+                Tag::Execute if body.ends_with(&[0; 5]) => {}
+                Tag::Close => match Target::parse(body).ok()? {
+                    Target::Portal(_) => {}
+                    Target::Statement(_) => return None,
+                },
+                Tag::Sync => return Some(unit),
+                Tag::CopyData
+                | Tag::CopyDone
+                | Tag::CopyFail
+                | Tag::Execute
+                | Tag::Flush
+                | Tag::FunctionCall
+                | Tag::Password
+                | Tag::Query
+                | Tag::Terminate => return None,
+            }
+        }
+    }
+
+    /// What a client that has no server says, in the encoding that it was told last.
+    fn hear(&self, id: ClientId, loud: &Arc<Loud>, text: &[u8]) -> Heard {
+        let told = self.clients[id].told.as_ref();
+        let name = told.and_then(|told| told.value(b"client_encoding")).unwrap_or_default();
+        pgweir_sql::hear(text, Encoding::named(name), loud)
+    }
+
+    /// A unit uses a statement that its client has prepared under this name.
+    fn needs(&self, id: ClientId, name: &[u8], unit: &mut Unit) -> Option<()> {
+        let client = &self.clients[id];
+        let Meaning::Known(statement, told) = client.names.meaning(name, client.coming_slot())
+        else {
+            return None;
+        };
+        let settings = Settings::reading(&client.settings);
+        if statement.is_private() || !Rc::ptr_eq(statement.settings(), &settings) {
+            return None;
+        }
+        unit.add(&statement.heard(&unit.loud, |text| self.hear(id, &unit.loud, text)))?;
+        unit.need(statement, told.filter(|told| told.is_something()));
+        Some(())
+    }
+}
+
+impl Unit {
+    fn again(&self) -> Self {
+        Self {
+            bytes: self.bytes,
+            access: self.access,
+            begun: self.begun,
+            needs: self.needs.clone(),
+            loud: Arc::clone(&self.loud),
+        }
+    }
+}

@@ -1,0 +1,195 @@
+//! Clients that share servers get their own rows, and what they have changed is done once.
+
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::thread;
+
+use pgweir_testkit::frames::{bind, execute, parse, query, sync};
+use pgweir_testkit::{WireClient, eventually};
+
+use crate::stage::Stage;
+
+/// A stage whose clients share servers.
+fn shared(name: &str, pool_size: u32) -> Stage {
+    let stage = Stage::with(name, pool_size, |config| config.general("pipelining", "\"2x8\""));
+    stage.ask(&format!(
+        "CREATE TABLE counters (id int PRIMARY KEY, n int NOT NULL);
+         INSERT INTO counters SELECT id, 0 FROM generate_series(0, 99) AS id;
+         CREATE FUNCTION slow(n int) RETURNS int LANGUAGE sql AS
+             'SELECT n + 0 * count(*)::int FROM generate_series(1, 1000000)';
+         ALTER TABLE counters OWNER TO {name}; ALTER FUNCTION slow OWNER TO {name}"
+    ));
+    stage
+}
+
+/// How many clients there are, what each does, and how often servers are ended meanwhile.
+const CLIENTS: usize = 16;
+const ROUNDS: usize = 60;
+const KILLS: usize = 12;
+
+/// What a client knows of its counter.
+#[derive(Default)]
+struct Account {
+    /// So often it was told that it has counted.
+    counted: usize,
+    /// So often nobody knows.
+    unknown: usize,
+}
+
+/// One client's work: some reads, some writes of each kind, in its own order.
+fn work(stage: &Stage, id: usize, done_in_all: &AtomicUsize) -> Account {
+    let mut account = Account::default();
+    let mut client = stage.client();
+    let update = format!("UPDATE counters SET n = n + 1 WHERE id = {id}");
+    for round in 0..ROUNDS {
+        let done = match (id + round) % 5 {
+            0 | 1 => reads(&mut client, id, round),
+            2 => ends(&mut client, &query(&update)),
+            3 => {
+                let batch = [parse("", &update, &[]), bind("", "", &[]), execute("", 0), sync()];
+                ends(&mut client, &batch.concat())
+            }
+            _ => block(&mut client, &update),
+        };
+        match done {
+            Done::Read => {}
+            Done::Counted => account.counted += 1,
+            Done::Unknown => account.unknown += 1,
+            Done::Not => {}
+            // Whether what it has sent last was done is not known then.
+            Done::Cut => {
+                account.unknown += 1;
+                client = stage.client();
+            }
+        }
+        done_in_all.fetch_add(1, Ordering::Relaxed);
+    }
+    account
+}
+
+/// What became of a unit.
+enum Done {
+    Read,
+    Counted,
+    Not,
+    Unknown,
+    /// The connection has ended.
+    Cut,
+}
+
+fn reads(client: &mut WireClient, id: usize, round: usize) -> Done {
+    let text = format!("SELECT id, {round} FROM counters WHERE id = {id}");
+    let Ok(reply) = client.send(&query(&text)).and_then(|()| client.read_until_ready()) else {
+        return Done::Cut;
+    };
+    let mut rows = reply.iter().filter(|message| message.tag == b'D');
+    let Some(row) = rows.next() else { return Done::Not };
+    let values = [id, round].map(|value| Some(value.to_string().into_bytes()));
+    assert_eq!(row.values(), values, "somebody else's row");
+    Done::Read
+}
+
+fn ends(client: &mut WireClient, unit: &[u8]) -> Done {
+    let Ok(reply) = client.send(unit).and_then(|()| client.read_until_ready()) else {
+        return Done::Cut;
+    };
+    match reply.iter().find(|message| message.tag == b'E').map(|error| error.sqlstate()) {
+        None => Done::Counted,
+        Some(code) if code == "08007" => Done::Unknown,
+        Some(_) => Done::Not,
+    }
+}
+
+fn block(client: &mut WireClient, update: &str) -> Done {
+    for text in ["BEGIN", update] {
+        match ends(client, &query(text)) {
+            Done::Counted => {}
+            Done::Cut => return Done::Cut,
+            Done::Read | Done::Not | Done::Unknown => {
+                return match ends(client, &query("ROLLBACK")) {
+                    Done::Cut => Done::Cut,
+                    Done::Read | Done::Counted | Done::Not | Done::Unknown => Done::Not,
+                };
+            }
+        }
+    }
+    ends(client, &query("COMMIT"))
+}
+
+/// Servers are ended all the while. What was acknowledged is there, once.
+#[test]
+fn what_is_acknowledged_is_done_once_while_servers_end() {
+    let stage = shared("pipelining_kills", 4);
+    let done = AtomicUsize::new(0);
+    let accounts: Vec<Account> = thread::scope(|scope| {
+        let start = |id| {
+            let (stage, done) = (&stage, &done);
+            scope.spawn(move || work(stage, id, done))
+        };
+        let clients: Vec<_> = (0..CLIENTS).map(start).collect();
+        for kill in 1..=KILLS {
+            let enough = kill * CLIENTS * ROUNDS / (KILLS + 1);
+            eventually("more to be done", || done.load(Ordering::Relaxed) >= enough);
+            stage.ask(&format!(
+                "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{}' \
+                 ORDER BY state_change DESC LIMIT 2",
+                stage.name
+            ));
+        }
+        clients.into_iter().map(|client| client.join().unwrap()).collect()
+    });
+    for (id, account) in accounts.iter().enumerate() {
+        let Account { counted, unknown } = *account;
+        let sql = format!("SELECT n FROM counters WHERE id = {id}");
+        let there: usize = stage.value(&sql).parse().unwrap();
+        let most = counted + unknown;
+        assert!((counted..=most).contains(&there), "c{id}: {there}, not {counted} to {most}");
+    }
+    assert!(accounts.iter().map(|its| its.counted).sum::<usize>() > 0);
+}
+
+/// What takes too long beside others runs alone, under no timeout of ours.
+#[test]
+fn long_statements_come_to_their_end() {
+    let stage = shared("pipelining_long", 3);
+    thread::scope(|scope| {
+        for id in 0..6 {
+            let stage = &stage;
+            scope.spawn(move || {
+                let mut client = stage.client();
+                for round in 0..4 {
+                    assert_eq!(
+                        client.query(&format!("SELECT slow({id}), {round}")),
+                        [format!("{id}|{round}")]
+                    );
+                    assert_eq!(client.query(&format!("SELECT {id}")), [id.to_string()]);
+                    assert_eq!(client.query("SHOW statement_timeout"), ["0"]);
+                }
+            });
+        }
+    });
+}
+
+/// An open transaction has a server of its own, whatever others do meanwhile.
+#[test]
+fn a_transaction_is_its_clients_own() {
+    let stage = shared("pipelining_block", 2);
+    let mut alice = stage.client();
+    alice.query("BEGIN");
+    alice.query("UPDATE counters SET n = 7 WHERE id = 1");
+    let mut others: Vec<_> = (0..8).map(|_| stage.client()).collect();
+    for other in &mut others {
+        other.send(&query("SELECT n FROM counters WHERE id = 1")).unwrap();
+    }
+    for other in &mut others {
+        let reply = other.read_until_ready().unwrap();
+        let row = reply.iter().find(|message| message.tag == b'D').unwrap();
+        assert_eq!(row.values(), [Some(b"0".to_vec())]);
+    }
+    // Bob's waits for Alice's lock, and holds nobody up for longer than the brake.
+    let mut bob = stage.client();
+    bob.send(&query("UPDATE counters SET n = n + 1 WHERE id = 1")).unwrap();
+    eventually("bob to wait for a lock", || stage.backends("wait_event_type = 'Lock'") == 1);
+    alice.query("COMMIT");
+    bob.read_until_ready().unwrap();
+    assert_eq!(alice.query("SELECT n FROM counters WHERE id = 1"), ["8"]);
+}

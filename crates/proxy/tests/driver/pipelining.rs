@@ -1,0 +1,503 @@
+//! Units of several clients stand one behind the other on one server.
+
+use std::time::Duration;
+
+use pgweir_engine::{ClientState, ServerActivity};
+
+use crate::messages::{
+    bind, bind_complete, bind_to, columns, copy_in, describe_statement, done, error, execute,
+    fatal, in_block, long_row, no_data, no_parameters, notice, one_row, parameter_status, parse,
+    parse_as, parse_complete, query, ready, row, sync, terminate,
+};
+use crate::peer::Peer;
+use crate::stage::{Setup, Stage};
+
+const BRAKED: &str =
+    "Q(SELECT ARRAY[pg_catalog.set_config('statement_timeout', '50', false)] IS NULL)";
+const FREED: &str =
+    "Q(SELECT ARRAY[pg_catalog.set_config('statement_timeout', NULL, false)] IS NULL)";
+
+/// A setup whose servers are shared.
+fn shared(size: usize) -> Setup {
+    Setup { size, general: "pipelining = 8", ..Setup::default() }
+}
+
+/// A stage with a server that is shared by `clients`, and idle.
+fn braked(setup: &Setup, clients: usize) -> (Stage, Peer, Vec<Peer>) {
+    let (stage, server, first) = Stage::ready(setup);
+    first.says([query("SELECT 0")]);
+    assert_eq!(server.heard(), BRAKED);
+    server.says([one_row("")]);
+    assert_eq!(server.heard(), "Q(SELECT 0)");
+    server.says([one_row("0")]);
+    assert_eq!(first.heard(), "T D(0) C Z");
+    let others = (1..clients).map(|_| stage.client());
+    let clients = std::iter::once(first).chain(others).collect();
+    (stage, server, clients)
+}
+
+/// Each sends a query by its number.
+fn ask(clients: &[Peer]) {
+    for (number, client) in clients.iter().enumerate() {
+        client.says([query(&format!("SELECT {number}"))]);
+    }
+}
+
+#[test]
+fn units_of_many_clients_go_to_a_server_at_once() {
+    let (stage, server, clients) = braked(&shared(1), 3);
+    ask(&clients);
+    assert_eq!(server.heard(), "Q(SELECT 0) Q(SELECT 1) Q(SELECT 2)");
+    server.says([one_row("a"), one_row("b")]);
+    assert_eq!(clients[0].heard(), "T D(a) C Z");
+    assert_eq!(clients[1].heard(), "T D(b) C Z");
+    assert_eq!(clients[2].heard(), "");
+    server.says([one_row("c")]);
+    assert_eq!(clients[2].heard(), "T D(c) C Z");
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
+
+#[test]
+fn nothing_of_a_reply_goes_out_before_it_is_over() {
+    let (_stage, server, clients) = braked(&shared(1), 2);
+    ask(&clients);
+    server.says([columns(), row(b"a")]);
+    server.says([row(b"b")]);
+    assert_eq!(clients[0].heard(), "");
+    server.says([done(), ready(), columns()]);
+    assert_eq!(clients[0].heard(), "T D(a) D(b) C Z");
+    server.says([notice(), row(b"c"), done(), ready()]);
+    assert_eq!(clients[1].heard(), "T N D(c) C Z");
+}
+
+/// Not only whole messages: the reply is put together from whatever comes.
+#[test]
+fn a_reply_may_come_in_bytes() {
+    let (_stage, server, clients) = braked(&shared(1), 2);
+    ask(&clients);
+    for byte in [one_row("a"), one_row("b")].concat() {
+        server.says([[byte]]);
+    }
+    assert_eq!(clients[0].heard(), "T D(a) C Z");
+    assert_eq!(clients[1].heard(), "T D(b) C Z");
+}
+
+#[test]
+fn errors_are_those_of_their_own_units() {
+    let (_stage, server, clients) = braked(&shared(1), 3);
+    ask(&clients[1..]);
+    clients[0].says([parse("SELECT x"), bind(), execute(), sync()]);
+    assert_eq!(server.heard(), "Q(SELECT 0) Q(SELECT 1) P(SELECT x) B E S");
+    server.says([error("22012"), ready(), one_row("b")]);
+    assert_eq!(clients[1].heard(), "E(22012) Z");
+    assert_eq!(clients[2].heard(), "T D(b) C Z");
+    server.says([error("42703"), ready()]);
+    assert_eq!(clients[0].heard(), "E(42703) Z");
+}
+
+#[test]
+fn no_more_units_than_allowed_stand_on_a_server() {
+    let setup = Setup { general: "pipelining = '1x2'", ..Setup::default() };
+    let (stage, server, clients) = braked(&setup, 5);
+    ask(&clients);
+    assert_eq!(server.heard(), "Q(SELECT 0) Q(SELECT 1)");
+    assert_eq!(stage.clients().iter().filter(|its| **its == ClientState::Waiting).count(), 3);
+    server.says([one_row("a")]);
+    assert_eq!(server.heard(), "Q(SELECT 2)");
+    server.says([one_row("b"), one_row("c")]);
+    assert_eq!(server.heard(), "Q(SELECT 3) Q(SELECT 4)");
+    clients[3].breaks();
+    server.says([one_row("d"), one_row("e")]);
+    assert_eq!(clients[4].heard(), "T D(e) C Z");
+}
+
+#[test]
+fn a_server_that_is_lent_alone_has_no_brake() {
+    let (_stage, server, clients) = braked(&shared(1), 2);
+    clients[0].says([query("BEGIN")]);
+    assert_eq!(server.heard(), FREED);
+    server.says([one_row("")]);
+    assert_eq!(server.heard(), "Q(BEGIN)");
+    server.says([done(), in_block()]);
+    clients[1].says([query("SELECT 1")]);
+    clients[0].says([query("COMMIT")]);
+    assert_eq!(server.heard(), "Q(COMMIT)");
+    server.says([done(), ready()]);
+    assert_eq!(server.heard(), BRAKED);
+    server.says([one_row("")]);
+    assert_eq!(server.heard(), "Q(SELECT 1)");
+}
+
+/// Else whoever needs a server alone would wait for ever.
+#[test]
+fn who_needs_a_server_alone_gets_the_next_that_runs_dry() {
+    let (_stage, server, clients) = braked(&shared(1), 4);
+    ask(&clients[..2]);
+    clients[2].says([query("BEGIN")]);
+    clients[3].says([query("SELECT 3")]);
+    assert_eq!(server.heard(), "Q(SELECT 0) Q(SELECT 1)");
+    server.says([one_row("a"), one_row("b")]);
+    assert_eq!(server.heard(), FREED);
+    server.says([one_row("")]);
+    assert_eq!(server.heard(), "Q(BEGIN)");
+    server.says([done(), in_block()]);
+    clients[2].says([query("COMMIT")]);
+    server.heard();
+    server.says([done(), ready()]);
+    assert_eq!(server.heard(), BRAKED);
+}
+
+#[test]
+fn a_read_does_not_stand_behind_a_write() {
+    let (stage, server, clients) = braked(&shared(2), 3);
+    clients[0].says([query("UPDATE t SET a = 1")]);
+    assert_eq!(server.heard(), "Q(UPDATE t SET a = 1)");
+    clients[1].says([query("SELECT 1")]);
+    clients[2].says([query("UPDATE t SET a = 2")]);
+    assert_eq!(server.heard(), "", "who comes later waits behind who waits");
+    let other = stage.server();
+    assert_eq!(other.heard(), BRAKED);
+    other.says([one_row("")]);
+    assert_eq!(other.heard(), "Q(SELECT 1)");
+}
+
+#[test]
+fn what_overruns_is_run_again_alone() {
+    let (stage, server, clients) = braked(&shared(1), 2);
+    ask(&clients);
+    assert_eq!(server.heard(), "Q(SELECT 0) Q(SELECT 1)");
+    stage.wait(Duration::from_millis(60));
+    server.says([columns(), row(b"half"), error("57014"), ready()]);
+    assert_eq!(clients[0].heard(), "", "it hears nothing of that");
+    server.says([one_row("b")]);
+    assert_eq!(clients[1].heard(), "T D(b) C Z");
+    assert_eq!(server.heard(), FREED);
+    server.says([one_row("")]);
+    assert_eq!(server.heard(), "Q(SELECT 0)");
+    stage.wait(Duration::from_millis(500));
+    server.says([one_row("late")]);
+    assert_eq!(clients[0].heard(), "T D(late) C Z");
+}
+
+#[test]
+fn somebody_elses_cancel_is_no_overrun() {
+    let (_stage, server, clients) = braked(&shared(1), 2);
+    ask(&clients);
+    server.says([error("57014"), ready()]);
+    assert_eq!(clients[0].heard(), "E(57014) Z");
+}
+
+#[test]
+fn a_long_reply_is_thrown_away_and_run_again_alone() {
+    let (_stage, server, clients) = braked(&shared(1), 2);
+    ask(&clients);
+    server.heard();
+    server.says([long_row(400_000), done(), ready(), one_row("b")]);
+    assert_eq!(clients[0].heard(), "");
+    assert_eq!(clients[1].heard(), "T D(b) C Z");
+    assert_eq!(server.heard(), FREED);
+    server.says([one_row("")]);
+    assert_eq!(server.heard(), "Q(SELECT 0)");
+    server.says([one_row("again")]);
+    assert_eq!(clients[0].heard(), "T D(again) C Z");
+}
+
+#[test]
+fn what_a_client_sends_behind_its_unit_comes_behind_its_reply() {
+    let (_stage, server, clients) = braked(&shared(1), 2);
+    clients[0].says([query("SELECT 1"), query("SELECT 2"), terminate()]);
+    clients[1].says([query("SELECT 3")]);
+    assert_eq!(server.heard(), "Q(SELECT 1) Q(SELECT 3)");
+    server.says([one_row("a"), one_row("b")]);
+    assert_eq!(clients[0].heard(), "T D(a) C Z");
+    assert_eq!(server.heard(), "Q(SELECT 2)");
+    server.says([one_row("c")]);
+    assert_eq!(clients[0].heard(), "T D(c) C Z");
+    assert!(clients[0].is_closed());
+}
+
+/// What has written cannot be run again for a reply that is too long.
+#[test]
+fn what_reads_and_writes_shares_no_server() {
+    let (_stage, server, clients) = braked(&shared(1), 1);
+    let (read, write) = (parse("SELECT 1"), parse("UPDATE t SET a = 1"));
+    clients[0].says([read, bind(), execute(), write, bind(), execute(), sync()]);
+    assert_eq!(server.heard(), FREED);
+}
+
+#[test]
+fn what_comes_later_is_not_forgotten() {
+    let (_stage, server, clients) = braked(&shared(1), 1);
+    clients[0].says([query("SELECT 1")]);
+    clients[0].says([terminate()]);
+    server.says([one_row("a")]);
+    assert_eq!(clients[0].heard(), "T D(a) C Z");
+    assert!(clients[0].is_closed());
+}
+
+/// The reply is for nobody, and those behind it get theirs.
+#[test]
+fn a_client_may_go() {
+    let (stage, server, clients) = braked(&shared(1), 3);
+    ask(&clients);
+    clients[0].breaks();
+    clients[1].breaks();
+    server.says([long_row(300_000), done(), ready(), error("22012"), ready(), one_row("c")]);
+    assert_eq!(clients[2].heard(), "T D(c) C Z");
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
+
+#[test]
+fn a_cancel_of_one_among_others_waits_for_the_brake() {
+    let (stage, server, clients) = braked(&shared(1), 2);
+    ask(&clients);
+    let requester = stage.cancel(&clients[1]);
+    assert!(requester.is_closed());
+    assert_eq!(stage.cancels(), 0, "it would hit whoever is at the head");
+    stage.wait(Duration::from_millis(60));
+    server.says([one_row("a")]);
+    stage.wait(Duration::from_millis(60));
+    server.says([error("57014"), ready()]);
+    assert_eq!(clients[1].heard(), "E(57014) Z");
+    assert_eq!(stage.servers(), [ServerActivity::Idle], "it is not run again");
+}
+
+#[test]
+fn a_cancel_of_one_that_is_alone_goes_out() {
+    let (stage, server, clients) = braked(&shared(1), 2);
+    clients[0].says([query("SELECT 0")]);
+    let requester = stage.cancel(&clients[0]);
+    let line = stage.cancel_line().expect("it is wanted");
+    clients[1].says([query("SELECT 1")]);
+    assert_eq!(server.heard(), "Q(SELECT 0)", "nothing goes to a server that a cancel may reach");
+    server.says([error("57014"), ready()]);
+    assert_eq!(clients[0].heard(), "E(57014) Z");
+    assert_eq!(server.heard(), "");
+    line.ends();
+    assert!(requester.is_closed());
+    assert_eq!(server.heard(), "Q(SELECT 1)");
+}
+
+/// What PostgreSQL has not begun is run again; so is a read that it may have.
+#[test]
+fn a_server_that_says_why_it_goes_loses_one_unit_at_most() {
+    let (stage, server, clients) = braked(&shared(1), 2);
+    clients[0].says([query("UPDATE t SET a = 1")]);
+    clients[1].says([query("UPDATE t SET a = 2")]);
+    server.says([fatal("57P01")]);
+    server.ends();
+    assert_eq!(clients[0].heard(), "E(08007) Z");
+    assert_eq!(clients[1].heard(), "");
+    let another = stage.server();
+    assert_eq!(another.heard(), "Q(UPDATE t SET a = 2)");
+    another.says([done(), ready()]);
+    assert_eq!(clients[1].heard(), "C Z");
+}
+
+#[test]
+fn a_server_whose_connection_breaks_leaves_writes_in_doubt() {
+    let (stage, server, clients) = braked(&shared(1), 3);
+    ask(&clients[..1]);
+    clients[1].says([query("UPDATE t SET a = 1")]);
+    clients[2].says([query("UPDATE t SET a = 2")]);
+    server.breaks();
+    assert_eq!(clients[1].heard(), "E(08007) Z");
+    assert_eq!(clients[2].heard(), "E(08007) Z");
+    let another = stage.server();
+    assert_eq!(another.heard(), "Q(SELECT 0)");
+}
+
+/// It was ended for being idle, so it has begun nothing.
+#[test]
+fn a_server_that_was_idle_for_too_long_has_begun_nothing() {
+    let (stage, server, clients) = braked(&shared(1), 1);
+    clients[0].says([query("UPDATE t SET a = 1")]);
+    server.says([fatal("57P05")]);
+    server.ends();
+    assert_eq!(clients[0].heard(), "");
+    assert_eq!(stage.server().heard(), "Q(UPDATE t SET a = 1)");
+}
+
+#[test]
+fn a_unit_that_leaves_a_transaction_open_was_no_unit_to_share() {
+    let (stage, server, clients) = braked(&shared(1), 2);
+    ask(&clients);
+    server.says([done(), in_block()]);
+    assert!(stage.contained().is_some());
+    let another = stage.server();
+    assert_eq!(another.heard(), "Q(SELECT 0)");
+    assert_eq!(clients[0].heard(), "");
+    assert_eq!(clients[1].heard(), "");
+}
+
+#[test]
+fn a_unit_that_wants_data_was_no_unit_to_share() {
+    let (stage, server, clients) = braked(&shared(1), 1);
+    ask(&clients);
+    server.says([copy_in()]);
+    assert!(stage.contained().is_some());
+}
+
+/// It is made there once, ahead of all that need it.
+#[test]
+fn statements_are_made_on_shared_servers() {
+    let (_stage, server, clients) = braked(&shared(1), 2);
+    for client in &clients {
+        client.says([parse_as("s", "SELECT 1"), describe_statement("s"), sync()]);
+        if server.heard() != FREED {
+            panic!("a named statement is prepared alone");
+        }
+        server.says([one_row("")]);
+        let heard = server.heard();
+        assert!(heard.ends_with("P(pgweir_1=SELECT 1) D(pgweir_1) D(pgweir_1) S"), "{heard}");
+        let closes = if heard.starts_with('C') { "\x33\0\0\0\x04".as_bytes() } else { b"" };
+        let described = [no_parameters(), columns()].concat();
+        server.says([closes, &parse_complete(), &described, &described, &ready()]);
+        assert_eq!(client.heard(), "1 t T Z");
+        client.says([query("SELECT 0")]);
+        assert_eq!(server.heard(), BRAKED);
+        server.says([one_row("")]);
+        assert_eq!(server.heard(), "Q(SELECT 0)");
+        server.says([one_row("")]);
+        client.heard();
+    }
+    for client in &clients {
+        client.says([bind_to("s"), execute(), sync()]);
+    }
+    assert_eq!(server.heard(), "B(pgweir_1) E S B(pgweir_1) E S");
+    let reply = [bind_complete(), row(b"1"), done(), ready()].concat();
+    server.says([reply.clone(), reply]);
+    assert_eq!(clients[0].heard(), "2 D(1) C Z");
+    assert_eq!(clients[1].heard(), "2 D(1) C Z");
+}
+
+#[test]
+fn a_statement_that_a_shared_server_lacks_is_made_there_first() {
+    let (stage, first, clients) = braked(&shared(2), 3);
+    // One server is kept by a transaction, and the statement is on it alone.
+    clients[0].says([parse_as("s", "SELECT 1"), describe_statement("s"), sync()]);
+    first.heard();
+    first.says([one_row("")]);
+    first.heard();
+    let described = [no_parameters(), columns()].concat();
+    first.says([parse_complete(), described.clone(), described.clone(), ready()]);
+    clients[0].heard();
+    clients[1].says([query("BEGIN")]);
+    first.heard();
+    first.says([done(), in_block()]);
+    clients[0].says([bind_to("s"), execute(), sync()]);
+    let second = stage.server();
+    assert_eq!(second.heard(), BRAKED);
+    second.says([one_row("")]);
+    assert_eq!(second.heard(), "P(pgweir_1=SELECT 1) D(pgweir_1) S");
+    clients[2].says([query("SELECT 2")]);
+    second.says([parse_complete(), described, ready()]);
+    assert_eq!(second.heard(), "B(pgweir_1) E S Q(SELECT 2)");
+}
+
+/// A client is told of other rows, where it has asked for them, by a server that it has alone.
+#[test]
+fn rows_that_have_changed_are_no_matter_of_shared_servers() {
+    let (stage, first, clients) = braked(&shared(2), 2);
+    clients[0].says([parse_as("s", "SELECT 1"), describe_statement("s"), sync()]);
+    first.heard();
+    first.says([one_row("")]);
+    first.heard();
+    let described = [no_parameters(), columns()].concat();
+    first.says([parse_complete(), described.clone(), described, ready()]);
+    clients[0].heard();
+    clients[1].says([query("BEGIN")]);
+    first.heard();
+    first.says([done(), in_block()]);
+    clients[0].says([bind_to("s"), execute(), sync()]);
+    let second = stage.server();
+    second.heard();
+    second.says([one_row("")]);
+    second.heard();
+    second.says([parse_complete(), no_parameters(), no_data(), ready()]);
+    assert_eq!(second.heard(), FREED);
+}
+
+/// Whoever is told by a server of its own why its settings are wrong waits for one.
+#[test]
+fn settings_that_are_refused_are_no_matter_of_shared_servers() {
+    let (stage, server, _clients) = braked(&shared(1), 1);
+    let named = stage.newcomer(&[("search_path", "x")]);
+    let heard = server.heard();
+    assert!(heard.contains("search_path"), "{heard}");
+    server.says([one_row("")]);
+    assert!(named.is_greeted());
+    named.says([query("SELECT 1")]);
+    let heard = server.heard();
+    assert!(heard.contains("'50'"), "{heard}");
+    server.says([error("22023"), ready()]);
+    let heard = server.heard();
+    assert!(!heard.contains("'50'"), "{heard}");
+}
+
+/// What a server is set to now is told each of those who share it with its next unit.
+#[test]
+fn what_a_server_reports_is_told_once_to_each() {
+    let (_stage, server, clients) = braked(&shared(1), 2);
+    ask(&clients);
+    server.says([columns(), row(b"a"), done(), parameter_status("TimeZone", "UTC"), ready()]);
+    server.says([one_row("b")]);
+    assert_eq!(clients[0].heard(), "T D(a) C Z");
+    assert_eq!(clients[1].heard(), "T D(b) C Z");
+    for _ in 0..2 {
+        ask(&clients);
+        server.says([one_row("a"), one_row("b")]);
+    }
+    assert_eq!(clients[0].heard(), "S(TimeZone=UTC) T D(a) C Z T D(a) C Z");
+    assert_eq!(clients[1].heard(), "S(TimeZone=UTC) T D(b) C Z T D(b) C Z");
+}
+
+/// Names are brought to servers that clients have alone; else each would share with nobody.
+#[test]
+fn clients_of_different_names_share() {
+    let (stage, server, clients) = braked(&shared(1), 1);
+    let named = stage.newcomer(&[("application_name", "it")]);
+    server.heard();
+    server.says([parameter_status("application_name", "it"), one_row("it")]);
+    assert!(named.is_greeted());
+    clients[0].says([query("SELECT 0")]);
+    assert!(server.heard().starts_with("Q(SELECT ARRAY["));
+    server.says([parameter_status("application_name", ""), one_row("")]);
+    named.says([query("SELECT 1")]);
+    assert_eq!(server.heard(), "Q(SELECT 0) Q(SELECT 1)");
+    server.says([one_row("a"), one_row("b")]);
+    assert_eq!(named.heard(), "T D(b) C Z", "its name is still its own");
+    let always = Setup { pool: "application_name = 'always'", ..shared(1) };
+    let (stage, server, _) = braked(&always, 1);
+    let named = stage.newcomer(&[("application_name", "it")]);
+    server.heard();
+    server.says([parameter_status("application_name", "it"), one_row("it")]);
+    assert!(named.is_greeted());
+    named.says([query("SELECT 1")]);
+    assert!(server.heard().starts_with("Q(SELECT ARRAY["));
+}
+
+#[test]
+fn a_server_that_is_to_go_takes_no_more_units() {
+    let setup = shared(1);
+    let (stage, server, clients) = braked(&setup, 2);
+    clients[0].says([query("SELECT 0")]);
+    stage.reload(&Setup { port: 5433, ..shared(1) });
+    clients[1].says([query("SELECT 1")]);
+    assert_eq!(server.heard(), "Q(SELECT 0)");
+    server.says([one_row("a")]);
+    assert_eq!(clients[0].heard(), "T D(a) C Z");
+    assert_eq!(stage.server().heard(), "Q(SELECT 1)", "its names are not known yet");
+}
+
+#[test]
+fn a_place_that_was_given_in_vain_is_given_to_another() {
+    let setup = Setup { general: "pipelining = '1x1'", ..Setup::default() };
+    let (stage, server, clients) = braked(&setup, 3);
+    ask(&clients);
+    stage.keep_turn_open();
+    server.says([one_row("a")]);
+    clients[1].breaks();
+    stage.end_turn();
+    assert_eq!(server.heard(), "Q(SELECT 0) Q(SELECT 2)");
+}
