@@ -250,7 +250,8 @@ impl Engine {
         let spec = &self.pools[self.servers[server].pool].spec;
         self.servers[server].mode != PoolMode::Session
             && spec.prepared_statements > 0
-            && client.pins.is_empty()
+            // A server that only listens for its client goes on to others.
+            && client.pins.without(PinReason::Listen).is_empty()
             && client.replication.is_none()
             && client.names.len() < NAMES
             && !self.servers[server].replies.passes_over()
@@ -351,7 +352,10 @@ impl Engine {
                     self.runs_prepared(id);
                 }
                 if is_bind && self.clients[id].own_resets {
-                    self.leaves(id, PinReason::Reset.into(), None);
+                    // To take settings back it need not name them.
+                    let slot = self.clients[id].coming_slot();
+                    let said = Said { text: Some(b""), slot, custom: None };
+                    self.leaves(id, PinReason::Reset.into(), Some(said));
                 }
                 Some(Named::renamed(kind, Rename::escape(at, name)))
             }

@@ -6,7 +6,7 @@ use pgweir_engine::ServerActivity;
 
 use crate::messages::{
     bind_complete, close_complete, columns, done, done_with, error, fatal, in_block, left,
-    notified, parse_complete, query, ready, row, set_to, terminate,
+    notified, parse_as, parse_complete, query, ready, row, set_to, sync, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -491,4 +491,19 @@ fn who_has_heard_the_end_is_told_nothing_more() {
     scene.server.breaks();
     assert_eq!(scene.alice.heard(), "");
     assert!(!scene.alice.is_open());
+}
+
+/// A server that only listens for its client is not kept for what that prepares meanwhile.
+#[test]
+fn what_is_prepared_before_the_listener_takes_over_keeps_no_server() {
+    let scene = Scene::listening();
+    scene.alice.says([query("BEGIN")]);
+    scene.server.says([done(), in_block()]);
+    scene.alice.says([query("NOTIFY b")]);
+    scene.server.says([aside(3), in_block()]);
+    scene.server.says([done(), in_block()]);
+    scene.server.heard();
+    scene.alice.says([parse_as("s", "SELECT 1"), sync()]);
+    let told = scene.server.heard();
+    assert!(told.starts_with("P(pgweir_1=SELECT 1) "), "{told}");
 }

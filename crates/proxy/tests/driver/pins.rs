@@ -3,8 +3,8 @@
 use pgweir_engine::{PinPolicy, PinView, ServerActivity};
 
 use crate::messages::{
-    bind, bind_to, done, error, execute, flush, in_block, in_failed_block, left, no_data,
-    no_parameters, parse, parse_as, parse_complete, query, ready, sync, terminate,
+    bind, bind_complete, bind_to, done, error, execute, flush, in_block, in_failed_block, left,
+    no_data, no_parameters, parse, parse_as, parse_complete, query, ready, set_to, sync, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -296,4 +296,25 @@ fn without_a_limit_all_servers_may_be_kept() {
     let second = stage.server();
     assert_eq!(second.heard(), "Q(SELECT pg_advisory_lock(2))");
     assert_eq!(stage.snapshot().pools[0].max_pinned, None);
+}
+
+/// What was prepared on a kept server takes settings back when it is run: that keeps it no longer
+/// than what it was kept for.
+#[test]
+fn to_take_settings_back_keeps_no_server() {
+    let scene = Scene::new();
+    let (alice, first) = (&scene.alice, &scene.first);
+    alice.says([parse_as("s", "RESET ALL"), bind_to("s"), execute(), sync()]);
+    assert_eq!(first.heard(), "P(s=RESET ALL) B(s) E S");
+    first.says([parse_complete(), bind_complete(), done(), ready()]);
+    assert_eq!(alice.heard(), "1 2 C Z");
+    alice.says([query("SELECT pg_advisory_unlock(1); DEALLOCATE s")]);
+    first.heard();
+    first.says([done(), done(), ready()]);
+    assert_eq!(first.heard(), "Q(left?)");
+    first.says([left("")]);
+    assert_eq!(first.heard(), "Q(set to?)");
+    first.says([set_to(&[])]);
+    let states = scene.stage.servers();
+    assert_eq!(states.iter().filter(|it| **it == ServerActivity::Idle).count(), 2);
 }
