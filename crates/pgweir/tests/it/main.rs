@@ -35,6 +35,7 @@ mod listen;
 mod log;
 mod loud;
 mod mixing;
+mod model;
 mod notify;
 mod parameters;
 mod pins;

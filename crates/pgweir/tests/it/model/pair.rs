@@ -1,0 +1,163 @@
+use std::collections::BTreeMap;
+use std::net::SocketAddr;
+use std::time::Duration;
+
+use pgweir_testkit::frames::{sync, terminate};
+use pgweir_testkit::{Login, Message, WireClient};
+
+/// How the line of a ReadyForQuery begins.
+pub(super) const READY: &str = "ReadyForQuery";
+
+/// Far above what anything takes that is said here.
+const PATIENCE: Duration = Duration::from_secs(20);
+
+/// A row of which this is the first value shows what differs by right: it is not compared.
+pub(super) const UNSEEN: &str = "DataRow \"unseen\"";
+
+/// A client of pgweir, and its twin that PostgreSQL serves itself.
+pub(super) struct Pair {
+    pooled: Side,
+    direct: Side,
+}
+
+struct Side {
+    client: WireClient,
+    /// The process id that it was told at its login.
+    pid: u32,
+    /// What it was notified of and is not compared yet.
+    heard: Vec<String>,
+    /// How many of these came with the reply to what it has notified itself.
+    heard_of_itself: usize,
+    /// The parameters that were reported.
+    reports: BTreeMap<String, String>,
+}
+
+impl Pair {
+    pub(super) fn new(pooled: (SocketAddr, &Login), direct: (SocketAddr, &Login)) -> Self {
+        let [pooled, direct] = [pooled, direct].map(|(address, login)| Side::new(address, login));
+        Self { pooled, direct }
+    }
+
+    /// Both say this in one write, and are answered with so many ReadyForQuerys. Gives the
+    /// messages, which are the same.
+    pub(super) fn say(&mut self, bytes: &[u8], units: usize) -> Result<Vec<String>, String> {
+        let direct = self.direct.answer(bytes, units).map_err(|it| format!("the twin: {it}"))?;
+        let pooled = self.pooled.answer(bytes, units)?;
+        let seen = |lines: &[String]| {
+            let seen = lines.iter().filter(|line| !line.starts_with(UNSEEN));
+            seen.cloned().collect::<Vec<_>>()
+        };
+        if seen(&direct) != seen(&pooled) {
+            return Err(format!("direct: {direct:#?}\nthrough pgweir: {pooled:#?}"));
+        }
+        if self.pooled.heard.len() < self.direct.heard_of_itself {
+            let (direct, pooled) = (&self.direct.heard, &self.pooled.heard);
+            return Err(format!("its own notification comes late: {pooled:?}, not {direct:?}"));
+        }
+        Ok(direct)
+    }
+
+    /// Both were told the same of their parameters, if nothing of that is under way.
+    pub(super) fn compare_reports(&self) -> Result<(), String> {
+        let (direct, pooled) = (&self.direct.reports, &self.pooled.reports);
+        match direct == pooled {
+            true => Ok(()),
+            false => Err(format!("reported directly: {direct:?}\nthrough pgweir: {pooled:?}")),
+        }
+    }
+
+    /// Whatever was notified before the call both are told of, in one order.
+    pub(super) fn compare_heard(&mut self) -> Result<(), String> {
+        // A backend says all that it was signalled of before it says that it is ready.
+        self.direct.answer(&sync(), 1)?;
+        while self.pooled.heard.len() < self.direct.heard.len() {
+            if let Err(error) = self.pooled.read() {
+                let (direct, pooled) = (&self.direct.heard, &self.pooled.heard);
+                return Err(format!("{error}: is told of {pooled:?}, its twin of {direct:?}"));
+            }
+        }
+        let [direct, pooled] = [&mut self.direct, &mut self.pooled].map(|side| {
+            side.heard_of_itself = 0;
+            std::mem::take(&mut side.heard)
+        });
+        match direct == pooled {
+            true => Ok(()),
+            false => Err(format!("is told of {pooled:?}, its twin of {direct:?}")),
+        }
+    }
+
+    /// Both go.
+    pub(super) fn leave(mut self, politely: bool) {
+        if politely {
+            for side in [&mut self.direct, &mut self.pooled] {
+                // Whoever cannot say goodbye is gone.
+                let _gone = side.client.send(&terminate());
+            }
+        }
+    }
+}
+
+impl Side {
+    fn new(address: SocketAddr, login: &Login) -> Self {
+        let mut client = WireClient::login(address, login).unwrap();
+        client.set_patience(PATIENCE);
+        let pid = client.cancel_key().unwrap().pid;
+        let greeting = client.greeting().to_vec();
+        let (heard, reports) = (Vec::new(), BTreeMap::new());
+        let mut side = Self { client, pid, heard, heard_of_itself: 0, reports };
+        greeting.iter().for_each(|message| drop(side.sort(message)));
+        side
+    }
+
+    /// Says this and gives the answer, without what comes in between of notifications and reports.
+    fn answer(&mut self, bytes: &[u8], units: usize) -> Result<Vec<String>, String> {
+        self.client.send(bytes).map_err(|error| error.to_string())?;
+        let mut lines = Vec::new();
+        let mut left = units;
+        while left > 0 {
+            match self.read() {
+                Ok(line) => {
+                    let ready = line.as_ref().is_some_and(|line| line.starts_with(READY));
+                    left -= usize::from(ready);
+                    lines.extend(line);
+                }
+                Err(error) => return Err(format!("{error} after {lines:#?}")),
+            }
+        }
+        Ok(lines)
+    }
+
+    fn read(&mut self) -> Result<Option<String>, String> {
+        match self.client.read() {
+            Ok(Some(message)) => Ok(self.sort(&message)),
+            Ok(None) => Err("the connection is closed".to_owned()),
+            Err(error) => Err(error.to_string()),
+        }
+    }
+
+    /// Gives a message that has its place in an answer.
+    fn sort(&mut self, message: &Message) -> Option<String> {
+        let texts = |bytes: &[u8]| {
+            let text = String::from_utf8_lossy(bytes);
+            let mut parts = text.split('\0').map(str::to_owned);
+            (parts.next().unwrap_or_default(), parts.next().unwrap_or_default())
+        };
+        match message.tag {
+            b'A' => {
+                let (pid, told) = message.body.split_first_chunk().unwrap();
+                let (channel, payload) = texts(told);
+                self.heard.push(format!("{channel} {payload}"));
+                if u32::from_be_bytes(*pid) == self.pid {
+                    self.heard_of_itself = self.heard.len();
+                }
+                None
+            }
+            b'S' => {
+                let (name, value) = texts(&message.body);
+                self.reports.insert(name, value);
+                None
+            }
+            _ => Some(message.to_string()),
+        }
+    }
+}
