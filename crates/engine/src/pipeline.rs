@@ -78,6 +78,8 @@ pub(crate) struct InFlight {
     pub(crate) outcome: Outcome,
     /// Its client has asked for its end.
     pub(crate) cancelled: bool,
+    /// A cancel goes to its server for that: it stood there alone.
+    pub(crate) may_be_hit: bool,
 }
 
 /// What becomes of a unit when its reply is over.

@@ -15,6 +15,9 @@ use crate::reply::{Sink, Step};
 use crate::server::ServerState;
 use crate::time::Time;
 
+/// PostgreSQL's words for what its statement_timeout has ended (`ProcessInterrupts`, postgres.c).
+const TIMED_OUT: &[u8] = b"canceling statement due to statement timeout";
+
 impl Engine {
     /// Whether a server is shared.
     pub(crate) fn is_pipelined(&self, id: ServerId) -> bool {
@@ -81,9 +84,13 @@ impl Engine {
                 self.undo(id, undone);
                 let server = &mut self.servers[id];
                 let ran = now - server.unit_since;
+                // Where a cancel has gone out only the words say which of the two it was; in
+                // another language than English it counts as the cancel.
+                let by_brake = fields.message.starts_with(TIMED_OUT);
                 if code == Some(SqlState::QUERY_CANCELED)
                     && ran >= BRAKE / 2
                     && let Some(head) = server.pipeline.front_mut()
+                    && (by_brake || !head.may_be_hit)
                 {
                     Mark::SharedOverran.hit();
                     head.outcome = Outcome::Overran;

@@ -10,9 +10,9 @@ use crate::marks::Mark;
 use crate::time::Time;
 use crate::timers::HANGS;
 
-/// So long a shared server may take to be set for that, or to make a statement, as a login may.
 impl Engine {
-    /// A shared server that does not answer is given up.
+    /// A shared server that does not answer is given up: to statements of ours, after as long as a
+    /// login may take.
     pub(crate) fn sweep_shared(&mut self, now: Time, id: ServerId) {
         let server = &self.servers[id];
         let spec = &self.pools[server.pool].spec;
@@ -117,13 +117,12 @@ impl Engine {
     /// stands there alone, so that a cancel can hit nothing else.
     pub(crate) fn cancels_alone(&mut self, id: ClientId, server: ServerId) -> bool {
         let server = &mut self.servers[server];
-        if server.pipeline.len() == 1 && server.granted == 0 && !server.replies.is_ours() {
-            return true;
-        }
-        Mark::CancelOfShared.hit();
+        let alone = server.load() == 1 && !server.replies.is_ours();
+        Mark::CancelOfShared.hit_if(!alone);
         for unit in server.pipeline.iter_mut().filter(|unit| unit.client == Some(id)) {
             unit.cancelled = true;
+            unit.may_be_hit |= alone;
         }
-        false
+        alone
     }
 }

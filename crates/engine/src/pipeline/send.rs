@@ -64,6 +64,7 @@ impl Engine {
             held: 0,
             outcome: Outcome::Answered,
             cancelled: false,
+            may_be_hit: false,
         });
     }
 

@@ -278,6 +278,21 @@ fn a_cancel_of_one_that_is_alone_goes_out() {
     assert_eq!(server.heard(), "Q(SELECT 1)");
 }
 
+/// Its client has asked for the end of it, so it is not run again, however long it has run.
+#[test]
+fn a_cancel_that_hits_one_alone_is_no_overrun() {
+    let (stage, server, clients) = braked(&shared(1), 1);
+    clients[0].says([query("SELECT 0")]);
+    stage.wait(Duration::from_millis(40));
+    let _requester = stage.cancel(&clients[0]);
+    let line = stage.cancel_line().expect("it is wanted");
+    assert_eq!(server.heard(), "Q(SELECT 0)");
+    server.says([error("57014"), ready()]);
+    assert_eq!(clients[0].heard(), "E(57014) Z");
+    line.ends();
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
+
 /// What PostgreSQL has not begun is run again; so is a read that it may have.
 #[test]
 fn a_server_that_says_why_it_goes_loses_one_unit_at_most() {
