@@ -101,9 +101,9 @@ impl Left {
 }
 
 impl Client {
-    /// The end of its last unit waits for what the listener has to say before that.
+    /// The end of its last unit waits for what is to be said before that.
     pub(crate) fn awaits_ready(&self) -> bool {
-        self.subscription.as_ref().is_some_and(|own| own.is_ready_due())
+        self.ready_due.is_some()
     }
 
     /// What keeps its server may be gone, and the server knows.

@@ -74,6 +74,10 @@ pub struct Client {
     pub(crate) subscription: Option<Box<Subscription>>,
     /// What it has changed of the schema, until that is read.
     pub(crate) schema: Option<SchemaChange>,
+    /// It is owed a ReadyForQuery with this status, in front of which something is still to be
+    /// said: what its server reports once its own settings are put back, or what the listener has
+    /// not heard yet.
+    pub(crate) ready_due: Option<TransactionStatus>,
     /// A unit in flight may change the encoding of the text that comes behind it.
     pub(crate) encoding_in_doubt: bool,
     /// The server on which it has advanced a sequence last.
@@ -183,6 +187,7 @@ impl Client {
             unseen: None,
             encoding_in_doubt: false,
             subscription: None,
+            ready_due: None,
             schema: None,
             in_doubt: false,
             refusals: 0,

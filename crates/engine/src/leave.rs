@@ -17,6 +17,10 @@ impl Engine {
     /// Terminate has come, or the stream has ended and all of it was read: whatever was sent
     /// before is still answered, as PostgreSQL does with what it has been sent before a Terminate.
     pub(crate) fn client_leaves(&mut self, now: Time, id: ClientId) {
+        if self.awaits_put_back(id) {
+            self.clients[id].leaving = true;
+            return;
+        }
         self.say_due_at_once(id);
         let unfinished = self.is_unfinished(id);
         if self.clients[id].slots.is_empty() || unfinished {

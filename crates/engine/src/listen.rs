@@ -57,8 +57,6 @@ pub(crate) struct Subscription {
     missed: bool,
     /// A unit goes without its server's listening, which that has refused.
     forgoes: bool,
-    /// It is owed a ReadyForQuery, before which it is told what the listener has not heard yet.
-    ready_due: bool,
     since_shown: SinceShown,
 }
 
@@ -104,7 +102,6 @@ impl Subscription {
             early: Vec::new(),
             missed: false,
             forgoes: false,
-            ready_due: false,
             since_shown: SinceShown::Nothing,
         }
     }
@@ -120,11 +117,6 @@ impl Subscription {
             }
             (same, _) => same,
         };
-    }
-
-    /// Whether the end of its unit waits for the listener.
-    pub(crate) fn is_ready_due(&self) -> bool {
-        self.ready_due
     }
 
     /// Both have come to the mark: what one has said behind it is to be told.

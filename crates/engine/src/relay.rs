@@ -345,9 +345,7 @@ impl Engine {
             (Sink::Client(slot) | Sink::Refused(slot), Some(client)) => {
                 self.fill_slot(now, id, client, slot)?;
                 self.sequences_over(id, Some(slot));
-                if status.in_block() || !self.delays_ready(client) {
-                    self.actions.forward(Endpoint::Client(client), at..at + n);
-                }
+                self.hand_over_ready(id, client, at..at + n);
                 self.unit_over(now, id, client);
             }
             (Sink::EarlySync, Some(client)) => {
@@ -358,7 +356,7 @@ impl Engine {
                     Mark::SyncInDoubtEndsBatch.hit();
                     its.slots.retain(|slot| *slot != open);
                 }
-                self.actions.forward(Endpoint::Client(client), at..at + n);
+                self.hand_over_ready(id, client, at..at + n);
                 self.unit_over(now, id, client);
             }
             (Sink::Own, Some(client)) if self.servers[id].answer.is_some() => {
@@ -436,7 +434,6 @@ impl Engine {
             let detail = format!("pool_mode of pool \"{pool}\" is statement.");
             return self.expel(now, client, STATEMENT_MODE.report(&[]).detail(detail));
         }
-        self.put_back(id, client);
         self.lease_over(now, id, client);
         if self.clients.find(client).is_some_and(|client| client.holding) {
             self.wake(client);

@@ -6,9 +6,10 @@ use std::collections::BTreeMap;
 use std::rc::Rc;
 use std::time::Duration;
 
-use pgweir_sql::{Overrides, Pins};
+use pgweir_sql::{Overrides, Pins, Scope};
 
 use crate::memory::Usage;
+use crate::track::Names;
 
 /// Run-time parameters that a client wants, by lower-case name.
 ///
@@ -106,18 +107,19 @@ impl Settings {
         let mut text = b"SELECT ARRAY[".to_vec();
         for (at, (name, value)) in back.chain(forth).enumerate() {
             text.extend_from_slice(if at == 0 { b"" } else { b", " });
-            put_call(&mut text, name, value.map(|value| &**value));
+            put_call(&mut text, name, value.map(|value| &**value), Scope::Session);
         }
         if there.is_some()
             && !self.pairs.contains_key(TIMEOUT)
             && !target.pairs.contains_key(TIMEOUT)
         {
             separate(&mut text);
-            put_call(&mut text, TIMEOUT, None);
+            put_call(&mut text, TIMEOUT, None, Scope::Session);
         }
         if let Some(then) = then {
             separate(&mut text);
-            put_call(&mut text, TIMEOUT, Some(then.as_millis().to_string().as_bytes()));
+            let then = then.as_millis().to_string();
+            put_call(&mut text, TIMEOUT, Some(then.as_bytes()), Scope::Session);
         }
         text.extend_from_slice(b"] IS NULL");
         text
@@ -128,18 +130,47 @@ impl Settings {
         self.value(b"search_path").map_or(Pins::NONE, pgweir_sql::search_path)
     }
 
-    /// The statement that sets those of them again that are what they are by default, if there are
-    /// any.
-    pub(crate) fn put_back(&self) -> Option<Vec<u8>> {
-        if self.is_empty() {
+    /// Notes which of them a statement takes back that overrides this.
+    pub(crate) fn taken_back(&self, what: &Overrides, scope: Scope, names: &mut Names) {
+        for name in self.pairs.keys() {
+            let is_taken = match what {
+                Overrides::All => true,
+                Overrides::AllButRights => rank(name) == RIGHTS.len(),
+                // The session's user takes the role with it.
+                Overrides::One(one) if **one == *RIGHTS[1] => rank(name) < RIGHTS.len(),
+                Overrides::One(one) => **name == **one,
+            };
+            if is_taken {
+                let known = names.entry(name.clone()).or_insert(scope);
+                *known = scope.max(*known);
+            }
+        }
+    }
+
+    /// Whether a role, or a custom setting, is set to nothing among these.
+    pub(crate) fn is_nothing(&self, name: &[u8]) -> bool {
+        match self.value(name) {
+            Some(value) => value.is_empty() && name.contains(&b'.'),
+            None => name == RIGHTS[0],
+        }
+    }
+
+    /// The statement that sets those of them again that have these names and are what they are by
+    /// default, if there are any.
+    pub(crate) fn put_back(&self, names: &Names) -> Option<Vec<u8>> {
+        let named = self
+            .pairs
+            .iter()
+            .filter_map(|(name, value)| names.get(name).map(|scope| (name, value, *scope)));
+        let mut pairs: Vec<_> = named.collect();
+        if pairs.is_empty() {
             return None;
         }
-        let mut pairs: Vec<_> = self.pairs.iter().collect();
-        pairs.sort_by_key(|(name, _)| Reverse(rank(name)));
+        pairs.sort_by_key(|(name, ..)| Reverse(rank(name)));
         let mut text = b"WITH s AS MATERIALIZED (SELECT pg_catalog.lower(name) \
             FROM pg_catalog.pg_settings WHERE source = 'session') SELECT ARRAY["
             .to_vec();
-        for (at, (name, value)) in pairs.into_iter().enumerate() {
+        for (at, (name, value, scope)) in pairs.into_iter().enumerate() {
             text.extend_from_slice(if at == 0 { b"CASE WHEN " } else { b", CASE WHEN " });
             if rank(name) < RIGHTS.len() {
                 text.extend_from_slice(b"pg_catalog.current_setting(");
@@ -154,7 +185,7 @@ impl Settings {
                 text.extend_from_slice(b" NOT IN (TABLE s)");
             }
             text.extend_from_slice(b" THEN ");
-            put_call(&mut text, name, Some(value));
+            put_call(&mut text, name, Some(value), scope);
             text.extend_from_slice(b" END");
         }
         text.extend_from_slice(b"] IS NULL");
@@ -353,7 +384,7 @@ fn separate(out: &mut Vec<u8>) {
 }
 
 /// Appends what sets a setting, or takes it back.
-fn put_call(out: &mut Vec<u8>, name: &[u8], value: Option<&[u8]>) {
+fn put_call(out: &mut Vec<u8>, name: &[u8], value: Option<&[u8]>, scope: Scope) {
     out.extend_from_slice(b"pg_catalog.set_config(");
     put_text(out, name);
     out.extend_from_slice(b", ");
@@ -361,7 +392,10 @@ fn put_call(out: &mut Vec<u8>, name: &[u8], value: Option<&[u8]>) {
         Some(value) => put_text(out, value),
         None => out.extend_from_slice(b"NULL"),
     }
-    out.extend_from_slice(b", false)");
+    out.extend_from_slice(match scope {
+        Scope::Transaction => b", true)",
+        Scope::Session => b", false)",
+    });
 }
 
 /// Appends an expression for a text in plain ASCII. The statement is read in the encoding of

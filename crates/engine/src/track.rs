@@ -6,15 +6,17 @@
 //! what they are now, and until it has said so it stays with its client. From then on both have the
 //! same interned settings, and the client's are replayed on whatever server it is given next.
 //!
-//! RESET takes a pooled server back to its own start, and its client means what it has asked for at
-//! its login. So that is put back behind the unit, within the transaction if one is open, before
-//! anything else is sent; and what the server reports meanwhile the client is not told.
+//! RESET, and what else means a default, takes a pooled server back to its own start, and its
+//! client means what it has asked for at its login. So that is put back behind the unit, within the
+//! transaction if one is open, before anything else is sent. The client is not told what the server
+//! reports meanwhile, and what it reports then stands before the ReadyForQuery that has waited.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
+use std::ops::Range;
 use std::rc::Rc;
 
 use pgweir_config::{ApplicationName, PoolMode};
-use pgweir_sql::{PinReason, Pins};
+use pgweir_sql::{Overrides, PinReason, Pins, Scope};
 
 use pgweir_wire::TransactionStatus;
 use pgweir_wire::frontend::{self, Target};
@@ -33,9 +35,19 @@ use crate::time::Time;
 pub(crate) struct Changes {
     /// Those with a dot in their names, by lower-case name.
     custom: BTreeSet<Box<[u8]>>,
-    /// The unit that takes some back to what they are by default.
-    resets: Option<Slot>,
+    /// Some are taken back to what they are by default.
+    resets: Option<Resets>,
 }
+
+/// A unit takes back what its client has asked for at its login.
+#[derive(Debug)]
+struct Resets {
+    slot: Slot,
+    names: Names,
+}
+
+/// The names of settings, in lower case, and for how long each is taken back.
+pub(crate) type Names = BTreeMap<Box<[u8]>, Scope>;
 
 /// What a server has said so far of its settings.
 #[derive(Debug, Default)]
@@ -91,8 +103,8 @@ impl Told {
 impl Client {
     /// The unit that may take back what it has asked for at its login, until that is put back.
     pub(crate) fn resets(&self) -> Option<Slot> {
-        let changes = self.changes.as_ref().filter(|_| !self.startup.is_empty());
-        changes.and_then(|changes| changes.resets)
+        let resets = self.changes.as_ref().and_then(|changes| changes.resets.as_ref());
+        resets.map(|resets| resets.slot)
     }
 
     /// Whether that unit is the one that is answered now, or was.
@@ -137,12 +149,11 @@ impl Engine {
     ) -> Pins {
         let changes = [PinReason::Setting, PinReason::Reset].map(|reason| pins.contains(reason));
         let [sets, resets] = changes;
-        if resets {
-            let slot = said.map_or_else(|| self.clients[id].coming_slot(), |said| said.slot);
-            self.clients[id].changes.get_or_insert_default().resets = Some(slot);
+        if !(sets || resets || pins.contains(PinReason::Local)) {
+            return pins;
         }
-        let is_session = self.servers[server].mode == PoolMode::Session;
-        if is_session || !(sets || resets || pins.contains(PinReason::Local)) {
+        self.note_resets(id, server, resets, said);
+        if self.servers[server].mode == PoolMode::Session {
             return pins;
         }
         let encoding = self.servers[server].encoding;
@@ -167,36 +178,89 @@ impl Engine {
         pins.without(PinReason::Setting).without(PinReason::Reset)
     }
 
-    /// A unit is over that may have taken back what its client has asked for at its login.
-    pub(crate) fn put_back(&mut self, id: ServerId, client: ClientId) {
-        let its = &self.clients[client];
-        let resets = its.changes.as_ref().and_then(|changes| changes.resets);
-        if resets.is_none_or(|slot| its.slots.contains(&slot)) {
+    /// Notes what a statement may take back of what its client has asked for at its login.
+    /// `resets`: if its text does not show what, that may be anything.
+    fn note_resets(
+        &mut self,
+        id: ClientId,
+        server: ServerId,
+        resets: bool,
+        said: Option<Said<'_>>,
+    ) {
+        let client = &self.clients[id];
+        let startup = self.but_for_name(client, &client.startup);
+        if startup.is_empty() {
             return;
         }
-        let in_block = self.servers[id].status.in_block();
-        if its.resets().is_some() && in_block && self.settle_cancel(id) {
-            // It would hit what is meant to go unseen, and the transaction with it.
-            return Mark::SettingsAwaitCancel.hit();
+        let mut names = Names::new();
+        let encoding = self.servers[server].encoding;
+        let mut each = |what: Overrides, scope| startup.taken_back(&what, scope, &mut names);
+        // What is behind a name, or was prepared in SQL, no text shows.
+        let text = said.filter(|said| said.custom.is_none()).and_then(|said| said.text);
+        let text = text.filter(|text| !text.is_empty());
+        let is_shown = text.is_some_and(|text| pgweir_sql::taken_back(text, encoding, &mut each));
+        if resets && !is_shown {
+            each(Overrides::All, Scope::Session);
+            // Of what it has set to nothing itself no server says whether it is by default.
+            names.retain(|name, _| !client.settings.is_nothing(name));
         }
+        if names.is_empty() {
+            return;
+        }
+        let slot = said.map_or_else(|| client.coming_slot(), |said| said.slot);
+        let changes = self.clients[id].changes.get_or_insert_default();
+        let resets = changes.resets.get_or_insert_with(|| Resets { slot, names: Names::new() });
+        resets.slot = slot;
+        for (name, scope) in names {
+            let known = resets.names.entry(name).or_insert(scope);
+            *known = scope.max(*known);
+        }
+    }
+
+    /// A client's unit is over: it gets its ReadyForQuery, unless that waits.
+    pub(crate) fn hand_over_ready(&mut self, id: ServerId, client: ClientId, at: Range<usize>) {
+        let waits = self.put_back(id, client);
+        if !waits && (self.servers[id].status.in_block() || !self.delays_ready(client)) {
+            self.actions.forward(Endpoint::Client(client), at);
+        }
+    }
+
+    /// A unit is over that may have taken back what its client has asked for at its login. Says
+    /// whether its ReadyForQuery waits until that is put back.
+    fn put_back(&mut self, id: ServerId, client: ClientId) -> bool {
         let its = &mut self.clients[client];
-        if let Some(changes) = &mut its.changes {
-            changes.resets = None;
+        if its.resets().is_none_or(|slot| its.slots.contains(&slot)) {
+            return false;
         }
-        let its = &self.clients[client];
-        let Some(text) = self.but_for_name(its, &its.startup).put_back() else {
-            // If it has asked for anything, that was its name, which its servers do not get.
-            return self.tell(client, id);
-        };
-        if self.servers[id].status == TransactionStatus::Failed {
-            // What it has done is undone.
-            return self.tell(client, id);
+        let status = self.servers[id].status;
+        // Where more is under way its replies cannot wait.
+        let waits = its.slots.is_empty();
+        if status.in_block() && self.settle_cancel(id) {
+            // It would hit what is meant to go unseen, and the transaction with it.
+            Mark::SettingsAwaitCancel.hit();
+        } else {
+            let its = &mut self.clients[client];
+            let resets = its.changes.as_mut().and_then(|changes| changes.resets.take());
+            let names = resets.map(|resets| resets.names).unwrap_or_default();
+            let its = &self.clients[client];
+            // Where it has failed what it has done is undone. Or a reload has changed whether its
+            // name is among what servers get.
+            let done = status != TransactionStatus::Failed;
+            let startup = self.but_for_name(its, &its.startup);
+            let Some(text) = startup.put_back(&names).filter(|_| done) else {
+                self.tell(client, id);
+                return false;
+            };
+            Mark::SettingsPutBack.hit();
+            let server = &mut self.servers[id];
+            server.puts_back = true;
+            server.own_error = None;
+            self.run_beside(id, PUT_BACK, &text, Sink::Aside);
         }
-        Mark::SettingsPutBack.hit();
-        let server = &mut self.servers[id];
-        server.puts_back = true;
-        server.own_error = None;
-        self.run_beside(id, PUT_BACK, &text, Sink::Aside);
+        if waits {
+            self.clients[client].ready_due = Some(status);
+        }
+        waits
     }
 
     /// Runs a statement of our own beside a client's: in front of its next unit, or within the
@@ -228,6 +292,13 @@ impl Engine {
         });
     }
 
+    /// Whether the end of a client's unit waits for what is put back behind it.
+    pub(crate) fn awaits_put_back(&self, id: ClientId) -> bool {
+        let its = &self.clients[id];
+        let puts_back = || its.server().is_some_and(|server| self.servers[server].puts_back);
+        its.awaits_ready() && (its.resets().is_some() || puts_back())
+    }
+
     /// Whether what a server reports is not told its client: it is about to be set to what that has
     /// asked for at its login.
     pub(crate) fn resets(&self, id: ServerId) -> bool {
@@ -239,13 +310,17 @@ impl Engine {
     /// What was put behind a unit is answered.
     pub(crate) fn aside_over(&mut self, now: Time, id: ServerId, client: ClientId) {
         let server = &mut self.servers[id];
-        if std::mem::take(&mut server.puts_back) && server.own_error.take().is_some() {
+        let puts_back = std::mem::take(&mut server.puts_back);
+        if puts_back && server.own_error.take().is_some() {
             // So it is put back where a value that is wrong by now is an error.
             // No mark: what a simulated client has asked for at its login stays valid.
             server.reset = true;
         }
         if !self.clients[client].is_reset() {
             self.tell(client, id);
+        }
+        if puts_back {
+            self.say_ready_behind_reset(client, self.servers[id].status);
         }
         self.lease_over(now, id, client);
         if self.clients.find(client).is_some_and(|client| client.holding) {
@@ -258,8 +333,8 @@ impl Engine {
         let Some(client) = self.servers[id].client() else { return };
         let its = &self.clients[client];
         let waits = its.changes.is_some() && its.slots.is_empty() && its.leg == Leg::Held(id);
-        if waits && self.servers[id].replies.is_empty() {
-            self.put_back(id, client);
+        if waits && self.servers[id].replies.is_empty() && !self.put_back(id, client) {
+            self.say_ready_behind_reset(client, self.servers[id].status);
         }
         if self.clients[client].holding {
             self.wake(client);

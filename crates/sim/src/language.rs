@@ -310,10 +310,10 @@ impl fmt::Display for Statement {
             Verb::Prepare { name, rows: None } => write!(f, "prepare {tag} {name} write"),
             Verb::Prepare { name, rows: Some(rows) } => write!(f, "prepare {tag} {name} {rows}"),
             Verb::Release { name } => write!(f, "release {tag} {name}"),
-            Verb::Reset { name } => {
-                write!(f, "reset {tag} {}", name.as_deref().unwrap_or("all"))
-            }
             // pgweir looks at all of these, and of DEALLOCATE.
+            Verb::Reset { name } => {
+                write!(f, "reset {} /*{tag}*/", name.as_deref().unwrap_or("all"))
+            }
             Verb::Discard(kind) => write!(f, "discard {} /*{tag}*/", kind.name()),
             Verb::Rollback => write!(f, "rollback /*{tag}*/"),
             Verb::RollbackTo { name } => write!(f, "rollback to {name} /*{tag}*/"),
@@ -502,8 +502,8 @@ fn line(text: &str) -> Option<Line> {
         ["prepare", _, name, "write"] => (1, Verb::Prepare { name: name.into(), rows: None }),
         ["prepare", _, name, _] => (1, Verb::Prepare { name: name.into(), rows: Some(number(3)?) }),
         ["release", _, name] => (1, Verb::Release { name: name.into() }),
-        ["reset", _, "all"] => (1, Verb::Reset { name: None }),
-        ["reset", _, name] => (1, Verb::Reset { name: Some(name.into()) }),
+        ["reset", "all", _] => (2, Verb::Reset { name: None }),
+        ["reset", name, _] => (2, Verb::Reset { name: Some(name.into()) }),
         ["rollback", _] => (1, Verb::Rollback),
         ["rows", _, _] => (1, Verb::Rows(number(2)?)),
         ["savepoint", _, name] => (1, Verb::Savepoint { name: name.into() }),

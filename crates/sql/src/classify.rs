@@ -2,7 +2,6 @@
 
 use std::sync::Arc;
 
-use self::setting_call::SettingCall;
 use self::share::{Name, Share};
 use crate::encoding::Encoding;
 use crate::lexer::{Backslash, Lexer, Progress, Sink, Token};
@@ -18,6 +17,7 @@ mod share;
 mod tests;
 
 pub use self::heard::Heard;
+pub(crate) use self::setting_call::SettingCall;
 
 /// What a whole text leaves in the session, in an encoding that [`Encoding::Superset`] describes.
 pub fn classify(text: &[u8]) -> Pins {

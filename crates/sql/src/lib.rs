@@ -5,7 +5,8 @@
 //! answers it for a whole text, [`Classifier`] for a text that arrives in pieces. Both are pure and
 //! allocate nothing. [`begins()`] is for a unit that is refused, [`chains()`] and [`rolls_back()`]
 //! are for a client whose transaction was lost, and
-//! [`overrides()`] for one whose settings have become wrong,
+//! [`overrides()`] for one whose settings have become wrong, [`taken_back()`] for one that takes
+//! back what it has asked for at its login,
 //! [`deallocated()`] for one that prepares statements by the protocol and removes them by SQL, and
 //! [`custom_settings()`] gives the names of settings that a server has to be asked for one by one.
 //!
@@ -79,7 +80,7 @@ pub use custom::custom_settings;
 pub use deallocate::{Deallocated, NAME_BYTES, Name, deallocated};
 pub use encoding::Encoding;
 pub use loud::{Catalogue, Effect, Kind, Loud, Object, ObjectId, Source, Unseen, Use, When, hear};
-pub use overrides::{Overrides, overrides};
+pub use overrides::{Overrides, Scope, overrides, taken_back};
 pub use pins::{PinReason, Pins};
 pub use rules::{Form, RULES, Rule};
 pub use sharing::{Alone, Sharing};

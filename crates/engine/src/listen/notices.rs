@@ -210,7 +210,7 @@ impl Engine {
         if let Source::ToServer { server: true, listener: false } = own.source {
             if is_last {
                 Mark::ReadyDelayed.hit();
-                own.ready_due = true;
+                its.ready_due = Some(TransactionStatus::Idle);
                 return true;
             }
             // More is under way, whose replies cannot wait, or its client waits for nothing more.
@@ -224,38 +224,54 @@ impl Engine {
     /// The listener has said what comes before the end of a client's unit.
     pub(super) fn say_due(&mut self, client: ClientId) {
         let Some(own) = &self.clients[client].subscription else { return };
-        if !matches!(own.source, Source::ToServer { listener: false, .. }) {
+        let is_over = !matches!(own.source, Source::ToServer { listener: false, .. });
+        if is_over && !self.awaits_put_back(client) {
             self.say_ready(client);
         }
     }
 
-    /// A client leaves, and is not told what the listener has yet to say before the end of its last
-    /// unit; that it was the end it is told.
+    /// A client leaves, or loses its server, and is not told what was yet to be said before the end
+    /// of its last unit; that it was the end it is told.
     pub(crate) fn say_due_at_once(&mut self, client: ClientId) {
-        let Some(own) = &mut self.clients[client].subscription else { return };
-        if own.ready_due {
+        let its = &mut self.clients[client];
+        if its.awaits_ready() {
             // No mark: a moment that one in ten thousand seeds hits.
-            let early = std::mem::take(&mut own.early);
-            own.pending.extend(early);
+            if let Some(own) = &mut its.subscription {
+                own.tell_early();
+            }
             self.say_ready(client);
         }
     }
 
     /// Says the ReadyForQuery that was delayed, if one was, behind what is to be told before.
     fn say_ready(&mut self, client: ClientId) {
-        let Some(own) = &mut self.clients[client].subscription else { return };
-        if std::mem::take(&mut own.ready_due) {
-            let mut said = std::mem::take(&mut own.pending);
-            backend::ready_for_query(&mut said, TransactionStatus::Idle);
-            let to = Endpoint::Client(client);
-            self.actions.inject(to, |out| out.extend_from_slice(&said));
+        let its = &mut self.clients[client];
+        let Some(status) = its.ready_due.take() else { return };
+        if !status.in_block() {
+            self.say_all(client);
+        }
+        let to = Endpoint::Client(client);
+        self.actions.inject(to, |out| backend::ready_for_query(out, status));
+    }
+
+    /// What a client has asked for at its login is put back, for which the end of its unit has
+    /// waited, if it has.
+    pub(crate) fn say_ready_behind_reset(&mut self, client: ClientId, status: TransactionStatus) {
+        let its = &mut self.clients[client];
+        if its.ready_due.take().is_some() && (status.in_block() || !self.delays_ready(client)) {
+            self.clients[client].ready_due = Some(status);
+            self.say_ready(client);
         }
     }
 
     /// Tells a client what it was notified of: its transaction is over.
     pub(crate) fn say_all(&mut self, client: ClientId) {
-        let Some(own) = &mut self.clients[client].subscription else { return };
-        if own.pending.is_empty() || own.ready_due {
+        let its = &mut self.clients[client];
+        let waits = its.awaits_ready();
+        let Some(own) = its.subscription.as_mut().filter(|own| !own.pending.is_empty()) else {
+            return;
+        };
+        if waits {
             return;
         }
         Mark::Notified.hit();

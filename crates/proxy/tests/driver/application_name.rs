@@ -102,10 +102,9 @@ fn nothing_is_put_back_behind_a_reset() {
     server.says([parameter_status(NAME, "mine"), done(), in_block()]);
     named.heard();
     named.says([query("RESET application_name"), query("COMMIT")]);
-    assert_eq!(server.heard(), "Q(RESET application_name)");
-    server.says([parameter_status(NAME, "pool"), done(), in_block()]);
-    assert_eq!(named.heard(), "C Z(T) S(application_name=pool)");
-    assert_eq!(server.heard(), "Q(COMMIT)");
+    assert_eq!(server.heard(), "Q(RESET application_name) Q(COMMIT)");
+    server.says([done(), parameter_status(NAME, "pool"), in_block()]);
+    assert_eq!(named.heard(), "C S(application_name=pool) Z(T)");
     server.says([done(), ready()]);
     assert_eq!(server.heard(), QUESTION);
     server.says([set_to(&[])]);
@@ -120,7 +119,9 @@ fn in_session_mode_a_name_is_its_clients() {
     assert_eq!(server.heard(), SET);
     server.says([parameter_status(NAME, "it"), one_row("it")]);
     assert_eq!(named.heard(), "R S(application_name=it) S(server_version=15.1) K Z");
-    run(&named, &server, "DISCARD ALL", ready());
+    named.says([query("DISCARD ALL")]);
+    assert_eq!(server.heard(), "Q(DISCARD ALL)");
+    server.says([done(), ready()]);
     assert!(server.heard().starts_with("P(pgweir_back="));
 }
 
@@ -149,7 +150,7 @@ fn a_name_is_taken_back_when_that_changes() {
     server.says([parameter_status(NAME, "pool")]);
     stage.reload(&of_pool());
     server.says([done(), ready()]);
-    assert_eq!(named.heard(), "C Z S(application_name=pool)");
+    assert_eq!(named.heard(), "C S(application_name=pool) Z");
     assert_eq!(server.heard(), format!("Q(RESET ALL) {QUESTION}"));
     server.says([set_to(&[])]);
     run(&named, &server, "SELECT", ready());

@@ -45,6 +45,16 @@ fn brought(value: &str) -> String {
     format!("Q(SELECT ARRAY[pg_catalog.set_config('work_mem', {value}, false)] IS NULL)")
 }
 
+/// The client takes its settings back, which its server does, and then puts back.
+fn reset(client: &Peer, server: &Peer, status: Vec<u8>) {
+    client.heard();
+    client.says([query("RESET ALL")]);
+    assert_eq!(server.heard(), "Q(RESET ALL)");
+    server.says([done(), status]);
+    assert_eq!(client.heard(), "C");
+    assert!(server.heard().starts_with(PUTS_BACK));
+}
+
 /// A stage with a client that has asked for a setting at its login, and has it.
 fn named() -> (Stage, Peer, Peer) {
     let stage = Stage::new(&Setup::default());
@@ -268,15 +278,16 @@ fn what_was_asked_for_at_login_is_put_back_behind_a_reset() {
         assert_eq!(server.heard(), format!("Q({text})"));
         // What is true for a moment only it is not told.
         server.says([parameter_status("application_name", ""), done(), ready()]);
-        assert_eq!(named.heard(), "C Z");
+        assert_eq!(named.heard(), "C");
         let heard = server.heard();
         assert!(heard.starts_with(PUTS_BACK), "{heard}");
-        assert!(heard.ends_with("Q(SELECT)"), "{heard}");
         server.says([put_back(), parameter_status("application_name", "it"), ready()]);
-        server.says([done(), ready()]);
-        assert_eq!(named.heard(), "C Z");
+        assert_eq!(named.heard(), "Z");
         assert_eq!(server.heard(), QUESTION);
         server.says([set_to(&[("application_name", "it")])]);
+        assert_eq!(server.heard(), "Q(SELECT)");
+        server.says([done(), ready()]);
+        assert_eq!(named.heard(), "C Z");
         assert_eq!(stage.servers(), [ServerActivity::Idle]);
         run(&named, &server, "SELECT", ready());
     }
@@ -287,22 +298,69 @@ fn what_was_asked_for_at_login_is_put_back_behind_a_reset() {
 fn what_was_asked_for_at_login_is_put_back_within_the_transaction() {
     let (_stage, server, named) = named();
     run(&named, &server, "BEGIN", in_block());
-    run(&named, &server, "RESET ALL", in_block());
-    assert!(server.heard().starts_with(PUTS_BACK));
+    reset(&named, &server, in_block());
     server.says([put_back(), in_block()]);
+    assert_eq!(named.heard(), "Z(T)");
     run(&named, &server, "ROLLBACK", ready());
     assert_eq!(server.heard(), QUESTION);
 }
 
-/// What is not put back it is told behind all.
+/// What is not put back it is told before its ReadyForQuery, as PostgreSQL does.
 #[test]
-fn what_a_reset_has_changed_is_news_behind_it() {
+fn what_a_reset_has_changed_is_told_with_it() {
     let (_stage, server, named) = named();
     named.says([query("RESET ALL")]);
-    server.says([parameter_status("TimeZone", "GMT"), done(), ready()]);
-    assert_eq!(named.heard(), "C Z");
+    server.says([done(), parameter_status("TimeZone", "GMT"), ready()]);
+    assert_eq!(named.heard(), "C");
     server.says([put_back(), ready()]);
-    assert_eq!(named.heard(), "S(TimeZone=GMT)");
+    assert_eq!(named.heard(), "S(TimeZone=GMT) Z");
+}
+
+/// What a client has not asked for is no affair of its login.
+#[test]
+fn nothing_is_put_back_behind_a_reset_of_something_else() {
+    for text in
+        ["RESET work_mem", "SET work_mem TO DEFAULT", "DISCARD PLANS", "SET TIME ZONE LOCAL"]
+    {
+        let (_stage, server, named) = named();
+        run(&named, &server, text, ready());
+        assert_eq!(server.heard(), QUESTION);
+    }
+}
+
+/// The unit is over, whatever becomes of the server that should have put something back.
+#[test]
+fn a_server_that_is_lost_while_it_puts_back_does_not_take_the_end_of_the_unit_along() {
+    let (_stage, server, named) = named();
+    reset(&named, &server, ready());
+    server.ends();
+    assert_eq!(named.heard(), "Z E(FATAL 57P01)");
+}
+
+/// So is that of a client which leaves meanwhile.
+#[test]
+fn who_leaves_while_something_is_put_back_hears_the_end_of_the_unit() {
+    let (_stage, server, named) = named();
+    reset(&named, &server, ready());
+    named.says([terminate()]);
+    assert_eq!(named.heard(), "");
+    server.says([put_back(), parameter_status("TimeZone", "GMT"), ready()]);
+    assert_eq!(named.heard(), "S(TimeZone=GMT) Z");
+    assert!(named.is_closed());
+}
+
+/// Something else for the transaction only is put back for the transaction only.
+#[test]
+fn a_default_for_the_transaction_is_put_back_for_the_transaction() {
+    let (_stage, server, named) = named();
+    run(&named, &server, "BEGIN", in_block());
+    named.says([query("SET LOCAL application_name TO DEFAULT")]);
+    server.heard();
+    server.says([done(), in_block()]);
+    let asked = String::from_utf8_lossy(&server.heard_bytes()).into_owned();
+    assert!(asked.contains("set_config('application_name', 'it', true)"), "{asked}");
+    server.says([put_back(), in_block()]);
+    assert_eq!(named.heard(), "C Z(T)");
 }
 
 /// In session mode, too, where nothing is asked for.
@@ -314,8 +372,7 @@ fn what_was_asked_for_at_login_is_put_back_in_a_session() {
     server.says([one_row("it")]);
     server.heard();
     named.heard();
-    run(&named, &server, "RESET ALL", ready());
-    assert!(server.heard().starts_with(PUTS_BACK));
+    reset(&named, &server, ready());
     server.says([put_back(), ready()]);
     assert_eq!(server.heard(), "");
     run(&named, &server, "SELECT", ready());
@@ -380,10 +437,9 @@ fn a_statement_that_was_read_under_a_strangers_settings_is_made_again() {
 #[test]
 fn what_cannot_be_put_back_is_an_error_of_the_next_unit() {
     let (_stage, server, named) = named();
-    run(&named, &server, "RESET ALL", ready());
-    server.heard();
+    reset(&named, &server, ready());
     server.says([parse_complete(), bind_complete(), error("22023"), ready()]);
-    assert_eq!(named.heard(), "");
+    assert_eq!(named.heard(), "Z");
     assert_eq!(server.heard(), QUESTION);
     server.says([set_to(&[])]);
     assert_eq!(server.heard(), "Q(DISCARD ALL)");
@@ -406,6 +462,8 @@ fn nothing_is_put_back_in_a_transaction_while_a_cancel_may_come() {
     assert_eq!(server.heard(), "");
     line.ends();
     assert!(cancel.is_closed());
-    let heard = server.heard();
-    assert!(heard.starts_with(PUTS_BACK) && heard.ends_with("Q(SELECT)"), "{heard}");
+    assert!(server.heard().starts_with(PUTS_BACK));
+    server.says([put_back(), in_block()]);
+    assert_eq!(named.heard(), "C Z(T)");
+    assert_eq!(server.heard(), "Q(SELECT)");
 }

@@ -28,8 +28,8 @@ pub(crate) struct Oracle {
     lost: bool,
     /// Settings that were taken back when its server was lost: another one may have to say so.
     untold: Vec<Vec<u8>>,
-    /// It has sent what may take settings back.
-    resets: bool,
+    /// It was not told what its unit has changed: the end has to follow.
+    unreported: bool,
 }
 
 /// A message that was due.
@@ -72,7 +72,7 @@ impl Oracle {
             pinned: false,
             lost: false,
             untold: Vec::new(),
-            resets: false,
+            unreported: false,
         }
     }
 
@@ -99,7 +99,6 @@ impl Oracle {
         while let Ok(Some((message, length))) = Message::parse(&bytes[at..]) {
             at += length;
             self.pinned |= may_pin(&message);
-            self.resets |= may_reset(&message);
             if matches!(message.tag, b'Q' | b'F' | b'S' | b'H' | b'X' | b'c' | b'f') {
                 pushed = Some(at);
             }
@@ -117,7 +116,7 @@ impl Oracle {
             self.untold.remove(told);
             return Ok(Heard::Reply);
         }
-        while self.session.out.is_empty() || self.reports_later(raw) {
+        while self.session.out.is_empty() {
             match self.session.advance(&mut self.inbox, &mut self.deeds) {
                 Advance::Went { .. } | Advance::Locks(_) | Advance::Sleeps(_) => {}
                 Advance::Starved if !self.held.is_empty() => self.release(),
@@ -128,6 +127,15 @@ impl Oracle {
             if let Some(text) = self.deeds.wrong.take() {
                 return Err(text);
             }
+        }
+        if self.unreported && !(raw[0] == b'E' && raw.windows(5).any(|part| part == b"FATAL")) {
+            return Err(format!("got {} and never what was reported before", in_words(raw)));
+        }
+        self.report_first(raw);
+        if raw[0] == b'Z' && self.withhold_reports() {
+            let heard = self.hear(raw);
+            self.unreported = true;
+            return heard;
         }
         let Ok(Some((due, length))) = Message::parse(&self.session.out) else {
             return Err("is owed what is no message".to_owned());
@@ -157,17 +165,32 @@ impl Oracle {
         Ok(Heard::Ready { committed, undone, idle })
     }
 
-    /// What is reported behind a RESET may come behind its ReadyForQuery. Whether that is so, and
-    /// nothing else is there to be heard.
-    fn reports_later(&mut self, raw: &[u8]) -> bool {
-        let may_come_later = self.resets && raw.first() == Some(&b'Z');
-        while may_come_later
-            && let Ok(Some((due, length))) = Message::parse(&self.session.out)
+    /// A client that loses its server, and with that its session, while its settings are put back
+    /// does not hear what a RESET has changed. Says whether something was due to be told.
+    fn withhold_reports(&mut self) -> bool {
+        let mut reports = false;
+        while let Ok(Some((due, length))) = Message::parse(&self.session.out)
             && due.tag == b'S'
         {
-            self.untold.push(self.session.out.drain(..length).collect());
+            self.session.out.drain(..length);
+            reports = true;
         }
-        self.session.out.is_empty()
+        reports
+    }
+
+    /// What a unit has changed is reported in no order of any meaning: this comes first, if it is
+    /// among what is due.
+    fn report_first(&mut self, raw: &[u8]) {
+        let mut at = 0;
+        while let Ok(Some((due, length))) = Message::parse(&self.session.out[at..])
+            && due.tag == b'S'
+        {
+            if self.session.out[at..at + length] == *raw {
+                self.session.out[..at + length].rotate_right(length);
+                return;
+            }
+            at += length;
+        }
     }
 
     /// The statement with this tag was ended from outside, in these words: from here on the session
@@ -452,15 +475,6 @@ fn may_pin(message: &Message) -> bool {
         b'Q' => message.lines().is_none_or(|lines| lines.iter().any(stays)),
         _ => false,
     }
-}
-
-fn may_reset(message: &Message) -> bool {
-    let resets = |line: &Line| {
-        let Line::Client(statement) = line else { return false };
-        matches!(statement.verb, Verb::Reset { .. } | Verb::Discard(_))
-    };
-    let is_text = matches!(message.tag, b'P' | b'Q');
-    is_text && message.lines().is_none_or(|lines| lines.iter().any(resets))
 }
 
 fn copies(line: &Line) -> bool {

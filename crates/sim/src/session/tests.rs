@@ -359,10 +359,10 @@ fn a_setting_of_the_transaction_ends_with_it() {
 #[test]
 fn settings_are_taken_back() {
     let set = "set c0s1 TimeZone Asia/Tokyo";
-    assert_eq!(says_to(&[set, "reset c0s2 TimeZone", "reset c0s3 all"]), "CSZICSZICZI");
-    assert_eq!(says_to(&[set, "reset c0s2 all"]), "CSZICSZI");
+    assert_eq!(says_to(&[set, "reset TimeZone /*c0s2*/", "reset all /*c0s3*/"]), "CSZICSZICZI");
+    assert_eq!(says_to(&[set, "reset all /*c0s2*/"]), "CSZICSZI");
     assert_eq!(
-        says_to(&["begin c0s1", "reset c0s2 all", "discard all /*c0s3*/"]),
+        says_to(&["begin c0s1", "reset all /*c0s2*/", "discard all /*c0s3*/"]),
         "CZTCZTE(25001)ZE"
     );
     assert_eq!(says_to(&["rows c0s1 1; discard all /*c0s2*/"]), "TDCE(25001)ZI");

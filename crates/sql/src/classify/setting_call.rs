@@ -5,9 +5,9 @@ use crate::pins::PinReason;
 
 /// A call whose arguments are being read.
 #[derive(Clone, Copy)]
-pub(super) struct SettingCall {
+pub(crate) struct SettingCall {
     /// What it is unless it is for the transaction only.
-    pub(super) reason: PinReason,
+    pub(crate) reason: PinReason,
     depth: u32,
     commas: u32,
     local: Local,
@@ -25,13 +25,13 @@ enum Local {
 
 impl SettingCall {
     /// Its `(` has been read.
-    pub(super) fn new(reason: PinReason) -> Self {
+    pub(crate) fn new(reason: PinReason) -> Self {
         Self { reason, depth: 1, commas: 0, local: Local::Unread }
     }
 
     /// Reads a token behind the `(`. Gives what the call leaves, once it is over.
     #[inline(never)] // Of few texts a part.
-    pub(super) fn read(&mut self, token: Token<'_>) -> Option<PinReason> {
+    pub(crate) fn read(&mut self, token: Token<'_>) -> Option<PinReason> {
         let is_true = matches!(token, Token::Word(word) if word.eq_ignore_ascii_case(b"true"));
         match token {
             Token::Open => self.depth = self.depth.saturating_add(1),

@@ -9,6 +9,7 @@ use crate::classify::{Heard, State};
 use crate::custom::Search;
 use crate::encoding::Encoding;
 use crate::lexer::{Backslash, Sink, Token};
+use crate::overrides;
 use crate::pins::{PinReason, Pins};
 
 /// What a body says.
@@ -68,7 +69,10 @@ impl Body {
         let mut note = |name: &[u8]| {
             custom.insert(name.to_ascii_lowercase().into());
         };
+        let mut takes_back = false;
+        let mut note_back = |said: overrides::Said| takes_back |= said.takes_back();
         let mut reading = Reading {
+            assigns: overrides::Reading::new(&mut note_back),
             state: State::of_body(language == Language::Plpgsql),
             search: Search::new(&mut note),
             language,
@@ -86,6 +90,10 @@ impl Body {
         let mut pins = reading.state.heard().pins;
         if !reading.search.finish() && pins.contains(PinReason::Setting) {
             pins = pins.union(PinReason::Unclear.into());
+        }
+        reading.assigns.end_statement();
+        if takes_back {
+            pins = pins.union(PinReason::Reset.into());
         }
         self.pins = self.pins.union(pins);
     }
@@ -108,6 +116,7 @@ impl Body {
 struct Reading<'a> {
     state: State,
     search: Search<'a>,
+    assigns: overrides::Reading<'a>,
     language: Language,
     run: Run,
     names: &'a mut BTreeSet<Box<[u8]>>,
@@ -168,6 +177,7 @@ impl Reading<'_> {
             self.calls.insert(self.last.clone());
         }
         self.search.token(token);
+        self.assigns.token(token);
     }
 
     /// It runs what nobody can read here.

@@ -48,6 +48,7 @@ fn bodies_that_change_the_session() {
         ("BEGIN PERFORM set_config('app.x', 'y', false); END", "setting"),
         ("BEGIN SET search_path = a; RETURN NEW; END", "setting"),
         ("BEGIN IF x THEN RESET ALL; END IF; END", "reset"),
+        ("BEGIN SET work_mem TO DEFAULT; END", "reset, setting"),
         ("BEGIN IF x THEN y := 1; ELSE LISTEN jobs; END IF; END", "listen"),
         ("DECLARE a int; BEGIN LOOP LOAD 'x'; END LOOP; END", "library"),
         ("BEGIN CREATE TEMP TABLE t (a int); END", "temp table"),

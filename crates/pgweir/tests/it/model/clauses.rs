@@ -52,10 +52,18 @@ fn unit(dice: &mut Dice, mood: Mood) -> Unit {
         return Unit::Query(texts(dice, mood, |text| text));
     }
     if dice.chance(50) {
-        return Unit::Batch(texts(dice, mood, Part::Run));
+        return Unit::Batch(texts(dice, mood, run));
     }
     let count = 1 + dice.below(4);
     Unit::Batch((0..count).flat_map(|_| parts(dice, mood)).collect())
+}
+
+/// What has to be the last of its unit is none that stays the unnamed one, and may be run again.
+fn run(text: Text) -> Part {
+    Part::Run(match text.leaves {
+        Leaves::Reset => Text::new("SELECT 1", Leaves::Nothing),
+        Leaves::Names | Leaves::NamesUnlessAlone | Leaves::Nothing | Leaves::State => text,
+    })
 }
 
 /// One statement, mostly; what has to be the last is.
@@ -166,13 +174,18 @@ fn sets(dice: &mut Dice) -> Text {
         (name, format!("'{}'", dice.pick(values)))
     };
     let quoted = value.replace('\'', "");
-    let (sql, leaves) = match dice.below(12) {
+    let (sql, leaves) = match dice.below(17) {
         0..4 => (format!("SET {name} = {value}"), Leaves::Nothing),
         4 => (format!("SET SESSION {name} TO {value}"), Leaves::Nothing),
         5 | 6 => (format!("SET LOCAL {name} TO {value}"), Leaves::Nothing),
         7 => (format!("SELECT set_config('{name}', '{quoted}', false)"), Leaves::Nothing),
         8 => (format!("SELECT set_config('{name}', '{quoted}', true)"), Leaves::Nothing),
         9 | 10 => (format!("RESET {name}"), Leaves::Reset),
+        11 => (format!("SET {name} TO DEFAULT"), Leaves::Reset),
+        12 => (format!("SET LOCAL {name} = DEFAULT"), Leaves::Reset),
+        13 => (format!("SELECT set_config('{name}', NULL, false) IS NULL"), Leaves::Reset),
+        14 => (format!("SELECT set_config('{name}', NULL, true) IS NULL"), Leaves::Reset),
+        15 => ((*dice.pick(&["SET TIME ZONE LOCAL", "SET NAMES"])).to_owned(), Leaves::Reset),
         _ => ("RESET ALL".to_owned(), Leaves::Reset),
     };
     Text::new(sql, leaves)

@@ -1,6 +1,9 @@
 //! Settings that clients change, in every form and in every surrounding.
 
-use super::{Step, login, same, same_as, simple};
+use pgweir_testkit::Script;
+use pgweir_testkit::frames::query;
+
+use super::{Step, login, pipeline, same, same_as, same_script, simple};
 
 /// A statement that changes a setting, and one that shows it.
 struct Form {
@@ -116,5 +119,81 @@ fn every_form_behind_a_login_that_asks_for_more() {
             .parameter("TimeZone", "Asia/Kolkata")
             .parameter("client_encoding", "UTF8");
         same_as(login, &steps);
+    }
+}
+
+/// What its client may have changed, what takes it back to what was asked for at login, and what
+/// shows it.
+const WAYS_BACK: [(&str, &str, &str); 27] = [
+    ("work_mem = '7MB'", "RESET work_mem", "SHOW work_mem"),
+    ("work_mem = '7MB'", "SET work_mem TO DEFAULT", "SHOW work_mem"),
+    ("work_mem = '7MB'", "SET SESSION work_mem = DEFAULT", "SHOW work_mem"),
+    ("work_mem = '7MB'", "SET LOCAL work_mem TO DEFAULT", "SHOW work_mem"),
+    ("work_mem = '7MB'", "SELECT set_config('work_mem', NULL, false) IS NULL", "SHOW work_mem"),
+    ("work_mem = '7MB'", "SELECT set_config('work_mem', NULL, true) IS NULL", "SHOW work_mem"),
+    ("work_mem = '7MB'", "DO $$ BEGIN RESET work_mem; END $$", "SHOW work_mem"),
+    ("work_mem = '7MB'", "DO $$ BEGIN SET work_mem TO DEFAULT; END $$", "SHOW work_mem"),
+    ("work_mem = '7MB'", "RESET enable_sort; SELECT 1", "SHOW work_mem"),
+    ("work_mem = '7MB'", "RESET ALL", "SHOW work_mem"),
+    ("TimeZone = 'UTC'", "SET TIME ZONE LOCAL", "SHOW TimeZone"),
+    ("TimeZone = 'UTC'", "SET TIME ZONE DEFAULT", "SHOW TimeZone"),
+    ("TimeZone = 'UTC'", "RESET TIME ZONE", "SHOW TimeZone"),
+    ("TimeZone = 'UTC'", "SET LOCAL TIME ZONE LOCAL", "SELECT TIMESTAMPTZ '2020-01-01 00:00Z'"),
+    ("NAMES 'UTF8'", "SET NAMES", "SHOW client_encoding"),
+    ("NAMES 'UTF8'", "SET NAMES DEFAULT", "SELECT chr(233)"),
+    ("client_encoding = UTF8", "RESET client_encoding", "SELECT chr(233)"),
+    ("client_encoding = UTF8", "SET LOCAL client_encoding TO DEFAULT", "SELECT chr(233)"),
+    ("SCHEMA 'public'", "SET search_path = DEFAULT", "SHOW search_path"),
+    ("DateStyle = 'SQL, DMY'", "SET DateStyle TO DEFAULT", "SELECT DATE '2020-02-01'"),
+    ("app.tenant = '6'", "RESET app.tenant", "SELECT current_setting('app.tenant')"),
+    ("app.tenant = '6'", "SET LOCAL app.tenant TO DEFAULT", "SELECT current_setting('app.tenant')"),
+    ("app.tenant = ''", "RESET ALL", "SELECT current_setting('app.tenant'), current_user"),
+    ("ROLE NONE", "RESET ROLE", "SELECT current_user, session_user"),
+    ("ROLE sessions_low", "SET role TO DEFAULT", "SELECT current_user, session_user"),
+    ("SESSION AUTHORIZATION sessions_low", "SET SESSION AUTHORIZATION DEFAULT", "SHOW role"),
+    ("ROLE NONE", "RESET SESSION AUTHORIZATION", "SELECT current_user, session_user"),
+];
+
+/// Whatever goes back to a default goes back to what was asked for at login, and nothing else does.
+#[test]
+fn every_way_back_to_the_login() {
+    let options = "-c work_mem=5MB -c app.tenant=5 -c search_path=plain -c DateStyle=German \
+        -c role=sessions_other";
+    for (change, back, show) in WAYS_BACK {
+        let set = &*format!("SET {change}");
+        let set_local = &*format!("SET LOCAL {change}");
+        let both = &*format!("{back}; {set}");
+        let others = "SELECT current_setting('app.tenant'), current_setting('role')";
+        for steps in [
+            &[set, back, show, "SELECT 1", show][..],
+            &[back, show],
+            &[set, "BEGIN", back, show, "COMMIT", show],
+            &[set, "BEGIN", back, show, "ROLLBACK", show],
+            &["BEGIN", set, back, show, "COMMIT", show],
+            &["BEGIN", set_local, back, show, "COMMIT", show],
+            &[set, "BEGIN", set_local, "SAVEPOINT a", back, show, "ROLLBACK TO a", show, "COMMIT"],
+            &["BEGIN", back, set, show, "SELECT 1/0", "ROLLBACK", show],
+            &[both, show],
+            &["SET app.tenant = ''", back, others],
+            &["SET ROLE NONE", back, others],
+            &[set, "DISCARD ALL", show],
+        ] {
+            let login = || {
+                login()
+                    .parameter("options", options)
+                    .parameter("TimeZone", "Asia/Kolkata")
+                    .parameter("client_encoding", "LATIN1")
+            };
+            let extended: Vec<_> = steps.iter().map(|s| Step::Extended((*s).to_owned())).collect();
+            same_as(login(), &simple(steps));
+            if !steps.iter().any(|text| text.contains(';') && !text.starts_with("DO")) {
+                same_as(login(), &extended);
+            }
+            // What a block takes back no text shows, nor, before it is asked, what was there.
+            if !(back.starts_with("DO") && steps.contains(&others)) {
+                let units: Vec<_> = steps.iter().map(|text| query(text)).collect();
+                same_script(&pipeline(Script::new(login()), &units));
+            }
+        }
     }
 }
