@@ -172,14 +172,19 @@ impl Engine {
             return false;
         }
         let its = &self.servers[server];
+        if its.replies.ignores_sync() {
+            // It reads COPY data: this is their end, and of the session.
+            return false;
+        }
         let in_block = its.status.in_block();
         match own.source {
             Source::Server | Source::Awaited => return false,
             Source::ToServer { .. } => return !in_block,
             Source::Listener | Source::ToListener { .. } => {}
         }
-        // What it says in a transaction that has failed comes to nothing, mostly.
-        let fails = its.status == TransactionStatus::Failed;
+        // What it says in a transaction that has failed comes to nothing, mostly. Its end may be
+        // under way.
+        let fails = its.status == TransactionStatus::Failed && its.replies.is_empty();
         if fails || !self.may_notify(id, tag, body, whole) {
             return false;
         }

@@ -5,8 +5,9 @@ use std::time::Duration;
 use pgweir_engine::ServerActivity;
 
 use crate::messages::{
-    bind_complete, close_complete, columns, done, done_with, error, fatal, in_block, left,
-    notified, parse_as, parse_complete, query, ready, row, set_to, sync, terminate,
+    bind_complete, close_complete, columns, copy_in, done, done_with, error, fatal, in_block,
+    in_failed_block, left, notified, parse_as, parse_complete, query, ready, row, set_to, sync,
+    terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -506,4 +507,31 @@ fn what_is_prepared_before_the_listener_takes_over_keeps_no_server() {
     scene.alice.says([parse_as("s", "SELECT 1"), sync()]);
     let told = scene.server.heard();
     assert!(told.starts_with("P(pgweir_1=SELECT 1) "), "{told}");
+}
+
+/// In the place of COPY data whatever it says is the end of its session: there is nothing to take
+/// over for.
+#[test]
+fn nobody_takes_over_inside_a_copy() {
+    let scene = Scene::listening();
+    scene.alice.says([query("COPY t FROM STDIN")]);
+    assert_eq!(scene.server.heard(), "Q(COPY t FROM STDIN)");
+    scene.server.says([copy_in()]);
+    scene.alice.says([query("NOTIFY a, '2'")]);
+    assert_eq!(scene.server.heard(), "Q(NOTIFY a, '2')");
+}
+
+/// What stands behind the end of a transaction that has failed is no part of it.
+#[test]
+fn what_follows_a_failed_transaction_waits_for_its_end() {
+    let scene = Scene::listening();
+    scene.alice.says([query("BEGIN")]);
+    scene.server.says([done(), in_block()]);
+    scene.alice.says([query("SELECT 1 / 0")]);
+    scene.server.says([error("22012"), in_failed_block()]);
+    scene.server.heard();
+    scene.alice.says([query("ROLLBACK"), query("UNLISTEN a")]);
+    assert_eq!(scene.server.heard(), "Q(ROLLBACK)");
+    scene.server.says([done(), ready()]);
+    scene.assert_shows(&["LISTEN \"a\""], "2");
 }
