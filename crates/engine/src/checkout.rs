@@ -347,6 +347,10 @@ impl Engine {
         while let Some(client) = next
             && self.finds_none(now, server, client)
         {
+            // No mark: one seed in ten thousand has some behind it who share.
+            if self.warms(now, server) {
+                return;
+            }
             next = self.next_waiter(now, pool);
         }
         match next {
