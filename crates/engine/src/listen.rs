@@ -174,6 +174,7 @@ impl Engine {
         let its = &self.servers[server];
         if its.replies.ignores_sync() {
             // It reads COPY data: this is their end, and of the session.
+            Mark::CopyOfListenerEnded.hit();
             return false;
         }
         let in_block = its.status.in_block();
@@ -219,9 +220,9 @@ impl Engine {
                 },
                 Ok(bind) => match client.names.meaning(bind.statement, client.coming_slot()) {
                     Meaning::Known(statement, _) => (self.heard_of(id, &statement), None),
-                    Meaning::Unknown => return notifies(client.prepared),
+                    Meaning::Unknown | Meaning::Changed => return notifies(client.prepared),
                     // It waits for that in any case.
-                    Meaning::Unsettled => return false,
+                    Meaning::Unsettled | Meaning::Awaited => return false,
                 },
                 Err(_) => return false,
             },

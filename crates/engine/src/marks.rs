@@ -113,10 +113,24 @@ marks! {
     StatementMade,
     /// A client removes by SQL what it has prepared by the protocol.
     DeallocatedBySql,
+    /// A message waits for the description of a statement of its own batch, which the server has
+    /// closed since to make room.
+    HeldForDescription,
+    /// A message waits until it is known what the rows of its statement are like, which SQL may
+    /// name from now on.
+    HeldForShown,
+    /// They are not what its client was told.
+    ShownRowsChanged,
     /// The unnamed statement was made again, and is used when it is known what its rows are like.
     HeldForUnnamedRows,
+    /// The rows of an unnamed statement that is made again are not what its client was told.
+    UnnamedRowsChanged,
     /// What the rows of a statement are like was said when nobody noted it, or was not said.
     RowsMissed,
+    /// The rows of a statement that a server has are not what its client was told.
+    RowsOutOfDate,
+    /// They are not what it was told where it is made again, either.
+    RowsChanged,
     /// A server keeps no more statements: the one that was used least lately goes.
     StatementSurplus,
     /// A client names in SQL what it has prepared by the protocol.
@@ -317,6 +331,8 @@ marks! {
     ToServerUnheard,
     /// A message waits for that.
     HeldToListen,
+    /// A client that listens says something else than data, where its server reads COPY data.
+    CopyOfListenerEnded,
     /// The transaction in which it was to be so is rolled back.
     ListeningUndone,
     /// A server listens though the listener does.

@@ -139,6 +139,16 @@ impl Engine {
                     its.names.note_shape(name, &made.statement, &shape);
                 }
             }
+            (Described::Shown(was), rows) => {
+                let (name, own) = &*was;
+                let told = own.shape.as_deref();
+                let is_as_told = match (&rows, told) {
+                    (Rows::Known(shape), Some(told)) => told.allows(shape),
+                    _ => false,
+                };
+                Mark::ShownRowsChanged.hit_if(!is_as_told);
+                its.names.has_rows(name, is_as_told);
+            }
             (Described::Unnamed, Rows::Known(shape)) => {
                 // Elsewhere it is made again with the parameters that its client was told of.
                 let of = &mut self.servers[id].unnamed;
@@ -204,6 +214,10 @@ impl Engine {
             }
             Kind::CloseStatement { closes: Closes::Name(was) } => {
                 Mark::NameNotTaken.hit();
+                let (name, own) = &**was;
+                names.not_taken(Rc::clone(name), own.clone());
+            }
+            Kind::DescribeStatement { of: Described::Shown(was) } => {
                 let (name, own) = &**was;
                 names.not_taken(Rc::clone(name), own.clone());
             }

@@ -9,6 +9,7 @@ mod verdict;
 use std::collections::BTreeMap;
 use std::io::ErrorKind;
 use std::ops::Range;
+use std::rc::Rc;
 
 use pgweir_config::PoolMode;
 use pgweir_proxy::Transport;
@@ -185,7 +186,7 @@ impl Client {
             cut: None,
             cut_at: None,
             deaf_until: None,
-            oracle: Oracle::new(settings.clone()),
+            oracle: Oracle::new(settings.clone(), Rc::clone(&site.ledger.shapes)),
             script: Script::new(
                 number,
                 pool.mode,

@@ -60,6 +60,8 @@ impl fmt::Display for Tag {
 /// What a statement does.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Verb {
+    /// Changes what the rows of `Shaped` are like: the last column has its tag for a name then.
+    Alter,
     /// Opens a transaction block.
     Begin,
     /// One row with a value of so many bytes.
@@ -149,6 +151,8 @@ pub(crate) enum Verb {
         value: String,
         local: bool,
     },
+    /// So many rows of a kind that `Alter` changes.
+    Shaped(u32),
     /// One row with the value of a setting.
     Show {
         name: String,
@@ -196,8 +200,13 @@ impl Verb {
     /// the session: clients use them in simple queries only.
     pub(crate) fn returns_rows(&self) -> bool {
         match self {
-            Self::Big(_) | Self::Fetch { .. } | Self::Rows(_) | Self::Show { .. } => true,
-            Self::Begin
+            Self::Big(_)
+            | Self::Fetch { .. }
+            | Self::Rows(_)
+            | Self::Shaped(_)
+            | Self::Show { .. } => true,
+            Self::Alter
+            | Self::Begin
             | Self::Chain
             | Self::Commit
             | Self::CopyIn { .. }
@@ -250,6 +259,7 @@ impl Verb {
                 | Self::RollbackTo { .. }
                 | Self::Rows(_)
                 | Self::Savepoint { .. }
+                | Self::Shaped(_)
                 | Self::Show { .. }
                 | Self::Sleep(_)
                 | Self::Write
@@ -258,7 +268,7 @@ impl Verb {
 
     /// Whether it only reads: where a server shares it with others, it may be run again.
     pub(crate) fn only_reads(&self) -> bool {
-        matches!(self, Self::Big(_) | Self::Fail | Self::Rows(_) | Self::Sleep(_))
+        matches!(self, Self::Big(_) | Self::Fail | Self::Rows(_) | Self::Shaped(_) | Self::Sleep(_))
     }
 
     /// Whether it ends a transaction block or a part of one, and so is allowed in a failed one.
@@ -278,6 +288,7 @@ impl fmt::Display for Statement {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tag = self.tag;
         match &self.verb {
+            Verb::Alter => write!(f, "alter {tag} shape"),
             Verb::Begin => write!(f, "begin {tag}"),
             Verb::Big(bytes) if tag.is_closed() => write!(f, "select {tag} big {bytes}"),
             Verb::Big(bytes) => write!(f, "big {tag} {bytes}"),
@@ -323,6 +334,8 @@ impl fmt::Display for Statement {
             Verb::Sequence => write!(f, "call {tag} nextval()"),
             Verb::Set { name, value, local: false } => write!(f, "set {tag} {name} {value}"),
             Verb::Set { name, value, local: true } => write!(f, "set local {tag} {name} {value}"),
+            Verb::Shaped(rows) if tag.is_closed() => write!(f, "select {tag} shaped {rows}"),
+            Verb::Shaped(rows) => write!(f, "shaped {tag} {rows}"),
             Verb::Show { name } => write!(f, "show {tag} {name}"),
             Verb::Sleep(ms) if tag.is_closed() => write!(f, "select {tag} sleep {ms}"),
             Verb::Sleep(ms) => write!(f, "sleep {tag} {ms}"),
@@ -391,7 +404,12 @@ impl Line {
     }
 
     pub(crate) fn is_locking(&self) -> bool {
-        matches!(self, Self::Client(Statement { verb: Verb::Lock { .. }, .. }))
+        matches!(self, Self::Client(Statement { verb: Verb::Alter | Verb::Lock { .. }, .. }))
+    }
+
+    /// Whether its rows are of the kind that `Alter` changes.
+    pub(crate) fn is_shaped(&self) -> bool {
+        matches!(self, Self::Client(Statement { verb: Verb::Shaped(_), .. }))
     }
 
     /// Whether it is pgweir's, and brings the server to settings that it is lent with.
@@ -480,6 +498,7 @@ fn line(text: &str) -> Option<Line> {
             (2, Verb::Set { name: name.into(), value: value.into(), local: true })
         }
         ["call" | "load", _, function] => (1, call(function)?),
+        ["alter", _, "shape"] => (1, Verb::Alter),
         ["begin", _] => (1, Verb::Begin),
         ["big", _, _] => (1, Verb::Big(number(2)?)),
         ["commit", _] => (1, Verb::Commit),
@@ -510,6 +529,7 @@ fn line(text: &str) -> Option<Line> {
         ["set", _, name, value] => {
             (1, Verb::Set { name: name.into(), value: value.into(), local: false })
         }
+        ["shaped", _, _] => (1, Verb::Shaped(number(2)?)),
         ["show", _, name] => (1, Verb::Show { name: name.into() }),
         ["sleep", _, _] => (1, Verb::Sleep(number(2)?)),
         ["unlisten", _, "*"] => (1, Verb::Unlisten { channel: None }),
@@ -517,6 +537,7 @@ fn line(text: &str) -> Option<Line> {
         ["select", _, "big", _] => (1, Verb::Big(number(3)?)),
         ["select", _, "fail"] => (1, Verb::Fail),
         ["select", _, "rows", _] => (1, Verb::Rows(number(3)?)),
+        ["select", _, "shaped", _] => (1, Verb::Shaped(number(3)?)),
         ["select", _, "sleep", _] => (1, Verb::Sleep(number(3)?)),
         ["update" | "write", _] => (1, Verb::Write),
         _ => return None,

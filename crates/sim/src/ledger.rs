@@ -1,5 +1,6 @@
 mod notices;
 
+use std::cell::RefCell;
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Display;
 use std::rc::Rc;
@@ -10,6 +11,7 @@ use crate::invariants::Invariant;
 use crate::language::Tag;
 use crate::rows::{Reached, Row};
 use crate::session::{Again, Home, Settings, State, Transaction, Witness};
+use crate::shapes::{Glance, Seen, Shape, Shapes};
 use crate::trap::Trap;
 
 pub(crate) use notices::{Ear, Notices};
@@ -40,6 +42,8 @@ pub(crate) struct Ledger {
     deaf: BTreeSet<u32>,
     /// What was notified.
     pub(crate) notices: Notices,
+    /// What rows are like that statements change.
+    pub(crate) shapes: Rc<RefCell<Shapes>>,
     /// Connections to servers that were taken away, and clients that this has cost theirs.
     pub(crate) kills: u32,
     pub(crate) losses: u32,
@@ -138,6 +142,7 @@ impl Ledger {
             left_in_peace: BTreeSet::new(),
             deaf: BTreeSet::new(),
             notices: Notices::default(),
+            shapes: Rc::default(),
             kills: 0,
             losses: 0,
             some_gave_up: false,
@@ -426,6 +431,23 @@ impl Witness for Ledger {
         }
     }
 
+    fn reshaped(&mut self, state: &State) {
+        if let Some(shape) = state.altered {
+            self.shapes.borrow_mut().commit(state.cluster, database_of(state), shape);
+        }
+    }
+
+    fn reads(&mut self, glance: Glance, state: &State) -> Seen {
+        let (database, own) = (database_of(state), state.altered);
+        let shape = self.shapes.borrow_mut().look(glance, state.cluster, database, own);
+        Seen { shape, in_doubt: false }
+    }
+
+    fn revalidates(&mut self, glance: Glance, known: Seen, state: &State) -> Option<Shape> {
+        let now = self.reads(glance, state).shape;
+        (now == known.shape).then_some(now)
+    }
+
     fn copies(&mut self, tag: Tag, data: &[u8]) {
         if Tag::parse(data.trim_ascii()) != Some(tag) {
             let data = data.escape_ascii();
@@ -445,6 +467,10 @@ impl Witness for Ledger {
     fn wrong(&mut self, broken: Invariant, how: String) {
         self.fail(broken, how);
     }
+}
+
+fn database_of(state: &State) -> &str {
+    state.home.as_ref().map_or("", |home| &home.database)
 }
 
 #[cfg(test)]

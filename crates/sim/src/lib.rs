@@ -66,6 +66,7 @@ mod rows;
 mod rules;
 mod run;
 mod session;
+mod shapes;
 mod shrink;
 mod topology;
 mod trace;

@@ -22,9 +22,10 @@ use pgweir_wire::{TransactionStatus, backend};
 
 use crate::invariants::Invariant;
 use crate::language::{self, Line, Tag};
+use crate::shapes::{Seen, Shape};
 
-pub(crate) use execute::Execution;
-pub(crate) use message::{Inbox, Message, put, write_error, write_fatal, write_warning};
+pub(crate) use execute::{CHANGED, Execution};
+pub(crate) use message::{Inbox, Message, put, shape_of, write_error, write_fatal, write_warning};
 pub(crate) use settings::{BORN, HASTY, VERSION};
 pub(crate) use state::{
     Again, BRAKE_US, Home, Notification, Settings, State, Transaction, Witness,
@@ -38,6 +39,8 @@ pub(crate) struct Session {
     pub(crate) out: Vec<u8>,
     pub(crate) state: State,
     portals: BTreeMap<Vec<u8>, Portal>,
+    /// The name of the statement that the last message describes, if its rows may change.
+    describing: Option<Vec<u8>>,
     /// A batch has failed: everything up to its Sync is passed over.
     skipping: bool,
     work: Work,
@@ -54,6 +57,8 @@ struct Prepared {
     /// `None` is the empty statement.
     line: Option<Line>,
     tag: Option<Tag>,
+    /// What its rows were like, if a statement may change that.
+    seen: Seen,
 }
 
 /// A portal: a statement with its parameters.
@@ -62,6 +67,7 @@ struct Portal {
     statement: Rc<Prepared>,
     /// The tag that its Bind brought: that of this execution.
     tag: Tag,
+    shape: Shape,
     /// What is left of a statement that returns rows; nothing before it has begun.
     suspended: Option<Execution>,
     begun: bool,
@@ -118,6 +124,7 @@ impl Session {
             out: Vec::new(),
             state: State::new(settings),
             portals: BTreeMap::new(),
+            describing: None,
             skipping: false,
             work: Work::None,
             notifications: Vec::new(),
@@ -342,6 +349,7 @@ impl Session {
     }
 
     fn receive(&mut self, message: &Message, witness: &mut impl Witness) -> Advance {
+        self.describing = None;
         if self.skipping && message.tag != b'S' && message.tag != b'X' {
             return WENT;
         }
@@ -410,7 +418,7 @@ impl Session {
             }
             // It has a portal, which is the one without a name.
             self.portals.remove(&b""[..]);
-            let execution = Execution::of_query(line);
+            let mut execution = Execution::of_query(line);
             execution.begin(&mut self.state, witness);
             self.work = Work::Query { execution: Some(execution), lines };
             return WENT;

@@ -7,7 +7,7 @@ use pgweir_sim::{Counts, Failure, Faults, Mark, Options, Row, run, run_with, shr
 
 /// As many as it takes for so many transactions, each of which counts once though each seed is run
 /// twice. They take a minute and a half on two cores.
-const SEEDS: u64 = 13_600;
+const SEEDS: u64 = 13_800;
 const TRANSACTIONS: u64 = 1_000_000;
 
 /// Simulations that may be run to make a failure smaller.

@@ -22,6 +22,20 @@ pub(crate) struct Own {
     pub(crate) shape: Option<Rc<Shape>>,
     /// The unit of the message whose reply is awaited, if one is.
     pub(crate) unsettled: Option<Slot>,
+    /// Of a name that the server was told: what is known of the rows of what it has there.
+    pub(crate) shown: Shown,
+}
+
+/// What is known of a statement that a server was told its client's own name for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Shown {
+    /// Nothing that its client would have to be kept from: or the server was not told.
+    No,
+    /// The server is asked what its rows are like.
+    Awaited,
+    /// They are not what the client was told: whatever uses them is refused, as long as the client
+    /// has not closed it, or made another.
+    Changed,
 }
 
 /// What a name means for a message that is to be sent.
@@ -33,6 +47,10 @@ pub(crate) enum Meaning {
     Known(Rc<Statement>, Option<Rc<Shape>>),
     /// That is known when an earlier unit is over.
     Unsettled,
+    /// The server knows it by that name. What its rows are like there is known when it has said so.
+    Awaited,
+    /// The same, and they are not what the client was told.
+    Changed,
 }
 
 impl Names {
@@ -54,6 +72,8 @@ impl Names {
         match self.0.get(key(name)) {
             None => Meaning::Unknown,
             Some(own) if own.unsettled.is_some_and(|slot| slot != unit) => Meaning::Unsettled,
+            Some(Own { shown: Shown::Awaited, .. }) => Meaning::Awaited,
+            Some(Own { shown: Shown::Changed, .. }) => Meaning::Changed,
             Some(Own { statement: None, .. }) => Meaning::Unknown,
             Some(Own { statement: Some(statement), shape, .. }) => {
                 Meaning::Known(Rc::clone(statement), shape.clone())
@@ -75,7 +95,8 @@ impl Names {
     /// A Parse that gives a name to a statement was sent. Gives the name as it is kept.
     pub(crate) fn give(&mut self, name: &[u8], statement: Rc<Statement>, slot: Slot) -> Rc<[u8]> {
         let name: Rc<[u8]> = Rc::from(key(name));
-        let own = Own { statement: Some(statement), shape: None, unsettled: Some(slot) };
+        let statement = Some(statement);
+        let own = Own { statement, shape: None, unsettled: Some(slot), shown: Shown::No };
         self.0.insert(Rc::clone(&name), own);
         name
     }
@@ -84,7 +105,7 @@ impl Names {
     pub(crate) fn take(&mut self, name: &[u8], slot: Slot) -> Option<(Rc<[u8]>, Own)> {
         let (name, own) = self.0.get_key_value(key(name))?;
         let (name, own) = (Rc::clone(name), own.clone());
-        let taken = Own { statement: None, shape: None, unsettled: Some(slot) };
+        let taken = Own { statement: None, shape: None, unsettled: Some(slot), shown: Shown::No };
         self.0.insert(Rc::clone(&name), taken);
         Some((name, own))
     }
@@ -109,8 +130,26 @@ impl Names {
 
     /// The Close is done.
     pub(crate) fn taken(&mut self, name: &[u8]) {
-        if self.0.get(name).is_some_and(|own| own.statement.is_none()) {
+        if self.0.get(name).is_some_and(|own| own.is_taken()) {
             self.0.remove(name);
+        }
+    }
+
+    /// The server is asked whether the rows of what has a name are what the client was told.
+    pub(crate) fn await_rows(&mut self, name: &[u8]) {
+        if let Some(own) = self.0.get_mut(name) {
+            own.shown = Shown::Awaited;
+        }
+    }
+
+    /// It has answered.
+    pub(crate) fn has_rows(&mut self, name: &[u8], as_told: bool) {
+        let Some(own) = self.0.get_mut(name).filter(|own| own.shown == Shown::Awaited) else {
+            return;
+        };
+        match as_told {
+            true => drop(self.0.remove(name)),
+            false => (own.shown, own.unsettled) = (Shown::Changed, None),
         }
     }
 
@@ -145,9 +184,17 @@ impl Names {
     /// From the unit with this slot on all names are the server's to know. Gives what they have
     /// meant.
     pub(crate) fn take_all(&mut self, slot: Slot) -> Vec<(Rc<[u8]>, Own)> {
-        let names: Vec<_> = self.0.keys().map(Rc::clone).collect();
+        let told = self.0.iter().filter(|(_, own)| own.shown == Shown::No);
+        let names: Vec<_> = told.map(|(name, _)| Rc::clone(name)).collect();
         let each = names.iter().filter_map(|name| self.take(name, slot));
         each.filter(|(_, own)| own.statement.is_some()).collect()
+    }
+}
+
+impl Own {
+    /// Whether it means nothing to its client, once that is settled.
+    fn is_taken(&self) -> bool {
+        self.statement.is_none() && self.shown == Shown::No
     }
 }
 

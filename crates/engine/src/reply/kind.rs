@@ -38,6 +38,8 @@ pub(crate) enum Described {
     UnnamedAgain,
     /// One that clients share, for us.
     Shared(Rc<Made>),
+    /// One that was given its client's own name, for us: are its rows what the client was told?
+    Shown(Rc<(Rc<[u8]>, Own)>),
 }
 
 /// What a Parse makes.
@@ -101,7 +103,9 @@ impl Kind {
                 matches!(closes, Closes::Name(_) | Closes::Shared(..))
             }
             // What they are like belongs to the statement.
-            Self::DescribeStatement { of } => matches!(of, Described::Shared(_)),
+            Self::DescribeStatement { of } => {
+                matches!(of, Described::Shared(_) | Described::Shown(_))
+            }
             Self::Bind
             | Self::ClosePortal
             | Self::CopyEnd

@@ -63,7 +63,7 @@ impl Engine {
                     return Brought::Changed;
                 }
                 // Either of them is out of date: let us see which.
-                // No mark: no simulated statement's rows ever change.
+                Mark::RowsOutOfDate.hit();
                 self.unshelve(id, server, statement);
             }
             (Some(Rows::Missed), Some(_)) => {

@@ -8,7 +8,7 @@ use pgweir_config::PoolMode;
 use pgweir_sql::{Heard, PinReason};
 use pgweir_wire::backend::Report;
 use pgweir_wire::frontend::{Bind, Parse, Tag, Target};
-use pgweir_wire::{HEADER_LEN, Malformed};
+use pgweir_wire::{HEADER_LEN, Malformed, TransactionStatus};
 
 use super::bring::Brought;
 use super::{UNIT_HELD_BYTES, ends_in_time, until_nul};
@@ -201,7 +201,16 @@ impl Engine {
         let makes = if !name.is_empty() {
             // It lives on one server: the client stays there.
             self.leaves(id, PinReason::Prepared.into(), None);
-            Makes::Own
+            let client = &mut self.clients[id];
+            let slot = client.coming_slot();
+            match client.names.meaning(name, slot) {
+                // If the server makes it, what was there before is gone.
+                Meaning::Changed => match client.names.take(name, slot) {
+                    Some(was) => Makes::Shown(Rc::new(was)),
+                    None => Makes::Own,
+                },
+                _ => Makes::Own,
+            }
         } else {
             self.clients[id].unnamed_ready = true;
             let kept = new.may_be_kept();
@@ -270,7 +279,8 @@ impl Engine {
         let definition = &new.message[HEADER_LEN + name.len() + 1..];
         let slot = client.coming_slot();
         match client.names.meaning(name, slot) {
-            Meaning::Unknown => {}
+            // On the server it is taken.
+            Meaning::Unknown | Meaning::Awaited | Meaning::Changed => {}
             Meaning::Unsettled => {
                 held_for_name();
                 return None;
@@ -363,6 +373,19 @@ impl Engine {
                 held_for_name();
                 None
             }
+            Meaning::Awaited => self.held_for_shown(id, server),
+            Meaning::Changed if self.servers[server].status == TransactionStatus::Failed => {
+                // That is refused in any case.
+                Some(Named::renamed(kind, Rename::escape(at, name)))
+            }
+            Meaning::Changed => Some(Named::refused(kind, at..at + name.len(), rows_changed())),
+            Meaning::Known(_, None) if self.is_described(server, name) => {
+                Mark::HeldForDescription.hit();
+                if !self.clients[id].holding {
+                    self.ask_for_rows(server);
+                }
+                None
+            }
             Meaning::Known(statement, shape) => {
                 let statement = self.as_read_now(id, server, statement);
                 let at = at..at + name.len();
@@ -383,7 +406,7 @@ impl Engine {
                         Named::renamed(kind, Some(Rename { at, name: statement.name() }))
                     }
                     Brought::Changed => {
-                        // No mark: no simulated statement's rows ever change.
+                        Mark::RowsChanged.hit();
                         Named::refused(kind, at, rows_changed())
                     }
                 };
@@ -430,6 +453,29 @@ impl Engine {
         }
     }
 
+    /// Whether a client is about to be told what a name's statement is like, which it has just
+    /// prepared, and the server has no more: where it is made again it has to be the same.
+    fn is_described(&self, server: ServerId, name: &[u8]) -> bool {
+        let its = &self.servers[server];
+        let of_name = |kind: Kind| match kind {
+            Kind::DescribeStatement { of: Described::Shared(made) } => {
+                made.name.as_deref() == Some(name) && its.shelf.find(&made.statement).is_none()
+            }
+            _ => false,
+        };
+        its.replies.unsettled().into_iter().any(of_name)
+    }
+
+    /// A message waits until the server has said what the rows of its statement are like, which has
+    /// its client's own name now.
+    fn held_for_shown(&mut self, id: ClientId, server: ServerId) -> Option<Named> {
+        Mark::HeldForShown.hit();
+        if !self.clients[id].holding {
+            self.ask_for_rows(server);
+        }
+        None
+    }
+
     pub(super) fn may_be_commit(&mut self, id: ClientId, it_may: bool) {
         let client = &mut self.clients[id];
         client.may_commit |= it_may;
@@ -451,7 +497,8 @@ impl Engine {
                     held_for_name();
                     return None;
                 }
-                Meaning::Known(..) => {
+                Meaning::Awaited => return self.held_for_shown(id, server),
+                Meaning::Known(..) | Meaning::Changed => {
                     if let Some(was) = client.names.take(name, slot) {
                         closes = Closes::Name(Rc::new(was));
                     }

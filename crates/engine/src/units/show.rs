@@ -15,7 +15,7 @@ use crate::action::{ClientId, Endpoint, ServerId};
 use crate::client::Deallocates;
 use crate::marks::Mark;
 use crate::prepared::{self, Meaning};
-use crate::reply::{Closes, Expected, Kind, Makes, Sink};
+use crate::reply::{Closes, Described, Expected, Kind, Makes, Sink};
 
 impl Engine {
     /// A client prepares a statement under a name that it has given already. On the server it is
@@ -93,7 +93,7 @@ impl Engine {
         let Meaning::Known(..) = client.names.meaning(name, slot) else { return };
         let Some((name, was)) = client.names.take(name, slot) else { return };
         Mark::DeallocatedBySql.hit();
-        self.show(id, server, &name, b"\0\0\0", Makes::Own);
+        self.show(id, server, &name, b"\0\0\0", Makes::Own, None);
         self.clients[id].deallocates = Some(Box::new(Deallocates::One { slot, name, was }));
     }
 
@@ -113,8 +113,13 @@ impl Engine {
                 let leaves = self.heard_of(id, &statement).pins;
                 self.clients[id].note_prepared(leaves);
                 let definition = statement.definition_for(own.shape.as_deref());
-                let makes = Makes::Shown(Rc::new((Rc::clone(&name), own)));
-                self.show(id, server, &name, &definition, makes);
+                let has_rows = own.shape.as_ref().is_some_and(|shape| shape.has_rows());
+                let was = Rc::new((Rc::clone(&name), own));
+                // Its rows may not be what they were.
+                let of = has_rows.then(|| Described::Shown(Rc::clone(&was)));
+                if self.show(id, server, &name, &definition, Makes::Shown(was), of) {
+                    self.clients[id].names.await_rows(&name);
+                }
             }
         }
         self.leaves(id, PinReason::Prepared.into(), None);
@@ -122,7 +127,7 @@ impl Engine {
     }
 
     /// Has a server give a client's own name to a statement, in the open batch or in front of the
-    /// next unit.
+    /// next unit, and asks it to describe that. Says whether it is asked.
     pub(super) fn show(
         &mut self,
         id: ClientId,
@@ -130,16 +135,19 @@ impl Engine {
         name: &[u8],
         definition: &[u8],
         makes: Makes,
-    ) {
+        describes: Option<Described>,
+    ) -> bool {
         let in_batch = self.clients[id].open_slot.is_some();
         let sink = if in_batch { Sink::Injected } else { Sink::Aside };
         let replies = &mut self.servers[server].replies;
         // What was made for the name to be taken may still be there.
         for kind in [Kind::CloseStatement { closes: Closes::Own }, Kind::Parse { makes }] {
             if !replies.push(Expected { kind, sink }) {
-                return;
+                return false;
             }
         }
+        let kind = describes.map(|of| Kind::DescribeStatement { of });
+        let asks = kind.is_some_and(|kind| replies.push(Expected { kind, sink }));
         if !in_batch {
             replies.push(Expected { kind: Kind::Sync, sink });
         }
@@ -148,9 +156,13 @@ impl Engine {
         self.actions.inject(Endpoint::Server(server), |out| {
             frontend::write_close(out, Target::Statement(name));
             frontend::write_parse_of(out, name, definition);
+            if asks {
+                frontend::write_describe(out, Target::Statement(name));
+            }
             if !in_batch {
                 out.extend_from_slice(&frontend::SYNC);
             }
         });
+        asks
     }
 }

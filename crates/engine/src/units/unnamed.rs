@@ -65,8 +65,8 @@ impl Engine {
         if !std::mem::take(&mut self.clients[id].unnamed_stale) {
             return Some(Named::plain(kind));
         }
-        // No mark: no simulated statement's rows ever change. It is made again for whatever asks
-        // for it next, too.
+        Mark::UnnamedRowsChanged.hit();
+        // It is made again for whatever asks for it next, too.
         self.servers[server].unnamed = UnnamedStatement::Unknown;
         Some(Named::refused(kind, at..at, rows_changed()))
     }

@@ -493,6 +493,75 @@ fn all_names_are_removed_at_once() {
     }
 }
 
+/// SQL that names statements gives them their own names on the server, with rows as they are then.
+/// A client that was told of others would read them wrongly.
+#[test]
+fn what_sql_may_name_has_the_rows_that_its_client_was_told_of() {
+    for (is_now, changed) in [(no_rows(), true), (rows(), false)] {
+        let (stage, _first, alice, _bob) = moved("SELECT", rows());
+        alice.says([query("EXECUTE t")]);
+        let second = stage.server();
+        assert_eq!(second.heard(), "C(s) P(s=SELECT) D(s) S Q(EXECUTE t)");
+        second.says([close_complete(), parse_complete(), is_now.clone(), ready()]);
+        second.says([error("26000"), ready()]);
+        second.heard();
+        alice.heard();
+        alice.says([bind_to("s"), execute(), sync()]);
+        if !changed {
+            assert_eq!(second.heard(), "B(s) E S");
+            continue;
+        }
+        // As often as it is tried.
+        for _ in 0..2 {
+            assert_eq!(second.heard(), "B(pgweir_) E S");
+            second.says([error("26000"), ready()]);
+            assert_eq!(alice.heard(), "E(0A000) Z");
+            alice.says([bind_to("s"), execute(), sync()]);
+        }
+        assert_eq!(second.heard(), "B(pgweir_) E S");
+        second.says([error("26000"), ready()]);
+        // What it was is gone with its name.
+        alice.says([close_statement("s"), parse_as("s", "SELECT"), bind_to("s"), sync()]);
+        assert_eq!(second.heard(), "C(s) P(s=SELECT) B(s) S");
+    }
+}
+
+/// What is closed to make room in the batch that has made it is made again as it was told of.
+#[test]
+fn what_goes_in_its_own_batch_comes_back_as_it_was() {
+    let setup = Setup { pool: "prepared_statements_cache_size = 1", ..Setup::default() };
+    for (is_now, hears) in [(rows(), "B(pgweir_1) S"), (no_rows(), "B(pgweir_) S")] {
+        let (_stage, server, alice) = Stage::ready(&setup);
+        alice.says([parse_as("s", "SELECT"), parse_as("t", "ALTER"), bind_to("s"), sync()]);
+        let both = "P(pgweir_1=SELECT) D(pgweir_1) C(pgweir_1) P(pgweir_2=ALTER) D(pgweir_2)";
+        assert_eq!(server.heard(), format!("{both} H"));
+        server.says([parse_complete(), rows(), close_complete(), parse_complete(), no_rows()]);
+        assert_eq!(server.heard(), "C(pgweir_2) P(pgweir_1=SELECT) D(pgweir_1) H");
+        server.says([close_complete(), parse_complete(), is_now]);
+        assert_eq!(server.heard(), hears);
+    }
+}
+
+/// In one batch what uses a name waits for that.
+#[test]
+fn a_bind_waits_for_what_is_behind_a_name_that_sql_may_use() {
+    for (is_now, hears) in [(rows(), "B(s) E S"), (no_rows(), "B(pgweir_) E S")] {
+        let (stage, _first, alice, _bob) = moved("SELECT", rows());
+        alice.says([parse("x"), parse_as("t", "EXECUTE s"), bind_to("s"), execute(), sync()]);
+        let second = stage.server();
+        assert_eq!(second.heard(), "P(x) C(s) P(s=SELECT) D(s) P(t=EXECUTE s) H");
+        second.says([
+            parse_complete(),
+            close_complete(),
+            parse_complete(),
+            is_now,
+            parse_complete(),
+        ]);
+        assert_eq!(second.heard(), hears);
+        assert_eq!(alice.heard(), "1 1");
+    }
+}
+
 /// EXECUTE finds what was prepared by the protocol, under the client's own name.
 #[test]
 fn sql_finds_the_names() {

@@ -1,10 +1,15 @@
+use std::cell::RefCell;
 use std::collections::BTreeMap;
+use std::rc::Rc;
 
 use pgweir_wire::backend;
 
 use crate::invariants::Invariant;
 use crate::language::{Line, Tag, Verb};
-use crate::session::{Advance, Again, Inbox, Message, Session, Settings, State, Witness, told};
+use crate::session::{
+    Advance, Again, CHANGED, Inbox, Message, Session, Settings, State, Witness, shape_of, told,
+};
+use crate::shapes::{Glance, Seen, Shape, Shapes};
 
 /// What a client is owed: the replies of a session that nobody else uses, to the same messages.
 ///
@@ -53,10 +58,14 @@ struct Deeds {
     committed: Vec<Tag>,
     undone: Vec<Tag>,
     wrong: Option<String>,
+    /// What servers have seen, and others cannot know.
+    shapes: Rc<RefCell<Shapes>>,
+    /// What is to be heard now says that rows are not what they were.
+    hears_of_change: bool,
 }
 
 impl Oracle {
-    pub(crate) fn new(settings: BTreeMap<String, String>) -> Self {
+    pub(crate) fn new(settings: BTreeMap<String, String>, shapes: Rc<RefCell<Shapes>>) -> Self {
         let mut session = Session::new(settings);
         // The login has told them.
         while session.state.unreported().is_some() {}
@@ -64,7 +73,7 @@ impl Oracle {
             session,
             inbox: Inbox::default(),
             held: Vec::new(),
-            deeds: Deeds::default(),
+            deeds: Deeds { shapes, ..Deeds::default() },
             in_block: false,
             begun: false,
             answered: false,
@@ -116,6 +125,7 @@ impl Oracle {
             self.untold.remove(told);
             return Ok(Heard::Reply);
         }
+        self.deeds.hears_of_change = is_of_change(raw);
         while self.session.out.is_empty() {
             match self.session.advance(&mut self.inbox, &mut self.deeds) {
                 Advance::Went { .. } | Advance::Locks(_) | Advance::Sleeps(_) => {}
@@ -142,9 +152,20 @@ impl Oracle {
         };
         // What is put in front of a message may be what the server finds in the place of data.
         let both_stray = strays(raw) && strays(&self.session.out[..length]);
-        if self.session.out[..length] != *raw && !both_stray {
+        let both_changed = is_of_change(raw) && is_of_change(&self.session.out[..length]);
+        // pgweir looks at the rows before it is seen that a portal exists, or that the transaction
+        // has failed.
+        let code = code_of(&self.session.out[..length]);
+        let exists = is_of_change(raw) && matches!(&*code, "42P03" | "25P02");
+        let both_changed = both_changed || exists && self.deeds.shapes.borrow().is_changed();
+        let told_now = self.is_told_now(raw);
+        if self.session.out[..length] != *raw && !both_stray && !both_changed && !told_now {
             // A known difference.
             if due.tag == b't' && code_of(raw) == "25P02" && self.session.take_back() {
+                return Ok(Heard::Reply);
+            }
+            if b"tT".contains(&due.tag) && is_of_change(raw) && self.finds_changed() {
+                self.begun = true;
                 return Ok(Heard::Reply);
             }
             return Err(format!("got {} when {} was due", in_words(raw), told(&due)));
@@ -161,8 +182,24 @@ impl Oracle {
         }
         let idle = due.body == b"I";
         self.in_block = !idle;
-        let Deeds { committed, undone, .. } = std::mem::take(&mut self.deeds);
+        let Deeds { committed, undone, .. } = &mut self.deeds;
+        let (committed, undone) = (std::mem::take(committed), std::mem::take(undone));
         Ok(Heard::Ready { committed, undone, idle })
+    }
+
+    /// Whether it says what the rows of a statement are like of which nobody knew that: from now
+    /// on that is what they have to be.
+    fn is_told_now(&mut self, raw: &[u8]) -> bool {
+        let message = Message::parse(raw).ok().flatten();
+        let shape = message.and_then(|(message, _)| shape_of(&message));
+        let may_be = |shape: &Shape| shape.is_none() || self.deeds.shapes.borrow().is_changed();
+        shape.filter(may_be).is_some_and(|shape| self.session.tells(shape))
+    }
+
+    /// What was to be described is not what it was, if that can be.
+    fn finds_changed(&mut self) -> bool {
+        let can_be = self.deeds.shapes.borrow().is_changed();
+        can_be && self.session.finds_changed(&mut self.deeds)
     }
 
     /// A client that loses its server, and with that its session, while its settings are put back
@@ -284,7 +321,8 @@ impl Oracle {
         }
         let mut session = self.session.clone();
         let mut inbox = self.inbox.clone();
-        let mut deeds = Deeds::default();
+        let shapes = Rc::clone(&self.deeds.shapes);
+        let mut deeds = Deeds { shapes, ..Deeds::default() };
         loop {
             if session.out.len() > 8 * 1024 {
                 return true;
@@ -448,6 +486,34 @@ impl Witness for Deeds {
         self.undone.extend_from_slice(tags);
     }
 
+    fn reshaped(&mut self, _: &State) {}
+
+    fn reads(&mut self, glance: Glance, _: &State) -> Seen {
+        let shapes = self.shapes.borrow();
+        match glance {
+            Glance::Text(tag) => shapes.of_text(tag),
+            Glance::Run(tag) | Glance::RunByName(tag) => {
+                Seen { shape: shapes.of_run(tag).unwrap_or_default(), in_doubt: false }
+            }
+            Glance::Description => Seen { shape: None, in_doubt: true },
+        }
+    }
+
+    fn revalidates(&mut self, glance: Glance, known: Seen, _: &State) -> Option<Shape> {
+        let shapes = self.shapes.borrow();
+        let (tag, in_doubt) = match glance {
+            Glance::Run(tag) => (tag, known.in_doubt),
+            Glance::RunByName(tag) => (tag, true),
+            Glance::Text(_) | Glance::Description => return Some(known.shape),
+        };
+        let found = shapes.of_run(tag).unwrap_or(known.shape);
+        let is_valid = match in_doubt {
+            true => !self.hears_of_change || !shapes.is_changed(),
+            false => found == known.shape,
+        };
+        is_valid.then_some(found)
+    }
+
     fn copies(&mut self, _: Tag, _: &[u8]) {}
 
     fn gives_up(&mut self) {}
@@ -490,6 +556,11 @@ fn may_commit(line: &Line) -> bool {
 fn strays(raw: &[u8]) -> bool {
     let text = b"Munexpected message type ";
     raw.windows(text.len()).any(|part| part == text)
+}
+
+/// Whether it says that rows are not what they were.
+fn is_of_change(raw: &[u8]) -> bool {
+    raw.windows(CHANGED.len()).any(|part| part == CHANGED.as_bytes()) && raw.starts_with(b"E")
 }
 
 fn code_of(raw: &[u8]) -> String {

@@ -44,6 +44,9 @@ pub(crate) struct Script {
     unnamed: bool,
     /// The names of prepared statements that it has made.
     named: [bool; 3],
+    /// What it uses next under a name is prepared again: the rows of something were not what they
+    /// were.
+    renews: bool,
     /// The rest of that batch is not run.
     passed_over: bool,
     /// It sends a Query in the middle of a batch at once, and does not wait for long for what comes
@@ -106,6 +109,7 @@ impl Script {
             presses: false,
             unnamed: false,
             named: [false; 3],
+            renews: false,
             copying: None,
             hasty: false,
             pinned: mode == PoolMode::Session,
@@ -154,6 +158,11 @@ impl Script {
     pub(crate) fn not_run(&mut self) {
         self.unnamed = false;
         self.passed_over = self.batch;
+    }
+
+    /// It has heard that rows are not what they were when it prepared them.
+    pub(crate) fn finds_changed(&mut self) {
+        self.renews = true;
     }
 
     /// Microseconds until it does the next thing.
@@ -338,6 +347,13 @@ impl Script {
             self.pinned |= listens;
             return if listens { Verb::Listen { channel } } else { Verb::Notify { channel } };
         }
+        if self.habits.alters && dice.chance(0.5) {
+            if dice.chance(0.15) {
+                self.pinned = true;
+                return Verb::Alter;
+            }
+            return Verb::Shaped(dice.below(3) as u32);
+        }
         // In a transaction that has failed pgweir cannot give a statement the name that stands
         // behind its end.
         if self.habits.names && dice.chance(0.03) && way != Way::SimpleBehindEnd {
@@ -429,6 +445,13 @@ impl Script {
             None => (&b""[..], self.unnamed),
         };
         self.pinned |= index.is_some();
+        let mut known = known;
+        if let Some(index) = index.filter(|_| known && self.renews) {
+            self.renews = dice.chance(0.5);
+            frontend::write_close(out, Target::Statement(name));
+            self.named[index] = false;
+            known = false;
+        }
         let portal: &[u8] = if dice.chance(0.2) { b"p" } else { b"" };
         // To make a name again that exists is an error, and wanted now and then.
         if !known || dice.chance(if name.is_empty() { 0.5 } else { 0.1 }) {

@@ -13,7 +13,7 @@ use crate::invariants::Invariant;
 use crate::language::Tag;
 use crate::postgres::{CANCELED, CRASHED, DEADLOCK, LOCKED, TIMED_OUT};
 use crate::rows::Row;
-use crate::session::{Message, VERSION};
+use crate::session::{CHANGED, Message, VERSION};
 use crate::world::Site;
 
 /// The codes of a FATAL that says something else than that a unit was refused.
@@ -76,6 +76,10 @@ impl Client {
             }
             if ours && code == "55000" {
                 return self.last_value_refused(site, raw);
+            }
+            if code == "0A000" && text.starts_with(CHANGED) {
+                self.script.finds_changed();
+                return self.compare(site, raw);
             }
             if ours && self.oracle.may_be_refused() {
                 return self.refused(site, message, raw);

@@ -17,6 +17,8 @@ pub(crate) const TABLES: &str = "
     INSERT INTO deferred VALUES (1);
     CREATE TABLE copied (a text);
     CREATE SEQUENCE counted;
+    CREATE FUNCTION shaped(int) RETURNS TABLE (value int) LANGUAGE sql STABLE
+        AS 'SELECT generate_series(1, $1)';
     CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql
         AS $$ BEGIN RAISE EXCEPTION 'refused'; END $$;
     CREATE TABLE refused (a text);
@@ -107,6 +109,11 @@ fn of_verb(verb: &Verb, tag: Tag) -> String {
     let call = |function: &str| format!("DO $$ BEGIN PERFORM {function}; END $$");
     let Tag { client, number } = tag;
     match verb {
+        // What reads it waits for nobody who changes it, and those wait for each other.
+        Verb::Alter => format!(
+            "DO $$ BEGIN DROP FUNCTION shaped(int); CREATE FUNCTION shaped(int) RETURNS TABLE \
+             ({tag} int) LANGUAGE sql STABLE AS 'SELECT generate_series(1, $1)'; END $$"
+        ),
         Verb::Begin => "BEGIN".to_owned(),
         Verb::Big(bytes) => format!("SELECT repeat('b', {bytes})"),
         Verb::Chain => "ROLLBACK AND CHAIN".to_owned(),
@@ -160,6 +167,7 @@ fn of_verb(verb: &Verb, tag: Tag) -> String {
         Verb::Set { name, value, local } => {
             format!("SET {} {name} TO '{value}'", if *local { "LOCAL" } else { "SESSION" })
         }
+        Verb::Shaped(rows) => format!("SELECT * FROM shaped({rows})"),
         Verb::Show { name } => format!("SHOW {name}"),
         Verb::Sleep(ms) => call(&format!("pg_sleep({ms} / 1000.0)")),
         Verb::Temp => "CREATE TEMP TABLE kept ()".to_owned(),

@@ -13,6 +13,7 @@ const SEEN: Tag = Tag { client: 7, number: 13 };
 fn verbs() -> Vec<Verb> {
     let name = || "a".to_owned();
     let mut verbs = vec![
+        Verb::Alter,
         Verb::Begin,
         Verb::Big(70_000),
         Verb::Chain,
@@ -45,6 +46,7 @@ fn verbs() -> Vec<Verb> {
         Verb::Sequence,
         Verb::Set { name: name(), value: "5".to_owned(), local: false },
         Verb::Set { name: name(), value: "5".to_owned(), local: true },
+        Verb::Shaped(2),
         Verb::Show { name: name() },
         Verb::Sleep(100),
         Verb::Temp,

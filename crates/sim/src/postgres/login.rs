@@ -134,6 +134,7 @@ impl Backend {
             return;
         }
         session.state.home = Some(home);
+        session.state.cluster = self.cluster;
         session.state.room = self.room;
         session.state.reload(&self.version.to_string());
         greet(self.sending.end(), &mut session, self.process_id, &self.secret);

@@ -417,3 +417,34 @@ fn channels_lead_to_all_that_listen() {
     });
     assert_eq!(seen, ["CZI", "CZI", "A", "CZT", "CCZI", "TDCZT", "CAZI"]);
 }
+
+#[test]
+fn rows_that_another_session_changes() {
+    let seen = alike(|stage| {
+        let (peer, other) = (stage.login(&[]), stage.login(&[]));
+        let mut seen = Vec::new();
+        let mut parse = Vec::new();
+        frontend::write_parse(&mut parse, b"n", b"shaped c28s1 1", &[25]);
+        let bind = |number: u32| {
+            let mut out = Vec::new();
+            let value = tag(28, number).to_string();
+            frontend::write_bind(&mut out, b"", b"n", &[Some(value.as_bytes())]);
+            frontend::write_execute(&mut out, b"", 0);
+            [&out[..], &frontend::SYNC].concat()
+        };
+        stage.send(peer, &[parse, bind(2)].concat());
+        seen.push(reply(stage, peer));
+        seen.push(ask(stage, other, "begin c29s1; alter c29s2 shape"));
+        // Not before it is committed, and who changes it as well waits for that.
+        stage.send(peer, &bind(3));
+        seen.push(reply(stage, peer));
+        stage.send(peer, &query("alter c28s4 shape"));
+        stage.until(peer, Doing::Locked(tag(28, 4)));
+        seen.push(ask(stage, other, "commit c29s3"));
+        seen.push(reply(stage, peer));
+        stage.send(peer, &bind(5));
+        seen.push(reply(stage, peer));
+        seen
+    });
+    assert_eq!(seen, ["12DCZI", "CCZT", "2DCZI", "CZI", "CZI", "E(0A000)ZI"]);
+}

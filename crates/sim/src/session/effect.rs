@@ -7,6 +7,7 @@ use super::message::write_warning;
 use super::state::{Failure, Held, Notification, Subscription};
 use super::{Prepared, State, Transaction, Witness};
 use crate::language::{Kind, Line, Statement, Tag, Verb};
+use crate::shapes::{SHAPE_KEY, Seen};
 
 /// Carries a statement out. Says the words of its CommandComplete.
 pub(super) fn carry_out(
@@ -95,6 +96,12 @@ fn change(
 ) -> Result<&'static str, Failure> {
     let client = tag.client;
     Ok(match verb {
+        Verb::Alter => {
+            state.writes.push(tag);
+            state.altered = Some(tag);
+            state.locks.push(Held { key: SHAPE_KEY, session: false });
+            "DO"
+        }
         Verb::Deallocate { name } => match state.statements.remove(name.as_bytes()) {
             Some(_) => "DEALLOCATE",
             None => return Err(no_statement(name, tag)),
@@ -148,9 +155,10 @@ fn change(
             state.stain(client, STATEMENT);
             let verb = rows.map_or(Verb::Write, Verb::Rows);
             let line = Some(Line::Client(Statement { tag, verb }));
+            let seen = Seen { shape: None, in_doubt: false };
             state
                 .statements
-                .insert(name.clone().into(), Rc::new(Prepared { line, tag: Some(tag) }));
+                .insert(name.clone().into(), Rc::new(Prepared { line, tag: Some(tag), seen }));
             "PREPARE"
         }
         Verb::Reset { name } => {
@@ -208,6 +216,7 @@ fn change(
         | Verb::RollbackTo { .. }
         | Verb::Rows(_)
         | Verb::Savepoint { .. }
+        | Verb::Shaped(_)
         | Verb::Show { .. } => "",
     })
 }

@@ -1,11 +1,12 @@
 use pgweir_wire::backend;
 
 use super::effect::{carry_out, no_statement};
-use super::message::{put, row_description, write_notice};
+use super::message::{put, row_description, row_description_of, write_notice};
 use super::state::{Notification, Subscription};
 use super::{Advance, Again, FLUSH, HASTY, Inbox, State, Transaction, WENT, Witness};
 use crate::invariants::Invariant;
 use crate::language::{Kind, Line, Statement, Tag, Verb, catalogue};
+use crate::shapes::{Glance, SHAPE_KEY, Shape};
 
 /// A statement that is being carried out.
 #[derive(Clone)]
@@ -15,6 +16,8 @@ pub(crate) struct Execution {
     tag: Option<Tag>,
     /// The tag of the statement's text.
     text_tag: Option<Tag>,
+    /// What its rows are like, if a statement may change that.
+    shape: Shape,
     /// A simple query describes its rows by itself.
     described: bool,
     stage: Stage,
@@ -24,12 +27,18 @@ pub(crate) struct Execution {
     rows: u32,
 }
 
+/// What is said where rows are not what they were when a statement was prepared
+/// (`RevalidateCachedQuery`, plancache.c).
+pub(crate) const CHANGED: &str = "cached plan must not change result type";
+
 /// What stands behind the name of a prepared statement.
 enum Unfolded {
     Line,
     /// An empty text.
     Nothing,
     Unknown,
+    /// Its rows are not what they were when it was prepared.
+    Changed,
 }
 
 /// How far an execution has come.
@@ -58,8 +67,8 @@ pub(crate) enum Step {
 impl Execution {
     pub(crate) fn of_query(line: Line) -> Self {
         let tag = line.tag();
-        let described = false;
-        Self { line, tag, text_tag: tag, described, stage: Stage::Begun, limit: None, rows: 0 }
+        let (described, stage) = (false, Stage::Begun);
+        Self { line, tag, text_tag: tag, shape: None, described, stage, limit: None, rows: 0 }
     }
 
     pub(crate) fn of_portal(
@@ -67,16 +76,20 @@ impl Execution {
         tag: Option<Tag>,
         text_tag: Option<Tag>,
         limit: u32,
+        shape: Shape,
     ) -> Self {
         let stage = Stage::Begun;
         let limit = (limit > 0).then_some(limit);
-        Self { line, tag, text_tag, described: true, stage, limit, rows: 0 }
+        Self { line, tag, text_tag, shape, described: true, stage, limit, rows: 0 }
     }
 
     /// Says that it begins.
-    pub(crate) fn begin(&self, state: &mut State, witness: &mut impl Witness) {
+    pub(crate) fn begin(&mut self, state: &mut State, witness: &mut impl Witness) {
         state.start();
         if let Some(tag) = self.tag {
+            if self.line.is_shaped() && !self.described {
+                self.shape = witness.reads(Glance::Run(tag), state).shape;
+            }
             let reads = match &self.line {
                 Line::Client(statement) => statement.verb.only_reads(),
                 _ => false,
@@ -238,6 +251,7 @@ impl Execution {
                         let (code, text) = no_statement(name, tag);
                         Step::Failed(code, text)
                     }
+                    Unfolded::Changed => Step::Failed(b"0A000", format!("{CHANGED} [{tag}]")),
                 }
             }
             (Stage::Begun, Verb::Fetch { name }) if !state.cursors.contains_key(name) => {
@@ -245,10 +259,14 @@ impl Execution {
             }
             (
                 Stage::Begun,
-                Verb::Big(_) | Verb::Fetch { .. } | Verb::Rows(_) | Verb::Show { .. },
+                Verb::Big(_)
+                | Verb::Fetch { .. }
+                | Verb::Rows(_)
+                | Verb::Shaped(_)
+                | Verb::Show { .. },
             ) => {
                 if !self.described {
-                    row_description(out);
+                    row_description_of(out, self.shape);
                 }
                 self.stage = Stage::Saying(0);
                 Step::Goes(WENT)
@@ -274,6 +292,10 @@ impl Execution {
                 self.stage = Stage::Finished;
                 Step::Goes(Advance::Locks(*key))
             }
+            (Stage::Begun, Verb::Alter) => {
+                self.stage = Stage::Finished;
+                Step::Goes(Advance::Locks(SHAPE_KEY))
+            }
             (Stage::Begun, Verb::Notice(_)) => {
                 self.stage = Stage::Saying(0);
                 Step::Goes(WENT)
@@ -286,7 +308,11 @@ impl Execution {
             }
             (
                 Stage::Saying(said),
-                Verb::Big(_) | Verb::Fetch { .. } | Verb::Rows(_) | Verb::Show { .. },
+                Verb::Big(_)
+                | Verb::Fetch { .. }
+                | Verb::Rows(_)
+                | Verb::Shaped(_)
+                | Verb::Show { .. },
             ) => self.row(verb, tag, said, state, out, last, witness),
             (Stage::Saying(said), Verb::CopyOut(messages)) => {
                 if said == *messages {
@@ -342,6 +368,13 @@ impl Execution {
             );
         }
         let Some(line) = &prepared.line else { return Unfolded::Nothing };
+        if line.is_shaped() {
+            let glance = Glance::RunByName(tag);
+            let Some(shape) = witness.revalidates(glance, prepared.seen, state) else {
+                return Unfolded::Changed;
+            };
+            self.shape = shape;
+        }
         self.line = line.clone();
         self.text_tag = prepared.tag;
         Unfolded::Line
@@ -360,7 +393,7 @@ impl Execution {
     ) -> Step {
         let rows = match verb {
             Verb::Big(_) | Verb::Fetch { .. } | Verb::Show { .. } => 1,
-            Verb::Rows(rows) => *rows,
+            Verb::Rows(rows) | Verb::Shaped(rows) => *rows,
             _ => 0,
         };
         if self.limit == Some(self.rows) {

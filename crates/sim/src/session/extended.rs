@@ -4,11 +4,13 @@ use std::rc::Rc;
 
 use pgweir_wire::frontend::{Bind, Parse, Target};
 
+use super::execute::CHANGED;
 use super::left::STATEMENT;
-use super::message::{Message, put, row_description};
+use super::message::{Message, put, row_description_of};
 use super::{Advance, Execution, Portal, Prepared, Session, Transaction, WENT, Witness, Work, of};
 use crate::invariants::Invariant;
 use crate::language::{self, Line, Tag};
+use crate::shapes::{Glance, Seen};
 
 /// Whether a statement has a name of pgweir's, for all of its clients. One of a client that looks
 /// like it has another `_` behind it.
@@ -47,7 +49,15 @@ impl Session {
         {
             self.state.stain(tag.client, STATEMENT);
         }
-        self.state.statements.insert(parse.name.to_vec(), Rc::new(Prepared { line, tag }));
+        let mut seen = Seen { shape: None, in_doubt: false };
+        if line.as_ref().is_some_and(Line::is_shaped)
+            && let Some(tag) = tag
+        {
+            seen = witness.reads(Glance::Text(tag), &self.state);
+            // Of one without a name nobody is told before it is described.
+            seen.in_doubt |= parse.name.is_empty();
+        }
+        self.state.statements.insert(parse.name.to_vec(), Rc::new(Prepared { line, tag, seen }));
         put(&mut self.out, b'1', |_| {});
         WENT
     }
@@ -63,6 +73,10 @@ impl Session {
             self.state.meet(tag, witness);
         }
         let Some(statement) = self.state.statements.get(bind.statement).map(Rc::clone) else {
+            if let Some(tag) = parameter {
+                // pgweir may have it fail because it has seen other rows.
+                witness.reads(Glance::Run(tag), &self.state);
+            }
             let name = bind.statement.escape_ascii();
             let text = format!("prepared statement \"{name}\" does not exist{}", of(parameter));
             return self.fail(b"26000", &text, true, witness);
@@ -103,8 +117,17 @@ impl Session {
             let text = format!("cursor \"{name}\" already exists{}", of(Some(tag)));
             return self.fail(b"42P03", &text, true, witness);
         }
+        let is_shaped = statement.line.as_ref().is_some_and(Line::is_shaped);
+        let valid = match is_shaped {
+            true => witness.revalidates(Glance::Run(tag), statement.seen, &self.state),
+            false => Some(None),
+        };
+        let Some(shape) = valid else {
+            return self.fail(b"0A000", &format!("{CHANGED}{}", of(Some(tag))), true, witness);
+        };
         let depth = self.state.depth();
-        let portal = Portal { statement, tag, suspended: None, begun: false, depth, failed: false };
+        let (suspended, begun, failed) = (None, false, false);
+        let portal = Portal { statement, tag, shape, suspended, begun, depth, failed };
         self.portals.insert(bind.portal.to_vec(), portal);
         put(&mut self.out, b'2', |_| {});
         WENT
@@ -112,15 +135,18 @@ impl Session {
 
     pub(super) fn describe(&mut self, message: &Message, witness: &mut impl Witness) -> Advance {
         self.state.start();
-        let (statement, of_statement) = match Target::parse(&message.body) {
-            Ok(Target::Statement(name)) => (self.state.statements.get(name).map(Rc::clone), true),
-            Ok(Target::Portal(name)) => {
-                (self.portals.get(name).map(|portal| Rc::clone(&portal.statement)), false)
+        let (statement, shape, name) = match Target::parse(&message.body) {
+            Ok(Target::Statement(name)) => {
+                (self.state.statements.get(name).map(Rc::clone), None, Some(name))
             }
+            Ok(Target::Portal(name)) => match self.portals.get(name) {
+                Some(portal) => (Some(Rc::clone(&portal.statement)), portal.shape, None),
+                None => (None, None, None),
+            },
             Err(_) => return self.fail(b"08P01", "invalid Describe []", true, witness),
         };
         let Some(statement) = statement else {
-            let code = if of_statement { b"26000" } else { b"34000" };
+            let code = if name.is_some() { b"26000" } else { b"34000" };
             return self.fail(code, "what is to be described does not exist []", true, witness);
         };
         let rows = match &statement.line {
@@ -145,11 +171,20 @@ impl Session {
         if rows && self.state.transaction == Transaction::Failed {
             return self.aborted(true, witness);
         }
-        if of_statement {
+        let mut shape = shape;
+        if let Some(name) = name {
             put(&mut self.out, b't', |out| out.extend_from_slice(&[0, 1, 0, 0, 0, 25]));
+            if statement.line.as_ref().is_some_and(Line::is_shaped) {
+                self.describing = Some(name.to_vec());
+                let seen = statement.seen;
+                let Some(its) = witness.revalidates(Glance::Description, seen, &self.state) else {
+                    return self.fail(b"0A000", &format!("{CHANGED} []"), true, witness);
+                };
+                shape = its;
+            }
         }
         if rows {
-            row_description(&mut self.out);
+            row_description_of(&mut self.out, shape);
         } else {
             put(&mut self.out, b'n', |_| {});
         }
@@ -191,7 +226,8 @@ impl Session {
             portal.begun = true;
             let text_tag = portal.statement.tag;
             let tag = (!tag.is_common()).then_some(tag);
-            let execution = Execution::of_portal(line, tag, text_tag, limit);
+            let shape = portal.shape;
+            let mut execution = Execution::of_portal(line, tag, text_tag, limit, shape);
             execution.begin(&mut self.state, witness);
             execution
         };

@@ -1,9 +1,12 @@
 //! What is done to a session from outside: a statement is ended, a unit is refused in its place,
 //! its server is lost.
 
+use std::rc::Rc;
+
 use super::message::Inbox;
-use super::{Execution, Session, Transaction, Witness, Work};
+use super::{CHANGED, Execution, Prepared, Session, Transaction, Witness, Work};
 use crate::language::Tag;
+use crate::shapes::{Seen, Shape};
 
 impl Session {
     /// Ends the statement that runs with an error.
@@ -39,6 +42,30 @@ impl Session {
         }
         self.out.clear();
         self.skipping = true;
+        true
+    }
+
+    /// Takes back the description of a statement that was said last: its rows are not what they
+    /// were when it was prepared. False if none was described of which that could be so.
+    pub(crate) fn finds_changed(&mut self, witness: &mut impl Witness) -> bool {
+        if self.describing.take().is_none() {
+            return false;
+        }
+        self.fail(b"0A000", CHANGED, true, witness);
+        self.out.clear();
+        true
+    }
+
+    /// The client is told now what the rows of a statement are like of which nobody knew that.
+    /// False if that was known.
+    pub(crate) fn tells(&mut self, shape: Shape) -> bool {
+        let Some(name) = self.describing.as_ref() else { return false };
+        let prepared = self.state.statements.get(name).filter(|prepared| prepared.seen.in_doubt);
+        let Some(prepared) = prepared else { return false };
+        let (line, tag) = (prepared.line.clone(), prepared.tag);
+        let seen = Seen { shape, in_doubt: false };
+        let told = Rc::new(Prepared { line, tag, seen });
+        self.state.statements.insert(name.clone(), told);
         true
     }
 

@@ -3,6 +3,7 @@ use pgweir_wire::frontend::Parse;
 use pgweir_wire::{HEADER_LEN, Header, Severity, SqlState, backend};
 
 use crate::language::{self, Line, Tag};
+use crate::shapes::Shape;
 
 /// A message with a tag byte, taken out of a stream.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -223,9 +224,28 @@ pub(crate) fn put(out: &mut Vec<u8>, tag: u8, body: impl FnOnce(&mut Vec<u8>)) {
 
 /// Appends the description of every row that there is: execution, statement, value.
 pub(crate) fn row_description(out: &mut Vec<u8>) {
-    let column = |name| Column { name, type_oid: 25, type_len: -1 };
-    backend::row_description(out, &[column("execution"), column("statement"), column("value")]);
+    row_description_of(out, None);
 }
+
+/// The same of rows that a statement may have changed.
+pub(crate) fn row_description_of(out: &mut Vec<u8>, shape: Shape) {
+    let column = |name| Column { name, type_oid: 25, type_len: -1 };
+    let value = shape.map_or_else(|| VALUE.to_owned(), |tag| tag.to_string());
+    backend::row_description(out, &[column("execution"), column("statement"), column(&value)]);
+}
+
+/// What the rows are like that this describes, if it does so.
+pub(crate) fn shape_of(message: &Message) -> Option<Shape> {
+    if message.tag != b'T' {
+        return None;
+    }
+    let columns = backend::parse_row_description(&message.body).ok()?;
+    let name = columns.last()?.name;
+    if name == VALUE.as_bytes() { Some(None) } else { Tag::parse(name).map(Some) }
+}
+
+/// The name of the last column, if no statement has changed it.
+const VALUE: &str = "value";
 
 /// Appends an ErrorResponse.
 pub(crate) fn write_error(out: &mut Vec<u8>, code: &[u8; 5], text: &str) {

@@ -11,12 +11,14 @@ use super::settings::{BORN, SETTINGS, UNREPORTED, VERSION};
 use crate::invariants::Invariant;
 use crate::language::{Keep, Kind, Line, Tag};
 use crate::room::Room;
+use crate::shapes::{Glance, Seen, Shape};
 
 /// What a session remembers from one message to the next.
 #[derive(Clone)]
 pub(crate) struct State {
-    /// Where it is; an oracle's is nowhere.
+    /// Where it is, and on which server; an oracle's is nowhere.
     pub(crate) home: Option<Home>,
+    pub(crate) cluster: usize,
     /// What its server has room for; an oracle is never asked.
     pub(crate) room: Room,
     /// So often its catalogue was read, on top of a number of its own.
@@ -29,6 +31,8 @@ pub(crate) struct State {
     pub(crate) met: u64,
     /// What the open transaction has changed.
     pub(crate) writes: Vec<Tag>,
+    /// The statement that has changed what rows are like, last in the open transaction.
+    pub(crate) altered: Shape,
     /// pgweir has told it to end whatever takes longer than it may where a server is shared.
     pub(crate) braked: bool,
     /// A statement whose constraint fails when the transaction ends.
@@ -82,6 +86,7 @@ struct Mark {
     cursors: BTreeMap<String, Tag>,
     locks: Vec<Held>,
     deferred: Option<Tag>,
+    altered: Shape,
     /// How many of them there were.
     writes: usize,
     subscriptions: usize,
@@ -167,6 +172,14 @@ pub(crate) trait Witness {
     /// These are a client's settings behind its transaction; `None`: pgweir has something to put
     /// back.
     fn settled(&mut self, client: u32, settings: Option<&Settings>);
+    /// What the transaction has changed rows to is there for all from now on.
+    fn reshaped(&mut self, state: &State);
+    /// A text is read, or a query of one is run, whose rows may change: what they are like. Of an
+    /// oracle's: as far as that is certain.
+    fn reads(&mut self, glance: Glance, state: &State) -> Seen;
+    /// A statement is to be used that was read before: what its rows are like, unless they are not
+    /// what they were then.
+    fn revalidates(&mut self, glance: Glance, known: Seen, state: &State) -> Option<Shape>;
     /// A COPY reads data.
     fn copies(&mut self, tag: Tag, data: &[u8]);
     /// The session ends, because it was sent what makes no sense.
@@ -190,6 +203,7 @@ impl State {
         let settings = Settings::new(settings);
         Self {
             home: None,
+            cluster: 0,
             readings: 0,
             room: Room::DEFAULT,
             transaction: Transaction::None,
@@ -197,6 +211,7 @@ impl State {
             served: None,
             met: 0,
             writes: Vec::new(),
+            altered: None,
             braked: false,
             deferred: None,
             stains: Vec::new(),
@@ -257,6 +272,9 @@ impl State {
             return Err((b"23505", format!("a deferred constraint is violated [{tag}]")));
         }
         witness.committed(&self.writes);
+        if self.altered.is_some() {
+            witness.reshaped(self);
+        }
         // What is shared changes no settings, and shows not all that its client has.
         if let Some(owner) = self.owner.filter(|_| !self.braked) {
             witness.settled(owner, Some(&self.settings).filter(|_| !self.was_reset));
@@ -360,6 +378,7 @@ impl State {
             cursors: self.cursors.clone(),
             locks: self.locks.clone(),
             deferred: self.deferred,
+            altered: self.altered,
             writes: self.writes.len(),
             subscriptions: self.subscriptions.len(),
             notifications: self.notifications.len(),
@@ -380,6 +399,7 @@ impl State {
         self.local = mark.local;
         self.cursors = mark.cursors;
         self.deferred = mark.deferred;
+        self.altered = mark.altered;
         self.writes.truncate(mark.writes);
         self.subscriptions.truncate(mark.subscriptions);
         self.notifications.truncate(mark.notifications);
@@ -592,6 +612,7 @@ impl State {
         self.notifications.clear();
         self.subscriptions.clear();
         self.deferred = None;
+        self.altered = None;
         if !self.local.is_empty() {
             self.local = Settings::default();
         }

@@ -573,3 +573,73 @@ fn a_failed_block_is_left_without_parameters() {
     });
     assert_eq!(said, "CE(22012)ZE1E(25P02)ZE12CZI");
 }
+
+/// In one test, because there is one shape of rows for all that run at the same time.
+#[test]
+fn rows_of_a_prepared_statement_stay_what_they_were() {
+    let sync = |out: &mut Vec<u8>| out.extend_from_slice(&frontend::SYNC);
+    let parse = |out: &mut Vec<u8>| frontend::write_parse(out, b"n", b"shaped c0s1 1", &[25]);
+    let use_it = |out: &mut Vec<u8>, number: u32| {
+        let tag = Tag { client: 0, number }.to_string();
+        frontend::write_bind(out, b"", b"n", &[Some(tag.as_bytes())]);
+        frontend::write_describe(out, Target::Portal(b""));
+        frontend::write_execute(out, b"", 0);
+    };
+    let describe = |out: &mut Vec<u8>| frontend::write_describe(out, Target::Statement(b"n"));
+    let refused = says(|out| {
+        parse(out);
+        use_it(out, 2);
+        sync(out);
+        query(out, "alter c0s3 shape");
+        use_it(out, 4);
+        sync(out);
+        describe(out);
+        sync(out);
+        frontend::write_parse(out, b"m", b"shaped c0s5 1", &[]);
+        sync(out);
+        query(out, "execute c0s7 m; alter c0s8 shape");
+        query(out, "execute c0s9 m");
+        frontend::write_close(out, Target::Statement(b"n"));
+        parse(out);
+        describe(out);
+        use_it(out, 6);
+        sync(out);
+    });
+    let expected = "12TDCZICZIE(0A000)ZItE(0A000)ZI1ZITDCCZIE(0A000)ZI31tT2TDCZI";
+    assert_eq!(refused, expected);
+    let taken_back = says(|out| {
+        parse(out);
+        sync(out);
+        query(out, "begin c0s2; alter c0s3 shape");
+        use_it(out, 4);
+        sync(out);
+        query(out, "rollback /*c0s5*/");
+        use_it(out, 6);
+        sync(out);
+        // One of the transaction that is undone.
+        query(out, "begin c0s7; alter c0s18 shape");
+        frontend::write_parse(out, b"m", b"shaped c0s9 1", &[25]);
+        sync(out);
+        query(out, "rollback /*c0s10*/");
+        frontend::write_bind(out, b"", b"m", &[Some(b"c0s11")]);
+        sync(out);
+    });
+    assert_eq!(taken_back, "1ZICCZTE(0A000)ZECZI2TDCZICCZT1ZTCZIE(0A000)ZI");
+    let at_a_savepoint = says(|out| {
+        parse(out);
+        sync(out);
+        query(out, "begin c0s2; savepoint c0s3 s");
+        query(out, "alter c0s4 shape; rollback to s /*c0s5*/");
+        use_it(out, 6);
+        sync(out);
+        // A portal keeps what it was made with.
+        frontend::write_bind(out, b"p", b"n", &[Some(b"c0s7")]);
+        sync(out);
+        query(out, "alter c0s8 shape");
+        frontend::write_describe(out, Target::Portal(b"p"));
+        frontend::write_execute(out, b"p", 0);
+        sync(out);
+        query(out, "shaped c0s9 1; commit c0s10");
+    });
+    assert_eq!(at_a_savepoint, "1ZICCZTCCZT2TDCZT2ZTCZTTDCZTTDCCZI");
+}

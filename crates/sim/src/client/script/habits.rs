@@ -28,6 +28,8 @@ pub(super) struct Habits {
     pub(super) abandons: f64,
     /// Has much to say to other sessions, and listens to them.
     pub(super) gossips: bool,
+    /// Changes what rows are like, and prepares what has such rows.
+    pub(super) alters: bool,
     /// Thinks up to so many microseconds.
     pub(super) thinks: u64,
     /// Rests now and then when all is answered.
@@ -61,6 +63,8 @@ pub(crate) enum Habit {
     Abandons,
     /// To notify others, and to listen to them.
     Gossips,
+    /// To change what rows are like, and to prepare what has such rows.
+    Alters,
     /// To rest now and then.
     Dozes,
     /// To ask for TLS first.
@@ -70,7 +74,7 @@ pub(crate) enum Habit {
 }
 
 impl Habit {
-    pub(crate) const ALL: [Self; 15] = [
+    pub(crate) const ALL: [Self; 16] = [
         Self::Pipelines,
         Self::Extended,
         Self::Names,
@@ -83,6 +87,7 @@ impl Habit {
         Self::Babbles,
         Self::Abandons,
         Self::Gossips,
+        Self::Alters,
         Self::Dozes,
         Self::Tls,
         Self::Settings,
@@ -103,6 +108,7 @@ impl Habit {
             Self::Babbles => "babbles",
             Self::Abandons => "abandons",
             Self::Gossips => "gossips",
+            Self::Alters => "alters",
             Self::Dozes => "dozes",
             Self::Tls => "tls",
             Self::Settings => "settings",
@@ -116,11 +122,12 @@ impl Habits {
         let is_custom = |habit| customs.contains(&habit);
         let often = |habit, else_: f64| if is_custom(habit) { 0.7 } else { else_ };
         let common = |habit| if is_custom(habit) { 0.2 } else { 0.02 };
+        let alters = dice.chance(often(Habit::Alters, 0.02));
         let bulk = dice.chance(often(Habit::Bulk, 0.1));
         Self {
             pipelines: if dice.chance(often(Habit::Pipelines, 0.4)) { 0.7 } else { 0.0 },
             extended: *dice.pick(&[0.0, 0.3, 0.6, 1.0]),
-            names: dice.chance(often(Habit::Names, 0.15)),
+            names: dice.chance(often(Habit::Names, 0.15)) || alters,
             stateful: dice.chance(often(Habit::Stateful, 0.15)),
             sets: dice.chance(often(Habit::Sets, 0.3)),
             copies: if dice.chance(often(Habit::Copies, 0.3)) || bulk { 0.3 } else { 0.02 },
@@ -130,6 +137,7 @@ impl Habits {
             babbles: common(Habit::Babbles),
             abandons: common(Habit::Abandons),
             gossips: dice.chance(often(Habit::Gossips, 0.02)),
+            alters,
             thinks: *dice.pick(&[10, 1_000, 100_000]),
             dozes: dice.chance(often(Habit::Dozes, 0.3)),
         }
@@ -150,6 +158,7 @@ impl Habits {
             long: if has(Habit::Long) { self.long } else { 0.0 },
             babbles: if has(Habit::Babbles) { self.babbles } else { 0.0 },
             gossips: self.gossips && has(Habit::Gossips),
+            alters: self.alters && has(Habit::Alters),
             abandons: if has(Habit::Abandons) { self.abandons } else { 0.0 },
             thinks: self.thinks,
             dozes: self.dozes && has(Habit::Dozes),
