@@ -95,6 +95,8 @@ pub(crate) struct Reading<'a> {
     each: &'a mut dyn FnMut(Said),
     is_clear: bool,
     step: Step,
+    /// It is about more than one setting.
+    all: Option<Overrides>,
     name: Vec<u8>,
     scope: Scope,
     value: Value,
@@ -173,6 +175,7 @@ impl<'a> Reading<'a> {
             each,
             is_clear: true,
             step: Step::Start,
+            all: None,
             name: Vec::new(),
             scope: Scope::Session,
             value: Value::Given,
@@ -189,11 +192,7 @@ impl<'a> Reading<'a> {
         match self.step {
             Step::Start => {}
             Step::Name | Step::Value => {
-                let what = match name.as_slice() {
-                    b"discard all" => Overrides::All,
-                    b"all" => Overrides::AllButRights,
-                    _ => Overrides::One(name),
-                };
+                let what = self.all.take().unwrap_or(Overrides::One(name));
                 let to_default = match self.value {
                     Value::Unsaid { is_default } => is_default,
                     Value::Default => true,
@@ -224,7 +223,7 @@ impl<'a> Reading<'a> {
                 }
                 _ => Step::Other,
             },
-            (Step::Discards, _) if word == b"all" => self.named(b"discard all"),
+            (Step::Discards, Token::Word(_)) if word == b"all" => self.all(Overrides::All),
             (Step::Sets { scoped }, Token::Word(_)) => self.setting(scoped, &word),
             (Step::Sets { .. }, Token::Quoted(_)) => self.named(&word),
             // `SET local.name = 1` sets a custom setting.
@@ -267,6 +266,11 @@ impl<'a> Reading<'a> {
         Step::Sets { scoped }
     }
 
+    fn all(&mut self, what: Overrides) -> Step {
+        self.all = Some(what);
+        Step::Name
+    }
+
     fn named(&mut self, name: &[u8]) -> Step {
         self.name = name.to_vec();
         Step::Name
@@ -287,6 +291,7 @@ impl<'a> Reading<'a> {
             }
             // SET SESSION AUTHORIZATION, where SESSION was taken for a scope.
             b"authorization" if self.name == b"session" => self.named(b"session_authorization"),
+            b"all" => self.all(Overrides::AllButRights),
             b"characteristics" | b"constraints" | b"transaction" => Step::Other,
             b"names" => {
                 self.value = Value::Unsaid { is_default: true };

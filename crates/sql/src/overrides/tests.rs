@@ -21,6 +21,11 @@ fn texts_that_override() {
     }
     assert_eq!(overrides(b"reset all"), Some(Overrides::AllButRights));
     assert_eq!(overrides(b"DISCARD ALL;"), Some(Overrides::All));
+    // Names of settings, which there are not, and no keywords.
+    for name in ["all", "discard all"] {
+        let text = format!("RESET \"{name}\"");
+        assert_eq!(overrides(text.as_bytes()), Some(Overrides::One(name.into())));
+    }
 }
 
 #[test]
@@ -37,6 +42,7 @@ fn texts_that_do_not() {
         "SET CONSTRAINTS ALL DEFERRED",
         "RESET ROLE; SELECT 1",
         "DISCARD PLANS",
+        "DISCARD \"all\"",
         "SET",
         "SET TIME",
         "UPDATE t SET role = 1",
