@@ -19,8 +19,8 @@ pub(super) struct Share {
     hidden: Hidden,
     begins: Begins,
     before: Before,
-    /// The rule that is broken if a `(` comes next.
-    callee: Option<Alone>,
+    /// What a `(` means if it comes next.
+    callee: Callee,
     /// A `(` may come behind the name that comes next.
     pub(super) may_open: bool,
     /// How many `(` are open.
@@ -48,6 +48,18 @@ pub(super) struct Name<'a> {
     pub(super) field: bool,
     /// What stands behind it.
     pub(super) hidden: Hidden,
+}
+
+/// What a `(` means behind a name.
+#[derive(Clone, Copy, Default)]
+enum Callee {
+    /// Nothing.
+    #[default]
+    Harmless,
+    /// That of `OPERATOR(…)`.
+    Operator,
+    /// This rule is broken.
+    Breaks(Alone),
 }
 
 /// How the body of a function is read.
@@ -125,18 +137,18 @@ impl Share {
             (Token::Dot, Before::Name) => Before::Dot,
             _ => Before::Sign,
         };
-        self.callee = None;
+        self.callee = Callee::Harmless;
         if self.begins == Begins::Start && !matches!(token, Token::Open) {
             self.begins = self.not_shared();
         }
     }
 
     fn open(&mut self, before: Before) {
-        if let Some(rule) = self.callee {
-            match &mut self.body {
-                Some(body) if rule == Alone::Unknown => body.calls = true,
-                Some(_) | None => self.alone(rule),
-            }
+        match (self.callee, &mut self.body) {
+            (Callee::Harmless, _) => {}
+            (Callee::Operator, _) => self.calls_behind = true,
+            (Callee::Breaks(Alone::Unknown), Some(body)) => body.calls = true,
+            (Callee::Breaks(rule), _) => self.alone(rule),
         }
         if self.begins == Begins::With && self.depth == 0 && before == Before::Close {
             self.begins = Begins::Reads;
@@ -170,13 +182,19 @@ impl Share {
         } else if self.begins == Begins::Start {
             self.begins = self.not_shared();
         }
-        self.callee = if may_open { self.callee(name, before, loud) } else { None };
+        self.callee = match may_open {
+            true => match self.broken(name, before, loud) {
+                Some(rule) => Callee::Breaks(rule),
+                None if name.text.eq_ignore_ascii_case(b"operator") => Callee::Operator,
+                None => Callee::Harmless,
+            },
+            false => Callee::Harmless,
+        };
     }
 
     /// The rule that is broken by a `(` behind this name.
     #[inline(never)] // Of few names a question.
-    fn callee(&mut self, name: &Name<'_>, before: Before, loud: Option<&Loud>) -> Option<Alone> {
-        self.calls_behind |= name.text.eq_ignore_ascii_case(b"operator");
+    fn broken(&self, name: &Name<'_>, before: Before, loud: Option<&Loud>) -> Option<Alone> {
         let is_given = match before {
             Before::Into | Before::As => true,
             // An alias: but what is known as a function is taken for one.
@@ -286,7 +304,7 @@ impl Share {
         self.answers |= !matches!(self.begins, Begins::Start | Begins::Changes);
         self.begins = Begins::Start;
         self.before = Before::Sign;
-        self.callee = None;
+        self.callee = Callee::Harmless;
         self.depth = 0;
         self.calls_behind = false;
     }

@@ -494,6 +494,7 @@ fn soup() -> impl Strategy<Value = Vec<u8>> {
         "SHARE",
         "AS",
         "DISTINCT",
+        "OPERATOR",
         "RETURNING",
         "lower",
         "pg_locks",
@@ -507,6 +508,12 @@ fn soup() -> impl Strategy<Value = Vec<u8>> {
     prop::collection::vec(fragment, 0..30).prop_map(|fragments| {
         fragments.into_iter().flat_map(|(word, gap)| [word, gap]).collect::<String>().into_bytes()
     })
+}
+
+#[test]
+fn a_word_without_its_parenthesis_says_the_same_in_pieces() {
+    let text: &[u8] = b"SELECT operator) y(1)";
+    assert_eq!(in_pieces(text.chunks(1)), in_pieces([text]));
 }
 
 proptest! {
