@@ -234,12 +234,12 @@ impl Engine {
 
     /// Servers that are shared, and who shares them.
     fn check_shared(&self, id: PoolId, pool: &Pool) {
-        let name = pool.spec.name();
+        let name = || pool.spec.name();
         let of_pool = || self.clients.iter().filter(move |(_, its)| its.pool() == Some(id));
         let sharing = of_pool()
             .filter(|(_, its)| matches!(its.leg, Leg::Waiting(_)) && its.unit.is_some())
             .count();
-        assert_eq!(pool.sharing, sharing, "{name}: who may share is miscounted");
+        assert_eq!(pool.sharing, sharing, "{}: who may share is miscounted", name());
         let is_hot = |server: &Server| matches!(server.state, ServerState::Pipelined);
         for (id, server) in self.servers.iter().filter(|(_, server)| server.pool == id) {
             let times = pool.hot.iter().filter(|hot| **hot == id).count();
