@@ -85,12 +85,14 @@ impl Stage {
     fn new(scene: Scene, cut: Cut) -> Self {
         let mut world = World::new(Setting {
             mode: scene.choice(0, 3),
+            shared: scene.choice(6, 2) == 1,
             login: Login::ALL[scene.choice(1, 4)],
             manners: Manners::Good,
             cut,
             patient: is_patient(scene),
         });
         let bystander = Bystander::enter(&mut world);
+        world.begin();
         Self {
             world,
             bystander,
@@ -248,3 +250,6 @@ pub(crate) fn startup() -> Vec<u8> {
     Startup::write(&mut out, ProtocolVersion::V3_0, parameters);
     out
 }
+
+#[cfg(test)]
+mod tests;

@@ -76,13 +76,16 @@ impl Stage {
         let manners = if scene.choice(1, 4) == 3 { Manners::None } else { Manners::AtLogin };
         let mode = scene.choice(0, 3);
         let login = Login::Trust;
-        let mut world = World::new(Setting { mode, login, manners, cut, patient: true });
+        let shared = scene.choice(6, 2) == 1;
+        let setting = Setting { mode, shared, login, manners, cut, patient: true };
+        let mut world = World::new(setting);
         let mut clients = [(); 2].map(|()| {
             let link = world.connect();
             world.send(link, &startup());
             world.settle();
             Client { link, units: 0 }
         });
+        world.begin();
         let (long, congested) = (Long::new(scene), [false; 3]);
         let (bytes, units) = in_flight(4 * scene.choice(2, 4) + scene.choice(3, 4));
         world.send(clients[0].link, &bytes);

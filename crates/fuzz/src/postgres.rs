@@ -84,10 +84,12 @@ enum Outcome {
     Fatal,
 }
 
-/// An error's message. Nobody here decides by its code.
+/// An error's message.
 type Refusal = &'static str;
 
 const MALFORMED: Refusal = "invalid message format";
+const TIMEOUT: Refusal = "canceling statement due to statement timeout";
+const USER_REQUEST: Refusal = "canceling statement due to user request";
 
 impl Postgres {
     pub(crate) fn new(process_id: i32, login: Login, manners: Manners) -> Self {
@@ -113,7 +115,7 @@ impl Postgres {
 
     /// A sleep is over.
     pub(crate) fn wake(&mut self) {
-        if self.busy.as_ref().is_some_and(|busy| busy.kind == BusyKind::Sleep) {
+        if self.is_asleep() {
             backend::command_complete(&mut self.output, "SLEEP");
             self.resume();
             self.work();
@@ -122,8 +124,21 @@ impl Postgres {
 
     /// A CancelRequest has arrived.
     pub(crate) fn cancel(&mut self, key: &CancelKey) {
-        if *key == self.key && self.busy.as_ref().is_some_and(|busy| busy.kind == BusyKind::Sleep) {
-            self.fail_busy("canceling statement due to user request");
+        if *key == self.key && self.is_asleep() {
+            self.fail_busy(USER_REQUEST);
+            self.work();
+        }
+    }
+
+    /// Whether it performs a statement that its statement_timeout is to end.
+    pub(crate) fn overruns(&self) -> bool {
+        self.is_asleep() && self.session.brakes()
+    }
+
+    /// The statement_timeout of servers that are shared is over.
+    pub(crate) fn brake(&mut self) {
+        if self.overruns() {
+            self.fail_busy(TIMEOUT);
             self.work();
         }
     }
@@ -311,7 +326,10 @@ impl Postgres {
 
     fn error(&mut self, refusal: Refusal) {
         self.session.fail();
-        Report::error(SqlState::INTERNAL_ERROR, refusal).write(&mut self.output);
+        // Nobody decides by the code of the others.
+        let canceled = [TIMEOUT, USER_REQUEST].contains(&refusal);
+        let code = if canceled { SqlState::QUERY_CANCELED } else { SqlState::INTERNAL_ERROR };
+        Report::error(code, refusal).write(&mut self.output);
     }
 
     fn die(&mut self, text: &str) {

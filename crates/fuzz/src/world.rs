@@ -1,6 +1,9 @@
 //! An engine with everything around it: connections in memory, servers, and a clock that stands
 //! still until it is told to move.
 
+mod link;
+mod outcome;
+
 use std::collections::VecDeque;
 use std::sync::{Arc, LazyLock};
 use std::time::Duration;
@@ -9,15 +12,20 @@ use pgweir_config::Config;
 use pgweir_control::{Rates, answer};
 use pgweir_engine::{Action, Bytes, ClientId, Endpoint, Engine, Event, Loud, Plan, Time};
 use pgweir_sql::{Catalogue, Kind, Object, Source};
-use pgweir_wire::backend::Tag;
-use pgweir_wire::{HEADER_LEN, Header, Initial};
+use pgweir_wire::{HEADER_LEN, Initial};
 
 use crate::console::state;
 use crate::cut::Cut;
 use crate::postgres::{Login, Manners, Postgres};
+pub(crate) use link::Fate;
+use link::{Link, Peer};
+pub(crate) use outcome::Outcome;
 
 /// More than this happens in no run at once: an engine that goes on has gone astray.
 const STEPS_MAX: usize = 20_000;
+
+/// A statement takes no longer on a server that is shared.
+const BRAKE: Duration = Duration::from_millis(50);
 
 /// The name of each pool mode in the configuration.
 const MODES: [&str; 3] = ["transaction", "session", "statement"];
@@ -25,11 +33,15 @@ const MODES: [&str; 3] = ["transaction", "session", "statement"];
 /// How the question for the catalogue begins.
 const READS: &[u8] = b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL ";
 
-/// One configuration for each of [`MODES`]: a user for each way to log in, and a console.
-static CONFIGS: LazyLock<[Config; MODES.len()]> = LazyLock::new(|| {
+/// One configuration for each of [`MODES`], without servers that are shared and with them: a user
+/// for each way to log in, and a console.
+static CONFIGS: LazyLock<[[Config; 2]; MODES.len()]> = LazyLock::new(|| {
     MODES.map(|mode| {
-        let text = include_str!("world.toml").replace("$MODE", mode);
-        Config::parse(&text, "world.toml".as_ref()).expect("the configuration is valid")
+        ["off", "2x4"].map(|pipelining| {
+            let text = include_str!("world.toml").replace("$MODE", mode);
+            let text = text.replace("$PIPELINING", pipelining);
+            Config::parse(&text, "world.toml".as_ref()).expect("the configuration is valid")
+        })
     })
 });
 
@@ -56,6 +68,8 @@ static LOUD: LazyLock<Arc<Loud>> = LazyLock::new(|| {
 pub(crate) struct Setting {
     /// Which of [`MODES`].
     pub(crate) mode: usize,
+    /// Servers are shared (`pipelining`).
+    pub(crate) shared: bool,
     /// How servers are logged in to.
     pub(crate) login: Login,
     /// How servers behave.
@@ -81,68 +95,19 @@ pub(crate) struct World {
     pub(crate) refusing: bool,
 }
 
-/// One connection, also after its end.
-struct Link {
-    endpoint: Endpoint,
-    peer: Peer,
-    /// Sent by the peer and not given to the engine yet.
-    coming: Vec<u8>,
-    /// Given to the engine, which has not consumed it.
-    retained: Vec<u8>,
-    /// Written by the engine.
-    written: Vec<u8>,
-    paused: bool,
-    /// It was asked for the catalogue last.
-    reads_catalogue: bool,
-    /// The peer sends no more.
-    ended: bool,
-    /// The engine knows.
-    told: bool,
-    fate: Fate,
-}
-
-/// Who is at the other end.
-enum Peer {
-    Client,
-    Cancel,
-    Server(Box<Postgres>),
-}
-
-/// What the engine has done with a connection.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Fate {
-    Open,
-    Closed,
-    Aborted,
-}
-
 /// Names a client's connection.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct ClientLink(usize);
 
-/// What has been written to every connection, and what became of it.
-#[derive(Debug, PartialEq, Eq)]
-pub(crate) struct Outcome {
-    connections: Vec<(String, String, Fate)>,
-    events: Vec<String>,
-}
-
-impl Outcome {
-    /// Whether a client was told that it has sent more behind a unit that was lost half sent, or
-    /// refused: of what comes later nobody knows that it is not the answer to that.
-    pub(crate) fn is_hurried(&self) -> bool {
-        self.connections.iter().any(|(_, written, _)| written.contains("may rest on it"))
-    }
-}
-
 impl World {
     pub(crate) fn new(setting: Setting) -> Self {
-        let plan = Plan::new(&CONFIGS[setting.mode % MODES.len()], "0.0.0", [6; 32]);
+        let config = &CONFIGS[setting.mode % MODES.len()][usize::from(setting.shared)];
+        let plan = Plan::new(config, "0.0.0", [6; 32]);
         Self {
             engine: Engine::new(plan.expect("the secrets are usable"), [5; 32]),
             now: Time(1_000_000),
             setting,
-            cut: setting.cut,
+            cut: Cut::Whole,
             links: Vec::new(),
             resumes: VecDeque::new(),
             connects: VecDeque::new(),
@@ -150,6 +115,12 @@ impl World {
             events: Vec::new(),
             refusing: false,
         }
+    }
+
+    /// From here on bytes arrive as the setting has it: until then whole, so that a run is not long
+    /// before it begins.
+    pub(crate) fn begin(&mut self) {
+        self.cut = self.setting.cut;
     }
 
     /// A client connects.
@@ -236,8 +207,23 @@ impl World {
         }
     }
 
-    /// Time passes, with nothing else in between but the engine's ticks.
+    /// Time passes, with nothing else in between but the engine's ticks, and the end of statements
+    /// that take too long on a server that is shared.
     pub(crate) fn pass(&mut self, time: Duration) {
+        let overruns = |link: &Link| matches!(&link.peer, Peer::Server(its) if its.overruns());
+        if self.links.iter().any(overruns) {
+            self.tick(BRAKE);
+            for link in &mut self.links {
+                if let Peer::Server(server) = &mut link.peer {
+                    server.brake();
+                }
+            }
+            self.settle();
+        }
+        self.tick(time);
+    }
+
+    fn tick(&mut self, time: Duration) {
         self.now = self.now + time;
         self.engine.tick(self.now);
         self.act(&[]);
@@ -296,27 +282,11 @@ impl World {
 
     /// What has been written to every connection, and what became of it.
     pub(crate) fn outcome(&self) -> Outcome {
-        let connections = self.links.iter().map(|link| {
-            let written = without_questions(&link.written).escape_ascii().to_string();
-            (format!("{:?}", link.endpoint), written, link.fate)
-        });
-        let events = self.events.iter().map(|event| format!("{event:?}"));
-        Outcome { connections: connections.collect(), events: events.collect() }
+        Outcome::of(&self.links, &self.events)
     }
 
     fn open(&mut self, endpoint: Endpoint, peer: Peer) {
-        self.links.push(Link {
-            endpoint,
-            peer,
-            coming: Vec::new(),
-            retained: Vec::new(),
-            written: Vec::new(),
-            paused: false,
-            reads_catalogue: false,
-            ended: false,
-            told: false,
-            fate: Fate::Open,
-        });
+        self.links.push(Link::open(endpoint, peer));
     }
 
     fn first_server(&self) -> Option<usize> {
@@ -424,12 +394,15 @@ impl World {
         if self.links[at].paused {
             return;
         }
-        while self.links[at].fate == Fate::Open && !self.links[at].coming.is_empty() {
-            let link = &mut self.links[at];
-            let n = self.cut.next(link.coming.len().min(link.unanswerable(self.setting.patient)));
-            let piece: Vec<u8> = link.coming.drain(..n).collect();
-            self.input(at, &piece);
-            self.engine.check();
+        let coming = std::mem::take(&mut self.links[at].coming);
+        let mut rest = &coming[..];
+        while self.links[at].fate == Fate::Open && !rest.is_empty() {
+            let link = &self.links[at];
+            let n = self.cut.next(rest.len().min(link.unanswerable(rest, self.setting.patient)));
+            let piece = rest.split_off(..n).expect("no more than there is");
+            if self.input(at, piece) {
+                self.engine.check();
+            }
         }
         let link = &mut self.links[at];
         if link.fate == Fate::Open && link.ended && !link.told {
@@ -446,8 +419,9 @@ impl World {
         }
     }
 
-    /// Gives the engine what it has not consumed yet, and `more` behind it.
-    fn input(&mut self, at: usize, more: &[u8]) {
+    /// Gives the engine what it has not consumed yet, and `more` behind it. Says whether it has
+    /// done anything with it.
+    fn input(&mut self, at: usize, more: &[u8]) -> bool {
         let link = &mut self.links[at];
         let mut input = std::mem::take(&mut link.retained);
         input.extend_from_slice(more);
@@ -458,12 +432,13 @@ impl World {
         };
         assert!(consumed <= input.len(), "more is consumed than there is");
         self.links[at].retained.extend_from_slice(&input[consumed..]);
+        let has_acted = consumed > 0 || !self.engine.actions.list.is_empty();
         self.act(&input);
+        has_acted
     }
 
     /// Does what the engine says.
     fn act(&mut self, input: &[u8]) {
-        use Action::{Consume, Discard, Hold, Release};
         let actions = std::mem::take(&mut self.engine.actions);
         let mut catalogues = Vec::new();
         for action in actions.list {
@@ -472,6 +447,27 @@ impl World {
                     Bytes::Input(range) => self.write(to, &input[range]),
                     Bytes::Own(range) => self.write(to, &actions.own[range]),
                 },
+                Action::Hold(client, range) => {
+                    if let Some(link) = self.link(Endpoint::Client(client)) {
+                        link.held.extend_from_slice(&input[range]);
+                    }
+                }
+                Action::Release(client) => {
+                    let to = Endpoint::Client(client);
+                    let held = self.link(to).map(|link| std::mem::take(&mut link.held));
+                    self.write(to, &held.unwrap_or_default());
+                }
+                Action::Discard(client) => {
+                    if let Some(link) = self.link(Endpoint::Client(client)) {
+                        link.held.clear();
+                    }
+                }
+                Action::Consume(client, n) => {
+                    if let Some(link) = self.link(Endpoint::Client(client)) {
+                        assert!(n <= link.retained.len(), "more is done with than is retained");
+                        link.retained.drain(..n);
+                    }
+                }
                 Action::Resume(client) => self.resumes.push_back(client),
                 Action::Read(endpoint, on) => {
                     if let Some(link) = self.link(endpoint) {
@@ -491,7 +487,6 @@ impl World {
                 Action::Log(event) => self.events.push(event),
                 Action::JudgeCatalogue(rows) => catalogues.push(rows),
                 Action::HandOver(..) | Action::Nudge => unreachable!("there is one worker"),
-                Consume(..) | Discard(_) | Hold(..) | Release(_) => unreachable!("nobody shares"),
             }
         }
         for rows in catalogues {
@@ -523,78 +518,4 @@ impl World {
     fn link(&mut self, endpoint: Endpoint) -> Option<&mut Link> {
         self.links.iter_mut().find(|link| link.endpoint == endpoint && link.fate == Fate::Open)
     }
-}
-
-impl Link {
-    /// Whether its peer can do something without being asked.
-    fn has_something_to_say(&self) -> bool {
-        if self.fate != Fate::Open || self.paused {
-            return false;
-        }
-        match &self.peer {
-            _ if !self.coming.is_empty() || self.ended && !self.told => true,
-            Peer::Client => false,
-            Peer::Cancel => !self.ended,
-            Peer::Server(server) => !server.output.is_empty() || server.closed && !self.ended,
-        }
-    }
-
-    /// How many of the bytes that are coming can come before an answer. Who asks for encryption
-    /// has to wait for it, and who does not wait is treated in another way. And what a server says
-    /// behind a catalogue comes when the catalogue is judged, which others wait for. When bytes
-    /// arrive must make no other difference.
-    fn unanswerable(&self, patient: bool) -> usize {
-        if self.reads_catalogue {
-            return self.until_ready();
-        }
-        let Peer::Client = self.peer else { return usize::MAX };
-        if !patient || self.written.iter().any(|byte| *byte != b'N') {
-            return usize::MAX;
-        }
-        let start = [&self.retained[..], &self.coming[..]].concat();
-        match Initial::parse(&start) {
-            Ok(Some((Initial::SslRequest | Initial::GssEncRequest, length))) => {
-                length - self.retained.len()
-            }
-            _ => usize::MAX,
-        }
-    }
-
-    /// How many of the bytes that are coming belong to the reply that is under way.
-    fn until_ready(&self) -> usize {
-        let all = [&self.retained[..], &self.coming[..]].concat();
-        let mut rest = &all[..];
-        while let Ok(Some(header)) = Header::parse(rest) {
-            let Some((_, behind)) = rest.split_at_checked(header.message_len()) else { break };
-            rest = behind;
-            let coming = (all.len() - rest.len()).saturating_sub(self.retained.len());
-            if coming > 0 && matches!(Tag::of(header), Ok(Tag::ReadyForQuery)) {
-                return coming;
-            }
-        }
-        usize::MAX
-    }
-}
-
-/// What was written to a server, but for the questions what its client has left: none is asked
-/// behind one that was seen to leave before the reply came.
-fn without_questions(mut written: &[u8]) -> Vec<u8> {
-    const QUESTIONS: [&[u8]; 2] = [b"SELECT s.k FROM (", b"SELECT pg_catalog.encode(pg_catalog.c"];
-    let mut others = Vec::new();
-    while let Some((tag, rest)) = written.split_first() {
-        // A startup packet has no type.
-        let (bytes, tag_len) = if *tag == 0 { (written, 0) } else { (rest, 1) };
-        let length = bytes.first_chunk().map(|bytes| u32::from_be_bytes(*bytes) as usize + tag_len);
-        let Some((message, behind)) = length.and_then(|length| written.split_at_checked(length))
-        else {
-            break;
-        };
-        let text = message.get(5..).unwrap_or_default();
-        if *tag != b'Q' || !QUESTIONS.iter().any(|question| text.starts_with(question)) {
-            others.extend_from_slice(message);
-        }
-        written = behind;
-    }
-    others.extend_from_slice(written);
-    others
 }

@@ -8,18 +8,19 @@ use crate::{Seed, script};
 
 /// Scenes: the mode; then how servers are logged in to, whether clients are logged in, and
 /// whether they wait for an answer before they go on; then what is long, and whether it comes at
-/// once.
+/// once; then whether servers are shared.
 const TRANSACTION: [u8; 2] = [0b00_00_00_00, 0];
 const SESSION: [u8; 2] = [0b00_00_00_01, 0];
 const STATEMENT: [u8; 2] = [0b00_00_11_10, 0];
 const FROM_THE_START: [u8; 2] = [0b00_01_01_00, 0];
 const IMPATIENT: [u8; 2] = [0b11_01_10_00, 0];
+const SHARED: [u8; 2] = [0, 0b01_00_00];
 const LONG_QUERY_AT_ONCE: [u8; 2] = [0, 0b100];
 const LONG_PARSE: [u8; 2] = [0, 1];
 const LONG_DATA: [u8; 2] = [0, 2];
 
 pub(crate) fn scripts() -> Vec<Seed> {
-    let lists = [simple(), extended(), copies(), states(), logins(), faults(), long()];
+    let lists = [simple(), extended(), copies(), states(), logins(), faults(), long(), shared()];
     let scripts = lists.into_iter().flatten();
     scripts.map(|(name, scene, items)| (name, script(scene, items, message))).collect()
 }
@@ -258,5 +259,59 @@ fn long() -> Vec<Script> {
         ("long_whole", LONG_QUERY_AT_ONCE, "Long | Settle | End | Settle"),
         ("long_parse", LONG_PARSE, "Long | Long | Run | Sync | Settle"),
         ("long_copy", LONG_DATA, "Query COPY IN | Long | Settle | Long | CopyDone"),
+    ]
+}
+
+/// Servers are shared: what stands behind each other there, and what needs one alone.
+fn shared() -> Vec<Script> {
+    vec![
+        (
+            "shared",
+            SHARED,
+            "Query SELECT 1 | BystanderQuery | NextClient | Batch SELECT 2 | BystanderBatch
+            | Settle | Query UPDATE t SET a = 1 | NextClient | Query SELECT 3 | Settle",
+        ),
+        (
+            "shared_alone",
+            SHARED,
+            "Query SELECT 1 | NextClient | Query BEGIN | BystanderQuery | NextClient
+            | Query SELECT 2 | Settle | Query BEGIN | Settle | BystanderBlock | Settle",
+        ),
+        (
+            "shared_overrun",
+            SHARED,
+            "Query SELECT SLEEP | NextClient | Query SELECT 1 | BystanderQuery | Settle | Tick
+            | Settle | Wake | Settle",
+        ),
+        (
+            "shared_cancel",
+            SHARED,
+            "Query SELECT SLEEP | Settle | Cancel | Settle | Query SELECT SLEEP | BystanderQuery
+            | Settle | Cancel | Settle | Tick | Settle",
+        ),
+        (
+            "shared_lost",
+            SHARED,
+            "Query SELECT SLEEP | NextClient | Query INSERT INTO t VALUES (1) | BystanderQuery
+            | Settle | LoseServer | Settle | LoseServer | Settle",
+        ),
+        (
+            "shared_left",
+            SHARED,
+            "Query SELECT SLEEP | Settle | Query SELECT 1 | End | BystanderQuery | Settle | Wake",
+        ),
+        (
+            "shared_named",
+            SHARED,
+            "ParseNamed SELECT 1 | Sync | Settle | Run s | Sync | BystanderBatch | Settle
+            | NextClient | Query SELECT SLEEP | NextClient | NextClient | Run s | Sync | Settle",
+        ),
+        ("shared_error", SHARED, "Batch ERROR | Query SELECT 1 | BystanderQuery | Settle"),
+        (
+            "shared_drained",
+            SHARED,
+            "Query SELECT SLEEP | Settle | Query SELECT 1 | Drain | Tick | Settle | Wake | Settle",
+        ),
+        ("shared_long", SHARED, "Long | Settle | Long | Settle | Query SELECT 1 | Settle"),
     ]
 }

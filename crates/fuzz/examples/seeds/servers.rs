@@ -15,7 +15,9 @@ pub(crate) fn scripts() -> Vec<Seed> {
         logins().into_iter().map(|(name, items)| (name, script([3 << 2, 0], items, message)));
     let streams =
         streams().into_iter().map(|(name, long, items)| (name, script([0, long], items, message)));
-    replies.chain(logins).chain(streams).collect()
+    let shared =
+        shared().into_iter().map(|(name, items)| (name, script([0, 1 << 4], items, message)));
+    replies.chain(logins).chain(streams).chain(shared).collect()
 }
 
 /// Messages.
@@ -125,5 +127,20 @@ fn streams() -> Vec<(&'static str, u8, &'static str)> {
         ("long_fatal", 2, "Long | Long | LoseServer | Settle"),
         ("long_fatal_whole", 0b110, "Long | LoseServer | Settle"),
         ("long_notice", 3, "Long | End | Long | Settle"),
+    ]
+}
+
+/// A name and items, where servers are shared: from the answer to the brake on.
+fn shared() -> Vec<(&'static str, &'static str)> {
+    vec![
+        ("shared_rows", "Rows | Idle | Settle | Rows | Idle | Settle | Rows | Idle | Settle"),
+        ("shared_error", "Rows | Idle | Settle | Error | Idle | Settle | Rows | Idle"),
+        ("shared_brake_refused", "Error | Idle | Settle | Rows | Idle | Settle"),
+        ("shared_block", "Rows | Idle | Settle | Rows | Active | Settle"),
+        ("shared_fatal", "Rows | Idle | Settle | Fatal | Settle"),
+        ("shared_lost", "Rows | Idle | Settle | Rows | LoseServer | Settle"),
+        ("shared_left", "Rows | Idle | Settle | End | Rows | Idle | Settle | Rows | Idle"),
+        ("shared_huge", "Rows | Idle | Settle | HugeRow | Settle"),
+        ("shared_notified", "Rows | Idle | Settle | Notification | Status | Rows | Idle | Settle"),
     ]
 }

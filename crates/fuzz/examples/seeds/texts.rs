@@ -31,7 +31,12 @@ pub(crate) fn sql() -> Vec<Seed> {
 pub(crate) fn config() -> Vec<Seed> {
     let file = |name, text: &str| (name, text.as_bytes().to_vec());
     vec![
-        file("world", include_str!("../../src/world.toml")),
+        file(
+            "world",
+            &include_str!("../../src/world.toml")
+                .replace("$MODE", "transaction")
+                .replace("$PIPELINING", "2x4"),
+        ),
         file(
             "small",
             "[pools.app.users.0]\nusername = \"alice\"\npassword = \"secret\"\n\

@@ -1,8 +1,9 @@
 //! What a session knows, and the statements that change it.
 //!
 //! The language: `BEGIN`, `COMMIT`, `ROLLBACK`, `DEFER` (fails at the commit), `ERROR`, `FATAL`,
-//! `SLEEP`, `COPY IN`, `COPY OUT`, `MANY` (three rows), `PARAMETER`, `NOTICE`, `NOTIFY`,
-//! `SET x = 1`, `LISTEN c`, `LOAD 'x'`, `PREPARE p AS SELECT 1`, `DISCARD ALL`, the engine's own
+//! `SLEEP`, `SELECT SLEEP` (which pgweir takes for harmless), `COPY IN`, `COPY OUT`, `MANY` (three
+//! rows), `PARAMETER`, `NOTICE`, `NOTIFY`, `SET x = 1`, `LISTEN c`, `LOAD 'x'`,
+//! `PREPARE p AS SELECT 1`, `DISCARD ALL`, the engine's own
 //! `SELECT ARRAY[pg_catalog.set_config(…)] IS NULL`, and everything else, which gives a row that
 //! holds the statement itself.
 
@@ -18,6 +19,9 @@ pub(super) const FAILED_BLOCK: Refusal =
     "current transaction is aborted, commands ignored until end of transaction block";
 
 const ROWS_OF_MANY: u32 = 3;
+
+/// The `statement_timeout` of servers that are shared, and its value there.
+const BRAKE: (&[u8], &[u8]) = (b"statement_timeout", b"50");
 
 /// The state of a session.
 pub(super) struct Session {
@@ -132,7 +136,7 @@ impl Session {
             }
             b"ERROR" => return Outcome::Error("as you wish"),
             b"FATAL" => return Outcome::Fatal,
-            b"SLEEP" => return Outcome::Busy(BusyKind::Sleep),
+            b"SLEEP" | b"SELECT SLEEP" => return Outcome::Busy(BusyKind::Sleep),
             b"COPY IN" => {
                 out.extend_from_slice(b"G\0\0\0\x09\0\0\x01\0\0");
                 return Outcome::Busy(BusyKind::CopyIn);
@@ -191,9 +195,17 @@ impl Session {
         let block = self.status != TransactionStatus::Idle;
         assert!(!block || self.bystanders_block, "a bystander got into another's transaction");
         assert!(!self.dirty && !self.spoilt, "a bystander got what another left behind");
-        assert!(self.settings.is_empty(), "a bystander got another's settings");
+        // Outside of a transaction it may have a server that is shared.
+        let own = usize::from(!block && self.brakes());
+        assert!(self.settings.len() <= own, "a bystander got another's settings");
         let named = self.statements.keys().find(|name| !name.is_empty() && !is_shared(name));
         assert!(named.is_none(), "a bystander got another's prepared statements");
+    }
+
+    /// Whether no statement takes longer here than on a server that is shared.
+    pub(super) fn brakes(&self) -> bool {
+        let (name, value) = BRAKE;
+        self.settings.get(name).is_some_and(|its| its == value)
     }
 
     fn discard_all(&mut self, out: &mut Vec<u8>) -> Outcome {

@@ -1,0 +1,71 @@
+//! What a run came to.
+
+use pgweir_engine::Event;
+
+use super::link::{Fate, Link};
+
+/// What has been written to every connection, and what became of it.
+#[derive(Debug, PartialEq, Eq)]
+pub(crate) struct Outcome {
+    connections: Vec<(String, String, Fate)>,
+    events: Vec<String>,
+}
+
+impl Outcome {
+    pub(super) fn of(links: &[Link], events: &[Event]) -> Self {
+        let connections = links.iter().map(|link| {
+            let written = without_own(&link.written).escape_ascii().to_string();
+            (format!("{:?}", link.endpoint), written, link.fate)
+        });
+        let events = events.iter().map(|event| format!("{event:?}"));
+        Self { connections: connections.collect(), events: events.collect() }
+    }
+
+    /// Whether a client was told that it has sent more behind a unit that was lost half sent, or
+    /// refused: of what comes later nobody knows that it is not the answer to that.
+    pub(crate) fn is_hurried(&self) -> bool {
+        self.says("may rest on it")
+    }
+
+    /// Whether this was written to anybody.
+    pub(crate) fn says(&self, text: &str) -> bool {
+        self.counts(text) > 0
+    }
+
+    /// How many times this was written, to whomever.
+    pub(crate) fn counts(&self, text: &str) -> usize {
+        self.connections.iter().map(|(_, written, _)| written.matches(text).count()).sum()
+    }
+}
+
+/// What was written to a server, but for what depends on how much of a client's bytes had come: the
+/// questions what it has left, of which none is asked behind one that was seen to leave before the
+/// reply came; and what makes a server forget sequences, in front of a long text of which too
+/// little has come to tell.
+fn without_own(mut written: &[u8]) -> Vec<u8> {
+    const QUESTIONS: [&[u8]; 2] = [b"SELECT s.k FROM (", b"SELECT pg_catalog.encode(pg_catalog.c"];
+    const SEQUENCES: &[u8] = b"pgweir_sequences\0";
+    let mut others = Vec::new();
+    let mut forgets = false;
+    while let Some((tag, rest)) = written.split_first() {
+        // A startup packet has no type.
+        let (bytes, tag_len) = if *tag == 0 { (written, 0) } else { (rest, 1) };
+        let length = bytes.first_chunk().map(|bytes| u32::from_be_bytes(*bytes) as usize + tag_len);
+        let Some((message, behind)) = length.and_then(|length| written.split_at_checked(length))
+        else {
+            break;
+        };
+        let text = message.get(5..).unwrap_or_default();
+        let asks = *tag == b'Q' && QUESTIONS.iter().any(|question| text.starts_with(question));
+        // The name of a Close stands behind its kind.
+        forgets = text.starts_with(SEQUENCES)
+            || text.get(1..).is_some_and(|text| text.starts_with(SEQUENCES))
+            || forgets && *tag == b'S';
+        if !asks && !forgets {
+            others.extend_from_slice(message);
+        }
+        written = behind;
+    }
+    others.extend_from_slice(written);
+    others
+}
