@@ -14,7 +14,6 @@
 quiet_runs=${QUIET_RUNS:-10000000}
 seconds_each=${SECONDS_EACH:-}
 corpus=crates/fuzz/corpus
-log=target/fuzz-failures/last.log
 
 # libFuzzer says at its end what was reached, and not when; so a target runs in rounds.
 round=$((quiet_runs / 10 > 0 ? quiet_runs / 10 : 1))
@@ -28,20 +27,26 @@ fi
 
 # There is no unsafe code here for an address sanitizer to watch. Without it the stable compiler
 # has all that is needed, and the runs are faster.
-options=(--fuzz-dir fuzz --target-dir target/fuzz --sanitizer none)
+# What is compared is not traced either, which was half of the time: the words that matter are in
+# the dictionaries.
+options=(--fuzz-dir fuzz --target-dir target/fuzz --sanitizer none --no-trace-compares)
 
-# libFuzzer on one target, with folders of inputs and options of its own.
+# What is not ours is not counted; see there.
+compiler=$PWD/scripts/fuzz-rustc.sh
+
+# libFuzzer on one target, with folders of inputs and options of its own. `words` is what the
+# target itself says: how long inputs are, and where its words stand.
 fuzz() {
     local target=$1
     shift
-    cargo fuzz run "${options[@]}" "$target" "$@" \
-        -artifact_prefix="target/fuzz-failures/$target-" -max_len=4096 -timeout=20
+    RUSTC_WRAPPER=$compiler cargo fuzz run "${options[@]}" "$target" "$@" \
+        "${words[@]}" -artifact_prefix="target/fuzz-failures/$target-" -timeout=20
 }
 
 # One round of a target. Sets `runs`, and `before` and `after`: the edges that were known when it
 # began, and those that were at its end.
 run_round() {
-    local target=$1 limits=(-runs="$round")
+    local target=$1 log=target/fuzz-failures/$1.log limits=(-runs="$round")
     [ -z "$seconds_each" ] || limits+=(-max_total_time="$((seconds_each - SECONDS + 1))")
     fuzz "$target" "$found" "$corpus/$target" -- -print_final_stats=1 "${limits[@]}" \
         >"$log" 2>&1 || {
@@ -61,7 +66,10 @@ run_round() {
 run_target() {
     local target=$1 quiet=0 all=0 verdict inputs
     found=target/fuzz-corpus/$target
-    mkdir -p "$found"
+    mkdir -p "$found" target/fuzz-words
+    read -ra words < <(cargo run --quiet --package pgweir-fuzz --example libfuzzer -- \
+        "$target" "target/fuzz-words/$target")
+    [ ${#words[@]} -gt 0 ] || fail "Nothing is known of $target."
     SECONDS=0
     while [ "$quiet" -lt "$quiet_runs" ]; do
         if [ -n "$seconds_each" ] && [ "$SECONDS" -ge "$seconds_each" ]; then
@@ -93,7 +101,7 @@ mkdir -p target/fuzz-failures
 results=("$(row target runs "last quiet" edges inputs "")")
 
 heading "Build"
-cargo fuzz build "${options[@]}"
+RUSTC_WRAPPER=$compiler cargo fuzz build "${options[@]}"
 
 for target in "${targets[@]}"; do
     heading "$target"

@@ -10,9 +10,8 @@ pub(crate) fn run(data: &[u8]) {
     let text = String::from_utf8_lossy(data);
     let file = Path::new("pgweir.toml");
     let read = Config::parse(&text, file);
-    assert_eq!(Config::parse(&text, file), read, "the same text gives the same result");
     let explained = Config::parse_explained(&text, file).map(|(config, _)| config);
-    assert_eq!(explained, read, "explained, it is the same");
+    assert_eq!(explained, read, "the same text gives the same result, explained or not");
     // What is missing at the end is missed behind the last line.
     let last_line = text.matches('\n').count() + 1;
     match read {

@@ -7,6 +7,8 @@ pub(crate) enum Cut {
     Whole,
     /// Byte by byte, but for what is in front of the last thousand.
     Bytes,
+    /// In two pieces, the first of this length; 0 when it has come.
+    Once(usize),
     /// In pieces of random lengths, most of them short; the state of the generator.
     Random(u64),
 }
@@ -24,6 +26,8 @@ impl Cut {
         match self {
             Self::Whole => left,
             Self::Bytes => left.min(left.saturating_sub(1_000).max(1)),
+            Self::Once(0) => left,
+            Self::Once(first) => std::mem::take(first).min(left),
             Self::Random(state) => {
                 // Marsaglia's xorshift64: its state is never 0.
                 *state ^= *state << 13;

@@ -38,10 +38,12 @@ mod sql;
 mod startup;
 mod transcript;
 mod url;
+mod words;
 mod world;
 
 pub use mutate::Mutator;
 pub use shrink::{fails, shrink};
+pub use words::{Language, words};
 
 /// One reader of bytes that are not ours, and what must hold of it.
 #[derive(Clone, Copy, Debug)]
@@ -53,28 +55,46 @@ pub struct Target {
     /// How much of the time of random runs it gets, against the others: the more there is to go
     /// wrong, the more.
     pub weight: u32,
+    /// Inputs that runners make are no longer. What is said in more bytes can be said in fewer,
+    /// and takes its time.
+    pub longest: usize,
+    /// What its inputs are written in.
+    pub language: Language,
     /// Panics if something does not hold.
     pub run: fn(&[u8]),
 }
 
 /// Every target, ordered by name.
+#[rustfmt::skip]
 pub const TARGETS: [Target; 12] = [
-    row("backend", "messages of a server", 3, backend::run),
-    row("config", "a configuration file", 1, config::run),
-    row("console", "a console command", 1, console::run),
-    row("engine_client", "a script of what clients send", 5, engine_client::run),
-    row("engine_server", "a script of what a server sends", 5, engine_server::run),
-    row("frontend", "messages of a client", 3, frontend::run),
-    row("scram_client", "server-first and server-final, a line each", 3, scram::client),
-    row("scram_server", "client-first and client-final, a line each", 3, scram::server),
-    row("secret", "a user, what is stored for it and what it sends, a line each", 1, secret::run),
-    row("sql", "the text of a query", 2, sql::run),
-    row("startup", "the first packet of a connection", 3, startup::run),
-    row("url", "the URL of a server", 1, url::run),
+    row("backend", "messages of a server", 3, 4_096, Language::Messages, backend::run),
+    row("config", "a configuration file", 1, 2_048, Language::Config, config::run),
+    row("console", "a console command", 1, 256, Language::Console, console::run),
+    row("engine_client", "a script of what clients send", 5, 512, Language::Scripts,
+        engine_client::run),
+    row("engine_server", "a script of what a server sends", 5, 512, Language::Scripts,
+        engine_server::run),
+    row("frontend", "messages of a client", 3, 4_096, Language::Messages, frontend::run),
+    row("scram_client", "server-first and server-final, a line each", 3, 4_096, Language::Scram,
+        scram::client),
+    row("scram_server", "client-first and client-final, a line each", 3, 4_096, Language::Scram,
+        scram::server),
+    row("secret", "a user, what is stored for it and what it sends, a line each", 1, 512,
+        Language::Scram, secret::run),
+    row("sql", "the text of a query", 2, 256, Language::Sql, sql::run),
+    row("startup", "the first packet of a connection", 3, 4_096, Language::Messages, startup::run),
+    row("url", "the URL of a server", 1, 512, Language::Url, url::run),
 ];
 
-const fn row(name: &'static str, input: &'static str, weight: u32, run: fn(&[u8])) -> Target {
-    Target { name, input, weight, run }
+const fn row(
+    name: &'static str,
+    input: &'static str,
+    weight: u32,
+    longest: usize,
+    language: Language,
+    run: fn(&[u8]),
+) -> Target {
+    Target { name, input, weight, longest, language, run }
 }
 
 /// The target with this name.

@@ -1,128 +1,23 @@
 use rand_chacha::ChaCha8Rng;
 use rand_core::{Rng, SeedableRng};
 
+use crate::Target;
 use crate::script::{MARK, Op};
-
-/// Inputs grow no longer than this.
-const INPUT_MAX: usize = 4_096;
-
-/// What is found in the protocol, in SQL, in SCRAM and in configurations.
-const TOKENS: &[&[u8]] = &[
-    b"\0\0\0\x04",
-    b"\0\0\0\x08",
-    b"\x7f\xff\xff\xff",
-    b"\xff\xff\xff\xff",
-    b"\x3f\xff\xff\xfe",
-    b"\0\x03\0\0",
-    b"\0\x03\0\x02",
-    b"\x04\xd2\x16\x2e",
-    b"\x04\xd2\x16\x2f",
-    b"user\0",
-    b"database\0",
-    b"options\0",
-    b"_pq_.x\0",
-    b"replication\0",
-    b"S\0\0\0\x04",
-    b"H\0\0\0\x04",
-    b"X\0\0\0\x04",
-    b"c\0\0\0\x04",
-    b"d\0\0\0\x06a\n",
-    b"f\0\0\0\x06x\0",
-    b"Q\0\0\0\x05\0",
-    b"Q\0\0\0\x0aBEGIN\0",
-    b"Q\0\0\0\x0bCOMMIT\0",
-    b"Q\0\0\0\x0aERROR\0",
-    b"Q\0\0\0\x0cCOPY IN\0",
-    b"Q\0\0\0\x0dCOPY OUT\0",
-    b"Q\0\0\0\x0aSLEEP\0",
-    b"Q\0\0\0\x0eSET x = 1\0",
-    b"Q\0\0\0\x15COPY IN;COPY OUT\0",
-    b"P\0\0\0\x10\0SELECT 1\0\0\0",
-    b"P\0\0\0\x11s\0SELECT 1\0\0\0",
-    b"P\0\0\0\x0f\0COPY IN\0\0\0",
-    b"P\0\0\0\x0d\0DEFER\0\0\0",
-    b"P\0\0\0\x0c\0MANY\0\0\0",
-    b"B\0\0\0\x0c\0\0\0\0\0\0\0\0",
-    b"B\0\0\0\x0d\0s\0\0\0\0\0\0\0",
-    b"D\0\0\0\x06P\0",
-    b"D\0\0\0\x06S\0",
-    b"C\0\0\0\x06S\0",
-    b"C\0\0\0\x07Ss\0",
-    b"E\0\0\0\x09\0\0\0\0\0",
-    b"E\0\0\0\x09\0\0\0\0\x01",
-    b"F\0\0\0\x0e\0\0\0\x01\0\0\0\0\0\0",
-    b"Z\0\0\0\x05I",
-    b"Z\0\0\0\x05T",
-    b"Z\0\0\0\x05E",
-    b"1\0\0\0\x04",
-    b"2\0\0\0\x04",
-    b"3\0\0\0\x04",
-    b"n\0\0\0\x04",
-    b"s\0\0\0\x04",
-    b"t\0\0\0\x06\0\0",
-    b"I\0\0\0\x04",
-    b"C\0\0\0\x0dSELECT 1\0",
-    b"D\0\0\0\x0b\0\x01\0\0\0\x011",
-    b"T\0\0\0\x06\0\0",
-    b"E\0\0\0\x13SERROR\0C42601\0\0",
-    b"E\0\0\0\x13SFATAL\0C57P01\0\0",
-    b"N\0\0\0\x14SNOTICE\0C00000\0\0",
-    b"S\0\0\0\x08a\0b\0",
-    b"A\0\0\0\x0c\0\0\0\x01c\0p\0",
-    b"G\0\0\0\x07\0\0\0",
-    b"H\0\0\0\x07\0\0\0",
-    b"W\0\0\0\x07\0\0\0",
-    b"V\0\0\0\x08\xff\xff\xff\xff",
-    b"R\0\0\0\x08\0\0\0\0",
-    b"K\0\0\0\x0c\0\0\0\x01abcd",
-    b"n,,",
-    b"y,,",
-    b"p=tls-unique,,",
-    b"r=",
-    b",s=c2FsdA==",
-    b",i=4096",
-    b"c=biws,",
-    b",p=",
-    b"v=",
-    b"m=x,",
-    b"'",
-    b"''",
-    b"\"",
-    b"$$",
-    b"$a$",
-    b"--",
-    b"/*",
-    b"*/",
-    b"\\",
-    b"\\'",
-    b"U&\"",
-    b"E'",
-    b";",
-    b"SET ",
-    b"LOCAL ",
-    b"set_config(",
-    b"CREATE TEMP ",
-    b" ON COMMIT DROP",
-    b"LISTEN ",
-    b"PREPARE ",
-    b"[pools.app]\n",
-    b"[pools.app.users.0]\n",
-    b" = \"",
-    b" = 0\n",
-    b" = [[",
-    b"# ",
-];
+use crate::words::words;
 
 /// Makes inputs out of others. The same seed and the same corpus make the same inputs.
 pub struct Mutator {
     random: ChaCha8Rng,
     corpus: Vec<Vec<u8>>,
+    words: Vec<Vec<u8>>,
+    longest: usize,
 }
 
 impl Mutator {
-    /// Starts from these inputs; without any, from nothing.
-    pub fn new(seed: u64, corpus: Vec<Vec<u8>>) -> Self {
-        Self { random: ChaCha8Rng::seed_from_u64(seed), corpus }
+    /// Starts from these inputs of a target; without any, from nothing.
+    pub fn new(seed: u64, target: Target, corpus: Vec<Vec<u8>>) -> Self {
+        let random = ChaCha8Rng::seed_from_u64(seed);
+        Self { random, corpus, words: words(target.language), longest: target.longest }
     }
 
     /// The next input: one of the corpus, changed a few times.
@@ -133,7 +28,7 @@ impl Mutator {
         for _ in 0..=self.below(most) {
             self.change(&mut input);
         }
-        input.truncate(INPUT_MAX);
+        input.truncate(self.longest);
         input
     }
 
@@ -148,7 +43,7 @@ impl Mutator {
             6 => self.edit_length(input),
             7 => self.frame(input),
             8 => self.insert_op(input),
-            _ => self.insert_token(input),
+            _ => self.insert_word(input),
         }
     }
 
@@ -213,9 +108,10 @@ impl Mutator {
         self.insert(input, &[MARK[0], MARK[1], op]);
     }
 
-    fn insert_token(&mut self, input: &mut Vec<u8>) {
-        let token = TOKENS[self.below(TOKENS.len())];
-        self.insert(input, token);
+    fn insert_word(&mut self, input: &mut Vec<u8>) {
+        let which = self.below(self.words.len());
+        let word = self.words[which].clone();
+        self.insert(input, &word);
     }
 
     fn insert(&mut self, input: &mut Vec<u8>, piece: &[u8]) {

@@ -3,8 +3,8 @@
 use std::sync::{Arc, LazyLock};
 
 use pgweir_sql::{
-    Catalogue, Classifier, Encoding, Loud, PinReason, Pins, Sharing, begins, chains, classify,
-    rolls_back, search_path,
+    Catalogue, Classifier, Encoding, Loud, Overrides, PinReason, Pins, Sharing, begins, chains,
+    classify, custom_settings, deallocated, exits, hear, overrides, rolls_back, search_path,
 };
 
 use crate::cut::Cut;
@@ -13,42 +13,72 @@ const ENCODINGS: [Encoding; 3] = [Encoding::Superset, Encoding::Overlapping, Enc
 
 /// Any text, in any encoding.
 pub(crate) fn run(text: &[u8]) {
-    for encoding in ENCODINGS {
-        let whole = in_pieces(encoding, text, Cut::Whole);
-        assert_eq!(in_pieces(encoding, text, Cut::Bytes), whole, "byte by byte, {encoding:?}");
-        let cut = Cut::random(text);
-        assert_eq!(in_pieces(encoding, text, cut), whole, "cut at random, {encoding:?}");
-        for at in 0..text.len().min(32) {
-            let mut classifier = Classifier::in_encoding(encoding).knowing(&EMPTY);
-            classifier.feed(&text[..at]);
-            classifier.feed(&text[at..]);
-            assert_eq!(said(classifier), whole, "cut at {at}, {encoding:?}");
-        }
-    }
+    let Cut::Random(random) = Cut::random(text) else { unreachable!("it is random") };
     let plain = in_pieces(Encoding::Superset, text, Cut::Whole);
     assert_eq!(classify(text), plain.0);
-    if text.is_ascii() && !text.contains(&b'\\') {
-        // Whatever the client's encoding, such a text is what it looks like, or it is unclear.
-        for encoding in ENCODINGS {
-            let said = in_pieces(encoding, text, Cut::Whole);
-            let unclear = said.0.contains(PinReason::Unclear);
-            assert!(unclear || said == plain, "{said:?} in {encoding:?}, {plain:?} as it looks");
+    let at = (random >> 8) as usize % (text.len() + 1);
+    for (nth, encoding) in ENCODINGS.into_iter().enumerate() {
+        let whole = in_pieces(encoding, text, Cut::Whole);
+        let ways = [Cut::Bytes, Cut::Random(random), Cut::Once(at)];
+        // Each way with another encoding: which with which changes from text to text.
+        let way = ways[(random as usize % ways.len() + nth) % ways.len()];
+        assert_eq!(in_pieces(encoding, text, way), whole, "{way:?}, {encoding:?}");
+        // With the blocks in it, which say nothing of how the text itself is to be read.
+        let heard = hear(text, encoding, &EMPTY);
+        assert_eq!(heard.sharing, whole.1, "{encoding:?}");
+        let without_block = whole.0.without(PinReason::Block);
+        assert_eq!(heard.pins.union(without_block), heard.pins, "{encoding:?}");
+        // Whatever the client's encoding, a plain text is what it looks like, or it is unclear.
+        if text.is_ascii() && !text.contains(&b'\\') {
+            let unclear = whole.0.contains(PinReason::Unclear);
+            assert!(unclear || whole == plain, "{whole:?} in {encoding:?}, {plain:?} as it looks");
         }
     }
+    how_it_ends(text, random);
+    what_it_names(text);
+    // As the value of a setting, and as the name of an encoding.
+    assert!(search_path(text) == Pins::NONE || says(text, b"pg_temp"));
+    let ascii = b"SELECT 'abc', $1 -- plain";
+    assert_eq!(in_pieces(Encoding::named(text), ascii, Cut::Whole).0, classify(ascii));
+}
+
+/// What is read of a client whose transaction has failed.
+fn how_it_ends(text: &[u8], random: u64) {
     let chained = chains(text, true);
     assert!(chained.is_some());
     assert!(!(rolls_back(text) && chained == Some(true)));
-    for at in 0..text.len().min(32) {
+    assert!(exits(text) || !rolls_back(text) && chained == Some(false));
+    for at in [random >> 16, random >> 32].map(|random| random as usize % (text.len() + 1)) {
         let early = chains(&text[..at], false);
         assert!(early.is_none() || early == chained, "cut at {at}");
     }
     assert_eq!(begins(&[b"/**/", text].concat()), begins(text), "behind a comment");
-    let said = |name: &[u8]| text.to_ascii_lowercase().windows(name.len()).any(|its| its == name);
-    assert!(!begins(text) || said(b"begin") || said(b"start") || text.contains(&b'\\'));
-    // As the value of a setting, and as the name of an encoding.
-    assert!(search_path(text) == Pins::NONE || said(b"pg_temp"));
-    let ascii = b"SELECT 'abc', $1 -- plain";
-    assert_eq!(in_pieces(Encoding::named(text), ascii, Cut::Whole).0, classify(ascii));
+    let may_begin = says(text, b"begin") || says(text, b"start") || text.contains(&b'\\');
+    assert!(!begins(text) || may_begin);
+}
+
+/// The names that are read out of a text stand in it.
+fn what_it_names(text: &[u8]) {
+    let set = overrides(text);
+    assert!(set.is_none() || says(text, b"set") || says(text, b"discard"));
+    let gone = deallocated(text);
+    assert!(gone.is_none() || says(text, b"deallocate") || says(text, b"discard"));
+    assert!(set != Some(Overrides::All) || says(text, b"discard") && says(text, b"all"));
+    for encoding in ENCODINGS {
+        custom_settings(text, encoding, &mut |name| {
+            assert!(name.contains(&b'.'), "{}", name.escape_ascii());
+            for part in name.split(|byte| *byte == b'.') {
+                let may_be_escaped =
+                    text.contains(&b'\\') || text.windows(2).any(|two| two == b"\"\"");
+                assert!(may_be_escaped || says(text, part));
+            }
+        });
+    }
+}
+
+/// Whether a text has this word in it, in capitals or not.
+fn says(text: &[u8], word: &[u8]) -> bool {
+    word.is_empty() || text.windows(word.len()).any(|its| its.eq_ignore_ascii_case(word))
 }
 
 /// The catalogue of a database in which there is nothing.

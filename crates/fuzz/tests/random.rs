@@ -138,7 +138,7 @@ impl Watchdog {
 
 fn mutator(target: Target, seed: u64) -> Mutator {
     let inputs = corpus::inputs(target.name).expect("each target has a corpus");
-    Mutator::new(seed, inputs.into_iter().map(|(_, input)| input).collect())
+    Mutator::new(seed, target, inputs.into_iter().map(|(_, input)| input).collect())
 }
 
 /// Keeps an input that failed, and says how to run it again.

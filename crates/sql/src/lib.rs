@@ -82,5 +82,5 @@ pub use encoding::Encoding;
 pub use loud::{Catalogue, Effect, Kind, Loud, Object, ObjectId, Source, Unseen, Use, When, hear};
 pub use overrides::{Overrides, Scope, overrides, taken_back};
 pub use pins::{PinReason, Pins};
-pub use rules::{Form, RULES, Rule};
+pub use rules::{Form, RULES, Rule, words};
 pub use sharing::{Alone, Sharing};

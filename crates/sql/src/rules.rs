@@ -242,6 +242,11 @@ pub(crate) enum Keyword {
     Writes,
 }
 
+/// Every word that has a meaning, in lower case: those of [`RULES`] and those of their context.
+pub fn words() -> impl Iterator<Item = &'static str> {
+    (0..RULES.len() + KEYWORDS.len()).map(|number| entry(number).0)
+}
+
 /// The meaning of a word in any case, which is nearly always nothing: that answer costs one hash
 /// of its ends and its length and one look into the index.
 #[inline]

@@ -24,6 +24,13 @@ pub(crate) fn sql() -> Vec<Seed> {
         text("atomic", "create function f() returns int begin atomic select 1; select 2; end"),
         text("insert", "insert into t select * from temp on conflict (a) do update set b = 1"),
         ("not_utf8", b"select '\x81\x5c', \x81$a$ \xff $a$".to_vec()),
+        text("block", "do $$ begin perform set_config('a.b', 'c', true); execute 'x'; end $$"),
+        text("foreign_block", "do language plpython3u 'x'; do 'begin end' language plpgsql"),
+        text("deallocate", "deallocate prepare \"p\"; "),
+        text("time_zone", "set session time zone 'UTC'"),
+        text("reset", "reset session authorization;"),
+        text("discard", "discard all"),
+        text("chain", "rollback work and no chain"),
         ("long_tag", [b"select $", &[b'a'; 70][..], b"$ x"].concat()),
     ]
 }
@@ -76,8 +83,19 @@ pub(crate) fn secret() -> Vec<Seed> {
         lines("md5", "alice", "md5ee69efad287c7423caf0b3229d71f567", "pencil"),
         lines("md5_response", "alice", "pencil", "md537cba386e8b90f1e3941a0e792722253"),
         lines("scram", "alice", &format!("SCRAM-SHA-256$16:c2FsdA==${keys}:{keys}"), "pencil"),
+        lines("prepared", "alice", "\u{ac00}\u{11a8}e\u{301}\u{fb01}\u{ad}", "\u{a0}"),
+        lines("right_to_left", "alice", "\u{5d0}1\u{5d1}", "\u{5d0}\u{660}a"),
+        lines("few_marks", "alice", &marks(9), &marks(3)),
+        lines("some_marks", "alice", &marks(19), &marks(20)),
+        lines("many_marks", "alice", &marks(33), &marks(70)),
         lines("cut_short", "alice", "SCRAM-SHA-256$4096:c2FsdA==$AAEC", "pencil"),
     ]
+}
+
+/// A letter and so many marks on it, in no order.
+fn marks(n: u32) -> String {
+    let mark = |at: u32| char::from_u32(0x300 + (at * 29) % 0x4f).expect("a mark");
+    std::iter::once('a').chain((0..n).map(mark)).collect()
 }
 
 pub(crate) fn url() -> Vec<Seed> {
