@@ -269,6 +269,10 @@ marks! {
     UnnamedIsRunAgain,
     /// A statement is not run, for it would keep one server too many.
     PinRefused,
+    /// One would leave what its pool refuses.
+    PinKindRefused,
+    /// What one leaves is let be.
+    PinIgnored,
     /// Whether it may be run is known when a server has said what is left on it.
     PinAwaitsAnswer,
 

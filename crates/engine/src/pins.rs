@@ -118,7 +118,11 @@ impl Engine {
     pub(crate) fn without_ignored(&self, server: ServerId, pins: Pins) -> Pins {
         let server = &self.servers[server];
         match server.may_be_kept() {
-            true => pins.difference(self.pools[server.pool].spec.pin_ignore),
+            true => {
+                let ignored = self.pools[server.pool].spec.pin_ignore;
+                Mark::PinIgnored.hit_if(!pins.intersection(ignored).is_empty());
+                pins.difference(ignored)
+            }
             false => pins,
         }
     }
@@ -180,7 +184,7 @@ impl Engine {
         let spec = &self.pools[pool].spec;
         let refused = pins.intersection(spec.pin_refuse);
         let (refused, report) = if !refused.is_empty() {
-            // No mark: simulated pools refuse no kind.
+            Mark::PinKindRefused.hit();
             (refused, PIN_REFUSED.report(&[&spec.name(), &refused]))
         } else {
             // The listener takes over.

@@ -77,6 +77,9 @@ pub(crate) struct Pool {
     pub(crate) prepared: Option<u64>,
     /// Clients may keep so many of its servers, if there is a limit.
     pub(crate) pinned: Option<u64>,
+    /// What nobody may leave on its servers, and what keeps none of them.
+    pub(crate) refuses: &'static str,
+    pub(crate) ignores: &'static str,
     /// So many of its servers are shared, each by so many units at a time, if any are.
     pub(crate) shared: Option<(u64, u64)>,
 }
@@ -111,6 +114,8 @@ const WAIT: &str = "query_wait_timeout";
 const RESET_QUERY: &str = "server_reset_query";
 const PREPARED: &str = "prepared_statements_cache_size";
 const PINNED: &str = "max_pinned";
+const REFUSES: &str = "pin_refuse";
+const IGNORES: &str = "pin_ignore";
 const PIPELINING: &str = "pipelining";
 const INSTANCES: &str = "instances";
 const SERVER_USER: &str = "server_username";
@@ -120,13 +125,15 @@ const MISSING: &str = "missing_pools";
 const MODES: &str = "other_pool_modes";
 
 /// Whatever else may be there or not.
-const OTHERS: [&str; 11] = [
+const OTHERS: [&str; 13] = [
     RESERVE,
     LEAST,
     WAIT,
     RESET_QUERY,
     PREPARED,
     PINNED,
+    REFUSES,
+    IGNORES,
     PIPELINING,
     INSTANCES,
     SERVER_USER,
@@ -168,6 +175,8 @@ impl Configuration {
             RESET_QUERY => self.pools.iter_mut().for_each(|pool| pool.reset_query = None),
             PREPARED => self.pools.iter_mut().for_each(|pool| pool.prepared = None),
             PINNED => self.pools.iter_mut().for_each(|pool| pool.pinned = None),
+            REFUSES => self.pools.iter_mut().for_each(|pool| pool.refuses = ""),
+            IGNORES => self.pools.iter_mut().for_each(|pool| pool.ignores = ""),
             PIPELINING => self.pools.iter_mut().for_each(|pool| pool.shared = None),
             INSTANCES => self.instances = None,
             SERVER_USER => self.pools.iter_mut().for_each(|pool| pool.server_user = None),
@@ -229,6 +238,11 @@ impl Configuration {
 }
 
 impl Pool {
+    /// Whether nobody may leave this on its servers.
+    pub(crate) fn refuses(&self, kind: &str) -> bool {
+        self.refuses.split(", ").any(|refused| refused == kind)
+    }
+
     /// Another user of servers that it may have.
     pub(crate) fn other_user(user: &str, number: u64) -> String {
         format!("{user}{NUMBERED}{number}")
@@ -248,12 +262,14 @@ impl Pool {
         let prepared = self.prepared.map(|most| format!("{PREPARED} = {most}\n"));
         let reset = reset.unwrap_or_default() + &prepared.unwrap_or_default();
         let pinned = self.pinned.map(|most| format!("{PINNED} = {most}\n")).unwrap_or_default();
+        let Self { refuses, ignores, .. } = self;
+        let kinds = format!("{REFUSES} = \"{refuses}\"\n{IGNORES} = \"{ignores}\"\n");
         let shared = self.shared.map(|(hot, depth)| format!("{PIPELINING} = \"{hot}x{depth}\"\n"));
         let shared = shared.unwrap_or_default();
         // Writing to a String cannot fail.
         let _ = writeln!(
             text,
-            "\n[pools.\"{database}\"]\npool_mode = \"{}\"\n{WAIT} = {}\n{reset}\
+            "\n[pools.\"{database}\"]\npool_mode = \"{}\"\n{WAIT} = {}\n{reset}{kinds}\
              [pools.\"{database}\".users.0]\nusername = \"{user}\"\n{server_user}\
              pool_size = {size}\n{LEAST} = {least}\n{pinned}{shared}\
              [pools.\"{database}\".shards.0]\ndatabase = \"{database}\"\n\

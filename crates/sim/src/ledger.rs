@@ -8,9 +8,9 @@ use std::rc::Rc;
 use pgweir_engine::Marks;
 
 use crate::invariants::Invariant;
-use crate::language::Tag;
+use crate::language::{Keep, Tag};
 use crate::rows::{Reached, Row};
-use crate::session::{Again, Home, Settings, State, Transaction, Witness};
+use crate::session::{Again, Home, Settings, Stain, State, Transaction, Witness};
 use crate::shapes::{Glance, Seen, Shape, Shapes};
 use crate::trap::Trap;
 
@@ -57,6 +57,8 @@ pub(crate) struct Ledger {
     pub(crate) struck: BTreeMap<Home, u64>,
     /// Servers are shared.
     shares: bool,
+    /// Whoever comes next may find a library.
+    ignores: bool,
     failure: Option<String>,
     pub(crate) counts: Counts,
 }
@@ -150,6 +152,7 @@ impl Ledger {
             said: BTreeMap::new(),
             struck: BTreeMap::new(),
             shares: false,
+            ignores: false,
             failure: None,
             counts: Counts::default(),
         }
@@ -158,6 +161,11 @@ impl Ledger {
     /// One of servers that are shared, or not.
     pub(crate) fn sharing(self, shares: bool) -> Self {
         Self { shares, ..self }
+    }
+
+    /// One of pools that let a library be, or do not.
+    pub(crate) fn ignoring(self, ignores: bool) -> Self {
+        Self { ignores, ..self }
     }
 
     /// A client begins its life. Says its number.
@@ -344,7 +352,9 @@ impl Witness for Ledger {
             let text = format!("{tag} came to {home:?}, not to {own:?}");
             return self.fail(Invariant::OwnHome, text);
         }
-        if let Some(stain) = state.stains.iter().find(|stain| stain.client != tag.client) {
+        let counts = |stain: &&Stain| !(self.ignores && stain.what == Keep::Library.name());
+        let mut strange = state.stains.iter().filter(counts);
+        if let Some(stain) = strange.find(|stain| stain.client != tag.client) {
             self.fail(
                 Invariant::CleanServer,
                 format!("{tag} came to a session with {} of c{}", stain.what, stain.client),

@@ -28,7 +28,7 @@ pub(crate) use execute::{CHANGED, Execution};
 pub(crate) use message::{Inbox, Message, put, shape_of, write_error, write_fatal, write_warning};
 pub(crate) use settings::{BORN, HASTY, VERSION};
 pub(crate) use state::{
-    Again, BRAKE_US, Home, Notification, Settings, State, Transaction, Witness,
+    Again, BRAKE_US, Home, Notification, Settings, Stain, State, Transaction, Witness,
 };
 pub(crate) use words::{all_asked, all_told, told};
 

@@ -39,6 +39,9 @@ pub(crate) struct Topology {
     diet: Diet,
     /// Servers are shared.
     pipelines: bool,
+    /// Pools refuse kinds of what is left on a server, or let it be there.
+    refuses: bool,
+    ignores: bool,
 }
 
 /// How many there were before some were taken away.
@@ -177,6 +180,8 @@ impl Topology {
             drawn,
             diet: Diet::default(),
             pipelines: dice.chance(0.4),
+            refuses: dice.chance(0.2),
+            ignores: dice.chance(0.1),
         }
     }
 
@@ -217,6 +222,11 @@ impl Topology {
     }
 
     /// Whether servers are shared, in some configuration at least.
+    /// Whether pools may let be what somebody has left on a server.
+    pub(crate) fn ignores(&self) -> bool {
+        self.ignores
+    }
+
     pub(crate) fn pipelines(&self) -> bool {
         self.pipelines
     }
@@ -312,18 +322,30 @@ impl Topology {
             reset_query: self.reset_query,
             prepared: *dice.pick(&[None, None, Some(0), Some(1), Some(2), Some(3)]),
             pinned: None,
+            refuses: "",
+            ignores: "",
             shared: None,
         };
         let shared = *dice.pick(&[None, Some((1, 1)), Some((1, 3)), Some((2, 2)), Some((2, 8))]);
+        let refuses = *dice.pick(&REFUSED);
         // Of two servers one may be kept, of four two.
         let even = pool.size.is_multiple_of(2);
         Pool {
             pinned: even.then_some(pool.size / 2),
             shared: shared.filter(|_| self.pipelines),
+            refuses: if self.refuses { refuses } else { "" },
+            ignores: if self.ignores { IGNORED } else { "" },
             ..pool
         }
     }
 }
+
+/// What pools refuse where they refuse something.
+const REFUSED: [&str; 4] =
+    ["temp table, hold cursor", "prepared statement", "advisory lock, random seed", "listen"];
+
+/// What they let be where they do: whoever comes next cannot tell.
+const IGNORED: &str = "library";
 
 impl Ending {
     fn draw(dice: &mut Dice) -> Self {

@@ -232,7 +232,7 @@ impl World {
         };
         let mut world = Self {
             site: Site {
-                ledger: Ledger::new().sharing(topology.pipelines()),
+                ledger: Ledger::new().sharing(topology.pipelines()).ignoring(topology.ignores()),
                 locks: Locks::default(),
                 trace,
                 faults: faults.clone(),

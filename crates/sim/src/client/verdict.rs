@@ -74,6 +74,9 @@ impl Client {
             if ours && code == "53300" && text.starts_with("too many servers of pool") {
                 return self.pin_refused(site, raw);
             }
+            if ours && code == "0A000" && text.starts_with("pool ") {
+                return self.kind_refused(site, &text, raw);
+            }
             if ours && code == "55000" {
                 return self.last_value_refused(site, raw);
             }
@@ -211,6 +214,28 @@ impl Client {
                 self.refused = true;
                 site.ledger.reach(Row::MaxPinned);
             }
+            Err(text) => {
+                site.ledger.fail(Invariant::RightRefusal, format!("c{}: {text}", self.number));
+            }
+        }
+    }
+
+    /// A statement that would leave what its pool refuses has failed on the server.
+    fn kind_refused(&mut self, site: &mut Site, text: &str, raw: Range<usize>) {
+        let pool = self.pool.draft;
+        let since = self.ruled_since(site, self.moments.asked_at);
+        let kinds = text.rsplit(": ").next().unwrap_or_default();
+        let refuses = |rules: &Configuration| {
+            let is_refused = |kind| rules.pools[pool].refuses(kind);
+            kinds.split(", ").all(is_refused).then_some(0)
+        };
+        let may_part = self.pool.mode != PoolMode::Session || self.pool.fickle;
+        let refused = match may_part && site.rules.least(since, refuses).is_some() {
+            true => self.oracle.refuse_pin(&self.incoming[raw]),
+            false => Err(format!("its pool does not refuse {kinds}")),
+        };
+        match refused {
+            Ok(()) => self.refused = true,
             Err(text) => {
                 site.ledger.fail(Invariant::RightRefusal, format!("c{}: {text}", self.number));
             }
