@@ -15,6 +15,7 @@ use crate::action::{Action, ClientId, Endpoint, ServerId};
 use crate::client::{Client, Fate, LostTransaction, Phase, UnitRest, UnnamedStatement};
 use crate::errors::{CUT_OFF, NOT_BEGUN, OUTCOME_UNKNOWN, TRANSACTION_LOST};
 use crate::marks::Mark;
+use crate::relay::words;
 use crate::time::Time;
 use crate::units::{self, until_nul};
 
@@ -142,6 +143,28 @@ impl Engine {
                 false
             }
         }
+    }
+
+    /// A FATAL that answers nothing says why the connection will end now. Whoever holds the server
+    /// may know, behind what has ended before.
+    pub(crate) fn pass_fatal(
+        &mut self,
+        id: ServerId,
+        fields: &ErrorFields<'_>,
+        at: usize,
+        n: usize,
+        length: usize,
+    ) {
+        Mark::FatalPassedOn.hit();
+        let heard = self.hears(id);
+        if let Some(client) = self.servers[id].client().filter(|_| heard) {
+            self.say_due_at_once(client);
+        }
+        let server = &mut self.servers[id];
+        server.fatal = heard;
+        server.last_words = Some(words(fields));
+        server.doomed = true;
+        self.pass(id, heard, at, n, length);
     }
 
     /// Tells a client, which has no server any more, what it has lost.

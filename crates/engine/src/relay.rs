@@ -249,13 +249,7 @@ impl Engine {
                 return Ok(());
             }
             Step::Unasked if fatal => {
-                // It says why the connection will end now. Whoever holds the server may know.
-                Mark::FatalPassedOn.hit();
-                let heard = self.hears(id);
-                self.servers[id].fatal = heard;
-                self.servers[id].last_words = Some(words(&fields));
-                self.servers[id].doomed = true;
-                self.pass(id, heard, at, n, length);
+                self.pass_fatal(id, &fields, at, n, length);
                 return Ok(());
             }
             Step::Unasked => return Err("an error came when no reply was owed".to_owned()),
@@ -564,7 +558,7 @@ impl Engine {
 }
 
 /// What a server says, for the log.
-fn words(fields: &ErrorFields<'_>) -> Box<str> {
+pub(crate) fn words(fields: &ErrorFields<'_>) -> Box<str> {
     String::from_utf8_lossy(fields.message).into()
 }
 

@@ -535,3 +535,25 @@ fn what_follows_a_failed_transaction_waits_for_its_end() {
     scene.server.says([done(), ready()]);
     scene.assert_shows(&["LISTEN \"a\""], "2");
 }
+
+/// Its unit has ended, and waits for what the listener has to say of before.
+#[test]
+fn the_end_of_a_unit_is_told_before_a_servers_last_words() {
+    let scene = Scene::listening();
+    scene.alice.says([query("BEGIN")]);
+    scene.server.says([done(), in_block()]);
+    scene.alice.says([query("NOTIFY a, '2'")]);
+    scene.server.says([aside(3), in_block()]);
+    scene.server.says([done(), in_block()]);
+    scene.alice.says([query("CREATE TEMP TABLE t ()")]);
+    scene.server.says([done(), in_block()]);
+    scene.alice.says([query("COMMIT")]);
+    scene.server.says([done(), notified(&scene.own, "2"), notified("a", "2"), ready()]);
+    assert_eq!(scene.alice.heard(), "C Z(T) C Z(T) C Z(T) C");
+    scene.server.says([fatal("57P01")]);
+    assert_eq!(scene.alice.heard(), "A Z E(FATAL 57P01)");
+    scene.listener.says([notified(&scene.own, "2"), notified("a", "2")]);
+    scene.server.breaks();
+    assert_eq!(scene.alice.heard(), "");
+    assert!(!scene.alice.is_open());
+}
