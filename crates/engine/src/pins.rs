@@ -13,10 +13,11 @@
 //! beyond the limit, since what is there cannot be taken back.
 
 use std::fmt::Write;
+use std::rc::Rc;
 
 use pgweir_config::PoolMode;
 use pgweir_sql::{Heard, PinReason, Pins};
-use pgweir_wire::backend::Report;
+use pgweir_wire::backend::{self, Report};
 
 use crate::Engine;
 use crate::action::{ClientId, ServerId};
@@ -25,6 +26,7 @@ use crate::client::{Client, Leg};
 use crate::errors::{PIN_REFUSED, PINS_FULL};
 use crate::marks::Mark;
 use crate::pool::{Pool, PoolId, PoolSpec};
+use crate::prepared::Shape;
 use crate::reply::Sink;
 use crate::scan::kept;
 use crate::sequences::Uses;
@@ -262,21 +264,51 @@ impl Engine {
     }
 
     /// A message of a client's is about to be sent that is made to fail.
-    pub(crate) fn note_refused(&mut self, id: ClientId, server: ServerId, report: Box<Report>) {
+    pub(crate) fn note_refused(&mut self, id: ClientId, server: ServerId, refusal: Refusal) {
         let unit = self.clients[id].coming_slot();
         let refused = &mut self.servers[server].refused;
         // What stands behind the first that fails of a unit is passed over.
         if refused.iter().all(|(other, _)| *other != unit) {
-            refused.push((unit, report));
+            refused.push((unit, refusal));
         }
     }
 
     /// What the client is told in place of this error of its server's, if it was provoked.
-    pub(crate) fn refused(&mut self, server: ServerId, sink: Sink) -> Option<Box<Report>> {
+    pub(crate) fn refused(&mut self, server: ServerId, sink: Sink) -> Option<Refusal> {
         let Sink::Refused(slot) = sink else { return None };
         let refused = &mut self.servers[server].refused;
         let at = refused.iter().position(|(unit, _)| *unit == slot)?;
         Some(refused.remove(at).1)
+    }
+}
+
+/// What a client is told in place of an error of its server's that was provoked.
+#[derive(Debug)]
+pub(crate) struct Refusal {
+    report: Box<Report>,
+    /// The parameters of a statement that it has asked about, of which it is told before: as much
+    /// is right, and PostgreSQL looks at the rows later (`exec_describe_statement_message`,
+    /// postgres.c).
+    described: Option<Rc<Shape>>,
+}
+
+impl Refusal {
+    /// Of a statement whose rows are not what its client was told: this.
+    pub(crate) fn of_rows(report: Box<Report>, told: Rc<Shape>) -> Self {
+        Self { report, described: Some(told) }
+    }
+
+    pub(crate) fn write(&self, out: &mut Vec<u8>) {
+        if let Some(told) = &self.described {
+            backend::parameter_description(out, told.parameters());
+        }
+        self.report.write(out);
+    }
+}
+
+impl From<Box<Report>> for Refusal {
+    fn from(report: Box<Report>) -> Self {
+        Self { report, described: None }
     }
 }
 

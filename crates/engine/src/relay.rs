@@ -299,9 +299,9 @@ impl Engine {
             self.servers[id].doomed = true;
         }
         match (self.refused(id, sink).filter(|_| !fatal), self.servers[id].client()) {
-            (Some(report), Some(client)) => {
+            (Some(refusal), Some(client)) => {
                 // In the place of the one that we have asked for.
-                self.actions.inject(Endpoint::Client(client), |out| report.write(out));
+                self.actions.inject(Endpoint::Client(client), |out| refusal.write(out));
                 self.pass(id, false, at, n, length);
             }
             (Some(_) | None, _) => self.pass(id, heard, at, n, length),

@@ -14,6 +14,7 @@ use crate::ask::Answer;
 use crate::client::{Body, Slot, UnnamedStatement};
 use crate::commons::Count;
 use crate::parameters::Parameters;
+use crate::pins::Refusal;
 use crate::pipeline::{Fresh, InFlight};
 use crate::pool::PoolId;
 use crate::prepared::{Shelf, Statement};
@@ -108,7 +109,7 @@ pub struct Server {
     pub(crate) idled_out: bool,
     /// Why messages were made to fail that it has not answered, by their units, in the order of
     /// sending.
-    pub(crate) refused: Vec<(Slot, Box<Report>)>,
+    pub(crate) refused: Vec<(Slot, Refusal)>,
     /// The error that a unit of our own was answered with.
     pub(crate) own_error: Option<Box<Report>>,
     /// The ParameterDescription of the statement whose further description comes next, unless that

@@ -280,7 +280,7 @@ impl Engine {
         };
         let mut refused = match verdict {
             Verdict::Sent => None,
-            Verdict::Refused(report) => Some(report),
+            Verdict::Refused(report) => Some(report.into()),
             Verdict::Later => {
                 self.clients[id].holding = true;
                 return Taken::Nothing;
@@ -312,7 +312,7 @@ impl Engine {
                         Verdict::Sent => self.leaves(id, pins, None),
                         Verdict::Refused(report) => {
                             rename = Some(no_function());
-                            refused = Some(report);
+                            refused = Some(report.into());
                         }
                         Verdict::Later => {
                             self.clients[id].holding = true;
@@ -369,8 +369,8 @@ impl Engine {
             }
         };
         let is_run = refused.is_none();
-        if let Some(report) = refused {
-            self.note_refused(id, server, report);
+        if let Some(refusal) = refused {
+            self.note_refused(id, server, refusal);
         }
         self.expect(now, id, server, kind, !is_run);
         let taken = self.send(id, server, tag, header, rest, at, rename);

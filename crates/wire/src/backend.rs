@@ -7,8 +7,8 @@ mod rows;
 pub use build::{
     Column, authentication_cleartext, authentication_md5, authentication_ok, authentication_sasl,
     authentication_sasl_continue, authentication_sasl_final, backend_key_data, command_complete,
-    data_row, empty_query_response, negotiate_protocol_version, parameter_status, ready_for_query,
-    row_description,
+    data_row, empty_query_response, negotiate_protocol_version, parameter_description,
+    parameter_status, ready_for_query, row_description,
 };
 pub use report::{ErrorFields, Report};
 pub use rows::{ColumnType, parse_row_description};

@@ -86,6 +86,11 @@ impl Names {
         self.0.get(key(name)).and_then(|own| own.statement.clone())
     }
 
+    /// What its client was told of the rows of what a name means.
+    pub(crate) fn shape(&self, name: &[u8]) -> Option<Rc<Shape>> {
+        self.0.get(key(name)).and_then(|own| own.shape.clone())
+    }
+
     /// The text of what a name means; of one that means nothing, none.
     pub(crate) fn text(&self, name: &[u8]) -> &[u8] {
         let statement = self.0.get(key(name)).and_then(|own| own.statement.as_ref());

@@ -16,8 +16,8 @@ use crate::Engine;
 use crate::action::{ClientId, ServerId};
 use crate::errors::ROWS_CHANGED;
 use crate::marks::Mark;
-use crate::pins::{FAILS, Verdict};
-use crate::prepared::{self, Meaning, Statement, Under};
+use crate::pins::{FAILS, Refusal, Verdict};
+use crate::prepared::{self, Meaning, Shape, Statement, Under};
 use crate::reply::{Closes, Described, Kind, Made, Makes};
 use crate::sequences::Uses;
 use crate::settings::Settings;
@@ -30,7 +30,7 @@ pub(super) struct Named {
     /// The statement whose rows we ask for behind it.
     pub(super) describe: Option<Rc<Made>>,
     /// It is made to fail, and this is why.
-    pub(super) refused: Option<Box<Report>>,
+    pub(super) refused: Option<Refusal>,
 }
 
 /// A Parse at the front of the input.
@@ -66,9 +66,19 @@ impl Named {
     }
 
     /// It fails for want of a statement, whose name stands here.
-    pub(super) fn refused(kind: Kind, at: Range<usize>, report: Box<Report>) -> Self {
+    pub(super) fn refused(kind: Kind, at: Range<usize>, refusal: impl Into<Refusal>) -> Self {
         let rename = Some(Rename { at, name: NOBODY.to_vec() });
-        Self { refused: Some(report), ..Self::renamed(kind, rename) }
+        Self { refused: Some(refusal.into()), ..Self::renamed(kind, rename) }
+    }
+
+    /// The same of a statement whose rows are not what the client was told.
+    pub(super) fn of_changed(kind: Kind, at: Range<usize>, told: Option<Rc<Shape>>) -> Self {
+        let report = rows_changed();
+        let refusal = match (&kind, told) {
+            (Kind::DescribeStatement { .. }, Some(told)) => Refusal::of_rows(report, told),
+            (_, _) => report.into(),
+        };
+        Self::refused(kind, at, refusal)
     }
 }
 
@@ -249,7 +259,8 @@ impl Engine {
         name.extend_from_slice(FAILS);
         let end = HEADER_LEN + parse.name.len() + 1 + parse.text.len();
         let rename = Rename { at: HEADER_LEN..end, name };
-        Named { refused: Some(report), ..Named::renamed(Kind::Parse { makes }, Some(rename)) }
+        let refused = Some(report.into());
+        Named { refused, ..Named::renamed(Kind::Parse { makes }, Some(rename)) }
     }
 
     /// Whether what a client prepares may be shared: it is read under no other settings than those
@@ -378,7 +389,10 @@ impl Engine {
                 // That is refused in any case.
                 Some(Named::renamed(kind, Rename::escape(at, name)))
             }
-            Meaning::Changed => Some(Named::refused(kind, at..at + name.len(), rows_changed())),
+            Meaning::Changed => {
+                let told = self.clients[id].names.shape(name);
+                Some(Named::of_changed(kind, at..at + name.len(), told))
+            }
             Meaning::Known(_, None) if self.is_described(server, name) => {
                 Mark::HeldForDescription.hit();
                 if !self.clients[id].holding {
@@ -407,7 +421,7 @@ impl Engine {
                     }
                     Brought::Changed => {
                         Mark::RowsChanged.hit();
-                        Named::refused(kind, at, rows_changed())
+                        Named::of_changed(kind, at, shape)
                     }
                 };
                 if let Some(heard) = heard {
@@ -515,7 +529,7 @@ impl Engine {
 
 /// What PostgreSQL says of a prepared statement whose rows have changed. Drivers that prepare it
 /// again know it by the function that says so.
-pub(super) fn rows_changed() -> Box<Report> {
+fn rows_changed() -> Box<Report> {
     Box::new(Report { routine: Some("RevalidateCachedQuery"), ..ROWS_CHANGED.report(&[]) })
 }
 

@@ -6,7 +6,7 @@ use pgweir_sql::{Heard, PinReason};
 use pgweir_wire::HEADER_LEN;
 use pgweir_wire::frontend::{self, Parse, Target};
 
-use super::names::{Named, rows_changed};
+use super::names::Named;
 use crate::Engine;
 use crate::action::{ClientId, Endpoint, ServerId};
 use crate::client::UnnamedStatement;
@@ -68,7 +68,8 @@ impl Engine {
         Mark::UnnamedRowsChanged.hit();
         // It is made again for whatever asks for it next, too.
         self.servers[server].unnamed = UnnamedStatement::Unknown;
-        Some(Named::refused(kind, at..at, rows_changed()))
+        let told = self.clients[id].unnamed_shape.clone();
+        Some(Named::of_changed(kind, at..at, told))
     }
 
     /// The unnamed statement of an earlier batch, which is run now: the Parse that made it, and

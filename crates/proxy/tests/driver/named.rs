@@ -124,6 +124,13 @@ fn other_rows_are_refused_as_by_postgresql() {
     assert_eq!(second.heard(), "P(pgweir_1=SELECT) D(pgweir_1) H B(pgweir_) E S");
     second.says([error("26000"), ready()]);
     assert_eq!(alice.heard(), "E(0A000) Z");
+    // Its parameters are as before: PostgreSQL tells of them before it looks at the rows.
+    alice.says([describe_statement("s"), sync()]);
+    assert_eq!(second.heard(), "C(pgweir_1) P(pgweir_1=SELECT) D(pgweir_1) H");
+    second.says([close_complete(), parse_complete(), no_rows()]);
+    assert_eq!(second.heard(), "D(pgweir_) S");
+    second.says([error("26000"), ready()]);
+    assert_eq!(alice.heard(), "t E(0A000) Z");
     // Prepared again it is what it is now.
     let heard = prepare(&alice, &second, "t", "SELECT", no_rows());
     assert_eq!(heard, "C(pgweir_1) P(pgweir_1=SELECT) D(pgweir_1) S");

@@ -263,6 +263,13 @@ fn other_rows_than_the_client_knows_are_an_error() {
         assert_eq!(server.heard(), "B(pgweir_) E S");
         server.says([error("26000"), ready()]);
         assert_eq!(alice.heard(), "E(0A000) Z");
+        // Its parameters are told before.
+        alice.says([describe_statement(""), sync()]);
+        assert_eq!(server.heard(), "P(SELECT) D H");
+        server.says([parse_complete(), no_parameters(), no_data()]);
+        assert_eq!(server.heard(), "D(pgweir_) S");
+        server.says([error("26000"), ready()]);
+        assert_eq!(alice.heard(), "t E(0A000) Z");
     }
     alice.says([bind(), execute(), sync()]);
     assert_eq!(server.heard(), "P(SELECT) D H");

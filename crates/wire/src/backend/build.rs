@@ -74,6 +74,11 @@ pub fn ready_for_query(out: &mut Vec<u8>, status: TransactionStatus) {
     message(out, b'Z', |out| out.push(status.as_byte()));
 }
 
+/// Appends ParameterDescription with this body, which a server has sent.
+pub fn parameter_description(out: &mut Vec<u8>, body: &[u8]) {
+    message(out, b't', |out| out.extend_from_slice(body));
+}
+
 /// One column of a RowDescription, in text format and of no table.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Column<'a> {

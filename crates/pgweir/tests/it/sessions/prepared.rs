@@ -4,7 +4,10 @@ use pgweir_testkit::frames::{
     bind, bind_with_formats, close_statement, describe_statement, execute, parse, query,
 };
 
-use super::{batch, part, same_units};
+use pgweir_testkit::{Script, assert_same_transcript};
+
+use super::{POOLER, batch, in_turn, login, part, pipeline, same_units};
+use crate::stage::{self, CLUSTER};
 
 /// Runs what was prepared.
 fn run(name: &str, values: &[Option<&str>]) -> Vec<u8> {
@@ -71,5 +74,79 @@ fn parameters_whose_columns_change() {
             query("DEALLOCATE ALL; DROP TABLE typed"),
         ];
         same_units(&units);
+    }
+}
+
+/// The units in turn and in one pipeline, where errors may be pgweir's own, and have no place in
+/// PostgreSQL's source.
+#[track_caller]
+fn same_but_for_places(units: &[Vec<u8>]) {
+    let placeless = |transcript: Vec<String>| -> Vec<String> {
+        let cut = |mut line: String| {
+            let place = line.find(" F=\"").or_else(|| line.find(" R=\""));
+            line.truncate(place.unwrap_or(line.len()));
+            line
+        };
+        transcript.into_iter().map(cut).collect()
+    };
+    let login = || Script::new(login());
+    for script in [in_turn(login(), units), pipeline(login(), units)] {
+        let pooler = POOLER.address();
+        let direct = placeless(script.run(CLUSTER.address()));
+        assert_same_transcript(&direct, &placeless(script.run(pooler)));
+        stage::assert_sound(&POOLER);
+    }
+}
+
+/// Whoever asks about a statement whose rows have changed is told of its parameters, and then that
+/// it cannot be used.
+#[test]
+fn descriptions_of_rows_that_have_changed() {
+    let by_itself = |text: &str| batch(&[part(text)]);
+    let named = |text: &str| {
+        batch(&[
+            parse("ddl", text, &[]),
+            bind("", "ddl", &[]),
+            execute("", 0),
+            close_statement("ddl"),
+        ])
+    };
+    for (table, name) in [("changing_named", "s"), ("changing_unnamed", "")] {
+        let text = format!("SELECT coalesce(a, a) AS a FROM {table} WHERE b = $1");
+        // The unnamed statement lasts until the next Query, or Parse of it.
+        let alter = |kind: &str| {
+            let text = format!("ALTER TABLE {table} ALTER a TYPE {kind}");
+            if name.is_empty() { named(&text) } else { by_itself(&text) }
+        };
+        let describe = || batch(&[describe_statement(name)]);
+        let run = || run(name, &[Some("x")]);
+        let units = [
+            query(&format!(
+                "CREATE TABLE {table} (a int, b text); INSERT INTO {table} VALUES (1, 'x')"
+            )),
+            prepare(name, &text),
+            run(),
+            describe(),
+            alter("bigint"),
+            describe(),
+            describe(),
+            run(),
+            describe(),
+            run(),
+            batch(&[describe_statement(name), bind("", name, &[Some("x")])]),
+            batch(&[bind("", name, &[Some("x")]), describe_statement(name)]),
+            alter("int"),
+            describe(),
+            run(),
+            alter("text"),
+            batch(&[parse("begin", "BEGIN", &[]), bind("", "begin", &[]), execute("", 0)]),
+            describe(),
+            describe(),
+            batch(&[parse("end", "ROLLBACK", &[]), bind("", "end", &[]), execute("", 0)]),
+            describe(),
+            prepare(if name.is_empty() { "" } else { "again" }, &text),
+            query(&format!("DROP TABLE {table}")),
+        ];
+        same_but_for_places(&units);
     }
 }
