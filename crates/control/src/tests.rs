@@ -521,6 +521,7 @@ fn snapshot() -> Snapshot {
             cancels: Usage::of_places(100, 0, 0),
             pools: Usage::of_places(400, 2, 0),
             settings: Usage::of_bytes(100, 2, 1),
+            statements: Usage::of_bytes(90, 3, 0),
             buffers: Usage::of_bytes(131_072, 1, 0),
         },
     }

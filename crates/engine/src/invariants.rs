@@ -40,7 +40,7 @@ impl Engine {
         for (_, pool) in self.pools.iter() {
             let held = (pool.total, pool.idle.len(), pool.opening, pool.waiting, pool.clients);
             assert_eq!(held, (0, 0, 0, 0, 0), "{}: held by nobody", pool.spec.name());
-            assert_eq!(pool.registry.used(), 0, "{}: statements of nobody", pool.spec.name());
+            assert_eq!(pool.registry.len(), 0, "{}: statements of nobody", pool.spec.name());
         }
         for (_, share) in self.shares.iter() {
             let count = &share.count;

@@ -2,6 +2,7 @@
 
 use crate::Engine;
 use crate::pool::Pool;
+use crate::prepared::Registry;
 
 /// What a worker keeps, kind by kind. What hangs from these by a pointer (a login under way, an
 /// unnamed statement, replies that are owed) is not counted.
@@ -17,6 +18,8 @@ pub struct Memory {
     pub pools: Usage,
     /// Sets of startup parameters, of which clients share those that are equal.
     pub settings: Usage,
+    /// Statements that clients have prepared under names, which share those that are equal.
+    pub statements: Usage,
     /// Buffers of bytes on their way, which are the driver's.
     pub buffers: Usage,
 }
@@ -49,12 +52,18 @@ impl Usage {
 impl Engine {
     /// What this engine keeps. Buffers are none of its own.
     pub(crate) fn memory(&self) -> Memory {
+        let registries = || self.pools.iter().map(|(_, pool)| &pool.registry);
         Memory {
             clients: self.clients.usage(),
             servers: self.servers.usage(),
             cancels: self.cancels.usage(),
             pools: Usage::of_places(size_of::<Pool>(), self.pools.len(), 0),
             settings: self.interner.usage(),
+            statements: Usage::of_bytes(
+                registries().map(Registry::bytes).sum(),
+                registries().map(Registry::len).sum(),
+                0,
+            ),
             buffers: Usage::default(),
         }
     }

@@ -55,6 +55,7 @@ impl Memory {
             cancels: self.cancels.plus(other.cancels),
             pools: self.pools.plus(other.pools),
             settings: self.settings.plus(other.settings),
+            statements: self.statements.plus(other.statements),
             buffers: self.buffers.plus(other.buffers),
         }
     }

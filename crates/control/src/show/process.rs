@@ -91,6 +91,7 @@ pub(super) fn mem(state: &State<'_>, out: &mut Vec<u8>) {
         ("server_cache", Some(memory.servers)),
         ("cancel_cache", Some(memory.cancels)),
         ("settings_cache", Some(memory.settings)),
+        ("statement_cache", Some(memory.statements)),
         ("iobuf_cache", Some(memory.buffers)),
         ("process", process),
     ];

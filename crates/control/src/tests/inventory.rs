@@ -75,6 +75,7 @@ fn memory_is_told_kind_by_kind() {
         "T name/s size/q used/q free/q memtotal/q\n\
          D pool_cache|400|2|0|800\nD client_cache|300|7|3|3000\nD server_cache|200|5|1|1200\n\
          D cancel_cache|100|0|0|0\nD settings_cache|33|2|1|100\n\
+         D statement_cache|30|3|0|90\n\
          D iobuf_cache|131072|1|0|131072\n",
     );
     assert_eq!(said("SHOW MEM"), format!("{expected}C SHOW\nZ I\n"), "the kernel told nothing");

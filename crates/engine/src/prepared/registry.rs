@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 use std::cell::RefCell;
 use std::collections::BTreeMap;
-use std::rc::Rc;
+use std::rc::{Rc, Weak};
 use std::sync::Arc;
 
 use pgweir_sql::{Heard, Loud};
@@ -24,6 +24,8 @@ pub(crate) struct Statement {
     identity: Identity,
     /// What it leaves in a session when it is run, and under which loud names that is so.
     heard: RefCell<(Arc<Loud>, Rc<Heard>)>,
+    /// Where it is known, until it is dropped.
+    known: Weak<RefCell<Known>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
@@ -88,19 +90,28 @@ impl Statement {
     }
 }
 
-/// The statements of a pool.
+impl Drop for Statement {
+    /// No client and no server has it any more.
+    fn drop(&mut self) {
+        if let Some(known) = self.known.upgrade() {
+            known.borrow_mut().forget(&self.identity);
+        }
+    }
+}
+
+/// The statements of a pool that a client or a server has.
 #[derive(Debug, Default)]
 pub(crate) struct Registry {
-    known: BTreeMap<Identity, Rc<Statement>>,
-    /// Bytes of their definitions.
-    bytes: usize,
-    /// At so many bytes it is looked for those that nobody has any more.
-    prune_at: usize,
+    known: Rc<RefCell<Known>>,
     last: u64,
 }
 
-/// Below so many bytes nothing is looked for.
-const PRUNE_ABOVE: usize = 64 * 1024;
+#[derive(Debug, Default)]
+struct Known {
+    statements: BTreeMap<Identity, Weak<Statement>>,
+    /// Bytes of their definitions.
+    bytes: usize,
+}
 
 /// The statements of a pool take so many bytes at most.
 const BYTES: usize = 64 * 1024 * 1024;
@@ -121,33 +132,40 @@ impl Registry {
             settings: Rc::clone(settings),
             private: private.then_some(self.last + 1),
         };
-        if let Some(known) = self.known.get(&identity) {
-            return Some(Rc::clone(known));
+        let mut known = self.known.borrow_mut();
+        if let Some(statement) = known.statements.get(&identity).and_then(Weak::upgrade) {
+            return Some(statement);
         }
-        if self.bytes + definition.len() > self.prune_at.max(PRUNE_ABOVE) {
-            self.prune();
-        }
-        if self.bytes + definition.len() > BYTES {
+        if known.bytes + definition.len() > BYTES {
             return None;
         }
         self.last += 1;
-        self.bytes += definition.len();
-        let heard = RefCell::new(heard);
-        let statement = Rc::new(Statement { number: self.last, identity: identity.clone(), heard });
-        self.known.insert(identity, Rc::clone(&statement));
+        let statement = Rc::new(Statement {
+            number: self.last,
+            identity: identity.clone(),
+            heard: RefCell::new(heard),
+            known: Rc::downgrade(&self.known),
+        });
+        known.bytes += definition.len();
+        known.statements.insert(identity, Rc::downgrade(&statement));
         Some(statement)
     }
 
-    /// Statements that a client or a server has.
-    pub(crate) fn used(&self) -> usize {
-        let is_used = |statement: &&Rc<Statement>| Rc::strong_count(statement) > 1;
-        self.known.values().filter(is_used).count()
+    /// How many there are.
+    pub(crate) fn len(&self) -> usize {
+        self.known.borrow().statements.len()
     }
 
-    /// Forgets what no client and no server has any more.
-    fn prune(&mut self) {
-        self.known.retain(|_, statement| Rc::strong_count(statement) > 1);
-        self.bytes = self.known.keys().map(|identity| identity.definition.len()).sum();
-        self.prune_at = 2 * self.bytes;
+    /// How many bytes their definitions are.
+    pub(crate) fn bytes(&self) -> usize {
+        self.known.borrow().bytes
+    }
+}
+
+impl Known {
+    fn forget(&mut self, identity: &Identity) {
+        if self.statements.remove(identity).is_some() {
+            self.bytes -= identity.definition.len();
+        }
     }
 }

@@ -23,8 +23,11 @@ fn a_statement_is_its_text_its_types_and_its_settings() {
     let mut registry = Registry::default();
     let mut interner = Interner::new();
     let (utc, cet) = (settings(&mut interner, "UTC"), settings(&mut interner, "CET"));
+    let mut kept = Vec::new();
     let mut number = |definition: &[u8], settings: &Rc<Settings>, private: bool| {
-        registry.intern(definition, settings, private, Default::default()).expect("room").number()
+        let statement = registry.intern(definition, settings, private, Default::default());
+        kept.push(statement.expect("room"));
+        kept[kept.len() - 1].number()
     };
     let one = number(b"SELECT 1\0\0\0", &utc, false);
     assert_eq!(number(b"SELECT 1\0\0\0", &utc, false), one);
@@ -65,13 +68,19 @@ fn a_registry_has_an_end() {
     let mut registry = Registry::default();
     let text = "x".repeat(1024 * 1024);
     let none = Interner::new().none();
-    let kept: Vec<_> = (0..100)
-        .map_while(|number| {
+    let mut fill = |first: usize| -> Vec<_> {
+        let another = |number| {
             let definition = format!("{number} {text}\0\0\0");
             registry.intern(definition.as_bytes(), &none, false, Default::default())
-        })
-        .collect();
+        };
+        (first..first + 100).map_while(another).collect()
+    };
+    let mut kept = fill(0);
     assert_eq!(kept.len(), 63);
+    kept.truncate(60);
+    assert_eq!(fill(100).len(), 3, "what is given up is free again");
+    drop(kept);
+    assert_eq!(fill(200).len(), 63);
 }
 
 #[test]

@@ -42,6 +42,7 @@ mod pins;
 mod pipelining;
 mod pool;
 mod pool_modes;
+mod prepared_memory;
 mod program;
 mod refused_settings;
 mod regress;

@@ -29,6 +29,7 @@ mod listen;
 mod login;
 mod loud;
 mod named;
+mod names_bound;
 mod news;
 mod parameters;
 mod pieces;

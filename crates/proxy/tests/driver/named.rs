@@ -198,8 +198,8 @@ fn a_failed_parse_makes_nothing() {
         server.says([error("26000"), ready()]);
     }
     let heard = prepare(&alice, &server, "b", "good", no_rows());
-    assert_eq!(heard, "P(pgweir_2=good) D(pgweir_2) S");
-    run(&alice, &server, "b", "B(pgweir_2) E S", &[]);
+    assert_eq!(heard, "P(pgweir_3=good) D(pgweir_3) S");
+    run(&alice, &server, "b", "B(pgweir_3) E S", &[]);
 }
 
 /// A Close of ours that was passed over has closed nothing.
@@ -289,13 +289,13 @@ fn a_pipeline_waits_for_what_a_name_means() {
     server.says([error("26000"), ready()]);
     assert_eq!(alice.heard(), "E(42601) Z E(26000) Z");
     alice.says([parse_as("s", "SELECT"), sync(), close_statement("s"), sync()]);
-    assert_eq!(server.heard(), "P(pgweir_1=SELECT) D(pgweir_1) S");
+    assert_eq!(server.heard(), "P(pgweir_2=SELECT) D(pgweir_2) S");
     server.says([parse_complete(), no_rows(), ready()]);
     assert_eq!(server.heard(), "C(s) S");
     alice.says([parse_as("s", "other"), sync()]);
     assert_eq!(server.heard(), "");
     server.says([close_complete(), ready()]);
-    assert_eq!(server.heard(), "P(pgweir_2=other) D(pgweir_2) S");
+    assert_eq!(server.heard(), "P(pgweir_3=other) D(pgweir_3) S");
 }
 
 /// As it is run on a server, whatever it leaves there keeps that server.
@@ -658,7 +658,7 @@ fn a_server_knows_what_it_has_when_its_client_is_gone() {
     let heard = prepare(&bob, &server, "t", "good", no_rows());
     assert_eq!(heard, "C(pgweir_3) P(pgweir_3=good) D(pgweir_3) S");
     let heard = prepare(&bob, &server, "u", "bad", no_rows());
-    assert_eq!(heard, "P(pgweir_2=bad) D(pgweir_2) S");
+    assert_eq!(heard, "P(pgweir_4=bad) D(pgweir_4) S");
 }
 
 /// While the server reads COPY data nothing is put in between.
