@@ -16,8 +16,8 @@ use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, Event};
 use crate::client::{Client, Ends, Leg, Phase, Welcome};
 use crate::errors::{
-    ErrorKind, NO_POOL, NO_USER, SCRAM_UNSUPPORTED, SHUTTING_DOWN, SWITCH, TERMINATED,
-    TOO_MANY_CLIENTS, UNSUPPORTED_PROTOCOL, VIOLATION, WRONG_PASSWORD,
+    ErrorKind, NO_POOL, NO_USER, SCRAM_UNSUPPORTED, SHUTTING_DOWN, TERMINATED, TOO_MANY_CLIENTS,
+    UNSUPPORTED_PROTOCOL, VIOLATION, WRONG_PASSWORD,
 };
 use crate::marks::Mark;
 use crate::parameters::Parameters;
@@ -191,7 +191,7 @@ impl Engine {
             Err(_) if replication.is_some() => self.interner.none(),
             Err(switch) => {
                 Mark::LoginWithUnknownSwitch.hit();
-                return Err(SWITCH.report(&[&String::from_utf8_lossy(&switch.0)]));
+                return Err(switch.report());
             }
         };
         self.note_startup(id, settings);

@@ -96,6 +96,18 @@ pub(crate) const SWITCH: ErrorKind = fatal(
     "at login with the parameter options",
     "Switches -c name=value and --name=value are understood.",
 );
+pub(crate) const SWITCH_INVALID: ErrorKind = fatal(
+    SqlState::SYNTAX_ERROR,
+    "invalid command-line argument for server process: {}",
+    "at login with the parameter options, where PostgreSQL says the same",
+    "Try \"postgres --help\" for more information.",
+);
+pub(crate) const SWITCH_WITHOUT_VALUE: ErrorKind = fatal(
+    SqlState::SYNTAX_ERROR,
+    "{} requires a value",
+    "at login with the parameter options, where PostgreSQL says the same",
+    "",
+);
 pub(crate) const TOO_MANY_LOGINS: ErrorKind = fatal(
     SqlState::TOO_MANY_CONNECTIONS,
     "sorry, too many clients are logging in",
@@ -308,6 +320,8 @@ pub const ERRORS: &[ErrorKind] = &[
     LOGIN_TOO_SLOW,
     REPLICATION,
     SWITCH,
+    SWITCH_INVALID,
+    SWITCH_WITHOUT_VALUE,
     TOO_MANY_LOGINS,
     TOO_MANY_CLIENTS,
     TOO_MANY_OF_DATABASE,

@@ -565,7 +565,9 @@ pub(crate) fn words(fields: &ErrorFields<'_>) -> Box<str> {
 /// What we keep of a server's error.
 pub(crate) fn as_report(fields: &ErrorFields<'_>) -> Report {
     let code = fields.code.unwrap_or(SqlState::INTERNAL_ERROR);
-    Report::error(code, String::from_utf8_lossy(fields.message))
+    let text = |field| String::from_utf8_lossy(field).into_owned();
+    let (detail, hint) = (fields.detail.map(text), fields.hint.map(text));
+    Report { detail, hint, ..Report::error(code, text(fields.message)) }
 }
 
 /// What is read here must not come in pieces.

@@ -177,7 +177,9 @@ impl Engine {
                 self.pools[pool].stats.refused_full += u64::from(full);
                 let address = &self.pools[pool].spec.address;
                 let detail = format!("The server at {address} said this to pgweir.");
-                self.login_failed(now, id, Report::fatal(code, text).detail(detail), retry);
+                let hint = fields.hint.map(|hint| String::from_utf8_lossy(hint).into_owned());
+                let report = Report { hint, ..Report::fatal(code, text).detail(detail) };
+                self.login_failed(now, id, report, retry);
                 Ok(())
             }
             Tag::BackendKeyData

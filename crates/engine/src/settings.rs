@@ -1,6 +1,8 @@
 //! What a client asked for in its startup packet beyond user and database, and how a pooled
 //! server is brought to it.
 
+mod switches;
+
 use std::cmp::Reverse;
 use std::collections::BTreeMap;
 use std::rc::Rc;
@@ -10,6 +12,9 @@ use pgweir_sql::{Overrides, Pins, Scope};
 
 use crate::memory::Usage;
 use crate::track::Names;
+use switches::switches;
+
+pub(crate) use switches::BadSwitch;
 
 /// Run-time parameters that a client wants, by lower-case name.
 ///
@@ -262,7 +267,7 @@ impl Interner {
     pub(crate) fn of_startup<'a>(
         &mut self,
         parameters: impl Iterator<Item = (&'a [u8], &'a [u8])>,
-    ) -> Result<Rc<Settings>, UnknownSwitch> {
+    ) -> Result<Rc<Settings>, BadSwitch> {
         let mut pairs = Pairs::new();
         let mut options: &[u8] = b"";
         for (name, value) in parameters {
@@ -327,48 +332,6 @@ impl Interner {
         self.known.insert(pairs, Rc::clone(&settings));
         settings
     }
-}
-
-/// A switch in `options` other than `-c name=value` and `--name=value`.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct UnknownSwitch(pub(crate) Vec<u8>);
-
-/// Takes `options` apart as PostgreSQL does: words are split at white space, a backslash makes
-/// the next byte an ordinary one (`pg_split_opts`, postinit.c), and of the switches of a backend
-/// (`process_postgres_switches`) the two that set a parameter are understood.
-fn switches(options: &[u8]) -> Result<Vec<Pair>, UnknownSwitch> {
-    let mut words = words(options).into_iter();
-    let mut pairs = Vec::new();
-    while let Some(word) = words.next() {
-        let assignment = match &word[..] {
-            b"-c" => words.next().ok_or_else(|| UnknownSwitch(word.clone()))?,
-            [b'-', b'-' | b'c', assignment @ ..] => assignment.to_vec(),
-            _ => return Err(UnknownSwitch(word)),
-        };
-        let Some(equals) = assignment.iter().position(|&b| b == b'=') else {
-            return Err(UnknownSwitch(word));
-        };
-        let (name, value) = assignment.split_at(equals);
-        // ParseLongOption: dashes in a name stand for underscores.
-        let name = name.iter().map(|b| if *b == b'-' { b'_' } else { b.to_ascii_lowercase() });
-        pairs.push((name.collect(), value[1..].into()));
-    }
-    Ok(pairs)
-}
-
-fn words(text: &[u8]) -> Vec<Vec<u8>> {
-    let mut words = Vec::new();
-    let mut word: Option<Vec<u8>> = None;
-    let mut bytes = text.iter();
-    while let Some(&byte) = bytes.next() {
-        match byte {
-            b' ' | b'\t' | b'\n' | b'\r' | 0x0b | 0x0c => words.extend(word.take()),
-            b'\\' => word.get_or_insert_default().extend(bytes.next()),
-            _ => word.get_or_insert_default().push(byte),
-        }
-    }
-    words.extend(word);
-    words
 }
 
 /// In which order settings come off; they go on in the opposite one.

@@ -79,6 +79,8 @@ impl SqlState {
     pub const INVALID_PASSWORD: Self = Self(*b"28P01");
     /// 40001 `serialization_failure`: the transaction is worth another try.
     pub const SERIALIZATION_FAILURE: Self = Self(*b"40001");
+    /// 42601 `syntax_error`.
+    pub const SYNTAX_ERROR: Self = Self(*b"42601");
     /// 53300 `too_many_connections`.
     pub const TOO_MANY_CONNECTIONS: Self = Self(*b"53300");
     /// 54000 `program_limit_exceeded`.

@@ -94,7 +94,8 @@ impl Report {
     }
 }
 
-/// The fields of an ErrorResponse or NoticeResponse that decisions are made by.
+/// The fields of an ErrorResponse or NoticeResponse that decisions are made by, or that are told
+/// on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct ErrorFields<'a> {
     /// The severity in English (`V`, PostgreSQL 9.6 and later), else as localised (`S`).
@@ -103,6 +104,10 @@ pub struct ErrorFields<'a> {
     pub code: Option<SqlState>,
     /// The message's first line.
     pub message: &'a [u8],
+    /// What it says in more words.
+    pub detail: Option<&'a [u8]>,
+    /// What the sender advises.
+    pub hint: Option<&'a [u8]>,
 }
 
 impl<'a> ErrorFields<'a> {
@@ -121,7 +126,7 @@ impl<'a> ErrorFields<'a> {
         found
     }
 
-    const NONE: Self = Self { severity: b"", code: None, message: b"" };
+    const NONE: Self = Self { severity: b"", code: None, message: b"", detail: None, hint: None };
 
     fn read(&mut self, body: &'a [u8]) -> Result<(), Malformed> {
         let mut fields = Fields::new(body);
@@ -136,6 +141,8 @@ impl<'a> ErrorFields<'a> {
                 b'S' if self.severity.is_empty() => self.severity = value,
                 b'C' => self.code = SqlState::parse(value),
                 b'M' => self.message = value,
+                b'D' => self.detail = Some(value),
+                b'H' => self.hint = Some(value),
                 // The protocol asks readers to pass over fields that they do not know.
                 _ => {}
             }

@@ -93,7 +93,10 @@ fn the_english_severity_counts_wherever_it_stands() {
 
 #[test]
 fn only_fatal_and_panic_end_the_connection() {
-    let is_fatal = |severity| ErrorFields { severity, code: None, message: b"" }.is_fatal();
+    let is_fatal = |severity: &[u8]| {
+        let body = [b"V", severity, b"\0\0"].concat();
+        ErrorFields::parse(&body).unwrap().is_fatal()
+    };
     assert!(is_fatal(b"FATAL") && is_fatal(b"PANIC"));
     for severity in [&b"ERROR"[..], b"WARNING", b"", b"fatal"] {
         assert!(!is_fatal(severity), "{severity:?}");
@@ -103,10 +106,15 @@ fn only_fatal_and_panic_end_the_connection() {
 #[test]
 fn the_fields_that_have_come_are_read() {
     let start = |body: &'static [u8]| ErrorFields::start(body);
-    let severity = b"FATAL";
-    let code = Some(SqlState::ADMIN_SHUTDOWN);
-    assert_eq!(start(b"SFATAL\0C57P01\0Mcut"), ErrorFields { severity, code, message: b"" });
-    assert_eq!(start(b"SFATAL\0C57P01\0Mall\0"), ErrorFields { severity, code, message: b"all" });
+    let (severity, code) = (&b"FATAL"[..], Some(SqlState::ADMIN_SHUTDOWN));
+    let none = ErrorFields { severity, code, message: b"", detail: None, hint: None };
+    let all = ErrorFields { message: b"all", ..none };
+    assert_eq!(start(b"SFATAL\0C57P01\0Mcut"), none);
+    assert_eq!(start(b"SFATAL\0C57P01\0Mall\0"), all);
+    let (detail, hint) = (Some(&b"why"[..]), Some(&b"what"[..]));
+    assert_eq!(start(b"SFATAL\0C57P01\0Mall\0Dwhy\0Hcut"), ErrorFields { detail, ..all });
+    let whole = ErrorFields::parse(b"SFATAL\0C57P01\0Mall\0Dwhy\0Hwhat\0\0").unwrap();
+    assert_eq!(whole, ErrorFields { detail, hint, ..all });
 }
 
 #[test]
