@@ -13,6 +13,7 @@ mod drivers;
 mod encodings;
 mod portals;
 mod prepared;
+mod set_grammar;
 mod settings;
 
 /// Role and database of all scripts. The role may become others.
@@ -38,7 +39,8 @@ const SCHEMA: &str = "
     CREATE SCHEMA plain;
     CREATE TABLE kept (a int PRIMARY KEY, b text);
     INSERT INTO kept SELECT n, 'row ' || n FROM generate_series(1, 5) AS n;
-    GRANT ALL ON kept TO public;
+    CREATE TABLE child (a int CONSTRAINT child_kept REFERENCES kept DEFERRABLE);
+    GRANT ALL ON kept, child TO public;
 ";
 
 /// What a client says.

@@ -15,6 +15,11 @@ const fn form(set: &'static str, show: &'static str) -> Form {
     Form { set, show }
 }
 
+/// What a transaction is like, and those to come.
+const TRANSACTION: &str = "SELECT name, current_setting(name) FROM unnest('{transaction_isolation, \
+     transaction_read_only, transaction_deferrable, default_transaction_isolation, \
+     default_transaction_read_only, default_transaction_deferrable}'::text[]) AS name";
+
 const FORMS: &[Form] = &[
     form("SET work_mem = '77MB'", "SHOW work_mem"),
     form("SET SESSION work_mem TO 7777", "SHOW work_mem"),
@@ -23,22 +28,54 @@ const FORMS: &[Form] = &[
     form("SET TIME ZONE -5", "SELECT '2020-01-01 12:00'::timestamptz"),
     form("SET TIME ZONE INTERVAL '-08:00' HOUR TO MINUTE", "SHOW TimeZone"),
     form("SET LOCAL TIME ZONE 'UTC'", "SHOW TimeZone"),
+    form("SET SESSION TIME ZONE \"Asia/Tokyo\"", "SHOW TIME ZONE"),
+    form("SET TIME ZONE utc", "SHOW TIME ZONE"),
+    form("SET TIME ZONE 5.5", "SELECT '2020-01-01 12:00'::timestamptz"),
+    form("SET TIME ZONE INTERVAL '03:30'", "SHOW TIME ZONE"),
+    form("SET LOCAL TIME ZONE INTERVAL '1' HOUR", "SHOW TIME ZONE"),
+    form("SET TIME ZONE INTERVAL '1' DAY", "SHOW TIME ZONE"),
     form("SET NAMES 'LATIN1'", "SHOW client_encoding"),
-    form("SET SCHEMA 'plain'", "SELECT current_schemas(true)"),
+    form("SET LOCAL NAMES 'LATIN1'", "SHOW client_encoding"),
+    form("SET SESSION NAMES 'SQL_ASCII'", "SHOW client_encoding"),
+    form("SET SCHEMA 'plain'", "SELECT current_schemas(false)"),
+    form("SET LOCAL SCHEMA 'plain'", "SELECT current_schema"),
+    form("SET SESSION SCHEMA 'Odd one'", "SHOW search_path"),
+    form("SET CATALOG 'sessions'", "SHOW search_path"),
     form("SET search_path = plain, \"Odd one\", 'pg_catalog'", "SHOW search_path"),
     form("SET search_path = ''", "SHOW search_path"),
     form("SET XML OPTION DOCUMENT", "SHOW xmloption"),
+    form("SET LOCAL XML OPTION DOCUMENT", "SHOW xmloption"),
+    form("SET SESSION XML OPTION CONTENT", "SHOW xmloption"),
+    form("SET work_mem FROM CURRENT", "SHOW work_mem"),
+    form("SET LOCAL search_path FROM CURRENT", "SHOW search_path"),
     form(
         "SET SESSION CHARACTERISTICS AS TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ ONLY",
         "SELECT current_setting('default_transaction_isolation'), \
          current_setting('transaction_isolation'), current_setting('transaction_read_only')",
     ),
+    form(
+        "SET SESSION CHARACTERISTICS AS TRANSACTION \
+         ISOLATION LEVEL REPEATABLE READ READ WRITE DEFERRABLE",
+        TRANSACTION,
+    ),
+    form("SET LOCAL SESSION CHARACTERISTICS AS TRANSACTION READ ONLY", TRANSACTION),
+    form("SET TRANSACTION ISOLATION LEVEL SERIALIZABLE, READ ONLY, DEFERRABLE", TRANSACTION),
+    form("SET TRANSACTION ISOLATION LEVEL READ UNCOMMITTED READ WRITE", TRANSACTION),
+    form("SET LOCAL TRANSACTION ISOLATION LEVEL READ COMMITTED NOT DEFERRABLE", TRANSACTION),
+    form("SET SESSION TRANSACTION READ ONLY", TRANSACTION),
+    form("SET TRANSACTION SNAPSHOT '00000000-00000000-1'", TRANSACTION),
     form("SET ROLE sessions_low", "SELECT current_user, session_user, current_setting('role')"),
+    form("SET SESSION ROLE 'sessions_low'", "SHOW role"),
+    form("SET role = sessions_low", "SELECT current_user"),
+    form("SET ROLE NONE", "SHOW role"),
     form("SET LOCAL ROLE sessions_low", "SELECT current_user, session_user"),
     form(
         "SET SESSION AUTHORIZATION sessions_other",
         "SELECT current_user, session_user, current_setting('is_superuser')",
     ),
+    form("SET LOCAL SESSION AUTHORIZATION sessions_other", "SHOW SESSION AUTHORIZATION"),
+    form("SET SESSION SESSION AUTHORIZATION 'sessions_other'", "SELECT session_user"),
+    form("SET SESSION AUTHORIZATION DEFAULT", "SELECT session_user"),
     form("SET DateStyle = 'SQL, DMY'", "SELECT DATE '2020-02-01'"),
     form("SET extra_float_digits = 0", "SELECT 0.1::float8 + 0.2::float8"),
     form("SET application_name = 'it''s \\ mine'", "SHOW application_name"),
