@@ -348,7 +348,8 @@ impl Pool {
 
     /// One that listens comes on top of those that are lent.
     pub(crate) fn listeners(&self) -> usize {
-        usize::from(self.listener.is_some())
+        let is_there = |of: &Listener| of.has_server() || of.wants_server();
+        usize::from(self.listener.as_deref().is_some_and(is_there))
     }
 
     fn listeners_wanted(&self) -> usize {

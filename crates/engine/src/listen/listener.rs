@@ -74,9 +74,13 @@ impl Listener {
         self.told.contains(&self.own)
     }
 
-    /// Whether it lacks a server.
+    pub(crate) fn has_server(&self) -> bool {
+        self.server.is_some()
+    }
+
+    /// Whether it lacks a server, and somebody listens.
     pub(crate) fn wants_server(&self) -> bool {
-        self.server.is_none() && !self.refused
+        self.server.is_none() && !self.refused && !self.clients.is_empty()
     }
 
     /// The channel of our marks.

@@ -4,7 +4,7 @@ use std::sync::Barrier;
 use std::thread;
 
 use pgweir_testkit::frames::query;
-use pgweir_testkit::{Message, WireClient};
+use pgweir_testkit::{Message, PoolerConfig, WireClient};
 
 use crate::stage::{self, CLUSTER, Stage};
 
@@ -146,4 +146,52 @@ fn script(kind: usize, name: &str) -> Vec<String> {
         _ => &["SELECT pg_sleep(0.001)"],
     };
     texts.iter().map(|text| (*text).to_owned()).collect()
+}
+
+/// A limit of so many servers, over all, of a database or of a user.
+fn limited(of: &str, most: &'static str) -> impl Fn(PoolerConfig) -> PoolerConfig {
+    let setting = format!("max_{of}_connections");
+    move |config| config.general(&setting, most)
+}
+
+const LIMITS: [&str; 3] = ["server", "db", "user"];
+
+/// It is a connection like any other.
+#[test]
+fn the_listener_counts_in_every_limit() {
+    for of in LIMITS {
+        let stage = Stage::with(&format!("listen_limited_{of}"), 4, limited(of, "2"));
+        let mut clients: Vec<_> = (0..6).map(|_| stage.client()).collect();
+        clients.iter_mut().for_each(|client| drop(client.query("LISTEN a")));
+        thread::scope(|scope| {
+            for client in &mut clients {
+                scope.spawn(|| {
+                    for _ in 0..20 {
+                        assert_eq!(client.query("SELECT 1 FROM pg_sleep(0.002)"), ["1"]);
+                        assert!(stage.backends("TRUE") <= 2, "{of}");
+                    }
+                });
+            }
+        });
+        assert_eq!(stage.backends("TRUE"), 2, "{of}: one listens, and the others share one");
+        stage.client().query("NOTIFY a, 'told'");
+        clients.iter_mut().for_each(|client| assert_eq!(notified(client), "a told", "{of}"));
+    }
+}
+
+#[test]
+fn where_no_limit_leaves_room_for_the_listener_the_server_stays() {
+    for of in LIMITS {
+        let stage = Stage::with(&format!("listen_crowded_{of}"), 2, limited(of, "1"));
+        let (mut client, mut other) = (stage.client(), stage.client());
+        client.query("LISTEN a");
+        other.send(&query("SELECT 'served'")).unwrap();
+        stage.wait_for_waiters(1);
+        stage.ask("NOTIFY a, 'told'");
+        assert_eq!(notified(&mut client), "a told", "{of}");
+        assert_eq!((stage.backends("TRUE"), client.query("SELECT 1").concat()), (1, "1".into()));
+        client.query("UNLISTEN a");
+        let reply = other.read_until_ready().unwrap();
+        assert_eq!(reply[1].to_string(), "DataRow \"served\"", "{of}");
+    }
 }

@@ -24,6 +24,17 @@ fn listens_on(channels: &[&str]) -> Vec<u8> {
     [columns(), rows.collect(), done(), ready()].concat()
 }
 
+/// A client that listens on `a`, and the server that it has, which has said so.
+fn listens(setup: &Setup) -> (Stage, Peer, Peer) {
+    let (stage, server, alice) = Stage::ready(setup);
+    alice.says([query("LISTEN a")]);
+    assert_eq!(server.heard(), "Q(LISTEN a)");
+    server.says([done(), ready()]);
+    assert_eq!((server.heard().as_str(), alice.heard().as_str()), ("Q(left?)", "C Z"));
+    server.says([listens_on(&["a"])]);
+    (stage, server, alice)
+}
+
 /// A client that listens on `a`, the server that it has, and one that listens, which says so next.
 struct Scene {
     stage: Stage,
@@ -40,12 +51,11 @@ impl Scene {
     }
 
     fn with(general: &'static str) -> Self {
-        let (stage, server, alice) = Stage::ready(&Setup::with(general));
-        alice.says([query("LISTEN a")]);
-        assert_eq!(server.heard(), "Q(LISTEN a)");
-        server.says([done(), ready()]);
-        assert_eq!((server.heard().as_str(), alice.heard().as_str()), ("Q(left?)", "C Z"));
-        server.says([listens_on(&["a"])]);
+        Self::of(&Setup::with(general))
+    }
+
+    fn of(setup: &Setup) -> Self {
+        let (stage, server, alice) = listens(setup);
         let listener = stage.server();
         let told = listener.heard();
         let own = told.split('"').nth(3).expect("a channel of its own").to_owned();
@@ -556,4 +566,73 @@ fn the_end_of_a_unit_is_told_before_a_servers_last_words() {
     scene.server.breaks();
     assert_eq!(scene.alice.heard(), "");
     assert!(!scene.alice.is_open());
+}
+
+/// The settings that limit how many servers there are.
+const LIMITS: [&str; 3] = ["max_server_connections", "max_db_connections", "max_user_connections"];
+
+fn limited(limit: &str, most: usize) -> Setup {
+    Setup { general: format!("{limit} = {most}").leak(), ..Setup::of_size(2) }
+}
+
+#[test]
+fn the_listener_counts_in_every_limit() {
+    for limit in LIMITS {
+        for (most, opens) in [(2, 0), (3, 1)] {
+            let scene = Scene::of(&limited(limit, most)).taken_over();
+            let bob = scene.stage.client();
+            scene.alice.says([query("alice")]);
+            assert_eq!(scene.server.heard(), "Q(alice)");
+            bob.says([query("bob")]);
+            assert_eq!(scene.stage.attempts(), opens, "{limit} = {most}");
+            if opens == 0 {
+                scene.server.says([done(), ready()]);
+                assert_eq!(scene.server.heard(), "Q(bob)", "{limit} = {most}");
+            }
+        }
+    }
+}
+
+#[test]
+fn a_client_keeps_its_server_where_no_limit_leaves_room_for_a_listener() {
+    for limit in LIMITS {
+        let (stage, server, alice) = listens(&limited(limit, 1));
+        assert_eq!((stage.attempts(), stage.servers()), (0, vec![ServerActivity::Active]));
+        let bob = stage.client();
+        bob.says([query("bob")]);
+        server.says([notified("a", "1")]);
+        assert_eq!(alice.heard(), "A", "{limit}");
+        assert_eq!((stage.attempts(), server.heard().as_str()), (0, ""), "{limit}");
+        alice.says([query("UNLISTEN *")]);
+        assert_eq!(server.heard(), "Q(UNLISTEN *)", "{limit}");
+        server.says([done(), ready()]);
+        assert_eq!((server.heard().as_str(), alice.heard().as_str()), ("Q(left?)", "C Z"));
+        server.says([listens_on(&[])]);
+        assert_eq!(server.heard(), "Q(bob)", "{limit}");
+    }
+}
+
+/// Another pool's server was in its way.
+#[test]
+fn the_listener_comes_when_there_is_room_for_it() {
+    let general = "max_server_connections = 2";
+    let setup = Setup { general, others: &["east"], ..Setup::of_size(2) };
+    let (stage, server, alice) = Stage::ready(&setup);
+    let bob = stage.newcomer_to("east");
+    let other = stage.server();
+    assert!(bob.is_greeted());
+    bob.says([query("BEGIN")]);
+    other.says([done(), in_block()]);
+    alice.says([query("LISTEN a")]);
+    server.says([done(), ready()]);
+    server.says([listens_on(&["a"])]);
+    assert_eq!((alice.heard().as_str(), stage.attempts()), ("C Z", 0));
+    server.says([notified("a", "1")]);
+    assert_eq!(alice.heard(), "A");
+    other.breaks();
+    stage.wait(Duration::from_secs(1));
+    let listener = stage.server();
+    assert!(listener.heard().starts_with("Q(LISTEN \"a\"; "));
+    listener.says([done(), done(), ready()]);
+    assert!(server.heard().starts_with("Q(LISTEN a) Q(left?) P(pgweir_aside="));
 }
