@@ -105,8 +105,7 @@ impl Engine {
         }
         if its.asked.is_some() {
             // Its unit has not been sent, though it may have a server by now.
-            let held = its.server();
-            if let Some(server) = held {
+            if let Some(server) = its.server() {
                 Mark::CancelOfUnsent.hit();
                 if its.pins.is_empty() {
                     self.give_back(now, server);
@@ -117,17 +116,10 @@ impl Engine {
             }
             Mark::CancelOfQueued.hit();
             self.refuse_unit(now, client, CANCELED.report(&[]));
-            if let Some(server) = held.filter(|server| self.holds(client, *server)) {
-                self.lease_over(now, server, client);
-            }
         } else {
             Mark::CancelOfNothing.hit();
         }
         self.close_client(requester);
-    }
-
-    fn holds(&self, client: ClientId, server: ServerId) -> bool {
-        self.clients.find(client).is_some_and(|its| its.leg == Leg::Held(server))
     }
 
     fn owner_of(&self, key: &CancelKey) -> Option<ClientId> {

@@ -85,7 +85,7 @@ impl Engine {
                 }
             };
             let taken = match self.clients[id].leg {
-                Leg::Held(server) => {
+                Leg::Held(server) if !self.is_refused(id) => {
                     let may_commit = self.clients[id].may_commit;
                     let taken = self.dispatch(now, id, server, tag, header, rest, at);
                     if let Taken::Nothing = taken {
@@ -94,7 +94,8 @@ impl Engine {
                     }
                     taken
                 }
-                Leg::None | Leg::Granted(_) => {
+                // One that it has was sent nothing.
+                Leg::None | Leg::Granted(_) | Leg::Held(_) => {
                     self.without_server(now, id, pool, tag, header, rest, at)
                 }
                 Leg::Waiting(_) | Leg::Preparing(_) => Taken::Nothing,
@@ -206,10 +207,10 @@ impl Engine {
         if client.rest != UnitRest::Batch && client.refusal.is_some() {
             self.look_for_cure(id, tag, header, rest);
         }
-        let client = &mut self.clients[id];
-        if client.rest == UnitRest::Batch || client.refusal.is_some() {
+        if self.is_refused(id) {
             return self.refuse(now, id, tag, header, rest);
         }
+        let client = &mut self.clients[id];
         let too_long = rest.len() >= UNIT_HELD_BYTES;
         let ended = unit_is_whole(rest, &mut client.scanned);
         Mark::UnitTooLongToWait.hit_if(too_long && !ended);

@@ -17,8 +17,14 @@ use crate::prepared::Names;
 use crate::time::Time;
 
 impl Engine {
-    /// A message of a unit that is not run but answered by us. This is sound only here, where no
-    /// server and so no transaction is involved.
+    /// Whether what a client sends next is a unit that is not run, or the rest of one.
+    pub(super) fn is_refused(&self, id: ClientId) -> bool {
+        let client = &self.clients[id];
+        client.rest == UnitRest::Batch || client.refusal.is_some()
+    }
+
+    /// A message of a unit that is not run but answered by us. This is sound only where no
+    /// transaction is involved: it has no server, or that was kept for it and was sent nothing.
     pub(super) fn refuse(
         &mut self,
         now: Time,

@@ -159,6 +159,38 @@ fn a_client_that_notifies_is_told_by_its_server() {
     scene.assert_marks("3");
 }
 
+/// Its server listens for it already, or is about to: what was cancelled is not run, and the cancel
+/// is not kept for another.
+#[test]
+fn a_unit_that_waits_for_the_listener_is_cancelled() {
+    for listener_first in [false, true] {
+        let scene = Scene::listening();
+        scene.alice.says([query("NOTIFY a, '2'")]);
+        scene.assert_shows(&["LISTEN \"a\""], "2");
+        let server_says = || scene.server.says([aside(3), notified(&scene.own, "2"), ready()]);
+        if !listener_first {
+            server_says();
+        }
+        let requester = scene.stage.cancel(&scene.alice);
+        assert!(requester.is_closed());
+        assert_eq!(scene.alice.heard(), "E(57014) Z");
+        scene.listener.says([notified(&scene.own, "2")]);
+        if listener_first {
+            server_says();
+        }
+        assert_eq!(scene.server.heard(), "Q(left?)");
+        scene.server.says([listens_on(&["a", &scene.own])]);
+        scene.assert_marks("3");
+        scene.server.says([aside(2), notified(&scene.own, "3"), ready()]);
+        scene.listener.says([notified(&scene.own, "3")]);
+        scene.assert_unlistens();
+        scene.server.says([aside(1), ready()]);
+        assert_eq!(scene.states(), [ServerActivity::Idle, ServerActivity::Active]);
+        scene.alice.says([query("SELECT 1")]);
+        assert_eq!(scene.server.heard(), "Q(SELECT 1)");
+    }
+}
+
 /// Its mark goes out with its transaction, and the listener may be late.
 #[test]
 fn the_end_of_a_transaction_waits_for_the_listener() {
