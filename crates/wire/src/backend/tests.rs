@@ -6,7 +6,7 @@ use crate::{ProtocolVersion, SqlState};
 
 #[test]
 fn every_message_is_the_documented_bytes() {
-    let messages: [(Write, &[u8]); 15] = [
+    let messages: [(Write, &[u8]); 17] = [
         (authentication_ok, b"R\0\0\0\x08\0\0\0\0"),
         (authentication_cleartext, b"R\0\0\0\x08\0\0\0\x03"),
         (|out| authentication_md5(out, *b"salt"), b"R\0\0\0\x0c\0\0\0\x05salt"),
@@ -45,8 +45,41 @@ fn every_message_is_the_documented_bytes() {
             },
             b"E\0\0\0\x23SERROR\0VERROR\0C57014\0Mm\0Dd\0Hh\0\0",
         ),
+        (
+            |out| {
+                let report = Report::error(SqlState::QUERY_CANCELED, "m");
+                Report { routine: Some("r"), ..report }.write(out);
+            },
+            b"E\0\0\0\x20SERROR\0VERROR\0C57014\0Mm\0Rr\0\0",
+        ),
+        (
+            |out| Report::error(SqlState::WARNING, "m").write_notice(out),
+            b"N\0\0\0\x1fSNOTICE\0VNOTICE\0C01000\0Mm\0\0",
+        ),
     ];
     assert_written(&messages);
+}
+
+#[test]
+fn a_notification_has_a_channel_and_a_payload() {
+    assert_eq!(parse_notification(b"\0\0\x01\x02jobs\x007\0"), Ok((&b"jobs"[..], &b"7"[..])));
+    assert_eq!(parse_notification(b"\0\0\x01\x02jobs\0\0"), Ok((&b"jobs"[..], &b""[..])));
+    assert_eq!(parse_notification(b"\0\0\x01\x02jobs\0"), Err(Malformed::Truncated));
+    assert_eq!(parse_notification(b"\0\0\x01"), Err(Malformed::Truncated));
+    assert_eq!(parse_notification(b"\0\0\x01\x02a\0b\0c"), Err(Malformed::TrailingBytes));
+}
+
+#[test]
+fn columns_have_a_name_a_type_and_its_modifier() {
+    let body = b"\0\x02id\0\0\0\0\x01\0\x02\0\0\0\x17\0\x04\xff\xff\xff\xff\0\0\
+        name\0\0\0\0\0\0\0\0\0\x04\x13\xff\xff\0\0\0\x0e\0\x01";
+    let column = |name, type_oid, type_modifier| ColumnType { name, type_oid, type_modifier };
+    let columns = vec![column(&b"id"[..], 23, -1), column(&b"name"[..], 1043, 14)];
+    assert_eq!(parse_row_description(body), Ok(columns));
+    assert_eq!(parse_row_description(b"\0\0"), Ok(Vec::new()));
+    assert_eq!(parse_row_description(&body[..body.len() - 1]), Err(Malformed::Truncated));
+    assert_eq!(parse_row_description(b"\x01"), Err(Malformed::Truncated));
+    assert_eq!(parse_row_description(b"\0\0\0"), Err(Malformed::TrailingBytes));
 }
 
 #[test]

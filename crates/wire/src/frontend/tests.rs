@@ -1,11 +1,12 @@
 //! Each message as the protocol's documentation has it, byte for byte.
 
 use super::*;
+use crate::HEADER_LEN;
 use crate::tests::{Write, assert_written};
 
 #[test]
 fn every_message_is_the_documented_bytes() {
-    let messages: [(Write, &[u8]); 13] = [
+    let messages: [(Write, &[u8]); 14] = [
         (|out| write_password(out, b"pw"), b"p\0\0\0\x07pw\0"),
         (|out| write_sasl_response(out, b"c=biws"), b"p\0\0\0\x0ac=biws"),
         (
@@ -17,6 +18,7 @@ fn every_message_is_the_documented_bytes() {
             |out| write_parse(out, b"s", b"SELECT $1", &[23, 0]),
             b"P\0\0\0\x1as\0SELECT $1\0\0\x02\0\0\0\x17\0\0\0\0",
         ),
+        (|out| write_parse_of(out, b"s", b"SELECT 1\0\0\0"), b"P\0\0\0\x11s\0SELECT 1\0\0\0"),
         (
             |out| write_bind(out, b"p", b"s", &[Some(b"57"), None]),
             b"B\0\0\0\x18p\0s\0\0\0\0\x02\0\0\0\x0257\xff\xff\xff\xff\0\0",
@@ -38,6 +40,27 @@ fn every_message_is_the_documented_bytes() {
     ] {
         let header = Header::parse(&bytes).unwrap().unwrap();
         assert_eq!((Tag::of(header), header.message_len()), (Ok(tag), bytes.len()));
+    }
+}
+
+/// Its length is that of the whole message, of which the rest is sent as it came.
+#[test]
+fn a_message_begins_again_with_another_name() {
+    for (new, old) in
+        [(&b"pgweir_1"[..], &b"s"[..]), (b"s", b"pgweir_1"), (b"", b"s"), (b"b", b"a")]
+    {
+        let bind = |name| {
+            let mut out = Vec::new();
+            write_bind(&mut out, b"p", name, &[Some(b"57")]);
+            out
+        };
+        let whole = bind(old);
+        let header = Header::parse(&whole).unwrap().unwrap();
+        let (before, rest) = whole[HEADER_LEN..].split_at(b"p\0".len());
+        let mut renamed = Vec::new();
+        write_renamed(&mut renamed, header, before, new, old.len());
+        renamed.extend_from_slice(&rest[old.len()..]);
+        assert_eq!(renamed, bind(new));
     }
 }
 
