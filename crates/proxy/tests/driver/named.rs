@@ -5,8 +5,8 @@ use pgweir_engine::ServerActivity;
 
 use crate::messages::{
     bind_complete, bind_to, close_complete, close_statement, columns, copy_in, describe_statement,
-    done, done_with, error, execute, in_block, in_failed_block, left, no_data, no_parameters,
-    parse, parse_as, parse_complete, query, ready, sync, terminate,
+    done, done_with, error, execute, fatal, in_block, in_failed_block, left, no_data,
+    no_parameters, parse, parse_as, parse_complete, query, ready, sync, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -717,4 +717,50 @@ fn an_error_of_what_is_put_in_front_is_a_part_of_the_reply() {
     assert_eq!(alice.heard(), "E(25P02)");
     second.breaks();
     assert_eq!(alice.heard(), "E(FATAL 57P01)");
+}
+
+/// A cancel may hit between a Parse of ours and what the rows are like: whoever waited for that
+/// would wait for ever.
+#[test]
+fn what_a_server_was_kept_from_saying_is_asked_again() {
+    let (stage, _first, alice, _bob) = moved("SELECT", rows());
+    alice.says([bind_to("s"), execute(), sync()]);
+    let second = stage.server();
+    second.heard();
+    second.says([parse_complete(), error("57014")]);
+    assert!(second.heard().ends_with("B(s) E S"));
+    second.says([ready()]);
+    assert_eq!(alice.heard(), "E(57014) Z");
+    alice.says([bind_to("s"), execute(), sync()]);
+    assert_eq!(second.heard(), "C(pgweir_1) P(pgweir_1=SELECT) D(pgweir_1) H");
+}
+
+/// Its client has sent nothing to the server, and is to hear nothing of its end.
+#[test]
+fn a_server_that_ends_while_a_statement_is_made_is_nobodys_loss() {
+    let (stage, _first, alice, _bob) = moved("SELECT", rows());
+    alice.says([bind_to("s"), execute(), sync()]);
+    let second = stage.server();
+    assert_eq!(second.heard(), "P(pgweir_1=SELECT) D(pgweir_1) H");
+    second.says([fatal("58030")]);
+    second.ends();
+    assert_eq!(alice.heard(), "");
+    assert_eq!(stage.server().heard(), "P(pgweir_1=SELECT) D(pgweir_1) H");
+}
+
+/// The unit in front of which something has failed is under way: its client is not asked to leave
+/// before it is over.
+#[test]
+fn a_unit_that_has_failed_before_it_was_sent_is_under_way() {
+    let (stage, _first, alice, _bob) = moved("SELECT", rows());
+    alice.says([bind_to("s"), execute(), sync()]);
+    let second = stage.server();
+    second.heard();
+    stage.keep_turn_open();
+    second.says([error("42P01")]);
+    stage.drain();
+    stage.end_turn();
+    assert_eq!(second.heard(), "B(s) E S");
+    second.says([ready()]);
+    assert_eq!(alice.heard(), "E(42P01) Z E(FATAL 57P01)");
 }

@@ -220,6 +220,18 @@ fn an_unnamed_statement_fails_where_it_is_run() {
     assert_eq!(bob.heard(), "1 Z E(53300) Z");
 }
 
+/// Each is told in its own place.
+#[test]
+fn one_that_is_refused_behind_another_is_told_why() {
+    let setup = Setup { pool: "pin_refuse = 'temp table'", ..Setup::default() };
+    let (_stage, server, alice) = Stage::ready(&setup);
+    let [one, two] = ["CREATE TEMP TABLE a (a int)", "CREATE TEMP TABLE b (a int)"].map(query);
+    alice.says([one, two]);
+    assert_eq!(server.heard(), format!("Q({FAILS}) Q({FAILS})"));
+    server.says([error("22P02"), ready(), error("22P02"), ready()]);
+    assert_eq!(alice.heard(), "E(0A000) Z E(0A000) Z");
+}
+
 /// Only the first error of a batch is told, whosever it is.
 #[test]
 fn an_error_in_front_is_told_as_it_is() {

@@ -255,6 +255,44 @@ fn a_client_with_very_long_settings_keeps_its_server() {
     assert_eq!(server.heard(), "Q(DISCARD ALL)");
 }
 
+/// It need not come in one piece.
+#[test]
+fn a_client_with_a_setting_too_long_to_be_read_keeps_its_server() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    run(&alice, &server, "SET app.x = 'xxx'", ready());
+    let told = set_to(&[("app.x", &"x".repeat(16 * 1024))]);
+    for piece in told.chunks(10_000) {
+        server.says([piece.to_vec()]);
+    }
+    assert_eq!(stage.servers(), [ServerActivity::Active]);
+    alice.heard();
+    alice.says([terminate()]);
+    assert!(server.heard().ends_with("Q(DISCARD ALL)"));
+}
+
+/// Until its server has said in which encoding a client speaks that has changed it, a text that is
+/// not plain ASCII may be anything.
+#[test]
+fn the_encoding_of_a_client_is_known_behind_its_unit() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    let utf8 = || parameter_status("client_encoding", "UTF8");
+    alice.says([query("SET client_encoding = 'UTF8'")]);
+    server.says([utf8(), done(), ready()]);
+    assert_eq!(server.heard(), format!("Q(SET client_encoding = 'UTF8') {QUESTION}"));
+    server.says([set_to(&[("client_encoding", "UTF8")])]);
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+    alice.says([query("SELECT 'é'")]);
+    server.says([one_row("é")]);
+    assert_eq!(stage.servers(), [ServerActivity::Idle], "nothing keeps it");
+    // Of the second it is not known when the first is over.
+    alice.says([query("SELECT 1"), query("SET client_encoding = 'UTF8'")]);
+    server.says([one_row("1")]);
+    alice.says([query("SELECT 'é'")]);
+    server.heard_bytes();
+    server.says([utf8(), done(), ready(), one_row("é")]);
+    assert_eq!(stage.servers(), [ServerActivity::Active], "it may have been anything");
+}
+
 /// A text that is too long to be looked at twice names whatever it names.
 #[test]
 fn a_client_that_sets_what_is_not_clear_keeps_its_server() {
