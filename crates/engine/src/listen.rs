@@ -23,8 +23,8 @@ use std::rc::Rc;
 
 use pgweir_config::PoolMode;
 use pgweir_sql::PinReason;
-use pgweir_wire::TransactionStatus;
 use pgweir_wire::frontend::{self, Bind, Parse, Tag, Target};
+use pgweir_wire::{HEADER_LEN, TransactionStatus};
 
 use crate::Engine;
 use crate::action::{ClientId, Endpoint, ServerId};
@@ -36,7 +36,7 @@ use crate::prepared::Meaning;
 use crate::reply::{Closes, Expected, Kind, Makes, Sink};
 use crate::scan::may_change_encoding;
 use crate::time::Time;
-use crate::units::until_nul;
+use crate::units::{message, until_nul};
 
 pub(crate) use listener::Listener;
 
@@ -154,16 +154,15 @@ impl Subscription {
 }
 
 impl Engine {
-    /// Whether a message waits until its client's server listens on all that the client does,
-    /// since it may notify, or change that.
+    /// Whether the message at the front of `rest` waits until its client's server listens on all
+    /// that the client does, since its unit may notify, or change that.
     pub(crate) fn waits_to_listen(
         &mut self,
         now: Time,
         id: ClientId,
         server: ServerId,
         tag: Tag,
-        body: &[u8],
-        whole: bool,
+        rest: &[u8],
     ) -> bool {
         let client = &self.clients[id];
         let Some(own) = &client.subscription else { return false };
@@ -186,7 +185,7 @@ impl Engine {
         // What it says in a transaction that has failed comes to nothing, mostly. Its end may be
         // under way.
         let fails = its.status == TransactionStatus::Failed && its.replies.is_empty();
-        if fails || !self.may_notify(id, tag, body, whole) {
+        if fails || !self.unit_may_notify(id, rest) {
             return false;
         }
         let is_quiet = its.replies.is_empty() && its.answer.is_none();
@@ -194,6 +193,36 @@ impl Engine {
             self.go_to_server(now, server, id);
         }
         Mark::HeldToListen.hit();
+        true
+    }
+
+    /// Whether a message of the unit at the front may notify: what begins a batch is where its
+    /// server is still free to listen. One whose end is not there may say anything later.
+    fn unit_may_notify(&self, id: ClientId, mut rest: &[u8]) -> bool {
+        while let Some((header, tag)) = message(rest).ok().flatten() {
+            let (n, whole) = (header.message_len(), rest.len() >= header.message_len());
+            let body = &rest[HEADER_LEN..rest.len().min(n)];
+            match tag {
+                Tag::Bind | Tag::FunctionCall | Tag::Parse | Tag::Query => {
+                    if self.may_notify(id, tag, body, whole) {
+                        return true;
+                    }
+                    if !matches!(tag, Tag::Bind | Tag::Parse) {
+                        return false;
+                    }
+                }
+                Tag::Sync | Tag::Terminate => return false,
+                Tag::Flush => return true,
+                Tag::Close
+                | Tag::CopyData
+                | Tag::CopyDone
+                | Tag::CopyFail
+                | Tag::Describe
+                | Tag::Execute
+                | Tag::Password => {}
+            }
+            rest = &rest[rest.len().min(n)..];
+        }
         true
     }
 

@@ -265,7 +265,7 @@ impl Engine {
             return Taken::Gone;
         }
         if self.clients[id].subscription.is_some()
-            && self.waits_to_listen(now, id, server, tag, body, whole)
+            && self.waits_to_listen(now, id, server, tag, rest)
         {
             self.clients[id].holding = true;
             return Taken::Nothing;

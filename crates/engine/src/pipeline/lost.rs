@@ -3,7 +3,7 @@
 use super::{Access, InFlight, Outcome};
 use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, ServerId};
-use crate::client::Leg;
+use crate::client::{Leg, UnnamedStatement};
 use crate::errors::OUTCOME_UNKNOWN;
 use crate::loss::unknown_outcome;
 use crate::marks::Mark;
@@ -94,6 +94,8 @@ impl Engine {
             return self.run_alone(client, unit.since);
         }
         Mark::SharedOutcomeUnknown.hit();
+        // As everywhere: it may have been replaced.
+        its.unnamed = UnnamedStatement::None;
         let report = OUTCOME_UNKNOWN.report(&[]).detail(unknown_outcome(cause));
         let to = Endpoint::Client(client);
         self.actions.inject(to, |out| {

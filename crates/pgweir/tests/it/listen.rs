@@ -3,7 +3,7 @@
 use std::sync::Barrier;
 use std::thread;
 
-use pgweir_testkit::frames::query;
+use pgweir_testkit::frames::{bind, execute, parse, query, sync};
 use pgweir_testkit::{Message, PoolerConfig, WireClient};
 
 use crate::stage::{self, CLUSTER, Stage};
@@ -35,6 +35,21 @@ fn answer(client: &mut WireClient, sql: &str) -> Vec<String> {
             },
         )
         .collect()
+}
+
+/// Wherever in a batch NOTIFY stands.
+#[test]
+fn a_batch_that_notifies_its_own_client_hears_of_it_before_its_end() {
+    let stage = Stage::new("listen_batch", 2);
+    let mut client = stage.client();
+    let run = |text: &str| [parse("", text, &[]), bind("", "", &[]), execute("", 0)].concat();
+    client.query("LISTEN jobs");
+    for other in ["SHOW DateStyle", "SELECT 1 WHERE false"] {
+        let batch = [run(other), run("NOTIFY jobs, 'x'"), sync()].concat();
+        client.send(&batch).unwrap();
+        let reply = client.read_until_ready().unwrap();
+        assert!(reply.iter().any(|message| message.tag == b'A'), "{other}: {reply:?}");
+    }
 }
 
 #[test]

@@ -159,6 +159,18 @@ fn a_client_that_notifies_is_told_by_its_server() {
     scene.assert_marks("3");
 }
 
+/// Wherever in its batch it stands: once that has begun nobody takes over any more.
+#[test]
+fn what_notifies_may_stand_behind_others_of_its_batch() {
+    let scene = Scene::listening();
+    let parses = [parse_as("", "SELECT 1"), parse_as("", "NOTIFY a, '2'"), sync()];
+    scene.alice.says(parses);
+    scene.assert_shows(&["LISTEN \"a\""], "2");
+    scene.server.says([aside(3), notified(&scene.own, "2"), ready()]);
+    scene.listener.says([notified(&scene.own, "2")]);
+    assert_eq!(scene.server.heard(), "P(SELECT 1) P(NOTIFY a, '2') S");
+}
+
 /// Its server listens for it already, or is about to: what was cancelled is not run, and the cancel
 /// is not kept for another.
 #[test]
