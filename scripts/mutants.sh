@@ -2,7 +2,7 @@
 # make mutants: do the tests see? cargo-mutants changes one thing after the other in what decides
 # whose bytes are whose, and the tests have to notice each change.
 #
-#   PART=wire|replies|names|pool|shares|cancel   only this part
+#   PART=wire|replies|names|pool|pipeline|shares|cancel   only this part
 #   JOBS=2                          so many at a time
 #
 # The first part takes minutes, each of the others much longer.
@@ -29,9 +29,10 @@ part() {
     [ "${PART:-$name}" = "$name" ] || return 0
     for file in "$@"; do files+=(--file "$file"); done
     heading "$name"
+    # No documentation has tests, and to look for them it would be built for each change.
     cargo mutants --package "$package" --test-package "$tests" "${files[@]}" --profile mutants \
         --jobs "$jobs" --minimum-test-timeout 40 --no-shuffle \
-        --output "target/mutants/$name" || survivors=1
+        --output "target/mutants/$name" -- --lib --tests || survivors=1
 }
 
 engine=crates/engine/src
@@ -42,6 +43,7 @@ part replies "$seen_by" pgweir-engine "$engine/reply.rs" "$engine/reply/**" "$en
     "$engine/settle.rs"
 part names "$seen_by" pgweir-engine "$engine/prepared/**" "$engine/units/**"
 part pool "$seen_by" pgweir-engine "$engine/pool.rs" "$engine/checkout.rs" "$engine/leave.rs"
+part pipeline "$seen_by" pgweir-engine "$engine/pipeline.rs" "$engine/pipeline/**"
 part shares "$seen_by" pgweir-engine "$engine/shares.rs" "$engine/commons.rs" "$engine/wants.rs" \
     "$engine/waits.rs"
 part cancel "$seen_by" pgweir-engine "$engine/cancel.rs"

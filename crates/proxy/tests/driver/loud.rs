@@ -99,6 +99,7 @@ fn a_reading_that_is_cut_short_is_begun_again() {
 fn a_server_that_is_lost_while_it_is_asked_is_replaced() {
     let (stage, server, alice) = unread(&Setup::default());
     server.breaks();
+    assert_eq!(stage.attempts(), 0, "the next one may be lost, too");
     stage.wait(Duration::from_secs(1));
     let other = stage.server();
     assert_eq!(other.heard(), "Q(names?)");

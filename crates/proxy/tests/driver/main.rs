@@ -43,6 +43,7 @@ mod sequences;
 mod server_gone;
 mod server_login;
 mod settings;
+mod sharing;
 mod silence;
 mod state;
 mod statement;

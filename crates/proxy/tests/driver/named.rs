@@ -764,3 +764,15 @@ fn a_unit_that_has_failed_before_it_was_sent_is_under_way() {
     second.says([ready()]);
     assert_eq!(alice.heard(), "E(42P01) Z E(FATAL 57P01)");
 }
+
+/// Its client sends values of the types that it was told of, whatever another server would make of
+/// the text.
+#[test]
+fn it_is_made_again_with_the_parameters_that_its_client_knows() {
+    let int4 = b"t\0\0\0\x0a\0\x01\0\0\0\x17".to_vec();
+    let (stage, _first, alice, _bob) = moved("SELECT $1", [int4, columns()].concat());
+    alice.says([bind_to("s"), execute(), sync()]);
+    let heard = stage.server().heard_bytes();
+    let parse = b"P\0\0\0\x1dpgweir_1\0SELECT $1\0\0\x01\0\0\0\x17";
+    assert!(heard.starts_with(parse), "{}", heard.escape_ascii());
+}

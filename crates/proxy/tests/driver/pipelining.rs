@@ -12,18 +12,18 @@ use crate::messages::{
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
 
-const BRAKED: &str =
+pub(crate) const BRAKED: &str =
     "Q(SELECT ARRAY[pg_catalog.set_config('statement_timeout', '50', false)] IS NULL)";
-const FREED: &str =
+pub(crate) const FREED: &str =
     "Q(SELECT ARRAY[pg_catalog.set_config('statement_timeout', NULL, false)] IS NULL)";
 
 /// A setup whose servers are shared.
-fn shared(size: usize) -> Setup {
+pub(crate) fn shared(size: usize) -> Setup {
     Setup { size, general: "pipelining = 8", ..Setup::default() }
 }
 
 /// A stage with a server that is shared by `clients`, and idle.
-fn braked(setup: &Setup, clients: usize) -> (Stage, Peer, Vec<Peer>) {
+pub(crate) fn braked(setup: &Setup, clients: usize) -> (Stage, Peer, Vec<Peer>) {
     let (stage, server, first) = Stage::ready(setup);
     first.says([query("SELECT 0")]);
     assert_eq!(server.heard(), BRAKED);
@@ -37,7 +37,7 @@ fn braked(setup: &Setup, clients: usize) -> (Stage, Peer, Vec<Peer>) {
 }
 
 /// Each sends a query by its number.
-fn ask(clients: &[Peer]) {
+pub(crate) fn ask(clients: &[Peer]) {
     for (number, client) in clients.iter().enumerate() {
         client.says([query(&format!("SELECT {number}"))]);
     }
@@ -192,6 +192,8 @@ fn a_long_reply_is_thrown_away_and_run_again_alone() {
     let (_stage, server, clients) = braked(&shared(1), 2);
     ask(&clients);
     server.heard();
+    // In whatever pieces.
+    server.says([notice()]);
     server.says([long_row(400_000), done(), ready(), one_row("b")]);
     assert_eq!(clients[0].heard(), "");
     assert_eq!(clients[1].heard(), "T D(b) C Z");
@@ -436,7 +438,7 @@ fn rows_that_have_changed_are_no_matter_of_shared_servers() {
 /// Whoever is told by a server of its own why its settings are wrong waits for one.
 #[test]
 fn settings_that_are_refused_are_no_matter_of_shared_servers() {
-    let (stage, server, _clients) = braked(&shared(1), 1);
+    let (stage, server, clients) = braked(&shared(1), 1);
     let named = stage.newcomer(&[("search_path", "x")]);
     let heard = server.heard();
     assert!(heard.contains("search_path"), "{heard}");
@@ -446,8 +448,12 @@ fn settings_that_are_refused_are_no_matter_of_shared_servers() {
     let heard = server.heard();
     assert!(heard.contains("'50'"), "{heard}");
     server.says([error("22023"), ready()]);
+    assert_eq!(server.heard(), "Q(SELECT 1)", "it has been set to them alone before");
+    server.says([one_row("1")]);
+    // Nor is it believed to have a brake.
+    clients[0].says([query("BEGIN")]);
     let heard = server.heard();
-    assert!(!heard.contains("'50'"), "{heard}");
+    assert!(heard.contains("search_path") && !heard.contains("statement_timeout"), "{heard}");
 }
 
 /// What a server is set to now is told each of those who share it with its next unit.

@@ -5,8 +5,8 @@ use std::time::Duration;
 use pgweir_engine::{ClientState, ServerActivity};
 
 use crate::messages::{
-    bind, bind_complete, describe_statement, done, execute, fatal, flush, parse, parse_complete,
-    query, ready, sync, terminate,
+    bind, bind_complete, describe_statement, done, execute, fatal, flush, in_block, parse,
+    parse_complete, query, ready, sync, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -551,4 +551,31 @@ fn a_query_that_runs_is_not_timed() {
     assert!(alice.is_open() && server.is_open());
     server.says([done(), ready()]);
     assert_eq!(alice.heard(), "C Z");
+}
+
+/// Of those that it did not have before it gets the one that has been idle for longest.
+#[test]
+fn a_client_is_given_another_server_where_that_is_wanted() {
+    let setup = Setup { pool: "server_choice = 'never_same'", ..Setup::of_size(2) };
+    let (stage, first, alice) = Stage::ready(&setup);
+    let bob = stage.client();
+    alice.says([query("BEGIN")]);
+    first.says([done(), in_block()]);
+    bob.says([query("b")]);
+    let second = stage.server();
+    second.says([done(), ready()]);
+    alice.says([query("COMMIT")]);
+    first.says([done(), ready()]);
+    first.heard();
+    second.heard();
+    let gets = |client: &Peer, server: &Peer| {
+        client.says([query("SELECT")]);
+        assert_eq!(server.heard(), "Q(SELECT)");
+        server.says([done(), ready()]);
+    };
+    gets(&alice, &second);
+    gets(&alice, &first);
+    gets(&bob, &first);
+    gets(&bob, &second);
+    gets(&alice, &second);
 }
