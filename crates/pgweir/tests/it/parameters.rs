@@ -116,8 +116,12 @@ fn a_name_that_goes_with_its_transaction() {
         // And behind a RESET there is no name to go back to.
         alice.query("BEGIN");
         alice.query(set);
-        alice.query("RESET ALL");
-        told_before(&mut alice, seen, &[pools], "");
+        alice.send(&query("RESET ALL")).unwrap();
+        let told = alice.read_until_ready().unwrap();
+        assert!(
+            told.iter().any(|message| message.to_string() == format!("ParameterStatus {pools}"))
+        );
+        told_before(&mut alice, seen, &[], "");
         alice.query("COMMIT");
         told_before(&mut alice, seen, &[], "");
     }
