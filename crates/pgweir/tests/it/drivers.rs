@@ -99,7 +99,8 @@ fn passes(driver: &str) -> String {
     assert_sound(&pgweir);
     let servers = format!("SELECT count(*) FROM pg_stat_activity WHERE usename = '{NAME}'");
     let servers: u32 = cluster.psql(&servers).parse().unwrap();
-    assert!((1..=SERVERS).contains(&servers), "{servers}");
+    // The listener is one more, and may be there for a moment behind the last that listens.
+    assert!((1..=SERVERS + 1).contains(&servers), "{servers}");
     said
 }
 
