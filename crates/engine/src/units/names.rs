@@ -159,6 +159,11 @@ impl Engine {
 
     fn parse(&mut self, id: ClientId, server: ServerId, new: NewStatement<'_>) -> Option<Named> {
         let is_named = !new.parse.name.is_empty();
+        if is_named && self.servers[server].replies.passes_over() {
+            // Nothing is made, and so nothing is there that would keep the server.
+            Mark::ParsePassedOver.hit();
+            return Some(Named::plain(Kind::Parse { makes: Makes::Own }));
+        }
         if is_named && new.may_be_kept() && self.may_share(id, server) {
             return self.parse_shared(id, server, new);
         }
@@ -274,7 +279,6 @@ impl Engine {
             && client.pins.without(PinReason::Listen).is_empty()
             && client.replication.is_none()
             && client.names.len() < NAMES
-            && !self.servers[server].replies.passes_over()
     }
 
     /// A Parse of what clients share. The server always reads it, also where it has the statement

@@ -5,7 +5,7 @@ use pgweir_engine::ServerActivity;
 
 use crate::messages::{
     bind_complete, bind_to, close_complete, close_statement, columns, copy_in, describe_statement,
-    done, done_with, error, execute, fatal, in_block, in_failed_block, left, no_data,
+    done, done_with, error, execute, fatal, flush, in_block, in_failed_block, left, no_data,
     no_parameters, parse, parse_as, parse_complete, query, ready, sync, terminate,
 };
 use crate::peer::Peer;
@@ -200,6 +200,20 @@ fn a_failed_parse_makes_nothing() {
     let heard = prepare(&alice, &server, "b", "good", no_rows());
     assert_eq!(heard, "P(pgweir_3=good) D(pgweir_3) S");
     run(&alice, &server, "b", "B(pgweir_3) E S", &[]);
+}
+
+/// What comes behind an error is not made, and keeps no server, though the error is known by then.
+#[test]
+fn a_parse_that_is_passed_over_keeps_no_server() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([query("BEGIN"), parse_as("s", "wrong"), flush()]);
+    server.says([done(), in_block(), error("42601")]);
+    alice.says([parse_as("t", "SELECT 1"), sync()]);
+    server.says([in_failed_block()]);
+    alice.says([query("ROLLBACK")]);
+    server.says([done(), ready()]);
+    assert_eq!(alice.heard(), "C Z(T) E(42601) Z(E) C Z");
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
 }
 
 /// A Close of ours that was passed over has closed nothing.
