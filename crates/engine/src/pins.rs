@@ -189,8 +189,7 @@ impl Engine {
             Mark::PinKindRefused.hit();
             (refused, PIN_REFUSED.report(&[&spec.name(), &refused]))
         } else {
-            // The listener takes over.
-            let pins = match self.has_listener(pool) {
+            let pins = match self.is_listened_for(server) {
                 true => pins.without(PinReason::Listen),
                 false => pins,
             };
@@ -230,14 +229,13 @@ impl Engine {
 
     /// How many servers of a pool their clients keep, and for each reason how many.
     fn holders(&self, pool: PoolId) -> (usize, [usize; PinReason::ALL.len()]) {
-        let has_listener = self.has_listener(pool);
         let mut reasons = [0; PinReason::ALL.len()];
         let mut servers = 0;
         let of_pool = self.servers.iter().filter(|(_, server)| server.pool == pool);
         for (id, server) in of_pool.filter(|(_, server)| server.may_be_kept()) {
             let client = server.client().and_then(|client| self.clients.find(client));
             let Some(client) = client.filter(|its| its.leg == Leg::Held(id)) else { continue };
-            let pins = match has_listener {
+            let pins = match self.is_listened_for(id) {
                 true => client.pins.without(PinReason::Listen),
                 false => client.pins,
             };

@@ -106,8 +106,10 @@ impl Engine {
         if !pins.is_empty() {
             Mark::PreparedIsRun.hit();
             self.pin(id, pins);
-            self.clients[id].doubt(pins);
         }
+        let client = &mut self.clients[id];
+        // A DEALLOCATE leaves nothing, and may end what the server is kept for.
+        client.doubt(client.prepared);
     }
 
     /// This is left on the client's server by what it has only named.

@@ -21,7 +21,7 @@ use crate::prepared::{Shelf, Statement};
 use crate::reply::Replies;
 use crate::sequences::Sequences;
 use crate::server_login::ServerLogin;
-use crate::settings::Settings;
+use crate::settings::{ENCODING, Settings};
 use crate::time::Time;
 
 /// What is thrown away for a client that is gone before its server is made to end. A backend whose
@@ -278,7 +278,7 @@ impl Server {
 
     /// Brings `encoding` up to date with what is reported.
     pub(crate) fn note_encoding(&mut self) {
-        let name = self.parameters.value(b"client_encoding").unwrap_or_default();
+        let name = self.parameters.value(ENCODING).unwrap_or_default();
         self.encoding = Encoding::named(name);
     }
 

@@ -48,6 +48,9 @@ const RIGHTS: [&[u8]; 2] = [b"role", b"session_authorization"];
 /// Where clients name themselves.
 const NAME: &[u8] = b"application_name";
 
+/// In which encoding a session hears and is told.
+pub(crate) const ENCODING: &[u8] = b"client_encoding";
+
 /// Where a statement that takes too long is ended by its server.
 pub(crate) const TIMEOUT: &[u8] = b"statement_timeout";
 

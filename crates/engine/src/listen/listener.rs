@@ -14,6 +14,7 @@ use crate::marks::Mark;
 use crate::parameters::Parameters;
 use crate::pool::PoolId;
 use crate::server::ServerState;
+use crate::settings::ENCODING;
 use crate::time::Time;
 
 /// Who listens in a pool.
@@ -263,13 +264,17 @@ impl Engine {
         self.run_own(server, &text);
     }
 
-    /// Whether a server of a pool stays with a client that listens only until the listener does.
-    pub(crate) fn has_listener(&self, id: PoolId) -> bool {
-        let listener = self.pools[id].listener.as_ref();
-        listener.is_none_or(|listener| {
-            let may_come = listener.server.is_some() || self.room(id) > 0;
-            !listener.refused && may_come
-        })
+    /// Whether a server stays with a client that listens only until the listener of its pool does.
+    pub(crate) fn is_listened_for(&self, id: ServerId) -> bool {
+        let server = &self.servers[id];
+        let is_plain = server.settings.value(ENCODING).is_none();
+        let Some(listener) = self.pools[server.pool].listener.as_ref() else { return is_plain };
+        let may_come = listener.server.is_some() || self.room(server.pool) > 0;
+        let is_like_it = match listener.server.filter(|_| listener.is_ready()) {
+            Some(listener) => self.is_encoded_as(listener, &server.parameters),
+            None => is_plain,
+        };
+        !listener.refused && may_come && is_like_it
     }
 
     fn find_listener(&mut self, now: Time, id: PoolId) {
@@ -384,10 +389,14 @@ impl Engine {
     ) -> bool {
         let Some(listener) = &self.pools[pool].listener else { return false };
         let Some(server) = listener.server else { return false };
-        let encoding = |of: &Parameters| of.value(b"client_encoding").map(<[u8]>::to_vec);
         listener.is_ready()
             && channels.is_subset(&listener.told)
-            && encoding(parameters) == encoding(&self.servers[server].parameters)
+            && self.is_encoded_as(server, parameters)
+    }
+
+    /// Whether a server has reported the same encoding.
+    fn is_encoded_as(&self, server: ServerId, parameters: &Parameters) -> bool {
+        self.servers[server].parameters.value(ENCODING) == parameters.value(ENCODING)
     }
 
     /// The listener takes over from the servers of those who wait for that.

@@ -15,7 +15,7 @@ use crate::action::ClientId;
 use crate::client::{UnitRest, UnnamedStatement};
 use crate::pool::PoolId;
 use crate::prepared::{Meaning, Shape, Statement};
-use crate::settings::{Settings, TIMEOUT};
+use crate::settings::{ENCODING, Settings, TIMEOUT};
 use crate::units::{UNIT_HELD_BYTES, message, until_nul};
 
 /// A unit that may share a server.
@@ -191,7 +191,7 @@ impl Engine {
     /// What a client that has no server says, in the encoding that it was told last.
     fn hear(&self, id: ClientId, loud: &Arc<Loud>, text: &[u8]) -> Heard {
         let told = self.clients[id].told.as_ref();
-        let name = told.and_then(|told| told.value(b"client_encoding")).unwrap_or_default();
+        let name = told.and_then(|told| told.value(ENCODING)).unwrap_or_default();
         pgweir_sql::hear(text, Encoding::named(name), loud)
     }
 

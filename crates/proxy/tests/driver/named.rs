@@ -216,6 +216,25 @@ fn a_parse_that_is_passed_over_keeps_no_server() {
     assert_eq!(stage.servers(), [ServerActivity::Idle]);
 }
 
+/// What ends that for which a server is kept may be prepared there itself.
+#[test]
+fn a_deallocate_that_was_prepared_gives_the_server_back() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([parse_as("s", "DEALLOCATE ALL"), sync()]);
+    assert_eq!(server.heard(), "P(s=DEALLOCATE ALL) S");
+    server.says([parse_complete(), ready()]);
+    assert_eq!(server.heard(), "Q(left?)");
+    server.says([left("p")]);
+    assert_eq!(stage.servers(), [ServerActivity::Active]);
+    alice.says([bind_to("s"), execute(), sync()]);
+    assert_eq!(server.heard(), "B(s) E S");
+    server.says([bind_complete(), done_with("DEALLOCATE ALL"), ready()]);
+    assert_eq!(server.heard(), "Q(left?)");
+    server.says([left("")]);
+    assert_eq!(alice.heard(), "1 Z 2 C Z");
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
+
 /// A Close of ours that was passed over has closed nothing.
 #[test]
 fn what_was_to_be_made_anew_is_still_there() {

@@ -4,7 +4,8 @@ use pgweir_engine::{PinPolicy, PinView, ServerActivity};
 
 use crate::messages::{
     bind, bind_complete, bind_to, done, error, execute, flush, in_block, in_failed_block, left,
-    no_data, no_parameters, parse, parse_as, parse_complete, query, ready, set_to, sync, terminate,
+    no_data, no_parameters, one_row, parameter_status, parse, parse_as, parse_complete, query,
+    ready, set_to, sync, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -75,6 +76,22 @@ fn one_more_than_may_be_kept_is_refused() {
     let locks = scene.pins("advisory lock");
     assert_eq!((locks.servers, locks.begun, locks.refused), (1, 1, 1));
     assert_eq!(locks.policy, PinPolicy::Pin);
+}
+
+/// Nobody listens for a client of another encoding, which keeps its server.
+#[test]
+fn who_listens_in_another_encoding_counts() {
+    let scene = Scene::new();
+    let odd = scene.stage.newcomer(&[("client_encoding", "LATIN1")]);
+    assert!(!odd.is_greeted());
+    scene.second.heard();
+    scene.second.says([parameter_status("client_encoding", "LATIN1"), one_row("LATIN1")]);
+    assert!(odd.is_greeted());
+    odd.says([query("LISTEN a")]);
+    assert_eq!(scene.second.heard(), format!("Q({FAILS})"));
+    let plain = Scene::new();
+    plain.bob.says([query("LISTEN a")]);
+    assert_eq!(plain.second.heard(), "Q(LISTEN a)");
 }
 
 /// To forget what was prepared keeps nothing, though it is shown what its client has prepared.

@@ -62,7 +62,12 @@ fn unit(dice: &mut Dice, mood: Mood) -> Unit {
 fn run(text: Text) -> Part {
     Part::Run(match text.leaves {
         Leaves::Reset => Text::new("SELECT 1", Leaves::Nothing),
-        Leaves::Names | Leaves::NamesUnlessAlone | Leaves::Nothing | Leaves::State => text,
+        Leaves::Encoding
+        | Leaves::Names
+        | Leaves::NamesUnlessAlone
+        | Leaves::Nothing
+        | Leaves::State
+        | Leaves::Subscription => text,
     })
 }
 
@@ -174,12 +179,13 @@ fn sets(dice: &mut Dice) -> Text {
         (name, format!("'{}'", dice.pick(values)))
     };
     let quoted = value.replace('\'', "");
+    let set = if name == "client_encoding" { Leaves::Encoding } else { Leaves::Nothing };
     let (sql, leaves) = match dice.below(17) {
-        0..4 => (format!("SET {name} = {value}"), Leaves::Nothing),
-        4 => (format!("SET SESSION {name} TO {value}"), Leaves::Nothing),
-        5 | 6 => (format!("SET LOCAL {name} TO {value}"), Leaves::Nothing),
-        7 => (format!("SELECT set_config('{name}', '{quoted}', false)"), Leaves::Nothing),
-        8 => (format!("SELECT set_config('{name}', '{quoted}', true)"), Leaves::Nothing),
+        0..4 => (format!("SET {name} = {value}"), set),
+        4 => (format!("SET SESSION {name} TO {value}"), set),
+        5 | 6 => (format!("SET LOCAL {name} TO {value}"), set),
+        7 => (format!("SELECT set_config('{name}', '{quoted}', false)"), set),
+        8 => (format!("SELECT set_config('{name}', '{quoted}', true)"), set),
         9 | 10 => (format!("RESET {name}"), Leaves::Reset),
         11 => (format!("SET {name} TO DEFAULT"), Leaves::Reset),
         12 => (format!("SET LOCAL {name} = DEFAULT"), Leaves::Reset),
@@ -232,13 +238,14 @@ fn prepares(dice: &mut Dice, mood: Mood) -> Text {
     let name = *dice.pick(&STATEMENTS);
     let number = mood.number;
     match dice.below(8) {
+        // That it is taken already shows where all names stand.
         0 => {
             let sql = format!("PREPARE {name} AS SELECT 'in SQL by {number}'::text");
-            Text::new(sql, Leaves::State)
+            Text::new(sql, Leaves::Names)
         }
         1 => {
             let sql = format!("PREPARE {name} AS SELECT n FROM generate_series(1, 3) AS n");
-            Text::new(sql, Leaves::State)
+            Text::new(sql, Leaves::Names)
         }
         2..5 => Text::new(format!("EXECUTE {name}"), Leaves::Names),
         5 | 6 => Text::new(format!("DEALLOCATE {name}"), Leaves::NamesUnlessAlone),
@@ -257,7 +264,11 @@ fn listens(dice: &mut Dice, mood: Mood) -> Text {
         8 => format!("NOTIFY \"{channel}\""),
         _ => format!("SELECT pg_notify('{channel}', '{said}')"),
     };
-    Text::new(sql, Leaves::Nothing)
+    let leaves = match sql.starts_with("LISTEN") {
+        true => Leaves::Subscription,
+        false => Leaves::Nothing,
+    };
+    Text::new(sql, leaves)
 }
 
 fn locks(dice: &mut Dice, mood: Mood) -> Text {

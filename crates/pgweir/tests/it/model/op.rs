@@ -61,6 +61,10 @@ pub(super) enum Leaves {
     Nothing,
     /// Something that keeps the server.
     State,
+    /// A subscription, which keeps the server where the client has another encoding than new
+    /// connections; and perhaps such an encoding.
+    Subscription,
+    Encoding,
     /// What the client has prepared by the protocol, since the statement names that.
     Names,
     /// The same, but not where it is a Query of its own.

@@ -22,6 +22,9 @@ pub(super) struct Speaker {
     /// What it has prepared may keep a server when it is run; and the unnamed statement may.
     prepared_keeps: bool,
     unnamed_keeps: bool,
+    /// It may have a subscription, and another encoding than new connections.
+    listens: bool,
+    is_odd: bool,
 }
 
 /// What says of a client what it has, in one of three ways.
@@ -43,6 +46,8 @@ impl Speaker {
             shown: false,
             prepared_keeps: false,
             unnamed_keeps: false,
+            listens: false,
+            is_odd: false,
         }
     }
 
@@ -58,9 +63,13 @@ impl Speaker {
 
     /// Whether this may keep its server.
     pub(super) fn would_keep(&self, units: &[Unit]) -> bool {
+        let leaves = |it| units.iter().flat_map(Unit::texts).any(|(text, _)| text.leaves == it);
+        let (listens, is_odd) = (leaves(Leaves::Subscription), leaves(Leaves::Encoding));
+        let by_encoding =
+            (listens || is_odd) && (listens || self.listens) && (is_odd || self.is_odd);
         let mut texts = units.iter().flat_map(Unit::texts);
         let by_text = texts.any(|(text, is_alone)| match text.leaves {
-            Leaves::Nothing | Leaves::Reset => false,
+            Leaves::Encoding | Leaves::Nothing | Leaves::Reset | Leaves::Subscription => false,
             Leaves::State | Leaves::Names => true,
             Leaves::NamesUnlessAlone => !is_alone,
         });
@@ -73,7 +82,7 @@ impl Speaker {
             Part::Bind(..) => self.prepared_keeps,
             _ => false,
         });
-        by_text || by_name
+        by_text || by_encoding || by_name
     }
 
     /// Says this, and compares the answers.
@@ -82,6 +91,8 @@ impl Speaker {
         for (text, _) in units.iter().flat_map(Unit::texts) {
             let names = matches!(text.leaves, Leaves::Names | Leaves::NamesUnlessAlone);
             self.shown |= names && self.keeps;
+            self.listens |= text.leaves == Leaves::Subscription;
+            self.is_odd |= text.leaves == Leaves::Encoding;
         }
         for unit in units {
             let Unit::Batch(parts) = unit else { continue };
@@ -89,6 +100,10 @@ impl Speaker {
                 match part {
                     Part::Parse("", text) | Part::Run(text) => {
                         self.unnamed_keeps = text.leaves != Leaves::Nothing;
+                    }
+                    Part::Bind(..) if self.prepared_keeps || self.unnamed_keeps => {
+                        self.listens = true;
+                        self.is_odd = true;
                     }
                     Part::Parse(_, text) => {
                         self.prepared_keeps |= text.leaves != Leaves::Nothing;
@@ -170,7 +185,11 @@ impl Speaker {
         if has.statements == 0 {
             self.shown = false;
             self.prepared_keeps = false;
+            self.listens = false;
+            self.is_odd = false;
         }
+        self.listens |= has.channels > 0;
+        self.is_odd |= has.encoding;
         self.keeps =
             has.state > 0 || self.shown && has.statements > 0 || has.channels > 0 && has.encoding;
     }
