@@ -96,7 +96,7 @@ fn values(kind: Kind, unit: Unit) -> Json {
         Kind::Pipelining => json!({
             "anyOf": [
                 { "type": "integer", "minimum": 1, "maximum": Pipelining::MOST },
-                { "type": "string", "pattern": "^(off|[0-9]+x[0-9]+)$" },
+                { "type": "string", "pattern": "^(off|auto|[0-9]+x[0-9]+)$" },
             ],
         }),
         // Those are what an editor offers; capitals do as well.

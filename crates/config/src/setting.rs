@@ -246,7 +246,8 @@ pub enum Kind {
     Text,
     /// So many of what there is: a number, a percentage in quotes, or `"off"` for all.
     Share,
-    /// How servers are shared: `"off"`, a number of units, or `"3x8"`, servers and units on each.
+    /// How servers are shared: `"off"`, `"auto"`, a number of units, or `"3x8"`, servers and units
+    /// on each.
     Pipelining,
     /// A length of time, of at most so many milliseconds.
     Time(Zero, u64),

@@ -159,8 +159,9 @@ pub const SETTINGS: &[Setting] = &[
     row(General, "client_idle_timeout", time(Zero::Off), ms("0"), Now,
         "How long a client may be silent outside a transaction."),
     row(General, "pipelining", Pipelining, text("off"), Now,
-        "How units of several clients share servers, one behind the other: off, so many units at a \
-         time on each of two servers, or servers and units, such as 3x8."),
+        "How units of several clients share servers, one behind the other: off, auto, which is as \
+         many as suit a pool, so many units at a time on each of two servers, or servers and \
+         units, such as 3x8."),
     row(General, "max_pinned", Share, text("50%"), Now,
         "Most servers of a pool that clients keep behind their transactions, for what they have \
          left there: a number, a percentage of pool_size, rounded up, or off. At least one is left \
@@ -278,8 +279,9 @@ pub const SETTINGS: &[Setting] = &[
         "How long a client has waited when the reserve is used; it never is where \
          query_wait_timeout is not longer."),
     row(Pool, "pipelining", Pipelining, is(Outer), Now,
-        "How units of several clients share servers, one behind the other: off, so many units at a \
-         time on each of two servers, or servers and units, such as 3x8."),
+        "How units of several clients share servers, one behind the other: off, auto, which is as \
+         many as suit a pool, so many units at a time on each of two servers, or servers and \
+         units, such as 3x8."),
     row(Pool, "max_pinned", Share, is(Outer), Now,
         "Most servers of a pool that clients keep behind their transactions, for what they have \
          left there: a number, a percentage of pool_size, rounded up, or off. At least one is left \
@@ -397,8 +399,9 @@ pub const SETTINGS: &[Setting] = &[
         "How long a client has waited when the reserve is used; it never is where \
          query_wait_timeout is not longer."),
     row(User, "pipelining", Pipelining, is(Outer), Now,
-        "How units of several clients share servers, one behind the other: off, so many units at a \
-         time on each of two servers, or servers and units, such as 3x8."),
+        "How units of several clients share servers, one behind the other: off, auto, which is as \
+         many as suit a pool, so many units at a time on each of two servers, or servers and \
+         units, such as 3x8."),
     row(User, "max_pinned", Share, is(Outer), Now,
         "Most servers of a pool that clients keep behind their transactions, for what they have \
          left there: a number, a percentage of pool_size, rounded up, or off. At least one is left \

@@ -7,7 +7,8 @@ use proptest::prelude::{ProptestConfig, any, prop_assert, proptest};
 
 use crate::quantity;
 use crate::{
-    AuthMethod, Config, LogFormat, LogLevel, LogOptions, Pool, PoolMode, Role, UnixSocket, User,
+    AuthMethod, Config, LogFormat, LogLevel, LogOptions, Pipelining, Pool, PoolMode, Role,
+    UnixSocket, User,
 };
 
 /// A SCRAM verifier that is whole.
@@ -450,5 +451,24 @@ fn kinds_of_pins_are_listed_as_the_console_writes_them() {
     for wrong_share in ["0", "\"0%\"", "\"101%\"", "\"half\"", "-1", "\"50\""] {
         let said = wrong(&format!("max_pinned = {wrong_share}"));
         assert!(said.contains("a percentage such as \"50%\""), "{said}");
+    }
+}
+
+#[test]
+fn how_servers_are_shared_is_said_in_words_or_in_numbers() {
+    let read = |value: &str| {
+        let text = format!("[general]\npipelining = {value}\n{SMALL}");
+        Config::parse(&text, Path::new("f.toml"))
+            .map(|config| config.pools[0].users[0].pipelining)
+            .map_err(|errors| errors.to_string())
+    };
+    let fixed = |hot, depth| Ok(Pipelining::Fixed { hot, depth });
+    assert_eq!(read("\"off\""), Ok(Pipelining::Off));
+    assert_eq!(read("\"auto\""), Ok(Pipelining::Auto));
+    assert_eq!(read("4"), fixed(Pipelining::HOT, 4));
+    assert_eq!(read("\"3x24\""), fixed(3, 24));
+    for wrong in ["0", "\"x\"", "\"3x\"", "\"0x4\"", "\"3x1001\"", "\"on\"", "true"] {
+        let said = read(wrong).expect_err(wrong);
+        assert!(said.contains("two of them such as \"3x8\", \"auto\", or \"off\""), "{said}");
     }
 }

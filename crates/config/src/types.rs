@@ -397,6 +397,8 @@ impl fmt::Display for MaxPinned {
 pub enum Pipelining {
     /// They are not.
     Off,
+    /// As many as suit what the pool has to do at the moment.
+    Auto,
     /// So many servers are, and so many units stand on each.
     Fixed {
         /// Servers.
@@ -412,13 +414,16 @@ impl Pipelining {
     /// As many servers are shared where only the number of units is given.
     pub const HOT: u32 = 2;
 
-    /// Reads `off`, or two numbers.
+    /// Reads `off`, `auto`, or two numbers.
     pub(crate) fn parse(text: &str) -> Option<Self> {
-        if text == "off" {
-            return Some(Self::Off);
+        match text {
+            "off" => Some(Self::Off),
+            "auto" => Some(Self::Auto),
+            _ => {
+                let (hot, depth) = text.split_once('x')?;
+                Self::fixed(hot.parse().ok()?, depth.parse().ok()?)
+            }
         }
-        let (hot, depth) = text.split_once('x')?;
-        Self::fixed(hot.parse().ok()?, depth.parse().ok()?)
     }
 
     pub(crate) fn fixed(hot: u32, depth: u32) -> Option<Self> {
@@ -432,6 +437,7 @@ impl fmt::Display for Pipelining {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Off => f.write_str("\"off\""),
+            Self::Auto => f.write_str("\"auto\""),
             Self::Fixed { hot, depth } => write!(f, "\"{hot}x{depth}\""),
         }
     }

@@ -360,7 +360,7 @@ pub(crate) fn expected(kind: Kind, unit: Unit) -> String {
             r#"a whole number, at least 1, a percentage such as "50%", or "off""#.to_owned()
         }
         Kind::Pipelining => {
-            r#"a whole number, at least 1, two of them such as "3x8", or "off""#.to_owned()
+            r#"a whole number, at least 1, two of them such as "3x8", "auto", or "off""#.to_owned()
         }
         Kind::SocketFolder => format!("{}, or \"\" for none", folder()),
         Kind::Sql => "SQL in quotes, in ASCII".to_owned(),

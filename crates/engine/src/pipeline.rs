@@ -42,7 +42,10 @@ pub(crate) const BRAKE: Duration = Duration::from_millis(50);
 /// again alone.
 pub(super) const HELD_BYTES: usize = 256 * 1024;
 
-/// How many servers of a pool are shared, and by how many units at a time each.
+/// Where `auto` begins.
+const START: Depths = Depths { hot: 3, depth: 16 };
+
+/// How many servers of a pool are shared at the moment, and by how many units at a time each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Depths {
     pub(crate) hot: usize,
@@ -50,10 +53,11 @@ pub(crate) struct Depths {
 }
 
 impl Depths {
-    /// As the configuration has it; `None`: servers are not shared.
+    /// What holds at first; `None`: servers are not shared.
     pub(crate) fn of(pipelining: Pipelining) -> Option<Self> {
         match pipelining {
             Pipelining::Off => None,
+            Pipelining::Auto => Some(START),
             Pipelining::Fixed { hot, depth } => {
                 Some(Self { hot: hot as usize, depth: depth as usize })
             }

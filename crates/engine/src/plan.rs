@@ -7,7 +7,6 @@ use pgweir_config::{ANY_DATABASE, Admin, AuthMethod, Config, Limit, Pool, User};
 use pgweir_sql::{PinReason, Pins};
 
 use crate::action::Address;
-use crate::pipeline::Depths;
 use crate::pool::PoolSpec;
 
 /// What a configuration asks of an engine.
@@ -171,7 +170,7 @@ fn spec(pool: &Pool, user: &User, mock: &MockAuth) -> Result<Option<PoolSpec>, V
         quiet_functions: user.quiet_functions.clone(),
         application_name: user.application_name,
         sequence_affinity: user.sequence_affinity,
-        pipelining: Depths::of(user.pipelining),
+        pipelining: user.pipelining,
         max_pinned: user.max_pinned.of(user.pool_size).map(|most| most as usize),
         pin_refuse: pins(&user.pin_refuse),
         pin_ignore: pins(&user.pin_ignore),

@@ -6,7 +6,8 @@ use std::time::Duration;
 use pgweir_auth::Verifier;
 use pgweir_auth::scram::LoginKeys;
 use pgweir_config::{
-    ApplicationName, AuthMethod, LoudFunctions, PoolMode, Secret, SequenceAffinity, ServerChoice,
+    ApplicationName, AuthMethod, LoudFunctions, Pipelining, PoolMode, Secret, SequenceAffinity,
+    ServerChoice,
 };
 use pgweir_sql::{Loud, Pins};
 use pgweir_wire::backend::Report;
@@ -58,6 +59,8 @@ pub(crate) struct Pool {
     pub(crate) waiting: usize,
     /// Those of them that may share a server.
     pub(crate) sharing: usize,
+    /// How many of its servers may be shared now, and how deep; `None`: none.
+    pub(crate) depths: Option<Depths>,
     /// Its servers that are shared now.
     pub(crate) hot: Vec<ServerId>,
     next_ticket: u64,
@@ -131,8 +134,8 @@ pub(crate) struct PoolSpec {
     pub(crate) auth: AuthMethod,
     pub(crate) verifier: Verifier,
     pub(crate) mode: PoolMode,
-    /// How its servers are shared; `None`: they are not.
-    pub(crate) pipelining: Option<Depths>,
+    /// How its servers are shared.
+    pub(crate) pipelining: Pipelining,
     pub(crate) size: usize,
     pub(crate) min_size: usize,
     /// Which of its free servers a client is given.
@@ -225,6 +228,7 @@ impl Pool {
     pub(crate) fn new(spec: PoolSpec) -> Self {
         Self {
             ceiling: spec.size + spec.reserve,
+            depths: Depths::of(spec.pipelining),
             spec,
             shares: Vec::new(),
             clients: 0,
@@ -325,7 +329,7 @@ impl Pool {
 
     /// So many servers would serve all its waiters: those that share need as many as are shared.
     fn servers_wanted(&self) -> usize {
-        let hot = self.spec.pipelining.map_or(0, |depths| depths.hot);
+        let hot = self.depths.map_or(0, |depths| depths.hot);
         self.waiting - self.sharing + self.sharing.min(hot.saturating_sub(self.hot.len()))
     }
 

@@ -110,7 +110,7 @@ impl Engine {
         settings: &Rc<Settings>,
         unit: &Unit,
     ) -> Place {
-        let Some(Depths { hot, .. }) = self.pools[pool].spec.pipelining else {
+        let Some(Depths { hot, .. }) = self.pools[pool].depths else {
             return Place::Alone;
         };
         if let Some(server) = self.least_loaded(pool, settings, unit) {
@@ -146,7 +146,7 @@ impl Engine {
     /// Whether a shared server could take a unit now.
     fn takes(&self, id: ServerId, settings: &Rc<Settings>, unit: &Unit) -> bool {
         let Some(server) = self.servers.find(id) else { return false };
-        let Some(Depths { depth, .. }) = self.pools[server.pool].spec.pipelining else {
+        let Some(Depths { depth, .. }) = self.pools[server.pool].depths else {
             return false;
         };
         let behind_write = server.pipeline.iter().any(|other| other.access == Access::Write);
@@ -347,7 +347,7 @@ impl Engine {
         if self.pools[pool].sharing == 0 {
             return false;
         }
-        let Some(Depths { hot, .. }) = self.pools[pool].spec.pipelining else {
+        let Some(Depths { hot, .. }) = self.pools[pool].depths else {
             // A reload has ended it.
             let all: Vec<_> = self.sharers(pool).map(|(index, _)| index).collect();
             self.take_out_sharers(pool, &all);

@@ -113,7 +113,7 @@ impl Engine {
         // One of the client's own, or the pool's, may be smaller than ours.
         let times_itself = client.settings.value(TIMEOUT).is_some()
             || of.spec.statement_timeout.is_some_and(|limit| limit <= BRAKE);
-        of.spec.pipelining.is_some()
+        of.depths.is_some()
             && !times_itself
             && of.spec.mode != PoolMode::Session
             && of.names_known

@@ -522,3 +522,11 @@ fn a_place_that_was_given_in_vain_is_given_to_another() {
     stage.end_turn();
     assert_eq!(server.heard(), "Q(SELECT 0) Q(SELECT 2)");
 }
+
+#[test]
+fn auto_shares_servers() {
+    let setup = Setup { general: "pipelining = 'auto'", ..Setup::default() };
+    let (_, server, clients) = braked(&setup, 3);
+    ask(&clients);
+    assert_eq!(server.heard(), "Q(SELECT 0) Q(SELECT 1) Q(SELECT 2)");
+}
