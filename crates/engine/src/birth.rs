@@ -21,7 +21,7 @@ use crate::parameters::Parameters;
 use crate::pool::{PoolId, Waiter};
 use crate::server::ServerState;
 use crate::server_login::Retry;
-use crate::settings::{Pairs, Settings};
+use crate::settings::{Pairs, Wishes};
 use crate::time::Time;
 
 /// By context (`PGC_BACKEND` and `PGC_SU_BACKEND`, guc_tables.c).
@@ -39,7 +39,8 @@ const DELAY: &[u8] = b"post_auth_delay";
 
 impl Engine {
     /// Notes what a client's startup packet asks for.
-    pub(crate) fn note_startup(&mut self, id: ClientId, settings: Rc<Settings>) {
+    pub(crate) fn note_startup(&mut self, id: ClientId, wishes: Wishes) {
+        let Wishes { settings, choice } = wishes;
         let is_born = |name: &[u8]| NAMES.contains(&name);
         let has_any = settings.names().any(is_born);
         let (birth, settings) = if has_any {
@@ -56,6 +57,7 @@ impl Engine {
         client.startup = Rc::clone(&settings);
         client.settings = settings;
         client.birth = birth;
+        client.choice_at_login = choice;
     }
 
     /// What a client is told at its login, if that is known: also that servers can be started as

@@ -14,7 +14,7 @@ use crate::client_login::Login;
 use crate::listen::Subscription;
 use crate::marks::Mark;
 use crate::parameters::Parameters;
-use crate::pipeline::Unit;
+use crate::pipeline::{Choice, Unit};
 use crate::pool::{PoolId, Ticket};
 use crate::prepared::{Names, Own, Shape};
 use crate::replication::Replication;
@@ -42,6 +42,8 @@ pub struct Client {
     pub(crate) watched_at: Option<Time>,
     /// What it has asked for at its login, of what can be set.
     pub(crate) startup: Rc<Settings>,
+    /// What it has said there of sharing servers.
+    pub(crate) choice_at_login: Choice,
     /// What its servers have to be started with, since it cannot be set ([`crate::birth`]).
     pub(crate) birth: Rc<Settings>,
     /// What it has set, as far as that is known.
@@ -168,6 +170,7 @@ impl Client {
             quiet_since: now,
             watched_at: None,
             startup: Rc::clone(&settings),
+            choice_at_login: Choice::default(),
             birth: Rc::clone(&settings),
             settings,
             changes: None,

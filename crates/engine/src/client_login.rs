@@ -185,16 +185,15 @@ impl Engine {
             self.hand_over(id, worker);
             return Ok(Begun::Elsewhere);
         }
-        let settings = match self.interner.of_startup(startup.parameters()) {
-            Ok(settings) => settings,
+        match self.interner.of_startup(startup.parameters()) {
+            Ok(wishes) => self.note_startup(id, wishes),
             // The server of its own gets them as they are.
-            Err(_) if replication.is_some() => self.interner.none(),
-            Err(switch) => {
-                Mark::LoginWithUnknownSwitch.hit();
-                return Err(switch.report());
+            Err(bad) if replication.is_some() && bad.is_switch() => {}
+            Err(bad) => {
+                Mark::LoginWithUnknownSwitch.hit_if(bad.is_switch());
+                return Err(bad.report());
             }
-        };
-        self.note_startup(id, settings);
+        }
         self.clients[id].replication = replication.map(Rc::new);
         self.negotiate(id, startup);
         let long_secret = startup.version.negotiated() >= ProtocolVersion::V3_2;

@@ -108,6 +108,12 @@ pub(crate) const SWITCH_WITHOUT_VALUE: ErrorKind = fatal(
     "at login with the parameter options, where PostgreSQL says the same",
     "",
 );
+pub(crate) const CHOICE: ErrorKind = fatal(
+    SqlState::INVALID_PARAMETER_VALUE,
+    "invalid value for parameter \"pgweir.pipelining\": \"{}\"",
+    "at login",
+    "Available values: auto, off.",
+);
 pub(crate) const TOO_MANY_LOGINS: ErrorKind = fatal(
     SqlState::TOO_MANY_CONNECTIONS,
     "sorry, too many clients are logging in",
@@ -322,6 +328,7 @@ pub const ERRORS: &[ErrorKind] = &[
     SWITCH,
     SWITCH_INVALID,
     SWITCH_WITHOUT_VALUE,
+    CHOICE,
     TOO_MANY_LOGINS,
     TOO_MANY_CLIENTS,
     TOO_MANY_OF_DATABASE,

@@ -19,6 +19,7 @@
 //! and keeps its brake until it is lent to somebody alone.
 
 mod answer;
+mod choice;
 mod lost;
 mod place;
 mod send;
@@ -33,6 +34,7 @@ use crate::action::ClientId;
 use crate::client::Slot;
 use crate::time::Time;
 
+pub(crate) use choice::Choice;
 pub(crate) use unit::{Access, Need, Unit};
 
 /// The `statement_timeout` of servers that are shared.

@@ -19,7 +19,7 @@ use crate::errors::REPLICATION;
 use crate::handover::Elsewhere;
 use crate::pool::PoolId;
 use crate::server::ServerState;
-use crate::settings::Pair;
+use crate::settings::{Pair, SHARING};
 use crate::time::Time;
 
 /// What a client of this kind has asked for.
@@ -55,7 +55,9 @@ impl Replication {
                 }
             },
         };
-        let ours = |name: &[u8]| name == b"user" || name == b"database";
+        let ours = |name: &[u8]| {
+            name == b"user" || name == b"database" || name.eq_ignore_ascii_case(SHARING)
+        };
         let theirs = startup.parameters().filter(|(name, _)| !ours(name));
         // Extensions of the protocol that we do not speak ourselves cannot be passed on.
         let spoken = theirs.filter(|(name, _)| !name.starts_with(b"_pq_."));

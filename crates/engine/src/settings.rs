@@ -11,10 +11,11 @@ use std::time::Duration;
 use pgweir_sql::{Overrides, Pins, Scope};
 
 use crate::memory::Usage;
+use crate::pipeline::Choice;
 use crate::track::Names;
 use switches::switches;
 
-pub(crate) use switches::BadSwitch;
+pub(crate) use switches::BadStartup;
 
 /// Run-time parameters that a client wants, by lower-case name.
 ///
@@ -53,6 +54,10 @@ pub(crate) const ENCODING: &[u8] = b"client_encoding";
 
 /// Where a statement that takes too long is ended by its server.
 pub(crate) const TIMEOUT: &[u8] = b"statement_timeout";
+
+/// Where a client says whether it shares servers. It is ours: what a startup packet says of it no
+/// server is told.
+pub(crate) const SHARING: &[u8] = b"pgweir.pipelining";
 
 /// What statements mean is the same whatever these are. Nor do those matter that have a dot in
 /// their names: a statement that asks for one asks when it is run.
@@ -243,6 +248,15 @@ impl Settings {
     }
 }
 
+/// What a startup packet asks for.
+#[derive(Debug)]
+pub(crate) struct Wishes {
+    /// Of servers.
+    pub(crate) settings: Rc<Settings>,
+    /// Of us.
+    pub(crate) choice: Choice,
+}
+
 /// All settings that are in use.
 #[derive(Debug)]
 pub(crate) struct Interner {
@@ -266,11 +280,11 @@ impl Interner {
         Rc::clone(&self.none)
     }
 
-    /// The settings that a startup packet asks for, its `options` taken apart.
+    /// What a startup packet asks for, its `options` taken apart.
     pub(crate) fn of_startup<'a>(
         &mut self,
         parameters: impl Iterator<Item = (&'a [u8], &'a [u8])>,
-    ) -> Result<Rc<Settings>, BadSwitch> {
+    ) -> Result<Wishes, BadStartup> {
         let mut pairs = Pairs::new();
         let mut options: &[u8] = b"";
         for (name, value) in parameters {
@@ -286,7 +300,14 @@ impl Interner {
             pairs.entry(name).or_insert(value);
         }
         pairs.retain(|name, _| !IN_VAIN.contains(&&**name));
-        Ok(self.intern(pairs))
+        let choice = match pairs.remove(SHARING) {
+            None => Choice::default(),
+            Some(value) => match Choice::parse(&value) {
+                Some(choice) => choice,
+                None => return Err(BadStartup::Choice(value.into())),
+            },
+        };
+        Ok(Wishes { settings: self.intern(pairs), choice })
     }
 
     /// What the sets take; one that nobody uses any more is free to go.

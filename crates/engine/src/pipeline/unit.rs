@@ -9,7 +9,7 @@ use pgweir_wire::HEADER_LEN;
 use pgweir_wire::frontend::{Bind, Parse, Tag, Target};
 use smallvec::SmallVec;
 
-use super::BRAKE;
+use super::{BRAKE, Choice};
 use crate::Engine;
 use crate::action::ClientId;
 use crate::client::{UnitRest, UnnamedStatement};
@@ -115,6 +115,7 @@ impl Engine {
             || of.spec.statement_timeout.is_some_and(|limit| limit <= BRAKE);
         of.depths.is_some()
             && !times_itself
+            && client.choice() == Choice::Auto
             && of.spec.mode != PoolMode::Session
             && of.names_known
             && !of.removed

@@ -40,7 +40,7 @@ fn after(ms: u64) -> Time {
 
 fn settings(interner: &mut Interner, name: &str) -> Rc<Settings> {
     let pair = (&b"application_name"[..], name.as_bytes());
-    interner.of_startup(std::iter::once(pair)).expect("a setting")
+    interner.of_startup(std::iter::once(pair)).expect("a setting").settings
 }
 
 /// Behind an attempt that has failed there is one at a time, in its own time, where there is room.

@@ -9,7 +9,7 @@ use crate::settings::{Interner, Settings};
 /// Different settings, the same for the same number.
 fn settings(interner: &mut Interner, zone: &str) -> Rc<Settings> {
     let pair = (&b"timezone"[..], zone.as_bytes());
-    interner.of_startup(std::iter::once(pair)).expect("a setting")
+    interner.of_startup(std::iter::once(pair)).expect("a setting").settings
 }
 
 fn statement(registry: &mut Registry, text: &str) -> Rc<Statement> {

@@ -38,6 +38,7 @@ fn everything_but_the_name_is_passed_on() {
         ("replication", "1"),
         ("database", "y"),
         ("_pq_.new", "on"),
+        ("PgWeir.pipelining", "off"),
         ("options", "-c a.b=c"),
     ];
     let replication = asked(&parameters).unwrap().unwrap();

@@ -1,7 +1,8 @@
 use super::*;
 
 fn startup(interner: &mut Interner, pairs: &[(&str, &str)]) -> Rc<Settings> {
-    interner.of_startup(pairs.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes()))).unwrap()
+    let pairs = pairs.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes()));
+    interner.of_startup(pairs).unwrap().settings
 }
 
 fn replay(from: &[(&str, &str)], to: &[(&str, &str)]) -> String {
@@ -121,4 +122,29 @@ fn the_packet_wins_over_its_options() {
     let both = startup(&mut interner, &[("options", "-c a=1 -c b=2"), ("a", "3")]);
     assert_eq!(both.value(b"a"), Some(&b"3"[..]));
     assert_eq!(both.value(b"b"), Some(&b"2"[..]));
+}
+
+/// It is no setting of a server's, whether it is asked for by itself or among the `options`.
+#[test]
+fn what_is_asked_of_us_is_kept_apart() {
+    let mut interner = Interner::new();
+    let mut asked = |pairs: &[(&str, &str)]| {
+        let pairs = pairs.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes()));
+        interner.of_startup(pairs).map(|wishes| (wishes.settings.is_empty(), wishes.choice))
+    };
+    fn of_options(options: &str) -> [(&str, &str); 1] {
+        [("options", options)]
+    }
+    assert_eq!(asked(&[]), Ok((true, Choice::Auto)));
+    assert_eq!(asked(&[("PgWeir.Pipelining", "OFF")]), Ok((true, Choice::Off)));
+    assert_eq!(asked(&of_options("-c pgweir.pipelining=off")), Ok((true, Choice::Off)));
+    assert_eq!(asked(&of_options("--pgweir.pipelining=auto")), Ok((true, Choice::Auto)));
+    let both = [("options", "-c pgweir.pipelining=off"), ("pgweir.pipelining", "auto")];
+    assert_eq!(asked(&both), Ok((true, Choice::Auto)), "the packet's own wins");
+    for wrong in ["on", "", "3x8"] {
+        let refused = Err(BadStartup::Choice(wrong.into()));
+        assert_eq!(asked(&[("pgweir.pipelining", wrong)]), refused);
+        let options = format!("-cpgweir.pipelining={wrong}");
+        assert_eq!(asked(&of_options(&options)), refused);
+    }
 }

@@ -40,6 +40,7 @@ mod notify;
 mod parameters;
 mod pins;
 mod pipelining;
+mod pipelining_choice;
 mod pool;
 mod pool_modes;
 mod prepared_memory;

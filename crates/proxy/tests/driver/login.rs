@@ -275,6 +275,8 @@ fn what_is_no_startup_packet_is_refused() {
         (b"GET / HTTP/1.1\r\n\r\n", "E(FATAL 08P01)"),
         (&startup(&[("user", "")]), "E(FATAL 28000)"),
         (&startup(&[("user", "user"), ("replication", "maybe")]), "E(FATAL 22023)"),
+        (&startup(&[("user", "user"), ("pgweir.pipelining", "on")]), "E(FATAL 22023)"),
+        (&startup(&[("user", "user"), ("options", "-c pgweir.pipelining=1")]), "E(FATAL 22023)"),
         (&startup(&[("user", "user"), ("options", "-x")]), "E(FATAL 42601)"),
         (&startup(&[("user", "user"), ("options", "-c work_mem")]), "E(FATAL 42601)"),
         (&startup(&[("user", "user"), ("options", "-S 64")]), "E(FATAL 0A000)"),

@@ -8,7 +8,7 @@ use pgweir_wire::frontend;
 use crate::messages::{
     bind, bind_complete, columns, describe_statement, done, error, execute, fatal, in_block,
     no_parameters, notice, one_row, parameter_status, parse, parse_as, parse_complete, query,
-    ready, row, sync,
+    ready, row, set_to, sync,
 };
 use crate::peer::Peer;
 use crate::pipelining::{BRAKED, FREED, ask, braked, shared};
@@ -342,4 +342,87 @@ fn units_that_share_are_counted() {
     assert_eq!((after.parses, after.binds, after.own_parses), (2, 2, 0));
     assert_eq!(after.queries - before.queries, 2);
     assert_eq!(after.assignments - before.assignments, 1, "one server, for both");
+}
+
+/// It has its own way, and all else in common with the others.
+#[test]
+fn who_says_so_shares_no_server() {
+    for (name, value) in
+        [("pgweir.pipelining", "off"), ("options", "-c pgweir.pipelining=off -c work_mem=1024")]
+    {
+        let (stage, server, clients) = braked(&shared(1), 2);
+        let loner = stage.newcomer(&[(name, value)]);
+        if name == "options" {
+            assert!(server.heard().contains("'1024'"), "it is not known what that looks like");
+            server.says([one_row("")]);
+        }
+        assert!(loner.is_greeted());
+        loner.says([query("SELECT 'alone'")]);
+        if name == "pgweir.pipelining" {
+            assert_eq!(server.heard(), FREED);
+            server.says([one_row("")]);
+        }
+        assert_eq!(server.heard(), "Q(SELECT 'alone')");
+        ask(&clients);
+        assert_eq!(server.heard(), "");
+        server.says([one_row("a")]);
+        assert_eq!(loner.heard(), "T D(a) C Z");
+        assert!(server.heard().starts_with("Q(SELECT ARRAY["));
+        server.says([one_row("")]);
+        assert_eq!(server.heard(), "Q(SELECT 0) Q(SELECT 1)");
+    }
+    let (stage, server, _clients) = braked(&shared(1), 1);
+    let sociable = stage.newcomer(&[("pgweir.pipelining", "auto")]);
+    assert!(sociable.is_greeted());
+    sociable.says([query("SELECT 1")]);
+    assert_eq!(server.heard(), "Q(SELECT 1)");
+}
+
+#[test]
+fn who_shares_no_server_shares_statements() {
+    let (stage, server, clients) = braked(&shared(1), 1);
+    prepare(&server, &clients[0], "s", 1, "SELECT 1");
+    let loner = stage.newcomer(&[("pgweir.pipelining", "off")]);
+    assert!(loner.is_greeted());
+    loner.says([parse_as("t", "SELECT 1"), sync()]);
+    assert_eq!(server.heard(), FREED);
+    server.says([one_row("")]);
+    assert_eq!(server.heard(), "C(pgweir_1) P(pgweir_1=SELECT 1) D(pgweir_1) S");
+}
+
+/// A SET is one of a custom setting, and holds for sharing too, until it is taken back.
+#[test]
+fn a_set_says_from_then_on_who_shares_no_server() {
+    const OFF: (&str, &str) = ("pgweir.pipelining", "off");
+    let says = |client: &Peer, server: &Peer, text: &str, then: &[(&str, &str)]| {
+        client.says([query(text)]);
+        let heard = server.heard();
+        if !heard.contains(text) {
+            server.says([one_row("")]);
+            assert_eq!(server.heard(), format!("Q({text})"));
+        }
+        server.says([done(), ready()]);
+        assert_eq!(server.heard(), "Q(set to?)");
+        server.says([set_to(then)]);
+        assert_eq!(client.heard(), "C Z");
+    };
+    for (at_login, then) in [("auto", BRAKED), ("off", "Q(SELECT 1)")] {
+        let (stage, server, _clients) = braked(&shared(1), 1);
+        let client = stage.newcomer(&[("pgweir.pipelining", at_login)]);
+        assert!(client.is_greeted());
+        says(&client, &server, "SET pgweir.pipelining = 'off'", &[OFF]);
+        client.says([query("SELECT 1")]);
+        assert_eq!(server.heard(), "Q(SELECT 1)", "alone, and nothing is to be set");
+        server.says([one_row("a")]);
+        client.heard();
+        says(&client, &server, "RESET pgweir.pipelining", &[(OFF.0, "")]);
+        client.says([query("SELECT 1")]);
+        assert_eq!(server.heard(), then, "as at its login");
+    }
+    let (stage, server, _clients) = braked(&shared(1), 1);
+    let client = stage.newcomer(&[OFF]);
+    assert!(client.is_greeted());
+    says(&client, &server, "SET pgweir.pipelining = 'auto'", &[(OFF.0, "auto")]);
+    client.says([query("SELECT 1")]);
+    assert_eq!(server.heard(), BRAKED);
 }

@@ -403,3 +403,18 @@ fn an_unnamed_database_has_one_worker() {
     assert!(homes.iter().any(Option::is_some), "{homes:?}");
     assert_eq!(names.map(home_of), homes);
 }
+
+/// What it says of sharing servers is known where its pool is.
+#[test]
+fn who_shares_no_server_shares_none_on_another_worker() {
+    for (choice, alone) in [("auto", false), ("off", true)] {
+        let (first, second) = two("pipelining = 8");
+        let own = [("user", "user"), ("database", "east"), ("pgweir.pipelining", choice)];
+        first.stranger().says([startup(&own)]);
+        let client = first.deliver_to(&second).pop().expect("it was handed over");
+        let server = second.server();
+        assert!(client.is_greeted());
+        client.says([query("SELECT 1")]);
+        assert_eq!(server.heard() == "Q(SELECT 1)", alone);
+    }
+}
