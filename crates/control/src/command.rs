@@ -10,6 +10,8 @@ use crate::order::{ORDERS, Row};
 /// What to do.
 #[derive(Clone, Copy)]
 pub(crate) enum Command {
+    /// SHOW of the client that the backend with this process id works for.
+    ClientOf(i32),
     /// The request holds no command, as some drivers' pings.
     Nothing,
     /// Something that the process does.
@@ -69,6 +71,10 @@ impl Show {
     ];
 }
 
+/// What SHOW HELP says of commands that take something of the caller's, which is in small letters.
+pub(crate) const WITH_ARGUMENT: [(&str, &str); 1] =
+    [("SHOW CLIENT OF pid", "the client whose statement the backend with this process id runs")];
+
 /// A setting of PostgreSQL that drivers ask for or set although it means nothing here.
 #[derive(Debug, Eq, PartialEq)]
 pub(crate) struct Setting {
@@ -111,8 +117,12 @@ pub(crate) fn parse(request: &str) -> Result<Command, Report> {
     };
     match tokens {
         [] => Ok(Command::Nothing),
-        [Token::Word(show), Token::Word(what)] if is(show, "show") || is(show, "select") => {
-            self::show(request, what)
+        [Token::Word(show), Token::Word(what)] if is_show(show) => self::show(request, what),
+        [Token::Word(show), Token::Word(client), Token::Word(of), Token::Word(process_id)]
+            if is_show(show) && is(client, "client") && is(of, "of") =>
+        {
+            let process_id = process_id.parse().map_err(|_| invalid(request, None))?;
+            Ok(Command::ClientOf(process_id))
         }
         [Token::Word(set), Token::Word(name), to, Token::Word(_) | Token::Text]
             if is(set, "set") && to.is_assignment() =>
@@ -192,6 +202,10 @@ fn hint<'a>(before: &str, word: &str, names: impl IntoIterator<Item = &'a str>) 
     let nearest = nearest(word, names.iter().map(String::as_str))?;
     let meant = format!("Perhaps you meant {before}{}.", nearest.to_ascii_uppercase());
     (!is(word, nearest)).then_some(meant)
+}
+
+fn is_show(word: &str) -> bool {
+    is(word, "show") || is(word, "select")
 }
 
 fn is(word: &str, name: &str) -> bool {

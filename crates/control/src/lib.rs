@@ -57,7 +57,13 @@ pub struct State<'a> {
 pub fn order(request: &[u8]) -> Option<Order> {
     match command::parse(&String::from_utf8_lossy(request)) {
         Ok(Command::Order(row)) => Some(row.order),
-        Ok(Command::Nothing | Command::Show(_) | Command::ShowSetting(_) | Command::Set(_))
+        Ok(
+            Command::ClientOf(_)
+            | Command::Nothing
+            | Command::Show(_)
+            | Command::ShowSetting(_)
+            | Command::Set(_),
+        )
         | Err(_) => None,
     }
 }
@@ -65,6 +71,10 @@ pub fn order(request: &[u8]) -> Option<Order> {
 /// Appends the reply to a request. `done`: why what it asks of the process was not done.
 pub fn answer(request: &[u8], state: &State<'_>, done: Result<(), String>, out: &mut Vec<u8>) {
     match command::parse(&String::from_utf8_lossy(request)) {
+        Ok(Command::ClientOf(process_id)) => match show::client_of(process_id, state, out) {
+            Ok(()) => command_complete(out, "SHOW"),
+            Err(report) => report.write(out),
+        },
         Ok(Command::Nothing) => empty_query_response(out),
         Ok(Command::Order(row)) => match done {
             Ok(()) => command_complete(out, row.command),

@@ -12,6 +12,8 @@ mod stats;
 
 use std::time::Duration;
 
+use pgweir_wire::backend::Report;
+
 use crate::State;
 use crate::command::{Setting, Show};
 use crate::table::{Table, text};
@@ -39,6 +41,15 @@ pub(crate) fn show(what: Show, state: &State<'_>, out: &mut Vec<u8>) {
         Show::Users => databases::users(snapshot, out),
         Show::Version => process::version(out),
     }
+}
+
+/// Appends RowDescription and DataRows of the client that a backend works for.
+pub(crate) fn client_of(
+    process_id: i32,
+    state: &State<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), Report> {
+    connections::client_of(process_id, state, out)
 }
 
 /// Appends RowDescription and DataRow of a setting that a driver asks for.

@@ -304,6 +304,13 @@ pub const CONSOLE_UNSUPPORTED: ErrorKind = error(
     "at the console",
     "SHOW HELP lists what is.",
 );
+/// A process id that none of our backends has.
+pub const CONSOLE_NO_BACKEND: ErrorKind = error(
+    SqlState::INVALID_PARAMETER_VALUE,
+    "no connection to a server has the process id {}",
+    "at the console",
+    "SHOW SERVERS has them, as remote_pid.",
+);
 /// A command that could not be carried out.
 pub const CONSOLE_FAILED: ErrorKind = error(
     SqlState::CONFIG_FILE_ERROR,
@@ -358,6 +365,7 @@ pub const ERRORS: &[ErrorKind] = &[
     CONSOLE_PROTOCOL,
     CONSOLE_INVALID,
     CONSOLE_UNSUPPORTED,
+    CONSOLE_NO_BACKEND,
     CONSOLE_FAILED,
 ];
 

@@ -104,7 +104,8 @@ pub use client_login::NEWCOMERS;
 pub use commons::{CANCELLERS, Member};
 pub use engine::Engine;
 pub use errors::{
-    CONSOLE_FAILED, CONSOLE_INVALID, CONSOLE_UNSUPPORTED, ERRORS, ErrorKind, errors_page,
+    CONSOLE_FAILED, CONSOLE_INVALID, CONSOLE_NO_BACKEND, CONSOLE_UNSUPPORTED, ERRORS, ErrorKind,
+    errors_page,
 };
 pub use handover::HandedOver;
 pub use marks::{Mark, Marks};

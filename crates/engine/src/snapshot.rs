@@ -15,6 +15,7 @@ use crate::client::{Client, Ends, Leg, Phase};
 use crate::commons::Answer;
 use crate::memory::Memory;
 use crate::pins::PinView;
+use crate::pipeline::InFlight;
 use crate::replication::ReplicationKind;
 use crate::server::{Server, ServerState};
 use crate::shares::{Of, Share};
@@ -182,8 +183,11 @@ pub struct ServerView {
     pub changed: Time,
     /// The backend's process id, if it told one.
     pub process_id: Option<i32>,
-    /// Id of the client that holds it.
+    /// Id of the client that holds it, or whose unit it runs.
     pub client: Option<i32>,
+    /// Of a server that is shared, ids of the clients whose units are on it, in the order of
+    /// sending; `None` for one who is gone.
+    pub queue: Option<Vec<Option<i32>>>,
     /// It will be closed instead of being lent again.
     pub close_needed: bool,
 }
@@ -360,6 +364,13 @@ impl Engine {
         Some(self.clients.find(client)?.replication.as_ref()?.kind)
     }
 
+    /// Whose units are on a server, if it is shared.
+    fn queue(&self, server: &Server) -> Option<Vec<Option<i32>>> {
+        let number = |unit: &InFlight| Some(self.member.client_number(unit.client?));
+        let is_shared = matches!(server.state, ServerState::Pipelined);
+        is_shared.then(|| server.pipeline.iter().map(number).collect())
+    }
+
     fn server_views(&self) -> Vec<ServerView> {
         let views = self.servers.iter().map(|(id, server)| {
             let spec = &self.pools[server.pool].spec;
@@ -384,6 +395,7 @@ impl Engine {
                 changed: server.changed,
                 process_id: server.key.as_ref().map(|key| key.process_id),
                 client: server.client().map(|client| self.member.client_number(client)),
+                queue: self.queue(server),
                 close_needed: server.doomed,
             }
         });

@@ -5,9 +5,10 @@ use std::net::SocketAddr;
 use std::time::{Duration, SystemTime};
 
 use pgweir_engine::{
-    Address, CancelProgress, ClientState, Ends, ReplicationKind, ServerActivity, Time,
+    Address, CONSOLE_NO_BACKEND, CancelProgress, ClientState, ClientView, Ends, ReplicationKind,
+    ServerActivity, ServerView, Time,
 };
-use pgweir_wire::backend::Column;
+use pgweir_wire::backend::{Column, Report};
 
 use super::wait;
 use crate::State;
@@ -39,33 +40,9 @@ const CONNECTIONS: [Column<'_>; 21] = [
 
 pub(super) fn clients(state: &State<'_>, out: &mut Vec<u8>) {
     let (snapshot, calendar) = (state.snapshot, Calendar::of(state));
-    let columns = [&CONNECTIONS[..], &[text("pins")]].concat();
-    let mut table = Table::new(out, &columns);
+    let mut table = Table::new(out, &with_ours("pins"));
     for client in &snapshot.clients {
-        let (remote, local) = sides(client.ends);
-        let row = Row {
-            kind: 'C',
-            database: &client.database,
-            user: &client.user,
-            replication: client.replication,
-            state: match client.state {
-                ClientState::Active => "active",
-                ClientState::Idle => "idle",
-                ClientState::Waiting => "waiting",
-            },
-            remote,
-            local,
-            connected: calendar.moment(client.since),
-            requested: calendar.moment(client.requested),
-            wait: client.wait,
-            close_needed: false,
-            id: client.id.into(),
-            link: client.server.map(|id| format!("S{id}")).unwrap_or_default(),
-            backend_pid: 0,
-            application_name: &client.application_name,
-            pins: Some(&client.pins),
-        };
-        row.write(&mut table);
+        Row::of_client(client, calendar).write(&mut table);
     }
     for cancel in &snapshot.cancels {
         let (database, user) = &cancel.pool;
@@ -94,18 +71,40 @@ pub(super) fn clients(state: &State<'_>, out: &mut Vec<u8>) {
                 link: link.to_owned(),
                 backend_pid: 0,
                 application_name: "",
-                pins: Some(""),
+                ours: Some(""),
             };
             row.write(&mut table);
         }
     }
 }
 
+/// The rows of SHOW CLIENTS of those whose statements backends with this process id run, of which
+/// each server may have one; an error if no backend of ours has it.
+pub(super) fn client_of(
+    process_id: i32,
+    state: &State<'_>,
+    out: &mut Vec<u8>,
+) -> Result<(), Report> {
+    let (snapshot, calendar) = (state.snapshot, Calendar::of(state));
+    let is_it = |server: &&ServerView| server.process_id == Some(process_id);
+    let mut servers = snapshot.servers.iter().filter(is_it).peekable();
+    if servers.peek().is_none() {
+        return Err(CONSOLE_NO_BACKEND.report(&[&process_id]));
+    }
+    let clients: Vec<_> = servers.filter_map(|server| server.client).collect();
+    let mut table = Table::new(out, &with_ours("pins"));
+    for client in snapshot.clients.iter().filter(|client| clients.contains(&client.id)) {
+        Row::of_client(client, calendar).write(&mut table);
+    }
+    Ok(())
+}
+
 pub(super) fn servers(state: &State<'_>, out: &mut Vec<u8>) {
     let (snapshot, calendar) = (state.snapshot, Calendar::of(state));
-    let mut table = Table::new(out, &CONNECTIONS);
+    let mut table = Table::new(out, &with_ours("queue"));
     for server in &snapshot.servers {
         let (database, user) = &server.pool;
+        let queue = server.queue.as_deref().map(queue);
         let row = Row {
             kind: 'S',
             database,
@@ -128,7 +127,7 @@ pub(super) fn servers(state: &State<'_>, out: &mut Vec<u8>) {
             link: server.client.map(|id| format!("C{id}")).unwrap_or_default(),
             backend_pid: server.process_id.unwrap_or(0),
             application_name: "",
-            pins: None,
+            ours: queue.as_deref(),
         };
         row.write(&mut table);
     }
@@ -158,10 +157,24 @@ pub(super) fn servers(state: &State<'_>, out: &mut Vec<u8>) {
             link: link.unwrap_or_default(),
             backend_pid: 0,
             application_name: "",
-            pins: None,
+            ours: None,
         };
         row.write(&mut table);
     }
+}
+
+/// The columns, with one of ours behind PgBouncer's.
+fn with_ours(name: &str) -> Vec<Column<'_>> {
+    [&CONNECTIONS[..], &[text(name)]].concat()
+}
+
+/// The clients on a shared server, the one first whose unit is at the head.
+fn queue(clients: &[Option<i32>]) -> String {
+    let name = |client: &Option<i32>| match client {
+        Some(id) => format!("C{id}"),
+        None => "gone".to_owned(),
+    };
+    clients.iter().map(name).collect::<Vec<_>>().join(", ")
 }
 
 /// One side of a connection: its columns of address and port.
@@ -215,11 +228,38 @@ struct Row<'a> {
     link: String,
     backend_pid: i32,
     application_name: &'a str,
-    /// Why its server stays with it, of a client.
-    pins: Option<&'a str>,
+    /// The column of ours: of a client, why its server stays with it; of a server that is shared,
+    /// by whom.
+    ours: Option<&'a str>,
 }
 
-impl Row<'_> {
+impl<'a> Row<'a> {
+    fn of_client(client: &'a ClientView, calendar: Calendar) -> Self {
+        let (remote, local) = sides(client.ends);
+        Self {
+            kind: 'C',
+            database: &client.database,
+            user: &client.user,
+            replication: client.replication,
+            state: match client.state {
+                ClientState::Active => "active",
+                ClientState::Idle => "idle",
+                ClientState::Waiting => "waiting",
+            },
+            remote,
+            local,
+            connected: calendar.moment(client.since),
+            requested: calendar.moment(client.requested),
+            wait: client.wait,
+            close_needed: false,
+            id: client.id.into(),
+            link: client.server.map(|id| format!("S{id}")).unwrap_or_default(),
+            backend_pid: 0,
+            application_name: &client.application_name,
+            ours: Some(&client.pins),
+        }
+    }
+
     fn write(&self, table: &mut Table<'_>) {
         let replication = match self.replication {
             Some(ReplicationKind::Logical) => "logical",
@@ -236,10 +276,7 @@ impl Row<'_> {
         table.cell(u8::from(self.close_needed));
         table.cell(format_args!("{}{}", self.kind, self.id)).cell(&self.link);
         table.cell(self.backend_pid).cell("").cell(self.application_name).cell(0).cell(self.id);
-        if let Some(pins) = self.pins {
-            table.cell(pins);
-        }
-        table.end_row();
+        table.nullable(self.ours).end_row();
     }
 }
 

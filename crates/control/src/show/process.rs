@@ -6,7 +6,7 @@ use pgweir_wire::backend::Column;
 
 use super::databases::{count_databases, count_users};
 use crate::State;
-use crate::command::Show;
+use crate::command::{Show, WITH_ARGUMENT};
 use crate::order::ORDERS;
 use crate::table::{Table, int4, int8, text};
 
@@ -19,6 +19,9 @@ pub(super) fn help(out: &mut Vec<u8>) {
     let mut table = Table::new(out, &[text("command"), text("about")]);
     for (_, name, about) in Show::ALL {
         table.cell(format_args!("SHOW {name}")).cell(about).end_row();
+    }
+    for (command, about) in WITH_ARGUMENT {
+        table.cell(command).cell(about).end_row();
     }
     for row in &ORDERS {
         match row.argument {

@@ -13,7 +13,7 @@ fn columns_are_pgbouncers() {
     };
     assert_eq!(types("SHOW POOLS"), "ssiiiiiiiiiiiiiss");
     assert_eq!(types("SHOW CLIENTS"), "ssssssisissiiississiis", "the last is ours");
-    assert_eq!(types("SHOW SERVERS"), "ssssssisissiiississii");
+    assert_eq!(types("SHOW SERVERS"), "ssssssisissiiississiis", "the last is ours");
     assert_eq!(types("SHOW STATS"), "sNNNNNNNNNNNNNNNNNNNNNNNN");
     assert_eq!(types("SHOW STATS_TOTALS"), "sNNNNNNNNNNNN");
     assert_eq!(types("SHOW STATS_AVERAGES"), "sNNNNNNNNNNNN");
@@ -58,7 +58,7 @@ fn columns_are_named_as_pgbouncers() {
         "prepared_statements",
         "id",
     ];
-    assert_eq!(names("SHOW SERVERS"), connections);
+    assert_eq!(names("SHOW SERVERS"), [&connections[..], &["queue"]].concat());
     assert_eq!(names("SHOW CLIENTS"), [&connections[..], &["pins"]].concat());
     let stats = [
         "database",

@@ -40,14 +40,21 @@ pub(crate) fn cell<'a>(row: &'a [(String, String)], column: &str) -> &'a str {
     value
 }
 
+/// The commands of SHOW HELP that show something and want nothing of the caller's, which would be
+/// in small letters.
+pub(crate) fn shows(help: &str) -> impl Iterator<Item = &str> {
+    let commands = help.lines().filter_map(|line| line.split('|').next());
+    let is_whole = |command: &&str| !command.chars().any(char::is_lowercase);
+    commands.filter(|command| command.starts_with("SHOW ")).filter(is_whole)
+}
+
 #[test]
 fn every_name_of_the_console() {
     let stage = Stage::new("console_names", 1);
     for database in ["pgweir", "pgcat", "pgbouncer"] {
         let help = psql(&stage, database, "admin", "SHOW HELP;");
         let help = String::from_utf8(help.stdout).unwrap();
-        let shows = help.lines().filter(|line| line.starts_with("SHOW "));
-        let commands: Vec<_> = shows.filter_map(|line| line.split('|').next()).collect();
+        let commands: Vec<_> = shows(&help).collect();
         assert!(commands.len() > 10, "{help}");
         for command in commands {
             let output = psql(&stage, database, "admin", &format!("{command};"));

@@ -3,7 +3,7 @@
 
 use pgweir_testkit::{Login, LoginError, Pgweir, PoolerConfig, WireClient};
 
-use crate::console::psql;
+use crate::console::{psql, shows};
 use crate::stage::{CLUSTER, PROGRAM, Stage, assert_sound, create_database};
 
 const CONSOLES: [&str; 3] = ["pgweir", "pgcat", "pgbouncer"];
@@ -82,8 +82,7 @@ fn no_secret_is_shown() {
         String::from_utf8(output.stdout).unwrap() + &String::from_utf8(output.stderr).unwrap()
     };
     let help = said("SHOW HELP");
-    let shows = help.lines().filter(|line| line.starts_with("SHOW "));
-    let shown: String = shows.map(|line| said(line.split('|').next().unwrap())).collect();
+    let shown: String = shows(&help).map(said).collect();
     assert!(shown.contains("users.0.password") && shown.contains("users.0.server_password"));
     for text in [shown, stage.pgweir.log()] {
         for secret in SECRETS {

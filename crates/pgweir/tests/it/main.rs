@@ -16,6 +16,7 @@ mod clients;
 mod closed;
 mod console;
 mod console_inventory;
+mod console_pipelining;
 mod console_rights;
 mod dead_peers;
 mod demo;

@@ -35,6 +35,7 @@ mod parameters;
 mod pieces;
 mod pins;
 mod pipelining;
+mod pipelining_seen;
 mod queue;
 mod relay;
 mod reload;

@@ -1,0 +1,60 @@
+//! Who shares which server.
+
+use pgweir_engine::Snapshot;
+
+use super::{says_with, snapshot};
+use crate::Rates;
+
+/// The first server is shared by three clients, the second of whom is gone.
+fn shared() -> Snapshot {
+    let mut snapshot = snapshot();
+    snapshot.servers[0].client = Some(2);
+    snapshot.servers[0].queue = Some(vec![Some(2), None, Some(1)]);
+    for (server, process_id) in snapshot.servers.iter_mut().zip(4711..) {
+        server.process_id = Some(process_id);
+    }
+    snapshot
+}
+
+/// What is asked says of the rows that it gets.
+fn rows(request: &str, snapshot: &Snapshot) -> Vec<String> {
+    let reply = says_with(request.as_bytes(), snapshot, &Rates::new());
+    assert!(reply.ends_with("\nC SHOW\nZ I\n"), "{reply}");
+    let rows = reply.lines().filter(|line| line.starts_with("D "));
+    rows.map(str::to_owned).collect()
+}
+
+#[test]
+fn a_shared_server_lists_its_clients_in_their_order() {
+    let servers = rows("SHOW SERVERS", &shared());
+    assert!(servers[0].ends_with("|S11|C2|4711|||0|11|C2, gone, C1"), "{}", servers[0]);
+    assert!(servers[1].ends_with("|S12||4712|||0|12|NULL"), "{}", servers[1]);
+    assert!(servers[0].contains("|active|"), "PgBouncer has no other word");
+}
+
+#[test]
+fn who_works_on_a_backend_is_told_by_its_process_id() {
+    let mut snapshot = shared();
+    let clients = rows("SHOW CLIENTS", &snapshot);
+    assert_eq!(rows("SHOW CLIENT OF 4711", &snapshot), clients[1..2]);
+    assert_eq!(rows("select client of 4711;", &snapshot), clients[1..2]);
+    assert_eq!(rows("SHOW CLIENT OF 4712", &snapshot), [""; 0], "it works for nobody");
+
+    // On two machines two backends may have the same one.
+    snapshot.servers[1].process_id = Some(4711);
+    snapshot.servers[1].client = Some(1);
+    assert_eq!(rows("SHOW CLIENT OF 4711", &snapshot), clients[..2]);
+}
+
+#[test]
+fn a_backend_that_is_none_of_ours_is_an_error() {
+    let told = |request: &str| says_with(request.as_bytes(), &shared(), &Rates::new());
+    assert_eq!(
+        told("SHOW CLIENT OF 7"),
+        "E ERROR 22023 no connection to a server has the process id 7 \
+         H SHOW SERVERS has them, as remote_pid.\nZ I\n"
+    );
+    for request in ["SHOW CLIENT OF x", "SHOW CLIENT OF 99999999999", "SHOW CLIENT BY 4711"] {
+        assert!(told(request).starts_with("E ERROR 08P01 invalid command"), "{request}");
+    }
+}
