@@ -36,6 +36,7 @@ pub(crate) enum Show {
     Loud,
     Mem,
     Pins,
+    Pipelining,
     Pools,
     Servers,
     State,
@@ -49,7 +50,7 @@ pub(crate) enum Show {
 
 impl Show {
     /// Each with its name and what SHOW HELP says of it.
-    pub(crate) const ALL: [(Self, &'static str, &'static str); 18] = [
+    pub(crate) const ALL: [(Self, &'static str, &'static str); 19] = [
         (Self::Pools, "POOLS", "clients and servers of each pool, by what they are doing"),
         (Self::Clients, "CLIENTS", "every client"),
         (Self::Servers, "SERVERS", "every connection to a server"),
@@ -63,6 +64,7 @@ impl Show {
         (Self::Limits, "LIMITS", "each server: how many connections there may be, and why"),
         (Self::Loud, "LOUD", "each name behind which sessions are changed unseen, and why"),
         (Self::Pins, "PINS", "why servers stay with their clients, in each pool"),
+        (Self::Pipelining, "PIPELINING", "for how long statements stood behind those of others"),
         (Self::Lists, "LISTS", "how many there are of what"),
         (Self::Mem, "MEM", "bytes of memory"),
         (Self::State, "STATE", "whether it is paused"),

@@ -6,6 +6,7 @@ mod databases;
 mod limits;
 mod loud;
 mod pins;
+mod pipelining;
 mod pools;
 mod process;
 mod stats;
@@ -31,7 +32,8 @@ pub(crate) fn show(what: Show, state: &State<'_>, out: &mut Vec<u8>) {
         Show::Loud => loud::loud(snapshot, out),
         Show::Mem => process::mem(state, out),
         Show::Pins => pins::pins(snapshot, out),
-        Show::Pools => pools::pools(snapshot, out),
+        Show::Pipelining => pipelining::pipelining(snapshot, out),
+        Show::Pools => pools::pools(snapshot, state.rates, out),
         Show::Servers => connections::servers(state, out),
         Show::State => process::state(out),
         Show::Stats => stats::stats(snapshot, state.rates, out),

@@ -8,7 +8,7 @@ mod pipelining;
 use std::fmt::Write;
 use std::time::{Duration, SystemTime};
 
-use pgweir_config::{Demand, Limit, PoolMode, Room};
+use pgweir_config::{Demand, Limit, Pipelining, PoolMode, Room};
 use pgweir_engine::{
     Address, CancelProgress, CancelView, ClientState, ClientTarget, ClientView, Ends, LimitView,
     Memory, PinPolicy, PinView, PoolView, ReplicationKind, RequesterView, ServerActivity,
@@ -132,10 +132,12 @@ fn pools_count_what_clients_and_servers_list() {
         "T database/s user/s cl_active/i cl_waiting/i cl_active_cancel_req/i \
          cl_waiting_cancel_req/i sv_active/i sv_active_cancel/i sv_being_canceled/i sv_idle/i \
          sv_used/i sv_tested/i sv_login/i maxwait/i maxwait_us/i pool_mode/s \
-         load_balance_hosts/s\n",
+         load_balance_hosts/s pipelining/s sv_shared_max/i depth/i sv_shared/i shared_percent/i \
+         hol_p50_us/q hol_p99_us/q\n",
     );
-    expected += "D app|bob|0|0|0|0|0|0|0|0|0|0|0|0|0|session|NULL\n";
-    expected += "D app|alice|2|2|2|2|1|1|1|1|0|1|2|3|250000|transaction|NULL\n";
+    expected += "D app|bob|0|0|0|0|0|0|0|0|0|0|0|0|0|session|NULL|off|0|0|0|0|NULL|NULL\n";
+    expected +=
+        "D app|alice|2|2|2|2|1|1|1|1|0|1|2|3|250000|transaction|NULL|off|0|0|0|0|NULL|NULL\n";
     expected += "C SHOW\nZ I\n";
     assert_eq!(said("SHOW POOLS"), expected);
 }
@@ -433,8 +435,8 @@ fn snapshot() -> Snapshot {
         own_parses: 2,
         binds: 3,
         logins: 4,
-        refused_full: 0,
         contained: 2,
+        ..Stats::default()
     };
     let bob = Stats {
         assignments: 1,
@@ -547,6 +549,9 @@ fn pool(user: &str, mode: PoolMode, stats: Stats) -> PoolView {
         server_lifetime: Some(Duration::from_secs(3_600)),
         longest_wait: Duration::ZERO,
         max_pinned: None,
+        pipelining: Pipelining::Off,
+        hot_most: 0,
+        depth: 0,
         pins: Vec::new(),
         stats,
     }

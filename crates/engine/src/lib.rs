@@ -52,6 +52,7 @@ mod client;
 mod client_login;
 mod commons;
 mod console;
+mod delays;
 mod drain;
 mod engine;
 mod errors;
@@ -102,6 +103,7 @@ pub use catalogue::{CatalogueRows, Database};
 pub use client::Ends;
 pub use client_login::NEWCOMERS;
 pub use commons::{CANCELLERS, Member};
+pub use delays::Delays;
 pub use engine::Engine;
 pub use errors::{
     CONSOLE_FAILED, CONSOLE_INVALID, CONSOLE_NO_BACKEND, CONSOLE_UNSUPPORTED, ERRORS, ErrorKind,

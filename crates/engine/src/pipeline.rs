@@ -78,6 +78,8 @@ pub(crate) struct InFlight {
     pub(crate) access: Access,
     /// When its client had asked.
     pub(crate) since: Time,
+    /// When it was sent.
+    pub(crate) sent: Time,
     /// Of its reply so much is kept for its client already.
     pub(crate) held: usize,
     /// What its client is told in place of the reply.

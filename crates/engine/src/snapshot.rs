@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pgweir_config::{CONSOLE_DATABASES, PoolMode, Room};
+use pgweir_config::{CONSOLE_DATABASES, Pipelining, PoolMode, Room};
 use pgweir_sql::Loud;
 
 use crate::Engine;
@@ -82,6 +82,12 @@ pub struct PoolView {
     pub longest_wait: Duration,
     /// So many of its servers clients may keep behind their transactions; `None`: all of them.
     pub max_pinned: Option<usize>,
+    /// How its servers are shared, as far as its mode allows that.
+    pub pipelining: Pipelining,
+    /// So many of them may be shared now.
+    pub hot_most: usize,
+    /// So many units may stand on each of those.
+    pub depth: usize,
     /// What keeps its servers, for each reason that may; none in session mode.
     pub pins: Vec<PinView>,
     /// What it has done.
@@ -287,6 +293,7 @@ impl Engine {
                 let leg = self.clients.find(waiter.client).map(|client| client.leg);
                 leg == Some(Leg::Waiting(waiter.ticket))
             };
+            let depths = pool.depths.filter(|_| pool.spec.mode != PoolMode::Session);
             PoolView {
                 order: pool.spec.order,
                 database: pool.spec.database.clone(),
@@ -307,6 +314,9 @@ impl Engine {
                     .find(waits)
                     .map_or(Duration::ZERO, |waiter| now - waiter.since),
                 max_pinned: pool.spec.max_pinned,
+                pipelining: depths.map_or(Pipelining::Off, |_| pool.spec.pipelining),
+                hot_most: depths.map_or(0, |depths| depths.hot),
+                depth: depths.map_or(0, |depths| depths.depth),
                 pins: self.pin_views(id, pool),
                 stats: pool.stats,
             }

@@ -1,6 +1,8 @@
 use std::time::Duration;
 
-/// What a pool has done since the start; the columns of SHOW STATS.
+use crate::delays::Delays;
+
+/// What a pool has done since the start; the columns of SHOW STATS and SHOW PIPELINING.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
     /// Times a server was lent.
@@ -29,6 +31,10 @@ pub struct Stats {
     pub logins: u64,
     /// Attempts to log in that a server has refused because it had too many connections.
     pub refused_full: u64,
+    /// Those of the transactions that have shared a server.
+    pub shared: u64,
+    /// How long units stood behind others on servers that they shared.
+    pub delays: Delays,
     /// Servers that sent what no expected reply allows: bugs of ours, until proven otherwise.
     pub contained: u64,
 }

@@ -8,7 +8,8 @@ use pgweir_engine::{
 };
 use pgweir_wire::backend::Column;
 
-use super::wait;
+use super::{pipelining, wait};
+use crate::rates::Rates;
 use crate::table::{Table, int4, text};
 
 const POOLS: [Column<'_>; 17] = [
@@ -31,7 +32,7 @@ const POOLS: [Column<'_>; 17] = [
     text("load_balance_hosts"),
 ];
 
-pub(super) fn pools(snapshot: &Snapshot, out: &mut Vec<u8>) {
+pub(super) fn pools(snapshot: &Snapshot, rates: &Rates, out: &mut Vec<u8>) {
     let mut censuses = BTreeMap::<(&str, &str), Census>::new();
     for client in &snapshot.clients {
         match client.target {
@@ -50,7 +51,8 @@ pub(super) fn pools(snapshot: &Snapshot, out: &mut Vec<u8>) {
         let (database, user) = &cancel.pool;
         censuses.entry((database, user)).or_default().count_cancel(cancel);
     }
-    let mut table = Table::new(out, &POOLS);
+    let columns = [&POOLS[..], &pipelining::OF_POOL].concat();
+    let mut table = Table::new(out, &columns);
     for pool in &snapshot.pools {
         let none = Census::default();
         let census = censuses.get(&(&*pool.database, &*pool.user)).unwrap_or(&none);
@@ -63,7 +65,9 @@ pub(super) fn pools(snapshot: &Snapshot, out: &mut Vec<u8>) {
         table.cell(0).cell(census.servers_tested).cell(census.servers_login);
         wait(&mut table, pool.longest_wait);
         // NULL: no pool has several hosts for one server.
-        table.cell(pool.mode.name()).nullable(None::<&str>).end_row();
+        table.cell(pool.mode.name()).nullable(None::<&str>);
+        pipelining::of_pool(pool, census.servers_shared, rates, &mut table);
+        table.end_row();
     }
 }
 
@@ -80,6 +84,8 @@ struct Census {
     servers_idle: u32,
     servers_tested: u32,
     servers_login: u32,
+    /// Of the active ones.
+    servers_shared: u32,
 }
 
 impl Census {
@@ -116,5 +122,6 @@ impl Census {
             ServerActivity::Tested => &mut self.servers_tested,
         };
         *count += 1;
+        self.servers_shared += u32::from(server.queue.is_some());
     }
 }

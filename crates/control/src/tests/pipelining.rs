@@ -1,5 +1,8 @@
-//! Who shares which server.
+//! Who shares which server, and what comes of it.
 
+use std::time::Duration;
+
+use pgweir_config::Pipelining;
 use pgweir_engine::Snapshot;
 
 use super::{says_with, snapshot};
@@ -57,4 +60,57 @@ fn a_backend_that_is_none_of_ours_is_an_error() {
     for request in ["SHOW CLIENT OF x", "SHOW CLIENT OF 99999999999", "SHOW CLIENT BY 4711"] {
         assert!(told(request).starts_with("E ERROR 08P01 invalid command"), "{request}");
     }
+}
+
+/// Alice's pool has shared its servers for some of its 10 transactions.
+fn busy() -> Snapshot {
+    let mut snapshot = shared();
+    let alice = &mut snapshot.pools[1];
+    alice.pipelining = Pipelining::Fixed { hot: 3, depth: 24 };
+    (alice.hot_most, alice.depth) = (3, 24);
+    alice.stats.shared = 7;
+    for micros in [0, 0, 0, 0, 0, 0, 6, 7, 300, 9_000_000] {
+        alice.stats.delays.count(Duration::from_micros(micros));
+    }
+    snapshot
+}
+
+#[test]
+fn pools_say_how_their_servers_are_shared() {
+    let mut snapshot = busy();
+    let shown = |snapshot: &Snapshot, rates: &Rates| {
+        let reply = says_with(b"SHOW POOLS", snapshot, rates);
+        let rows = reply.lines().filter(|line| line.starts_with("D "));
+        rows.map(|row| row.splitn(18, '|').last().unwrap_or_default().to_owned()).collect()
+    };
+    let rows: Vec<String> = shown(&snapshot, &Rates::new());
+    assert_eq!(rows, ["off|0|0|0|0|NULL|NULL", "3x24|3|24|1|70|0|2097152"]);
+
+    snapshot.pools[1].pipelining = Pipelining::Auto;
+    let mut rates = Rates::new();
+    rates.sample(&snapshot);
+    rates.sample(&snapshot);
+    let idle: Vec<String> = shown(&snapshot, &rates);
+    assert_eq!(idle[1], "auto|3|24|1|NULL|NULL|NULL", "nothing since the older sample");
+    snapshot.pools[1].stats.transactions += 4;
+    snapshot.pools[1].stats.shared += 3;
+    snapshot.pools[1].stats.delays.count(Duration::from_micros(100));
+    let later: Vec<String> = shown(&snapshot, &rates);
+    assert_eq!(later[1], "auto|3|24|1|75|128|128");
+}
+
+#[test]
+fn delays_are_listed_for_each_pool_that_shares_servers() {
+    assert_eq!(rows("SHOW PIPELINING", &snapshot()), [""; 0]);
+    let mut snapshot = busy();
+    let shown = rows("SHOW PIPELINING", &snapshot);
+    assert_eq!(shown.len(), 24);
+    assert_eq!(shown[0], "D app|alice|0|6|6");
+    assert_eq!(shown[1], "D app|alice|1|0|6");
+    assert_eq!(shown[4], "D app|alice|8|2|8");
+    assert_eq!(shown[10], "D app|alice|512|1|9");
+    assert_eq!(shown[22], "D app|alice|2097152|0|9");
+    assert_eq!(shown[23], "D app|alice|NULL|1|10", "whatever is longer");
+    snapshot.pools[1].pipelining = Pipelining::Off;
+    assert_eq!(rows("SHOW PIPELINING", &snapshot), shown, "what was counted stays");
 }

@@ -129,6 +129,7 @@ impl Engine {
             return Err("a unit that was shared has left a transaction open".to_owned());
         }
         if sink == Sink::Own {
+            self.note_head(now, id);
             self.own_unit_over(now, id);
             return Ok(());
         }
@@ -143,6 +144,7 @@ impl Engine {
         let Some(unit) = server.pipeline.pop_front() else {
             return Err("ReadyForQuery came for no unit".to_owned());
         };
+        self.note_head(now, id);
         if let Some(client) = unit.client {
             let to = Endpoint::Client(client);
             match unit.outcome {
@@ -152,6 +154,7 @@ impl Engine {
                     }
                     fresh.into_iter().for_each(|fresh| self.actions.forward(to, fresh));
                     self.actions.forward(to, range);
+                    self.note_shared(id);
                     self.unit_answered(now, client, unit.bytes);
                 }
                 Outcome::Overran if unit.cancelled => {
@@ -161,6 +164,7 @@ impl Engine {
                         CANCELED.report(&[]).write(out);
                         backend::ready_for_query(out, TransactionStatus::Idle);
                     });
+                    self.note_shared(id);
                     self.unit_answered(now, client, unit.bytes);
                 }
                 Outcome::Overran | Outcome::TooLong => {
@@ -171,6 +175,19 @@ impl Engine {
         }
         self.goes_on(now, id);
         Ok(())
+    }
+
+    /// A transaction is over that has shared a server.
+    fn note_shared(&mut self, id: ServerId) {
+        self.pools[self.servers[id].pool].stats.shared += 1;
+    }
+
+    /// What stood in front of the unit that is at the head now is over.
+    fn note_head(&mut self, now: Time, id: ServerId) {
+        let server = &self.servers[id];
+        if let Some(head) = server.pipeline.front().filter(|_| !server.replies.is_ours()) {
+            self.pools[server.pool].stats.delays.count(now - head.sent);
+        }
     }
 
     /// What was kept for a client is thrown away.

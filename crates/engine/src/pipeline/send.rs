@@ -1,6 +1,7 @@
 //! A unit is sent to a server that is shared, and what that must have for it is made there first.
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use pgweir_wire::frontend::{self, Bind, Tag, Target};
 use pgweir_wire::{HEADER_LEN, Header};
@@ -47,6 +48,9 @@ impl Engine {
             its.unit_since = now;
             its.transaction_since = now;
         }
+        if its.replies.is_empty() {
+            self.pools[its.pool].stats.delays.count(Duration::ZERO);
+        }
         let mut done = 0;
         while done < unit.bytes {
             // It was read before, message by message.
@@ -61,6 +65,7 @@ impl Engine {
             bytes: unit.bytes,
             access: unit.access,
             since,
+            sent: now,
             held: 0,
             outcome: Outcome::Answered,
             cancelled: false,
