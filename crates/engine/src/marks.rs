@@ -145,6 +145,8 @@ marks! {
     BatchEndedByQuery,
     /// A unit is sent and will not be answered, for the batch before it has failed.
     UnitSkippedWhenSent,
+    /// How many servers are shared, or how deep, is tried otherwise.
+    DepthsMoved,
     /// A statement is prepared under a name behind an error that is known.
     ParsePassedOver,
     /// A message of a batch is sent that the server will pass over.

@@ -20,6 +20,7 @@
 
 mod answer;
 mod choice;
+mod climb;
 mod lost;
 mod place;
 mod send;
@@ -32,9 +33,11 @@ use pgweir_config::Pipelining;
 
 use crate::action::ClientId;
 use crate::client::Slot;
+use crate::pool::Pool;
 use crate::time::Time;
 
 pub(crate) use choice::Choice;
+pub(crate) use climb::Climb;
 pub(crate) use unit::{Access, Need, Unit};
 
 /// The `statement_timeout` of servers that are shared.
@@ -44,9 +47,6 @@ pub(crate) const BRAKE: Duration = Duration::from_millis(50);
 /// again alone.
 pub(super) const HELD_BYTES: usize = 256 * 1024;
 
-/// Where `auto` begins.
-const START: Depths = Depths { hot: 3, depth: 16 };
-
 /// How many servers of a pool are shared at the moment, and by how many units at a time each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Depths {
@@ -54,14 +54,14 @@ pub(crate) struct Depths {
     pub(crate) depth: usize,
 }
 
-impl Depths {
-    /// What holds at first; `None`: servers are not shared.
-    pub(crate) fn of(pipelining: Pipelining) -> Option<Self> {
-        match pipelining {
+impl Pool {
+    /// What holds now; `None`: its servers are not shared.
+    pub(crate) fn depths(&self) -> Option<Depths> {
+        match self.spec.pipelining {
             Pipelining::Off => None,
-            Pipelining::Auto => Some(START),
+            Pipelining::Auto => Some(self.climb.depths(self.spec.size)),
             Pipelining::Fixed { hot, depth } => {
-                Some(Self { hot: hot as usize, depth: depth as usize })
+                Some(Depths { hot: hot as usize, depth: depth as usize })
             }
         }
     }

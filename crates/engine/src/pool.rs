@@ -17,7 +17,7 @@ use crate::listen::Listener;
 use crate::marks::Mark;
 use crate::parameters::{Parameters, Reports};
 use crate::pins::PinCounts;
-use crate::pipeline::Depths;
+use crate::pipeline::Climb;
 use crate::prepared::Registry;
 use crate::settings::Settings;
 use crate::shares::ShareId;
@@ -59,8 +59,8 @@ pub(crate) struct Pool {
     pub(crate) waiting: usize,
     /// Those of them that may share a server.
     pub(crate) sharing: usize,
-    /// How many of its servers may be shared now, and how deep; `None`: none.
-    pub(crate) depths: Option<Depths>,
+    /// What has been found out about sharing its servers.
+    pub(crate) climb: Climb,
     /// Its servers that are shared now.
     pub(crate) hot: Vec<ServerId>,
     next_ticket: u64,
@@ -228,7 +228,7 @@ impl Pool {
     pub(crate) fn new(spec: PoolSpec) -> Self {
         Self {
             ceiling: spec.size + spec.reserve,
-            depths: Depths::of(spec.pipelining),
+            climb: Climb::new(),
             spec,
             shares: Vec::new(),
             clients: 0,
@@ -329,7 +329,7 @@ impl Pool {
 
     /// So many servers would serve all its waiters: those that share need as many as are shared.
     fn servers_wanted(&self) -> usize {
-        let hot = self.depths.map_or(0, |depths| depths.hot);
+        let hot = self.depths().map_or(0, |depths| depths.hot);
         self.waiting - self.sharing + self.sharing.min(hot.saturating_sub(self.hot.len()))
     }
 

@@ -12,7 +12,6 @@ use crate::action::{Action, Endpoint};
 use crate::client::Phase;
 use crate::errors::TERMINATED;
 use crate::marks::Mark;
-use crate::pipeline::Depths;
 use crate::plan::Plan;
 use crate::pool::{Pool, PoolId, PoolSpec};
 use crate::server::{Cleaning, ServerState};
@@ -104,9 +103,6 @@ impl Engine {
         let pool = &mut self.pools[id];
         let same_servers = pool.spec.has_same_servers(&spec);
         let same_catalogue = pool.spec.catalogue() == spec.catalogue();
-        if pool.spec.pipelining != spec.pipelining {
-            pool.depths = Depths::of(spec.pipelining);
-        }
         pool.spec = spec;
         let most = pool.spec.size + pool.spec.reserve + pool.listeners();
         pool.ceiling = pool.total.max(most);

@@ -8,6 +8,9 @@ use std::time::Duration;
 pub struct Time(pub u64);
 
 impl Time {
+    /// When it began.
+    pub const ZERO: Self = Self(0);
+
     /// Time passed since `earlier`; zero if that lies in the future.
     pub fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))

@@ -140,6 +140,7 @@ impl Engine {
             self.close_clients(now, id);
         }
         self.sweep_listener(now, id);
+        self.climb(now, id);
         self.refill(now, id);
         self.ask_others(now, id);
         self.dissolve(now, id);

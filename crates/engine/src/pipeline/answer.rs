@@ -1,6 +1,7 @@
 //! What a shared server answers, and what becomes of it.
 
 use std::ops::Range;
+use std::time::Duration;
 
 use pgweir_wire::backend::{self, ErrorFields, Tag};
 use pgweir_wire::{SqlState, TransactionStatus};
@@ -154,7 +155,7 @@ impl Engine {
                     }
                     fresh.into_iter().for_each(|fresh| self.actions.forward(to, fresh));
                     self.actions.forward(to, range);
-                    self.note_shared(id);
+                    self.note_shared(id, now - unit.since);
                     self.unit_answered(now, client, unit.bytes);
                 }
                 Outcome::Overran if unit.cancelled => {
@@ -164,7 +165,7 @@ impl Engine {
                         CANCELED.report(&[]).write(out);
                         backend::ready_for_query(out, TransactionStatus::Idle);
                     });
-                    self.note_shared(id);
+                    self.note_shared(id, now - unit.since);
                     self.unit_answered(now, client, unit.bytes);
                 }
                 Outcome::Overran | Outcome::TooLong => {
@@ -177,9 +178,11 @@ impl Engine {
         Ok(())
     }
 
-    /// A transaction is over that has shared a server.
-    fn note_shared(&mut self, id: ServerId) {
-        self.pools[self.servers[id].pool].stats.shared += 1;
+    /// A transaction is over that has shared a server, so long after its client had asked.
+    fn note_shared(&mut self, id: ServerId, took: Duration) {
+        let pool = &mut self.pools[self.servers[id].pool];
+        pool.stats.shared += 1;
+        pool.climb.answered(took);
     }
 
     /// What stood in front of the unit that is at the head now is over.

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use pgweir_config::ApplicationName;
+use pgweir_config::{ApplicationName, Pipelining};
 
 use super::send::provides;
 use super::{Access, BRAKE, Depths, Unit};
@@ -110,25 +110,28 @@ impl Engine {
         settings: &Rc<Settings>,
         unit: &Unit,
     ) -> Place {
-        let Some(Depths { hot, .. }) = self.pools[pool].depths else {
+        let Some(Depths { hot, .. }) = self.pools[pool].depths() else {
             return Place::Alone;
         };
-        if let Some(server) = self.least_loaded(pool, settings, unit) {
+        if let Some(server) = self.least_loaded(pool, hot, settings, unit) {
             return Place::On(server);
-        }
-        let may_heat = self.pools[pool].hot.len() < hot;
-        if may_heat && let Some(place) = self.heat_one(now, pool, settings, unit) {
-            return place;
         }
         let servers = &self.servers;
         let fits = |server: &&ServerId| servers[**server].is_set_to(settings);
-        match self.pools[pool].hot.iter().find(fits).copied() {
+        let fitting = self.pools[pool].hot.iter().find(fits).copied();
+        let is_due = self.pools[pool].hot.len() < hot;
+        // Those of other clients with the same settings have one in any case.
+        let may_heat = is_due || fitting.is_none();
+        if may_heat && let Some(place) = self.heat_one(now, pool, settings, unit) {
+            return place;
+        }
+        match fitting {
             Some(server) => {
                 self.provide(now, server, unit);
                 Place::Later
             }
             // One that is made, or comes free, will be, unless those that are free are others.
-            None if may_heat && self.pools[pool].idle.is_empty() => Place::Later,
+            None if is_due && self.pools[pool].idle.is_empty() => Place::Later,
             None => {
                 Mark::NoneHotForSettings.hit();
                 Place::Alone
@@ -136,17 +139,32 @@ impl Engine {
         }
     }
 
-    /// Of the shared servers that could take a unit now the one with the fewest.
-    fn least_loaded(&self, pool: PoolId, settings: &Rc<Settings>, unit: &Unit) -> Option<ServerId> {
-        let hot = self.pools[pool].hot.iter().copied();
-        hot.filter(|server| self.takes(*server, settings, unit))
+    /// Of the shared servers that could take a unit now the one with the fewest. More than may be
+    /// shared are where fewer may be than before, or where settings have one of their own: those
+    /// beyond are not used but for settings that have no other.
+    fn least_loaded(
+        &self,
+        pool: PoolId,
+        most: usize,
+        settings: &Rc<Settings>,
+        unit: &Unit,
+    ) -> Option<ServerId> {
+        let hot = self.pools[pool].hot.iter().copied().enumerate();
+        let mut has_one = false;
+        let may_be = hot.filter(|(place, server)| {
+            self.servers[*server].is_set_to(settings)
+                && (!std::mem::replace(&mut has_one, true) || *place < most)
+        });
+        may_be
+            .map(|(_, server)| server)
+            .filter(|server| self.takes(*server, settings, unit))
             .min_by_key(|server| self.servers[*server].load())
     }
 
     /// Whether a shared server could take a unit now.
     fn takes(&self, id: ServerId, settings: &Rc<Settings>, unit: &Unit) -> bool {
         let Some(server) = self.servers.find(id) else { return false };
-        let Some(Depths { depth, .. }) = self.pools[server.pool].depths else {
+        let Some(Depths { depth, .. }) = self.pools[server.pool].depths() else {
             return false;
         };
         let behind_write = server.pipeline.iter().any(|other| other.access == Access::Write);
@@ -341,13 +359,27 @@ impl Engine {
         }
     }
 
+    /// Looks at how the servers of a pool are shared, and whether that should be otherwise.
+    pub(crate) fn climb(&mut self, now: Time, id: PoolId) {
+        let pool = &mut self.pools[id];
+        if pool.spec.pipelining != Pipelining::Auto {
+            return;
+        }
+        let before = pool.climb.depths(pool.spec.size);
+        pool.climb.tick(now, pool.stats.transactions, pool.spec.size);
+        if pool.climb.depths(pool.spec.size) != before {
+            Mark::DepthsMoved.hit();
+            self.grant(now, id);
+        }
+    }
+
     /// A server has come free: says whether it is shared by those at the head of the queue.
     pub(crate) fn warms(&mut self, now: Time, id: ServerId) -> bool {
         let pool = self.servers[id].pool;
         if self.pools[pool].sharing == 0 {
             return false;
         }
-        let Some(Depths { hot, .. }) = self.pools[pool].depths else {
+        let Some(Depths { hot, .. }) = self.pools[pool].depths() else {
             // A reload has ended it.
             let all: Vec<_> = self.sharers(pool).map(|(index, _)| index).collect();
             self.take_out_sharers(pool, &all);

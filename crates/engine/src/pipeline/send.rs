@@ -44,11 +44,13 @@ impl Engine {
         let slot = client.slot_of_unit();
         let its = &mut self.servers[server];
         its.note_fed(now);
+        let behind = !its.replies.is_empty();
+        self.pools[its.pool].climb.sent(asked.is_some(), behind);
         if its.pipeline.is_empty() {
             its.unit_since = now;
             its.transaction_since = now;
         }
-        if its.replies.is_empty() {
+        if !behind {
             self.pools[its.pool].stats.delays.count(Duration::ZERO);
         }
         let mut done = 0;

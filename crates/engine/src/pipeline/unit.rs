@@ -3,7 +3,7 @@
 use std::rc::Rc;
 use std::sync::Arc;
 
-use pgweir_config::PoolMode;
+use pgweir_config::{Pipelining, PoolMode};
 use pgweir_sql::{Encoding, Heard, Loud, Sharing};
 use pgweir_wire::HEADER_LEN;
 use pgweir_wire::frontend::{Bind, Parse, Tag, Target};
@@ -113,7 +113,7 @@ impl Engine {
         // One of the client's own, or the pool's, may be smaller than ours.
         let times_itself = client.settings.value(TIMEOUT).is_some()
             || of.spec.statement_timeout.is_some_and(|limit| limit <= BRAKE);
-        of.depths.is_some()
+        of.spec.pipelining != Pipelining::Off
             && !times_itself
             && client.choice() == Choice::Auto
             && of.spec.mode != PoolMode::Session

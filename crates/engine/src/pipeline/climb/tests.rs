@@ -1,0 +1,149 @@
+use super::*;
+
+/// A pool under a load, in virtual time.
+struct Model {
+    climb: Climb,
+    servers: usize,
+    now: Time,
+    transactions: f64,
+    noise: u64,
+}
+
+/// What a load does under some depths: transactions a second.
+type Load = fn(Depths) -> f64;
+
+/// As many as always wait.
+const CLIENTS: f64 = 64.0;
+
+const TICK: Duration = Duration::from_millis(100);
+
+impl Model {
+    fn new(servers: usize) -> Self {
+        Self {
+            climb: Climb::new(),
+            servers,
+            now: Time(1_000_000),
+            transactions: 0.0,
+            noise: 0x9e37_79b9_7f4a_7c15,
+        }
+    }
+
+    fn depths(&self) -> Depths {
+        self.climb.depths(self.servers)
+    }
+
+    /// Chance makes it so much more or less, up to three in a hundred.
+    fn chance(&mut self) -> f64 {
+        self.noise ^= self.noise << 13;
+        self.noise ^= self.noise >> 7;
+        self.noise ^= self.noise << 17;
+        1.0 + ((self.noise % 1_000) as f64 / 1_000.0 - 0.5) * 0.06
+    }
+
+    /// So long there is this load. Gives how many transactions there were, and how many there
+    /// would have been with the best depths from the beginning.
+    fn run(&mut self, time: Duration, load: Load) -> (f64, f64) {
+        let best = best(self.servers, load);
+        let (mut done, mut most) = (0.0, 0.0);
+        for _ in 0..time.as_millis() / TICK.as_millis() {
+            let depths = self.depths();
+            let rate = load(depths) * self.chance();
+            let units = rate * TICK.as_secs_f64();
+            let took = Duration::from_secs_f64(CLIENTS / rate);
+            let full = (depths.hot * depths.depth) as f64 <= CLIENTS;
+            for _ in 0..units as u64 {
+                self.climb.sent(full, depths.hot < 60);
+                self.climb.answered(took);
+            }
+            self.transactions += units;
+            done += units;
+            most += best * TICK.as_secs_f64();
+            self.now = self.now + TICK;
+            self.climb.tick(self.now, self.transactions as u64, self.servers);
+        }
+        (done, most)
+    }
+}
+
+/// The rate under the best depths that there are.
+fn best(servers: usize, load: Load) -> f64 {
+    let depths = (1..=servers).flat_map(|hot| [1, 2, 4, 8, 16, 32, 64].map(|depth| (hot, depth)));
+    depths.map(|(hot, depth)| load(Depths { hot, depth })).fold(0.0, f64::max)
+}
+
+/// Two processors, statements that compute: more servers than processors cost a little each, and
+/// a server that has nothing to do next sleeps.
+fn computes(Depths { hot, depth }: Depths) -> f64 {
+    let hot = hot as f64;
+    let busy = (hot / 3.0).min(1.0);
+    let asleep = 1.0 + 2.0 / depth as f64;
+    60_000.0 * busy / asleep / (1.0 + 0.03 * (hot - 3.0).max(0.0))
+}
+
+/// Commits that wait for a disk: it is the number of servers that counts.
+fn commits(Depths { hot, .. }: Depths) -> f64 {
+    let hot = hot as f64;
+    200.0 * hot / (1.0 + hot / 80.0)
+}
+
+/// Servers that are far away: what counts is how much is under way.
+fn is_far(Depths { hot, depth }: Depths) -> f64 {
+    let under_way = ((hot * depth) as f64).min(CLIENTS);
+    under_way / 0.0011
+}
+
+#[test]
+fn it_finds_what_is_nearly_the_best_within_five_seconds() {
+    let loads: [(&str, usize, Load); 6] = [
+        ("computes", 10, computes),
+        ("computes in two", 2, computes),
+        ("computes in many", 64, computes),
+        ("commits", 64, commits),
+        ("commits in ten", 10, commits),
+        ("is far", 10, is_far),
+    ];
+    for (name, servers, load) in loads {
+        let mut model = Model::new(servers);
+        model.run(Duration::from_secs(5), load);
+        let (done, most) = model.run(Duration::from_secs(60), load);
+        assert!(done > 0.93 * most, "{name}: {:.2}, {:?}", done / most, model.climb);
+    }
+}
+
+#[test]
+fn it_goes_along_with_another_load() {
+    let mut model = Model::new(64);
+    for load in [computes, commits, computes, is_far, commits] as [Load; 5] {
+        model.run(Duration::from_secs(5), load);
+        let (done, most) = model.run(Duration::from_secs(20), load);
+        assert!(done > 0.9 * most, "{:.2}, {:?}", done / most, model.climb);
+    }
+}
+
+#[test]
+fn where_nobody_meets_others_nothing_is_tried() {
+    let mut climb = Climb::new();
+    let begin = climb.depths(10);
+    for tick in 1..100 {
+        (0..100).for_each(|_| {
+            climb.sent(false, false);
+            climb.answered(Duration::from_micros(80));
+        });
+        climb.tick(Time(tick * 100_000), tick * 100, 10);
+        assert_eq!(climb.depths(10), begin);
+    }
+}
+
+#[test]
+fn a_small_pool_has_no_more_than_its_servers() {
+    assert_eq!(Climb::new().depths(2).hot, 2);
+    for servers in 1..100 {
+        for hot in 1..=servers {
+            let at = Depths { hot, depth: 16 };
+            let more = Move::MoreServers.from(at, servers).map_or(servers, |there| there.hot);
+            let less = Move::FewerServers.from(at, servers).map_or(1, |there| there.hot);
+            assert!(more <= servers && (more > hot || hot == servers), "{hot} of {servers}");
+            assert!(less >= 1 && (less < hot || hot == 1), "{hot} of {servers}");
+        }
+    }
+}
