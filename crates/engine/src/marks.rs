@@ -145,6 +145,12 @@ marks! {
     BatchEndedByQuery,
     /// A unit is sent and will not be answered, for the batch before it has failed.
     UnitSkippedWhenSent,
+    /// A statement that is not known stands behind others.
+    OnTrial,
+    /// A statement has taken too long, and shares no server for a while.
+    StatementBanned,
+    /// Such a statement comes again.
+    BannedGoesAlone,
     /// How many servers are shared, or how deep, is tried otherwise.
     DepthsMoved,
     /// A statement is prepared under a name behind an error that is known.

@@ -23,6 +23,7 @@ mod choice;
 mod climb;
 mod lost;
 mod place;
+mod repute;
 mod send;
 mod unit;
 
@@ -30,6 +31,7 @@ use std::ops::Range;
 use std::time::Duration;
 
 use pgweir_config::Pipelining;
+use pgweir_sql::Fingerprint;
 
 use crate::action::ClientId;
 use crate::client::Slot;
@@ -38,6 +40,7 @@ use crate::time::Time;
 
 pub(crate) use choice::Choice;
 pub(crate) use climb::Climb;
+pub(crate) use repute::Repute;
 pub(crate) use unit::{Access, Need, Unit};
 
 /// The `statement_timeout` of servers that are shared.
@@ -76,6 +79,9 @@ pub(crate) struct InFlight {
     /// So long it is: its bytes stand at the front of its client's input.
     pub(crate) bytes: usize,
     pub(crate) access: Access,
+    pub(crate) print: Fingerprint,
+    /// It is not known how long it takes: nothing is put behind it.
+    pub(crate) trails: bool,
     /// When its client had asked.
     pub(crate) since: Time,
     /// When it was sent.

@@ -17,7 +17,7 @@ use crate::listen::Listener;
 use crate::marks::Mark;
 use crate::parameters::{Parameters, Reports};
 use crate::pins::PinCounts;
-use crate::pipeline::Climb;
+use crate::pipeline::{Climb, Repute};
 use crate::prepared::Registry;
 use crate::settings::Settings;
 use crate::shares::ShareId;
@@ -61,6 +61,8 @@ pub(crate) struct Pool {
     pub(crate) sharing: usize,
     /// What has been found out about sharing its servers.
     pub(crate) climb: Climb,
+    /// And about the statements of its clients.
+    pub(crate) repute: Repute,
     /// Its servers that are shared now.
     pub(crate) hot: Vec<ServerId>,
     next_ticket: u64,
@@ -229,6 +231,7 @@ impl Pool {
         Self {
             ceiling: spec.size + spec.reserve,
             climb: Climb::new(),
+            repute: Repute::default(),
             spec,
             shares: Vec::new(),
             clients: 0,

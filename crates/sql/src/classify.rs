@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use self::share::{Name, Share};
 use crate::encoding::Encoding;
+use crate::fingerprint::Likeness;
 use crate::lexer::{Backslash, Lexer, Progress, Sink, Token};
 use crate::loud::{Hidden, Loud, SEQUENCES};
 use crate::pins::{PinReason, Pins};
@@ -140,6 +141,7 @@ pub(crate) struct State {
     named: Option<Box<Named>>,
     /// Whether it may be shared.
     share: Share,
+    likeness: Likeness,
     /// A call of `set_config` that has begun.
     setting_call: Option<SettingCall>,
     /// There is a word that changes tables.
@@ -249,7 +251,10 @@ impl Sink for State {
             | Token::Semicolon
             | Token::Sign
             | Token::Unclear
-            | Token::Unicode => self.share.sign(token),
+            | Token::Unicode => {
+                self.share.sign(token);
+                self.likeness.sign(token);
+            }
         }
         if let Some(call) = &mut self.setting_call
             && let Some(reason) = call.read(token)
@@ -288,6 +293,7 @@ impl State {
     /// Notes what a name stands for.
     #[inline]
     fn named(&mut self, text: &[u8], quoted: bool, meaning: Meaning) {
+        self.likeness.name(text);
         let loud = self.loud.as_deref();
         let mut hidden = Hidden::NONE;
         if let Some(place) = loud.and_then(|loud| loud.place(text)) {
@@ -309,7 +315,9 @@ impl State {
     pub(crate) fn heard(mut self) -> Heard {
         self.end_statement();
         let (pins, own) = (self.pins, self.pins);
-        let mut heard = Heard { pins, own, statements: self.statements, ..Heard::default() };
+        let fingerprint = self.likeness.fingerprint();
+        let mut heard =
+            Heard { pins, own, statements: self.statements, fingerprint, ..Heard::default() };
         let loud = self.loud.as_deref();
         heard.sharing = match self.statements {
             1 => self.share.sharing(loud, self.writes),

@@ -139,12 +139,17 @@ impl Engine {
             self.fill_slot(now, id, client, slot)?;
         }
         let server = &mut self.servers[id];
-        server.unit_since = now;
+        let ran = now - std::mem::replace(&mut server.unit_since, now);
         server.transaction_since = now;
         let fresh = server.fresh.take();
         let Some(unit) = server.pipeline.pop_front() else {
             return Err("ReadyForQuery came for no unit".to_owned());
         };
+        let repute = &mut self.pools[server.pool].repute;
+        match unit.outcome {
+            Outcome::Answered => repute.ran(now, unit.print, ran),
+            Outcome::Overran | Outcome::TooLong => repute.overran(now, unit.print),
+        }
         self.note_head(now, id);
         if let Some(client) = unit.client {
             let to = Endpoint::Client(client);

@@ -4,6 +4,7 @@ use std::rc::Rc;
 
 use pgweir_config::{ApplicationName, Pipelining};
 
+use super::repute::May;
 use super::send::provides;
 use super::{Access, BRAKE, Depths, Unit};
 use crate::Engine;
@@ -113,6 +114,10 @@ impl Engine {
         let Some(Depths { hot, .. }) = self.pools[pool].depths() else {
             return Place::Alone;
         };
+        if self.pools[pool].repute.of(now, unit.print) == May::NotShare {
+            Mark::BannedGoesAlone.hit();
+            return Place::Alone;
+        }
         if let Some(server) = self.least_loaded(pool, hot, settings, unit) {
             return Place::On(server);
         }
@@ -175,6 +180,7 @@ impl Engine {
             && !server.doomed
             && server.cancel.is_none()
             && server.load() < depth
+            && server.pipeline.back().is_none_or(|last| !last.trails)
             && !(behind_write && unit.access == Access::Read)
             && provides(server, unit)
     }

@@ -6,6 +6,7 @@ use std::time::Duration;
 use pgweir_wire::frontend::{self, Bind, Tag, Target};
 use pgweir_wire::{HEADER_LEN, Header};
 
+use super::repute::May;
 use super::{InFlight, Need, Outcome, Unit};
 use crate::Engine;
 use crate::action::{ClientId, Endpoint, ServerId};
@@ -45,6 +46,8 @@ impl Engine {
         let its = &mut self.servers[server];
         its.note_fed(now);
         let behind = !its.replies.is_empty();
+        let trails = self.pools[its.pool].repute.of(now, unit.print) != May::Lead;
+        Mark::OnTrial.hit_if(trails && behind);
         self.pools[its.pool].climb.sent(asked.is_some(), behind);
         if its.pipeline.is_empty() {
             its.unit_since = now;
@@ -66,6 +69,8 @@ impl Engine {
             slot,
             bytes: unit.bytes,
             access: unit.access,
+            print: unit.print,
+            trails,
             since,
             sent: now,
             held: 0,

@@ -4,7 +4,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 
 use pgweir_config::{Pipelining, PoolMode};
-use pgweir_sql::{Encoding, Heard, Loud, Sharing};
+use pgweir_sql::{Encoding, Fingerprint, Heard, Loud, Sharing};
 use pgweir_wire::HEADER_LEN;
 use pgweir_wire::frontend::{Bind, Parse, Tag, Target};
 use smallvec::SmallVec;
@@ -24,6 +24,7 @@ pub(crate) struct Unit {
     /// So many bytes it has.
     pub(crate) bytes: usize,
     pub(crate) access: Access,
+    pub(crate) print: Fingerprint,
     /// `access` is that of a statement of its own.
     begun: bool,
     /// The statements that a server must have for it, and what its client was told of their rows.
@@ -65,6 +66,7 @@ impl Unit {
         if is_first {
             self.access = access;
         }
+        self.print = self.print.and(heard.fingerprint);
         (self.access == access).then_some(())
     }
 
@@ -128,7 +130,8 @@ impl Engine {
     fn read_unit(&self, id: ClientId, pool: PoolId, rest: &[u8]) -> Option<Unit> {
         let loud = Arc::clone(&self.pools[pool].loud);
         let needs = SmallVec::new();
-        let mut unit = Unit { bytes: 0, access: Access::Read, begun: false, needs, loud };
+        let print = Fingerprint::default();
+        let mut unit = Unit { bytes: 0, access: Access::Read, print, begun: false, needs, loud };
         let mut parsed = false;
         loop {
             let (header, tag) = message(&rest[unit.bytes..]).ok()??;
@@ -218,6 +221,7 @@ impl Unit {
         Self {
             bytes: self.bytes,
             access: self.access,
+            print: self.print,
             begun: self.begun,
             needs: self.needs.clone(),
             loud: Arc::clone(&self.loud),

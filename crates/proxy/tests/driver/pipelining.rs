@@ -22,7 +22,8 @@ pub(crate) fn shared(size: usize) -> Setup {
     Setup { size, general: "pipelining = 8", ..Setup::default() }
 }
 
-/// A stage with a server that is shared by `clients`, and idle.
+/// A stage with a server that is shared by `clients`, and idle. SELECT of a number is known to be
+/// short.
 pub(crate) fn braked(setup: &Setup, clients: usize) -> (Stage, Peer, Vec<Peer>) {
     let (stage, server, first) = Stage::ready(setup);
     first.says([query("SELECT 0")]);
@@ -31,9 +32,23 @@ pub(crate) fn braked(setup: &Setup, clients: usize) -> (Stage, Peer, Vec<Peer>) 
     assert_eq!(server.heard(), "Q(SELECT 0)");
     server.says([one_row("0")]);
     assert_eq!(first.heard(), "T D(0) C Z");
+    first.says([query("SELECT 1")]);
+    assert_eq!(server.heard(), "Q(SELECT 1)");
+    server.says([one_row("1")]);
+    assert_eq!(first.heard(), "T D(1) C Z");
     let others = (1..clients).map(|_| stage.client());
     let clients = std::iter::once(first).chain(others).collect();
     (stage, server, clients)
+}
+
+/// An UPDATE is known to be short.
+pub(crate) fn updated(server: &Peer, client: &Peer) {
+    for _ in 0..2 {
+        client.says([query("UPDATE t SET a = 0")]);
+        assert_eq!(server.heard(), "Q(UPDATE t SET a = 0)");
+        server.says([done(), ready()]);
+        assert_eq!(client.heard(), "C Z");
+    }
 }
 
 /// Each sends a query by its number.
@@ -150,6 +165,7 @@ fn who_needs_a_server_alone_gets_the_next_that_runs_dry() {
 #[test]
 fn a_read_does_not_stand_behind_a_write() {
     let (stage, server, clients) = braked(&shared(2), 3);
+    updated(&server, &clients[0]);
     clients[0].says([query("UPDATE t SET a = 1")]);
     assert_eq!(server.heard(), "Q(UPDATE t SET a = 1)");
     clients[1].says([query("SELECT 1")]);
@@ -159,6 +175,51 @@ fn a_read_does_not_stand_behind_a_write() {
     assert_eq!(other.heard(), BRAKED);
     other.says([one_row("")]);
     assert_eq!(other.heard(), "Q(SELECT 1)");
+}
+
+/// Until it is known how long a statement takes nobody stands behind it, though it stands behind
+/// others; then they do.
+#[test]
+fn what_is_not_known_stands_last() {
+    let (_stage, server, clients) = braked(&shared(1), 3);
+    let new = |client: &Peer| client.says([query("SELECT a FROM t")]);
+    for _ in 0..2 {
+        clients[0].says([query("SELECT 0")]);
+        new(&clients[1]);
+        clients[2].says([query("SELECT 2")]);
+        assert_eq!(server.heard(), "Q(SELECT 0) Q(SELECT a FROM t)");
+        server.says([one_row("")]);
+        assert_eq!(server.heard(), "");
+        server.says([one_row("")]);
+        assert_eq!(server.heard(), "Q(SELECT 2)");
+        server.says([one_row("")]);
+    }
+    new(&clients[0]);
+    new(&clients[1]);
+    clients[2].says([query("SELECT 2")]);
+    assert_eq!(server.heard(), "Q(SELECT a FROM t) Q(SELECT a FROM t) Q(SELECT 2)");
+}
+
+/// What has overrun is not put in front of others again for a while.
+#[test]
+fn what_overruns_shares_nothing_for_a_while() {
+    let (stage, server, clients) = braked(&shared(1), 2);
+    let slow = |server: &Peer| {
+        clients[0].says([query("SELECT a FROM slow")]);
+        server.heard()
+    };
+    assert_eq!(slow(&server), "Q(SELECT a FROM slow)");
+    stage.wait(Duration::from_millis(60));
+    server.says([error("57014"), ready()]);
+    assert_eq!(server.heard(), FREED);
+    server.says([one_row("")]);
+    server.says([one_row("a")]);
+    assert_eq!(clients[0].heard(), "T D(a) C Z");
+    server.heard();
+    assert_eq!(slow(&server), "Q(SELECT a FROM slow)", "it is alone: the brake is off");
+    server.says([one_row("a")]);
+    stage.wait(Duration::from_secs(5));
+    assert_eq!(slow(&server), BRAKED);
 }
 
 #[test]
@@ -299,6 +360,7 @@ fn a_cancel_that_hits_one_alone_is_no_overrun() {
 #[test]
 fn a_server_that_says_why_it_goes_loses_one_unit_at_most() {
     let (stage, server, clients) = braked(&shared(1), 2);
+    updated(&server, &clients[0]);
     clients[0].says([query("UPDATE t SET a = 1")]);
     clients[1].says([query("UPDATE t SET a = 2")]);
     server.says([fatal("57P01")]);
@@ -314,6 +376,7 @@ fn a_server_that_says_why_it_goes_loses_one_unit_at_most() {
 #[test]
 fn a_server_whose_connection_breaks_leaves_writes_in_doubt() {
     let (stage, server, clients) = braked(&shared(1), 3);
+    updated(&server, &clients[0]);
     ask(&clients[..1]);
     clients[1].says([query("UPDATE t SET a = 1")]);
     clients[2].says([query("UPDATE t SET a = 2")]);

@@ -11,7 +11,7 @@ use crate::messages::{
     ready, row, set_to, sync,
 };
 use crate::peer::Peer;
-use crate::pipelining::{BRAKED, FREED, ask, braked, shared};
+use crate::pipelining::{BRAKED, FREED, ask, braked, shared, updated};
 use crate::stage::{Setup, Stage};
 
 /// A shared server has been sent a query, and another is about to be: its client has been given the
@@ -269,6 +269,7 @@ fn an_error_that_answers_nothing_is_contained() {
 fn what_is_known_of_units_that_are_lost() {
     for (says_so, ends) in [(false, true), (true, false)] {
         let (stage, server, clients) = braked(&shared(1), 2);
+        updated(&server, &clients[0]);
         clients[0].says([query("UPDATE t SET a = 1")]);
         clients[1].says([query("UPDATE t SET a = 2")]);
         if says_so {

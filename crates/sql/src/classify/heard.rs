@@ -1,5 +1,6 @@
 //! What was heard of a text.
 
+use crate::fingerprint::Fingerprint;
 use crate::loud::Unseen;
 use crate::pins::Pins;
 use crate::sharing::{Alone, Sharing};
@@ -15,6 +16,8 @@ pub struct Heard {
     pub statements: u32,
     /// What of it is done unseen, by what the text only names.
     pub unseen: Option<Box<Unseen>>,
+    /// What it is like, whatever values stand in it.
+    pub fingerprint: Fingerprint,
     /// Whether it may stand between those of other clients.
     pub sharing: Sharing,
 }

@@ -1,0 +1,114 @@
+//! What is known of statements by their fingerprints: whether they are as short as those must be
+//! that stand in front of others.
+
+use std::collections::BTreeMap;
+use std::time::Duration;
+
+use pgweir_sql::Fingerprint;
+
+use super::BRAKE;
+use crate::marks::Mark;
+use crate::time::Time;
+
+/// So many runs in time, and others may stand behind.
+const TRIALS: u32 = 2;
+
+/// What overruns is not shared for so long, and for twice as long each time, up to the last.
+const BANNED: Duration = Duration::from_secs(5);
+const BANNED_AT_MOST: Duration = Duration::from_secs(320);
+
+/// One that is trusted may overrun once in so many runs: a disk may be slow for a moment.
+const FORGIVEN: u32 = 200;
+
+/// So many are known at most.
+const KNOWN: usize = 4_096;
+
+/// The fingerprints of a pool's statements, and what is known of each.
+#[derive(Debug, Default)]
+pub(crate) struct Repute {
+    known: BTreeMap<Fingerprint, Standing>,
+}
+
+/// Where a statement may stand.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum May {
+    /// Others may stand behind it.
+    Lead,
+    /// Nobody may: how long it takes is not known.
+    Trail,
+    /// It needs a server alone.
+    NotShare,
+}
+
+#[derive(Clone, Copy, Debug)]
+enum Standing {
+    /// It has run so often in time, and was banned so often before.
+    OnTrial { runs: u32, bans: u32 },
+    /// So many runs more in time, and that it has overrun is forgiven.
+    Trusted { debt: u32 },
+    /// It has overrun.
+    Banned { until: Time, bans: u32 },
+}
+
+const NEW: Standing = Standing::OnTrial { runs: 0, bans: 0 };
+
+impl Repute {
+    /// Where a statement may stand now.
+    pub(super) fn of(&self, now: Time, print: Fingerprint) -> May {
+        match self.known.get(&print) {
+            Some(Standing::Trusted { .. }) => May::Lead,
+            Some(Standing::Banned { until, .. }) if now < *until => May::NotShare,
+            Some(Standing::Banned { .. } | Standing::OnTrial { .. }) | None => May::Trail,
+        }
+    }
+
+    /// A statement was at the head for so long, and is answered.
+    pub(super) fn ran(&mut self, now: Time, print: Fingerprint, time: Duration) {
+        let in_time = time < BRAKE / 2;
+        let standing = self.standing(now, print);
+        *standing = match *standing {
+            Standing::Trusted { debt } => Standing::Trusted { debt: debt.saturating_sub(1) },
+            Standing::Banned { bans, .. } | Standing::OnTrial { bans, .. } if !in_time => {
+                // Nothing more is known: perhaps it overruns the next time.
+                Standing::OnTrial { runs: 0, bans }
+            }
+            Standing::Banned { bans, .. } => Standing::OnTrial { runs: 1, bans },
+            Standing::OnTrial { runs, .. } if runs + 1 >= TRIALS => Standing::Trusted { debt: 0 },
+            Standing::OnTrial { runs, bans } => Standing::OnTrial { runs: runs + 1, bans },
+        };
+    }
+
+    /// A statement has taken too long, or its reply was too long to be kept.
+    pub(super) fn overran(&mut self, now: Time, print: Fingerprint) {
+        let standing = self.standing(now, print);
+        let bans = match *standing {
+            Standing::Trusted { debt: 0 } => {
+                *standing = Standing::Trusted { debt: FORGIVEN };
+                return;
+            }
+            Standing::Trusted { .. } => 0,
+            // Several of one kind were under way.
+            Standing::Banned { until, .. } if now < until => return,
+            Standing::OnTrial { bans, .. } | Standing::Banned { bans, .. } => bans,
+        };
+        Mark::StatementBanned.hit();
+        let time = (BANNED * 2u32.pow(bans.min(6))).min(BANNED_AT_MOST);
+        *standing = Standing::Banned { until: now + time, bans: bans + 1 };
+    }
+
+    fn standing(&mut self, now: Time, print: Fingerprint) -> &mut Standing {
+        if self.known.len() >= KNOWN && !self.known.contains_key(&print) {
+            // No mark: no simulation has so many statements. Who is forgotten is tried again.
+            self.known.retain(
+                |_, standing| matches!(standing, Standing::Banned { until, .. } if now < *until),
+            );
+            if self.known.len() >= KNOWN {
+                self.known.clear();
+            }
+        }
+        self.known.entry(print).or_insert(NEW)
+    }
+}
+
+#[cfg(test)]
+mod tests;

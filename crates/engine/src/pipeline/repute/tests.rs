@@ -1,0 +1,77 @@
+use pgweir_sql::{Fingerprint, Loud, hear};
+
+use super::*;
+
+const SHORT: Duration = Duration::from_millis(1);
+
+fn print(text: &str) -> Fingerprint {
+    hear(text.as_bytes(), pgweir_sql::Encoding::Superset, &std::sync::Arc::new(Loud::default()))
+        .fingerprint
+}
+
+fn at(seconds: u64) -> Time {
+    Time(seconds * 1_000_000)
+}
+
+#[test]
+fn what_has_run_in_time_may_lead() {
+    let mut repute = Repute::default();
+    let (one, other) = (print("SELECT a"), print("SELECT b"));
+    for _ in 0..TRIALS {
+        assert_eq!(repute.of(at(0), one), May::Trail);
+        repute.ran(at(0), one, SHORT);
+    }
+    assert_eq!(repute.of(at(0), one), May::Lead);
+    assert_eq!(repute.of(at(0), other), May::Trail);
+    for _ in 0..10 {
+        repute.ran(at(0), other, BRAKE / 2);
+    }
+    assert_eq!(repute.of(at(0), other), May::Trail, "it is nearly too long");
+}
+
+#[test]
+fn what_overruns_is_banned_for_longer_each_time() {
+    let mut repute = Repute::default();
+    let one = print("SELECT a");
+    let mut now = at(0);
+    let mut times = Vec::new();
+    for _ in 0..9 {
+        repute.overran(now, one);
+        repute.overran(now, one);
+        let end = (0..).find(|s| repute.of(now + Duration::from_secs(*s), one) == May::Trail);
+        let end = end.unwrap();
+        times.push(end);
+        now = now + Duration::from_secs(end);
+        repute.ran(now, one, SHORT);
+    }
+    assert_eq!(times, [5, 10, 20, 40, 80, 160, 320, 320, 320]);
+    repute.ran(now, one, SHORT);
+    assert_eq!(repute.of(now, one), May::Lead);
+}
+
+#[test]
+fn a_slow_moment_is_forgiven_and_two_are_not() {
+    let mut repute = Repute::default();
+    let one = print("SELECT a");
+    (0..TRIALS).for_each(|_| repute.ran(at(0), one, SHORT));
+    repute.overran(at(0), one);
+    assert_eq!(repute.of(at(0), one), May::Lead);
+    (0..FORGIVEN).for_each(|_| repute.ran(at(0), one, SHORT));
+    repute.overran(at(0), one);
+    assert_eq!(repute.of(at(0), one), May::Lead);
+    repute.ran(at(0), one, SHORT);
+    repute.overran(at(0), one);
+    assert_eq!(repute.of(at(0), one), May::NotShare);
+}
+
+#[test]
+fn no_more_are_known_than_that() {
+    let mut repute = Repute::default();
+    let banned = print("SELECT banned");
+    repute.overran(at(0), banned);
+    for number in 0..2 * KNOWN {
+        repute.ran(at(0), print(&format!("SELECT a{number}")), SHORT);
+        assert!(repute.known.len() <= KNOWN);
+    }
+    assert_eq!(repute.of(at(0), banned), May::NotShare);
+}
