@@ -28,6 +28,8 @@ pub(crate) struct Settings {
     reading: Option<Rc<Self>>,
     /// All but the client's name, if they have one.
     nameless: Option<Rc<Self>>,
+    /// All but the client's own timeout, if they have one.
+    timeless: Option<Rc<Self>>,
 }
 
 /// A name and a value.
@@ -80,6 +82,11 @@ impl Settings {
     /// All of them but the client's name.
     pub(crate) fn nameless(this: &Rc<Self>) -> Rc<Self> {
         Rc::clone(this.nameless.as_ref().unwrap_or(this))
+    }
+
+    /// All of them but the time after which a statement is ended.
+    pub(crate) fn timeless(this: &Rc<Self>) -> Rc<Self> {
+        Rc::clone(this.timeless.as_ref().unwrap_or(this))
     }
 
     /// What a client calls itself.
@@ -271,7 +278,12 @@ impl Interner {
     pub(crate) fn new() -> Self {
         Self {
             known: BTreeMap::new(),
-            none: Rc::new(Settings { pairs: Pairs::new(), reading: None, nameless: None }),
+            none: Rc::new(Settings {
+                pairs: Pairs::new(),
+                reading: None,
+                nameless: None,
+                timeless: None,
+            }),
         }
     }
 
@@ -347,14 +359,20 @@ impl Interner {
             let pairs = pairs.iter().filter(|(name, _)| matter(name));
             self.intern(pairs.map(|(name, value)| (name.clone(), value.clone())).collect())
         });
-        let nameless = pairs.contains_key(NAME).then(|| {
-            let mut pairs = pairs.clone();
-            pairs.remove(NAME);
-            self.intern(pairs)
-        });
-        let settings = Rc::new(Settings { pairs: pairs.clone(), reading, nameless });
+        let nameless = self.intern_without(&pairs, NAME);
+        let timeless = self.intern_without(&pairs, TIMEOUT);
+        let settings = Rc::new(Settings { pairs: pairs.clone(), reading, nameless, timeless });
         self.known.insert(pairs, Rc::clone(&settings));
         settings
+    }
+
+    /// All but this one, if it is among them.
+    fn intern_without(&mut self, pairs: &Pairs, name: &[u8]) -> Option<Rc<Settings>> {
+        pairs.contains_key(name).then(|| {
+            let mut pairs = pairs.clone();
+            pairs.remove(name);
+            self.intern(pairs)
+        })
     }
 }
 

@@ -70,14 +70,15 @@ impl Engine {
         true
     }
 
-    /// What a server is set to that a client shares: what the client has set, but mostly for its
-    /// name, by which it would share it with nobody.
+    /// What a server is set to that a client shares: what the client has set, but for its timeout,
+    /// in whose place the brake is, and mostly for its name, by which it would share it with nobody.
     fn shared_settings(&self, id: ClientId) -> Rc<Settings> {
         let pool = self.clients[id].pool();
+        let settings = Settings::timeless(&self.clients[id].settings);
         match pool.map(|pool| self.pools[pool].spec.application_name) {
-            Some(ApplicationName::Always) => Rc::clone(&self.clients[id].settings),
+            Some(ApplicationName::Always) => settings,
             Some(ApplicationName::Pool | ApplicationName::Transaction) | None => {
-                Settings::nameless(&self.clients[id].settings)
+                Settings::nameless(&settings)
             }
         }
     }

@@ -2,6 +2,7 @@
 
 use std::rc::Rc;
 use std::sync::Arc;
+use std::time::Duration;
 
 use pgweir_config::{Pipelining, PoolMode};
 use pgweir_sql::{Encoding, Fingerprint, Heard, Loud, Sharing};
@@ -113,7 +114,7 @@ impl Engine {
             && client.body.left == 0
             && !client.congested;
         // One of the client's own, or the pool's, may be smaller than ours.
-        let times_itself = client.settings.value(TIMEOUT).is_some()
+        let times_itself = client.settings.value(TIMEOUT).is_some_and(may_be_sooner)
             || of.spec.statement_timeout.is_some_and(|limit| limit <= BRAKE);
         of.spec.pipelining != Pipelining::Off
             && !times_itself
@@ -216,6 +217,27 @@ impl Engine {
     }
 }
 
+/// Whether a `statement_timeout` may end something before the brake does. What is written in another
+/// way than most people write it may.
+fn may_be_sooner(value: &[u8]) -> bool {
+    let digits = value.iter().take_while(|byte| byte.is_ascii_digit()).count();
+    let number = str::from_utf8(&value[..digits]).ok().and_then(|text| text.parse::<u32>().ok());
+    let unit = match value[digits..].trim_ascii() {
+        b"" | b"ms" => Duration::from_millis(1),
+        b"s" => Duration::from_secs(1),
+        b"min" => Duration::from_secs(60),
+        b"h" => Duration::from_secs(3600),
+        b"d" => Duration::from_secs(86_400),
+        _ => return true,
+    };
+    if digits > 1 && value.starts_with(b"0") {
+        // PostgreSQL reads it as octal.
+        return true;
+    }
+    // 0 is without end.
+    number.is_none_or(|number| number > 0 && unit.saturating_mul(number) <= BRAKE)
+}
+
 impl Unit {
     fn again(&self) -> Self {
         Self {
@@ -228,3 +250,6 @@ impl Unit {
         }
     }
 }
+
+#[cfg(test)]
+mod tests;

@@ -158,7 +158,7 @@ fn who_has_lost_a_transaction_shares_nothing_before_it_is_over() {
 
 /// What has a time of its own is not ended by ours in its place.
 #[test]
-fn who_has_a_timeout_shares_no_server() {
+fn who_has_a_short_timeout_shares_no_server() {
     for (limit, alone) in [("statement_timeout = 20", true), ("statement_timeout = 1000", false)] {
         let general: String = format!("pipelining = 8\n{limit}");
         let (stage, server, client) =
@@ -168,13 +168,6 @@ fn who_has_a_timeout_shares_no_server() {
         assert_eq!(heard == "Q(SELECT 1)", alone, "{heard}");
         drop(stage);
     }
-    let (stage, server, _clients) = braked(&shared(1), 1);
-    let timed = stage.newcomer(&[("statement_timeout", "1000")]);
-    assert!(server.heard().contains("'1000'"));
-    server.says([one_row("")]);
-    assert!(timed.is_greeted());
-    timed.says([query("SELECT 1")]);
-    assert_eq!(server.heard(), "Q(SELECT 1)", "with its own");
 }
 
 /// No more of them than are to be, though others are free.
@@ -284,6 +277,36 @@ fn what_is_known_of_units_that_are_lost() {
         assert_eq!(clients[1].heard(), "");
         assert_eq!(stage.server().heard(), "Q(UPDATE t SET a = 2)");
     }
+}
+
+/// Whoever has a longer timeout shares under the brake, and has it where it is run again.
+#[test]
+fn a_timeout_of_ones_own_is_the_brake_or_shorter() {
+    let (stage, server, clients) = braked(&shared(1), 1);
+    let long = stage.newcomer(&[("statement_timeout", "30s")]);
+    assert!(!long.is_greeted());
+    server.heard();
+    server.says([one_row("30s")]);
+    assert!(long.is_greeted());
+    ask(&clients);
+    let heard = server.heard();
+    assert!(heard.starts_with("Q(SELECT ARRAY[pg_catalog.set_config('statement_timeout', NULL"));
+    server.says([one_row("")]);
+    long.says([query("SELECT 1")]);
+    assert_eq!(server.heard(), "Q(SELECT 0) Q(SELECT 1)");
+    server.says([one_row("")]);
+    stage.wait(Duration::from_millis(60));
+    server.says([error("57014"), ready()]);
+    assert!(server.heard().contains("set_config('statement_timeout', '30s', false)"));
+    server.says([one_row("30s")]);
+    assert_eq!(server.heard(), "Q(SELECT 1)");
+    let short = stage.newcomer(&[("statement_timeout", "20")]);
+    server.says([one_row("")]);
+    server.heard();
+    server.says([one_row("20")]);
+    assert!(short.is_greeted());
+    short.says([query("SELECT 1")]);
+    assert_eq!(server.heard(), "Q(SELECT 1)", "it is alone");
 }
 
 /// One that does not answer us gets as much time as a login.
