@@ -1,17 +1,21 @@
 //! The console's language: `COMMAND [ARGUMENT] [;]` and `SET NAME {= | TO} VALUE [;]`, where a
-//! word may stand in double quotes and comments are SQL's. `SELECT X` is `SHOW X`.
+//! word may stand in double quotes and comments are SQL's. `SELECT X` is `SHOW X`. What stands
+//! behind EXPLAIN ROUTE is read by nobody here.
 
 use pgweir_config::nearest;
 use pgweir_engine::{CONSOLE_INVALID, CONSOLE_UNSUPPORTED};
 use pgweir_wire::backend::Report;
 
+use crate::explain;
 use crate::order::{ORDERS, Row};
 
 /// What to do.
 #[derive(Clone, Copy)]
-pub(crate) enum Command {
+pub(crate) enum Command<'a> {
     /// SHOW of the client that the backend with this process id works for.
     ClientOf(i32),
+    /// EXPLAIN ROUTE of this statement.
+    ExplainRoute(&'a [u8]),
     /// The request holds no command, as some drivers' pings.
     Nothing,
     /// Something that the process does.
@@ -74,8 +78,10 @@ impl Show {
 }
 
 /// What SHOW HELP says of commands that take something of the caller's, which is in small letters.
-pub(crate) const WITH_ARGUMENT: [(&str, &str); 1] =
-    [("SHOW CLIENT OF pid", "the client whose statement the backend with this process id runs")];
+pub(crate) const WITH_ARGUMENT: [(&str, &str); 2] = [
+    ("SHOW CLIENT OF pid", "the client whose statement the backend with this process id runs"),
+    ("EXPLAIN ROUTE statement", "whether it shares a server or keeps one, in each pool, and why"),
+];
 
 /// A setting of PostgreSQL that drivers ask for or set although it means nothing here.
 #[derive(Debug, Eq, PartialEq)]
@@ -111,7 +117,14 @@ const ELSEWHERE_SHOW: [&str; 7] =
     ["ACTIVE_SOCKETS", "DNS_HOSTS", "DNS_ZONES", "FDS", "PEERS", "PEER_POOLS", "SOCKETS"];
 
 /// Reads one request. The error is what the client gets to see.
-pub(crate) fn parse(request: &str) -> Result<Command, Report> {
+pub(crate) fn parse(request: &[u8]) -> Result<Command<'_>, Report> {
+    match explain::statement(request) {
+        Some(statement) => Ok(Command::ExplainRoute(statement)),
+        None => read(&String::from_utf8_lossy(request)),
+    }
+}
+
+fn read(request: &str) -> Result<Command<'static>, Report> {
     let tokens = tokens(request).ok_or_else(|| invalid(request, None))?;
     let tokens = match &tokens[..] {
         [tokens @ .., Token::Semicolon] => tokens,
@@ -137,7 +150,7 @@ pub(crate) fn parse(request: &str) -> Result<Command, Report> {
     }
 }
 
-fn show(request: &str, what: &str) -> Result<Command, Report> {
+fn show(request: &str, what: &str) -> Result<Command<'static>, Report> {
     if let Some((show, ..)) = Show::ALL.iter().find(|(_, name, _)| is(what, name)) {
         return Ok(Command::Show(*show));
     }
@@ -150,7 +163,7 @@ fn show(request: &str, what: &str) -> Result<Command, Report> {
     }
 }
 
-fn order(request: &str, command: &str, argument: Option<&str>) -> Result<Command, Report> {
+fn order(request: &str, command: &str, argument: Option<&str>) -> Result<Command<'static>, Report> {
     let is_asked = |row: &&Row| {
         let same_argument = match (argument, row.argument) {
             (None, None) => true,
@@ -176,7 +189,7 @@ fn order(request: &str, command: &str, argument: Option<&str>) -> Result<Command
     Err(invalid(request, hint))
 }
 
-fn set(name: &str) -> Result<Command, Report> {
+fn set(name: &str) -> Result<Command<'static>, Report> {
     match SETTINGS.iter().find(|setting| is(name, setting.name)) {
         Some(setting) => Ok(Command::Set(setting)),
         None => Err(unsupported("SET")),

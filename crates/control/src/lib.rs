@@ -16,6 +16,7 @@
 //! - No secret is in a state, so none can be shown.
 
 mod command;
+mod explain;
 mod order;
 mod rates;
 mod show;
@@ -55,10 +56,11 @@ pub struct State<'a> {
 
 /// What the simple query `request`, its text without the zero byte, asks of the process.
 pub fn order(request: &[u8]) -> Option<Order> {
-    match command::parse(&String::from_utf8_lossy(request)) {
+    match command::parse(request) {
         Ok(Command::Order(row)) => Some(row.order),
         Ok(
             Command::ClientOf(_)
+            | Command::ExplainRoute(_)
             | Command::Nothing
             | Command::Show(_)
             | Command::ShowSetting(_)
@@ -70,11 +72,15 @@ pub fn order(request: &[u8]) -> Option<Order> {
 
 /// Appends the reply to a request. `done`: why what it asks of the process was not done.
 pub fn answer(request: &[u8], state: &State<'_>, done: Result<(), String>, out: &mut Vec<u8>) {
-    match command::parse(&String::from_utf8_lossy(request)) {
+    match command::parse(request) {
         Ok(Command::ClientOf(process_id)) => match show::client_of(process_id, state, out) {
             Ok(()) => command_complete(out, "SHOW"),
             Err(report) => report.write(out),
         },
+        Ok(Command::ExplainRoute(statement)) => {
+            explain::routes(statement, state.snapshot, out);
+            command_complete(out, "EXPLAIN");
+        }
         Ok(Command::Nothing) => empty_query_response(out),
         Ok(Command::Order(row)) => match done {
             Ok(()) => command_complete(out, row.command),

@@ -1,6 +1,7 @@
 //! Requests and the messages that answer them.
 
 mod columns;
+mod explain;
 mod inventory;
 mod orders;
 mod pipelining;
@@ -11,7 +12,7 @@ use std::time::{Duration, SystemTime};
 use pgweir_config::{Demand, Limit, Pipelining, PoolMode, Room};
 use pgweir_engine::{
     Address, CancelProgress, CancelView, ClientState, ClientTarget, ClientView, Ends, LimitView,
-    Memory, PinPolicy, PinView, PoolView, ReplicationKind, RequesterView, ServerActivity,
+    Memory, PinPolicy, PinView, PoolView, ReplicationKind, RequesterView, Rules, ServerActivity,
     ServerView, Snapshot, Stats, Time, Usage,
 };
 use pgweir_wire::Header;
@@ -297,8 +298,9 @@ proptest! {
     fn every_request_gets_one_reply(
         words in proptest::collection::vec(
             proptest::sample::select(vec![
-                "show", "set", "select", "pools", "stats", "clients", "timezone", "to", "=", ";",
-                "'", "\"", "--", "\n", "/*", "*/", " ", "é", "x", "shutdown", "wait_for_clients",
+                "show", "set", "select", "explain", "route", "pools", "stats", "clients",
+                "timezone", "to", "=", ";", "'", "\"", "--", "\n", "/*", "*/", " ", "é",
+                "x", "shutdown", "wait_for_clients",
             ]),
             0..8,
         ),
@@ -552,6 +554,7 @@ fn pool(user: &str, mode: PoolMode, stats: Stats) -> PoolView {
         pipelining: Pipelining::Off,
         hot_most: 0,
         depth: 0,
+        rules: Rules::default(),
         pins: Vec::new(),
         stats,
     }

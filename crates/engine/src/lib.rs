@@ -58,6 +58,7 @@ mod engine;
 mod errors;
 mod handover;
 mod invariants;
+mod keeping;
 mod leave;
 mod listen;
 mod loss;
@@ -78,6 +79,7 @@ mod reload;
 mod replication;
 mod reply;
 mod room;
+mod route;
 mod scan;
 mod sequences;
 mod server;
@@ -114,10 +116,12 @@ pub use marks::{Mark, Marks};
 pub use memory::{Memory, Usage};
 pub use pgweir_sql::Loud;
 pub use pins::{PinPolicy, PinView};
+pub use pipeline::{Access, Unshared};
 pub use placement::Placement;
 pub use plan::Plan;
 pub use refusals::Refusals;
 pub use replication::ReplicationKind;
+pub use route::{Route, Rules};
 pub use server_login::LOGIN_MESSAGE_BYTES;
 pub use snapshot::{
     CancelView, ClientState, ClientTarget, ClientView, LimitView, LoudView, PoolView,

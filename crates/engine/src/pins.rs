@@ -89,18 +89,6 @@ impl PinPolicy {
     }
 }
 
-impl PoolSpec {
-    fn policy(&self, reason: PinReason) -> PinPolicy {
-        if self.pin_refuse.contains(reason) {
-            PinPolicy::Refuse
-        } else if self.pin_ignore.contains(reason) {
-            PinPolicy::Ignore
-        } else {
-            PinPolicy::Pin
-        }
-    }
-}
-
 impl Engine {
     /// From now on a client keeps its server for this.
     pub(crate) fn pin(&mut self, id: ClientId, pins: Pins) {
@@ -140,12 +128,9 @@ impl Engine {
         is_query: bool,
     ) -> Verdict {
         let names = [PinReason::Names, PinReason::Prepared];
-        let mut pins = self.settled(server, heard.own, text);
-        if let Some(unseen) = &heard.unseen
-            && !self.resets_unseen(server)
-        {
-            pins = pins.union(self.settled(server, unseen.pins, text));
-        }
+        let its = &self.servers[server];
+        let keeping = self.pools[its.pool].spec.keeping(its.mode);
+        let mut pins = keeping.of_text(heard, text, its.encoding);
         let client = &self.clients[id];
         let is_open = client.open_slot.is_some();
         let removes = || is_query && !is_open && pgweir_sql::deallocated(text).is_some();
@@ -158,21 +143,6 @@ impl Engine {
             Verdict::Sent => self.claim_sequences(id, server, Uses::of_text(heard.pins, text)),
             verdict @ (Verdict::Refused(_) | Verdict::Later) => verdict,
         }
-    }
-
-    /// What of that keeps a server: settings are followed where their names are known.
-    fn settled(&self, server: ServerId, pins: Pins, text: &[u8]) -> Pins {
-        let its = &self.servers[server];
-        let sets = pins.contains(PinReason::Setting) || pins.contains(PinReason::Reset);
-        let is_clear = || pgweir_sql::custom_settings(text, its.encoding, &mut |_| {});
-        let mut keeps = kept(pins).without(PinReason::Setting);
-        if sets && !is_clear() {
-            keeps = keeps.union(PinReason::Setting.into());
-        }
-        if pins.contains(PinReason::Sequence) && self.keeps_sequences(its.pool) {
-            keeps = keeps.union(PinReason::Sequence.into());
-        }
-        keeps
     }
 
     /// Whether a message may be sent that would keep its server for this.
@@ -251,9 +221,10 @@ impl Engine {
             return Vec::new();
         }
         let (_, servers) = self.holders(id);
+        let of_pool = pool.spec.keeping(pool.spec.mode);
         let view = |reason: PinReason| PinView {
             kind: reason.name(),
-            policy: pool.spec.policy(reason),
+            policy: of_pool.policy(reason),
             servers: servers[reason as usize],
             begun: pool.pins.begun[reason as usize],
             refused: pool.pins.refused[reason as usize],

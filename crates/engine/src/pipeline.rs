@@ -41,7 +41,8 @@ use crate::time::Time;
 pub(crate) use choice::Choice;
 pub(crate) use climb::Climb;
 pub(crate) use repute::Repute;
-pub(crate) use unit::{Access, Need, Unit};
+pub use unit::{Access, Unshared};
+pub(crate) use unit::{Need, Unit};
 
 /// The `statement_timeout` of servers that are shared.
 pub(crate) const BRAKE: Duration = Duration::from_millis(50);

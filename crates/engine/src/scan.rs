@@ -1,14 +1,12 @@
 //! The texts of a client's statements are read: for what they leave on the server, and for how many
 //! of them there are.
 
-use pgweir_config::{LoudFunctions, PoolMode, SequenceAffinity};
 use pgweir_sql::{Classifier, Encoding, Heard, PinReason, Pins, Unseen};
 
 use crate::Engine;
 use crate::action::{ClientId, ServerId};
 use crate::client::{Client, Slot};
 use crate::marks::Mark;
-use crate::pool::PoolId;
 use crate::track::Said;
 use crate::units::until_nul;
 
@@ -132,13 +130,7 @@ impl Engine {
     /// Whether a server is reset behind what was done there unseen, and not kept for it.
     pub(crate) fn resets_unseen(&self, server: ServerId) -> bool {
         let server = &self.servers[server];
-        let spec = &self.pools[server.pool].spec;
-        spec.loud_functions == LoudFunctions::Reset && server.mode != PoolMode::Session
-    }
-
-    /// Whether a client that advances a sequence keeps its server.
-    pub(crate) fn keeps_sequences(&self, pool: PoolId) -> bool {
-        self.pools[pool].spec.sequence_affinity == SequenceAffinity::Pin
+        self.pools[server.pool].spec.keeping(server.mode).resets_unseen
     }
 
     /// The encoding of what a client sends now. What a server will report of a unit that it has not
@@ -177,7 +169,8 @@ impl Engine {
         }
         let mut kept = kept(pins);
         let pool = self.clients[id].pool();
-        if pins.contains(PinReason::Sequence) && pool.is_some_and(|id| self.keeps_sequences(id)) {
+        let keeps_sequences = pool.is_some_and(|id| self.pools[id].spec.keeps_sequences());
+        if pins.contains(PinReason::Sequence) && keeps_sequences {
             // No mark: what currval says to simulated clients is not looked at.
             kept = kept.union(PinReason::Sequence.into());
         }

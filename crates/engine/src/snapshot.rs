@@ -16,7 +16,9 @@ use crate::commons::Answer;
 use crate::memory::Memory;
 use crate::pins::PinView;
 use crate::pipeline::InFlight;
+use crate::pool::Pool;
 use crate::replication::ReplicationKind;
+use crate::route::Rules;
 use crate::server::{Server, ServerState};
 use crate::shares::{Of, Share};
 use crate::stats::Stats;
@@ -88,6 +90,8 @@ pub struct PoolView {
     pub hot_most: usize,
     /// So many units may stand on each of those.
     pub depth: usize,
+    /// What decides where a text of its clients goes.
+    pub rules: Rules,
     /// What keeps its servers, for each reason that may; none in session mode.
     pub pins: Vec<PinView>,
     /// What it has done.
@@ -317,6 +321,7 @@ impl Engine {
                 pipelining: depths.map_or(Pipelining::Off, |_| pool.spec.pipelining),
                 hot_most: depths.map_or(0, |depths| depths.hot),
                 depth: depths.map_or(0, |depths| depths.depth),
+                rules: rules(pool),
                 pins: self.pin_views(id, pool),
                 stats: pool.stats,
             }
@@ -435,6 +440,12 @@ impl Engine {
         });
         views.collect()
     }
+}
+
+fn rules(pool: &Pool) -> Rules {
+    let (spec, loud) = (&pool.spec, Arc::clone(&pool.loud));
+    let keeping = (spec.mode != PoolMode::Session).then(|| spec.keeping(spec.mode));
+    Rules { unshared: pool.unshared(), loud, keeping }
 }
 
 /// Whether a client has not been greeted yet.

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pgweir_config::{Pipelining, PoolMode};
-use pgweir_sql::{Encoding, Fingerprint, Heard, Loud, Sharing};
+use pgweir_sql::{Alone, Encoding, Fingerprint, Heard, Loud, Sharing};
 use pgweir_wire::HEADER_LEN;
 use pgweir_wire::frontend::{Bind, Parse, Tag, Target};
 use smallvec::SmallVec;
@@ -14,7 +14,7 @@ use super::{BRAKE, Choice};
 use crate::Engine;
 use crate::action::ClientId;
 use crate::client::{UnitRest, UnnamedStatement};
-use crate::pool::PoolId;
+use crate::pool::{Pool, PoolId};
 use crate::prepared::{Meaning, Shape, Statement};
 use crate::settings::{ENCODING, Settings, TIMEOUT};
 use crate::units::{UNIT_HELD_BYTES, message, until_nul};
@@ -49,20 +49,88 @@ impl Need {
 
 /// What a unit does to the rows of the database.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Access {
+pub enum Access {
+    /// It reads them.
     Read,
+    /// It changes them, or waits for locks on them.
     Write,
+}
+
+/// Why no unit of a pool's clients shares a server, whatever it says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Unshared {
+    /// It is not asked for.
+    Off,
+    /// A client has its server for its whole session.
+    Session,
+    /// Servers may end a statement sooner than our brake.
+    Timeout,
+    /// What stands behind names was not read yet.
+    Names,
+    /// The pool is not there any more, but for those who are in it.
+    Removed,
+}
+
+impl Access {
+    /// That of a text, if it may share a server, or else the rule.
+    pub(crate) fn of(sharing: Sharing) -> Result<Self, Alone> {
+        match sharing {
+            Sharing::Read => Ok(Self::Read),
+            Sharing::Write => Ok(Self::Write),
+            Sharing::Alone(rule) => Err(rule),
+        }
+    }
+
+    /// The word for it.
+    pub const fn name(self) -> &'static str {
+        match self {
+            Self::Read => "read",
+            Self::Write => "write",
+        }
+    }
+}
+
+impl Unshared {
+    /// The rule in one sentence.
+    pub const fn doc(self) -> &'static str {
+        match self {
+            Self::Off => "pipelining is off.",
+            Self::Session => "pool_mode is session.",
+            Self::Timeout => "statement_timeout of the pool is 50 ms or less.",
+            Self::Names => {
+                "What stands behind the names of the database was not read yet: that is done \
+                 before the first client of the pool is served."
+            }
+            Self::Removed => "The pool is not in the configuration any more.",
+        }
+    }
+}
+
+impl Pool {
+    /// Why no unit shares one of its servers now.
+    pub(crate) fn unshared(&self) -> Option<Unshared> {
+        if self.removed {
+            Some(Unshared::Removed)
+        } else if self.spec.pipelining == Pipelining::Off {
+            Some(Unshared::Off)
+        } else if self.spec.mode == PoolMode::Session {
+            Some(Unshared::Session)
+        } else if self.spec.statement_timeout.is_some_and(|limit| limit <= BRAKE) {
+            // One of the pool's own may be smaller than ours.
+            Some(Unshared::Timeout)
+        } else if !self.names_known {
+            Some(Unshared::Names)
+        } else {
+            None
+        }
+    }
 }
 
 impl Unit {
     /// It has a statement of this kind. `None`: then it cannot share a server. What reads and
     /// writes may have a reply that is too long to be kept, and cannot be run again for that.
     fn add(&mut self, heard: &Heard) -> Option<()> {
-        let access = match heard.sharing {
-            Sharing::Read => Access::Read,
-            Sharing::Write => Access::Write,
-            Sharing::Alone(_) => return None,
-        };
+        let access = Access::of(heard.sharing).ok()?;
         let is_first = !std::mem::replace(&mut self.begun, true);
         if is_first {
             self.access = access;
@@ -113,15 +181,11 @@ impl Engine {
             && client.slots.is_empty()
             && client.body.left == 0
             && !client.congested;
-        // One of the client's own, or the pool's, may be smaller than ours.
-        let times_itself = client.settings.value(TIMEOUT).is_some_and(may_be_sooner)
-            || of.spec.statement_timeout.is_some_and(|limit| limit <= BRAKE);
-        of.spec.pipelining != Pipelining::Off
+        // One of the client's own may be smaller than ours.
+        let times_itself = client.settings.value(TIMEOUT).is_some_and(may_be_sooner);
+        of.unshared().is_none()
             && !times_itself
             && client.choice() == Choice::Auto
-            && of.spec.mode != PoolMode::Session
-            && of.names_known
-            && !of.removed
             && is_plain
             && is_between
             && !client.alone

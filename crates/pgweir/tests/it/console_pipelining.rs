@@ -4,7 +4,7 @@ use pgweir_testkit::eventually;
 use pgweir_testkit::frames::query;
 
 use crate::console::{cell, psql, show};
-use crate::stage::Stage;
+use crate::stage::{self, CLUSTER, Stage};
 
 /// A stage whose clients share servers.
 fn shared(name: &str) -> Stage {
@@ -27,4 +27,105 @@ fn whose_statement_a_backend_runs() {
     let watcher = stage.value("SELECT pg_backend_pid()");
     let none = psql(&stage, "pgweir", "admin", &format!("SHOW CLIENT OF {watcher}"));
     assert!(String::from_utf8_lossy(&none.stderr).contains("has the process id"), "{none:?}");
+}
+
+/// What EXPLAIN ROUTE says of a statement in the stage's one pool, NULL as nothing: whether it is
+/// shared, by which rule not, what it leaves, what becomes of that, and by which name.
+fn route(stage: &Stage, statement: &str) -> [String; 5] {
+    let rows = stage.console(&format!("EXPLAIN ROUTE {statement}"));
+    assert_eq!(rows.len(), 1, "{rows:?}");
+    let cells: Vec<_> = rows[0].split('|').map(str::to_owned).collect();
+    cells[2..].to_vec().try_into().unwrap()
+}
+
+/// So many statements have been sent to shared servers.
+fn shared_so_far(stage: &Stage) -> u64 {
+    let rows = stage.console("SHOW PIPELINING");
+    rows.last().unwrap().rsplit('|').next().unwrap().parse().unwrap()
+}
+
+/// For each statement: what becomes of it, seen by the counts and by SHOW CLIENTS, is what EXPLAIN
+/// ROUTE has said.
+#[test]
+fn what_is_said_of_statements_is_what_becomes_of_them() {
+    let stage = shared("console_route");
+    let mut superuser = stage::superuser(&CLUSTER, &stage.name);
+    superuser.query(&format!(
+        "SET ROLE {};
+         CREATE TABLE t (a int PRIMARY KEY);
+         CREATE TABLE numbered (a int, b serial);
+         CREATE TABLE plain (a int);
+         CREATE FUNCTION take() RETURNS int LANGUAGE plpgsql AS $$
+             BEGIN PERFORM pg_advisory_lock(1); RETURN 1; END $$;
+         CREATE FUNCTION tidy(n int) RETURNS int LANGUAGE sql AS 'SELECT n + 1';
+         CREATE FUNCTION counts() RETURNS int LANGUAGE sql AS
+             'UPDATE plain SET a = a + 1; SELECT 1';
+         CREATE FUNCTION tells() RETURNS text LANGUAGE plpgsql AS $$
+             BEGIN RETURN pg_backend_pid()::text; END $$;
+         CREATE FUNCTION on_change() RETURNS trigger LANGUAGE plpgsql AS $$
+             BEGIN PERFORM take(); RETURN NEW; END $$;
+         CREATE TABLE watched (a int);
+         CREATE TRIGGER watch BEFORE INSERT ON watched FOR EACH ROW EXECUTE FUNCTION on_change();
+         CREATE VIEW seen AS SELECT take() AS a;
+         CREATE VIEW quiet AS SELECT tidy(a) AS a FROM plain",
+        stage.name
+    ));
+    let [shared, rule, ..] = route(&stage, "SELECT 1");
+    assert!(shared == "no" && rule.contains("not read yet"), "{shared} {rule}");
+    stage.client().query("SELECT 1");
+
+    let (none, lock, temp) = (None, Some("advisory lock"), Some("temp table"));
+    for (statement, shared, pins, because) in [
+        ("SELECT 1", "read", none, ""),
+        ("  select a /* ; */ from t -- ;", "read", none, ""),
+        ("VALUES (1), (2);", "read", none, ""),
+        ("TABLE quiet", "read", none, ""),
+        ("SELECT tidy(1)", "read", none, ""),
+        ("SELECT 'it''s;', \"a\" FROM t", "read", none, ""),
+        ("WITH x AS (SELECT 1 AS a) SELECT a FROM x", "read", none, ""),
+        ("INSERT INTO t (a) VALUES (1)", "write", none, ""),
+        ("UPDATE t SET a = a + 1", "write", none, ""),
+        ("SELECT a FROM t FOR UPDATE", "write", none, ""),
+        ("DELETE FROM plain", "write", none, ""),
+        (";", "no", none, ""),
+        ("SELECT 1; SELECT 2", "no", none, ""),
+        ("BEGIN; SELECT 1; COMMIT", "no", none, ""),
+        ("ANALYZE plain", "no", none, ""),
+        ("SHOW work_mem", "no", none, ""),
+        ("SET work_mem = '1MB'", "no", none, ""),
+        ("SELECT set_config('app.a', 'x', false)", "no", none, ""),
+        ("SELECT pg_backend_pid()", "no", none, ""),
+        ("SELECT current_setting('work_mem')", "no", none, ""),
+        ("SELECT counts()", "no", none, ""),
+        ("SELECT tells()", "no", none, ""),
+        ("INSERT INTO plain VALUES (1) RETURNING a", "no", none, ""),
+        ("SELECT 1 AS a INTO made", "no", none, ""),
+        ("INSERT INTO numbered (a) VALUES (1)", "no", none, "sequence"),
+        ("SELECT nextval('numbered_b_seq')", "no", none, ""),
+        ("CREATE TEMP TABLE own (a int)", "no", temp, ""),
+        ("SELECT pg_advisory_lock(7)", "no", lock, ""),
+        ("SELECT take()", "no", lock, "take"),
+        ("SELECT a FROM seen", "no", lock, "seen"),
+        ("INSERT INTO watched VALUES (1)", "no", lock, "watched"),
+        ("DO $$ BEGIN PERFORM take(); END $$", "no", lock, "do"),
+        ("PREPARE p AS SELECT 1", "no", Some("prepared statement"), ""),
+        ("DECLARE c CURSOR WITH HOLD FOR SELECT 1", "no", Some("hold cursor"), ""),
+    ] {
+        let [said, rule, leaves, policy, name] = route(&stage, statement);
+        let pins = pins.unwrap_or_default();
+        assert_eq!((&*said, rule.is_empty()), (shared, shared != "no"), "{statement}: {rule}");
+        assert_eq!((&*leaves, policy.is_empty()), (pins, pins.is_empty()), "{statement}");
+        let first = name.split(':').next().unwrap().to_lowercase();
+        assert_eq!(first, because, "{statement}: {name}");
+
+        let before = shared_so_far(&stage);
+        let mut client = stage.client();
+        client.query(statement);
+        let was_shared = shared_so_far(&stage) - before;
+        assert_eq!(was_shared, u64::from(shared != "no"), "{statement}");
+        let own = format!("|{}|", client.cancel_key().unwrap().pid);
+        let clients = stage.console("SHOW CLIENTS");
+        let kept = clients.iter().find_map(|row| Some(row.rsplit_once(&own)?.1)).unwrap();
+        assert_eq!(kept.split(" (by ").next(), Some(pins), "{statement}");
+    }
 }
