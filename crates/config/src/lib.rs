@@ -21,6 +21,7 @@
 //! A further dialect is a variant of [`Dialect`], a column of the table, and, if it is not TOML,
 //! another way to a tree.
 
+mod change;
 mod credentials;
 mod demand;
 mod effective;
@@ -50,6 +51,7 @@ mod tests;
 
 use std::path::Path;
 
+pub use change::Change;
 pub use demand::{Binding, Demand, Limit, Most, Room};
 pub use explain::Explained;
 pub use page::settings_page;
@@ -62,6 +64,7 @@ pub use setting::{
 pub use settings::{CONSOLE_DATABASES, SETTINGS};
 pub use socket::SocketName;
 pub use suggest::nearest;
+pub use tree::key;
 pub use types::{
     ANY_DATABASE, Admin, ApplicationName, AuthMethod, Config, General, LogFormat, LogLevel,
     LogOptions, LoudFunctions, MaxPinned, PIN_KINDS, Pipelining, Pool, PoolMode, Role, Secret,
@@ -89,19 +92,29 @@ impl Config {
 
     /// Reads `text`; `file` is its name in messages.
     pub fn parse(text: &str, file: &Path) -> Result<Self, Errors> {
-        Self::of_tree(text, file).map(|(config, _)| config)
+        Self::of_tree(text, file, &[]).map(|(config, _)| config)
     }
 
     /// As [`Config::parse`], and every value that holds.
     pub fn parse_explained(text: &str, file: &Path) -> Result<(Self, Vec<Explained>), Errors> {
-        let (config, tree) = Self::of_tree(text, file)?;
+        Self::parse_changed(text, file, &[])
+    }
+
+    /// As [`Config::parse_explained`], with changes made to what `text` says, in their order.
+    pub fn parse_changed(
+        text: &str,
+        file: &Path,
+        changes: &[Change],
+    ) -> Result<(Self, Vec<Explained>), Errors> {
+        let (config, tree) = Self::of_tree(text, file, changes)?;
         let explained = explain::all(&tree, &config);
         Ok((config, explained))
     }
 
-    fn of_tree(text: &str, file: &Path) -> Result<(Self, Tree), Errors> {
+    fn of_tree(text: &str, file: &Path, changes: &[Change]) -> Result<(Self, Tree), Errors> {
         let mut report = Report::new(file);
-        let tree = Tree::read(text, &mut report);
+        let mut tree = Tree::read(text, &mut report);
+        changes.iter().for_each(|change| change.make(&mut tree.root));
         let config = effective::config(&tree.root, tree.dialect, &mut report);
         let warnings = report.finish()?;
         let (general, pools) = config.ok_or_else(|| Problem {

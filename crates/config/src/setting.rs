@@ -72,6 +72,7 @@ impl Setting {
     pub(crate) fn description(&self) -> String {
         match self.changes {
             Changes::AtReload => self.doc.to_owned(),
+            Changes::Live => format!("{} SET on the console changes it at once.", self.doc),
             Changes::AtStart => format!("{} A change takes a restart.", self.doc),
         }
     }
@@ -99,6 +100,11 @@ impl Setting {
     /// The same, for files with pools only.
     pub(crate) const fn not_flat(self) -> Self {
         Self { flat: Flat::Unknown, ..self }
+    }
+
+    /// The same, but that it can be changed at once.
+    pub(crate) const fn live(self) -> Self {
+        Self { changes: Changes::Live, ..self }
     }
 
     /// The same, but that a change of it takes a restart.
@@ -322,4 +328,6 @@ pub enum Changes {
     AtStart,
     /// When the file is read again.
     AtReload,
+    /// Then too, and at once where a [`Change`](crate::Change) is made of it.
+    Live,
 }

@@ -161,7 +161,8 @@ pub const SETTINGS: &[Setting] = &[
     row(General, "pipelining", Pipelining, text("off"), Now,
         "How units of several clients share servers, one behind the other: off, auto, which is as \
          many as suit a pool, so many units at a time on each of two servers, or servers and \
-         units, such as 3x8."),
+         units, such as 3x8.")
+        .live(),
     row(General, "max_pinned", Share, text("50%"), Now,
         "Most servers of a pool that clients keep behind their transactions, for what they have \
          left there: a number, a percentage of pool_size, rounded up, or off. At least one is left \
@@ -281,7 +282,8 @@ pub const SETTINGS: &[Setting] = &[
     row(Pool, "pipelining", Pipelining, is(Outer), Now,
         "How units of several clients share servers, one behind the other: off, auto, which is as \
          many as suit a pool, so many units at a time on each of two servers, or servers and \
-         units, such as 3x8."),
+         units, such as 3x8.")
+        .live(),
     row(Pool, "max_pinned", Share, is(Outer), Now,
         "Most servers of a pool that clients keep behind their transactions, for what they have \
          left there: a number, a percentage of pool_size, rounded up, or off. At least one is left \
@@ -401,7 +403,8 @@ pub const SETTINGS: &[Setting] = &[
     row(User, "pipelining", Pipelining, is(Outer), Now,
         "How units of several clients share servers, one behind the other: off, auto, which is as \
          many as suit a pool, so many units at a time on each of two servers, or servers and \
-         units, such as 3x8."),
+         units, such as 3x8.")
+        .live(),
     row(User, "max_pinned", Share, is(Outer), Now,
         "Most servers of a pool that clients keep behind their transactions, for what they have \
          left there: a number, a percentage of pool_size, rounded up, or off. At least one is left \

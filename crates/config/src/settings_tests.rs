@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::path::Path;
 
-use crate::setting::{Changes, Dialect, Effect, Fallback, Kind, Section, Setting, Unit};
+use crate::setting::{Changes, Dialect, Effect, Fallback, Flat, Kind, Section, Setting, Unit};
 use crate::settings::SETTINGS;
 use crate::types::Config;
 use crate::value::Value;
@@ -58,6 +58,21 @@ fn fallbacks_fit_their_kind() {
 fn only_threads_take_a_restart() {
     let at_start = SETTINGS.iter().filter(|row| row.changes == Changes::AtStart);
     assert_eq!(at_start.map(|row| row.name).collect::<Vec<_>>(), ["worker_threads"]);
+}
+
+/// A change is read without its section.
+#[test]
+fn what_is_changed_at_once_is_the_same_everywhere() {
+    let live: Vec<_> = SETTINGS.iter().filter(|row| row.changes == Changes::Live).collect();
+    for row in &live {
+        let namesakes = SETTINGS.iter().filter(|other| other.name == row.name);
+        for other in namesakes {
+            assert_eq!((other.kind, other.pgcat.unit), (row.kind, row.pgcat.unit), "{}", row.name);
+            assert_eq!((other.changes, other.flat), (row.changes, row.flat), "{}", row.name);
+        }
+        assert_eq!((row.effect, row.flat), (Effect::Now, Flat::Same), "{}", row.name);
+    }
+    assert_eq!(live.len(), 3);
 }
 
 #[test]

@@ -340,6 +340,11 @@ fn number(name: &str) -> Option<u32> {
     name.parse().ok()
 }
 
+/// The name of a setting with its sections, each given by itself.
+pub fn key<'a>(parts: impl IntoIterator<Item = &'a str>) -> String {
+    parts.into_iter().fold(String::new(), |path, name| join(&path, name))
+}
+
 /// `name` in the section `path`, quoted where TOML asks for it, and not repeated if it is a URL.
 fn join(path: &str, name: &str) -> String {
     let name = if name.contains("://") { "…" } else { name };

@@ -118,6 +118,17 @@ impl Value {
         })
     }
 
+    /// Reads `text` as a value of our own dialect, or as a text without its quotes.
+    pub(crate) fn from_word(kind: Kind, unit: Unit, text: &str) -> Result<Self, String> {
+        let word = DeValue::String(Cow::Borrowed(text));
+        let read = Self::from_toml(kind, unit, &word);
+        read.or_else(|message| {
+            let value = DeValue::parse(text).ok();
+            let read = value.and_then(|value| Self::from_toml(kind, unit, value.get_ref()).ok());
+            read.ok_or(message)
+        })
+    }
+
     fn time(zero: Zero, time: Duration) -> Self {
         if zero == Zero::Off && time.is_zero() { Self::Off } else { Self::Time(time) }
     }

@@ -1,17 +1,21 @@
 //! The console's language: `COMMAND [ARGUMENT] [;]` and `SET NAME {= | TO} VALUE [;]`, where a
-//! word may stand in double quotes and comments are SQL's. `SELECT X` is `SHOW X`. What stands
-//! behind EXPLAIN ROUTE is read by nobody here.
+//! word may stand in double quotes, a name has its sections in front, with dots between, and
+//! comments are SQL's. `SELECT X` is `SHOW X`. What stands behind EXPLAIN ROUTE is read by nobody
+//! here.
 
-use pgweir_config::nearest;
+use pgweir_config::{Change, Explained, nearest};
 use pgweir_engine::{CONSOLE_INVALID, CONSOLE_UNSUPPORTED};
 use pgweir_wire::backend::Report;
 
+use crate::change::{Refusal, change};
 use crate::explain;
 use crate::order::{ORDERS, Row};
 
 /// What to do.
-#[derive(Clone, Copy)]
+#[derive(Clone)]
 pub(crate) enum Command<'a> {
+    /// SET of what can be changed at once.
+    Change(Change),
     /// SHOW of the client that the backend with this process id works for.
     ClientOf(i32),
     /// EXPLAIN ROUTE of this statement.
@@ -116,15 +120,16 @@ const ELSEWHERE: [&str; 9] = [
 const ELSEWHERE_SHOW: [&str; 7] =
     ["ACTIVE_SOCKETS", "DNS_HOSTS", "DNS_ZONES", "FDS", "PEERS", "PEER_POOLS", "SOCKETS"];
 
-/// Reads one request. The error is what the client gets to see.
-pub(crate) fn parse(request: &[u8]) -> Result<Command<'_>, Report> {
+/// Reads one request, in which settings of `config` may be named. The error is what the client
+/// gets to see.
+pub(crate) fn parse<'a>(request: &'a [u8], config: &[Explained]) -> Result<Command<'a>, Report> {
     match explain::statement(request) {
         Some(statement) => Ok(Command::ExplainRoute(statement)),
-        None => read(&String::from_utf8_lossy(request)),
+        None => read(&String::from_utf8_lossy(request), config),
     }
 }
 
-fn read(request: &str) -> Result<Command<'static>, Report> {
+fn read(request: &str, config: &[Explained]) -> Result<Command<'static>, Report> {
     let tokens = tokens(request).ok_or_else(|| invalid(request, None))?;
     let tokens = match &tokens[..] {
         [tokens @ .., Token::Semicolon] => tokens,
@@ -139,10 +144,8 @@ fn read(request: &str) -> Result<Command<'static>, Report> {
             let process_id = process_id.parse().map_err(|_| invalid(request, None))?;
             Ok(Command::ClientOf(process_id))
         }
-        [Token::Word(set), Token::Word(name), to, Token::Word(_) | Token::Text]
-            if is(set, "set") && to.is_assignment() =>
-        {
-            self::set(name)
+        [Token::Word(set), assignment @ ..] if is(set, "set") => {
+            self::set(request, assignment, config)
         }
         [Token::Word(command)] => order(request, command, None),
         [Token::Word(command), Token::Word(argument)] => order(request, command, Some(argument)),
@@ -189,11 +192,31 @@ fn order(request: &str, command: &str, argument: Option<&str>) -> Result<Command
     Err(invalid(request, hint))
 }
 
-fn set(name: &str) -> Result<Command<'static>, Report> {
-    match SETTINGS.iter().find(|setting| is(name, setting.name)) {
-        Some(setting) => Ok(Command::Set(setting)),
-        None => Err(unsupported("SET")),
+fn set(
+    request: &str,
+    assignment: &[Token],
+    config: &[Explained],
+) -> Result<Command<'static>, Report> {
+    let [Token::Word(first), rest @ ..] = assignment else { return Err(invalid(request, None)) };
+    let (mut name, mut rest) = (vec![first.as_str()], rest);
+    while let [Token::Dot, Token::Word(part), behind @ ..] = rest {
+        name.push(part);
+        rest = behind;
     }
+    let value = match rest {
+        [to, Token::Word(value) | Token::Text(value)] if to.is_assignment() => value,
+        _ => return Err(invalid(request, None)),
+    };
+    if let Some(setting) =
+        SETTINGS.iter().find(|setting| name.len() == 1 && is(first, setting.name))
+    {
+        return Ok(Command::Set(setting));
+    }
+    change(config, &name, value).map(Command::Change).map_err(|refusal| match refusal {
+        Refusal::Known(report) => report,
+        Refusal::Foreign => unsupported("SET"),
+        Refusal::Unknown(meant) => invalid(request, meant),
+    })
 }
 
 /// PgBouncer's words and code for what it does not understand.
@@ -228,10 +251,11 @@ fn is(word: &str, name: &str) -> bool {
 }
 
 enum Token {
+    Dot,
     Equals,
     Semicolon,
     /// In single quotes.
-    Text,
+    Text(String),
     /// Bare or in double quotes.
     Word(String),
 }
@@ -242,7 +266,7 @@ impl Token {
         match self {
             Self::Equals => true,
             Self::Word(word) => is(word, "to"),
-            Self::Semicolon | Self::Text => false,
+            Self::Dot | Self::Semicolon | Self::Text(_) => false,
         }
     }
 }
@@ -262,20 +286,30 @@ fn tokens(request: &str) -> Option<Vec<Token>> {
             rest = comment.split_once("*/")?.1;
         } else if first == '\'' || first == '"' {
             let (text, after) = quoted(&rest[1..], first)?;
-            tokens.push(if first == '"' { Token::Word(text) } else { Token::Text });
+            tokens.push(if first == '"' { Token::Word(text) } else { Token::Text(text) });
             rest = after;
-        } else if first == '=' || first == ';' {
-            tokens.push(if first == '=' { Token::Equals } else { Token::Semicolon });
+        } else if let Some(sign) = sign(first) {
+            tokens.push(sign);
             rest = &rest[1..];
         } else {
-            let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_');
-            let (word, after) = rest.split_at(end.unwrap_or(rest.len()));
+            let end = rest.find(|c: char| !c.is_ascii_alphanumeric() && c != '_' && c != '-');
+            let end = end.unwrap_or(rest.len());
+            let (word, after) = rest.split_at(rest.find("--").unwrap_or(end).min(end));
             if word.is_empty() {
                 return None;
             }
             tokens.push(Token::Word(word.to_owned()));
             rest = after;
         }
+    }
+}
+
+fn sign(c: char) -> Option<Token> {
+    match c {
+        '.' => Some(Token::Dot),
+        '=' => Some(Token::Equals),
+        ';' => Some(Token::Semicolon),
+        _ => None,
     }
 }
 

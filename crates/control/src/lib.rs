@@ -15,6 +15,7 @@
 //!   SHOW SERVERS list.
 //! - No secret is in a state, so none can be shown.
 
+mod change;
 mod command;
 mod explain;
 mod order;
@@ -54,10 +55,12 @@ pub struct State<'a> {
     pub resident_bytes: Option<usize>,
 }
 
-/// What the simple query `request`, its text without the zero byte, asks of the process.
-pub fn order(request: &[u8]) -> Option<Order> {
-    match command::parse(request) {
-        Ok(Command::Order(row)) => Some(row.order),
+/// What the simple query `request`, its text without the zero byte, asks of the process. `config`:
+/// as in [`State`].
+pub fn order(request: &[u8], config: &[Explained]) -> Option<Order> {
+    match command::parse(request, config) {
+        Ok(Command::Change(change)) => Some(Order::Set(change)),
+        Ok(Command::Order(row)) => Some(row.order.clone()),
         Ok(
             Command::ClientOf(_)
             | Command::ExplainRoute(_)
@@ -72,7 +75,7 @@ pub fn order(request: &[u8]) -> Option<Order> {
 
 /// Appends the reply to a request. `done`: why what it asks of the process was not done.
 pub fn answer(request: &[u8], state: &State<'_>, done: Result<(), String>, out: &mut Vec<u8>) {
-    match command::parse(request) {
+    match command::parse(request, state.config) {
         Ok(Command::ClientOf(process_id)) => match show::client_of(process_id, state, out) {
             Ok(()) => command_complete(out, "SHOW"),
             Err(report) => report.write(out),
@@ -81,6 +84,10 @@ pub fn answer(request: &[u8], state: &State<'_>, done: Result<(), String>, out: 
             explain::routes(statement, state.snapshot, out);
             command_complete(out, "EXPLAIN");
         }
+        Ok(Command::Change(_)) => match done {
+            Ok(()) => command_complete(out, "SET"),
+            Err(why) => CONSOLE_FAILED.report(&[&"SET"]).detail(why).write(out),
+        },
         Ok(Command::Nothing) => empty_query_response(out),
         Ok(Command::Order(row)) => match done {
             Ok(()) => command_complete(out, row.command),

@@ -1,13 +1,17 @@
 //! What the console can ask of the process, beside its reply.
 
+use pgweir_config::Change;
+
 /// Something to be done by whoever runs the process.
-#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+#[derive(Clone, Debug, Eq, PartialEq)]
 pub enum Order {
     /// As SIGTERM: take no more clients, and end when those that are there have finished.
     Drain,
     /// As SIGHUP: go on with what the configuration's file says now. The reply says how that went,
     /// so it is carried out before; the others after it.
     Reload,
+    /// Go on with this change, until the file is read again. The reply says how that went, too.
+    Set(Change),
     /// Tell every client that this is the end, and end.
     ShutDown,
 }
@@ -21,8 +25,8 @@ pub(crate) struct Row {
     pub(crate) about: &'static str,
 }
 
-/// Every way to give one.
-pub(crate) const ORDERS: [Row; 4] = [
+/// Every way to give one that is said in fixed words.
+pub(crate) static ORDERS: [Row; 4] = [
     Row {
         order: Order::Reload,
         command: "RELOAD",

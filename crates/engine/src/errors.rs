@@ -311,6 +311,13 @@ pub const CONSOLE_NO_BACKEND: ErrorKind = error(
     "at the console",
     "SHOW SERVERS has them, as remote_pid.",
 );
+/// A value that a setting cannot have.
+pub const CONSOLE_VALUE: ErrorKind = error(
+    SqlState::INVALID_PARAMETER_VALUE,
+    "invalid value for parameter \"{}\"",
+    "at the console, to SET; the detail says what was expected",
+    "",
+);
 /// A command that could not be carried out.
 pub const CONSOLE_FAILED: ErrorKind = error(
     SqlState::CONFIG_FILE_ERROR,
@@ -366,6 +373,7 @@ pub const ERRORS: &[ErrorKind] = &[
     CONSOLE_INVALID,
     CONSOLE_UNSUPPORTED,
     CONSOLE_NO_BACKEND,
+    CONSOLE_VALUE,
     CONSOLE_FAILED,
 ];
 

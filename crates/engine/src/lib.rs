@@ -108,8 +108,8 @@ pub use commons::{CANCELLERS, Member};
 pub use delays::Delays;
 pub use engine::Engine;
 pub use errors::{
-    CONSOLE_FAILED, CONSOLE_INVALID, CONSOLE_NO_BACKEND, CONSOLE_UNSUPPORTED, ERRORS, ErrorKind,
-    errors_page,
+    CONSOLE_FAILED, CONSOLE_INVALID, CONSOLE_NO_BACKEND, CONSOLE_UNSUPPORTED, CONSOLE_VALUE,
+    ERRORS, ErrorKind, errors_page,
 };
 pub use handover::HandedOver;
 pub use marks::{Mark, Marks};

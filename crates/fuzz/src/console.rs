@@ -2,6 +2,7 @@
 
 use std::time::SystemTime;
 
+use pgweir_config::{Changes, Explained};
 use pgweir_control::{Rates, State, answer};
 use pgweir_engine::{Memory, Snapshot, Time};
 use pgweir_wire::backend::Tag;
@@ -24,8 +25,11 @@ pub(crate) fn run(request: &[u8]) {
         memory: Memory::default(),
     };
     let mut reply = Vec::new();
-    let order = pgweir_control::order(request);
-    answer(request, &state(&snapshot, &Rates::new()), Ok(()), &mut reply);
+    let config = settings();
+    let order = pgweir_control::order(request, &config);
+    let rates = Rates::new();
+    let state = State { config: &config, ..state(&snapshot, &rates) };
+    answer(request, &state, Ok(()), &mut reply);
     let (tags, rest) = messages(&reply);
     assert!(rest.is_empty(), "the reply ends inside a message");
     let count = |tag| tags.iter().filter(|(found, _)| *found == tag).count();
@@ -34,6 +38,18 @@ pub(crate) fn run(request: &[u8]) {
     let ends = [Tag::CommandComplete, Tag::EmptyQueryResponse, Tag::ErrorResponse];
     assert_eq!(ends.map(count).iter().sum::<usize>(), 1, "one command, one end");
     assert!(order.is_none() || count(Tag::CommandComplete) == 1, "an order that is also refused");
+}
+
+/// One that SET changes, and one that it does not.
+fn settings() -> [Explained; 2] {
+    let one = |key: &str, changes| {
+        let key = key.to_owned();
+        Explained { key, value: None, line: None, default: None, changes }
+    };
+    [
+        one("pools.\"a.b\".pipelining", Changes::Live),
+        one("pools.\"a.b\".pool_size", Changes::AtReload),
+    ]
 }
 
 /// All that can be told of an engine in a process that tells nothing of itself.

@@ -10,7 +10,7 @@ use crate::{UNUSABLE, connect, descriptors};
 /// `pgweir check`: what is wrong, what has no effect, with `--explain` all that holds, and with
 /// `--connect` what the servers say.
 pub(crate) fn run(check: &Check) -> ExitCode {
-    let (mut config, mut explained) = match load(check) {
+    let Loaded { mut config, mut explained, .. } = match load(check) {
         Ok(loaded) => loaded,
         Err(complaint) => {
             eprintln!("{complaint}");

@@ -16,7 +16,7 @@ use crate::{UNUSABLE, draft, quick, url};
 /// Asks the server and writes the file.
 pub(crate) fn run(init: &Init) -> ExitCode {
     let read = url::read(&init.url).and_then(|url| {
-        let (config, _) = quick::config(&url, &Listen::default())?;
+        let config = quick::config(&url, &Listen::default())?.config;
         Ok((url, config))
     });
     let (url, config) = match read {

@@ -96,12 +96,17 @@ impl Listening {
         Ok(listeners)
     }
 
+    /// All that is listened on, as it is.
+    pub(crate) fn unchanged(&self) -> Listeners {
+        self.names.iter().map(|name| (name.clone(), None)).collect()
+    }
+
     /// Goes on without the TCP port, which is for somebody else to close: which it was, and all
     /// that is listened on besides.
     pub(crate) fn without_port(&mut self) -> (Option<Port>, Listeners) {
         let port = self.port.take();
         self.names.retain(|name| port.as_ref().is_none_or(|port| port.name != *name));
-        (port, self.names.iter().map(|name| (name.clone(), None)).collect())
+        (port, self.unchanged())
     }
 
     /// Opens a port again that was closed: all that is listened on then.

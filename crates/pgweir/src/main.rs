@@ -69,11 +69,11 @@ fn serve(path: &Path, listen: Option<Listen>, log: &Log) -> ExitCode {
             return ExitCode::from(UNUSABLE);
         }
     };
-    log.set(loaded.0.general.log);
-    log::warn(&loaded.0);
+    log.set(loaded.config.general.log);
+    log::warn(&loaded.config);
     let invited = match &file {
         Some(_) => Ok(()),
-        None => quick::invite(&loaded.0),
+        None => quick::invite(&loaded.config),
     };
     match invited.and_then(|()| run::run(loaded, file, log.clone())) {
         Ok(()) => ExitCode::SUCCESS,

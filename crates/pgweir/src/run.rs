@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::{Duration, SystemTime};
 
-use pgweir_config::{Demand, Explained, General, Problem, Warning};
+use pgweir_config::{Change, Demand, Explained, General, Problem, Warning};
 use pgweir_control::{Order, Rates, State};
 use pgweir_engine::{CatalogueRows, ClientId, Placement, Plan, TICK};
 use pgweir_proxy::{Clock, Listeners, Mail, Mailboxes, News, Renewal, Workers};
@@ -18,7 +18,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::Sleep;
 
 use crate::descriptors;
-use crate::file::{File, Loaded};
+use crate::file::{File, Loaded, Source};
 use crate::listen::{Listening, Refused};
 use crate::log::{self, Log};
 use crate::notify::{self, notify};
@@ -37,7 +37,7 @@ pub(crate) fn run(loaded: Loaded, file: Option<File>, log: Log) -> Result<(), Fa
     let runtime = Builder::new_current_thread().enable_all().build()?;
     // From now on SIGHUP does not end the process.
     let signals = runtime.block_on(async { Signals::new() })?;
-    let (mut config, mut explained) = loaded;
+    let Loaded { mut config, mut explained, source } = loaded;
     descriptors::raise_limit()?;
     descriptors::settle(&mut config, &mut explained)?;
     let general = &config.general;
@@ -67,6 +67,7 @@ pub(crate) fn run(loaded: Loaded, file: Option<File>, log: Log) -> Result<(), Fa
         file,
         log,
         secret,
+        source,
         explained,
         demands: config.demands(),
         shutdown_timeout: general.shutdown_timeout,
@@ -92,6 +93,8 @@ struct Control {
     log: Log,
     /// What stays the same for the life of the process, and no client may learn.
     secret: [u8; 32],
+    /// What `explained` was made of.
+    source: Source,
     explained: Vec<Explained>,
     demands: Vec<Demand>,
     shutdown_timeout: Duration,
@@ -197,26 +200,51 @@ impl Control {
             return Err("there is no file: a URL is all there was".to_owned());
         };
         let mut loaded = file.load().map_err(|errors| errors.to_string())?;
-        keep_worker_threads(self.worker_threads, file, &mut loaded);
-        let (mut config, mut explained) = loaded;
-        descriptors::settle(&mut config, &mut explained)?;
-        let plan = Plan::new(&config, VERSION, self.secret);
-        let mut plan = plan.map_err(|error| error.to_string())?;
+        let plan = self.plan(&mut loaded)?;
         let listeners = match self.ending {
-            Ending::No => self.listen(&config.general).await?,
+            Ending::No => self.listen(&loaded.config.general).await?,
             // Nobody is let in any more.
             Ending::Draining(_) | Ending::Now => Listeners::new(),
         };
+        self.log.set(loaded.config.general.log);
+        log::warn(&loaded.config);
+        self.go_on(loaded, plan, listeners);
+        Ok(())
+    }
+
+    /// Goes on with one change of what was loaded last.
+    fn set(&mut self, asker: Asker, change: &Change) -> Result<(), String> {
+        let loaded = self.source.changed(change.clone());
+        let mut loaded = loaded.map_err(|errors| errors.to_string())?;
+        let plan = self.plan(&mut loaded)?;
+        let listeners = match self.ending {
+            Ending::No => self.listening.unchanged(),
+            Ending::Draining(_) | Ending::Now => Listeners::new(),
+        };
+        self.go_on(loaded, plan, listeners);
+        let client = asker.client();
+        tracing::info!(client, "until the configuration is loaded again: {change}");
+        Ok(())
+    }
+
+    /// What workers have to know of a configuration, which is brought to what this process can do.
+    fn plan(&self, loaded: &mut Loaded) -> Result<Plan, String> {
+        keep_worker_threads(self.worker_threads, loaded);
+        descriptors::settle(&mut loaded.config, &mut loaded.explained)?;
+        Plan::new(&loaded.config, VERSION, self.secret).map_err(|error| error.to_string())
+    }
+
+    /// From now on that is the configuration.
+    fn go_on(&mut self, loaded: Loaded, mut plan: Plan, listeners: Listeners) {
+        let Loaded { config, explained, source } = loaded;
         self.placement.place(&mut plan);
-        self.log.set(config.general.log);
-        log::warn(&config);
+        self.source = source;
         self.explained = explained;
         self.demands = config.demands();
         self.shutdown_timeout = config.general.shutdown_timeout;
         self.autoreload = config.general.autoreload;
         let tcp = config.general.tcp;
         self.workers.reload(Renewal { plan, tcp, listeners });
-        Ok(())
     }
 
     /// Opens what a configuration asks for. Where our own port is in the way it is closed first,
@@ -255,10 +283,11 @@ impl Control {
     /// A client of the console, which is `asker` in the log, has given a command.
     async fn console(&mut self, worker: usize, client: ClientId, asker: Asker, text: &[u8]) {
         let Some(snapshot) = self.workers.snapshot().await else { return };
-        let order = pgweir_control::order(text);
+        let order = pgweir_control::order(text, &self.explained);
         // Its reply says how it went; the others end their own client.
-        let done = match order {
+        let done = match &order {
             Some(Order::Reload) => self.reload(asker).await,
+            Some(Order::Set(change)) => self.set(asker, change),
             Some(Order::Drain | Order::ShutDown) | None => Ok(()),
         };
         let state = State {
@@ -283,7 +312,7 @@ impl Control {
             // It says what for, so that the second time means no more than the first.
             (Order::Drain, Ending::Draining(_) | Ending::Now) => {}
             (Order::ShutDown, _) => self.end_for(asker, Mailboxes::shut_down),
-            (Order::Reload, _) => {}
+            (Order::Reload | Order::Set(_), _) => {}
         }
     }
 
@@ -425,7 +454,8 @@ pub(crate) fn processors() -> usize {
 }
 
 /// Goes on with as many workers as there are: another number takes a restart, which is told.
-fn keep_worker_threads(count: usize, file: &File, (config, explained): &mut Loaded) {
+fn keep_worker_threads(count: usize, loaded: &mut Loaded) {
+    let Loaded { config, explained, source } = loaded;
     let wanted = worker_threads(&config.general);
     if wanted == count {
         return;
@@ -434,7 +464,7 @@ fn keep_worker_threads(count: usize, file: &File, (config, explained): &mut Load
     for one in explained.iter_mut().filter(|one| one.key == "general.worker_threads") {
         one.value = Some(count.to_string());
         config.warnings.push(Warning(Problem {
-            file: file.path().to_owned(),
+            file: source.path().to_owned(),
             line: one.line,
             key: one.key.clone(),
             message: format!("{wanted} takes a restart: there are {count} until then"),

@@ -6,6 +6,7 @@ use pgweir_wire::backend::Column;
 
 use super::databases::{count_databases, count_users};
 use crate::State;
+use crate::change;
 use crate::command::{Show, WITH_ARGUMENT};
 use crate::order::ORDERS;
 use crate::table::{Table, int4, int8, text};
@@ -23,6 +24,7 @@ pub(super) fn help(out: &mut Vec<u8>) {
     for (command, about) in WITH_ARGUMENT {
         table.cell(command).cell(about).end_row();
     }
+    table.cell(change::HELP.0).cell(change::HELP.1).end_row();
     for row in &ORDERS {
         match row.argument {
             None => table.cell(row.command),
@@ -46,7 +48,7 @@ pub(super) fn config(config: &[Explained], out: &mut Vec<u8>) {
     let mut table = Table::new(out, &CONFIG);
     for one in config {
         let changeable = match one.changes {
-            Changes::AtReload => "yes",
+            Changes::AtReload | Changes::Live => "yes",
             Changes::AtStart => "no",
         };
         table.cell(&one.key).nullable(one.value.as_ref()).nullable(one.default.as_ref());

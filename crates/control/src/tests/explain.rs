@@ -27,7 +27,7 @@ fn the_statement_is_all_that_stands_behind() {
 
 #[test]
 fn it_is_not_carried_out() {
-    assert_eq!(order(b"EXPLAIN ROUTE SHUTDOWN"), None);
+    assert_eq!(order(b"EXPLAIN ROUTE SHUTDOWN", &[]), None);
     assert!(says(b"EXPLAIN ROUTE SHUTDOWN").ends_with("\nC EXPLAIN\nZ I\n"));
     for request in ["EXPLAIN ROUTE", "EXPLAIN", "EXPLAIN SELECT 1"] {
         assert!(says(request.as_bytes()).starts_with("E ERROR 08P01 invalid"), "{request}");

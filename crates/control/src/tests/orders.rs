@@ -7,7 +7,7 @@ fn order(request: &str) -> (Option<Order>, String) {
     let mut out = Vec::new();
     let (snapshot, rates) = (snapshot(), Rates::new());
     answer(request.as_bytes(), &state(&snapshot, &rates), Ok(()), &mut out);
-    (crate::order(request.as_bytes()), read(&out))
+    (crate::order(request.as_bytes(), &[]), read(&out))
 }
 
 /// What was not done is no success.

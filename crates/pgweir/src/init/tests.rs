@@ -10,8 +10,8 @@ use crate::{quick, url};
 /// What is written for a server with these connections and databases, and what it is read as.
 fn written(url: &str, room: (u32, u32), in_recovery: bool, databases: &[&str]) -> (String, Config) {
     let url = url::read(url).unwrap_or_else(|error| panic!("{error}"));
-    let (usual, _) =
-        quick::config(&url, &Listen::default()).unwrap_or_else(|error| panic!("{error}"));
+    let usual = quick::config(&url, &Listen::default()).unwrap_or_else(|error| panic!("{error}"));
+    let usual = usual.config;
     let told = Told {
         version: "17.2".to_owned(),
         room: Room { connections_max: room.0, reserved: room.1 },

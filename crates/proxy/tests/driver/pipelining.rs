@@ -593,3 +593,91 @@ fn auto_shares_servers() {
     ask(&clients);
     assert_eq!(server.heard(), "Q(SELECT 0) Q(SELECT 1) Q(SELECT 2)");
 }
+
+/// Who has been sent is answered, and who waits for a place gets a server alone, each in turn.
+#[test]
+fn it_may_end_while_clients_wait_for_a_place() {
+    let setup = Setup { general: "pipelining = '1x2'", ..Setup::default() };
+    let (stage, server, clients) = braked(&setup, 4);
+    ask(&clients);
+    assert_eq!(server.heard(), "Q(SELECT 0) Q(SELECT 1)");
+    stage.reload(&Setup::default());
+    assert_eq!(server.heard(), "");
+    server.says([one_row("a")]);
+    assert_eq!(clients[0].heard(), "T D(a) C Z");
+    clients[0].says([query("SELECT 4")]);
+    assert_eq!(server.heard(), "", "its next one does not stand behind the other");
+    server.says([one_row("b")]);
+    assert_eq!(clients[1].heard(), "T D(b) C Z");
+    assert_eq!(server.heard(), FREED);
+    server.says([one_row("")]);
+    for (number, client) in [(2, &clients[2]), (3, &clients[3]), (4, &clients[0])] {
+        assert_eq!(server.heard(), format!("Q(SELECT {number})"));
+        server.says([one_row("c")]);
+        assert_eq!(client.heard(), "T D(c) C Z");
+    }
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
+
+/// The place that a client was given just now is none any more.
+#[test]
+fn it_may_end_when_a_place_was_given() {
+    let setup = Setup { general: "pipelining = '1x1'", ..Setup::default() };
+    let (stage, server, clients) = braked(&setup, 3);
+    ask(&clients);
+    stage.keep_turn_open();
+    server.says([one_row("a")]);
+    stage.reload(&Setup::default());
+    stage.end_turn();
+    assert_eq!(server.heard(), format!("Q(SELECT 0) {FREED}"));
+    server.says([one_row("")]);
+    for (number, client) in clients.iter().enumerate().skip(1) {
+        assert_eq!(server.heard(), format!("Q(SELECT {number})"));
+        server.says([one_row("b")]);
+        assert_eq!(client.heard(), "T D(b) C Z");
+    }
+}
+
+/// Clients that have queued for a server alone get it so, and share it from their next unit on.
+#[test]
+fn it_may_begin_while_clients_wait_for_a_server() {
+    let (stage, server, first) = Stage::ready(&Setup::default());
+    let clients = [first, stage.client(), stage.client()];
+    ask(&clients);
+    assert_eq!(server.heard(), "Q(SELECT 0)");
+    stage.reload(&shared(1));
+    server.says([one_row("a")]);
+    for number in 1..3 {
+        assert_eq!(server.heard(), format!("Q(SELECT {number})"));
+        server.says([one_row("b")]);
+    }
+    assert_eq!(clients[0].heard(), "T D(a) C Z");
+    for client in &clients[1..] {
+        assert_eq!(client.heard(), "T D(b) C Z");
+    }
+    ask(&clients);
+    assert_eq!(server.heard(), BRAKED);
+    server.says([one_row("")]);
+    assert_eq!(server.heard(), "Q(SELECT 0) Q(SELECT 1) Q(SELECT 2)");
+}
+
+/// It is deeper, or less deep, from the next unit on; what was sent stays.
+#[test]
+fn it_may_become_more_or_less() {
+    let of = |general| Setup { general, ..Setup::default() };
+    let (stage, server, clients) = braked(&of("pipelining = '1x1'"), 4);
+    ask(&clients);
+    assert_eq!(server.heard(), "Q(SELECT 0)");
+    stage.reload(&of("pipelining = '1x3'"));
+    assert_eq!(server.heard(), "Q(SELECT 1) Q(SELECT 2)");
+    stage.reload(&of("pipelining = '1x2'"));
+    server.says([one_row("a")]);
+    assert_eq!(server.heard(), "");
+    server.says([one_row("b")]);
+    assert_eq!(server.heard(), "Q(SELECT 3)");
+    server.says([one_row("c"), one_row("d")]);
+    for (client, value) in clients.iter().zip(["a", "b", "c", "d"]) {
+        assert_eq!(client.heard(), format!("T D({value}) C Z"));
+    }
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
