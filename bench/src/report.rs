@@ -262,7 +262,7 @@ const INTRODUCTION: &str = "\
 Written by `make bench` from its raw results: to change this page, measure, or edit `bench/`.
 
 Direct connections, PgBouncer, pgweir and a bare relay take turns on the same PostgreSQL. The relay
-(`bench/src/bin/relay.rs`) is a pool that forwards bytes and looks only at the first of each
+(`bench/src/bin/relay/main.rs`) is a pool that forwards bytes and looks only at the first of each
 client's read and the last six of each server's: what a proxy costs when it does no work. Figures
 are medians over rounds; ratios are taken within a round and then their median, so that a machine's
 good and bad minutes cancel out.

@@ -6,7 +6,9 @@
 //! What it costs is what the kernel's sockets cost. It is no pooler: a client's turn must fit one
 //! read, errors end the process, and nobody is authenticated.
 //!
-//! `relay LISTEN SERVER SERVERS USER DATABASE`, the addresses as `127.0.0.1:6432`.
+//! `relay LISTEN SERVER SERVERS USER DATABASE [pipelining]`, the addresses as `127.0.0.1:6432`.
+
+mod pipelining;
 
 use std::cell::RefCell;
 use std::future::poll_fn;
@@ -21,6 +23,8 @@ use tokio::runtime::LocalRuntime;
 use tokio::sync::Semaphore;
 use tokio::task::spawn_local;
 
+use pipelining::Shared;
+
 struct Relay {
     /// What a server said at login, from AuthenticationOk to ReadyForQuery: said to every client.
     greeting: Vec<u8>,
@@ -31,11 +35,10 @@ struct Relay {
 }
 
 impl Relay {
-    /// Serves a client to its end. Errors: those after which a server is lost.
+    /// Serves a client that has been greeted, to its end.
+    ///
+    /// Errors: those after which a server is lost.
     async fn serve(&self, client: &mut TcpStream) -> io::Result<()> {
-        if self.greet(client).await.is_err() {
-            return Ok(());
-        }
         loop {
             let read = self.read(client).await.unwrap_or(0);
             if self.is_goodbye(read) {
@@ -146,9 +149,22 @@ fn log_in(server: &str, user: &str, database: &str) -> io::Result<(TcpStream, Ve
     Ok((TcpStream::from_std(stream)?, said))
 }
 
+/// Ends the process with an error: a relay that has lost a server is no yardstick any more.
+async fn or_exit(task: impl Future<Output = io::Result<()>>) {
+    if let Err(error) = task.await {
+        eprintln!("relay: {error}");
+        std::process::exit(1);
+    }
+}
+
 async fn run(args: &[String]) -> io::Result<()> {
+    let (pipelining, args) = match args {
+        [args @ .., last] if last == "pipelining" => (true, args),
+        args => (false, args),
+    };
     let [listen, server, servers, user, database] = args else {
-        return Err(io::Error::other("usage: relay LISTEN SERVER SERVERS USER DATABASE"));
+        let usage = "usage: relay LISTEN SERVER SERVERS USER DATABASE [pipelining]";
+        return Err(io::Error::other(usage));
     };
     let servers: usize = servers.parse().map_err(io::Error::other)?;
     let (mut free, mut greeting) = (Vec::new(), Vec::new());
@@ -157,6 +173,7 @@ async fn run(args: &[String]) -> io::Result<()> {
         free.push(stream);
         greeting = said;
     }
+    let shared = Rc::new(Shared::of(if pipelining { free.split_off(0) } else { vec![] }));
     let scratch = RefCell::new(vec![0; 65_536].into_boxed_slice());
     let turns = Semaphore::new(servers);
     let relay = Rc::new(Relay { greeting, turns, free: RefCell::new(free), scratch });
@@ -164,14 +181,17 @@ async fn run(args: &[String]) -> io::Result<()> {
     loop {
         let (mut client, _) = listener.accept().await?;
         client.set_nodelay(true)?;
-        let relay = Rc::clone(&relay);
-        spawn_local(async move {
-            if let Err(error) = relay.serve(&mut client).await {
-                // A relay that has lost a server is no yardstick any more.
-                eprintln!("relay: {error}");
-                std::process::exit(1);
+        let (relay, shared) = (Rc::clone(&relay), Rc::clone(&shared));
+        spawn_local(or_exit(async move {
+            if relay.greet(&mut client).await.is_err() {
+                return Ok(());
             }
-        });
+            if pipelining {
+                shared.serve(client).await;
+                return Ok(());
+            }
+            relay.serve(&mut client).await
+        }));
     }
 }
 
