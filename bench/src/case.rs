@@ -1,7 +1,11 @@
 //! The table of cases: what is asked of the contenders.
 
-use crate::contender::Contender;
-use crate::pgbench::{Load, Protocol, Script};
+mod pipelining;
+
+use crate::contender::{Contender, POOL_SIZE};
+use crate::mix::Beside;
+use crate::pgbench::{Load, Protocol, Script, overhead_seconds};
+use crate::rounds::Pace;
 
 /// Clients of the cases `simple-N` and `extended-N`.
 pub(crate) const CLIENTS: [u32; 5] = [1, 16, 64, 250, 1000];
@@ -12,6 +16,9 @@ pub(crate) const IDLE_CLIENTS: u32 = 10_000;
 /// So many clients always leave somebody waiting for a pool of ten: the pooler sets the pace.
 const CROWD: u32 = 64;
 
+/// Means all cases whose pace clients set that stand behind each other on few servers.
+pub(crate) const PIPELINING_CASES: &str = "pipelining";
+
 /// One measurement, run for every contender in every round.
 #[derive(Debug)]
 pub(crate) struct Case {
@@ -19,7 +26,7 @@ pub(crate) struct Case {
     pub(crate) title: String,
     pub(crate) workload: Workload,
     pub(crate) server: Server,
-    /// Who takes part.
+    /// Who takes part; pairs of a grid besides, in a sweep.
     contenders: &'static [Contender],
     /// The contender that ratios are to.
     pub(crate) base: Contender,
@@ -28,11 +35,20 @@ pub(crate) struct Case {
     pub(crate) yardstick: bool,
     /// Processors that the machine must have, or the figures say nothing.
     pub(crate) cores: usize,
+    /// Server connections that poolers may open for each pool.
+    pub(crate) pool_size: u32,
+    /// What is measured where nobody says otherwise, and the least for a verdict.
+    pub(crate) pace: Pace,
+    /// Whether [`PIPELINING_CASES`] means it.
+    pipelining: bool,
 }
 
 #[derive(Debug)]
 pub(crate) enum Workload {
     Pgbench(Load),
+    /// The same in a fresh process, which has a warm-up of its own, so that pairs of a large grid
+    /// need not stand side by side.
+    Sweep(Load),
     /// Selects at this part of what direct connections reach at their best.
     Rate {
         percent: u32,
@@ -49,6 +65,12 @@ pub(crate) enum Workload {
         pools: u32,
         clients: u32,
     },
+    /// Selects of clients that each have a name of their own, and settings that a few others share.
+    Settings {
+        clients: u32,
+    },
+    /// Selects with something else beside them, see [`crate::mix`].
+    Mix(Beside),
 }
 
 /// Where the server stands.
@@ -85,9 +107,12 @@ impl Case {
                     Contender::Direct,
                     Contender::PgBouncer,
                     Contender::Pgweir,
+                    Contender::PgweirOff,
+                    Contender::PipeliningRelay,
                     Contender::SimplePgweir,
                 ],
                 ..Self::pgbench("prepared-64", Load { protocol: Protocol::Prepared, ..SELECTS })
+                    .of_pipelining()
             },
             Self::rate(25),
             Self::rate(50),
@@ -110,12 +135,18 @@ impl Case {
             Self {
                 title: "Selects, simple protocol, 64 clients, server 0.5 ms away".into(),
                 server: Server::Far,
-                ..Self::pgbench("remote-64", SELECTS)
+                contenders: &[
+                    Contender::Direct,
+                    Contender::PgBouncer,
+                    Contender::Pgweir,
+                    Contender::PgweirOff,
+                ],
+                ..Self::pgbench("remote-64", SELECTS).of_pipelining()
             },
             Self {
                 title: "Two databases of 32 clients, one worker and two".into(),
-                contenders: &[Contender::Pgweir, Contender::TwoWorkers],
-                base: Contender::Pgweir,
+                contenders: &[Contender::PgweirOff, Contender::TwoWorkers],
+                base: Contender::PgweirOff,
                 ..Self::pgbench("workers-2", Load { pools: 2, clients: 32, ..SELECTS })
             },
             Self {
@@ -124,42 +155,77 @@ impl Case {
                     .into(),
                 workload: Workload::Crowd { pools: 16, clients: 16 },
                 server: Server::Instant,
-                contenders: &[Contender::Pgweir, Contender::FourWorkers],
-                base: Contender::Pgweir,
+                contenders: &[Contender::PgweirOff, Contender::FourWorkers],
+                base: Contender::PgweirOff,
                 cores: 16,
                 ..Self::pgbench("workers-4", SELECTS)
             },
         ]);
+        cases.extend(pipelining::cases());
         cases
     }
 
     /// Whether a name on the command line means this case: its own name, or its group's, as
-    /// `simple` for `simple-64`.
+    /// `simple` for `simple-64`, or [`PIPELINING_CASES`].
     pub(crate) fn is_meant_by(&self, name: &str) -> bool {
-        self.name == name || self.name.split_once('-').is_some_and(|(group, _)| group == name)
+        self.name == name
+            || self.name.split_once('-').is_some_and(|(group, _)| group == name)
+            || self.pipelining && name == PIPELINING_CASES
     }
 
     /// Whether the contender takes part.
     pub(crate) fn admits(&self, contender: Contender) -> bool {
         self.contenders.contains(&contender)
+            || self.is_sweep() && matches!(contender, Contender::Fixed(_))
+    }
+
+    /// Whether pairs take part.
+    pub(crate) fn is_sweep(&self) -> bool {
+        matches!(self.workload, Workload::Sweep(_))
     }
 
     /// Databases that clients name.
     pub(crate) fn pools(&self) -> u32 {
         match self.workload {
-            Workload::Pgbench(load) => load.pools,
+            Workload::Pgbench(load) | Workload::Sweep(load) => load.pools,
             Workload::Crowd { pools, .. } => pools,
             Workload::Rate { .. } | Workload::Fetch { .. } | Workload::Idle => 1,
+            Workload::Settings { .. } | Workload::Mix(_) => 1,
+        }
+    }
+
+    /// Whether each turn needs a process that has not run before.
+    pub(crate) fn wants_fresh_process(&self) -> bool {
+        match self.workload {
+            Workload::Idle | Workload::Sweep(_) => true,
+            Workload::Mix(beside) => beside.is_cold(),
+            Workload::Pgbench(_) | Workload::Rate { .. } | Workload::Fetch { .. } => false,
+            Workload::Crowd { .. } | Workload::Settings { .. } => false,
+        }
+    }
+
+    /// What a turn takes longer than it is asked to.
+    pub(crate) fn overhead_seconds(&self) -> u32 {
+        match self.workload {
+            Workload::Pgbench(load) | Workload::Sweep(load) => overhead_seconds(load.clients),
+            Workload::Rate { .. } | Workload::Mix(_) => overhead_seconds(CROWD),
+            Workload::Fetch { .. } | Workload::Idle => 0,
+            Workload::Crowd { .. } | Workload::Settings { .. } => 0,
         }
     }
 
     fn selects(name: &str, protocol: Protocol, clients: u32) -> Self {
         let plural = if clients == 1 { "client" } else { "clients" };
-        Self {
+        let case = Self {
             title: format!("Selects, {name} protocol, {clients} {plural}"),
             // Few clients wait for their own answers: poolers, the relay too, are near each other.
             yardstick: clients >= CROWD,
+            contenders: &Contender::WITH_OFF,
             ..Self::pgbench(&format!("{name}-{clients}"), Load { protocol, clients, ..SELECTS })
+        };
+        match protocol {
+            Protocol::Extended if clients != CROWD => case,
+            Protocol::Simple | Protocol::Extended | Protocol::Prepared => case.of_pipelining(),
         }
     }
 
@@ -167,7 +233,13 @@ impl Case {
         Self {
             title: format!("Selects at {percent}% of direct's maximum, 64 clients"),
             workload: Workload::Rate { percent },
-            ..Self::pgbench(&format!("rate-{percent}"), SELECTS)
+            contenders: &[
+                Contender::Direct,
+                Contender::PgBouncer,
+                Contender::Pgweir,
+                Contender::PgweirOff,
+            ],
+            ..Self::pgbench(&format!("rate-{percent}"), SELECTS).of_pipelining()
         }
     }
 
@@ -190,7 +262,14 @@ impl Case {
             base: Contender::PgBouncer,
             yardstick: false,
             cores: 1,
+            pool_size: POOL_SIZE,
+            pace: Pace::FULL,
+            pipelining: false,
         }
+    }
+
+    fn of_pipelining(self) -> Self {
+        Self { pace: Pace::BRIEF, pipelining: true, ..self }
     }
 }
 
@@ -202,6 +281,7 @@ pub(crate) const SELECTS: Load = Load {
     clients: 64,
     rate: None,
     reconnect: false,
+    log_all: false,
 };
 
 #[cfg(test)]

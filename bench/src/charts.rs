@@ -2,13 +2,23 @@
 
 use crate::case::CLIENTS;
 use crate::contender::Contender;
-use crate::metric::Metric;
+use crate::metric::{Metric, grouped};
 use crate::results::CaseResult;
+use crate::stats::Spread;
 use crate::svg::{Bar, BarChart, LineChart, Series};
 
-/// What all pictures show: medians of the ratios within the rounds, so that a machine's good and
-/// bad minutes cancel out. The figures themselves are in the tables.
+/// What all pictures but the first show: medians of the ratios within the rounds, so that a
+/// machine's good and bad minutes cancel out. The figures themselves are in the tables.
 const UNIT: &str = "× PgBouncer";
+
+/// Who is in pictures, and in which colour.
+const SHOWN: [(Contender, usize); 5] = [
+    (Contender::Direct, 0),
+    (Contender::PgBouncer, 1),
+    (Contender::Pgweir, 2),
+    (Contender::PgweirOff, 4),
+    (Contender::Relay, 3),
+];
 
 /// A picture of the report: its file, what it shows in words, and its text.
 pub(crate) struct Picture {
@@ -19,6 +29,8 @@ pub(crate) struct Picture {
 
 /// All pictures that the results are enough for.
 pub(crate) fn draw(results: &[CaseResult]) -> Vec<Picture> {
+    let says = "Transactions a second against clients, simple protocol";
+    let tps = [("tps-clients.svg", says, tps_over_clients(says, results).draw())];
     let lines = [
         ("tps-simple.svg", "Transactions a second, simple protocol", "simple", Metric::Tps),
         ("tps-extended.svg", "Transactions a second, extended protocol", "extended", Metric::Tps),
@@ -38,32 +50,51 @@ pub(crate) fn draw(results: &[CaseResult]) -> Vec<Picture> {
         ("cpu.svg", says[0], bars(says[0], &cpu_cases, Metric::CpuUs, results).draw()),
         ("memory.svg", says[1], bars(says[1], &["idle-10k"], Metric::ClientBytes, results).draw()),
     ];
-    let all = lines.chain(bars);
+    let all = tps.into_iter().chain(lines).chain(bars);
     all.filter_map(|(file, says, svg)| Some(Picture { file, says, svg: svg? })).collect()
 }
 
+/// The figures themselves. Each step's are of the same rounds; those of two steps are not.
+fn tps_over_clients(title: &str, results: &[CaseResult]) -> LineChart {
+    let value = |result: &CaseResult, contender| result.absolute(contender, Metric::Tps);
+    let shown = SHOWN.into_iter().filter(|(contender, _)| *contender != Contender::Relay);
+    let mut chart = lines(title, "simple", results, shown, value);
+    chart.y_label = "tps";
+    chart.show = grouped;
+    chart
+}
+
 fn over_clients(title: &str, group: &str, metric: Metric, results: &[CaseResult]) -> LineChart {
-    let values = |contender| {
-        let value = |clients: &u32| {
-            let case = format!("{group}-{clients}");
-            let result = results.iter().find(|result| result.case == case)?;
-            Some(result.ratio(contender, Contender::PgBouncer, metric)?.median)
-        };
-        CLIENTS.iter().map(value).collect()
+    let value =
+        |result: &CaseResult, contender| result.ratio(contender, Contender::PgBouncer, metric);
+    lines(title, group, results, SHOWN.into_iter(), value)
+}
+
+/// A line for each contender that has a value.
+fn lines(
+    title: &str,
+    group: &str,
+    results: &[CaseResult],
+    shown: impl Iterator<Item = (Contender, usize)>,
+    value: impl Fn(&CaseResult, Contender) -> Option<Spread>,
+) -> LineChart {
+    let at_step = |clients: u32, contender| {
+        let case = format!("{group}-{clients}");
+        let result = results.iter().find(|result| result.case == case)?;
+        Some(value(result, contender)?.median)
     };
-    let series = Contender::USUAL.into_iter().enumerate();
+    let line = |(contender, colour): (Contender, usize)| Series {
+        colour,
+        name: contender.label().into_owned(),
+        values: CLIENTS.into_iter().map(|clients| at_step(clients, contender)).collect(),
+    };
+    let is_known = |series: &Series| series.values.iter().any(Option::is_some);
     LineChart {
         title: title.to_owned(),
         y_label: UNIT,
         x_label: "clients",
         steps: CLIENTS.iter().map(|clients| clients.to_string()).collect(),
-        series: series
-            .map(|(colour, contender)| Series {
-                colour,
-                name: contender.label(),
-                values: values(contender),
-            })
-            .collect(),
+        series: shown.map(line).filter(is_known).collect(),
         show: times,
     }
 }
@@ -71,11 +102,11 @@ fn over_clients(title: &str, group: &str, metric: Metric, results: &[CaseResult]
 fn bars(title: &str, cases: &[&str], metric: Metric, results: &[CaseResult]) -> BarChart {
     let of_case = |case: &&str| {
         let result = results.iter().find(|result| result.case == **case)?;
-        let bar = |(colour, contender): (usize, Contender)| {
+        let bar = |(contender, colour): (Contender, usize)| {
             let value = result.ratio(contender, Contender::PgBouncer, metric)?.median;
-            Some(Bar { colour, name: contender.label(), value })
+            Some(Bar { colour, name: contender.label().into_owned(), value })
         };
-        let bars: Vec<Bar> = Contender::USUAL.into_iter().enumerate().filter_map(bar).collect();
+        let bars: Vec<Bar> = SHOWN.into_iter().filter_map(bar).collect();
         (!bars.is_empty()).then(|| ((*case).to_owned(), bars))
     };
     BarChart {

@@ -9,12 +9,15 @@ use crate::contender::Contender;
 use crate::cpus::Cpus;
 use crate::crowd::Crowd;
 use crate::error::{Error, Result};
+use crate::grid::Grid;
 
 const EXAMPLES: &str = "\
 Examples:
-  bench                                   every case, 7 rounds of 8 s: more than an hour
+  bench                                   every case, each with rounds enough: about two hours
   bench --case simple-64,connect          two cases; the report keeps what others gave before
+  bench --case pipelining                 all that stands or falls with pipelining: 45 minutes
   bench --case simple --rounds 1 --seconds 2    a quick look at a group of cases
+  bench --case sweep-64 --grid full       48 pairs of `pipelining` beside what is the default
   bench --contenders direct,pgbouncer,relay     without pgweir
   PGBOUNCER=/opt/pgbouncer bench          another PgBouncer
   bench --case workers-4 --force          on fewer cores than it needs, to see that it runs
@@ -22,6 +25,7 @@ Examples:
 
 Cases (a group's name stands for all of it):
   simple-N, extended-N   selects with N = 1, 16, 64, 250, 1000 clients
+  prepared-64            selects by statements that are prepared once
   rate-25, rate-50       selects at a part of what direct connections reach
   connect                a new connection for each select
   tpcb-64                pgbench's own transaction, durable
@@ -30,7 +34,19 @@ Cases (a group's name stands for all of it):
   remote-64              a server half a millisecond away
   workers-2              two databases under load, pgweir with one worker and with two
   workers-4              one worker and four before a server that answers at once; needs 16 cores
-                         and no PostgreSQL";
+                         and no PostgreSQL
+  settings-64            selects, 64 names of applications and 4 sets of settings
+  pool-2, pool-64        selects of 64 clients, other pools than those of ten
+  tpcb-pool-64           pgbench's own transaction, durable, pool of 64
+  update-64              a row by its key, durable, pool of 64
+  mix-view, mix-lock     selects of 60 clients beside 4 that wait, from the pooler's start on
+  mix-tpcb               selects of 60 clients beside 4 with pgbench's own transaction
+  sweep-…                pgweir beside itself with each pair of the grid as `pipelining`
+  pipelining             simple-N, extended-64, prepared-64, rate-N, remote-64, and all from
+                         settings-64 on
+
+Rounds and seconds: 7 of 8 s, pipelining 5 of 3 s, mix-view and mix-lock 5 of 10 s, sweep 3 of 2 s.
+The report gives no verdict of fewer or shorter ones.";
 
 /// Beside the page that is made of them, so that whoever doubts a figure can look at its rounds.
 pub(crate) const RESULTS: &str = "docs/benchmarks/rounds";
@@ -59,7 +75,7 @@ pub(crate) enum Command {
         #[arg(value_parser = clap::value_parser!(u32).range(1..))]
         threads: u32,
     },
-    /// Ask a pooler before `bench instant` as fast as it answers; what came of it, as JSON
+    /// Ask with many clients, each as fast as it is answered; what came of it, as JSON
     Crowd(Crowd),
     /// Print the commit that results would be of, for a bundle to carry along
     #[command(hide = true)]
@@ -82,18 +98,22 @@ pub(crate) struct Run {
     /// Cases or groups of cases, separated by commas [default: all]
     #[arg(long, env = "CASE", hide_env_values = true)]
     case: Option<String>,
-    /// Contenders, separated by commas: direct, pgbouncer, pgweir, relay, and pgweir-2 and
-    /// pgweir-4 with so many workers [default: all]
+    /// Contenders, separated by commas: direct, pgbouncer, pgweir, relay; pgweir-off without
+    /// pipelining, pgweir-3x16 with a pair of its own, pgweir-2 and pgweir-4 with so many workers,
+    /// pgweir-simple, pgweir-equal, and relay-pipelining [default: all]
     #[arg(long, env = "CONTENDERS", hide_env_values = true)]
     contenders: Option<String>,
-    /// Rounds that must count, for each case
-    #[arg(long, env = "ROUNDS", default_value_t = crate::rounds::ROUNDS, hide_env_values = true,
+    /// Pairs of the sweeps where no contenders are named: thin, full, or as in 1x8,3x16
+    #[arg(long, env = "GRID", default_value = "thin", hide_env_values = true)]
+    grid: Grid,
+    /// Rounds that must count, for each case [default: the case's own]
+    #[arg(long, env = "ROUNDS", hide_env_values = true,
         value_parser = clap::value_parser!(u32).range(1..=1000))]
-    pub(crate) rounds: u32,
-    /// Seconds of one contender's turn
-    #[arg(long, env = "SECONDS", default_value_t = crate::rounds::SECONDS, hide_env_values = true,
+    pub(crate) rounds: Option<u32>,
+    /// Seconds of one contender's turn [default: the case's own]
+    #[arg(long, env = "SECONDS", hide_env_values = true,
         value_parser = clap::value_parser!(u32).range(1..=3600))]
-    pub(crate) seconds: u32,
+    pub(crate) seconds: Option<u32>,
     /// Run cases too that need more cores than there are; the report does not judge them
     #[arg(long)]
     pub(crate) force: bool,
@@ -140,7 +160,8 @@ impl Run {
     pub(crate) fn contenders(&self) -> Result<Vec<Contender>> {
         let names = names(self.contenders.as_deref());
         if names.is_empty() {
-            return Ok(Contender::ALL.to_vec());
+            let pairs = self.grid.0.iter().copied().map(Contender::Fixed);
+            return Ok(Contender::ALL.into_iter().chain(pairs).collect());
         }
         let named = |name: &String| {
             Contender::named(name)

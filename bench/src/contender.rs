@@ -1,7 +1,10 @@
-//! Who is compared, and how each of them is configured: the same authentication (trust), the same
-//! logging (none for connections), pools of ten, transaction mode; one thread where the name does
+//! Who is compared, and how each of them is started: the same authentication (trust), the same
+//! logging (none for connections), the same pools, transaction mode; one thread where the name does
 //! not say otherwise.
 
+mod config;
+
+use std::borrow::Cow;
 use std::env;
 use std::ffi::OsStr;
 use std::fs;
@@ -13,86 +16,141 @@ use serde::{Deserialize, Serialize};
 
 use crate::account::Account;
 use crate::child::{Child, Launch, Stop, own_program};
-use crate::cluster::{DATABASE, USER, await_login};
+use crate::cluster::{USER, await_login};
 use crate::cpus::Cpus;
 use crate::error::{Error, Result};
+use crate::grid::Pair;
 use crate::scratch::{Scratch, require_readable};
 
-/// Server connections that a pooler may open for each pool.
+pub(crate) use config::{
+    Address, database, pgbouncer_ini, pgweir_toml, pipelining_relay_args, relay_args,
+};
+
+/// Server connections that a pooler may open for each pool, where the case does not say otherwise.
 pub(crate) const POOL_SIZE: u32 = 10;
-/// Client connections that a pooler must take.
-const CLIENTS_MAX: u32 = 15_000;
-/// How long a client may wait for a server.
-const QUERY_WAIT_S: u32 = 120;
+/// What `pipelining` is by default.
+pub(crate) const PIPELINING: &str = "3x16";
 const START_LIMIT: Duration = Duration::from_secs(15);
 
 /// A way from a client to the server.
 #[derive(Clone, Copy, Debug, Deserialize, Eq, Ord, PartialEq, PartialOrd, Serialize)]
-#[serde(rename_all = "lowercase")]
+#[serde(try_from = "String", into = "String")]
 pub(crate) enum Contender {
     Direct,
     PgBouncer,
+    /// As it is by default.
     Pgweir,
+    /// The plain pooler: every unit has a server alone.
+    PgweirOff,
     Relay,
-    #[serde(rename = "pgweir-2")]
+    /// Lets clients stand behind each other on few servers.
+    PipeliningRelay,
+    /// Without pipelining, as is the next.
     TwoWorkers,
-    #[serde(rename = "pgweir-4")]
     FourWorkers,
-    /// Asked by the simple protocol where others are asked to prepare.
-    #[serde(rename = "pgweir-simple")]
+    /// Asked by the simple protocol where others are asked to prepare; without pipelining.
     SimplePgweir,
+    /// Its clients have the same settings where those of others have several.
+    EqualSettings,
+    /// With a pair that somebody chose.
+    Fixed(Pair),
 }
 
 impl Contender {
-    pub(crate) const ALL: [Self; 7] = [
+    /// All but the pairs.
+    pub(crate) const ALL: [Self; 10] = [
         Self::Direct,
         Self::PgBouncer,
         Self::Pgweir,
+        Self::PgweirOff,
         Self::Relay,
+        Self::PipeliningRelay,
         Self::TwoWorkers,
         Self::FourWorkers,
         Self::SimplePgweir,
+        Self::EqualSettings,
     ];
 
     /// Those of most cases.
     pub(crate) const USUAL: [Self; 4] = [Self::Direct, Self::PgBouncer, Self::Pgweir, Self::Relay];
 
-    pub(crate) fn label(self) -> &'static str {
-        match self {
+    /// Those where the plain pooler is of interest too.
+    pub(crate) const WITH_OFF: [Self; 5] =
+        [Self::Direct, Self::PgBouncer, Self::Pgweir, Self::PgweirOff, Self::Relay];
+
+    pub(crate) fn label(self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
             Self::Direct => "direct",
             Self::PgBouncer => "PgBouncer",
             Self::Pgweir => "pgweir",
+            Self::PgweirOff => "pgweir, pipelining off",
             Self::Relay => "bare relay",
+            Self::PipeliningRelay => "pipelining relay",
             Self::TwoWorkers => "pgweir, 2 workers",
             Self::FourWorkers => "pgweir, 4 workers",
             Self::SimplePgweir => "pgweir, simple protocol",
-        }
+            Self::EqualSettings => "pgweir, equal settings",
+            Self::Fixed(pair) => return Cow::Owned(format!("pgweir, {pair}")),
+        })
     }
 
-    /// As written on the command line.
-    pub(crate) fn name(self) -> &'static str {
-        match self {
+    /// As written on the command line and in raw results.
+    pub(crate) fn name(self) -> Cow<'static, str> {
+        Cow::Borrowed(match self {
             Self::Direct => "direct",
             Self::PgBouncer => "pgbouncer",
             Self::Pgweir => "pgweir",
+            Self::PgweirOff => "pgweir-off",
             Self::Relay => "relay",
+            Self::PipeliningRelay => "relay-pipelining",
             Self::TwoWorkers => "pgweir-2",
             Self::FourWorkers => "pgweir-4",
             Self::SimplePgweir => "pgweir-simple",
-        }
+            Self::EqualSettings => "pgweir-equal",
+            Self::Fixed(pair) => return Cow::Owned(format!("pgweir-{pair}")),
+        })
     }
 
     pub(crate) fn named(name: &str) -> Option<Self> {
-        Self::ALL.into_iter().find(|contender| contender.name() == name)
+        let pair = || name.strip_prefix("pgweir-")?.parse().ok().map(Self::Fixed);
+        Self::ALL.into_iter().find(|contender| contender.name() == name).or_else(pair)
     }
 
-    /// Threads that carry its traffic.
-    fn threads(self) -> u32 {
+    fn kind(self) -> Kind {
+        let pgweir = |workers, pipelining| Kind::Pgweir { workers, pipelining };
         match self {
-            Self::Direct | Self::PgBouncer | Self::Pgweir | Self::Relay | Self::SimplePgweir => 1,
-            Self::TwoWorkers => 2,
-            Self::FourWorkers => 4,
+            Self::Direct => Kind::Direct,
+            Self::PgBouncer => Kind::PgBouncer,
+            Self::Relay => Kind::Relay { pipelining: false },
+            Self::PipeliningRelay => Kind::Relay { pipelining: true },
+            Self::Pgweir | Self::EqualSettings => pgweir(1, PIPELINING.into()),
+            Self::PgweirOff | Self::SimplePgweir => pgweir(1, "off".into()),
+            Self::TwoWorkers => pgweir(2, "off".into()),
+            Self::FourWorkers => pgweir(4, "off".into()),
+            Self::Fixed(pair) => pgweir(1, pair.to_string().into()),
         }
+    }
+}
+
+/// The program that a contender is, and what it is told of itself.
+enum Kind {
+    Direct,
+    PgBouncer,
+    Relay { pipelining: bool },
+    Pgweir { workers: u32, pipelining: Cow<'static, str> },
+}
+
+impl From<Contender> for String {
+    fn from(contender: Contender) -> Self {
+        contender.name().into_owned()
+    }
+}
+
+impl TryFrom<String> for Contender {
+    type Error = String;
+
+    fn try_from(name: String) -> std::result::Result<Self, String> {
+        Self::named(&name).ok_or_else(|| format!("no contender is named {name}"))
     }
 }
 
@@ -118,14 +176,11 @@ impl Programs {
     }
 
     pub(crate) fn have(&self, contender: Contender) -> bool {
-        match contender {
-            Contender::Direct => true,
-            Contender::PgBouncer => self.pgbouncer.is_some(),
-            Contender::Pgweir
-            | Contender::TwoWorkers
-            | Contender::FourWorkers
-            | Contender::SimplePgweir => self.pgweir.is_some(),
-            Contender::Relay => self.relay.is_some(),
+        match contender.kind() {
+            Kind::Direct => true,
+            Kind::PgBouncer => self.pgbouncer.is_some(),
+            Kind::Relay { .. } => self.relay.is_some(),
+            Kind::Pgweir { .. } => self.pgweir.is_some(),
         }
     }
 }
@@ -164,6 +219,8 @@ pub(crate) struct Place<'a> {
     pub(crate) server_port: u16,
     /// Databases that clients name; several are for pgweir alone.
     pub(crate) pools: u32,
+    /// Server connections that a pooler may open for each of them.
+    pub(crate) pool_size: u32,
     /// Processors that a pooler keeps to.
     pub(crate) cpus: Option<&'a Cpus>,
 }
@@ -186,28 +243,26 @@ impl Target {
         account: Option<Account>,
         place: Place<'_>,
     ) -> Result<Self> {
-        let Place { port, server_port, pools, cpus } = place;
-        let (program, args, account) = match contender {
-            Contender::Direct => return Ok(Self { contender, port: server_port, pooler: None }),
-            Contender::PgBouncer => {
+        let Place { port, server_port, pools, pool_size, cpus } = place;
+        let (at, server_at) = (port.to_string(), server_port.to_string());
+        let address = Address { port: &at, server_port: &server_at, pool_size };
+        let (program, args, account) = match contender.kind() {
+            Kind::Direct => return Ok(Self { contender, port: server_port, pooler: None }),
+            Kind::PgBouncer => {
                 scratch.write("userlist.txt", &format!("\"{USER}\" \"\"\n"))?;
                 let users = scratch.join("userlist.txt").display().to_string();
-                let ini = pgbouncer_ini(&port.to_string(), &server_port.to_string(), &users);
-                let config = scratch.write("pgbouncer.ini", &ini)?;
+                let config = scratch.write("pgbouncer.ini", &pgbouncer_ini(&address, &users))?;
                 (&programs.pgbouncer, vec![config.display().to_string()], account)
             }
-            Contender::Pgweir
-            | Contender::TwoWorkers
-            | Contender::FourWorkers
-            | Contender::SimplePgweir => {
-                let (port, server_port) = (port.to_string(), server_port.to_string());
-                let config = pgweir_toml(&port, &server_port, contender.threads(), pools);
+            Kind::Pgweir { workers, pipelining } => {
+                let config = pgweir_toml(&address, workers, pools, &pipelining);
                 // Each has a file of its own: they stand side by side.
                 let config = scratch.write(&format!("{}.toml", contender.name()), &config)?;
                 (&programs.pgweir, vec![config.display().to_string()], None)
             }
-            Contender::Relay => {
-                (&programs.relay, relay_args(&port.to_string(), &server_port.to_string()), None)
+            Kind::Relay { pipelining: false } => (&programs.relay, relay_args(&address), None),
+            Kind::Relay { pipelining: true } => {
+                (&programs.relay, pipelining_relay_args(&address), None)
             }
         };
         let missing = || Error::unfit(format!("{} is not installed", contender.label()));
@@ -219,83 +274,6 @@ impl Target {
         await_login(&mut pooler, port, START_LIMIT)?;
         Ok(Self { contender, port, pooler: Some(pooler) })
     }
-}
-
-/// The database that clients name for a pool. All of them are [`DATABASE`] at the server.
-pub(crate) fn database(pool: u32) -> String {
-    if pool == 0 { DATABASE.to_owned() } else { format!("{DATABASE}_{}", pool + 1) }
-}
-
-/// The relay's configuration.
-pub(crate) fn relay_args(port: &str, server_port: &str) -> Vec<String> {
-    let args = format!("127.0.0.1:{port} 127.0.0.1:{server_port} {POOL_SIZE} {USER} {DATABASE}");
-    args.split(' ').map(str::to_owned).collect()
-}
-
-/// PgBouncer's configuration. Its keepalive is what it is by default, and pgweir's the same.
-pub(crate) fn pgbouncer_ini(port: &str, server_port: &str, users: &str) -> String {
-    format!(
-        "[databases]\n\
-         {DATABASE} = host=127.0.0.1 port={server_port} dbname={DATABASE}\n\
-         [pgbouncer]\n\
-         listen_addr = 127.0.0.1\n\
-         listen_port = {port}\n\
-         unix_socket_dir =\n\
-         auth_type = trust\n\
-         auth_file = {users}\n\
-         pool_mode = transaction\n\
-         default_pool_size = {POOL_SIZE}\n\
-         max_client_conn = {CLIENTS_MAX}\n\
-         query_wait_timeout = {QUERY_WAIT_S}\n\
-         log_connections = 0\n\
-         log_disconnections = 0\n\
-         log_stats = 0\n\
-         tcp_keepalive = 1\n\
-         tcp_keepidle = 0\n\
-         tcp_keepintvl = 0\n\
-         tcp_keepcnt = 0\n\
-         tcp_user_timeout = 0\n\
-         server_tls_sslmode = disable\n\
-         ignore_startup_parameters = extra_float_digits\n"
-    )
-}
-
-/// pgweir's configuration. Keepalive is on at the kernel's times, and no peer is looked after
-/// besides: as PgBouncer has it.
-pub(crate) fn pgweir_toml(port: &str, server_port: &str, workers: u32, pools: u32) -> String {
-    let general = format!(
-        "[general]\n\
-         host = \"127.0.0.1\"\n\
-         port = {port}\n\
-         worker_threads = {workers}\n\
-         auth_type = \"trust\"\n\
-         admin_username = \"{USER}\"\n\
-         admin_password = \"{USER}\"\n\
-         query_wait_timeout = {QUERY_WAIT_S}000\n\
-         tcp_keepalives_idle = 0\n\
-         tcp_keepalives_interval = 0\n\
-         tcp_keepalives_count = 0\n\
-         tcp_user_timeout = 0\n\
-         log_client_connections = false\n\
-         log_client_disconnections = false\n"
-    );
-    let pool = |pool| {
-        let name = database(pool);
-        format!(
-            "\n\
-             [pools.{name}]\n\
-             pool_mode = \"transaction\"\n\
-             \n\
-             [pools.{name}.users.0]\n\
-             username = \"{USER}\"\n\
-             pool_size = {POOL_SIZE}\n\
-             \n\
-             [pools.{name}.shards.0]\n\
-             servers = [[\"127.0.0.1\", {server_port}, \"primary\"]]\n\
-             database = \"{DATABASE}\"\n"
-        )
-    };
-    general + &(0..pools).map(pool).collect::<String>()
 }
 
 #[cfg(test)]

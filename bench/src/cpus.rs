@@ -16,6 +16,12 @@ pub(crate) fn count() -> usize {
     std::thread::available_parallelism().map_or(1, usize::from)
 }
 
+/// Threads of a load generator that shares the machine with all others: two, more where there are
+/// cores for it.
+pub(crate) fn load_threads() -> u32 {
+    u32::try_from(count() / 4).unwrap_or(u32::MAX).max(2)
+}
+
 /// Who gets how much of the machine.
 #[derive(Clone, Debug)]
 pub(crate) struct Division {

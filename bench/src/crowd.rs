@@ -1,9 +1,10 @@
 //! A crowd: many clients on few threads, each asking as fast as it is answered.
 //!
 //! pgbench spends more on a transaction than a pooler's worker does, so it cannot keep several of
-//! them busy. This spends a read, a write and a comparison: [`crate::instant`] is the server, so
-//! each client knows its own reply to the byte, and the first that is given anything else ends the
-//! run. A client has one query under way at a time.
+//! them busy; and all its clients have the same settings. This spends a read, a write and a
+//! comparison: each client knows its own reply to the byte, from [`crate::instant`] or because it
+//! asked once before, and the first that is given anything else ends the run. A client has one
+//! query under way at a time.
 
 use std::io::{self, ErrorKind};
 use std::net::{Ipv4Addr, TcpStream};
@@ -24,6 +25,12 @@ use crate::instant;
 use crate::outcome::{Outcome, Tally};
 use crate::procfs;
 
+/// Sets of settings that clients have where they differ: as many as there are of either of these.
+pub(crate) const SETTINGS: u32 = TIME_ZONES.len() as u32;
+const TIME_ZONES: [&str; 4] = ["UTC", "Europe/Vienna", "America/New_York", "Asia/Tokyo"];
+const SEARCH_PATHS: [&str; 4] =
+    ["public", "pg_catalog, public", "public, pg_catalog", "\"$user\", public"];
+
 /// What a crowd is asked to do.
 #[derive(Clone, Debug, PartialEq, clap::Args)]
 pub(crate) struct Crowd {
@@ -38,6 +45,29 @@ pub(crate) struct Crowd {
     pub(crate) threads: u32,
     /// How long they ask
     pub(crate) seconds: u32,
+    /// What they ask for
+    #[arg(long, value_enum, default_value_t = Ask::Numbers)]
+    pub(crate) ask: Ask,
+    /// Sets of TimeZone and search_path; with more than one, each client has a name of its own too
+    #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=4))]
+    pub(crate) settings: u32,
+}
+
+#[derive(Clone, Copy, Debug, Eq, PartialEq, clap::ValueEnum)]
+pub(crate) enum Ask {
+    /// A number, of a server that answers at once
+    Numbers,
+    /// A row of pgbench's accounts
+    Accounts,
+}
+
+impl Ask {
+    fn name(self) -> &'static str {
+        match self {
+            Self::Numbers => "numbers",
+            Self::Accounts => "accounts",
+        }
+    }
 }
 
 /// What a crowd has to say when it is done.
@@ -51,8 +81,11 @@ pub(crate) struct CrowdOutcome {
 impl Crowd {
     /// The words behind `bench crowd` that mean this.
     pub(crate) fn args(&self) -> Vec<String> {
-        let Self { port, pools, clients, threads, seconds } = self;
-        let args = format!("{port} {pools} {clients} {threads} {seconds}");
+        let Self { port, pools, clients, threads, seconds, ask, settings } = self;
+        let ask = ask.name();
+        let args = format!(
+            "{port} {pools} {clients} {threads} {seconds} --ask {ask} --settings {settings}"
+        );
         args.split(' ').map(str::to_owned).collect()
     }
 
@@ -81,11 +114,30 @@ impl Crowd {
         let mut groups: Vec<Vec<Client>> = (0..self.threads).map(|_| Vec::new()).collect();
         for number in 0..self.pools * self.clients {
             let database = database(number % self.pools);
-            let frontend = Frontend::log_in(self.port, Ipv4Addr::LOCALHOST, &database)?;
-            let client = Client { stream: frontend.into_stream(), question: Question::of(number) };
+            let source = Ipv4Addr::LOCALHOST;
+            let settings = self.settings_of(number);
+            let mut frontend = Frontend::log_in_with(self.port, source, &database, &settings)?;
+            let question = match self.ask {
+                Ask::Numbers => Question::of_number(number),
+                Ask::Accounts => Question::of_account(number + 1, &mut frontend)?,
+            };
+            let client = Client { stream: frontend.into_stream(), question };
             groups[(number % self.threads) as usize].push(client);
         }
         Ok(groups)
+    }
+
+    /// What a client says of itself at login.
+    fn settings_of(&self, number: u32) -> Vec<(&'static str, String)> {
+        if self.settings == 1 {
+            return vec![];
+        }
+        let set = (number % self.settings) as usize;
+        vec![
+            ("application_name", format!("client {number}")),
+            ("TimeZone", TIME_ZONES[set].to_owned()),
+            ("search_path", SEARCH_PATHS[set].to_owned()),
+        ]
     }
 }
 
@@ -150,9 +202,22 @@ struct Question {
 
 impl Question {
     /// No two numbers have the same reply.
-    fn of(number: u32) -> Self {
+    fn of_number(number: u32) -> Self {
         let sql = format!("SELECT {number}");
         Self { query: query(&sql), reply: instant::reply_to(&sql) }
+    }
+
+    /// As pgbench selects, and with the key in the reply. Asks once, to know it from then on.
+    fn of_account(aid: u32, frontend: &mut Frontend) -> Result<Self> {
+        let sql = format!("SELECT aid, abalance FROM pgbench_accounts WHERE aid = {aid}");
+        let reply = frontend.reply(&sql)?;
+        let value = aid.to_string();
+        // The first value of the row, behind its length.
+        let row = [&(value.len() as u32).to_be_bytes(), value.as_bytes()].concat();
+        if !reply.windows(row.len()).any(|bytes| bytes == row) {
+            return Err(Error::unfit(format!("`{sql}` gave {}", readable(&reply))));
+        }
+        Ok(Self { query: query(&sql), reply })
     }
 
     /// With room for more than the reply: what is too much shows, and a read that does not fill it

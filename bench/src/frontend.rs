@@ -39,9 +39,23 @@ impl Frontend {
     /// Logs in on 127.0.0.1; `source` is an address of this machine to come from, so that one
     /// address does not run out of ports.
     pub(crate) fn log_in(port: u16, source: Ipv4Addr, database: &str) -> Result<Self> {
+        Self::log_in_with(port, source, database, &[])
+    }
+
+    /// The same, with settings.
+    pub(crate) fn log_in_with(
+        port: u16,
+        source: Ipv4Addr,
+        database: &str,
+        settings: &[(&str, String)],
+    ) -> Result<Self> {
         let stream = connect(port, source).doing(|| format!("connect to port {port}"))?;
         let mut frontend = Self { stream };
-        let body = format!("\0\x03\0\0user\0{USER}\0database\0{database}\0\0");
+        let mut body = format!("\0\x03\0\0user\0{USER}\0database\0{database}\0");
+        for (name, value) in settings {
+            body.push_str(&format!("{name}\0{value}\0"));
+        }
+        body.push('\0');
         frontend.send(&[&length_of(&body).to_be_bytes()[..], body.as_bytes()].concat())?;
         let mut said = Vec::new();
         let mut scratch = [0; 4096];
@@ -70,6 +84,22 @@ impl Frontend {
         let tag = tag_of(&tail)
             .ok_or_else(|| Error::unfit(format!("`{sql}` ended with: {}", readable(&tail))))?;
         Ok(Drained { bytes, tag })
+    }
+
+    /// Runs one statement, as a simple query, and gives its whole reply.
+    ///
+    /// Errors: as of [`Self::drain`].
+    pub(crate) fn reply(&mut self, sql: &str) -> Result<Vec<u8>> {
+        self.send(&query(sql))?;
+        let (mut reply, mut scratch) = (Vec::new(), [0; 4096]);
+        while !reply.ends_with(READY_IDLE) {
+            let read = self.read(&mut scratch)?;
+            reply.extend_from_slice(&scratch[..read]);
+        }
+        match tag_of(&reply) {
+            Some(_) => Ok(reply),
+            None => Err(Error::unfit(format!("`{sql}` ended with: {}", readable(&reply)))),
+        }
     }
 
     /// Says goodbye.

@@ -15,7 +15,7 @@ use crate::cpus::{Cpus, Division};
 use crate::crowd::{Crowd, CrowdOutcome};
 use crate::error::{Doing, Error, Result};
 use crate::outcome::Outcome;
-use crate::pgbench::{Load, OVERTIME};
+use crate::pgbench::{Load, OVERTIME, Running};
 use crate::scratch::Scratch;
 use crate::stats::Spread;
 
@@ -72,6 +72,7 @@ impl Lab {
             port: free_port(&self.next_port)?,
             server_port: reach.port,
             pools: case.pools(),
+            pool_size: case.pool_size,
             cpus: match case.server {
                 Server::Near | Server::Far => None,
                 Server::Instant => self.division.pooler(),
@@ -100,11 +101,16 @@ impl Lab {
     }
 
     pub(crate) fn pgbench(&self, load: &Load, port: u16, seconds: u32) -> Result<Outcome> {
-        load.run(&self.cluster()?.bin, &self.scratch, port, seconds)
+        self.start_pgbench(load, port, seconds)?.finish()
     }
 
-    pub(crate) fn crowd(&self, crowd: &Crowd) -> Result<CrowdOutcome> {
-        let child = self.own("crowd", &crowd.args(), self.division.others())?;
+    pub(crate) fn start_pgbench(&self, load: &Load, port: u16, seconds: u32) -> Result<Running> {
+        load.start(&self.cluster()?.bin, &self.scratch, port, seconds)
+    }
+
+    /// Runs a crowd on these processors.
+    pub(crate) fn crowd(&self, crowd: &Crowd, cpus: Option<&Cpus>) -> Result<CrowdOutcome> {
+        let child = self.own("crowd", &crowd.args(), cpus)?;
         let said = child.finish(Duration::from_secs(crowd.seconds.into()) + OVERTIME)?;
         serde_json::from_str(&said).doing(|| format!("understand what the crowd said: {said}"))
     }

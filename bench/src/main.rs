@@ -22,10 +22,12 @@ mod delay;
 mod environment;
 mod error;
 mod frontend;
+mod grid;
 mod instant;
 mod lab;
 mod measure;
 mod metric;
+mod mix;
 mod outcome;
 mod pgbench;
 mod procfs;
@@ -157,13 +159,7 @@ fn runnable(asked: Vec<Case>, plan: &Plan, force: bool) -> Vec<Case> {
 
 fn announce(plan: &Plan, cases: &[Case], with_postgres: bool) {
     let seconds: u32 = cases.iter().map(|case| plan.estimate(case)).sum();
-    println!(
-        "{} cases, {} rounds of {} s, about {} min",
-        cases.len(),
-        plan.rounds,
-        plan.seconds,
-        seconds.div_ceil(60)
-    );
+    println!("{} cases, about {} min", cases.len(), seconds.div_ceil(60));
     if !with_postgres {
         return;
     }

@@ -7,13 +7,14 @@ use crate::case::{Case, IDLE_CLIENTS, SELECTS, Workload};
 use crate::child::Child;
 use crate::clock;
 use crate::cluster::DATABASE;
-use crate::contender::Target;
-use crate::cpus::Division;
-use crate::crowd::Crowd;
+use crate::contender::{Contender, Target};
+use crate::cpus::{self, Division};
+use crate::crowd::{Ask, Crowd, SETTINGS};
 use crate::error::{Error, Result};
 use crate::frontend::Frontend;
 use crate::lab::{Lab, Reach};
 use crate::metric::{Metric, Sample};
+use crate::mix::{self, Beside, Mixed};
 use crate::outcome::Outcome;
 use crate::pgbench::{Load, Script};
 use crate::procfs;
@@ -23,12 +24,15 @@ use crate::stats::Spread;
 pub(crate) const IDLE_TIME: Duration = Duration::from_secs(10);
 /// Idle clients that come from one source address: a third of its ports.
 const CLIENTS_PER_SOURCE: u32 = 2_500;
+/// The turn before each turn of a sweep.
+pub(crate) const SWEEP_WARM_UP_S: u32 = 1;
 /// What a fetched result is read into.
 const FETCH_BUFFER: usize = 256 << 10;
 
 /// A workload with all that it depends on: ready to be run.
 pub(crate) enum Task {
     Pgbench(Load),
+    Sweep(Load),
     /// With a rate that is a part of direct's maximum.
     Rate {
         load: Load,
@@ -44,13 +48,19 @@ pub(crate) enum Task {
         clients: u32,
         division: Division,
     },
+    Settings {
+        clients: u32,
+    },
+    Mix(Beside),
 }
 
 impl Task {
-    /// Settles what a case leaves to the machine: the rate, as a part of direct's maximum.
+    /// Settles what a case leaves to the machine (the rate, as a part of direct's maximum), and
+    /// makes what it needs in the database.
     pub(crate) fn prepare(case: &Case, lab: &Lab, seconds: u32) -> Result<Self> {
         Ok(match case.workload {
             Workload::Pgbench(load) => Self::Pgbench(load),
+            Workload::Sweep(load) => Self::Sweep(load),
             Workload::Rate { percent } => {
                 let direct_maximum_tps = lab.direct_maximum(seconds)?;
                 let rate = (direct_maximum_tps * f64::from(percent) / 100.0).round();
@@ -61,6 +71,11 @@ impl Task {
             Workload::Crowd { pools, clients } => {
                 Self::Crowd { pools, clients, division: lab.division.clone() }
             }
+            Workload::Settings { clients } => Self::Settings { clients },
+            Workload::Mix(beside) => {
+                lab.cluster()?.run(mix::SCHEMA)?;
+                Self::Mix(beside)
+            }
         })
     }
 
@@ -70,7 +85,9 @@ impl Task {
             Self::Pgbench(load) if load.pools > 1 => {
                 format!("{} at once: pgbench {}", load.pools, load.args())
             }
-            Self::Pgbench(load) | Self::Rate { load, .. } => format!("pgbench {}", load.args()),
+            Self::Pgbench(load) | Self::Sweep(load) | Self::Rate { load, .. } => {
+                format!("pgbench {}", load.args())
+            }
             Self::Fetch { sql, .. } => (*sql).to_owned(),
             Self::Idle => format!(
                 "{IDLE_CLIENTS} connections, SELECT 1 on each, then {} s of silence",
@@ -79,6 +96,11 @@ impl Task {
             Self::Crowd { pools, clients, division } => {
                 format!("SELECT n, {clients} clients on each of {pools} databases; {division}")
             }
+            Self::Settings { clients } => format!(
+                "SELECT aid, abalance FROM pgbench_accounts WHERE aid = n, {clients} clients with \
+                 {SETTINGS} sets of settings"
+            ),
+            Self::Mix(beside) => beside.describe(),
         }
     }
 
@@ -86,13 +108,9 @@ impl Task {
     pub(crate) fn direct_maximum_tps(&self) -> Option<f64> {
         match self {
             Self::Rate { direct_maximum_tps, .. } => Some(*direct_maximum_tps),
-            Self::Pgbench(_) | Self::Fetch { .. } | Self::Idle | Self::Crowd { .. } => None,
+            Self::Pgbench(_) | Self::Sweep(_) | Self::Fetch { .. } | Self::Idle => None,
+            Self::Crowd { .. } | Self::Settings { .. } | Self::Mix(_) => None,
         }
-    }
-
-    /// Whether each turn needs a process that has not run before.
-    pub(crate) fn wants_fresh_process(&self) -> bool {
-        matches!(self, Self::Idle)
     }
 
     /// Runs for `seconds`, or for as long as the task itself says.
@@ -107,13 +125,21 @@ impl Task {
             Self::Pgbench(load) | Self::Rate { load, .. } => {
                 pgbench(lab, reach, load, target, seconds)?
             }
+            Self::Sweep(load) => {
+                pgbench(lab, reach, load, target, SWEEP_WARM_UP_S)?;
+                pgbench(lab, reach, load, target, seconds)?
+            }
             Self::Fetch { sql, tag } => fetch(sql, tag, target, seconds)?,
             Self::Idle => idle(lab, target)?,
             Self::Crowd { pools, clients, division } => {
                 let (port, threads) = (target.port, division.load_threads);
-                let crowd = Crowd { port, pools: *pools, clients: *clients, threads, seconds };
+                let (pools, clients) = (*pools, *clients);
+                let (ask, settings) = (Ask::Numbers, 1);
+                let crowd = Crowd { port, pools, clients, threads, seconds, ask, settings };
                 crowd_turn(lab, reach, &crowd, target)?
             }
+            Self::Settings { clients } => settings_turn(lab, *clients, target, seconds)?,
+            Self::Mix(beside) => mix_turn(lab, *beside, target, seconds)?,
         };
         if let Some(pooler) = &mut target.pooler {
             pooler.require_running()?;
@@ -126,12 +152,7 @@ impl Task {
 }
 
 fn pgbench(lab: &Lab, reach: &Reach, load: &Load, target: &Target, seconds: u32) -> Result<Sample> {
-    if load.script == Script::TpcbLike {
-        // As pgbench does by default: hot rows' old versions of the turn before slow this one.
-        let tidy =
-            ["VACUUM pgbench_branches", "VACUUM pgbench_tellers", "TRUNCATE pgbench_history"];
-        lab.cluster()?.run(&tidy)?;
-    }
+    lab.cluster()?.run(tidying(load.script))?;
     let (pooler, forwarder) = (target.pooler.as_ref(), reach.helper.as_ref());
     let load = load.of(target.contender);
     let run = || lab.pgbench(&load, target.port, seconds);
@@ -144,9 +165,43 @@ fn pgbench(lab: &Lab, reach: &Reach, load: &Load, target: &Target, seconds: u32)
     Ok(sample)
 }
 
+/// What removes old versions of rows that the turn before left, and that would slow this one; as
+/// pgbench does by default.
+fn tidying(script: Script) -> &'static [&'static str] {
+    match script {
+        Script::TpcbLike => {
+            &["VACUUM pgbench_branches", "VACUUM pgbench_tellers", "TRUNCATE pgbench_history"]
+        }
+        Script::Update => &["VACUUM pgbench_accounts"],
+        Script::SelectOnly | Script::SlowView | Script::HoldLock | Script::WantLock => &[],
+    }
+}
+
+fn mix_turn(lab: &Lab, beside: Beside, target: &Target, seconds: u32) -> Result<Sample> {
+    lab.cluster()?.run(tidying(beside.load().script))?;
+    let Mixed { selects, few } = beside.run(lab, target.port, seconds)?;
+    // Transactions that differ so have no CPU time each.
+    let mut sample = sample_of(&selects, None);
+    sample.insert(Metric::MaxMs, selects.latency.max_ms);
+    sample.insert(Metric::FewTps, few.tps);
+    sample.insert(Metric::FewP99Ms, few.latency.p99_ms);
+    Ok(sample)
+}
+
+fn settings_turn(lab: &Lab, clients: u32, target: &Target, seconds: u32) -> Result<Sample> {
+    let settings = if target.contender == Contender::EqualSettings { 1 } else { SETTINGS };
+    let (port, threads, ask) = (target.port, cpus::load_threads(), Ask::Accounts);
+    let crowd = Crowd { port, pools: 1, clients, threads, seconds, ask, settings };
+    let (said, cpu) = with_cpu(target.pooler.as_ref(), || lab.crowd(&crowd, None))?;
+    let mut sample = sample_of(&said.outcome, cpu);
+    sample.insert(Metric::LoadBusyPercent, said.busy_percent);
+    Ok(sample)
+}
+
 fn crowd_turn(lab: &Lab, reach: &Reach, crowd: &Crowd, target: &Target) -> Result<Sample> {
     let (pooler, server) = (target.pooler.as_ref(), reach.helper.as_ref());
-    let ((said, cpu), server_cpu) = with_cpu(server, || with_cpu(pooler, || lab.crowd(crowd)))?;
+    let run = || lab.crowd(crowd, lab.division.others());
+    let ((said, cpu), server_cpu) = with_cpu(server, || with_cpu(pooler, run))?;
     let mut sample = sample_of(&said.outcome, cpu);
     sample.insert(Metric::LoadBusyPercent, said.busy_percent);
     if let Some(cpu) = server_cpu {

@@ -13,8 +13,14 @@ pub(crate) enum Metric {
     P50Ms,
     P95Ms,
     P99Ms,
+    /// The slowest of all transactions.
+    MaxMs,
     /// `P99Ms` over `P50Ms`: how far the slow ones lie from the usual ones.
     Tail,
+    /// Transactions a second of the few that stand beside others in a mix: all of the above are
+    /// the others'.
+    FewTps,
+    FewP99Ms,
     /// Seconds from a query to the end of its result.
     WallS,
     /// User and system time of the pooler for each transaction, in µs.
@@ -39,12 +45,15 @@ pub(crate) enum Metric {
 pub(crate) type Sample = BTreeMap<Metric, f64>;
 
 impl Metric {
-    pub(crate) const ALL: [Self; 14] = [
+    pub(crate) const ALL: [Self; 17] = [
         Self::Tps,
         Self::P50Ms,
         Self::P95Ms,
         Self::P99Ms,
+        Self::MaxMs,
         Self::Tail,
+        Self::FewTps,
+        Self::FewP99Ms,
         Self::WallS,
         Self::CpuUs,
         Self::ClientBytes,
@@ -63,7 +72,10 @@ impl Metric {
             Self::P50Ms => "p50 ms",
             Self::P95Ms => "p95 ms",
             Self::P99Ms => "p99 ms",
+            Self::MaxMs => "max ms",
             Self::Tail => "p99 / p50",
+            Self::FewTps => "tps of the few",
+            Self::FewP99Ms => "p99 ms of the few",
             Self::WallS => "wall s",
             Self::CpuUs => "pooler CPU µs / tx",
             Self::ClientBytes => "bytes / idle client",
@@ -80,6 +92,7 @@ impl Metric {
     pub(crate) fn has_ratio(self) -> bool {
         match self {
             Self::Tps | Self::P50Ms | Self::P95Ms | Self::P99Ms | Self::Tail => true,
+            Self::MaxMs | Self::FewTps | Self::FewP99Ms => true,
             Self::WallS | Self::CpuUs | Self::ClientBytes | Self::RssMb | Self::PssMb => true,
             Self::IdleCpuPercent | Self::LoadBusyPercent => false,
             Self::ServerBusyPercent | Self::ForwarderBusyPercent => false,
@@ -94,6 +107,7 @@ impl Metric {
                 format!("{value:.0}")
             }
             Self::P50Ms | Self::P95Ms | Self::P99Ms | Self::WallS => format!("{value:.3}"),
+            Self::MaxMs | Self::FewTps | Self::FewP99Ms => format!("{value:.1}"),
             Self::Tail | Self::IdleCpuPercent => format!("{value:.2}"),
             Self::CpuUs | Self::RssMb | Self::PssMb => format!("{value:.1}"),
         }

@@ -45,13 +45,15 @@ pub(crate) struct Latency {
     pub(crate) p50_ms: f64,
     pub(crate) p95_ms: f64,
     pub(crate) p99_ms: f64,
+    pub(crate) max_ms: f64,
 }
 
 impl Latency {
     fn of(mut times_us: Vec<u32>) -> Option<Self> {
         times_us.sort_unstable();
         let at = |percent| Some(f64::from(percentile(&times_us, percent)?) / 1000.0);
-        Some(Self { p50_ms: at(50.0)?, p95_ms: at(95.0)?, p99_ms: at(99.0)? })
+        let (p50_ms, p95_ms, p99_ms) = (at(50.0)?, at(95.0)?, at(99.0)?);
+        Some(Self { p50_ms, p95_ms, p99_ms, max_ms: at(100.0)? })
     }
 }
 

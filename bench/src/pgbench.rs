@@ -5,7 +5,7 @@ use std::path::{Path, PathBuf};
 use std::time::Duration;
 
 use crate::child::{Child, Launch, Stop};
-use crate::cluster::{PgBin, USER};
+use crate::cluster::{PgBin, SCALE, USER};
 use crate::contender::{Contender, database};
 use crate::cpus;
 use crate::error::{Doing, Error, Result};
@@ -31,12 +31,57 @@ pub(crate) struct Load {
     pub(crate) rate: Option<f64>,
     /// A new connection for each transaction (`-C`).
     pub(crate) reconnect: bool,
+    /// Every transaction is logged, whatever that costs.
+    pub(crate) log_all: bool,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Script {
     SelectOnly,
     TpcbLike,
+    /// One row of the accounts, by its key, in a transaction of its own.
+    Update,
+    /// See [`crate::mix`], as for the next two.
+    SlowView,
+    HoldLock,
+    WantLock,
+}
+
+impl Script {
+    /// pgbench's name for it; that of a file where it is ours.
+    fn name(self) -> &'static str {
+        match self {
+            Self::SelectOnly => "select-only",
+            Self::TpcbLike => "tpcb-like",
+            Self::Update => "update.sql",
+            Self::SlowView => "slow-view.sql",
+            Self::HoldLock => "hold-lock.sql",
+            Self::WantLock => "want-lock.sql",
+        }
+    }
+
+    /// What is in the file.
+    pub(crate) fn text(self) -> Option<String> {
+        match self {
+            Self::SelectOnly | Self::TpcbLike => None,
+            Self::Update => Some(format!(
+                "\\set aid random(1, {})\n\
+                 UPDATE pgbench_accounts SET abalance = abalance + 1 WHERE aid = :aid;\n",
+                100_000 * SCALE
+            )),
+            Self::SlowView => Some("SELECT waited FROM bench_slow;\n".into()),
+            Self::HoldLock => Some(
+                "BEGIN;\n\
+                 SELECT changes FROM bench_lock WHERE id = 1 FOR UPDATE;\n\
+                 SELECT pg_sleep(0.2);\n\
+                 END;\n"
+                    .into(),
+            ),
+            Self::WantLock => {
+                Some("UPDATE bench_lock SET changes = changes + 1 WHERE id = 1;\n".into())
+            }
+        }
+    }
 }
 
 #[derive(Clone, Copy, Debug)]
@@ -50,17 +95,15 @@ pub(crate) enum Protocol {
 impl Load {
     /// Each pgbench's arguments, but for where it connects, how long it runs and where it logs to.
     pub(crate) fn args(&self) -> String {
-        let script = match self.script {
-            Script::SelectOnly => "select-only",
-            Script::TpcbLike => "tpcb-like",
-        };
+        let option = if self.script.text().is_some() { "-f" } else { "-b" };
+        let script = self.script.name();
         let protocol = match self.protocol {
             Protocol::Simple => "simple",
             Protocol::Extended => "extended",
             Protocol::Prepared => "prepared",
         };
         let mut args =
-            format!("-n -b {script} -M {protocol} -c {} -j {}", self.clients, self.jobs());
+            format!("-n {option} {script} -M {protocol} -c {} -j {}", self.clients, self.jobs());
         if let Some(rate) = self.rate {
             args.push_str(&format!(" -R {rate:.0}"));
         }
@@ -81,37 +124,49 @@ impl Load {
         Self { protocol, ..*self }
     }
 
-    /// Threads of each pgbench: of all together two, more where there are cores for it; never more
-    /// than clients.
-    fn jobs(&self) -> usize {
-        let of_all = (cpus::count() / 4).max(2);
-        (of_all / self.pools as usize).clamp(1, self.clients as usize)
+    /// Threads of each pgbench, which share those of a load generator; never more than clients.
+    fn jobs(&self) -> u32 {
+        (cpus::load_threads() / self.pools).clamp(1, self.clients)
     }
 
     /// The part of the transactions that is logged. A line for each of 35,000 a second would cost
     /// the load generator what is being compared; a tenth leaves some 10,000 for each run.
     fn sampling(&self) -> f64 {
         match self.script {
-            Script::SelectOnly if !self.reconnect => 0.1,
-            Script::SelectOnly | Script::TpcbLike => 1.0,
+            Script::SelectOnly if !self.reconnect && !self.log_all => 0.1,
+            Script::SelectOnly | Script::TpcbLike | Script::Update => 1.0,
+            Script::SlowView | Script::HoldLock | Script::WantLock => 1.0,
         }
     }
 
-    /// Runs for `seconds` against `port`, and for as long as clients may take to connect: pgbench's
-    /// clock runs then too, though its rates leave that time out.
-    pub(crate) fn run(
+    /// Starts a run of `seconds` against `port`, and of as long as clients may take to connect:
+    /// pgbench's clock runs then too, though its rates leave that time out.
+    pub(crate) fn start(
         &self,
         bin: &PgBin,
         scratch: &Scratch,
         port: u16,
         seconds: u32,
-    ) -> Result<Outcome> {
-        let seconds = seconds + 1 + self.clients / CLIENTS_CONNECTED_PER_SECOND;
+    ) -> Result<Running> {
+        let seconds = seconds + overhead_seconds(self.clients);
         let start = |pool| Run::start(self, bin, scratch, (port, &database(pool)), seconds);
-        // Each is started before the first is waited for.
-        let runs: Vec<Run> = (0..self.pools).map(start).collect::<Result<_>>()?;
+        (0..self.pools).map(start).collect::<Result<_>>().map(Running)
+    }
+}
+
+/// What a run of pgbench takes longer than it was asked to.
+pub(crate) fn overhead_seconds(clients: u32) -> u32 {
+    1 + clients / CLIENTS_CONNECTED_PER_SECOND
+}
+
+/// The pgbench of each database, all at the same time.
+pub(crate) struct Running(Vec<Run>);
+
+impl Running {
+    /// Waits for the end of all.
+    pub(crate) fn finish(self) -> Result<Outcome> {
         let mut tally = Tally::default();
-        for run in runs {
+        for run in self.0 {
             tally.join(run.finish()?);
         }
         Outcome::of(tally).ok_or_else(|| Error::unfit("pgbench logged no transaction"))
@@ -134,9 +189,15 @@ impl Run {
         (port, database): (u16, &str),
         seconds: u32,
     ) -> Result<Self> {
-        let logs = scratch.fresh_folder(&format!("pgbench-{database}"))?;
+        let script = load.script.name();
+        let run = format!("pgbench-{script}-{database}");
+        let logs = scratch.fresh_folder(&run)?;
         let log = logs.join("log").display().to_string();
         let mut args: Vec<String> = load.args().split(' ').map(str::to_owned).collect();
+        if let Some(text) = load.script.text() {
+            let file = scratch.write(script, &text)?.display().to_string();
+            args.iter_mut().filter(|arg| *arg == script).for_each(|arg| arg.clone_from(&file));
+        }
         args.extend(run_args(&seconds.to_string(), &port.to_string(), &log, database));
         let child = Child::start(Launch {
             program: &bin.program("pgbench"),
@@ -144,7 +205,7 @@ impl Run {
             account: None,
             cpus: None,
             stop: Stop::Kill,
-            log: scratch.join(&format!("pgbench-{database}.log")),
+            log: scratch.join(&format!("{run}.log")),
         })?;
         Ok(Self { child, limit: Duration::from_secs(seconds.into()) + OVERTIME, logs })
     }

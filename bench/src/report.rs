@@ -1,6 +1,7 @@
 //! docs/benchmarks.md and its pictures, from the raw results alone.
 
 mod method;
+mod sweep;
 
 use std::collections::BTreeMap;
 use std::fmt::Write;
@@ -16,7 +17,7 @@ use crate::error::{Doing, Result};
 use crate::metric::Metric;
 use crate::results::CaseResult;
 use crate::stats::Spread;
-use crate::thresholds::{THRESHOLDS, Verdict};
+use crate::thresholds::{Finding, THRESHOLDS, Verdict};
 
 /// The report's name below the folder of documents.
 pub(crate) const FILE: &str = "benchmarks.md";
@@ -66,14 +67,23 @@ impl Report<'_> {
             put(&mut text, &format!("![{}]({PICTURES}/{})\n", picture.says, picture.file));
         }
         self.environments(&mut text);
+        sweep::write(&mut text, &self.measured(Case::is_sweep));
         put(&mut text, "## Cases\n");
-        for case in self.cases {
-            if let Some(result) = self.results.iter().find(|result| result.case == case.name) {
-                self.case(&mut text, case, result);
-            }
+        for (case, result) in self.measured(|case| !case.is_sweep()) {
+            self.case(&mut text, case, result);
         }
         method::write(&mut text);
         text
+    }
+
+    /// The cases of a kind that have a result.
+    fn measured(&self, is_of_kind: impl Fn(&Case) -> bool) -> Vec<(&Case, &CaseResult)> {
+        let of_kind = self.cases.iter().filter(|case| is_of_kind(case));
+        let with_result = of_kind.filter_map(|case| {
+            let result = self.results.iter().find(|result| result.case == case.name)?;
+            Some((case, result))
+        });
+        with_result.collect()
     }
 
     /// Whether all cases are of one commit, and if not, which are of which.
@@ -111,19 +121,24 @@ impl Report<'_> {
             "| threshold | limit | case | measured (min–max) | met? |\n|---|---|---|---|---|",
         );
         for threshold in THRESHOLDS {
-            for finding in threshold.findings(self.cases, self.results) {
-                let verdict = in_words(finding.verdict);
-                put(
-                    text,
-                    &format!(
-                        "| {} | {} | {}, {} | {} | {verdict} |",
-                        threshold.text,
-                        threshold.limit(),
-                        finding.case,
-                        finding.metric.label(),
-                        threshold.show(&finding)
-                    ),
-                );
+            let (text_of, limit) = (threshold.text, threshold.limit());
+            let mut row = |case: &str, measured: &str, verdict| {
+                let verdict = in_words(verdict);
+                put(text, &format!("| {text_of} | {limit} | {case} | {measured} | {verdict} |"));
+            };
+            let findings = threshold.findings(self.cases, self.results);
+            let is_open = |finding: &Finding| finding.verdict == Verdict::NotMeasured;
+            if findings.iter().all(is_open) {
+                // One row is enough to say so.
+                let mut cases: Vec<&str> =
+                    findings.iter().map(|finding| finding.case.as_str()).collect();
+                cases.dedup();
+                row(&cases.join(", "), "–", Verdict::NotMeasured);
+                continue;
+            }
+            for finding in findings {
+                let case = format!("{}, {}", finding.case, finding.metric.label());
+                row(&case, &threshold.show(&finding), finding.verdict);
             }
         }
         put(text, "");
@@ -170,6 +185,9 @@ impl Report<'_> {
             let tps = Metric::Tps.show(tps);
             put(text, &format!("{POOL_SIZE} direct connections reach {tps} tps.\n"));
         }
+        if case.pool_size != POOL_SIZE {
+            put(text, &format!("Poolers have {} servers.\n", case.pool_size));
+        }
         if result.lacks_yardstick(case) {
             put(text, "No yardstick: the relay or PgBouncer did not run in every round.\n");
         }
@@ -201,7 +219,13 @@ fn in_words_of_rate(case: &Case, result: &CaseResult) -> String {
         }
         (Workload::Rate { percent }, None) => format!(", {percent}% of an unknown maximum"),
         (
-            Workload::Pgbench(_) | Workload::Fetch { .. } | Workload::Idle | Workload::Crowd { .. },
+            Workload::Pgbench(_)
+            | Workload::Sweep(_)
+            | Workload::Fetch { .. }
+            | Workload::Idle
+            | Workload::Crowd { .. }
+            | Workload::Settings { .. }
+            | Workload::Mix(_),
             _,
         ) => String::new(),
     }
@@ -261,11 +285,12 @@ const INTRODUCTION: &str = "\
 
 Written by `make bench` from its raw results: to change this page, measure, or edit `bench/`.
 
-Direct connections, PgBouncer, pgweir and a bare relay take turns on the same PostgreSQL. The relay
-(`bench/src/bin/relay/main.rs`) is a pool that forwards bytes and looks only at the first of each
-client's read and the last six of each server's: what a proxy costs when it does no work. Figures
-are medians over rounds; ratios are taken within a round and then their median, so that a machine's
-good and bad minutes cancel out.
+Direct connections, PgBouncer, pgweir and a bare relay take turns on the same PostgreSQL. `pgweir`
+is what it is by default, with [pipelining](pipelining.md); `pgweir, pipelining off` is the plain
+pooler beside it. The relay (`bench/src/bin/relay/main.rs`) is a pool that forwards bytes and
+looks only at the first of each client's read and the last six of each server's: what a proxy
+costs when it does no work. Figures are medians over rounds; ratios are taken within a round and
+then their median, so that a machine's good and bad minutes cancel out.
 
 ";
 

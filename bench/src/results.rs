@@ -1,6 +1,6 @@
 //! Raw results on disk, one file for each case, and the figures that are drawn from them.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
 use std::path::Path;
 
@@ -91,10 +91,9 @@ impl CaseResult {
 
     /// The contenders that ran in a round that counts.
     pub(crate) fn contenders(&self) -> Vec<Contender> {
-        let ran = |contender: &Contender| {
-            self.counted().any(|round| round.samples.contains_key(contender))
-        };
-        Contender::ALL.into_iter().filter(ran).collect()
+        let ran: BTreeSet<Contender> =
+            self.counted().flat_map(|round| round.samples.keys().copied()).collect();
+        ran.into_iter().collect()
     }
 
     /// The metrics that some contender has.
@@ -107,6 +106,14 @@ impl CaseResult {
     pub(crate) fn absolute(&self, contender: Contender, metric: Metric) -> Option<Spread> {
         let value = |round: &Round| round.samples.get(&contender)?.get(&metric).copied();
         Spread::of(self.counted().filter_map(value))
+    }
+
+    /// The pair with the best median of tps.
+    pub(crate) fn best_pair(&self) -> Option<Contender> {
+        let pairs = self.contenders().into_iter().filter(|one| matches!(one, Contender::Fixed(_)));
+        let tps = |pair| Some((self.absolute(pair, Metric::Tps)?.median, pair));
+        let best = pairs.filter_map(tps).max_by(|a, b| a.0.total_cmp(&b.0))?;
+        Some(best.1)
     }
 
     /// Ratios within each round.

@@ -9,15 +9,28 @@ use crate::contender::{Contender, Target};
 use crate::environment::Environment;
 use crate::error::{Error, Result};
 use crate::lab::{Lab, Reach};
-use crate::measure::Task;
+use crate::measure::{SWEEP_WARM_UP_S, Task};
 use crate::metric::{Metric, Sample};
 use crate::results::{CaseResult, Round};
 
-/// Rounds that must count before a threshold is said to be met.
-pub(crate) const ROUNDS: u32 = 7;
+/// How much of a case is measured.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Pace {
+    /// Rounds that must count.
+    pub(crate) rounds: u32,
+    /// The length of one contender's turn.
+    pub(crate) seconds: u32,
+}
 
-/// The least length of a turn for that.
-pub(crate) const SECONDS: u32 = 8;
+impl Pace {
+    pub(crate) const FULL: Self = Self { rounds: 7, seconds: 8 };
+    /// For a group of many cases with many contenders.
+    pub(crate) const BRIEF: Self = Self { rounds: 5, seconds: 3 };
+    /// For what is of interest from the start on.
+    pub(crate) const COLD: Self = Self { rounds: 5, seconds: 10 };
+    /// For grids.
+    pub(crate) const SWEEP: Self = Self { rounds: 3, seconds: 2 };
+}
 
 /// What the results of a run belong to.
 pub(crate) struct Origin {
@@ -26,31 +39,32 @@ pub(crate) struct Origin {
     pub(crate) commit: Option<String>,
 }
 
-/// How much is measured.
+/// What is measured.
 #[derive(Clone, Debug)]
 pub(crate) struct Plan {
-    /// Rounds that must count.
-    pub(crate) rounds: u32,
-    /// The length of one contender's turn.
-    pub(crate) seconds: u32,
+    /// In place of the cases' own.
+    pub(crate) rounds: Option<u32>,
+    /// In place of the cases' own.
+    pub(crate) seconds: Option<u32>,
     pub(crate) contenders: Vec<Contender>,
 }
 
 impl Plan {
-    /// After this many rounds a case ends with those that count, be they too few.
-    fn rounds_max(&self) -> u32 {
-        self.rounds * 2
-    }
-
-    /// The length of the turn before the first round, which nobody looks at.
-    fn warm_up_seconds(&self) -> u32 {
-        self.seconds.div_ceil(4).max(2)
+    /// How much of a case is measured.
+    pub(crate) fn pace(&self, case: &Case) -> Pace {
+        let Pace { rounds, seconds } = case.pace;
+        Pace { rounds: self.rounds.unwrap_or(rounds), seconds: self.seconds.unwrap_or(seconds) }
     }
 
     /// Seconds that a case takes when no round is dropped, not counting starts and stops.
     pub(crate) fn estimate(&self, case: &Case) -> u32 {
         let contenders = self.contenders_of(case).len() as u32;
-        contenders * (self.rounds * self.seconds + self.warm_up_seconds())
+        let Pace { rounds, seconds } = self.pace(case);
+        let turn = |seconds: u32| seconds + case.overhead_seconds();
+        let before_each = if case.is_sweep() { turn(SWEEP_WARM_UP_S) } else { 0 };
+        let before_all =
+            if case.wants_fresh_process() { 0 } else { turn(warm_up_seconds(seconds)) };
+        contenders * (rounds * (turn(seconds) + before_each) + before_all)
     }
 
     /// Who takes part in a case.
@@ -62,18 +76,19 @@ impl Plan {
     pub(crate) fn run(&self, case: &Case, lab: &mut Lab, origin: &Origin) -> Result<CaseResult> {
         println!("{}: {}", case.name, case.title);
         let reach = lab.reach(case.server)?;
-        let task = Task::prepare(case, lab, self.seconds)?;
+        let pace = self.pace(case);
+        let task = Task::prepare(case, lab, pace.seconds)?;
         println!("  {}", task.describe());
         let pool_maximum_tps = match case.server {
-            Server::Far => Some(lab.pool_maximum(&reach, self.seconds)?),
+            Server::Far => Some(lab.pool_maximum(&reach, pace.seconds)?),
             Server::Near | Server::Instant => None,
         };
         let stage = Stage { case, task: &task, lab, reach: &reach };
         let mut stands: Vec<Stand> = Vec::new();
         for contender in self.contenders_of(case) {
             let mut stand = Stand { contender, target: None };
-            if !task.wants_fresh_process() {
-                stand.run(&stage, self.warm_up_seconds())?;
+            if !case.wants_fresh_process() {
+                stand.run(&stage, warm_up_seconds(pace.seconds))?;
             }
             stands.push(stand);
         }
@@ -82,41 +97,47 @@ impl Plan {
             environment: origin.environment.clone(),
             commit: origin.commit.clone(),
             measured_at: Some(clock::date()),
-            seconds: self.seconds,
+            seconds: pace.seconds,
             load: task.describe(),
             pool_maximum_tps,
             direct_maximum_tps: task.direct_maximum_tps(),
             rounds: Vec::new(),
         };
-        while (result.counted().count() as u32) < self.rounds
-            && (result.rounds.len() as u32) < self.rounds_max()
+        // After twice as many a case ends with those that count, be they too few.
+        while (result.counted().count() as u32) < pace.rounds
+            && (result.rounds.len() as u32) < pace.rounds * 2
         {
-            let round = self.round(&stage, &mut stands)?;
+            let round = round(&stage, &mut stands, pace.seconds)?;
             result.rounds.push(round);
             stands.rotate_left(1);
         }
         lab.require_running()?;
         Ok(result)
     }
+}
 
-    fn round(&self, stage: &Stage<'_>, stands: &mut [Stand]) -> Result<Round> {
-        let mut round = Round::default();
-        let mut words = Vec::new();
-        for stand in stands {
-            let sample = stand.run(stage, self.seconds)?;
-            words.push(format!("{} {}", stand.contender.label(), headline(&sample)));
-            round.samples.insert(stand.contender, sample);
-        }
-        let under = round.under_yardstick();
-        round.dropped = stage.case.yardstick && under == Some(true);
-        let verdict = match under {
-            Some(true) if stage.case.yardstick => "  (dropped: the relay is not ahead)",
-            None if stage.case.yardstick => "  (no yardstick: it takes the relay and PgBouncer)",
-            Some(_) | None => "",
-        };
-        println!("  {}{verdict}", words.join(" · "));
-        Ok(round)
+/// The length of the turn before the first round, which nobody looks at.
+fn warm_up_seconds(seconds: u32) -> u32 {
+    seconds.div_ceil(4).max(2)
+}
+
+fn round(stage: &Stage<'_>, stands: &mut [Stand], seconds: u32) -> Result<Round> {
+    let mut round = Round::default();
+    let mut words = Vec::new();
+    for stand in stands {
+        let sample = stand.run(stage, seconds)?;
+        words.push(format!("{} {}", stand.contender.label(), headline(&sample)));
+        round.samples.insert(stand.contender, sample);
     }
+    let under = round.under_yardstick();
+    round.dropped = stage.case.yardstick && under == Some(true);
+    let verdict = match under {
+        Some(true) if stage.case.yardstick => "  (dropped: the relay is not ahead)",
+        None if stage.case.yardstick => "  (no yardstick: it takes the relay and PgBouncer)",
+        Some(_) | None => "",
+    };
+    println!("  {}{verdict}", words.join(" · "));
+    Ok(round)
 }
 
 /// What all turns of a case have in common.
@@ -149,7 +170,7 @@ impl Stand {
             None => lab.start(self.contender, case, reach)?,
         };
         let sample = task.run(lab, reach, &mut target, seconds)?;
-        if !task.wants_fresh_process() {
+        if !case.wants_fresh_process() {
             self.target = Some(target);
         }
         Ok(sample)

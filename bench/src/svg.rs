@@ -8,7 +8,7 @@ use std::fmt::Write;
 const WIDTH: f64 = 760.0;
 const HEIGHT: f64 = 400.0;
 const LEFT: f64 = 70.0;
-const RIGHT: f64 = 190.0;
+const RIGHT: f64 = 215.0;
 const TOP: f64 = 56.0;
 const BOTTOM: f64 = 50.0;
 /// Labels at the ends of lines stand at least this far from each other.
@@ -16,21 +16,23 @@ const LABEL_GAP: f64 = 17.0;
 const BAR_HEIGHT: f64 = 22.0;
 const BAR_STEP: f64 = 30.0;
 const GROUP_GAP: f64 = 34.0;
-const BAR_LEFT: f64 = 130.0;
+const BAR_LEFT: f64 = 160.0;
 
 const STYLE: &str = "\
 .back{fill:#ffffff}.ink{fill:#1f2328}.soft{fill:#59636e}.grid{stroke:#d1d9e0;stroke-width:1}\
 .line{fill:none;stroke-width:2.5;stroke-linejoin:round}\
 .s0{stroke:#6e7781}.f0{fill:#6e7781}.s1{stroke:#bc4c00}.f1{fill:#bc4c00}\
 .s2{stroke:#0969da}.f2{fill:#0969da}.s3{stroke:#8250df}.f3{fill:#8250df}\
+.s4{stroke:#1a7f37}.f4{fill:#1a7f37}\
 @media(prefers-color-scheme:dark){.back{fill:#0d1117}.ink{fill:#f0f6fc}.soft{fill:#9198a1}\
 .grid{stroke:#3d444d}.s0{stroke:#9198a1}.f0{fill:#9198a1}.s1{stroke:#f0883e}.f1{fill:#f0883e}\
-.s2{stroke:#58a6ff}.f2{fill:#58a6ff}.s3{stroke:#bc8cff}.f3{fill:#bc8cff}}";
+.s2{stroke:#58a6ff}.f2{fill:#58a6ff}.s3{stroke:#bc8cff}.f3{fill:#bc8cff}\
+.s4{stroke:#3fb950}.f4{fill:#3fb950}}";
 
-/// A line: a colour from 0 to 3, a name, and a value for each step that it has one for.
+/// A line: a colour from 0 to 4, a name, and a value for each step that it has one for.
 pub(crate) struct Series {
     pub(crate) colour: usize,
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     pub(crate) values: Vec<Option<f64>>,
 }
 
@@ -101,10 +103,10 @@ impl LineChart {
     }
 }
 
-/// A bar: a colour from 0 to 3, a name and a value.
+/// A bar: a colour from 0 to 4, a name and a value.
 pub(crate) struct Bar {
     pub(crate) colour: usize,
-    pub(crate) name: &'static str,
+    pub(crate) name: String,
     pub(crate) value: f64,
 }
 
@@ -131,7 +133,7 @@ impl BarChart {
             for bar in bars {
                 let width = (WIDTH - BAR_LEFT - 110.0) * bar.value / most;
                 let class = format!("f{}", bar.colour);
-                text(&mut svg, BAR_LEFT - 8.0, y + 16.0, "end", &class, bar.name);
+                text(&mut svg, BAR_LEFT - 8.0, y + 16.0, "end", &class, &bar.name);
                 put(
                     &mut svg,
                     format_args!(

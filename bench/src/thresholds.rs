@@ -1,170 +1,63 @@
 //! What pgweir must reach, and whether it does.
 
+mod table;
+
+use std::ops::RangeInclusive;
+
 use crate::case::Case;
 use crate::contender::Contender;
 use crate::metric::Metric;
 use crate::results::CaseResult;
-use crate::rounds::{ROUNDS, SECONDS};
 use crate::stats::Spread;
+
+pub(crate) use table::THRESHOLDS;
 
 /// Near equality is met within this part: rounds of one program against itself differ as much.
 const TOLERANCE: f64 = 0.03;
-/// Limits of ratios up to this one have the tolerance.
-const TOLERATED_UP_TO: f64 = 1.05;
+/// Limits of ratios that have the tolerance.
+const NEAR_EQUALITY: RangeInclusive<f64> = 0.95..=1.05;
 
 /// A promise about pgweir in some cases.
 pub(crate) struct Threshold {
     pub(crate) text: &'static str,
     cases: &'static [&'static str],
     metrics: &'static [Metric],
-    /// Whose figure it is: pgweir with as many workers as it says.
+    /// Whose figure it is: pgweir, with as many workers and with the pipelining that it says.
     of: Contender,
-    /// The contender that it is compared with in the round; `None` for a figure of its own.
-    to: Option<Contender>,
-    limit: Limit,
+    /// One of them is enough.
+    bounds: &'static [Bound],
 }
+
+/// A limit, and what a figure is compared with.
+struct Bound(Limit, To);
 
 #[derive(Clone, Copy, Debug)]
 enum Limit {
     AtLeast(f64),
     AtMost(f64),
+    /// Of the worst round, not of the median of all.
+    NeverOver(f64),
 }
 
-use Limit::{AtLeast, AtMost};
+use Limit::{AtLeast, AtMost, NeverOver};
 
-const PGBOUNCER: Option<Contender> = Some(Contender::PgBouncer);
-const ONE_WORKER: Option<Contender> = Some(Contender::Pgweir);
-
-/// With pools of ten.
-pub(crate) const THRESHOLDS: &[Threshold] = &[
-    Threshold {
-        text: "tps, 64 and 250 clients, simple and extended",
-        cases: &["simple-64", "simple-250", "extended-64", "extended-250"],
-        metrics: &[Metric::Tps],
-        of: Contender::Pgweir,
-        to: PGBOUNCER,
-        limit: AtLeast(1.15),
-    },
-    Threshold {
-        text: "tps, 1 client",
-        cases: &["simple-1", "extended-1"],
-        metrics: &[Metric::Tps],
-        of: Contender::Pgweir,
-        to: PGBOUNCER,
-        limit: AtLeast(1.0),
-    },
-    Threshold {
-        text: "tps, 64 clients",
-        cases: &["simple-64", "extended-64"],
-        metrics: &[Metric::Tps],
-        of: Contender::Pgweir,
-        to: Some(Contender::Relay),
-        limit: AtLeast(0.95),
-    },
-    Threshold {
-        text: "CPU per transaction, 64 clients",
-        cases: &["simple-64", "extended-64"],
-        metrics: &[Metric::CpuUs],
-        of: Contender::Pgweir,
-        to: PGBOUNCER,
-        limit: AtMost(0.8),
-    },
-    Threshold {
-        text: "tps, prepared statements against PgBouncer's extended protocol, 64 clients",
-        cases: &["prepared-64"],
-        metrics: &[Metric::Tps],
-        of: Contender::Pgweir,
-        to: PGBOUNCER,
-        limit: AtLeast(1.15),
-    },
-    Threshold {
-        text: "tps, prepared statements against the simple protocol, 64 clients",
-        cases: &["prepared-64"],
-        metrics: &[Metric::Tps],
-        of: Contender::Pgweir,
-        to: Some(Contender::SimplePgweir),
-        limit: AtLeast(0.95),
-    },
-    Threshold {
-        text: "tps, a connection for each transaction, 8 clients",
-        cases: &["connect"],
-        metrics: &[Metric::Tps],
-        of: Contender::Pgweir,
-        to: PGBOUNCER,
-        limit: AtLeast(1.0),
-    },
-    Threshold {
-        text: "p50 and p99 at 25% and 50% of direct's maximum",
-        cases: &["rate-25", "rate-50"],
-        metrics: &[Metric::P50Ms, Metric::P99Ms],
-        of: Contender::Pgweir,
-        to: PGBOUNCER,
-        limit: AtMost(1.05),
-    },
-    Threshold {
-        text: "COPY out and SELECT of 1,000,000 rows, wall",
-        cases: &["copy-out", "select-1m"],
-        metrics: &[Metric::WallS],
-        of: Contender::Pgweir,
-        to: Some(Contender::Direct),
-        limit: AtMost(1.05),
-    },
-    Threshold {
-        text: "user memory for each idle client",
-        cases: &["idle-10k"],
-        metrics: &[Metric::ClientBytes],
-        of: Contender::Pgweir,
-        to: None,
-        limit: AtMost(2048.0),
-    },
-    Threshold {
-        text: "10,000 idle clients, CPU",
-        cases: &["idle-10k"],
-        metrics: &[Metric::IdleCpuPercent],
-        of: Contender::Pgweir,
-        to: None,
-        limit: AtMost(1.0),
-    },
-    Threshold {
-        text: "p99 / p50 at 1000 clients",
-        cases: &["simple-1000", "extended-1000"],
-        metrics: &[Metric::Tail],
-        of: Contender::Pgweir,
-        to: PGBOUNCER,
-        limit: AtMost(1.2),
-    },
-    Threshold {
-        text: "tps, two workers instead of one, two pools",
-        cases: &["workers-2"],
-        metrics: &[Metric::Tps],
-        of: Contender::TwoWorkers,
-        to: ONE_WORKER,
-        limit: AtLeast(0.97),
-    },
-    Threshold {
-        text: "CPU per transaction, two workers instead of one, two pools",
-        cases: &["workers-2"],
-        metrics: &[Metric::CpuUs],
-        of: Contender::TwoWorkers,
-        to: ONE_WORKER,
-        limit: AtMost(1.15),
-    },
-    Threshold {
-        text: "tps, four workers instead of one, a server that answers at once",
-        cases: &["workers-4"],
-        metrics: &[Metric::Tps],
-        of: Contender::FourWorkers,
-        to: ONE_WORKER,
-        limit: AtLeast(3.6),
-    },
-];
+/// What a figure is compared with in its round.
+#[derive(Clone, Copy, Debug)]
+enum To {
+    Contender(Contender),
+    /// The best of a sweep: see [`CaseResult::best_pair`].
+    BestPair,
+    /// The limit is one of the figure itself.
+    Nothing,
+}
 
 /// What one case says of a threshold.
 pub(crate) struct Finding {
     pub(crate) case: String,
     pub(crate) metric: Metric,
-    /// The ratio, or the figure itself; `None` where the case has not been run with all it takes.
-    pub(crate) measured: Option<Spread>,
+    /// The ratio to what each bound compares with, or the figure itself; `None` where the case has
+    /// not been run with all it takes.
+    pub(crate) measured: Vec<Option<Spread>>,
     pub(crate) verdict: Verdict,
 }
 
@@ -184,17 +77,10 @@ pub(crate) enum Verdict {
 }
 
 impl Threshold {
-    /// The limit in words, as in "at least 1.15 × PgBouncer".
+    /// The limits in words, as in "at least 1.15 × PgBouncer".
     pub(crate) fn limit(&self) -> String {
-        let (side, limit) = match self.limit {
-            AtLeast(limit) => ("at least", limit),
-            AtMost(limit) => ("at most", limit),
-        };
-        match (self.to, self.metrics) {
-            (Some(to), _) => format!("{side} {limit} × {}", to.label()),
-            (None, [metric]) => format!("{side} {} {}", metric.show(limit), metric.label()),
-            (None, _) => format!("{side} {limit}"),
-        }
+        let words: Vec<String> = self.bounds.iter().map(|bound| bound.says(self.metrics)).collect();
+        words.join(", or ")
     }
 
     /// One finding for each case and metric.
@@ -205,50 +91,89 @@ impl Threshold {
         pairs.map(|(case, metric)| self.finding(case, metric, results)).collect()
     }
 
-    /// The measured value in words.
+    /// The measured values in words.
     pub(crate) fn show(&self, finding: &Finding) -> String {
-        let Some(Spread { median, min, max }) = finding.measured else {
-            return "–".to_owned();
-        };
-        match self.to {
-            Some(_) => format!("**{median:.2}** ({min:.2}–{max:.2})"),
-            None => {
-                let show = |value| finding.metric.show(value);
-                format!("**{}** ({}–{})", show(median), show(min), show(max))
+        let measured = self.bounds.iter().zip(&finding.measured);
+        let show = |(Bound(_, to), spread): (&Bound, &Option<Spread>)| {
+            let Some(Spread { median, min, max }) = *spread else { return "–".to_owned() };
+            match to {
+                To::Contender(_) | To::BestPair => format!("**{median:.2}** ({min:.2}–{max:.2})"),
+                To::Nothing => {
+                    let show = |value| finding.metric.show(value);
+                    format!("**{}** ({}–{})", show(median), show(min), show(max))
+                }
             }
-        }
+        };
+        measured.map(show).collect::<Vec<String>>().join(", or ")
     }
 
     fn finding(&self, case: &Case, metric: Metric, results: &[CaseResult]) -> Finding {
         let result = results.iter().find(|result| result.case == case.name);
-        let measured = result.and_then(|result| match self.to {
-            Some(to) => result.ratio(self.of, to, metric),
-            None => result.absolute(self.of, metric),
-        });
+        let of_bound = |Bound(_, to): &Bound| match to {
+            To::Contender(to) => result?.ratio(self.of, *to, metric),
+            To::BestPair => result?.ratio(self.of, result?.best_pair()?, metric),
+            To::Nothing => result?.absolute(self.of, metric),
+        };
+        let measured: Vec<Option<Spread>> = self.bounds.iter().map(of_bound).collect();
         let enough = result.is_some_and(|result| {
-            result.counted().count() as u32 >= ROUNDS && result.seconds >= SECONDS
+            result.counted().count() as u32 >= case.pace.rounds
+                && result.seconds >= case.pace.seconds
         });
         let cores = result.map_or(1, |result| result.environment.cores);
-        let verdict = match measured {
-            _ if case.cores > cores => Verdict::NeedsCores(case.cores),
-            Some(_) if result.is_some_and(|result| result.lacks_yardstick(case)) => {
-                Verdict::NoYardstick
-            }
-            Some(spread) if enough => self.judge(spread.median),
-            Some(_) => Verdict::TooFewRounds,
-            None => Verdict::NotMeasured,
+        let verdict = if case.cores > cores {
+            Verdict::NeedsCores(case.cores)
+        } else if measured.iter().all(Option::is_none) {
+            Verdict::NotMeasured
+        } else if result.is_some_and(|result| result.lacks_yardstick(case)) {
+            Verdict::NoYardstick
+        } else if enough {
+            self.verdict(&measured)
+        } else {
+            Verdict::TooFewRounds
         };
         Finding { case: case.name.clone(), metric, measured, verdict }
     }
 
-    fn judge(&self, value: f64) -> Verdict {
-        let (exact, limit, loosened) = match self.limit {
+    /// The best that a bound gives.
+    fn verdict(&self, measured: &[Option<Spread>]) -> Verdict {
+        let judge = |(bound, spread): (&Bound, &Option<Spread>)| {
+            spread.as_ref().map_or(Verdict::NotMeasured, |spread| bound.judge(spread))
+        };
+        let verdicts: Vec<Verdict> = self.bounds.iter().zip(measured).map(judge).collect();
+        let from_best = [Verdict::Met, Verdict::MetWithin, Verdict::NotMeasured];
+        let best = from_best.into_iter().find(|verdict| verdicts.contains(verdict));
+        best.unwrap_or(Verdict::Missed)
+    }
+}
+
+impl Bound {
+    fn says(&self, metrics: &[Metric]) -> String {
+        let Self(limit, to) = self;
+        let (side, limit) = match limit {
+            AtLeast(limit) => ("at least", limit),
+            AtMost(limit) => ("at most", limit),
+            NeverOver(limit) => ("never over", limit),
+        };
+        match (to, metrics) {
+            (To::Contender(to), _) => format!("{side} {limit} × {}", to.label()),
+            (To::BestPair, _) => format!("{side} {limit} × the best pair"),
+            (To::Nothing, [metric]) => format!("{side} {} {}", metric.show(*limit), metric.label()),
+            (To::Nothing, _) => format!("{side} {limit}"),
+        }
+    }
+
+    fn judge(&self, spread: &Spread) -> Verdict {
+        let Self(limit, to) = self;
+        let value = spread.median;
+        let (exact, limit, loosened) = match *limit {
             AtLeast(limit) => (value >= limit, limit, value >= limit * (1.0 - TOLERANCE)),
             AtMost(limit) => (value <= limit, limit, value <= limit * (1.0 + TOLERANCE)),
+            NeverOver(limit) => (spread.max <= limit, limit, false),
         };
+        let is_ratio = matches!(to, To::Contender(_) | To::BestPair);
         if exact {
             Verdict::Met
-        } else if self.to.is_some() && limit <= TOLERATED_UP_TO && loosened {
+        } else if is_ratio && NEAR_EQUALITY.contains(&limit) && loosened {
             Verdict::MetWithin
         } else {
             Verdict::Missed

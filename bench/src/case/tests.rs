@@ -18,8 +18,27 @@ fn ratios_are_to_somebody_who_takes_part() {
 
 #[test]
 fn several_pools_are_for_pgweir_alone() {
-    let pgweir = [Contender::Pgweir, Contender::TwoWorkers, Contender::FourWorkers];
+    let pgweir = [Contender::PgweirOff, Contender::TwoWorkers, Contender::FourWorkers];
     for case in Case::all().into_iter().filter(|case| case.pools() > 1) {
         assert!(case.contenders.iter().all(|one| pgweir.contains(one)), "{}", case.name);
+    }
+}
+
+#[test]
+fn pipelining_means_its_cases_wherever_they_stand() {
+    let all = Case::all();
+    let meant = |name: &str| {
+        let case = all.iter().find(|case| case.name == name).unwrap();
+        case.is_meant_by(PIPELINING_CASES)
+    };
+    assert!(meant("simple-1000") && meant("extended-64") && meant("mix-lock"));
+    assert!(!meant("extended-250") && !meant("connect"));
+}
+
+#[test]
+fn pairs_are_for_sweeps_alone() {
+    let pair = Contender::Fixed(crate::grid::Pair::of(3, 16));
+    for case in Case::all() {
+        assert_eq!(case.admits(pair), case.name.starts_with("sweep-"), "{}", case.name);
     }
 }

@@ -5,22 +5,24 @@ use crate::results::tests::TestFolder;
 
 #[test]
 fn pgweir_takes_its_configuration_without_a_warning() {
-    for pools in [1, 2, 16] {
-        let text = pgweir_toml("6432", "5432", 4, pools);
+    let address = Address { port: "6432", server_port: "5432", pool_size: 12 };
+    for (pools, pipelining) in [(1, PIPELINING), (2, "off"), (16, "3x16")] {
+        let text = pgweir_toml(&address, 4, pools, pipelining);
         let config = pgweir_config::Config::parse(&text, Path::new("pgweir.toml")).unwrap();
         assert_eq!(config.warnings, []);
         assert_eq!(config.pools.len(), pools as usize);
-        assert_eq!(config.pools[0].users[0].pool_size, POOL_SIZE);
+        assert_eq!(config.pools[0].users[0].pool_size, 12);
     }
 }
 
 #[test]
 fn keepalive_is_on_at_the_kernels_times_in_both_poolers() {
-    let text = pgweir_toml("6432", "5432", 1, 1);
+    let address = Address { port: "6432", server_port: "5432", pool_size: POOL_SIZE };
+    let text = pgweir_toml(&address, 1, 1, PIPELINING);
     let tcp = pgweir_config::Config::parse(&text, Path::new("pgweir.toml")).unwrap().general.tcp;
     let times = [tcp.keepalives_idle, tcp.keepalives_interval, tcp.user_timeout];
     assert_eq!((times, tcp.keepalives_count), ([None; 3], None));
-    let ini = pgbouncer_ini("6432", "5432", "userlist.txt");
+    let ini = pgbouncer_ini(&address, "userlist.txt");
     let zero = ["tcp_keepidle", "tcp_keepintvl", "tcp_keepcnt", "tcp_user_timeout"];
     assert!(zero.iter().all(|key| ini.contains(&format!("\n{key} = 0\n"))));
     assert!(ini.contains("\ntcp_keepalive = 1\n"));
@@ -57,7 +59,9 @@ fn scripts_look_for_pgbouncer_in_the_same_places() {
 
 #[test]
 fn contenders_are_named_by_their_names() {
-    for contender in Contender::ALL {
-        assert_eq!(Contender::named(contender.name()), Some(contender));
+    for contender in Contender::ALL.into_iter().chain([Contender::Fixed(Pair::of(3, 16))]) {
+        assert_eq!(Contender::named(&contender.name()), Some(contender));
+        assert_eq!(Contender::try_from(String::from(contender)), Ok(contender));
     }
+    assert_eq!(Contender::named("pgweir-3"), None);
 }

@@ -8,7 +8,7 @@ use crate::cli::{Args, Command};
 fn hears(reply: Vec<u8>) -> io::Result<()> {
     LocalRuntime::new()?.block_on(async {
         let (mut client, mut server) = duplex(8);
-        let question = Question::of(7);
+        let question = Question::of_number(7);
         let mut asked = vec![0; question.query.len()];
         spawn_local(async move {
             server.read_exact(&mut asked).await?;
@@ -31,10 +31,26 @@ fn a_client_takes_its_own_reply_and_nothing_else() {
 
 #[test]
 fn a_crowd_is_named_by_its_arguments() {
-    let crowd = Crowd { port: 6432, pools: 16, clients: 8, threads: 6, seconds: 2 };
-    let words = ["bench", "crowd"].map(str::to_owned).into_iter().chain(crowd.args());
-    let Some(Command::Crowd(named)) = Args::try_parse_from(words).unwrap().command else {
-        panic!("not a crowd");
+    for (ask, settings) in [(Ask::Numbers, 1), (Ask::Accounts, SETTINGS)] {
+        let crowd =
+            Crowd { port: 6432, pools: 16, clients: 8, threads: 6, seconds: 2, ask, settings };
+        let words = ["bench", "crowd"].map(str::to_owned).into_iter().chain(crowd.args());
+        let Some(Command::Crowd(named)) = Args::try_parse_from(words).unwrap().command else {
+            panic!("not a crowd");
+        };
+        assert_eq!(named, crowd);
+    }
+}
+
+#[test]
+fn settings_are_as_many_as_they_are_said_to_be_and_names_are_all_different() {
+    let different = |settings, from: usize| {
+        let (port, pools, clients, threads, seconds, ask) = (6432, 1, 64, 2, 1, Ask::Accounts);
+        let crowd = Crowd { port, pools, clients, threads, seconds, ask, settings };
+        let said = (0..clients).map(|number| crowd.settings_of(number).split_off(from));
+        said.collect::<std::collections::BTreeSet<_>>().len()
     };
-    assert_eq!(named, crowd);
+    assert_eq!(different(1, 0), 1);
+    assert_eq!(different(SETTINGS, 0), 64);
+    assert_eq!(different(SETTINGS, 1), SETTINGS as usize);
 }

@@ -1,18 +1,29 @@
 //! How the figures come about: words, command lines, configurations.
 
 use crate::cluster::{SCALE, SETTINGS, fill_args, initdb_args};
-use crate::contender::{POOL_SIZE, pgbouncer_ini, pgweir_toml, relay_args};
+use crate::contender::{
+    Address, PIPELINING, POOL_SIZE, pgbouncer_ini, pgweir_toml, pipelining_relay_args, relay_args,
+};
 use crate::pgbench::{CLIENTS_CONNECTED_PER_SECOND, run_args};
 use crate::results::YARDSTICK;
 
 use super::put;
+
+/// Placeholders.
+const ADDRESS: Address<'static> =
+    Address { port: "PORT", server_port: "SERVER_PORT", pool_size: POOL_SIZE };
 
 /// Appends the chapter, with what the run was configured by.
 pub(super) fn write(text: &mut String) {
     text.push_str(METHOD);
     put(text, "");
     put(text, &format!("A round that does not count: the relay is under {YARDSTICK} × PgBouncer."));
-    put(text, &format!("Poolers have {POOL_SIZE} servers for each pool."));
+    put(
+        text,
+        &format!(
+            "Poolers have {POOL_SIZE} servers for each pool, where a case names no other number."
+        ),
+    );
     put(text, &format!("pgbench's tables are of scale {SCALE}.\n"));
     commands(text);
     put(text, "\nPostgreSQL has its defaults but:\n\n```ini");
@@ -20,9 +31,9 @@ pub(super) fn write(text: &mut String) {
         put(text, format!("{name} = {value}").trim_end());
     }
     put(text, "```\n\npgbouncer.ini:\n\n```ini");
-    text.push_str(&pgbouncer_ini("PORT", "SERVER_PORT", "userlist.txt"));
+    text.push_str(&pgbouncer_ini(&ADDRESS, "userlist.txt"));
     put(text, "```\n\npgweir.toml:\n\n```toml");
-    text.push_str(&pgweir_toml("PORT", "SERVER_PORT", 1, 1));
+    text.push_str(&pgweir_toml(&ADDRESS, 1, 1, PIPELINING));
     put(text, "```");
 }
 
@@ -34,10 +45,16 @@ fn commands(text: &mut String) {
     put(text, &format!("pgbench {}", fill_args("SERVER_PORT").join(" ")));
     put(text, "pgbouncer pgbouncer.ini");
     put(text, "pgweir pgweir.toml");
-    put(text, &format!("relay {}", relay_args("PORT", "SERVER_PORT").join(" ")));
+    put(text, &format!("relay {}", relay_args(&ADDRESS).join(" ")));
+    let args = pipelining_relay_args(&ADDRESS).join(" ");
+    put(text, &format!("relay {args} # prepared-64"));
     put(text, "bench delay PORT SERVER_PORT                    # remote-64");
     put(text, "bench instant PORT THREADS                      # workers-4");
     put(text, "bench crowd PORT DATABASES CLIENTS THREADS SECONDS");
+    put(
+        text,
+        "bench crowd PORT 1 CLIENTS THREADS SECONDS --ask accounts --settings SETS # settings-64",
+    );
     let args = run_args("SECONDS", "PORT", "LOG", "DATABASE").join(" ");
     put(text, &format!("pgbench ARGUMENTS {args}"));
     put(text, "```\n");
@@ -57,19 +74,25 @@ const METHOD: &str = "\
 ## How it is measured
 
 - `make bench` runs all of it; `make bench CASE=simple-64,connect` runs two cases and keeps the
-  others' figures. So cases may be of different builds and days: each says when it was measured, and
-  of which commit of the checkout that the harness ran in. Only ratios within a case compare.
-  `make bench-bundle` packs it for a bare machine, and the commit with it.
+  others' figures; `make bench CASE=pipelining` runs all that depend on how clients share servers,
+  in about three quarters of an hour. So cases may be of different builds and days: each says when
+  it was measured, and of which commit of the checkout that the harness ran in. Only ratios within a
+  case compare. `make bench-bundle` packs it for a bare machine, and the commit with it.
 - What each round of each case gave is in [benchmarks/rounds](benchmarks/rounds), and this page is
   made of that alone.
+- How many rounds a case has, and how long its turns are, is the case's own: many short ones where
+  many contenders take part. Of fewer or shorter ones (`ROUNDS=1 SECONDS=2`) there is no verdict.
+- `pgweir` has the file below. `pgweir, pipelining off` differs in that one line, and so do `pgweir,
+  simple protocol` and the workers of `workers-N`, which are compared without pipelining. What was
+  measured before pgweir had it by default is under `pgweir, pipelining off`.
 - A round is one turn of each contender, in an order that changes from round to round, after a
   warm-up of each. Where many clients ask as fast as they can (`simple-N` and `extended-N` from 64
   clients on), a round counts only if the relay is well ahead of PgBouncer: otherwise something else
   on the machine set the pace. Such a round is repeated, at most as often as rounds are wanted.
   Where one of the two did not run, there is no yardstick, and no verdict. In the other cases
   something else sets the pace by design, and a relay is never so far ahead: the rate that is asked
-  for, the round trips of 1 or 16 clients, connects, commits, the way to a remote server. All their
-  rounds count.
+  for, the round trips of 1 or 16 clients, connects, commits, waits, the way to a remote server. All
+  their rounds count.
 - Direct's maximum, of which `rate-N` ask for a part, is the best of two medians, with 16 and with
   64 clients, of three runs each. It is measured once in a run of `make bench`, so `CASE=rate` gives
   both cases the same.
@@ -80,26 +103,47 @@ const METHOD: &str = "\
   (a minute with `config_version = 1`), and looks every few seconds for peers that have vanished
   (`tcp_user_timeout`). The figures do not hold that work.
 - Percentiles are of single transactions, from pgbench's logs. Of plain selects a tenth is logged
-  (`--sampling-rate`, the same for all): at their rate a line for each would slow the load
-  generator. With a rate (`-R`) a transaction's time begins when it was due, so that waiting counts;
-  with `-C` it begins when the connection stands.
+  (`--sampling-rate`, the same for all; in `mix-…` every one, since the slowest counts): at their
+  rate a line for each would slow the load generator. With a rate (`-R`) a transaction's time begins
+  when it was due, so that waiting counts; with `-C` it begins when the connection stands.
 - CPU per transaction is the pooler's user and system time over the turn, divided by the load's
   count of transactions. Memory of an idle client is the growth of the pooler's anonymous memory
   (`/proc/PID/smaps_rollup`) over 10,000 clients that ran one query each; then their pooler's CPU is
   watched for ten seconds of silence. There are no direct connections beside them: those would be
   10,000 backends of the server.
-- Large results are read into one buffer by the harness itself, again and again for the length of
-  a turn, and thrown away; the figure is the median.
+- For `prepared-64` a second relay has three servers, to which clients belong from their login on:
+  what they send goes there behind what others sent, and replies go back in that order. It reads no
+  statement. All clients of pgbench give a statement the same name, so the first prepares it for all
+  of its server; the others are told that it exists, and go on.
+- In `settings-64` each client has an `application_name` of its own, and one of four sets of
+  `TimeZone` and `search_path`. pgbench would need a process for each, and they would be what is
+  measured; so the load is `bench crowd`, a few threads of clients that log in with their settings,
+  select one row by its key again and again, and compare the reply with their first one byte by
+  byte. `pgweir, equal settings` is the same pgweir, asked by as many clients that are all alike.
+  PgBouncer is not there: it takes no `search_path` at login.
+- `mix-…` are two pgbench at the same time, sixty clients with selects and four with something else;
+  tps and latencies are those of the selects where the table does not say \"of the few\". In
+  `mix-view` the four read a view whose PL/pgSQL function sleeps for 200 ms. In `mix-lock` they
+  update a row that a client besides, which speaks to PostgreSQL directly, locks for 200 ms again
+  and again. Each turn of these two has a pooler that has just been started, and all that it does
+  counts.
+- A pair of `sweep-…` is started anew for each turn, and has a turn of a second before it that does
+  not count: a large grid's pools would not fit into `max_connections` side by side. `GRID=full` has
+  48 pairs, `GRID=1x8,3x16` those that it names.
+- Before a turn that updates accounts, or runs TPC-B, what the turn before has left of old versions
+  is removed by VACUUM.
+- Large results are read into one buffer by the harness itself, again and again for the length of a
+  turn, and thrown away; the figure is the median.
 - For `remote-64` a forwarder holds every request back for 0.5 ms, direct connections' too. A pool's
   server is busy with each transaction for that long, and for as long as it takes the forwarder, one
   thread, to get on a core that it shares with all others. So the number of servers bounds the
   figures more than a pooler's work does. For comparison the case says what ten direct connections
-  reach (the median of three runs before the rounds), which is near what poolers make of their ten
-  servers, and how busy the forwarder was, in percent of a core.
-- `workers-N` compare pgweir with itself: the same file but for `worker_threads`, with a pool for
-  each of several databases, which all are the server's one. A pool lives on one worker; clients are
-  handed over to it. For `workers-2` each database has a pgbench of its own, all at the same time,
-  and tps is their sum.
+  reach (the median of three runs before the rounds), which is near what poolers without pipelining
+  make of their ten servers, and how busy the forwarder was, in percent of a core.
+- `workers-N` compare pgweir with itself, without pipelining: the same file but for
+  `worker_threads`, with a pool for each of several databases, which all are the server's one. A
+  pool lives on one worker; clients are handed over to it. For `workers-2` each database has a
+  pgbench of its own, all at the same time, and tps is their sum.
 - For `workers-4` PostgreSQL and pgbench would be what is measured. So the server is one that
   answers at once (`bench instant`), and the load (`bench crowd`) has clients that each ask for a
   number of their own, one query after the other, and compare the reply with theirs byte by byte.

@@ -1,5 +1,7 @@
 use super::*;
 use crate::cli::{DOCS, RESULTS};
+use crate::grid::Pair;
+use crate::metric::Sample;
 use crate::results::tests::{TestFolder, result};
 
 #[test]
@@ -16,7 +18,9 @@ fn a_result_is_found_again_in_the_report() {
     assert!(text.contains("All cases are of commit `0123456789`.\n\n"));
     assert!(text.contains("| pgweir | 1.25 (1.25–1.25) |"));
     assert!(text.contains("| **1.25** (1.25–1.25) | yes |"));
+    assert!(!text.contains("beside fixed pairs"));
     assert!(text.contains("| workers-4, tps | – | needs 16 cores |"));
+    assert!(text.contains("| simple-1, rate-25, rate-50 | – | not measured |"));
     assert!(docs.join(PICTURES).join("tps-simple.svg").exists());
 }
 
@@ -86,4 +90,23 @@ fn the_page_says_what_its_rounds_say() {
         let is_same = of(&folder.0) == of(&root.join(DOCS));
         assert!(is_same, "docs/{}: write it anew with `bench report`", file.display());
     }
+}
+
+#[test]
+fn a_sweep_is_a_row_of_its_own_table() {
+    let mut swept = result("sweep-64", &[[0.0, 0.0, 990.0, 0.0]; 3]);
+    for round in &mut swept.rounds {
+        round.samples.retain(|contender, _| *contender == Contender::Pgweir);
+        for (pair, tps) in [(Pair::of(1, 8), 500.0), (Pair::of(3, 16), 1000.0)] {
+            let sample = Sample::from([(Metric::Tps, tps)]);
+            round.samples.insert(Contender::Fixed(pair), sample);
+        }
+    }
+    let text = text_of(&[swept]);
+    assert!(text.contains(
+        "\n| sweep-64 | 990 | pgweir, 3x16: 1,000 | **0.99** (0.99–0.99) | pgweir, 1x8: 500 | 2 | \
+         `-n -S`, pool of 10; 3 rounds of 8 s; measured"
+    ));
+    assert!(text.contains("| sweep-64, tps | **0.99** (0.99–0.99) | yes |"));
+    assert!(!text.contains("### sweep-64"));
 }

@@ -1,6 +1,7 @@
 use std::path::PathBuf;
 
 use super::*;
+use crate::grid::Pair;
 
 /// A folder of one test, removed when it ends, be it by a failure.
 pub(crate) struct TestFolder(pub(crate) PathBuf);
@@ -17,12 +18,14 @@ impl Drop for TestFolder {
     }
 }
 
-/// A result with these tps, one round for each row: direct, PgBouncer, pgweir, relay.
+/// A result with these tps, one round for each row: direct, PgBouncer, pgweir, relay; and pgweir
+/// with pipelining off, which has the same as with it.
 pub(crate) fn result(case: &str, rows: &[[f64; 4]]) -> CaseResult {
     let round = |row: &[f64; 4]| {
         let sample = |tps: f64| Sample::from([(Metric::Tps, tps)]);
         let samples = Contender::USUAL.into_iter().zip(row.iter().copied().map(sample));
         let mut round = Round { samples: samples.collect(), dropped: false };
+        round.samples.insert(Contender::PgweirOff, sample(row[2]));
         round.dropped = round.under_yardstick() == Some(true);
         round
     };
@@ -85,4 +88,19 @@ fn a_result_from_before_its_origin_was_kept_is_read() {
     fs::write(&path, old.join("\n")).unwrap();
     let unknown = CaseResult { commit: None, measured_at: None, ..stored };
     assert_eq!(CaseResult::load(&folder.0, "rate-25").unwrap(), Some(unknown));
+}
+
+#[test]
+fn the_best_pair_is_the_one_with_the_best_median() {
+    let mut swept = result("sweep-64", &[[0.0, 0.0, 9.0, 0.0]; 3]);
+    assert_eq!(swept.best_pair(), None);
+    let pairs = [Pair::of(1, 8), Pair::of(3, 16), Pair::of(8, 4)];
+    let tps = [[5.0, 8.0, 1.0], [5.0, 7.0, 9.0], [5.0, 9.0, 2.0]];
+    for (round, tps) in swept.rounds.iter_mut().zip(tps) {
+        for (pair, tps) in pairs.into_iter().zip(tps) {
+            let sample = Sample::from([(Metric::Tps, tps)]);
+            round.samples.insert(Contender::Fixed(pair), sample);
+        }
+    }
+    assert_eq!(swept.best_pair(), Some(Contender::Fixed(Pair::of(3, 16))));
 }

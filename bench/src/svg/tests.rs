@@ -6,7 +6,7 @@ fn chart(values: &[Option<f64>]) -> LineChart {
         y_label: "tps",
         x_label: "clients",
         steps: vec!["1".into(), "16".into(), "64".into()],
-        series: vec![Series { colour: 0, name: "one", values: values.to_vec() }],
+        series: vec![Series { colour: 0, name: "one".into(), values: values.to_vec() }],
         show: |value| format!("{value:.0}"),
     }
 }

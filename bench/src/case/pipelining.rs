@@ -1,0 +1,96 @@
+//! The cases that are there for pipelining alone.
+
+use super::{CROWD, Case, SELECTS, Workload};
+use crate::contender::Contender;
+use crate::mix::Beside;
+use crate::pgbench::{Load, Protocol, Script};
+use crate::rounds::Pace;
+
+/// Servers of a pool in which every client of a crowd could have one.
+const LARGE_POOL: u32 = 64;
+
+const OFF_AND_ON: &[Contender] = &[Contender::Pgweir, Contender::PgweirOff];
+
+/// In the order in which they run and are reported.
+pub(super) fn cases() -> Vec<Case> {
+    let update = Load { script: Script::Update, ..SELECTS };
+    let tpcb = Load { script: Script::TpcbLike, ..SELECTS };
+    let extended = Load { protocol: Protocol::Extended, ..SELECTS };
+    vec![
+        Case {
+            title: "Selects, 64 clients with 64 application_names and 4 sets of TimeZone and \
+                    search_path"
+                .into(),
+            workload: Workload::Settings { clients: CROWD },
+            contenders: &[
+                Contender::Direct,
+                Contender::Pgweir,
+                Contender::PgweirOff,
+                Contender::EqualSettings,
+            ],
+            base: Contender::Direct,
+            ..case("settings-64", SELECTS)
+        },
+        Case {
+            title: "Selects, simple protocol, 64 clients, pool of 2".into(),
+            pool_size: 2,
+            ..case("pool-2", SELECTS)
+        },
+        Case {
+            title: "Selects, simple protocol, 64 clients, pool of 64".into(),
+            pool_size: LARGE_POOL,
+            ..case("pool-64", SELECTS)
+        },
+        Case {
+            title: "TPC-B-like transactions, 64 clients, pool of 64".into(),
+            pool_size: LARGE_POOL,
+            ..case("tpcb-pool-64", tpcb)
+        },
+        Case {
+            title: "UPDATE of one row by its key, 64 clients, pool of 64".into(),
+            pool_size: LARGE_POOL,
+            contenders: &[Contender::Direct, Contender::Pgweir, Contender::PgweirOff],
+            base: Contender::Direct,
+            ..case("update-64", update)
+        },
+        mix("mix-view", Beside::SlowView),
+        mix("mix-lock", Beside::RowLock),
+        mix("mix-tpcb", Beside::TpcbLike),
+        sweep("sweep-16", "Selects, 16 clients", Load { clients: 16, ..SELECTS }),
+        sweep("sweep-64", "Selects, 64 clients", SELECTS),
+        sweep("sweep-250", "Selects, 250 clients", Load { clients: 250, ..SELECTS }),
+        sweep("sweep-extended-64", "Selects, extended protocol, 64 clients", extended),
+        Case {
+            pool_size: LARGE_POOL,
+            ..sweep("sweep-update-64", "UPDATE of one row by its key, 64 clients", update)
+        },
+    ]
+}
+
+fn mix(name: &str, beside: Beside) -> Case {
+    Case {
+        title: format!("Selects of 60 clients, and {}", beside.says()),
+        workload: Workload::Mix(beside),
+        pace: if beside.is_cold() { Pace::COLD } else { Pace::BRIEF },
+        ..case(name, SELECTS)
+    }
+}
+
+fn sweep(name: &str, what: &str, load: Load) -> Case {
+    Case {
+        title: format!("{what}, beside fixed pairs"),
+        workload: Workload::Sweep(load),
+        contenders: &[Contender::Pgweir],
+        base: Contender::Pgweir,
+        pace: Pace::SWEEP,
+        ..case(name, load)
+    }
+}
+
+fn case(name: &str, load: Load) -> Case {
+    Case {
+        contenders: OFF_AND_ON,
+        base: Contender::PgweirOff,
+        ..Case::pgbench(name, load).of_pipelining()
+    }
+}
