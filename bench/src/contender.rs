@@ -29,7 +29,7 @@ pub(crate) use config::{
 /// Server connections that a pooler may open for each pool, where the case does not say otherwise.
 pub(crate) const POOL_SIZE: u32 = 10;
 /// What `pipelining` is by default.
-pub(crate) const PIPELINING: &str = "3x16";
+pub(crate) const PIPELINING: &str = "auto";
 const START_LIMIT: Duration = Duration::from_secs(15);
 
 /// A way from a client to the server.

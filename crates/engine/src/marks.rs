@@ -151,8 +151,8 @@ marks! {
     StatementBanned,
     /// Such a statement comes again.
     BannedGoesAlone,
-    /// How many servers are shared, or how deep, is tried otherwise.
-    DepthsMoved,
+    /// One server more is to be shared than there are.
+    HotWanted,
     /// A statement is prepared under a name behind an error that is known.
     ParsePassedOver,
     /// A message of a batch is sent that the server will pass over.

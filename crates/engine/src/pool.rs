@@ -63,6 +63,8 @@ pub(crate) struct Pool {
     pub(crate) climb: Climb,
     /// And about the statements of its clients.
     pub(crate) repute: Repute,
+    /// One more is wanted, though nobody waits for it.
+    pub(crate) wants_hot: bool,
     /// Its servers that are shared now.
     pub(crate) hot: Vec<ServerId>,
     next_ticket: u64,
@@ -243,6 +245,7 @@ impl Pool {
             waiters: VecDeque::new(),
             waiting: 0,
             sharing: 0,
+            wants_hot: false,
             hot: Vec::new(),
             next_ticket: 0,
             opening: 0,
@@ -333,7 +336,8 @@ impl Pool {
     /// So many servers would serve all its waiters: those that share need as many as are shared.
     fn servers_wanted(&self) -> usize {
         let hot = self.depths().map_or(0, |depths| depths.hot);
-        self.waiting - self.sharing + self.sharing.min(hot.saturating_sub(self.hot.len()))
+        let sharing = self.sharing.max(usize::from(self.wants_hot));
+        self.waiting - self.sharing + sharing.min(hot.saturating_sub(self.hot.len()))
     }
 
     /// How many connections more its waiters need, of those that are due.

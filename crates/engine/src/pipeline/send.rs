@@ -48,7 +48,8 @@ impl Engine {
         let behind = !its.replies.is_empty();
         let trails = self.pools[its.pool].repute.of(now, unit.print) != May::Lead;
         Mark::OnTrial.hit_if(trails && behind);
-        self.pools[its.pool].climb.sent(asked.is_some(), behind);
+        let pool = &mut self.pools[its.pool];
+        pool.climb.sent(pool.hot.len(), asked.is_some(), behind);
         if its.pipeline.is_empty() {
             its.unit_since = now;
             its.transaction_since = now;

@@ -52,7 +52,7 @@ impl Model {
             let took = Duration::from_secs_f64(CLIENTS / rate);
             let full = (depths.hot * depths.depth) as f64 <= CLIENTS;
             for _ in 0..units as u64 {
-                self.climb.sent(full, depths.hot < 60);
+                self.climb.sent(depths.hot, full, depths.hot < 60);
                 self.climb.answered(took);
             }
             self.transactions += units;
@@ -83,7 +83,7 @@ fn computes(Depths { hot, depth }: Depths) -> f64 {
 /// Commits that wait for a disk: it is the number of servers that counts.
 fn commits(Depths { hot, .. }: Depths) -> f64 {
     let hot = hot as f64;
-    200.0 * hot / (1.0 + hot / 80.0)
+    100.0 * hot / (1.0 + hot / 80.0)
 }
 
 /// Servers that are far away: what counts is how much is under way.
@@ -126,7 +126,7 @@ fn where_nobody_meets_others_nothing_is_tried() {
     let begin = climb.depths(10);
     for tick in 1..100 {
         (0..100).for_each(|_| {
-            climb.sent(false, false);
+            climb.sent(1, false, false);
             climb.answered(Duration::from_micros(80));
         });
         climb.tick(Time(tick * 100_000), tick * 100, 10);
