@@ -149,8 +149,6 @@ marks! {
     OnTrial,
     /// A statement has taken too long, and shares no server for a while.
     StatementBanned,
-    /// Such a statement comes again.
-    BannedGoesAlone,
     /// One server more is to be shared than there are.
     HotWanted,
     /// A statement is prepared under a name behind an error that is known.

@@ -370,8 +370,8 @@ impl Witness for Ledger {
             None => &self.startups[tag.client as usize],
         };
         for (name, value) in state.settings() {
-            if state.braked && name == "application_name" {
-                // Where servers are shared they keep their own name.
+            if state.braked && ["application_name", "statement_timeout"].contains(&name) {
+                // Where servers are shared they keep their own name, and have the brake.
                 continue;
             }
             let default = State::default_of(name);

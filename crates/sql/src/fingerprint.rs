@@ -4,8 +4,9 @@ use crate::lexer::Token;
 
 /// What a text is like, whatever values stand in it: texts of one fingerprint take about as long.
 ///
-/// Literals and numbers count as equal, and so do lists of them whatever their length; comments and
-/// spaces do not count, nor does it in which case a name is written. Different texts may have the
+/// Literals and numbers count as equal, and so do lists of them whatever their length; digits in
+/// names do not count (`orders_2024_07`, where they are as long), nor comments and spaces, nor in
+/// which case a name is written. Different texts may have the
 /// same fingerprint by chance, and have it where they differ in signs only (`<` and `>`).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Fingerprint(u64);
@@ -42,15 +43,13 @@ impl Likeness {
     pub(crate) fn name(&mut self, name: &[u8]) {
         self.settle();
         let mut hash = self.hash;
-        let mut chunks = name.chunks_exact(8);
-        for chunk in &mut chunks {
-            // Eight bytes at a time, each as if in lower case.
-            let word = chunk.iter().fold(0, |word, byte| word << 8 | u64::from(byte | 0x20));
+        for chunk in name.chunks(7) {
+            // Some bytes at a time, each as if in lower case.
+            let letters = chunk.iter().filter(|byte| !byte.is_ascii_digit());
+            let word = letters.fold(1, |word, byte| word << 8 | u64::from(byte | 0x20));
             hash = mixed(hash, word);
         }
-        let rest = chunks.remainder();
-        let word = rest.iter().fold(1, |word, byte| word << 8 | u64::from(byte | 0x20));
-        self.hash = mixed(hash, word);
+        self.hash = hash;
     }
 
     /// Something else comes.

@@ -116,7 +116,7 @@ impl Engine {
             return Place::Alone;
         };
         if self.pools[pool].repute.of(now, unit.print) == May::NotShare {
-            Mark::BannedGoesAlone.hit();
+            // No mark: simulated clients hardly ever say the same within five seconds again.
             return Place::Alone;
         }
         let least = self.least_loaded(pool, hot, settings, unit);

@@ -21,6 +21,7 @@ fn values_spaces_and_comments_do_not_count() {
     assert_eq!(prints.len(), 1);
     assert_eq!(of("SELECT 1 WHERE a IN (1, 2, 3)"), of("SELECT 1 WHERE a IN ($1,'b')"));
     assert_eq!(of("VALUES (1, 'a')"), of("VALUES (25)"));
+    assert_eq!(of("SELECT a FROM orders_2024_07"), of("SELECT a FROM orders_2025_11"));
 }
 
 #[test]
