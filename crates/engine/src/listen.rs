@@ -60,17 +60,20 @@ pub(crate) struct Subscription {
     since_shown: SinceShown,
 }
 
-/// What its client has done since its server was told to listen, by the tags of what it said.
+/// What its client has done since its server was told to listen, within a block, by the tags of
+/// what it said. ROLLBACK is that of the whole, or of what came behind a savepoint.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum SinceShown {
     /// Nothing that changes that.
     Nothing,
     /// It has ended to listen, on the channel of the marks as well, maybe.
     Unlistened,
-    /// The same, which was committed.
-    Ended,
-    /// Something was rolled back: the whole, or what came behind a savepoint.
-    RolledBack,
+    /// The same, and can come back to that.
+    Saved,
+    /// It has come back to that, or to what was before.
+    InDoubt,
+    /// Whatever it was is committed, though the block may go on (AND CHAIN).
+    Committed,
 }
 
 /// Who says what a client is notified of.
@@ -108,12 +111,22 @@ impl Subscription {
 
     /// Its client was answered with this tag.
     pub(crate) fn note_tag(&mut self, tag: &[u8]) {
+        if !matches!(self.source, Source::ToServer { server: false, .. }) {
+            return;
+        }
         let verb = tag.split(|&byte| byte == b' ' || byte == 0).next();
         self.since_shown = match (self.since_shown, verb) {
             (SinceShown::Nothing, Some(b"UNLISTEN")) => SinceShown::Unlistened,
-            (SinceShown::Unlistened, Some(b"COMMIT")) => SinceShown::Ended,
+            (SinceShown::Unlistened, Some(b"SAVEPOINT")) => SinceShown::Saved,
             (SinceShown::Nothing | SinceShown::Unlistened, Some(b"ROLLBACK")) => {
-                SinceShown::RolledBack
+                // Maybe it is not, and still listens: to tell it again, when that is needed, would
+                // undo nothing but what surely is rolled back.
+                self.listens_elsewhere();
+                SinceShown::Nothing
+            }
+            (SinceShown::Saved, Some(b"ROLLBACK")) => SinceShown::InDoubt,
+            (SinceShown::Nothing | SinceShown::Unlistened | SinceShown::Saved, Some(b"COMMIT")) => {
+                SinceShown::Committed
             }
             (same, _) => same,
         };
@@ -136,7 +149,7 @@ impl Subscription {
     pub(crate) fn goes_on(&mut self, in_block: bool) {
         self.forgoes = false;
         if !in_block && matches!(self.source, Source::ToServer { server: false, .. }) {
-            if self.since_shown == SinceShown::Ended {
+            if self.since_shown == SinceShown::Committed {
                 // It has not heard the mark, since it listens no more; nor is it to hear of
                 // anything but what it has listened on since, which its server is asked. No mark:
                 // simulated clients seldom unlisten, and hardly ever in that moment.
@@ -145,11 +158,15 @@ impl Subscription {
                 self.early.clear();
                 self.missed = true;
             } else {
-                // That its server was to listen is rolled back, and so is the mark.
-                Mark::ListeningUndone.hit();
-                self.source = Source::Listener;
+                self.listens_elsewhere();
             }
         }
+    }
+
+    /// That its server was to listen is rolled back, and so is the mark.
+    fn listens_elsewhere(&mut self) {
+        Mark::ListeningUndone.hit();
+        self.source = Source::Listener;
     }
 }
 
@@ -179,6 +196,10 @@ impl Engine {
         let in_block = its.status.in_block();
         match own.source {
             Source::Server | Source::Awaited => return false,
+            // What is under way may take back that its server is to listen.
+            Source::ToServer { server: false, .. } if in_block => {
+                return !its.replies.is_empty() && self.unit_may_notify(id, rest);
+            }
             Source::ToServer { .. } => return !in_block,
             Source::Listener | Source::ToListener { .. } => {}
         }

@@ -100,6 +100,35 @@ impl Scene {
         assert_eq!(self.server.heard(), words);
     }
 
+    fn begins(&self) {
+        self.runs("BEGIN", "BEGIN");
+    }
+
+    /// The client says this within a transaction, and is answered with a tag.
+    fn runs(&self, text: &str, tag: &str) {
+        self.alice.says([query(text)]);
+        assert_eq!(self.server.heard(), format!("Q({text})"));
+        self.server.says([done_with(tag), in_block()]);
+    }
+
+    /// The same, and before that its server was told to listen on `a`.
+    fn shows(&self, text: &str, tag: &str, number: &str) {
+        self.alice.says([query(text)]);
+        self.assert_shows(&["LISTEN \"a\""], number);
+        self.server.says([aside(3), in_block()]);
+        assert_eq!(self.server.heard(), format!("Q({text})"));
+        self.server.says([done_with(tag), in_block()]);
+    }
+
+    /// Its server says that it listens on nothing, and the client is told of nothing.
+    fn assert_listens_no_more(&self) {
+        assert!(self.alice.heard().ends_with(" C Z"));
+        assert_eq!(self.server.heard(), "Q(left?)");
+        self.server.says([listens_on(&[])]);
+        self.listener.says([notified("a", "1")]);
+        self.assert_told(&[]);
+    }
+
     /// The client was told of these, and of nothing else.
     fn assert_told(&self, payloads: &[&str]) {
         let told: Vec<_> = payloads.iter().flat_map(|text| notified("a", text)).collect();
@@ -464,6 +493,85 @@ fn who_has_ended_to_listen_in_its_transaction_listens_no_more() {
         scene.server.says([notified("b", "3")]);
         assert_eq!(scene.alice.heard(), if channels.is_empty() { "" } else { "A" }, "{end}");
     }
+}
+
+/// AND CHAIN and ROLLBACK TO go on within a transaction: what was to show on its server what it
+/// listens on is gone there, and without it UNLISTEN would find nothing to end.
+#[test]
+fn what_is_rolled_back_within_a_block_is_shown_again() {
+    for unlistens in [false, true] {
+        let scene = Scene::listening();
+        scene.begins();
+        scene.runs("SAVEPOINT s", "SAVEPOINT");
+        scene.shows("NOTIFY a, '1'", "NOTIFY", "2");
+        if unlistens {
+            scene.runs("UNLISTEN *", "UNLISTEN");
+        }
+        scene.runs("ROLLBACK TO s", "ROLLBACK");
+        scene.shows("UNLISTEN *", "UNLISTEN", "3");
+        scene.alice.says([query("COMMIT")]);
+        scene.server.heard();
+        scene.server.says([done_with("COMMIT"), ready()]);
+        scene.assert_listens_no_more();
+    }
+}
+
+/// It is not the end of the block that says what becomes of it.
+#[test]
+fn what_a_chain_has_committed_no_rollback_takes_back() {
+    for text in ["UNLISTEN *", "DO $$ BEGIN EXECUTE 'UNLISTEN *'; END $$"] {
+        let scene = Scene::listening();
+        scene.begins();
+        scene.shows("NOTIFY a, '1'", "NOTIFY", "2");
+        scene.alice.says([query("SELECT 1 / 0")]);
+        assert_eq!(scene.server.heard(), "Q(SELECT 1 / 0)");
+        scene.server.says([error("22012"), in_failed_block()]);
+        scene.runs("COMMIT AND CHAIN", "ROLLBACK");
+        scene.shows(text, text.split(' ').next().expect("a word"), "3");
+        scene.runs("COMMIT AND CHAIN", "COMMIT");
+        scene.runs("SAVEPOINT s", "SAVEPOINT");
+        scene.alice.says([query("ROLLBACK")]);
+        scene.server.heard();
+        scene.server.says([done_with("ROLLBACK"), ready()]);
+        scene.assert_listens_no_more();
+    }
+}
+
+/// In a pipeline the end of a block may be under way, which takes along what was shown within it.
+#[test]
+fn what_unlistens_behind_an_end_waits_for_it() {
+    for end in ["COMMIT", "ROLLBACK"] {
+        let scene = Scene::listening();
+        scene.begins();
+        scene.shows("NOTIFY a, '1'", "NOTIFY", "2");
+        scene.alice.says([query("SELECT 1 / 0")]);
+        scene.server.says([error("22012"), in_failed_block()]);
+        scene.alice.says([query(end), query("UNLISTEN *")]);
+        assert_eq!(scene.server.heard(), format!("Q(SELECT 1 / 0) Q({end})"));
+        scene.server.says([done_with("ROLLBACK"), ready()]);
+        assert_eq!(scene.server.heard(), "Q(left?)");
+        scene.server.says([listens_on(&[])]);
+        scene.assert_shows(&["LISTEN \"a\""], "3");
+    }
+}
+
+/// The mark comes with the end of the block, though it was committed before.
+#[test]
+fn who_begins_to_listen_in_a_chain_listens_behind_its_rollback() {
+    let scene = Scene::listening();
+    scene.begins();
+    scene.shows("LISTEN b", "LISTEN", "2");
+    scene.runs("COMMIT AND CHAIN", "COMMIT");
+    scene.listener.says([notified(&scene.own, "2")]);
+    scene.runs("UNLISTEN *", "UNLISTEN");
+    scene.alice.says([query("ROLLBACK")]);
+    scene.server.heard();
+    let marked = notified(&scene.own, "2");
+    scene.server.says([done_with("ROLLBACK"), marked, notified("b", "1"), ready()]);
+    assert!(scene.alice.heard().ends_with(" C A Z"));
+    assert_eq!(scene.server.heard(), "Q(left?)");
+    scene.server.says([listens_on(&["a", "b", &scene.own])]);
+    assert_eq!(scene.listener.heard(), "Q(LISTEN \"b\"; )");
 }
 
 /// What the listener has yet to say was notified before; if it is lost that is told.
