@@ -22,7 +22,7 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use pgweir_config::PoolMode;
-use pgweir_sql::PinReason;
+use pgweir_sql::{PinReason, Pins};
 use pgweir_wire::frontend::{self, Bind, Parse, Tag, Target};
 use pgweir_wire::{HEADER_LEN, TransactionStatus};
 
@@ -560,10 +560,12 @@ impl Engine {
     }
 }
 
-/// Whether a statement may notify, or change what is listened on.
-fn notifies(pins: pgweir_sql::Pins) -> bool {
-    let some = [PinReason::Ends, PinReason::Listen, PinReason::Notify, PinReason::Unclear];
-    some.into_iter().any(|reason| pins.contains(reason))
+/// Whether a statement may notify, or change what is listened on. Those that do not are left alone:
+/// what has been told to listen, or to notify, PREPARE TRANSACTION refuses.
+fn notifies(pins: Pins) -> bool {
+    use PinReason::{Listen, Notify, Reset, Unclear, Unlisten};
+    // DISCARD ALL is a reset.
+    [Listen, Notify, Reset, Unclear, Unlisten].iter().any(|reason| pins.contains(*reason))
 }
 
 fn listen(channel: &[u8]) -> Vec<u8> {

@@ -14,7 +14,7 @@ use crate::units::until_nul;
 /// and in session mode behind the session.
 /// To keep the server for every nextval would keep it for half of all applications: only a pool for
 /// those that live on the last value does so. The others leave nothing.
-const PASSING: [PinReason; 10] = [
+const PASSING: [PinReason; 11] = [
     PinReason::Commit,
     PinReason::Ends,
     PinReason::LastValue,
@@ -25,6 +25,7 @@ const PASSING: [PinReason; 10] = [
     PinReason::Schema,
     PinReason::Sequence,
     PinReason::Transient,
+    PinReason::Unlisten,
 ];
 
 impl Engine {

@@ -67,11 +67,13 @@ pub enum PinReason {
     Transient,
     /// The text cannot be read with certainty: anything may have been done.
     Unclear,
+    /// UNLISTEN. It leaves nothing; it matters where somebody else listens for the session.
+    Unlisten,
 }
 
 impl PinReason {
     /// Every reason, in the order in which a set of them is shown.
-    pub const ALL: [Self; 23] = [
+    pub const ALL: [Self; 24] = [
         Self::AdvisoryLock,
         Self::Backup,
         Self::Block,
@@ -95,6 +97,7 @@ impl PinReason {
         Self::TempTable,
         Self::Transient,
         Self::Unclear,
+        Self::Unlisten,
     ];
 
     /// Whether DISCARD ALL leaves this state in place, so that the server must be closed when
@@ -124,7 +127,8 @@ impl PinReason {
             | Self::Sequence
             | Self::Setting
             | Self::TempTable
-            | Self::Transient => false,
+            | Self::Transient
+            | Self::Unlisten => false,
         }
     }
 
@@ -154,6 +158,7 @@ impl PinReason {
             Self::TempTable => "temp table",
             Self::Transient => "transient table",
             Self::Unclear => "unclear",
+            Self::Unlisten => "unlisten",
         }
     }
 }

@@ -87,7 +87,7 @@ pub static RULES: &[Rule] = &[
         "The same as ROLLBACK."),
     row("close", Form::Ends, PinReason::Ends,
         "A cursor WITH HOLD may be closed."),
-    row("unlisten", Form::Ends, PinReason::Ends,
+    row("unlisten", Form::Ends, PinReason::Unlisten,
         "No channel may be listened on any more."),
     row("temp", Form::Temporary, PinReason::TempTable,
         "CREATE TEMP TABLE, VIEW or SEQUENCE, SELECT INTO TEMP; ON COMMIT DROP leaves nothing."),

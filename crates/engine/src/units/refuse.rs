@@ -236,6 +236,7 @@ fn bears_more(text: &[u8]) -> bool {
         PinReason::Names,
         PinReason::Sequence,
         PinReason::Transient,
+        PinReason::Unlisten,
     ];
     let left = passing.into_iter().fold(classify(text), Pins::without);
     begins(text) || !left.is_empty()

@@ -495,6 +495,17 @@ fn who_has_ended_to_listen_in_its_transaction_listens_no_more() {
     }
 }
 
+/// What was told to listen or to notify PREPARE TRANSACTION refuses.
+#[test]
+fn what_ends_other_state_needs_no_listening() {
+    let scene = Scene::listening();
+    scene.begins();
+    for text in ["DROP TABLE t", "CLOSE ALL", "SELECT pg_advisory_unlock(1)"] {
+        scene.runs(text, text.split(' ').next().expect("a word"));
+    }
+    scene.shows("UNLISTEN *", "UNLISTEN", "2");
+}
+
 /// AND CHAIN and ROLLBACK TO go on within a transaction: what was to show on its server what it
 /// listens on is gone there, and without it UNLISTEN would find nothing to end.
 #[test]

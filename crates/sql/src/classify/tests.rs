@@ -50,7 +50,6 @@ fn what_may_end_state_is_named() {
     for text in [
         "close c",
         "CLOSE ALL",
-        "unlisten *",
         "drop table if exists t",
         "select 1; drop view v",
         "select pg_advisory_unlock(1)",
@@ -59,7 +58,11 @@ fn what_may_end_state_is_named() {
     ] {
         assert_eq!(classify(text.as_bytes()), PinReason::Ends.into(), "{text}");
     }
-    for (text, besides) in [("discard all", PinReason::Reset), ("deallocate s", PinReason::Names)] {
+    for (text, besides) in [
+        ("discard all", PinReason::Reset),
+        ("deallocate s", PinReason::Names),
+        ("unlisten *", PinReason::Unlisten),
+    ] {
         let expected = Pins::from(PinReason::Ends).union(besides.into());
         assert_eq!(classify(text.as_bytes()), expected, "{text}");
     }
@@ -91,7 +94,6 @@ fn ordinary_traffic_is_free() {
         "explain (analyze, settings) select 1",
         "show search_path",
         "call p(1)",
-        "unlisten *",
         "lock table t",
         "vacuum analyze t",
         "fetch 10 from c",
