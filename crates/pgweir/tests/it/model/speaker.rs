@@ -5,7 +5,7 @@ use pgweir_testkit::frames::{bind, execute, extended, parse, query, sync};
 
 use super::check::{self, Has};
 use super::clauses::{Mood, SETTINGS, STATEMENTS};
-use super::op::{Leaves, Look, Part, Unit};
+use super::op::{Leaves, Look, Part, Text, Unit};
 use super::pair::{Pair, READY};
 
 /// A client with its twin, and what is known of them without asking.
@@ -65,8 +65,7 @@ impl Speaker {
     pub(super) fn would_keep(&self, units: &[Unit]) -> bool {
         let leaves = |it| units.iter().flat_map(Unit::texts).any(|(text, _)| text.leaves == it);
         let (listens, is_odd) = (leaves(Leaves::Subscription), leaves(Leaves::Encoding));
-        let by_encoding =
-            (listens || is_odd) && (listens || self.listens) && (is_odd || self.is_odd);
+        let by_encoding = listens && (is_odd || self.is_odd) || is_odd && self.listens;
         let mut texts = units.iter().flat_map(Unit::texts);
         let by_text = texts.any(|(text, is_alone)| match text.leaves {
             Leaves::Encoding | Leaves::Nothing | Leaves::Reset | Leaves::Subscription => false,
@@ -83,6 +82,26 @@ impl Speaker {
             _ => false,
         });
         by_text || by_encoding || by_name
+    }
+
+    /// Whether the answers would differ by right: for what one unit says behind the end of a
+    /// transaction that has failed, or behind ROLLBACK TO, of temporary tables, names
+    /// (`docs/compatibility.md`, "currval and lastval"; `docs/differences.md`, "Prepared
+    /// statements") and channels ("Who listens").
+    pub(super) fn differs(&self, units: &[Unit]) -> bool {
+        let is_end = |(text, _): &(&Text, bool)| {
+            ["ROLLBACK", "COMMIT", "END"].iter().any(|word| text.sql.starts_with(word))
+        };
+        let differs = |(text, _): (&Text, bool)| match text.leaves {
+            Leaves::Names | Leaves::NamesUnlessAlone => true,
+            Leaves::State => text.sql.contains("TEMP"),
+            Leaves::Encoding | Leaves::Nothing | Leaves::Reset | Leaves::Subscription => {
+                ["UNLISTEN", "NOTIFY", "pg_notify"].iter().any(|word| text.sql.contains(word))
+            }
+        };
+        let mut texts = units.iter().map(Unit::texts);
+        (self.in_block || units.len() > 1)
+            && texts.any(|texts| texts.into_iter().skip_while(|it| !is_end(it)).any(differs))
     }
 
     /// Says this, and compares the answers.

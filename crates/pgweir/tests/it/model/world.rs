@@ -167,9 +167,13 @@ impl World {
         WireClient::login(self.pgweir.address(), &login).unwrap()
     }
 
-    /// Whether a client may have a server for this, and keep it if it would.
+    /// Whether a client may have a server for this, and keep it if it would, and its twin would be
+    /// told the same.
     fn may_say(&self, who: usize, units: &[Unit]) -> bool {
-        self.may_run(who) && (!self.speakers[who].would_keep(units) || self.may_keep(who))
+        let speaker = &self.speakers[who];
+        self.may_run(who)
+            && !speaker.differs(units)
+            && (!speaker.would_keep(units) || self.may_keep(who))
     }
 
     /// Whether there is a server for a client.
