@@ -124,11 +124,11 @@ fn number_of(client: &WireClient) -> Value {
     client.cancel_key().unwrap().pid.into()
 }
 
-/// The last column of each row that the console shows: its number.
-fn numbers(pgweir: &Pgweir, what: &str) -> Vec<u32> {
+/// The number of each server. Behind it stands only who shares it.
+fn servers(pgweir: &Pgweir) -> Vec<u32> {
     let mut admin = WireClient::login(pgweir.address(), &admin()).unwrap();
-    let rows = admin.query(&format!("SHOW {what}"));
-    rows.iter().map(|row| row.rsplit('|').next().unwrap().parse().unwrap()).collect()
+    let rows = admin.query("SHOW SERVERS");
+    rows.iter().map(|row| row.rsplit('|').nth(1).unwrap().parse().unwrap()).collect()
 }
 
 /// What an operator acts on has a line, whether clients that come and go have one or not.
@@ -183,7 +183,7 @@ fn what_servers_do_is_told_of() {
     let key = greeting.iter().find(|message| message.tag == b'K').unwrap();
     let (pid, secret) = key.body.split_first_chunk().unwrap();
     let pid = u32::from_be_bytes(*pid);
-    let number = numbers(&stand_in.pgweir, "SERVERS")[0];
+    let number = servers(&stand_in.pgweir)[0];
     let of_server = || [("server", Value::from(number)), ("client", pid.into()), ("pool", pool())];
     let hear = |server: &mut TcpStream| {
         server.read_exact(&mut vec![0; query("SELECT").len()]).unwrap();
