@@ -7,7 +7,7 @@ use crate::encoding::Encoding;
 use crate::fingerprint::Likeness;
 use crate::lexer::{Backslash, Lexer, Progress, Sink, Token};
 use crate::loud::{Hidden, Loud, SEQUENCES};
-use crate::pins::{PinReason, Pins};
+use crate::pins::{PinReason, Pins, search_path};
 use crate::rules::{Form, Keyword, Meaning, meaning};
 use crate::sharing::{Alone, Sharing};
 
@@ -25,14 +25,6 @@ pub fn classify(text: &[u8]) -> Pins {
     let mut classifier = Classifier::new();
     classifier.feed(text);
     classifier.finish()
-}
-
-/// What a session may be left with under this value of `search_path`: where `pg_temp` stands in it
-/// every table may be a temporary one, as whatever stands before it may not exist.
-pub fn search_path(value: &[u8]) -> Pins {
-    const NAME: &[u8] = b"pg_temp";
-    let names_it = value.windows(NAME.len()).any(|name| name.eq_ignore_ascii_case(NAME));
-    if names_it { PinReason::TempTable.into() } else { Pins::NONE }
 }
 
 /// Classifies a text that arrives in pieces, cut anywhere.

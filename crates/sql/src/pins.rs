@@ -2,6 +2,14 @@
 
 use std::fmt;
 
+/// What a session may be left with under this value of `search_path`: where `pg_temp` stands in it
+/// every table may be a temporary one, as whatever stands before it may not exist.
+pub fn search_path(value: &[u8]) -> Pins {
+    const NAME: &[u8] = b"pg_temp";
+    let names_it = value.windows(NAME.len()).any(|name| name.eq_ignore_ascii_case(NAME));
+    if names_it { PinReason::TempTable.into() } else { Pins::NONE }
+}
+
 #[cfg(test)]
 mod tests;
 

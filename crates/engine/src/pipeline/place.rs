@@ -71,7 +71,7 @@ impl Engine {
     }
 
     /// What a server is set to that a client shares: what the client has set, but for its timeout,
-    /// in whose place the brake is, and mostly for its name, by which it would share it with nobody.
+    /// in whose place the brake is, and mostly for its name, by which it would share with nobody.
     fn shared_settings(&self, id: ClientId) -> Rc<Settings> {
         let pool = self.clients[id].pool();
         let settings = Settings::timeless(&self.clients[id].settings);

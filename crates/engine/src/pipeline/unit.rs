@@ -281,8 +281,8 @@ impl Engine {
     }
 }
 
-/// Whether a `statement_timeout` may end something before the brake does. What is written in another
-/// way than most people write it may.
+/// Whether a `statement_timeout` may end something before the brake does. What is written in
+/// another way than most people write it may.
 fn may_be_sooner(value: &[u8]) -> bool {
     let digits = value.iter().take_while(|byte| byte.is_ascii_digit()).count();
     let number = str::from_utf8(&value[..digits]).ok().and_then(|text| text.parse::<u32>().ok());
