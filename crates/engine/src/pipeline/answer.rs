@@ -84,14 +84,14 @@ impl Engine {
                 self.settle(id, sink, effect);
                 self.undo(id, undone);
                 let server = &mut self.servers[id];
-                let ran = now - server.unit_since;
-                // Where a cancel has gone out only the words say which of the two it was; in
-                // another language than English it counts as the cancel.
+                // No other timeout can be shorter here, so the words say it. In another language
+                // than English the time does, since the unit was sent: how long it ran is not
+                // known where what was answered before is read at once with this. Where a cancel
+                // has gone out it counts as the cancel then.
                 let by_brake = fields.message.starts_with(TIMED_OUT);
                 if code == Some(SqlState::QUERY_CANCELED)
-                    && ran >= BRAKE / 2
                     && let Some(head) = server.pipeline.front_mut()
-                    && (by_brake || !head.may_be_hit)
+                    && (by_brake || !head.may_be_hit && now - head.sent >= BRAKE / 2)
                 {
                     Mark::SharedOverran.hit();
                     head.outcome = Outcome::Overran;

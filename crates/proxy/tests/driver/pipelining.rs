@@ -200,6 +200,23 @@ fn what_is_not_known_stands_last() {
     assert_eq!(server.heard(), "Q(SELECT a FROM t) Q(SELECT a FROM t) Q(SELECT 2)");
 }
 
+/// It ran for as long, though all that was answered meanwhile is read at once: the machine was busy.
+#[test]
+fn what_overruns_while_nobody_looks_is_run_again_too() {
+    let (stage, server, clients) = braked(&shared(1), 2);
+    ask(&clients);
+    assert_eq!(server.heard(), "Q(SELECT 0) Q(SELECT 1)");
+    stage.wait(Duration::from_millis(60));
+    server.says([one_row("a"), error("57014"), ready()]);
+    assert_eq!(clients[0].heard(), "T D(a) C Z");
+    assert_eq!(clients[1].heard(), "");
+    assert_eq!(server.heard(), FREED);
+    server.says([one_row("")]);
+    assert_eq!(server.heard(), "Q(SELECT 1)");
+    server.says([one_row("b")]);
+    assert_eq!(clients[1].heard(), "T D(b) C Z");
+}
+
 /// What has overrun is not put in front of others again for a while.
 #[test]
 fn what_overruns_shares_nothing_for_a_while() {
