@@ -200,7 +200,7 @@ fn what_is_not_known_stands_last() {
     assert_eq!(server.heard(), "Q(SELECT a FROM t) Q(SELECT a FROM t) Q(SELECT 2)");
 }
 
-/// It ran for as long, though all that was answered meanwhile is read at once: the machine was busy.
+/// It ran for as long, though all that was answered meanwhile is read at once, on a busy machine.
 #[test]
 fn what_overruns_while_nobody_looks_is_run_again_too() {
     let (stage, server, clients) = braked(&shared(1), 2);
