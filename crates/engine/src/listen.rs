@@ -17,6 +17,7 @@
 
 mod listener;
 mod notices;
+mod since;
 
 use std::collections::BTreeSet;
 use std::rc::Rc;
@@ -39,6 +40,7 @@ use crate::time::Time;
 use crate::units::{message, until_nul};
 
 pub(crate) use listener::Listener;
+use since::SinceShown;
 
 /// The name of a channel, as its client writes it.
 pub(crate) type Channel = Rc<[u8]>;
@@ -58,22 +60,6 @@ pub(crate) struct Subscription {
     /// A unit goes without its server's listening, which that has refused.
     forgoes: bool,
     since_shown: SinceShown,
-}
-
-/// What its client has done since its server was told to listen, within a block, by the tags of
-/// what it said. ROLLBACK is that of the whole, or of what came behind a savepoint.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum SinceShown {
-    /// Nothing that changes that.
-    Nothing,
-    /// It has ended to listen, on the channel of the marks as well, maybe.
-    Unlistened,
-    /// The same, and can come back to that.
-    Saved,
-    /// It has come back to that, or to what was before.
-    InDoubt,
-    /// Whatever it was is committed, though the block may go on (AND CHAIN).
-    Committed,
 }
 
 /// Who says what a client is notified of.
@@ -109,29 +95,6 @@ impl Subscription {
         }
     }
 
-    /// Its client was answered with this tag.
-    pub(crate) fn note_tag(&mut self, tag: &[u8]) {
-        if !matches!(self.source, Source::ToServer { server: false, .. }) {
-            return;
-        }
-        let verb = tag.split(|&byte| byte == b' ' || byte == 0).next();
-        self.since_shown = match (self.since_shown, verb) {
-            (SinceShown::Nothing, Some(b"UNLISTEN")) => SinceShown::Unlistened,
-            (SinceShown::Unlistened, Some(b"SAVEPOINT")) => SinceShown::Saved,
-            (SinceShown::Nothing | SinceShown::Unlistened, Some(b"ROLLBACK")) => {
-                // Maybe it is not, and still listens: to tell it again, when that is needed, would
-                // undo nothing but what surely is rolled back.
-                self.listens_elsewhere();
-                SinceShown::Nothing
-            }
-            (SinceShown::Saved, Some(b"ROLLBACK")) => SinceShown::InDoubt,
-            (SinceShown::Nothing | SinceShown::Unlistened | SinceShown::Saved, Some(b"COMMIT")) => {
-                SinceShown::Committed
-            }
-            (same, _) => same,
-        };
-    }
-
     /// Both have come to the mark: what one has said behind it is to be told.
     fn tell_early(&mut self) {
         self.pending.append(&mut self.early);
@@ -143,30 +106,6 @@ impl Subscription {
             Mark::ToldOfMissed.hit();
             listener::missed().write_notice(&mut self.pending);
         }
-    }
-
-    /// Its unit is over, within a transaction block or not.
-    pub(crate) fn goes_on(&mut self, in_block: bool) {
-        self.forgoes = false;
-        if !in_block && matches!(self.source, Source::ToServer { server: false, .. }) {
-            if self.since_shown == SinceShown::Committed {
-                // It has not heard the mark, since it listens no more; nor is it to hear of
-                // anything but what it has listened on since, which its server is asked. No mark:
-                // simulated clients seldom unlisten, and hardly ever in that moment.
-                self.source = Source::Server;
-                self.pending.clear();
-                self.early.clear();
-                self.missed = true;
-            } else {
-                self.listens_elsewhere();
-            }
-        }
-    }
-
-    /// That its server was to listen is rolled back, and so is the mark.
-    fn listens_elsewhere(&mut self) {
-        Mark::ListeningUndone.hit();
-        self.source = Source::Listener;
     }
 }
 
@@ -210,7 +149,7 @@ impl Engine {
             return false;
         }
         let is_quiet = its.replies.is_empty() && its.answer.is_none();
-        if own.source == Source::Listener && is_quiet {
+        if own.source == Source::Listener && is_quiet && !own.in_doubt() {
             self.go_to_server(now, server, id);
         }
         Mark::HeldToListen.hit();
@@ -303,7 +242,7 @@ impl Engine {
             Source::Listener
             | Source::ToListener { .. }
             | Source::ToServer { server: false, .. } => {
-                if !channels.is_empty() && own.source == Source::Listener {
+                if !channels.is_empty() && own.source == Source::Listener && !own.in_doubt() {
                     // It has listened in the middle of a batch: now it does on the others, too.
                     Mark::ListensBesides.hit();
                     self.go_to_server(now, id, client);

@@ -398,9 +398,7 @@ impl Engine {
         its.encoding_in_doubt &= !over;
         its.quiet_since = now;
         its.local_settings &= self.servers[id].status.in_block();
-        if let Some(own) = &mut its.subscription {
-            own.goes_on(self.servers[id].status.in_block());
-        }
+        self.listening_goes_on(client, self.servers[id].status.in_block());
         self.deallocation_over(id, client, slot);
         let server = &mut self.servers[id];
         server.refused.retain(|(unit, _)| *unit != slot);

@@ -103,16 +103,21 @@ impl Listener {
     /// none any more.
     pub(super) fn mark(&mut self, client: ClientId) -> (Channel, u64) {
         self.marks.retain(|_, mark| mark.client != client);
+        (Rc::clone(&self.own), self.number(client))
+    }
+
+    fn number(&mut self, client: ClientId) -> u64 {
         let number = self.next_mark;
         self.next_mark += 1;
         self.marks.insert(number, UnderWay { client, since: None });
-        (Rc::clone(&self.own), number)
+        number
     }
 
-    /// A new mark, which it makes itself; none if there is no server for that.
+    /// A new mark, which it makes itself; none if there is no server for that. It passes one
+    /// before that was not rolled back.
     pub(super) fn mark_loss(&mut self, client: ClientId) -> Option<u64> {
         self.server?;
-        let (_, number) = self.mark(client);
+        let number = self.number(client);
         self.due.push(number);
         Some(number)
     }
@@ -356,7 +361,7 @@ impl Engine {
                     own.source = Source::Awaited;
                     continue;
                 }
-                Source::Listener => {}
+                Source::Listener => own.no_doubt(),
                 Source::ToListener { listener, .. } | Source::ToServer { listener, .. } => {
                     *listener = true;
                 }

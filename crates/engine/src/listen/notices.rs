@@ -167,7 +167,11 @@ impl Engine {
 
     fn listener_passes(&mut self, now: Time, client: ClientId, number: u64) {
         let Some(its) = self.clients.find_mut(client) else { return };
-        let Some(own) = its.subscription.as_mut().filter(|own| own.mark == number) else { return };
+        let Some(own) = its.subscription.as_mut() else { return };
+        let is_last = own.mark == number;
+        if own.source == Source::Listener || !is_last {
+            return self.doubt_ends(client, is_last);
+        }
         match &mut own.source {
             Source::ToListener { listener, .. } | Source::ToServer { listener, .. } => {
                 *listener = true;

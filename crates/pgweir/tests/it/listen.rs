@@ -98,6 +98,22 @@ fn what_a_client_notifies_itself_of_comes_with_the_reply() {
         "NOTIFY a; NOTIFY b",
         "DISCARD ALL",
         "NOTIFY b",
+        "LISTEN a",
+        "BEGIN",
+        "SAVEPOINT s",
+        "NOTIFY b",
+        "UNLISTEN *",
+        "SAVEPOINT t",
+        "ROLLBACK TO s",
+        "COMMIT",
+        "NOTIFY a, '5'",
+        "BEGIN",
+        "NOTIFY b",
+        "UNLISTEN *",
+        "SAVEPOINT s",
+        "ROLLBACK TO s",
+        "COMMIT",
+        "NOTIFY a, '6'",
     ] {
         assert_eq!(answer(&mut pooled, sql), answer(&mut direct, sql), "{sql}");
     }

@@ -527,6 +527,54 @@ fn what_is_rolled_back_within_a_block_is_shown_again() {
     }
 }
 
+/// ROLLBACK TO does not say to which savepoint: one behind UNLISTEN, or one before. What the
+/// listener hears of the mark does.
+#[test]
+fn who_has_unlistened_before_a_savepoint_listens_no_more() {
+    for heard_first in [false, true] {
+        for commits in [false, true] {
+            let scene = Scene::listening();
+            scene.begins();
+            scene.shows("NOTIFY b", "NOTIFY", "2");
+            scene.runs("UNLISTEN *", "UNLISTEN");
+            scene.runs("SAVEPOINT s", "SAVEPOINT");
+            scene.runs("ROLLBACK TO s", "ROLLBACK");
+            scene.alice.says([query("COMMIT")]);
+            scene.server.heard();
+            let mark = || notified(&scene.own, "2");
+            if heard_first && commits {
+                scene.listener.says([mark()]);
+            }
+            scene.server.says([done_with("COMMIT"), ready()]);
+            assert_eq!(scene.server.heard(), "Q(left?)");
+            scene.server.says([listens_on(&[])]);
+            scene.alice.heard();
+            scene.listener.says([notified("a", "0")]);
+            let is_known = heard_first && commits;
+            assert_eq!(scene.alice.heard(), if is_known { "" } else { "A" });
+            if !is_known {
+                // What may notify waits until that is known.
+                scene.alice.says([query("NOTIFY a")]);
+                assert_eq!(scene.server.heard(), "");
+                scene.stage.wait(Duration::from_secs(1));
+                assert_eq!(scene.listener.heard(), format!("Q(NOTIFY \"{}\", '3'; )", scene.own));
+            }
+            if !heard_first && commits {
+                scene.listener.says([mark()]);
+            } else if !commits {
+                scene.listener.says([done(), notified(&scene.own, "3"), ready()]);
+                scene.assert_shows(&["LISTEN \"a\""], "4");
+                continue;
+            }
+            scene.listener.says([notified("a", "1")]);
+            assert_eq!(scene.alice.heard(), "");
+            if !is_known {
+                assert_eq!(scene.server.heard(), "Q(NOTIFY a)");
+            }
+        }
+    }
+}
+
 /// It is not the end of the block that says what becomes of it.
 #[test]
 fn what_a_chain_has_committed_no_rollback_takes_back() {

@@ -1,0 +1,124 @@
+//! What became of the listening that a client's server was told to take over, within a block.
+//!
+//! It goes by the tags of what the client says. ROLLBACK is that of the whole block, or of what
+//! came behind a savepoint, and which one it does not say.
+
+use super::{Source, Subscription};
+use crate::Engine;
+use crate::action::ClientId;
+use crate::marks::Mark;
+
+/// What its client has done since its server was told to listen, within a block.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SinceShown {
+    /// Nothing that changes that.
+    Nothing,
+    /// It has ended to listen, on the channel of the marks as well, maybe.
+    Unlistened,
+    /// The same, and can come back to that.
+    Saved,
+    /// It has come back to that, or to what was before.
+    InDoubt,
+    /// Whatever it was is committed, though the block may go on (AND CHAIN).
+    Committed,
+    /// What is in doubt is committed: if the mark is, then so is that it listens no more.
+    CommittedInDoubt,
+}
+
+impl Subscription {
+    /// Its client was answered with this tag.
+    pub(crate) fn note_tag(&mut self, tag: &[u8]) {
+        if !matches!(self.source, Source::ToServer { server: false, .. }) {
+            return;
+        }
+        let verb = tag.split(|&byte| byte == b' ' || byte == 0).next();
+        self.since_shown = match (self.since_shown, verb) {
+            (SinceShown::Nothing, Some(b"UNLISTEN")) => SinceShown::Unlistened,
+            (SinceShown::Unlistened, Some(b"SAVEPOINT")) => SinceShown::Saved,
+            (SinceShown::Nothing | SinceShown::Unlistened, Some(b"ROLLBACK")) => {
+                // Maybe it is not, and still listens: to tell it again, when that is needed, would
+                // undo nothing but what surely is rolled back.
+                self.listens_elsewhere();
+                SinceShown::Nothing
+            }
+            (SinceShown::Saved, Some(b"ROLLBACK")) => SinceShown::InDoubt,
+            (SinceShown::Nothing | SinceShown::Unlistened | SinceShown::Saved, Some(b"COMMIT")) => {
+                SinceShown::Committed
+            }
+            (SinceShown::InDoubt, Some(b"COMMIT")) => SinceShown::CommittedInDoubt,
+            (same, _) => same,
+        };
+    }
+
+    /// Its unit is over, outside of any block. Says whether it is in doubt that it listens still.
+    fn settle_block(&mut self) -> bool {
+        let Source::ToServer { server: false, listener } = self.source else { return false };
+        // One that was not ready has passed nothing.
+        let passed = listener && !self.missed;
+        let in_doubt = self.since_shown == SinceShown::CommittedInDoubt;
+        if in_doubt && passed || self.since_shown == SinceShown::Committed {
+            // It has not heard the mark, since it listens no more; nor is it to hear of
+            // anything but what it has listened on since, which its server is asked. No mark:
+            // simulated clients seldom unlisten, and hardly ever in that moment.
+            self.source = Source::Server;
+            self.pending.clear();
+            self.early.clear();
+            self.missed = true;
+            return false;
+        }
+        self.listens_elsewhere();
+        in_doubt
+    }
+
+    /// Whether it is not known yet if it listens at all.
+    pub(super) fn in_doubt(&self) -> bool {
+        self.source == Source::Listener && self.since_shown == SinceShown::CommittedInDoubt
+    }
+
+    /// Nobody will ever know: it does.
+    pub(super) fn no_doubt(&mut self) {
+        self.since_shown = SinceShown::Nothing;
+    }
+
+    /// That its server was to listen is rolled back, and so is the mark.
+    fn listens_elsewhere(&mut self) {
+        Mark::ListeningUndone.hit();
+        self.source = Source::Listener;
+    }
+}
+
+impl Engine {
+    /// A unit of a client is over, within a transaction block or not.
+    pub(crate) fn listening_goes_on(&mut self, client: ClientId, in_block: bool) {
+        let its = &mut self.clients[client];
+        let pool = its.pool();
+        let Some(own) = &mut its.subscription else { return };
+        own.forgoes = false;
+        if !in_block && own.settle_block() {
+            // Which of its two marks the listener passes first says so.
+            let listener = pool.and_then(|pool| self.pools[pool].listener.as_mut());
+            match listener.and_then(|listener| listener.mark_loss(client)) {
+                Some(number) => own.mark = number,
+                None => own.no_doubt(),
+            }
+        }
+    }
+
+    /// The listener passes a mark of a client for which it listens, the last one or not. If it was
+    /// in doubt whether that client listens still, it is not any more.
+    pub(super) fn doubt_ends(&mut self, client: ClientId, is_last: bool) {
+        let its = &mut self.clients[client];
+        let Some(own) = &mut its.subscription else { return };
+        if !own.in_doubt() {
+            return;
+        }
+        own.since_shown = SinceShown::Nothing;
+        if !is_last {
+            // The sweep tells the listener.
+            self.unsubscribe(client);
+        }
+        if self.clients[client].holding {
+            self.wake(client);
+        }
+    }
+}
