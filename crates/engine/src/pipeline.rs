@@ -69,6 +69,18 @@ impl Pool {
             }
         }
     }
+
+    /// Whether units that read and units that write have shared servers of their own each.
+    pub(crate) fn keeps_apart(&self) -> bool {
+        self.spec.pipelining == Pipelining::Auto
+    }
+
+    /// So many servers are shared by units of a kind; `None`: none ever. Commits wait for the disk,
+    /// and many do so together: where they are kept apart writes have all servers of the pool.
+    pub(crate) fn most_hot(&self, access: Access) -> Option<usize> {
+        let spread = access == Access::Write && self.keeps_apart();
+        self.depths().map(|depths| if spread { self.spec.size.max(1) } else { depths.hot })
+    }
 }
 
 /// A unit that was sent to a server which it shares.

@@ -336,8 +336,8 @@ impl Pool {
     /// So many servers would serve all its waiters: those that share need as many as are shared.
     fn servers_wanted(&self) -> usize {
         let hot = self.depths().map_or(0, |depths| depths.hot);
-        let sharing = self.sharing.max(usize::from(self.wants_hot));
-        self.waiting - self.sharing + sharing.min(hot.saturating_sub(self.hot.len()))
+        let sharing = self.sharing.min(hot.saturating_sub(self.hot.len()));
+        self.waiting - self.sharing + sharing.max(usize::from(self.wants_hot))
     }
 
     /// How many connections more its waiters need, of those that are due.

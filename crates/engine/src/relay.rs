@@ -338,6 +338,7 @@ impl Engine {
         match (sink, self.servers[id].client()) {
             (Sink::Client(slot) | Sink::Refused(slot), Some(client)) => {
                 self.fill_slot(now, id, client, slot)?;
+                self.count_unit(now, id);
                 self.sequences_over(id, Some(slot));
                 self.hand_over_ready(id, client, at..at + n);
                 self.unit_over(now, id, client);
@@ -402,18 +403,23 @@ impl Engine {
         self.deallocation_over(id, client, slot);
         let server = &mut self.servers[id];
         server.refused.retain(|(unit, _)| *unit != slot);
+        server.unit_waited = false;
+        server.answered = false;
+        Ok(())
+    }
+
+    /// A server has answered a unit, which is not to be run again.
+    pub(crate) fn count_unit(&mut self, now: Time, id: ServerId) {
+        let server = &mut self.servers[id];
         let stats = &mut self.pools[server.pool].stats;
         stats.queries += 1;
         stats.query_time += now - server.unit_since;
         server.unit_since = now;
-        server.unit_waited = false;
-        server.answered = false;
         if !server.status.in_block() {
             stats.transactions += 1;
             stats.transaction_time += now - server.transaction_since;
             server.transaction_since = now;
         }
-        Ok(())
     }
 
     /// A client's unit is over: the server goes back, unless something keeps it.

@@ -15,7 +15,7 @@ use crate::client::{Body, Slot, UnnamedStatement};
 use crate::commons::Count;
 use crate::parameters::Parameters;
 use crate::pins::Refusal;
-use crate::pipeline::{Fresh, InFlight};
+use crate::pipeline::{Access, Fresh, InFlight};
 use crate::pool::PoolId;
 use crate::prepared::{Shelf, Statement};
 use crate::reply::Replies;
@@ -222,6 +222,11 @@ impl Server {
     /// How many places on it are taken.
     pub(crate) fn load(&self) -> usize {
         self.pipeline.len() + self.granted
+    }
+
+    /// Whether a unit that writes is on it, with others or alone.
+    pub(crate) fn writes(&self) -> bool {
+        self.pipeline.iter().any(|unit| unit.access == Access::Write)
     }
 
     /// Whether it is set to these settings, its brake aside.

@@ -139,12 +139,17 @@ impl Engine {
             self.fill_slot(now, id, client, slot)?;
         }
         let server = &mut self.servers[id];
-        let ran = now - std::mem::replace(&mut server.unit_since, now);
-        server.transaction_since = now;
+        let ran = now - server.unit_since;
         let fresh = server.fresh.take();
         let Some(unit) = server.pipeline.pop_front() else {
             return Err("ReadyForQuery came for no unit".to_owned());
         };
+        if unit.client.is_some() && unit.outcome == Outcome::Answered {
+            self.count_unit(now, id);
+        }
+        let server = &mut self.servers[id];
+        server.unit_since = now;
+        server.transaction_since = now;
         let repute = &mut self.pools[server.pool].repute;
         match unit.outcome {
             Outcome::Answered => repute.ran(now, unit.print, ran),
@@ -160,7 +165,7 @@ impl Engine {
                     }
                     fresh.into_iter().for_each(|fresh| self.actions.forward(to, fresh));
                     self.actions.forward(to, range);
-                    self.note_shared(id, now - unit.since);
+                    self.note_shared(id, unit.access, now - unit.since);
                     self.unit_answered(now, client, unit.bytes);
                 }
                 Outcome::Overran if unit.cancelled => {
@@ -170,7 +175,7 @@ impl Engine {
                         CANCELED.report(&[]).write(out);
                         backend::ready_for_query(out, TransactionStatus::Idle);
                     });
-                    self.note_shared(id, now - unit.since);
+                    self.note_shared(id, unit.access, now - unit.since);
                     self.unit_answered(now, client, unit.bytes);
                 }
                 Outcome::Overran | Outcome::TooLong => {
@@ -184,10 +189,12 @@ impl Engine {
     }
 
     /// A transaction is over that has shared a server, so long after its client had asked.
-    fn note_shared(&mut self, id: ServerId, took: Duration) {
+    fn note_shared(&mut self, id: ServerId, access: Access, took: Duration) {
         let pool = &mut self.pools[self.servers[id].pool];
         pool.stats.shared += 1;
-        pool.climb.answered(took);
+        if access == Access::Read {
+            pool.climb.answered(took);
+        }
     }
 
     /// What stood in front of the unit that is at the head now is over.

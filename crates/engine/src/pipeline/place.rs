@@ -112,15 +112,16 @@ impl Engine {
         settings: &Rc<Settings>,
         unit: &Unit,
     ) -> Place {
-        let Some(Depths { hot, .. }) = self.pools[pool].depths() else {
+        let Some(most) = self.pools[pool].most_hot(unit.access) else {
             return Place::Alone;
         };
         if self.pools[pool].repute.of(now, unit.print) == May::NotShare {
             // No mark: simulated clients hardly ever say the same within five seconds again.
             return Place::Alone;
         }
-        let least = self.least_loaded(pool, hot, settings, unit);
-        let is_due = self.pools[pool].hot.len() < hot;
+        let is_kin = |server: &ServerId| self.is_kin(*server, unit.access);
+        let least = self.least_loaded(pool, most, settings, unit, is_kin);
+        let is_due = self.shared_by(pool, unit.access) < most;
         if let Some(server) = least {
             let is_busy = self.servers[server].load() > 0;
             if !(is_due && is_busy) {
@@ -143,8 +144,15 @@ impl Engine {
         if may_heat && let Some(place) = self.heat_one(now, pool, settings, unit) {
             return place;
         }
+        // A write may stand behind reads where it has to.
+        if let Some(server) = self.least_loaded(pool, usize::MAX, settings, unit, |_| true) {
+            return Place::On(server);
+        }
         match fitting {
             Some(server) => {
+                if is_due {
+                    self.want_hot(now, pool);
+                }
                 self.provide(now, server, unit);
                 Place::Later
             }
@@ -155,6 +163,21 @@ impl Engine {
                 Place::Alone
             }
         }
+    }
+
+    /// Whether what stands on a shared server is of the same kind, where reads and writes are kept
+    /// apart.
+    fn is_kin(&self, id: ServerId, access: Access) -> bool {
+        let server = &self.servers[id];
+        !self.pools[server.pool].keeps_apart()
+            || server.pipeline.is_empty()
+            || (access == Access::Write) == server.writes()
+    }
+
+    /// So many servers are shared by units of a kind, or could be.
+    pub(super) fn shared_by(&self, pool: PoolId, access: Access) -> usize {
+        let hot = self.pools[pool].hot.iter();
+        hot.filter(|server| self.is_kin(**server, access)).count()
     }
 
     /// One server more is to be shared, and none is free: it is made.
@@ -177,8 +200,9 @@ impl Engine {
         most: usize,
         settings: &Rc<Settings>,
         unit: &Unit,
+        is_kin: impl Fn(&ServerId) -> bool,
     ) -> Option<ServerId> {
-        let hot = self.pools[pool].hot.iter().copied().enumerate();
+        let hot = self.pools[pool].hot.iter().copied().filter(is_kin).enumerate();
         let mut has_one = false;
         let may_be = hot.filter(|(place, server)| {
             self.servers[*server].is_set_to(settings)
@@ -196,7 +220,6 @@ impl Engine {
         let Some(Depths { depth, .. }) = self.pools[server.pool].depths() else {
             return false;
         };
-        let behind_write = server.pipeline.iter().any(|other| other.access == Access::Write);
         matches!(server.state, ServerState::Pipelined)
             && server.is_set_to(settings)
             && server.replaying.is_none()
@@ -205,7 +228,7 @@ impl Engine {
             && server.cancel.is_none()
             && server.load() < depth
             && server.pipeline.back().is_none_or(|last| !last.trails)
-            && !(behind_write && unit.access == Access::Read)
+            && !(server.writes() && unit.access == Access::Read)
             && provides(server, unit)
     }
 
@@ -409,12 +432,12 @@ impl Engine {
         if self.pools[pool].sharing == 0 {
             return false;
         }
-        let Some(Depths { hot, .. }) = self.pools[pool].depths() else {
+        if self.pools[pool].depths().is_none() {
             // A reload has ended it.
             let all: Vec<_> = self.sharers(pool).map(|(index, _)| index).collect();
             self.take_out_sharers(pool, &all);
             return false;
-        };
+        }
         if !self.servers[id].birth.is_empty() {
             // It is for others. Where it takes the place of one that could be shared it makes way
             // for those who need one alone.
@@ -430,9 +453,13 @@ impl Engine {
             let leg = clients.find(waiter.client).map(|client| client.leg);
             leg == Some(Leg::Waiting(waiter.ticket))
         });
-        let Some(first) = waits.next().filter(|first| first.shares && of.hot.len() < hot) else {
+        let Some(first) = waits.next().filter(|first| first.shares) else { return false };
+        let access = clients[first.client].unit.as_ref().map(|unit| unit.access);
+        let lacks =
+            |access| of.most_hot(access).is_some_and(|most| self.shared_by(pool, access) < most);
+        if !access.is_some_and(lacks) {
             return false;
-        };
+        }
         let settings = self.shared_settings(first.client);
         self.heat(now, id, &settings);
         self.grant(now, pool);

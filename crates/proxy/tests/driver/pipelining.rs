@@ -200,6 +200,21 @@ fn what_is_not_known_stands_last() {
     assert_eq!(server.heard(), "Q(SELECT a FROM t) Q(SELECT a FROM t) Q(SELECT 2)");
 }
 
+/// It does not overrun, but those behind it would wait for too long.
+#[test]
+fn what_is_not_short_stands_last_however_often_it_is_run() {
+    let (stage, server, clients) = braked(&shared(1), 2);
+    for _ in 0..3 {
+        clients[0].says([query("SELECT a FROM t")]);
+        clients[1].says([query("SELECT 1")]);
+        assert_eq!(server.heard(), "Q(SELECT a FROM t)");
+        stage.wait(Duration::from_millis(30));
+        server.says([one_row("")]);
+        assert_eq!(server.heard(), "Q(SELECT 1)");
+        server.says([one_row("")]);
+    }
+}
+
 /// It ran for as long, though all that was answered meanwhile is read at once, on a busy machine.
 #[test]
 fn what_overruns_while_nobody_looks_is_run_again_too() {
@@ -609,6 +624,54 @@ fn auto_shares_servers() {
     let (_, server, clients) = braked(&setup, 3);
     ask(&clients);
     assert_eq!(server.heard(), "Q(SELECT 0) Q(SELECT 1) Q(SELECT 2)");
+}
+
+/// Commits wait for the disk, and many do so together.
+#[test]
+fn auto_gives_writes_all_servers() {
+    let setup = Setup { general: "pipelining = 'auto'", size: 5, ..Setup::default() };
+    let (stage, server, clients) = braked(&setup, 13);
+    updated(&server, &clients[0]);
+    let update = |number: usize| {
+        clients[number].says([query(&format!("UPDATE t SET a = {number}"))]);
+        format!("Q(UPDATE t SET a = {number})")
+    };
+    let mut last = server;
+    let first = update(0);
+    assert_eq!(last.heard(), first);
+    for number in 1..5 {
+        let behind = update(3 * number - 2);
+        assert_eq!(last.heard(), behind, "until there is one more");
+        let next = stage.server();
+        let behind = update(3 * number - 1);
+        assert_eq!(last.heard(), behind, "until that is ready");
+        assert_eq!(next.heard(), BRAKED);
+        next.says([one_row("")]);
+        last = next;
+        let first = update(3 * number);
+        assert_eq!(last.heard(), first);
+    }
+}
+
+/// A read finds a server without writes, and writes go to it only if there is no other.
+#[test]
+fn auto_keeps_reads_and_writes_apart() {
+    let setup = Setup { general: "pipelining = 'auto'", size: 2, ..Setup::default() };
+    let (stage, server, clients) = braked(&setup, 5);
+    updated(&server, &clients[0]);
+    clients[0].says([query("SELECT 0")]);
+    assert_eq!(server.heard(), "Q(SELECT 0)");
+    clients[1].says([query("UPDATE t SET a = 1")]);
+    assert_eq!(server.heard(), "Q(UPDATE t SET a = 1)", "there is no other");
+    let other = stage.server();
+    clients[2].says([query("SELECT 2")]);
+    assert_eq!(other.heard(), BRAKED);
+    other.says([one_row("")]);
+    assert_eq!(other.heard(), "Q(SELECT 2)");
+    clients[3].says([query("UPDATE t SET a = 3")]);
+    assert_eq!(server.heard(), "Q(UPDATE t SET a = 3)");
+    clients[4].says([query("SELECT 4")]);
+    assert_eq!(other.heard(), "Q(SELECT 4)");
 }
 
 /// Who has been sent is answered, and who waits for a place gets a server alone, each in turn.

@@ -122,7 +122,8 @@ fn what_is_run_again_alone_is_no_transaction_that_was_shared() {
     server.says([one_row("a")]);
     assert!(clients[0].heard().ends_with("T D(a) C Z"));
     assert_eq!(delays(&stage), [(0, 3)]);
-    assert_eq!(stats(&stage).shared, 2);
+    assert_eq!((stats(&stage).shared, stats(&stage).transactions), (2, 3));
+    assert_eq!(stats(&stage).queries, 3, "it counts once");
 }
 
 #[test]
