@@ -15,6 +15,7 @@
 //! comes of that statement, savepoints and all, and what a client notifies itself of comes before
 //! its reply is over.
 
+mod adopt;
 mod listener;
 mod notices;
 mod since;
@@ -290,11 +291,18 @@ impl Engine {
     }
 
     fn may_go_to_listener(&self, id: ServerId, client: ClientId) -> bool {
+        let Some(own) = &self.clients[client].subscription else { return false };
+        let server = &self.servers[id];
+        self.may_leave_to_listener(id, client)
+            && self.listener_has(server.pool, &own.channels, &server.parameters)
+    }
+
+    /// Whether a client waits for nothing but a listener, with its server.
+    fn may_leave_to_listener(&self, id: ServerId, client: ClientId) -> bool {
         let its = &self.clients[client];
-        let Some(own) = its.subscription.as_ref().filter(|own| own.source == Source::Awaited)
-        else {
+        if its.subscription.as_ref().is_none_or(|own| own.source != Source::Awaited) {
             return false;
-        };
+        }
         let server = &self.servers[id];
         let is_quiet = server.replies.is_empty()
             && !server.replies.in_batch()
@@ -305,11 +313,7 @@ impl Engine {
         // What it has set is asked for once nothing else keeps its server.
         let is_settled = !its.in_doubt && its.leg == Leg::Held(id);
         let of_pool = server.mode != PoolMode::Session && server.elsewhere.is_none();
-        is_quiet
-            && is_between
-            && is_settled
-            && of_pool
-            && self.listener_has(server.pool, &own.channels, &server.parameters)
+        is_quiet && is_between && is_settled && of_pool
     }
 
     /// The server of a client is to listen on all that the client does.

@@ -325,6 +325,8 @@ marks! {
     Unsubscribed,
     /// A server listens for a pool's clients.
     BecomesListener,
+    /// The same, and a client had kept it to listen.
+    ListenerAdopted,
     /// Nobody listens any more.
     ListenerGoes,
     /// It is lost.

@@ -288,8 +288,15 @@ impl Engine {
                 self.pools[id].idle.retain(|server| *server != idle);
                 self.become_listener(now, idle);
             }
+            None if self.adopt_listener(now, id) => {}
             None => self.refill(now, id),
         }
+    }
+
+    /// Those whose servers listen for them until the listener of their pool does.
+    pub(super) fn who_awaits_listener(&self, pool: PoolId) -> Vec<ClientId> {
+        let listener = self.pools[pool].listener.as_ref();
+        listener.into_iter().flat_map(|listener| listener.awaited.iter().copied()).collect()
     }
 
     /// A server is free. Says whether it listens from now on.
@@ -303,7 +310,7 @@ impl Engine {
         false
     }
 
-    fn become_listener(&mut self, now: Time, id: ServerId) {
+    pub(super) fn become_listener(&mut self, now: Time, id: ServerId) {
         Mark::BecomesListener.hit();
         let none = self.interner.none();
         let server = &mut self.servers[id];
@@ -406,8 +413,7 @@ impl Engine {
 
     /// The listener takes over from the servers of those who wait for that.
     fn hand_over_to_listener(&mut self, now: Time, pool: PoolId) {
-        let Some(listener) = &self.pools[pool].listener else { return };
-        for client in listener.awaited.clone() {
+        for client in self.who_awaits_listener(pool) {
             if let Leg::Held(server) = self.clients[client].leg {
                 self.goes_to_listener(now, server, client);
             }

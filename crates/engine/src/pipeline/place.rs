@@ -150,7 +150,7 @@ impl Engine {
         }
         match fitting {
             Some(server) => {
-                if is_due {
+                if self.shared_by(pool, unit.access) == 0 {
                     self.want_hot(now, pool);
                 }
                 self.provide(now, server, unit);

@@ -421,6 +421,41 @@ fn a_transaction_takes_no_longer_because_of_what_its_server_is_asked() {
     assert_eq!(scene.server.heard(), "Q(ROLLBACK)");
 }
 
+/// Each has a server and waits for the listener, for which there is no room.
+#[test]
+fn where_there_is_no_room_a_listening_server_is_the_listener() {
+    let setup = Setup { size: 4, general: "max_server_connections = 2", ..Setup::default() };
+    let (stage, server, alice) = Stage::ready(&setup);
+    alice.says([query("LISTEN a")]);
+    let bob = stage.client();
+    bob.says([query("LISTEN b")]);
+    let other = stage.server();
+    assert_eq!(other.heard(), "Q(LISTEN b)");
+    server.heard();
+    for (server, channel) in [(&server, "a"), (&other, "b")] {
+        server.says([done(), ready()]);
+        assert_eq!(server.heard(), "Q(left?)");
+        server.says([listens_on(&[channel])]);
+    }
+    alice.heard();
+    bob.heard();
+    let told = server.heard();
+    let own = told.split('"').nth(3).expect("a channel of its own");
+    assert_eq!(told, format!("Q(LISTEN \"a\"; LISTEN \"{own}\"; )"));
+    server.says([notified("a", "1"), done(), done(), ready()]);
+    assert_eq!(server.heard(), "Q(LISTEN \"b\"; )");
+    server.says([done(), notified("b", "1"), ready()]);
+    other.says([notified("b", "1")]);
+    assert_eq!((alice.heard().as_str(), bob.heard().as_str()), ("A", "A"));
+    assert!(other.heard().contains("NOTIFY"), "bob's server is to go back");
+    other.says([aside(2), notified(own, "1"), ready()]);
+    server.says([notified(own, "1")]);
+    assert!(other.heard().contains("UNLISTEN"));
+    other.says([aside(1), ready()]);
+    alice.says([query("SELECT 1")]);
+    assert_eq!(other.heard(), "Q(SELECT 1)");
+}
+
 /// A standby: nothing can be listened to there.
 #[test]
 fn a_client_keeps_its_server_where_the_listener_is_refused() {

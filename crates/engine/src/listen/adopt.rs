@@ -1,0 +1,66 @@
+//! Where no limit leaves room for a server that listens, one that a client keeps only to listen
+//! does for all.
+//!
+//! If two clients have begun to listen at once, each keeps a server until there is a listener. With
+//! no room for that all servers may be kept so, and nobody would ever get one.
+
+use pgweir_sql::PinReason;
+
+use super::Source;
+use crate::Engine;
+use crate::action::{ClientId, ServerId};
+use crate::client::Leg;
+use crate::marks::Mark;
+use crate::pool::PoolId;
+use crate::settings::ENCODING;
+use crate::time::Time;
+
+impl Engine {
+    /// A server of a client that keeps it only to listen is the listener from now on. Says whether
+    /// there is one that may be.
+    pub(super) fn adopt_listener(&mut self, now: Time, id: PoolId) -> bool {
+        if self.pools[id].coming() > 0 || self.room(id) > 0 || !self.others_are_lent(id) {
+            return false;
+        }
+        let found = self.who_awaits_listener(id).into_iter().find_map(|client| {
+            let Leg::Held(server) = self.clients.find(client)?.leg else { return None };
+            self.is_adoptable(server, client).then_some((client, server))
+        });
+        let Some((client, server)) = found else { return false };
+        Mark::ListenerAdopted.hit();
+        let its = &mut self.clients[client];
+        its.pins = its.pins.without(PinReason::Listen);
+        if let Some(own) = &mut its.subscription {
+            // The same connection goes on.
+            own.source = Source::Listener;
+        }
+        self.await_listener(client, false);
+        self.part(client);
+        self.read_server(server, true);
+        self.become_listener(now, server);
+        true
+    }
+
+    /// Whether a pool has two servers that are not kept for anything but to listen: with one less
+    /// there is still one for the others.
+    fn others_are_lent(&self, pool: PoolId) -> bool {
+        let of_pool = self.servers.iter().filter(|(_, server)| server.pool == pool);
+        let is_kept = |id: ServerId| {
+            let client = self.servers[id].client().and_then(|client| self.clients.find(client));
+            client.is_some_and(|client| !client.pins.without(PinReason::Listen).is_empty())
+        };
+        let kept = of_pool.filter(|(id, _)| is_kept(*id)).count();
+        self.pools[pool].total >= kept + 2
+    }
+
+    fn is_adoptable(&self, id: ServerId, client: ClientId) -> bool {
+        let (server, its) = (&self.servers[id], &self.clients[client]);
+        self.may_leave_to_listener(id, client)
+            && its.pins == PinReason::Listen.into()
+            && its.changes.is_none()
+            && server.settings.value(ENCODING).is_none()
+            && server.cancel.is_none()
+            && server.unseen.is_empty()
+            && !(server.doomed || server.reset)
+    }
+}
