@@ -174,6 +174,56 @@ fn what_nothing_removes_ends_its_server() {
     assert!(!pinned("pin_seed", |client| drop(client.query(make)), state), "the server must end");
 }
 
+/// A library stays in its server until that ends.
+#[test]
+fn libraries() {
+    let stage = Stage::new("pin_load", 1);
+    stage.ask("ALTER ROLE pin_load SUPERUSER");
+    let loaded = "SELECT count(*) FROM pg_settings WHERE name = 'auto_explain.log_format'";
+    let make = |client: &mut WireClient| drop(client.query("LOAD 'auto_explain'"));
+    assert!(!pinned_on(&stage, make, loaded), "the server must end");
+    // Nor is it known whether one was loaded, where that is an error.
+    let (mut owner, mut other) = (stage.client(), stage.client());
+    let pid = owner.query("SELECT pg_backend_pid()");
+    owner.try_query("LOAD 'nothing'").unwrap_err();
+    other.send(&query("SELECT pg_backend_pid()")).unwrap();
+    stage.wait_for_waiters(1);
+    drop(owner);
+    other.read_until_ready().unwrap();
+    assert_ne!(other.query("SELECT pg_backend_pid()"), pid);
+}
+
+/// What goes with its transaction keeps no server.
+#[test]
+fn temporary_tables_of_a_transaction() {
+    let stage = Stage::new("pin_commit_drop", 1);
+    let (mut one, mut two) = (stage.client(), stage.client());
+    for (number, create) in [
+        "CREATE TEMP TABLE t (a int) ON COMMIT DROP",
+        "CREATE TEMPORARY TABLE t ON COMMIT DROP AS SELECT 1 AS a",
+        "CREATE LOCAL TEMP TABLE t (a) ON COMMIT DROP AS SELECT 1",
+    ]
+    .into_iter()
+    .enumerate()
+    {
+        // Whoever comes next finds the only server free, and nothing there of that name.
+        for client in [&mut one, &mut two] {
+            client.query("BEGIN");
+            client.query(create);
+            client.query("INSERT INTO t VALUES (1)");
+            let count = if number == 0 { "1" } else { "2" };
+            assert_eq!(client.query("SELECT count(*) FROM t"), [count], "{create}");
+            client.query("COMMIT");
+            assert_eq!(client.query("SELECT to_regclass('t') IS NULL"), ["t"], "{create}");
+        }
+        one.query(&format!("BEGIN; {create}; ROLLBACK"));
+        assert_eq!(two.query("SELECT to_regclass('t') IS NULL"), ["t"], "{create}");
+    }
+    let pins = stage.console("SHOW PINS");
+    let row = "pin_commit_drop|pin_commit_drop|temp table|pin|0|1|0|0";
+    assert!(pins.iter().any(|its| its == row), "{pins:?}");
+}
+
 #[test]
 fn transactions_leave_no_pin() {
     let stage = Stage::new("pin_none", 1);
@@ -395,14 +445,69 @@ fn a_function_that_would_keep_one_server_more() {
     assert_eq!(hears(&mut other, &query("SELECT take()")), ["53300", "Z(I)"]);
 }
 
+/// A statement of each kind for which a server may be kept. Only a block is none: it is read, and
+/// leaves what it does. All databases share their replication slots: this one is called so.
+fn kinds(slot: &str) -> Vec<(&'static str, String)> {
+    let connect = format!(
+        "SELECT dblink_connect('d', 'host=127.0.0.1 port={} dbname=postgres user=postgres')",
+        CLUSTER.port()
+    );
+    // Of a name that is longer it is not known which it is.
+    let set = format!("SET {0}.{0}.{0}.{0} = 1", "a".repeat(60));
+    vec![
+        ("advisory lock", "SELECT pg_advisory_lock(5)".to_owned()),
+        ("backup", "SELECT pg_backup_start('b', true)".to_owned()),
+        ("extension", connect),
+        ("hold cursor", "DECLARE c CURSOR WITH HOLD FOR SELECT 1".to_owned()),
+        ("library", "LOAD 'plpgsql'".to_owned()),
+        ("listen", "LISTEN a".to_owned()),
+        ("prepared statement", "PREPARE p AS SELECT 1".to_owned()),
+        (
+            "replication",
+            format!("SELECT pg_create_physical_replication_slot('{slot}', false, true)"),
+        ),
+        ("random seed", "SELECT setseed(0.5)".to_owned()),
+        ("sequence", "SELECT nextval('s')".to_owned()),
+        ("setting", set),
+        ("temp table", "CREATE TEMP TABLE t (a int)".to_owned()),
+        ("unclear", "SELECT 1 AS U&\"a\"".to_owned()),
+    ]
+}
+
+/// A stage on which a setting says something of all kinds; its client may do what they need.
+fn stage_of_kinds(name: &str, setting: &str, kinds: &str) -> Stage {
+    let stage = Stage::with(name, 1, |config| {
+        config.pool("sequence_affinity", "\"pin\"").pool(setting, &format!("\"{kinds}\""))
+    });
+    stage.ask(&format!(
+        "ALTER ROLE {name} SUPERUSER; CREATE EXTENSION dblink; CREATE SEQUENCE s; \
+         ALTER SEQUENCE s OWNER TO {name}"
+    ));
+    stage
+}
+
+/// The names of all kinds but this one.
+fn kinds_without(kind: &str) -> String {
+    let names = kinds("").into_iter().map(|(name, _)| name).filter(|name| *name != kind);
+    names.collect::<Vec<_>>().join(", ")
+}
+
 #[test]
 fn kinds_that_are_refused() {
-    let stage =
-        Stage::with("pin_refuse", 1, |config| config.pool("pin_refuse", "\"temp table, LISTEN\""));
+    let stage = stage_of_kinds("pin_refuse", "pin_refuse", &kinds_without(""));
     let mut client = stage.client();
-    for refused in ["CREATE TEMP TABLE t (a int)", "LISTEN a"] {
-        assert_eq!(hears(&mut client, &query(refused)), ["0A000", "Z(I)"], "{refused}");
+    for (kind, refused) in kinds("pin_refuse") {
+        client.send(&query(&refused)).unwrap();
+        let reply = client.read_until_ready().unwrap();
+        let error = reply.iter().find(|message| message.tag == b'E');
+        let said = error.map(|error| error.to_string()).unwrap_or_default();
+        assert!(said.contains("0A000") && said.contains(kind), "{refused}: {said}");
     }
+    assert_eq!(client.query("SELECT 'it goes on'"), ["it goes on"]);
+    assert_eq!(hears(&mut client, &extended("LISTEN a", &[])), ["0A000", "Z(I)"]);
+
+    let stage = Stage::with("pin_refuse_some", 1, |config| config.pool("pin_refuse", "\"LISTEN\""));
+    let mut client = stage.client();
     client.query("SELECT pg_advisory_lock(5)");
     assert_eq!(hears(&mut client, &query("LISTEN a")), ["0A000", "Z(I)"], "also of who keeps one");
 }
@@ -410,13 +515,46 @@ fn kinds_that_are_refused() {
 /// As other poolers have it: what is left is there for whoever comes next.
 #[test]
 fn kinds_that_are_ignored() {
-    let stage = Stage::with("pin_ignore", 1, |config| {
-        config.pool("pin_ignore", "\"temp table, advisory lock\"")
-    });
+    let stage = stage_of_kinds("pin_ignore", "pin_ignore", &kinds_without(""));
     let (mut one, mut two) = (stage.client(), stage.client());
-    one.query("CREATE TEMP TABLE t (a int); SELECT pg_advisory_lock(5)");
+    for (kind, ignored) in kinds("pin_ignore") {
+        one.query(&ignored);
+        // Nobody has to wait for the only server.
+        assert_eq!(two.query("SELECT 'it is free'"), ["it is free"], "{kind}");
+    }
     assert_eq!(two.query("SELECT to_regclass('pg_temp.t')"), ["t"]);
-    one.query("SELECT pg_advisory_unlock(5)");
+    assert_eq!(two.query("EXECUTE p"), ["1"]);
+    assert_eq!(two.query("FETCH c"), ["1"]);
+    one.query("SELECT pg_backup_stop(); SELECT pg_drop_replication_slot('pin_ignore')");
+}
+
+/// Nobody waits for the server of a client whose pins are of another kind than those that are
+/// ignored, or refused.
+#[test]
+fn kinds_that_pin() {
+    for (kind, pins) in kinds("pin_kind") {
+        let name = format!("pin_kind_{}", kind.replace(' ', "_"));
+        let stage = stage_of_kinds(&name, "pin_ignore", &kinds_without(kind));
+        let (mut owner, mut other) = (stage.client(), stage.client());
+        owner.query(&pins);
+        let row = |column: usize| {
+            let rows = stage.console("SHOW PINS");
+            let start = format!("{name}|{name}|{kind}|");
+            let row = rows.iter().find_map(|row| row.strip_prefix(&start)).unwrap();
+            row.split('|').nth(column).unwrap().to_owned()
+        };
+        assert_eq!(row(3), "1", "{kind}");
+        if kind == "listen" {
+            // The pool's listener listens for it.
+            assert_eq!(other.query("SELECT 'other'"), ["other"]);
+            continue;
+        }
+        other.send(&query("SELECT 'other'")).unwrap();
+        stage.wait_for_waiters(1);
+        assert_eq!(row(1), "1", "{kind}");
+        drop(owner);
+        other.read_until_ready().unwrap();
+    }
 }
 
 /// A client that has prepared by the protocol and names that in SQL keeps a server for it.
