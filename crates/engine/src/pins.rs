@@ -127,14 +127,13 @@ impl Engine {
         text: &[u8],
         is_query: bool,
     ) -> Verdict {
-        let names = [PinReason::Names, PinReason::Prepared];
+        let may_name = self.names_prepared(server, heard);
         let its = &self.servers[server];
         let keeping = self.pools[its.pool].spec.keeping(its.mode);
         let mut pins = keeping.of_text(heard, text, its.encoding);
         let client = &self.clients[id];
         let is_open = client.open_slot.is_some();
         let removes = || is_query && !is_open && pgweir_sql::deallocated(text).is_some();
-        let may_name = names.iter().any(|it| heard.own.contains(*it));
         if may_name && !client.names.is_empty() && !removes() {
             // It is shown what its client has prepared.
             pins = pins.union(PinReason::Prepared.into());

@@ -84,10 +84,10 @@ impl Engine {
         if heard.statements > 1 {
             self.clients[id].follow_schema();
         }
-        if heard.own.contains(PinReason::Prepared) {
-            self.clients[id].note_prepared(heard.pins);
+        if heard.pins.contains(PinReason::Prepared) {
+            self.clients[id].note_prepared(heard.when_run());
         }
-        if heard.own.contains(PinReason::Names) {
+        if heard.pins.contains(PinReason::Names) {
             self.runs_prepared(id);
         }
         if let Some(unseen) = &heard.unseen {
@@ -107,6 +107,7 @@ impl Engine {
             self.pin(id, pins);
         }
         let client = &mut self.clients[id];
+        self.servers[server].reset |= client.prepared.contains(PinReason::Names);
         // A DEALLOCATE leaves nothing, and may end what the server is kept for.
         client.doubt(client.prepared);
     }
@@ -114,6 +115,11 @@ impl Engine {
     /// This is left on the client's server by what it has only named.
     pub(crate) fn unseen(&mut self, id: ClientId, unseen: Unseen, said: Option<Said<'_>>) {
         let Some(server) = self.clients[id].server() else { return };
+        if unseen.pins.contains(PinReason::Names) {
+            // A DEALLOCATE of which no reply tells: what is there for all clients may be gone.
+            // No mark: what is simulated removes no statements unseen.
+            self.servers[server].reset = true;
+        }
         if self.resets_unseen(server) {
             let left = self.without_ignored(server, kept(unseen.pins));
             let its = &mut self.servers[server];
@@ -126,6 +132,13 @@ impl Engine {
         if !self.without_ignored(server, kept(unseen.pins)).is_empty() {
             self.clients[id].note_unseen(&unseen.name);
         }
+    }
+
+    /// Whether a text may name what its client has prepared, or something else that is prepared on
+    /// this server, also within what it only names.
+    pub(crate) fn names_prepared(&self, server: ServerId, heard: &Heard) -> bool {
+        let pins = if self.resets_unseen(server) { heard.own } else { heard.pins };
+        pins.contains(PinReason::Names) || pins.contains(PinReason::Prepared)
     }
 
     /// Whether a server is reset behind what was done there unseen, and not kept for it.

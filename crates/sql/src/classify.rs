@@ -12,6 +12,7 @@ use crate::rules::{Form, Keyword, Meaning, meaning};
 use crate::sharing::{Alone, Sharing};
 
 mod heard;
+mod of_body;
 mod setting_call;
 mod share;
 #[cfg(test)]
@@ -146,6 +147,8 @@ pub(crate) struct State {
     creates: bool,
     /// The statement has said UPDATE.
     updates: bool,
+    /// There is an INTO that is not that of INSERT or MERGE.
+    makes_table: bool,
     /// Statements that have begun.
     statements: u32,
 }
@@ -267,36 +270,27 @@ impl Sink for State {
 }
 
 impl State {
-    /// For a body, of a function.
-    pub(crate) fn of_body(assigns: bool) -> Self {
-        Self { share: Share::of_body(assigns), ..Self::default() }
-    }
-
-    /// Whether the last token calls a function that is not known here, in a body.
-    pub(crate) fn calls_unknown(&mut self) -> bool {
-        self.share.calls_unknown()
-    }
-
-    /// The rule that what has been read of a body breaks.
-    pub(crate) fn breaks(&self) -> Option<Alone> {
-        self.share.breaks()
-    }
-
     /// Notes what a name stands for.
     #[inline]
     fn named(&mut self, text: &[u8], quoted: bool, meaning: Meaning) {
         self.likeness.name(text);
-        let loud = self.loud.as_deref();
-        let mut hidden = Hidden::NONE;
-        if let Some(place) = loud.and_then(|loud| loud.place(text)) {
-            hidden = loud.map_or(hidden, |loud| loud.hidden(place));
-            let named = self.named.get_or_insert_default();
-            if !named.places.contains(&place) {
-                named.places.push(place);
-            }
-        }
+        let hidden = self.note(text);
         let field = matches!(self.last, Last::Field);
+        let loud = self.loud.as_deref();
         self.share.name(&Name { text, quoted, field, hidden }, meaning, loud);
+    }
+
+    /// Notes what a name stands for, and gives what it hides.
+    #[inline]
+    fn note(&mut self, name: &[u8]) -> Hidden {
+        let Some(loud) = self.loud.as_deref() else { return Hidden::NONE };
+        let Some(place) = loud.place(name) else { return Hidden::NONE };
+        let hidden = loud.hidden(place);
+        let named = self.named.get_or_insert_default();
+        if !named.places.contains(&place) {
+            named.places.push(place);
+        }
+        hidden
     }
 
     pub(crate) fn pin(&mut self, reason: PinReason) {
@@ -337,11 +331,6 @@ impl State {
             heard.sharing = Sharing::Alone(Alone::Pin);
         }
         heard
-    }
-
-    /// Whether a statement has said so far that it changes tables.
-    pub(crate) fn writes(&self) -> bool {
-        self.writes
     }
 
     fn end_statement(&mut self) {
@@ -541,6 +530,9 @@ impl State {
             (Keyword::Into, Last::Insert) => Last::Word,
             (Keyword::Into, _) => {
                 self.share.makes_table();
+                self.makes_table = true;
+                // To an event trigger it is CREATE TABLE AS.
+                self.note(b"create");
                 Last::Create
             }
             (Keyword::Cursor, _) => Last::Cursor,

@@ -13,14 +13,18 @@ const BEGIN: &str = "\
 /// Functions, whatever has rows, and types whose checks or casts call functions. What users make
 /// has an OID from 16384 on (`FirstNormalObjectId`, access/transam.h); of PostgreSQL's own only
 /// those may matter that are not immutable. Of machine code the extension is said that it belongs
-/// to. Of the settings that a function brings along, those that are not what they were behind it
+/// to; of what is only another name for something that PostgreSQL has, the names that this has
+/// there. Of the settings that a function brings along, those that are not what they were behind it
 /// stand in its body. An event trigger stands behind words. A body comes in pieces, since a message
 /// is read whole, and is not long then.
 const OBJECTS: &str = "\
     SELECT k, o, s, n, l, part, substr(body, part * 3900 + 1, 3900) FROM (\
     SELECT 'f', p.oid, n.nspname, p.proname, \
         CASE WHEN p.prokind = 'a' AND p.oid >= 16384 THEN '' ELSE l.lanname END, \
-        CASE WHEN p.oid < 16384 THEN '' WHEN l.lanname IN ('c', 'internal') THEN \
+        CASE WHEN p.oid < 16384 THEN '' WHEN l.lanname = 'internal' THEN \
+            coalesce((SELECT string_agg(DISTINCT own.proname, ' ') FROM pg_catalog.pg_proc own \
+            WHERE own.oid < 16384 AND own.prolang = p.prolang AND own.prosrc = p.prosrc), '') \
+        WHEN l.lanname = 'c' THEN \
             coalesce((SELECT e.extname FROM pg_catalog.pg_depend d \
             JOIN pg_catalog.pg_extension e ON e.oid = d.refobjid \
             WHERE d.classid = 'pg_catalog.pg_proc'::regclass AND d.objid = p.oid \
@@ -43,7 +47,7 @@ const OBJECTS: &str = "\
     WHERE t.oid >= 16384 AND (t.typtype = 'd' OR EXISTS (SELECT FROM pg_catalog.pg_cast \
         WHERE castfunc >= 16384 AND t.oid IN (castsource, casttarget))) \
     UNION ALL SELECT 'r', o, '', w, '', '' \
-    FROM (VALUES (1, 'create'), (2, 'alter'), (3, 'drop')) AS word(o, w) \
+    FROM {words} \
     UNION ALL SELECT 'u', 0, '', '', '', ''\
     ) AS object(k, o, s, n, l, body), \
     LATERAL pg_catalog.generate_series(0, (pg_catalog.length(body) - 1) / 3900) AS part; ";
@@ -121,8 +125,17 @@ const USES: &str = "\
     WHERE f::oid >= 16384 OR unnamed.own AND f::oid IN (SELECT oid FROM own) \
     UNION ALL SELECT 'u', 0, 't', oid, 'a', 'domain' FROM pg_catalog.pg_type \
     WHERE oid >= 16384 AND typtype = 'd' \
-    UNION ALL SELECT 'r', word, 'f', evtfoid, 'a', 'event trigger ' || evtname \
-    FROM pg_catalog.pg_event_trigger, generate_series(1, 3) AS word WHERE evtenabled <> 'D'";
+    UNION ALL SELECT 'r', o, 'f', evtfoid, 'a', 'event trigger ' || evtname \
+    FROM pg_catalog.pg_event_trigger, {words} \
+    WHERE evtenabled <> 'D' AND evtevent <> 'login' \
+    AND (evttags IS NULL OR w IN ('create', 'alter') OR EXISTS (\
+        SELECT FROM unnest(evttags) AS tag WHERE pg_catalog.lower(tag) LIKE w || '%'))";
+
+/// The first words of the commands behind which an event trigger may stand (Event Trigger Firing
+/// Matrix in PostgreSQL's documentation). An extension that is made or altered runs any of them.
+const WORDS: &str = "\
+    (VALUES (1, 'create'), (2, 'alter'), (3, 'drop'), (4, 'comment'), (5, 'grant'), (6, 'import'), \
+    (7, 'refresh'), (8, 'reindex'), (9, 'revoke'), (10, 'security')) AS word(o, w)";
 
 /// The query, of a server that reports this.
 pub(super) fn question(parameters: &Parameters) -> Vec<u8> {
@@ -131,7 +144,7 @@ pub(super) fn question(parameters: &Parameters) -> Vec<u8> {
         false => "p.prosrc",
     };
     let text = [BEGIN, OBJECTS, USES].concat();
-    text.replace("{body}", body).into_bytes()
+    text.replace("{body}", body).replace("{words}", WORDS).into_bytes()
 }
 
 /// Whether a function may be written as SQL in place of a text: from PostgreSQL 14 on.

@@ -112,7 +112,8 @@ fn source(id: ObjectId, language: &str, body: String) -> Source {
         "" => Source::None,
         // What PostgreSQL brings along.
         _ if id.1 < 16_384 => Source::Builtin,
-        "c" | "internal" => Source::Native(body),
+        "c" => Source::Native(body),
+        "internal" => Source::Alias(body.split_ascii_whitespace().map(str::to_owned).collect()),
         "sql" => Source::Sql(body),
         "plpgsql" => Source::Plpgsql(body),
         other => Source::Other(other.to_owned(), body),

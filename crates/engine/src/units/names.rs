@@ -233,15 +233,17 @@ impl Engine {
             if kept { Makes::Unnamed(Rc::from(new.message)) } else { Makes::UnnamedTooLong }
         };
         let slot = self.clients[id].coming_slot();
+        let names = heard.as_ref().is_none_or(|heard| self.names_prepared(server, heard));
+        let when_run = heard.as_ref().map(Heard::when_run);
         let pins = self.scan_text(id, text, heard, slot);
         let client = &mut self.clients[id];
         if !name.is_empty() {
-            client.note_prepared(pins.unwrap_or_else(|| PinReason::Unclear.into()));
+            client.note_prepared(when_run.unwrap_or_else(|| PinReason::Unclear.into()));
         }
         client.own_resets |=
             !name.is_empty() && pins.is_none_or(|pins| pins.contains(PinReason::Reset));
         if name.is_empty() {
-            client.unnamed_names = Some(pins.is_none_or(|pins| pins.contains(PinReason::Names)));
+            client.unnamed_names = Some(names);
         }
         client.may_commit_later |= client.may_commit || !ended;
         let rename = Rename::escape(HEADER_LEN, name);
@@ -310,7 +312,7 @@ impl Engine {
         }
         let text = until_nul(definition);
         let heard = self.read_text(id, text);
-        if heard.own.contains(PinReason::Names) || heard.own.contains(PinReason::Prepared) {
+        if self.names_prepared(server, &heard) {
             return self.parse_own(id, server, new);
         }
         let private = client.has_changed_settings();

@@ -54,8 +54,7 @@ impl Engine {
         if self.clients[id].names.is_empty() || self.servers[server].replies.passes_over() {
             return true;
         }
-        let pins = self.read_text(id, text).own;
-        let names = pins.contains(PinReason::Names) || pins.contains(PinReason::Prepared);
+        let names = self.names_prepared(server, &self.read_text(id, text));
         let removed = pgweir_sql::deallocated(text).filter(|_| !goes_on);
         if !names && removed.is_none() {
             return true;

@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use pgweir_sql::{Heard, PinReason};
+use pgweir_sql::Heard;
 use pgweir_wire::HEADER_LEN;
 use pgweir_wire::frontend::{self, Parse, Target};
 
@@ -42,7 +42,7 @@ impl Engine {
             let names = client.unnamed_names.unwrap_or_else(|| match &client.unnamed {
                 UnnamedStatement::TooLong | UnnamedStatement::Unknown => true,
                 UnnamedStatement::Made(_) | UnnamedStatement::None => {
-                    self.read_text(id, client.unnamed.text()).own.contains(PinReason::Names)
+                    self.names_prepared(server, &self.read_text(id, client.unnamed.text()))
                 }
             });
             if names && !self.show_all(id, server) {

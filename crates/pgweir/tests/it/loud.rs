@@ -1,7 +1,7 @@
 //! What is done to a session by what a text only names: functions, triggers, views and their like.
 //! It is found in the catalogue, and then as well known as if the text had said it.
 
-use pgweir_testkit::frames::{bind, execute, parse, query, sync};
+use pgweir_testkit::frames::{bind, execute, extended, parse, query, sync};
 use pgweir_testkit::{WireClient, eventually};
 
 use crate::stage::{self, CLUSTER, Stage};
@@ -278,4 +278,292 @@ fn the_console_says_what_was_found_and_who_is_kept_by_it() {
     );
     let clients = stage.console("SHOW CLIENTS");
     assert!(clients.iter().any(|row| row.ends_with("|advisory lock (by v)")), "{clients:?}");
+}
+
+/// What is prepared by the protocol, and what a Bind of it is answered: a value, or SQLSTATE.
+fn prepare(client: &mut WireClient, name: &str, value: &str) {
+    client.send(&[parse(name, &format!("SELECT '{value}'"), &[]), sync()].concat()).unwrap();
+    let reply = client.read_until_ready().unwrap();
+    assert!(reply.iter().all(|message| message.tag != b'E'), "{}", reply[0]);
+}
+
+fn run(client: &mut WireClient, name: &str) -> String {
+    client.send(&[bind("", name, &[]), execute("", 0), sync()].concat()).unwrap();
+    answer(client)
+}
+
+/// The first value of the reply that is under way, or its SQLSTATE.
+fn answer(client: &mut WireClient) -> String {
+    let reply = client.read_until_ready().unwrap();
+    let value = |message: &pgweir_testkit::Message| match message.tag {
+        b'D' => message.values().swap_remove(0).map(|value| String::from_utf8(value).unwrap()),
+        b'E' => Some(message.sqlstate()),
+        _ => None,
+    };
+    reply.iter().find_map(value).unwrap_or_default()
+}
+
+/// A block, or a function, that removes what was prepared: that of its client is gone, as it would
+/// be directly, and what others have prepared, the same among it, is there.
+#[test]
+fn what_removes_prepared_statements() {
+    let stage = stage(
+        "loud_deallocate",
+        "CREATE FUNCTION remove() RETURNS text LANGUAGE plpgsql AS $$
+            BEGIN DEALLOCATE ALL; RETURN 'x'; END $$;
+         CREATE FUNCTION remove_in_sql() RETURNS void LANGUAGE sql AS 'DEALLOCATE ALL';
+         CREATE FUNCTION remove_by_text() RETURNS void LANGUAGE plpgsql AS $$
+            BEGIN EXECUTE 'DEALLOCATE ALL'; END $$;
+         CREATE FUNCTION remove_and_fail() RETURNS void LANGUAGE plpgsql AS $$
+            BEGIN DEALLOCATE ALL; RAISE 'x'; END $$;
+         CREATE FUNCTION somehow(what text) RETURNS void LANGUAGE plpgsql AS $$
+            BEGIN EXECUTE what || ' ALL'; END $$;
+         CREATE TABLE watched (a int);
+         CREATE FUNCTION on_change() RETURNS trigger LANGUAGE plpgsql AS $$
+            BEGIN DEALLOCATE ALL; RETURN NEW; END $$;
+         CREATE TRIGGER watch BEFORE INSERT ON watched
+            FOR EACH ROW EXECUTE FUNCTION on_change();",
+    );
+    for act in [
+        query("DO $$ BEGIN DEALLOCATE ALL; END $$"),
+        query("DO $$ BEGIN EXECUTE 'DEALLOCATE ALL'; END $$"),
+        query("DO $$ BEGIN DEALLOCATE ALL; RAISE 'x'; END $$"),
+        query("DO $$ BEGIN DEALLOCATE mine; END $$"),
+        query("SELECT remove()"),
+        query("SELECT remove_in_sql()"),
+        query("SELECT remove_by_text()"),
+        query("SELECT remove_and_fail()"),
+        query("SELECT somehow('DEALLOCATE')"),
+        query("INSERT INTO watched VALUES (1)"),
+        extended("SELECT remove()", &[]),
+        [parse("f", "SELECT remove()", &[]), bind("", "f", &[]), execute("", 0), sync()].concat(),
+        query("BEGIN; SELECT remove(); COMMIT"),
+    ] {
+        let text = String::from_utf8_lossy(&act).into_owned();
+        let direct = WireClient::login(CLUSTER.address(), &stage.login()).unwrap();
+        let said = [stage.client(), direct].map(|mut owner| {
+            let mut other = stage.client();
+            prepare(&mut owner, "mine", "mine");
+            prepare(&mut owner, "common", "common");
+            prepare(&mut other, "its", "common");
+            prepare(&mut other, "too", "too");
+            owner.send(&act).unwrap();
+            let mut said = vec![answer(&mut owner)];
+            // It may keep the server for what is left.
+            said.extend(["mine", "common", "mine"].map(|name| run(&mut owner, name)));
+            prepare(&mut owner, "new", "new");
+            said.push(run(&mut owner, "new"));
+            drop(owner);
+            for (name, value) in [("its", "common"), ("too", "too"), ("its", "common")] {
+                assert_eq!(run(&mut other, name), value, "{text}");
+            }
+            said
+        });
+        assert_eq!(said[0], said[1], "{text}");
+    }
+}
+
+/// Others need not wait for the client to leave that has removed what was prepared.
+#[test]
+fn whoever_removes_prepared_statements_keeps_no_server() {
+    let stage = stage("loud_removed", "");
+    let (mut owner, mut other) = (stage.client(), stage.client());
+    for has_own in [false, true] {
+        prepare(&mut other, "its", "its");
+        if has_own {
+            prepare(&mut owner, "mine", "mine");
+        }
+        owner.query("DO $$ BEGIN DEALLOCATE ALL; END $$");
+        assert_eq!(run(&mut other, "its"), "its");
+        // Within a transaction too, whatever its own are.
+        owner.query("BEGIN; DO $$ BEGIN DEALLOCATE ALL; END $$");
+        prepare(&mut owner, "new", "its");
+        assert_eq!(run(&mut owner, "new"), "its");
+        owner.query("COMMIT; DEALLOCATE ALL");
+        assert_eq!(run(&mut other, "its"), "its");
+        other.query("DEALLOCATE ALL");
+    }
+}
+
+/// Each kind of state, made by a function: nobody else meets with it, and its client has it.
+#[test]
+fn every_kind_of_state() {
+    let stage = stage(
+        "loud_kinds",
+        "CREATE FUNCTION does(what int) RETURNS void LANGUAGE plpgsql AS $$ BEGIN
+            IF what = 0 THEN CREATE TEMP TABLE t (a int); END IF; END $$;
+         CREATE FUNCTION prepares() RETURNS void LANGUAGE plpgsql AS $$
+            BEGIN PREPARE p AS SELECT 1; END $$;
+         CREATE FUNCTION holds() RETURNS void LANGUAGE sql AS
+            'DECLARE c CURSOR WITH HOLD FOR SELECT 1';
+         CREATE FUNCTION locks() RETURNS void LANGUAGE plpgsql AS $$
+            BEGIN PERFORM pg_try_advisory_lock_shared(7); END $$;
+         CREATE FUNCTION seeds() RETURNS void LANGUAGE plpgsql AS $$
+            BEGIN PERFORM setseed(0.5); CREATE TEMP TABLE seeded (a int); END $$;
+         CREATE FUNCTION loads() RETURNS void LANGUAGE plpgsql AS $$
+            BEGIN LOAD '$libdir/plugins/none'; END $$;
+         CREATE FUNCTION sets() RETURNS void LANGUAGE plpgsql AS $$
+            BEGIN SET work_mem = '1MB'; END $$;
+         CREATE FUNCTION resets() RETURNS void LANGUAGE plpgsql AS $$
+            BEGIN RESET work_mem; END $$;",
+    );
+    let temp = "SELECT coalesce(to_regclass('pg_temp.t')::text, 'none')";
+    let statements = "SELECT count(*) FROM pg_prepared_statements WHERE name = 'p'";
+    let cursors = "SELECT count(*) FROM pg_cursors WHERE is_holdable";
+    let seeded = "SELECT coalesce(to_regclass('pg_temp.seeded')::text, 'none')";
+    let pid = "SELECT pg_backend_pid()";
+    keeps_its_server(&stage, "SELECT does(0)", temp, Some("DROP TABLE t"));
+    keeps_its_server(&stage, "SELECT does(0)", temp, None);
+    keeps_its_server(&stage, "SELECT prepares()", statements, Some("DEALLOCATE p"));
+    keeps_its_server(&stage, "SELECT prepares()", statements, None);
+    keeps_its_server(&stage, "SELECT holds()", cursors, Some("CLOSE c"));
+    keeps_its_server(&stage, "SELECT locks()", LOCKS, Some("SELECT pg_advisory_unlock_all()"));
+    goes_with_it(&stage, "SELECT sets()", "SHOW work_mem");
+    let before = stage.client().query(pid);
+    keeps_its_server(&stage, "SELECT seeds()", seeded, None);
+    assert_ne!(stage.client().query(pid), before, "nothing takes a seed back");
+    // What could not be loaded may have been: the server is this client's, and then nobody's.
+    let (mut owner, mut other) = (stage.client(), stage.client());
+    let before = owner.query(pid);
+    owner.try_query("SELECT loads()").unwrap_err();
+    other.send(&query(pid)).unwrap();
+    stage.wait_for_waiters(1);
+    drop(owner);
+    assert_ne!(rows(&mut other), before);
+    let mut owner = stage.client();
+    owner.query("SET work_mem = '2MB'");
+    owner.query("SELECT resets()");
+    assert_eq!([owner.query("SHOW work_mem"), other.query("SHOW work_mem")], [["4MB"], ["4MB"]]);
+}
+
+/// Who listens by a function, or a block, is told by the pool's listener, and no longer when it has
+/// ended that in one.
+#[test]
+fn listening_within_a_function() {
+    let stage = stage(
+        "loud_listen",
+        "CREATE FUNCTION hears() RETURNS void LANGUAGE plpgsql AS $$ BEGIN LISTEN a; END $$;
+         CREATE FUNCTION ends() RETURNS void LANGUAGE sql AS 'UNLISTEN *';",
+    );
+    let (mut owner, mut other) = (stage.client(), stage.client());
+    for (begins, ends) in [
+        ("SELECT hears()", "SELECT ends()"),
+        ("DO $$ BEGIN LISTEN a; END $$", "DO $$ BEGIN UNLISTEN *; END $$"),
+        ("DO $$ BEGIN EXECUTE 'LISTEN a'; END $$", "DO $$ BEGIN UNLISTEN a; END $$"),
+        ("LISTEN a", "DO $$ BEGIN EXECUTE 'UNLISTEN *'; END $$"),
+    ] {
+        owner.query(begins);
+        other.query("NOTIFY a, 'to it'");
+        let told = owner.read().unwrap().unwrap();
+        assert_eq!(told.tag, b'A', "{begins}: {told}");
+        owner.query(ends);
+        other.query("NOTIFY a, 'to nobody'");
+        owner.send(&query("SELECT 'it'")).unwrap();
+        let reply = owner.read_until_ready().unwrap();
+        assert!(reply.iter().all(|message| message.tag != b'A'), "{ends}: {}", reply[0]);
+    }
+    // The server that has listened within the function listens no more.
+    assert_eq!(other.query("SELECT count(*) FROM pg_listening_channels()"), ["0"]);
+}
+
+/// A function of PostgreSQL's own under another name is what it is.
+#[test]
+fn other_names_for_functions_of_postgresql() {
+    let stage = Stage::new("loud_internal", 1);
+    let mut superuser = stage::superuser(&CLUSTER, "loud_internal");
+    superuser.query(
+        "CREATE FUNCTION mine(bigint) RETURNS void LANGUAGE internal AS 'pg_advisory_lock_int8';
+         CREATE FUNCTION sets(text, text, bool) RETURNS text LANGUAGE internal
+            AS 'set_config_by_name';
+         CREATE FUNCTION computes(int) RETURNS int LANGUAGE internal STRICT AS 'int4abs';",
+    );
+    keeps_its_server(&stage, "SELECT mine(1)", LOCKS, Some("SELECT pg_advisory_unlock(1)"));
+    keeps_its_server(&stage, "SELECT mine(1)", LOCKS, None);
+    keeps_its_server(&stage, "SELECT sets('work_mem', '1MB', false)", "SHOW work_mem", None);
+    let shown = stage.console("SHOW LOUD");
+    let names: Vec<_> = shown.iter().map(|row| row.split('|').nth(3).unwrap()).collect();
+    assert_eq!(names, ["mine", "sets"], "{shown:?}");
+}
+
+/// Event triggers stand behind whole commands.
+#[test]
+fn event_triggers() {
+    let stage = Stage::new("loud_events", 1);
+    let mut superuser = stage::superuser(&CLUSTER, "loud_events");
+    superuser.query(
+        "CREATE TABLE t (a int); ALTER TABLE t OWNER TO loud_events;
+         CREATE MATERIALIZED VIEW m AS SELECT 1 AS a; ALTER TABLE m OWNER TO loud_events;
+         CREATE FUNCTION take() RETURNS event_trigger LANGUAGE plpgsql AS $$
+            BEGIN PERFORM pg_advisory_lock(1); END $$;
+         CREATE FUNCTION makes() RETURNS void LANGUAGE sql AS 'SELECT 1 AS a INTO made_by';
+         CREATE EVENT TRIGGER e ON ddl_command_start EXECUTE FUNCTION take();",
+    );
+    for act in [
+        "COMMENT ON TABLE t IS 'x'",
+        "GRANT SELECT ON t TO public",
+        "REVOKE SELECT ON t FROM public",
+        "ALTER TABLE t ADD b int",
+        "REFRESH MATERIALIZED VIEW m",
+        "CREATE TABLE made AS SELECT 1 AS a",
+        "SELECT 1 AS a INTO selected",
+        "WITH w AS (SELECT 1 AS a) SELECT * INTO with_selected FROM w",
+        "DO $$ BEGIN COMMENT ON TABLE t IS 'y'; END $$",
+        "SELECT makes()",
+        "DROP TABLE t",
+    ] {
+        keeps_its_server(&stage, act, LOCKS, None);
+    }
+    // It stands behind those commands that it is made for, and rows are no objects.
+    superuser.query(
+        "DROP EVENT TRIGGER e; CREATE TABLE t (comment int); ALTER TABLE t OWNER TO loud_events;
+         CREATE EVENT TRIGGER e ON ddl_command_end WHEN TAG IN ('DROP TABLE', 'CREATE TABLE')
+            EXECUTE FUNCTION take();",
+    );
+    // That was done elsewhere, and is read when somebody changes the schema through pgweir.
+    let (mut one, mut two) = (stage.client(), stage.client());
+    stage.client().query("CREATE TABLE other (a int)");
+    eventually("the trigger to be read anew", || {
+        stage.console("SHOW LOUD").iter().all(|row| !row.contains("|comment|"))
+    });
+    for _ in 0..2 {
+        one.query("INSERT INTO t VALUES (1)");
+        two.query("SELECT comment FROM t");
+        one.query("COMMENT ON TABLE t IS 'x'");
+    }
+}
+
+/// Casts and indexes call functions that no text names.
+#[test]
+fn casts_and_indexes() {
+    let stage = stage(
+        "loud_casts",
+        "CREATE TYPE pair AS (a int, b int);
+         CREATE FUNCTION as_text(pair) RETURNS text LANGUAGE plpgsql AS $$
+            BEGIN PERFORM pg_advisory_lock(1); RETURN 'x'; END $$;
+         CREATE CAST (pair AS text) WITH FUNCTION as_text(pair) AS ASSIGNMENT;
+         CREATE TABLE pairs (p pair, t text);
+         CREATE FUNCTION key(a int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+            BEGIN PERFORM pg_advisory_lock(1); RETURN a; END $$;
+         CREATE TABLE keys (a int);
+         CREATE INDEX ON keys (key(a));
+         CREATE TABLE few (a int);
+         CREATE INDEX ON few (a) WHERE key(a) > 1;
+         INSERT INTO pairs VALUES (ROW(1, 2));",
+    );
+    for act in [
+        "SELECT ROW(1, 2)::pair::text",
+        "SELECT CAST(p AS text) FROM pairs",
+        "INSERT INTO pairs (t) VALUES (ROW(1, 2)::pair)",
+        "UPDATE pairs SET t = p",
+        "INSERT INTO keys VALUES (1)",
+        "INSERT INTO few VALUES (1)",
+    ] {
+        keeps_its_server(&stage, act, LOCKS, None);
+    }
+    // Who asks for a key of the index computes it, too, and says so.
+    let (mut one, mut two) = (stage.client(), stage.client());
+    for _ in 0..2 {
+        one.query("SELECT a FROM keys");
+        two.query("SELECT a FROM few");
+    }
 }

@@ -249,3 +249,36 @@ fn a_client_that_has_its_server_waits_for_the_names_too() {
     stage.judge_catalogue(Ok(locking(&["take"])));
     assert_eq!(new.heard(), "Q(SELECT 2)");
 }
+
+/// Others may change the schema elsewhere, and nobody sees them.
+#[test]
+fn the_catalogue_is_read_now_and_then() {
+    let (stage, server, alice) = read(&Setup::default(), Arc::default());
+    alice.says([query("SELECT take()")]);
+    assert_eq!(server.heard(), "Q(SELECT take())");
+    server.says([done(), ready()]);
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+    stage.wait(Duration::from_secs(290));
+    assert_eq!(server.heard(), "");
+    stage.wait(Duration::from_secs(11));
+    assert_eq!(server.heard(), "Q(names?)");
+    server.says([done(), ready()]);
+    assert_eq!(stage.judge_catalogue(Ok(locking(&["take"]))), 1);
+    alice.says([query("SELECT take()")]);
+    assert_eq!(server.heard(), "Q(SELECT take())");
+    server.says([done(), ready()]);
+    assert_eq!(server.heard(), "Q(left?)");
+}
+
+/// No reply tells of a DEALLOCATE within a block: what all have prepared there may be gone.
+#[test]
+fn what_may_remove_prepared_statements_unseen_empties_its_server() {
+    let (stage, server, alice) = read(&Setup::default(), Arc::default());
+    let block = "DO $$ BEGIN DEALLOCATE ALL; END $$";
+    alice.says([query(block)]);
+    assert_eq!(server.heard(), format!("Q({block})"));
+    server.says([error("P0001"), ready()]);
+    assert_eq!(server.heard(), "Q(DISCARD ALL)");
+    server.says([done(), ready()]);
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}

@@ -2,7 +2,7 @@
 
 use crate::fingerprint::Fingerprint;
 use crate::loud::Unseen;
-use crate::pins::Pins;
+use crate::pins::{PinReason, Pins};
 use crate::sharing::{Alone, Sharing};
 
 /// What a text is, once it is all there.
@@ -35,6 +35,13 @@ impl Heard {
             self.add(*unseen);
         }
         self
+    }
+
+    /// What of that is done whenever a statement is run that it has prepared: names in a text are
+    /// looked at where that stands.
+    pub fn when_run(&self) -> Pins {
+        let unseen = self.unseen.as_ref().map_or(Pins::NONE, |unseen| unseen.pins);
+        self.own.without(PinReason::Names).union(unseen)
     }
 
     /// Something that is done unseen besides.

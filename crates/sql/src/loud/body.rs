@@ -49,9 +49,8 @@ const OPENS: [&[u8]; 10] = [
     b"while",
 ];
 
-/// What a procedure may do to its transaction, and what only tells of names, leaves nothing.
-const HARMLESS: [PinReason; 4] =
-    [PinReason::Commit, PinReason::Names, PinReason::Schema, PinReason::Transient];
+/// What a procedure may do to its transaction, and what it makes for good, leaves nothing.
+const HARMLESS: [PinReason; 3] = [PinReason::Commit, PinReason::Schema, PinReason::Transient];
 
 impl Body {
     /// Reads a body. Where a literal may be read in two ways both are followed.
@@ -85,6 +84,10 @@ impl Body {
         each_token(text, Encoding::Superset, backslash, &mut |token, content| {
             reading.token(token, content);
         });
+        if language == Language::Sql && reading.state.makes_table() {
+            // To an event trigger it is CREATE TABLE AS.
+            reading.names.insert(b"create"[..].into());
+        }
         self.writes |= reading.state.writes();
         self.is_opaque |= reading.catches || reading.state.breaks().is_some();
         let mut pins = reading.state.heard().pins;
@@ -159,7 +162,8 @@ impl Reading<'_> {
                 _ => self.unknown(),
             },
         };
-        self.read(token);
+        // A text that is run is no statement that was prepared.
+        self.read(if is_execute { Token::Word(b"perform") } else { token });
         if matches!(token, Token::Word(word) if is_one_of(word, &BEGINS)) {
             self.read(Token::Semicolon);
         }

@@ -54,6 +54,8 @@ pub enum Source {
     None,
     /// PostgreSQL's own: what a call of it means is in [`crate::RULES`] and [`crate::EXCEPTIONS`].
     Builtin,
+    /// Another name for those functions of PostgreSQL's own.
+    Alias(Vec<String>),
     /// Machine code, of this extension if of any.
     Native(String),
     /// SQL.
@@ -86,8 +88,25 @@ pub enum When {
     Written,
 }
 
-/// What the languages that are not read call to run SQL.
+/// The languages that are not read, but whose names for SQL are known. Any other one may call it
+/// whatever it likes.
+const KNOWN: [&str; 9] = [
+    "plperl",
+    "plperlu",
+    "plpython2u",
+    "plpython3u",
+    "plpythonu",
+    "pltcl",
+    "pltclu",
+    "plv8",
+    "plv8u",
+];
+
+/// What those call to run SQL, in any case.
 const RUNS_SQL: [&str; 5] = ["plpy", "plv8", "spi_", "pg_", "execute"];
+
+/// What those call their variables that last as long as the session.
+const KEEPS: [&str; 4] = ["GD", "SD", "_SHARED", "globalThis"];
 
 impl Catalogue {
     /// All names behind which a session is changed.
@@ -225,10 +244,11 @@ fn read(object: &Object) -> Read {
         _ if object.is_quiet => (Body::default(), ""),
         Source::None => (Body::default(), ""),
         Source::Builtin => (of_postgresql(object.id.0, &object.name), ""),
+        Source::Alias(names) => (alias(names), ""),
         Source::Native(extension) => (native(extension, &object.name), ""),
         Source::Sql(text) => (Body::read(text.as_bytes(), Language::Sql), ""),
         Source::Plpgsql(text) => (Body::read(text.as_bytes(), Language::Plpgsql), ""),
-        Source::Other(language, text) => (foreign(text), &**language),
+        Source::Other(language, text) => (foreign(language, text), &**language),
     };
     let (names, calls) = (std::mem::take(&mut body.names), std::mem::take(&mut body.calls));
     let writes = body.writes;
@@ -250,7 +270,7 @@ fn changes_rows(source: &Source) -> bool {
         Source::None => false,
         Source::Sql(text) => Body::read(text.as_bytes(), Language::Sql).writes,
         Source::Plpgsql(text) => Body::read(text.as_bytes(), Language::Plpgsql).writes,
-        Source::Builtin | Source::Native(_) | Source::Other(..) => true,
+        Source::Builtin | Source::Alias(_) | Source::Native(_) | Source::Other(..) => true,
     }
 }
 
@@ -265,6 +285,17 @@ fn of_postgresql(kind: Kind, name: &str) -> Body {
     Body { is_opaque, ..called(name) }
 }
 
+/// The same of a function that is one of these under another name: anything, if it is none.
+fn alias(names: &[String]) -> Body {
+    let mut body = Body { is_opaque: names.is_empty(), ..Body::default() };
+    for name in names {
+        let of = of_postgresql(Kind::Function, name);
+        body.pins = body.pins.union(of.pins);
+        body.is_opaque |= of.is_opaque;
+    }
+    body
+}
+
 /// The same of machine code that a database has besides.
 fn native(extension: &str, name: &str) -> Body {
     Body { is_opaque: !COMPUTE.contains(&extension), ..called(name) }
@@ -276,11 +307,13 @@ fn called(name: &str) -> Body {
     Body { pins, ..Body::default() }
 }
 
-/// What is in a language that is not read: anything, if it runs SQL.
-fn foreign(text: &str) -> Body {
-    let text = text.to_lowercase();
-    let runs_sql = RUNS_SQL.iter().any(|one| text.contains(one));
-    let pins = if runs_sql { PinReason::Unclear.into() } else { Pins::NONE };
+/// What is in a language that is not read: anything, unless it is seen that it runs no SQL.
+fn foreign(language: &str, text: &str) -> Body {
+    let in_lower = text.to_lowercase();
+    let only_computes = KNOWN.contains(&language)
+        && !RUNS_SQL.iter().any(|one| in_lower.contains(one))
+        && !KEEPS.iter().any(|one| text.contains(one));
+    let pins = if only_computes { Pins::NONE } else { PinReason::Unclear.into() };
     Body { pins, is_opaque: true, ..Body::default() }
 }
 

@@ -56,6 +56,10 @@ fn bodies_that_change_the_session() {
         ("BEGIN NEW.id := nextval('s'); RETURN NEW; END", "sequence"),
         ("BEGIN RETURN (SELECT lastval()); END", "last value"),
         ("BEGIN PERFORM setseed(0.5); END", "random seed"),
+        ("BEGIN DEALLOCATE ALL; END", "end of state, names"),
+        ("BEGIN EXECUTE 'DEALLOCATE s'; END", "end of state, names"),
+        ("BEGIN EXECUTE 'EXECUTE s' INTO x; END", "names"),
+        ("BEGIN PREPARE s AS SELECT 1; END", "prepared statement"),
         ("BEGIN EXECUTE cmd; END", "unclear"),
         ("BEGIN EXECUTE 'CREATE TABLE ' || name; END", "unclear"),
         ("BEGIN EXECUTE 'SET work_mem = 1'; END", "setting"),
@@ -232,4 +236,68 @@ fn what_is_new_in_a_list() {
     assert_eq!(before.news_since(&before), None);
     let news = after.news_since(&before).unwrap();
     assert_eq!(news.pins.to_string(), "advisory lock, sequence");
+}
+
+/// What is not read does whatever it likes, unless its language is one of which it is known how
+/// that would be written.
+#[test]
+fn languages_that_are_not_read() {
+    let of = |language: &str, text: &str| {
+        let source = Source::Other(language.to_owned(), text.to_owned());
+        leaves("SELECT f()", &loud(vec![function(1, "f", source)], vec![]))
+    };
+    for (language, text) in [
+        ("plperl", "return $_[0] + 1;"),
+        ("plperlu", "use Digest::MD5; return Digest::MD5::md5_hex($_[0]);"),
+        ("plpython3u", "return x.upper()"),
+        ("pltcl", "return [expr $1 + 1]"),
+        ("plv8", "return x + 1;"),
+    ] {
+        assert_eq!(of(language, text), "", "{language}");
+    }
+    for (language, text) in [
+        ("plperl", "spi_exec_query('SET a.b = 1');"),
+        ("plperl", "$_SHARED{tenant} = $_[0];"),
+        ("plpython3u", "plpy.execute(x)"),
+        ("plpython3u", "GD['tenant'] = x"),
+        ("pltcl", "spi_exec $1"),
+        ("pltcl", "set GD(tenant) $1"),
+        ("plv8", "plv8.execute(x)"),
+        ("java", "com.example.Audit.begin"),
+        ("plr", "dbGetQuery(c, sql)"),
+        ("plrust", "Spi::run(sql)"),
+        ("plsh", "#!/bin/sh"),
+    ] {
+        assert_eq!(of(language, text), "unclear", "{language}");
+    }
+}
+
+#[test]
+fn other_names_for_postgresqls_own_functions() {
+    let of = |names: &[&str]| {
+        let names = names.iter().map(|&name| name.to_owned()).collect();
+        let list = loud(vec![function(1, "f", Source::Alias(names))], vec![]);
+        leaves("SELECT f(1)", &list)
+    };
+    assert_eq!(of(&["pg_advisory_lock"]), "advisory lock");
+    assert_eq!(of(&["abs"]), "");
+    assert_eq!(of(&["nextval", "setseed"]), "random seed, sequence");
+}
+
+/// To an event trigger SELECT INTO is CREATE TABLE AS.
+#[test]
+fn event_triggers_behind_select_into() {
+    let list = loud(
+        vec![
+            relation(1, "create"),
+            plpgsql(2, "on_event", "BEGIN PERFORM pg_advisory_lock(1); END"),
+            sql(3, "makes", "SELECT 1 AS a INTO t"),
+            plpgsql(4, "assigns", "BEGIN SELECT 1 INTO x; END"),
+        ],
+        vec![uses((Kind::Relation, 1), (Kind::Function, 2), When::Always)],
+    );
+    assert_eq!(leaves("SELECT a INTO t FROM u", &list), "advisory lock");
+    assert_eq!(leaves("SELECT makes()", &list), "advisory lock");
+    assert_eq!(leaves("SELECT assigns()", &list), "");
+    assert_eq!(leaves("INSERT INTO t VALUES (1)", &list), "");
 }

@@ -1,0 +1,31 @@
+//! What the body of a function says besides.
+
+use super::{Share, State};
+use crate::sharing::Alone;
+
+impl State {
+    /// For a body, of a function.
+    pub(crate) fn of_body(assigns: bool) -> Self {
+        Self { share: Share::of_body(assigns), ..Self::default() }
+    }
+
+    /// Whether the last token calls a function that is not known here.
+    pub(crate) fn calls_unknown(&mut self) -> bool {
+        self.share.calls_unknown()
+    }
+
+    /// The rule that what has been read breaks.
+    pub(crate) fn breaks(&self) -> Option<Alone> {
+        self.share.breaks()
+    }
+
+    /// Whether there is an INTO that is not that of INSERT or MERGE.
+    pub(crate) fn makes_table(&self) -> bool {
+        self.makes_table
+    }
+
+    /// Whether a statement has said so far that it changes tables.
+    pub(crate) fn writes(&self) -> bool {
+        self.writes
+    }
+}
