@@ -245,6 +245,10 @@ fn servers_may_be_reset_instead() {
         assert_eq!(other.query(state), ["0"], "{act}");
         assert_eq!(owner.query(state), ["0"], "{act}");
     }
+    // So it is behind what removes what others have prepared.
+    prepare(&mut other, "its", "its");
+    owner.query("DO $$ BEGIN DEALLOCATE ALL; END $$");
+    assert_eq!(run(&mut other, "its"), "its");
 }
 
 #[test]
