@@ -36,6 +36,9 @@ pub(crate) struct Shelved {
 struct Pending {
     unit: Slot,
     messages: usize,
+    /// The server has it no more, nor has made it again since: a Close that is not done leaves
+    /// nothing.
+    gone: bool,
 }
 
 /// The settings under which a statement was read where it was made.
@@ -157,6 +160,9 @@ impl Shelf {
 
     /// The Parse is done.
     pub(crate) fn made(&mut self, statement: &Statement) {
+        if let Some(pending) = self.pending.get_mut(&statement.number()) {
+            pending.gone = false;
+        }
         self.settles(statement.number());
     }
 
@@ -164,7 +170,12 @@ impl Shelf {
     pub(crate) fn not_removed(&mut self, statement: Rc<Statement>, rows: Rows, under: Under) {
         self.changed |= under == Under::Changed;
         let (number, used) = (statement.number(), self.uses);
+        let gone = self.pending.get(&number).is_some_and(|pending| pending.gone);
         self.settles(number);
+        if gone {
+            // No mark: another command has removed all, and an error came behind that.
+            return;
+        }
         // It may have been said meanwhile.
         let rows = if let Rows::Awaited = rows { Rows::Missed } else { rows };
         let parameters = None;
@@ -196,6 +207,7 @@ impl Shelf {
     /// The server has none any more, but for what was sent since.
     pub(crate) fn clear(&mut self) {
         self.statements.retain(|number, _| self.pending.contains_key(number));
+        self.pending.values_mut().for_each(|pending| pending.gone = true);
     }
 
     /// Whether another unit than this one has sent something about it that is not answered.
@@ -204,7 +216,8 @@ impl Shelf {
     }
 
     fn awaits(&mut self, number: u64, unit: Slot) {
-        let pending = self.pending.entry(number).or_insert(Pending { unit, messages: 0 });
+        let pending =
+            self.pending.entry(number).or_insert(Pending { unit, messages: 0, gone: false });
         debug_assert!(pending.unit == unit, "two units make or close a statement");
         pending.messages += 1;
     }

@@ -205,3 +205,24 @@ fn a_statement_is_settled_when_all_that_was_sent_of_it_is_answered() {
     shelf.made(&statement);
     assert!(shelf.is_settled() && !shelf.is_unsettled(&statement, Slot(1)));
 }
+
+/// All was removed, and behind that comes a Close that an error has kept from being done.
+#[test]
+fn a_close_that_is_not_done_brings_nothing_back_that_was_gone_before() {
+    let statement = statement(&mut Registry::default(), "SELECT");
+    let mut shelf = Shelf::default();
+    shelf.put(Rc::clone(&statement), Slot(0), Under::Its, None);
+    shelf.made(&statement);
+    let (rows, under) = shelf.remove(&statement, Slot(1));
+    shelf.clear();
+    shelf.not_removed(Rc::clone(&statement), rows, under);
+    assert!(shelf.find(&statement).is_none() && shelf.is_settled());
+
+    // It was made again in between: that one is there.
+    shelf.put(Rc::clone(&statement), Slot(0), Under::Its, None);
+    let (rows, under) = shelf.remove(&statement, Slot(0));
+    shelf.clear();
+    shelf.made(&statement);
+    shelf.not_removed(Rc::clone(&statement), rows, under);
+    assert!(shelf.find(&statement).is_some() && shelf.is_settled());
+}
