@@ -291,7 +291,7 @@ fn tables(dice: &mut Dice) -> Text {
     let (sql, leaves) = match dice.below(9) {
         0 => (format!("CREATE TEMP TABLE {name} (a int)"), Leaves::State),
         1 => (format!("CREATE TEMPORARY TABLE {name} AS SELECT 1 AS a"), Leaves::State),
-        2 => (format!("CREATE TEMP TABLE {name} (a int) ON COMMIT DROP"), Leaves::State),
+        2 => (format!("CREATE TEMP TABLE {name} (a int) ON COMMIT DROP"), Leaves::Nothing),
         3 => (format!("CREATE TEMP TABLE {name} (a int) ON COMMIT DELETE ROWS"), Leaves::State),
         4 => (format!("INSERT INTO {name} VALUES (2)"), Leaves::Nothing),
         // Which of two tables of a name a statement means is settled where it is prepared, and not

@@ -30,6 +30,13 @@ struct Side {
     heard_of_itself: usize,
     /// The parameters that were reported.
     reports: BTreeMap<String, String>,
+    /// Whether it is outside of a transaction, as the last ReadyForQuery says, and nothing of the
+    /// next reply has come.
+    between: bool,
+    /// What it was notified of since the reply that is under way has begun.
+    within_reply: Vec<String>,
+    /// What it was notified of within a transaction.
+    misplaced: Vec<String>,
 }
 
 impl Pair {
@@ -49,6 +56,11 @@ impl Pair {
         };
         if seen(&direct) != seen(&pooled) {
             return Err(format!("direct: {direct:#?}\nthrough pgweir: {pooled:#?}"));
+        }
+        for side in [&self.direct, &self.pooled] {
+            if !side.misplaced.is_empty() {
+                return Err(format!("is told within its transaction: {:?}", side.misplaced));
+            }
         }
         if self.pooled.heard.len() < self.direct.heard_of_itself {
             let (direct, pooled) = (&self.direct.heard, &self.pooled.heard);
@@ -103,8 +115,16 @@ impl Side {
         client.set_patience(PATIENCE);
         let pid = client.cancel_key().unwrap().pid;
         let greeting = client.greeting().to_vec();
-        let (heard, reports) = (Vec::new(), BTreeMap::new());
-        let mut side = Self { client, pid, heard, heard_of_itself: 0, reports };
+        let mut side = Self {
+            client,
+            pid,
+            heard: Vec::new(),
+            heard_of_itself: 0,
+            reports: BTreeMap::new(),
+            between: false,
+            within_reply: Vec::new(),
+            misplaced: Vec::new(),
+        };
         greeting.iter().for_each(|message| drop(side.sort(message)));
         side
     }
@@ -146,7 +166,11 @@ impl Side {
             b'A' => {
                 let (pid, told) = message.body.split_first_chunk().unwrap();
                 let (channel, payload) = texts(told);
-                self.heard.push(format!("{channel} {payload}"));
+                let told = format!("{channel} {payload}");
+                if !self.between {
+                    self.within_reply.push(told.clone());
+                }
+                self.heard.push(told);
                 if u32::from_be_bytes(*pid) == self.pid {
                     self.heard_of_itself = self.heard.len();
                 }
@@ -157,7 +181,17 @@ impl Side {
                 self.reports.insert(name, value);
                 None
             }
-            _ => Some(message.to_string()),
+            _ => {
+                let line = message.to_string();
+                self.between = line.starts_with(READY) && line.ends_with(" I");
+                if line.starts_with(READY) {
+                    let told = std::mem::take(&mut self.within_reply);
+                    if !self.between {
+                        self.misplaced.extend(told);
+                    }
+                }
+                Some(line)
+            }
         }
     }
 }

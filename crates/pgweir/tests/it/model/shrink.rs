@@ -4,12 +4,13 @@ use super::world::World;
 /// So many sessions are tried at most.
 const TRIES: usize = 120;
 
-/// As few of these steps as are found that fail too, a line for each, and how they fail.
-pub(super) fn shrunk(mut steps: Vec<Op>) -> (String, String) {
+/// As few of these steps as are found that fail too, a line for each, and how they fail, where a
+/// server keeps so many statements.
+pub(super) fn shrunk(mut steps: Vec<Op>, statements: u32) -> (String, String) {
     let mut failure = String::from("nothing, when it is run once more");
     let mut tries = 0;
     let mut size = steps.len();
-    match fails(&steps) {
+    match fails(&steps, statements) {
         Some(how) => failure = how,
         None => size = 0,
     }
@@ -19,7 +20,7 @@ pub(super) fn shrunk(mut steps: Vec<Op>) -> (String, String) {
             let mut fewer = steps.clone();
             fewer.drain(from..(from + size).min(steps.len()));
             tries += 1;
-            match fails(&fewer) {
+            match fails(&fewer, statements) {
                 Some(how) => (steps, failure) = (fewer, how),
                 None => from += size,
             }
@@ -30,8 +31,8 @@ pub(super) fn shrunk(mut steps: Vec<Op>) -> (String, String) {
     (lines, failure)
 }
 
-fn fails(steps: &[Op]) -> Option<String> {
-    let mut world = World::new();
+fn fails(steps: &[Op], statements: u32) -> Option<String> {
+    let mut world = World::new(statements);
     let done = steps.iter().try_for_each(|step| world.take(step)).and_then(|()| world.finish());
     done.err()
 }

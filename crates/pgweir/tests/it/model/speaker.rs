@@ -85,13 +85,10 @@ impl Speaker {
     }
 
     /// Whether the answers would differ by right: for what one unit says behind the end of a
-    /// transaction that has failed, or behind ROLLBACK TO, of temporary tables, names
+    /// transaction that has failed, or behind ROLLBACK and ROLLBACK TO, of temporary tables, names
     /// (`docs/compatibility.md`, "currval and lastval"; `docs/differences.md`, "Prepared
     /// statements") and channels ("Who listens").
     pub(super) fn differs(&self, units: &[Unit]) -> bool {
-        let is_end = |(text, _): &(&Text, bool)| {
-            ["ROLLBACK", "COMMIT", "END"].iter().any(|word| text.sql.starts_with(word))
-        };
         let differs = |(text, _): (&Text, bool)| match text.leaves {
             Leaves::Names | Leaves::NamesUnlessAlone => true,
             Leaves::State => text.sql.contains("TEMP"),
@@ -99,9 +96,17 @@ impl Speaker {
                 ["UNLISTEN", "NOTIFY", "pg_notify"].iter().any(|word| text.sql.contains(word))
             }
         };
-        let mut texts = units.iter().map(Unit::texts);
         (self.in_block || units.len() > 1)
-            && texts.any(|texts| texts.into_iter().skip_while(|it| !is_end(it)).any(differs))
+            && units.iter().enumerate().any(|(at, unit)| {
+                // A unit before may have failed.
+                let ends: &[&str] = match self.failed || at > 0 {
+                    true => &["ROLLBACK", "COMMIT", "END"],
+                    false => &["ROLLBACK"],
+                };
+                let is_end =
+                    |(text, _): &(&Text, bool)| ends.iter().any(|word| text.sql.starts_with(word));
+                unit.texts().into_iter().skip_while(|it| !is_end(it)).any(differs)
+            })
     }
 
     /// Says this, and compares the answers.

@@ -59,11 +59,13 @@ pub(super) struct World {
 }
 
 impl World {
-    pub(super) fn new() -> Self {
+    /// In which a server keeps so many statements that clients have prepared.
+    pub(super) fn new(statements: u32) -> Self {
         LazyLock::force(&DATABASES);
         let config = stage::trusting(&CLUSTER, NAME)
             .pool("server_choice", "\"never_same\"")
             .pool("max_pinned", &MAX_PINNED.to_string())
+            .pool("prepared_statements_cache_size", &statements.to_string())
             .user(NAME, "", SERVERS as u32);
         let pgweir = Pgweir::start(PROGRAM, |port| config.text(port));
         let speakers = (0..CLIENTS).map(|number| speaker(&pgweir, number)).collect();
