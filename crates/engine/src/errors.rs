@@ -90,12 +90,6 @@ pub(crate) const REPLICATION: ErrorKind = fatal(
     "at login",
     "Valid values are: \"false\", 0, \"true\", 1, \"database\".",
 );
-pub(crate) const SWITCH: ErrorKind = fatal(
-    SqlState::FEATURE_NOT_SUPPORTED,
-    "unsupported switch in startup options: {}",
-    "at login with the parameter options",
-    "Switches -c name=value and --name=value are understood.",
-);
 pub(crate) const SWITCH_INVALID: ErrorKind = fatal(
     SqlState::SYNTAX_ERROR,
     "invalid command-line argument for server process: {}",
@@ -339,7 +333,6 @@ pub const ERRORS: &[ErrorKind] = &[
     WRONG_PASSWORD,
     LOGIN_TOO_SLOW,
     REPLICATION,
-    SWITCH,
     SWITCH_INVALID,
     SWITCH_WITHOUT_VALUE,
     CHOICE,

@@ -297,20 +297,20 @@ impl Interner {
         &mut self,
         parameters: impl Iterator<Item = (&'a [u8], &'a [u8])>,
     ) -> Result<Wishes, BadStartup> {
-        let mut pairs = Pairs::new();
+        let mut own = Pairs::new();
         let mut options: &[u8] = b"";
         for (name, value) in parameters {
             let is = |other: &[u8]| name.eq_ignore_ascii_case(other);
             if is(b"options") {
                 options = value;
             } else if !NO_SETTINGS.iter().any(|no| is(no)) && !name.starts_with(b"_pq_.") {
-                pairs.insert(name.to_ascii_lowercase().into(), value.into());
+                own.insert(name.to_ascii_lowercase().into(), value.into());
             }
         }
-        // The packet's own parameters win over its options (`process_startup_options`).
-        for (name, value) in switches(options)? {
-            pairs.entry(name).or_insert(value);
-        }
+        // The packet's own parameters win over its options, and of these the last
+        // (`process_startup_options`).
+        let mut pairs: Pairs = switches(options)?.into_iter().collect();
+        pairs.extend(own);
         pairs.retain(|name, _| !IN_VAIN.contains(&&**name));
         let choice = match pairs.remove(SHARING) {
             None => Choice::default(),

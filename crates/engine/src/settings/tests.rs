@@ -111,8 +111,50 @@ fn options_are_taken_apart_as_postgresql_does() {
     assert_eq!(options(r"-c a=b\ c\\d").unwrap(), [r"a=b c\\d"]);
     assert_eq!(options(r"-c a=-c\ b=c").unwrap(), ["a=-c b=c"]);
     assert_eq!(options("-c A=").unwrap(), ["a="]);
-    for bad in ["-c", "-d 5", "a=b", "-c novalue", "--novalue"] {
+    for bad in ["-c", "a=b", "-c novalue", "--novalue"] {
         assert!(options(bad).is_err(), "{bad}");
+    }
+}
+
+#[test]
+fn every_switch_of_a_session_is_understood() {
+    let options = |text: &str| {
+        let pairs = switches(text.as_bytes())?;
+        let text = |bytes: &[u8]| String::from_utf8_lossy(bytes).into_owned();
+        Ok(pairs.iter().map(|(n, v)| format!("{}={}", text(n), text(v))).collect::<Vec<_>>())
+    };
+    for (text, expected) in [
+        ("-S 64 -eS65 -nc a=b", &["work_mem=64", "datestyle=euro", "work_mem=65", "a=b"][..]),
+        ("-fs -f index", &["enable_seqscan=false", "enable_indexscan=false"]),
+        ("-tpa -te", &["log_parser_stats=true", "log_executor_stats=true"]),
+        ("-bEjnTv 3 -Cx -D -r --", &[]),
+        ("-d -1 -dx", &["log_min_messages=notice", "log_min_messages=notice"]),
+        (
+            "-d 4x",
+            &[
+                "log_min_messages=debug4",
+                "log_statement=all",
+                "debug_print_parse=true",
+                "debug_pretty_print=true",
+            ],
+        ),
+    ] {
+        assert_eq!(options(text).unwrap(), expected, "{text}");
+    }
+    for (text, complaint) in [
+        ("-fz", "-fz"),
+        ("-f z", "z"),
+        ("-tp", "-tp"),
+        ("-n -xe", "-n"),
+        ("-xe", "postgres"),
+        ("-e word -xe", "word"),
+        ("word -x", "-x"),
+        ("word1 word2 -e", "word1"),
+        ("-e -- word", "word"),
+        ("-n -", "-"),
+        ("-nS", "-nS"),
+    ] {
+        assert_eq!(options(text), Err(BadStartup::Invalid(complaint.into())), "{text}");
     }
 }
 
@@ -122,6 +164,8 @@ fn the_packet_wins_over_its_options() {
     let both = startup(&mut interner, &[("options", "-c a=1 -c b=2"), ("a", "3")]);
     assert_eq!(both.value(b"a"), Some(&b"3"[..]));
     assert_eq!(both.value(b"b"), Some(&b"2"[..]));
+    let twice = startup(&mut interner, &[("options", "-c a=1 --a=2")]);
+    assert_eq!(twice.value(b"a"), Some(&b"2"[..]));
 }
 
 /// It is no setting of a server's, whether it is asked for by itself or among the `options`.

@@ -279,7 +279,7 @@ fn what_is_no_startup_packet_is_refused() {
         (&startup(&[("user", "user"), ("options", "-c pgweir.pipelining=1")]), "E(FATAL 22023)"),
         (&startup(&[("user", "user"), ("options", "-x")]), "E(FATAL 42601)"),
         (&startup(&[("user", "user"), ("options", "-c work_mem")]), "E(FATAL 42601)"),
-        (&startup(&[("user", "user"), ("options", "-S 64")]), "E(FATAL 0A000)"),
+        (&startup(&[("user", "user"), ("options", "-f z")]), "E(FATAL 42601)"),
     ] {
         let stage = guarded("trust");
         let stranger = first_bytes(&stage, bytes);

@@ -44,6 +44,69 @@ fn options() {
     same(&script(login().parameter("application_name", "own").parameter("options", options)));
 }
 
+/// Each has a letter, and some take an argument.
+#[test]
+fn switches() {
+    let shown = "SELECT name, setting FROM pg_settings WHERE name IN ('work_mem', 'DateStyle', \
+                 'ignore_system_indexes', 'post_auth_delay') OR name LIKE 'enable\\_%' ORDER BY 1";
+    for options in [
+        "-S 100",
+        "-eS100",
+        "-e -f i -fs -f o -f b -f tid -f n -f m -f h",
+        "-c work_mem=1MB -c work_mem=2MB -S 77",
+        "-nbjTE -C x -D x -r x -v 3",
+        "-P -W 0",
+        "-nc work_mem=3MB -n-enable-sort=off",
+        "-S 200 --",
+    ] {
+        same(&Script::new(login().parameter("options", options)).ask(&query(shown)));
+    }
+    for options in [
+        "-B 100",
+        "-F",
+        "-h x",
+        "-i",
+        "-k x",
+        "-l",
+        "-N 5",
+        "-O",
+        "-p 5",
+        "-s",
+        "-d 3",
+        "-d 0",
+        "-d x",
+        "-t pa",
+        "-t pl",
+        "-t e",
+        "-t x",
+        "-tp",
+        "-f",
+        "-f z",
+        "-fz",
+        "-S",
+        "-S x",
+        "-W x",
+        "-A",
+        "-xe",
+        "-ex",
+        "-n -xe -e",
+        "-e word -xe",
+        "word -e",
+        "word -x",
+        "word -- -e",
+        "a b -e",
+        "-e -- word",
+        "-e -",
+        "-n-",
+        "-n-work_mem",
+        "-nc",
+        "-nc work_mem",
+    ] {
+        let script = Script::new(login().parameter("options", options));
+        same_but(&[Difference::SourcePlace], &script);
+    }
+}
+
 #[test]
 fn values_that_are_refused() {
     for (name, value) in [
