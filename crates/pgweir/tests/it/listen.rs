@@ -226,3 +226,91 @@ fn where_no_limit_leaves_room_for_the_listener_the_server_stays() {
         assert_eq!(reply[1].to_string(), "DataRow \"served\"", "{of}");
     }
 }
+
+/// Whoever is within a transaction is told so behind it.
+#[test]
+fn behind_a_loss_of_the_listener_all_are_told_so_and_listen_again() {
+    let stage = Stage::new("listen_lost", 2);
+    let mut clients: Vec<_> = (0..3).map(|_| stage.client()).collect();
+    clients.iter_mut().for_each(|client| drop(client.query("LISTEN jobs")));
+    let mut others: Vec<_> = (0..2).map(|_| stage.client()).collect();
+    let pids: Vec<_> = others
+        .iter_mut()
+        .map(|other| other.query("BEGIN; SELECT pg_backend_pid()").concat())
+        .collect();
+    let is_lent = format!("pid IN ({})", pids.join(", "));
+    let listens = format!("NOT ({is_lent})");
+    assert_eq!((stage.backends(&is_lent), stage.backends(&listens)), (2, 1));
+    others.iter_mut().for_each(|other| drop(other.query("COMMIT")));
+
+    clients[2].query("BEGIN");
+    let lose = format!(
+        "SELECT pg_terminate_backend(pid) FROM pg_stat_activity \
+         WHERE usename = '{}' AND {listens}",
+        stage.name
+    );
+    assert_eq!(stage.ask(&lose), ["t"]);
+    for client in &mut clients[..2] {
+        assert_missed(&client.read().unwrap().unwrap());
+    }
+    stage.ask("NOTIFY jobs, 'behind it'");
+    for client in &mut clients[..2] {
+        assert_eq!(notified(client), "jobs behind it");
+    }
+    assert_eq!(answer(&mut clients[2], "SELECT 1"), ["T", "D", "C", "Z"]);
+    clients[2].send(&query("COMMIT")).unwrap();
+    let mut told = clients[2].read_until_ready().unwrap();
+    while told.len() < 4 {
+        told.push(clients[2].read().unwrap().unwrap());
+    }
+    told.retain(|message| !matches!(message.tag, b'C' | b'Z'));
+    assert_missed(&told[0]);
+    assert_eq!(said(&told[1]), "jobs behind it");
+
+    // What was heard before, nobody hears again.
+    stage.ask("NOTIFY jobs, 'the end'");
+    for client in &mut clients {
+        assert_eq!(notified(client), "jobs the end");
+        assert_eq!(answer(client, "SELECT 1"), ["T", "D", "C", "Z"]);
+    }
+}
+
+/// A NOTICE says that notifications may have been missed.
+#[track_caller]
+fn assert_missed(message: &Message) {
+    let text = String::from_utf8_lossy(&message.body);
+    assert!(message.tag == b'N' && text.contains("may have been missed"), "{message:?}");
+}
+
+/// A function has listened that nobody looks into, or somebody whose LISTEN is ignored: that
+/// server would tell whoever has it next.
+#[test]
+fn what_nobody_may_hear_nobody_hears_and_its_server_goes() {
+    for (name, setting, value, act) in [
+        ("listen_function", "loud_functions", "\"ignore\"", "SELECT listens()"),
+        ("listen_ignored", "pin_ignore", "\"listen\"", "LISTEN jobs"),
+    ] {
+        let stage = Stage::with(name, 1, |config| config.pool(setting, value));
+        stage.ask(
+            "CREATE FUNCTION listens() RETURNS void LANGUAGE plpgsql \
+             AS $$ BEGIN LISTEN jobs; END $$",
+        );
+        let (mut one, mut other) = (stage.client(), stage.client());
+        let is_gone = |pid: &str| stage.wait_for_backends(0, &format!("pid = {pid}"));
+        one.query(act);
+        let idle = other.query("SELECT pg_backend_pid()").concat();
+        stage.ask("NOTIFY jobs, 'while it is idle'");
+        is_gone(&idle);
+
+        one.query(act);
+        let lent = other.query("BEGIN; SELECT pg_backend_pid()").concat();
+        stage.ask("NOTIFY jobs, 'while somebody else has it'");
+        assert_eq!(answer(&mut other, "SELECT 1"), ["T", "D", "C", "Z"], "{name}");
+        assert_eq!(answer(&mut other, "COMMIT"), ["C", "Z"], "{name}");
+        is_gone(&lent);
+        for client in [&mut one, &mut other] {
+            assert_eq!(answer(client, "SELECT 1"), ["T", "D", "C", "Z"], "{name}");
+        }
+        assert_eq!(stage.backends("TRUE"), 1, "{name}");
+    }
+}
