@@ -1,8 +1,8 @@
 // Package pgx is pgx through pgweir, where many clients share a few servers.
 //
 // The way to pgweir is in the environment (PGHOST, ...), and SERVERS says how many servers it has.
-// A client that listens or has a temporary table keeps its server until it leaves: where more of
-// them come than there are servers, they wait for each other to leave.
+// A client that has a temporary table or a session's lock keeps its server until that is gone:
+// where more of them come than there are servers, they wait for each other.
 package pgx
 
 import (
