@@ -12,7 +12,6 @@ use std::process::Stdio;
 use std::sync::Mutex;
 use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::thread;
-use std::time::Duration;
 
 use pgweir_testkit::{Cluster, Login, Pgweir, WireClient};
 
@@ -179,7 +178,6 @@ fn shuffle(pgweir: &Pgweir, over: &AtomicBool, turns: &AtomicU64) {
     while !is_over() {
         // What a file does to the whole database may end this client too, or keep it out.
         let Ok(mut client) = WireClient::login(pgweir.address(), &login) else {
-            thread::sleep(Duration::from_millis(10));
             continue;
         };
         while !is_over() && client.try_query("SELECT pg_sleep(0.002)").is_ok() {
