@@ -150,3 +150,19 @@ fn descriptions_of_rows_that_have_changed() {
         same_but_for_places(&units);
     }
 }
+
+/// A Close behind it, which an error has kept from being done, leaves nothing either.
+#[test]
+fn what_is_deallocated_is_gone_whatever_fails_behind_it() {
+    let run_text = |text: &str| [parse("", text, &[]), bind("", "", &[]), execute("", 0)].concat();
+    for gone in ["DEALLOCATE ALL", "DEALLOCATE s"] {
+        let fails = [run_text("SELECT 1 / 0"), close_statement("s")].concat();
+        let within = batch(&[run_text(gone), fails.clone()]);
+        for removes in [vec![within], vec![query(gone), batch(&[fails])]] {
+            let mut units = vec![prepare("s", "SELECT 'kept'"), run("s", &[])];
+            units.extend(removes);
+            units.extend([run("s", &[]), prepare("s", "SELECT 'new'"), run("s", &[])]);
+            same_units(&units);
+        }
+    }
+}
