@@ -63,6 +63,7 @@ impl Engine {
             0 => 0,
             _ => self.openings(id).filter(|(_, server)| server.promised_to.is_some()).count(),
         };
+        self.note_heating(id);
         let due = self.pools[id].openings_due(now, promised);
         if due == 0 {
             return;
@@ -448,7 +449,7 @@ impl Engine {
     pub(crate) fn run_own(&mut self, server: ServerId, text: &[u8]) {
         let its = &mut self.servers[server];
         its.own_error = None;
-        its.replies.push(Expected { kind: Kind::Query, sink: Sink::Own });
+        its.replies.push(Expected { kind: Kind::Query { sent: 0 }, sink: Sink::Own });
         self.actions.inject(Endpoint::Server(server), |out| frontend::write_query(out, text));
     }
 

@@ -485,7 +485,7 @@ impl Engine {
         };
         for _ in texts {
             let closes = Kind::CloseStatement { closes: Closes::Own };
-            let kinds = [Kind::Bind, Kind::Execute, Kind::ClosePortal, closes];
+            let kinds = [Kind::Bind, Kind::Execute { sent: 0 }, Kind::ClosePortal, closes];
             expect(Kind::Parse { makes: Makes::Own });
             kinds.into_iter().for_each(&mut expect);
         }

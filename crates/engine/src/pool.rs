@@ -65,6 +65,8 @@ pub(crate) struct Pool {
     pub(crate) repute: Repute,
     /// One more is wanted, though nobody waits for it.
     pub(crate) wants_hot: bool,
+    /// So many shared servers were being set for those who wait, when that was looked at last.
+    pub(crate) heating: usize,
     /// Its servers that are shared now.
     pub(crate) hot: Vec<ServerId>,
     next_ticket: u64,
@@ -246,6 +248,7 @@ impl Pool {
             waiting: 0,
             sharing: 0,
             wants_hot: false,
+            heating: 0,
             hot: Vec::new(),
             next_ticket: 0,
             opening: 0,
@@ -336,7 +339,8 @@ impl Pool {
     /// So many servers would serve all its waiters: those that share need as many as are shared.
     fn servers_wanted(&self) -> usize {
         let hot = self.depths().map_or(0, |depths| depths.hot);
-        let sharing = self.sharing.min(hot.saturating_sub(self.hot.len()));
+        let sharing = self.sharing.saturating_sub(self.heating);
+        let sharing = sharing.min(hot.saturating_sub(self.hot.len()));
         self.waiting - self.sharing + sharing.max(usize::from(self.wants_hot))
     }
 

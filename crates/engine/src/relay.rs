@@ -141,8 +141,9 @@ impl Engine {
                 self.wake_for_copy(id);
             }
             Tag::CommandComplete => {
+                let sent = self.servers[id].replies.names_sent();
                 let sink = self.step(id, tag)?;
-                self.command_complete(id, sink, body);
+                self.command_complete(id, sink, sent, body);
                 self.pass_reply(id, tag, sink, at, n, length);
             }
             Tag::RowDescription | Tag::NoData => {

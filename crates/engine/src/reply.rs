@@ -182,6 +182,14 @@ impl Replies {
         self.entries.len() - self.copy_ends
     }
 
+    /// So many names of its client had been given and taken before what is answered now.
+    pub(crate) fn names_sent(&self) -> u64 {
+        match self.entries.front().map(|head| &head.kind) {
+            Some(Kind::Execute { sent } | Kind::Query { sent }) => *sent,
+            _ => 0,
+        }
+    }
+
     /// How many replies are owed whatever the client does: it has asked for them, and the server
     /// does not wait for COPY data.
     pub(crate) fn due(&self) -> usize {
@@ -197,7 +205,7 @@ impl Replies {
     /// The string of the Query that was noted last has so many statements. A Parse has one at most,
     /// so it makes no difference to one that was noted before.
     pub(crate) fn note_statements(&mut self, statements: u32) {
-        if let Some(Kind::Query) = self.entries.back().map(|entry| &entry.kind)
+        if let Some(Kind::Query { .. }) = self.entries.back().map(|entry| &entry.kind)
             && let Some(more) = self.strings.back_mut()
         {
             *more = statements.saturating_sub(1).max(*more);
@@ -317,10 +325,10 @@ impl Replies {
             | Kind::CloseStatement { .. }
             | Kind::DescribePortal
             | Kind::DescribeStatement { .. }
-            | Kind::Execute
+            | Kind::Execute { .. }
             | Kind::FunctionCall
             | Kind::Parse { .. }
-            | Kind::Query => {
+            | Kind::Query { .. } => {
                 if self.skipping {
                     Mark::MessageSkippedWhenSent.hit();
                     return false;
@@ -334,7 +342,7 @@ impl Replies {
         }
         let ends_unit = expected.kind.ends_unit();
         self.in_batch = !ends_unit;
-        if matches!(expected.kind, Kind::Query) {
+        if matches!(expected.kind, Kind::Query { .. }) {
             self.strings.push_back(0);
         }
         self.entries.push_back(expected);
@@ -371,7 +379,7 @@ impl Replies {
             (Allowed::No, Tag::ReadyForQuery)
                 if self.doubtful_syncs > 0
                     && self.entries.len() == 1
-                    && matches!(head.kind, Kind::Query | Kind::FunctionCall) =>
+                    && matches!(head.kind, Kind::Query { .. } | Kind::FunctionCall) =>
             {
                 // No mark: clients of the simulation that do not wait send no such Sync.
                 self.doubtful_syncs -= 1;
@@ -409,8 +417,10 @@ impl Replies {
             }
             (Allowed::Last, Tag::ReadyForQuery) => {
                 let effect = match head.kind {
-                    Kind::Query if self.progress == Progress::Failed => Effect::UnnamedUnclear,
-                    Kind::Query => Effect::UnnamedGone,
+                    Kind::Query { .. } if self.progress == Progress::Failed => {
+                        Effect::UnnamedUnclear
+                    }
+                    Kind::Query { .. } => Effect::UnnamedGone,
                     _ => Effect::None,
                 };
                 self.pop();
@@ -482,7 +492,7 @@ impl Replies {
         }
         self.progress = Progress::CopyIn { open };
         let head = self.entries.front().map(|head| &head.kind);
-        if self.due == 1 && !flushed && matches!(head, Some(Kind::Execute)) {
+        if self.due == 1 && !flushed && matches!(head, Some(Kind::Execute { .. })) {
             // What it says behind its COPY waits for another Sync, or for a Flush behind its end.
             Mark::CopySaysTheRestLater.hit();
             self.due = 0;
@@ -501,7 +511,7 @@ impl Replies {
 
     /// Takes out an entry that will not be answered.
     fn remove(&mut self, index: usize) {
-        if let Some(Expected { kind: Kind::Query, .. }) = self.entries.remove(index) {
+        if let Some(Expected { kind: Kind::Query { .. }, .. }) = self.entries.remove(index) {
             self.strings.pop_front();
         }
         self.due -= usize::from(index < self.due);
@@ -518,7 +528,7 @@ impl Replies {
             }
         };
         match self.entries.front().map(|head| &head.kind) {
-            Some(head @ (Kind::Query | Kind::FunctionCall | Kind::Sync)) => {
+            Some(head @ (Kind::Query { .. } | Kind::FunctionCall | Kind::Sync)) => {
                 Mark::SyncFailed.hit_if(matches!(head, Kind::Sync));
                 self.progress = Progress::Failed;
                 return undone;
@@ -530,7 +540,7 @@ impl Replies {
         while let Some(next) = self.entries.front() {
             match &next.kind {
                 Kind::Sync => return undone,
-                Kind::Query | Kind::FunctionCall => {
+                Kind::Query { .. } | Kind::FunctionCall => {
                     Mark::QueryBehindFailedBatch.hit();
                     if let Sink::Client(slot) | Sink::Refused(slot) = next.sink {
                         unanswered(slot);

@@ -230,8 +230,9 @@ impl Engine {
         }
     }
 
-    /// A command is complete that may have removed statements: what it was its tag says.
-    pub(crate) fn command_complete(&mut self, id: ServerId, sink: Sink, body: &[u8]) {
+    /// A command is complete that may have removed statements: what it was its tag says. `sent`: so
+    /// many of its client's names had been given and taken before.
+    pub(crate) fn command_complete(&mut self, id: ServerId, sink: Sink, sent: u64, body: &[u8]) {
         if let (Sink::Client(_), Some(client)) = (sink, self.servers[id].client())
             && let Some(own) = &mut self.clients[client].subscription
         {
@@ -244,9 +245,9 @@ impl Engine {
         match body {
             b"DEALLOCATE ALL\0" | b"DISCARD ALL\0" => {
                 self.servers[id].shelf.clear();
-                if let (Sink::Client(slot), Some(client)) = (sink, self.servers[id].client()) {
+                if let (Sink::Client(_), Some(client)) = (sink, self.servers[id].client()) {
                     Mark::NamesCleared.hit_if(!self.clients[client].names.is_empty());
-                    self.clients[client].names.clear(slot);
+                    self.clients[client].names.clear(sent);
                 }
             }
             b"DEALLOCATE\0" => {

@@ -271,7 +271,7 @@ impl Engine {
         let kinds = [
             Kind::Parse { makes: Makes::Own },
             Kind::Bind,
-            Kind::Execute,
+            Kind::Execute { sent: 0 },
             Kind::ClosePortal,
             Kind::CloseStatement { closes: Closes::Own },
         ];

@@ -299,7 +299,7 @@ impl Engine {
                 let fails =
                     || Rename { at: HEADER_LEN..HEADER_LEN + text.len(), name: FAILS.to_vec() };
                 rename = refused.is_some().then(fails);
-                Kind::Query
+                Kind::Query { sent: self.clients[id].names.sent() }
             }
             Tag::FunctionCall => {
                 // One that names no function is refused by the server.
@@ -323,7 +323,7 @@ impl Engine {
                 }
                 Kind::FunctionCall
             }
-            Tag::Execute => Kind::Execute,
+            Tag::Execute => Kind::Execute { sent: self.clients[id].names.sent() },
             Tag::Sync => Kind::Sync,
             Tag::CopyDone | Tag::CopyFail => {
                 if !self.servers[server].replies.takes_copy_data() {
@@ -477,14 +477,14 @@ impl Engine {
         let slot = client.slot_of_unit();
         match kind {
             // A Query or a FunctionCall behind an open batch ends it too.
-            Kind::Query | Kind::FunctionCall if client.open_slot.is_some() => {
+            Kind::Query { .. } | Kind::FunctionCall if client.open_slot.is_some() => {
                 Mark::BatchEndedByQuery.hit();
                 client.mixed = true;
                 client.open_slot = None;
                 client.unnamed_ready = false;
                 client.unnamed_names = None;
             }
-            Kind::Sync | Kind::Query | Kind::FunctionCall => {
+            Kind::Sync | Kind::Query { .. } | Kind::FunctionCall => {
                 client.open_slot = None;
                 client.unnamed_ready = false;
                 client.unnamed_names = None;

@@ -146,6 +146,7 @@ impl Engine {
         }
         // A write may stand behind reads where it has to.
         if let Some(server) = self.least_loaded(pool, usize::MAX, settings, unit, |_| true) {
+            self.want_hot(now, pool);
             return Place::On(server);
         }
         match fitting {
@@ -178,6 +179,18 @@ impl Engine {
     pub(super) fn shared_by(&self, pool: PoolId, access: Access) -> usize {
         let hot = self.pools[pool].hot.iter();
         hot.filter(|server| self.is_kin(**server, access)).count()
+    }
+
+    /// Those who wait for a place need no other server than one that is being set for them.
+    pub(crate) fn note_heating(&mut self, pool: PoolId) {
+        let servers = &self.servers;
+        let of = &mut self.pools[pool];
+        let is_being_set =
+            |id: &&ServerId| servers[**id].replaying.is_some() || servers[**id].providing.is_some();
+        of.heating = match of.sharing {
+            0 => 0,
+            _ => of.hot.iter().filter(is_being_set).count(),
+        };
     }
 
     /// One server more is to be shared, and none is free: it is made.

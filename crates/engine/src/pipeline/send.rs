@@ -97,7 +97,7 @@ impl Engine {
         let body = &whole[HEADER_LEN..];
         let mut named = None;
         let kind = match tag {
-            Tag::Query => Kind::Query,
+            Tag::Query => Kind::Query { sent: 0 },
             Tag::Parse => Kind::Parse { makes: Makes::Unnamed(Rc::from(whole)) },
             Tag::Bind => {
                 if let Ok(bind) = Bind::start(body) {
@@ -113,7 +113,7 @@ impl Engine {
                 }
                 Ok(Target::Portal(_)) | Err(_) => Kind::DescribePortal,
             },
-            Tag::Execute => Kind::Execute,
+            Tag::Execute => Kind::Execute { sent: 0 },
             Tag::Close => Kind::ClosePortal,
             Tag::Sync => Kind::Sync,
             Tag::CopyData

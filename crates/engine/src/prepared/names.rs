@@ -11,7 +11,13 @@ use crate::client::Slot;
 /// A client's names. Of a longer one PostgreSQL heeds [`NAME_BYTES`] bytes (`NAMEDATALEN`, the size
 /// of a key in its table of prepared statements), and so do these.
 #[derive(Debug, Default)]
-pub(crate) struct Names(BTreeMap<Rc<[u8]>, Own>);
+pub(crate) struct Names {
+    own: BTreeMap<Rc<[u8]>, Own>,
+    /// So many names were given and taken.
+    sent: u64,
+    /// So many of them, the first, are removed with all others.
+    gone: u64,
+}
 
 /// What a name means to its client.
 #[derive(Clone, Debug)]
@@ -24,6 +30,8 @@ pub(crate) struct Own {
     pub(crate) unsettled: Option<Slot>,
     /// Of a name that the server was told: what is known of the rows of what it has there.
     pub(crate) shown: Shown,
+    /// As the how-manyth it was sent.
+    at: u64,
 }
 
 /// What is known of a statement that a server was told its client's own name for.
@@ -55,21 +63,26 @@ pub(crate) enum Meaning {
 
 impl Names {
     pub(crate) fn is_empty(&self) -> bool {
-        self.0.is_empty()
+        self.own.is_empty()
+    }
+
+    /// So many names were given and taken until now.
+    pub(crate) fn sent(&self) -> u64 {
+        self.sent
     }
 
     pub(crate) fn len(&self) -> usize {
-        self.0.len()
+        self.own.len()
     }
 
     /// The units that names are in doubt for.
     pub(crate) fn unsettled(&self) -> impl Iterator<Item = Slot> {
-        self.0.values().filter_map(|own| own.unsettled)
+        self.own.values().filter_map(|own| own.unsettled)
     }
 
     /// What a name means in the unit with this slot.
     pub(crate) fn meaning(&self, name: &[u8], unit: Slot) -> Meaning {
-        match self.0.get(key(name)) {
+        match self.own.get(key(name)) {
             None => Meaning::Unknown,
             Some(own) if own.unsettled.is_some_and(|slot| slot != unit) => Meaning::Unsettled,
             Some(Own { shown: Shown::Awaited, .. }) => Meaning::Awaited,
@@ -83,41 +96,44 @@ impl Names {
 
     /// The statement that a name means, if any.
     pub(crate) fn known(&self, name: &[u8]) -> Option<Rc<Statement>> {
-        self.0.get(key(name)).and_then(|own| own.statement.clone())
+        self.own.get(key(name)).and_then(|own| own.statement.clone())
     }
 
     /// What its client was told of the rows of what a name means.
     pub(crate) fn shape(&self, name: &[u8]) -> Option<Rc<Shape>> {
-        self.0.get(key(name)).and_then(|own| own.shape.clone())
+        self.own.get(key(name)).and_then(|own| own.shape.clone())
     }
 
     /// The text of what a name means; of one that means nothing, none.
     pub(crate) fn text(&self, name: &[u8]) -> &[u8] {
-        let statement = self.0.get(key(name)).and_then(|own| own.statement.as_ref());
+        let statement = self.own.get(key(name)).and_then(|own| own.statement.as_ref());
         statement.map_or(&[], |statement| statement.text())
     }
 
     /// A Parse that gives a name to a statement was sent. Gives the name as it is kept.
     pub(crate) fn give(&mut self, name: &[u8], statement: Rc<Statement>, slot: Slot) -> Rc<[u8]> {
         let name: Rc<[u8]> = Rc::from(key(name));
-        let statement = Some(statement);
-        let own = Own { statement, shape: None, unsettled: Some(slot), shown: Shown::No };
-        self.0.insert(Rc::clone(&name), own);
+        self.put(Rc::clone(&name), Some(statement), slot);
         name
     }
 
     /// A Close of a name was sent. Gives the name, and what it has meant, if anything.
     pub(crate) fn take(&mut self, name: &[u8], slot: Slot) -> Option<(Rc<[u8]>, Own)> {
-        let (name, own) = self.0.get_key_value(key(name))?;
+        let (name, own) = self.own.get_key_value(key(name))?;
         let (name, own) = (Rc::clone(name), own.clone());
-        let taken = Own { statement: None, shape: None, unsettled: Some(slot), shown: Shown::No };
-        self.0.insert(Rc::clone(&name), taken);
+        self.put(Rc::clone(&name), None, slot);
         Some((name, own))
+    }
+
+    fn put(&mut self, name: Rc<[u8]>, statement: Option<Rc<Statement>>, slot: Slot) {
+        self.sent += 1;
+        let (unsettled, shown, at) = (Some(slot), Shown::No, self.sent);
+        self.own.insert(name, Own { statement, shape: None, unsettled, shown, at });
     }
 
     /// The Parse is done.
     pub(crate) fn given(&mut self, name: &[u8], statement: &Rc<Statement>) {
-        if let Some(own) = self.0.get_mut(name)
+        if let Some(own) = self.own.get_mut(name)
             && own.statement.as_ref().is_some_and(|its| Rc::ptr_eq(its, statement))
         {
             own.unsettled = None;
@@ -126,7 +142,7 @@ impl Names {
 
     /// What the rows of the statement of a name are like.
     pub(crate) fn note_shape(&mut self, name: &[u8], statement: &Rc<Statement>, shape: &Rc<Shape>) {
-        if let Some(own) = self.0.get_mut(name)
+        if let Some(own) = self.own.get_mut(name)
             && own.statement.as_ref().is_some_and(|its| Rc::ptr_eq(its, statement))
         {
             own.shape = Some(Rc::clone(shape));
@@ -135,61 +151,67 @@ impl Names {
 
     /// The Close is done.
     pub(crate) fn taken(&mut self, name: &[u8]) {
-        if self.0.get(name).is_some_and(|own| own.is_taken()) {
-            self.0.remove(name);
+        if self.own.get(name).is_some_and(|own| own.is_taken()) {
+            self.own.remove(name);
         }
     }
 
     /// The server is asked whether the rows of what has a name are what the client was told.
     pub(crate) fn await_rows(&mut self, name: &[u8]) {
-        if let Some(own) = self.0.get_mut(name) {
+        if let Some(own) = self.own.get_mut(name) {
             own.shown = Shown::Awaited;
         }
     }
 
     /// It has answered.
     pub(crate) fn has_rows(&mut self, name: &[u8], as_told: bool) {
-        let Some(own) = self.0.get_mut(name).filter(|own| own.shown == Shown::Awaited) else {
+        let Some(own) = self.own.get_mut(name).filter(|own| own.shown == Shown::Awaited) else {
             return;
         };
         match as_told {
-            true => drop(self.0.remove(name)),
+            true => drop(self.own.remove(name)),
             false => (own.shown, own.unsettled) = (Shown::Changed, None),
         }
     }
 
     /// The Parse was not done.
     pub(crate) fn not_given(&mut self, name: &[u8]) {
-        self.0.remove(name);
+        self.own.remove(name);
     }
 
     /// The Close was not done, or nobody else knows the name after all. A Parse that was sent in
-    /// front of it in the same unit either is done by now, or is taken back next.
+    /// front of it in the same unit either is done by now, or is taken back next. What was removed
+    /// with all others in between is gone in any case.
     pub(crate) fn not_taken(&mut self, name: Rc<[u8]>, was: Own) {
-        self.0.insert(name, Own { unsettled: None, ..was });
+        if was.at <= self.gone {
+            self.own.remove(&name);
+        } else {
+            self.own.insert(name, Own { unsettled: None, ..was });
+        }
     }
 
     /// All that the client has prepared may be removed by the unit with this slot.
     pub(crate) fn hold(&mut self, unit: Slot) {
-        self.0.values_mut().for_each(|own| own.unsettled = Some(unit));
+        self.own.values_mut().for_each(|own| own.unsettled = Some(unit));
     }
 
     /// That unit has not done it.
     pub(crate) fn release(&mut self, unit: Slot) {
-        let its = self.0.values_mut().filter(|own| own.unsettled == Some(unit));
+        let its = self.own.values_mut().filter(|own| own.unsettled == Some(unit));
         its.for_each(|own| own.unsettled = None);
     }
 
-    /// All that the client had prepared is gone, but for what was sent behind the unit with this
-    /// slot, which has removed it.
-    pub(crate) fn clear(&mut self, unit: Slot) {
-        self.0.retain(|_, own| own.unsettled.is_some_and(|its| its != unit));
+    /// All that the client had prepared is gone, but for what was sent behind the message that has
+    /// removed it: so many had been sent before.
+    pub(crate) fn clear(&mut self, sent: u64) {
+        self.gone = sent;
+        self.own.retain(|_, own| own.at > sent);
     }
 
     /// From the unit with this slot on all names are the server's to know. Gives what they have
     /// meant.
     pub(crate) fn take_all(&mut self, slot: Slot) -> Vec<(Rc<[u8]>, Own)> {
-        let told = self.0.iter().filter(|(_, own)| own.shown == Shown::No);
+        let told = self.own.iter().filter(|(_, own)| own.shown == Shown::No);
         let names: Vec<_> = told.map(|(name, _)| Rc::clone(name)).collect();
         let each = names.iter().filter_map(|name| self.take(name, slot));
         each.filter(|(_, own)| own.statement.is_some()).collect()

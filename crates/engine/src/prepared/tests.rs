@@ -129,8 +129,11 @@ fn what_was_sent_since_outlives_a_clearing() {
     let mut names = Names::default();
     let name = names.give(b"old", Rc::clone(&old), Slot(0));
     names.given(&name, &old);
+    let sent = names.sent();
+    let (closed, was) = names.take(b"old", Slot(0)).expect("it means something");
     names.give(b"new", new, Slot(1));
-    names.clear(Slot(0));
+    names.clear(sent);
+    names.not_taken(closed, was);
     assert!(matches!(names.meaning(b"old", Slot(1)), Meaning::Unknown));
     assert!(matches!(names.meaning(b"new", Slot(1)), Meaning::Known(..)));
 }

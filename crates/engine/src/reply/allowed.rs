@@ -24,35 +24,39 @@ pub(super) fn allowed(kind: &Kind, progress: Progress, answered: bool, tag: Tag)
     match (kind, tag) {
         (_, Tag::ErrorResponse) => Error,
         (Kind::Sync, Tag::ReadyForQuery) => Last,
-        (Kind::Query | Kind::FunctionCall, Tag::ReadyForQuery) => {
+        (Kind::Query { .. } | Kind::FunctionCall, Tag::ReadyForQuery) => {
             let over = answered && progress == Progress::Open;
             when(over || progress == Progress::Failed, Last)
         }
-        (Kind::Query | Kind::FunctionCall | Kind::Sync, _) if progress == Progress::Failed => No,
-        (Kind::Query | Kind::Execute, Tag::CopyData | Tag::CopyDone) => when(
+        (Kind::Query { .. } | Kind::FunctionCall | Kind::Sync, _)
+            if progress == Progress::Failed =>
+        {
+            No
+        }
+        (Kind::Query { .. } | Kind::Execute { .. }, Tag::CopyData | Tag::CopyDone) => when(
             matches!(progress, Progress::CopyOut | Progress::CopyBoth { sends: true, .. }),
             More,
         ),
         (
-            Kind::Query | Kind::Execute,
+            Kind::Query { .. } | Kind::Execute { .. },
             Tag::CopyInResponse | Tag::CopyOutResponse | Tag::CopyBothResponse,
         ) => when(progress == Progress::Open, More),
         // Behind a stream of WAL comes, where there is one, the next timeline.
-        (Kind::Query, Tag::RowDescription) => when(
+        (Kind::Query { .. }, Tag::RowDescription) => when(
             matches!(
                 progress,
                 Progress::Open | Progress::Rows | Progress::CopyBoth { sends: false, .. }
             ),
             More,
         ),
-        (Kind::Query, Tag::DataRow) => when(progress == Progress::Rows, More),
-        (Kind::Query, Tag::EmptyQueryResponse) => when(progress == Progress::Open, More),
-        (Kind::Query, Tag::CommandComplete) => when(progress != Progress::CopyOut, More),
-        (Kind::Execute, Tag::DataRow) => when(progress == Progress::Open, More),
-        (Kind::Execute, Tag::EmptyQueryResponse | Tag::PortalSuspended) => {
+        (Kind::Query { .. }, Tag::DataRow) => when(progress == Progress::Rows, More),
+        (Kind::Query { .. }, Tag::EmptyQueryResponse) => when(progress == Progress::Open, More),
+        (Kind::Query { .. }, Tag::CommandComplete) => when(progress != Progress::CopyOut, More),
+        (Kind::Execute { .. }, Tag::DataRow) => when(progress == Progress::Open, More),
+        (Kind::Execute { .. }, Tag::EmptyQueryResponse | Tag::PortalSuspended) => {
             when(progress == Progress::Open, Last)
         }
-        (Kind::Execute, Tag::CommandComplete) => when(progress != Progress::CopyOut, Last),
+        (Kind::Execute { .. }, Tag::CommandComplete) => when(progress != Progress::CopyOut, Last),
         (Kind::FunctionCall, Tag::FunctionCallResponse) => when(!answered, More),
         (Kind::Parse { .. }, Tag::ParseComplete) => Last,
         (Kind::Bind, Tag::BindComplete) => Last,
@@ -71,10 +75,10 @@ pub(super) fn allowed(kind: &Kind, progress: Progress, answered: bool, tag: Tag)
             | Kind::CopyEnd
             | Kind::DescribePortal
             | Kind::DescribeStatement { .. }
-            | Kind::Execute
+            | Kind::Execute { .. }
             | Kind::FunctionCall
             | Kind::Parse { .. }
-            | Kind::Query
+            | Kind::Query { .. }
             | Kind::Sync,
             _,
         ) => No,

@@ -18,12 +18,18 @@ pub(crate) enum Kind {
     DescribeStatement {
         of: Described,
     },
-    Execute,
+    Execute {
+        /// So many of its client's names had been given and taken before.
+        sent: u64,
+    },
     FunctionCall,
     Parse {
         makes: Makes,
     },
-    Query,
+    Query {
+        /// As above.
+        sent: u64,
+    },
     Sync,
 }
 
@@ -83,14 +89,14 @@ impl Kind {
     /// Whether PostgreSQL says ReadyForQuery behind it, and sends all that it has kept back.
     pub(super) fn ends_unit(&self) -> bool {
         match self {
-            Self::FunctionCall | Self::Query | Self::Sync => true,
+            Self::FunctionCall | Self::Query { .. } | Self::Sync => true,
             Self::Bind
             | Self::ClosePortal
             | Self::CloseStatement { .. }
             | Self::CopyEnd
             | Self::DescribePortal
             | Self::DescribeStatement { .. }
-            | Self::Execute
+            | Self::Execute { .. }
             | Self::Parse { .. } => false,
         }
     }
@@ -110,9 +116,9 @@ impl Kind {
             | Self::ClosePortal
             | Self::CopyEnd
             | Self::DescribePortal
-            | Self::Execute
+            | Self::Execute { .. }
             | Self::FunctionCall
-            | Self::Query
+            | Self::Query { .. }
             | Self::Sync => false,
         }
     }
@@ -123,10 +129,10 @@ impl Kind {
             Self::ClosePortal | Self::CloseStatement { .. } => "Close",
             Self::CopyEnd => "CopyDone",
             Self::DescribePortal | Self::DescribeStatement { .. } => "Describe",
-            Self::Execute => "Execute",
+            Self::Execute { .. } => "Execute",
             Self::FunctionCall => "FunctionCall",
             Self::Parse { .. } => "Parse",
-            Self::Query => "Query",
+            Self::Query { .. } => "Query",
             Self::Sync => "Sync",
         }
     }

@@ -24,7 +24,7 @@ fn play(script: &str) -> String {
             _ if sending => {
                 let kind = sent(letter);
                 let ignored = letter == b'S' && replies.ignores_sync();
-                let ends = matches!(kind, Kind::Query | Kind::FunctionCall | Kind::Sync);
+                let ends = matches!(kind, Kind::Query { .. } | Kind::FunctionCall | Kind::Sync);
                 let ends = ends && !ignored;
                 replies.push(Expected { kind, sink: Sink::Client(Slot(slot)) });
                 if ends {
@@ -62,10 +62,10 @@ fn sent(letter: u8) -> Kind {
         b'C' => Kind::CloseStatement { closes: Closes::Own },
         b'D' => Kind::DescribePortal,
         b'd' => Kind::DescribeStatement { of: Described::Named },
-        b'E' => Kind::Execute,
+        b'E' => Kind::Execute { sent: 0 },
         b'F' => Kind::FunctionCall,
         b'P' => Kind::Parse { makes: Makes::Own },
-        b'Q' => Kind::Query,
+        b'Q' => Kind::Query { sent: 0 },
         b'S' => Kind::Sync,
         b'c' => Kind::CopyEnd,
         _ => panic!("no message {}", letter.escape_ascii()),
@@ -210,7 +210,7 @@ fn copy_in() {
 #[test]
 fn a_client_may_send_behind_the_end_of_its_servers_stream() {
     let mut replies = Replies::new();
-    replies.push(Expected { kind: Kind::Query, sink: Sink::Client(Slot(0)) });
+    replies.push(Expected { kind: Kind::Query { sent: 0 }, sink: Sink::Client(Slot(0)) });
     for tag in [Tag::CopyBothResponse, Tag::CopyDone] {
         assert!(matches!(replies.step(tag, &mut |_| ()), Ok(Step::More { .. })));
         assert!(replies.awaits_copy_data());
@@ -218,7 +218,7 @@ fn a_client_may_send_behind_the_end_of_its_servers_stream() {
     // What was sent ahead is its end, and the only one.
     for ends in [1, 2] {
         let mut replies = Replies::new();
-        replies.push(Expected { kind: Kind::Query, sink: Sink::Client(Slot(0)) });
+        replies.push(Expected { kind: Kind::Query { sent: 0 }, sink: Sink::Client(Slot(0)) });
         for _ in 0..ends {
             replies.push(Expected { kind: Kind::CopyEnd, sink: Sink::Own });
         }

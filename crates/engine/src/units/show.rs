@@ -51,11 +51,15 @@ impl Engine {
         text: &[u8],
         goes_on: bool,
     ) -> bool {
-        if self.clients[id].names.is_empty() || self.servers[server].replies.passes_over() {
+        let client = &self.clients[id];
+        if client.names.is_empty() || self.servers[server].replies.passes_over() {
             return true;
         }
         let names = self.names_prepared(server, &self.read_text(id, text));
-        let removed = pgweir_sql::deallocated(text).filter(|_| !goes_on);
+        let removed = pgweir_sql::deallocated(text);
+        // Of what stands behind it in its batch the server is to judge.
+        let names = names || goes_on && removed == Some(Deallocated::All);
+        let removed = removed.filter(|_| !goes_on);
         if !names && removed.is_none() {
             return true;
         }

@@ -155,13 +155,29 @@ fn descriptions_of_rows_that_have_changed() {
 #[test]
 fn what_is_deallocated_is_gone_whatever_fails_behind_it() {
     let run_text = |text: &str| [parse("", text, &[]), bind("", "", &[]), execute("", 0)].concat();
-    for gone in ["DEALLOCATE ALL", "DEALLOCATE s"] {
+    for gone in ["DISCARD ALL", "DEALLOCATE ALL", "DEALLOCATE s"] {
         let fails = [run_text("SELECT 1 / 0"), close_statement("s")].concat();
         let within = batch(&[run_text(gone), fails.clone()]);
         for removes in [vec![within], vec![query(gone), batch(&[fails])]] {
             let mut units = vec![prepare("s", "SELECT 'kept'"), run("s", &[])];
             units.extend(removes);
             units.extend([run("s", &[]), prepare("s", "SELECT 'new'"), run("s", &[])]);
+            same_units(&units);
+        }
+    }
+}
+
+/// What is prepared behind it, in the same batch, is there.
+#[test]
+fn what_is_prepared_behind_its_removal_stays() {
+    let run_text = |text: &str| [parse("", text, &[]), bind("", "", &[]), execute("", 0)].concat();
+    for gone in ["DISCARD ALL", "DEALLOCATE ALL"] {
+        for before in [vec![], vec![prepare("s", "SELECT 'old'"), prepare("t", "SELECT 'gone'")]] {
+            let within = batch(&[run_text(gone), parse("s", "SELECT 'new'", &[])]);
+            let closes =
+                batch(&[run_text(gone), parse("s", "SELECT 'newer'", &[]), close_statement("s")]);
+            let mut units = before;
+            units.extend([within, run("s", &[]), run("t", &[]), closes, run("s", &[])]);
             same_units(&units);
         }
     }
