@@ -158,7 +158,7 @@ pub const SETTINGS: &[Setting] = &[
         "How long a server that failed gets no work."),
     row(General, "client_idle_timeout", time(Zero::Off), ms("0"), Now,
         "How long a client may be silent outside a transaction."),
-    row(General, "pipelining", Pipelining, text("off"), Now,
+    row(General, "pipelining", Pipelining, text("auto"), Now,
         "How units of several clients share servers, one behind the other: off, auto, which is as \
          many as suit a pool, so many units at a time on each of two servers, or servers and \
          units, such as 3x8.")

@@ -43,13 +43,13 @@ fn changed(text: &str, changes: &[(&str, &str)]) -> Vec<String> {
 #[test]
 fn a_change_holds_where_no_section_says_otherwise() {
     let general = "general.pipelining";
-    assert_eq!(changed(FILE, &[]), [r#""off""#, r#""off""#, r#""2x4""#, r#""off""#]);
+    assert_eq!(changed(FILE, &[]), [r#""auto""#, r#""auto""#, r#""2x4""#, r#""off""#]);
     assert_eq!(
-        changed(FILE, &[(general, "auto")]),
-        [r#""auto""#, r#""auto""#, r#""2x4""#, r#""off""#]
+        changed(FILE, &[(general, "3x8")]),
+        [r#""3x8""#, r#""3x8""#, r#""2x4""#, r#""off""#]
     );
     let with_section = FILE.replacen('[', "[general]\nport = 1\n[", 1);
-    assert_eq!(changed(&with_section, &[(general, "auto")]), changed(FILE, &[(general, "auto")]));
+    assert_eq!(changed(&with_section, &[(general, "3x8")]), changed(FILE, &[(general, "3x8")]));
     let all = [
         (general, "3x8"),
         ("pools.app.pipelining", "4"),

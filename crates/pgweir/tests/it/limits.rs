@@ -87,6 +87,7 @@ fn a_batch_that_runs_on_behind_its_client_is_counted() {
 fn a_server_that_is_given_up_counts_no_more() {
     let name = "limit_given_up";
     let stage = Stage::with(name, 1, |config| {
+        let config = config.general("pipelining", "\"off\"");
         config.general("max_server_connections", "1").general("statement_timeout", "100")
     });
     let mut client = stage.client();

@@ -66,7 +66,7 @@ fn a_new_configuration_is_told_to_every_client() {
 /// one way to servers that are set another, and back.
 #[test]
 fn a_client_knows_how_the_server_is_set_that_it_is_on() {
-    let stage = Stage::new("alter_database", 2);
+    let stage = Stage::alone("alter_database", 2);
     let mut alice = stage.client();
     let mut bob = stage.client();
     alice.query("BEGIN");

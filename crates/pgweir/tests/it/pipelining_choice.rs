@@ -119,7 +119,7 @@ fn the_console_changes_it_at_once_and_a_reload_takes_that_back() {
     let holds = |key: &str, value: &str| {
         let config = stage.console("SHOW CONFIG");
         let row = config.iter().find(|row| row.starts_with(&format!("{key}|"))).unwrap();
-        assert_eq!(*row, format!("{key}|\"{value}\"|\"off\"|yes"));
+        assert_eq!(*row, format!("{key}|\"{value}\"|\"auto\"|yes"));
     };
     sees(false);
     set(&stage, "pipelining", "auto");

@@ -63,7 +63,7 @@ fn a_client_hears_how_its_query_ended() {
 #[test]
 fn a_server_that_was_idle_for_too_long_has_begun_nothing() {
     let name = "loss_idled_out";
-    let stage = Stage::new(name, 1);
+    let stage = Stage::alone(name, 1);
     stage.ask(&format!("CREATE TABLE t (a int); ALTER TABLE t OWNER TO {name}"));
     stage.ask(&format!("ALTER ROLE {name} SET idle_session_timeout = '2s'"));
     let mut client = stage.client();

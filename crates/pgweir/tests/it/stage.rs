@@ -28,6 +28,11 @@ impl Stage {
         Self::with(name, pool_size, |config| config)
     }
 
+    /// As [`Self::new`], where every statement has its server alone.
+    pub(crate) fn alone(name: &str, pool_size: u32) -> Self {
+        Self::with(name, pool_size, |config| config.general("pipelining", "\"off\""))
+    }
+
     /// As [`Self::new`], with sessions that keep their server.
     pub(crate) fn session(name: &str, pool_size: u32) -> Self {
         Self::with(name, pool_size, |config| config.pool("pool_mode", "\"session\""))

@@ -138,7 +138,9 @@ fn a_client_that_is_silent_outside_a_transaction() {
 /// A server that hangs answers nothing, and its statement_timeout strikes in vain.
 #[test]
 fn a_server_that_hangs_inside_a_statement() {
-    let stage = Stage::with("hangs_inside", 1, |config| config.general("statement_timeout", "500"));
+    let stage = Stage::with("hangs_inside", 1, |config| {
+        config.general("statement_timeout", "500").general("pipelining", "\"off\"")
+    });
     let mut client = stage.client();
     let pid = client.query("SELECT pg_backend_pid()").concat();
     let stopped = Stopped::process(&pid);

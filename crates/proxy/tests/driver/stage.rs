@@ -95,10 +95,12 @@ impl Setup {
             )
         });
         let pools: String = pools.collect();
+        // What a server hears is told message by message: nobody shares, unless that is the matter.
+        let off = if general.contains("pipelining") { "" } else { "pipelining = 'off'\n" };
         format!(
             "[general]\nhost = '127.0.0.1'\nport = 6000\nauth_type = '{auth}'\n\
              admin_username = 'admin'\nadmin_password = 'secret'\n\
-             admin_auth_type = 'password'\n{general}\n{pools}"
+             admin_auth_type = 'password'\n{off}{general}\n{pools}"
         )
     }
 
