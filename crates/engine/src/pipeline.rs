@@ -21,6 +21,7 @@
 mod answer;
 mod choice;
 mod climb;
+mod climbs;
 mod lost;
 mod place;
 mod repute;
@@ -39,7 +40,7 @@ use crate::pool::Pool;
 use crate::time::Time;
 
 pub(crate) use choice::Choice;
-pub(crate) use climb::Climb;
+pub(crate) use climbs::Climbs;
 pub(crate) use repute::Repute;
 pub use unit::{Access, Unshared};
 pub(crate) use unit::{Need, Unit};
@@ -59,11 +60,11 @@ pub(crate) struct Depths {
 }
 
 impl Pool {
-    /// What holds now; `None`: its servers are not shared.
-    pub(crate) fn depths(&self) -> Option<Depths> {
+    /// What holds now for units of a kind; `None`: its servers are not shared.
+    pub(crate) fn depths(&self, access: Access) -> Option<Depths> {
         match self.spec.pipelining {
             Pipelining::Off => None,
-            Pipelining::Auto => Some(self.climb.depths(self.spec.size)),
+            Pipelining::Auto => Some(self.climbs.of(access).depths(self.spec.size)),
             Pipelining::Fixed { hot, depth } => {
                 Some(Depths { hot: hot as usize, depth: depth as usize })
             }
@@ -73,13 +74,6 @@ impl Pool {
     /// Whether units that read and units that write have shared servers of their own each.
     pub(crate) fn keeps_apart(&self) -> bool {
         self.spec.pipelining == Pipelining::Auto
-    }
-
-    /// So many servers are shared by units of a kind; `None`: none ever. Commits wait for the disk,
-    /// and many do so together: where they are kept apart writes have all servers of the pool.
-    pub(crate) fn most_hot(&self, access: Access) -> Option<usize> {
-        let spread = access == Access::Write && self.keeps_apart();
-        self.depths().map(|depths| if spread { self.spec.size.max(1) } else { depths.hot })
     }
 }
 

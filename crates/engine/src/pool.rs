@@ -17,7 +17,7 @@ use crate::listen::Listener;
 use crate::marks::Mark;
 use crate::parameters::{Parameters, Reports};
 use crate::pins::PinCounts;
-use crate::pipeline::{Climb, Repute};
+use crate::pipeline::{Access, Climbs, Repute};
 use crate::prepared::Registry;
 use crate::settings::Settings;
 use crate::shares::ShareId;
@@ -60,7 +60,7 @@ pub(crate) struct Pool {
     /// Those of them that may share a server.
     pub(crate) sharing: usize,
     /// What has been found out about sharing its servers.
-    pub(crate) climb: Climb,
+    pub(crate) climbs: Climbs,
     /// And about the statements of its clients.
     pub(crate) repute: Repute,
     /// One more is wanted, though nobody waits for it.
@@ -234,7 +234,7 @@ impl Pool {
     pub(crate) fn new(spec: PoolSpec) -> Self {
         Self {
             ceiling: spec.size + spec.reserve,
-            climb: Climb::new(),
+            climbs: Climbs::new(),
             repute: Repute::default(),
             spec,
             shares: Vec::new(),
@@ -338,7 +338,7 @@ impl Pool {
 
     /// So many servers would serve all its waiters: those that share need as many as are shared.
     fn servers_wanted(&self) -> usize {
-        let hot = self.depths().map_or(0, |depths| depths.hot);
+        let hot = self.depths(Access::Read).map_or(0, |depths| depths.hot);
         let sharing = self.sharing.saturating_sub(self.heating);
         let sharing = sharing.min(hot.saturating_sub(self.hot.len()));
         self.waiting - self.sharing + sharing.max(usize::from(self.wants_hot))

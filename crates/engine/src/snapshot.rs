@@ -297,7 +297,8 @@ impl Engine {
                 let leg = self.clients.find(waiter.client).map(|client| client.leg);
                 leg == Some(Leg::Waiting(waiter.ticket))
             };
-            let depths = pool.depths().filter(|_| pool.spec.mode != PoolMode::Session);
+            let depths =
+                pool.depths(crate::Access::Read).filter(|_| pool.spec.mode != PoolMode::Session);
             PoolView {
                 order: pool.spec.order,
                 database: pool.spec.database.clone(),

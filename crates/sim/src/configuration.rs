@@ -264,7 +264,7 @@ impl Pool {
         let pinned = self.pinned.map(|most| format!("{PINNED} = {most}\n")).unwrap_or_default();
         let Self { refuses, ignores, .. } = self;
         let kinds = format!("{REFUSES} = \"{refuses}\"\n{IGNORES} = \"{ignores}\"\n");
-        let shared = self.shared.map_or("off".to_owned(), |depths| depths.to_string());
+        let shared = self.shared.map_or_else(|| "off".to_owned(), ToString::to_string);
         let shared = format!("{PIPELINING} = \"{shared}\"\n");
         // Writing to a String cannot fail.
         let _ = writeln!(

@@ -192,9 +192,7 @@ impl Engine {
     fn note_shared(&mut self, id: ServerId, access: Access, took: Duration) {
         let pool = &mut self.pools[self.servers[id].pool];
         pool.stats.shared += 1;
-        if access == Access::Read {
-            pool.climb.answered(took);
-        }
+        pool.climbs.of_mut(access).answered(took);
     }
 
     /// What stood in front of the unit that is at the head now is over.

@@ -7,21 +7,24 @@
 //! until there is another load.
 //!
 //! What is counted is the pool's affair: transactions of all kinds, so that what is won where
-//! servers are shared is not lost where they are not.
+//! servers are shared is not lost where they are not, nor by reads what is won by writes.
 
 use std::time::Duration;
 
 use super::Depths;
 use crate::time::Time;
 
-/// Where it begins.
-const START: Depths = Depths { hot: 3, depth: 16 };
-
 /// Deeper is nothing tried: whoever stands behind so many waits too long, should they all be slow.
 const DEEPEST: usize = 64;
 
-/// So long is counted before it is judged.
-const WINDOW: Duration = Duration::from_millis(190);
+/// How much of what is counted may be chance.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Chance {
+    /// So long is counted before it is judged.
+    pub(super) window: Duration,
+    /// So much more is better.
+    pub(super) better: f64,
+}
 
 /// In a window with fewer transactions chance would judge: it is made longer, up to this.
 const FEW: u64 = 60;
@@ -31,8 +34,7 @@ const WINDOW_AT_MOST: Duration = Duration::from_secs(1);
 /// many may.
 const MEETING: u64 = 10;
 
-/// So much more is better, and so much less is worse, whatever chance does.
-const BETTER: f64 = 1.04;
+/// So much less is worse.
 const AS_GOOD: f64 = 0.99;
 /// Where the rate says nothing, so much less time is better.
 const SOONER: f64 = 0.95;
@@ -47,6 +49,7 @@ const REST_AT_MOST: Duration = Duration::from_secs(16);
 /// Finds how the servers of a pool are best shared.
 #[derive(Debug)]
 pub(crate) struct Climb {
+    chance: Chance,
     /// The best so far.
     best: Depths,
     /// What the best was like when it was looked at last.
@@ -105,9 +108,11 @@ enum Move {
 }
 
 impl Climb {
-    pub(crate) fn new() -> Self {
+    /// One that begins here.
+    pub(super) fn new(best: Depths, chance: Chance) -> Self {
         Self {
-            best: START,
+            chance,
+            best,
             score: None,
             trial: None,
             next: Move::MoreServers,
@@ -153,7 +158,7 @@ impl Climb {
         }
         let elapsed = now - self.since;
         let done = transactions.saturating_sub(self.window.transactions);
-        if elapsed < WINDOW || done < FEW && elapsed < WINDOW_AT_MOST {
+        if elapsed < self.chance.window || done < FEW && elapsed < WINDOW_AT_MOST {
             return;
         }
         let window = self.window;
@@ -177,6 +182,16 @@ impl Climb {
                 }
             }
         }
+    }
+
+    /// Whether something else holds for a moment, and is counted.
+    pub(super) fn is_trying(&self) -> bool {
+        self.trial.is_some()
+    }
+
+    /// What has been seen says nothing, since something else was tried beside it.
+    pub(super) fn pause(&mut self, now: Time, transactions: u64) {
+        self.begin(now, transactions);
     }
 
     /// From now on is counted.
@@ -204,7 +219,7 @@ impl Climb {
     fn judge(&mut self, now: Time, trial: Move, score: Score, servers: usize) {
         let tried = trial.from(self.best, servers);
         let was = self.score;
-        let is_better = was.is_some_and(|was| score.beats(was, trial.is_less()));
+        let is_better = was.is_some_and(|was| score.beats(was, self.chance, trial.is_less()));
         if let Some(tried) = tried.filter(|_| is_better) {
             self.best = tried;
             self.score = Some(score);
@@ -257,13 +272,13 @@ impl Window {
 
 impl Score {
     /// Whether it is better. `for_less`: what is as good with less is better too.
-    fn beats(self, other: Self, for_less: bool) -> bool {
+    fn beats(self, other: Self, chance: Chance, for_less: bool) -> bool {
         let rate = self.rate / other.rate;
         let time = self.time / other.time;
-        if rate >= BETTER {
+        if rate >= chance.better {
             return true;
         }
-        let is_same = rate > 1.0 / BETTER;
+        let is_same = rate > 1.0 / chance.better;
         is_same && time <= SOONER || for_less && rate >= AS_GOOD && time <= 1.0 / SOONER
     }
 

@@ -112,7 +112,7 @@ impl Engine {
         settings: &Rc<Settings>,
         unit: &Unit,
     ) -> Place {
-        let Some(most) = self.pools[pool].most_hot(unit.access) else {
+        let Some(Depths { hot: most, .. }) = self.pools[pool].depths(unit.access) else {
             return Place::Alone;
         };
         if self.pools[pool].repute.of(now, unit.print) == May::NotShare {
@@ -230,7 +230,7 @@ impl Engine {
     /// Whether a shared server could take a unit now.
     fn takes(&self, id: ServerId, settings: &Rc<Settings>, unit: &Unit) -> bool {
         let Some(server) = self.servers.find(id) else { return false };
-        let Some(Depths { depth, .. }) = self.pools[server.pool].depths() else {
+        let Some(Depths { depth, .. }) = self.pools[server.pool].depths(unit.access) else {
             return false;
         };
         matches!(server.state, ServerState::Pipelined)
@@ -431,9 +431,7 @@ impl Engine {
         if pool.spec.pipelining != Pipelining::Auto {
             return;
         }
-        let before = pool.climb.depths(pool.spec.size);
-        pool.climb.tick(now, pool.stats.transactions, pool.spec.size);
-        if pool.climb.depths(pool.spec.size) != before {
+        if pool.climbs.tick(now, pool.stats.transactions, pool.spec.size) {
             // No mark: no simulated pool is that busy.
             self.grant(now, id);
         }
@@ -445,7 +443,7 @@ impl Engine {
         if self.pools[pool].sharing == 0 {
             return false;
         }
-        if self.pools[pool].depths().is_none() {
+        if self.pools[pool].depths(Access::Read).is_none() {
             // A reload has ended it.
             let all: Vec<_> = self.sharers(pool).map(|(index, _)| index).collect();
             self.take_out_sharers(pool, &all);
@@ -469,7 +467,7 @@ impl Engine {
         let Some(first) = waits.next().filter(|first| first.shares) else { return false };
         let access = clients[first.client].unit.as_ref().map(|unit| unit.access);
         let lacks =
-            |access| of.most_hot(access).is_some_and(|most| self.shared_by(pool, access) < most);
+            |access| of.depths(access).is_some_and(|its| self.shared_by(pool, access) < its.hot);
         if !access.is_some_and(lacks) {
             return false;
         }

@@ -7,7 +7,7 @@ use pgweir_wire::frontend::{self, Bind, Tag, Target};
 use pgweir_wire::{HEADER_LEN, Header};
 
 use super::repute::May;
-use super::{Access, InFlight, Need, Outcome, Unit};
+use super::{InFlight, Need, Outcome, Unit};
 use crate::Engine;
 use crate::action::{ClientId, Endpoint, ServerId};
 use crate::client::{Leg, Slot};
@@ -49,10 +49,9 @@ impl Engine {
         let trails = self.pools[its.pool].repute.of(now, unit.print) != May::Lead;
         Mark::OnTrial.hit_if(trails && behind);
         let of_pool = its.pool;
-        if unit.access == Access::Read {
-            let hot = self.shared_by(of_pool, unit.access);
-            self.pools[of_pool].climb.sent(hot, asked.is_some(), behind);
-        }
+        let hot = self.shared_by(of_pool, unit.access);
+        let climb = self.pools[of_pool].climbs.of_mut(unit.access);
+        climb.sent(hot, asked.is_some(), behind);
         let its = &mut self.servers[server];
         if its.pipeline.is_empty() {
             its.unit_since = now;

@@ -1,4 +1,5 @@
 use super::*;
+use crate::pipeline::climbs::{COMPUTES, READS};
 
 /// A pool under a load, in virtual time.
 struct Model {
@@ -20,7 +21,7 @@ const TICK: Duration = Duration::from_millis(100);
 impl Model {
     fn new(servers: usize) -> Self {
         Self {
-            climb: Climb::new(),
+            climb: Climb::new(READS, COMPUTES),
             servers,
             now: Time(1_000_000),
             transactions: 0.0,
@@ -122,7 +123,7 @@ fn it_goes_along_with_another_load() {
 
 #[test]
 fn where_nobody_meets_others_nothing_is_tried() {
-    let mut climb = Climb::new();
+    let mut climb = Climb::new(READS, COMPUTES);
     let begin = climb.depths(10);
     for tick in 1..100 {
         (0..100).for_each(|_| {
@@ -136,7 +137,7 @@ fn where_nobody_meets_others_nothing_is_tried() {
 
 #[test]
 fn a_small_pool_has_no_more_than_its_servers() {
-    assert_eq!(Climb::new().depths(2).hot, 2);
+    assert_eq!(Climb::new(READS, COMPUTES).depths(2).hot, 2);
     for servers in 1..100 {
         for hot in 1..=servers {
             let at = Depths { hot, depth: 16 };
