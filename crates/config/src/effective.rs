@@ -56,6 +56,7 @@ fn general(scope: &Scope<'_>, report: &mut Report) -> Option<General> {
         server_limit: server_limit(scope)?,
         max_user_connections: scope.read("max_user_connections"),
         connect_parallelism: scope.read("connect_parallelism")?,
+        max_buffer_memory: scope.read("max_buffer_memory")?,
         client_idle_timeout: timeout(scope, "client_idle_timeout")?,
         log: LogOptions { level: scope.read("log_level")?, format: scope.read("log_format")? },
         log_client_connections: scope.read("log_client_connections")?,

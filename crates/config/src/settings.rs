@@ -163,6 +163,10 @@ pub const SETTINGS: &[Setting] = &[
          many as suit a pool, so many units at a time on each of two servers, or servers and \
          units, such as 3x8.")
         .live(),
+    row(General, "max_buffer_memory", Size, Column {
+            unit: Unit::Bytes, fallback: Fallback::Text("67108864") }, Now,
+        "Most memory for replies that are kept until they are over, of all clients that share \
+         servers. A read whose reply finds no room is run again on a server alone."),
     row(General, "max_pinned", Share, text("50%"), Now,
         "Most servers of a pool that clients keep behind their transactions, for what they have \
          left there: a number, a percentage of pool_size, rounded up, or off. At least one is left \

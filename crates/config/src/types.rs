@@ -65,6 +65,8 @@ pub struct General {
     pub max_user_connections: Option<u32>,
     /// Most connections to one server that are being made at a time, at least 1.
     pub connect_parallelism: u32,
+    /// Most bytes of replies that are kept until they are over, of all who share servers.
+    pub max_buffer_memory: u64,
     /// How long a client may be silent outside a transaction; `None`: for ever.
     pub client_idle_timeout: Option<Duration>,
     /// What is logged, and how.

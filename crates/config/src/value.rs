@@ -187,7 +187,7 @@ impl FromValue for bool {
 
 impl FromValue for u64 {
     fn from_value(value: &Value) -> Option<Self> {
-        if let Value::Integer(n) = value { Some(*n) } else { None }
+        if let Value::Integer(n) | Value::Size(n) = value { Some(*n) } else { None }
     }
 }
 

@@ -37,6 +37,7 @@ impl Member {
             clients: Counter::new(0),
             logins: Counter::new(0),
             cancellers: Counter::new(0),
+            held: Counter::new(0),
             counts: Mutex::default(),
             rooms: Mutex::default(),
         });
@@ -92,6 +93,8 @@ pub(crate) struct Commons {
     pub(crate) logins: Counter,
     /// Those of them that wait for the end of a cancel.
     pub(crate) cancellers: Counter,
+    /// Bytes of replies that are kept until they are over.
+    pub(crate) held: Counter,
     /// What is counted as long as some engine has a pool that it counts.
     counts: Mutex<BTreeMap<Of, Weak<Count>>>,
     /// What servers have said that they have room for.

@@ -61,6 +61,7 @@ impl Engine {
         let counted = (commons.clients.value(), commons.logins.value());
         assert_eq!(counted, (clients + under_way, logins + under_way), "clients and logins");
         assert_eq!(commons.cancellers.value(), sum(Self::cancellers), "waiting for a cancel");
+        assert_eq!(commons.held.value(), sum(Self::held), "bytes of replies that are kept");
         if engines.len() == 1 {
             // What one engine counts for itself it has checked.
             return;
@@ -74,6 +75,11 @@ impl Engine {
             let counted = [count.used(), count.opening(), count.clients()];
             assert_eq!(counted, all, "{:?}: miscounted", share.of);
         }
+    }
+
+    fn held(&self) -> usize {
+        let units = self.servers.iter().flat_map(|(_, server)| &server.pipeline);
+        units.map(|unit| unit.held).sum()
     }
 
     fn cancellers(&self) -> usize {

@@ -783,6 +783,8 @@ marks! {
     SharedOverran,
     /// The reply to a unit that shares a server is too long to be kept.
     SharedReplyTooLong,
+    /// All replies that are kept are too long together.
+    NoRoomForReply,
     /// A unit is run again, alone.
     RunAlone,
     /// A client asks for the end of a unit that shares a server with others.

@@ -26,6 +26,8 @@ pub struct Plan {
     pub(crate) server_limit: Limit,
     pub(crate) max_user_connections: Option<usize>,
     pub(crate) connect_parallelism: usize,
+    /// Most bytes of replies that are kept until they are over, of all workers together.
+    pub(crate) max_buffer_memory: usize,
     pub(crate) client_idle_timeout: Option<Duration>,
     pub(crate) shutdown_timeout: Duration,
     /// Whether clients that come are news.
@@ -79,6 +81,7 @@ impl Plan {
             server_limit: general.server_limit,
             max_user_connections: count(general.max_user_connections),
             connect_parallelism: general.connect_parallelism as usize,
+            max_buffer_memory: usize::try_from(general.max_buffer_memory).unwrap_or(usize::MAX),
             client_idle_timeout: general.client_idle_timeout,
             log_connections: general.log_client_connections,
             log_disconnections: general.log_client_disconnections,

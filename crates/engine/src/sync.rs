@@ -42,10 +42,21 @@ impl Counter {
         self.0.fetch_update(SeqCst, SeqCst, sum).is_ok()
     }
 
+    /// Adds so many, if the sum is `most` at most. Says whether it did.
+    pub(crate) fn add_many(&self, many: usize, most: usize) -> bool {
+        let sum = |value: usize| value.checked_add(many).filter(|sum| *sum <= most);
+        self.0.fetch_update(SeqCst, SeqCst, sum).is_ok()
+    }
+
     /// Takes off one that was added before.
     pub(crate) fn sub(&self) {
-        let before = self.0.fetch_sub(1, SeqCst);
-        debug_assert!(before > 0, "what was counted once is taken off twice");
+        self.sub_many(1);
+    }
+
+    /// Takes off so many that were added before.
+    pub(crate) fn sub_many(&self, many: usize) {
+        let before = self.0.fetch_sub(many, SeqCst);
+        debug_assert!(before >= many, "what was counted once is taken off twice");
     }
 }
 

@@ -204,12 +204,15 @@ impl Configuration {
         let mut text = format!(
             "[general]\nhost = \"127.0.0.1\"\nport = 6432\nauth_type = \"trust\"\n\
              connect_timeout = {}\nidle_timeout = {}\n{WAIT} = 0\nconnect_parallelism = {}\n\
-             {RESERVE} = {}\nreserve_pool_timeout = {}\nmax_pinned = \"off\"\n",
+             {RESERVE} = {}\nreserve_pool_timeout = {}\nmax_pinned = \"off\"\n\
+             max_buffer_memory = {}\n",
             ms(Some(self.times.connect)),
             ms(self.times.idle),
             self.limits.parallelism,
             self.reserve,
             self.reserve_ms,
+            // It is not worth a number of its own.
+            if self.limits.parallelism == 1 { 300 } else { 64 * 1024 * 1024 },
         );
         if let Some(instances) = self.instances {
             // Writing to a String cannot fail.

@@ -49,14 +49,29 @@ impl Engine {
         let Some(client) = head.client.filter(|_| head.outcome == Outcome::Answered) else {
             return;
         };
-        head.held += fresh.len();
-        if head.held > HELD_BYTES && head.access == Access::Read {
-            Mark::SharedReplyTooLong.hit();
-            head.outcome = Outcome::TooLong;
-            self.actions.push(Action::Discard(client));
-        } else {
+        let n = fresh.len();
+        let budget = &self.member.commons().held;
+        let most = match head.access {
+            Access::Read if head.held + n > HELD_BYTES => 0,
+            Access::Read => self.plan.max_buffer_memory,
+            // It cannot be run again. No rows come of it, so that it is not long.
+            Access::Write => usize::MAX,
+        };
+        if budget.add_many(n, most) {
+            head.held += n;
             self.actions.push(Action::Hold(client, fresh));
+        } else {
+            Mark::SharedReplyTooLong.hit_if(most == 0);
+            Mark::NoRoomForReply.hit_if(most > 0);
+            head.outcome = Outcome::TooLong;
+            budget.sub_many(std::mem::take(&mut head.held));
+            self.actions.push(Action::Discard(client));
         }
+    }
+
+    /// Nothing is kept of a reply any more.
+    pub(super) fn let_go(&self, held: usize) {
+        self.member.commons().held.sub_many(held);
     }
 
     /// An ErrorResponse of a shared server.
@@ -144,6 +159,7 @@ impl Engine {
         let Some(unit) = server.pipeline.pop_front() else {
             return Err("ReadyForQuery came for no unit".to_owned());
         };
+        self.let_go(unit.held);
         if unit.client.is_some() && unit.outcome == Outcome::Answered {
             self.count_unit(now, id);
         }

@@ -83,6 +83,7 @@ impl Engine {
     fn shared_unit_lost(&mut self, now: Time, unit: InFlight, fate: Fate, cause: &str) {
         let Some(client) = unit.client else { return };
         self.discard(client, unit.held);
+        self.let_go(unit.held);
         let its = &mut self.clients[client];
         its.slots.clear();
         its.quiet_since = now;
@@ -111,6 +112,7 @@ impl Engine {
             if unit.client == Some(id) {
                 Mark::SharerGone.hit();
                 unit.client = None;
+                self.member.commons().held.sub_many(std::mem::take(&mut unit.held));
             }
         }
     }

@@ -297,6 +297,34 @@ fn a_long_reply_is_thrown_away_and_run_again_alone() {
     assert_eq!(clients[0].heard(), "T D(again) C Z");
 }
 
+/// What is kept is given back with the reply, or with its client.
+#[test]
+fn a_reply_that_finds_no_room_is_run_again_alone() {
+    let general = "pipelining = '2x8'\nmax_buffer_memory = 20000";
+    let (stage, server, clients) = braked(&Setup { size: 1, general, ..Setup::default() }, 2);
+    let half = || long_row(15_000);
+    for _ in 0..3 {
+        clients[0].says([query("SELECT 0")]);
+        server.heard();
+        server.says([half()]);
+        assert_eq!(clients[0].heard(), "");
+        server.says([done(), ready()]);
+        assert!(clients[0].heard().ends_with(" C Z"));
+    }
+    clients[0].says([query("SELECT 0")]);
+    server.heard();
+    server.says([half()]);
+    server.says([row(&[b'x'; 15_000])]);
+    server.says([done(), ready()]);
+    assert_eq!(clients[0].heard(), "");
+    assert_eq!(server.heard(), FREED);
+    server.says([one_row("")]);
+    assert_eq!(server.heard(), "Q(SELECT 0)");
+    server.says([one_row("a")]);
+    assert_eq!(clients[0].heard(), "T D(a) C Z");
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
+
 #[test]
 fn what_a_client_sends_behind_its_unit_comes_behind_its_reply() {
     let (_stage, server, clients) = braked(&shared(1), 2);
