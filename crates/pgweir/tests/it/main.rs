@@ -4,6 +4,7 @@
 //! All tests but those that stop their server share one PostgreSQL ([`stage`]).
 #![expect(clippy::unwrap_used, reason = "in a test's helper, too, it is the test that fails")]
 
+mod acknowledged;
 mod auth;
 mod birth;
 mod both_ways;
