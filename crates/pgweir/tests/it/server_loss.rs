@@ -325,7 +325,7 @@ fn a_crash_of_the_cluster() {
 /// A role that may have no connection: PostgreSQL says 53300 to each attempt.
 #[test]
 fn a_server_that_stays_full_is_quoted_when_the_wait_is_over() {
-    let stage = Stage::with("loss_full", 2, |config| config.pool("query_wait_timeout", "300"));
+    let stage = Stage::with("loss_full", 2, |config| config.pool("query_wait_timeout", "1500"));
     let mut client = stage.client();
     stage.ask("ALTER ROLE loss_full CONNECTION LIMIT 0");
     terminate_backend(&stage);
