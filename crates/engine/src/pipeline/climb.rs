@@ -34,10 +34,11 @@ const WINDOW_AT_MOST: Duration = Duration::from_secs(1);
 /// many may.
 const MEETING: u64 = 10;
 
-/// So much less is worse.
-const AS_GOOD: f64 = 0.99;
 /// Where the rate says nothing, so much less time is better.
 const SOONER: f64 = 0.95;
+
+/// What is so much slower in the first half of its window is not looked at for the other half.
+const HOPELESS: f64 = 0.85;
 
 /// A rate or a time that differs so much from what it was is another load.
 const ANOTHER_LOAD: f64 = 1.25;
@@ -58,6 +59,8 @@ pub(crate) struct Climb {
     trial: Option<Move>,
     /// What is to be tried next.
     next: Move,
+    /// It was better the last time, by so little that it may have been chance.
+    seemed_better: bool,
     /// So many tries in a row were no better.
     in_vain: usize,
     /// Nothing is tried before this.
@@ -98,6 +101,16 @@ struct Score {
     time: f64,
 }
 
+/// What a score is beside another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Verdict {
+    /// By more than chance does.
+    MuchBetter,
+    /// It may have been chance.
+    Better,
+    NotBetter,
+}
+
 /// What can be tried.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Move {
@@ -116,6 +129,7 @@ impl Climb {
             score: None,
             trial: None,
             next: Move::MoreServers,
+            seemed_better: false,
             in_vain: 0,
             rests_until: None,
             rest: REST,
@@ -158,7 +172,8 @@ impl Climb {
         }
         let elapsed = now - self.since;
         let done = transactions.saturating_sub(self.window.transactions);
-        if elapsed < self.chance.window || done < FEW && elapsed < WINDOW_AT_MOST {
+        let has_seen_enough = elapsed >= self.chance.window && done >= FEW;
+        if !has_seen_enough && elapsed < WINDOW_AT_MOST && !self.is_hopeless(elapsed, done) {
             return;
         }
         let window = self.window;
@@ -215,12 +230,26 @@ impl Climb {
         false
     }
 
-    /// A trial was counted: it is the best now, or not.
+    /// Whether what is tried need not be looked at any longer.
+    fn is_hopeless(&self, elapsed: Duration, done: u64) -> bool {
+        let (Some(_), Some(was)) = (self.trial, self.score) else { return false };
+        let rate = done as f64 / elapsed.as_secs_f64();
+        done >= FEW && elapsed >= self.chance.window / 2 && rate < HOPELESS * was.rate
+    }
+
+    /// A trial was counted: it is the best now, or not. What is a little better once is tried
+    /// again before it is believed: otherwise chance alone would lead away from the best.
     fn judge(&mut self, now: Time, trial: Move, score: Score, servers: usize) {
         let tried = trial.from(self.best, servers);
         let was = self.score;
-        let is_better = was.is_some_and(|was| score.beats(was, self.chance, trial.is_less()));
-        if let Some(tried) = tried.filter(|_| is_better) {
+        let verdict = was.map_or(Verdict::NotBetter, |was| score.against(was, self.chance, trial));
+        let had_seemed_better = std::mem::take(&mut self.seemed_better);
+        let is_believed = match verdict {
+            Verdict::MuchBetter => true,
+            Verdict::Better => had_seemed_better,
+            Verdict::NotBetter => false,
+        };
+        if let Some(tried) = tried.filter(|_| is_believed) {
             self.best = tried;
             self.score = Some(score);
             self.in_vain = 0;
@@ -234,6 +263,11 @@ impl Climb {
             return;
         }
         self.settles = true;
+        if verdict == Verdict::Better {
+            self.seemed_better = true;
+            self.next = trial;
+            return;
+        }
         self.in_vain += 1;
         self.next = trial.next();
         if self.in_vain >= Move::ALL.len() {
@@ -271,15 +305,21 @@ impl Window {
 }
 
 impl Score {
-    /// Whether it is better. `for_less`: what is as good with less is better too.
-    fn beats(self, other: Self, chance: Chance, for_less: bool) -> bool {
+    /// What it is beside another, when `trial` has led to it. What is as good with less is better
+    /// too.
+    fn against(self, other: Self, chance: Chance, trial: Move) -> Verdict {
         let rate = self.rate / other.rate;
         let time = self.time / other.time;
-        if rate >= chance.better {
-            return true;
+        if rate >= chance.better * chance.better {
+            return Verdict::MuchBetter;
         }
         let is_same = rate > 1.0 / chance.better;
-        is_same && time <= SOONER || for_less && rate >= AS_GOOD && time <= 1.0 / SOONER
+        let is_sooner = is_same && time <= SOONER;
+        let is_as_good = trial.is_less() && rate >= 1.0 && time <= 1.0 / SOONER;
+        if rate >= chance.better || is_sooner || is_as_good {
+            return Verdict::Better;
+        }
+        Verdict::NotBetter
     }
 
     /// Whether it is of another load.
