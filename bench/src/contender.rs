@@ -75,8 +75,14 @@ impl Contender {
     pub(crate) const USUAL: [Self; 4] = [Self::Direct, Self::PgBouncer, Self::Pgweir, Self::Relay];
 
     /// Those where the plain pooler is of interest too.
-    pub(crate) const WITH_OFF: [Self; 5] =
-        [Self::Direct, Self::PgBouncer, Self::Pgweir, Self::PgweirOff, Self::Relay];
+    pub(crate) const WITH_OFF: [Self; 6] = [
+        Self::Direct,
+        Self::PgBouncer,
+        Self::Pgweir,
+        Self::PgweirOff,
+        Self::Relay,
+        Self::PipeliningRelay,
+    ];
 
     pub(crate) fn label(self) -> Cow<'static, str> {
         Cow::Borrowed(match self {

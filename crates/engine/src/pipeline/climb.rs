@@ -37,6 +37,9 @@ const MEETING: u64 = 10;
 /// Where the rate says nothing, so much less time is better.
 const SOONER: f64 = 0.95;
 
+/// So much better need not be seen twice.
+const MUCH_BETTER: f64 = 1.25;
+
 /// What is so much slower in the first half of its window is not looked at for the other half.
 const HOPELESS: f64 = 0.85;
 
@@ -310,7 +313,7 @@ impl Score {
     fn against(self, other: Self, chance: Chance, trial: Move) -> Verdict {
         let rate = self.rate / other.rate;
         let time = self.time / other.time;
-        if rate >= chance.better * chance.better {
+        if rate >= MUCH_BETTER {
             return Verdict::MuchBetter;
         }
         let is_same = rate > 1.0 / chance.better;
