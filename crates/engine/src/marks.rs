@@ -767,8 +767,14 @@ marks! {
     // Servers that several clients use at a time.
     /// A unit is sent to a server that others use.
     UnitShares,
+    /// Nobody is there to share a server with: a unit gets one alone.
+    UnitLone,
     /// A free server is set to be shared.
     ServerHeated,
+    /// One that others will miss is set anew for clients with other settings, who have none.
+    SharedSetAnew,
+    /// One is left to clients with the settings that it has, since who waits has one, too.
+    LeftToItsLike,
     /// It refuses what clients have set who would share it.
     HeatingRefused,
     /// The servers that are shared are set to what other clients have set.

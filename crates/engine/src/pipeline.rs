@@ -22,6 +22,7 @@ mod answer;
 mod choice;
 mod climb;
 mod climbs;
+mod heat;
 mod lost;
 mod place;
 mod repute;

@@ -67,6 +67,8 @@ pub(crate) struct Pool {
     pub(crate) wants_hot: bool,
     /// So many shared servers were being set for those who wait, when that was looked at last.
     pub(crate) heating: usize,
+    /// So many units in a row were this client's, and came while nothing was under way.
+    pub(crate) quiet: Option<(ClientId, u32)>,
     /// Its servers that are shared now.
     pub(crate) hot: Vec<ServerId>,
     next_ticket: u64,
@@ -248,6 +250,7 @@ impl Pool {
             waiting: 0,
             sharing: 0,
             wants_hot: false,
+            quiet: None,
             heating: 0,
             hot: Vec::new(),
             next_ticket: 0,
@@ -325,7 +328,8 @@ impl Pool {
         let wanted = match self.failures {
             0 => (self.servers_wanted() + promised + self.listeners_wanted())
                 .saturating_sub(self.coming())
-                .max(lacking),
+                .max(lacking)
+                .max(usize::from(self.wants_hot)),
             // While attempts fail one probe is enough.
             _ => {
                 Mark::AttemptAlone.hit_if(self.waiting > 1);

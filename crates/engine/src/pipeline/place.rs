@@ -6,7 +6,7 @@ use pgweir_config::{ApplicationName, Pipelining};
 
 use super::repute::May;
 use super::send::provides;
-use super::{Access, BRAKE, Depths, Unit};
+use super::{Access, Depths, Unit};
 use crate::Engine;
 use crate::action::{Action, ClientId, ServerId};
 use crate::client::{Asked, Client, Leg};
@@ -15,6 +15,9 @@ use crate::pool::PoolId;
 use crate::server::ServerState;
 use crate::settings::Settings;
 use crate::time::Time;
+
+/// So many units of a client in a row have met nobody, and the next has a server alone.
+const QUIET: u32 = 16;
 
 /// Where a unit goes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -44,6 +47,9 @@ impl Engine {
                 None
             }
         };
+        if granted.is_none() && self.is_lone(id, pool) {
+            return false;
+        }
         let unit = self.shareable(id, pool, rest);
         if let Some(server) = granted {
             self.clients[id].leg = Leg::None;
@@ -70,9 +76,29 @@ impl Engine {
         true
     }
 
+    /// Whether nobody has been there for a while with whom a client could share a server, whose unit
+    /// has come: what sharing costs is in vain then. A server that others share may have to be set
+    /// anew for it, but for the first unit only.
+    fn is_lone(&mut self, id: ClientId, pool: PoolId) -> bool {
+        let of = &mut self.pools[pool];
+        if of.spec.pipelining != Pipelining::Auto {
+            return false;
+        }
+        let is_quiet = of.waiting == 0 && of.hot.is_empty() && of.total == of.coming();
+        of.quiet = match of.quiet {
+            Some((client, units)) if client == id && is_quiet => {
+                Some((client, units.saturating_add(1)))
+            }
+            Some(_) | None => is_quiet.then_some((id, 1)),
+        };
+        let is_lone = of.quiet.is_some_and(|(_, units)| units > QUIET);
+        Mark::UnitLone.hit_if(is_lone);
+        is_lone
+    }
+
     /// What a server is set to that a client shares: what the client has set, but for its timeout,
     /// in whose place the brake is, and mostly for its name, by which it would share with nobody.
-    fn shared_settings(&self, id: ClientId) -> Rc<Settings> {
+    pub(super) fn shared_settings(&self, id: ClientId) -> Rc<Settings> {
         let pool = self.clients[id].pool();
         let settings = Settings::timeless(&self.clients[id].settings);
         match pool.map(|pool| self.pools[pool].spec.application_name) {
@@ -128,31 +154,36 @@ impl Engine {
                 return Place::On(server);
             }
             // Those that are to be shared all are before anybody stands behind another.
-            if !self.pools[pool].idle.is_empty()
-                && let Some(place @ Place::On(_)) = self.heat_one(now, pool, settings, unit)
-            {
+            if let Some(place @ Place::On(_)) = self.heat_spare(now, pool, settings, unit) {
                 return place;
             }
-            self.want_hot(now, pool);
+            self.want_hot(now, pool, settings);
             return Place::On(server);
         }
         let servers = &self.servers;
-        let fits = |server: &&ServerId| servers[**server].is_set_to(settings);
+        let fits = |server: &&ServerId| servers[**server].is_for(settings);
         let fitting = self.pools[pool].hot.iter().find(fits).copied();
-        // Those of other clients with the same settings have one in any case.
-        let may_heat = is_due || fitting.is_none();
-        if may_heat && let Some(place) = self.heat_one(now, pool, settings, unit) {
+        if (is_due || fitting.is_none())
+            && let Some(place) = self.heat_spare(now, pool, settings, unit)
+        {
             return place;
+        }
+        // Those of other clients with the same settings have one in any case.
+        if fitting.is_none() && !self.pools[pool].idle.is_empty() {
+            self.want_hot(now, pool, settings);
+            if let Some(place) = self.heat_any(now, pool, settings, unit) {
+                return place;
+            }
         }
         // A write may stand behind reads where it has to.
         if let Some(server) = self.least_loaded(pool, usize::MAX, settings, unit, |_| true) {
-            self.want_hot(now, pool);
+            self.want_hot(now, pool, settings);
             return Place::On(server);
         }
         match fitting {
             Some(server) => {
                 if self.shared_by(pool, unit.access) == 0 {
-                    self.want_hot(now, pool);
+                    self.want_hot(now, pool, settings);
                 }
                 self.provide(now, server, unit);
                 Place::Later
@@ -181,29 +212,6 @@ impl Engine {
         hot.filter(|server| self.is_kin(**server, access)).count()
     }
 
-    /// Those who wait for a place need no other server than one that is being set for them.
-    pub(crate) fn note_heating(&mut self, pool: PoolId) {
-        let servers = &self.servers;
-        let of = &mut self.pools[pool];
-        let is_being_set =
-            |id: &&ServerId| servers[**id].replaying.is_some() || servers[**id].providing.is_some();
-        of.heating = match of.sharing {
-            0 => 0,
-            _ => of.hot.iter().filter(is_being_set).count(),
-        };
-    }
-
-    /// One server more is to be shared, and none is free: it is made.
-    fn want_hot(&mut self, now: Time, pool: PoolId) {
-        let its = &mut self.pools[pool];
-        if its.coming() == 0 && its.total < its.most() && !its.wants_hot {
-            Mark::HotWanted.hit();
-            its.wants_hot = true;
-            self.refill(now, pool);
-            self.pools[pool].wants_hot = false;
-        }
-    }
-
     /// Of the shared servers that could take a unit now the one with the fewest. More than may be
     /// shared are where fewer may be than before, or where settings have one of their own: those
     /// beyond are not used but for settings that have no other.
@@ -228,7 +236,7 @@ impl Engine {
     }
 
     /// Whether a shared server could take a unit now.
-    fn takes(&self, id: ServerId, settings: &Rc<Settings>, unit: &Unit) -> bool {
+    pub(super) fn takes(&self, id: ServerId, settings: &Rc<Settings>, unit: &Unit) -> bool {
         let Some(server) = self.servers.find(id) else { return false };
         let Some(Depths { depth, .. }) = self.pools[server.pool].depths(unit.access) else {
             return false;
@@ -243,62 +251,6 @@ impl Engine {
             && server.pipeline.back().is_none_or(|last| !last.trails)
             && !(server.writes() && unit.access == Access::Read)
             && provides(server, unit)
-    }
-
-    /// One more server is shared: one that is free, rather one that has been before.
-    fn heat_one(
-        &mut self,
-        now: Time,
-        pool: PoolId,
-        settings: &Rc<Settings>,
-        unit: &Unit,
-    ) -> Option<Place> {
-        let servers = &self.servers;
-        let idle = &self.pools[pool].idle;
-        let is_ready =
-            |id: &ServerId| servers[*id].brake.is_some() && servers[*id].is_set_to(settings);
-        let is_plain = |id: &ServerId| servers[*id].birth.is_empty();
-        let provides_too = |id: &ServerId| is_ready(id) && provides(&servers[*id], unit);
-        let is_set = |id: &ServerId| servers[*id].is_set_to(settings);
-        let best = |is_it: &dyn Fn(&ServerId) -> bool| {
-            idle.iter().rposition(|id| is_plain(id) && is_it(id))
-        };
-        let found = best(&provides_too)
-            .or_else(|| best(&is_ready))
-            .or_else(|| best(&is_set))
-            .or_else(|| best(&|_| true))?;
-        let server = self.pools[pool].idle.remove(found);
-        self.heat(now, server, settings);
-        if self.takes(server, settings, unit) {
-            return Some(Place::On(server));
-        }
-        self.provide(now, server, unit);
-        Some(Place::Later)
-    }
-
-    /// A free server is shared from now on, by clients with these settings.
-    fn heat(&mut self, now: Time, id: ServerId, settings: &Rc<Settings>) {
-        let server = &mut self.servers[id];
-        debug_assert!(server.replies.is_empty() && server.pipeline.is_empty());
-        server.state = ServerState::Pipelined;
-        server.changed = now;
-        server.used = true;
-        server.answered = false;
-        server.swallowed = 0;
-        server.overdue = None;
-        server.touched = true;
-        server.mode = self.pools[server.pool].spec.mode;
-        server.shelf.changes_hands();
-        self.pools[server.pool].hot.push(id);
-        self.pools[server.pool].stats.assignments += 1;
-        if server.brake.is_some() && server.is_set_to(settings) {
-            return;
-        }
-        Mark::ServerHeated.hit();
-        let text = server.settings.replay(settings, server.brake, Some(BRAKE));
-        server.braking = Some(BRAKE);
-        server.replaying = Some(Rc::clone(settings));
-        self.run_own(id, &text);
     }
 
     /// A shared server has answered a unit of our own: it is set for that, or refuses, or has made
@@ -335,7 +287,7 @@ impl Engine {
     }
 
     /// Who waits for a place on a shared server: their places in the queue, and their units.
-    fn sharers(&self, pool: PoolId) -> impl Iterator<Item = (usize, &Unit)> {
+    pub(super) fn sharers(&self, pool: PoolId) -> impl Iterator<Item = (usize, &Unit)> {
         let waiters = self.pools[pool].waiters.iter().enumerate();
         waiters.filter(|(_, waiter)| waiter.shares).filter_map(|(index, waiter)| {
             let client = self.clients.find(waiter.client)?;
@@ -345,7 +297,7 @@ impl Engine {
     }
 
     /// Clients that wait for a place need a server alone.
-    fn take_out_sharers(&mut self, pool: PoolId, places: &[usize]) {
+    pub(super) fn take_out_sharers(&mut self, pool: PoolId, places: &[usize]) {
         for &place in places {
             let waiter = &mut self.pools[pool].waiters[place];
             waiter.shares = false;
@@ -437,54 +389,6 @@ impl Engine {
         }
     }
 
-    /// A server has come free: says whether it is shared by those at the head of the queue.
-    pub(crate) fn warms(&mut self, now: Time, id: ServerId) -> bool {
-        let pool = self.servers[id].pool;
-        if self.pools[pool].sharing == 0 {
-            return false;
-        }
-        if self.pools[pool].depths(Access::Read).is_none() {
-            // A reload has ended it.
-            let all: Vec<_> = self.sharers(pool).map(|(index, _)| index).collect();
-            self.take_out_sharers(pool, &all);
-            return false;
-        }
-        if !self.servers[id].birth.is_empty() {
-            // It is for others. Where it takes the place of one that could be shared it makes way
-            // for those who need one alone.
-            if self.pools[pool].hot.is_empty() {
-                let all: Vec<_> = self.sharers(pool).map(|(index, _)| index).collect();
-                self.take_out_sharers(pool, &all);
-            }
-            return false;
-        }
-        let of = &self.pools[pool];
-        let clients = &self.clients;
-        let mut waits = of.waiters.iter().filter(|waiter| {
-            let leg = clients.find(waiter.client).map(|client| client.leg);
-            leg == Some(Leg::Waiting(waiter.ticket))
-        });
-        let Some(first) = waits.next().filter(|first| first.shares) else { return false };
-        let access = clients[first.client].unit.as_ref().map(|unit| unit.access);
-        let lacks =
-            |access| of.depths(access).is_some_and(|its| self.shared_by(pool, access) < its.hot);
-        if !access.is_some_and(lacks) {
-            return false;
-        }
-        let settings = self.shared_settings(first.client);
-        self.heat(now, id, &settings);
-        self.grant(now, pool);
-        if let Some(server) = self.servers.find(id)
-            && server.load() == 0
-            && server.replies.is_empty()
-        {
-            // What they wait for is not there.
-            self.cool(id);
-            return false;
-        }
-        true
-    }
-
     /// A client needs a server alone, and none is free: the shared one with the fewest units is
     /// kept for it.
     pub(crate) fn reserve(&mut self, pool: PoolId) {
@@ -517,14 +421,6 @@ impl Engine {
             self.cool(id);
             self.offer(now, id);
         }
-    }
-
-    /// A server is not shared any more.
-    pub(super) fn cool(&mut self, id: ServerId) {
-        let server = &mut self.servers[id];
-        server.reserved = false;
-        let pool = server.pool;
-        self.pools[pool].hot.retain(|hot| *hot != id);
     }
 }
 

@@ -6,6 +6,7 @@
 //! show that the comparison sees what they change.
 
 mod builtins;
+mod reach;
 mod texts;
 
 use std::sync::{Arc, LazyLock};
@@ -15,7 +16,7 @@ use pgweir_testkit::WireClient;
 use pgweir_testkit::frames::message;
 
 use self::texts::{ATTEMPTS, CHANGES, COMMANDS, ORDINARY, SCHEMA, UNNAMED};
-use crate::stage::{CLUSTER, superuser};
+use crate::stage::{CLUSTER, Stage, superuser};
 
 /// What the catalogue of a database says in which nobody has made a function.
 static NOTHING: LazyLock<Arc<Loud>> = LazyLock::new(|| Arc::new(Catalogue::default().loud()));
@@ -167,6 +168,63 @@ fn no_text_that_is_closed_changes_a_session() {
         }
     }
     assert!(runs > 100, "only {runs} of {all} texts were closed");
+}
+
+/// Whether a pool whose names were read shares a text. Its own answer: nothing is run.
+fn is_shared(stage: &Stage, text: &str) -> bool {
+    let rows = stage.console(&format!("EXPLAIN ROUTE {text}"));
+    assert_eq!(rows.len(), 1, "{rows:?}");
+    assert!(!rows[0].contains("of the database is not known"), "{rows:?}");
+    rows[0].split('|').nth(2) != Some("no")
+}
+
+/// In a database with a schema that is as loud as can be its catalogue says what acts: no text that
+/// is shared there changes a session.
+#[test]
+fn no_text_that_is_closed_reaches_what_acts() {
+    let stage = Stage::new("closed_reach", 2);
+    let become_owner = "SET ROLE closed_reach";
+    let schema = format!("{become_owner}; {}; {}", reach::BEFORE, reach::SCHEMA);
+    superuser(&CLUSTER, &stage.name).query(&schema);
+    stage.client().query("SELECT 1");
+    for text in reach::QUIET {
+        assert!(is_shared(&stage, text), "{text} is alone");
+    }
+    let mut runs = 0;
+    for text in reach::ACTS {
+        assert!(!is_shared(&stage, text), "{text} is shared");
+        let change = changed(&stage.name, become_owner, text.as_bytes());
+        assert!(change.is_some(), "{text} changes nothing that is seen here");
+        for (encoding, first, way) in ways(text).into_iter().filter(|way| way.0 == "UTF8") {
+            let way = String::from_utf8(way).unwrap();
+            if is_shared(&stage, &way) {
+                runs += 1;
+                let first = format!("{become_owner}; {first}");
+                let change = changed(&stage.name, &first, way.as_bytes());
+                assert_eq!(change, None, "{way} in {encoding} behind {first:?}");
+            }
+        }
+    }
+    assert!(runs > 10, "only {runs} texts were shared");
+}
+
+/// What no text names keeps all of a database from being shared.
+#[test]
+fn nothing_is_closed_where_what_acts_has_no_name() {
+    for (number, (unnamed, acts)) in reach::UNNAMED.iter().enumerate() {
+        let stage = Stage::new(&format!("closed_unnamed_{number}"), 2);
+        let become_owner = format!("SET ROLE {}", stage.name);
+        let schema = format!("{become_owner}; {}; {}", reach::BEFORE, reach::SCHEMA);
+        superuser(&CLUSTER, &stage.name).query(&format!("{schema}; {unnamed}"));
+        stage.client().query("SELECT 1");
+        for text in *acts {
+            let change = changed(&stage.name, &become_owner, text.as_bytes());
+            assert!(change.is_some(), "{text} changes nothing that is seen here");
+        }
+        for text in acts.iter().chain(reach::QUIET) {
+            assert!(!is_shared(&stage, text), "{text} is shared");
+        }
+    }
 }
 
 /// What applications send all day is shared, and does what it says.

@@ -41,6 +41,13 @@ pub(crate) fn braked(setup: &Setup, clients: usize) -> (Stage, Peer, Vec<Peer>) 
     (stage, server, clients)
 }
 
+/// The same, and from then on `auto` says how servers are shared.
+fn braked_automatically(size: usize, clients: usize) -> (Stage, Peer, Vec<Peer>) {
+    let (stage, server, clients) = braked(&shared(size), clients);
+    stage.reload(&Setup { size, general: "pipelining = 'auto'", ..Setup::default() });
+    (stage, server, clients)
+}
+
 /// An UPDATE is known to be short.
 pub(crate) fn updated(server: &Peer, client: &Peer) {
     for _ in 0..2 {
@@ -648,17 +655,46 @@ fn a_place_that_was_given_in_vain_is_given_to_another() {
 
 #[test]
 fn auto_shares_servers() {
-    let setup = Setup { general: "pipelining = 'auto'", ..Setup::default() };
-    let (_, server, clients) = braked(&setup, 3);
+    let (_stage, server, clients) = braked_automatically(1, 3);
     ask(&clients);
     assert_eq!(server.heard(), "Q(SELECT 0) Q(SELECT 1) Q(SELECT 2)");
+}
+
+/// Who has met nobody for a while has a server alone, and its replies are not held back; who comes
+/// meanwhile shares.
+#[test]
+fn auto_leaves_who_is_alone_alone() {
+    let (stage, server, clients) = braked_automatically(2, 2);
+    let [alice, bob] = &clients[..] else { unreachable!() };
+    for _ in 0..16 {
+        alice.says([query("SELECT 0")]);
+        assert_eq!(server.heard(), "Q(SELECT 0)");
+        server.says([one_row("")]);
+        assert_eq!(alice.heard(), "T D() C Z");
+    }
+    alice.says([query("SELECT 0")]);
+    assert_eq!(server.heard(), FREED);
+    server.says([one_row("")]);
+    assert_eq!(server.heard(), "Q(SELECT 0)");
+    server.says([columns(), row(b"a")]);
+    assert_eq!(alice.heard(), "T D(a)");
+    bob.says([query("SELECT 1")]);
+    let other = stage.server();
+    assert_eq!(other.heard(), BRAKED);
+    server.says([done(), ready()]);
+    assert_eq!(alice.heard(), "C Z");
+    other.says([one_row("")]);
+    assert_eq!(other.heard(), "Q(SELECT 1)");
+    other.says([one_row("b")]);
+    assert_eq!(bob.heard(), "T D(b) C Z");
+    alice.says([query("SELECT 0")]);
+    assert_eq!(other.heard(), "Q(SELECT 0)", "somebody was there");
 }
 
 /// Commits wait for the disk, and many do so together.
 #[test]
 fn auto_gives_writes_all_servers() {
-    let setup = Setup { general: "pipelining = 'auto'", size: 5, ..Setup::default() };
-    let (stage, server, clients) = braked(&setup, 13);
+    let (stage, server, clients) = braked_automatically(5, 13);
     updated(&server, &clients[0]);
     let update = |number: usize| {
         clients[number].says([query(&format!("UPDATE t SET a = {number}"))]);
@@ -684,8 +720,7 @@ fn auto_gives_writes_all_servers() {
 /// A read finds a server without writes, and writes go to it only if there is no other.
 #[test]
 fn auto_keeps_reads_and_writes_apart() {
-    let setup = Setup { general: "pipelining = 'auto'", size: 2, ..Setup::default() };
-    let (stage, server, clients) = braked(&setup, 5);
+    let (stage, server, clients) = braked_automatically(2, 5);
     updated(&server, &clients[0]);
     clients[0].says([query("SELECT 0")]);
     assert_eq!(server.heard(), "Q(SELECT 0)");

@@ -450,3 +450,33 @@ fn a_set_says_from_then_on_who_shares_no_server() {
     client.says([query("SELECT 1")]);
     assert_eq!(server.heard(), BRAKED);
 }
+
+/// Where several settings are about, a server that runs dry for a moment is not set anew for others
+/// who have one: with 64 clients and 4 sets of settings that would be done for nearly every unit.
+#[test]
+fn who_has_a_server_to_share_takes_none_that_others_will_miss() {
+    let setup = Setup { general: "pipelining = '2x8'", size: 2, ..Setup::default() };
+    let (stage, server, clients) = braked(&setup, 3);
+    let named = stage.newcomer(&[("search_path", "x")]);
+    assert!(server.heard().contains("search_path"));
+    server.says([one_row("")]);
+    assert!(named.is_greeted());
+    clients[0].says([query("SELECT 0")]);
+    assert!(server.heard().starts_with("Q(SELECT ARRAY["));
+    server.says([one_row("")]);
+    assert_eq!(server.heard(), "Q(SELECT 0)");
+    named.says([query("SELECT 5")]);
+    let other = stage.server();
+    assert!(other.heard().contains("search_path"));
+    other.says([one_row("")]);
+    assert_eq!(other.heard(), "Q(SELECT 5)");
+    other.says([one_row("5")]);
+    assert_eq!(named.heard(), "T D(5) C Z");
+    clients[1].says([query("SELECT 1")]);
+    assert_eq!((server.heard().as_str(), other.heard().as_str()), ("Q(SELECT 1)", ""));
+    // Nobody has come for it for a while.
+    stage.wait(Duration::from_millis(60));
+    clients[2].says([query("SELECT 2")]);
+    assert!(other.heard().starts_with("Q(SELECT ARRAY["));
+    assert_eq!(server.heard(), "Q(SELECT 2)", "until that is set");
+}

@@ -1,0 +1,200 @@
+//! Which servers of a pool are shared: when one becomes it, under whose settings, and until when.
+
+use std::rc::Rc;
+use std::time::Duration;
+
+use super::place::Place;
+use super::send::provides;
+use super::{Access, BRAKE, Unit};
+use crate::Engine;
+use crate::action::ServerId;
+use crate::client::Leg;
+use crate::marks::Mark;
+use crate::pool::PoolId;
+use crate::server::ServerState;
+use crate::settings::Settings;
+use crate::time::Time;
+
+/// A server that was shared for so long not, and is free, may be set to other settings.
+const SPARE: Duration = Duration::from_millis(50);
+
+impl Engine {
+    /// One more server is shared: one that is free and to spare, rather one that has been before.
+    pub(super) fn heat_spare(
+        &mut self,
+        now: Time,
+        pool: PoolId,
+        settings: &Rc<Settings>,
+        unit: &Unit,
+    ) -> Option<Place> {
+        let servers = &self.servers;
+        let idle = &self.pools[pool].idle;
+        let is_ready =
+            |id: &ServerId| servers[*id].brake.is_some() && servers[*id].is_set_to(settings);
+        let provides_too = |id: &ServerId| is_ready(id) && provides(&servers[*id], unit);
+        let is_set = |id: &ServerId| servers[*id].is_set_to(settings);
+        let best = |is_it: &dyn Fn(&ServerId) -> bool| {
+            idle.iter().rposition(|id| self.is_to_spare(now, *id, settings) && is_it(id))
+        };
+        let found = best(&provides_too)
+            .or_else(|| best(&is_ready))
+            .or_else(|| best(&is_set))
+            .or_else(|| best(&|_| true))?;
+        Some(self.heat_idle(now, pool, found, settings, unit))
+    }
+
+    /// The same, with one that others will miss: that which was used least lately.
+    pub(super) fn heat_any(
+        &mut self,
+        now: Time,
+        pool: PoolId,
+        settings: &Rc<Settings>,
+        unit: &Unit,
+    ) -> Option<Place> {
+        let of = &self.pools[pool];
+        let found = of.idle.iter().position(|id| self.servers[*id].birth.is_empty())?;
+        Mark::SharedSetAnew.hit();
+        Some(self.heat_idle(now, pool, found, settings, unit))
+    }
+
+    fn heat_idle(
+        &mut self,
+        now: Time,
+        pool: PoolId,
+        index: usize,
+        settings: &Rc<Settings>,
+        unit: &Unit,
+    ) -> Place {
+        let server = self.pools[pool].idle.remove(index);
+        self.heat(now, server, settings);
+        if self.takes(server, settings, unit) {
+            return Place::On(server);
+        }
+        self.provide(now, server, unit);
+        Place::Later
+    }
+
+    /// A free server is shared from now on, by clients with these settings.
+    pub(super) fn heat(&mut self, now: Time, id: ServerId, settings: &Rc<Settings>) {
+        let server = &mut self.servers[id];
+        debug_assert!(server.replies.is_empty() && server.pipeline.is_empty());
+        server.state = ServerState::Pipelined;
+        server.changed = now;
+        server.used = true;
+        server.answered = false;
+        server.swallowed = 0;
+        server.overdue = None;
+        server.touched = true;
+        server.mode = self.pools[server.pool].spec.mode;
+        server.shelf.changes_hands();
+        self.pools[server.pool].hot.push(id);
+        self.pools[server.pool].stats.assignments += 1;
+        if server.brake.is_some() && server.is_set_to(settings) {
+            return;
+        }
+        Mark::ServerHeated.hit();
+        let text = server.settings.replay(settings, server.brake, Some(BRAKE));
+        server.braking = Some(BRAKE);
+        server.replaying = Some(Rc::clone(settings));
+        self.run_own(id, &text);
+    }
+
+    /// One server more is to be shared by clients with these settings, and none is to spare: it is
+    /// made.
+    pub(super) fn want_hot(&mut self, now: Time, pool: PoolId, settings: &Rc<Settings>) {
+        let its = &self.pools[pool];
+        let is_coming = its.opening + its.reading > 0
+            || its.idle.iter().any(|server| self.is_to_spare(now, *server, settings));
+        if !is_coming && its.total < its.most() && !its.wants_hot {
+            Mark::HotWanted.hit();
+            self.pools[pool].wants_hot = true;
+            self.refill(now, pool);
+            self.pools[pool].wants_hot = false;
+        }
+    }
+
+    /// Whether a server that is free may be set to these settings: those that were shared under
+    /// others, a moment ago, are left to whoever comes next with those. Otherwise few servers that
+    /// run dry in turn would be set anew for each unit.
+    fn is_to_spare(&self, now: Time, id: ServerId, settings: &Rc<Settings>) -> bool {
+        let server = &self.servers[id];
+        let is_others = server.brake.is_some() && !server.is_set_to(settings);
+        server.birth.is_empty() && !(is_others && now - server.changed < SPARE)
+    }
+
+    /// A server has come free: says whether it is shared by those at the head of the queue.
+    pub(crate) fn warms(&mut self, now: Time, id: ServerId) -> bool {
+        let pool = self.servers[id].pool;
+        if self.pools[pool].sharing == 0 {
+            return false;
+        }
+        if self.pools[pool].depths(Access::Read).is_none() {
+            // A reload has ended it.
+            let all: Vec<_> = self.sharers(pool).map(|(index, _)| index).collect();
+            self.take_out_sharers(pool, &all);
+            return false;
+        }
+        if !self.servers[id].birth.is_empty() {
+            // It is for others. Where it takes the place of one that could be shared it makes way
+            // for those who need one alone.
+            if self.pools[pool].hot.is_empty() {
+                let all: Vec<_> = self.sharers(pool).map(|(index, _)| index).collect();
+                self.take_out_sharers(pool, &all);
+            }
+            return false;
+        }
+        let of = &self.pools[pool];
+        let clients = &self.clients;
+        let mut waits = of.waiters.iter().filter(|waiter| {
+            let leg = clients.find(waiter.client).map(|client| client.leg);
+            leg == Some(Leg::Waiting(waiter.ticket))
+        });
+        let Some(first) = waits.next().filter(|first| first.shares) else { return false };
+        let access = clients[first.client].unit.as_ref().map(|unit| unit.access);
+        let lacks =
+            |access| of.depths(access).is_some_and(|its| self.shared_by(pool, access) < its.hot);
+        if !access.is_some_and(lacks) {
+            return false;
+        }
+        let settings = self.shared_settings(first.client);
+        let server = &self.servers[id];
+        let is_others = server.brake.is_some() && !server.is_set_to(&settings);
+        let has_one = of.hot.iter().any(|hot| self.servers[*hot].is_for(&settings));
+        if is_others && has_one {
+            // Who comes next with the settings that it has finds it so.
+            Mark::LeftToItsLike.hit();
+            return false;
+        }
+        self.heat(now, id, &settings);
+        self.grant(now, pool);
+        if let Some(server) = self.servers.find(id)
+            && server.load() == 0
+            && server.replies.is_empty()
+        {
+            // What they wait for is not there.
+            self.cool(id);
+            return false;
+        }
+        true
+    }
+
+    /// Those who wait for a place need no other server than one that is being set for them.
+    pub(crate) fn note_heating(&mut self, pool: PoolId) {
+        let servers = &self.servers;
+        let of = &mut self.pools[pool];
+        let is_being_set =
+            |id: &&ServerId| servers[**id].replaying.is_some() || servers[**id].providing.is_some();
+        of.heating = match of.sharing {
+            0 => 0,
+            _ => of.hot.iter().filter(is_being_set).count(),
+        };
+    }
+
+    /// A server is not shared any more.
+    pub(super) fn cool(&mut self, id: ServerId) {
+        let server = &mut self.servers[id];
+        server.reserved = false;
+        let pool = server.pool;
+        self.pools[pool].hot.retain(|hot| *hot != id);
+    }
+}

@@ -1,0 +1,187 @@
+//! Whatever may lead from a text to a function that it does not name. Whoever finds another way adds
+//! it here.
+
+/// Everything here ends in `act`, which is as loud as can be: it sets something for the session.
+pub(super) const SCHEMA: &str = "
+    CREATE FUNCTION act(a int DEFAULT 1) RETURNS int LANGUAGE plpgsql AS $$
+        BEGIN PERFORM set_config('app.a', 'x', false); RETURN a; END $$;
+    CREATE FUNCTION act_still(a int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+        BEGIN PERFORM set_config('app.a', 'x', false); RETURN a; END $$;
+    CREATE FUNCTION act_pair(a int, b int) RETURNS bool LANGUAGE plpgsql IMMUTABLE AS $$
+        BEGIN PERFORM set_config('app.a', 'x', false); RETURN a = b; END $$;
+    CREATE FUNCTION quiet(a int) RETURNS int LANGUAGE sql AS 'SELECT a + 1';
+    CREATE FUNCTION on_row() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN PERFORM act(); RETURN coalesce(NEW, OLD); END $$;
+    CREATE FUNCTION on_all() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN PERFORM act(); RETURN NULL; END $$;
+
+    CREATE TABLE plain (a int, b int);
+    INSERT INTO plain VALUES (1, 2);
+    CREATE VIEW seen AS SELECT act() AS a;
+    CREATE VIEW over_it AS SELECT a FROM seen;
+    CREATE VIEW quietly AS SELECT quiet(a) AS a FROM plain;
+    CREATE TABLE by_row (a int, b int);
+    INSERT INTO by_row VALUES (1, 1);
+    CREATE TRIGGER t BEFORE INSERT OR UPDATE OR DELETE ON by_row
+        FOR EACH ROW EXECUTE FUNCTION on_row();
+    CREATE TABLE by_statement (a int);
+    CREATE TRIGGER t AFTER INSERT ON by_statement EXECUTE FUNCTION on_all();
+    CREATE TABLE deferred (a int);
+    CREATE CONSTRAINT TRIGGER t AFTER INSERT ON deferred DEFERRABLE INITIALLY DEFERRED
+        FOR EACH ROW EXECUTE FUNCTION on_all();
+    CREATE VIEW instead AS SELECT 1 AS a;
+    CREATE TRIGGER t INSTEAD OF INSERT ON instead FOR EACH ROW EXECUTE FUNCTION on_row();
+    CREATE VIEW onto AS SELECT a, b FROM by_row;
+    CREATE TABLE parent (a int PRIMARY KEY);
+    CREATE TABLE child (a int REFERENCES parent ON UPDATE CASCADE);
+    CREATE TRIGGER t BEFORE UPDATE ON child FOR EACH ROW EXECUTE FUNCTION on_row();
+    INSERT INTO parent VALUES (1);
+    INSERT INTO child VALUES (1);
+    CREATE TABLE above (a int);
+    CREATE TABLE below () INHERITS (above);
+    CREATE TRIGGER t BEFORE UPDATE ON below FOR EACH ROW EXECUTE FUNCTION on_row();
+    INSERT INTO below VALUES (1);
+    CREATE TABLE parts (a int) PARTITION BY LIST (a);
+    CREATE TABLE part PARTITION OF parts DEFAULT;
+    CREATE TRIGGER t BEFORE INSERT ON part FOR EACH ROW EXECUTE FUNCTION on_row();
+    CREATE TABLE keyed (a int) PARTITION BY LIST (act_still(a));
+    CREATE TABLE key_part PARTITION OF keyed DEFAULT;
+
+    CREATE TABLE defaults (a int DEFAULT act(), b int);
+    CREATE TABLE generated (a int, b int GENERATED ALWAYS AS (act_still(a)) STORED);
+    CREATE TABLE checked (a int CHECK (act_still(a) = a));
+    CREATE TABLE indexed (a int);
+    CREATE INDEX ON indexed (act_still(a));
+    CREATE TABLE some_indexed (a int);
+    CREATE INDEX ON some_indexed (a) WHERE act_still(a) > 0;
+    CREATE DOMAIN acts AS int CHECK (act_still(VALUE) = VALUE);
+    CREATE DOMAIN acts_too AS acts;
+    CREATE DOMAIN many AS int[] CHECK (act_still(cardinality(VALUE)) > 0);
+    CREATE TYPE composite AS (a acts);
+    CREATE TABLE of_domain (a acts);
+    CREATE TABLE of_array (a acts[]);
+    CREATE TABLE of_composite (a composite);
+
+    CREATE AGGREGATE total(int) (SFUNC = sums, STYPE = int, INITCOND = '0');
+    CREATE TABLE ruled (a int);
+    CREATE RULE r AS ON INSERT TO ruled DO ALSO SELECT act();
+    CREATE TABLE guarded (a int);
+    INSERT INTO guarded VALUES (1);
+    ALTER TABLE guarded ENABLE ROW LEVEL SECURITY;
+    ALTER TABLE guarded FORCE ROW LEVEL SECURITY;
+    CREATE POLICY p ON guarded USING (a = act());
+    CREATE TABLE guarded_rows (a int);
+    ALTER TABLE guarded_rows ENABLE ROW LEVEL SECURITY;
+    ALTER TABLE guarded_rows FORCE ROW LEVEL SECURITY;
+    CREATE POLICY p ON guarded_rows WITH CHECK (a = act());";
+
+/// What comes before, since the schema uses it.
+pub(super) const BEFORE: &str = "
+    CREATE FUNCTION sums(a int, b int) RETURNS int LANGUAGE plpgsql AS $$
+        BEGIN PERFORM set_config('app.a', 'x', false); RETURN a + b; END $$;";
+
+/// Texts that come to `act`, each in its own way.
+pub(super) const ACTS: &[&str] = &[
+    "SELECT act()",
+    "SELECT public.act(1)",
+    "SELECT \"act\" ()",
+    "SELECT U&\"\\0061ct\"()",
+    "SELECT * FROM act()",
+    "SELECT quiet(act())",
+    "SELECT a.act FROM (SELECT 1) AS x, LATERAL act() AS a(act)",
+    "SELECT a FROM plain ORDER BY act_still(a)",
+    "SELECT count(*) FROM plain GROUP BY act(a)",
+    "SELECT count(*) FROM plain HAVING act() = 1",
+    "SELECT count(*) FILTER (WHERE act() = 1) FROM plain",
+    "SELECT a FROM plain LIMIT act()",
+    "SELECT a FROM plain OFFSET act()",
+    "SELECT CASE WHEN act() = 1 THEN 1 END",
+    "VALUES (act())",
+    "INSERT INTO plain VALUES (act())",
+    "INSERT INTO plain (a) VALUES (1) RETURNING act()",
+    "UPDATE plain SET b = act()",
+    "UPDATE plain SET b = 1 WHERE a = act()",
+    "DELETE FROM plain WHERE act() = 2",
+    "WITH x AS (SELECT act()) SELECT * FROM x",
+    "WITH RECURSIVE x(a) AS (SELECT 1 UNION ALL SELECT act(a) + 1 FROM x WHERE a < 2) TABLE x",
+    "MERGE INTO plain USING (VALUES (1)) AS v(a) ON plain.a = v.a \
+     WHEN MATCHED THEN UPDATE SET b = act()",
+    "SELECT * FROM seen",
+    "TABLE over_it",
+    "SELECT EXISTS (SELECT * FROM over_it WHERE a > 0)",
+    "INSERT INTO plain SELECT a FROM over_it",
+    "INSERT INTO by_row VALUES (1, 1)",
+    "UPDATE by_row SET b = 2",
+    "WITH x AS (UPDATE by_row SET b = 3 RETURNING a) SELECT * FROM x",
+    "MERGE INTO by_row USING (VALUES (1)) AS v(a) ON by_row.a = v.a \
+     WHEN MATCHED THEN UPDATE SET b = 4",
+    "INSERT INTO by_statement VALUES (1)",
+    "INSERT INTO deferred VALUES (1)",
+    "INSERT INTO instead VALUES (1)",
+    "INSERT INTO onto VALUES (1, 1)",
+    "UPDATE parent SET a = a + 1",
+    "UPDATE above SET a = 1",
+    "INSERT INTO parts VALUES (1)",
+    "INSERT INTO keyed VALUES (1)",
+    "INSERT INTO defaults (b) VALUES (1)",
+    "INSERT INTO defaults DEFAULT VALUES",
+    "INSERT INTO generated (a) VALUES (1)",
+    "INSERT INTO checked VALUES (1)",
+    "INSERT INTO indexed VALUES (1)",
+    "INSERT INTO some_indexed VALUES (1)",
+    "SELECT 1::acts",
+    "SELECT CAST(a AS public.acts) FROM plain",
+    "SELECT acts '1'",
+    "SELECT acts(1)",
+    "SELECT 1::acts_too",
+    "SELECT ARRAY[1]::acts[]",
+    "SELECT '{1}'::many",
+    "SELECT ROW(1)::composite",
+    "INSERT INTO of_domain VALUES (1)",
+    "INSERT INTO of_array VALUES ('{1}')",
+    "INSERT INTO of_composite VALUES (ROW(1))",
+    "SELECT * FROM jsonb_to_recordset('[{\"a\": 1}]') AS r(a acts)",
+    "SELECT * FROM jsonb_populate_record(NULL::composite, '{\"a\": 1}')",
+    "SELECT total(a) FROM plain",
+    "SELECT total(a) OVER () FROM plain",
+    "INSERT INTO ruled VALUES (1)",
+    "INSERT INTO guarded_rows VALUES (1)",
+    "SELECT * FROM guarded",
+    "UPDATE guarded SET a = a",
+];
+
+/// What no text names. While a database has one of these nothing is shared in it.
+pub(super) const UNNAMED: &[(&str, &[&str])] = &[
+    (
+        "CREATE OPERATOR === (LEFTARG = int, RIGHTARG = int, FUNCTION = act_pair)",
+        &[
+            "SELECT 1 === 2",
+            "SELECT 1 OPERATOR(public.===) 2",
+            "SELECT 1 === ANY (ARRAY[1, 2])",
+            "SELECT a FROM plain WHERE a === b",
+        ],
+    ),
+    (
+        "CREATE TYPE pair AS (a int, b int);
+         CREATE FUNCTION as_text(pair) RETURNS text LANGUAGE plpgsql AS $$
+            BEGIN PERFORM act(); RETURN 'x'; END $$;
+         CREATE CAST (pair AS text) WITH FUNCTION as_text(pair) AS ASSIGNMENT;
+         CREATE TABLE pairs (p pair, t text);
+         INSERT INTO pairs VALUES (ROW(1, 2))",
+        &[
+            "SELECT ROW(1, 2)::pair::text",
+            "INSERT INTO pairs (t) VALUES (ROW(1, 2)::pair)",
+            "UPDATE pairs SET t = p",
+        ],
+    ),
+];
+
+/// Texts that do not come to it, and are shared.
+pub(super) const QUIET: &[&str] = &[
+    "SELECT a FROM plain",
+    "SELECT quiet(a) FROM plain",
+    "SELECT * FROM quietly",
+    "UPDATE plain SET b = b + 1 WHERE a = 1",
+    "SELECT a FROM by_row",
+    "SELECT b FROM defaults",
+];
