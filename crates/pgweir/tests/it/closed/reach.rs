@@ -54,14 +54,6 @@ pub(super) const SCHEMA: &str = "
     CREATE INDEX ON indexed (act_still(a));
     CREATE TABLE some_indexed (a int);
     CREATE INDEX ON some_indexed (a) WHERE act_still(a) > 0;
-    CREATE DOMAIN acts AS int CHECK (act_still(VALUE) = VALUE);
-    CREATE DOMAIN acts_too AS acts;
-    CREATE DOMAIN many AS int[] CHECK (act_still(cardinality(VALUE)) > 0);
-    CREATE TYPE composite AS (a acts);
-    CREATE TABLE of_domain (a acts);
-    CREATE TABLE of_array (a acts[]);
-    CREATE TABLE of_composite (a composite);
-
     CREATE AGGREGATE total(int) (SFUNC = sums, STYPE = int, INITCOND = '0');
     CREATE TABLE ruled (a int);
     CREATE RULE r AS ON INSERT TO ruled DO ALSO SELECT act();
@@ -129,19 +121,6 @@ pub(super) const ACTS: &[&str] = &[
     "INSERT INTO checked VALUES (1)",
     "INSERT INTO indexed VALUES (1)",
     "INSERT INTO some_indexed VALUES (1)",
-    "SELECT 1::acts",
-    "SELECT CAST(a AS public.acts) FROM plain",
-    "SELECT acts '1'",
-    "SELECT acts(1)",
-    "SELECT 1::acts_too",
-    "SELECT ARRAY[1]::acts[]",
-    "SELECT '{1}'::many",
-    "SELECT ROW(1)::composite",
-    "INSERT INTO of_domain VALUES (1)",
-    "INSERT INTO of_array VALUES ('{1}')",
-    "INSERT INTO of_composite VALUES (ROW(1))",
-    "SELECT * FROM jsonb_to_recordset('[{\"a\": 1}]') AS r(a acts)",
-    "SELECT * FROM jsonb_populate_record(NULL::composite, '{\"a\": 1}')",
     "SELECT total(a) FROM plain",
     "SELECT total(a) OVER () FROM plain",
     "INSERT INTO ruled VALUES (1)",
@@ -159,6 +138,30 @@ pub(super) const UNNAMED: &[(&str, &[&str])] = &[
             "SELECT 1 OPERATOR(public.===) 2",
             "SELECT 1 === ANY (ARRAY[1, 2])",
             "SELECT a FROM plain WHERE a === b",
+        ],
+    ),
+    (
+        "CREATE DOMAIN acts AS int CHECK (act_still(VALUE) = VALUE);
+         CREATE DOMAIN acts_too AS acts;
+         CREATE DOMAIN many AS int[] CHECK (act_still(cardinality(VALUE)) > 0);
+         CREATE TYPE composite AS (a acts);
+         CREATE TABLE of_domain (a acts);
+         CREATE TABLE of_array (a acts[]);
+         CREATE TABLE of_composite (a composite)",
+        &[
+            "SELECT 1::acts",
+            "SELECT CAST(a AS public.acts) FROM plain",
+            "SELECT acts '1'",
+            "SELECT acts(1)",
+            "SELECT 1::acts_too",
+            "SELECT ARRAY[1]::acts[]",
+            "SELECT '{1}'::many",
+            "SELECT ROW(1)::composite",
+            "INSERT INTO of_domain VALUES (1)",
+            "INSERT INTO of_array VALUES ('{1}')",
+            "INSERT INTO of_composite VALUES (ROW(1))",
+            "SELECT * FROM jsonb_to_recordset('[{\"a\": 1}]') AS r(a acts)",
+            "SELECT * FROM jsonb_populate_record(NULL::composite, '{\"a\": 1}')",
         ],
     ),
     (
