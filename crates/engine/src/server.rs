@@ -234,14 +234,6 @@ impl Server {
         Rc::ptr_eq(&self.settings, settings)
     }
 
-    /// Whether it is set to these settings, or is being set to them.
-    pub(crate) fn is_for(&self, settings: &Rc<Settings>) -> bool {
-        match &self.replaying {
-            Some(replaying) => Rc::ptr_eq(replaying, settings),
-            None => self.is_set_to(settings),
-        }
-    }
-
     /// Whether it is set to these settings and to nothing else.
     pub(crate) fn is_just(&self, settings: &Rc<Settings>) -> bool {
         self.is_set_to(settings) && self.brake.is_none()

@@ -11,7 +11,7 @@ use crate::action::ServerId;
 use crate::client::Leg;
 use crate::marks::Mark;
 use crate::pool::PoolId;
-use crate::server::ServerState;
+use crate::server::{Server, ServerState};
 use crate::settings::Settings;
 use crate::time::Time;
 
@@ -159,7 +159,7 @@ impl Engine {
         let settings = self.shared_settings(first.client);
         let server = &self.servers[id];
         let is_others = server.brake.is_some() && !server.is_set_to(&settings);
-        let has_one = of.hot.iter().any(|hot| self.servers[*hot].is_for(&settings));
+        let has_one = of.hot.iter().any(|hot| self.servers[*hot].will_take(&settings));
         if is_others && has_one {
             // Who comes next with the settings that it has finds it so.
             Mark::LeftToItsLike.hit();
@@ -196,5 +196,17 @@ impl Engine {
         server.reserved = false;
         let pool = server.pool;
         self.pools[pool].hot.retain(|hot| *hot != id);
+    }
+}
+
+impl Server {
+    /// Whether it is shared under these settings, or is being set to them, and will go on taking
+    /// units.
+    pub(super) fn will_take(&self, settings: &Rc<Settings>) -> bool {
+        let is_for_them = match &self.replaying {
+            Some(replaying) => Rc::ptr_eq(replaying, settings),
+            None => self.is_set_to(settings),
+        };
+        is_for_them && !self.reserved && !self.doomed && self.cancel.is_none()
     }
 }

@@ -161,7 +161,7 @@ impl Engine {
             return Place::On(server);
         }
         let servers = &self.servers;
-        let fits = |server: &&ServerId| servers[**server].is_for(settings);
+        let fits = |server: &&ServerId| servers[**server].will_take(settings);
         let fitting = self.pools[pool].hot.iter().find(fits).copied();
         if (is_due || fitting.is_none())
             && let Some(place) = self.heat_spare(now, pool, settings, unit)
