@@ -177,6 +177,8 @@ impl Engine {
             Loss::Nothing | Loss::Transaction => {
                 let its = &mut self.clients[id];
                 its.body.fate = Fate::Swallow;
+                // What it waited for, before more of it could be sent, was that server's answer.
+                its.holding = false;
                 its.lost = (loss == Loss::Transaction).then_some(LostTransaction::Untold);
                 self.actions.push(Action::Resume(id));
             }
