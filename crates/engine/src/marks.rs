@@ -333,8 +333,6 @@ marks! {
     ListenerLost,
     /// A server is lost that has listened, and the listener may be behind.
     LossMarked,
-    /// The listener has passed a mark before the server that made it says so.
-    HeardEarly,
     /// Clients hear that they may have missed something.
     ToldOfMissed,
     /// A client's server hands over to the listener.

@@ -28,10 +28,7 @@ const SCRATCH_BYTES: usize = 128 * 1024;
 const GATHERED_BYTES: usize = 4 * 1024;
 
 /// Output for fewer connections than this is not worth a wait for the end of the turn, nor a call
-/// for all of them together: [`Driver::finish`] writes it one by one.
-///
-/// Where 16 clients' statements stand one behind the other on 3 servers, many turns have output for
-/// two or three only, and gathering there is worth a tenth of the rate.
+/// for all of them together. (Of 16 clients that share 3 servers many turns have it for two only.)
 const FEW: usize = 2;
 
 /// So many writes go out at once, behind a turn with output for few connections only, before it is

@@ -76,9 +76,9 @@ impl Engine {
         true
     }
 
-    /// Whether nobody has been there for a while with whom a client could share a server, whose unit
-    /// has come: what sharing costs is in vain then. A server that others share may have to be set
-    /// anew for it, but for the first unit only.
+    /// Whether nobody has been there for a while with whom a client could share a server: what
+    /// sharing costs is in vain then. One that others have shared may have to be set anew for it,
+    /// but for the first unit only.
     fn is_lone(&mut self, id: ClientId, pool: PoolId) -> bool {
         let of = &mut self.pools[pool];
         if of.spec.pipelining != Pipelining::Auto {

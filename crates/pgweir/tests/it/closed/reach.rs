@@ -1,5 +1,5 @@
-//! Whatever may lead from a text to a function that it does not name. Whoever finds another way adds
-//! it here.
+//! Whatever may lead from a text to a function that it does not name. Whoever finds another way
+//! adds it here.
 
 /// Everything here ends in `act`, which is as loud as can be: it sets something for the session.
 pub(super) const SCHEMA: &str = "
