@@ -15,7 +15,7 @@ use crate::server::{Server, ServerState};
 use crate::settings::Settings;
 use crate::time::Time;
 
-/// A server that was shared for so long not, and is free, may be set to other settings.
+/// A server that others have shared is left to them for so long after it has come free.
 const SPARE: Duration = Duration::from_millis(50);
 
 impl Engine {
@@ -118,8 +118,8 @@ impl Engine {
     /// run dry in turn would be set anew for each unit.
     fn is_to_spare(&self, now: Time, id: ServerId, settings: &Rc<Settings>) -> bool {
         let server = &self.servers[id];
-        let is_others = server.brake.is_some() && !server.is_set_to(settings);
-        server.birth.is_empty() && !(is_others && now - server.changed < SPARE)
+        let is_missed = server.was_shared_by_others(settings) && now - server.changed < SPARE;
+        server.birth.is_empty() && !is_missed
     }
 
     /// A server has come free: says whether it is shared by those at the head of the queue.
@@ -157,10 +157,8 @@ impl Engine {
             return false;
         }
         let settings = self.shared_settings(first.client);
-        let server = &self.servers[id];
-        let is_others = server.brake.is_some() && !server.is_set_to(&settings);
         let has_one = of.hot.iter().any(|hot| self.servers[*hot].will_take(&settings));
-        if is_others && has_one {
+        if has_one && self.servers[id].was_shared_by_others(&settings) {
             // Who comes next with the settings that it has finds it so.
             Mark::LeftToItsLike.hit();
             return false;
@@ -200,6 +198,11 @@ impl Engine {
 }
 
 impl Server {
+    /// Whether it was shared last, by clients with other settings than these.
+    fn was_shared_by_others(&self, settings: &Rc<Settings>) -> bool {
+        self.brake.is_some() && !self.is_set_to(settings)
+    }
+
     /// Whether it is shared under these settings, or is being set to them, and will go on taking
     /// units.
     pub(super) fn will_take(&self, settings: &Rc<Settings>) -> bool {

@@ -400,3 +400,17 @@ fn temporary_tables_are_in_doubt() {
     run(&bob, &server, "COMMIT", ready());
     run_forgetting(&alice, &server, ASK, ready());
 }
+
+/// Who waits for that when the server is lost waits no longer, and may leave.
+#[test]
+fn nobody_waits_for_a_lost_server_to_forget() {
+    let (_stage, server, alice, bob) = two();
+    run(&alice, &server, ADVANCE, ready());
+    run(&bob, &server, "BEGIN", in_block());
+    bob.says([query(ASK)]);
+    assert_eq!(server.heard(), FORGET);
+    server.breaks();
+    assert_eq!(bob.heard(), "E(40001) Z(E)");
+    bob.ends();
+    assert!(bob.is_closed());
+}
