@@ -268,7 +268,7 @@ impl Engine {
         } else if self.is_pipelined(server) {
             self.goes_on(now, server);
         } else {
-            self.go_on_behind_cancel(server);
+            self.go_on_behind_cancel(now, server);
         }
     }
 
@@ -294,7 +294,7 @@ impl Engine {
         } else if self.is_pipelined(server) {
             self.goes_on(now, server);
         } else {
-            self.go_on_behind_cancel(server);
+            self.go_on_behind_cancel(now, server);
         }
     }
 

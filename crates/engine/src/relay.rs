@@ -455,6 +455,8 @@ impl Engine {
         }
         if its.leaving {
             Mark::LeaverServed.hit();
+            // What was to be put back when no cancel can hit it any more nobody needs.
+            self.say_due_at_once(client);
             return self.client_left(now, client);
         }
         let between = !server.status.in_block();

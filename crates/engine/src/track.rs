@@ -329,12 +329,15 @@ impl Engine {
     }
 
     /// No cancel may reach a server any more: what has waited for that is put back.
-    pub(crate) fn go_on_behind_cancel(&mut self, id: ServerId) {
+    pub(crate) fn go_on_behind_cancel(&mut self, now: Time, id: ServerId) {
         let Some(client) = self.servers[id].client() else { return };
         let its = &self.clients[client];
         let waits = its.changes.is_some() && its.slots.is_empty() && its.leg == Leg::Held(id);
         if waits && self.servers[id].replies.is_empty() && !self.put_back(id, client) {
             self.say_ready_behind_reset(client, self.servers[id].status);
+            if self.clients[client].leaving {
+                return self.lease_over(now, id, client);
+            }
         }
         if self.clients[client].holding {
             self.wake(client);

@@ -33,7 +33,7 @@ const FEW: usize = 2;
 
 /// So many writes go out at once, behind a turn with output for few connections only, before it is
 /// tried again whether there is more to gather.
-const UNGATHERED_WRITES: u32 = 4;
+const UNGATHERED_WRITES: u32 = 16;
 
 /// How often in a row [`Driver::reap`] finds a peer silent before it is taken for gone. The first
 /// time says only that the silence has begun, so the others span two calls.

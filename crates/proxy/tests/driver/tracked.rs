@@ -505,3 +505,32 @@ fn nothing_is_put_back_in_a_transaction_while_a_cancel_may_come() {
     assert_eq!(named.heard(), "C Z(T)");
     assert_eq!(server.heard(), "Q(SELECT)");
 }
+
+/// Who leaves meanwhile needs nothing put back, but hears the end of its unit.
+#[test]
+fn who_leaves_while_a_cancel_may_come_hears_the_end_of_the_unit() {
+    for leaves_first in [true, false] {
+        let (stage, server, named) = named();
+        run(&named, &server, "BEGIN", in_block());
+        named.says([query("RESET ALL")]);
+        server.heard();
+        stage.wait(Duration::from_millis(200));
+        stage.cancel(&named);
+        let line = stage.cancel_line().expect("a connection for the cancel");
+        line.heard_bytes();
+        if leaves_first {
+            named.says([terminate()]);
+        }
+        server.says([done(), in_block()]);
+        if !leaves_first {
+            named.says([terminate()]);
+        }
+        line.ends();
+        if !leaves_first {
+            assert!(server.heard().starts_with(PUTS_BACK));
+            server.says([put_back(), in_block()]);
+        }
+        assert_eq!(named.heard(), "C Z(T)", "{leaves_first}");
+        assert!(named.is_closed());
+    }
+}

@@ -106,9 +106,13 @@ impl Oracle {
         let mut at = 0;
         let mut pushed = None;
         while let Ok(Some((message, length))) = Message::parse(&bytes[at..]) {
+            // A batch that is left before its end may not be begun.
+            let whole = pushed.unwrap_or(0) == at && (at > 0 || self.held.is_empty());
             at += length;
             self.pinned |= may_pin(&message);
-            if matches!(message.tag, b'Q' | b'F' | b'S' | b'H' | b'X' | b'c' | b'f') {
+            if matches!(message.tag, b'Q' | b'F' | b'S' | b'H' | b'c' | b'f')
+                || message.tag == b'X' && whole
+            {
                 pushed = Some(at);
             }
         }
