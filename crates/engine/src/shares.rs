@@ -415,7 +415,7 @@ impl Engine {
     }
 
     /// The pools that have a part in every one of these.
-    fn pools_in(&self, shares: &[ShareId]) -> impl Iterator<Item = PoolId> {
+    pub(crate) fn pools_in(&self, shares: &[ShareId]) -> impl Iterator<Item = PoolId> {
         let first = shares.first().map(|share| &self.shares[*share]);
         let has_part = move |pool: &PoolId| {
             let its = &self.pools[*pool].shares;
@@ -439,6 +439,9 @@ impl Engine {
     ) {
         let waited = now - since;
         if waited < PATIENCE || shares.is_empty() {
+            return;
+        }
+        if self.give_up_listener(now, shares, taker, waited >= 3 * PATIENCE && own == 0) {
             return;
         }
         let may_owe = |pool: &PoolId| {

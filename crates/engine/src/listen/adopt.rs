@@ -1,5 +1,5 @@
 //! Where no limit leaves room for a server that listens, one that a client keeps only to listen
-//! does for all.
+//! does for all; and where it leaves room for nothing else, none listens while somebody waits.
 //!
 //! If two clients have begun to listen at once, each keeps a server until there is a listener. With
 //! no room for that all servers may be kept so, and nobody would ever get one.
@@ -13,6 +13,7 @@ use crate::client::Leg;
 use crate::marks::Mark;
 use crate::pool::PoolId;
 use crate::settings::ENCODING;
+use crate::shares::ShareId;
 use crate::time::Time;
 
 impl Engine {
@@ -39,6 +40,36 @@ impl Engine {
         self.read_server(server, true);
         self.become_listener(now, server);
         true
+    }
+
+    /// The one server that a pool has left only listens, and a client of it has waited for one for
+    /// a while: that is what it gets, and who listens is told of that. `of_others`: so it is with a
+    /// client of a pool that has none, in the place of that of another pool. Says whether one goes.
+    pub(crate) fn give_up_listener(
+        &mut self,
+        now: Time,
+        shares: &[ShareId],
+        taker: Option<PoolId>,
+        of_others: bool,
+    ) -> bool {
+        let only_listens = |pool: &PoolId| {
+            let its = &self.pools[*pool];
+            its.total == 1 && its.listener.as_ref().is_some_and(|listener| listener.has_server())
+        };
+        let may_go = |pool: &PoolId| (of_others || Some(*pool) == taker) && only_listens(pool);
+        let found = self.pools_in(shares).find(may_go);
+        let listener = found.and_then(|pool| self.pools[pool].listener.as_ref()?.server());
+        if let Some(server) = listener {
+            // No mark: a reload has to lower a limit to that, which one seed in ten thousand does.
+            self.close_server(now, server);
+        }
+        listener.is_some()
+    }
+
+    /// Whether it would be the only server of a pool whose clients wait for one.
+    pub(super) fn is_needed_to_lend(&self, pool: PoolId) -> bool {
+        let its = &self.pools[pool];
+        its.waiting > 0 && its.total == 1 && self.room(pool) == 0
     }
 
     /// Whether a pool has two servers that are not kept for anything but to listen: with one less

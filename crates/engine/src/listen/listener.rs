@@ -79,6 +79,10 @@ impl Listener {
         self.server.is_some()
     }
 
+    pub(super) fn server(&self) -> Option<ServerId> {
+        self.server
+    }
+
     /// Whether it lacks a server, and somebody listens.
     pub(crate) fn wants_server(&self) -> bool {
         self.server.is_none() && !self.refused && !self.clients.is_empty()
@@ -301,9 +305,10 @@ impl Engine {
 
     /// A server is free. Says whether it listens from now on.
     pub(crate) fn becomes_listener(&mut self, now: Time, id: ServerId) -> bool {
-        let pool = &self.pools[self.servers[id].pool];
-        let wanted = pool.listener.as_ref().is_some_and(|listener| listener.wants_server());
-        if wanted && self.servers[id].promised_to.is_none() {
+        let pool = self.servers[id].pool;
+        let listener = self.pools[pool].listener.as_ref();
+        let wanted = listener.is_some_and(|listener| listener.wants_server());
+        if wanted && self.servers[id].promised_to.is_none() && !self.is_needed_to_lend(pool) {
             self.become_listener(now, id);
             return true;
         }

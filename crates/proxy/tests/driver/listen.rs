@@ -882,3 +882,57 @@ fn the_listener_comes_when_there_is_room_for_it() {
     listener.says([done(), done(), ready()]);
     assert!(server.heard().starts_with("Q(LISTEN a) Q(left?) P(pgweir_aside="));
 }
+
+/// A scene whose listener has the one connection that a reload has left.
+fn at_the_limit(setup: &Setup, limit: &str) -> Scene {
+    let before = Setup { general: format!("{limit} = 2").leak(), ..*setup };
+    let scene = Scene::of(&before).taken_over();
+    scene.stage.reload(&Setup { general: format!("{limit} = 1").leak(), ..*setup });
+    scene.stage.wait(Duration::from_millis(100));
+    assert!(scene.server.heard().ends_with('X'));
+    scene.server.ends();
+    assert_eq!((scene.states(), scene.stage.attempts()), (vec![ServerActivity::Active], 0));
+    scene
+}
+
+/// It comes back when nobody waits, and says that it was away.
+#[test]
+fn the_last_connection_is_lent_rather_than_that_it_listens() {
+    for limit in LIMITS {
+        let scene = at_the_limit(&Setup::of_size(2), limit);
+        let bob = scene.stage.client();
+        bob.says([query("bob")]);
+        scene.stage.wait(Duration::from_millis(900));
+        assert_eq!(scene.listener.heard(), "");
+        scene.stage.wait(Duration::from_millis(300));
+        assert_eq!(scene.listener.heard(), "X", "{limit}");
+        scene.listener.ends();
+        let server = scene.stage.server();
+        assert_eq!(server.heard(), "Q(bob)", "{limit}");
+        scene.alice.says([query("alice")]);
+        server.says([done(), ready()]);
+        assert_eq!((server.heard().as_str(), bob.heard().as_str()), ("Q(alice)", "C Z"));
+        server.says([done(), ready()]);
+        assert_eq!(scene.alice.heard(), "C Z");
+        assert_eq!(server.heard(), format!("Q(LISTEN \"a\"; LISTEN \"{}\"; )", scene.own));
+        server.says([done(), done(), ready()]);
+        assert_eq!(scene.alice.heard(), "N");
+    }
+}
+
+/// Nor does another pool starve for it.
+#[test]
+fn the_last_connection_is_lent_to_others_rather_than_that_it_listens() {
+    let setup = Setup { others: &["east"], ..Setup::of_size(2) };
+    let scene = at_the_limit(&setup, "max_server_connections");
+    let bob = scene.stage.newcomer_to("east");
+    scene.stage.wait(Duration::from_millis(2900));
+    assert_eq!(scene.listener.heard(), "");
+    scene.stage.wait(Duration::from_millis(300));
+    assert_eq!(scene.listener.heard(), "X");
+    scene.listener.ends();
+    let server = scene.stage.server();
+    assert!(bob.is_greeted());
+    bob.says([query("bob")]);
+    assert_eq!(server.heard(), "Q(bob)");
+}
