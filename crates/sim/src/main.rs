@@ -36,6 +36,10 @@ struct Arguments {
     /// Go on after a failure, and print one line for each.
     #[arg(long)]
     keep_going: bool,
+    /// Run each seed once, not twice: so many more in the same time, and no look at whether all
+    /// happens the same again.
+    #[arg(long, conflicts_with = "seed")]
+    once: bool,
     /// Print the first failure as it is, instead of one like it that is as small as possible.
     #[arg(long)]
     no_shrink: bool,
@@ -88,7 +92,8 @@ fn main() -> ExitCode {
     };
     let mut diet = arguments.without.unwrap_or_default();
     diet.storm_ms = arguments.storm_ms;
-    let options = Options { diet, live: arguments.trace, ..Options::default() };
+    let options =
+        Options { diet, live: arguments.trace, once: arguments.once, ..Options::default() };
     let (next, end) = (AtomicU64::new(seeds.start), seeds.end);
     let common = Common { next, end, options, stopped };
     let (total, first) = run_all(&common, arguments.keep_going);

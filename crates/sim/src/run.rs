@@ -67,6 +67,8 @@ pub struct Options {
     pub trap: Option<Trap>,
     /// Print the trace as it comes.
     pub live: bool,
+    /// Do not run it again to see that it is the same.
+    pub once: bool,
 }
 
 /// How closely a simulation is looked at.
@@ -87,10 +89,11 @@ pub fn run(seed: u64) -> Result<Report, Box<Failure>> {
     run_with(seed, &Options::default())
 }
 
-/// As [`run`], with options.
+/// As [`run`], with options; [`Options::once`] is one of them.
 pub fn run_with(seed: u64, options: &Options) -> Result<Report, Box<Failure>> {
     let look = if options.live { Look::Live } else { Look::Passing };
-    twice(seed, options, look).map_err(|failure| match once(seed, options, Look::Told) {
+    let run = if options.once { once } else { twice };
+    run(seed, options, look).map_err(|failure| match once(seed, options, Look::Told) {
         Err(told) => told,
         Ok(_) => failure,
     })

@@ -49,6 +49,10 @@ impl Engine {
             return Ok(());
         }
         let listens = heard && self.listens(id);
+        if listens && self.keeps_behind_pending(id, message) {
+            self.pass(id, false, at, n, n);
+            return Ok(());
+        }
         // If nobody asked for it, a function did: the server is not fit for others.
         Mark::NotificationUnheard.hit_if(!listens);
         self.servers[id].doomed |= !listens;
@@ -57,6 +61,20 @@ impl Engine {
             self.close_server(now, id);
         }
         Ok(())
+    }
+
+    /// The client of this server is to be told something that was said before: now, since a server
+    /// tells nothing within a transaction, or this with it. Says whether this is kept for that.
+    fn keeps_behind_pending(&mut self, id: ServerId, message: &[u8]) -> bool {
+        let Some(client) = self.servers[id].client() else { return false };
+        self.say_all(client);
+        let Some(own) = &mut self.clients[client].subscription else { return false };
+        let keeps = !own.pending.is_empty();
+        if keeps {
+            // No mark: a setting has to be put back meanwhile, which ten thousand seeds do not.
+            own.pending.extend_from_slice(message);
+        }
+        keeps
     }
 
     /// Whether the client of this server may have asked it for notifications.

@@ -5,9 +5,9 @@ use std::time::Duration;
 use pgweir_engine::ServerActivity;
 
 use crate::messages::{
-    bind_complete, close_complete, columns, copy_in, done, done_with, error, fatal, in_block,
-    in_failed_block, left, notified, parse_as, parse_complete, query, ready, row, set_to, sync,
-    terminate,
+    bind_complete, bind_to, close_complete, columns, copy_in, done, done_with, error, execute,
+    fatal, flush, in_block, in_failed_block, left, notified, parse_as, parse_complete, query, ready,
+    row, set_to, sync, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -812,6 +812,26 @@ fn the_end_of_a_unit_is_told_before_a_servers_last_words() {
     scene.server.breaks();
     assert_eq!(scene.alice.heard(), "");
     assert!(!scene.alice.is_open());
+}
+
+/// Within its batch a client is not told what the listener has had to say before.
+#[test]
+fn a_server_tells_nothing_before_what_was_said_before_it() {
+    let scene = Scene::listening();
+    scene.begins();
+    scene.shows("NOTIFY a, '2'", "NOTIFY", "2");
+    scene.alice.heard();
+    scene.alice.says([parse_as("", "COMMIT"), bind_to(""), execute(), flush()]);
+    assert_eq!(scene.server.heard(), "P(COMMIT) B E H");
+    let committed = [parse_complete(), bind_complete(), done_with("COMMIT")].concat();
+    scene.server.says([committed, notified(&scene.own, "2"), notified("a", "2")]);
+    scene.listener.says([notified(&scene.own, "2"), notified("a", "2")]);
+    assert_eq!(scene.alice.heard(), "1 2 C");
+    scene.alice.says([query("NOTIFY a, '3'")]);
+    assert_eq!(scene.server.heard(), "Q(NOTIFY a, '3')");
+    let told = [notified("a", "2"), notified("a", "3")].concat();
+    scene.server.says([done(), notified("a", "3"), ready()]);
+    assert_eq!(scene.alice.heard_bytes(), [done(), told, ready()].concat());
 }
 
 /// The settings that limit how many servers there are.

@@ -559,12 +559,12 @@ fn may_commit(line: &Line) -> bool {
 /// Whether it says that a message is no COPY data.
 fn strays(raw: &[u8]) -> bool {
     let text = b"Munexpected message type ";
-    raw.windows(text.len()).any(|part| part == text)
+    raw.starts_with(b"E") && raw.windows(text.len()).any(|part| part == text)
 }
 
 /// Whether it says that rows are not what they were.
 fn is_of_change(raw: &[u8]) -> bool {
-    raw.windows(CHANGED.len()).any(|part| part == CHANGED.as_bytes()) && raw.starts_with(b"E")
+    raw.starts_with(b"E") && raw.windows(CHANGED.len()).any(|part| part == CHANGED.as_bytes())
 }
 
 fn code_of(raw: &[u8]) -> String {
