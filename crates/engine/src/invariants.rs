@@ -91,6 +91,8 @@ impl Engine {
         for (id, server) in self.servers.iter() {
             let over = server.stands_in && !server.status.in_block();
             assert!(!over, "{id:?}: stands in for a transaction that is over");
+            let held = server.pipeline.is_empty() || server.brake.is_some();
+            assert!(held, "{id:?}: shared without a brake");
             if let ServerState::Idle = server.state {
                 assert!(server.replies.is_empty(), "{id:?}: idle with replies owed");
                 assert!(server.shelf.is_settled(), "{id:?}: idle, and a statement is in doubt");

@@ -208,7 +208,8 @@ impl Server {
     pub(super) fn will_take(&self, settings: &Rc<Settings>) -> bool {
         let is_for_them = match &self.replaying {
             Some(replaying) => Rc::ptr_eq(replaying, settings),
-            None => self.is_set_to(settings),
+            // One that has refused to be set to others has no brake.
+            None => self.brake.is_some() && self.is_set_to(settings),
         };
         is_for_them && !self.reserved && !self.doomed && self.cancel.is_none()
     }

@@ -243,6 +243,7 @@ impl Engine {
         };
         matches!(server.state, ServerState::Pipelined)
             && server.is_set_to(settings)
+            && server.brake.is_some()
             && server.replaying.is_none()
             && !server.reserved
             && !server.doomed

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pgweir_engine::ServerActivity;
 
-use crate::messages::{authentication_ok, done, error, fatal, in_block, query, ready};
+use crate::messages::{authentication_ok, done, error, fatal, in_block, parse_as, query, ready, sync};
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
 
@@ -137,6 +137,22 @@ fn none_makes_way_while_attempts_fail() {
     let second = stage.newcomer(&[BORN]);
     assert_eq!((second.heard().as_str(), stage.attempts()), ("R E(FATAL 57P03)", 0));
     run(&plain, &server);
+}
+
+/// All that it has sent, though it sends no more.
+#[test]
+fn who_leaves_is_refused_each_of_its_units() {
+    let (stage, _server, _plain) = Stage::ready(&Setup::of_size(2));
+    let born = stage.newcomer(&[BORN]);
+    server_born(&stage, &[BORN]).breaks();
+    let other = stage.newcomer(&[BORN]);
+    stage.refuse_server();
+    assert!(other.heard().ends_with("E(FATAL 57P03)") || other.is_greeted());
+    born.heard();
+    born.says([query("a"), parse_as("", "b"), sync()]);
+    born.ends();
+    assert_eq!(born.heard(), "E(53300) Z E(53300) Z");
+    assert!(born.is_closed());
 }
 
 #[test]

@@ -586,6 +586,37 @@ fn settings_that_are_refused_are_no_matter_of_shared_servers() {
     assert!(heard.contains("search_path") && !heard.contains("statement_timeout"), "{heard}");
 }
 
+/// One that has refused somebody's settings has no brake, and is not shared by others without.
+#[test]
+fn nobody_shares_a_server_without_a_brake() {
+    let (stage, server, clients) = braked(&shared(2), 2);
+    let named = stage.newcomer(&[("search_path", "x")]);
+    server.heard();
+    server.says([one_row("")]);
+    assert!(named.is_greeted());
+    clients[0].says([query("BEGIN")]);
+    server.heard();
+    server.says([one_row("")]);
+    assert_eq!(server.heard(), "Q(BEGIN)");
+    server.says([done(), in_block()]);
+    named.says([query("SELECT 1")]);
+    clients[1].says([query("SELECT 2")]);
+    clients[0].says([query("COMMIT")]);
+    assert_eq!(server.heard(), "Q(COMMIT)");
+    server.says([done(), ready()]);
+    let heard = server.heard();
+    assert!(heard.contains("search_path") && heard.contains("statement_time"), "{heard}");
+    server.says([error("22023"), ready()]);
+    assert_eq!(stage.attempts(), 1, "that is for whoever asks for its own settings");
+    let mut heard = server.heard();
+    while !heard.contains("SELECT 2") {
+        server.says([one_row("")]);
+        heard = format!("{heard} {}", server.heard());
+    }
+    let (before, _) = heard.split_once("Q(SELECT 2)").expect("it is run");
+    assert!(before.contains("set_config('statement_tim"), "{heard}");
+}
+
 /// What a server is set to now is told each of those who share it with its next unit.
 #[test]
 fn what_a_server_reports_is_told_once_to_each() {
