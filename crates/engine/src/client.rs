@@ -248,6 +248,16 @@ impl Client {
         }
     }
 
+    /// Whether its input is looked at again without its asking: it waits for a server, or its unit
+    /// was refused, or lost its server, a moment ago.
+    pub(crate) fn waits(&self) -> bool {
+        let comes = match self.leg {
+            Leg::Waiting(_) | Leg::Preparing(_) | Leg::Granted(_) | Leg::Pipelined(_) => true,
+            Leg::None | Leg::Held(_) => false,
+        };
+        comes || self.holding || self.refusal.is_some() || self.asked.is_some()
+    }
+
     /// The pool of a client that has logged in.
     pub(crate) fn pool(&self) -> Option<PoolId> {
         match self.phase {

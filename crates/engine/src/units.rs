@@ -124,15 +124,7 @@ impl Engine {
         // A Flush, a farewell and what belongs to a COPY ask for nothing more.
         let more = input.get(at).is_some_and(|tag| !b"HXcdf".contains(tag));
         client.began_more = more && client.open_slot.is_none();
-        // Where that was refused, or the server was lost, at once, its unit is looked at again.
-        let waits = client.holding
-            || client.refusal.is_some()
-            || client.asked.is_some()
-            || matches!(
-                client.leg,
-                Leg::Waiting(_) | Leg::Preparing(_) | Leg::Granted(_) | Leg::Pipelined(_)
-            );
-        if client.ended && !waits {
+        if client.ended && !client.waits() {
             // All that it sent is under way, but for what can never become whole.
             self.client_leaves(now, id);
             return input.len();

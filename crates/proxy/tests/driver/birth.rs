@@ -4,7 +4,9 @@ use std::time::Duration;
 
 use pgweir_engine::ServerActivity;
 
-use crate::messages::{authentication_ok, done, error, fatal, in_block, parse_as, query, ready, sync};
+use crate::messages::{
+    authentication_ok, done, error, fatal, in_block, parse_as, query, ready, sync,
+};
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
 

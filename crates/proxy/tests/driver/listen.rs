@@ -6,8 +6,8 @@ use pgweir_engine::ServerActivity;
 
 use crate::messages::{
     bind_complete, bind_to, close_complete, columns, copy_in, done, done_with, error, execute,
-    fatal, flush, in_block, in_failed_block, left, notified, parse_as, parse_complete, query, ready,
-    row, set_to, sync, terminate,
+    fatal, flush, in_block, in_failed_block, left, notified, parse_as, parse_complete, query,
+    ready, row, set_to, sync, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
