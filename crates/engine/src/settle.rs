@@ -88,7 +88,7 @@ impl Engine {
     /// A statement that clients share is made.
     pub(crate) fn made(&mut self, id: ServerId, made: &Made) {
         self.servers[id].shelf.made(&made.statement);
-        if let Some(name) = &made.name
+        if let Some((name, _)) = &made.name
             && let Some(client) = self.servers[id].client()
         {
             self.clients[client].names.given(name, &made.statement);
@@ -135,13 +135,13 @@ impl Engine {
         let its = &mut self.clients[client];
         match (of, rows) {
             (Described::Shared(made), Rows::Known(shape)) => {
-                if let Some(name) = &made.name {
-                    its.names.note_shape(name, &made.statement, &shape);
+                if let Some((_, told)) = &made.name {
+                    told.get_or_init(|| shape);
                 }
             }
             (Described::Shown(was), rows) => {
                 let (name, own) = &*was;
-                let told = own.shape.as_deref();
+                let told = own.shape();
                 let is_as_told = match (&rows, told) {
                     (Rows::Known(shape), Some(told)) => told.allows(shape),
                     _ => false,
@@ -208,7 +208,7 @@ impl Engine {
         let names = &mut self.clients[client].names;
         match kind {
             Kind::Parse { makes: Makes::Shared(made) } => {
-                if let Some(name) = &made.name {
+                if let Some((name, _)) = &made.name {
                     names.not_given(name);
                 }
             }

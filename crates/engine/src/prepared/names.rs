@@ -1,5 +1,6 @@
 //! What a client calls the statements that it has prepared.
 
+use std::cell::OnceCell;
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -24,8 +25,7 @@ pub(crate) struct Names {
 pub(crate) struct Own {
     /// `None`: it was closed by a message whose reply is awaited.
     pub(crate) statement: Option<Rc<Statement>>,
-    /// What its rows were like when the client prepared it, as far as that was seen.
-    pub(crate) shape: Option<Rc<Shape>>,
+    shape: Told,
     /// The unit of the message whose reply is awaited, if one is.
     pub(crate) unsettled: Option<Slot>,
     /// Of a name that the server was told: what is known of the rows of what it has there.
@@ -33,6 +33,10 @@ pub(crate) struct Own {
     /// As the how-manyth it was sent.
     at: u64,
 }
+
+/// What the rows of a statement were like when its client prepared it, once that was seen: whatever
+/// has become of the name by then.
+pub(crate) type Told = Rc<OnceCell<Rc<Shape>>>;
 
 /// What is known of a statement that a server was told its client's own name for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -89,7 +93,7 @@ impl Names {
             Some(Own { shown: Shown::Changed, .. }) => Meaning::Changed,
             Some(Own { statement: None, .. }) => Meaning::Unknown,
             Some(Own { statement: Some(statement), shape, .. }) => {
-                Meaning::Known(Rc::clone(statement), shape.clone())
+                Meaning::Known(Rc::clone(statement), shape.get().cloned())
             }
         }
     }
@@ -101,7 +105,7 @@ impl Names {
 
     /// What its client was told of the rows of what a name means.
     pub(crate) fn shape(&self, name: &[u8]) -> Option<Rc<Shape>> {
-        self.own.get(key(name)).and_then(|own| own.shape.clone())
+        self.own.get(key(name)).and_then(|own| own.shape.get().cloned())
     }
 
     /// The text of what a name means; of one that means nothing, none.
@@ -110,11 +114,17 @@ impl Names {
         statement.map_or(&[], |statement| statement.text())
     }
 
-    /// A Parse that gives a name to a statement was sent. Gives the name as it is kept.
-    pub(crate) fn give(&mut self, name: &[u8], statement: Rc<Statement>, slot: Slot) -> Rc<[u8]> {
+    /// A Parse that gives a name to a statement was sent. Gives the name as it is kept, and where
+    /// to note what the rows are like.
+    pub(crate) fn give(
+        &mut self,
+        name: &[u8],
+        statement: Rc<Statement>,
+        slot: Slot,
+    ) -> (Rc<[u8]>, Told) {
         let name: Rc<[u8]> = Rc::from(key(name));
-        self.put(Rc::clone(&name), Some(statement), slot);
-        name
+        let told = self.put(Rc::clone(&name), Some(statement), slot);
+        (name, told)
     }
 
     /// A Close of a name was sent. Gives the name, and what it has meant, if anything.
@@ -125,10 +135,12 @@ impl Names {
         Some((name, own))
     }
 
-    fn put(&mut self, name: Rc<[u8]>, statement: Option<Rc<Statement>>, slot: Slot) {
+    fn put(&mut self, name: Rc<[u8]>, statement: Option<Rc<Statement>>, slot: Slot) -> Told {
         self.sent += 1;
-        let (unsettled, shown, at) = (Some(slot), Shown::No, self.sent);
-        self.own.insert(name, Own { statement, shape: None, unsettled, shown, at });
+        let (unsettled, shown, at, told) = (Some(slot), Shown::No, self.sent, Told::default());
+        let shape = Rc::clone(&told);
+        self.own.insert(name, Own { statement, shape, unsettled, shown, at });
+        told
     }
 
     /// The Parse is done.
@@ -137,15 +149,6 @@ impl Names {
             && own.statement.as_ref().is_some_and(|its| Rc::ptr_eq(its, statement))
         {
             own.unsettled = None;
-        }
-    }
-
-    /// What the rows of the statement of a name are like.
-    pub(crate) fn note_shape(&mut self, name: &[u8], statement: &Rc<Statement>, shape: &Rc<Shape>) {
-        if let Some(own) = self.own.get_mut(name)
-            && own.statement.as_ref().is_some_and(|its| Rc::ptr_eq(its, statement))
-        {
-            own.shape = Some(Rc::clone(shape));
         }
     }
 
@@ -219,6 +222,11 @@ impl Names {
 }
 
 impl Own {
+    /// What its client was told of its rows, if it was.
+    pub(crate) fn shape(&self) -> Option<&Rc<Shape>> {
+        self.shape.get()
+    }
+
     /// Whether it means nothing to its client, once that is settled.
     fn is_taken(&self) -> bool {
         self.statement.is_none() && self.shown == Shown::No

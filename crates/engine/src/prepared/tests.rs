@@ -106,7 +106,7 @@ fn a_long_name_is_known_by_its_beginning() {
 fn another_unit_waits_for_what_a_name_means() {
     let statement = statement(&mut Registry::default(), "SELECT");
     let mut names = Names::default();
-    let name = names.give(b"n", Rc::clone(&statement), Slot(0));
+    let (name, _) = names.give(b"n", Rc::clone(&statement), Slot(0));
     assert!(matches!(names.meaning(b"n", Slot(0)), Meaning::Known(..)));
     assert!(matches!(names.meaning(b"n", Slot(1)), Meaning::Unsettled));
     names.given(&name, &statement);
@@ -127,7 +127,7 @@ fn what_was_sent_since_outlives_a_clearing() {
     let mut registry = Registry::default();
     let [old, new] = ["old", "new"].map(|text| statement(&mut registry, text));
     let mut names = Names::default();
-    let name = names.give(b"old", Rc::clone(&old), Slot(0));
+    let (name, _) = names.give(b"old", Rc::clone(&old), Slot(0));
     names.given(&name, &old);
     let sent = names.sent();
     let (closed, was) = names.take(b"old", Slot(0)).expect("it means something");

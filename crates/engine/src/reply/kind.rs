@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::prepared::{Own, Rows, Statement, Under};
+use crate::prepared::{Own, Rows, Statement, Told, Under};
 
 /// The message that is answered.
 #[derive(Clone, Debug)]
@@ -68,8 +68,9 @@ pub(crate) enum Makes {
 #[derive(Debug)]
 pub(crate) struct Made {
     pub(crate) statement: Rc<Statement>,
-    /// What the client calls it whose Parse this is. One of ours is for a name that there is.
-    pub(crate) name: Option<Rc<[u8]>>,
+    /// What the client calls it whose Parse this is, and where it is noted what its rows are like.
+    /// One of ours is for a name that there is.
+    pub(crate) name: Option<(Rc<[u8]>, Told)>,
 }
 
 /// What a Close ends.

@@ -479,7 +479,8 @@ impl Engine {
         let its = &self.servers[server];
         let of_name = |kind: Kind| match kind {
             Kind::DescribeStatement { of: Described::Shared(made) } => {
-                made.name.as_deref() == Some(name) && its.shelf.find(&made.statement).is_none()
+                made.name.as_ref().is_some_and(|(own, _)| **own == *name)
+                    && its.shelf.find(&made.statement).is_none()
             }
             _ => false,
         };

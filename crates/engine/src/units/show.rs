@@ -115,8 +115,8 @@ impl Engine {
             if let Some(statement) = own.statement.clone() {
                 let leaves = self.heard_of(id, &statement).pins;
                 self.clients[id].note_prepared(leaves);
-                let definition = statement.definition_for(own.shape.as_deref());
-                let has_rows = own.shape.as_ref().is_some_and(|shape| shape.has_rows());
+                let definition = statement.definition_for(own.shape().map(|shape| &**shape));
+                let has_rows = own.shape().is_some_and(|shape| shape.has_rows());
                 let was = Rc::new((Rc::clone(&name), own));
                 // Its rows may not be what they were.
                 let of = has_rows.then(|| Described::Shown(Rc::clone(&was)));

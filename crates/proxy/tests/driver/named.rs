@@ -137,6 +137,21 @@ fn other_rows_are_refused_as_by_postgresql() {
     run(&alice, &second, "t", "B(pgweir_1) E S", &[]);
 }
 
+/// What its client was told is not forgotten for a Close that was not carried out, and that was sent
+/// before it was told.
+#[test]
+fn rows_are_remembered_behind_a_close_that_fails() {
+    let (stage, first, alice) = Stage::ready(&Setup::of_size(2));
+    alice.says([parse_as("s", "SELECT"), parse_as("", "x"), close_statement("s"), sync()]);
+    first.says([parse_complete(), rows(), error("42601"), ready()]);
+    assert_eq!(alice.heard(), "1 E(42601) Z");
+    let bob = stage.client();
+    bob.says([query("BEGIN")]);
+    first.says([done(), in_block()]);
+    alice.says([bind_to("s"), execute(), sync()]);
+    assert_eq!(stage.server().heard(), "P(pgweir_1=SELECT) D(pgweir_1) H");
+}
+
 /// One that was made before the change is made again for who has prepared it behind it.
 #[test]
 fn what_is_out_of_date_is_made_again() {
