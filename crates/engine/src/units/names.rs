@@ -209,8 +209,11 @@ impl Engine {
             }
             // What has been shown just now is taken on the server, too.
             let client = &self.clients[id];
-            if let Meaning::Known(..) = client.names.meaning(name, client.coming_slot()) {
-                self.make_name_taken(server, name);
+            match client.names.meaning(name, client.coming_slot()) {
+                Meaning::Known(..) => self.make_name_taken(server, name),
+                // Whether there is something that this replaces is known when that has been said.
+                Meaning::Awaited => return self.held_for_shown(id, server),
+                Meaning::Unknown | Meaning::Unsettled | Meaning::Changed => {}
             }
         }
         let makes = if !name.is_empty() {

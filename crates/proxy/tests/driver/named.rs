@@ -4,9 +4,9 @@
 use pgweir_engine::ServerActivity;
 
 use crate::messages::{
-    bind_complete, bind_to, close_complete, close_statement, columns, copy_in, describe_statement,
-    done, done_with, error, execute, fatal, flush, in_block, in_failed_block, left, no_data,
-    no_parameters, parse, parse_as, parse_complete, query, ready, sync, terminate,
+    bind, bind_complete, bind_to, close_complete, close_statement, columns, copy_in,
+    describe_statement, done, done_with, error, execute, fatal, flush, in_block, in_failed_block,
+    left, no_data, no_parameters, parse, parse_as, parse_complete, query, ready, sync, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -614,6 +614,23 @@ fn a_bind_waits_for_what_is_behind_a_name_that_sql_may_use() {
         ]);
         assert_eq!(second.heard(), hears);
         assert_eq!(alice.heard(), "1 1");
+    }
+}
+
+/// What takes the place of something whose rows have changed, or may have, is not refused for that.
+#[test]
+fn what_is_made_in_the_place_of_other_rows_is_used() {
+    for is_now in [rows(), no_rows()] {
+        let (stage, _first, alice, _bob) = moved("SELECT", rows());
+        let removes = [parse("DEALLOCATE s"), bind(), execute()].concat();
+        alice.says([removes, parse_as("s", "OTHER"), bind_to("s"), execute(), sync()]);
+        let second = stage.server();
+        assert_eq!(second.heard(), "C(s) P(s=SELECT) D(s) S P(DEALLOCATE s) B E H");
+        let shown = [close_complete(), parse_complete(), is_now, ready()].concat();
+        second.says([shown, parse_complete(), bind_complete(), done_with("DEALLOCATE")]);
+        assert_eq!(second.heard(), "P(s=OTHER) B(s) E S");
+        second.says([parse_complete(), bind_complete(), done(), ready()]);
+        assert_eq!(alice.heard(), "1 2 C 1 2 C Z");
     }
 }
 
