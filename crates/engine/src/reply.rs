@@ -252,6 +252,13 @@ impl Replies {
         kinds.filter(|kind| kind.names_statements()).cloned().collect()
     }
 
+    /// Whether what the rows of an unnamed statement are like that was made again is awaited.
+    pub(crate) fn tells_unnamed_rows(&self) -> bool {
+        let is_it =
+            |kind: &Kind| matches!(kind, Kind::DescribeStatement { of: Described::UnnamedAgain });
+        self.entries.iter().any(|entry| is_it(&entry.kind))
+    }
+
     /// Whether so much is owed that nothing more is to be asked for, until some of it has come.
     pub(crate) fn is_full(&self) -> bool {
         self.owed() >= OWED

@@ -87,7 +87,8 @@ impl Engine {
             // No mark: clients of the simulation send it data.
             return true;
         }
-        if self.clients[id].has_units_before() {
+        let is_asked = self.servers[server].replies.tells_unnamed_rows();
+        if self.clients[id].has_units_before() || is_asked {
             return false;
         }
         self.clients[id].unnamed_ready = true;

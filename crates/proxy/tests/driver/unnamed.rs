@@ -245,6 +245,28 @@ fn a_server_is_cleaned_wherever_it_was_reset() {
     }
 }
 
+/// However often the client is looked at before that is known.
+#[test]
+fn what_its_rows_are_is_asked_once_and_waited_for() {
+    let (_stage, server, alice, bob) = shared();
+    alice.says([parse("SELECT"), describe_statement(""), sync()]);
+    server.says([parse_complete(), no_parameters(), columns(), ready()]);
+    server.heard();
+    prepare(&bob, &server, "bob");
+    alice.heard();
+    alice.says([bind(), execute(), sync()]);
+    assert_eq!(server.heard(), "P(SELECT) D H");
+    for answer in [parse_complete(), no_parameters()] {
+        alice.says([query("more")]);
+        assert_eq!(server.heard(), "");
+        server.says([answer]);
+        alice.says([query("more")]);
+        assert_eq!(server.heard(), "");
+    }
+    server.says([no_data()]);
+    assert!(server.heard().starts_with("B(pgweir_) E S"));
+}
+
 /// Other rows than the client was told of would be taken for them: it gets the error that it would
 /// get on a connection of its own, as often as it asks.
 #[test]
