@@ -25,8 +25,8 @@ use std::rc::Rc;
 
 use pgweir_config::PoolMode;
 use pgweir_sql::{PinReason, Pins};
+use pgweir_wire::HEADER_LEN;
 use pgweir_wire::frontend::{self, Bind, Parse, Tag, Target};
-use pgweir_wire::{HEADER_LEN, TransactionStatus};
 
 use crate::Engine;
 use crate::action::{ClientId, Endpoint, ServerId};
@@ -143,10 +143,8 @@ impl Engine {
             Source::ToServer { .. } => return !in_block,
             Source::Listener | Source::ToListener { .. } => {}
         }
-        // What it says in a transaction that has failed comes to nothing, mostly. Its end may be
-        // under way.
-        let fails = its.status == TransactionStatus::Failed && its.replies.is_empty();
-        if fails || !self.unit_may_notify(id, rest) {
+        // What it says in a transaction that has failed comes to nothing, mostly.
+        if its.has_failed() || !self.unit_may_notify(id, rest) {
             return false;
         }
         let is_quiet = its.replies.is_empty() && its.answer.is_none();

@@ -229,6 +229,12 @@ impl Server {
         self.pipeline.iter().any(|unit| unit.access == Access::Write)
     }
 
+    /// Whether what it is sent next finds that its transaction has failed: nothing is under way that
+    /// may end that.
+    pub(crate) fn has_failed(&self) -> bool {
+        self.status == TransactionStatus::Failed && self.replies.is_empty()
+    }
+
     /// Whether it is set to these settings, its brake aside.
     pub(crate) fn is_set_to(&self, settings: &Rc<Settings>) -> bool {
         Rc::ptr_eq(&self.settings, settings)

@@ -8,7 +8,7 @@ use pgweir_config::PoolMode;
 use pgweir_sql::{Heard, PinReason};
 use pgweir_wire::backend::Report;
 use pgweir_wire::frontend::{Bind, Parse, Tag, Target};
-use pgweir_wire::{HEADER_LEN, Malformed, TransactionStatus};
+use pgweir_wire::{HEADER_LEN, Malformed};
 
 use super::bring::Brought;
 use super::{UNIT_HELD_BYTES, ends_in_time, until_nul};
@@ -394,7 +394,7 @@ impl Engine {
                 None
             }
             Meaning::Awaited => self.held_for_shown(id, server),
-            Meaning::Changed if self.servers[server].status == TransactionStatus::Failed => {
+            Meaning::Changed if self.servers[server].has_failed() => {
                 // That is refused in any case.
                 Some(Named::renamed(kind, Rename::escape(at, name)))
             }

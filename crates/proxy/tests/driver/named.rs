@@ -634,6 +634,20 @@ fn what_is_made_in_the_place_of_other_rows_is_used() {
     }
 }
 
+/// Behind the end of a transaction that has failed, too, in the batch that says so.
+#[test]
+fn other_rows_are_refused_behind_the_end_of_a_failed_transaction() {
+    let (stage, _first, alice, _bob) = moved("SELECT", rows());
+    alice.says([query("EXECUTE t")]);
+    let second = stage.server();
+    second.says([close_complete(), parse_complete(), no_rows(), ready()]);
+    second.says([error("26000"), in_failed_block()]);
+    second.heard();
+    let ends = [parse("ROLLBACK"), bind(), execute()].concat();
+    alice.says([ends, bind_to("s"), execute(), sync()]);
+    assert_eq!(second.heard(), "P(ROLLBACK) B E B(pgweir_) E S");
+}
+
 /// EXECUTE finds what was prepared by the protocol, under the client's own name.
 #[test]
 fn sql_finds_the_names() {
