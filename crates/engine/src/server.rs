@@ -229,10 +229,9 @@ impl Server {
         self.pipeline.iter().any(|unit| unit.access == Access::Write)
     }
 
-    /// Whether what it is sent next finds that its transaction has failed: nothing is under way that
-    /// may end that.
+    /// Whether its transaction has failed, and nothing is under way that may end that.
     pub(crate) fn has_failed(&self) -> bool {
-        self.status == TransactionStatus::Failed && self.replies.is_empty()
+        self.status == TransactionStatus::Failed && !self.replies.runs()
     }
 
     /// Whether it is set to these settings, its brake aside.

@@ -6,7 +6,6 @@
 use std::rc::Rc;
 
 use pgweir_sql::{Deallocated, PinReason};
-use pgweir_wire::TransactionStatus;
 use pgweir_wire::frontend::{self, Target};
 
 use super::names::held_for_name;
@@ -67,9 +66,9 @@ impl Engine {
             return false;
         }
         let in_batch = self.clients[id].open_slot.is_some();
-        let is_refused = self.servers[server].status == TransactionStatus::Failed;
         match removed.filter(|_| !in_batch) {
-            _ if is_refused && !in_batch => {}
+            // It is refused in any case.
+            _ if self.servers[server].has_failed() => {}
             // What it says when it is done tells of it.
             Some(Deallocated::All) => self.clients[id].remove_names(),
             Some(Deallocated::One(name)) => self.show_removed(id, server, name.as_bytes()),

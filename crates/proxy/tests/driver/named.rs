@@ -137,8 +137,8 @@ fn other_rows_are_refused_as_by_postgresql() {
     run(&alice, &second, "t", "B(pgweir_1) E S", &[]);
 }
 
-/// What its client was told is not forgotten for a Close that was not carried out, and that was sent
-/// before it was told.
+/// What its client was told is not forgotten for a Close that was not carried out and had been sent
+/// before.
 #[test]
 fn rows_are_remembered_behind_a_close_that_fails() {
     let (stage, first, alice) = Stage::ready(&Setup::of_size(2));
@@ -646,6 +646,18 @@ fn other_rows_are_refused_behind_the_end_of_a_failed_transaction() {
     let ends = [parse("ROLLBACK"), bind(), execute()].concat();
     alice.says([ends, bind_to("s"), execute(), sync()]);
     assert_eq!(second.heard(), "P(ROLLBACK) B E B(pgweir_) E S");
+}
+
+/// In a transaction that has failed nothing of ours fails in the place of the client's.
+#[test]
+fn names_are_not_shown_where_a_transaction_has_failed() {
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    prepare(&alice, &server, "s", "SELECT", no_rows());
+    alice.says([query("BEGIN; x")]);
+    server.says([done(), error("42601"), in_failed_block()]);
+    server.heard();
+    alice.says([close_statement("x"), parse("DEALLOCATE s ?"), sync()]);
+    assert_eq!(server.heard(), "C(x) P(DEALLOCATE s ?) S");
 }
 
 /// EXECUTE finds what was prepared by the protocol, under the client's own name.
