@@ -4,7 +4,7 @@
 use pgweir_engine::Endpoint;
 
 use super::World;
-use super::wires::Attempt;
+use super::wires::{Attempt, Outside, Wire};
 use crate::configuration::Configuration;
 use crate::invariants::Invariant;
 use crate::network::WireId;
@@ -85,9 +85,24 @@ impl World {
         }
     }
 
-    /// Connections to each server, made or not, before a worker reads another configuration.
+    /// Connections to each server, made or not, before a worker reads another configuration: as
+    /// pgweir counts them, whose they are until it has read that they have ended.
     pub(super) fn server_counts(&mut self) -> Vec<u64> {
-        (0..self.clusters.len()).map(|cluster| self.count_to(cluster)).collect()
+        (0..self.clusters.len()).map(|cluster| self.count_kept_to(cluster)).collect()
+    }
+
+    fn count_kept_to(&mut self, cluster: usize) -> u64 {
+        let may_be_to = |wire: &Wire| match &wire.outside {
+            Outside::Backend(process) => wire.is_server() && process.cluster == cluster,
+            // Whose it was nobody knows any more.
+            Outside::Gone => wire.is_server(),
+            Outside::Canceller(_) | Outside::Client(_) => false,
+        };
+        let wires = self.wires.iter().enumerate();
+        let wires = wires.filter(|(_, wire)| may_be_to(wire)).map(|(at, _)| WireId(at));
+        let wires: Vec<_> = wires.collect();
+        let open = wires.into_iter().filter(|wire| self.is_open(*wire)).count() as u64;
+        self.count_to(cluster).max(open + self.attempts_at(cluster))
     }
 
     /// A worker has read another configuration when there were so many connections to each server.
