@@ -364,6 +364,11 @@ impl Witness for Ledger {
             // What it has changed is its own.
             return;
         }
+        let later = self.last_begun.get(&tag.client).is_some_and(|last| *last > tag.number);
+        if later && self.divided.contains(&tag.client) {
+            // It is run late, by a server that was given up: its client may have other settings.
+            return;
+        }
         let wanted = match self.settings.get(&tag.client) {
             Some(None) => return,
             Some(Some(settings)) => settings,
@@ -389,9 +394,12 @@ impl Witness for Ledger {
 
     fn executes(&mut self, tag: Tag, again: Again) {
         self.counts.statements += 1;
-        self.begun_at.insert(tag.client, self.now);
         let last = self.last_begun.insert(tag.client, tag.number);
         let may_again = again == Again::May && self.shares;
+        if !may_again {
+            // Whoever has asked for it does not wait for a server any more.
+            self.begun_at.insert(tag.client, self.now);
+        }
         // What is read again elsewhere may still be read by a server that was lost.
         let is_one = !self.divided.contains(&tag.client) && !may_again;
         if let Some(last) = last.filter(|last| *last > tag.number && is_one) {
