@@ -579,9 +579,9 @@ impl Site {
         self.was_lately(pool, said)
     }
 
-    /// Whether some server process stands still.
-    pub(crate) fn is_frozen(&self) -> bool {
-        self.trace.now < self.frozen_until
+    /// Whether some server process has stood still since then.
+    pub(crate) fn was_frozen(&self, since: u64) -> bool {
+        since < self.frozen_until
     }
 
     /// Something has happened that may count as a mistake, if that is asked for.

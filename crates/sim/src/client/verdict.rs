@@ -364,7 +364,12 @@ impl Client {
         let asked_at = self.moments.asked_at;
         let wait = |rules: &Configuration| rules.wait(self.pool.draft);
         self.is_over_for(site, asked_at, wait)?;
-        let most = site.rules.most(self.ruled_since(site, asked_at), wait);
+        let ruled_since = self.ruled_since(site, asked_at);
+        // Its last server may not have said what it is set to: it has the time of a login for that.
+        let held =
+            site.was_frozen(asked_at).then_some(|rules: &Configuration| Some(rules.times.connect));
+        let held = held.and_then(|connect| site.rules.most(ruled_since, connect)).unwrap_or(0);
+        let most = site.rules.most(ruled_since, wait).map(|most| most + held);
         // Of several units that were sent together the last one waited from the time on when the
         // others were answered.
         if let (1, Some(most), Some(answered_at)) =

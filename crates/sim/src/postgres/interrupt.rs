@@ -195,7 +195,7 @@ fn hit(session: &Session, said_bytes: usize, site: &mut Site) {
         }
         None => {}
     }
-    if site.is_frozen() {
+    if site.was_frozen(site.trace.now) {
         site.spring(Trap::CancelInFreeze);
     }
 }
