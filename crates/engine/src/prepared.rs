@@ -15,7 +15,7 @@ mod registry;
 mod shape;
 mod shelf;
 
-pub(crate) use names::{Meaning, Names, Own, Told};
+pub(crate) use names::{Asked, Meaning, Names, Own, Shown, Told};
 pub(crate) use registry::{Registry, Statement};
 pub(crate) use shape::{Shape, with_parameters};
 pub(crate) use shelf::{Rows, Shelf, Under};

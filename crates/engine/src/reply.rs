@@ -259,21 +259,6 @@ impl Replies {
         self.entries.iter().any(|entry| is_it(&entry.kind))
     }
 
-    /// Whether something is run for what is owed, which may end a transaction.
-    pub(crate) fn runs(&self) -> bool {
-        self.entries.iter().any(|entry| match entry.kind {
-            Kind::Execute { .. } | Kind::FunctionCall | Kind::Query { .. } => true,
-            Kind::Bind
-            | Kind::ClosePortal
-            | Kind::CloseStatement { .. }
-            | Kind::CopyEnd
-            | Kind::DescribePortal
-            | Kind::DescribeStatement { .. }
-            | Kind::Parse { .. }
-            | Kind::Sync => false,
-        })
-    }
-
     /// Whether so much is owed that nothing more is to be asked for, until some of it has come.
     pub(crate) fn is_full(&self) -> bool {
         self.owed() >= OWED

@@ -229,9 +229,11 @@ impl Server {
         self.pipeline.iter().any(|unit| unit.access == Access::Write)
     }
 
-    /// Whether its transaction has failed, and nothing is under way that may end that.
+    /// Whether its transaction has failed, and nothing was sent since that may end that.
     pub(crate) fn has_failed(&self) -> bool {
-        self.status == TransactionStatus::Failed && !self.replies.runs()
+        self.status == TransactionStatus::Failed
+            && self.replies.is_empty()
+            && !self.replies.in_batch()
     }
 
     /// Whether it is set to these settings, its brake aside.

@@ -139,7 +139,7 @@ impl Engine {
                     told.get_or_init(|| shape);
                 }
             }
-            (Described::Shown(was), rows) => {
+            (Described::Shown(was, asked), rows) => {
                 let (name, own) = &*was;
                 let told = own.shape();
                 let is_as_told = match (&rows, told) {
@@ -147,7 +147,7 @@ impl Engine {
                     _ => false,
                 };
                 Mark::ShownRowsChanged.hit_if(!is_as_told);
-                its.names.has_rows(name, is_as_told);
+                its.names.has_rows(name, &asked, is_as_told);
             }
             (Described::Unnamed, Rows::Known(shape)) => {
                 // Elsewhere it is made again with the parameters that its client was told of.
@@ -217,7 +217,7 @@ impl Engine {
                 let (name, own) = &**was;
                 names.not_taken(Rc::clone(name), own.clone());
             }
-            Kind::DescribeStatement { of: Described::Shown(was) } => {
+            Kind::DescribeStatement { of: Described::Shown(was, _) } => {
                 let (name, own) = &**was;
                 names.not_taken(Rc::clone(name), own.clone());
             }

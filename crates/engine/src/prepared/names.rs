@@ -1,6 +1,6 @@
 //! What a client calls the statements that it has prepared.
 
-use std::cell::OnceCell;
+use std::cell::{Cell, OnceCell};
 use std::collections::BTreeMap;
 use std::rc::Rc;
 
@@ -29,7 +29,7 @@ pub(crate) struct Own {
     /// The unit of the message whose reply is awaited, if one is.
     pub(crate) unsettled: Option<Slot>,
     /// Of a name that the server was told: what is known of the rows of what it has there.
-    pub(crate) shown: Shown,
+    shown: Asked,
     /// As the how-manyth it was sent.
     at: u64,
 }
@@ -38,10 +38,14 @@ pub(crate) struct Own {
 /// has become of the name by then.
 pub(crate) type Told = Rc<OnceCell<Rc<Shape>>>;
 
+/// What is known of what a server was asked of a name, whatever has become of that by then.
+pub(crate) type Asked = Rc<Cell<Shown>>;
+
 /// What is known of a statement that a server was told its client's own name for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub(crate) enum Shown {
     /// Nothing that its client would have to be kept from: or the server was not told.
+    #[default]
     No,
     /// The server is asked what its rows are like.
     Awaited,
@@ -89,12 +93,14 @@ impl Names {
         match self.own.get(key(name)) {
             None => Meaning::Unknown,
             Some(own) if own.unsettled.is_some_and(|slot| slot != unit) => Meaning::Unsettled,
-            Some(Own { shown: Shown::Awaited, .. }) => Meaning::Awaited,
-            Some(Own { shown: Shown::Changed, .. }) => Meaning::Changed,
-            Some(Own { statement: None, .. }) => Meaning::Unknown,
-            Some(Own { statement: Some(statement), shape, .. }) => {
-                Meaning::Known(Rc::clone(statement), shape.get().cloned())
-            }
+            Some(own) => match (own.shown.get(), &own.statement) {
+                (Shown::Awaited, _) => Meaning::Awaited,
+                (Shown::Changed, _) => Meaning::Changed,
+                (Shown::No, None) => Meaning::Unknown,
+                (Shown::No, Some(statement)) => {
+                    Meaning::Known(Rc::clone(statement), own.shape.get().cloned())
+                }
+            },
         }
     }
 
@@ -137,8 +143,8 @@ impl Names {
 
     fn put(&mut self, name: Rc<[u8]>, statement: Option<Rc<Statement>>, slot: Slot) -> Told {
         self.sent += 1;
-        let (unsettled, shown, at, told) = (Some(slot), Shown::No, self.sent, Told::default());
-        let shape = Rc::clone(&told);
+        let (unsettled, at, told) = (Some(slot), self.sent, Told::default());
+        let (shape, shown) = (Rc::clone(&told), Rc::new(Cell::new(Shown::No)));
         self.own.insert(name, Own { statement, shape, unsettled, shown, at });
         told
     }
@@ -159,21 +165,24 @@ impl Names {
         }
     }
 
-    /// The server is asked whether the rows of what has a name are what the client was told.
-    pub(crate) fn await_rows(&mut self, name: &[u8]) {
-        if let Some(own) = self.own.get_mut(name) {
-            own.shown = Shown::Awaited;
-        }
+    /// The server is about to be asked whether the rows of what has a name are what the client was
+    /// told: where that is to be noted.
+    pub(crate) fn asked(&self, name: &[u8]) -> Asked {
+        self.own.get(name).map(|own| Rc::clone(&own.shown)).unwrap_or_default()
     }
 
-    /// It has answered.
-    pub(crate) fn has_rows(&mut self, name: &[u8], as_told: bool) {
-        let Some(own) = self.own.get_mut(name).filter(|own| own.shown == Shown::Awaited) else {
+    /// It has answered. The name may have been given again since.
+    pub(crate) fn has_rows(&mut self, name: &[u8], asked: &Asked, as_told: bool) {
+        if asked.get() != Shown::Awaited {
+            return;
+        }
+        asked.set(if as_told { Shown::No } else { Shown::Changed });
+        let Some(own) = self.own.get_mut(name).filter(|own| Rc::ptr_eq(&own.shown, asked)) else {
             return;
         };
         match as_told {
             true => drop(self.own.remove(name)),
-            false => (own.shown, own.unsettled) = (Shown::Changed, None),
+            false => own.unsettled = None,
         }
     }
 
@@ -186,7 +195,7 @@ impl Names {
     /// front of it in the same unit either is done by now, or is taken back next. What was removed
     /// with all others in between is gone in any case.
     pub(crate) fn not_taken(&mut self, name: Rc<[u8]>, was: Own) {
-        if was.at <= self.gone {
+        if was.at <= self.gone || was.is_taken() {
             self.own.remove(&name);
         } else {
             self.own.insert(name, Own { unsettled: None, ..was });
@@ -214,7 +223,7 @@ impl Names {
     /// From the unit with this slot on all names are the server's to know. Gives what they have
     /// meant.
     pub(crate) fn take_all(&mut self, slot: Slot) -> Vec<(Rc<[u8]>, Own)> {
-        let told = self.own.iter().filter(|(_, own)| own.shown == Shown::No);
+        let told = self.own.iter().filter(|(_, own)| own.shown.get() == Shown::No);
         let names: Vec<_> = told.map(|(name, _)| Rc::clone(name)).collect();
         let each = names.iter().filter_map(|name| self.take(name, slot));
         each.filter(|(_, own)| own.statement.is_some()).collect()
@@ -229,7 +238,7 @@ impl Own {
 
     /// Whether it means nothing to its client, once that is settled.
     fn is_taken(&self) -> bool {
-        self.statement.is_none() && self.shown == Shown::No
+        self.statement.is_none() && self.shown.get() == Shown::No
     }
 }
 

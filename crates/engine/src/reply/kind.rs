@@ -2,7 +2,7 @@
 
 use std::rc::Rc;
 
-use crate::prepared::{Own, Rows, Statement, Told, Under};
+use crate::prepared::{Asked, Own, Rows, Statement, Told, Under};
 
 /// The message that is answered.
 #[derive(Clone, Debug)]
@@ -45,7 +45,7 @@ pub(crate) enum Described {
     /// One that clients share, for us.
     Shared(Rc<Made>),
     /// One that was given its client's own name, for us: are its rows what the client was told?
-    Shown(Rc<(Rc<[u8]>, Own)>),
+    Shown(Rc<(Rc<[u8]>, Own)>, Asked),
 }
 
 /// What a Parse makes.
@@ -111,7 +111,7 @@ impl Kind {
             }
             // What they are like belongs to the statement.
             Self::DescribeStatement { of } => {
-                matches!(of, Described::Shared(_) | Described::Shown(_))
+                matches!(of, Described::Shared(_) | Described::Shown(..))
             }
             Self::Bind
             | Self::ClosePortal

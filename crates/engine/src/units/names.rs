@@ -209,11 +209,8 @@ impl Engine {
             }
             // What has been shown just now is taken on the server, too.
             let client = &self.clients[id];
-            match client.names.meaning(name, client.coming_slot()) {
-                Meaning::Known(..) => self.make_name_taken(server, name),
-                // Whether there is something that this replaces is known when that has been said.
-                Meaning::Awaited => return self.held_for_shown(id, server),
-                Meaning::Unknown | Meaning::Unsettled | Meaning::Changed => {}
+            if let Meaning::Known(..) = client.names.meaning(name, client.coming_slot()) {
+                self.make_name_taken(server, name);
             }
         }
         let makes = if !name.is_empty() {
@@ -223,11 +220,11 @@ impl Engine {
             let slot = client.coming_slot();
             match client.names.meaning(name, slot) {
                 // If the server makes it, what was there before is gone.
-                Meaning::Changed => match client.names.take(name, slot) {
+                Meaning::Awaited | Meaning::Changed => match client.names.take(name, slot) {
                     Some(was) => Makes::Shown(Rc::new(was)),
                     None => Makes::Own,
                 },
-                _ => Makes::Own,
+                Meaning::Unknown | Meaning::Known(..) | Meaning::Unsettled => Makes::Own,
             }
         } else {
             self.clients[id].unnamed_ready = true;

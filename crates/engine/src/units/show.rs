@@ -13,7 +13,7 @@ use crate::Engine;
 use crate::action::{ClientId, Endpoint, ServerId};
 use crate::client::Deallocates;
 use crate::marks::Mark;
-use crate::prepared::{self, Meaning};
+use crate::prepared::{self, Meaning, Shown};
 use crate::reply::{Closes, Described, Expected, Kind, Makes, Sink};
 
 impl Engine {
@@ -118,9 +118,10 @@ impl Engine {
                 let has_rows = own.shape().is_some_and(|shape| shape.has_rows());
                 let was = Rc::new((Rc::clone(&name), own));
                 // Its rows may not be what they were.
-                let of = has_rows.then(|| Described::Shown(Rc::clone(&was)));
+                let asked = self.clients[id].names.asked(&name);
+                let of = has_rows.then(|| Described::Shown(Rc::clone(&was), Rc::clone(&asked)));
                 if self.show(id, server, &name, &definition, Makes::Shown(was), of) {
-                    self.clients[id].names.await_rows(&name);
+                    asked.set(Shown::Awaited);
                 }
             }
         }

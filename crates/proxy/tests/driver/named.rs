@@ -625,12 +625,31 @@ fn what_is_made_in_the_place_of_other_rows_is_used() {
         let removes = [parse("DEALLOCATE s"), bind(), execute()].concat();
         alice.says([removes, parse_as("s", "OTHER"), bind_to("s"), execute(), sync()]);
         let second = stage.server();
-        assert_eq!(second.heard(), "C(s) P(s=SELECT) D(s) S P(DEALLOCATE s) B E H");
-        let shown = [close_complete(), parse_complete(), is_now, ready()].concat();
-        second.says([shown, parse_complete(), bind_complete(), done_with("DEALLOCATE")]);
-        assert_eq!(second.heard(), "P(s=OTHER) B(s) E S");
+        let shown = "C(s) P(s=SELECT) D(s) S";
+        let sent = format!("{shown} P(DEALLOCATE s) B E P(s=OTHER) B(s) E S");
+        assert_eq!(second.heard(), sent);
+        second.says([close_complete(), parse_complete(), is_now, ready()]);
+        second.says([parse_complete(), bind_complete(), done_with("DEALLOCATE")]);
         second.says([parse_complete(), bind_complete(), done(), ready()]);
         assert_eq!(alice.heard(), "1 2 C 1 2 C Z");
+    }
+}
+
+/// What does not take its place leaves it as it was.
+#[test]
+fn what_is_not_made_in_the_place_of_other_rows_leaves_them() {
+    for (is_now, hears) in [(rows(), "B(s) S"), (no_rows(), "B(pgweir_) S")] {
+        let (stage, _first, alice, _bob) = moved("SELECT", rows());
+        alice.says([parse("EXECUTE s"), parse_as("s", "OTHER"), sync()]);
+        let second = stage.server();
+        assert_eq!(second.heard(), "C(s) P(s=SELECT) D(s) S P(EXECUTE s) P(s=OTHER) S");
+        second.says([close_complete(), parse_complete(), is_now, ready()]);
+        second.says([parse_complete(), error("42P05"), ready()]);
+        assert_eq!(alice.heard(), "1 E(42P05) Z");
+        second.heard();
+        alice.says([bind_to("s"), sync()]);
+        second.says([left("p")]);
+        assert!(second.heard().ends_with(hears), "{hears}");
     }
 }
 
@@ -656,8 +675,8 @@ fn names_are_not_shown_where_a_transaction_has_failed() {
     alice.says([query("BEGIN; x")]);
     server.says([done(), error("42601"), in_failed_block()]);
     server.heard();
-    alice.says([close_statement("x"), parse("DEALLOCATE s ?"), sync()]);
-    assert_eq!(server.heard(), "C(x) P(DEALLOCATE s ?) S");
+    alice.says([parse("DEALLOCATE s ?"), sync()]);
+    assert_eq!(server.heard(), "P(DEALLOCATE s ?) S");
 }
 
 /// EXECUTE finds what was prepared by the protocol, under the client's own name.

@@ -21,6 +21,8 @@ pub(crate) struct Oracle {
     held: Vec<u8>,
     deeds: Deeds,
     in_block: bool,
+    /// That has failed.
+    has_failed: bool,
     /// Something of the reply that is due was heard.
     begun: bool,
     /// It was more than that something will be done.
@@ -75,6 +77,7 @@ impl Oracle {
             held: Vec::new(),
             deeds: Deeds { shapes, ..Deeds::default() },
             in_block: false,
+            has_failed: false,
             begun: false,
             answered: false,
             asked_for_data: false,
@@ -162,8 +165,11 @@ impl Oracle {
         let code = code_of(&self.session.out[..length]);
         let exists = is_of_change(raw) && matches!(&*code, "42P03" | "25P02");
         let both_changed = both_changed || exists && self.deeds.shapes.borrow().is_changed();
+        // What is put in front of what fails in any case fails there.
+        let both_aborted = code_of(raw) == "25P02" && code == "42601" && self.has_failed;
         let told_now = self.is_told_now(raw);
-        if self.session.out[..length] != *raw && !both_stray && !both_changed && !told_now {
+        let same = self.session.out[..length] == *raw;
+        if !(same || both_stray || both_changed || both_aborted || told_now) {
             // A known difference.
             if due.tag == b't' && code_of(raw) == "25P02" && self.session.take_back() {
                 return Ok(Heard::Reply);
@@ -186,6 +192,7 @@ impl Oracle {
         }
         let idle = due.body == b"I";
         self.in_block = !idle;
+        self.has_failed = due.body == b"E";
         let Deeds { committed, undone, .. } = &mut self.deeds;
         let (committed, undone) = (std::mem::take(committed), std::mem::take(undone));
         Ok(Heard::Ready { committed, undone, idle })
