@@ -102,6 +102,8 @@ pub(crate) struct InFlight {
     pub(crate) cancelled: bool,
     /// A cancel goes to its server for that: it stood there alone.
     pub(crate) may_be_hit: bool,
+    /// It begins with what ends the unnamed statement: a Parse, or a Query.
+    pub(crate) ends_unnamed: bool,
 }
 
 /// What becomes of a unit when its reply is over.

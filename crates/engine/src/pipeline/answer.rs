@@ -9,7 +9,7 @@ use pgweir_wire::{SqlState, TransactionStatus};
 use super::{Access, BRAKE, HELD_BYTES, Outcome};
 use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, ServerId};
-use crate::client::{Asked, Leg};
+use crate::client::{Asked, Leg, UnnamedStatement};
 use crate::errors::CANCELED;
 use crate::marks::Mark;
 use crate::reply::{Sink, Step};
@@ -187,6 +187,10 @@ impl Engine {
                 Outcome::Overran if unit.cancelled => {
                     // No mark: of a hundred thousand seeds hardly one takes it.
                     self.discard(client, unit.held);
+                    if unit.ends_unnamed {
+                        // It hears nothing of what took the place of the one before.
+                        self.clients[client].unnamed = UnnamedStatement::None;
+                    }
                     self.actions.inject(to, |out| {
                         CANCELED.report(&[]).write(out);
                         backend::ready_for_query(out, TransactionStatus::Idle);

@@ -80,6 +80,7 @@ impl Engine {
             held: 0,
             outcome: Outcome::Answered,
             cancelled: false,
+            ends_unnamed: matches!(rest.first(), Some(b'P' | b'Q')),
             may_be_hit: false,
         });
     }

@@ -392,6 +392,23 @@ fn a_cancel_of_one_among_others_waits_for_the_brake() {
     assert_eq!(stage.servers(), [ServerActivity::Idle], "it is not run again");
 }
 
+/// It hears nothing of the statement that its unit has made: there is none then.
+#[test]
+fn who_cancels_one_among_others_has_no_unnamed_statement() {
+    let (stage, server, clients) = braked(&shared(1), 2);
+    clients[0].says([query("SELECT 0")]);
+    clients[1].says([parse("SELECT 1"), bind(), execute(), sync()]);
+    stage.cancel(&clients[1]);
+    server.says([one_row("a")]);
+    stage.wait(Duration::from_millis(60));
+    server.says([parse_complete(), bind_complete(), error("57014"), ready()]);
+    assert_eq!(clients[1].heard(), "E(57014) Z");
+    clients[1].says([bind(), execute(), sync()]);
+    server.heard();
+    server.says([one_row("")]);
+    assert_eq!(server.heard(), "B E S", "a Query of ours has ended what was there");
+}
+
 #[test]
 fn a_cancel_of_one_that_is_alone_goes_out() {
     let (stage, server, clients) = braked(&shared(1), 2);
