@@ -301,6 +301,11 @@ impl Client {
         self.oracle.is_settled() && !self.script.is_in_the_middle()
     }
 
+    /// Whether servers are to be started as it asks for.
+    pub(crate) fn is_born(&self) -> bool {
+        self.oracle.is_born()
+    }
+
     /// Whether it waits for something that no server has begun.
     pub(crate) fn waits(&self, ledger: &Ledger) -> bool {
         let waits = match self.phase {

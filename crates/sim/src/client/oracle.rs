@@ -7,7 +7,8 @@ use pgweir_wire::backend;
 use crate::invariants::Invariant;
 use crate::language::{Line, Tag, Verb};
 use crate::session::{
-    Advance, Again, CHANGED, Inbox, Message, Session, Settings, State, Witness, shape_of, told,
+    Advance, Again, BORN, CHANGED, Inbox, Message, Session, Settings, State, Witness, shape_of,
+    told,
 };
 use crate::shapes::{Glance, Seen, Shape, Shapes};
 
@@ -468,6 +469,11 @@ impl Oracle {
     /// Whether it may be notified on this channel.
     pub(crate) fn may_hear(&self, channel: &str) -> bool {
         self.session.state.may_hear(channel)
+    }
+
+    /// Whether it has asked at its login for what only a server's start can set.
+    pub(crate) fn is_born(&self) -> bool {
+        self.session.state.setting(BORN) != State::default_of(BORN)
     }
 
     /// Whether its transaction was lost, and no server has answered since.

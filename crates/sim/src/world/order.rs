@@ -80,6 +80,8 @@ impl World {
                 && all_read
                 && self.home_of_guest(number).as_ref() == Some(home)
                 && client.waits_in_line(&self.site.ledger)
+                // It is out of the queue, and back, while a server makes way for one of its own.
+                && !client.is_born()
                 && !client.has_lacked_pool(&self.site)
             {
                 line.push((client.number, read_at));
