@@ -5,16 +5,17 @@
 
 use std::rc::Rc;
 
-use pgweir_sql::{Deallocated, PinReason};
+use pgweir_sql::{Deallocated, PinReason, Pins};
 use pgweir_wire::frontend::{self, Target};
 
 use super::names::held_for_name;
 use crate::Engine;
 use crate::action::{ClientId, Endpoint, ServerId};
-use crate::client::Deallocates;
+use crate::client::{Deallocates, Slot};
 use crate::marks::Mark;
-use crate::prepared::{self, Meaning, Shown};
+use crate::prepared::{self, Meaning, Shown, Statement};
 use crate::reply::{Closes, Described, Expected, Kind, Makes, Sink};
+use crate::track::Said;
 
 impl Engine {
     /// A client prepares a statement under a name that it has given already. On the server it is
@@ -112,8 +113,7 @@ impl Engine {
         let slot = self.clients[id].coming_slot();
         for (name, own) in self.clients[id].names.take_all(slot) {
             if let Some(statement) = own.statement.clone() {
-                let leaves = self.heard_of(id, &statement).pins;
-                self.clients[id].note_prepared(leaves);
+                self.note_shown(id, &statement, slot);
                 let definition = statement.definition_for(own.shape().map(|shape| &**shape));
                 let has_rows = own.shape().is_some_and(|shape| shape.has_rows());
                 let was = Rc::new((Rc::clone(&name), own));
@@ -127,6 +127,21 @@ impl Engine {
         }
         self.leaves(id, PinReason::Prepared.into(), None);
         true
+    }
+
+    /// A statement is the client's on its server from now on: what running it leaves is noted as
+    /// if it were prepared there now, since nothing shows any more which it runs. Settings are
+    /// asked for when the server goes back.
+    fn note_shown(&mut self, id: ClientId, statement: &Statement, slot: Slot) {
+        let heard = self.heard_of(id, statement);
+        let sets = [PinReason::Local, PinReason::Reset, PinReason::Setting];
+        let sets = sets.into_iter().filter(|reason| heard.pins.contains(*reason));
+        let sets = sets.fold(Pins::NONE, |pins, reason| pins.union(reason.into()));
+        let said = Said { text: Some(statement.text()), slot, custom: None };
+        self.leaves(id, sets, Some(said));
+        let client = &mut self.clients[id];
+        client.own_resets |= heard.pins.contains(PinReason::Reset);
+        client.note_prepared(heard.pins);
     }
 
     /// Has a server give a client's own name to a statement, in the open batch or in front of the

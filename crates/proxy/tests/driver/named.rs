@@ -617,6 +617,24 @@ fn a_bind_waits_for_what_is_behind_a_name_that_sql_may_use() {
     }
 }
 
+/// What it sets under its own name is asked for like anything else that it sets: its server went to
+/// others as it was.
+#[test]
+fn what_a_shown_statement_sets_is_asked_for() {
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    prepare(&alice, &server, "s", "SET TimeZone = 'UTC'", no_rows());
+    alice.says([query("EXECUTE t")]);
+    assert!(server.heard().starts_with("C(s) P(s=SET TimeZone"));
+    server.says([close_complete(), parse_complete(), ready(), error("26000"), ready()]);
+    assert_eq!(alice.heard(), "E(26000) Z");
+    alice.says([bind_to("s"), execute(), close_statement("s"), sync()]);
+    assert_eq!(server.heard(), "B(s) E C(s) S");
+    server.says([bind_complete(), done(), close_complete(), ready()]);
+    assert_eq!(server.heard(), "Q(left?)");
+    server.says([left("")]);
+    assert_eq!(server.heard(), "Q(set to?)");
+}
+
 /// What takes the place of something whose rows have changed, or may have, is not refused for that.
 #[test]
 fn what_is_made_in_the_place_of_other_rows_is_used() {
