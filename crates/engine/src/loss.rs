@@ -172,13 +172,13 @@ impl Engine {
         let to = Endpoint::Client(id);
         let unknown = unknown_outcome(cause);
         loss.mark();
+        // What it waited for, before more of it could be sent, was that server's answer.
+        self.clients[id].holding = false;
         match loss {
             Loss::NotBegun => self.actions.push(Action::Resume(id)),
             Loss::Nothing | Loss::Transaction => {
                 let its = &mut self.clients[id];
                 its.body.fate = Fate::Swallow;
-                // What it waited for, before more of it could be sent, was that server's answer.
-                its.holding = false;
                 its.lost = (loss == Loss::Transaction).then_some(LostTransaction::Untold);
                 self.actions.push(Action::Resume(id));
             }
@@ -211,7 +211,6 @@ impl Engine {
         client.slots.clear();
         client.encoding_in_doubt = false;
         client.quiet_since = now;
-        client.holding = false;
         client.may_commit = false;
         client.may_commit_later = false;
         client.unnamed_ready = false;

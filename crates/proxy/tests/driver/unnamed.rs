@@ -4,7 +4,8 @@ use pgweir_engine::ServerActivity;
 
 use crate::messages::{
     bind, bind_complete, close_complete, close_statement, columns, describe_statement, done, error,
-    execute, no_data, no_parameters, parse, parse_complete, query, ready, set_to, sync, terminate,
+    execute, fatal, no_data, no_parameters, parse, parse_complete, query, ready, set_to, sync,
+    terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -301,6 +302,24 @@ fn other_rows_than_the_client_knows_are_an_error() {
     assert_eq!(alice.heard(), "2 C Z");
     prepare(&alice, &server, "SELECT");
     run(&alice, &server, "", vec![]);
+}
+
+/// Who waits for that when the server is lost waits for another, and may leave when there is none.
+#[test]
+fn nobody_waits_for_what_a_lost_server_was_to_say() {
+    let (stage, server, alice, bob) = shared();
+    alice.says([parse("SELECT"), describe_statement(""), sync()]);
+    server.says([parse_complete(), no_parameters(), columns(), ready()]);
+    server.heard();
+    prepare(&bob, &server, "bob");
+    alice.heard();
+    alice.says([bind(), execute(), sync()]);
+    assert_eq!(server.heard(), "P(SELECT) D H");
+    server.breaks();
+    stage.bare_server().says([fatal("28P01")]);
+    assert_eq!(alice.heard(), "E(28P01) Z");
+    alice.ends();
+    assert!(alice.is_closed());
 }
 
 /// What was made again cannot be read any more: the client hears that.
