@@ -164,7 +164,7 @@ impl Oracle {
         // pgweir looks at the rows before it is seen that a portal exists, or that the transaction
         // has failed.
         let code = code_of(&self.session.out[..length]);
-        let exists = is_of_change(raw) && matches!(&*code, "42P03" | "25P02");
+        let exists = is_of_change(raw) && matches!(&*code, "26000" | "42P03" | "25P02");
         let both_changed = both_changed || exists && self.deeds.shapes.borrow().is_changed();
         // What is put in front of what fails in any case fails there.
         let both_aborted = code_of(raw) == "25P02" && code == "42601" && self.has_failed;
@@ -175,7 +175,7 @@ impl Oracle {
             if due.tag == b't' && code_of(raw) == "25P02" && self.session.take_back() {
                 return Ok(Heard::Reply);
             }
-            if b"tT".contains(&due.tag) && is_of_change(raw) && self.finds_changed() {
+            if b"2tT".contains(&due.tag) && is_of_change(raw) && self.finds_changed(&due) {
                 self.begun = true;
                 return Ok(Heard::Reply);
             }
@@ -208,10 +208,15 @@ impl Oracle {
         shape.filter(may_be).is_some_and(|shape| self.session.tells(shape))
     }
 
-    /// What was to be described is not what it was, if that can be.
-    fn finds_changed(&mut self) -> bool {
+    /// What was to be described, or bound, is not what it was, if that can be. Where SQL may name
+    /// what is bound it may have been so for a moment, in a transaction that was undone; and what
+    /// was changed between a Parse and our question for its rows is found by that.
+    fn finds_changed(&mut self, due: &Message) -> bool {
         let can_be = self.deeds.shapes.borrow().is_changed();
-        can_be && self.session.finds_changed(&mut self.deeds)
+        match due.tag {
+            b'2' => can_be && self.pinned && self.session.binds_changed(&mut self.deeds),
+            _ => can_be && self.session.finds_changed(&mut self.deeds),
+        }
     }
 
     /// A client that loses its server, and with that its session, while its settings are put back

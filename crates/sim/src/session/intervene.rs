@@ -56,6 +56,13 @@ impl Session {
         true
     }
 
+    /// Takes back the Bind that was answered last, for the same.
+    pub(crate) fn binds_changed(&mut self, witness: &mut impl Witness) -> bool {
+        self.fail(b"0A000", CHANGED, true, witness);
+        self.out.clear();
+        true
+    }
+
     /// The client is told now what the rows of a statement are like of which nobody knew that.
     /// False if that was known.
     pub(crate) fn tells(&mut self, shape: Shape) -> bool {
