@@ -5,9 +5,9 @@ use std::time::Duration;
 use pgweir_engine::ServerActivity;
 
 use crate::messages::{
-    bind_complete, bind_to, close_complete, columns, copy_in, done, done_with, error, execute,
-    fatal, flush, in_block, in_failed_block, left, notified, parse_as, parse_complete, query,
-    ready, row, set_to, sync, terminate,
+    bind, bind_complete, bind_to, close_complete, columns, copy_data, copy_done, copy_in, done,
+    done_with, error, execute, fatal, flush, in_block, in_failed_block, left, notified, parse,
+    parse_as, parse_complete, query, ready, row, set_to, sync, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -775,6 +775,22 @@ fn nobody_takes_over_inside_a_copy() {
     scene.server.says([copy_in()]);
     scene.alice.says([query("NOTIFY a, '2'")]);
     assert_eq!(scene.server.heard(), "Q(NOTIFY a, '2')");
+}
+
+/// A Sync that may have been read with the data of a COPY is answered after all, when the server
+/// has been sent something of ours.
+#[test]
+fn a_sync_in_doubt_may_be_answered_before_what_the_listener_needs() {
+    let scene = Scene::new();
+    let begins = [parse("COPY t FROM STDIN"), bind(), execute(), sync()].concat();
+    scene.alice.says([begins, copy_data(b"1\n"), copy_done(), sync()]);
+    scene.server.heard();
+    scene.server.says([parse_complete(), bind_complete(), copy_in(), error("P0001"), ready()]);
+    scene.listener.says([done(), done(), ready()]);
+    scene.assert_marks("1");
+    scene.server.says([ready(), aside(2), notified(&scene.own, "1"), ready()]);
+    assert_eq!(scene.alice.heard(), "1 2 G E(P0001) Z Z");
+    assert_eq!(scene.stage.contained(), None);
 }
 
 /// What stands behind the end of a transaction that has failed is no part of it.
