@@ -333,10 +333,12 @@ impl Backend {
         }
     }
 
-    /// Somebody has notified.
+    /// Somebody has notified. Who begins to listen hears of nothing that was committed before its own
+    /// transaction (`Exec_ListenPreCommit`, async.c).
     pub(crate) fn notified(&mut self, of: &Announcement) {
         if let Phase::Session { session, .. } = &mut self.phase
             && self.process_id != of.from
+            && session.state.channels().next().is_some()
             && self.home.as_ref().is_some_and(|home| home.database == of.database)
         {
             session.notify(of.from, of.said.clone());
