@@ -349,12 +349,17 @@ impl Engine {
     /// is open.
     fn sweep_transaction(&mut self, now: Time, id: ServerId, client: ClientId) -> bool {
         let server = &self.servers[id];
-        let limit = self.pools[server.pool].spec.transaction_timeout;
-        let limit = limit.filter(|limit| now - server.transaction_since > *limit);
-        let busy = !self.clients[client].slots.is_empty();
         // What it has sent waits behind a statement of our own.
         let waits = server.answer.is_some();
-        let is_open = server.status.in_block() || (busy && !waits);
+        // Or for what is put in front of it.
+        let is_begun = !self.clients[client].slots.is_empty();
+        let begins = !is_begun && !server.replies.is_empty() && !server.replies.answers_us();
+        let busy = is_begun || begins;
+        let in_block = server.status.in_block();
+        let since = if begins && !in_block { server.fed } else { server.transaction_since };
+        let limit = self.pools[server.pool].spec.transaction_timeout;
+        let limit = limit.filter(|limit| now - since > *limit);
+        let is_open = in_block || (busy && !waits);
         let Some(limit) = limit.filter(|_| is_open) else { return false };
         Mark::TransactionTooLongIdle.hit_if(!busy);
         if busy && !waits {

@@ -1,5 +1,7 @@
 //! The unnamed statement is the client's, wherever it is served.
 
+use std::time::Duration;
+
 use pgweir_engine::ServerActivity;
 
 use crate::messages::{
@@ -302,6 +304,25 @@ fn other_rows_than_the_client_knows_are_an_error() {
     assert_eq!(alice.heard(), "2 C Z");
     prepare(&alice, &server, "SELECT");
     run(&alice, &server, "", vec![]);
+}
+
+/// It counts as a part of the transaction that it stands in front of.
+#[test]
+fn a_server_that_does_not_say_what_rows_are_like_has_the_time_of_a_transaction() {
+    let (stage, server, first) = Stage::ready(&Setup::with("transaction_timeout = 5000"));
+    let other = stage.client();
+    first.says([parse("SELECT"), describe_statement(""), sync()]);
+    server.says([parse_complete(), no_parameters(), columns(), ready()]);
+    server.heard();
+    prepare(&other, &server, "other");
+    first.heard();
+    stage.wait(Duration::from_secs(6));
+    first.says([bind(), execute(), sync()]);
+    assert_eq!(server.heard(), "P(SELECT) D H");
+    stage.wait(Duration::from_millis(4_900));
+    assert_eq!(first.heard(), "");
+    stage.wait(Duration::from_millis(300));
+    assert_eq!(first.heard(), "E(FATAL 25P04)");
 }
 
 /// Who waits for that when the server is lost waits for another, and may leave when there is none.
