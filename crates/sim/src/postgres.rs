@@ -333,8 +333,8 @@ impl Backend {
         }
     }
 
-    /// Somebody has notified. Who begins to listen hears of nothing that was committed before its own
-    /// transaction (`Exec_ListenPreCommit`, async.c).
+    /// Somebody has notified. Who begins to listen hears of nothing that was committed before that
+    /// (`Exec_ListenPreCommit`, async.c).
     pub(crate) fn notified(&mut self, of: &Announcement) {
         if let Phase::Session { session, .. } = &mut self.phase
             && self.process_id != of.from

@@ -41,7 +41,9 @@ impl World {
         if shares || self.topology.limits_statements() || self.was_lost(&home, lease.after) {
             return;
         }
-        let client = self.client(lease.client).filter(|its| !its.has_lacked_pool(&self.site));
+        // A server that was started for somebody serves nobody else, who waits for another.
+        let is_like_others = |its: &&Client| !its.has_lacked_pool(&self.site) && !its.is_born();
+        let client = self.client(lease.client).filter(is_like_others);
         let Some(asked_at) = client.and_then(|client| client.asked_for_server(lease.after)) else {
             return;
         };
