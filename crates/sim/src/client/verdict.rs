@@ -369,6 +369,8 @@ impl Client {
         let held =
             site.was_frozen(asked_at).then_some(|rules: &Configuration| Some(rules.times.connect));
         let held = held.and_then(|connect| site.rules.most(ruled_since, connect)).unwrap_or(0);
+        // So may the listener before.
+        let held = if self.oracle.has_listened() { 2 * held } else { held };
         let most = site.rules.most(ruled_since, wait).map(|most| most + held);
         // Of several units that were sent together the last one waited from the time on when the
         // others were answered.
