@@ -10,7 +10,7 @@ use crate::Engine;
 use crate::action::{ClientId, ServerId};
 use crate::client::{Deallocates, Slot, UnnamedStatement};
 use crate::marks::Mark;
-use crate::prepared::{Rows, Shape, with_parameters};
+use crate::prepared::{Rows, Shape, Shown, with_parameters};
 use crate::reply::{Closes, Described, Effect, Kind, Made, Makes, Sink, Step};
 
 impl Engine {
@@ -217,7 +217,8 @@ impl Engine {
                 let (name, own) = &**was;
                 names.not_taken(Rc::clone(name), own.clone());
             }
-            Kind::DescribeStatement { of: Described::Shown(was, _) } => {
+            Kind::DescribeStatement { of: Described::Shown(was, asked) } => {
+                asked.set(Shown::No);
                 let (name, own) = &**was;
                 names.not_taken(Rc::clone(name), own.clone());
             }

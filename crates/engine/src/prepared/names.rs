@@ -194,7 +194,11 @@ impl Names {
     /// The Close was not done, or nobody else knows the name after all. A Parse that was sent in
     /// front of it in the same unit either is done by now, or is taken back next. What was removed
     /// with all others in between is gone in any case.
+    /// And what was sent before that message, and not done either, is taken back already.
     pub(crate) fn not_taken(&mut self, name: Rc<[u8]>, was: Own) {
+        if self.own.get(&name).is_some_and(|own| own.at < was.at) {
+            return;
+        }
         if was.at <= self.gone || was.is_taken() {
             self.own.remove(&name);
         } else {

@@ -229,3 +229,17 @@ fn a_close_that_is_not_done_brings_nothing_back_that_was_gone_before() {
     shelf.not_removed(Rc::clone(&statement), rows, under);
     assert!(shelf.find(&statement).is_some() && shelf.is_settled());
 }
+
+/// What was sent on top of something that was not done takes nothing back once that is.
+#[test]
+fn what_is_not_done_on_top_of_what_is_not_done_leaves_what_there_was() {
+    let statement = statement(&mut Registry::default(), "SELECT");
+    let mut names = Names::default();
+    let (name, _) = names.give(b"n", Rc::clone(&statement), Slot(0));
+    names.given(&name, &statement);
+    let (first, second) = (names.take(b"n", Slot(0)), names.take(b"n", Slot(1)));
+    for (name, was) in [first, second].into_iter().flatten() {
+        names.not_taken(name, was);
+    }
+    assert!(matches!(names.meaning(b"n", Slot(2)), Meaning::Known(..)));
+}

@@ -103,7 +103,8 @@ impl Engine {
     /// From now on all that a client has prepared has its own names, on this server. `false`: as
     /// above.
     pub(super) fn show_all(&mut self, id: ClientId, server: ServerId) -> bool {
-        if self.servers[server].replies.passes_over() {
+        let its = &self.servers[server];
+        if its.replies.passes_over() || its.has_failed() {
             return true;
         }
         if self.names_are_under_way(id) {

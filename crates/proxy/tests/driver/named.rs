@@ -695,6 +695,10 @@ fn names_are_not_shown_where_a_transaction_has_failed() {
     server.heard();
     alice.says([parse("DEALLOCATE s ?"), sync()]);
     assert_eq!(server.heard(), "P(DEALLOCATE s ?) S");
+    server.says([error("42601"), in_failed_block()]);
+    // Nor before an unnamed statement that is run again.
+    alice.says([bind(), sync()]);
+    assert_eq!(server.heard(), "C B S");
 }
 
 /// EXECUTE finds what was prepared by the protocol, under the client's own name.
