@@ -28,6 +28,21 @@ fn run(client: &Peer, server: &Peer, before: &str, answer: Vec<u8>) {
     assert_eq!(client.heard(), "2 C Z");
 }
 
+/// The client is told what the rows of its unnamed statement are like, and another takes its place.
+fn replaced(client: &Peer, other: &Peer, server: &Peer) {
+    client.says([parse("SELECT"), describe_statement(""), sync()]);
+    server.says([parse_complete(), no_parameters(), columns(), ready()]);
+    server.heard();
+    prepare(other, server, "other");
+    client.heard();
+}
+
+/// It is run: so it is made again, and the server is asked what its rows are like.
+fn asked_again(client: &Peer, server: &Peer) {
+    client.says([bind(), execute(), sync()]);
+    assert_eq!(server.heard(), "P(SELECT) D H");
+}
+
 /// A stage with one server and two clients.
 fn shared() -> (Stage, Peer, Peer, Peer) {
     let (stage, server, alice) = Stage::ready(&Setup::default());
@@ -248,28 +263,6 @@ fn a_server_is_cleaned_wherever_it_was_reset() {
     }
 }
 
-/// However often the client is looked at before that is known.
-#[test]
-fn what_its_rows_are_is_asked_once_and_waited_for() {
-    let (_stage, server, alice, bob) = shared();
-    alice.says([parse("SELECT"), describe_statement(""), sync()]);
-    server.says([parse_complete(), no_parameters(), columns(), ready()]);
-    server.heard();
-    prepare(&bob, &server, "bob");
-    alice.heard();
-    alice.says([bind(), execute(), sync()]);
-    assert_eq!(server.heard(), "P(SELECT) D H");
-    for answer in [parse_complete(), no_parameters()] {
-        alice.says([query("more")]);
-        assert_eq!(server.heard(), "");
-        server.says([answer]);
-        alice.says([query("more")]);
-        assert_eq!(server.heard(), "");
-    }
-    server.says([no_data()]);
-    assert!(server.heard().starts_with("B(pgweir_) E S"));
-}
-
 /// Other rows than the client was told of would be taken for them: it gets the error that it would
 /// get on a connection of its own, as often as it asks.
 #[test]
@@ -306,19 +299,32 @@ fn other_rows_than_the_client_knows_are_an_error() {
     run(&alice, &server, "", vec![]);
 }
 
+/// However often the client is looked at before that is known.
+#[test]
+fn what_its_rows_are_is_asked_once_and_waited_for() {
+    let (_stage, server, alice, bob) = shared();
+    replaced(&alice, &bob, &server);
+    asked_again(&alice, &server);
+    for answer in [parse_complete(), no_parameters()] {
+        alice.says([query("more")]);
+        assert_eq!(server.heard(), "");
+        server.says([answer]);
+        alice.says([query("more")]);
+        assert_eq!(server.heard(), "");
+    }
+    server.says([no_data()]);
+    assert!(server.heard().starts_with("B(pgweir_) E S"));
+}
+
 /// It counts as a part of the transaction that it stands in front of.
 #[test]
 fn a_server_that_does_not_say_what_rows_are_like_has_the_time_of_a_transaction() {
     let (stage, server, first) = Stage::ready(&Setup::with("transaction_timeout = 5000"));
     let other = stage.client();
-    first.says([parse("SELECT"), describe_statement(""), sync()]);
-    server.says([parse_complete(), no_parameters(), columns(), ready()]);
-    server.heard();
-    prepare(&other, &server, "other");
-    first.heard();
+    replaced(&first, &other, &server);
+    // This does not count.
     stage.wait(Duration::from_secs(6));
-    first.says([bind(), execute(), sync()]);
-    assert_eq!(server.heard(), "P(SELECT) D H");
+    asked_again(&first, &server);
     stage.wait(Duration::from_millis(4_900));
     assert_eq!(first.heard(), "");
     stage.wait(Duration::from_millis(300));
@@ -329,13 +335,8 @@ fn a_server_that_does_not_say_what_rows_are_like_has_the_time_of_a_transaction()
 #[test]
 fn nobody_waits_for_what_a_lost_server_was_to_say() {
     let (stage, server, alice, bob) = shared();
-    alice.says([parse("SELECT"), describe_statement(""), sync()]);
-    server.says([parse_complete(), no_parameters(), columns(), ready()]);
-    server.heard();
-    prepare(&bob, &server, "bob");
-    alice.heard();
-    alice.says([bind(), execute(), sync()]);
-    assert_eq!(server.heard(), "P(SELECT) D H");
+    replaced(&alice, &bob, &server);
+    asked_again(&alice, &server);
     server.breaks();
     stage.bare_server().says([fatal("28P01")]);
     assert_eq!(alice.heard(), "E(28P01) Z");
@@ -347,13 +348,8 @@ fn nobody_waits_for_what_a_lost_server_was_to_say() {
 #[test]
 fn what_cannot_be_made_again_is_an_error() {
     let (_stage, server, alice, bob) = shared();
-    alice.says([parse("SELECT"), describe_statement(""), sync()]);
-    server.says([parse_complete(), no_parameters(), columns(), ready()]);
-    alice.heard();
-    server.heard();
-    prepare(&bob, &server, "bob");
-    alice.says([bind(), execute(), sync()]);
-    assert_eq!(server.heard(), "P(SELECT) D H");
+    replaced(&alice, &bob, &server);
+    asked_again(&alice, &server);
     server.says([error("42P01")]);
     assert_eq!(server.heard(), "B E S");
     server.says([ready()]);
