@@ -19,9 +19,9 @@ use crate::client::Leg;
 use crate::marks::Mark;
 use crate::parameters::Parameters;
 use crate::pool::{PoolId, Waiter};
-use crate::server::ServerState;
+use crate::server::{Server, ServerState};
 use crate::server_login::Retry;
-use crate::settings::{Pairs, Wishes};
+use crate::settings::{Pairs, Settings, Wishes};
 use crate::time::Time;
 
 /// By context (`PGC_BACKEND` and `PGC_SU_BACKEND`, guc_tables.c).
@@ -88,19 +88,23 @@ impl Engine {
         if self.is_barren(now, client, pool) {
             return true;
         }
-        let its = &self.pools[pool];
-        let has_room = its.total < its.most() && self.room(pool) > 0;
-        match has_room.then(|| self.open(now, pool)).flatten() {
-            Some(new) => {
-                Mark::BornBeside.hit();
-                self.promise(new, client);
-            }
-            None => {
-                Mark::BornInPlace.hit();
-                self.exchange(now, idle, client);
-            }
+        if !self.born_beside(now, client, pool) {
+            Mark::BornInPlace.hit();
+            self.exchange(now, idle, client);
         }
         true
+    }
+
+    /// Promises a client a new server besides those that there are, if there is room for one.
+    fn born_beside(&mut self, now: Time, client: ClientId, pool: PoolId) -> bool {
+        let its = &self.pools[pool];
+        let has_room = its.total < its.most() && self.room(pool) > 0;
+        let new = has_room.then(|| self.open(now, pool)).flatten();
+        if let Some(new) = new {
+            Mark::BornBeside.hit();
+            self.promise(new, client);
+        }
+        new.is_some()
     }
 
     /// Whether no server is closed to make way for one that is started as a client asks for: such a
@@ -126,6 +130,32 @@ impl Engine {
         differs && !wants_own && self.is_barren(now, client, self.servers[server].pool)
     }
 
+    /// A server is free and was started otherwise than the client asks for that has come to the
+    /// head of the queue. Says whether that one gets another that need not be made room for: whom
+    /// this one is closed for is out of the queue meanwhile, and the next that is made is for
+    /// somebody else.
+    pub(crate) fn finds_another(&mut self, now: Time, server: ServerId, client: ClientId) -> bool {
+        if self.is_born_for(server, client) || self.clients[client].replication.is_some() {
+            return false;
+        }
+        let (pool, birth) = (self.servers[server].pool, Rc::clone(&self.clients[client].birth));
+        match self.coming_for_any(pool, &birth) {
+            Some(coming) => {
+                Mark::BornUnderWay.hit();
+                self.promise(coming, client);
+                true
+            }
+            None => self.born_beside(now, client, pool),
+        }
+    }
+
+    /// A connection under way that is promised to nobody and is started in this way.
+    pub(crate) fn coming_for_any(&self, pool: PoolId, birth: &Rc<Settings>) -> Option<ServerId> {
+        let fits =
+            |its: &Server| its.promised_to.is_none() && Rc::ptr_eq(&its.birth, birth);
+        self.openings(pool).find(|(_, server)| fits(server)).map(|(id, _)| id)
+    }
+
     /// Makes a connection, for which the pool has room, for the first in the queue that nothing
     /// under way will serve.
     pub(crate) fn open_for_queue(&mut self, now: Time, pool: PoolId) -> Option<ServerId> {
@@ -145,7 +175,7 @@ impl Engine {
     /// that is started for it.
     fn waits_to_be_born(&self, pool: PoolId, new: ServerId) -> Option<Waiter> {
         let its = &self.pools[pool];
-        let unpromised = |(id, server): &(ServerId, &crate::server::Server)| {
+        let unpromised = |(id, server): &(ServerId, &Server)| {
             *id != new && server.promised_to.is_none()
         };
         let mut coming = None;

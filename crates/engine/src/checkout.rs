@@ -208,9 +208,7 @@ impl Engine {
         }
         let its = &self.pools[pool];
         let birth = Rc::clone(&self.clients[client].birth);
-        let fits =
-            |server: &Server| server.promised_to.is_none() && Rc::ptr_eq(&server.birth, &birth);
-        let coming = self.openings(pool).find(|(_, server)| fits(server)).map(|(id, _)| id);
+        let coming = self.coming_for_any(pool, &birth);
         let lately = its.refusal(now, &settings);
         Mark::SettingsRefusedLately.hit_if(lately.is_some());
         let no_new = lately.or_else(|| match coming {
@@ -346,7 +344,7 @@ impl Engine {
             None | Some(_) => promised_to,
         };
         while let Some(client) = next
-            && self.finds_none(now, server, client)
+            && (self.finds_none(now, server, client) || self.finds_another(now, server, client))
         {
             // No mark: one seed in ten thousand has some behind it who share.
             if self.warms(now, server) {

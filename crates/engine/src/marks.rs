@@ -305,6 +305,8 @@ marks! {
     // What servers are started with.
     /// One is opened for a client for which the idle ones were not.
     BornBeside,
+    /// The first in the queue gets one under way, rather than that one which is free goes for it.
+    BornUnderWay,
     /// An idle one makes way for it.
     BornInPlace,
     /// One that comes free makes way for it.

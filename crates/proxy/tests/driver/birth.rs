@@ -85,6 +85,28 @@ fn the_queue_keeps_its_order() {
     assert_eq!(server_born(&stage, &[]).heard(), "Q(late)");
 }
 
+/// It would be out of the queue until that has gone, and what is opened meanwhile is another's.
+#[test]
+fn none_makes_way_where_there_is_room_for_another() {
+    let setup = Setup { general: "connect_parallelism = 1", ..Setup::of_size(3) };
+    let (stage, server, plain) = Stage::ready(&setup);
+    let (gone, late) = (stage.client(), stage.client());
+    plain.says([query("BEGIN")]);
+    server.heard();
+    server.says([done(), in_block()]);
+    gone.says([query("gone")]);
+    let bare = stage.bare_server();
+    let born = stage.newcomer(&[BORN]);
+    late.says([query("late")]);
+    gone.breaks();
+    assert_eq!(stage.attempts(), 0);
+    bare.says([stage.welcome(&bare)]);
+    assert_eq!(bare.heard(), "Q(late)");
+    let other = server_born(&stage, &[BORN]);
+    assert!(born.is_greeted());
+    run(&born, &other);
+}
+
 #[test]
 fn who_is_refused_hears_why_and_nobody_else() {
     let (stage, server, plain) = Stage::ready(&Setup::of_size(2));
