@@ -300,7 +300,9 @@ impl Engine {
         }
         for client in self.clients.keys() {
             let its = &mut self.clients[client];
-            if its.pool() == Some(id) && its.schema.take().is_some() {
+            let was_changed = its.pool() == Some(id) && its.schema.take().is_some();
+            // What it has done on a server that is lost is gone with that.
+            if was_changed && its.server().is_some() {
                 self.leaves(client, PinReason::Unclear.into(), None);
             }
         }

@@ -10,7 +10,7 @@ use crate::Engine;
 use crate::action::{ClientId, ServerId};
 use crate::client::{Deallocates, Slot, UnnamedStatement};
 use crate::marks::Mark;
-use crate::prepared::{Rows, Shape, Shown, with_parameters};
+use crate::prepared::{Own, Rows, Shape, Shown, with_parameters};
 use crate::reply::{Closes, Described, Effect, Kind, Made, Makes, Sink, Step};
 
 impl Engine {
@@ -58,7 +58,7 @@ impl Engine {
         let (statement, its) = match effect {
             Effect::None => return,
             Effect::Made(made) => return self.made(id, &made),
-            Effect::NameTaken(was) => return self.name_taken(id, &was.0),
+            Effect::NameTaken(was) => return self.name_taken(id, &was),
             Effect::Unshelved(statement) => return self.servers[id].shelf.removed(&statement),
             // What they are like is noted where they are read.
             Effect::Described(_) => return,
@@ -88,17 +88,17 @@ impl Engine {
     /// A statement that clients share is made.
     pub(crate) fn made(&mut self, id: ServerId, made: &Made) {
         self.servers[id].shelf.made(&made.statement);
-        if let Some((name, _)) = &made.name
+        if let Some((name, told)) = &made.name
             && let Some(client) = self.servers[id].client()
         {
-            self.clients[client].names.given(name, &made.statement);
+            self.clients[client].names.given(name, told);
         }
     }
 
     /// A client has closed a statement.
-    pub(crate) fn name_taken(&mut self, id: ServerId, name: &[u8]) {
+    pub(crate) fn name_taken(&mut self, id: ServerId, (name, was): &(Rc<[u8]>, Own)) {
         if let Some(client) = self.servers[id].client() {
-            self.clients[client].names.taken(name);
+            self.clients[client].names.taken(name, was);
         }
     }
 
@@ -208,8 +208,8 @@ impl Engine {
         let names = &mut self.clients[client].names;
         match kind {
             Kind::Parse { makes: Makes::Shared(made) } => {
-                if let Some((name, _)) = &made.name {
-                    names.not_given(name);
+                if let Some((name, told)) = &made.name {
+                    names.not_given(name, told);
                 }
             }
             Kind::CloseStatement { closes: Closes::Name(was) } => {
@@ -255,9 +255,9 @@ impl Engine {
                 if let (Sink::Client(slot), Some(client)) = (sink, self.servers[id].client())
                     && let Some(gone) =
                         self.clients[client].deallocates.take_if(|its| its.slot() == slot)
-                    && let Deallocates::One { name, .. } = *gone
+                    && let Deallocates::One { name, was, .. } = *gone
                 {
-                    self.clients[client].names.taken(&name);
+                    self.clients[client].names.taken(&name, &was);
                 }
             }
             _ => {}

@@ -32,6 +32,8 @@ pub(crate) struct Own {
     shown: Asked,
     /// As the how-manyth it was sent.
     at: u64,
+    /// The same of what the name meant before, if anything.
+    before: Option<u64>,
 }
 
 /// What the rows of a statement were like when its client prepared it, once that was seen: whatever
@@ -145,22 +147,21 @@ impl Names {
         self.sent += 1;
         let (unsettled, at, told) = (Some(slot), self.sent, Told::default());
         let (shape, shown) = (Rc::clone(&told), Rc::new(Cell::new(Shown::No)));
-        self.own.insert(name, Own { statement, shape, unsettled, shown, at });
+        let before = self.own.get(&name).map(|own| own.at);
+        self.own.insert(name, Own { statement, shape, unsettled, shown, at, before });
         told
     }
 
-    /// The Parse is done.
-    pub(crate) fn given(&mut self, name: &[u8], statement: &Rc<Statement>) {
-        if let Some(own) = self.own.get_mut(name)
-            && own.statement.as_ref().is_some_and(|its| Rc::ptr_eq(its, statement))
-        {
+    /// The Parse is done. The same statement may have been given the same name since.
+    pub(crate) fn given(&mut self, name: &[u8], told: &Told) {
+        if let Some(own) = self.own.get_mut(name).filter(|own| Rc::ptr_eq(&own.shape, told)) {
             own.unsettled = None;
         }
     }
 
-    /// The Close is done.
-    pub(crate) fn taken(&mut self, name: &[u8]) {
-        if self.own.get(name).is_some_and(|own| own.is_taken()) {
+    /// The Close of what the name was is done. It may have been given since, and closed again.
+    pub(crate) fn taken(&mut self, name: &[u8], was: &Own) {
+        if self.own.get(name).is_some_and(|own| own.is_taken() && own.before == Some(was.at)) {
             self.own.remove(name);
         }
     }
@@ -187,8 +188,10 @@ impl Names {
     }
 
     /// The Parse was not done.
-    pub(crate) fn not_given(&mut self, name: &[u8]) {
-        self.own.remove(name);
+    pub(crate) fn not_given(&mut self, name: &[u8], told: &Told) {
+        if self.own.get(name).is_some_and(|own| Rc::ptr_eq(&own.shape, told)) {
+            self.own.remove(name);
+        }
     }
 
     /// The Close was not done, or nobody else knows the name after all. A Parse that was sent in

@@ -106,18 +106,18 @@ fn a_long_name_is_known_by_its_beginning() {
 fn another_unit_waits_for_what_a_name_means() {
     let statement = statement(&mut Registry::default(), "SELECT");
     let mut names = Names::default();
-    let (name, _) = names.give(b"n", Rc::clone(&statement), Slot(0));
+    let (name, told) = names.give(b"n", Rc::clone(&statement), Slot(0));
     assert!(matches!(names.meaning(b"n", Slot(0)), Meaning::Known(..)));
     assert!(matches!(names.meaning(b"n", Slot(1)), Meaning::Unsettled));
-    names.given(&name, &statement);
+    names.given(&name, &told);
     assert!(matches!(names.meaning(b"n", Slot(1)), Meaning::Known(..)));
     let was = names.take(b"n", Slot(1)).expect("a meaning");
     assert!(matches!(names.meaning(b"n", Slot(1)), Meaning::Unknown));
     assert!(matches!(names.meaning(b"n", Slot(2)), Meaning::Unsettled));
     names.not_taken(was.0, was.1);
     assert!(matches!(names.meaning(b"n", Slot(2)), Meaning::Known(..)));
-    names.take(b"n", Slot(2));
-    names.taken(b"n");
+    let (name, was) = names.take(b"n", Slot(2)).expect("a meaning");
+    names.taken(&name, &was);
     assert!(names.is_empty());
 }
 
@@ -127,8 +127,8 @@ fn what_was_sent_since_outlives_a_clearing() {
     let mut registry = Registry::default();
     let [old, new] = ["old", "new"].map(|text| statement(&mut registry, text));
     let mut names = Names::default();
-    let (name, _) = names.give(b"old", Rc::clone(&old), Slot(0));
-    names.given(&name, &old);
+    let (name, told) = names.give(b"old", Rc::clone(&old), Slot(0));
+    names.given(&name, &told);
     let sent = names.sent();
     let (closed, was) = names.take(b"old", Slot(0)).expect("it means something");
     names.give(b"new", new, Slot(1));
@@ -235,11 +235,47 @@ fn a_close_that_is_not_done_brings_nothing_back_that_was_gone_before() {
 fn what_is_not_done_on_top_of_what_is_not_done_leaves_what_there_was() {
     let statement = statement(&mut Registry::default(), "SELECT");
     let mut names = Names::default();
-    let (name, _) = names.give(b"n", Rc::clone(&statement), Slot(0));
-    names.given(&name, &statement);
+    let (name, told) = names.give(b"n", Rc::clone(&statement), Slot(0));
+    names.given(&name, &told);
     let (first, second) = (names.take(b"n", Slot(0)), names.take(b"n", Slot(1)));
     for (name, was) in [first, second].into_iter().flatten() {
         names.not_taken(name, was);
     }
+    assert!(matches!(names.meaning(b"n", Slot(2)), Meaning::Known(..)));
+}
+
+/// A name that is closed, given and closed in one unit is in doubt until all of that is done.
+#[test]
+fn who_closes_twice_is_not_done_with_the_first() {
+    let statement = statement(&mut Registry::default(), "SELECT");
+    let mut names = Names::default();
+    let (name, told) = names.give(b"n", Rc::clone(&statement), Slot(0));
+    names.given(&name, &told);
+    let (_, first) = names.take(b"n", Slot(1)).expect("a meaning");
+    let (_, again) = names.give(b"n", Rc::clone(&statement), Slot(1));
+    let (_, second) = names.take(b"n", Slot(1)).expect("a meaning");
+    let unsettled = |names: &Names| matches!(names.meaning(b"n", Slot(2)), Meaning::Unsettled);
+    names.taken(&name, &first);
+    assert!(unsettled(&names));
+    names.given(&name, &again);
+    assert!(unsettled(&names));
+    names.taken(&name, &second);
+    assert!(names.is_empty());
+}
+
+/// Nor is the first Parse the second, though both give the name to the same statement.
+#[test]
+fn who_gives_twice_is_not_done_with_the_first() {
+    let statement = statement(&mut Registry::default(), "SELECT");
+    let mut names = Names::default();
+    let (name, first) = names.give(b"n", Rc::clone(&statement), Slot(1));
+    let (_, was) = names.take(b"n", Slot(1)).expect("a meaning");
+    let (_, second) = names.give(b"n", statement, Slot(1));
+    names.given(&name, &first);
+    names.taken(&name, &was);
+    assert!(matches!(names.meaning(b"n", Slot(2)), Meaning::Unsettled));
+    names.not_given(&name, &first);
+    assert!(matches!(names.meaning(b"n", Slot(2)), Meaning::Unsettled));
+    names.given(&name, &second);
     assert!(matches!(names.meaning(b"n", Slot(2)), Meaning::Known(..)));
 }

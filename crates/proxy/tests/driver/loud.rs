@@ -6,7 +6,7 @@ use std::time::Duration;
 use pgweir_engine::{Event, Loud, ServerActivity};
 use pgweir_sql::{Catalogue, Kind, Object, Source};
 
-use crate::messages::{columns, done, error, in_block, left, query, ready, row};
+use crate::messages::{columns, done, error, in_block, in_failed_block, left, query, ready, row};
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
 
@@ -201,6 +201,32 @@ fn the_schema_is_read_on_a_server_that_is_free() {
     server.heard();
     alice.says([query("SELECT 2")]);
     assert_eq!(server.heard(), "Q(SELECT 2)");
+}
+
+/// What a transaction has done to the schema is gone with the server that is lost.
+#[test]
+fn what_was_lost_keeps_no_server() {
+    let (stage, server, alice) = read(&Setup::default(), Arc::default());
+    for text in ["BEGIN", "CREATE FUNCTION take()"] {
+        alice.says([query(text)]);
+        server.heard();
+        server.says([done(), in_block()]);
+    }
+    server.breaks();
+    alice.heard();
+    alice.says([query("SELECT")]);
+    assert_eq!(alice.heard(), "E(40001) Z(E)");
+    change_catalogue(&stage, 1);
+    alice.says([query("ROLLBACK")]);
+    let other = stage.server();
+    assert_eq!(other.heard(), "Q(names?)");
+    other.says([done(), ready()]);
+    assert_eq!(stage.judge_catalogue(Ok(Arc::default())), 1);
+    assert!(other.heard().starts_with("Q(BEGIN; SELECT CAST("));
+    other.says([done(), error("22P02"), in_failed_block()]);
+    assert_eq!(other.heard(), "Q(ROLLBACK)");
+    other.says([done(), ready()]);
+    assert_eq!((alice.heard().as_str(), stage.servers()), ("C Z", vec![ServerActivity::Idle]));
 }
 
 /// A client in the middle of its transaction is where it is: its statements are read as before.
