@@ -123,8 +123,7 @@ impl Engine {
     ) -> bool {
         let client = &self.clients[id];
         let Some(own) = &client.subscription else { return false };
-        let begins = matches!(tag, Tag::Bind | Tag::FunctionCall | Tag::Parse | Tag::Query);
-        if !begins || client.open_slot.is_some() || own.forgoes {
+        if !begins_unit(tag) || client.open_slot.is_some() || own.forgoes {
             return false;
         }
         let its = &self.servers[server];
@@ -498,6 +497,26 @@ impl Engine {
             }
             out.extend_from_slice(&frontend::SYNC);
         });
+    }
+}
+
+/// Whether a unit may begin with such a message, and something behind it may notify.
+fn begins_unit(tag: Tag) -> bool {
+    match tag {
+        Tag::Bind
+        | Tag::Close
+        | Tag::Describe
+        | Tag::Execute
+        | Tag::FunctionCall
+        | Tag::Parse
+        | Tag::Query => true,
+        Tag::CopyData
+        | Tag::CopyDone
+        | Tag::CopyFail
+        | Tag::Flush
+        | Tag::Password
+        | Tag::Sync
+        | Tag::Terminate => false,
     }
 }
 

@@ -147,6 +147,8 @@ marks! {
     UnitSkippedWhenSent,
     /// A statement that is not known stands behind others.
     OnTrial,
+    /// A reload has ended that servers are shared, for which somebody waits.
+    SharingEnded,
     /// A statement has taken too long, and shares no server for a while.
     StatementBanned,
     /// One server more is to be shared than there are.
@@ -427,6 +429,8 @@ marks! {
     WaitOverForPrepared,
     /// There was no server at all.
     WaitedForNone,
+    /// The same, and its last attempt has failed, but there is no room for another.
+    WaitedBehindOthers,
     /// The pool's size was reached.
     WaitedForSize,
     /// A limit that is shared was reached.

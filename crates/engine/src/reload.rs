@@ -70,6 +70,7 @@ impl Engine {
             self.close_clients(now, id);
         }
         for id in self.pools.keys() {
+            self.end_sharing(id);
             if self.knows_names(id) {
                 self.grant(now, id);
                 self.serve_waiters(now, id);

@@ -109,7 +109,11 @@ impl Engine {
         }
         let pool = &self.pools[id];
         if let Some(failure) = &pool.last_failure {
-            return Some(words_of(failure));
+            // It may have failed long ago, and what keeps a server away now is that others have
+            // all that there may be.
+            let others_have_all = pool.opening == 0 && self.bound(id).is_some();
+            Mark::WaitedBehindOthers.hit_if(others_have_all);
+            return (!others_have_all).then(|| words_of(failure));
         }
         // One that was asked a moment ago is not to blame for the wait.
         let silent = self.openings(id).any(|(_, server)| now - server.since >= waited);

@@ -128,12 +128,7 @@ impl Engine {
         if self.pools[pool].sharing == 0 {
             return false;
         }
-        if self.pools[pool].depths(Access::Read).is_none() {
-            // A reload has ended it.
-            let all: Vec<_> = self.sharers(pool).map(|(index, _)| index).collect();
-            self.take_out_sharers(pool, &all);
-            return false;
-        }
+        debug_assert!(self.pools[pool].depths(Access::Read).is_some(), "sharers where none may be");
         if !self.servers[id].birth.is_empty() {
             // It is for others. Where it takes the place of one that could be shared it makes way
             // for those who need one alone.

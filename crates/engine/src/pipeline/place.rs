@@ -6,6 +6,7 @@ use pgweir_config::{ApplicationName, Pipelining};
 
 use super::repute::May;
 use super::send::provides;
+use super::unit::Unshared;
 use super::{Access, Depths, Unit};
 use crate::Engine;
 use crate::action::{Action, ClientId, ServerId};
@@ -295,6 +296,19 @@ impl Engine {
             let waits = client.leg == Leg::Waiting(waiter.ticket);
             Some((index, client.unit.as_deref().filter(|_| waits)?))
         })
+    }
+
+    /// Whoever waits for a place needs a server alone, where a reload has ended that they share.
+    pub(crate) fn end_sharing(&mut self, pool: PoolId) {
+        match self.pools[pool].unshared() {
+            // What waits for names waits on.
+            None | Some(Unshared::Names) => {}
+            Some(_) => {
+                let all: Vec<_> = self.sharers(pool).map(|(index, _)| index).collect();
+                Mark::SharingEnded.hit_if(!all.is_empty());
+                self.take_out_sharers(pool, &all);
+            }
+        }
     }
 
     /// Clients that wait for a place need a server alone.

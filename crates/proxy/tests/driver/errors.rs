@@ -176,6 +176,27 @@ fn a_wait_for_servers_that_are_busy_names_the_limit() {
     }
 }
 
+/// An attempt that has failed before others took all that there may be is not why there is none.
+#[test]
+fn a_wait_behind_other_pools_names_the_limit_whatever_has_failed() {
+    let general = "max_server_connections = 1\nquery_wait_timeout = 5000";
+    let stage = Stage::new(&Setup { general, others: &["east"], ..Setup::of_size(2) });
+    let early = stage.newcomer_to("east");
+    stage.refuse_server();
+    early.breaks();
+    stage.wait(Duration::from_secs(3));
+    let alice = stage.newcomer(&[]);
+    let server = stage.server();
+    assert!(alice.is_greeted());
+    alice.says([query("slow")]);
+    assert_eq!(server.heard(), "Q(slow)");
+    let late = stage.newcomer_to("east");
+    stage.wait(LONG);
+    let Told { message, detail, .. } = told(&late);
+    assert_eq!(message, "all servers of pool \"east/user\" are busy");
+    assert!(detail.contains("max_server_connections is 1 for all pools"), "{detail}");
+}
+
 #[test]
 fn a_wait_for_the_reserve_names_it() {
     let general = "reserve_pool_size = 2\nreserve_pool_timeout = 1000";

@@ -5,9 +5,10 @@ use std::time::Duration;
 use pgweir_engine::ServerActivity;
 
 use crate::messages::{
-    bind, bind_complete, bind_to, close_complete, columns, copy_data, copy_done, copy_in, done,
-    done_with, error, execute, fatal, flush, in_block, in_failed_block, left, notified, parse,
-    parse_as, parse_complete, query, ready, row, set_to, sync, terminate,
+    bind, bind_complete, bind_to, close_complete, close_statement, columns, copy_data, copy_done,
+    copy_in, describe_statement, done, done_with, error, execute, fatal, flush, in_block,
+    in_failed_block, left, notified, parse, parse_as, parse_complete, query, ready, row, set_to,
+    sync, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -191,13 +192,19 @@ fn a_client_that_notifies_is_told_by_its_server() {
 /// Wherever in its batch it stands: once that has begun nobody takes over any more.
 #[test]
 fn what_notifies_may_stand_behind_others_of_its_batch() {
-    let scene = Scene::listening();
-    let parses = [parse_as("", "SELECT 1"), parse_as("", "NOTIFY a, '2'"), sync()];
-    scene.alice.says(parses);
-    scene.assert_shows(&["LISTEN \"a\""], "2");
-    scene.server.says([aside(3), notified(&scene.own, "2"), ready()]);
-    scene.listener.says([notified(&scene.own, "2")]);
-    assert_eq!(scene.server.heard(), "P(SELECT 1) P(NOTIFY a, '2') S");
+    for (first, heard) in [
+        (parse_as("", "SELECT 1"), "P(SELECT 1)"),
+        (describe_statement(""), "D"),
+        (close_statement("n"), "C(n)"),
+        (execute(), "E"),
+    ] {
+        let scene = Scene::listening();
+        scene.alice.says([first, parse_as("", "NOTIFY a, '2'"), sync()]);
+        scene.assert_shows(&["LISTEN \"a\""], "2");
+        scene.server.says([aside(3), notified(&scene.own, "2"), ready()]);
+        scene.listener.says([notified(&scene.own, "2")]);
+        assert_eq!(scene.server.heard(), format!("{heard} P(NOTIFY a, '2') S"));
+    }
 }
 
 /// Its server listens for it already, or is about to: what was cancelled is not run, and the cancel

@@ -689,6 +689,20 @@ fn a_server_that_is_to_go_takes_no_more_units() {
     assert_eq!(stage.server().heard(), "Q(SELECT 1)", "its names are not known yet");
 }
 
+/// Though what its servers' names are is to be read first.
+#[test]
+fn who_waits_to_share_is_served_alone_where_a_reload_has_ended_that() {
+    let (stage, server, clients) = braked(&shared(1), 2);
+    clients[0].says([query("BEGIN")]);
+    assert_eq!(server.heard(), FREED);
+    server.says([one_row("")]);
+    assert_eq!(server.heard(), "Q(BEGIN)");
+    server.says([done(), in_block()]);
+    clients[1].says([query("SELECT 1")]);
+    stage.reload(&Setup { port: 5433, ..Setup::of_size(2) });
+    assert_eq!(stage.server().heard(), "Q(SELECT 1)");
+}
+
 #[test]
 fn a_place_that_was_given_in_vain_is_given_to_another() {
     let setup = Setup { general: "pipelining = '1x1'", ..Setup::default() };
