@@ -151,8 +151,7 @@ impl Engine {
 
     /// A connection under way that is promised to nobody and is started in this way.
     pub(crate) fn coming_for_any(&self, pool: PoolId, birth: &Rc<Settings>) -> Option<ServerId> {
-        let fits =
-            |its: &Server| its.promised_to.is_none() && Rc::ptr_eq(&its.birth, birth);
+        let fits = |its: &Server| its.promised_to.is_none() && Rc::ptr_eq(&its.birth, birth);
         self.openings(pool).find(|(_, server)| fits(server)).map(|(id, _)| id)
     }
 
@@ -175,9 +174,8 @@ impl Engine {
     /// that is started for it.
     fn waits_to_be_born(&self, pool: PoolId, new: ServerId) -> Option<Waiter> {
         let its = &self.pools[pool];
-        let unpromised = |(id, server): &(ServerId, &Server)| {
-            *id != new && server.promised_to.is_none()
-        };
+        let unpromised =
+            |(id, server): &(ServerId, &Server)| *id != new && server.promised_to.is_none();
         let mut coming = None;
         for waiter in &its.waiters {
             let client = self.clients.find(waiter.client);

@@ -149,6 +149,8 @@ pub(crate) struct Replies {
     doubtful_syncs: u32,
     /// What was sent last is of a batch that a Sync is still to end.
     in_batch: bool,
+    /// Something is executed in that batch.
+    executes: bool,
 }
 
 impl Replies {
@@ -164,12 +166,19 @@ impl Replies {
             early_syncs: 0,
             doubtful_syncs: 0,
             in_batch: false,
+            executes: false,
         }
     }
 
     /// Whether what was sent last is of a batch that a Sync is still to end.
     pub(crate) fn in_batch(&self) -> bool {
         self.in_batch
+    }
+
+    /// Whether something was sent that is not answered for good and may end a transaction.
+    pub(crate) fn runs(&self) -> bool {
+        let runs = |kind: &Kind| matches!(kind, Kind::Execute { .. } | Kind::Query { .. });
+        self.in_batch && self.executes || self.entries.iter().any(|entry| runs(&entry.kind))
     }
 
     /// Whether nothing is owed.
@@ -349,6 +358,8 @@ impl Replies {
         }
         let ends_unit = expected.kind.ends_unit();
         self.in_batch = !ends_unit;
+        self.executes =
+            !ends_unit && (self.executes || matches!(expected.kind, Kind::Execute { .. }));
         if matches!(expected.kind, Kind::Query { .. }) {
             self.strings.push_back(0);
         }

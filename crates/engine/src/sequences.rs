@@ -14,7 +14,6 @@
 
 use pgweir_config::SequenceAffinity;
 use pgweir_sql::{PinReason, Pins};
-use pgweir_wire::TransactionStatus;
 use pgweir_wire::backend::{ErrorFields, Report};
 
 use crate::Engine;
@@ -164,14 +163,14 @@ impl Engine {
     /// Has a server forget what it remembers of others, in front of a client's statement.
     fn forget_sequences(&mut self, id: ClientId, server: ServerId, uses: Uses<'_>) -> Verdict {
         let its = &self.servers[server];
+        if its.has_failed() {
+            return self.claim_in_failed(server, uses);
+        }
         let in_batch = self.clients[id].open_slot.is_some() || its.replies.in_batch();
         if !in_batch {
             if !self.clients[id].slots.is_empty() || !its.replies.is_empty() {
                 Mark::HeldForSequences.hit();
                 return Verdict::Later;
-            }
-            if its.status == TransactionStatus::Failed {
-                return self.claim_in_failed(server, uses);
             }
             if its.status.in_block() && self.settle_cancel(server) {
                 // It would hit what is meant to go unseen, and the transaction with it.

@@ -231,9 +231,7 @@ impl Server {
 
     /// Whether its transaction has failed, and nothing was sent since that may end that.
     pub(crate) fn has_failed(&self) -> bool {
-        self.status == TransactionStatus::Failed
-            && self.replies.is_empty()
-            && !self.replies.in_batch()
+        self.status == TransactionStatus::Failed && !self.replies.runs()
     }
 
     /// Whether it is set to these settings, its brake aside.

@@ -230,10 +230,10 @@ impl Names {
     /// From the unit with this slot on all names are the server's to know. Gives what they have
     /// meant.
     pub(crate) fn take_all(&mut self, slot: Slot) -> Vec<(Rc<[u8]>, Own)> {
-        let told = self.own.iter().filter(|(_, own)| own.shown.get() == Shown::No);
-        let names: Vec<_> = told.map(|(name, _)| Rc::clone(name)).collect();
-        let each = names.iter().filter_map(|name| self.take(name, slot));
-        each.filter(|(_, own)| own.statement.is_some()).collect()
+        let is_ours = |own: &Own| own.statement.is_some() && own.shown.get() == Shown::No;
+        let ours = self.own.iter().filter(|(_, own)| is_ours(own));
+        let names: Vec<_> = ours.map(|(name, _)| Rc::clone(name)).collect();
+        names.iter().filter_map(|name| self.take(name, slot)).collect()
     }
 }
 

@@ -6,9 +6,9 @@ use pgweir_engine::{Loud, ServerActivity};
 use pgweir_sql::{Catalogue, Kind, Object, ObjectId, Source, Use, When};
 
 use crate::messages::{
-    bind, bind_complete, bind_to, close_complete, done, done_with, error, execute, in_block,
-    in_failed_block, left, no_data, no_parameters, parse, parse_as, parse_complete, query, ready,
-    sync,
+    bind, bind_complete, bind_to, close_complete, describe_statement, done, done_with, error,
+    execute, flush, in_block, in_failed_block, left, no_data, no_parameters, parse, parse_as,
+    parse_complete, query, ready, sync,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -232,6 +232,12 @@ fn a_failed_transaction_forgets_nothing() {
     assert_eq!(server.heard(), format!("Q({ASK})"));
     server.says([error("25P02"), in_failed_block()]);
     assert_eq!(bob.heard(), "E(25P02) Z(E)");
+    // Behind a failed batch the server would skip what ends it.
+    bob.says([describe_statement(""), flush()]);
+    bob.says([query(ASK)]);
+    assert_eq!(server.heard(), format!("C D H Q({ASK})"));
+    server.says([close_complete(), no_parameters(), no_data(), error("25P02"), in_failed_block()]);
+    assert_eq!(bob.heard(), "t n E(25P02) Z(E)");
     bob.says([query("ROLLBACK; SELECT lastval()")]);
     assert!(server.heard().starts_with("Q(SELECT CAST('pgweir refuses"));
     server.says([error("25P02"), in_failed_block()]);
