@@ -179,6 +179,10 @@ impl Oracle {
                 self.begun = true;
                 return Ok(Heard::Reply);
             }
+            let is_end = due.tag == b'Z' && due.body == b"I";
+            if is_end && is_of_change(raw) && self.is_changed_since_parse() {
+                return Ok(Heard::Reply);
+            }
             return Err(format!("got {} when {} was due", in_words(raw), told(&due)));
         }
         self.session.out.drain(..length);
@@ -217,6 +221,11 @@ impl Oracle {
             b'2' => can_be && self.pinned && self.session.binds_changed(&mut self.deeds),
             _ => can_be && self.session.finds_changed(&mut self.deeds),
         }
+    }
+
+    /// The same where the client asks for nothing but its Parse, which then fails for our question.
+    fn is_changed_since_parse(&self) -> bool {
+        !self.answered && self.deeds.shapes.borrow().is_changed()
     }
 
     /// A client that loses its server, and with that its session, while its settings are put back
