@@ -163,6 +163,25 @@ fn none_makes_way_while_attempts_fail() {
     run(&plain, &server);
 }
 
+/// Another server is asked about settings that one has refused: it is started for its client, too.
+#[test]
+fn who_is_refused_its_settings_gets_another_of_its_own() {
+    let stage = Stage::new(&Setup::of_size(2));
+    let _alike = stage.newcomer(&[BORN]);
+    let server = server_born(&stage, &[BORN]);
+    let other = stage.newcomer(&[("jit_profiling_support", "on")]);
+    stage.refuse_server();
+    assert!(other.heard().ends_with("E(FATAL 57P03)"));
+    stage.wait(Duration::from_secs(1));
+    let odd = stage.newcomer(&[BORN, ("application_name", "odd")]);
+    assert!(server.heard().starts_with("Q(SELECT ARRAY["));
+    server.says([error("22023"), ready()]);
+    let next = server_born(&stage, &[BORN]);
+    assert!(next.heard().starts_with("Q(SELECT ARRAY["));
+    next.says([done(), ready()]);
+    assert!(odd.is_greeted());
+}
+
 /// All that it has sent, though it sends no more.
 #[test]
 fn who_leaves_is_refused_each_of_its_units() {

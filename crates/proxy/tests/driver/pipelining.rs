@@ -689,6 +689,23 @@ fn a_server_that_is_to_go_takes_no_more_units() {
     assert_eq!(stage.server().heard(), "Q(SELECT 1)", "its names are not known yet");
 }
 
+/// Nobody shares a server that was opened for somebody.
+#[test]
+fn who_was_promised_a_server_gets_it_before_those_who_share() {
+    let (stage, server, clients) = braked(&shared(1), 1);
+    let odd = stage.newcomer(&[("timezone", "Mars")]);
+    assert!(server.heard().contains("'Mars'"));
+    server.says([error("22023"), ready()]);
+    assert_eq!(server.heard(), "X");
+    clients[0].says([query("SELECT 0")]);
+    server.breaks();
+    let next = stage.server();
+    assert!(next.heard().contains("'Mars'"));
+    next.says([parameter_status("TimeZone", "Mars"), one_row("")]);
+    assert!(odd.is_greeted());
+    assert!(next.heard().starts_with("Q(SELECT ARRAY["), "it is shared now");
+}
+
 /// Though what its servers' names are is to be read first.
 #[test]
 fn who_waits_to_share_is_served_alone_where_a_reload_has_ended_that() {
