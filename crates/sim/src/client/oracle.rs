@@ -175,12 +175,8 @@ impl Oracle {
             if due.tag == b't' && code_of(raw) == "25P02" && self.session.take_back() {
                 return Ok(Heard::Reply);
             }
-            if b"2tT".contains(&due.tag) && is_of_change(raw) && self.finds_changed(&due) {
+            if b"2tTZ".contains(&due.tag) && is_of_change(raw) && self.finds_changed(&due) {
                 self.begun = true;
-                return Ok(Heard::Reply);
-            }
-            let is_end = due.tag == b'Z' && due.body == b"I";
-            if is_end && is_of_change(raw) && self.is_changed_since_parse() {
                 return Ok(Heard::Reply);
             }
             return Err(format!("got {} when {} was due", in_words(raw), told(&due)));
@@ -219,13 +215,9 @@ impl Oracle {
         let can_be = self.deeds.shapes.borrow().is_changed();
         match due.tag {
             b'2' => can_be && self.pinned && self.session.binds_changed(&mut self.deeds),
+            b'Z' => can_be && !self.answered && due.body == b"I",
             _ => can_be && self.session.finds_changed(&mut self.deeds),
         }
-    }
-
-    /// The same where the client asks for nothing but its Parse, which then fails for our question.
-    fn is_changed_since_parse(&self) -> bool {
-        !self.answered && self.deeds.shapes.borrow().is_changed()
     }
 
     /// A client that loses its server, and with that its session, while its settings are put back
