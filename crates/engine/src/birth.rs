@@ -131,15 +131,18 @@ impl Engine {
     }
 
     /// A server is free and was started otherwise than the client asks for that has come to the
-    /// head of the queue. Says whether that one gets another that need not be made room for: whom
+    /// head of the queue, or that one needs one of its own. Says whether it gets another that need
+    /// not be made room for: whom
     /// this one is closed for is out of the queue meanwhile, and the next that is made is for
     /// somebody else.
     pub(crate) fn finds_another(&mut self, now: Time, server: ServerId, client: ClientId) -> bool {
-        if self.is_born_for(server, client) || self.clients[client].replication.is_some() {
+        let wants_own = self.clients[client].replication.is_some();
+        if !wants_own && self.is_born_for(server, client) {
             return false;
         }
         let (pool, birth) = (self.servers[server].pool, Rc::clone(&self.clients[client].birth));
-        match self.coming_for_any(pool, &birth) {
+        let coming = if wants_own { None } else { self.coming_for_any(pool, &birth) };
+        match coming {
             Some(coming) => {
                 Mark::BornUnderWay.hit();
                 self.promise(coming, client);
@@ -182,7 +185,7 @@ impl Engine {
             let Some(client) = client.filter(|its| its.leg == Leg::Waiting(waiter.ticket)) else {
                 continue;
             };
-            if !client.birth.is_empty() {
+            if !client.birth.is_empty() || client.replication.is_some() {
                 return Some(*waiter);
             }
             let coming = coming.get_or_insert_with(|| {

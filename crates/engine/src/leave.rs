@@ -470,6 +470,9 @@ impl Engine {
         self.end_reading(id);
         let Some(server) = self.servers.remove(id) else { return };
         self.leave_pool(&server, id);
+        if server.dedicated {
+            self.keep_question(&server.address);
+        }
         if let ServerState::Listening = server.state {
             self.listener_lost(now, server.pool);
         }

@@ -73,6 +73,19 @@ impl Engine {
         }
     }
 
+    /// Such a one is gone. The one that is about to be asked is the only one again.
+    pub(crate) fn keep_question(&self, address: &Address) {
+        let Some(share) = self.share_of.get(&Of::Server(address.clone())) else { return };
+        let count = &self.shares[*share].count;
+        let is_limit_ours = matches!(self.plan.server_limit, Limit::OfRoom { .. });
+        if is_limit_ours && self.member.commons().room(address) == Answer::Awaited {
+            let asked = count.opening().min(1);
+            let most =
+                |answer, used: usize| self.most_connections(answer, used.saturating_sub(asked));
+            self.member.commons().limit_by_room(address, count, most);
+        }
+    }
+
     /// A row, if it is of something of our own, which it says; `None`: one that did not come in one
     /// piece.
     pub(crate) fn own_row(&mut self, id: ServerId, sink: Sink, body: Option<&[u8]>) -> bool {

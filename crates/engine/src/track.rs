@@ -152,6 +152,10 @@ impl Engine {
         if !(sets || resets || pins.contains(PinReason::Local)) {
             return pins;
         }
+        if self.servers[server].dedicated {
+            // It was started with what its client has asked for, and a RESET leads back to that.
+            return pins;
+        }
         self.note_resets(id, server, resets, said);
         if self.servers[server].mode == PoolMode::Session {
             return pins;

@@ -88,6 +88,8 @@ pub(crate) struct PoolFacts {
     pub(crate) mode: PoolMode,
     /// In some configurations it is transaction mode instead.
     pub(crate) fickle: bool,
+    /// It is a replication client, and has a server of its own, whatever the mode of its pool.
+    pub(crate) replicates: bool,
     /// Which of the configuration's pools it is, or is made after.
     pub(crate) draft: usize,
 }
@@ -100,7 +102,12 @@ impl PoolFacts {
             (1, PoolMode::Statement),
         ]);
         let fickle = mode == PoolMode::Session && dice.chance(0.3);
-        Self { database, user: user.to_owned(), mode, fickle, draft }
+        Self { database, user: user.to_owned(), mode, fickle, replicates: false, draft }
+    }
+
+    /// The same of a replication client: its server is its own from its login to its end.
+    fn of_replication(self) -> Self {
+        Self { mode: PoolMode::Session, fickle: false, replicates: true, ..self }
     }
 
     pub(crate) fn home(&self) -> Home {
@@ -163,8 +170,14 @@ impl Client {
     /// One that has no connection yet.
     pub(crate) fn new(site: &mut Site, pool: PoolFacts, sitting: Sitting, mut dice: Dice) -> Self {
         let now = site.trace.now;
-        let (mut fate, whims, words) = (dice.fork(), dice.fork(), dice.fork());
+        let (mut fate, whims, mut words) = (dice.fork(), dice.fork(), dice.fork());
         let plain = site.diet.lacks(Item::Habit(Habit::Settings));
+        let often = if site.customs.contains(&Habit::Replicates) { 0.3 } else { 0.01 };
+        let replicates = words.fork().chance(often);
+        let pool = match replicates && !site.diet.lacks(Item::Habit(Habit::Replicates)) {
+            true => pool.of_replication(),
+            false => pool,
+        };
         let (settings, startup) = login::startup(&pool, &mut dice.fork(), plain, &site.customs);
         let number = site.ledger.enrol(settings.clone(), pool.home());
         let tls = dice.chance(0.1) && !site.diet.lacks(Item::Habit(Habit::Tls));
@@ -189,7 +202,7 @@ impl Client {
             oracle: Oracle::new(settings.clone(), Rc::clone(&site.ledger.shapes)),
             script: Script::new(
                 number,
-                pool.mode,
+                &pool,
                 site.faults.is_roomy(),
                 &site.customs,
                 words,
@@ -242,9 +255,10 @@ impl Client {
 
     /// Who it is and what it wants, for the trace.
     pub(crate) fn introduction(&self, wire: usize) -> String {
-        let PoolFacts { database, user, mode, .. } = &self.pool;
+        let PoolFacts { database, user, mode, replicates, .. } = &self.pool;
         let Sitting { seat, turn } = self.sitting;
-        let (mode, settings) = (mode.name(), &self.settings);
+        let mode = if *replicates { "replication" } else { mode.name() };
+        let settings = &self.settings;
         format!(
             "connects to {database} as {user} on w{wire} (pool_mode {mode}, client.{seat}.{turn}) \
              with {settings:?}"
@@ -278,6 +292,11 @@ impl Client {
     /// What pgweir has told it as its process id.
     pub(crate) fn process_id(&self) -> Option<i32> {
         self.key.as_ref().map(|key| key.process_id)
+    }
+
+    /// Whether it is a replication client.
+    pub(crate) fn replicates(&self) -> bool {
+        self.pool.replicates
     }
 
     /// Which pool it asks for.

@@ -73,6 +73,8 @@ invariants! {
     RightRefusal,
     /// A login goes as the protocol has it, on both sides.
     RightLogin,
+    /// A server is sent nothing that its kind does not speak.
+    RightProtocol,
     /// No limit is exceeded.
     LimitsHold,
     /// A reserve is used for who has waited for so long only.

@@ -9,6 +9,7 @@ use std::ops::Range;
 use pgweir_proxy::Transport;
 use pgweir_wire::CancelKey;
 
+use crate::invariants::Invariant;
 use crate::language::Tag;
 use crate::locks::Lock;
 use crate::network::Stream;
@@ -16,7 +17,7 @@ use crate::outbox::Outbox;
 use crate::random::Dice;
 use crate::room::Room;
 use crate::rows::Row;
-use crate::session::{Advance, Home, Inbox, Session, all_asked, all_told};
+use crate::session::{Advance, Home, Inbox, Message, Session, all_asked, all_told};
 use crate::trace::Who;
 use crate::world::Site;
 use outcome::{Announcement, Work};
@@ -66,6 +67,8 @@ pub(crate) struct Backend {
     reads_on_at: u64,
     /// Something has come to it since its login.
     asked: bool,
+    /// It is a walsender.
+    replicates: bool,
     work: Work,
     dice: Dice,
 }
@@ -173,6 +176,7 @@ impl Backend {
             statement_ends: None,
             reads_on_at: 0,
             asked: false,
+            replicates: false,
             work: Work::default(),
             dice,
         }
@@ -359,6 +363,11 @@ impl Backend {
         self.stream.is_none()
     }
 
+    /// Whether it is a walsender.
+    pub(crate) fn replicates(&self) -> bool {
+        self.replicates
+    }
+
     /// Whether it listens on any channel.
     pub(crate) fn listens(&self) -> bool {
         matches!(&self.phase, Phase::Session { session, .. } if session.state.listens())
@@ -396,6 +405,10 @@ impl Backend {
             if self.inbox.left() < unread {
                 let read = self.inbox.taken_since(unread);
                 site.trace.note(who, || format!("reads {}", all_asked(read)));
+                if self.replicates && Message::all(read).any(|message| message.is_extended()) {
+                    let text = format!("{who} does not speak it: {}", all_asked(read));
+                    site.ledger.fail(Invariant::RightProtocol, text);
+                }
             }
             if session.out.len() > unsaid {
                 let said = &session.out[unsaid..];

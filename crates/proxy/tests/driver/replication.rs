@@ -47,6 +47,20 @@ fn its_server_logs_in_as_it_does_itself() {
     assert_eq!(client.heard(), "T D(15) C Z");
 }
 
+/// A RESET leads back to what it was started with; and it would refuse anything of ours, which is of
+/// the extended protocol.
+#[test]
+fn nothing_is_put_back_on_its_server() {
+    let stage = Stage::new(&Setup::of_size(2));
+    let client = stage.newcomer(&[LOGICAL, ("application_name", "sub")]);
+    let server = dedicated(&stage, LOGICAL);
+    assert!(client.is_greeted());
+    client.says([query("RESET ALL")]);
+    assert_eq!(server.heard(), "Q(RESET ALL)");
+    server.says([done(), ready()]);
+    assert_eq!((client.heard().as_str(), server.heard().as_str()), ("C Z", ""));
+}
+
 /// Nobody else gets it, neither meanwhile nor afterwards.
 #[test]
 fn its_server_is_nobody_elses() {
@@ -133,6 +147,32 @@ fn it_waits_in_the_queue_like_others() {
 }
 
 /// Left alone, it would be taken for a server like any other.
+/// Where there is room it gets one besides: or it would be out of the queue until the one that makes
+/// way has gone, and what is opened meanwhile would make way for the next.
+#[test]
+fn no_server_makes_way_where_there_is_room() {
+    let setup = Setup { general: "connect_parallelism = 1", ..Setup::of_size(4) };
+    let (stage, server, alice) = Stage::ready(&setup);
+    let (gone, late) = (stage.client(), stage.client());
+    alice.says([query("BEGIN")]);
+    server.heard();
+    server.says([done(), in_block()]);
+    gone.says([query("gone")]);
+    let bare = stage.bare_server();
+    let walkers = [LOGICAL, PHYSICAL].map(|kind| stage.newcomer(&[kind]));
+    late.says([query("late")]);
+    gone.breaks();
+    bare.says([stage.welcome(&bare)]);
+    assert_eq!(bare.heard(), "X", "for the second of them, since one is made at a time");
+    dedicated(&stage, LOGICAL);
+    assert!(walkers[0].is_greeted());
+    bare.ends();
+    let other = stage.server();
+    assert_eq!(other.heard(), "Q(late)");
+    dedicated(&stage, PHYSICAL);
+    assert!(walkers[1].is_greeted());
+}
+
 #[test]
 fn who_leaves_during_the_login_takes_the_server_along() {
     for let_in in [false, true] {

@@ -102,6 +102,9 @@ pub(super) fn startup(
         ("user".to_owned(), pool.user.clone()),
         ("database".to_owned(), pool.database.clone()),
     ];
+    if pool.replicates {
+        parameters.push(("replication".to_owned(), "database".to_owned()));
+    }
     for (name, value) in &settings {
         if name == "timezone" && dice.chance(0.3) {
             parameters.push(("options".to_owned(), format!("-c TimeZone={value}")));

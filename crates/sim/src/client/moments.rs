@@ -156,6 +156,10 @@ impl Client {
 
     /// When pgweir must have ended what goes on now, if nothing else happens.
     fn deadlines(&self, site: &Site) -> [Option<Deadline>; 4] {
+        if self.pool.replicates && self.is_ready() {
+            // To stream is one statement without an end.
+            return [None, None, None, None];
+        }
         let Contact { read_at, wrote_at, introduced, .. } = self.contact;
         let still_since = read_at.max(wrote_at);
         let alone = |deadline| [deadline, None, None, None];

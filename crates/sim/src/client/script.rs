@@ -7,6 +7,7 @@ use std::collections::BTreeSet;
 use pgweir_config::PoolMode;
 use pgweir_wire::frontend::{self, Target};
 
+use super::PoolFacts;
 use crate::diet::{Diet, Sitting};
 use crate::language::{Kind, Statement, Tag, Verb};
 use crate::random::Dice;
@@ -58,6 +59,8 @@ pub(crate) struct Script {
     hasty: bool,
     /// It may have done what keeps its server with it.
     pinned: bool,
+    /// It speaks the simple protocol only.
+    simple: bool,
     habits: Habits,
     dice: Dice,
 }
@@ -85,14 +88,16 @@ impl Script {
     /// `roomy`: it may ask for much. `customs`: what most clients do.
     pub(crate) fn new(
         client: u32,
-        mode: PoolMode,
+        pool: &PoolFacts,
         roomy: bool,
         customs: &[Habit],
         mut dice: Dice,
         diet: &Diet,
         sitting: Sitting,
     ) -> Self {
+        let (mode, simple) = (pool.mode, pool.replicates);
         let habits = Habits::draw(&mut dice, roomy, customs).without(diet);
+        let habits = if simple { habits.of_replication() } else { habits };
         Self {
             client,
             mode,
@@ -113,6 +118,7 @@ impl Script {
             copying: None,
             hasty: false,
             pinned: mode == PoolMode::Session,
+            simple,
             habits,
             dice,
         }
@@ -231,7 +237,7 @@ impl Script {
             if dice.chance(0.8) { self.query(out, dice) } else { self.call(out, dice) }
         } else if self.batch || dice.chance(self.habits.extended) {
             self.batch_goes_on(out, dice);
-        } else if dice.chance(0.05) {
+        } else if dice.chance(0.05) && !self.simple {
             self.call(out, dice);
         } else if dice.chance(self.habits.copies) {
             self.copy(out, dice);

@@ -92,6 +92,8 @@ impl Backend {
             .collect();
         let mut take = |name: &str| settings.remove(name).unwrap_or_default();
         let (database, user) = (take("database"), take("user"));
+        self.replicates = !take("replication").is_empty();
+        let options = take("options");
         let home = Home { database, user: pool_user(&user).to_owned() };
         let micros = |text: String| Some(text.parse::<u64>().ok().filter(|ms| *ms > 0)? * 1_000);
         self.limits.statement = micros(take("statement_timeout"));
@@ -101,8 +103,13 @@ impl Backend {
         if let Some(limit) = micros(take("deadlock_timeout")) {
             self.limits.deadlock = limit;
         }
+        let options = options.split("-c ").filter_map(|option| option.split_once('='));
+        for (name, value) in options {
+            settings.insert(name.to_ascii_lowercase(), value.trim_end().to_owned());
+        }
         site.trace.note(self.who(), || {
-            format!("is asked to log {user} in to {} with {settings:?}", home.database)
+            let kind = if self.replicates { " for replication" } else { "" };
+            format!("is asked to log {user} in to {}{kind} with {settings:?}", home.database)
         });
         self.user = user;
         self.home = Some(home.clone());

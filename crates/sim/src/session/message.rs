@@ -80,6 +80,11 @@ impl Message {
         matches!(self.tag, b'd' | b'c' | b'f')
     }
 
+    /// Whether a walsender refuses it (`forbidden_in_wal_sender`, postgres.c).
+    pub(crate) fn is_extended(&self) -> bool {
+        b"PBEFCD".contains(&self.tag)
+    }
+
     /// The fields of a server's error.
     pub(crate) fn error(&self) -> Option<ErrorFields<'_>> {
         if self.tag != b'E' {

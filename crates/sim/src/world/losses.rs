@@ -83,7 +83,8 @@ impl World {
     /// The connections of a pool's clients, if their servers do not stay with them.
     fn clients_of(&self, home: &Home) -> Vec<usize> {
         let of_pool = |number: &usize| {
-            let guest = self.wires[*number].guest.as_ref();
+            let its = &self.wires[*number];
+            let guest = its.guest.as_ref().filter(|_| !its.replicates());
             let pool = guest.and_then(|guest| guest.pool).map(|pool| &self.topology.pools[pool]);
             pool.is_some_and(|pool| pool.home() == *home && pool.mode == PoolMode::Transaction)
         };

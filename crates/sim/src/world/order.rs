@@ -42,7 +42,8 @@ impl World {
             return;
         }
         // A server that was started for somebody serves nobody else, who waits for another.
-        let is_like_others = |its: &&Client| !its.has_lacked_pool(&self.site) && !its.is_born();
+        let is_like_others =
+            |its: &&Client| !its.has_lacked_pool(&self.site) && !its.is_born() && !its.replicates();
         let client = self.client(lease.client).filter(is_like_others);
         let Some(asked_at) = client.and_then(|client| client.asked_for_server(lease.after)) else {
             return;
@@ -84,6 +85,7 @@ impl World {
                 && client.waits_in_line(&self.site.ledger)
                 // It is out of the queue, and back, while a server makes way for one of its own.
                 && !client.is_born()
+                && !client.replicates()
                 && !client.has_lacked_pool(&self.site)
             {
                 line.push((client.number, read_at));

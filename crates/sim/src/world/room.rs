@@ -8,6 +8,7 @@ use super::wires::{Attempt, Outside, Wire};
 use crate::configuration::Configuration;
 use crate::invariants::Invariant;
 use crate::network::WireId;
+use crate::postgres::Backend;
 use crate::process::Place;
 use crate::room::Room;
 
@@ -116,7 +117,13 @@ impl World {
     /// pgweir wants one more connection to a server.
     pub(super) fn check_server_limit(&mut self, place: Place, cluster: usize) {
         let Endpoint::Server(_) = place.endpoint else { return };
-        let others = self.count_to(cluster);
+        // One that is a client's own is not asked, so another is opened that is.
+        let is_asked = self.clusters[cluster].known.heard.is_some()
+            || self.site.rules.most(self.now(), |rules| rules.limits.server).is_some();
+        let counts =
+            |process: &Backend| process.cluster == cluster && (is_asked || !process.replicates());
+        let made = self.count_servers(WireId(usize::MAX), counts);
+        let others = made + self.attempts_at(cluster);
         let most = self.most_to(cluster);
         if let Some(most) = most.filter(|most| others >= *most) {
             let text = format!("connections to a server: one more beside {others}, of {most}");

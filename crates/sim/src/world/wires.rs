@@ -388,6 +388,11 @@ impl Wire {
         }
     }
 
+    /// Whether it is a replication client's.
+    pub(super) fn replicates(&self) -> bool {
+        matches!(&self.outside, Outside::Client(client) if client.replicates())
+    }
+
     /// Whether it is between two workers.
     pub(super) fn is_under_way(&self) -> bool {
         self.guest.as_ref().is_some_and(|guest| guest.journey == Journey::UnderWay)

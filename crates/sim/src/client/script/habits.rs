@@ -71,10 +71,12 @@ pub(crate) enum Habit {
     Tls,
     /// To ask for settings at login.
     Settings,
+    /// To be a replication client, which has a server of its own.
+    Replicates,
 }
 
 impl Habit {
-    pub(crate) const ALL: [Self; 16] = [
+    pub(crate) const ALL: [Self; 17] = [
         Self::Pipelines,
         Self::Extended,
         Self::Names,
@@ -91,6 +93,7 @@ impl Habit {
         Self::Dozes,
         Self::Tls,
         Self::Settings,
+        Self::Replicates,
     ];
 
     /// What the command line calls it.
@@ -112,6 +115,7 @@ impl Habit {
             Self::Dozes => "dozes",
             Self::Tls => "tls",
             Self::Settings => "settings",
+            Self::Replicates => "replicates",
         }
     }
 }
@@ -141,6 +145,12 @@ impl Habits {
             thinks: *dice.pick(&[10, 1_000, 100_000]),
             dozes: dice.chance(often(Habit::Dozes, 0.3)),
         }
+    }
+
+    /// The same of a replication client: its backend speaks the simple protocol only
+    /// (`forbidden_in_wal_sender`, postgres.c).
+    pub(super) fn of_replication(self) -> Self {
+        Self { extended: 0.0, abandons: 0.0, ..self }
     }
 
     /// The same without those that are taken away.
