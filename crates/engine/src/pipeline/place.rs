@@ -5,7 +5,7 @@ use std::rc::Rc;
 use pgweir_config::{ApplicationName, Pipelining};
 
 use super::repute::May;
-use super::send::provides;
+use super::send::{has, provides};
 use super::unit::Unshared;
 use super::{Access, Depths, Unit};
 use crate::Engine;
@@ -265,10 +265,11 @@ impl Engine {
         if let Some(made) = made {
             // Where its rows are others now, or it cannot be made, its client is to hear of that.
             let server = &self.servers[id];
-            let needs = |unit: &Unit| unit.needs.iter().any(|need| need.is(&made));
+            let lacks =
+                |unit: &Unit| unit.needs.iter().any(|need| need.is(&made) && !has(server, need));
             let lacks: Vec<_> = self
                 .sharers(pool)
-                .filter(|(_, unit)| needs(unit) && !provides(server, unit))
+                .filter(|(_, unit)| lacks(unit))
                 .map(|(index, _)| index)
                 .collect();
             self.take_out_sharers(pool, &lacks);

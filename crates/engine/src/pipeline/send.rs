@@ -12,7 +12,7 @@ use crate::Engine;
 use crate::action::{ClientId, Endpoint, ServerId};
 use crate::client::{Leg, Slot};
 use crate::marks::Mark;
-use crate::prepared::{Rows, Under};
+use crate::prepared::{Rows, Statement, Under};
 use crate::reply::{Closes, Described, Expected, Kind, Made, Makes, Sink};
 use crate::server::Server;
 use crate::time::Time;
@@ -156,19 +156,25 @@ impl Engine {
         }
         let lacks = |need: &&Need| !has(server, need);
         let Some(need) = unit.needs.iter().find(lacks).cloned() else { return };
-        Mark::StatementMadeAhead.hit();
         let most = self.pools[server.pool].spec.prepared_statements.max(1);
         let statement = need.statement;
         let server = &mut self.servers[id];
         let own = |kind| Expected { kind, sink: Sink::Own };
-        let mut closes = Vec::new();
-        if server.shelf.find(&statement).is_some() {
-            closes.push(Rc::clone(&statement));
+        // What it needs besides stays, however many that are: or one would be made in the place of
+        // the other without end.
+        unit.needs.iter().for_each(|need| server.shelf.touch(&need.statement));
+        let stays = |old: &Rc<Statement>| unit.needs.iter().any(|need| need.is(old));
+        let is_there = server.shelf.find(&statement).is_some();
+        let old = match is_there {
+            true => Some(Rc::clone(&statement)),
+            false => server.shelf.surplus(most, OURS).filter(|old| !stays(old)),
+        };
+        if old.is_some() && server.granted > 0 {
+            // It may be what a unit needs that is about to be sent.
+            return;
         }
-        while let Some(surplus) = server.shelf.surplus(most, OURS).filter(|_| closes.is_empty()) {
-            closes.push(surplus);
-        }
-        for old in closes {
+        Mark::StatementMadeAhead.hit();
+        if let Some(old) = old {
             let (rows, under) = server.shelf.remove(&old, OURS);
             let closes = Closes::Shared(Rc::clone(&old), rows, under);
             server.replies.push(own(Kind::CloseStatement { closes }));
@@ -206,7 +212,8 @@ pub(super) fn provides(server: &Server, unit: &Unit) -> bool {
     unit.needs.iter().all(|need| has(server, need))
 }
 
-fn has(server: &Server, need: &Need) -> bool {
+/// Whether it has one of them.
+pub(super) fn has(server: &Server, need: &Need) -> bool {
     let (shelf, statement) = (&server.shelf, &need.statement);
     let Some(made) = shelf.find(statement) else { return false };
     let is_it = match (&made.rows, need.told.as_deref()) {

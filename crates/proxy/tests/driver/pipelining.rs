@@ -5,9 +5,9 @@ use std::time::Duration;
 use pgweir_engine::{ClientState, ServerActivity};
 
 use crate::messages::{
-    bind, bind_complete, bind_to, columns, copy_in, describe_statement, done, error, execute,
-    fatal, in_block, long_row, no_data, no_parameters, notice, one_row, parameter_status, parse,
-    parse_as, parse_complete, query, ready, row, sync, terminate,
+    bind, bind_complete, bind_to, close_complete, columns, copy_in, describe_statement, done,
+    error, execute, fatal, in_block, long_row, no_data, no_parameters, notice, one_row,
+    parameter_status, parse, parse_as, parse_complete, query, ready, row, sync, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -557,6 +557,74 @@ fn a_statement_that_a_shared_server_lacks_is_made_there_first() {
     clients[2].says([query("SELECT 2")]);
     second.says([parse_complete(), described, ready()]);
     assert_eq!(second.heard(), "B(pgweir_1) E S Q(SELECT 2)");
+}
+
+/// Two that need what there is no room for at a time do not take it from each other.
+#[test]
+fn what_is_about_to_be_used_makes_no_way_for_the_next() {
+    let setup = Setup { pool: "prepared_statements_cache_size = 1", ..shared(1) };
+    let (_stage, server, clients) = braked(&setup, 3);
+    let [alice, bob, carol] = &clients[..] else { unreachable!() };
+    let made = [parse_complete(), no_parameters(), no_data(), ready()].concat();
+    for (client, text) in [(alice, "SELECT 1"), (bob, "SELECT 2")] {
+        client.says([parse_as("s", text), sync()]);
+        if server.heard() == FREED {
+            server.says([one_row("")]);
+            server.heard();
+        }
+        let closed = if text == "SELECT 2" { close_complete() } else { Vec::new() };
+        server.says([closed, made.clone()]);
+        assert_eq!(client.heard(), "1 Z");
+    }
+    carol.says([query("BEGIN")]);
+    server.says([done(), in_block()]);
+    for client in [alice, bob] {
+        client.says([bind_to("s"), execute(), sync()]);
+    }
+    carol.says([query("COMMIT")]);
+    server.heard();
+    server.says([done(), ready()]);
+    assert_eq!(server.heard(), BRAKED);
+    server.says([one_row("")]);
+    let first = "C(pgweir_2) P(pgweir_1=SELECT 1) D(pgweir_1) S";
+    assert_eq!(server.heard(), first);
+    server.says([close_complete(), made.clone()]);
+    assert_eq!(server.heard(), "B(pgweir_1) E S", "it is used before it makes way");
+    server.says([bind_complete(), done(), ready()]);
+    assert_eq!(server.heard(), "C(pgweir_1) P(pgweir_2=SELECT 2) D(pgweir_2) S");
+    server.says([close_complete(), made]);
+    assert_eq!(server.heard(), "B(pgweir_2) E S");
+}
+
+/// Of a unit that needs more statements than a server keeps all are made.
+#[test]
+fn what_one_unit_needs_makes_no_way_for_more_of_it() {
+    let setup = Setup { pool: "prepared_statements_cache_size = 1", ..shared(2) };
+    let (stage, first, clients) = braked(&setup, 2);
+    for (name, text) in [("s", "SELECT 1"), ("t", "SELECT 2")] {
+        clients[0].says([parse_as(name, text), sync()]);
+        if name == "s" {
+            first.heard();
+            first.says([one_row("")]);
+        }
+        first.heard();
+        let closed = if name == "t" { close_complete() } else { Vec::new() };
+        first.says([closed, parse_complete(), no_parameters(), no_data(), ready()]);
+        clients[0].heard();
+    }
+    clients[1].says([query("BEGIN")]);
+    first.heard();
+    first.says([done(), in_block()]);
+    clients[0].says([bind_to("s"), execute(), bind_to("t"), execute(), sync()]);
+    let second = stage.server();
+    assert_eq!(second.heard(), BRAKED);
+    second.says([one_row("")]);
+    let made = [parse_complete(), no_parameters(), no_data(), ready()].concat();
+    assert_eq!(second.heard(), "P(pgweir_1=SELECT 1) D(pgweir_1) S");
+    second.says([made.clone()]);
+    assert_eq!(second.heard(), "P(pgweir_2=SELECT 2) D(pgweir_2) S");
+    second.says([made]);
+    assert_eq!(second.heard(), "B(pgweir_1) E B(pgweir_2) E S");
 }
 
 /// A client is told of other rows, where it has asked for them, by a server that it has alone.
