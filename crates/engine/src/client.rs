@@ -102,8 +102,8 @@ pub struct Client {
     pub(crate) local_settings: bool,
     /// The unnamed statement that this client believes to have.
     pub(crate) unnamed: UnnamedStatement,
-    /// The server's unnamed statement is known to be this client's, for the rest of the batch.
-    pub(crate) unnamed_ready: bool,
+    /// What the batch that is open has done about it.
+    pub(crate) unnamed_here: UnnamedHere,
     /// What its rows were like when the client was told of them, if it was.
     pub(crate) unnamed_shape: Option<Rc<Shape>>,
     /// Where it was made again they are not: the message that is held back is to fail.
@@ -200,7 +200,7 @@ impl Client {
             deallocates: None,
             local_settings: false,
             unnamed: UnnamedStatement::None,
-            unnamed_ready: false,
+            unnamed_here: UnnamedHere::No,
             unnamed_shape: None,
             unnamed_stale: false,
             unnamed_names: None,
@@ -489,6 +489,16 @@ pub(crate) enum Fate {
     Forward,
     /// It is dropped.
     Swallow,
+}
+
+/// Whether the server's unnamed statement is known to be the client's, for the rest of a batch.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum UnnamedHere {
+    No,
+    /// It was made again, or was there. What it does is still to be noted when it is run.
+    Brought,
+    /// The client has made it, or closed it, in this batch: what it does was noted then.
+    Parsed,
 }
 
 /// The statement with the empty name: each Parse of it replaces it, each simple Query ends it.

@@ -12,7 +12,9 @@ use pgweir_wire::{HEADER_LEN, Header, Severity, SqlState};
 
 use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, ServerId};
-use crate::client::{Client, Fate, LostTransaction, Phase, UnitRest, UnnamedStatement};
+use crate::client::{
+    Client, Fate, LostTransaction, Phase, UnitRest, UnnamedHere, UnnamedStatement,
+};
 use crate::errors::{CUT_OFF, NOT_BEGUN, OUTCOME_UNKNOWN, TRANSACTION_LOST};
 use crate::marks::Mark;
 use crate::relay::words;
@@ -213,7 +215,7 @@ impl Engine {
         client.quiet_since = now;
         client.may_commit = false;
         client.may_commit_later = false;
-        client.unnamed_ready = false;
+        client.unnamed_here = UnnamedHere::No;
         client.unnamed_names = None;
         // It may have been replaced, and must not be run in the place of what was to replace it.
         client.unnamed = UnnamedStatement::None;

@@ -12,7 +12,7 @@ use pgweir_wire::{HEADER_LEN, Header, Malformed, TransactionStatus};
 
 use crate::Engine;
 use crate::action::{ClientId, Endpoint, ServerId};
-use crate::client::{Body, Client, Fate, Leg, UnitRest};
+use crate::client::{Body, Client, Fate, Leg, UnitRest, UnnamedHere};
 use crate::errors::{CUT_OFF, VIOLATION};
 use crate::loss::{CHAIN_LOST, chains_lost};
 use crate::marks::Mark;
@@ -476,12 +476,12 @@ impl Engine {
                 Mark::BatchEndedByQuery.hit();
                 client.mixed = true;
                 client.open_slot = None;
-                client.unnamed_ready = false;
+                client.unnamed_here = UnnamedHere::No;
                 client.unnamed_names = None;
             }
             Kind::Sync | Kind::Query { .. } | Kind::FunctionCall => {
                 client.open_slot = None;
-                client.unnamed_ready = false;
+                client.unnamed_here = UnnamedHere::No;
                 client.unnamed_names = None;
             }
             _ => client.open_slot = Some(slot),

@@ -143,8 +143,10 @@ pub(crate) enum Verb {
     Savepoint {
         name: String,
     },
-    /// Changes what `currval` says, which pgweir is known not to keep apart.
+    /// Advances a sequence, which changes what `lastval` says.
     Sequence,
+    /// Asks for what `lastval` says, and does without where that is nothing.
+    LastValue,
     /// Changes a setting of the session; `local`: of the transaction only.
     Set {
         name: String,
@@ -231,6 +233,7 @@ impl Verb {
             | Self::RollbackTo { .. }
             | Self::Savepoint { .. }
             | Self::Sequence
+            | Self::LastValue
             | Self::Set { .. }
             | Self::Sleep(_)
             | Self::Temp
@@ -332,6 +335,7 @@ impl fmt::Display for Statement {
             Verb::Rows(rows) => write!(f, "rows {tag} {rows}"),
             Verb::Savepoint { name } => write!(f, "savepoint {tag} {name}"),
             Verb::Sequence => write!(f, "call {tag} nextval()"),
+            Verb::LastValue => write!(f, "call {tag} lastval()"),
             Verb::Set { name, value, local: false } => write!(f, "set {tag} {name} {value}"),
             Verb::Set { name, value, local: true } => write!(f, "set local {tag} {name} {value}"),
             Verb::Shaped(rows) if tag.is_closed() => write!(f, "select {tag} shaped {rows}"),
@@ -556,6 +560,7 @@ fn call(function: &str) -> Option<Verb> {
     let key = argument.parse::<u32>();
     match name {
         "nextval" => Some(Verb::Sequence),
+        "lastval" => Some(Verb::LastValue),
         MAKES_TABLE => Some(Verb::Temp),
         "pg_advisory_lock" | TAKES_LOCK => Some(Verb::Lock { key: key.ok()?, session: true }),
         "pg_advisory_xact_lock" => Some(Verb::Lock { key: key.ok()?, session: false }),

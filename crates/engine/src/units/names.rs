@@ -14,6 +14,7 @@ use super::bring::Brought;
 use super::{UNIT_HELD_BYTES, ends_in_time, until_nul};
 use crate::Engine;
 use crate::action::{ClientId, ServerId};
+use crate::client::UnnamedHere;
 use crate::errors::ROWS_CHANGED;
 use crate::marks::Mark;
 use crate::pins::{FAILS, Refusal, Verdict};
@@ -227,7 +228,7 @@ impl Engine {
                 Meaning::Unknown | Meaning::Known(..) | Meaning::Unsettled => Makes::Own,
             }
         } else {
-            self.clients[id].unnamed_ready = true;
+            self.clients[id].unnamed_here = UnnamedHere::Parsed;
             let kept = new.may_be_kept();
             Mark::UnnamedTooLong.hit_if(!kept);
             if kept { Makes::Unnamed(Rc::from(new.message)) } else { Makes::UnnamedTooLong }
@@ -257,7 +258,7 @@ impl Engine {
         let client = &mut self.clients[id];
         if is_unnamed {
             // A Bind behind it in its batch is passed over: nothing is to be brought for it.
-            client.unnamed_ready = true;
+            client.unnamed_here = UnnamedHere::Parsed;
             client.unnamed_names = Some(false);
         }
         let makes = if is_unnamed { Makes::UnnamedTooLong } else { Makes::Own };
@@ -506,7 +507,7 @@ impl Engine {
     fn close_statement(&mut self, id: ClientId, server: ServerId, name: &[u8]) -> Option<Named> {
         let client = &mut self.clients[id];
         if name.is_empty() {
-            client.unnamed_ready = true;
+            client.unnamed_here = UnnamedHere::Parsed;
             return Some(Named::plain(Kind::CloseStatement { closes: Closes::Unnamed }));
         }
         let mut closes = Closes::Own;

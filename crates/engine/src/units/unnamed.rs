@@ -9,7 +9,7 @@ use pgweir_wire::frontend::{self, Parse, Target};
 use super::names::Named;
 use crate::Engine;
 use crate::action::{ClientId, Endpoint, ServerId};
-use crate::client::UnnamedStatement;
+use crate::client::{UnnamedHere, UnnamedStatement};
 use crate::marks::Mark;
 use crate::pins::Verdict;
 use crate::reply::{Closes, Described, Expected, Kind, Makes, Sink};
@@ -26,7 +26,8 @@ impl Engine {
     ) -> Option<Named> {
         let is_bind = matches!(kind, Kind::Bind);
         // What an earlier unit has parsed may be a COMMIT.
-        let parsed_now = self.clients[id].unnamed_ready;
+        let here = self.clients[id].unnamed_here;
+        let parsed_now = here == UnnamedHere::Parsed;
         let again = if is_bind && !parsed_now { self.unnamed_again(id) } else { None };
         let verdict = match &again {
             Some((parse, heard)) => self.judge_text(id, server, heard, text_of(parse), false),
@@ -52,7 +53,7 @@ impl Engine {
         self.may_be_commit(id, is_bind && !parsed_now);
         let client = &mut self.clients[id];
         client.may_commit_later |= is_bind && client.may_commit;
-        if !parsed_now && !self.bring_unnamed(id, server) {
+        if here == UnnamedHere::No && !self.bring_unnamed(id, server) {
             Mark::HeldForUnnamed.hit();
             return None;
         }
@@ -91,7 +92,7 @@ impl Engine {
         if self.clients[id].has_units_before() || is_asked {
             return false;
         }
-        self.clients[id].unnamed_ready = true;
+        self.clients[id].unnamed_here = UnnamedHere::Brought;
         let is_told = self.clients[id].unnamed_stale;
         if is_told || self.clients[id].unnamed.same(&self.servers[server].unnamed) {
             return true;
@@ -147,7 +148,7 @@ impl Engine {
             frontend::write_describe(out, Target::Statement(b""));
         });
         self.ask_for_rows(server);
-        self.clients[id].unnamed_ready = false;
+        self.clients[id].unnamed_here = UnnamedHere::No;
         true
     }
 }

@@ -219,6 +219,24 @@ fn a_statement_with_a_name_asks_when_it_is_run() {
     assert_eq!(bob.heard(), "2 E(55000) Z");
 }
 
+/// Nor is it forgotten what a statement without a name does, where it is described before it is run
+/// once more.
+#[test]
+fn a_statement_that_is_described_first_asks_too() {
+    let (_stage, server, alice, bob) = two();
+    bob.says([parse_as("", ASK), sync()]);
+    server.heard();
+    server.says([parse_complete(), ready()]);
+    bob.heard();
+    run(&alice, &server, ADVANCE, ready());
+    bob.says([describe_statement(""), bind(), execute(), sync()]);
+    let heard = server.heard();
+    assert!(
+        heard.starts_with(&format!("P({ASK}) D P(pgweir_sequences=DISCARD SEQUENCES)")),
+        "{heard}"
+    );
+}
+
 /// In a transaction that has failed nothing is run but its end, and what stands behind that.
 #[test]
 fn a_failed_transaction_forgets_nothing() {

@@ -395,6 +395,7 @@ impl Script {
             8 => Verb::Fill,
             9 => Verb::CopyOut(dice.below(6) as u32),
             10 => Verb::Lock { key: dice.below(3) as u32, session: false },
+            11 if dice.chance(0.3) => Verb::LastValue,
             11 => Verb::Sequence,
             12 => {
                 // Until it is known what else that has made.

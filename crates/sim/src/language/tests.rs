@@ -44,6 +44,7 @@ fn verbs() -> Vec<Verb> {
         Verb::Rows(0),
         Verb::Savepoint { name: name() },
         Verb::Sequence,
+        Verb::LastValue,
         Verb::Set { name: name(), value: "5".to_owned(), local: false },
         Verb::Set { name: name(), value: "5".to_owned(), local: true },
         Verb::Shaped(2),

@@ -6,6 +6,7 @@ use super::left::{CHANNEL, CURSOR, LOCK, STATEMENT};
 use super::message::write_warning;
 use super::state::{Failure, Held, Notification, Subscription};
 use super::{Prepared, State, Transaction, Witness};
+use crate::invariants::Invariant;
 use crate::language::{Kind, Line, Statement, Tag, Verb};
 use crate::shapes::{SHAPE_KEY, Seen};
 
@@ -20,7 +21,7 @@ pub(super) fn carry_out(
     let of_transaction = transact(verb, tag, state, out, witness)?;
     match of_transaction {
         Some(words) => Ok(words),
-        None => change(verb, tag, state, out),
+        None => change(verb, tag, state, out, witness),
     }
 }
 
@@ -93,6 +94,7 @@ fn change(
     tag: Tag,
     state: &mut State,
     out: &mut Vec<u8>,
+    witness: &mut impl Witness,
 ) -> Result<&'static str, Failure> {
     let client = tag.client;
     Ok(match verb {
@@ -166,7 +168,17 @@ fn change(
             "RESET"
         }
         Verb::Create => "CREATE VIEW",
-        Verb::Sequence => "CALL",
+        Verb::Sequence => {
+            state.last_value = Some(client);
+            "CALL"
+        }
+        Verb::LastValue => {
+            if let Some(other) = state.last_value.filter(|other| *other != client) {
+                let text = format!("{tag} hears of the last value of c{other}");
+                witness.wrong(Invariant::CleanServer, text);
+            }
+            "CALL"
+        }
         Verb::Set { name, value, local } => {
             let alone = state.transaction == Transaction::Implicit && !state.several;
             if *local && alone {

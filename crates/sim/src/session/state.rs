@@ -35,6 +35,8 @@ pub(crate) struct State {
     pub(crate) altered: Shape,
     /// pgweir has told it to end whatever takes longer than it may where a server is shared.
     pub(crate) braked: bool,
+    /// Whose the last value is that a sequence has given.
+    pub(crate) last_value: Option<u32>,
     /// A statement whose constraint fails when the transaction ends.
     pub(crate) deferred: Option<Tag>,
     /// What clients have left in the session.
@@ -213,6 +215,7 @@ impl State {
             writes: Vec::new(),
             altered: None,
             braked: false,
+            last_value: None,
             deferred: None,
             stains: Vec::new(),
             statements: BTreeMap::new(),
@@ -553,6 +556,7 @@ impl State {
             Kind::All => {
                 self.reset(None);
                 self.braked = false;
+                self.last_value = None;
                 self.stains.retain(|stain| stain.stays);
                 self.statements.retain(|name, _| name.is_empty());
                 self.cursors.clear();
@@ -560,7 +564,8 @@ impl State {
                 self.subscribe(Subscription::UnlistenAll);
             }
             Kind::Temp => self.stains.retain(|stain| stain.what != TABLE),
-            Kind::Plans | Kind::Sequences => {}
+            Kind::Sequences => self.last_value = None,
+            Kind::Plans => {}
         }
     }
 
