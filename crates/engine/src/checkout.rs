@@ -115,6 +115,7 @@ impl Engine {
         let differs = !self.is_born_for(server, client);
         if is_own || differs {
             Mark::BornForWaiter.hit_if(!is_own);
+            Mark::DedicatedFromQueue.hit_if(is_own);
             return self.exchange(now, server, client);
         }
         let its = &mut self.servers[server];

@@ -304,6 +304,16 @@ marks! {
     /// A client is given the server that remembers its sequences.
     LentForSequences,
 
+    // Replication clients, each with a server of its own.
+    /// One is opened for one of them.
+    DedicatedBeside,
+    /// An idle one goes for it.
+    DedicatedInPlace,
+    /// One that comes free goes for it.
+    DedicatedFromQueue,
+    /// It cannot be had.
+    DedicatedRefused,
+
     // What servers are started with.
     /// One is opened for a client for which the idle ones were not.
     BornBeside,

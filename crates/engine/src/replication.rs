@@ -17,6 +17,7 @@ use crate::action::{Action, ClientId, Endpoint, ServerId};
 use crate::client::{Leg, Phase};
 use crate::errors::REPLICATION;
 use crate::handover::Elsewhere;
+use crate::marks::Mark;
 use crate::pool::PoolId;
 use crate::server::ServerState;
 use crate::settings::{Pair, SHARING};
@@ -99,8 +100,10 @@ impl Engine {
         let its = &self.pools[pool];
         let has_room = its.total < its.most() && room > 0;
         if let Some(server) = has_room.then(|| self.open(now, pool)).flatten() {
+            Mark::DedicatedBeside.hit();
             self.promise(server, client);
         } else if let Some(server) = self.pools[pool].take_idle(None, |_| true, |_| false) {
+            Mark::DedicatedInPlace.hit();
             self.exchange(now, server, client);
         } else {
             return false;
@@ -164,6 +167,7 @@ impl Engine {
 
     /// A client's own server cannot be had, which says nothing of others: it is told why.
     pub(crate) fn dedicated_failed(&mut self, now: Time, id: ServerId, report: Report) {
+        Mark::DedicatedRefused.hit();
         let client = self.servers[id].promised_to.take();
         if let Some(client) = client {
             self.clients[client].leg = Leg::None;

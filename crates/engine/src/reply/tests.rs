@@ -123,6 +123,9 @@ fn a_doubtful_sync_may_be_answered_behind_the_next_query() {
     // Once.
     check("> PBES < 12GE > cS < Z > Q < ZZ", "++.x0!Z1Z#");
     check("> PBES < 12GE > cS < ZZZ", "++.x0!Z1Z#");
+    // And where it is clear that nothing was read of what was sent since.
+    check("> PBES < 12GE > cS < Z > QQ < Z", "++.x0!Z1#");
+    check("> PBES < 12GE > cS < Z > P < Z", "++.x0!Z1#");
 }
 
 #[test]

@@ -523,6 +523,17 @@ fn names_that_were_not_given_to_the_server_are_known_on() {
     assert_eq!(server.heard(), "B(pgweir_1) S");
 }
 
+/// Nor is it awaited what their rows are like.
+#[test]
+fn rows_that_were_not_asked_for_are_not_awaited() {
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    prepare(&alice, &server, "s", "SELECT", rows());
+    alice.says([parse("bad"), parse("EXECUTE s"), sync(), bind_to("s"), sync()]);
+    assert!(server.heard().starts_with("P(bad) C(s) P(s=SELECT) D(s) P(EXECUTE s) S"));
+    server.says([error("42601"), ready()]);
+    assert_eq!(server.heard(), "B(pgweir_1) S");
+}
+
 /// Everything is gone, from the server too.
 #[test]
 fn all_names_are_removed_at_once() {
@@ -530,6 +541,7 @@ fn all_names_are_removed_at_once() {
         let (stage, server, alice) = Stage::ready(&Setup::default());
         let bob = stage.client();
         prepare(&alice, &server, "s", "SELECT", no_rows());
+        prepare(&alice, &server, "t", "TABLE t", no_rows());
         prepare(&bob, &server, "s", "SELECT", no_rows());
         alice.says([query(text)]);
         server.heard();
@@ -541,6 +553,9 @@ fn all_names_are_removed_at_once() {
         server.heard();
         alice.says([bind_to("s"), sync()]);
         assert_eq!(server.heard(), "B(s) S", "{text}");
+        server.says([error("26000"), ready()]);
+        alice.says([bind_to("t"), sync()]);
+        assert_eq!(server.heard(), "B(t) S", "{text}");
         server.says([error("26000"), ready()]);
         // What bob has prepared bob still has.
         let hears = "P(pgweir_1=SELECT) D(pgweir_1) B(pgweir_1) E S";

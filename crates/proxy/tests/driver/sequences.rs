@@ -158,7 +158,9 @@ fn within_a_batch_it_is_forgotten_there() {
     run(&alice, &server, ADVANCE, ready());
     bob.says([parse("SELECT 1"), bind(), execute(), parse(ASK), bind(), execute(), sync()]);
     assert_eq!(server.heard(), format!("P(SELECT 1) B E {FORGET_NOW}"));
-    server.says([parse_complete(), bind_complete(), done(), forgotten()]);
+    server.says([parse_complete(), bind_complete(), done()]);
+    assert_eq!(server.heard(), "", "it has not forgotten yet");
+    server.says([forgotten()]);
     assert_eq!(server.heard(), format!("P({ASK}) B E S"));
     server.says([parse_complete(), bind_complete(), error("55000"), ready()]);
     assert_eq!(bob.heard(), "1 2 C 1 2 E(55000) Z");
@@ -256,6 +258,20 @@ fn a_failed_transaction_forgets_nothing() {
     assert_eq!(server.heard(), format!("C D H Q({ASK})"));
     server.says([close_complete(), no_parameters(), no_data(), error("25P02"), in_failed_block()]);
     assert_eq!(bob.heard(), "t n E(25P02) Z(E)");
+    // One that may have ended the transaction is another matter.
+    bob.says([parse("ROLLBACK"), bind(), execute(), flush()]);
+    bob.says([query(ASK)]);
+    let heard = server.heard();
+    assert!(heard.starts_with("P(ROLLBACK) B E H P(pgweir_sequences="), "{heard}");
+    server.says([parse_complete(), bind_complete(), done(), forgotten()]);
+    assert_eq!(server.heard(), format!("Q({ASK})"));
+    server.says([done(), ready()]);
+    assert_eq!(bob.heard(), "1 2 C C Z");
+    run(&alice, &server, ADVANCE, ready());
+    bob.says([query("BEGIN; wrong")]);
+    server.says([done(), error("42601"), in_failed_block()]);
+    server.heard();
+    bob.heard();
     bob.says([query("ROLLBACK; SELECT lastval()")]);
     assert!(server.heard().starts_with("Q(SELECT CAST('pgweir refuses"));
     server.says([error("25P02"), in_failed_block()]);

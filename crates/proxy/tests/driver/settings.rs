@@ -5,7 +5,7 @@ use std::time::Duration;
 use pgweir_engine::{ClientState, ServerActivity};
 
 use crate::messages::{
-    done, error, fatal, left, one_row, parameter_status, query, ready, terminate,
+    done, error, fatal, left, notice, one_row, parameter_status, query, ready, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -34,6 +34,8 @@ fn a_greeting_waits_for_the_settings() {
     let server = stage.server();
     assert_eq!(client.heard(), "R");
     assert_eq!(server.heard(), SET);
+    server.says([notice()]);
+    assert_eq!(client.heard(), "", "it does not know that it is let in");
     server.says([parameter_status("application_name", "it"), one_row("it")]);
     assert_eq!(client.heard(), "S(server_version=15.1) S(application_name=it) K Z");
     assert_eq!(stage.servers(), [ServerActivity::Idle]);
@@ -65,6 +67,8 @@ fn a_query_waits_until_its_settings_are_answered() {
     named.says([query("INSERT")]);
     assert_eq!(server.heard(), SET);
     assert_eq!(stage.clients().last(), Some(&ClientState::Active));
+    server.says([notice()]);
+    assert_eq!(named.heard(), "", "what is set is no matter of the client's");
     server.says([one_row("it")]);
     assert_eq!(server.heard(), "Q(INSERT)");
     server.says([done(), ready()]);

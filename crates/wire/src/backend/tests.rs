@@ -151,6 +151,13 @@ fn the_fields_that_have_come_are_read() {
 }
 
 #[test]
+fn what_describes_parameters_is_passed_on() {
+    let mut out = Vec::new();
+    parameter_description(&mut out, b"\0\x01\0\0\0\x17");
+    assert_eq!(out, b"t\0\0\0\x0a\0\x01\0\0\0\x17");
+}
+
+#[test]
 fn a_cause_has_its_detail_behind_it() {
     let report = Report::error(SqlState::QUERY_CANCELED, "cancelled");
     assert_eq!(report.cause(), "cancelled");
