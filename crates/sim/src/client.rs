@@ -1,4 +1,5 @@
 mod cut;
+mod facts;
 mod login;
 mod lost;
 mod moments;
@@ -11,7 +12,6 @@ use std::io::ErrorKind;
 use std::ops::Range;
 use std::rc::Rc;
 
-use pgweir_config::PoolMode;
 use pgweir_proxy::Transport;
 use pgweir_wire::CancelKey;
 
@@ -21,7 +21,7 @@ use crate::ledger::{Ear, Ledger};
 use crate::network::Stream;
 use crate::outbox::Outbox;
 use crate::random::Dice;
-use crate::session::{Home, Message, all_asked, told};
+use crate::session::{Message, all_asked, told};
 use crate::trace::Who;
 use crate::world::Site;
 use cut::Cut;
@@ -29,6 +29,7 @@ use moments::Moments;
 use oracle::Oracle;
 use script::Script;
 
+pub(crate) use facts::PoolFacts;
 pub(crate) use moments::Contact;
 pub(crate) use script::Habit;
 
@@ -78,41 +79,6 @@ pub(crate) struct Client {
     moments: Moments,
     /// As it was when this step began.
     contact: Contact,
-}
-
-/// What a client knows of the pool that it connects to.
-#[derive(Clone, Debug)]
-pub(crate) struct PoolFacts {
-    pub(crate) database: String,
-    pub(crate) user: String,
-    pub(crate) mode: PoolMode,
-    /// In some configurations it is transaction mode instead.
-    pub(crate) fickle: bool,
-    /// It is a replication client, and has a server of its own, whatever the mode of its pool.
-    pub(crate) replicates: bool,
-    /// Which of the configuration's pools it is, or is made after.
-    pub(crate) draft: usize,
-}
-
-impl PoolFacts {
-    pub(crate) fn draw(dice: &mut Dice, database: String, user: &str, draft: usize) -> Self {
-        let mode = dice.weighted(&[
-            (6, PoolMode::Transaction),
-            (2, PoolMode::Session),
-            (1, PoolMode::Statement),
-        ]);
-        let fickle = mode == PoolMode::Session && dice.chance(0.3);
-        Self { database, user: user.to_owned(), mode, fickle, replicates: false, draft }
-    }
-
-    /// The same of a replication client: its server is its own from its login to its end.
-    fn of_replication(self) -> Self {
-        Self { mode: PoolMode::Session, fickle: false, replicates: true, ..self }
-    }
-
-    pub(crate) fn home(&self) -> Home {
-        Home { database: self.database.clone(), user: self.user.clone() }
-    }
 }
 
 /// What has happened to the pool of a client that is not to notice.
@@ -172,12 +138,7 @@ impl Client {
         let now = site.trace.now;
         let (mut fate, whims, mut words) = (dice.fork(), dice.fork(), dice.fork());
         let plain = site.diet.lacks(Item::Habit(Habit::Settings));
-        let often = if site.customs.contains(&Habit::Replicates) { 0.3 } else { 0.01 };
-        let replicates = words.fork().chance(often);
-        let pool = match replicates && !site.diet.lacks(Item::Habit(Habit::Replicates)) {
-            true => pool.of_replication(),
-            false => pool,
-        };
+        let pool = pool.drawn(&mut words.fork(), site);
         let (settings, startup) = login::startup(&pool, &mut dice.fork(), plain, &site.customs);
         let number = site.ledger.enrol(settings.clone(), pool.home());
         let tls = dice.chance(0.1) && !site.diet.lacks(Item::Habit(Habit::Tls));

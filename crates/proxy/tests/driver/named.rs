@@ -534,6 +534,18 @@ fn rows_that_were_not_asked_for_are_not_awaited() {
     assert_eq!(server.heard(), "B(pgweir_1) S");
 }
 
+/// A server that has been told a name does not say what its rows are like: the name is ours again.
+#[test]
+fn rows_that_are_not_told_are_not_awaited() {
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    prepare(&alice, &server, "s", "SELECT", rows());
+    alice.says([parse("EXECUTE s"), sync(), bind_to("s"), sync()]);
+    assert_eq!(server.heard(), "C(s) P(s=SELECT) D(s) S P(EXECUTE s) S");
+    server.says([close_complete(), parse_complete(), error("57014"), ready()]);
+    server.says([parse_complete(), ready()]);
+    assert_eq!((alice.heard().as_str(), server.heard().as_str()), ("1 Z", "B(pgweir_1) S"));
+}
+
 /// Everything is gone, from the server too.
 #[test]
 fn all_names_are_removed_at_once() {

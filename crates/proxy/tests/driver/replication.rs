@@ -47,7 +47,7 @@ fn its_server_logs_in_as_it_does_itself() {
     assert_eq!(client.heard(), "T D(15) C Z");
 }
 
-/// A RESET leads back to what it was started with; and it would refuse anything of ours, which is of
+/// A RESET leads back to what it was started with, and it would refuse what is of ours: that is of
 /// the extended protocol.
 #[test]
 fn nothing_is_put_back_on_its_server() {
@@ -147,8 +147,8 @@ fn it_waits_in_the_queue_like_others() {
 }
 
 /// Left alone, it would be taken for a server like any other.
-/// Where there is room it gets one besides: or it would be out of the queue until the one that makes
-/// way has gone, and what is opened meanwhile would make way for the next.
+/// Where there is room it gets one besides: or it would be out of the queue until the one that
+/// makes way has gone, and what is opened meanwhile would make way for the next.
 #[test]
 fn no_server_makes_way_where_there_is_room() {
     let setup = Setup { general: "connect_parallelism = 1", ..Setup::of_size(4) };
