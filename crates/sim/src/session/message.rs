@@ -176,10 +176,12 @@ impl Inbox {
         lines.is_some_and(|lines| !lines.is_empty() && lines.iter().all(is_own))
     }
 
-    /// Whether it holds one unit, of pgweir's own, and nothing behind it.
+    /// Whether it holds one unit, of pgweir's own, and nothing behind it. What it puts into a batch
+    /// of its client's, without an end, is none.
     pub(crate) fn is_own(&self) -> bool {
         let unit: usize = self.unit().map(|message| message.len()).sum();
-        self.begins_with_own() && self.left() == unit
+        let ends = self.unit().any(|message| matches!(message.tag, b'Q' | b'S'));
+        self.begins_with_own() && self.left() == unit && ends
     }
 
     /// The messages up to the end of the first unit: a Query, a function call or a Sync.

@@ -1,6 +1,6 @@
 use pgweir_config::PoolMode;
 
-use super::{Farewell, Script};
+use super::{Farewell, PoolFacts, Script};
 use crate::diet::{Diet, Sitting};
 use crate::random::Dice;
 
@@ -8,8 +8,10 @@ use crate::random::Dice;
 fn units(seed: u64, diet: &str) -> Vec<Vec<u8>> {
     let diet: Diet = diet.parse().expect("a diet");
     let sitting = Sitting { seat: 1, turn: 2 };
-    let (mode, dice) = (PoolMode::Transaction, Dice::new(seed));
-    let mut script = Script::new(0, mode, true, &[], dice, &diet, sitting);
+    let dice = Dice::new(seed);
+    let facts = PoolFacts::draw(&mut Dice::new(0), "db0".to_owned(), "app", 0);
+    let pool = PoolFacts { mode: PoolMode::Transaction, ..facts };
+    let mut script = Script::new(0, &pool, true, &[], dice, &diet, sitting);
     let mut units = Vec::new();
     loop {
         let (mut bytes, farewell) = script.next();
