@@ -80,7 +80,7 @@ fn every_reason_to_pin_has_a_verb() {
     let all = pins.fold(Pins::NONE, Pins::union);
     let missing: Vec<_> = PinReason::ALL.into_iter().filter(|why| !all.contains(*why)).collect();
     // What is in a DO block is read there.
-    let others = [PinReason::Block, PinReason::LastValue, PinReason::Transient];
+    let others = [PinReason::Block, PinReason::Transient];
     assert_eq!(missing, others, "reasons that no verb has");
     let unseen = |verb| Statement { tag: TAG, verb }.to_string();
     let object = |[_, _, _, name, _, _, body]: [String; 7]| Object {
