@@ -17,7 +17,13 @@ impl Outcome {
             let written = without_own(&link.written).escape_ascii().to_string();
             (format!("{:?}", link.endpoint), written, link.fate)
         });
-        let events = events.iter().map(|event| format!("{event:?}"));
+        let events = events.iter().map(|event| match event {
+            // What is nobody's may come before the server is lent, or behind that.
+            Event::Contained { server, pool, cause, client: _ } => {
+                format!("Contained {server} of {pool}: {cause}")
+            }
+            event => format!("{event:?}"),
+        });
         Self { connections: connections.collect(), events: events.collect() }
     }
 
