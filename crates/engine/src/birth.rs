@@ -88,23 +88,13 @@ impl Engine {
         if self.is_barren(now, client, pool) {
             return true;
         }
-        if !self.born_beside(now, client, pool) {
+        let is_beside = self.open_for(now, client, pool);
+        Mark::BornBeside.hit_if(is_beside);
+        if !is_beside {
             Mark::BornInPlace.hit();
             self.exchange(now, idle, client);
         }
         true
-    }
-
-    /// Promises a client a new server besides those that there are, if there is room for one.
-    fn born_beside(&mut self, now: Time, client: ClientId, pool: PoolId) -> bool {
-        let its = &self.pools[pool];
-        let has_room = its.total < its.most() && self.room(pool) > 0;
-        let new = has_room.then(|| self.open(now, pool)).flatten();
-        if let Some(new) = new {
-            Mark::BornBeside.hit();
-            self.promise(new, client);
-        }
-        new.is_some()
     }
 
     /// Whether no server is closed to make way for one that is started as a client asks for: such a
@@ -130,11 +120,9 @@ impl Engine {
         differs && !wants_own && self.is_barren(now, client, self.servers[server].pool)
     }
 
-    /// A server is free and was started otherwise than the client asks for that has come to the
-    /// head of the queue, or that one needs one of its own. Says whether it gets another that need
-    /// not be made room for: whom
-    /// this one is closed for is out of the queue meanwhile, and the next that is made is for
-    /// somebody else.
+    /// A server is free, but the client at the head of the queue needs one that is started
+    /// otherwise, or its own. Says whether it gets another for which nobody has to make way: whom a
+    /// server makes way for is out of the queue meanwhile, and what is opened then is another's.
     pub(crate) fn finds_another(&mut self, now: Time, server: ServerId, client: ClientId) -> bool {
         let wants_own = self.clients[client].replication.is_some();
         if !wants_own && self.is_born_for(server, client) {
@@ -148,7 +136,11 @@ impl Engine {
                 self.promise(coming, client);
                 true
             }
-            None => self.born_beside(now, client, pool),
+            None => {
+                let is_beside = self.open_for(now, client, pool);
+                Mark::BornBesideFree.hit_if(is_beside);
+                is_beside
+            }
         }
     }
 

@@ -109,6 +109,17 @@ impl Engine {
         Some(server)
     }
 
+    /// Makes a connection that is promised to a client, if there is room for one.
+    pub(crate) fn open_for(&mut self, now: Time, client: ClientId, pool: PoolId) -> bool {
+        let its = &self.pools[pool];
+        let has_room = its.total < its.most() && self.room(pool) > 0;
+        let new = has_room.then(|| self.open(now, pool)).flatten();
+        if let Some(new) = new {
+            self.promise(new, client);
+        }
+        new.is_some()
+    }
+
     /// Gives a free server to a client, and brings it to the client's settings.
     fn lend(&mut self, now: Time, server: ServerId, client: ClientId) {
         let is_own = self.clients[client].replication.is_some();

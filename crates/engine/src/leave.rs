@@ -366,20 +366,14 @@ impl Engine {
             return self.forget_server(now, id);
         };
         self.remove_server(now, id);
-        let its = &self.pools[pool];
-        let has_room = its.total < its.most() && self.room(pool) > 0;
-        match has_room.then(|| self.open(now, pool)).flatten() {
-            Some(new) => {
-                Mark::PlaceTaken.hit();
-                self.promise(new, client);
-            }
+        if self.open_for(now, client, pool) {
+            Mark::PlaceTaken.hit();
+        } else {
             // A reload has left no room, as many as may be are being made already, or another
             // worker has taken the place.
-            None => {
-                Mark::PlaceLost.hit();
-                self.ask_again(now, client);
-                self.room_made(now, pool, &counts);
-            }
+            Mark::PlaceLost.hit();
+            self.ask_again(now, client);
+            self.room_made(now, pool, &counts);
         }
     }
 

@@ -38,7 +38,7 @@ use crate::prepared::Meaning;
 use crate::reply::{Closes, Expected, Kind, Makes, Sink};
 use crate::scan::may_change_encoding;
 use crate::time::Time;
-use crate::units::{message, until_nul};
+use crate::units::{begins_unit, message, until_nul};
 
 pub(crate) use listener::Listener;
 use since::SinceShown;
@@ -497,26 +497,6 @@ impl Engine {
             }
             out.extend_from_slice(&frontend::SYNC);
         });
-    }
-}
-
-/// Whether a unit may begin with such a message, and something behind it may notify.
-fn begins_unit(tag: Tag) -> bool {
-    match tag {
-        Tag::Bind
-        | Tag::Close
-        | Tag::Describe
-        | Tag::Execute
-        | Tag::FunctionCall
-        | Tag::Parse
-        | Tag::Query => true,
-        Tag::CopyData
-        | Tag::CopyDone
-        | Tag::CopyFail
-        | Tag::Flush
-        | Tag::Password
-        | Tag::Sync
-        | Tag::Terminate => false,
     }
 }
 

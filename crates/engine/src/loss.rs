@@ -19,7 +19,7 @@ use crate::errors::{CUT_OFF, NOT_BEGUN, OUTCOME_UNKNOWN, TRANSACTION_LOST};
 use crate::marks::Mark;
 use crate::relay::words;
 use crate::time::Time;
-use crate::units::{self, until_nul};
+use crate::units::{self, begins_unit, until_nul};
 
 /// Puts a server into a transaction that has failed, as the client's has. Whatever the client says
 /// next is then answered by PostgreSQL itself.
@@ -297,23 +297,7 @@ impl Client {
     /// is no matter of its text. A lone Sync is a unit too, but may still belong to the COPY in
     /// front of it.
     pub(crate) fn note_commit(&mut self, tag: Tag) {
-        let begins_unit = match tag {
-            Tag::Bind
-            | Tag::Close
-            | Tag::Describe
-            | Tag::Execute
-            | Tag::FunctionCall
-            | Tag::Parse
-            | Tag::Query => self.open_slot.is_none(),
-            Tag::CopyData
-            | Tag::CopyDone
-            | Tag::CopyFail
-            | Tag::Flush
-            | Tag::Password
-            | Tag::Sync
-            | Tag::Terminate => false,
-        };
-        self.may_commit &= !begins_unit;
+        self.may_commit &= self.open_slot.is_some() || !begins_unit(tag);
         self.may_commit |= tag == Tag::Execute && self.may_commit_later;
     }
 }

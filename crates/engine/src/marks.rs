@@ -319,6 +319,8 @@ marks! {
     BornBeside,
     /// The first in the queue gets one under way, rather than that one which is free goes for it.
     BornUnderWay,
+    /// Or a new one, for which there is room.
+    BornBesideFree,
     /// An idle one makes way for it.
     BornInPlace,
     /// One that comes free makes way for it.

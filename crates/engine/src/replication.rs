@@ -96,12 +96,8 @@ impl Engine {
     /// A client needs a server of its own. Says whether one is coming: a new one, or one in the
     /// place of an idle one.
     pub(crate) fn open_dedicated(&mut self, now: Time, client: ClientId, pool: PoolId) -> bool {
-        let room = self.room(pool);
-        let its = &self.pools[pool];
-        let has_room = its.total < its.most() && room > 0;
-        if let Some(server) = has_room.then(|| self.open(now, pool)).flatten() {
+        if self.open_for(now, client, pool) {
             Mark::DedicatedBeside.hit();
-            self.promise(server, client);
         } else if let Some(server) = self.pools[pool].take_idle(None, |_| true, |_| false) {
             Mark::DedicatedInPlace.hit();
             self.exchange(now, server, client);

@@ -6,6 +6,8 @@ mod refuse;
 mod show;
 mod unnamed;
 
+pub(crate) use refuse::begins_unit;
+
 use pgweir_config::PoolMode;
 use pgweir_wire::frontend::{self, Tag};
 use pgweir_wire::{HEADER_LEN, Header, Malformed, TransactionStatus};

@@ -405,7 +405,8 @@ impl Backend {
             if self.inbox.left() < unread {
                 let read = self.inbox.taken_since(unread);
                 site.trace.note(who, || format!("reads {}", all_asked(read)));
-                if self.replicates && Message::all(read).any(|message| message.is_extended()) {
+                if self.replicates && Message::all(read).any(|message| message.no_walsender_takes())
+                {
                     let text = format!("{who} does not speak it: {}", all_asked(read));
                     site.ledger.fail(Invariant::RightProtocol, text);
                 }

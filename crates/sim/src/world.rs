@@ -189,7 +189,8 @@ impl Occasion {
 }
 
 /// So much may happen in no time, and in all: what goes on for ever may take time, too.
-const MOST: [u64; 2] = [1_000_000, 3_000_000];
+const MOST_AT_ONCE: u64 = 1_000_000;
+const MOST_IN_ALL: u64 = 3_000_000;
 
 /// Until when faults strike, at most.
 const STORM_US: u64 = 20_000_000;
@@ -387,7 +388,7 @@ impl World {
             return Err(Invariant::AllEnds.broken("nothing is left to happen"));
         };
         self.steps_at_once = if at == self.now() { self.steps_at_once + 1 } else { 0 };
-        if self.steps_at_once > MOST[0] || self.steps > MOST[1] {
+        if self.steps_at_once > MOST_AT_ONCE || self.steps > MOST_IN_ALL {
             return Err(Invariant::AllEnds.broken(format!("there is no end at {occasion:?}")));
         }
         self.site.trace.now = at;
@@ -465,7 +466,7 @@ impl World {
 
     /// Carries on what the last occasion has set in motion.
     fn pump(&mut self) {
-        for _ in 0..MOST[0] {
+        for _ in 0..MOST_AT_ONCE {
             let stir = self.stirs.borrow_mut().pop_front();
             match stir {
                 Some(Stir::Put(wire, direction)) => {

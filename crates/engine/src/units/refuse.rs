@@ -143,6 +143,26 @@ fn replaces_unnamed(tag: Tag, header: Header, rest: &[u8]) -> bool {
     }
 }
 
+/// Whether a unit may begin with such a message: a Sync alone does nothing.
+pub(crate) fn begins_unit(tag: Tag) -> bool {
+    match tag {
+        Tag::Bind
+        | Tag::Close
+        | Tag::Describe
+        | Tag::Execute
+        | Tag::FunctionCall
+        | Tag::Parse
+        | Tag::Query => true,
+        Tag::CopyData
+        | Tag::CopyDone
+        | Tag::CopyFail
+        | Tag::Flush
+        | Tag::Password
+        | Tag::Sync
+        | Tag::Terminate => false,
+    }
+}
+
 /// Whether a unit that is not run ends with this message: behind an error a Query is passed over
 /// like the rest of its batch.
 fn ends_unit(tag: Tag, in_batch: bool) -> bool {

@@ -164,8 +164,9 @@ fn of_verb(verb: &Verb, tag: Tag) -> String {
         Verb::Rows(rows) => format!("SELECT generate_series(1, {rows})"),
         Verb::Savepoint { name } => format!("SAVEPOINT {name}"),
         Verb::Sequence => call("nextval('counted')"),
-        // Where there is none PostgreSQL says so (55000).
-        Verb::LastValue => call("CASE WHEN false THEN lastval() END"),
+        Verb::LastValue => {
+            block("PERFORM lastval(); EXCEPTION WHEN object_not_in_prerequisite_state THEN NULL")
+        }
         Verb::Set { name, value, local } => {
             format!("SET {} {name} TO '{value}'", if *local { "LOCAL" } else { "SESSION" })
         }

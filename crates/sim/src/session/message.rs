@@ -81,7 +81,7 @@ impl Message {
     }
 
     /// Whether a walsender refuses it (`forbidden_in_wal_sender`, postgres.c).
-    pub(crate) fn is_extended(&self) -> bool {
+    pub(crate) fn no_walsender_takes(&self) -> bool {
         b"PBEFCD".contains(&self.tag)
     }
 
