@@ -2,13 +2,13 @@ use std::{
     fs,
     hash::{BuildHasher, RandomState},
     io,
-    net::{Ipv4Addr, SocketAddr},
+    net::{Ipv4Addr, SocketAddr, TcpListener, TcpStream},
     os::{linux::net::SocketAddrExt, unix},
 };
 
 use socket2::{Domain, Socket, Type};
 
-use crate::fail::OrFail;
+use crate::{deadline::eventually, fail::OrFail};
 
 /// Below it lie the ports that services are known by.
 const FIRST: u16 = 10_000;
@@ -71,6 +71,37 @@ impl Port {
 
     pub(crate) fn address(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.number).into()
+    }
+}
+
+/// Somebody else who listens where a server of a test wants to.
+///
+/// A process that another thread starts at this moment listens too, until it runs its program. So
+/// its end is waited for: behind that the address is free.
+#[derive(Debug)]
+pub struct Stranger {
+    address: SocketAddr,
+    listener: Option<TcpListener>,
+}
+
+impl Stranger {
+    /// Listens there.
+    ///
+    /// # Panics
+    /// When somebody else does.
+    #[must_use]
+    pub fn at(address: SocketAddr) -> Self {
+        let listener = TcpListener::bind(address).or_fail("listen where a server wants to");
+        Self { address, listener: Some(listener) }
+    }
+}
+
+impl Drop for Stranger {
+    fn drop(&mut self) {
+        self.listener = None;
+        if !std::thread::panicking() {
+            eventually("a stranger to be gone", || TcpStream::connect(self.address).is_err());
+        }
     }
 }
 

@@ -1,9 +1,12 @@
 use std::{
     collections::BTreeSet,
     net::{TcpListener, TcpStream},
+    process::Command,
+    sync::atomic::{AtomicBool, Ordering},
+    thread,
 };
 
-use crate::port::Port;
+use crate::port::{Port, Stranger};
 
 #[test]
 fn a_port_is_taken_once() {
@@ -26,4 +29,24 @@ fn a_look_at_a_port_is_no_server() {
     let _server = TcpListener::bind(port.address()).unwrap();
     assert!(TcpStream::connect(port.address()).is_ok());
     assert!(port.bound().is_err());
+}
+
+#[test]
+fn a_stranger_that_is_gone_is_gone_whatever_is_started_meanwhile() {
+    let (port, done) = (Port::take(), AtomicBool::new(false));
+    thread::scope(|scope| {
+        for _ in 0..4 {
+            scope.spawn(|| {
+                while !done.load(Ordering::Relaxed) {
+                    assert!(Command::new("true").status().unwrap().success());
+                }
+            });
+        }
+        let gone = (0..500).all(|_| {
+            drop(Stranger::at(port.address()));
+            TcpStream::connect(port.address()).is_err()
+        });
+        done.store(true, Ordering::Relaxed);
+        assert!(gone);
+    });
 }

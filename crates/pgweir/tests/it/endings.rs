@@ -2,10 +2,10 @@
 //! on the console, and with other configurations that are loaded meanwhile.
 
 use std::fs;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 
 use pgweir_testkit::frames::query;
-use pgweir_testkit::{Login, Pgweir, WireClient, eventually};
+use pgweir_testkit::{Login, Pgweir, Stranger, WireClient, eventually};
 use rustix::process::Signal;
 
 use crate::stage::{CLUSTER, PROGRAM, Stage, assert_sound, create_database, login, trusting};
@@ -187,7 +187,7 @@ fn asked_for_twice_in_any_order() {
         }
         // Where nobody is let in any more nothing is in the way.
         let reloads_late = second.is_reload() && of_first.is_some();
-        let stranger = reloads_late.then(|| TcpListener::bind(scene.elsewhere).unwrap());
+        let stranger = reloads_late.then(|| Stranger::at(scene.elsewhere));
         scene.ask(second);
         drop(stranger);
         let asked = format!("{first:?}, then {second:?}");

@@ -1,12 +1,12 @@
 //! SIGHUP and `autoreload`: another configuration while clients are connected.
 
 use std::fs;
-use std::net::{SocketAddr, TcpListener, TcpStream};
+use std::net::{SocketAddr, TcpStream};
 use std::os::unix::fs::symlink;
 
 use pgweir_testkit::frames::query;
 use pgweir_testkit::{
-    Cluster, Login, Pgweir, PoolerConfig, Signal, WireClient, eventually, eventually_some,
+    Cluster, Login, Pgweir, PoolerConfig, Signal, Stranger, WireClient, eventually, eventually_some,
 };
 
 use crate::stage::{
@@ -416,7 +416,7 @@ fn who_is_at_the_door_is_let_in() {
 fn an_address_that_cannot_be_had_changes_nothing() {
     let stage = Stage::new("reload_taken", 1);
     let mut client = stage.client();
-    let stranger = TcpListener::bind(neighbour(&stage)).unwrap();
+    let stranger = Stranger::at(neighbour(&stage));
     reload(&stage.pgweir, &everywhere(&stage, 7));
     let expected = format!("cannot listen on 0.0.0.0:{}: Address", stage.pgweir.port());
     assert!(stage.pgweir.log().contains(&expected), "{}", stage.pgweir.log());
