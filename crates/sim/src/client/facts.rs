@@ -42,6 +42,11 @@ impl PoolFacts {
         }
     }
 
+    /// Whether its clients may come to another server between two transactions.
+    pub(super) fn lets_go(&self) -> bool {
+        self.mode != PoolMode::Session || self.fickle
+    }
+
     pub(crate) fn home(&self) -> Home {
         Home { database: self.database.clone(), user: self.user.clone() }
     }

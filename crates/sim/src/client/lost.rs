@@ -70,9 +70,7 @@ impl Client {
         let in_block = self.oracle.is_in_block();
         match code {
             _ if self.oracle.is_answered() => Err("a part of the reply was forwarded".to_owned()),
-            _ if self.pool.mode == PoolMode::Session && !self.pool.fickle => {
-                Err("its session has ended".to_owned())
-            }
+            _ if !self.pool.lets_go() => Err("its session has ended".to_owned()),
             "40001" if !begun && !in_block => Ok(Some(Row::NotBegun)),
             _ if !begun => Err("a transaction is open".to_owned()),
             "40001" if in_block => Ok(Some(Row::Transaction)),

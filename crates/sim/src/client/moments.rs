@@ -176,7 +176,11 @@ impl Client {
                 alone(limit("query_wait_timeout", still_since, &wait))
             }
             Phase::Ready if self.is_quiet() => {
-                alone(limit("client_idle_timeout", still_since, &|rules| rules.times.silence))
+                let silence = limit("client_idle_timeout", still_since, &|its| its.times.silence);
+                // Behind its unit the server may be asked how it is set, and hang then.
+                let asked = site.rules.most(still_since, |rules| Some(rules.times.connect));
+                let asked = asked.filter(|_| self.pool.lets_go()).unwrap_or(0);
+                alone(silence.map(|its| Deadline { at: its.at + asked, ..its }))
             }
             Phase::Ready if self.waits_alone(site) => {
                 // It may have a server by then, to which its unit is on the way.

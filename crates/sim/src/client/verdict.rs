@@ -203,9 +203,8 @@ impl Client {
     fn pin_refused(&mut self, site: &mut Site, raw: Range<usize>) {
         let pool = self.pool.draft;
         let since = self.ruled_since(site, self.moments.asked_at);
-        let may_part = self.pool.mode != PoolMode::Session || self.pool.fickle;
         let limit = site.rules.least(since, |rules| rules.pools[pool].pinned);
-        let refused = match may_part && limit.is_some() {
+        let refused = match self.pool.lets_go() && limit.is_some() {
             true => self.oracle.refuse_pin(&self.incoming[raw]),
             false => Err("there is no such limit".to_owned()),
         };
@@ -229,8 +228,7 @@ impl Client {
             let is_refused = |kind| rules.pools[pool].refuses(kind);
             kinds.split(", ").all(is_refused).then_some(0)
         };
-        let may_part = self.pool.mode != PoolMode::Session || self.pool.fickle;
-        let refused = match may_part && site.rules.least(since, refuses).is_some() {
+        let refused = match self.pool.lets_go() && site.rules.least(since, refuses).is_some() {
             true => self.oracle.refuse_pin(&self.incoming[raw]),
             false => Err(format!("its pool does not refuse {kinds}")),
         };
