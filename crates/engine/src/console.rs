@@ -2,12 +2,14 @@
 
 use pgweir_wire::backend;
 use pgweir_wire::frontend::Tag;
-use pgweir_wire::{CancelKey, HEADER_LEN, Header, TransactionStatus};
+use pgweir_wire::{CancelKey, HEADER_LEN, Header, Malformed, TransactionStatus};
 
 use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint};
 use crate::client::{Phase, UnitRest};
-use crate::errors::CONSOLE_PROTOCOL;
+use crate::errors::{CONSOLE_PROTOCOL, CONSOLE_TOO_LONG};
+use crate::marks::Mark;
+use crate::time::Time;
 
 /// The longest console command.
 const MAX_COMMAND_LEN: usize = 16 * 1024;
@@ -37,70 +39,104 @@ impl Engine {
     }
 
     /// Input of a client of the console: one command at a time.
-    pub(crate) fn console_input(&mut self, id: ClientId, input: &[u8]) -> usize {
+    pub(crate) fn console_input(&mut self, now: Time, id: ClientId, input: &[u8]) -> usize {
         let mut at = 0;
         // Its answers must not pile up either.
         while !self.clients[id].holding && !self.clients[id].congested {
             let rest = &input[at..];
-            let (header, tag) = match Header::parse(rest) {
-                Ok(None) => break,
-                Ok(Some(header)) if header.body_len > MAX_COMMAND_LEN => {
+            let (tag, length) = match first(rest) {
+                Ok(Some((Tag::Terminate, _))) => {
                     self.close_client(id);
                     return input.len();
                 }
-                Ok(Some(header)) => (header, Tag::of(header)),
-                Err(_) => {
-                    self.close_client(id);
+                Ok(Some(message)) => message,
+                Ok(None) => break,
+                Err(Some(malformed)) => {
+                    self.violated(now, id, malformed);
+                    return input.len();
+                }
+                Err(None) => {
+                    Mark::ConsoleTooLong.hit();
+                    self.expel(now, id, CONSOLE_TOO_LONG.report(&[&MAX_COMMAND_LEN]));
                     return input.len();
                 }
             };
-            let length = header.message_len();
-            if rest.len() < length {
-                break;
-            }
-            let body = &rest[HEADER_LEN..length];
-            let to = Endpoint::Client(id);
-            match tag {
-                Ok(Tag::Query) => {
-                    self.clients[id].holding = true;
-                    let text = body.strip_suffix(b"\0").unwrap_or(body);
-                    self.actions.push(Action::Console(id, text.into()));
-                }
-                Ok(Tag::Sync) => {
-                    self.clients[id].rest = UnitRest::None;
-                    self.actions.inject(to, |out| {
-                        backend::ready_for_query(out, TransactionStatus::Idle);
-                    });
-                }
-                Ok(Tag::Terminate) | Err(_) => {
-                    self.close_client(id);
-                    return input.len();
-                }
-                Ok(_) if self.clients[id].rest == UnitRest::Batch => {}
-                Ok(_) => {
-                    self.clients[id].rest = UnitRest::Batch;
-                    self.actions.inject(to, |out| CONSOLE_PROTOCOL.report(&[]).write(out));
-                }
+            self.console_message(now, id, tag, &rest[HEADER_LEN..length]);
+            if self.clients.find(id).is_none() {
+                return input.len();
             }
             at += length;
         }
         let client = &self.clients[id];
+        let has_more = at < input.len();
+        Mark::ConsoleAwaited.hit_if(has_more && client.holding);
+        Mark::ConsoleCongested.hit_if(has_more && client.congested);
         if client.ended && !client.holding && !client.congested {
             // What is left of its stream is never going to be whole.
+            Mark::ConsoleCutOff.hit_if(has_more);
             self.close_client(id);
             return input.len();
         }
         at
     }
 
+    fn console_message(&mut self, now: Time, id: ClientId, tag: Tag, body: &[u8]) {
+        let client = &mut self.clients[id];
+        let to = Endpoint::Client(id);
+        match tag {
+            Tag::Sync => {
+                client.rest = UnitRest::None;
+                self.actions.inject(to, |out| {
+                    backend::ready_for_query(out, TransactionStatus::Idle);
+                });
+            }
+            // As behind any error, up to the end of the batch.
+            _ if client.rest == UnitRest::Batch => Mark::ConsoleSkipped.hit(),
+            Tag::Query => {
+                client.holding = true;
+                let text = body.strip_suffix(b"\0").unwrap_or(body);
+                self.actions.push(Action::Console(id, text.into()));
+            }
+            Tag::Bind | Tag::Close | Tag::Describe | Tag::Execute | Tag::Parse => {
+                Mark::ConsoleBatchRefused.hit();
+                client.rest = UnitRest::Batch;
+                self.actions.inject(to, |out| CONSOLE_PROTOCOL.report(&[]).write(out));
+            }
+            // This one no Sync follows.
+            Tag::FunctionCall => {
+                Mark::ConsoleCallRefused.hit();
+                self.actions.inject(to, |out| {
+                    CONSOLE_PROTOCOL.report(&[]).write(out);
+                    backend::ready_for_query(out, TransactionStatus::Idle);
+                });
+            }
+            // Nothing waits to be flushed, and outside a COPY its messages mean nothing.
+            Tag::Flush | Tag::CopyData | Tag::CopyDone | Tag::CopyFail => {}
+            Tag::Password => self.violated(now, id, Malformed::UnknownTag(b'p')),
+            Tag::Terminate => self.close_client(id),
+        }
+    }
+
     /// The answer to [`Action::Console`]: messages up to and including ReadyForQuery.
     pub fn console_reply(&mut self, id: ClientId, reply: &[u8]) {
-        let Some(client) = self.clients.find_mut(id) else { return };
-        if !matches!(client.phase, Phase::Console) {
-            return;
-        }
+        let Some(client) = self.clients.find_mut(id) else {
+            return Mark::ConsoleLeft.hit();
+        };
+        debug_assert!(matches!(client.phase, Phase::Console) && client.holding, "it has asked");
         client.holding = false;
         self.actions.inject(Endpoint::Client(id), |out| out.extend_from_slice(reply));
         self.actions.push(Action::Resume(id));
+    }
+}
+
+/// The type of the first message, and its length, if all of it is there. `Err(None)`: it is longer
+/// than any command.
+fn first(input: &[u8]) -> Result<Option<(Tag, usize)>, Option<Malformed>> {
+    let Some(header) = Header::parse(input)? else { return Ok(None) };
+    let tag = Tag::of(header)?;
+    match header.message_len() {
+        _ if header.body_len > MAX_COMMAND_LEN => Err(None),
+        length if length <= input.len() => Ok(Some((tag, length))),
+        _ => Ok(None),
     }
 }

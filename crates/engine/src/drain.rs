@@ -32,7 +32,10 @@ impl Engine {
         let among_themselves = consoles == self.member.commons().clients.value();
         for id in self.clients.keys() {
             let stays = |client: &Client| match client.phase {
-                Phase::Console => !among_themselves,
+                Phase::Console => {
+                    Mark::ConsoleStays.hit_if(!among_themselves);
+                    !among_themselves
+                }
                 Phase::Startup
                 | Phase::Login(_)
                 | Phase::Welcome(_)

@@ -139,7 +139,7 @@ impl Engine {
             Phase::Startup => self.startup_input(now, id, input),
             Phase::Login(_) => self.login_input(now, id, input),
             Phase::Ready(pool) => self.ready_input(now, id, pool, input),
-            Phase::Console => self.console_input(id, input),
+            Phase::Console => self.console_input(now, id, input),
             Phase::Cancelling => input.len(),
             Phase::Welcome(_) => {
                 self.await_welcome(now, id);

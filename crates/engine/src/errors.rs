@@ -284,6 +284,12 @@ pub(crate) const CONSOLE_PROTOCOL: ErrorKind = error(
     "at the console",
     "",
 );
+pub(crate) const CONSOLE_TOO_LONG: ErrorKind = fatal(
+    SqlState::PROTOCOL_VIOLATION,
+    "a command of the console has at most {} bytes",
+    "at the console",
+    "",
+);
 /// A request that is no command of the console.
 pub const CONSOLE_INVALID: ErrorKind = error(
     SqlState::PROTOCOL_VIOLATION,
@@ -363,6 +369,7 @@ pub const ERRORS: &[ErrorKind] = &[
     UNSUPPORTED_PROTOCOL,
     SCRAM_UNSUPPORTED,
     CONSOLE_PROTOCOL,
+    CONSOLE_TOO_LONG,
     CONSOLE_INVALID,
     CONSOLE_UNSUPPORTED,
     CONSOLE_NO_BACKEND,

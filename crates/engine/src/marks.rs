@@ -821,6 +821,26 @@ marks! {
     SharedInVain,
     /// A shared server does not end a statement.
     SharedHangs,
+
+    // The console.
+    /// A client of the console sends more while a command of its is carried out.
+    ConsoleAwaited,
+    /// It does not read its answers.
+    ConsoleCongested,
+    /// Its stream ends in the middle of a message.
+    ConsoleCutOff,
+    /// It speaks the extended protocol.
+    ConsoleBatchRefused,
+    /// And goes on to, up to the Sync.
+    ConsoleSkipped,
+    /// It calls a function.
+    ConsoleCallRefused,
+    /// A command is too long to be one.
+    ConsoleTooLong,
+    /// A command is carried out whose client has left.
+    ConsoleLeft,
+    /// Clients are asked to leave, and the console's stay to look at the others.
+    ConsoleStays,
 }
 
 const COUNT: usize = Mark::ALL.len();

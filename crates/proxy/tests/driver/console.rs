@@ -5,8 +5,8 @@ use std::time::Duration;
 use pgweir_engine::Ends;
 
 use crate::messages::{
-    bind, done, execute, from_backend, in_block, message, parse, password, query, ready, row,
-    startup, sync, terminate,
+    bind, done, execute, flush, from_backend, in_block, message, parse, password, query, ready,
+    row, startup, sync, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -118,13 +118,46 @@ fn the_extended_protocol_is_refused() {
     assert_eq!(stage.commands(), ["SHOW POOLS"]);
 }
 
-/// What is no command ends the connection.
+/// A command in a batch that was refused was carried out.
+#[test]
+fn behind_a_refusal_nothing_is_carried_out_before_the_sync() {
+    let (stage, admin) = admitted();
+    admin.says([parse("SHOW POOLS"), query("SHUTDOWN"), flush(), query("RELOAD"), sync()]);
+    assert_eq!(admin.heard(), "E(0A000) Z");
+    assert_eq!(stage.commands(), [""; 0]);
+    admin.says([query("SHOW POOLS")]);
+    assert_eq!(stage.commands(), ["SHOW POOLS"]);
+}
+
+/// Whoever called a function waited for ever: no Sync follows that.
+#[test]
+fn a_function_call_is_refused_and_over() {
+    let (stage, admin) = admitted();
+    admin.says([message(b'F', b"\0\0\0\x01\0\0\0\0\0\0"), query("SHOW POOLS")]);
+    assert_eq!(admin.heard(), "E(0A000) Z");
+    assert_eq!(stage.commands(), ["SHOW POOLS"]);
+}
+
+/// A Flush, and what is left of a COPY that has failed, mean nothing to PostgreSQL, and were
+/// refused here.
+#[test]
+fn what_means_nothing_is_passed_over() {
+    let (stage, admin) = admitted();
+    let copy = [message(b'd', b"data"), message(b'c', b""), message(b'f', b"why\0")];
+    admin.says([flush(), copy.concat(), query("SHOW POOLS")]);
+    assert_eq!(admin.heard(), "");
+    assert_eq!(stage.commands(), ["SHOW POOLS"]);
+}
+
+/// What is no command ends the connection, with a word why.
 #[test]
 fn what_cannot_be_read_ends_the_connection() {
     let length = 20_000u32.to_be_bytes();
-    for wrong in [message(b'y', b""), [&b"Q"[..], &length].concat(), b"Q\0\0\0\x03".to_vec()] {
+    let (too_long, too_short) = ([&b"Q"[..], &length].concat(), b"Q\0\0\0\x03".to_vec());
+    for wrong in [message(b'y', b""), too_long, too_short, password("secret")] {
         let (stage, admin) = admitted();
         admin.says([wrong]);
+        assert_eq!(admin.heard(), "E(FATAL 08P01)");
         assert!(admin.is_closed());
         assert_eq!(stage.connections(), 0);
     }
