@@ -4,6 +4,7 @@ use std::path::Path;
 use pgweir_config::{Config, PoolMode};
 use pgweir_engine::Plan;
 
+use crate::admin::ADMIN;
 use crate::topology::PORT;
 
 /// A configuration, as it was drawn.
@@ -203,6 +204,7 @@ impl Configuration {
         let ms = |micros: Option<u64>| micros.unwrap_or(0) / 1_000;
         let mut text = format!(
             "[general]\nhost = \"127.0.0.1\"\nport = 6432\nauth_type = \"trust\"\n\
+             admin_username = \"{ADMIN}\"\nadmin_auth_type = \"trust\"\n\
              connect_timeout = {}\nidle_timeout = {}\n{WAIT} = 0\nconnect_parallelism = {}\n\
              {RESERVE} = {}\nreserve_pool_timeout = {}\nmax_pinned = \"off\"\n\
              max_buffer_memory = {}\n",

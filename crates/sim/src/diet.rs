@@ -44,6 +44,8 @@ pub(crate) enum Item {
     Client(Sitting),
     /// A unit of a client's script, in their order.
     Unit(Sitting, u32),
+    /// A client of the console.
+    Admin(u32),
 }
 
 /// Which client: the how-manieth on which seat.
@@ -60,6 +62,7 @@ const POOL: &str = "pool";
 const SEAT: &str = "seat";
 const CLIENT: &str = "client";
 const UNIT: &str = "unit";
+const ADMIN: &str = "admin";
 
 impl Diet {
     pub(crate) fn lacks(&self, item: Item) -> bool {
@@ -87,7 +90,8 @@ impl Diet {
             | Item::Server(_)
             | Item::Pool(_)
             | Item::Seat(_)
-            | Item::Client(_) => None,
+            | Item::Client(_)
+            | Item::Admin(_) => None,
         };
         units.filter_map(number).collect()
     }
@@ -123,7 +127,8 @@ impl Diet {
             | Item::Worker(_)
             | Item::Server(_)
             | Item::Pool(_)
-            | Item::Seat(_) => true,
+            | Item::Seat(_)
+            | Item::Admin(_) => true,
         });
         self
     }
@@ -154,6 +159,7 @@ impl Item {
             Self::Seat(_) => SEAT,
             Self::Client(_) => CLIENT,
             Self::Unit(..) => UNIT,
+            Self::Admin(_) => ADMIN,
         }
     }
 
@@ -164,7 +170,8 @@ impl Item {
             | Self::Worker(number)
             | Self::Server(number)
             | Self::Pool(number)
-            | Self::Seat(number) => vec![number],
+            | Self::Seat(number)
+            | Self::Admin(number) => vec![number],
             Self::Client(Sitting { seat, turn }) => vec![seat, turn],
             Self::Unit(Sitting { seat, turn }, unit) => vec![seat, turn, unit],
         }
@@ -178,6 +185,7 @@ impl Item {
             (SERVER, [number]) => Some(Self::Server(*number)),
             (POOL, [number]) => Some(Self::Pool(*number)),
             (SEAT, [number]) => Some(Self::Seat(*number)),
+            (ADMIN, [number]) => Some(Self::Admin(*number)),
             (CLIENT, [seat, turn]) => Some(Self::Client(Sitting { seat: *seat, turn: *turn })),
             (UNIT, [seat, turn, unit]) => {
                 Some(Self::Unit(Sitting { seat: *seat, turn: *turn }, *unit))

@@ -46,6 +46,7 @@
 //! - Rare paths of pgweir's code are taken: each has a [`Mark`] there, and is counted here.
 #![forbid(unsafe_code)]
 
+mod admin;
 mod canceller;
 mod client;
 mod configuration;

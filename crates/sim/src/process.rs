@@ -2,7 +2,7 @@ use std::collections::VecDeque;
 use std::sync::Arc;
 
 use pgweir_engine::{
-    Database, Endpoint, Engine, HandedOver, Loud, Member, Placement, Plan, Snapshot, Time,
+    ClientId, Database, Endpoint, Engine, HandedOver, Loud, Member, Placement, Plan, Snapshot, Time,
 };
 use pgweir_proxy::{Driver, Handover, Interest, Piece, Read, Request};
 
@@ -37,6 +37,8 @@ pub(crate) enum News {
     Arrival(WireId, Place),
     /// A catalogue is read, or could not be.
     Catalogue,
+    /// A client of the console is answered.
+    ConsoleReply,
     /// The end is near.
     Ending,
     /// It has come: the other workers, from the first one, have got mail.
@@ -51,6 +53,7 @@ pub(crate) enum News {
 enum Letter {
     Arrival(Box<(Stream, HandedOver, Vec<u8>)>),
     Catalogue(Database, Result<Arc<Loud>, String>),
+    ConsoleReply(ClientId, Vec<u8>),
     Drain,
     Nudge,
     Reload(Box<Plan>),
@@ -126,10 +129,14 @@ impl Process {
         self.drivers[worker].is_unfinished()
     }
 
-    pub(crate) fn console_reply(&mut self, now: Time, place: Place, reply: &[u8]) {
-        if let Endpoint::Client(client) = place.endpoint {
-            self.touch(place.worker).console_reply(now, client, reply);
-        }
+    /// Tells a worker what a client of the console is answered. Gives those that have mail now.
+    pub(crate) fn tell_console(
+        &mut self,
+        worker: usize,
+        client: ClientId,
+        reply: &[u8],
+    ) -> Vec<usize> {
+        self.tell(vec![worker], || Letter::ConsoleReply(client, reply.to_vec()))
     }
 
     /// Sends all workers another configuration: the first one last, so that no other is given a
@@ -187,6 +194,7 @@ impl Process {
     /// A worker reads its oldest mail.
     pub(crate) fn read_mail(&mut self, now: Time, worker: usize) -> Option<News> {
         let letter = self.inboxes[worker].pop_front()?;
+        let has_ended = self.ended[worker];
         let driver = self.touch(worker);
         let news = match letter {
             Letter::Arrival(arrival) => {
@@ -198,6 +206,13 @@ impl Process {
             Letter::Catalogue(database, read) => {
                 driver.catalogue_read(now, &database, read);
                 News::Catalogue
+            }
+            Letter::ConsoleReply(client, reply) => {
+                // A worker that has ended reads no more of these.
+                if !has_ended {
+                    driver.console_reply(now, client, &reply);
+                }
+                News::ConsoleReply
             }
             Letter::Drain => {
                 driver.drain(now);

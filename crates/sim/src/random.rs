@@ -31,6 +31,10 @@ pub(crate) enum Part {
     Blow,
     /// What each server has room for at first.
     Room,
+    /// How many clients of the console there are, when each comes and what it says.
+    Admin,
+    /// What the console answers.
+    Console,
 }
 
 impl Dice {

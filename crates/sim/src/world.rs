@@ -1,3 +1,4 @@
+mod consoles;
 mod crowd;
 mod ending;
 mod journal;
@@ -18,9 +19,8 @@ use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use std::rc::Rc;
 
-use pgweir_engine::{Database, Endpoint, Event as LogEvent, TICK, Time};
+use pgweir_engine::{Database, TICK, Time};
 use pgweir_proxy::Request;
-use pgweir_wire::{TransactionStatus, backend};
 
 use crate::client::Habit;
 use crate::diet::{Diet, Item, Sitting};
@@ -33,7 +33,6 @@ use crate::postgres::Health;
 use crate::process::{Place, Process};
 use crate::random::{Dice, Part};
 use crate::room::Room;
-use crate::rows::Row;
 use crate::rules::Rules;
 use crate::run::{Extent, Options};
 use crate::session::Home;
@@ -68,6 +67,8 @@ pub(crate) struct World {
     /// Those of each seat, and of each worker.
     seats: Vec<Dice>,
     workers: Vec<Dice>,
+    /// What the console answers.
+    consoles: Dice,
     /// How often a worker has had a catalogue read.
     readings: BTreeMap<(usize, Database), u64>,
     attempts: Vec<Attempt>,
@@ -138,6 +139,8 @@ enum Occasion {
     Break(WireId),
     /// A client sits down.
     Arrive(Sitting),
+    /// A client of the console comes.
+    Admit(u32),
     /// An attempt of pgweir's to connect comes to its end.
     Connect(usize),
     /// Bytes arrive in pgweir (`true`) or outside.
@@ -175,7 +178,8 @@ impl Occasion {
             | Self::Mail(_)
             | Self::ShutDown
             | Self::Tick(_) => true,
-            Self::AllGone(_)
+            Self::Admit(_)
+            | Self::AllGone(_)
             | Self::Arrive(_)
             | Self::Break(_)
             | Self::Deliver(..)
@@ -206,10 +210,6 @@ const UNANSWERED_US: u64 = 12_000_000;
 
 /// How late a timeout may be, as long as pgweir does not stand still.
 const SLACK_US: u64 = 1_000_000;
-
-/// pgweir's words for a server that does not heed the cancel of a transaction that has taken too
-/// long, and is given up.
-const HEEDS_NO_CANCEL: &str = "the server did not end a transaction that was cancelled";
 
 /// pgweir's words for a server that is silent for longer than its statement may take.
 pub(crate) const HANGS: &str = "the server did not end a statement at statement_timeout";
@@ -276,6 +276,7 @@ impl World {
             dice: dice(Part::World),
             seats: many(Part::Seat, topology.seats),
             workers: many(Part::Worker, topology.workers),
+            consoles: dice(Part::Console),
             readings: BTreeMap::new(),
             topology,
         };
@@ -343,6 +344,7 @@ impl World {
             self.seats_taken += 1;
             self.schedule(at, Occasion::Arrive(Sitting { seat, turn: 0 }));
         }
+        self.schedule_admins();
         for worker in 0..self.process.workers() {
             let at = self.workers[worker].below(TICK.as_micros() as u64);
             self.schedule(at, Occasion::Tick(worker));
@@ -365,7 +367,8 @@ impl World {
             | Occasion::Deliver(wire, _)
             | Occasion::Drive(wire)
             | Occasion::Outside(wire) => &mut self.wires[wire.0].dice,
-            Occasion::AllGone(_)
+            Occasion::Admit(_)
+            | Occasion::AllGone(_)
             | Occasion::Arrive(_)
             | Occasion::Connect(_)
             | Occasion::Drain(_)
@@ -441,6 +444,7 @@ impl World {
             return self.schedule(self.paused_until, occasion);
         }
         match occasion {
+            Occasion::Admit(number) => self.admit(number),
             Occasion::AllGone(wires) => self.check_all_gone(wires),
             Occasion::Arrive(sitting) => self.arrive(sitting),
             Occasion::Break(wire) => self.break_off(wire),
@@ -501,42 +505,14 @@ impl World {
             Request::Connect(endpoint, address) => {
                 self.begin_to_connect(Place { worker, endpoint }, &address);
             }
-            Request::Console(client, _) => {
-                let mut reply = Vec::new();
-                backend::command_complete(&mut reply, "SHOW");
-                backend::ready_for_query(&mut reply, TransactionStatus::Idle);
-                let place = Place { worker, endpoint: Endpoint::Client(client) };
-                self.process.console_reply(Time(self.now()), place, &reply);
-            }
+            Request::Console(client, text) => self.carry_out(worker, client, &text),
             Request::JudgeCatalogue(rows) => self.judge_catalogue(worker, &rows),
             Request::HandOver(handover) => self.hand_over(*handover),
             Request::Nudge => {
                 let others = self.process.nudge_others(worker);
                 self.post(others);
             }
-            Request::Log(event) => {
-                self.site.trace.note("log", || format!("{event:?}"));
-                self.write_line();
-                match event {
-                    LogEvent::Contained { cause, .. } => {
-                        self.site.ledger.fail(Invariant::RepliesAreOwed, cause);
-                    }
-                    LogEvent::ServerLost { client, pool, cause, .. } => {
-                        self.note_given_up(&pool);
-                        let row = match &*cause {
-                            HEEDS_NO_CANCEL => Some(Row::LeftTransaction),
-                            HANGS => Some(Row::LeftSilent),
-                            _ => None,
-                        };
-                        row.filter(|_| client.is_none())
-                            .into_iter()
-                            .for_each(|row| self.site.ledger.reach(row));
-                        self.note_server_lost(pool);
-                    }
-                    LogEvent::ServerRefused { pool, .. } => self.note_server_lost(pool),
-                    _ => {}
-                }
-            }
+            Request::Log(event) => self.note_event(event),
         }
     }
 }

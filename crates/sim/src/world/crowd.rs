@@ -119,7 +119,9 @@ impl World {
         for number in (0..self.wires.len()).filter(|number| *number != wire.0) {
             let ready = match &self.wires[number].outside {
                 Outside::Client(client) => client.is_ready(),
-                Outside::Backend(_) | Outside::Canceller(_) | Outside::Gone => false,
+                Outside::Admin(_) | Outside::Backend(_) | Outside::Canceller(_) | Outside::Gone => {
+                    false
+                }
             };
             if ready
                 && self.is_attended(WireId(number))
@@ -319,7 +321,7 @@ impl World {
     fn number_of(&self, wire: usize) -> Option<i32> {
         match &self.wires[wire].outside {
             Outside::Client(client) => client.process_id(),
-            Outside::Backend(_) | Outside::Canceller(_) | Outside::Gone => None,
+            Outside::Admin(_) | Outside::Backend(_) | Outside::Canceller(_) | Outside::Gone => None,
         }
     }
 

@@ -1,9 +1,10 @@
 //! pgweir's log: the queue of its lines is the program's own, the disk behind it is not. Which line
 //! it is says its number; what it says is not needed here.
 
+use pgweir_engine::Event as LogEvent;
 use pgweir_sink::{Next, Queue};
 
-use super::{Occasion, World};
+use super::{HANGS, Occasion, World};
 use crate::invariants::Invariant;
 use crate::random::Dice;
 use crate::rows::Row;
@@ -102,7 +103,36 @@ impl Journal {
     }
 }
 
+/// pgweir's words for a server that does not heed the cancel of a transaction that has taken too
+/// long, and is given up.
+const HEEDS_NO_CANCEL: &str = "the server did not end a transaction that was cancelled";
+
 impl World {
+    /// pgweir has something to tell.
+    pub(super) fn note_event(&mut self, event: LogEvent) {
+        self.site.trace.note("log", || format!("{event:?}"));
+        self.write_line();
+        match event {
+            LogEvent::Contained { cause, .. } => {
+                self.site.ledger.fail(Invariant::RepliesAreOwed, cause);
+            }
+            LogEvent::ServerLost { client, pool, cause, .. } => {
+                self.note_given_up(&pool);
+                let row = match &*cause {
+                    HEEDS_NO_CANCEL => Some(Row::LeftTransaction),
+                    HANGS => Some(Row::LeftSilent),
+                    _ => None,
+                };
+                if let Some(row) = row.filter(|_| client.is_none()) {
+                    self.site.ledger.reach(row);
+                }
+                self.note_server_lost(pool);
+            }
+            LogEvent::ServerRefused { pool, .. } => self.note_server_lost(pool),
+            _ => {}
+        }
+    }
+
     /// pgweir writes a line.
     pub(super) fn write_line(&mut self) {
         let bytes = self.journal.dice.below(300) as usize;

@@ -60,7 +60,7 @@ impl World {
         let number = Some(client.number).filter(|_| client.bereaved)?;
         let serves = |wire: &super::Wire| match &wire.outside {
             Outside::Backend(process) => process.has_transaction_of(number),
-            Outside::Canceller(_) | Outside::Client(_) | Outside::Gone => None,
+            Outside::Admin(_) | Outside::Canceller(_) | Outside::Client(_) | Outside::Gone => None,
         };
         let wires = self.wires.iter().enumerate();
         let (server, since) = wires.filter_map(|(at, wire)| Some((at, serves(wire)?))).next()?;
@@ -98,9 +98,11 @@ impl World {
             Outside::Backend(process) if process.home.as_ref() == Some(home) => {
                 Some(process.doing().owner)
             }
-            Outside::Backend(_) | Outside::Canceller(_) | Outside::Client(_) | Outside::Gone => {
-                None
-            }
+            Outside::Admin(_)
+            | Outside::Backend(_)
+            | Outside::Canceller(_)
+            | Outside::Client(_)
+            | Outside::Gone => None,
         };
         others.filter_map(owner).collect()
     }

@@ -44,7 +44,7 @@ impl World {
                 self.site.rules.read_by(worker, now);
                 self.note_unheard(&counts);
             }
-            Some(News::Catalogue | News::Ending) => {}
+            Some(News::Catalogue | News::ConsoleReply | News::Ending) => {}
             Some(News::Ended) if worker == 0 => {
                 let others = self.process.shut_down_others();
                 self.post(others);

@@ -16,6 +16,7 @@ impl World {
         let ending = (self.topology.ending != Ending::None).then_some(Item::Ending);
         let groups = vec![
             (0..self.topology.seats as u32).map(Item::Seat).collect(),
+            (0..self.admins()).map(Item::Admin).collect(),
             self.site.roll.keys().copied().map(Item::Client).collect(),
             self.faults(),
             self.strikes.iter().map(|its| Item::Blow(its.blow.fault(), its.number)).collect(),

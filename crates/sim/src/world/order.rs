@@ -112,9 +112,11 @@ impl World {
     pub(super) fn client(&self, number: u32) -> Option<&Client> {
         self.wires.iter().find_map(|wire| match &wire.outside {
             Outside::Client(client) if client.number == number => Some(&**client),
-            Outside::Backend(_) | Outside::Canceller(_) | Outside::Client(_) | Outside::Gone => {
-                None
-            }
+            Outside::Admin(_)
+            | Outside::Backend(_)
+            | Outside::Canceller(_)
+            | Outside::Client(_)
+            | Outside::Gone => None,
         })
     }
 }

@@ -38,6 +38,15 @@ impl World {
                 }
                 self.after_backend(wire, cluster, outcome);
             }
+            Outside::Admin(admin) => {
+                let stepped = admin.step(&mut self.site);
+                over = stepped.over;
+                self.wires[wire.0].outside = outside;
+                if let Some(at) = stepped.wake_at {
+                    self.wake_outside(wire, at);
+                }
+                self.seats_taken -= usize::from(over);
+            }
             Outside::Canceller(canceller) => {
                 over = canceller.step();
                 self.wires[wire.0].outside = outside;

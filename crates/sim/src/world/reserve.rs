@@ -45,7 +45,7 @@ impl World {
         for (number, wire) in self.wires.iter().enumerate() {
             let since = match &wire.outside {
                 Outside::Client(client) => client.may_wait_since(&self.site.ledger),
-                Outside::Backend(_) | Outside::Canceller(_) => None,
+                Outside::Admin(_) | Outside::Backend(_) | Outside::Canceller(_) => None,
                 Outside::Gone => wire.left.filter(|(at, _)| *at > heard_at).map(|(_, since)| since),
             };
             // Most wait for nothing.
@@ -89,7 +89,7 @@ impl World {
         let its = &self.wires[wire];
         match &its.outside {
             Outside::Backend(process) => its.is_server() && process.home.as_ref() == Some(pool),
-            Outside::Canceller(_) | Outside::Client(_) | Outside::Gone => false,
+            Outside::Admin(_) | Outside::Canceller(_) | Outside::Client(_) | Outside::Gone => false,
         }
     }
 }

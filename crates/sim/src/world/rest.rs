@@ -9,6 +9,7 @@ impl World {
     /// What is in the way of the end.
     pub(super) fn stuck(&self) -> String {
         let clients = self.wires.iter().filter_map(|wire| match &wire.outside {
+            Outside::Admin(admin) => Some(admin.status()),
             Outside::Client(client) => Some(client.status()),
             Outside::Backend(_) | Outside::Canceller(_) | Outside::Gone => None,
         });
@@ -65,7 +66,7 @@ impl World {
 
     fn processes(&self) -> usize {
         let is_process = |wire: &&Wire| match &wire.outside {
-            Outside::Backend(_) | Outside::Canceller(_) => true,
+            Outside::Admin(_) | Outside::Backend(_) | Outside::Canceller(_) => true,
             Outside::Client(_) | Outside::Gone => false,
         };
         self.wires.iter().filter(is_process).count()

@@ -97,7 +97,7 @@ impl World {
             Outside::Backend(process) => wire.is_server() && process.cluster == cluster,
             // Whose it was nobody knows any more.
             Outside::Gone => wire.is_server(),
-            Outside::Canceller(_) | Outside::Client(_) => false,
+            Outside::Admin(_) | Outside::Canceller(_) | Outside::Client(_) => false,
         };
         let wires = self.wires.iter().enumerate();
         let wires = wires.filter(|(_, wire)| may_be_to(wire)).map(|(at, _)| WireId(at));

@@ -208,7 +208,7 @@ impl World {
                 act(client);
                 WireId(wire)
             }),
-            Outside::Backend(_) | Outside::Canceller(_) | Outside::Gone => None,
+            Outside::Admin(_) | Outside::Backend(_) | Outside::Canceller(_) | Outside::Gone => None,
         });
         let its: Vec<_> = its.collect();
         its.into_iter().for_each(|wire| self.wake_outside(wire, self.now()));
@@ -219,7 +219,7 @@ impl World {
         let wires = self.wires.iter().enumerate();
         let sessions = wires.filter(|(_, wire)| match &wire.outside {
             Outside::Backend(process) => process.is_session() && is_wished(process),
-            Outside::Canceller(_) | Outside::Client(_) | Outside::Gone => false,
+            Outside::Admin(_) | Outside::Canceller(_) | Outside::Client(_) | Outside::Gone => false,
         });
         sessions.map(|(number, _)| WireId(number)).collect()
     }
@@ -332,7 +332,7 @@ impl World {
         let wires = self.wires.iter().enumerate();
         let its = wires.filter(|(_, wire)| match &wire.outside {
             Outside::Backend(process) => process.cluster == cluster,
-            Outside::Canceller(_) | Outside::Client(_) | Outside::Gone => false,
+            Outside::Admin(_) | Outside::Canceller(_) | Outside::Client(_) | Outside::Gone => false,
         });
         its.map(|(number, _)| WireId(number)).collect()
     }

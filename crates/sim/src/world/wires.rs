@@ -8,6 +8,7 @@ use pgweir_wire::CancelKey;
 use super::crowd::is_attended;
 use super::reserve::Waits;
 use super::{Occasion, World};
+use crate::admin::Admin;
 use crate::canceller::{Canceller, stranger};
 use crate::client::{Client, Contact};
 use crate::diet::{Item, Sitting};
@@ -43,6 +44,7 @@ pub(super) struct Wire {
 
 /// Who is at the end that is not pgweir's.
 pub(super) enum Outside {
+    Admin(Box<Admin>),
     Backend(Box<Backend>),
     Canceller(Canceller),
     Client(Box<Client>),
@@ -177,12 +179,22 @@ impl World {
 
     /// Somebody comes who will not become a client.
     fn send(&mut self, words: Vec<Vec<u8>>, mut dice: Dice, text: impl Fn() -> String) {
-        let guest = Guest::new(None, words.iter().map(Vec::len).sum());
         let hasty = dice.chance(0.2);
-        let (wire, stream) = self.wire(true, Some(guest), dice, |_, stream| {
+        self.site.trace.note(Who('w', self.wires.len()), text);
+        self.receive(dice, words.iter().map(Vec::len).sum(), |_, stream| {
             Outside::Canceller(Canceller::new(stream, words, hasty))
         });
-        self.site.trace.note(Who('w', wire.0), text);
+    }
+
+    /// Somebody comes who asks for no pool. `login_bytes`: how many a login takes.
+    pub(super) fn receive(
+        &mut self,
+        dice: Dice,
+        login_bytes: usize,
+        outside: impl FnOnce(&mut Self, Stream) -> Outside,
+    ) {
+        let guest = Guest::new(None, login_bytes);
+        let (wire, stream) = self.wire(true, Some(guest), dice, outside);
         self.accept(wire, stream);
     }
 
@@ -384,7 +396,7 @@ impl Wire {
     fn logs_in_to(&self) -> Option<usize> {
         match &self.outside {
             Outside::Backend(process) => process.is_unused().then_some(process.cluster),
-            Outside::Canceller(_) | Outside::Client(_) | Outside::Gone => None,
+            Outside::Admin(_) | Outside::Canceller(_) | Outside::Client(_) | Outside::Gone => None,
         }
     }
 
