@@ -193,8 +193,9 @@ impl Engine {
                 self.state_told(now, id, client, found);
             }
         }
-        if !self.has_asked_first(id, client) {
-            self.lease_over(now, id, client);
+        match self.has_asked_first(id, client) {
+            true => Mark::AskedFirst.hit(),
+            false => self.lease_over(now, id, client),
         }
         if self.clients.find(client).is_some_and(|its| its.holding) {
             self.wake(client);
@@ -209,8 +210,11 @@ impl Engine {
         its.refusals += 1;
         if !its.refusals.is_multiple_of(TRIES) {
             self.asks(now, id, client);
-        } else if its.holding {
-            self.wake(client);
+        } else {
+            Mark::AskedEnough.hit();
+            if its.holding {
+                self.wake(client);
+            }
         }
     }
 

@@ -110,6 +110,7 @@ impl Engine {
                 if its.pins.is_empty() {
                     self.give_back(now, server);
                 } else {
+                    Mark::CancelOfUnsentPinned.hit();
                     // It listens for its client already.
                     self.servers[server].used = true;
                 }
@@ -152,7 +153,8 @@ impl Engine {
         }
         if under_way.is_some() || self.servers[server].key.is_none() {
             // A cancel that is under way may end this very statement; a second one behind it
-            // would only lengthen the time for which the server cannot be lent.
+            // would only lengthen the time for which the server cannot be lent. No mark for what
+            // has no key: no PostgreSQL keeps it to itself.
             Mark::CancelBehindAnother.hit();
             requester.into_iter().for_each(|requester| self.close_client(requester));
             return;
@@ -205,6 +207,7 @@ impl Engine {
     /// out.
     pub(crate) fn cancel_connected(&mut self, id: CancelId, local: Option<SocketAddr>) {
         let Some(cancel) = self.cancels.find_mut(id) else {
+            // No mark: the driver asks whether it is still wanted.
             return self.actions.push(Action::Abort(Endpoint::Cancel(id)));
         };
         cancel.local = local;

@@ -252,6 +252,7 @@ impl Engine {
                 pool.names_known = true;
                 let news = loud.news_since(&before);
                 if news.is_some_and(|news| news.pins.contains(PinReason::Sequence)) {
+                    // No mark: what the simulation calls loud advances no sequence.
                     self.doubt_sequences(id);
                 }
                 self.names_are_known(now, id, reading, is_read);
@@ -295,6 +296,7 @@ impl Engine {
         for key in self.servers.keys() {
             let server = &mut self.servers[key];
             if server.pool == id && server.client().is_some() && was_known {
+                Mark::LentElsewhere.hit();
                 server.elsewhere.get_or_insert_with(|| Arc::clone(&before));
             }
         }
@@ -303,6 +305,7 @@ impl Engine {
             let was_changed = its.pool() == Some(id) && its.schema.take().is_some();
             // What it has done on a server that is lost is gone with that.
             if was_changed && its.server().is_some() {
+                Mark::SchemaLeftBehind.hit();
                 self.leaves(client, PinReason::Unclear.into(), None);
             }
         }

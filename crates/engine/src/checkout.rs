@@ -434,6 +434,7 @@ impl Engine {
                 self.part(client);
                 let promised = self.servers[server].promised_to.take().is_some();
                 if self.servers[server].dedicated {
+                    Mark::DedicatedLeft.hit();
                     self.abort_server(now, server);
                 } else if !promised {
                     // Its settings are on their way: the server goes on alone.
@@ -444,6 +445,7 @@ impl Engine {
                 }
             }
             Leg::Granted(server) => {
+                Mark::GrantLeft.hit();
                 let its = &mut self.clients[client];
                 its.leg = Leg::None;
                 its.unit = None;

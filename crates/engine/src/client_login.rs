@@ -187,7 +187,7 @@ impl Engine {
         }
         match self.interner.of_startup(startup.parameters()) {
             Ok(wishes) => self.note_startup(id, wishes),
-            // The server of its own gets them as they are.
+            // The server of its own gets them as they are. No mark: the simulation has no such.
             Err(bad) if replication.is_some() && bad.is_switch() => {}
             Err(bad) => {
                 Mark::LoginWithUnknownSwitch.hit_if(bad.is_switch());
@@ -238,6 +238,7 @@ impl Engine {
         replication: Option<ReplicationKind>,
     ) -> (Target, AuthMethod) {
         let of_cluster = || match replication {
+            // No mark: of replication only that of databases is simulated.
             Some(ReplicationKind::Physical) => self.pool_of_cluster(user),
             Some(ReplicationKind::Logical) | None => None,
         };
@@ -323,6 +324,8 @@ impl Engine {
 
     /// Bytes of a client that has to prove who it is.
     pub(crate) fn login_input(&mut self, now: Time, id: ClientId, input: &[u8]) -> usize {
+        // No marks for wrong answers: simulated clients are trusted. Fuzz targets and tests of real
+        // logins take each of these paths.
         let header = match Header::parse(input) {
             Ok(Some(header)) => header,
             Ok(None) => return 0,
@@ -471,7 +474,8 @@ impl Engine {
             Target::Wild => {
                 let Login { database, user, .. } = login;
                 match self.pool_named(database, user) {
-                    // A reload has given it a name and, perhaps, another password.
+                    // A reload has given it a name and, perhaps, another password. No mark: where
+                    // everybody is trusted no reload comes in between.
                     Some(pool) => Some(pool).filter(|pool| self.pools[*pool].spec.wild),
                     None => {
                         let spec = self.plan.tame(database, user)?;

@@ -163,6 +163,7 @@ impl Commons {
             let answer = self.room(address);
             count.limit(most(answer, count.used()));
             // If another worker has been told something meanwhile, its limit came before this one.
+            // No mark: simulated workers take turns.
             if self.room(address) == answer {
                 return;
             }

@@ -40,6 +40,7 @@ impl Engine {
 
     /// A client that was given away has not arrived anywhere.
     pub fn client_lost_on_the_way(&mut self) {
+        // No mark: simulated letters arrive.
         let commons = self.member.commons();
         commons.clients.sub();
         commons.logins.sub();

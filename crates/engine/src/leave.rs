@@ -18,6 +18,7 @@ impl Engine {
     /// before is still answered, as PostgreSQL does with what it has been sent before a Terminate.
     pub(crate) fn client_leaves(&mut self, now: Time, id: ClientId) {
         if self.awaits_put_back(id) {
+            Mark::LeavesBeforePutBack.hit();
             self.clients[id].leaving = true;
             return;
         }
@@ -423,6 +424,7 @@ impl Engine {
     /// client's connection were closed; it is cancelled instead, so that its end is seen.
     pub(crate) fn cut_short(&mut self, now: Time, id: ServerId) {
         if self.servers[id].replies.is_empty() {
+            Mark::TalkerOwesNothing.hit();
             return self.hang_up(now, id);
         }
         Mark::TalkerForsaken.hit();

@@ -139,7 +139,10 @@ impl Engine {
             Source::ToServer { server: false, .. } if in_block => {
                 return !its.replies.is_empty() && self.unit_may_notify(id, rest);
             }
-            Source::ToServer { .. } => return !in_block,
+            Source::ToServer { .. } => {
+                Mark::HeldUntilShown.hit_if(!in_block);
+                return !in_block;
+            }
             Source::Listener | Source::ToListener { .. } => {}
         }
         // What it says in a transaction that has failed comes to nothing, mostly.
@@ -351,6 +354,7 @@ impl Engine {
         match own.source {
             Source::ToListener { server: true, .. } if !failed => self.unlisten(now, id),
             _ => {
+                Mark::MarkInVain.hit();
                 own.source = Source::Awaited;
                 self.await_listener(client, true);
             }
@@ -364,7 +368,8 @@ impl Engine {
 
     /// A client's server does not listen any more.
     pub(crate) fn unlistened(&mut self, id: ServerId, client: ClientId, failed: bool) {
-        // One that still does goes once its client parts from it.
+        // One that still does goes once its client parts from it. No mark: it takes a cancel that
+        // comes late, or a timeout.
         self.servers[id].doomed |= failed;
         let its = &mut self.clients[client];
         its.pins = its.pins.without(PinReason::Listen);
@@ -425,14 +430,17 @@ impl Engine {
         match own.source {
             Source::Listener => return,
             Source::ToListener { server: true, listener, .. } => {
+                Mark::LostBehindMark.hit();
                 own.source = Source::ToListener { server: true, listener, silent: true };
             }
             Source::ToListener { listener: true, .. } | Source::ToServer { listener: true, .. } => {
+                Mark::LostBetweenMarks.hit();
                 own.missed = true;
                 own.source = Source::Listener;
             }
             Source::ToServer { .. } => {
                 // The listener says the same.
+                Mark::LostAheadOfMark.hit();
                 own.early.clear();
                 own.source = Source::Listener;
             }
@@ -451,7 +459,9 @@ impl Engine {
     /// lost server of a client has said.
     fn mark_loss(&mut self, pool: PoolId, client: ClientId) {
         let Some(listener) = &mut self.pools[pool].listener else { return };
-        let Some(number) = listener.mark_loss(client) else { return };
+        let Some(number) = listener.mark_loss(client) else {
+            return Mark::LossUnmarked.hit();
+        };
         Mark::LossMarked.hit();
         if let Some(own) = &mut self.clients[client].subscription {
             own.mark = number;

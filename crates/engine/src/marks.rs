@@ -105,6 +105,8 @@ marks! {
     HeldForName,
     /// A message waits until it is known what the rows of its statement are like on the server.
     HeldForRows,
+    /// It was made by the same unit.
+    HeldForOwnRows,
     /// A client gives a name again that it has given.
     NameTakenTwice,
     /// A client prepares what its server has already.
@@ -121,6 +123,8 @@ marks! {
     HeldForShown,
     /// They are not what its client was told.
     ShownRowsChanged,
+    /// In a transaction that has failed, where it is refused anyway.
+    ChangedInFailed,
     /// The unnamed statement was made again, and is used when it is known what its rows are like.
     HeldForUnnamedRows,
     /// The rows of an unnamed statement that is made again are not what its client was told.
@@ -147,10 +151,14 @@ marks! {
     UnitSkippedWhenSent,
     /// A statement that is not known stands behind others.
     OnTrial,
+    /// It takes nearly too long.
+    TrialBeginsAnew,
     /// A reload has ended that servers are shared, for which somebody waits.
     SharingEnded,
     /// A statement has taken too long, and shares no server for a while.
     StatementBanned,
+    /// It does so for the first time, and is forgiven.
+    OverrunForgiven,
     /// One server more is to be shared than there are.
     HotWanted,
     /// A statement is prepared under a name behind an error that is known.
@@ -175,6 +183,10 @@ marks! {
     NameNotTaken,
     /// All that a client has prepared is removed at once.
     NamesCleared,
+    /// The server is lost on which they were to be.
+    NamesNotCleared,
+    /// The same of one name.
+    DeallocationLost,
     /// A Parse or a Query fails that replaces the unnamed statement.
     UnnamedUnclear,
     /// A row limit is reached.
@@ -221,6 +233,8 @@ marks! {
     MessageDroppedInPieces,
     /// A notification comes that the client may not hear.
     NotificationUnheard,
+    /// A server says what the listener says, too.
+    HeardBehindMark,
     /// A transaction is begun in a pool of statement mode.
     BlockInStatementMode,
 
@@ -253,12 +267,20 @@ marks! {
     StateThere,
     /// A server did not say what it was asked.
     NotTold,
+    /// It was asked often enough, for this unit.
+    AskedEnough,
+    /// Behind that its client keeps it, which has asked for the next one first.
+    AskedFirst,
     /// A server does not answer to what it is asked behind a transaction.
     AskedInVain,
     /// Nothing is put back in a transaction while a cancel may still come.
     SettingsAwaitCancel,
+    /// They are put back behind it.
+    PutBackBehindCancel,
     /// A message waits until it has.
     HeldForAnswer,
+    /// Input waits until its client has heard that the unit before is over.
+    HeldForReady,
     /// A unit waits for one that takes settings back.
     HeldForReset,
     /// What the client has asked for at its login is not set any more, and is put back.
@@ -295,6 +317,8 @@ marks! {
     SequencesForgottenInBatch,
     /// It has not come to that within the batch.
     SequencesNotForgotten,
+    /// A server fails to forget the sequences of another.
+    SequencesStuck,
     /// A unit waits for those before it, since the server is to forget in between.
     HeldForSequences,
     /// Nothing is forgotten in a transaction while a cancel may still come.
@@ -341,14 +365,32 @@ marks! {
     Unsubscribed,
     /// A server listens for a pool's clients.
     BecomesListener,
+    /// What its last client has set there is taken back first.
+    ListenerCleared,
     /// The same, and a client had kept it to listen.
     ListenerAdopted,
     /// Nobody listens any more.
     ListenerGoes,
     /// It is lost.
     ListenerLost,
+    /// A client goes from its server to the listener, and stays on the server.
+    ListenerLostAheadOfMark,
+    /// A client goes from one to the other, and the listener counts as there.
+    ListenerLostBehindMark,
+    /// It does not answer in time, or does not say what it has to.
+    ListenerHangs,
     /// A server is lost that has listened, and the listener may be behind.
     LossMarked,
+    /// There is no listener that could make one.
+    LossUnmarked,
+    /// Or it is lost behind the mark that its own client has asked for.
+    LostBehindMark,
+    /// Or the listener has passed that mark, and the server has not.
+    LostBetweenMarks,
+    /// Or none has passed the one behind which the server was to listen.
+    LostAheadOfMark,
+    /// The mark behind which the listener was to listen has failed, or that is lost.
+    MarkInVain,
     /// Clients hear that they may have missed something.
     ToldOfMissed,
     /// A client's server hands over to the listener.
@@ -359,6 +401,8 @@ marks! {
     ToServerUnheard,
     /// A message waits for that.
     HeldToListen,
+    /// What a client says waits until its server listens for it.
+    HeldUntilShown,
     /// A client that listens says something else than data, where its server reads COPY data.
     CopyOfListenerEnded,
     /// The transaction in which it was to be so is rolled back.
@@ -369,6 +413,8 @@ marks! {
     NotifiedEarly,
     /// The end of a unit waits for the listener.
     ReadyDelayed,
+    /// It cannot be, as its client has sent more.
+    ReadyNotDelayed,
     /// A client listens on nothing any more, and its server on the channel of the marks.
     ListensForUs,
     /// A client is notified by the listener.
@@ -393,6 +439,10 @@ marks! {
     CatalogueReadAgain,
     /// A reload changes which catalogue matters to a pool.
     OtherCatalogue,
+    /// A server is lent meanwhile, by what was known before.
+    LentElsewhere,
+    /// Its client has changed the schema, which nobody reads any more.
+    SchemaLeftBehind,
     /// A text names what changes its session.
     Unseen,
     /// A transaction has changed the schema.
@@ -429,6 +479,10 @@ marks! {
     PromiseLeft,
     /// The same for one whose server is being prepared.
     PreparedServerLeft,
+    /// The same for one whose server would have been its own.
+    DedicatedLeft,
+    /// The same for one that has its place on a shared server, and has not sent its unit.
+    GrantLeft,
     /// A server comes for the one that it was promised to.
     PromiseKept,
     /// A server that was promised to somebody does not come.
@@ -449,6 +503,8 @@ marks! {
     WaitedForShare,
     /// Neither.
     WaitedForAttempt,
+    /// Or a server that was asked long ago has not answered.
+    WaitedForSilent,
     /// A client has waited long enough for the reserve.
     ReserveOpen,
 
@@ -491,6 +547,8 @@ marks! {
     RoomForOtherWorker,
     /// There is more than a new limit allows, and nothing is idle.
     SurplusOwed,
+    /// Or more are there than a limit of several pools allows now.
+    SurplusOfShare,
     /// A worker says that it lacks connections.
     WantPosted,
     /// A worker is nudged whose clients wait.
@@ -499,6 +557,8 @@ marks! {
     WantMet,
     /// A worker has none to give up now.
     WantUnmet,
+    /// No pool of this worker has a part in all of it.
+    WantElsewhere,
     /// A server is told to go and waited for, since it counts.
     Dismissed,
     /// One that was promised takes the place of a server that has gone.
@@ -587,8 +647,12 @@ marks! {
     LossOfUnitNotBegun,
     /// The same, and the session.
     LossOfUnitAndSession,
+    /// Its client has sent more, which may rest on what is lost.
+    LossAheadOfMore,
     /// The session.
     LossOfSession,
+    /// A part of the reply was passed on.
+    LossBehindAnswer,
     /// The rest of a message.
     LossOfMessage,
     /// It has heard it from the server.
@@ -613,6 +677,8 @@ marks! {
     // Clients that go.
     /// A client leaves when replies are owed.
     LeavesWhileOwed,
+    /// It does so before its settings are put back, which waits for a cancel.
+    LeavesBeforePutBack,
     /// A client leaves when something is never going to be whole.
     LeavesUnfinished,
     /// A client that has left has got all that it was owed.
@@ -645,6 +711,8 @@ marks! {
     ForsakenTalks,
     /// A server is forsaken because it says too much.
     TalkerForsaken,
+    /// A server says too much that nobody hears, and owes nothing.
+    TalkerOwesNothing,
 
     // Cancels.
     /// Nobody has that key.
@@ -655,6 +723,8 @@ marks! {
     CancelOfQueued,
     /// It is for a unit that has got its server and was not sent.
     CancelOfUnsent,
+    /// That server is kept by what its client has left there.
+    CancelOfUnsentPinned,
     /// It joins one that is under way.
     CancelJoins,
     /// Another one was sent.
@@ -737,6 +807,8 @@ marks! {
     OpeningReplaced,
     /// One that is busy is.
     BusyReplaced,
+    /// The one that listens is.
+    ListenerReplaced,
     /// A client that is there has another limit of silence.
     SilenceRenewed,
     /// A client is asked to leave.
@@ -773,8 +845,12 @@ marks! {
     TickLate,
     /// A peer has to read its last words.
     Lingers,
+    /// A connection is broken when the last is said.
+    LastWordsUnheard,
     /// It has read them.
     LingererReadAll,
+    /// The connection of one that was to read on is broken.
+    LingererBroken,
     /// It has read some of them.
     LingererReadSome,
     /// It does not read them.
@@ -783,10 +859,18 @@ marks! {
     // Servers that several clients use at a time.
     /// A unit is sent to a server that others use.
     UnitShares,
+    /// What its names stand for is new since it was read, so that it is read again.
+    UnitReadAnew,
     /// Nobody is there to share a server with: a unit gets one alone.
     UnitLone,
     /// A free server is set to be shared.
     ServerHeated,
+    /// Nobody takes a place there.
+    HeatedInVain,
+    /// What comes free is for others, and those who would share wait for one alone.
+    SharersMakeWay,
+    /// No server is fit for a unit, and it goes to any that can take it.
+    SharedAnyhow,
     /// One that others will miss is set anew for clients with other settings, who have none.
     SharedSetAnew,
     /// One is left to clients with the settings that it has, since who waits has one, too.
@@ -799,6 +883,10 @@ marks! {
     PlaceAwaited,
     /// A statement is made on a shared server for a unit that waits for it.
     StatementMadeAhead,
+    /// It is not there after all, or its rows are others.
+    MadeAheadInVain,
+    /// It would take the place of one that is needed, and waits.
+    MakingPutOff,
     /// A shared server is kept for somebody who needs one alone.
     SharedReserved,
     /// A unit that shares a server takes too long.
@@ -813,6 +901,12 @@ marks! {
     SharerGone,
     /// A shared server is lost.
     LostWhileShared,
+    /// It says FATAL first.
+    SharedSaysFarewell,
+    /// It had a place for a unit that was not sent.
+    GrantLost,
+    /// It cannot be sent there any more.
+    GrantUnused,
     /// A unit that was on it can be run again.
     SharedRunAgain,
     /// Whether such a unit was carried out is not known.

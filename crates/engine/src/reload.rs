@@ -135,7 +135,10 @@ impl Engine {
                 continue;
             };
             match server.state {
-                ServerState::Listening => self.close_server(now, key),
+                ServerState::Listening => {
+                    Mark::ListenerReplaced.hit();
+                    self.close_server(now, key);
+                }
                 ServerState::Idle => {
                     Mark::IdleReplaced.hit();
                     self.close_server(now, key);
@@ -232,6 +235,7 @@ impl Engine {
 
     /// Whoever is at the console may not be its user any more.
     fn close_consoles(&mut self, now: Time) {
+        // No mark: the user is the same in every simulated configuration.
         for id in self.clients.keys() {
             let client = self.clients.find(id);
             let there = client.is_some_and(|client| match &client.phase {

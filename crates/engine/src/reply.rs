@@ -418,6 +418,7 @@ impl Replies {
                 self.progress = match tag {
                     Tag::RowDescription => Progress::Rows,
                     Tag::CopyOutResponse => Progress::CopyOut,
+                    // No mark: what is replicated is not simulated.
                     Tag::CopyBothResponse => {
                         Progress::CopyBoth { open: !self.strike_copy_end(), sends: true }
                     }

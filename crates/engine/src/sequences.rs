@@ -235,11 +235,15 @@ impl Engine {
         // What the statement was prepared as may be there still, and goes with the session.
         match sink {
             Sink::Aside => {
+                Mark::SequencesStuck.hit();
                 its.reset = true;
                 its.sequences = Sequences::Stuck(Box::new(as_report(error)));
             }
             // The client is told.
-            Sink::Injected => its.reset = true,
+            Sink::Injected => {
+                // No mark: of a simulated batch this is the last that would be refused.
+                its.reset = true;
+            }
             Sink::Client(_) | Sink::EarlySync | Sink::Own | Sink::Refused(_) => {}
         }
     }

@@ -270,6 +270,7 @@ impl Engine {
         let its = &mut self.clients[client];
         let Some(failed) = its.deallocates.take_if(|its| its.slot() == slot) else { return };
         match *failed {
+            // No mark, nor for one name: no simulated DEALLOCATE or DISCARD fails.
             Deallocates::All { slot } => its.names.release(slot),
             Deallocates::One { name, was, .. } => {
                 // No mark: in the simulation it takes no time in which it could be cancelled.
@@ -289,8 +290,14 @@ impl Engine {
         its.brought = None;
         match its.deallocates.take().map(|lost| *lost) {
             None => {}
-            Some(Deallocates::All { slot }) => its.names.release(slot),
-            Some(Deallocates::One { name, was, .. }) => its.names.not_taken(name, was),
+            Some(Deallocates::All { slot }) => {
+                Mark::NamesNotCleared.hit();
+                its.names.release(slot);
+            }
+            Some(Deallocates::One { name, was, .. }) => {
+                Mark::DeallocationLost.hit();
+                its.names.not_taken(name, was);
+            }
         }
     }
 }

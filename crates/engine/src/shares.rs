@@ -379,6 +379,7 @@ impl Engine {
             let Some(its) = self.shares.find(share) else { continue };
             let surplus = its.count.most().map_or(0, |most| its.count.used().saturating_sub(most));
             for _ in self.leaving(share)..surplus {
+                Mark::SurplusOfShare.hit();
                 if !self.take_idle(now, &[share], None) {
                     Mark::SurplusOwed.hit();
                     let pools = self.shares[share].pools.clone();

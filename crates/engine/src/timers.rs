@@ -270,6 +270,7 @@ impl Engine {
                 let expected = listener.and_then(|listener| listener.expected_since());
                 let answers = !server.replies.is_empty() && now - server.changed > patience;
                 if answers || expected.is_some_and(|since| now - since > patience) {
+                    Mark::ListenerHangs.hit();
                     self.server_lost(now, id, "the server did not answer in time");
                 }
             }

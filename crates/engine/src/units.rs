@@ -393,6 +393,7 @@ impl Engine {
             return tag != Tag::Terminate;
         }
         if client.awaits_ready() {
+            Mark::HeldForReady.hit();
             return tag != Tag::Terminate;
         }
         let may_name = matches!(tag, Tag::Bind | Tag::FunctionCall | Tag::Parse | Tag::Query);
@@ -404,7 +405,7 @@ impl Engine {
             return true;
         }
         if client.resets().is_some() && client.slots.is_empty() {
-            // They are put back once a cancel is over.
+            // They are put back once a cancel is over. No mark: PutBackBehindCancel says so.
             return tag != Tag::Terminate;
         }
         if client.slots.is_empty() {

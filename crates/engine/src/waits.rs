@@ -117,6 +117,7 @@ impl Engine {
         }
         // One that was asked a moment ago is not to blame for the wait.
         let silent = self.openings(id).any(|(_, server)| now - server.since >= waited);
+        Mark::WaitedForSilent.hit_if(silent);
         silent.then(|| format!("{} has not answered yet.", pool.spec.address))
     }
 

@@ -124,7 +124,10 @@ impl Engine {
             let besides = besides.iter().map(|of| self.share_of.get(of).copied());
             let shares: Option<Vec<_>> = std::iter::once(Some(share)).chain(besides).collect();
             // Where no pool has a part in one of them there is nothing of use.
-            let Some(shares) = shares else { continue };
+            let Some(shares) = shares else {
+                Mark::WantElsewhere.hit();
+                continue;
+            };
             if self.take_idle(now, &shares, None) {
                 Mark::WantMet.hit();
                 return;

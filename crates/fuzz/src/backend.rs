@@ -2,7 +2,7 @@
 
 use pgweir_wire::backend::{
     self, Authentication, ErrorFields, Report, Tag, parse_backend_key_data, parse_parameter_status,
-    parse_ready_for_query, sasl_mechanisms,
+    parse_ready_for_query, parse_row_description, sasl_mechanisms,
 };
 use pgweir_wire::{CancelKey, HEADER_LEN, Severity};
 
@@ -37,6 +37,14 @@ fn views(body: &[u8]) {
     }
     if let Ok(status) = parse_ready_for_query(body) {
         is_written_as(body, |out| backend::ready_for_query(out, status));
+    }
+    if let Ok(columns) = parse_row_description(body) {
+        // Each is a name and 19 bytes behind that.
+        let bytes = columns.iter().map(|column| {
+            lies_within(body, column.name);
+            column.name.len() + 19
+        });
+        assert_eq!(bytes.sum::<usize>() + 2, body.len());
     }
     let start = ErrorFields::start(body);
     lies_within(body, start.severity);

@@ -21,6 +21,7 @@
 #![forbid(unsafe_code)]
 
 mod backend;
+mod catalogue;
 mod config;
 mod console;
 pub mod corpus;
@@ -66,9 +67,11 @@ pub struct Target {
 
 /// Every target, ordered by name.
 #[rustfmt::skip]
-pub const TARGETS: [Target; 12] = [
+pub const TARGETS: [Target; 13] = [
     row("backend", "messages of a server", 3, 4_096, Language::Messages, backend::run),
-    row("config", "a configuration file", 1, 2_048, Language::Config, config::run),
+    row("catalogue", "rows of cells of what a server says of its catalogue", 1, 512,
+        Language::Catalogue, catalogue::run),
+    row("config", "a configuration file", 1, 1_024, Language::Config, config::run),
     row("console", "a console command", 1, 256, Language::Console, console::run),
     row("engine_client", "a script of what clients send", 5, 512, Language::Scripts,
         engine_client::run),

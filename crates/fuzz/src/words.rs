@@ -6,6 +6,8 @@ use pgweir_config::{Fallback, Kind, PIN_KINDS, SETTINGS};
 /// What inputs of a target are written in.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Language {
+    /// Rows of cells, with SQL in some.
+    Catalogue,
     /// TOML, with the names of settings.
     Config,
     /// Commands of the console.
@@ -26,6 +28,7 @@ pub enum Language {
 pub fn words(language: Language) -> Vec<Vec<u8>> {
     let all = |lists: &[&[&[u8]]]| lists.concat().into_iter().map(<[u8]>::to_vec).collect();
     let mut words: Vec<Vec<u8>> = match language {
+        Language::Catalogue => [all(&[CATALOGUE]), sql()].concat(),
         Language::Config => settings(),
         Language::Console => all(&[CONSOLE]),
         Language::Messages => all(&[MESSAGES]),
@@ -88,6 +91,39 @@ fn sql() -> Vec<Vec<u8>> {
     let known = pgweir_sql::words().chain(others);
     marks.chain(known.map(|word| format!("{word} ").into_bytes())).collect()
 }
+
+/// What rows of a catalogue are made of.
+const CATALOGUE: &[&[u8]] = &[
+    b"\nf\t16384\tpublic\tf\tsql\t0\t",
+    b"\nf\t16385\tpublic\tg\tplpgsql\t0\t",
+    b"\nf\t16386\tpublic\th\tplperl\t0\t",
+    b"\nf\t16387\tpublic\ti\tinternal\t0\t",
+    b"\nf\t16388\tpublic\tj\tc\t0\t",
+    b"\nf\t16384\tpublic\tf\tsql\t1\t",
+    b"\nf\t1000\tpg_catalog\tk\tinternal\t0\t",
+    b"\nr\t16390\tpublic\tr\t\t0\t",
+    b"\nt\t16391\tpublic\tt\t\t0\t",
+    b"\nu\t0\t\t\t\t0\t",
+    b"\nr\t16390\tf\t16384\tw\ttrigger x",
+    b"\nr\t16390\tf\t16385\ta\trule x",
+    b"\nu\t0\tf\t16384\ta\toperator +",
+    b"\nt\t16391\tf\t16385\ta\tcheck x",
+    b"\nf\t16384\tr\t16390\ta\tx",
+    b"set_config",
+    b"nextval",
+    b"currval",
+    b"lastval",
+    b"pg_advisory_lock",
+    b"plpy.execute",
+    b"spi_exec_query",
+    b"SD[",
+    b"dblink",
+    b"perform ",
+    b"return ",
+    b"declare ",
+    b"begin ",
+    b"end; ",
+];
 
 /// What is found in the protocol.
 const MESSAGES: &[&[u8]] = &[

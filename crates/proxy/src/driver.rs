@@ -572,8 +572,7 @@ impl<T: Transport> Driver<T> {
                 Mark::WriteToClientFailed.hit();
                 self.broken.push(endpoint);
             }
-            // It may have said why before it closed: what is there to read is read first, and
-            // then the end of the stream tells.
+            // What it may have said before it closed is read first, and then its end.
             Endpoint::Cancel(_) | Endpoint::Server(_) => {
                 Mark::WriteToServerFailed.hit_if(matches!(endpoint, Endpoint::Server(_)));
                 link.paused = false;

@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use pgweir_sim::{Counts, Failure, Faults, Mark, Options, Row, run, run_with, shrink};
 
 /// As many as it takes for so many transactions, each of which counts once though each seed is run
-/// twice. They take a minute and a half on two cores.
+/// twice. They take two minutes on two cores.
 const SEEDS: u64 = 13_800;
 const TRANSACTIONS: u64 = 1_000_000;
 

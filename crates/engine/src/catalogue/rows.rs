@@ -27,6 +27,13 @@ impl CatalogueRows {
         Self { database, rows: Vec::new(), bytes: 0, overlong: false }
     }
 
+    /// What a server has said in DataRows with these bodies.
+    pub fn of<'r>(database: Database, rows: impl IntoIterator<Item = &'r [u8]>) -> Self {
+        let mut all = Self::new(database);
+        rows.into_iter().for_each(|row| all.row(Some(row)));
+        all
+    }
+
     /// The database that it is of.
     pub fn database(&self) -> &Database {
         &self.database

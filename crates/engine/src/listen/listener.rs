@@ -328,6 +328,7 @@ impl Engine {
             listener.begin(Some(id));
         }
         if is_set {
+            Mark::ListenerCleared.hit();
             // A short statement_timeout, another encoding: all that is its last client's.
             self.replay(id, &none);
         } else {
@@ -369,12 +370,14 @@ impl Engine {
                 Source::Server | Source::Awaited => continue,
                 Source::ToListener { server: false, .. } => {
                     // It says all of it still: the next listener may listen before the mark.
+                    Mark::ListenerLostAheadOfMark.hit();
                     own.early.clear();
                     own.source = Source::Awaited;
                     continue;
                 }
                 Source::Listener => own.no_doubt(),
                 Source::ToListener { listener, .. } | Source::ToServer { listener, .. } => {
+                    Mark::ListenerLostBehindMark.hit();
                     *listener = true;
                 }
             }

@@ -58,6 +58,7 @@ impl Engine {
         self.servers[id].doomed |= !listens;
         self.pass(id, listens, at, n, n);
         if matches!(self.servers[id].state, ServerState::Idle) {
+            // No mark: it has to come right behind the unit in which a function begins to listen.
             self.close_server(now, id);
         }
         Ok(())
@@ -163,7 +164,10 @@ impl Engine {
                 Ok(Notified::Taken)
             }
             _ if is_mark => Ok(Notified::Taken),
-            Source::ToListener { server: true, .. } => Ok(Notified::Taken),
+            Source::ToListener { server: true, .. } => {
+                Mark::HeardBehindMark.hit();
+                Ok(Notified::Taken)
+            }
             // It listens in the middle of a batch, or is about to.
             Source::Listener | Source::ToServer { server: false, .. }
                 if own.channels.contains(channel) =>
@@ -236,6 +240,7 @@ impl Engine {
                 return true;
             }
             // More is under way, whose replies cannot wait, or its client waits for nothing more.
+            Mark::ReadyNotDelayed.hit();
             let early = std::mem::take(&mut own.early);
             own.pending.extend(early);
         }

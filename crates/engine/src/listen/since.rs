@@ -99,6 +99,7 @@ impl Engine {
             let listener = pool.and_then(|pool| self.pools[pool].listener.as_mut());
             match listener.and_then(|listener| listener.mark_loss(client)) {
                 Some(number) => own.mark = number,
+                // No mark: it takes a commit in doubt while there is no listener.
                 None => own.no_doubt(),
             }
         }
@@ -114,7 +115,7 @@ impl Engine {
         }
         own.since_shown = SinceShown::Nothing;
         if !is_last {
-            // The sweep tells the listener.
+            // The sweep tells the listener. No mark: it takes a commit in doubt.
             self.unsubscribe(client);
         }
         if self.clients[client].holding {

@@ -87,6 +87,7 @@ impl Engine {
         let (fatal, code) = (fields.is_fatal(), fields.code);
         let step = self.take_step(id, Tag::ErrorResponse)?;
         if fatal {
+            Mark::SharedSaysFarewell.hit();
             let server = &mut self.servers[id];
             server.doomed = true;
             server.idled_out = code == Some(SqlState::IDLE_SESSION);
@@ -102,7 +103,7 @@ impl Engine {
                 // No other timeout can be shorter here, so the words say it. In another language
                 // than English the time does, since the unit was sent: how long it ran is not
                 // known where what was answered before is read at once with this. Where a cancel
-                // has gone out it counts as the cancel then.
+                // has gone out it counts as the cancel then. No mark: all speak English.
                 let by_brake = fields.message.starts_with(TIMED_OUT);
                 if code == Some(SqlState::QUERY_CANCELED)
                     && let Some(head) = server.pipeline.front_mut()

@@ -133,6 +133,7 @@ impl Engine {
             // It is for others. Where it takes the place of one that could be shared it makes way
             // for those who need one alone.
             if self.pools[pool].hot.is_empty() {
+                Mark::SharersMakeWay.hit();
                 let all: Vec<_> = self.sharers(pool).map(|(index, _)| index).collect();
                 self.take_out_sharers(pool, &all);
             }
@@ -165,6 +166,7 @@ impl Engine {
             && server.replies.is_empty()
         {
             // What they wait for is not there.
+            Mark::HeatedInVain.hit();
             self.cool(id);
             return false;
         }

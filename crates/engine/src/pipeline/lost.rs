@@ -65,6 +65,7 @@ impl Engine {
         }
         self.grant(now, pool);
         for client in granted {
+            Mark::GrantLost.hit();
             // It asks again, in its own place.
             let its = &mut self.clients[client];
             its.leg = Leg::None;

@@ -69,6 +69,7 @@ impl Engine {
                     return false;
                 }
                 // The place that it does not take may be another's, but not before its own turn.
+                Mark::GrantUnused.hit();
                 self.clients[id].waited_to_share();
                 self.check_out(now, id, pool);
             }
@@ -178,6 +179,7 @@ impl Engine {
         }
         // A write may stand behind reads where it has to.
         if let Some(server) = self.least_loaded(pool, usize::MAX, settings, unit, |_| true) {
+            Mark::SharedAnyhow.hit();
             self.want_hot(now, pool, settings);
             return Place::On(server);
         }
@@ -272,6 +274,7 @@ impl Engine {
                 .filter(|(_, unit)| lacks(unit))
                 .map(|(index, _)| index)
                 .collect();
+            Mark::MadeAheadInVain.hit_if(!lacks.is_empty());
             self.take_out_sharers(pool, &lacks);
         }
         if let Some(settings) = settings.filter(|_| failed) {

@@ -69,6 +69,7 @@ impl Repute {
         *standing = match *standing {
             Standing::Trusted { debt } => Standing::Trusted { debt: debt.saturating_sub(1) },
             Standing::Banned { bans, .. } | Standing::OnTrial { bans, .. } if !in_time => {
+                Mark::TrialBeginsAnew.hit();
                 // Nothing more is known: perhaps it overruns the next time.
                 Standing::OnTrial { runs: 0, bans }
             }
@@ -84,7 +85,7 @@ impl Repute {
         let bans = match *standing {
             Standing::Trusted { debt: 0 } => {
                 *standing = Standing::Trusted { debt: FORGIVEN };
-                return;
+                return Mark::OverrunForgiven.hit();
             }
             Standing::Trusted { .. } => 0,
             // Several of one kind were under way.

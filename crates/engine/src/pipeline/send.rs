@@ -171,7 +171,7 @@ impl Engine {
         };
         if old.is_some() && server.granted > 0 {
             // It may be what a unit needs that is about to be sent.
-            return;
+            return Mark::MakingPutOff.hit();
         }
         Mark::StatementMadeAhead.hit();
         if let Some(old) = old {

@@ -14,6 +14,7 @@ use super::{BRAKE, Choice};
 use crate::Engine;
 use crate::action::ClientId;
 use crate::client::{UnitRest, UnnamedStatement};
+use crate::marks::Mark;
 use crate::pool::{Pool, PoolId};
 use crate::prepared::{Meaning, Shape, Statement};
 use crate::settings::{ENCODING, Settings, TIMEOUT};
@@ -153,11 +154,12 @@ impl Engine {
         if !self.may_pipeline(id, pool) {
             return None;
         }
-        if let Some(unit) = &self.clients[id].unit
-            && Arc::ptr_eq(&unit.loud, &self.pools[pool].loud)
-        {
-            // It was read before it came into the queue.
-            return self.clients[id].unit.as_deref().map(Unit::again);
+        if let Some(unit) = &self.clients[id].unit {
+            if Arc::ptr_eq(&unit.loud, &self.pools[pool].loud) {
+                // It was read before it came into the queue.
+                return Some(unit.again());
+            }
+            Mark::UnitReadAnew.hit();
         }
         self.read_unit(id, pool, rest)
     }

@@ -53,6 +53,7 @@ impl Engine {
             (Some(_), Some(_)) if is_it => return Brought::Yes,
             (Some(Rows::Awaited), Some(_)) => {
                 // Made just now, by this unit.
+                Mark::HeldForOwnRows.hit();
                 if !client.holding {
                     self.ask_for_rows(server);
                 }

@@ -281,6 +281,7 @@ impl Engine {
             // A server that only listens for its client goes on to others.
             && client.pins.without(PinReason::Listen).is_empty()
             && client.replication.is_none()
+            // No mark: so many names take too long to simulate.
             && client.names.len() < NAMES
     }
 
@@ -394,6 +395,7 @@ impl Engine {
             Meaning::Awaited => self.held_for_shown(id, server),
             Meaning::Changed if self.servers[server].has_failed() => {
                 // That is refused in any case.
+                Mark::ChangedInFailed.hit();
                 Some(Named::renamed(kind, Rename::escape(at, name)))
             }
             Meaning::Changed => {

@@ -31,6 +31,7 @@ impl<T: Transport> Driver<T> {
                 self.lingering.insert(endpoint, Lingering { link, since: None });
                 return;
             }
+            Mark::LastWordsUnheard.hit_if(link.unsent() > 0);
             finish(&link.io);
         }
         self.engine.closed(endpoint);
@@ -43,7 +44,9 @@ impl<T: Transport> Driver<T> {
         };
         let before = link.unsent();
         if link.flush().is_err() || link.unsent() == 0 {
-            Mark::LingererReadAll.hit_if(link.unsent() == 0);
+            let is_broken = link.unsent() > 0;
+            Mark::LingererReadAll.hit_if(!is_broken);
+            Mark::LingererBroken.hit_if(is_broken);
             finish(&link.io);
             self.lingering.remove(&endpoint);
             self.engine.closed(endpoint);
@@ -59,6 +62,7 @@ impl<T: Transport> Driver<T> {
         let Self { lingering, engine, draining, .. } = self;
         lingering.retain(|endpoint, Lingering { link, since }| {
             let since = *since.get_or_insert(now);
+            // No mark: it takes more time than a simulation has.
             let patient = link.ended && !*draining;
             let lingers = now - since <= if patient { LINGER_READING } else { LINGER };
             if !lingers {
