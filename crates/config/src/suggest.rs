@@ -5,9 +5,13 @@
 /// (Damerau-Levenshtein).
 pub fn nearest<'a>(text: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
     let text = text.to_ascii_lowercase();
-    let slips_max = (text.chars().count() / 3).max(1);
+    let length = text.chars().count();
+    let slips_max = (length / 3).max(1);
+    // Each letter that the one has more is a slip: most candidates need no closer look.
+    let may_be_near = |candidate: &&str| candidate.chars().count().abs_diff(length) <= slips_max;
     candidates
         .into_iter()
+        .filter(may_be_near)
         .map(|candidate| (strsim::damerau_levenshtein(&text, candidate), candidate))
         .filter(|(slips, _)| *slips <= slips_max)
         .min_by_key(|(slips, _)| *slips)
