@@ -11,17 +11,20 @@ pub(crate) fn run(text: &[u8]) {
     let rows: Vec<_> = lines.iter().map(|line| row(line)).collect();
     let (uses, objects): (Vec<_>, Vec<_>) = rows.into_iter().partition(|row| cells(row) == 6);
     let all = loud(objects.iter().chain(&uses));
-    let raw = [text.to_vec()];
-    let as_one = loud(raw.iter().chain(&objects).chain(&uses));
-    is_no_more_than(&all, &as_one);
     for (name, _) in all.iter() {
         let is_there = |line: &&[u8]| line.split(|byte| *byte == b'\t').any(|cell| is(cell, name));
         assert!(lines.iter().any(is_there), "nobody says {}", name.escape_ascii());
     }
-    // In whatever order it comes, and what one object uses makes nothing quieter.
-    is_no_more_than(&all, &loud(objects.iter().chain(uses.iter().rev())));
-    is_no_more_than(&loud(objects.iter().chain(uses.iter().rev())), &all);
-    is_no_more_than(&loud(objects.iter()), &all);
+    // In whatever order it comes.
+    let reversed = loud(objects.iter().chain(uses.iter().rev()));
+    is_no_more_than(&all, &reversed);
+    is_no_more_than(&reversed, &all);
+    // What more is said makes nothing quieter. It takes as long again.
+    if text.len().is_multiple_of(4) {
+        let raw = [text.to_vec()];
+        is_no_more_than(&all, &loud(raw.iter().chain(&objects).chain(&uses)));
+        is_no_more_than(&loud(objects.iter()), &all);
+    }
 }
 
 fn loud<'r>(rows: impl Iterator<Item = &'r Vec<u8>>) -> Loud {
