@@ -2,7 +2,7 @@
 
 use pgweir_wire::backend;
 use pgweir_wire::frontend::Tag;
-use pgweir_wire::{CancelKey, HEADER_LEN, Header, Malformed, TransactionStatus};
+use pgweir_wire::{CancelKey, HEADER_LEN, Malformed, TransactionStatus};
 
 use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint};
@@ -10,9 +10,10 @@ use crate::client::{Phase, UnitRest};
 use crate::errors::{CONSOLE_PROTOCOL, CONSOLE_TOO_LONG};
 use crate::marks::Mark;
 use crate::time::Time;
+use crate::units::message;
 
-/// The longest console command.
-const MAX_COMMAND_LEN: usize = 16 * 1024;
+/// The longest message to the console, which is a command or is refused anyway.
+const MAX_MESSAGE_LEN: usize = 16 * 1024;
 
 impl Engine {
     /// What a client of the console is told at login: PostgreSQL's clients ask for these.
@@ -45,19 +46,15 @@ impl Engine {
         while !self.clients[id].holding && !self.clients[id].congested {
             let rest = &input[at..];
             let (tag, length) = match first(rest) {
-                Ok(Some((Tag::Terminate, _))) => {
-                    self.close_client(id);
-                    return input.len();
-                }
-                Ok(Some(message)) => message,
-                Ok(None) => break,
-                Err(Some(malformed)) => {
-                    self.violated(now, id, malformed);
-                    return input.len();
-                }
-                Err(None) => {
+                First::Whole(tag, length) => (tag, length),
+                First::InPart => break,
+                First::TooLong => {
                     Mark::ConsoleTooLong.hit();
-                    self.expel(now, id, CONSOLE_TOO_LONG.report(&[&MAX_COMMAND_LEN]));
+                    self.expel(now, id, CONSOLE_TOO_LONG.report(&[&MAX_MESSAGE_LEN]));
+                    return input.len();
+                }
+                First::Malformed(malformed) => {
+                    self.violated(now, id, malformed);
                     return input.len();
                 }
             };
@@ -74,7 +71,7 @@ impl Engine {
         if client.ended && !client.holding && !client.congested {
             // What is left of its stream is never going to be whole.
             Mark::ConsoleCutOff.hit_if(has_more);
-            self.close_client(id);
+            self.client_left(now, id);
             return input.len();
         }
         at
@@ -84,6 +81,8 @@ impl Engine {
         let client = &mut self.clients[id];
         let to = Endpoint::Client(id);
         match tag {
+            Tag::Terminate => self.client_left(now, id),
+            Tag::Password => self.violated(now, id, Malformed::UnknownTag(b'p')),
             Tag::Sync => {
                 client.rest = UnitRest::None;
                 self.actions.inject(to, |out| {
@@ -112,8 +111,6 @@ impl Engine {
             }
             // Nothing waits to be flushed, and outside a COPY its messages mean nothing.
             Tag::Flush | Tag::CopyData | Tag::CopyDone | Tag::CopyFail => {}
-            Tag::Password => self.violated(now, id, Malformed::UnknownTag(b'p')),
-            Tag::Terminate => self.close_client(id),
         }
     }
 
@@ -129,14 +126,24 @@ impl Engine {
     }
 }
 
-/// The type of the first message, and its length, if all of it is there. `Err(None)`: it is longer
-/// than any command.
-fn first(input: &[u8]) -> Result<Option<(Tag, usize)>, Option<Malformed>> {
-    let Some(header) = Header::parse(input)? else { return Ok(None) };
-    let tag = Tag::of(header)?;
-    match header.message_len() {
-        _ if header.body_len > MAX_COMMAND_LEN => Err(None),
-        length if length <= input.len() => Ok(Some((tag, length))),
-        _ => Ok(None),
+/// What stands at the front of the input.
+enum First {
+    /// A message of this type and length, all of it.
+    Whole(Tag, usize),
+    /// The beginning of one.
+    InPart,
+    /// One that is longer than any may be.
+    TooLong,
+    Malformed(Malformed),
+}
+
+fn first(input: &[u8]) -> First {
+    match message(input) {
+        Err(malformed) => First::Malformed(malformed),
+        Ok(Some((header, _))) if header.body_len > MAX_MESSAGE_LEN => First::TooLong,
+        Ok(Some((header, tag))) if header.message_len() <= input.len() => {
+            First::Whole(tag, header.message_len())
+        }
+        Ok(Some(_) | None) => First::InPart,
     }
 }

@@ -286,7 +286,7 @@ pub(crate) const CONSOLE_PROTOCOL: ErrorKind = error(
 );
 pub(crate) const CONSOLE_TOO_LONG: ErrorKind = fatal(
     SqlState::PROTOCOL_VIOLATION,
-    "a command of the console has at most {} bytes",
+    "a message to the console has at most {} bytes",
     "at the console",
     "",
 );

@@ -301,6 +301,8 @@ impl Engine {
     fn lessee_lost_server(&mut self, now: Time, id: ServerId, client: ClientId, cause: &str) {
         let loss = self.loss(id, client);
         let pool = self.servers[id].pool;
+        Mark::LossBehindAnswer.hit_if(loss == Loss::Session && self.servers[id].answered);
+        Mark::LossAheadOfMore.hit_if(loss == Loss::UnitAndSession && self.clients[client].holding);
         self.undo_lost(id, client);
         self.part(client);
         if !matches!(loss, Loss::Told | Loss::Message) {

@@ -87,18 +87,12 @@ impl Engine {
             0 if !self.is_stateless(id, client) => Loss::Session,
             0 if in_transaction => Loss::Transaction,
             0 => Loss::Nothing,
-            _ if server.answered => {
-                Mark::LossBehindAnswer.hit();
-                Loss::Session
-            }
+            _ if server.answered => Loss::Session,
             1 if self.is_stateless(id, client) && !its.mixed => match in_transaction && !may_commit
             {
                 true => Loss::UnitInTransaction,
                 // More was sent, and waits here: it may rest on what this one was to do.
-                false if its.holding || its.began_more => {
-                    Mark::LossAheadOfMore.hit();
-                    Loss::UnitAndSession
-                }
+                false if its.holding || its.began_more => Loss::UnitAndSession,
                 // Inside a transaction no server is idle in this sense.
                 false if server.idled_out && !in_transaction => Loss::UnitNotBegun,
                 false => Loss::Unit,

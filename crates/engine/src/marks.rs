@@ -157,7 +157,7 @@ marks! {
     SharingEnded,
     /// A statement has taken too long, and shares no server for a while.
     StatementBanned,
-    /// It does so for the first time, and is forgiven.
+    /// One that is trusted takes too long, and is forgiven.
     OverrunForgiven,
     /// One server more is to be shared than there are.
     HotWanted,
@@ -269,13 +269,13 @@ marks! {
     NotTold,
     /// It was asked often enough, for this unit.
     AskedEnough,
-    /// Behind that its client keeps it, which has asked for the next one first.
+    /// A client keeps a server that has answered us, as it has asked for it before others.
     AskedFirst,
     /// A server does not answer to what it is asked behind a transaction.
     AskedInVain,
     /// Nothing is put back in a transaction while a cancel may still come.
     SettingsAwaitCancel,
-    /// They are put back behind it.
+    /// What a client has set is put back behind a cancel.
     PutBackBehindCancel,
     /// A message waits until it has.
     HeldForAnswer,
@@ -317,7 +317,7 @@ marks! {
     SequencesForgottenInBatch,
     /// It has not come to that within the batch.
     SequencesNotForgotten,
-    /// A server fails to forget the sequences of another.
+    /// A server fails to forget the sequences of another client.
     SequencesStuck,
     /// A unit waits for those before it, since the server is to forget in between.
     HeldForSequences,
@@ -365,7 +365,7 @@ marks! {
     Unsubscribed,
     /// A server listens for a pool's clients.
     BecomesListener,
-    /// What its last client has set there is taken back first.
+    /// What the last client of a server that becomes the listener has set is taken back.
     ListenerCleared,
     /// The same, and a client had kept it to listen.
     ListenerAdopted,
@@ -381,13 +381,13 @@ marks! {
     ListenerHangs,
     /// A server is lost that has listened, and the listener may be behind.
     LossMarked,
-    /// There is no listener that could make one.
+    /// The listener has no server that could make one.
     LossUnmarked,
     /// Or it is lost behind the mark that its own client has asked for.
     LostBehindMark,
     /// Or the listener has passed that mark, and the server has not.
     LostBetweenMarks,
-    /// Or none has passed the one behind which the server was to listen.
+    /// Or the listener has not passed the one behind which the server was to listen.
     LostAheadOfMark,
     /// The mark behind which the listener was to listen has failed, or that is lost.
     MarkInVain,
@@ -413,7 +413,7 @@ marks! {
     NotifiedEarly,
     /// The end of a unit waits for the listener.
     ReadyDelayed,
-    /// It cannot be, as its client has sent more.
+    /// It cannot be, as its client has sent more, or leaves.
     ReadyNotDelayed,
     /// A client listens on nothing any more, and its server on the channel of the marks.
     ListensForUs,
@@ -503,7 +503,7 @@ marks! {
     WaitedForShare,
     /// Neither.
     WaitedForAttempt,
-    /// Or a server that was asked long ago has not answered.
+    /// A server that was asked for a connection long ago has not answered.
     WaitedForSilent,
     /// A client has waited long enough for the reserve.
     ReserveOpen,
@@ -845,7 +845,7 @@ marks! {
     TickLate,
     /// A peer has to read its last words.
     Lingers,
-    /// A connection is broken when the last is said.
+    /// A connection is broken when the last words are said there.
     LastWordsUnheard,
     /// It has read them.
     LingererReadAll,
@@ -905,7 +905,7 @@ marks! {
     SharedSaysFarewell,
     /// It had a place for a unit that was not sent.
     GrantLost,
-    /// It cannot be sent there any more.
+    /// A unit that has its place on a shared server needs one alone now.
     GrantUnused,
     /// A unit that was on it can be run again.
     SharedRunAgain,

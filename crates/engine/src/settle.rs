@@ -270,10 +270,10 @@ impl Engine {
         let its = &mut self.clients[client];
         let Some(failed) = its.deallocates.take_if(|its| its.slot() == slot) else { return };
         match *failed {
-            // No mark, nor for one name: no simulated DEALLOCATE or DISCARD fails.
+            // No mark, nor for one name: in the simulation it takes no time in which it could be
+            // cancelled, and nobody asks for it where it fails.
             Deallocates::All { slot } => its.names.release(slot),
             Deallocates::One { name, was, .. } => {
-                // No mark: in the simulation it takes no time in which it could be cancelled.
                 its.names.not_taken(name, was);
                 self.servers[id].reset = true;
             }

@@ -337,7 +337,7 @@ impl Engine {
         let Some(client) = self.servers[id].client() else { return };
         let its = &self.clients[client];
         let waits = its.changes.is_some() && its.slots.is_empty() && its.leg == Leg::Held(id);
-        Mark::PutBackBehindCancel.hit_if(waits);
+        Mark::PutBackBehindCancel.hit_if(waits && its.resets().is_some());
         if waits && self.servers[id].replies.is_empty() && !self.put_back(id, client) {
             self.say_ready_behind_reset(client, self.servers[id].status);
             if self.clients[client].leaving {

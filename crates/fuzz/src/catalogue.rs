@@ -21,8 +21,8 @@ pub(crate) fn run(text: &[u8]) {
     is_no_more_than(&reversed, &all);
     // What more is said makes nothing quieter. It takes as long again.
     if text.len().is_multiple_of(4) {
-        let raw = [text.to_vec()];
-        is_no_more_than(&all, &loud(raw.iter().chain(&objects).chain(&uses)));
+        // What all of it says as one row nobody knows.
+        let _ = loud([text.to_vec()].iter());
         is_no_more_than(&loud(objects.iter()), &all);
     }
 }

@@ -9,6 +9,7 @@ use pgweir_proxy::Transport;
 use pgweir_wire::frontend::{Target, write_copy_data, write_describe, write_parse, write_query};
 use pgweir_wire::{ProtocolVersion, Startup, TransactionStatus, backend};
 
+use crate::configuration::Configuration;
 use crate::invariants::Invariant;
 use crate::network::Stream;
 use crate::outbox::Outbox;
@@ -138,7 +139,8 @@ impl Admin {
 
     /// The next thing that it says. Says whether that is its end.
     fn act(&mut self, site: &mut Site) -> bool {
-        let Some(Turn { bytes, owed, end }) = self.turns.pop_front() else { return true };
+        // Behind the last turn it waits for the end of the connection.
+        let Some(Turn { bytes, owed, end }) = self.turns.pop_front() else { return false };
         site.trace.note(self.who(), || format!("says {} bytes for {owed:?}, {end:?}", bytes.len()));
         self.outgoing = Outbox::from(bytes);
         self.owed = owed.into();
@@ -240,9 +242,10 @@ impl Admin {
                 _ => false,
             },
             Phase::Login => match code {
-                b"53300" => true,
+                // However many clients there are, unless there are many more.
+                b"53300" => site.rules.least(0, too_many_to_log_in).is_some(),
                 b"57P01" | b"57P03" => site.draining,
-                b"08006" | b"57014" => site.rules.most(0, |rules| rules.times.login).is_some(),
+                b"08006" => site.rules.least(0, |rules| rules.times.login).is_some(),
                 _ => false,
             },
             Phase::Dismissed => false,
@@ -262,6 +265,9 @@ impl Admin {
         if self.phase != Phase::Dismissed && !asked && !unread {
             self.fail(site, Invariant::EndIsSaid, "is cut off without a word");
         }
+        if !self.incoming.is_empty() && !reset {
+            self.fail(site, Invariant::WholeMessages, "is left with half a message");
+        }
         true
     }
 
@@ -272,6 +278,11 @@ impl Admin {
     fn who(&self) -> Who {
         Who('a', self.number as usize)
     }
+}
+
+/// How many may log in at a time, or be there at all.
+fn too_many_to_log_in(rules: &Configuration) -> Option<u64> {
+    rules.limits.logins.or(rules.limits.clients)
 }
 
 /// What a client of the console says in the course of its life.

@@ -33,7 +33,7 @@ pub(crate) enum Part {
     Room,
     /// How many clients of the console there are, when each comes and what it says.
     Admin,
-    /// What the console answers.
+    /// Each answer of the console.
     Console,
 }
 

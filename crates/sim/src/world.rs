@@ -67,8 +67,6 @@ pub(crate) struct World {
     /// Those of each seat, and of each worker.
     seats: Vec<Dice>,
     workers: Vec<Dice>,
-    /// What the console answers.
-    consoles: Dice,
     /// How often a worker has had a catalogue read.
     readings: BTreeMap<(usize, Database), u64>,
     attempts: Vec<Attempt>,
@@ -276,7 +274,6 @@ impl World {
             dice: dice(Part::World),
             seats: many(Part::Seat, topology.seats),
             workers: many(Part::Worker, topology.workers),
-            consoles: dice(Part::Console),
             readings: BTreeMap::new(),
             topology,
         };

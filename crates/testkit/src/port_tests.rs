@@ -2,8 +2,11 @@ use std::{
     collections::BTreeSet,
     net::{TcpListener, TcpStream},
     process::Command,
-    sync::atomic::{AtomicBool, Ordering},
-    thread,
+    sync::{
+        Arc,
+        atomic::{AtomicBool, Ordering},
+    },
+    thread::{self, JoinHandle},
 };
 
 use crate::port::{Port, Stranger};
@@ -33,20 +36,36 @@ fn a_look_at_a_port_is_no_server() {
 
 #[test]
 fn a_stranger_that_is_gone_is_gone_whatever_is_started_meanwhile() {
-    let (port, done) = (Port::take(), AtomicBool::new(false));
-    thread::scope(|scope| {
-        for _ in 0..4 {
-            scope.spawn(|| {
-                while !done.load(Ordering::Relaxed) {
-                    assert!(Command::new("true").status().unwrap().success());
-                }
-            });
-        }
-        let gone = (0..500).all(|_| {
-            drop(Stranger::at(port.address()));
-            TcpStream::connect(port.address()).is_err()
+    let port = Port::take();
+    let _busy: Vec<_> = (0..4).map(|_| Starter::new()).collect();
+    for _ in 0..500 {
+        drop(Stranger::at(port.address()));
+        assert!(TcpStream::connect(port.address()).is_err());
+    }
+}
+
+/// Starts one program after the other until it is dropped.
+struct Starter {
+    done: Arc<AtomicBool>,
+    thread: Option<JoinHandle<()>>,
+}
+
+impl Starter {
+    fn new() -> Self {
+        let done = Arc::new(AtomicBool::new(false));
+        let its = Arc::clone(&done);
+        let thread = thread::spawn(move || {
+            while !its.load(Ordering::Relaxed) {
+                Command::new("true").status().unwrap();
+            }
         });
-        done.store(true, Ordering::Relaxed);
-        assert!(gone);
-    });
+        Self { done, thread: Some(thread) }
+    }
+}
+
+impl Drop for Starter {
+    fn drop(&mut self) {
+        self.done.store(true, Ordering::Relaxed);
+        self.thread.take().map(JoinHandle::join);
+    }
 }

@@ -15,6 +15,7 @@ use pgweir_fuzz::script::Op;
 fn main() -> io::Result<()> {
     for (target, seeds) in [
         ("backend", messages::backend()),
+        ("catalogue", texts::catalogue()),
         ("config", texts::config()),
         ("console", texts::console()),
         ("engine_client", clients::scripts()),

@@ -2,6 +2,55 @@
 
 use crate::Seed;
 
+pub(crate) fn catalogue() -> Vec<Seed> {
+    let rows = |name, rows: &[&str]| (name, rows.join("\n").into_bytes());
+    vec![
+        rows("function", &["f\t16384\tpublic\tf\tsql\t0\tSELECT set_config('a.b', 'x', false)"]),
+        rows(
+            "plpgsql",
+            &[
+                "f\t16385\tpublic\tg\tplpgsql\t0\tBEGIN PERFORM f(); RETURN 1; END",
+                "f\t16384\tpublic\tf\tsql\t0\tSELECT nextval('s')",
+                "f\t16385\tf\t16384\ta\tx",
+            ],
+        ),
+        rows(
+            "trigger",
+            &[
+                "r\t16390\tpublic\tr\t\t0\t",
+                "f\t16385\tpublic\tg\tplpgsql\t0\tBEGIN EXECUTE 'LISTEN x'; END",
+                "r\t16390\tf\t16385\tw\ttrigger t",
+            ],
+        ),
+        rows(
+            "pieces",
+            &[
+                "f\t16384\tpublic\tf\tsql\t1\tadvisory_lock(1)",
+                "f\t16384\tpublic\tf\tsql\t0\tSELECT pg_",
+            ],
+        ),
+        rows(
+            "perl",
+            &[
+                "f\t16386\tpublic\th\tplperl\t0\tspi_exec_query('SET a = b')",
+                "f\t16387\tpublic\tquiet\tplperl\t0\tspi_exec_query('SET a = b')",
+                "f\t16388\tpublic\tc\tc\t0\tdblink",
+                "f\t16389\tpublic\ta\tinternal\t0\tset_config",
+            ],
+        ),
+        rows(
+            "operator",
+            &[
+                "u\t0\t\t\t\t0\t",
+                "f\t16384\tpublic\tf\tsql\t0\tSELECT set_config('a.b', 'x', false)",
+                "u\t0\tf\t16384\ta\toperator +",
+                "t\t16391\tpublic\tt\t\t0\t",
+                "t\t16391\tf\t16384\ta\tcheck c",
+            ],
+        ),
+    ]
+}
+
 pub(crate) fn sql() -> Vec<Seed> {
     let text = |name, text: &str| (name, text.as_bytes().to_vec());
     vec![

@@ -5,7 +5,7 @@ use std::time::Duration;
 use pgweir_engine::{ClientState, ServerActivity};
 
 use crate::messages::{
-    done, error, fatal, left, notice, one_row, parameter_status, query, ready, terminate,
+    done, error, fatal, left, message, notice, one_row, parameter_status, query, ready, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
@@ -171,6 +171,21 @@ fn settings_that_have_become_wrong_answer_the_unit() {
     assert_eq!(server.heard(), "Q(SELECT)");
     server.says([done(), ready()]);
     assert_eq!(named.heard(), "C Z");
+}
+
+/// What a server says of them comes to the client in full.
+#[test]
+fn so_do_the_reasons_of_the_server() {
+    let (stage, named, _plain) = refused(&Setup::default());
+    named.says([query("SELECT")]);
+    let server = stage.server();
+    assert_eq!(server.heard(), SET);
+    let fields = b"SERROR\0VERROR\0C22023\0Mno such zone\0Dthere are others\0Hask for one\0\0";
+    server.says([message(b'E', fields), ready()]);
+    let said = named.heard_bytes();
+    for part in ["Mno such zone\0", "Dthere are others\0", "Hask for one\0"] {
+        assert!(said.windows(part.len()).any(|window| window == part.as_bytes()), "{part}");
+    }
 }
 
 /// A client whose server is replaced has had its turn in the queue.

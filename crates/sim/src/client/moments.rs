@@ -179,7 +179,8 @@ impl Client {
                 let silence = limit("client_idle_timeout", still_since, &|its| its.times.silence);
                 // Behind its unit the server may be asked how it is set, and hang then.
                 let asked = site.rules.most(still_since, |rules| Some(rules.times.connect));
-                let asked = asked.filter(|_| self.pool.lets_go()).unwrap_or(0);
+                let hangs = self.pool.lets_go() && site.was_frozen(still_since);
+                let asked = asked.filter(|_| hangs).unwrap_or(0);
                 alone(silence.map(|its| Deadline { at: its.at + asked, ..its }))
             }
             Phase::Ready if self.waits_alone(site) => {

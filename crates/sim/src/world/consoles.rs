@@ -44,7 +44,11 @@ impl World {
 
     /// A worker has a command carried out, and will be told of it.
     pub(super) fn carry_out(&mut self, worker: usize, client: ClientId, text: &[u8]) {
-        let reply = echo(text, &mut self.consoles);
+        // The same whatever others ask: no two texts are alike.
+        let number = text
+            .iter()
+            .fold(0, |number: u64, byte| number.wrapping_mul(31).wrapping_add(u64::from(*byte)));
+        let reply = echo(text, &mut Dice::of(self.seed, Part::Console, number % (1 << 48)));
         let workers = self.process.tell_console(worker, client, &reply);
         self.post(workers);
     }

@@ -66,8 +66,8 @@ impl World {
 
     fn processes(&self) -> usize {
         let is_process = |wire: &&Wire| match &wire.outside {
-            Outside::Admin(_) | Outside::Backend(_) | Outside::Canceller(_) => true,
-            Outside::Client(_) | Outside::Gone => false,
+            Outside::Backend(_) | Outside::Canceller(_) => true,
+            Outside::Admin(_) | Outside::Client(_) | Outside::Gone => false,
         };
         self.wires.iter().filter(is_process).count()
     }
