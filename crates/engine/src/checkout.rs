@@ -112,8 +112,8 @@ impl Engine {
     /// Makes a connection that is promised to a client, if there is room for one.
     pub(crate) fn open_for(&mut self, now: Time, client: ClientId, pool: PoolId) -> bool {
         let its = &self.pools[pool];
-        let has_room = its.total < its.most() && self.room(pool) > 0;
-        let new = has_room.then(|| self.open(now, pool)).flatten();
+        let may_have_more = its.total < its.most();
+        let new = may_have_more.then(|| self.open(now, pool)).flatten();
         if let Some(new) = new {
             self.promise(new, client);
         }
