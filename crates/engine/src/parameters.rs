@@ -10,6 +10,7 @@
 use std::collections::BTreeSet;
 use std::rc::Rc;
 
+use pgweir_config::PoolMode;
 use pgweir_wire::backend;
 
 use crate::Engine;
@@ -121,9 +122,10 @@ impl Engine {
                 backend::parameter_status(out, name, value);
             });
         }
-        if its.changes.is_none() {
-            let its = &self.servers[server];
-            self.pools[its.pool].remember_welcome(&its.settings, reported);
+        // What a session has set nobody notes.
+        let of = &self.servers[server];
+        if its.changes.is_none() && of.mode != PoolMode::Session {
+            self.pools[of.pool].remember_welcome(&of.settings, reported);
         }
     }
 

@@ -6,7 +6,9 @@ use std::time::Duration;
 use pgweir_engine::{Event, Loud, ServerActivity};
 use pgweir_sql::{Catalogue, Kind, Object, Source};
 
-use crate::messages::{columns, done, error, in_block, in_failed_block, left, query, ready, row};
+use crate::messages::{
+    columns, done, error, in_block, in_failed_block, left, parameter_status, query, ready, row,
+};
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
 
@@ -181,6 +183,25 @@ fn a_change_of_the_schema_that_makes_nothing_loud_keeps_no_server() {
     server.says([done(), ready()]);
     stage.judge_catalogue(Ok(locking(&["take"])));
     assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
+
+/// A session sets what it likes, and nobody notes it: a newcomer was told of that at its login, when
+/// what its server is asked had shown that something else is new.
+#[test]
+fn no_newcomer_is_told_what_a_session_has_set() {
+    let setup = Setup { mode: "session", ..Setup::of_size(2) };
+    let (stage, server, alice) = read(&setup, locking(&["take"]));
+    alice.says([query("SET datestyle = german")]);
+    server.says([done(), parameter_status("DateStyle", "German"), ready()]);
+    stage.wait(Duration::from_secs(1));
+    alice.says([query("CREATE TABLE t (a int)")]);
+    server.says([done(), ready()]);
+    assert!(server.heard().ends_with("Q(names?)"));
+    alice.heard();
+    server.says([parameter_status("TimeZone", "UTC"), done(), ready()]);
+    stage.judge_catalogue(Ok(locking(&["take"])));
+    assert_eq!(alice.heard(), "S(TimeZone=UTC)");
+    assert_eq!(stage.newcomer(&[]).heard(), "R S(server_version=15.1) K Z");
 }
 
 /// Nobody waits for it where another server is free.
