@@ -4,18 +4,25 @@ use std::fs::{self, File};
 use std::net::TcpStream;
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, ExitStatus};
+use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pgweir_testkit::eventually;
 use pgweir_testkit::postgres::tool;
 
-/// A demo of one test, in a place of its own.
+/// Each takes the usual port if that is free: what one has left another would have.
+static TURN: Mutex<()> = Mutex::new(());
+
+/// A demo of one test, in a place of its own, and no other at the same time.
 struct Demo {
     state: PathBuf,
+    _turn: MutexGuard<'static, ()>,
 }
 
 impl Demo {
     fn new(name: &str) -> Self {
-        Self { state: Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("demo_{name}")) }
+        let turn = TURN.lock().unwrap_or_else(PoisonError::into_inner);
+        let state = Path::new(env!("CARGO_TARGET_TMPDIR")).join(format!("demo_{name}"));
+        Self { state, _turn: turn }
     }
 
     fn script(&self, action: &str) -> Command {
