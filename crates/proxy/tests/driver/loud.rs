@@ -185,8 +185,8 @@ fn a_change_of_the_schema_that_makes_nothing_loud_keeps_no_server() {
     assert_eq!(stage.servers(), [ServerActivity::Idle]);
 }
 
-/// A session sets what it likes, and nobody notes it: a newcomer was told of that at its login, when
-/// what its server is asked had shown that something else is new.
+/// A session sets what it likes, and nobody notes it: a newcomer was told of that at its login,
+/// when what its server is asked had shown that something else is new.
 #[test]
 fn no_newcomer_is_told_what_a_session_has_set() {
     let setup = Setup { mode: "session", ..Setup::of_size(2) };
