@@ -258,14 +258,11 @@ impl Engine {
     }
 
     /// A client leaves, or loses its server, and is not told what was yet to be said before the end
-    /// of its last unit; that it was the end it is told.
+    /// of its last unit, nor what its server has said behind that: it would not know of a gap. That
+    /// it was the end it is told.
     pub(crate) fn say_due_at_once(&mut self, client: ClientId) {
-        let its = &mut self.clients[client];
-        if its.awaits_ready() {
+        if self.clients[client].awaits_ready() {
             // No mark: a moment that one in ten thousand seeds hits.
-            if let Some(own) = &mut its.subscription {
-                own.tell_early();
-            }
             self.say_ready(client);
         }
     }
