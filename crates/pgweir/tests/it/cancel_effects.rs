@@ -8,7 +8,7 @@ use pgweir_testkit::{WireClient, assert_same_transcript};
 use crate::stage::{CLUSTER, Stage};
 
 /// How often a cancel is tried that must hit nothing else.
-const TRIES: usize = 5;
+const TRIES: usize = 30;
 
 /// What the client asks when its statement has ended: what was done, and what it still holds.
 const AFTERWARDS: &str = "SELECT (SELECT string_agg(what, ' ' ORDER BY at) FROM done), \
