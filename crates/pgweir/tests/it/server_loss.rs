@@ -3,16 +3,20 @@
 use std::io::ErrorKind;
 
 use pgweir_testkit::frames::{flush, parse, query};
-use pgweir_testkit::{Cluster, Login, Message, Pgweir, WireClient, eventually};
+use pgweir_testkit::{Cluster, Login, Message, Pgweir, WireClient, eventually, eventually_some};
 
 use crate::stage::{PROGRAM, Stage, create_database, login, trusting};
 use crate::stopped::{Stopped, postmaster, signal};
 
-/// Ends the one session of the stage's role and waits until it is gone.
+/// Ends the one session of the stage's role and waits until it is gone. One that was there before
+/// may be about to end by itself.
 fn terminate_backend(stage: &Stage) {
     let own = format!("SELECT pid FROM pg_stat_activity WHERE usename = '{}'", stage.name);
-    let pid = stage.value(&own);
-    assert_eq!(stage.value(&format!("SELECT pg_terminate_backend({pid})")), "t");
+    let pid = eventually_some("a session to be ended", || {
+        let pid = stage.value(&own);
+        let ended = format!("SELECT pg_terminate_backend(nullif('{pid}', '')::int)");
+        (stage.value(&ended) == "t").then_some(pid)
+    });
     stage.wait_for_backends(0, &format!("pid = {pid}"));
 }
 
