@@ -173,9 +173,9 @@ fn settings_that_have_become_wrong_answer_the_unit() {
     assert_eq!(named.heard(), "C Z");
 }
 
-/// What a server says of them comes to the client in full.
+/// What a server says of settings that it refuses comes to their client in full.
 #[test]
-fn so_do_the_reasons_of_the_server() {
+fn refused_settings_are_told_of_with_detail_and_hint() {
     let (stage, named, _plain) = refused(&Setup::default());
     named.says([query("SELECT")]);
     let server = stage.server();
