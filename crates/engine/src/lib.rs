@@ -116,7 +116,7 @@ pub use marks::{Mark, Marks};
 pub use memory::{Memory, Usage};
 pub use pgweir_sql::Loud;
 pub use pins::{PinPolicy, PinView};
-pub use pipeline::{Access, Unshared};
+pub use pipeline::{Access, REPLY_HELD_BYTES, Unshared};
 pub use placement::Placement;
 pub use plan::Plan;
 pub use refusals::Refusals;

@@ -49,9 +49,9 @@ pub(crate) use unit::{Need, Unit};
 /// The `statement_timeout` of servers that are shared.
 pub(crate) const BRAKE: Duration = Duration::from_millis(50);
 
-/// So much of a reply is kept until it is over. A longer one is thrown away, and its unit is run
-/// again alone.
-pub(super) const HELD_BYTES: usize = 256 * 1024;
+/// So many bytes of a reply are kept until it is over. A longer one is thrown away, and its unit is
+/// run again alone.
+pub const REPLY_HELD_BYTES: usize = 256 * 1024;
 
 /// How many servers of a pool are shared at the moment, and by how many units at a time each.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]

@@ -18,6 +18,7 @@ use lingering::Lingering;
 mod answers;
 mod handover;
 mod held;
+mod kept;
 mod lingering;
 
 /// Bytes that are read at once. With what is retained in front of them they fill the scratch
@@ -296,9 +297,7 @@ impl<T: Transport> Driver<T> {
     /// What the engine is doing, with the buffers that are not its own but ours.
     pub fn snapshot(&self, now: Time) -> Snapshot {
         let mut snapshot = self.engine.snapshot(now);
-        let links = [&self.clients, &self.servers, &self.cancels].into_iter().flat_map(Links::iter);
-        let links = links.chain(self.lingering.values().map(|lingering| &lingering.link));
-        let buffered = links.map(Link::buffered).filter(|bytes| *bytes > 0);
+        let buffered = self.all_links().map(Link::buffered).filter(|bytes| *bytes > 0);
         let sizes: Vec<_> = buffered.chain([self.scratch.len()]).collect();
         snapshot.memory.buffers = Usage::of_bytes(sizes.iter().sum(), sizes.len(), 0);
         snapshot

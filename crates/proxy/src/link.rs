@@ -6,7 +6,7 @@ use crate::piece::Piece;
 use crate::transport::Transport;
 
 /// Above this many bytes that are not out yet, whoever feeds the connection is not read.
-const CONGESTED_ABOVE: usize = 64 * 1024;
+pub(crate) const CONGESTED_ABOVE: usize = 64 * 1024;
 /// Below this many it is read again.
 const CONGESTED_BELOW: usize = 16 * 1024;
 

@@ -77,6 +77,8 @@ invariants! {
     RightProtocol,
     /// No limit is exceeded.
     LimitsHold,
+    /// However long a message is and however slow its reader, little of it is kept.
+    BoundedMemory,
     /// A reserve is used for who has waited for so long only.
     ReserveInNeed,
     /// Whoever asks first is served first.

@@ -245,20 +245,25 @@ impl Process {
         self.drivers[worker].take_requests()
     }
 
-    /// Asserts what must hold in each engine, and in all of them together, unless nothing was done
-    /// to them since that was done last.
-    pub(crate) fn check(&mut self) {
-        if !std::mem::take(&mut self.touched) {
-            return;
-        }
+    /// Whether anything was done to a driver since this was asked last.
+    pub(crate) fn was_touched(&mut self) -> bool {
+        std::mem::take(&mut self.touched)
+    }
+
+    /// Asserts what must hold in each engine, and in all of them together.
+    pub(crate) fn check(&self) {
         let engines: Vec<_> = self.drivers.iter().map(Driver::engine).collect();
         engines.iter().for_each(|engine| engine.check());
         Engine::check_together(&engines, self.under_way());
     }
 
+    /// What some driver keeps that it may not.
+    pub(crate) fn excess(&self) -> Option<String> {
+        self.drivers.iter().find_map(Driver::excess)
+    }
+
     /// Asserts that nothing is left in any driver. To be asked when nobody is there any more.
-    pub(crate) fn check_empty(&mut self) {
-        self.touched = true;
+    pub(crate) fn check_empty(&self) {
         self.check();
         self.drivers.iter().for_each(Driver::check_empty);
     }

@@ -431,6 +431,12 @@ impl World {
 
     /// Without the engines' own assertions only what is seen from outside counts.
     fn check_process(&mut self) {
+        if !self.process.was_touched() {
+            return;
+        }
+        if let Some(excess) = self.process.excess() {
+            self.site.ledger.fail(Invariant::BoundedMemory, excess);
+        }
         if cfg!(debug_assertions) {
             self.process.check();
         }

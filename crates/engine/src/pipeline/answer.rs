@@ -6,7 +6,7 @@ use std::time::Duration;
 use pgweir_wire::backend::{self, ErrorFields, Tag};
 use pgweir_wire::{SqlState, TransactionStatus};
 
-use super::{Access, BRAKE, HELD_BYTES, Outcome};
+use super::{Access, BRAKE, Outcome, REPLY_HELD_BYTES};
 use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, ServerId};
 use crate::client::{Asked, Leg, UnnamedStatement};
@@ -52,7 +52,7 @@ impl Engine {
         let n = fresh.len();
         let budget = &self.member.commons().held;
         let most = match head.access {
-            Access::Read if head.held + n > HELD_BYTES => 0,
+            Access::Read if head.held + n > REPLY_HELD_BYTES => 0,
             Access::Read => self.plan.max_buffer_memory,
             // It cannot be run again. No rows come of it, so that it is not long.
             Access::Write => usize::MAX,

@@ -463,8 +463,9 @@ impl Oracle {
         self.session.state.channels().cloned()
     }
 
-    pub(crate) fn listens_on(&self, channel: &str) -> bool {
-        self.session.state.listens_on(channel)
+    /// Whether it listens on this channel, whatever becomes of its transaction.
+    pub(crate) fn must_hear(&self, channel: &str) -> bool {
+        self.session.state.must_hear(channel)
     }
 
     /// Whether it has listened on any channel, or does.
@@ -495,7 +496,6 @@ impl Oracle {
 
 impl Witness for Deeds {
     fn meets(&mut self, _: Tag, _: &State) {}
-
     fn executes(&mut self, _: Tag, _: Again) {}
     fn overruns(&mut self, _: Tag) {}
 

@@ -111,7 +111,7 @@ impl Client {
         let mut text = || String::from_utf8_lossy(texts.next().unwrap_or_default()).into_owned();
         let said = (text(), text());
         let database = self.pool.home().database;
-        self.ear.listens_still(|channel| self.oracle.listens_on(channel));
+        self.ear.listens_still(|channel| self.oracle.must_hear(channel));
         if let Err(wrong) = site.ledger.notices.heard(&mut self.ear, &database, said) {
             let text = format!("c{} was notified of {wrong}", self.number);
             site.ledger.fail(Invariant::OwnNotifications, text);

@@ -485,6 +485,16 @@ impl State {
         self.listening.contains(channel)
     }
 
+    /// Whether it listens on this channel, and still will when its transaction is committed.
+    pub(crate) fn must_hear(&self, channel: &str) -> bool {
+        let leaves = |subscription: &Subscription| match subscription {
+            Subscription::Listen(_) => false,
+            Subscription::Unlisten(left) => left == channel,
+            Subscription::UnlistenAll => true,
+        };
+        self.listens_on(channel) && !self.subscriptions.iter().any(leaves)
+    }
+
     /// Whether it listens on this channel, or will when its transaction is committed.
     pub(crate) fn may_hear(&self, channel: &str) -> bool {
         let listen = Subscription::Listen(channel.to_owned());
