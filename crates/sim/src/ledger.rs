@@ -289,6 +289,14 @@ impl Ledger {
         self.divided.insert(client);
     }
 
+    /// Whether this is run late, by a server that was given up: its client may have other settings
+    /// by now.
+    fn is_late(&self, tag: Tag) -> bool {
+        let is_before = |last: &u32| *last > tag.number;
+        self.divided.contains(&tag.client)
+            && self.last_begun.get(&tag.client).is_some_and(is_before)
+    }
+
     /// pgweir has answered this client's unit itself instead of running it.
     pub(crate) fn refused(&mut self, tags: &[Tag]) {
         self.counts.refusals += 1;
@@ -342,8 +350,8 @@ impl Witness for Ledger {
                 format!("{tag} came into a transaction of c{owner}"),
             );
         }
-        if let Some(last) = state.served.filter(|last| *last != tag.client)
-            && self.left_in_peace.contains(&last)
+        if let Some(last) = state.served.filter(|last| last.client != tag.client)
+            && self.left_in_peace.contains(&last.client)
         {
             self.reach(Row::Left);
         }
@@ -364,9 +372,7 @@ impl Witness for Ledger {
             // What it has changed is its own.
             return;
         }
-        let later = self.last_begun.get(&tag.client).is_some_and(|last| *last > tag.number);
-        if later && self.divided.contains(&tag.client) {
-            // It is run late, by a server that was given up: its client may have other settings.
+        if self.is_late(tag) {
             return;
         }
         let wanted = match self.settings.get(&tag.client) {
@@ -388,13 +394,16 @@ impl Witness for Ledger {
         }
     }
 
-    fn settled(&mut self, client: u32, settings: Option<&Settings>) {
-        self.settings.insert(client, settings.map(Rc::clone));
+    fn settled(&mut self, last: Tag, settings: Option<&Settings>) {
+        if !self.is_late(last) {
+            self.settings.insert(last.client, settings.map(Rc::clone));
+        }
     }
 
     fn executes(&mut self, tag: Tag, again: Again) {
         self.counts.statements += 1;
-        let last = self.last_begun.insert(tag.client, tag.number);
+        let last = self.last_begun.get(&tag.client).copied();
+        self.last_begun.insert(tag.client, last.map_or(tag.number, |last| last.max(tag.number)));
         let may_again = again == Again::May && self.shares;
         if !may_again {
             // Whoever has asked for it does not wait for a server any more.

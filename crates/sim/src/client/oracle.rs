@@ -503,7 +503,7 @@ impl Witness for Deeds {
         self.committed.extend_from_slice(tags);
     }
 
-    fn settled(&mut self, _: u32, _: Option<&Settings>) {}
+    fn settled(&mut self, _: Tag, _: Option<&Settings>) {}
 
     fn undone(&mut self, tags: &[Tag]) {
         self.undone.extend_from_slice(tags);

@@ -354,6 +354,12 @@ impl Client {
         if due { Ok(row) } else { Err("there is no reason".to_owned()) }
     }
 
+    /// Whether query_wait_timeout may be over for what it has sent last.
+    pub(crate) fn may_have_waited(&self, site: &Site) -> bool {
+        let wait = |rules: &Configuration| rules.wait(self.pool.draft);
+        self.is_over_for(site, self.moments.asked_at, wait).is_ok()
+    }
+
     /// Whether query_wait_timeout is over, and not for long.
     fn has_waited(&self, site: &Site) -> Refuted {
         if self.has_lacked_pool(site) {

@@ -84,7 +84,7 @@ fn a_session_is_its_clients_own() {
 fn servers_go_on_behind_clients_that_have_left() {
     let mut ledger = ledger();
     let mut state = state();
-    state.served = Some(1);
+    state.served = Some(tag(1));
     ledger.leaves(1, false);
     ledger.meets(tag(0), &state);
     ledger.committed(&[tag(0)]);

@@ -89,10 +89,11 @@ impl Work {
         if state.met == std::mem::replace(&mut self.met, state.met) {
             return;
         }
-        let before = std::mem::replace(&mut self.client, state.served);
+        let served = state.served.map(|tag| tag.client);
+        let before = std::mem::replace(&mut self.client, served);
         let after = std::mem::replace(&mut self.at, now);
-        outcome.served = state.served;
-        let other = state.served.filter(|_| before != state.served);
+        outcome.served = served;
+        let other = served.filter(|_| before != served);
         outcome.leases.extend(other.map(|client| Lease { client, after }));
     }
 

@@ -26,8 +26,8 @@ pub(crate) struct State {
     pub(crate) transaction: Transaction,
     /// The client whose transaction or batch is open.
     pub(crate) owner: Option<u32>,
-    /// The client whose message came last, and how many have come so far.
-    pub(crate) served: Option<u32>,
+    /// The tag of the message that came last, and how many have come so far.
+    pub(crate) served: Option<Tag>,
     pub(crate) met: u64,
     /// What the open transaction has changed.
     pub(crate) writes: Vec<Tag>,
@@ -171,9 +171,9 @@ pub(crate) trait Witness {
     fn committed(&mut self, tags: &[Tag]);
     /// What these statements have changed is undone.
     fn undone(&mut self, tags: &[Tag]);
-    /// These are a client's settings behind its transaction; `None`: pgweir has something to put
-    /// back.
-    fn settled(&mut self, client: u32, settings: Option<&Settings>);
+    /// These are a client's settings behind its transaction, which has ended with this statement;
+    /// `None`: pgweir has something to put back.
+    fn settled(&mut self, last: Tag, settings: Option<&Settings>);
     /// What the transaction has changed rows to is there for all from now on.
     fn reshaped(&mut self, state: &State);
     /// A text is read, or a query of one is run, whose rows may change: what they are like. Of an
@@ -243,7 +243,7 @@ impl State {
     pub(crate) fn meet(&mut self, tag: Tag, witness: &mut impl Witness) {
         witness.meets(tag, self);
         self.owner.get_or_insert(tag.client);
-        self.served = Some(tag.client);
+        self.served = Some(tag);
         self.met += 1;
     }
 
@@ -279,8 +279,8 @@ impl State {
             witness.reshaped(self);
         }
         // What is shared changes no settings, and shows not all that its client has.
-        if let Some(owner) = self.owner.filter(|_| !self.braked) {
-            witness.settled(owner, Some(&self.settings).filter(|_| !self.was_reset));
+        if let Some(last) = self.served.filter(|_| self.owner.is_some() && !self.braked) {
+            witness.settled(last, Some(&self.settings).filter(|_| !self.was_reset));
         }
         for subscription in std::mem::take(&mut self.subscriptions) {
             match subscription {

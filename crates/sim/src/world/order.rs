@@ -87,6 +87,8 @@ impl World {
                 && !client.is_born()
                 && !client.replicates()
                 && !client.has_lacked_pool(&self.site)
+                // It may have been refused by now, and asks with what it has sent behind that.
+                && !client.may_have_waited(&self.site)
             {
                 line.push((client.number, read_at));
             }
