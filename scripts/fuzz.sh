@@ -2,7 +2,7 @@
 # make fuzz: each target under libFuzzer, guided by what code an input reaches, until nothing new is
 # reached any more.
 #
-#   QUIET_RUNS=10000000  how many inputs in a row have to reach no new edge
+#   QUIET_RUNS=10000000  how many inputs in a row have to reach no new edge of ours
 #   SECONDS_EACH=600     how long each target at most; none: as long as it takes
 #   TARGET=sql           only this one; more than one between spaces
 #   KEEP=1               then adds what reaches code that nothing in crates/fuzz/corpus does to it
@@ -31,6 +31,9 @@ fi
 # the dictionaries.
 options=(--fuzz-dir fuzz --target-dir target/fuzz --sanitizer none --no-trace-compares)
 
+# Where what is built for this machine is put.
+triple=$(rustc -vV | sed -n 's/^host: //p')
+
 # What is not ours is not counted; see there.
 compiler=$PWD/scripts/fuzz-rustc.sh
 
@@ -43,22 +46,39 @@ fuzz() {
         "${words[@]}" -artifact_prefix="target/fuzz-failures/$target-" -timeout=20
 }
 
-# One round of a target. Sets `runs`, and `before` and `after`: the edges that were known when it
-# began, and those that were at its end.
+# One round of a target. Sets `runs`, `edges`, which is how many are known at its end, and `new`,
+# how many of them it has found that are ours.
 run_round() {
     local target=$1 log=target/fuzz-failures/$1.log limits=(-runs="$round")
     [ -z "$seconds_each" ] || limits+=(-max_total_time="$((seconds_each - SECONDS + 1))")
-    fuzz "$target" "$found" "$corpus/$target" -- -print_final_stats=1 "${limits[@]}" \
-        >"$log" 2>&1 || {
+    fuzz "$target" "$found" "$corpus/$target" -- -print_final_stats=1 -print_pcs=1 \
+        "${limits[@]}" >"$log" 2>&1 || {
         tail -n 40 "$log"
         fail "Once more: PGWEIR_FUZZ_INPUT=FILE cargo test -p pgweir-fuzz --test replay"
     }
-    before=$(sed -n 's/.*INITED cov: \([0-9]*\).*/\1/p' "$log")
-    after=$(sed -n 's/^#[0-9]*.*cov: \([0-9]*\).*/\1/p' "$log" | tail -n 1)
+    edges=$(sed -n 's/^#[0-9]*.*cov: \([0-9]*\).*/\1/p' "$log" | tail -n 1)
     runs=$(sed -n 's/^stat::number_of_executed_units: *//p' "$log")
-    if [ -z "$before" ] || [ -z "$after" ] || [ -z "$runs" ]; then
-        fail "This does not say what was reached: $log"
-    fi
+    [ -n "$edges" ] && [ -n "$runs" ] || fail "This does not say what was reached: $log"
+    new=$(own_edges "$target" "$log")
+}
+
+# How many of the edges that a round says it has found are ours: those of functions that stand in
+# this repository, with what was inlined there. What the compiler makes of the standard library's
+# sorting or trees for types of ours is the library's.
+own_edges() {
+    local program=target/fuzz/$triple/release/$1 log=$2 loaded linked
+    loaded=$(sed -n 's/.* PCs): [0-9]* \[0x\([0-9a-f]*\),.*/\1/p' "$log")
+    linked=$(nm "$program" | sed -n 's/^\([0-9a-f]*\) . __start___sancov_pcs$/\1/p')
+    [ -n "$loaded" ] && [ -n "$linked" ] || fail "This does not say where its edges are: $log"
+    # What is printed is one byte behind the edge.
+    sed -n 's/.*NEW_PC: 0x\([0-9a-f]*\).*/\1/p' "$log" |
+        while read -r pc; do printf '%x\n' $((16#$pc - 1 - 16#$loaded + 16#$linked)); done |
+        addr2line --exe "$program" --inlines --addresses |
+        awk -v root="$PWD/" '
+            function count() { own += index(outermost, root) == 1 }
+            /^0x/ { count(); outermost = ""; next }
+            { outermost = $0 }
+            END { count(); print own + 0 }'
 }
 
 # One target, until it has been quiet for long enough or its time is over. What is told of it at the
@@ -77,12 +97,12 @@ run_target() {
         fi
         run_round "$target"
         all=$((all + runs))
-        quiet=$((after > before ? 0 : quiet + runs))
-        echo "$target: $all runs in $SECONDS s, $after edges, none of them new in $quiet runs"
+        quiet=$((new > 0 ? 0 : quiet + runs))
+        echo "$target: $all runs in $SECONDS s, $edges edges, none of ours new in $quiet runs"
     done
     verdict=$([ "$quiet" -ge "$quiet_runs" ] && echo "quiet" || echo "time is over")
     inputs=$(find "$found" "$corpus/$target" -type f | wc -l)
-    results+=("$(row "$target" "$all" "$quiet" "$after" "$inputs" "$verdict")")
+    results+=("$(row "$target" "$all" "$quiet" "$edges" "$inputs" "$verdict")")
 }
 
 row() {
