@@ -47,7 +47,7 @@ fuzz() {
 }
 
 # One round of a target. Sets `runs`, `edges`, which is how many are known at its end, and `new`,
-# how many of them it has found that are ours.
+# where those stand that it has found and that are ours.
 run_round() {
     local target=$1 log=target/fuzz-failures/$1.log limits=(-runs="$round")
     [ -z "$seconds_each" ] || limits+=(-max_total_time="$((seconds_each - SECONDS + 1))")
@@ -62,9 +62,9 @@ run_round() {
     new=$(own_edges "$target" "$log")
 }
 
-# How many of the edges that a round says it has found are ours: those of functions that stand in
-# this repository, with what was inlined there. What the compiler makes of the standard library's
-# sorting or trees for types of ours is the library's.
+# Where those of the edges stand that a round says it has found and that are ours: with a line of
+# this repository where they are, or where what is there was inlined. What the compiler makes of the
+# standard library's sorting or trees for types of ours is the library's.
 own_edges() {
     local program=target/fuzz/$triple/release/$1 log=$2 loaded linked
     loaded=$(sed -n 's/.* PCs): [0-9]* \[0x\([0-9a-f]*\),.*/\1/p' "$log")
@@ -75,10 +75,9 @@ own_edges() {
         while read -r pc; do printf '%x\n' $((16#$pc - 1 - 16#$loaded + 16#$linked)); done |
         addr2line --exe "$program" --inlines --addresses |
         awk -v root="$PWD/" '
-            function count() { own += index(outermost, root) == 1 }
-            /^0x/ { count(); outermost = ""; next }
-            { outermost = $0 }
-            END { count(); print own + 0 }'
+            /^0x/ { at = 0 }
+            index($0, root) == 1 && !at++ { print substr($0, length(root) + 1) }' |
+        tr '\n' ' '
 }
 
 # One target, until it has been quiet for long enough or its time is over. What is told of it at the
@@ -97,8 +96,9 @@ run_target() {
         fi
         run_round "$target"
         all=$((all + runs))
-        quiet=$((new > 0 ? 0 : quiet + runs))
-        echo "$target: $all runs in $SECONDS s, $edges edges, none of ours new in $quiet runs"
+        if [ -n "$new" ]; then quiet=0; else quiet=$((quiet + runs)); fi
+        echo "$target: $all runs in $SECONDS s, $edges edges, none of ours new in $quiet runs" \
+            "${new:+(new: $new)}"
     done
     verdict=$([ "$quiet" -ge "$quiet_runs" ] && echo "quiet" || echo "time is over")
     inputs=$(find "$found" "$corpus/$target" -type f | wc -l)

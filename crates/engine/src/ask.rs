@@ -273,7 +273,7 @@ fn question(pins: Pins) -> Vec<u8> {
 }
 
 /// Reads the body of a DataRow with one letter, and what stands behind it.
-fn read(row: &[u8]) -> Option<(PinReason, &[u8])> {
+pub(crate) fn read(row: &[u8]) -> Option<(PinReason, &[u8])> {
     let (length, text) = row.strip_prefix(b"\0\x01")?.split_first_chunk()?;
     let text = text.get(..usize::try_from(i32::from_be_bytes(*length)).ok()?)?;
     let (letter, behind) = text.split_first()?;

@@ -64,7 +64,8 @@ impl Engine {
             _ => self.openings(id).filter(|(_, server)| server.promised_to.is_some()).count(),
         };
         self.note_heating(id);
-        let due = self.pools[id].openings_due(now, promised);
+        let least = self.least(now, id);
+        let due = self.pools[id].openings_due(now, promised, least);
         if due == 0 {
             return;
         }
@@ -358,8 +359,8 @@ impl Engine {
         while let Some(client) = next
             && (self.finds_none(now, server, client) || self.finds_another(now, server, client))
         {
-            // No mark: one seed in ten thousand has some behind it who share.
             if self.warms(now, server) {
+                Mark::WarmsBehindPassed.hit();
                 return;
             }
             next = self.next_waiter(now, pool);

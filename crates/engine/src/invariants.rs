@@ -157,6 +157,10 @@ impl Engine {
                 });
                 assert_eq!(held, Some(id), "{id:?} believes that it holds {server:?}");
             }
+            if client.unit.is_some() {
+                let may_share = matches!(client.leg, Leg::Waiting(_) | Leg::Granted(_));
+                assert!(may_share, "{id:?}: a unit that waits for no place");
+            }
             if client.changes.is_some() {
                 assert!(client.server().is_some(), "{id:?}: settings in doubt on no server");
             }

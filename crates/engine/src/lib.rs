@@ -73,6 +73,7 @@ mod plan;
 mod pool;
 mod prepared;
 mod random;
+pub mod readers;
 mod refusals;
 mod relay;
 mod reload;

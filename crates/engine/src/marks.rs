@@ -545,6 +545,8 @@ marks! {
     RoomForOtherPool,
     /// Room goes to another worker.
     RoomForOtherWorker,
+    /// A smallest size is not made, because others wait for what a limit leaves.
+    SmallestSizeYields,
     /// There is more than a new limit allows, and nothing is idle.
     SurplusOwed,
     /// Or more are there than a limit of several pools allows now.
@@ -935,6 +937,30 @@ marks! {
     ConsoleLeft,
     /// Clients are asked to leave, and the console's stay to look at the others.
     ConsoleStays,
+
+    // So rare that seeds of their own are kept for them (crates/sim/tests/seeds.rs).
+    /// What a server notifies its client of has to wait, because a setting is put back meanwhile.
+    KeptBehindPending,
+    /// The listener, past the mark, says something before the client's own server is past it.
+    HeardAheadOfServer,
+    /// Who leaves, or loses its server, hears the ReadyForQuery that was delayed.
+    ReadySaidAtOnce,
+    /// A listener is closed, which is the only server of its pool, to make room for another pool.
+    ListenerMakesRoom,
+    /// A client has stopped listening before its server could be asked where it stands.
+    ListensNoMore,
+    /// A cancel is to hit a shared unit beside others.
+    CancelledBesideOthers,
+    /// A unit that may not share any more is said again.
+    BannedSaidAgain,
+    /// A unit that shared took too long, and was cancelled too.
+    OverranCancelled,
+    /// `transaction_timeout` is over while something of ours is not answered.
+    TransactionTooLongAside,
+    /// A Sync in doubt is answered ahead of what was sent behind it.
+    SyncInDoubtAhead,
+    /// Behind those of the queue who do not take a server stand some who share it.
+    WarmsBehindPassed,
 }
 
 const COUNT: usize = Mark::ALL.len();

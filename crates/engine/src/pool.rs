@@ -317,14 +317,14 @@ impl Pool {
     }
 
     /// How many attempts to connect are due: as many as there are waiters that nothing under way
-    /// will serve, or as the smallest size lacks, within the largest. `promised`: attempts under
-    /// way for clients that are not in the queue.
-    pub(crate) fn openings_due(&self, now: Time, promised: usize) -> usize {
+    /// will serve, or as it lacks of so many at least, within the largest size. `promised`:
+    /// attempts under way for clients that are not in the queue.
+    pub(crate) fn openings_due(&self, now: Time, promised: usize, least: usize) -> usize {
         if self.put_off(now).is_some() {
             Mark::AttemptPutOff.hit_if(self.waiting > 0);
             return 0;
         }
-        let lacking = self.spec.min_size.saturating_sub(self.total);
+        let lacking = least.saturating_sub(self.total);
         let wanted = match self.failures {
             0 => (self.servers_wanted() + promised + self.listeners_wanted())
                 .saturating_sub(self.coming())
@@ -350,7 +350,7 @@ impl Pool {
 
     /// How many connections more its waiters need, of those that are due.
     pub(crate) fn lacking(&self, now: Time) -> usize {
-        self.servers_wanted().saturating_sub(self.coming()).min(self.openings_due(now, 0))
+        self.servers_wanted().saturating_sub(self.coming()).min(self.openings_due(now, 0, 0))
     }
 
     /// Servers that will be lent to whoever waits: those that are being made, and those that wait

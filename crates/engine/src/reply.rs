@@ -401,7 +401,7 @@ impl Replies {
                             && matches!(head.kind, Kind::Query { .. } | Kind::FunctionCall)) =>
             {
                 // Of ours nothing was read yet; or of a client's that has not waited for it.
-                // No mark: of twenty thousand seeds one takes it.
+                Mark::SyncInDoubtAhead.hit();
                 self.doubtful_syncs -= 1;
                 Ok(Step::Ready { sink: Sink::EarlySync, effect: Effect::None })
             }

@@ -146,7 +146,7 @@ impl Engine {
 }
 
 /// Reads the body of the DataRow that answers [`QUESTION`].
-fn read(row: &[u8]) -> Option<Room> {
+pub(crate) fn read(row: &[u8]) -> Option<Room> {
     let (count, mut rest) = row.split_first_chunk()?;
     let mut cells = [None; 3];
     if u16::from_be_bytes(*count) != 3 {

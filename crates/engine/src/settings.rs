@@ -13,9 +13,8 @@ use pgweir_sql::{Overrides, Pins, Scope};
 use crate::memory::Usage;
 use crate::pipeline::Choice;
 use crate::track::Names;
-use switches::switches;
 
-pub(crate) use switches::BadStartup;
+pub(crate) use switches::{BadStartup, switches};
 
 /// Run-time parameters that a client wants, by lower-case name.
 ///

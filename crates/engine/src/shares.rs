@@ -333,6 +333,27 @@ impl Engine {
         }
     }
 
+    /// How many connections a pool has for those who may come: its smallest size, but no more than
+    /// it has where others who wait need what a limit leaves. Who lacks room in two limits is given
+    /// it in one after the other, and would find the first one taken again.
+    pub(crate) fn least(&self, now: Time, id: PoolId) -> usize {
+        let pool = &self.pools[id];
+        if pool.total >= pool.spec.min_size {
+            return pool.spec.min_size;
+        }
+        let shares = pool.shares.iter().map(|share| &self.shares[*share]);
+        let is_needed = |share: &Share| {
+            let others = share.pools().filter(|other| *other != id);
+            let here: usize = others.map(|other| self.pools[other].lacking(now)).sum();
+            let lacking = here + share.count.wants_of_others(&self.member).len();
+            lacking > 0 && share.count.room() <= lacking
+        };
+        let mut limited = shares.filter(|share| share.count.most().is_some());
+        let yields = limited.any(is_needed);
+        Mark::SmallestSizeYields.hit_if(yields);
+        if yields { 0 } else { pool.spec.min_size }
+    }
+
     /// What keeps a pool from so many connections more.
     pub(crate) fn shortage(&self, pool: PoolId, wanted: usize) -> Shortage {
         let shares = self.pools[pool].shares.iter().rev();

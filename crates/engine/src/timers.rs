@@ -212,8 +212,8 @@ impl Engine {
                     // In front of what its client waits for, or behind what it had.
                     false => server.heard.max(server.fed),
                 };
-                // No mark: a moment that one in ten thousand seeds hits.
                 if !prepares && self.sweep_transaction(now, id, client) {
+                    Mark::TransactionTooLongAside.hit();
                     return;
                 }
                 if now - since > patience {

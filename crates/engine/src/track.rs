@@ -427,7 +427,7 @@ fn question(custom: &BTreeSet<Box<[u8]>>) -> Vec<u8> {
 }
 
 /// Reads the body of a DataRow with a name and a value.
-fn read(row: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
+pub(crate) fn read(row: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
     let (count, mut rest) = row.split_first_chunk()?;
     if u16::from_be_bytes(*count) != 2 {
         return None;

@@ -1,8 +1,9 @@
-//! Messages of a server: headers and every view of a body.
+//! Messages of a server: headers and every view of a body, and rows that answer our own questions.
 
+use pgweir_engine::readers;
 use pgweir_wire::backend::{
-    self, Authentication, ErrorFields, Report, Tag, parse_backend_key_data, parse_parameter_status,
-    parse_ready_for_query, parse_row_description, sasl_mechanisms,
+    self, Authentication, ErrorFields, Report, Tag, parse_backend_key_data, parse_notification,
+    parse_parameter_status, parse_ready_for_query, parse_row_description, sasl_mechanisms,
 };
 use pgweir_wire::{CancelKey, HEADER_LEN, Severity};
 
@@ -46,6 +47,12 @@ fn views(body: &[u8]) {
         });
         assert_eq!(bytes.sum::<usize>() + 2, body.len());
     }
+    if let Ok((channel, payload)) = parse_notification(body) {
+        lies_within(body, channel);
+        lies_within(body, payload);
+        assert_eq!(4 + channel.len() + 1 + payload.len() + 1, body.len());
+    }
+    row(body);
     let start = ErrorFields::start(body);
     lies_within(body, start.severity);
     lies_within(body, start.message);
@@ -53,6 +60,35 @@ fn views(body: &[u8]) {
         assert_eq!(start, fields);
         error(&fields, body);
     }
+}
+
+/// A row that answers a question of ours says what it says, and nothing that is not there.
+fn row(body: &[u8]) {
+    if let Some((connections, reserved)) = readers::room(body) {
+        let cells = [connections, reserved, 0].map(|number| number.to_string());
+        let again = data_row(cells.iter().map(String::as_bytes));
+        assert_eq!(readers::room(&again), Some((connections, reserved)));
+    }
+    if let Some((name, value)) = readers::setting(body) {
+        let hex = |bytes: &[u8]| bytes.iter().map(|byte| format!("{byte:02x}")).collect::<String>();
+        let cells = [&name, &value].map(|bytes| hex(bytes));
+        let again = data_row(cells.iter().map(String::as_bytes));
+        assert!(again.eq_ignore_ascii_case(&body[..again.len()]));
+        assert_eq!(readers::setting(&again), Some((name, value)));
+    }
+    if let Some(behind) = readers::state(body) {
+        lies_within(body, behind);
+    }
+}
+
+/// The body of a DataRow.
+fn data_row<'c>(cells: impl ExactSizeIterator<Item = &'c [u8]>) -> Vec<u8> {
+    let mut row = (cells.len() as u16).to_be_bytes().to_vec();
+    for cell in cells {
+        row.extend_from_slice(&(cell.len() as u32).to_be_bytes());
+        row.extend_from_slice(cell);
+    }
+    row
 }
 
 fn authentication(asked: Authentication<'_>, body: &[u8]) {

@@ -1,5 +1,6 @@
 //! The first packet of a connection, before anything is known of who sent it.
 
+use pgweir_engine::readers;
 use pgweir_wire::{CancelKey, Initial, MAX_STARTUP_LEN, ProtocolVersion, Startup};
 
 /// Any bytes.
@@ -17,11 +18,29 @@ pub(crate) fn run(data: &[u8]) {
             found => assert_eq!(found, whole, "{end} bytes say something else than all"),
         }
     }
+    options(data);
     match whole {
         Ok(Some((initial, length))) => written_again(&initial, &data[..length]),
         Ok(None) => assert!(data.len() < MAX_STARTUP_LEN, "too many bytes are waited for"),
         Err(malformed) => assert!(!malformed.to_string().is_empty()),
     }
+}
+
+/// What `options` set they set again in another way of writing: `-c name=value` for each, with a
+/// backslash in front of all that is no letter or digit.
+fn options(text: &[u8]) {
+    let Some(pairs) = readers::startup_options(text) else { return };
+    let mut again = Vec::new();
+    for (name, value) in &pairs {
+        again.extend_from_slice(b" -c ");
+        for byte in [name, &b"="[..], value].concat() {
+            if !byte.is_ascii_alphanumeric() {
+                again.push(b'\\');
+            }
+            again.push(byte);
+        }
+    }
+    assert_eq!(readers::startup_options(&again), Some(pairs), "{}", again.escape_ascii());
 }
 
 /// What was read is written as it came.
@@ -30,6 +49,7 @@ fn written_again(initial: &Initial<'_>, packet: &[u8]) {
     match initial {
         Initial::Startup(startup) => {
             assert!(startup.parameters().all(|(name, _)| !name.is_empty()));
+            startup.parameters().for_each(|(_, value)| options(value));
             Startup::write(&mut written, startup.version, startup.parameters());
             let spoken = startup.version.negotiated();
             assert!(spoken == ProtocolVersion::V3_0 || spoken == ProtocolVersion::V3_2);

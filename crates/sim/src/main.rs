@@ -22,7 +22,8 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
   pgweir-sim                     new seeds on all cores, until something is wrong or Ctrl-C
   pgweir-sim --seeds 0..10000    these seeds, and a line of figures
   pgweir-sim --seed 7            one seed, and what was wrong if something was
-  pgweir-sim --seed 7 --trace    one seed, with everything that happens")]
+  pgweir-sim --seed 7 --trace    one seed, with everything that happens
+  pgweir-sim --once --find WantUnmet,PlaceLost    seeds that take these rare paths")]
 struct Arguments {
     /// Run this seed only.
     #[arg(long, conflicts_with = "seeds")]
@@ -49,6 +50,9 @@ struct Arguments {
     /// Let nothing go wrong any more after so many milliseconds; with --seed.
     #[arg(long, value_name = "MS", requires = "seed")]
     storm_ms: Option<u64>,
+    /// Say which seeds take these rare paths.
+    #[arg(long, value_name = "MARK,…", value_parser = mark, value_delimiter = ',')]
+    find: Vec<Mark>,
 }
 
 /// What all threads share.
@@ -96,7 +100,7 @@ fn main() -> ExitCode {
         Options { diet, live: arguments.trace, once: arguments.once, ..Options::default() };
     let (next, end) = (AtomicU64::new(seeds.start), seeds.end);
     let common = Common { next, end, options, stopped };
-    let (total, first) = run_all(&common, arguments.keep_going);
+    let (total, first) = run_all(&common, arguments.keep_going, &arguments.find);
     total.tell();
     if let Some(failure) = first.filter(|_| !arguments.keep_going) {
         if arguments.no_shrink {
@@ -111,8 +115,9 @@ fn main() -> ExitCode {
     }
 }
 
-/// Runs all seeds, on all cores. Gives the first failure, too.
-fn run_all(common: &Common, keep_going: bool) -> (Total, Option<Box<Failure>>) {
+/// Runs all seeds, on all cores, and says which of them take the paths to find. Gives the first
+/// failure, too.
+fn run_all(common: &Common, keep_going: bool, find: &[Mark]) -> (Total, Option<Box<Failure>>) {
     let cores = std::thread::available_parallelism().map_or(1, usize::from);
     let left = common.end - common.next.load(Ordering::Relaxed);
     let threads = cores.min(usize::try_from(left).unwrap_or(cores));
@@ -127,7 +132,11 @@ fn run_all(common: &Common, keep_going: bool) -> (Total, Option<Box<Failure>>) {
         let mut next_line = now() + TELL_EVERY;
         loop {
             match done.recv_timeout(next_line.saturating_duration_since(now())) {
-                Ok(Ok(report)) => total.add(&report),
+                Ok(Ok(report)) => {
+                    let taken = find.iter().filter(|mark| report.counts.marks.times(**mark) > 0);
+                    taken.for_each(|mark| println!("seed {}: {mark:?}", report.seed));
+                    total.add(&report);
+                }
                 Ok(Err(failure)) => {
                     total.failures += 1;
                     if keep_going {
@@ -247,6 +256,11 @@ fn now() -> Instant {
 fn fresh() -> u64 {
     use std::hash::{BuildHasher, Hasher, RandomState};
     RandomState::new().build_hasher().finish() >> 1
+}
+
+fn mark(name: &str) -> Result<Mark, &'static str> {
+    let found = Mark::ALL.iter().find(|mark| format!("{mark:?}") == name);
+    found.copied().ok_or("there is no such mark in crates/engine/src/marks.rs")
 }
 
 fn range(text: &str) -> Result<Range<u64>, String> {

@@ -267,7 +267,7 @@ impl Session {
             Work::Query { execution: None, lines } => lines.front(),
             Work::None | Work::Ready | Work::Lost | Work::Over => None,
         };
-        line.is_some_and(Line::is_locking)
+        line.is_some_and(|line| self.state.means(line).is_locking())
     }
 
     /// Whether what runs is pgweir's, and sets settings.

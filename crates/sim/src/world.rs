@@ -393,6 +393,7 @@ impl World {
         }
         self.site.trace.now = at;
         self.site.ledger.now = at;
+        self.site.trace.mix(at);
         self.steps += 1;
         if at > self.storm_us() + CALM_US {
             let how = format!("{}\n{}", self.stuck(), self.open_wires());

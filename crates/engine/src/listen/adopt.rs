@@ -60,7 +60,7 @@ impl Engine {
         let found = self.pools_in(shares).find(may_go);
         let listener = found.and_then(|pool| self.pools[pool].listener.as_ref()?.server());
         if let Some(server) = listener {
-            // No mark: a reload has to lower a limit to that, which one seed in ten thousand does.
+            Mark::ListenerMakesRoom.hit();
             self.close_server(now, server);
         }
         listener.is_some()

@@ -72,7 +72,7 @@ impl Engine {
         let Some(own) = &mut self.clients[client].subscription else { return false };
         let keeps = !own.pending.is_empty();
         if keeps {
-            // No mark: a setting has to be put back meanwhile, which ten thousand seeds do not.
+            Mark::KeptBehindPending.hit();
             own.pending.extend_from_slice(message);
         }
         keeps
@@ -106,7 +106,7 @@ impl Engine {
             let Some(own) = &mut self.clients[client].subscription else { continue };
             let said = match own.source {
                 Source::ToListener { server: false, listener: true, .. } => {
-                    // No mark: of ten thousand seeds hardly one takes it.
+                    Mark::HeardAheadOfServer.hit();
                     &mut own.early
                 }
                 Source::Listener
@@ -262,7 +262,7 @@ impl Engine {
     /// it was the end it is told.
     pub(crate) fn say_due_at_once(&mut self, client: ClientId) {
         if self.clients[client].awaits_ready() {
-            // No mark: a moment that one in ten thousand seeds hits.
+            Mark::ReadySaidAtOnce.hit();
             self.say_ready(client);
         }
     }

@@ -58,8 +58,8 @@ impl Subscription {
         let in_doubt = self.since_shown == SinceShown::CommittedInDoubt;
         if in_doubt && passed || self.since_shown == SinceShown::Committed {
             // It has not heard the mark, since it listens no more; nor is it to hear of
-            // anything but what it has listened on since, which its server is asked. No mark:
-            // simulated clients seldom unlisten, and hardly ever in that moment.
+            // anything but what it has listened on since, which its server is asked.
+            Mark::ListensNoMore.hit();
             self.source = Source::Server;
             self.pending.clear();
             self.early.clear();

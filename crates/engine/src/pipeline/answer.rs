@@ -186,7 +186,7 @@ impl Engine {
                     self.unit_answered(now, client, unit.bytes);
                 }
                 Outcome::Overran if unit.cancelled => {
-                    // No mark: of a hundred thousand seeds hardly one takes it.
+                    Mark::OverranCancelled.hit();
                     self.discard(client, unit.held);
                     if unit.ends_unnamed {
                         // It hears nothing of what took the place of the one before.

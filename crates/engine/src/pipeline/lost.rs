@@ -69,6 +69,7 @@ impl Engine {
             // It asks again, in its own place.
             let its = &mut self.clients[client];
             its.leg = Leg::None;
+            its.unit = None;
             if let Some(asked) = &mut its.asked {
                 asked.held = true;
             }
@@ -123,7 +124,7 @@ impl Engine {
     pub(crate) fn cancels_alone(&mut self, id: ClientId, server: ServerId) -> bool {
         let server = &mut self.servers[server];
         let alone = server.load() == 1 && !server.replies.is_ours();
-        // No mark: of ten thousand seeds one has others beside it just then.
+        Mark::CancelledBesideOthers.hit_if(!alone);
         for unit in server.pipeline.iter_mut().filter(|unit| unit.client == Some(id)) {
             unit.cancelled = true;
             unit.may_be_hit |= alone;

@@ -144,7 +144,7 @@ impl Engine {
             return Place::Alone;
         };
         if self.pools[pool].repute.of(now, unit.print) == May::NotShare {
-            // No mark: simulated clients hardly ever say the same within five seconds again.
+            Mark::BannedSaidAgain.hit();
             return Place::Alone;
         }
         let is_kin = |server: &ServerId| self.is_kin(*server, unit.access);

@@ -96,7 +96,7 @@ fn switch(letter: u8) -> Option<Switch> {
 /// Takes `options` apart as PostgreSQL does: words are split at white space, a backslash makes
 /// the next byte an ordinary one (`pg_split_opts`, postinit.c), and several switches may be one
 /// word (`getopt`).
-pub(super) fn switches(options: &[u8]) -> Result<Vec<Pair>, BadStartup> {
+pub(crate) fn switches(options: &[u8]) -> Result<Vec<Pair>, BadStartup> {
     let mut words = words(options).into_iter();
     let mut pairs = Vec::new();
     // What is no switch is complained of behind all that are.

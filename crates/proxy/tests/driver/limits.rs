@@ -722,3 +722,35 @@ fn one_idle_connection_is_enough_for_two_limits() {
     stage.server();
     assert!(carol.is_greeted() && second.is_open());
 }
+
+/// Who needs a place of two limits gets one after the other, and a smallest size takes none of them
+/// meanwhile: two pools lost their connections to such a client again and again, and each made its
+/// own anew before the other's was gone.
+#[test]
+fn the_smallest_size_yields_to_who_needs_room_in_two_limits() {
+    const OTHERS: &str = "min_pool_size = 1\n\
+        [pools.west]\npool_mode = 'transaction'\n[pools.west.users.0]\nusername = 'other'\n\
+        password = 'password'\npool_size = 1\nmin_pool_size = 1\n[pools.west.shards.0]\n\
+        servers = [['127.0.0.1', 5432, 'primary']]\ndatabase = 'west'\n\
+        [pools.east]\npool_mode = 'transaction'\n[pools.east.users.0]\nusername = 'user'\n\
+        password = 'password'\npool_size = 1\n[pools.east.shards.0]\n\
+        servers = [['127.0.0.1', 5432, 'primary']]\ndatabase = 'east'";
+    let general = "max_server_connections = 1\nmax_user_connections = 1";
+    for first in [0, 1] {
+        let setup = Setup { general, user: OTHERS, port: 5433, ..Setup::default() };
+        let stage = Stage::new(&setup);
+        stage.wait(Duration::from_millis(100));
+        let idle = [stage.server(), stage.server()];
+        let carol = stage.newcomer_to("east");
+        assert_eq!((idle[0].heard().as_str(), idle[1].heard().as_str()), ("X", "X"));
+        idle[first].ends();
+        stage.wait(Duration::from_millis(300));
+        assert_eq!(stage.attempts(), 0, "the place is kept for who waits");
+        idle[1 - first].ends();
+        let server = stage.server();
+        assert!(carol.is_greeted());
+        stage.wait(Duration::from_secs(5));
+        assert_eq!(stage.attempts(), 0);
+        assert!(server.is_open());
+    }
+}

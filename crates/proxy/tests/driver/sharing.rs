@@ -480,3 +480,47 @@ fn who_has_a_server_to_share_takes_none_that_others_will_miss() {
     assert!(other.heard().starts_with("Q(SELECT ARRAY["));
     assert_eq!(server.heard(), "Q(SELECT 2)", "until that is set");
 }
+
+/// A client that has met nobody for a while is given a place on a server that is lost at once: it
+/// asks again, for a server alone, and is in the queue as one who does.
+#[test]
+fn who_meets_nobody_asks_again_for_a_server_alone() {
+    let mut times_lost = 0;
+    for units in 13..17 {
+        let setup = Setup { general: "pipelining = 'auto'", ..Setup::default() };
+        let (stage, server, clients) = braked(&setup, 1);
+        let client = &clients[0];
+        for _ in 2..units {
+            client.says([query("SELECT 0")]);
+            assert_eq!(server.heard(), "Q(SELECT 0)");
+            server.says([one_row("0")]);
+        }
+        client.says([query("VACUUM")]);
+        assert_eq!(server.heard(), FREED);
+        server.says([one_row("")]);
+        assert_eq!(server.heard(), "Q(VACUUM)");
+        server.says([done(), ready()]);
+        client.heard();
+        client.says([query("SELECT 1")]);
+        if server.heard() != BRAKED {
+            continue;
+        }
+        times_lost += 1;
+        stage.keep_turn_open();
+        server.says([one_row("")]);
+        assert_eq!(server.heard(), "");
+        server.ends();
+        stage.end_turn();
+        let another = stage.server();
+        let mut heard = another.heard();
+        if heard == BRAKED {
+            another.says([one_row("")]);
+            heard = another.heard();
+        }
+        assert_eq!(heard, "Q(SELECT 1)", "behind {units} units");
+        another.says([one_row("1")]);
+        assert_eq!(client.heard(), "T D(1) C Z");
+        client.ends();
+    }
+    assert!(times_lost > 0);
+}

@@ -478,3 +478,16 @@ impl Execution {
 fn in_hex(text: &str) -> String {
     text.bytes().map(|byte| format!("{byte:02x}")).collect()
 }
+
+impl State {
+    /// The statement that EXECUTE carries out, or any other itself.
+    pub(super) fn means<'s>(&'s self, line: &'s Line) -> &'s Line {
+        let prepared = match line {
+            Line::Client(Statement { verb: Verb::Execute { name }, .. }) => {
+                self.statements.get(name.as_bytes())
+            }
+            _ => None,
+        };
+        prepared.and_then(|prepared| prepared.line.as_ref()).unwrap_or(line)
+    }
+}
