@@ -194,6 +194,9 @@ impl Occasion {
 const MOST_AT_ONCE: u64 = 1_000_000;
 const MOST_IN_ALL: u64 = 3_000_000;
 
+/// More connections than anybody needs.
+const MOST_WIRES: usize = 10_000;
+
 /// Until when faults strike, at most.
 const STORM_US: u64 = 20_000_000;
 
@@ -390,6 +393,9 @@ impl World {
         self.steps_at_once = if at == self.now() { self.steps_at_once + 1 } else { 0 };
         if self.steps_at_once > MOST_AT_ONCE || self.steps > MOST_IN_ALL {
             return Err(Invariant::AllEnds.broken(format!("there is no end at {occasion:?}")));
+        }
+        if self.wires.len() > MOST_WIRES {
+            return Err(Invariant::AllEnds.broken("connections are made without end"));
         }
         self.site.trace.now = at;
         self.site.ledger.now = at;
