@@ -62,9 +62,9 @@ run_round() {
     new=$(own_edges "$target" "$log")
 }
 
-# Where those of the edges stand that a round says it has found and that are ours: with a line of
-# this repository where they are, or where what is there was inlined. What the compiler makes of the
-# standard library's sorting or trees for types of ours is the library's.
+# Where those of the edges stand that a round says it has found and that are ours: whatever of the
+# standard library was inlined there, the next around it is this repository's and no other crate's.
+# What the compiler makes of the library's sorting or trees for types of ours is the library's.
 own_edges() {
     local program=target/fuzz/$triple/release/$1 log=$2 loaded linked
     loaded=$(sed -n 's/.* PCs): [0-9]* \[0x\([0-9a-f]*\),.*/\1/p' "$log")
@@ -75,8 +75,9 @@ own_edges() {
         while read -r pc; do printf '%x\n' $((16#$pc - 1 - 16#$loaded + 16#$linked)); done |
         addr2line --exe "$program" --inlines --addresses |
         awk -v root="$PWD/" '
-            /^0x/ { at = 0 }
-            index($0, root) == 1 && !at++ { print substr($0, length(root) + 1) }' |
+            /^0x/ { at = 0; next }
+            /^\/rustc\// || at++ { next }
+            index($0, root) == 1 { print substr($0, length(root) + 1) }' |
         tr '\n' ' '
 }
 
