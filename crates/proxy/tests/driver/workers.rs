@@ -242,6 +242,28 @@ fn an_idle_connection_is_given_up_for_another_worker() {
     }
 }
 
+/// Nor does a smallest size take the place meanwhile.
+#[test]
+fn the_smallest_size_yields_to_who_waits_on_another_worker() {
+    let general = "max_server_connections = 1";
+    let user = "min_pool_size = 1";
+    let setup = Setup { size: 2, general, user, others: &["east"], ..Setup::default() };
+    let mut workers = Stage::workers(&setup, 2);
+    let (second, first) = (workers.pop().expect("the second"), workers.pop().expect("the first"));
+    first.wait(Duration::from_millis(100));
+    let server = first.server();
+    first.newcomer_to("east");
+    let bob = first.deliver_to(&second).pop().expect("it was handed over");
+    second.deliver_to(&first);
+    assert_eq!((second.attempts(), server.heard().as_str()), (0, "X"));
+    server.ends();
+    first.wait(Duration::from_millis(300));
+    assert_eq!(first.attempts(), 0, "the place is kept for who waits");
+    first.deliver_to(&second);
+    second.server();
+    assert!(bob.is_greeted());
+}
+
 /// Two connections of another worker, neither of which counts in both limits, make room together.
 #[test]
 fn idle_connections_are_given_up_for_two_limits() {
