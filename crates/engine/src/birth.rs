@@ -194,8 +194,9 @@ impl Engine {
         let server = &self.servers[id];
         let ServerState::Login(login) = &server.state else { return false };
         let refused = login.is_accepted() && matches!(report.code.class(), b"22" | b"42");
-        // The delay comes before anything is heard. No mark: simulated clients ask for none.
+        // The delay comes before anything is heard.
         let slow = retry == Retry::Later && server.birth.value(DELAY).is_some();
+        Mark::SlowBirth.hit_if(slow);
         !server.birth.is_empty() && (refused || slow)
     }
 

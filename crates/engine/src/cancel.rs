@@ -153,8 +153,8 @@ impl Engine {
         }
         if under_way.is_some() || self.servers[server].key.is_none() {
             // A cancel that is under way may end this very statement; a second one behind it
-            // would only lengthen the time for which the server cannot be lent. No mark for what
-            // has no key: no PostgreSQL keeps it to itself.
+            // would only lengthen the time for which the server cannot be lent.
+            Mark::CancelWithoutKey.hit_if(under_way.is_none());
             Mark::CancelBehindAnother.hit_if(under_way.is_some());
             requester.into_iter().for_each(|requester| self.close_client(requester));
             return;

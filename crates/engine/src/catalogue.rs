@@ -158,7 +158,7 @@ impl Engine {
             if self.replayed(id).is_none() {
                 return self.ask_for_names(id);
             }
-            // No mark: a simulated server takes its settings back.
+            Mark::ReadingRefused.hit();
             self.end_reading(id);
             return self.close_server(now, id);
         }
@@ -212,7 +212,7 @@ impl Engine {
             return self.catalogue_read(now, &database, Err(error.message));
         }
         if rows.is_overlong() {
-            // No mark: what is simulated is not.
+            Mark::CatalogueTooLong.hit();
             let cause = "there is more in it than is kept".to_owned();
             return self.catalogue_read(now, &database, Err(cause));
         }
@@ -252,7 +252,7 @@ impl Engine {
                 pool.names_known = true;
                 let news = loud.news_since(&before);
                 if news.is_some_and(|news| news.pins.contains(PinReason::Sequence)) {
-                    // No mark: what the simulation calls loud advances no sequence.
+                    Mark::NewsOfSequences.hit();
                     self.doubt_sequences(id);
                 }
                 self.names_are_known(now, id, reading, is_read);

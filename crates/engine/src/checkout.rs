@@ -331,8 +331,8 @@ impl Engine {
         let too_many = of.total > of.spec.size + of.spec.reserve + of.listeners();
         // One that is in the middle of a message, or of a transaction, that nobody asked for is no
         // server to rely on.
-        // No mark: the servers that are simulated are PostgreSQL's.
         let astray = its.body.left > 0 || its.status.in_block();
+        Mark::AstrayComesFree.hit_if(astray);
         Mark::DoomedComesFree.hit_if(its.doomed);
         Mark::OldComesFree.hit_if(too_old);
         Mark::SurplusComesFree.hit_if(too_many);
@@ -525,8 +525,11 @@ impl Engine {
                 None
             }
             Cleaning::Draining if its.status.in_block() => Some(Cleaning::RollingBack),
-            // No mark: PostgreSQL's ROLLBACK ends a transaction.
-            _ if its.status.in_block() => None,
+            // PostgreSQL's ROLLBACK ends a transaction.
+            _ if its.status.in_block() => {
+                Mark::RollbackInVain.hit();
+                None
+            }
             Cleaning::Draining | Cleaning::RollingBack => match left {
                 Left::Nothing => Some(Cleaning::Done),
                 Left::Session if must_unset => Some(Cleaning::Unsetting),

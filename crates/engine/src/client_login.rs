@@ -187,8 +187,10 @@ impl Engine {
         }
         match self.interner.of_startup(startup.parameters()) {
             Ok(wishes) => self.note_startup(id, wishes),
-            // The server of its own gets them as they are. No mark: the simulation has no such.
-            Err(bad) if replication.is_some() && bad.is_switch() => {}
+            // The server of its own gets them as they are.
+            Err(bad) if replication.is_some() && bad.is_switch() => {
+                Mark::SwitchesPassedOn.hit();
+            }
             Err(bad) => {
                 Mark::LoginWithUnknownSwitch.hit_if(bad.is_switch());
                 return Err(bad.report());
@@ -238,8 +240,10 @@ impl Engine {
         replication: Option<ReplicationKind>,
     ) -> (Target, AuthMethod) {
         let of_cluster = || match replication {
-            // No mark: of replication only that of databases is simulated.
-            Some(ReplicationKind::Physical) => self.pool_of_cluster(user),
+            Some(ReplicationKind::Physical) => {
+                Mark::ClusterReplicated.hit();
+                self.pool_of_cluster(user)
+            }
             Some(ReplicationKind::Logical) | None => None,
         };
         match self.pool_named(database, user).or_else(of_cluster) {
@@ -436,9 +440,8 @@ impl Engine {
                 self.note_connected(id, |_| (login.database, login.user));
             }
             Target::Pool(_) | Target::Wild => {
-                // No mark: where everybody is trusted nothing comes between a startup packet and
-                // this.
                 let Some(pool) = self.pool_to_enter(&login) else {
+                    Mark::PoolGoneInLogin.hit();
                     let report = TERMINATED.report(&[]).detail(crate::reload::REMOVED);
                     return self.refuse_login(now, id, login.pool_name(), report);
                 };
@@ -474,8 +477,7 @@ impl Engine {
             Target::Wild => {
                 let Login { database, user, .. } = login;
                 match self.pool_named(database, user) {
-                    // A reload has given it a name and, perhaps, another password. No mark: where
-                    // everybody is trusted no reload comes in between.
+                    // A reload may have given it a name and, perhaps, another password.
                     Some(pool) => Some(pool).filter(|pool| self.pools[*pool].spec.wild),
                     None => {
                         let spec = self.plan.tame(database, user)?;

@@ -78,7 +78,7 @@ impl Engine {
         if self.member.commons().clients.value() < CROWD {
             return;
         }
-        // No mark: a simulation of so many clients would take too long.
+        Mark::FarewellsSpread.hit();
         let spread = SPREAD_MAX.min(self.plan.shutdown_timeout / 10);
         for id in self.clients.keys() {
             let share = u32::from_be_bytes(self.random.bytes());

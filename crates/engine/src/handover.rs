@@ -8,6 +8,7 @@
 use crate::Engine;
 use crate::action::{Action, Address, ClientId};
 use crate::client::{Client, Ends};
+use crate::marks::Mark;
 use crate::placement::home_of_wild;
 use crate::replication::ReplicationKind;
 use crate::time::Time;
@@ -40,7 +41,7 @@ impl Engine {
 
     /// A client that was given away has not arrived anywhere.
     pub fn client_lost_on_the_way(&mut self) {
-        // No mark: simulated letters arrive.
+        Mark::LostOnTheWay.hit();
         let commons = self.member.commons();
         commons.clients.sub();
         commons.logins.sub();

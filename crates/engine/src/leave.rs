@@ -148,7 +148,8 @@ impl Engine {
         let (reset, unseen) = (server.reset, server.unseen);
         self.clients[client].unseen = None;
         if reset || !unseen.is_empty() {
-            // No mark if it is what was done unseen: simulated clients rest on what they have.
+            // Simulated clients rest on what they have.
+            Mark::CleanedOfUnseen.hit_if(!reset);
             self.part(client);
             let left = if unseen.spoils() { Left::Unremovable } else { Left::Pins };
             return self.clean(now, id, left);
@@ -397,7 +398,8 @@ impl Engine {
             | ServerState::Leaving => false,
         };
         if !works {
-            // No mark: PostgreSQL does not say as much, or ask for COPY data, of its own accord.
+            // PostgreSQL does not say as much, or ask for COPY data, of its own accord.
+            Mark::GivenUpFree.hit();
             return self.abort_server(now, id);
         }
         self.read_server(id, true);

@@ -342,7 +342,8 @@ impl Engine {
         let Some(own) = &mut self.clients[client].subscription else { return };
         let Source::ToServer { server, .. } = own.source else { return };
         if failed || !server && !in_block {
-            // No mark: it takes a cancel that comes late, or a timeout.
+            // A cancel has come late, or it took too long.
+            Mark::ToServerInVain.hit();
             own.source = Source::Listener;
             own.forgoes = true;
         }
@@ -368,8 +369,8 @@ impl Engine {
 
     /// A client's server does not listen any more.
     pub(crate) fn unlistened(&mut self, id: ServerId, client: ClientId, failed: bool) {
-        // One that still does goes once its client parts from it. No mark: it takes a cancel that
-        // comes late, or a timeout.
+        // One that still does goes once its client parts from it.
+        Mark::StillListens.hit_if(failed);
         self.servers[id].doomed |= failed;
         let its = &mut self.clients[client];
         its.pins = its.pins.without(PinReason::Listen);

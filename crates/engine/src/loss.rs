@@ -280,7 +280,8 @@ impl Engine {
         let its = &mut self.servers[server];
         let failed = its.own_error.take().is_some() && its.status.in_block();
         if !failed {
-            // No mark: PostgreSQL does as it is told, and nothing else ends this statement.
+            // PostgreSQL does as it is told, and nothing else ends this statement.
+            Mark::StandInFails.hit();
             return self.server_lost(now, server, "the server did not begin a transaction");
         }
         its.stands_in = true;

@@ -3,8 +3,9 @@
 //! A branch that exists for an order of events, a loss, a failure or a limit is taken seldom, and
 //! whoever changes it wants to know that a test takes it. So each such branch says that it was
 //! taken, the simulator counts, and the seeds that every change is tested with have to reach all of
-//! them. What no simulation can reach, or none that anybody has found, has no mark, and says why
-//! where it stands.
+//! them. What no simulation can reach, or none that anybody has found, is reached by a test of the
+//! driver, which says so. What cannot be reached, or needs threads, has no mark, and says why where
+//! it stands.
 //!
 //! Nothing is counted where assertions are off: in the program that is shipped a mark is not one
 //! instruction, whatever else is built beside it.
@@ -16,16 +17,24 @@ use std::fmt;
 
 /// Makes [`Mark`] and the list of all marks from one list.
 macro_rules! marks {
-    ($($(#[$meaning:meta])+ $name:ident,)+) => {
+    (
+        $($(#[$meaning:meta])+ $name:ident,)+
+        not_simulated:
+        $($(#[$its_meaning:meta])+ $scripted:ident,)+
+    ) => {
         /// A rare path of the engine or the driver. Each is taken at one place in the code.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Mark {
             $($(#[$meaning])+ $name,)+
+            $($(#[$its_meaning])+ $scripted,)+
         }
 
         impl Mark {
             /// All of them, in their order.
-            pub const ALL: &[Self] = &[$(Self::$name,)+];
+            pub const ALL: &[Self] = &[$(Self::$name,)+ $(Self::$scripted,)+];
+
+            /// Those that no simulation takes: for each there is a test of the driver.
+            pub const NOT_SIMULATED: &[Self] = &[$(Self::$scripted,)+];
         }
     };
 }
@@ -958,6 +967,131 @@ marks! {
     TransactionTooLongAside,
     /// Behind those of the queue who do not take a server stand some who share it.
     WarmsBehindPassed,
+
+    not_simulated:
+    // Clients on their way in and out.
+    /// A client that was given to another worker has not arrived.
+    LostOnTheWay,
+    /// What a client of replication asks for at its login goes to its server as it is.
+    SwitchesPassedOn,
+    /// The replication of a whole cluster is asked for.
+    ClusterReplicated,
+    /// A pool is gone before a login for it is over.
+    PoolGoneInLogin,
+    /// Another configuration has another user of the console.
+    ConsoleClosed,
+    /// So many are asked to leave that they are not all asked at once.
+    FarewellsSpread,
+    /// Who has ended its stream is waited for longer than others, until it has read.
+    LingererWaitedFor,
+    /// The kernel knows that the other side has vanished.
+    SilentGivenUp,
+    /// A client keeps its server, and does nothing with it.
+    PinIdle,
+
+    // Servers that are not as they should be.
+    /// One says something else than a login.
+    LoginBroken,
+    /// A start that is to be slow has failed.
+    SlowBirth,
+    /// One does not say what it has room for.
+    RoomNotTold,
+    /// One has said what nobody has asked for.
+    Contained,
+    /// One is given up that has nothing to do.
+    GivenUpFree,
+    /// One comes free in the middle of a message, or of a transaction.
+    AstrayComesFree,
+    /// ROLLBACK does not end a transaction.
+    RollbackInVain,
+    /// One does not begin a transaction that is to have failed.
+    StandInFails,
+    /// One has no key to cancel by.
+    CancelWithoutKey,
+    /// COPY goes both ways.
+    CopiesBothWays,
+
+    // Replies.
+    /// A Sync that was sent with the data of a COPY is answered when more has been sent.
+    SyncInDoubtAhead,
+    /// So much is owed that a message has to wait.
+    RepliesFull,
+    /// So many units are under way that the next has to wait.
+    UnitsFull,
+    /// A Bind ends COPY data in an error.
+    BoundInCopy,
+
+    // Names, statements and what their rows are like.
+    /// A client has so many names that what it prepares is not shared any more.
+    TooManyNames,
+    /// A pool knows so many statements that others are not shared.
+    TooManyStatements,
+    /// What a statement's rows are like is too long to be kept.
+    RowsUnknown,
+    /// A statement that could not be removed is gone all the same.
+    NotRemovedButGone,
+    /// A DEALLOCATE ALL was not carried out.
+    AllNamesStay,
+    /// A DEALLOCATE was not carried out.
+    NameStays,
+    /// A DEALLOCATE of which no reply tells.
+    NamesGoneUnseen,
+
+    // Settings, sequences, and what is left on a server.
+    /// Something was done unseen, and nothing else.
+    CleanedOfUnseen,
+    /// What a client has asked for at its login cannot be put back.
+    PutBackRefused,
+    /// A server's settings are too long to be read.
+    SettingsUnreadable,
+    /// What no server takes may be taken back by the next unit.
+    CureTried,
+    /// What a server reports is told a client that has it alone.
+    ReportsTold,
+    /// Who says what with sequences is let be.
+    SequencesLetBe,
+    /// A client that has advanced a sequence keeps its server.
+    SequencesKept,
+    /// A client asks for the last value of a sequence, which its server did not forget.
+    StuckTold,
+    /// A batch is refused in which a server was to forget sequences.
+    StuckInBatch,
+
+    // Catalogues.
+    /// A message waits until it is known which names matter.
+    HeldForCatalogue,
+    /// A server that is to read its catalogue does not take its settings back.
+    ReadingRefused,
+    /// There is more in a catalogue than is kept.
+    CatalogueTooLong,
+    /// Names that were not known before advance sequences.
+    NewsOfSequences,
+
+    // Clients that listen.
+    /// A server has nothing to listen to.
+    ListenerRefused,
+    /// Something is notified on a server that is free.
+    NotifiedWhileFree,
+    /// A server notifies its client, which is still to be told what was notified before.
+    NotifiedBehindPending,
+    /// A client is notified of more than is kept for it.
+    NotifiedTooMuch,
+    /// A client's server could not be told to listen.
+    ToServerInVain,
+    /// A client's server could not be told not to listen any more.
+    StillListens,
+    /// It is in doubt whether a client listens, and there is no listener to tell.
+    DoubtUnheard,
+    /// It was in doubt whether a client listens, and it does not.
+    DoubtEndsListening,
+
+    // Shared servers.
+    /// How servers are shared was not the best.
+    SharedOtherwise,
+    /// So many statements are known that some are forgotten.
+    StandingsForgotten,
+    /// A server says in another language that a unit took too long.
+    OverranByTime,
 }
 
 const COUNT: usize = Mark::ALL.len();

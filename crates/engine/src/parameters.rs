@@ -144,7 +144,7 @@ impl Engine {
         if news.is_empty() {
             return;
         }
-        // No mark: it is that of whoever has a server alone.
+        Mark::ReportsTold.hit();
         for (name, value) in news {
             self.actions.inject(Endpoint::Client(client), |out| {
                 backend::parameter_status(out, name, value);

@@ -535,9 +535,9 @@ impl Engine {
         }
     }
 
-    /// A server's stream cannot be trusted: it has sent something that no expected reply allows.
-    /// Not a byte more of it is forwarded. No mark: in a simulation this is a failure.
+    /// A server has sent what no expected reply allows. Not a byte more of it is forwarded.
     fn contain(&mut self, now: Time, id: ServerId, cause: &str) {
+        Mark::Contained.hit();
         let server = &self.servers[id];
         let pool = &mut self.pools[server.pool];
         pool.stats.contained += 1;

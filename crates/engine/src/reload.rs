@@ -235,7 +235,6 @@ impl Engine {
 
     /// Whoever is at the console may not be its user any more.
     fn close_consoles(&mut self, now: Time) {
-        // No mark: the user is the same in every simulated configuration.
         for id in self.clients.keys() {
             let client = self.clients.find(id);
             let there = client.is_some_and(|client| match &client.phase {
@@ -244,6 +243,7 @@ impl Engine {
                 Phase::Startup | Phase::Cancelling | Phase::Welcome(_) | Phase::Ready(_) => false,
             });
             if there {
+                Mark::ConsoleClosed.hit();
                 self.expel(now, id, TERMINATED.report(&[]));
             }
         }

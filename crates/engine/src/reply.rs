@@ -401,7 +401,7 @@ impl Replies {
                             && matches!(head.kind, Kind::Query { .. } | Kind::FunctionCall)) =>
             {
                 // Of ours nothing was read yet; or of a client's that has not waited for it.
-                // No mark: none of a hundred thousand seeds takes it.
+                Mark::SyncInDoubtAhead.hit();
                 self.doubtful_syncs -= 1;
                 Ok(Step::Ready { sink: Sink::EarlySync, effect: Effect::None })
             }
@@ -418,8 +418,8 @@ impl Replies {
                 self.progress = match tag {
                     Tag::RowDescription => Progress::Rows,
                     Tag::CopyOutResponse => Progress::CopyOut,
-                    // No mark: what is replicated is not simulated.
                     Tag::CopyBothResponse => {
+                        Mark::CopiesBothWays.hit();
                         Progress::CopyBoth { open: !self.strike_copy_end(), sends: true }
                     }
                     Tag::ParameterDescription => Progress::HalfDescribed,

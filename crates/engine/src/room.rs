@@ -119,7 +119,7 @@ impl Engine {
         server.state = ServerState::AwaitingCancel;
         let address = server.address.clone();
         if self.member.commons().room(&address) == Answer::Awaited {
-            // No mark: PostgreSQL answers.
+            Mark::RoomNotTold.hit();
             self.answered(address.clone(), Answer::Useless);
         }
         self.opened(now, id);

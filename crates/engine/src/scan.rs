@@ -117,7 +117,7 @@ impl Engine {
         let Some(server) = self.clients[id].server() else { return };
         if unseen.pins.contains(PinReason::Names) {
             // A DEALLOCATE of which no reply tells: what is there for all clients may be gone.
-            // No mark: what is simulated removes no statements unseen.
+            Mark::NamesGoneUnseen.hit();
             self.servers[server].reset = true;
         }
         if self.resets_unseen(server) {
@@ -185,7 +185,7 @@ impl Engine {
         let pool = self.clients[id].pool();
         let keeps_sequences = pool.is_some_and(|id| self.pools[id].spec.keeps_sequences());
         if pins.contains(PinReason::Sequence) && keeps_sequences {
-            // No mark: what currval says to simulated clients is not looked at.
+            Mark::SequencesKept.hit();
             kept = kept.union(PinReason::Sequence.into());
         }
         if let Some(server) = self.clients[id].server() {

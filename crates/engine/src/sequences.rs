@@ -115,7 +115,7 @@ impl Engine {
         }
         let pool = &mut self.pools[its.pool];
         if pool.spec.sequence_affinity == SequenceAffinity::None {
-            // No mark: no simulated pool has this.
+            Mark::SequencesLetBe.hit();
             if uses.advances {
                 its.sequences = Sequences::Several;
             }
@@ -142,7 +142,8 @@ impl Engine {
                 return self.await_forgetting(id, server, uses);
             }
             Sequences::Stuck(why) if uses.asks => {
-                // No mark: PostgreSQL forgets sequences.
+                // PostgreSQL forgets sequences, unless somebody keeps it from that.
+                Mark::StuckTold.hit();
                 let why = why.clone();
                 its.sequences = Sequences::Several;
                 return Verdict::Refused(why);
@@ -241,7 +242,7 @@ impl Engine {
             }
             // The client is told.
             Sink::Injected => {
-                // No mark: of a simulated batch this is the last that would be refused.
+                Mark::StuckInBatch.hit();
                 its.reset = true;
             }
             Sink::Client(_) | Sink::EarlySync | Sink::Own | Sink::Refused(_) => {}

@@ -320,7 +320,7 @@ impl Engine {
     }
 
     fn login_broken(&mut self, now: Time, id: ServerId, cause: &str) {
-        // No mark: simulated servers keep the protocol, which some of the fuzz targets do not.
+        Mark::LoginBroken.hit();
         let Some(server) = self.servers.find(id) else { return };
         let address = &self.pools[server.pool].spec.address;
         let report = unreachable_server(address, cause);

@@ -124,7 +124,7 @@ impl Engine {
             )),
             (Tag::NoData, Some(parameters), _) => Rows::Known(Rc::new(Shape::of_none(parameters))),
             _ => {
-                // No mark: simulated statements have one parameter, and rows of one column.
+                Mark::RowsUnknown.hit();
                 Rows::Unknown
             }
         };
@@ -270,10 +270,12 @@ impl Engine {
         let its = &mut self.clients[client];
         let Some(failed) = its.deallocates.take_if(|its| its.slot() == slot) else { return };
         match *failed {
-            // No mark, nor for one name: in the simulation it takes no time in which it could be
-            // cancelled, and nobody asks for it where it fails.
-            Deallocates::All { slot } => its.names.release(slot),
+            Deallocates::All { slot } => {
+                Mark::AllNamesStay.hit();
+                its.names.release(slot);
+            }
             Deallocates::One { name, was, .. } => {
+                Mark::NameStays.hit();
                 its.names.not_taken(name, was);
                 self.servers[id].reset = true;
             }

@@ -290,7 +290,7 @@ impl Engine {
         if its.silence_told || now - its.quiet_since <= limit {
             return;
         }
-        // No mark: simulated clients are not silent for so long.
+        Mark::PinIdle.hit();
         let event = Event::PinIdle {
             server: self.member.server_number(id),
             client: self.member.client_number(client),

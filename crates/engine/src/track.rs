@@ -317,7 +317,7 @@ impl Engine {
         let puts_back = std::mem::take(&mut server.puts_back);
         if puts_back && server.own_error.take().is_some() {
             // So it is put back where a value that is wrong by now is an error.
-            // No mark: what a simulated client has asked for at its login stays valid.
+            Mark::PutBackRefused.hit();
             server.reset = true;
         }
         if !self.clients[client].is_reset() {
@@ -362,7 +362,7 @@ impl Engine {
     /// The server has said what its settings are.
     pub(crate) fn settings_told(&mut self, id: ServerId, client: ClientId, told: Told) {
         if told.useless {
-            // No mark: simulated settings are short.
+            Mark::SettingsUnreadable.hit();
             self.clients[client].changes = None;
             self.leaves(client, PinReason::Setting.into(), None);
         } else {

@@ -401,7 +401,8 @@ impl Engine {
         let must_know = may_name && of.elsewhere.is_none() && !of.dedicated;
         if must_know && !self.pools[of.pool].names_known {
             // A reload has changed which names matter, and another server is asked for them.
-            // No mark: it takes a server that was promised meanwhile.
+            // This one was promised meanwhile.
+            Mark::HeldForCatalogue.hit();
             return true;
         }
         if client.resets().is_some() && client.slots.is_empty() {
@@ -420,7 +421,7 @@ impl Engine {
         }
         let server = &self.servers[server];
         if server.replies.is_full() {
-            // No mark, here and below: a simulation of so many messages would take too long.
+            Mark::RepliesFull.hit();
             return true;
         }
         if client.open_slot.is_some() || server.replies.ignores_sync() {
@@ -428,6 +429,7 @@ impl Engine {
             return false;
         }
         if client.slots.len() >= UNITS_UNDER_WAY {
+            Mark::UnitsFull.hit();
             return true;
         }
         if client.resets().is_some() {

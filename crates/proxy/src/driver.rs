@@ -219,7 +219,7 @@ impl<T: Transport> Driver<T> {
             if times < SILENCES {
                 self.silent.push((endpoint, times, now));
             } else {
-                // No mark: the simulated network has no kernel that knows who has vanished.
+                Mark::SilentGivenUp.hit();
                 self.failed(now, endpoint, "it does not answer any more");
                 self.settle(now);
             }

@@ -346,7 +346,7 @@ impl Engine {
         let asked = std::mem::take(&mut listener.asked);
         if refused {
             // A standby, for one, has nothing to listen to: its clients keep their servers.
-            // No mark: no simulated server is one.
+            Mark::ListenerRefused.hit();
             listener.refused = true;
             return self.close_server(now, id);
         }

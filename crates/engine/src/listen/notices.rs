@@ -58,7 +58,8 @@ impl Engine {
         self.servers[id].doomed |= !listens;
         self.pass(id, listens, at, n, n);
         if matches!(self.servers[id].state, ServerState::Idle) {
-            // No mark: it has to come right behind the unit in which a function begins to listen.
+            // It has come right behind the unit in which a function begins to listen.
+            Mark::NotifiedWhileFree.hit();
             self.close_server(now, id);
         }
         Ok(())
@@ -72,8 +73,8 @@ impl Engine {
         let Some(own) = &mut self.clients[client].subscription else { return false };
         let keeps = !own.pending.is_empty();
         if keeps {
-            // No mark: a setting has to be put back meanwhile, which none of a hundred thousand
-            // seeds does.
+            // A setting is put back meanwhile.
+            Mark::NotifiedBehindPending.hit();
             own.pending.extend_from_slice(message);
         }
         keeps
@@ -124,7 +125,7 @@ impl Engine {
             };
             said.extend_from_slice(message);
             if said.len() > PENDING_BYTES {
-                // No mark: it takes a long time to simulate so many.
+                Mark::NotifiedTooMuch.hit();
                 self.expel_late(now, client, NOTIFIED_TOO_MUCH.report(&[]));
             } else {
                 self.say_pending(client);

@@ -99,8 +99,10 @@ impl Engine {
             let listener = pool.and_then(|pool| self.pools[pool].listener.as_mut());
             match listener.and_then(|listener| listener.mark_loss(client)) {
                 Some(number) => own.mark = number,
-                // No mark: it takes a commit in doubt while there is no listener.
-                None => own.no_doubt(),
+                None => {
+                    Mark::DoubtUnheard.hit();
+                    own.no_doubt();
+                }
             }
         }
     }
@@ -115,7 +117,8 @@ impl Engine {
         }
         own.since_shown = SinceShown::Nothing;
         if !is_last {
-            // The sweep tells the listener. No mark: it takes a commit in doubt.
+            // The sweep tells the listener.
+            Mark::DoubtEndsListening.hit();
             self.unsubscribe(client);
         }
         if self.clients[client].holding {

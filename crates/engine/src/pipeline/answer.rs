@@ -103,13 +103,14 @@ impl Engine {
                 // No other timeout can be shorter here, so the words say it. In another language
                 // than English the time does, since the unit was sent: how long it ran is not
                 // known where what was answered before is read at once with this. Where a cancel
-                // has gone out it counts as the cancel then. No mark: all speak English.
+                // has gone out it counts as the cancel then.
                 let by_brake = fields.message.starts_with(TIMED_OUT);
                 if code == Some(SqlState::QUERY_CANCELED)
                     && let Some(head) = server.pipeline.front_mut()
                     && (by_brake || !head.may_be_hit && now - head.sent >= BRAKE / 2)
                 {
                     Mark::SharedOverran.hit();
+                    Mark::OverranByTime.hit_if(!by_brake);
                     head.outcome = Outcome::Overran;
                 }
                 self.pass(id, true, range.start, n, length);

@@ -403,7 +403,7 @@ impl Engine {
             return;
         }
         if pool.climbs.tick(now, pool.stats.transactions, pool.spec.size) {
-            // No mark: no simulated pool is that busy.
+            Mark::SharedOtherwise.hit();
             self.grant(now, id);
         }
     }

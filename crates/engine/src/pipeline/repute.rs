@@ -99,7 +99,8 @@ impl Repute {
 
     fn standing(&mut self, now: Time, print: Fingerprint) -> &mut Standing {
         if self.known.len() >= KNOWN && !self.known.contains_key(&print) {
-            // No mark: no simulation has so many statements. Who is forgotten is tried again.
+            // Who is forgotten is tried again.
+            Mark::StandingsForgotten.hit();
             self.known.retain(
                 |_, standing| matches!(standing, Standing::Banned { until, .. } if now < *until),
             );

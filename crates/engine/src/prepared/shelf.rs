@@ -5,6 +5,7 @@ use std::rc::Rc;
 
 use super::{Shape, Statement};
 use crate::client::Slot;
+use crate::marks::Mark;
 
 /// What a server has of ours, by number.
 #[derive(Debug, Default)]
@@ -173,7 +174,8 @@ impl Shelf {
         let gone = self.pending.get(&number).is_some_and(|pending| pending.gone);
         self.settles(number);
         if gone {
-            // No mark: another command has removed all, and an error came behind that.
+            // Another command has removed all, and an error came behind that.
+            Mark::NotRemovedButGone.hit();
             return;
         }
         // It may have been said meanwhile.

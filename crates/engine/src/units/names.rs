@@ -276,13 +276,14 @@ impl Engine {
     fn may_share(&self, id: ClientId, server: ServerId) -> bool {
         let client = &self.clients[id];
         let spec = &self.pools[self.servers[server].pool].spec;
+        let too_many = client.names.len() >= NAMES;
+        Mark::TooManyNames.hit_if(too_many);
         self.servers[server].mode != PoolMode::Session
             && spec.prepared_statements > 0
             // A server that only listens for its client goes on to others.
             && client.pins.without(PinReason::Listen).is_empty()
             && client.replication.is_none()
-            // No mark: so many names take too long to simulate.
-            && client.names.len() < NAMES
+            && !too_many
     }
 
     /// A Parse of what clients share. The server always reads it, also where it has the statement
@@ -323,7 +324,7 @@ impl Engine {
         let heard = (Arc::clone(self.loud_for(id, of)), Rc::new(heard));
         let registry = &mut self.pools[of].registry;
         let Some(statement) = registry.intern(definition, &settings, private, heard) else {
-            // No mark: a simulation of so many statements would take too long.
+            Mark::TooManyStatements.hit();
             return self.parse_own(id, server, new);
         };
         if self.is_unsettled(id, server, &statement) {

@@ -87,7 +87,7 @@ impl Engine {
         let Some(what) = overrides(text) else { return };
         let settings = self.interner.intern(client.settings.without(&what, &client.startup));
         if !Rc::ptr_eq(&settings, &client.settings) {
-            // No mark: what a simulated client has set stays valid.
+            Mark::CureTried.hit();
             client.settings = settings;
             client.refusal = None;
         }

@@ -85,7 +85,7 @@ impl Engine {
     pub(super) fn bring_unnamed(&mut self, id: ClientId, server: ServerId) -> bool {
         if self.servers[server].replies.ignores_sync() {
             // The server reads COPY data: this message ends it in an error, whatever it names.
-            // No mark: clients of the simulation send it data.
+            Mark::BoundInCopy.hit();
             return true;
         }
         let is_asked = self.servers[server].replies.tells_unnamed_rows();

@@ -52,7 +52,7 @@ impl<T: Transport> Driver<T> {
             let handover = Handover { worker, io, handed, input };
             self.requests.push(Request::HandOver(Box::new(handover)));
         } else {
-            // No mark: a byte always finds room in the simulated network.
+            // No mark: LostOnTheWay says so.
             self.engine.client_lost_on_the_way();
         }
     }

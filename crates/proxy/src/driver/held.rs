@@ -39,7 +39,7 @@ impl<T: Transport> Driver<T> {
             link.retained.drain(..n);
         }
         if was_full {
-            // No mark: it is that of input which is consumed at once.
+            // No mark: this is not rare.
             link.io.wake();
         }
     }

@@ -62,8 +62,8 @@ impl<T: Transport> Driver<T> {
         let Self { lingering, engine, draining, .. } = self;
         lingering.retain(|endpoint, Lingering { link, since }| {
             let since = *since.get_or_insert(now);
-            // No mark: it takes more time than a simulation has.
             let patient = link.ended && !*draining;
+            Mark::LingererWaitedFor.hit_if(patient && now - since > LINGER);
             let lingers = now - since <= if patient { LINGER_READING } else { LINGER };
             if !lingers {
                 Mark::LingererGivenUp.hit();

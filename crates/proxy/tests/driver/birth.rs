@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use pgweir_engine::ServerActivity;
+use pgweir_engine::{Mark, ServerActivity};
 
 use crate::messages::{
     authentication_ok, done, error, fatal, in_block, parse_as, query, ready, sync,
 };
 use crate::peer::Peer;
-use crate::stage::{Setup, Stage};
+use crate::stage::{Setup, Stage, took};
 
 const BORN: (&str, &str) = ("ignore_system_indexes", "on");
 
@@ -281,4 +281,5 @@ fn who_asks_for_a_long_delay_hears_so_alone() {
     let other = stage.client();
     other.says([query("SELECT")]);
     assert_eq!(server_born(&stage, &[]).heard(), "Q(SELECT)");
+    assert!(took(Mark::SlowBirth));
 }

@@ -1,14 +1,14 @@
 //! A client that writes and does not read, and a server that does the same: each direction waits
 //! for its own reader alone, whatever the other one does.
 
-use pgweir_engine::ServerActivity;
+use pgweir_engine::{Mark, ServerActivity};
 
 use crate::messages::{
     bind, bind_complete, close_complete, close_statement, copy_data, copy_done, copy_in, done,
     error, execute, flush, long_row, one_row, parse, parse_complete, query, ready, sync,
 };
 use crate::peer::Peer;
-use crate::stage::{Setup, Stage};
+use crate::stage::{Setup, Stage, took};
 
 /// As much as makes either side stop, in one message.
 const LONG: usize = 100_000;
@@ -100,6 +100,7 @@ fn a_deep_pipeline_waits_for_its_replies() {
     assert!(alice.is_read());
     stage.check();
     assert_eq!(stage.servers(), [ServerActivity::Idle]);
+    assert!(took(Mark::UnitsFull));
 }
 
 /// Syncs behind a COPY are part of it: if they were held back until it is over it would never be.
@@ -163,6 +164,7 @@ fn a_deep_batch_waits_for_its_replies() {
     answers_a_deep_batch(&server, &alice);
     stage.check();
     assert_eq!(stage.servers(), [ServerActivity::Idle]);
+    assert!(took(Mark::RepliesFull));
 }
 
 /// What stands behind the error is not answered, so no reply to it wakes the client.

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use pgweir_engine::ServerActivity;
+use pgweir_engine::{Mark, ServerActivity};
 
 use crate::messages::{
     bind_complete, bind_value, copy_data, copy_done, copy_in, done, error, execute, in_block,
     long_row, message, one_row, parse, parse_complete, query, ready, sync,
 };
 use crate::peer::Peer;
-use crate::stage::{Setup, Stage};
+use crate::stage::{Setup, Stage, took};
 
 /// A row that is more than is kept for a slow reader.
 fn much() -> Vec<u8> {
@@ -291,6 +291,7 @@ fn replies_wait_for_a_reader_that_has_ended_its_stream() {
     assert_eq!(alice.heard(), "T D(slowly) C Z");
     assert!(alice.is_closed());
     assert_eq!(stage.clients_left(), 0);
+    assert!(took(Mark::LingererWaitedFor));
 }
 
 /// Nobody waits for ever, or a descriptor would be gone for each that never reads; and the process

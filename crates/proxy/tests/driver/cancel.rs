@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pgweir_engine::{CancelProgress, ClientState, Event, ServerActivity};
+use pgweir_engine::{CancelProgress, ClientState, Event, Mark, ServerActivity};
 use pgweir_wire::CancelKey;
 
 use crate::messages::{
@@ -10,7 +10,7 @@ use crate::messages::{
     terminate,
 };
 use crate::peer::Peer;
-use crate::stage::{Setup, Stage};
+use crate::stage::{Setup, Stage, took};
 
 /// A client whose query runs.
 fn running() -> (Stage, Peer, Peer) {
@@ -238,6 +238,7 @@ fn a_server_inside_of_a_message_is_not_lent_behind_a_cancel() {
     cancel.ends();
     assert!(server.is_closed());
     assert_eq!(stage.servers(), []);
+    assert!(took(Mark::AstrayComesFree));
 }
 
 /// The same, while the statement still runs: its client keeps the server to the end.

@@ -1,13 +1,13 @@
 //! COPY FROM STDIN: the one time when the client sends and the server listens.
 
-use pgweir_engine::ServerActivity;
+use pgweir_engine::{Mark, ServerActivity};
 
 use crate::messages::{
     bind, bind_complete, copy_both, copy_data, copy_done, copy_fail, copy_in, done, error, execute,
     fatal, in_block, parse, parse_complete, query, ready, sync, terminate,
 };
 use crate::peer::Peer;
-use crate::stage::{Setup, Stage};
+use crate::stage::{Setup, Stage, took};
 
 /// A client inside of a COPY whose data is awaited.
 fn copying() -> (Stage, Peer, Peer) {
@@ -203,6 +203,7 @@ fn another_message_inside_a_copy_is_left_to_the_server() {
         assert_eq!(alice.heard(), "E(08P01) E(FATAL 08P01)");
         assert!(alice.is_closed());
         assert_eq!(stage.server().heard(), "Q(bob)");
+        assert_eq!(took(Mark::BoundInCopy), heard == "B");
     }
 }
 
@@ -244,6 +245,7 @@ fn data_goes_both_ways() {
     server.says([copy_data(b"the last"), copy_done(), done(), ready()]);
     assert_eq!(alice.heard(), "d d d c C Z");
     assert_eq!((stage.servers(), stage.contained()), (vec![ServerActivity::Idle], None));
+    assert!(took(Mark::CopiesBothWays));
 }
 
 /// Data that a client sends before it learns of the error reaches nobody else's server.

@@ -1,5 +1,6 @@
 //! Clients are asked to leave, each when its transaction is over, or told that this is the end.
 
+use pgweir_engine::Mark;
 use std::time::Duration;
 
 use crate::messages::{
@@ -7,7 +8,7 @@ use crate::messages::{
     parse_complete, query, ready, sync,
 };
 use crate::peer::Peer;
-use crate::stage::{Setup, Stage};
+use crate::stage::{Setup, Stage, took};
 
 /// A client between transactions loses nothing by leaving.
 #[test]
@@ -203,6 +204,7 @@ fn a_crowd_that_is_idle_leaves_over_a_while() {
     }
     stage.check();
     assert_eq!(stage.clients_left(), 0);
+    assert!(took(Mark::FarewellsSpread));
 }
 
 /// What is told over a while is told to those who would not notice the difference.

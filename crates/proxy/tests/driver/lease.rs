@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use pgweir_engine::ServerActivity;
+use pgweir_engine::{Mark, ServerActivity};
 
 use crate::messages::{
     columns, done, error, in_block, in_failed_block, left, long_row, message, query, ready, row,
     terminate,
 };
 use crate::peer::Peer;
-use crate::stage::{Setup, Stage};
+use crate::stage::{Setup, Stage, took};
 
 /// The client runs a query, and its server answers with this.
 fn run(client: &Peer, server: &Peer, text: &str, status: Vec<u8>) {
@@ -124,11 +124,11 @@ fn a_transaction_left_open_is_rolled_back() {
 #[test]
 fn a_server_that_does_not_come_clean_is_closed() {
     let answers = [
-        vec![error("XX000"), ready()],
-        vec![done(), in_block()],
-        vec![error("25P02"), in_failed_block()],
+        (vec![error("XX000"), ready()], false),
+        (vec![done(), in_block()], true),
+        (vec![error("25P02"), in_failed_block()], false),
     ];
-    for answer in answers {
+    for (answer, in_vain) in answers {
         let (stage, server, alice) = Stage::ready(&Setup::default());
         run(&alice, &server, "BEGIN", in_block());
         alice.says([terminate()]);
@@ -137,6 +137,7 @@ fn a_server_that_does_not_come_clean_is_closed() {
         assert_eq!(server.heard(), "X");
         assert!(server.is_closed());
         assert_eq!(stage.servers(), []);
+        assert_eq!(took(Mark::RollbackInVain), in_vain);
     }
 }
 

@@ -3,13 +3,13 @@
 use std::time::Duration;
 
 use pgweir_config::Room;
-use pgweir_engine::ServerActivity;
+use pgweir_engine::{Mark, ServerActivity};
 
 use crate::messages::{
     done, error, fatal, in_block, left, password, query, ready, room, startup, terminate,
 };
 use crate::peer::Peer;
-use crate::stage::{Setup, Stage};
+use crate::stage::{Setup, Stage, took};
 
 /// One connection to a server for two pools that could use two each.
 fn shared(general: &'static str) -> Setup {
@@ -534,6 +534,7 @@ fn a_server_that_gives_no_answer_has_no_limit() {
     server.says([error("42704"), ready()]);
     clients.iter().for_each(|client| client.says([query("SELECT")]));
     assert_eq!(stage.attempts(), 7);
+    assert!(took(Mark::RoomNotTold));
 }
 
 /// One that is lost before it has answered leaves nobody waiting for the answer.

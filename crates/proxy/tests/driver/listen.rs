@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pgweir_engine::ServerActivity;
+use pgweir_engine::{Mark, ServerActivity};
 
 use crate::messages::{
     bind, bind_complete, bind_to, close_complete, close_statement, columns, copy_data, copy_done,
@@ -11,7 +11,7 @@ use crate::messages::{
     sync, terminate,
 };
 use crate::peer::Peer;
-use crate::stage::{Setup, Stage};
+use crate::stage::{Setup, Stage, took};
 
 /// The answer to statements that we have a client's server carry out beside its own.
 fn aside(statements: usize) -> Vec<u8> {
@@ -475,6 +475,7 @@ fn a_client_keeps_its_server_where_the_listener_is_refused() {
     assert_eq!(scene.states(), [ServerActivity::Active]);
     scene.server.says([notified("a", "1")]);
     scene.assert_told(&["1"]);
+    assert!(took(Mark::ListenerRefused));
 }
 
 #[test]
@@ -604,6 +605,7 @@ fn who_has_unlistened_before_a_savepoint_listens_no_more() {
             }
             if !heard_first && commits {
                 scene.listener.says([mark()]);
+                assert!(took(Mark::DoubtEndsListening));
             } else if !commits {
                 scene.listener.says([done(), notified(&scene.own, "3"), ready()]);
                 scene.assert_shows(&["LISTEN \"a\""], "4");
@@ -722,6 +724,7 @@ fn so_much_is_kept_for_a_client_and_no_more() {
     }
     assert_eq!(scene.alice.heard(), "E(FATAL 54000)");
     assert!(bob.is_open() && !scene.alice.is_open());
+    assert!(took(Mark::NotifiedTooMuch));
 }
 
 /// The simulator's: what had come within a transaction was told behind the FATAL that ended it.
@@ -799,6 +802,7 @@ fn a_sync_in_doubt_may_be_answered_before_what_the_listener_needs() {
     scene.server.says([ready(), aside(2), notified(&scene.own, "1"), ready()]);
     assert_eq!(scene.alice.heard(), "1 2 G E(P0001) Z Z");
     assert_eq!(scene.stage.contained(), None);
+    assert!(took(Mark::SyncInDoubtAhead));
 }
 
 /// What stands behind the end of a transaction that has failed is no part of it.

@@ -3,14 +3,14 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pgweir_engine::{Event, Loud, ServerActivity};
+use pgweir_engine::{Event, Loud, Mark, ServerActivity};
 use pgweir_sql::{Catalogue, Kind, Object, Source};
 
 use crate::messages::{
     columns, done, error, in_block, in_failed_block, left, parameter_status, query, ready, row,
 };
 use crate::peer::Peer;
-use crate::stage::{Setup, Stage};
+use crate::stage::{Setup, Stage, took};
 
 /// Functions of these names, each of which takes a lock of the session.
 fn locking(names: &[&str]) -> Arc<Loud> {
@@ -295,6 +295,7 @@ fn a_client_that_has_its_server_waits_for_the_names_too() {
     other.says([done(), ready()]);
     stage.judge_catalogue(Ok(locking(&["take"])));
     assert_eq!(new.heard(), "Q(SELECT 2)");
+    assert!(took(Mark::HeldForCatalogue));
 }
 
 /// Others may change the schema elsewhere, and nobody sees them.
@@ -328,4 +329,5 @@ fn what_may_remove_prepared_statements_unseen_empties_its_server() {
     assert_eq!(server.heard(), "Q(DISCARD ALL)");
     server.says([done(), ready()]);
     assert_eq!(stage.servers(), [ServerActivity::Idle]);
+    assert!(took(Mark::NamesGoneUnseen));
 }

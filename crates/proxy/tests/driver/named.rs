@@ -1,7 +1,7 @@
 //! Statements that clients prepare under names: one on a server, whoever has prepared it, and each
 //! client finds its own.
 
-use pgweir_engine::ServerActivity;
+use pgweir_engine::{Mark, ServerActivity};
 
 use crate::messages::{
     bind, bind_complete, bind_to, close_complete, close_statement, columns, copy_in,
@@ -9,7 +9,7 @@ use crate::messages::{
     left, no_data, no_parameters, parse, parse_as, parse_complete, query, ready, sync, terminate,
 };
 use crate::peer::Peer;
-use crate::stage::{Setup, Stage};
+use crate::stage::{Setup, Stage, took};
 
 /// What a server says of a statement without rows, and of one with a column.
 fn no_rows() -> Vec<u8> {
@@ -464,6 +464,7 @@ fn a_deallocate_that_fails_removes_nothing() {
     server.says([done_with("DISCARD ALL"), ready()]);
     let hears = "P(pgweir_1=SELECT) D(pgweir_1) B(pgweir_1) E S";
     run(&alice, &server, "s", hears, &[parse_complete(), no_rows()]);
+    assert!(took(Mark::NameStays));
 }
 
 /// In a transaction that has failed PostgreSQL refuses it whatever there is.
@@ -573,6 +574,7 @@ fn all_names_are_removed_at_once() {
         let hears = "P(pgweir_1=SELECT) D(pgweir_1) B(pgweir_1) E S";
         run(&bob, &server, "s", hears, &[parse_complete(), no_rows()]);
     }
+    assert!(took(Mark::AllNamesStay));
 }
 
 /// SQL that names statements gives them their own names on the server, with rows as they are then.

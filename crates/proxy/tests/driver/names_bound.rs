@@ -1,13 +1,13 @@
 //! How many statements a client may have under names of its own before its server stays with it.
 
-use pgweir_engine::ServerActivity;
+use pgweir_engine::{Mark, ServerActivity};
 
 use crate::messages::{
     bind_complete, bind_to, close_complete, close_statement, done, execute, in_block, left,
     no_data, no_parameters, parse_as, parse_complete, query, ready, sync,
 };
 use crate::peer::Peer;
-use crate::stage::{Setup, Stage};
+use crate::stage::{Setup, Stage, took};
 
 /// So many.
 const MOST: usize = 10_000;
@@ -95,6 +95,7 @@ fn with_one_more_the_server_stays() {
     first.says([left("")]);
     assert_eq!(stage.servers(), [ServerActivity::Idle, ServerActivity::Idle]);
     stage.check();
+    assert!(took(Mark::TooManyNames));
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pgweir_engine::{ClientState, ServerActivity};
+use pgweir_engine::{ClientState, Mark, ServerActivity};
 
 use crate::messages::{
     bind, bind_complete, bind_to, close_complete, columns, copy_in, describe_statement, done,
@@ -10,7 +10,7 @@ use crate::messages::{
     parameter_status, parse, parse_as, parse_complete, query, ready, row, sync, terminate,
 };
 use crate::peer::Peer;
-use crate::stage::{Setup, Stage};
+use crate::stage::{Setup, Stage, took};
 
 pub(crate) const BRAKED: &str =
     "Q(SELECT ARRAY[pg_catalog.set_config('statement_timeout', '50', false)] IS NULL)";
@@ -277,6 +277,7 @@ fn what_overruns_is_run_again_alone() {
     stage.wait(Duration::from_millis(500));
     server.says([one_row("late")]);
     assert_eq!(clients[0].heard(), "T D(late) C Z");
+    assert!(took(Mark::OverranByTime));
 }
 
 #[test]
@@ -717,6 +718,7 @@ fn what_a_server_reports_is_told_once_to_each() {
     }
     assert_eq!(clients[0].heard(), "S(TimeZone=UTC) T D(a) C Z T D(a) C Z");
     assert_eq!(clients[1].heard(), "S(TimeZone=UTC) T D(b) C Z T D(b) C Z");
+    assert!(took(Mark::ReportsTold));
 }
 
 /// Names are brought to servers that clients have alone; else each would share with nobody.

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use pgweir_engine::{Event, ServerActivity};
+use pgweir_engine::{Event, Mark, ServerActivity};
 
 use crate::messages::{
     columns, copy_data, copy_done, copy_out, done, error, fatal, in_block, long_row, message,
     notice, notification, one_row, parameter_status, parse, parse_complete, query, ready, row,
     sync, terminate,
 };
-use crate::stage::{Setup, Stage};
+use crate::stage::{Setup, Stage, took};
 
 /// Promise one: whatever two clients do at the same time, each gets its own rows.
 #[test]
@@ -127,6 +127,7 @@ fn a_message_that_nobody_is_owed_closes_its_server() {
         assert_eq!((alice.heard(), stage.servers()), (String::new(), vec![]));
         assert!(alice.is_open());
     }
+    assert!(took(Mark::Contained));
 }
 
 /// No message has such a length: whatever follows is not what it seems.
@@ -242,6 +243,7 @@ fn an_idle_server_that_notifies_is_closed() {
     server.says([notification()]);
     assert!(server.is_closed());
     assert_eq!((alice.heard(), stage.servers()), (String::new(), vec![]));
+    assert!(took(Mark::NotifiedWhileFree));
 }
 
 /// A message that began when nobody held the server goes on when somebody does.

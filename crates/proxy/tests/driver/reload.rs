@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use pgweir_engine::{ClientState, Event, ServerActivity};
+use pgweir_engine::{ClientState, Event, Mark, ServerActivity};
 
 use crate::messages::{done, fatal, in_block, one_row, password, query, ready, terminate};
-use crate::stage::{Setup, Stage};
+use crate::stage::{Setup, Stage, took};
 
 /// A reload that changes nothing is not noticed.
 #[test]
@@ -199,6 +199,7 @@ fn a_login_to_a_pool_that_is_gone_fails() {
     bob.says([password("password")]);
     assert_eq!(bob.heard(), "R E(FATAL 57P01)");
     assert_eq!(stage.attempts(), 0);
+    assert!(took(Mark::PoolGoneInLogin));
 }
 
 /// A smaller pool closes what it has too many of, as it becomes free.

@@ -5,7 +5,8 @@ use crate::messages::{
     terminate,
 };
 use crate::peer::Peer;
-use crate::stage::{Setup, Stage};
+use crate::stage::{Setup, Stage, took};
+use pgweir_engine::Mark;
 
 const PHYSICAL: (&str, &str) = ("replication", "true");
 const LOGICAL: (&str, &str) = ("replication", "database");
@@ -231,4 +232,5 @@ fn who_replicates_a_cluster_need_not_name_a_database() {
     let stranger = stage.stranger();
     stranger.says([startup(&[("user", "user"), ("database", "replication"), LOGICAL])]);
     assert_eq!(stranger.heard(), "E(FATAL 28000)");
+    assert!(took(Mark::ClusterReplicated));
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use pgweir_engine::{Loud, ServerActivity};
+use pgweir_engine::{Loud, Mark, ServerActivity};
 use pgweir_sql::{Catalogue, Kind, Object, ObjectId, Source, Use, When};
 
 use crate::messages::{
@@ -11,7 +11,7 @@ use crate::messages::{
     parse_complete, query, ready, sync,
 };
 use crate::peer::Peer;
-use crate::stage::{Setup, Stage};
+use crate::stage::{Setup, Stage, took};
 
 const ADVANCE: &str = "SELECT nextval('s')";
 const ASK: &str = "SELECT currval('s')";
@@ -296,6 +296,7 @@ fn what_cannot_be_forgotten_is_not_told() {
     assert_eq!(server.heard(), "Q(DISCARD ALL)", "something of it may be left");
     server.says([done_with("DISCARD ALL"), ready()]);
     run(&bob, &server, ASK, ready());
+    assert!(took(Mark::StuckTold));
 }
 
 /// A cancel that has come late would hit what goes unseen, and its transaction with it.
@@ -348,6 +349,7 @@ fn what_stands_behind_names_counts() {
     let block = "DO $$ BEGIN INSERT INTO serial DEFAULT VALUES; END $$";
     run(&alice, &server, block, ready());
     run_forgetting(&bob, &server, ASK, ready());
+    assert!(took(Mark::NewsOfSequences));
 }
 
 /// What is reset remembers nothing, nor does it of one who is gone.
@@ -423,6 +425,7 @@ fn a_pool_may_do_without() {
     }
     stage.reload(&Setup::default());
     run_forgetting(&alice, &server, ASK, ready());
+    assert!(took(Mark::SequencesLetBe));
 }
 
 /// A temporary table may be filled from a sequence, and no catalogue has it.

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pgweir_auth::Md5Hash;
 use pgweir_auth::scram::{Iterations, Nonce, ScramKeys, ScramServer};
-use pgweir_engine::Event;
+use pgweir_engine::{Event, Mark};
 use pgweir_wire::backend::{
     authentication_cleartext, authentication_md5, authentication_sasl,
     authentication_sasl_continue, authentication_sasl_final,
@@ -13,7 +13,7 @@ use pgweir_wire::frontend::SaslInitialResponse;
 
 use crate::messages::{authentication_ok, columns, done, fatal, message, password, query, ready};
 use crate::peer::Peer;
-use crate::stage::{Setup, Stage};
+use crate::stage::{Setup, Stage, took};
 
 /// A server that was asked for, has said this, and what it heard then.
 fn challenged(challenge: &[u8]) -> (Stage, Peer, Peer) {
@@ -123,6 +123,7 @@ fn what_no_server_says_before_its_login_is_over_ends_the_attempt() {
         stage.server();
         assert!(client.is_greeted());
     }
+    assert!(took(Mark::LoginBroken));
 }
 
 /// A message that was longer than what is retained was waited for until the attempt's time was up.

@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use pgweir_engine::ServerActivity;
+use pgweir_engine::{Mark, ServerActivity};
 
 use crate::messages::{done, in_block, query, ready};
-use crate::stage::{Setup, Stage};
+use crate::stage::{Setup, Stage, took};
 
 /// Its transaction is undone and its server is for others.
 #[test]
@@ -23,6 +23,7 @@ fn a_client_that_has_vanished_is_gone() {
     assert_eq!(server.heard(), "Q(ROLLBACK)");
     server.says([done(), ready()]);
     assert_eq!(stage.servers(), [ServerActivity::Idle]);
+    assert!(took(Mark::SilentGivenUp));
 }
 
 /// Its client is told, as of every server that is lost.

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use pgweir_config::Config;
 use pgweir_engine::{
-    ClientState, Endpoint, Ends, Engine, Event, Loud, Member, Placement, Plan, ServerActivity,
-    Snapshot, TICK, Time,
+    ClientState, Endpoint, Ends, Engine, Event, Loud, Mark, Marks, Member, Placement, Plan,
+    ServerActivity, Snapshot, TICK, Time,
 };
 use pgweir_proxy::{Driver, Handover, Interest};
 use pgweir_sql::Catalogue;
@@ -139,6 +139,8 @@ impl Stage {
     }
 
     fn with(setup: &Setup, engine: Engine) -> Self {
+        // What another test on this thread has counted is none of this one's.
+        Marks::take();
         Self(Rc::new(RefCell::new(World {
             driver: Driver::new(engine),
             now: 0,
@@ -502,4 +504,9 @@ impl Stage {
         world.settle();
         result
     }
+}
+
+/// Whether this test has taken a rare path since it asked last.
+pub(crate) fn took(mark: Mark) -> bool {
+    Marks::take().times(mark) > 0
 }

@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use pgweir_engine::{Event, ServerActivity};
+use pgweir_engine::{Event, Mark, ServerActivity};
 
 use crate::messages::{
     close_complete, close_statement, done, error, in_block, left, notification, parse_as,
     parse_complete, query, ready, set_to, sync, terminate,
 };
 use crate::peer::Peer;
-use crate::stage::{Setup, Stage};
+use crate::stage::{Setup, Stage, took};
 
 /// A text that begins something, the letter that stands for it, and one that may end it.
 const STATE: [(&str, &str, &str); 4] = [
@@ -224,4 +224,5 @@ fn silence_on_a_kept_server_is_news() {
     run(&alice, &server, "SELECT 1", ready());
     stage.wait(Duration::from_secs(61));
     assert_eq!(told(&stage), ["advisory lock"], "it was silent again");
+    assert!(took(Mark::PinIdle));
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pgweir_engine::ServerActivity;
+use pgweir_engine::{Mark, ServerActivity};
 
 use crate::messages::{
     bind_complete, bind_to, close_complete, done, done_with, error, execute, fatal, in_block,
@@ -10,7 +10,7 @@ use crate::messages::{
     ready, row, set_to, sync, terminate,
 };
 use crate::peer::Peer;
-use crate::stage::{Setup, Stage};
+use crate::stage::{Setup, Stage, took};
 
 const MEMORY: (&str, &str) = ("work_mem", "1024");
 const QUESTION: &str = "Q(set to?)";
@@ -268,6 +268,7 @@ fn a_client_with_a_setting_too_long_to_be_read_keeps_its_server() {
     alice.heard();
     alice.says([terminate()]);
     assert!(server.heard().ends_with("Q(DISCARD ALL)"));
+    assert!(took(Mark::SettingsUnreadable));
 }
 
 /// Until its server has said in which encoding a client speaks that has changed it, a text that is
@@ -482,6 +483,7 @@ fn what_cannot_be_put_back_is_an_error_of_the_next_unit() {
     server.says([set_to(&[])]);
     assert_eq!(server.heard(), "Q(DISCARD ALL)");
     server.says([done(), ready()]);
+    assert!(took(Mark::PutBackRefused));
 }
 
 /// A cancel that has come too late for the RESET would undo the transaction.

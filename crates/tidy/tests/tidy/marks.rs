@@ -6,8 +6,19 @@ const LIST: &str = "crates/engine/src/marks.rs";
 /// Where they stand, each as `Mark::Name`.
 const CODE: &[&str] = &["crates/engine/src/", "crates/proxy/src/"];
 
-/// Each mark stands at one place in the code, so that its count tells of one path.
+/// Where those begin in the list that no simulation takes.
+const NOT_SIMULATED: &str = "    not_simulated:";
+
+/// Where tests may say that they take one of these, as `took(Mark::Name)`.
+const TESTS: &str = "crates/proxy/tests/driver/";
+
+/// Each mark stands at one place in the code, so that its count tells of one path; and if no
+/// simulation takes that, a test does.
 pub(crate) fn check(tree: &Tree) -> Vec<String> {
+    [astray(tree), untaken(tree)].concat()
+}
+
+fn astray(tree: &Tree) -> Vec<String> {
     let list = tree.text(LIST).unwrap_or_default();
     let is_code = |path: &str| {
         path != LIST && !path.contains("/tests") && CODE.iter().any(|code| path.starts_with(code))
@@ -18,6 +29,19 @@ pub(crate) fn check(tree: &Tree) -> Vec<String> {
     let listed = list.lines().filter_map(name_in_list).map(|name| (name, times(name)));
     let astray = listed.filter(|(_, times)| *times != 1);
     astray.map(|(name, times)| format!("{LIST}: {name} stands at {times} places")).collect()
+}
+
+fn untaken(tree: &Tree) -> Vec<String> {
+    let list = tree.text(LIST).unwrap_or_default();
+    let not_simulated = list.lines().skip_while(|line| *line != NOT_SIMULATED);
+    let tests: Vec<&str> =
+        tree.texts().filter(|(path, _)| path.starts_with(TESTS)).map(|(_, text)| text).collect();
+    let is_taken = |name: &str| {
+        let words = format!("took(Mark::{name})");
+        tests.iter().any(|text| text.contains(&words))
+    };
+    let untaken = not_simulated.filter_map(name_in_list).filter(|name| !is_taken(name));
+    untaken.map(|name| format!("{LIST}: no test of the driver takes {name}")).collect()
 }
 
 fn name_in_list(line: &str) -> Option<&str> {
@@ -53,5 +77,18 @@ mod tests {
         assert_eq!(missing, [format!("{LIST}: Full stands at 0 places")]);
         let twice = complaints("Mark::Full.hit(); Mark::FullAgain.hit(); Mark::Full.hit();");
         assert_eq!(twice, [format!("{LIST}: Full stands at 2 places")]);
+    }
+
+    #[test]
+    fn what_is_not_simulated_is_tested() {
+        let list = "marks! {\n    Full,\n    not_simulated:\n    Lost,\n    LostAgain,\n}\n";
+        let code = "Mark::Full.hit(); Mark::Lost.hit(); Mark::LostAgain.hit();";
+        let test = "assert!(took(Mark::LostAgain));";
+        let tree = Tree::sample(&[
+            (LIST, list),
+            ("crates/engine/src/a.rs", code),
+            ("crates/proxy/tests/driver/a.rs", test),
+        ]);
+        assert_eq!(check(&tree), [format!("{LIST}: no test of the driver takes Lost")]);
     }
 }
