@@ -7,8 +7,8 @@ use pgweir_engine::{Mark, ServerActivity};
 use crate::messages::{
     bind, bind_complete, bind_to, close_complete, close_statement, columns, copy_data, copy_done,
     copy_in, describe_statement, done, done_with, error, execute, fatal, flush, in_block,
-    in_failed_block, left, notified, parse, parse_as, parse_complete, query, ready, row, set_to,
-    sync, terminate,
+    in_failed_block, left, notified, one_row, parameter_status, parse, parse_as, parse_complete,
+    query, ready, row, set_to, sync, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage, took};
@@ -399,6 +399,45 @@ fn the_listener_takes_over_from_a_client_that_has_set_something() {
     assert_eq!(scene.states(), [ServerActivity::Idle, ServerActivity::Active]);
 }
 
+/// It would tell others of what they have not asked for. Nor does its client hear anything twice.
+#[test]
+fn a_server_that_listens_on_is_nobody_elses() {
+    let scene = Scene::new();
+    scene.listener.says([done(), done(), ready()]);
+    scene.assert_marks("1");
+    scene.server.says([aside(2), notified(&scene.own, "1"), ready()]);
+    scene.listener.says([notified(&scene.own, "1")]);
+    scene.assert_unlistens();
+    scene.alice.says([query("SELECT 1")]);
+    scene.server.says([error("57014"), ready(), notified("a", "1")]);
+    assert!(took(Mark::StillListens));
+    assert_eq!(scene.server.heard(), "X");
+    scene.listener.says([notified("a", "1")]);
+    scene.assert_told(&["1"]);
+    scene.server.ends();
+    assert_eq!(scene.stage.server().heard(), "Q(SELECT 1)");
+}
+
+/// A cancel has come late: what the client notifies itself of it is told by the listener.
+#[test]
+fn a_server_that_cannot_be_told_to_listen_carries_the_unit_out() {
+    let scene = Scene::listening();
+    scene.alice.says([query("NOTIFY a, '1'")]);
+    scene.assert_shows(&["LISTEN \"a\""], "2");
+    scene.server.says([error("57014"), ready()]);
+    assert!(took(Mark::ToServerInVain));
+    assert_eq!(scene.server.heard(), "Q(NOTIFY a, '1')");
+    scene.server.says([done(), ready()]);
+    assert_eq!(scene.alice.heard(), "C Z");
+    scene.listener.says([notified("a", "1")]);
+    scene.assert_told(&["1"]);
+    assert_eq!(scene.server.heard(), "Q(left?)");
+    scene.server.says([listens_on(&[])]);
+    assert_eq!(scene.states(), [ServerActivity::Idle, ServerActivity::Active]);
+    scene.alice.says([query("NOTIFY a, '2'")]);
+    scene.assert_shows(&["LISTEN \"a\""], "3");
+}
+
 /// Its client does not wait for it, and nobody else may.
 #[test]
 fn a_server_that_is_silent_to_what_it_is_asked_goes_behind_its_client() {
@@ -618,6 +657,28 @@ fn who_has_unlistened_before_a_savepoint_listens_no_more() {
             }
         }
     }
+}
+
+/// Nor can it be known without a listener: rather than that it misses something it listens on.
+#[test]
+fn who_may_have_unlistened_listens_on_where_nobody_can_tell() {
+    let scene = Scene::listening();
+    scene.begins();
+    scene.shows("NOTIFY b", "NOTIFY", "2");
+    scene.runs("UNLISTEN *", "UNLISTEN");
+    scene.runs("SAVEPOINT s", "SAVEPOINT");
+    scene.runs("ROLLBACK TO s", "ROLLBACK");
+    scene.listener.breaks();
+    scene.alice.says([query("COMMIT")]);
+    scene.server.heard();
+    scene.server.says([done_with("COMMIT"), ready()]);
+    assert!(took(Mark::DoubtUnheard));
+    assert!(scene.alice.heard().ends_with(" C Z"));
+    assert_eq!(scene.server.heard(), "Q(left?)");
+    scene.server.says([listens_on(&[])]);
+    assert_eq!(scene.server.heard(), format!("Q(LISTEN \"a\"; LISTEN \"{}\"; )", scene.own));
+    scene.server.says([done(), done(), ready(), notified("a", "1")]);
+    assert_eq!(scene.alice.heard(), "N A");
 }
 
 /// It is not the end of the block that says what becomes of it.
@@ -860,6 +921,38 @@ fn a_server_tells_nothing_before_what_was_said_before_it() {
     let told = [notified("a", "2"), notified("a", "3")].concat();
     scene.server.says([done(), notified("a", "3"), ready()]);
     assert_eq!(scene.alice.heard_bytes(), [done(), told, ready()].concat());
+}
+
+/// Nor while what a client has asked for at its login is put back, until which its unit goes on.
+#[test]
+fn a_server_tells_nothing_before_that_while_it_puts_something_back() {
+    let scene = Scene::listening();
+    let alice = scene.stage.newcomer(&[("application_name", "it")]);
+    scene.server.says([parameter_status("application_name", "it"), one_row("it")]);
+    assert!(alice.is_greeted());
+    alice.says([query("LISTEN a")]);
+    scene.server.says([done(), ready(), listens_on(&["a"])]);
+    scene.server.heard();
+    scene.server.says([aside(2), notified(&scene.own, "2"), ready()]);
+    scene.listener.says([notified(&scene.own, "2")]);
+    scene.assert_unlistens();
+    scene.server.says([aside(1), ready()]);
+    let scene = Scene { alice, ..scene };
+    scene.begins();
+    scene.shows("NOTIFY a, '1'", "NOTIFY", "3");
+    scene.alice.says([query("COMMIT; RESET ALL")]);
+    scene.server.heard();
+    let marked = [notified(&scene.own, "3"), notified("a", "1")].concat();
+    scene.server.says([done_with("COMMIT"), done_with("RESET"), marked.clone(), ready()]);
+    scene.alice.heard();
+    scene.listener.says([marked]);
+    let put_back = [parse_complete(), bind_complete(), row(b"f"), done()].concat();
+    scene.server.says([put_back, close_complete(), close_complete(), notified("a", "2")]);
+    scene.assert_told(&[]);
+    assert!(took(Mark::NotifiedBehindPending));
+    scene.server.says([ready()]);
+    let told = [notified("a", "1"), notified("a", "2"), ready()].concat();
+    assert_eq!(scene.alice.heard_bytes(), told);
 }
 
 /// The settings that limit how many servers there are.

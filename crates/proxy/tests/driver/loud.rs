@@ -7,7 +7,8 @@ use pgweir_engine::{Event, Loud, Mark, ServerActivity};
 use pgweir_sql::{Catalogue, Kind, Object, Source};
 
 use crate::messages::{
-    columns, done, error, in_block, in_failed_block, left, parameter_status, query, ready, row,
+    columns, done, error, in_block, in_failed_block, left, long_row, parameter_status, query,
+    ready, row,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage, took};
@@ -67,19 +68,28 @@ fn units_wait_for_the_names_in_the_order_in_which_they_came() {
     assert_eq!(server.heard(), "Q(SELECT 'alice')");
 }
 
+/// The server refuses to tell of it, or a part is too long to be kept: whoever waits is served all
+/// the same.
 #[test]
 fn a_catalogue_that_cannot_be_read_holds_nobody_up() {
-    let (stage, server, alice) = unread(&Setup::default());
-    server.says([error("42501"), ready()]);
-    let told = |event: &Event| matches!(event, Event::CatalogueUnread { .. });
-    assert!(stage.log().iter().any(told));
-    assert!(alice.is_greeted());
-    alice.says([query("SELECT take()")]);
-    assert_eq!(server.heard(), "Q(SELECT take())");
-    server.says([done(), ready()]);
-    assert_eq!(stage.servers(), [ServerActivity::Idle]);
-    stage.wait(Duration::from_secs(11));
-    assert_eq!(server.heard(), "Q(names?)", "it is tried again");
+    let long = [long_row(40_000), done()].concat();
+    for (answer, is_long) in [(error("42501"), false), (long, true)] {
+        let (stage, server, alice) = unread(&Setup::default());
+        for piece in answer.chunks(10_000) {
+            server.says([piece]);
+        }
+        server.says([ready()]);
+        assert_eq!(took(Mark::CatalogueTooLong), is_long);
+        let told = |event: &Event| matches!(event, Event::CatalogueUnread { .. });
+        assert!(stage.log().iter().any(told));
+        assert!(alice.is_greeted());
+        alice.says([query("SELECT take()")]);
+        assert_eq!(server.heard(), "Q(SELECT take())");
+        server.says([done(), ready()]);
+        assert_eq!(stage.servers(), [ServerActivity::Idle]);
+        stage.wait(Duration::from_secs(11));
+        assert_eq!(server.heard(), "Q(names?)", "it is tried again");
+    }
 }
 
 /// A cancel that has come late, a lock that is held: what another attempt comes to is another
@@ -123,6 +133,26 @@ fn a_server_is_asked_without_the_settings_of_its_last_client() {
     assert_eq!(server.heard(), set.replace("'1'", "NULL"));
     server.says([done(), ready()]);
     assert_eq!(server.heard(), "Q(names?)");
+}
+
+/// A short statement_timeout would end the question each time: another one is asked.
+#[test]
+fn a_server_that_keeps_the_settings_of_its_last_client_is_not_asked() {
+    let (stage, server, alice) = read(&Setup::default(), Arc::default());
+    stage.newcomer(&[("statement_timeout", "1")]);
+    server.says([done(), ready()]);
+    change_catalogue(&stage, 1);
+    alice.says([query("SELECT 1")]);
+    server.heard();
+    server.says([error("57014"), ready()]);
+    assert!(took(Mark::ReadingRefused));
+    assert_eq!(server.heard(), "X");
+    server.ends();
+    let other = stage.server();
+    assert_eq!(other.heard(), "Q(names?)");
+    other.says([done(), ready()]);
+    stage.judge_catalogue(Ok(Arc::default()));
+    assert_eq!(other.heard(), "Q(SELECT 1)");
 }
 
 /// Long, as a catalogue may be: it is not what nobody hears.

@@ -8,7 +8,7 @@ use pgweir_sql::{Catalogue, Kind, Object, ObjectId, Source, Use, When};
 use crate::messages::{
     bind, bind_complete, bind_to, close_complete, describe_statement, done, done_with, error,
     execute, flush, in_block, in_failed_block, left, no_data, no_parameters, parse, parse_as,
-    parse_complete, query, ready, sync,
+    parse_complete, query, ready, sync, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage, took};
@@ -299,6 +299,23 @@ fn what_cannot_be_forgotten_is_not_told() {
     assert!(took(Mark::StuckTold));
 }
 
+/// The batch fails where its server was to forget, and what asks behind that is passed over.
+#[test]
+fn nor_is_it_told_within_a_batch() {
+    let (_stage, server, alice, bob) = two();
+    run(&alice, &server, ADVANCE, ready());
+    bob.says([parse("SELECT 1"), bind(), execute(), parse(ASK), bind(), execute(), sync()]);
+    assert_eq!(server.heard(), format!("P(SELECT 1) B E {FORGET_NOW}"));
+    server.says([parse_complete(), bind_complete(), done(), error("57014")]);
+    assert_eq!(server.heard(), format!("P({ASK}) B E S"));
+    server.says([ready()]);
+    assert_eq!(bob.heard(), "1 2 C E(57014) Z");
+    assert_eq!(server.heard(), "Q(DISCARD ALL)", "something of it may be left");
+    server.says([done_with("DISCARD ALL"), ready()]);
+    run(&bob, &server, ASK, ready());
+    assert!(took(Mark::StuckInBatch));
+}
+
 /// A cancel that has come late would hit what goes unseen, and its transaction with it.
 #[test]
 fn a_cancel_is_over_before_something_is_forgotten() {
@@ -426,6 +443,24 @@ fn a_pool_may_do_without() {
     stage.reload(&Setup::default());
     run_forgetting(&alice, &server, ASK, ready());
     assert!(took(Mark::SequencesLetBe));
+}
+
+/// For applications that live on the last value, at the cost of a server each: nobody else comes to
+/// it, so that nothing has to be forgotten.
+#[test]
+fn a_pool_may_keep_a_server_for_whoever_has_advanced_a_sequence() {
+    let pin = Setup { pool: "sequence_affinity = 'pin'", ..Setup::default() };
+    let (stage, server, alice, bob) = two_with(&pin);
+    run(&alice, &server, ADVANCE, ready());
+    assert!(took(Mark::SequencesKept));
+    assert_eq!(stage.servers(), [ServerActivity::Active]);
+    bob.says([query(ASK)]);
+    run(&alice, &server, ASK, ready());
+    assert_eq!((server.heard(), bob.heard()), (String::new(), String::new()), "it waits");
+    alice.says([terminate()]);
+    assert_eq!(server.heard(), "Q(DISCARD ALL)");
+    server.says([done_with("DISCARD ALL"), ready()]);
+    assert_eq!(server.heard(), format!("Q({ASK})"));
 }
 
 /// A temporary table may be filled from a sequence, and no catalogue has it.

@@ -3,7 +3,7 @@
 
 use std::time::Duration;
 
-use pgweir_engine::{ClientState, Event, ServerActivity};
+use pgweir_engine::{ClientState, Event, Mark, ServerActivity};
 
 use crate::messages::{
     bind, bind_complete, bind_to, columns, copy_data, copy_done, copy_fail, copy_in,
@@ -11,7 +11,7 @@ use crate::messages::{
     one_row, parse, parse_as, parse_complete, query, ready, row, sync, terminate,
 };
 use crate::peer::Peer;
-use crate::stage::{Setup, Stage};
+use crate::stage::{Setup, Stage, took};
 
 /// The ways to be lost.
 const WAYS: [fn(&Peer); 2] = [Peer::ends, Peer::breaks];
@@ -403,6 +403,24 @@ fn a_lost_transaction_stays_lost_when_the_next_server_is_lost() {
         let last = stage.server();
         fails_transaction(&last);
         assert_eq!((last.heard().as_str(), alice.heard().as_str()), ("Q(INSERT)", ""));
+    }
+}
+
+/// What its client says next would be carried out there, and committed.
+#[test]
+fn a_server_without_the_transaction_that_is_to_fail_is_given_up() {
+    for answer in [[error("57014"), ready()], [done(), in_block()]] {
+        let (stage, server, alice) = in_transaction();
+        alice.says([query("INSERT")]);
+        server.ends();
+        alice.says([query("INSERT")]);
+        let next = stage.server();
+        next.says(answer);
+        assert!(took(Mark::StandInFails));
+        assert!(next.is_aborted());
+        let last = stage.server();
+        fails_transaction(&last);
+        assert_eq!((last.heard(), alice.heard()), ("Q(INSERT)".into(), "E(40001) Z(E)".into()));
     }
 }
 

@@ -85,6 +85,32 @@ fn a_setting_keeps_no_server_and_is_no_strangers() {
     assert_eq!(server.heard(), "Q(SELECT)");
 }
 
+/// On a connection of its own nothing would keep a client from taking back what no server takes any
+/// more.
+#[test]
+fn what_no_server_takes_may_be_taken_back() {
+    for cure in ["RESET work_mem", "DISCARD ALL", "SET work_mem = '2MB'"] {
+        let (stage, server, alice) = Stage::ready(&Setup::default());
+        set(&alice, &server);
+        stage.client().says([query("bob")]);
+        server.says([one_row("")]);
+        server.says([done(), ready()]);
+        alice.heard();
+        server.heard();
+        alice.says([query(cure)]);
+        assert_eq!(server.heard(), brought("'1024'"));
+        server.says([error("22023"), ready()]);
+        server.ends();
+        let new = stage.server();
+        assert_eq!(new.heard(), brought("'1024'"));
+        new.says([error("22023"), ready()]);
+        assert_eq!((new.heard(), alice.heard()), (format!("Q({cure})"), String::new()));
+        assert!(took(Mark::CureTried));
+        new.says([done(), ready()]);
+        assert_eq!((new.heard().as_str(), alice.heard().as_str()), (QUESTION, "C Z"));
+    }
+}
+
 /// What a transaction has done to it is known when it is over.
 #[test]
 fn it_is_asked_for_behind_the_transaction() {
