@@ -150,7 +150,11 @@ impl Engine {
             return false;
         }
         let is_quiet = its.replies.is_empty() && its.answer.is_none();
-        if own.source == Source::Listener && is_quiet && !own.in_doubt() {
+        let goes = own.source == Source::Listener && is_quiet && !own.in_doubt();
+        // A cancel that has come late would hit what goes unseen, and its transaction with it.
+        let waits = goes && in_block && self.settle_cancel(server);
+        Mark::ListenAwaitsCancel.hit_if(waits);
+        if goes && !waits {
             self.go_to_server(now, server, id);
         }
         Mark::HeldToListen.hit();

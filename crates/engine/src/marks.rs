@@ -1068,6 +1068,8 @@ marks! {
     NewsOfSequences,
 
     // Clients that listen.
+    /// A cancel may hit still what would tell a server to listen in a transaction.
+    ListenAwaitsCancel,
     /// A server has nothing to listen to.
     ListenerRefused,
     /// Something is notified on a server that is free.

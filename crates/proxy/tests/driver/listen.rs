@@ -1077,3 +1077,22 @@ fn the_last_connection_is_lent_to_others_rather_than_that_it_listens() {
     bob.says([query("bob")]);
     assert_eq!(server.heard(), "Q(bob)");
 }
+
+/// A cancel that has come late would hit what goes unseen, and its transaction with it: a COMMIT
+/// was answered with ROLLBACK, without an error.
+#[test]
+fn a_cancel_is_over_before_a_server_is_told_to_listen_in_a_transaction() {
+    let scene = Scene::listening();
+    scene.begins();
+    scene.alice.says([query("SELECT 1")]);
+    let requester = scene.stage.cancel(&scene.alice);
+    let cancel = scene.stage.cancel_line().expect("a connection for the cancel");
+    scene.server.says([done(), in_block()]);
+    scene.server.heard();
+    scene.alice.says([query("COMMIT; NOTIFY a, '1'")]);
+    assert_eq!(scene.server.heard(), "");
+    assert!(took(Mark::ListenAwaitsCancel));
+    cancel.ends();
+    assert!(requester.is_closed());
+    scene.assert_shows(&["LISTEN \"a\""], "2");
+}
