@@ -6,8 +6,8 @@ use pgweir_engine::{CancelProgress, ClientState, Event, Mark, ServerActivity};
 use pgweir_wire::CancelKey;
 
 use crate::messages::{
-    cancel_request, columns, done, error, in_block, message, one_row, query, ready, row, startup,
-    terminate,
+    authentication_ok, cancel_request, columns, done, error, in_block, message, one_row, query,
+    ready, row, startup, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage, took};
@@ -143,6 +143,32 @@ fn a_unit_whose_server_is_prepared_is_cancelled_by_us() {
     assert_eq!((named.heard().as_str(), stage.cancels()), ("E(57014) Z", 0));
     server.says([one_row("it")]);
     assert_eq!((server.heard().as_str(), stage.servers()), ("", vec![ServerActivity::Idle]));
+}
+
+/// A server that has told no key cannot be asked for the end of anything: what it runs goes on, and
+/// who waits for a cancel is not kept waiting. What is overdue costs it its connection.
+#[test]
+fn a_server_without_a_key_is_not_cancelled() {
+    let general = "transaction_timeout = 5000\nconnect_timeout = 2000";
+    let stage = Stage::new(&Setup::with(general));
+    let alice = stage.newcomer(&[]);
+    let server = stage.bare_server();
+    server.says([authentication_ok(), ready()]);
+    assert!(alice.is_greeted());
+    alice.says([query("slow")]);
+    assert!(stage.cancel(&alice).is_closed());
+    assert_eq!((stage.cancels(), stage.servers()), (0, vec![ServerActivity::Active]));
+    server.says([one_row("1")]);
+    assert_eq!(alice.heard(), "T D(1) C Z");
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+    assert!(took(Mark::CancelWithoutKey));
+    alice.says([query("slow")]);
+    stage.wait(Duration::from_millis(5_100));
+    assert_eq!((alice.heard().as_str(), stage.cancels()), ("E(FATAL 25P04)", 0));
+    stage.wait(Duration::from_millis(1_800));
+    assert_eq!(stage.servers(), [ServerActivity::Tested]);
+    stage.wait(Duration::from_millis(200));
+    assert_eq!((server.is_aborted(), stage.servers()), (true, vec![]));
 }
 
 /// A client that runs nothing has nothing to cancel; PostgreSQL says nothing either.

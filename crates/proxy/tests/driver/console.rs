@@ -2,14 +2,14 @@
 
 use std::time::Duration;
 
-use pgweir_engine::Ends;
+use pgweir_engine::{Ends, Mark};
 
 use crate::messages::{
     bind, done, execute, flush, from_backend, in_block, message, parse, password, query, ready,
     row, startup, sync, terminate,
 };
 use crate::peer::Peer;
-use crate::stage::{Setup, Stage};
+use crate::stage::{Setup, Stage, took};
 
 /// A client that has sent its startup packet to the console, and this behind it.
 fn caller(stage: &Stage, behind: Vec<u8>) -> Peer {
@@ -255,4 +255,30 @@ fn who_runs_the_process_needs_no_password() {
     let caller = stage.stranger_from(Some(Ends::Unix { port: 6432, own: true }));
     caller.says([startup(&[("user", "anybody"), ("database", "db")])]);
     assert_eq!(caller.heard(), "E(FATAL 28000)");
+}
+
+/// Whoever is at the console, or about to be, may not be its user any more.
+#[test]
+fn another_name_of_its_user_closes_the_console() {
+    let (stage, admin) = admitted();
+    let late = caller(&stage, vec![]);
+    assert_eq!(late.heard(), "R");
+    let alice = stage.newcomer(&[]);
+    stage.server();
+    assert!(alice.is_greeted());
+    stage.reload(&Setup::of_size(2));
+    assert!(admin.is_open() && late.is_open());
+    admin.says([query("RELOAD")]);
+    stage.reload(&Setup { admin: "other", ..Setup::default() });
+    stage.console_says(&admin, &[done(), ready()].concat());
+    for caller in [&admin, &late] {
+        assert_eq!(caller.heard(), "E(FATAL 57P01)");
+        assert!(caller.is_closed());
+    }
+    assert!(alice.is_open());
+    assert_eq!(caller(&stage, vec![]).heard(), "E(FATAL 28000)");
+    let other = stage.stranger();
+    other.says([startup(&[("user", "other"), ("database", "pgweir")]), password("secret")]);
+    assert!(other.is_greeted());
+    assert!(took(Mark::ConsoleClosed));
 }

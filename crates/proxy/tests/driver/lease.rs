@@ -5,8 +5,8 @@ use std::time::Duration;
 use pgweir_engine::{Mark, ServerActivity};
 
 use crate::messages::{
-    columns, done, error, in_block, in_failed_block, left, long_row, message, query, ready, row,
-    terminate,
+    columns, copy_in, done, error, in_block, in_failed_block, left, long_row, message, query,
+    ready, row, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage, took};
@@ -272,6 +272,27 @@ fn a_session_that_leaves_nothing_is_cleaned_as_the_pool_says() {
         assert_eq!(server.heard(), cleaned);
         server.says(if cleaned.is_empty() { [vec![], vec![]] } else { [done(), ready()] });
         assert_eq!(stage.servers(), [ServerActivity::Idle]);
+    }
+}
+
+/// It may ask for data that nobody sends, or say more than anybody reads: its server would be lost
+/// to its pool, and read for ever.
+#[test]
+fn a_server_whose_reset_query_does_not_end_is_given_up() {
+    let much = [columns(), row(&[b'x'; 50_000]).repeat(40)].concat();
+    for answer in [copy_in(), much] {
+        let setup = Setup { reset_query: "COPY t FROM STDIN", ..Setup::of_mode("session") };
+        let (stage, server, alice) = Stage::ready(&setup);
+        let bob = stage.client();
+        run(&alice, &server, "SELECT", ready());
+        alice.says([terminate()]);
+        bob.says([query("bob")]);
+        assert_eq!(server.heard(), "Q(COPY t FROM STDIN)");
+        server.says([answer]);
+        assert!(server.is_aborted());
+        assert_eq!(stage.server().heard(), "Q(bob)");
+        assert_eq!(stage.servers(), [ServerActivity::Active]);
+        assert!(took(Mark::GivenUpFree));
     }
 }
 

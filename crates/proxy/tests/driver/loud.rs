@@ -361,3 +361,22 @@ fn what_may_remove_prepared_statements_unseen_empties_its_server() {
     assert_eq!(stage.servers(), [ServerActivity::Idle]);
     assert!(took(Mark::NamesGoneUnseen));
 }
+
+/// Where the pool says so, what was done unseen keeps no server: it is removed before the next one
+/// has it, who would find it there.
+#[test]
+fn what_is_done_unseen_is_removed_where_the_pool_says_so() {
+    let setup = Setup { pool: "loud_functions = 'reset'", ..Setup::default() };
+    let (stage, server, alice) = read(&setup, locking(&["take"]));
+    let bob = stage.client();
+    alice.says([query("SELECT take()")]);
+    bob.says([query("SELECT 'bob'")]);
+    assert_eq!(server.heard(), "Q(SELECT take())");
+    server.says([done(), ready()]);
+    assert_eq!((alice.heard().as_str(), server.heard().as_str()), ("C Z", "Q(DISCARD ALL)"));
+    server.says([done(), ready()]);
+    assert_eq!(server.heard(), "Q(SELECT 'bob')");
+    server.says([done(), ready()]);
+    assert_eq!((server.heard().as_str(), stage.servers()), ("", vec![ServerActivity::Idle]));
+    assert!(took(Mark::CleanedOfUnseen));
+}

@@ -6,7 +6,8 @@ use pgweir_engine::{Mark, ServerActivity};
 use crate::messages::{
     bind, bind_complete, bind_to, close_complete, close_statement, columns, copy_in,
     describe_statement, done, done_with, error, execute, fatal, flush, in_block, in_failed_block,
-    left, no_data, no_parameters, parse, parse_as, parse_complete, query, ready, sync, terminate,
+    left, message, no_data, no_parameters, parse, parse_as, parse_complete, query, ready, sync,
+    terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage, took};
@@ -18,6 +19,12 @@ fn no_rows() -> Vec<u8> {
 
 fn rows() -> Vec<u8> {
     [no_parameters(), columns()].concat()
+}
+
+/// RowDescription of so many columns.
+fn wide(count: u16) -> Vec<u8> {
+    let column = &columns()[7..];
+    message(b'T', &[&count.to_be_bytes()[..], &column.repeat(usize::from(count))].concat())
 }
 
 /// The client prepares a statement, of which the server says this; what the server hears for it.
@@ -111,6 +118,23 @@ fn the_rows_are_looked_at_first() {
     assert_eq!(second.heard(), "B(pgweir_1) E S");
     second.says([bind_complete(), done(), ready()]);
     assert_eq!(alice.heard(), "2 C Z");
+}
+
+/// If there are so many columns that what they are like is not kept, it is believed.
+#[test]
+fn rows_that_say_too_much_are_not_looked_at() {
+    let long = [no_parameters(), wide(6_000)].concat();
+    let (stage, _first, alice, _bob) = moved("SELECT", long.clone());
+    alice.says([bind_to("s"), execute(), sync()]);
+    let second = stage.server();
+    assert_eq!(second.heard(), "P(pgweir_1=SELECT) D(pgweir_1) B(pgweir_1) E S");
+    second.says([parse_complete(), long.clone(), bind_complete(), done(), ready()]);
+    assert_eq!(alice.heard(), "2 C Z");
+    alice.says([describe_statement("s"), sync()]);
+    assert_eq!(second.heard(), "D(pgweir_1) S");
+    second.says([&long[..], &ready()]);
+    assert!(alice.heard_bytes() == [long, ready()].concat(), "it is passed on whole");
+    assert!(took(Mark::RowsUnknown));
 }
 
 /// Rows of another kind than the client was told of would be read wrongly.
@@ -575,6 +599,27 @@ fn all_names_are_removed_at_once() {
         run(&bob, &server, "s", hears, &[parse_complete(), no_rows()]);
     }
     assert!(took(Mark::AllNamesStay));
+}
+
+/// A Close of ours that is passed over leaves nothing where all was removed before: whoever had
+/// prepared that was told that there is no such statement.
+#[test]
+fn what_was_removed_in_front_of_a_close_that_fails_is_gone() {
+    let setup = Setup { pool: "prepared_statements_cache_size = 1", ..Setup::default() };
+    let (stage, server, alice) = Stage::ready(&setup);
+    let bob = stage.client();
+    prepare(&alice, &server, "s", "SELECT", no_rows());
+    bob.says([parse("DEALLOCATE ALL"), bind(), execute(), parse("bad")]);
+    bob.says([parse_as("t", "TABLE t"), sync()]);
+    let removes = "P(DEALLOCATE ALL) B E P(bad)";
+    let makes = "C(pgweir_1) P(pgweir_2=TABLE t) D(pgweir_2) S";
+    assert_eq!(server.heard(), format!("{removes} {makes}"));
+    server.says([parse_complete(), bind_complete(), done_with("DEALLOCATE ALL")]);
+    server.says([error("42601"), ready()]);
+    assert_eq!(bob.heard(), "1 2 C E(42601) Z");
+    let hears = "P(pgweir_1=SELECT) D(pgweir_1) B(pgweir_1) E S";
+    run(&alice, &server, "s", hears, &[parse_complete(), no_rows()]);
+    assert!(took(Mark::NotRemovedButGone));
 }
 
 /// SQL that names statements gives them their own names on the server, with rows as they are then.

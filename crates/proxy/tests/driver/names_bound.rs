@@ -1,10 +1,11 @@
 //! How many statements a client may have under names of its own before its server stays with it.
 
 use pgweir_engine::{Mark, ServerActivity};
+use pgweir_wire::frontend;
 
 use crate::messages::{
-    bind_complete, bind_to, close_complete, close_statement, done, execute, in_block, left,
-    no_data, no_parameters, parse_as, parse_complete, query, ready, sync,
+    bind_complete, bind_to, built, close_complete, close_statement, done, execute, in_block, left,
+    no_data, no_parameters, parse_as, parse_complete, query, ready, sync, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage, took};
@@ -117,4 +118,50 @@ fn a_close_makes_room() {
     server.says([parse_complete(), ready()]);
     assert_eq!(stage.servers(), [ServerActivity::Active]);
     stage.check();
+}
+
+/// Nor have all clients together more than there is room for: what is made beyond that is its
+/// client's alone.
+#[test]
+fn what_finds_no_room_keeps_its_server() {
+    let (stage, server, alice) = Stage::ready(&Setup { unchecked: true, ..Setup::default() });
+    let bob = stage.client();
+    // Says whether it is shared. The types of its parameters are a part of a statement.
+    let prepare = |client: &Peer, number: usize| {
+        let (name, text) = (format!("s{number}"), format!("SELECT {number}"));
+        client.says([
+            built(|out| {
+                frontend::write_parse(out, name.as_bytes(), text.as_bytes(), &[0; 4_000]);
+            }),
+            sync(),
+        ]);
+        let heard = server.heard();
+        let closed = if heard.starts_with('C') { close_complete() } else { Vec::new() };
+        let is_shared = heard.contains("P(pgweir_");
+        let is = if is_shared { [no_parameters(), no_data()].concat() } else { Vec::new() };
+        server.says([closed, parse_complete(), is, ready()]);
+        assert_eq!(client.heard(), "1 Z");
+        is_shared
+    };
+    let close = |client: &Peer, number: usize| {
+        client.says([close_statement(&format!("s{number}")), sync()]);
+        assert_eq!(server.heard(), format!("C(s{number}) S"));
+        server.says([close_complete(), ready()]);
+        assert_eq!((client.heard().as_str(), server.heard().as_str()), ("3 Z", "Q(left?)"));
+        server.says([left("")]);
+    };
+    let surplus = (0..).find(|number| !prepare(&alice, *number)).expect("there is an end");
+    assert!((4_000..5_000).contains(&surplus), "{surplus} are 64 MiB");
+    assert_eq!(stage.servers(), [ServerActivity::Active]);
+    close(&alice, surplus);
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+    // There is room for what is there already, and in the place of what nobody has any more.
+    assert!(prepare(&bob, 0) && !prepare(&bob, surplus));
+    alice.says([terminate()]);
+    assert_eq!(stage.servers(), [ServerActivity::Active]);
+    close(&bob, surplus);
+    assert!(prepare(&bob, surplus));
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+    stage.check();
+    assert!(took(Mark::TooManyStatements));
 }

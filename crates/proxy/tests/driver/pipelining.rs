@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pgweir_engine::{ClientState, Mark, ServerActivity};
+use pgweir_engine::{ClientState, Mark, ServerActivity, TICK};
 
 use crate::messages::{
     bind, bind_complete, bind_to, close_complete, columns, copy_in, describe_statement, done,
@@ -259,6 +259,46 @@ fn what_overruns_shares_nothing_for_a_while() {
     server.says([one_row("a")]);
     stage.wait(Duration::from_secs(5));
     assert_eq!(slow(&server), BRAKED);
+}
+
+/// Of so many statements only those are remembered that are kept from others: each of the rest is
+/// tried again, as if it were new.
+#[test]
+fn what_is_known_of_too_many_statements_is_forgotten() {
+    let (stage, server, clients) = braked(&Setup { unchecked: true, ..shared(1) }, 2);
+    let run = |text: &str| {
+        clients[0].says([query(text)]);
+        let heard = server.heard();
+        server.says([one_row("")]);
+        heard
+    };
+    clients[0].says([query("SELECT a FROM slow")]);
+    stage.wait(Duration::from_millis(60));
+    server.says([error("57014"), ready()]);
+    for _ in 0..2 {
+        server.says([one_row("")]);
+    }
+    server.heard();
+    assert_eq!(run("SELECT 0"), BRAKED);
+    server.says([one_row("")]);
+    server.heard();
+    ask(&clients);
+    assert_eq!(server.heard(), "Q(SELECT 0) Q(SELECT 1)");
+    server.says([one_row(""), one_row("")]);
+    for number in 0..4_096 {
+        // Digits do not tell one statement from another.
+        let letter = |of: usize| char::from(b"abcdefghijklmnop"[number / of % 16]);
+        let text = format!("SELECT x{}{}{} FROM t", letter(256), letter(16), letter(1));
+        assert_eq!(run(&text), format!("Q({text})"));
+    }
+    ask(&clients);
+    assert_eq!(server.heard(), "Q(SELECT 0)", "nobody stands behind it");
+    server.says([one_row("")]);
+    assert_eq!(server.heard(), "Q(SELECT 1)");
+    server.says([one_row("")]);
+    assert_eq!(run("SELECT a FROM slow"), FREED);
+    stage.check();
+    assert!(took(Mark::StandingsForgotten));
 }
 
 #[test]
@@ -807,6 +847,33 @@ fn auto_shares_servers() {
     let (_stage, server, clients) = braked_automatically(1, 3);
     ask(&clients);
     assert_eq!(server.heard(), "Q(SELECT 0) Q(SELECT 1) Q(SELECT 2)");
+}
+
+/// Perhaps fewer on a server are better. That is tried for a moment, and who waits for a place
+/// meanwhile waits no longer than that.
+#[test]
+fn auto_tries_what_may_be_better() {
+    let (stage, server, clients) = braked_automatically(1, 12);
+    let all: Vec<_> = (0..12).map(|number| format!("Q(SELECT {number})")).collect();
+    for _ in 0..2 {
+        stage.wait(TICK);
+        for _ in 0..3 {
+            ask(&clients);
+            assert_eq!(server.heard(), all.join(" "));
+            server.says(vec![one_row(""); 12]);
+        }
+    }
+    stage.wait(TICK);
+    ask(&clients);
+    assert_eq!(server.heard(), all[..8].join(" "));
+    stage.wait(Duration::from_millis(1_200));
+    assert_eq!(server.heard(), all[8..].join(" "));
+    server.says(vec![one_row("a"); 12]);
+    for client in &clients {
+        assert!(client.heard().ends_with("T D(a) C Z"));
+    }
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+    assert!(took(Mark::SharedOtherwise));
 }
 
 /// Who has met nobody for a while has a server alone, and its replies are not held back; who comes

@@ -48,6 +48,19 @@ fn its_server_logs_in_as_it_does_itself() {
     assert_eq!(client.heard(), "T D(15) C Z");
 }
 
+/// Nor is it refused what is not known here: which switches there are PostgreSQL says.
+#[test]
+fn its_server_judges_its_switches() {
+    let stage = Stage::new(&Setup::default());
+    let client = stage.newcomer(&[LOGICAL, ("options", "-z")]);
+    let (server, asked) = stage.bare_server_asked();
+    assert!(asked.contains(&("options".to_owned(), "-z".to_owned())), "{asked:?}");
+    server.says([fatal("42601")]);
+    assert_eq!(client.heard(), "R E(FATAL 42601)");
+    assert!(client.is_closed());
+    assert!(took(Mark::SwitchesPassedOn));
+}
+
 /// A RESET leads back to what it was started with, and it would refuse what is of ours: that is of
 /// the extended protocol.
 #[test]

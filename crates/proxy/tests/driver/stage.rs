@@ -30,6 +30,8 @@ pub(crate) struct Setup {
     pub(crate) size: usize,
     pub(crate) auth: &'static str,
     pub(crate) password: &'static str,
+    /// Whose the console is.
+    pub(crate) admin: &'static str,
     /// More lines of the section `general`.
     pub(crate) general: &'static str,
     /// More lines of the section of the pool.
@@ -55,6 +57,7 @@ impl Default for Setup {
             size: 1,
             auth: "trust",
             password: "password",
+            admin: "admin",
             general: "",
             pool: "",
             user: "",
@@ -81,7 +84,7 @@ impl Setup {
     }
 
     fn config(&self) -> String {
-        let Self { mode, size, auth, password, general, pool, user, .. } = self;
+        let Self { mode, size, auth, password, admin, general, pool, user, .. } = self;
         let Self { others, port, others_port, .. } = self;
         let others = others.iter().map(|database| (database, others_port));
         let pools = std::iter::once((&"db", port)).chain(others).map(|(database, port)| {
@@ -99,7 +102,7 @@ impl Setup {
         let off = if general.contains("pipelining") { "" } else { "pipelining = 'off'\n" };
         format!(
             "[general]\nhost = '127.0.0.1'\nport = 6000\nauth_type = '{auth}'\n\
-             admin_username = 'admin'\nadmin_password = 'secret'\n\
+             admin_username = '{admin}'\nadmin_password = 'secret'\n\
              admin_auth_type = 'password'\n{off}{general}\n{pools}"
         )
     }

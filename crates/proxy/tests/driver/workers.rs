@@ -2,10 +2,14 @@
 
 use std::time::Duration;
 
+use pgweir_engine::Mark;
+
 use crate::limits::two_users;
-use crate::messages::{cancel_request, done, error, in_block, query, ready, startup, terminate};
+use crate::messages::{
+    cancel_request, done, error, in_block, query, ready, ssl_request, startup, terminate,
+};
 use crate::peer::Peer;
-use crate::stage::{Setup, Stage};
+use crate::stage::{Setup, Stage, took};
 
 /// Two workers: the pool `db` is on the first, `east` on the second.
 fn two(general: &'static str) -> (Stage, Stage) {
@@ -103,6 +107,22 @@ fn an_answer_that_was_not_written_yet_is_not_lost() {
     assert!(alice.heard_bytes().starts_with(b"N"));
     second.server();
     assert!(alice.is_greeted());
+}
+
+/// Whoever does not take that one byte is no client of PostgreSQL's: it goes nowhere, and its place
+/// is another's.
+#[test]
+fn who_cannot_be_told_is_not_handed_over() {
+    let (first, second) = two("max_clients = 1\nmax_logins = 1");
+    let stranger = first.stranger();
+    stranger.takes(0);
+    stranger.says([ssl_request()]);
+    assert!(stranger.is_open());
+    stranger.says([startup(&[("user", "user"), ("database", "east")])]);
+    assert!(stranger.is_aborted());
+    assert_eq!((first.departures(), first.connections(), first.clients_left()), (0, 0, 0));
+    eastern(&first, &second);
+    assert!(took(Mark::LostOnTheWay));
 }
 
 /// A cancel request names a client by a number that says where it is.
