@@ -121,6 +121,7 @@ pub use pipeline::{Access, REPLY_HELD_BYTES, Unshared};
 pub use placement::Placement;
 pub use plan::Plan;
 pub use refusals::Refusals;
+pub use relay::DESCRIPTION_BYTES;
 pub use replication::ReplicationKind;
 pub use route::{Route, Rules};
 pub use server_login::LOGIN_MESSAGE_BYTES;

@@ -14,9 +14,10 @@ use crate::reply::{Sink, Step, is_overture};
 use crate::server::ServerState;
 use crate::time::Time;
 
-/// A message up to this size is forwarded once it is whole, so that a server that dies leaves
-/// its client with whole messages and the error that says so. A longer one is streamed.
-const WHOLE_BYTES: usize = 16 * 1024;
+mod whole;
+
+pub use whole::DESCRIPTION_BYTES;
+use whole::{comes_whole, is_held, is_kept_whole};
 
 impl Engine {
     /// Bytes of a server that has logged in, from `start` on.
@@ -87,9 +88,7 @@ impl Engine {
         let tag = Tag::of(header).map_err(malformed)?;
         let length = header.message_len();
         let whole = rest.len() >= length;
-        // What an error is to be done about stands at its start.
-        let held = length <= WHOLE_BYTES || tag == Tag::ErrorResponse && rest.len() < WHOLE_BYTES;
-        if !whole && held {
+        if !whole && is_held(tag, length, rest.len()) {
             return Ok(0);
         }
         let n = rest.len().min(length);
@@ -147,13 +146,13 @@ impl Engine {
                 self.pass_reply(id, tag, sink, at, n, length);
             }
             Tag::RowDescription | Tag::NoData => {
-                let rows = whole.then_some(body);
+                let rows = is_kept_whole(tag, length).then_some(body);
                 let sink = self.described(id, tag, rows)?;
                 self.pass_reply(id, tag, sink, at, n, length);
             }
             Tag::ParameterDescription => {
                 let sink = self.step(id, tag)?;
-                self.servers[id].parameters_told = whole.then(|| body.into());
+                self.servers[id].parameters_told = is_kept_whole(tag, length).then(|| body.into());
                 self.pass_reply(id, tag, sink, at, n, length);
             }
             Tag::Authentication
@@ -575,11 +574,6 @@ pub(crate) fn as_report(fields: &ErrorFields<'_>) -> Report {
     let text = |field| String::from_utf8_lossy(field).into_owned();
     let (detail, hint) = (fields.detail.map(text), fields.hint.map(text));
     Report { detail, hint, ..Report::error(code, text(fields.message)) }
-}
-
-/// What is read here must not come in pieces.
-fn comes_whole(tag: Tag, length: usize) -> Result<(), String> {
-    if length > WHOLE_BYTES { Err(format!("{tag:?} is too long")) } else { Ok(()) }
 }
 
 fn malformed(malformed: Malformed) -> String {

@@ -3,8 +3,8 @@ use std::io;
 use std::time::Duration;
 
 use pgweir_engine::{
-    Action, Actions, Address, Bytes, CatalogueRows, ClientId, Endpoint, Ends, Engine, Event,
-    LOGIN_MESSAGE_BYTES, Mark, Plan, Snapshot, TICK, Time, UNIT_HELD_BYTES, Usage,
+    Action, Actions, Address, Bytes, CatalogueRows, ClientId, DESCRIPTION_BYTES, Endpoint, Ends,
+    Engine, Event, LOGIN_MESSAGE_BYTES, Mark, Plan, Snapshot, TICK, Time, UNIT_HELD_BYTES, Usage,
 };
 
 use crate::link::{Crossed, Interest, Link, RETAINED_BYTES};
@@ -44,6 +44,7 @@ pub(crate) const SILENCES: u32 = 3;
 const LATE: Duration = Duration::from_millis(2 * TICK.as_millis() as u64);
 
 const _: () = assert!(RETAINED_BYTES > UNIT_HELD_BYTES, "a unit must fit what is retained");
+const _: () = assert!(RETAINED_BYTES > DESCRIPTION_BYTES, "so must what says what rows are like");
 const _: () = assert!(RETAINED_BYTES > LOGIN_MESSAGE_BYTES, "so must a message of a login");
 const _: () = assert!(RETAINED_BYTES < SCRATCH_BYTES, "there must be room to read");
 

@@ -137,6 +137,25 @@ fn rows_that_say_too_much_are_not_looked_at() {
     assert!(took(Mark::RowsUnknown));
 }
 
+/// How a long description comes does not matter: one that came in pieces was taken for another.
+#[test]
+fn rows_that_come_in_pieces_are_no_others() {
+    for columns in [1, 1_000, 1_600] {
+        let is = [no_parameters(), wide(columns)].concat();
+        let (stage, _first, alice, _bob) = moved("SELECT", is.clone());
+        alice.says([query("EXECUTE s")]);
+        let second = stage.server();
+        assert_eq!(second.heard(), "C(s) P(s=SELECT) D(s) S Q(EXECUTE s)");
+        let (before, behind) = is.split_at(is.len() - 5);
+        second.says([close_complete(), parse_complete(), before.to_vec()]);
+        second.says([behind, &ready(), &done(), &ready()]);
+        assert_eq!(alice.heard(), "C Z");
+        second.heard();
+        alice.says([bind_to("s"), execute(), sync()]);
+        assert_eq!(second.heard(), "B(s) E S", "{columns}");
+    }
+}
+
 /// Rows of another kind than the client was told of would be read wrongly.
 #[test]
 fn other_rows_are_refused_as_by_postgresql() {

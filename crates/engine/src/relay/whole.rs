@@ -1,0 +1,29 @@
+//! How much of a server's message has to be there before it is looked at.
+
+use pgweir_wire::backend::Tag;
+
+/// A message up to this size is forwarded once it is whole, so that a server that dies leaves
+/// its client with whole messages and the error that says so. A longer one is streamed.
+const WHOLE_BYTES: usize = 16 * 1024;
+
+/// The same of a message that says what rows and parameters are like, which is read here: with
+/// names of ten letters, what more than 1,600 columns are like, and PostgreSQL has no more
+/// (`MaxTupleAttributeNumber`, htup_details.h).
+pub const DESCRIPTION_BYTES: usize = 48 * 1024;
+
+/// Whether a message is not looked at before there is more of it than that.
+pub(super) fn is_held(tag: Tag, length: usize, there: usize) -> bool {
+    // What an error is to be done about stands at its start.
+    is_kept_whole(tag, length) || tag == Tag::ErrorResponse && there < WHOLE_BYTES
+}
+
+/// Whether a message is passed on whole, however it comes.
+pub(super) fn is_kept_whole(tag: Tag, length: usize) -> bool {
+    let is_description = matches!(tag, Tag::RowDescription | Tag::ParameterDescription);
+    length <= if is_description { DESCRIPTION_BYTES } else { WHOLE_BYTES }
+}
+
+/// What is read here must not come in pieces.
+pub(super) fn comes_whole(tag: Tag, length: usize) -> Result<(), String> {
+    if is_kept_whole(tag, length) { Ok(()) } else { Err(format!("{tag:?} is too long")) }
+}
