@@ -398,7 +398,7 @@ impl Engine {
             | ServerState::Leaving => false,
         };
         if !works {
-            // PostgreSQL does not say as much, or ask for COPY data, of its own accord.
+            // What was to clean it, or to say something of it, says too much or asks for data.
             Mark::GivenUpFree.hit();
             return self.abort_server(now, id);
         }

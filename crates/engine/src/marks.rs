@@ -3,8 +3,8 @@
 //! A branch that exists for an order of events, a loss, a failure or a limit is taken seldom, and
 //! whoever changes it wants to know that a test takes it. So each such branch says that it was
 //! taken, the simulator counts, and the seeds that every change is tested with have to reach all of
-//! them. What no simulation can reach, or none that anybody has found, is reached by a test of the
-//! driver, which says so. What cannot be reached, or needs threads, has no mark, and says why where
+//! them. What no simulation can reach, or hardly one does, is reached by a test of the driver, which
+//! says so. What cannot be reached, or needs threads, has no mark, and says why where
 //! it stands.
 //!
 //! Nothing is counted where assertions are off: in the program that is shipped a mark is not one
@@ -33,7 +33,7 @@ macro_rules! marks {
             /// All of them, in their order.
             pub const ALL: &[Self] = &[$(Self::$name,)+ $(Self::$scripted,)+];
 
-            /// Those that no simulation takes: for each there is a test of the driver.
+            /// Those that no simulation takes, or hardly one: each has a test of the driver.
             pub const NOT_SIMULATED: &[Self] = &[$(Self::$scripted,)+];
         }
     };
@@ -967,6 +967,16 @@ marks! {
     TransactionTooLongAside,
     /// Behind those of the queue who do not take a server stand some who share it.
     WarmsBehindPassed,
+    /// One is given up that has nothing to do.
+    GivenUpFree,
+    /// One does not say what it has room for.
+    RoomNotTold,
+    /// A DEALLOCATE ALL was not carried out.
+    AllNamesStay,
+    /// What a server reports is told a client that has it alone.
+    ReportsTold,
+    /// How servers are shared was not the best.
+    SharedOtherwise,
 
     not_simulated:
     // Clients on their way in and out.
@@ -994,12 +1004,8 @@ marks! {
     LoginBroken,
     /// A start that is to be slow has failed.
     SlowBirth,
-    /// One does not say what it has room for.
-    RoomNotTold,
     /// One has said what nobody has asked for.
     Contained,
-    /// One is given up that has nothing to do.
-    GivenUpFree,
     /// One comes free in the middle of a message, or of a transaction.
     AstrayComesFree,
     /// ROLLBACK does not end a transaction.
@@ -1030,8 +1036,6 @@ marks! {
     RowsUnknown,
     /// A statement that could not be removed is gone all the same.
     NotRemovedButGone,
-    /// A DEALLOCATE ALL was not carried out.
-    AllNamesStay,
     /// A DEALLOCATE was not carried out.
     NameStays,
     /// A DEALLOCATE of which no reply tells.
@@ -1046,8 +1050,6 @@ marks! {
     SettingsUnreadable,
     /// What no server takes may be taken back by the next unit.
     CureTried,
-    /// What a server reports is told a client that has it alone.
-    ReportsTold,
     /// Who says what with sequences is let be.
     SequencesLetBe,
     /// A client that has advanced a sequence keeps its server.
@@ -1088,8 +1090,6 @@ marks! {
     DoubtEndsListening,
 
     // Shared servers.
-    /// How servers are shared was not the best.
-    SharedOtherwise,
     /// So many statements are known that some are forgotten.
     StandingsForgotten,
     /// A server says in another language that a unit took too long.
