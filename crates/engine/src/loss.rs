@@ -78,8 +78,9 @@ impl Engine {
         let server = &self.servers[id];
         let its = &self.clients[client];
         let in_transaction = server.status.in_block();
-        // The rest of a message might be a COMMIT.
-        let may_commit = its.may_commit || its.body.left > 0 && its.body.fate == Fate::Forward;
+        // PostgreSQL begins a message when it has all of it: one of which a part was sent commits
+        // nothing.
+        let undone = in_transaction && !its.may_commit;
         match its.slots.len() {
             0 if !server.used && !server.dedicated => Loss::NotBegun,
             _ if server.body.left > 0 && server.body.fate == Fate::Forward => Loss::Message,
@@ -88,8 +89,7 @@ impl Engine {
             0 if in_transaction => Loss::Transaction,
             0 => Loss::Nothing,
             _ if server.answered => Loss::Session,
-            1 if self.is_stateless(id, client) && !its.mixed => match in_transaction && !may_commit
-            {
+            1 if self.is_stateless(id, client) && !its.mixed => match undone {
                 true => Loss::UnitInTransaction,
                 // More was sent, and waits here: it may rest on what this one was to do.
                 false if its.holding || its.began_more => Loss::UnitAndSession,
@@ -97,7 +97,7 @@ impl Engine {
                 false if server.idled_out && !in_transaction => Loss::UnitNotBegun,
                 false => Loss::Unit,
             },
-            1 if in_transaction && !may_commit && !its.mixed => Loss::Session,
+            1 if undone && !its.mixed => Loss::Session,
             _ => Loss::UnitAndSession,
         }
     }
@@ -312,12 +312,9 @@ pub(crate) fn unknown_outcome(cause: &str) -> String {
 /// was made to fail: of what that was like (its isolation level, whether it was read-only) nothing
 /// is known. Where too little of it has come to tell it may.
 pub(crate) fn chains_lost(tag: Tag, body: &[u8], whole: bool) -> bool {
-    let (text, ended) = match tag {
-        Tag::Query => {
-            let text = until_nul(body);
-            (text, whole || text.len() < body.len())
-        }
-        Tag::Parse => (Parse::start(body).map_or(&[][..], |parse| parse.text), whole),
+    let text = match tag {
+        Tag::Query => until_nul(body),
+        Tag::Parse => Parse::start(body).map_or(&[][..], |parse| parse.text),
         // Whoever has heard of the loss has no statement of before.
         Tag::Bind
         | Tag::Close
@@ -332,7 +329,7 @@ pub(crate) fn chains_lost(tag: Tag, body: &[u8], whole: bool) -> bool {
         | Tag::Sync
         | Tag::Terminate => return false,
     };
-    chains(text, ended).unwrap_or(true)
+    chains(text, whole).unwrap_or(true)
 }
 
 /// Whether a unit begins with a ROLLBACK of the whole transaction. One that is prepared must also

@@ -117,6 +117,22 @@ fn a_server_lost_with_a_part_of_copy_data_is_told_at_once() {
     assert_eq!(stage.server().heard(), "S Q(SELECT)");
 }
 
+/// What is still to come of such data behind an error asks for nothing: its client has lost neither
+/// a statement nor a transaction, and must not be told so.
+#[test]
+fn a_server_lost_with_a_part_of_copy_data_behind_its_answer_is_no_news() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    let data = copy_data(&[b'x'; 50_000]);
+    alice.says([query("COPY t FROM STDIN")]);
+    server.says([copy_in()]);
+    alice.sends(&data[..30_000]);
+    server.says([error("22P04"), ready()]);
+    server.ends();
+    alice.says([data[30_000..].to_vec(), query("SELECT")]);
+    assert_eq!(stage.server().heard(), "Q(SELECT)");
+    assert_eq!(alice.heard(), "G E(22P04) Z");
+}
+
 /// What was forwarded cannot be taken back.
 #[test]
 fn a_server_lost_inside_a_reply_ends_its_client() {
@@ -191,6 +207,15 @@ fn a_server_lost_with_a_session_ends_its_client() {
     server.ends();
     assert_eq!(alice.heard(), "E(FATAL 08007)");
     assert!(alice.is_closed());
+    // A transaction is undone, unless a COMMIT was sent.
+    for (text, code) in [("INSERT", "57P01"), ("COMMIT", "08007")] {
+        let (_stage, server, alice) = Stage::ready(&Setup::of_mode("session"));
+        alice.says([query("BEGIN")]);
+        server.says([done(), in_block()]);
+        alice.says([query(text)]);
+        server.ends();
+        assert_eq!(alice.heard(), format!("C Z(T) E(FATAL {code})"));
+    }
 }
 
 /// A Query in the place of a Sync makes it unclear what a loss costs, but only as long as it is
@@ -256,6 +281,21 @@ fn a_server_lost_inside_a_transaction_is_a_serialization_failure() {
     next.says([done(), ready()]);
     assert_eq!(alice.heard(), "C Z");
     assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
+
+/// The same with a part of a Query, which PostgreSQL begins when it has all of it: a COMMIT in the
+/// rest was sent to nobody. What stands behind is refused by a server, and ended its client.
+#[test]
+fn a_server_lost_with_a_part_of_a_query_in_a_transaction_is_a_serialization_failure() {
+    let (stage, server, alice) = in_transaction();
+    let long = query(&["INSERT; ".repeat(5_000).as_str(), "COMMIT"].concat());
+    alice.sends(&long[..30_000]);
+    server.ends();
+    assert_eq!(alice.heard(), "E(40001)");
+    alice.says([long[30_000..].to_vec(), query("INSERT")]);
+    let next = stage.server();
+    fails_transaction(&next);
+    assert_eq!((next.heard().as_str(), alice.heard().as_str()), ("Q(INSERT)", "Z(E)"));
 }
 
 /// Its client is not between transactions before it has ended the one that it has lost: neither is
@@ -457,11 +497,14 @@ fn goes_on_in_a_lost_transaction() -> (Stage, Peer, Peer) {
 #[test]
 fn a_lost_transaction_cannot_be_chained() {
     let batch = [parse("END AND CHAIN"), bind(), execute(), sync()].concat();
-    for chain in [query("ROLLBACK AND CHAIN"), query("/* */ commit and chain; SELECT"), batch] {
+    // One that is too long to wait for all of it may say so in the rest.
+    let long = query(&["ROLLBACK /*", " ".repeat(20_000).as_str(), "*/ AND CHAIN"].concat());
+    let short = [query("ROLLBACK AND CHAIN"), query("/* */ commit and chain; SELECT"), batch];
+    for chain in short.into_iter().chain([long]) {
         let (stage, next, alice) = goes_on_in_a_lost_transaction();
         alice.sends(&chain[..12]);
         assert_eq!((next.heard().as_str(), alice.heard().as_str()), ("", ""));
-        alice.sends(&chain[12..]);
+        alice.sends(&chain[12..chain.len().min(17_000)]);
         assert_eq!((alice.heard().as_str(), alice.is_closed()), ("E(FATAL 57P01)", true));
         assert_eq!(next.heard(), "Q(ROLLBACK)");
         next.says([done(), ready()]);
@@ -621,7 +664,8 @@ fn a_server_lost_behind_an_error_ends_its_client() {
 #[test]
 fn a_server_lost_with_a_commit_leaves_its_outcome_open() {
     let batch = [parse("END"), bind(), execute(), sync()].concat();
-    for commit in [query("COMMIT"), query("SELECT 1; /* */ commit"), batch] {
+    let more = [parse("COMMIT"), bind(), execute(), parse("SELECT"), sync()].concat();
+    for commit in [query("COMMIT"), query("SELECT 1; /* */ commit"), batch, more] {
         let (_stage, server, alice) = in_transaction();
         alice.says([commit]);
         server.ends();
