@@ -325,5 +325,7 @@ fn of_others<'a>(notices: &'a [Notice], member: &Member) -> impl Iterator<Item =
     notices.iter().enumerate().filter(move |(index, _)| *index != own).map(|(_, notice)| notice)
 }
 
+#[cfg(all(test, not(feature = "interleaved")))]
+mod alone;
 #[cfg(all(test, feature = "interleaved"))]
 mod tests;

@@ -22,11 +22,12 @@ use crate::time::Time;
 impl Engine {
     /// Another engine lacks connections, or has left some.
     pub fn nudged(&mut self, now: Time) {
-        let mut waiting: Vec<_> = self.pools.keys().into_iter().collect();
-        waiting.retain(|pool| self.pools[*pool].waiting > 0);
+        let pools = self.pools.keys().into_iter();
+        let mut waiting: Vec<_> =
+            pools.filter_map(|pool| Some((self.waits_since(pool)?, pool))).collect();
         Mark::NudgedWhileWaiting.hit_if(!waiting.is_empty());
-        waiting.sort_by_key(|pool| (self.waits_since(*pool), pool.index()));
-        for pool in waiting {
+        waiting.sort_by_key(|(since, pool)| (*since, pool.index()));
+        for (_, pool) in waiting {
             self.refill(now, pool);
         }
         self.look_at_wants(now);

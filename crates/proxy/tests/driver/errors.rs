@@ -77,6 +77,26 @@ fn a_wait_for_servers_that_work_says_why_there_are_no_more_of_them() {
     assert_eq!(hint, "Shorten transactions, or raise query_wait_timeout.");
 }
 
+/// Nor is it a limit that keeps a server away where the pool's own attempt is all that it leaves.
+#[test]
+fn a_wait_for_a_server_that_cannot_be_reached_says_why() {
+    const LIMITS: [&str; 2] = [
+        "connect_timeout = 10000\nquery_wait_timeout = 5000",
+        "connect_timeout = 10000\nquery_wait_timeout = 5000\nmax_server_connections = 1",
+    ];
+    for general in LIMITS {
+        let stage = Stage::new(&Setup::with(general));
+        let alice = stage.newcomer(&[]);
+        stage.refuse_server();
+        stage.wait(LONG);
+        assert_eq!(stage.attempts(), 1, "another attempt is under way");
+        let Told { message, detail, .. } = told(&alice);
+        assert_eq!(message, "no server for pool \"db/user\" can be reached", "{general}");
+        let why = "Connecting to 127.0.0.1:5432 failed: connection refused.";
+        assert_eq!(detail, format!("{why} {WAITED} 0 others wait."));
+    }
+}
+
 /// Its own timeout is not over yet, and nothing has failed.
 #[test]
 fn a_wait_for_a_server_that_says_nothing_says_so() {

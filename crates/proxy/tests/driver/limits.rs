@@ -203,6 +203,82 @@ fn any_pool_gives_a_connection_up_when_the_largest_one_does_not() {
     assert_eq!(stage.server().heard(), "Q(carol)");
 }
 
+/// Two pools that have about as much as each other would take it in turns to log in.
+#[test]
+fn a_pool_with_hardly_more_than_another_gives_nothing_up() {
+    let cases = [
+        (2, "max_server_connections = 3", "Q(slow)"),
+        (3, "max_server_connections = 4", "Q(slow) X"),
+    ];
+    for (size, general, heard) in cases {
+        let (stage, first, alice) = Stage::ready(&Setup { size, ..shared(general) });
+        let more: Vec<_> = (1..size).map(|_| stage.client()).collect();
+        let bob = stage.newcomer_to("east");
+        let _his = stage.server();
+        let carol = stage.newcomer_to("east");
+        assert!(bob.is_greeted() && carol.is_greeted());
+        for client in more.iter().chain([&alice, &bob, &carol]) {
+            client.says([query("slow")]);
+        }
+        let _others: Vec<_> = more.iter().map(|_| stage.server()).collect();
+        stage.wait(Duration::from_millis(1_100));
+        first.says([done(), ready()]);
+        assert_eq!(first.heard(), heard);
+    }
+}
+
+/// A server that was told to go takes its time, and a second one would have gone for nothing.
+#[test]
+fn one_that_goes_is_enough_however_long_it_takes() {
+    let (stage, first, alice) = Stage::ready(&shared("max_server_connections = 2"));
+    let bob = stage.client();
+    alice.says([query("slow")]);
+    bob.says([query("bob")]);
+    let second = stage.server();
+    second.says([done(), ready()]);
+    let carol = stage.newcomer_to("east");
+    assert_eq!(second.heard(), "Q(bob) X");
+    stage.wait(Duration::from_millis(1_100));
+    first.says([done(), ready()]);
+    assert_eq!(first.heard(), "Q(slow)");
+    second.ends();
+    stage.server();
+    assert!(carol.is_greeted());
+}
+
+/// Who has given up waiting is owed nothing: a connection would go for nobody.
+#[test]
+fn nothing_is_given_up_for_who_waits_no_more() {
+    let (stage, server, alice, bob) = neighbours("max_server_connections = 1");
+    bob.says([query("bob")]);
+    alice.says([query("alice")]);
+    stage.wait(Duration::from_millis(1_100));
+    alice.breaks();
+    stage.wait(Duration::from_millis(100));
+    server.says([done(), ready()]);
+    assert_eq!(server.heard(), "Q(bob)");
+}
+
+/// What all are asked for was asked of those, too, that had nothing: the first connection that such
+/// a pool got was closed as soon as it had logged in.
+#[test]
+fn a_pool_that_has_no_connection_owes_none() {
+    let setup = Setup { others: &["east", "west"], ..shared("max_server_connections = 2") };
+    let (stage, first, alice) = Stage::ready(&setup);
+    let bob = stage.client();
+    for client in [&alice, &bob] {
+        client.says([query("slow")]);
+    }
+    let second = stage.server();
+    let carol = stage.newcomer_to("east");
+    stage.wait(Duration::from_millis(2_100));
+    let dora = stage.newcomer_to("west");
+    first.ends();
+    second.ends();
+    let _servers = [stage.server(), stage.server()];
+    assert!(carol.is_greeted() && dora.is_greeted());
+}
+
 /// A client that asks without a pause leaves its server no moment in which nothing is under way.
 #[test]
 fn a_pipeline_is_interrupted_for_clients_of_other_pools() {
@@ -400,6 +476,29 @@ fn the_smallest_size_yields_to_clients_of_others() {
     assert!(next.is_open(), "and takes none away for nobody");
 }
 
+/// Nor is it touched where another pool has more than its own: who comes there would wait for a
+/// login.
+#[test]
+fn a_pool_that_has_no_more_than_its_smallest_size_is_spared() {
+    let general = "max_server_connections = 4";
+    let others = &["east", "west"];
+    let setup = Setup { user: "min_pool_size = 1", general, others, ..Setup::of_size(2) };
+    let (stage, _first, alice) = Stage::ready(&setup);
+    let [east, west] = [stage.server(), stage.server()];
+    let [bob, carol] = [stage.newcomer_to("east"), stage.newcomer_to("east")];
+    for client in [&alice, &bob, &carol] {
+        client.says([query("SELECT")]);
+    }
+    let another = stage.server();
+    for server in [&east, &another] {
+        server.says([done(), ready()]);
+    }
+    stage.client().says([query("SELECT")]);
+    stage.wait(Duration::from_millis(100));
+    assert_eq!((west.heard().as_str(), east.heard().as_str()), ("", "Q(SELECT) X"));
+    assert!(another.is_open());
+}
+
 /// Servers that were opened together are not replaced together.
 #[test]
 fn servers_grow_old_one_by_one() {
@@ -525,6 +624,20 @@ fn one_connection_finds_out_how_many_there_may_be() {
     assert!(clients.iter().all(Peer::is_greeted), "what servers are set to is known");
     clients.iter().for_each(|client| client.says([query("SELECT")]));
     assert_eq!(stage.attempts(), 2, "nine tenths of four are three");
+}
+
+/// Every server of a pool says it, and the log would be full of it.
+#[test]
+fn what_a_server_has_room_for_is_told_where_it_is_news() {
+    let (stage, server, clients) = crowd("instances = 1");
+    server.says([room(4, 0), done(), ready()]);
+    let told = |connections_max| vec![Some(Room { connections_max, reserved: 0 })];
+    assert_eq!(stage.rooms_known(), told(4));
+    clients.iter().for_each(|client| client.says([query("SELECT")]));
+    for (max, news) in [(4, vec![]), (10, told(10))] {
+        stage.server().says([room(max, 0), done(), ready()]);
+        assert_eq!(stage.rooms_known(), news);
+    }
 }
 
 /// A server that is no PostgreSQL of a kind that we know is not limited.

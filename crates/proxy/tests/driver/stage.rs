@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use pgweir_config::Config;
+use pgweir_config::{Config, Room};
 use pgweir_engine::{
     ClientState, Endpoint, Ends, Engine, Event, Loud, Mark, Marks, Member, Placement, Plan,
     ServerActivity, Snapshot, TICK, Time,
@@ -430,6 +430,16 @@ impl Stage {
         let mut log = std::mem::take(&mut self.0.borrow_mut().log);
         log.retain(|event| !matches!(event, Event::RoomKnown { .. }));
         log
+    }
+
+    /// What the operator was told since the last call that servers have room for.
+    pub(crate) fn rooms_known(&self) -> Vec<Option<Room>> {
+        let log = std::mem::take(&mut self.0.borrow_mut().log);
+        let rooms = log.into_iter().filter_map(|event| match event {
+            Event::RoomKnown { room, .. } => Some(room),
+            _ => None,
+        });
+        rooms.collect()
     }
 
     /// Why a server was contained since the log was looked at last.

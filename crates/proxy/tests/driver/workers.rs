@@ -1,5 +1,6 @@
 //! Several workers: each pool is on one of them, limits hold over all.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use pgweir_engine::Mark;
@@ -158,6 +159,30 @@ fn a_cancel_does_not_reach_a_namesake_on_another_worker() {
     assert_eq!((first.cancels(), second.cancels()), (0, 0));
 }
 
+/// Numbers are given by each worker: over all of them they name one client, or one server.
+#[test]
+fn a_number_names_one_client_and_one_server_of_all_workers() {
+    let workers = Stage::workers(&Setup { others: &["east", "west"], ..Setup::of_size(2) }, 3);
+    let (mut clients, mut servers) = (BTreeSet::new(), BTreeSet::new());
+    for (database, worker) in ["db", "east", "west"].iter().zip(&workers) {
+        for _ in 0..2 {
+            let own = workers[0].newcomer_to(database);
+            let client = workers[0].deliver_to(worker).pop().unwrap_or(own);
+            client.says([query("slow")]);
+            let _server = worker.server();
+            assert!(client.is_greeted());
+            workers[0].cancel(&client);
+            workers[0].deliver_to(worker);
+        }
+        worker.wait(Duration::from_millis(100));
+        assert_eq!(worker.cancels(), 2, "each was found there");
+        let told = worker.snapshot();
+        clients.extend(told.clients.iter().map(|client| client.id));
+        servers.extend(told.servers.iter().map(|server| server.id));
+    }
+    assert_eq!((clients.len(), servers.len()), (6, 6), "{clients:?} {servers:?}");
+}
+
 /// Whether a name is known does not show in the way that its client goes.
 #[test]
 fn strangers_are_refused_here_and_there() {
@@ -256,10 +281,88 @@ fn an_idle_connection_is_given_up_for_another_worker() {
         assert_eq!((second.attempts(), server.heard().as_str()), (0, "X"), "{general}");
         server.ends();
         first.deliver_to(&second);
-        second.server();
+        let next = second.server();
         assert!(bob.is_greeted());
         assert_eq!((first.snapshot().limits[0].used, second.snapshot().limits[0].used), (1, 1));
+        // What is lacking later is told at once again.
+        first.wait(Duration::from_millis(100));
+        alice.says([query("SELECT")]);
+        first.deliver_to(&second);
+        assert_eq!(next.heard(), "X", "{general}");
     }
+}
+
+/// A worker that looks again gave another one up each time, until the other had what it lacked.
+#[test]
+fn one_connection_is_given_up_for_one_client() {
+    let (first, second) = two("max_server_connections = 2");
+    let alice = first.newcomer(&[]);
+    let hers = first.server();
+    assert!(alice.is_greeted());
+    let carol = first.client();
+    for client in [&alice, &carol] {
+        client.says([query("SELECT")]);
+    }
+    let other = first.server();
+    for server in [&hers, &other] {
+        server.says([done(), ready()]);
+    }
+    first.newcomer_to("east");
+    let bob = first.deliver_to(&second).pop().expect("it was handed over");
+    second.deliver_to(&first);
+    assert_eq!(hers.heard(), "Q(SELECT) X");
+    first.wait(Duration::from_millis(100));
+    assert_eq!(other.heard(), "Q(SELECT)", "one is about to go");
+    hers.ends();
+    first.wait(Duration::from_millis(100));
+    assert_eq!(other.heard(), "", "there is room");
+    first.deliver_to(&second);
+    second.server();
+    assert!(bob.is_greeted());
+}
+
+/// Who has found a connection at home needs none of another worker any more.
+#[test]
+fn nothing_is_given_up_for_who_was_served_meanwhile() {
+    let general = "max_server_connections = 2";
+    let setup = Setup { general, others: &["east", "north", "west"], ..Setup::of_size(2) };
+    let workers = Stage::workers(&setup, 2);
+    let (first, second) = (&workers[0], &workers[1]);
+    let alice = first.newcomer(&[]);
+    let hers = first.server();
+    assert!(alice.is_greeted());
+    let (his, bob) = eastern(first, second);
+    for client in [&alice, &bob] {
+        client.says([query("slow")]);
+    }
+    first.newcomer_to("west");
+    let carol = first.deliver_to(second).pop().expect("it was handed over");
+    second.wait(Duration::from_millis(100));
+    his.ends();
+    second.server();
+    assert!(carol.is_greeted());
+    hers.says([done(), ready()]);
+    first.wait(Duration::from_millis(100));
+    assert_eq!(hers.heard(), "Q(slow)");
+}
+
+/// A pool that is gone lacks nothing: others closed a connection for it again and again.
+#[test]
+fn nothing_is_given_up_for_a_pool_that_is_gone() {
+    let general = "max_server_connections = 1";
+    let (first, second) = two(general);
+    let alice = first.newcomer(&[]);
+    let server = first.server();
+    assert!(alice.is_greeted());
+    alice.says([query("slow")]);
+    first.newcomer_to("east");
+    let bob = first.deliver_to(&second).pop().expect("it was handed over");
+    bob.breaks();
+    second.reload(&Setup { general, ..Setup::of_size(2) });
+    second.wait(Duration::from_millis(100));
+    server.says([done(), ready()]);
+    first.wait(Duration::from_millis(100));
+    assert_eq!(server.heard(), "Q(slow)");
 }
 
 /// Nor does a smallest size take the place meanwhile.
@@ -311,6 +414,36 @@ fn idle_connections_are_given_up_for_two_limits() {
     second.deliver_to(&first);
     first.server();
     assert!(alice.is_greeted());
+}
+
+/// Who lacks a connection of its user takes nothing away where the server has room: others there
+/// waited for it, and need not.
+#[test]
+fn who_needs_room_in_one_limit_holds_nobody_up_in_another() {
+    const OTHERS: &str = "[pools.db.users.1]\nusername = 'other'\npassword = 'password'\n\
+         pool_size = 1\n[pools.east]\npool_mode = 'transaction'\n[pools.east.users.0]\n\
+         username = 'user'\npassword = 'password'\npool_size = 2\n[pools.east.shards.0]\n\
+         servers = [['127.0.0.1', 5432, 'primary']]\ndatabase = 'east'";
+    let general = "max_server_connections = 3\nmax_user_connections = 1";
+    let workers = Stage::workers(&Setup { general, user: OTHERS, ..Setup::of_size(4) }, 2);
+    let (first, second) = (&workers[0], &workers[1]);
+    let (idle, _eve) = eastern(first, second);
+    let of_other = || {
+        first.stranger().says([startup(&[("user", "other"), ("database", "db")])]);
+        let client = first.deliver_to(second).pop().expect("it was handed over");
+        client.says([query("slow")]);
+        client
+    };
+    let _bob = of_other();
+    let his = second.server();
+    second.wait(Duration::from_millis(100));
+    first.newcomer(&[]);
+    first.deliver_to(second);
+    assert_eq!(idle.heard(), "X");
+    let _carol = of_other();
+    assert_eq!(second.attempts(), 0);
+    his.ends();
+    assert_eq!(second.attempts(), 1);
 }
 
 /// The other user's connection, on another worker, was taken again and again for a client whose own
