@@ -3,9 +3,8 @@
 //! A branch that exists for an order of events, a loss, a failure or a limit is taken seldom, and
 //! whoever changes it wants to know that a test takes it. So each such branch says that it was
 //! taken, the simulator counts, and the seeds that every change is tested with have to reach all of
-//! them. What no simulation can reach, or hardly one does, is reached by a test of the driver, which
-//! says so. What cannot be reached, or needs threads, has no mark, and says why where
-//! it stands.
+//! them. What no simulation can reach, or hardly one, is reached by a test of the driver, which
+//! says so. What cannot be reached, or needs threads, has no mark, and says why where it stands.
 //!
 //! Nothing is counted where assertions are off: in the program that is shipped a mark is not one
 //! instruction, whatever else is built beside it.
