@@ -286,12 +286,14 @@ impl World {
 
     /// Runs to the end, or to the first thing that is wrong.
     pub(crate) fn run(&mut self) -> Result<(), String> {
-        while self.seats_taken > 0 {
-            self.step()?;
+        self.run_while_somebody_is_there()?;
+        self.run_for(self.storm_us().saturating_sub(self.now()))?;
+        if !self.site.draining && !self.site.shut_down {
+            self.call_again();
+            self.run_while_somebody_is_there()?;
         }
-        self.site.trace.note("world", || "everybody is gone");
         // What is frozen goes on, and whatever is kept for nobody is there again.
-        self.run_for(self.storm_us().saturating_sub(self.now()) + UNANSWERED_US + 10_000_000)?;
+        self.run_for(UNANSWERED_US + 10_000_000)?;
         self.check_least().map_err(|how| Invariant::SmallestSize.broken(how))?;
         let configuration = self.topology.at_rest(&mut Dice::of(self.seed, Part::Configuration, 1));
         let times = configuration.times;
@@ -312,6 +314,14 @@ impl World {
         if cfg!(debug_assertions) {
             self.process.check_empty();
         }
+        Ok(())
+    }
+
+    fn run_while_somebody_is_there(&mut self) -> Result<(), String> {
+        while self.seats_taken > 0 {
+            self.step()?;
+        }
+        self.site.trace.note("world", || "everybody is gone");
         Ok(())
     }
 

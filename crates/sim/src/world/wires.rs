@@ -134,9 +134,13 @@ impl World {
 
     /// A client comes, or would have come.
     pub(super) fn arrive(&mut self, sitting: Sitting) {
-        let dice = &mut self.seats[sitting.seat as usize];
-        let pool = self.topology.draw_pool(dice);
-        let mut own = dice.fork();
+        let pool = self.topology.draw_pool(&mut self.seats[sitting.seat as usize]);
+        self.come_for(pool, sitting);
+    }
+
+    /// The same, and for which pool is known.
+    fn come_for(&mut self, pool: usize, sitting: Sitting) {
+        let mut own = self.seats[sitting.seat as usize].fork();
         if self.site.diet.lacks(Item::Client(sitting)) {
             return self.next_turn(sitting);
         }
@@ -153,6 +157,19 @@ impl World {
         self.accept(wire, stream);
         if of_stranger.chance(self.site.faults.client_hostile) {
             self.send_stranger(of_stranger);
+        }
+    }
+
+    /// All is healed, and everybody who was there is gone: a client more comes for each pool, who
+    /// finds pgweir as others have left it.
+    pub(super) fn call_again(&mut self) {
+        let (seats, turns) = (self.topology.seats as u32, self.topology.turns as u32);
+        for pool in 0..self.topology.pools.len() {
+            let sitting = Sitting { seat: pool as u32 % seats, turn: turns + pool as u32 / seats };
+            if !self.site.diet.lacks(Item::Seat(sitting.seat)) {
+                self.seats_taken += 1;
+                self.come_for(pool, sitting);
+            }
         }
     }
 
