@@ -2,7 +2,7 @@
 # make mutants: do the tests see? cargo-mutants changes one thing after the other in what decides
 # whose bytes are whose, and the tests have to notice each change.
 #
-#   PART=wire|replies|names|pool|pipeline|shares|cancel   only this part
+#   PART=wire|replies|names|pool|pipeline|shares|cancel|loss   only this part
 #   JOBS=2                          so many at a time
 #
 # The first part takes minutes, each of the others much longer.
@@ -40,13 +40,15 @@ seen_by=pgweir-engine,pgweir-proxy
 mkdir -p target/mutants
 part wire pgweir-wire pgweir-wire 'crates/wire/src/**'
 part replies "$seen_by" pgweir-engine "$engine/reply.rs" "$engine/reply/**" "$engine/relay.rs" \
-    "$engine/settle.rs"
-part names "$seen_by" pgweir-engine "$engine/prepared/**" "$engine/units/**"
+    "$engine/relay/**" "$engine/settle.rs"
+part names "$seen_by" pgweir-engine "$engine/prepared/**" "$engine/units.rs" \
+    "$engine/units/**"
 part pool "$seen_by" pgweir-engine "$engine/pool.rs" "$engine/checkout.rs" "$engine/leave.rs"
 part pipeline "$seen_by" pgweir-engine "$engine/pipeline.rs" "$engine/pipeline/**"
 part shares "$seen_by" pgweir-engine "$engine/shares.rs" "$engine/commons.rs" "$engine/wants.rs" \
     "$engine/waits.rs"
 part cancel "$seen_by" pgweir-engine "$engine/cancel.rs"
+part loss "$seen_by" pgweir-engine "$engine/loss.rs"
 
 [ "$survivors" = 0 ] || fail "Unnoticed: see missed.txt in target/mutants/*/mutants.out"
 printf '\nEvery change was noticed.\n'

@@ -7,6 +7,7 @@ use crate::Engine;
 use crate::client::{Client, Fate, Leg, Phase};
 use crate::commons::{Count, Member};
 use crate::pool::{Pool, PoolId, Waiter};
+use crate::prepared::Registry;
 use crate::server::Server;
 use crate::server::{Cleaning, ServerState};
 use crate::shares::{Of, is_among};
@@ -228,6 +229,8 @@ impl Engine {
                 in_this
             });
             assert_eq!(pool.waiting, waiting.count(), "{}: waiters are miscounted", name());
+            let bytes = pool.registry.bytes();
+            assert!(bytes <= Registry::MOST_BYTES, "{}: {bytes} bytes of statements", name());
             let places = pool.waiters.len();
             assert!(places <= pool.most_places(), "{}: {places} places in its queue", name());
             let reading = of_pool().filter(|(_, server)| {

@@ -113,10 +113,10 @@ struct Known {
     bytes: usize,
 }
 
-/// The statements of a pool take so many bytes at most.
-const BYTES: usize = 64 * 1024 * 1024;
-
 impl Registry {
+    /// The statements of a pool take so many bytes at most.
+    pub(crate) const MOST_BYTES: usize = 64 * 1024 * 1024;
+
     /// The statement with this definition, read under these settings. `None` if there is no room
     /// for one more. `private`: it is to be no other's. `heard`: what it says, where these names
     /// are loud.
@@ -136,7 +136,7 @@ impl Registry {
         if let Some(statement) = known.statements.get(&identity).and_then(Weak::upgrade) {
             return Some(statement);
         }
-        if known.bytes + definition.len() > BYTES {
+        if known.bytes + definition.len() > Self::MOST_BYTES {
             return None;
         }
         self.last += 1;
