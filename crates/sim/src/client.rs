@@ -96,6 +96,9 @@ pub(crate) enum Struck {
     Waiting,
 }
 
+/// How long a notification takes at most where nothing is in its way.
+const QUICK_US: u64 = 20_000;
+
 /// Where it is in its life.
 enum Phase {
     /// It has asked for TLS.
@@ -337,6 +340,7 @@ impl Client {
             if now < self.think_until {
                 wish.wake(self.think_until);
             } else {
+                self.look_back(site);
                 self.act(site);
                 wish.wake(now + self.dice.below(20));
             }
@@ -360,6 +364,19 @@ impl Client {
             wish.wake_at = None;
         }
         wish
+    }
+
+    /// Between transactions, and with all read that there is, it has heard of all that was said a
+    /// while ago.
+    fn look_back(&mut self, site: &mut Site) {
+        let reads_all = self.stream.as_ref().is_some_and(|stream| !stream.has_more());
+        let told = reads_all && self.contact.attended && !self.contact.unsent;
+        // What is under way comes at once, and in order, where the network has room and no stalls.
+        let quick = site.faults.is_roomy() && site.faults.stall == 0.0;
+        let while_us = if quick { QUICK_US + site.paused_us } else { site.slack_us() };
+        if told && self.is_quiet() && !site.was_frozen(site.trace.now.saturating_sub(while_us)) {
+            self.check_told(site, site.trace.now.saturating_sub(while_us));
+        }
     }
 
     /// Where it stands, for whoever asks why it does not end.

@@ -274,6 +274,7 @@ impl Ledger {
         self.losses += 1;
         self.counts.losses += 1;
         self.divide(client);
+        self.notices.ends(&self.homes[client as usize], self.now);
         // Those who share a server lose it together.
         let each = if self.shares { SHARERS } else { 1 };
         if self.losses > self.kills * each {
@@ -287,6 +288,11 @@ impl Ledger {
     /// What a client has sent may be carried out by two servers at a time from now on.
     pub(crate) fn divide(&mut self, client: u32) {
         self.divided.insert(client);
+    }
+
+    /// Whether a client has had two servers at a time.
+    pub(crate) fn is_divided(&self, client: u32) -> bool {
+        self.divided.contains(&client)
     }
 
     /// Whether this is run late, by a server that was given up: its client may have other settings

@@ -134,6 +134,11 @@ impl Stream {
         self.incoming.borrow().arrived > 0
     }
 
+    /// Whether something is there, or is under way, that was not read.
+    pub(crate) fn has_more(&self) -> bool {
+        self.incoming.borrow().unread() > 0
+    }
+
     /// Whether whoever is at the other end writes or reads no more, whether or not that shows here.
     pub(crate) fn is_left(&self) -> bool {
         let incoming = self.incoming.borrow();

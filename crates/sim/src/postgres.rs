@@ -580,8 +580,16 @@ impl Backend {
         }
     }
 
+    /// What it is notified of from now on nobody will hear.
+    fn hears_no_more(&self, site: &mut Site) {
+        if let Some(home) = self.home.as_ref().filter(|_| self.listens()) {
+            site.ledger.notices.ends(home, site.trace.now);
+        }
+    }
+
     fn end(&mut self, site: &mut Site) {
         self.stream = None;
+        self.hears_no_more(site);
         if let Phase::Session { session, .. } = &mut self.phase {
             session.end(&mut site.ledger);
         }

@@ -309,6 +309,7 @@ impl World {
         })?;
         // Servers at rest are closed in the end.
         self.run_for(times.idle.or(times.lifetime).unwrap_or(0) + 1_000_000)?;
+        self.check_warned()?;
         self.journal.check().map_err(|how| Invariant::WholeLog.broken(how))?;
         self.check_empty().map_err(|how| Invariant::NothingLeft.broken(how))?;
         if cfg!(debug_assertions) {

@@ -36,6 +36,8 @@ pub(crate) struct Contact {
     pub(crate) attended: bool,
     /// It has read all that makes up the login.
     pub(crate) introduced: bool,
+    /// It has something to say that it could not write.
+    pub(crate) unsent: bool,
     /// The client has read all that it has to say.
     pub(crate) heard: bool,
     /// Since when a server that pgweir has for it has had the transaction that is open there, if

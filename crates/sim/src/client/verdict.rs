@@ -49,7 +49,8 @@ impl Client {
             return;
         }
         if message.tag == b'N' && says(message, LISTENER_LOST) {
-            self.ear.forget();
+            let (home, now) = (self.pool.home(), site.trace.now);
+            site.ledger.notices.warns(&mut self.ear, &home, self.number, now);
             if !self.oracle.has_listened() {
                 site.ledger.fail(
                     Invariant::OwnNotifications,
@@ -129,6 +130,9 @@ impl Client {
                 site.ledger.counts.transactions += u64::from(idle);
                 self.moments.ready(site.trace.now, !idle);
                 self.survived(site, idle);
+                if idle && self.oracle.is_settled() {
+                    self.check_told(site, 0);
+                }
                 self.ear_for(site, idle);
                 if self.oracle.is_settled() {
                     self.think_until = site.trace.now + self.script.pause(!idle, &mut self.dice);
@@ -140,11 +144,29 @@ impl Client {
         }
     }
 
+    /// What it has notified itself of comes before its unit is over, and what others have said
+    /// before then.
+    pub(super) fn check_told(&mut self, site: &mut Site, before: u64) {
+        let mut clusters = site.rules.clusters(self.moments.since, self.draft());
+        let Some(server) = clusters.next().filter(|one| clusters.all(|other| other == *one)) else {
+            return;
+        };
+        self.ear.listens_still(|channel| self.oracle.must_hear(channel));
+        let own = format!("c{}s", self.number);
+        let is_one = !site.ledger.is_divided(self.number);
+        let is_due = |text: &str, at| at < before || is_one && text.starts_with(&own);
+        let unheard = site.ledger.notices.unheard(&self.ear, &self.pool.home(), server, is_due);
+        if let Some((channel, text)) = unheard {
+            let text = format!("c{} was not notified of {channel} {text}", self.number);
+            site.ledger.fail(Invariant::OwnNotifications, text);
+        }
+    }
+
     /// It knows what it listens on, as far as nothing that was sent may change that.
     fn ear_for(&mut self, site: &Site, idle: bool) {
         if idle && self.oracle.is_settled() {
-            let database = self.pool.home().database;
-            site.ledger.notices.listens(&mut self.ear, &database, self.oracle.channels());
+            let (database, now) = (self.pool.home().database, site.trace.now);
+            site.ledger.notices.listens(&mut self.ear, &database, self.oracle.channels(), now);
         } else if idle {
             self.ear.forget();
         }

@@ -2,16 +2,34 @@
 
 use std::collections::BTreeMap;
 
+use crate::session::Home;
+
 /// A channel, and what was said there: no two notifications are alike.
 type Said = (String, String);
+
+/// How long a server that pgweir has closed may take to see that.
+const ENDS_US: u64 = 15_000_000;
 
 /// The notifications of all servers.
 #[derive(Default)]
 pub(crate) struct Notices {
-    /// Of each database of each server, in the order in which they were committed.
-    said: BTreeMap<(usize, String), Vec<Said>>,
+    /// Of each database of each server, in the order in which they were committed, and when.
+    said: BTreeMap<(usize, String), Vec<(Said, u64)>>,
     /// Where each of them stands; `None`: it was said more than once.
     places: BTreeMap<(String, Said), Option<(usize, usize)>>,
+    /// When a server of a pool that listened last came to its end, or a client's lost server may
+    /// have: what was said to it may be lost.
+    ended: BTreeMap<Home, u64>,
+    /// Who was told that something may have been missed, and when, with no such end before.
+    warned: Vec<(Home, u64, u32)>,
+}
+
+/// Where a client has to hear all from.
+#[derive(Clone)]
+struct Since {
+    at: u64,
+    /// The place on each server.
+    places: BTreeMap<usize, usize>,
 }
 
 /// What a client has heard.
@@ -19,17 +37,18 @@ pub(crate) struct Notices {
 pub(crate) struct Ear {
     /// Of each server, the place behind the last notification.
     next: BTreeMap<usize, usize>,
-    /// The channels that it listens on, each with the place on each server from which on it has to
-    /// hear all.
-    since: BTreeMap<String, BTreeMap<usize, usize>>,
+    /// The channels that it listens on, and from where on it has to hear all of each.
+    since: BTreeMap<String, Since>,
+    /// When it was last told that it may have missed something.
+    warned_at: u64,
 }
 
 impl Notices {
     /// Something was notified on a server.
-    pub(crate) fn announce(&mut self, server: usize, database: &str, said: Said) {
+    pub(crate) fn announce(&mut self, server: usize, database: &str, said: Said, now: u64) {
         let all = self.said.entry((server, database.to_owned())).or_default();
         let place = (server, all.len());
-        all.push(said.clone());
+        all.push((said.clone(), now));
         let known = self.places.entry((database.to_owned(), said)).or_insert(Some(place));
         *known = known.filter(|known| *known == place);
     }
@@ -47,12 +66,12 @@ impl Notices {
         }
         let all = self.said.get(&(server, database.to_owned())).map_or(&[][..], |all| all);
         let mut passed = all[next..at].iter().zip(next..);
-        let missed = passed.find(|((channel, _), at)| {
-            let since = ear.since.get(channel).and_then(|since| since.get(&server));
+        let missed = passed.find(|(((channel, _), _), at)| {
+            let since = ear.since.get(channel).and_then(|since| since.places.get(&server));
             since.is_some_and(|since| since <= at)
         });
         match missed {
-            Some(((channel, text), _)) => Err(format!("{words}: without {channel} {text}")),
+            Some((((channel, text), _), _)) => Err(format!("{words}: without {channel} {text}")),
             None => Ok(()),
         }
     }
@@ -63,6 +82,7 @@ impl Notices {
         ear: &mut Ear,
         database: &str,
         channels: impl Iterator<Item = String>,
+        at: u64,
     ) {
         let mut since = std::mem::take(&mut ear.since);
         let of_database = || self.said.iter().filter(|((_, of), _)| of == database);
@@ -70,10 +90,54 @@ impl Notices {
             of_database().map(|((server, _), all)| (*server, all.len())).collect();
         ear.since = channels
             .map(|channel| {
-                let since = since.remove(&channel).unwrap_or_else(|| now.clone());
+                let since = since.remove(&channel);
+                let since = since.unwrap_or_else(|| Since { at, places: now.clone() });
                 (channel, since)
             })
             .collect();
+    }
+
+    /// The first of what is due, on this server, that a client of this pool listens to and has not
+    /// heard. Once a server that listened has come to its end something may be missing, until the
+    /// client listens anew or is told so.
+    pub(crate) fn unheard(
+        &self,
+        ear: &Ear,
+        home: &Home,
+        server: usize,
+        is_due: impl Fn(&str, u64) -> bool,
+    ) -> Option<&Said> {
+        let ended = self.ended.get(home).copied();
+        let all = self.said.get(&(server, home.database.clone()))?;
+        let next = ear.next.get(&server).copied().unwrap_or(0);
+        let mut to_come = all.iter().zip(0..).skip(next);
+        let unheard = to_come.find(|(((channel, text), at), place)| {
+            let since = ear.since.get(channel).filter(|since| ended < Some(since.at));
+            let from = since.map(|since| since.places.get(&server).copied().unwrap_or(0));
+            from.is_some_and(|from| from <= *place) && is_due(text, *at)
+        });
+        unheard.map(|((said, _), _)| said)
+    }
+
+    /// A server of this pool that listened comes to its end.
+    pub(crate) fn ends(&mut self, home: &Home, now: u64) {
+        self.ended.insert(home.clone(), now);
+        self.warned.retain(|(of, at, _)| of != home || now > at + ENDS_US);
+    }
+
+    /// A client is told that it may have missed something: for that a server that listened must
+    /// have come to its end since it was told so last. pgweir may close one before that sees it.
+    pub(crate) fn warns(&mut self, ear: &mut Ear, home: &Home, client: u32, now: u64) {
+        if self.ended.get(home).is_none_or(|ended| *ended < ear.warned_at) {
+            self.warned.push((home.clone(), now, client));
+        }
+        ear.warned_at = now;
+        ear.since.clear();
+    }
+
+    /// A client that was told so without a cause.
+    pub(crate) fn warned_in_vain(&self) -> Option<(u32, u64)> {
+        self.warned.first().map(|(_, at, client)| (*client, *at))
     }
 }
 

@@ -1,6 +1,6 @@
 use std::collections::BTreeMap;
 
-use super::Ledger;
+use super::{Ear, Ledger, Notices};
 use crate::language::Tag;
 use crate::rows::Row;
 use crate::session::{Again, Home, State, Witness};
@@ -153,4 +153,61 @@ fn statements_begin_in_the_order_in_which_they_were_sent() {
     assert_eq!(ledger.failure(), None);
     ledger.executes(Tag { number: 2, ..tag(0) }, Again::MayNot);
     assert!(ledger.failure().is_some_and(|failure| failure.starts_with("OwnOrder")));
+}
+
+/// A client that listens on two channels, and what was said behind that, at these times.
+fn notices(said: &[(&str, &str, u64)]) -> (Notices, Ear) {
+    let (mut notices, mut ear) = (Notices::default(), Ear::default());
+    notices.announce(0, "db", ("a".to_owned(), "c1s1".to_owned()), 5);
+    notices.listens(&mut ear, "db", ["a", "b"].map(str::to_owned).into_iter(), 10);
+    for (channel, text, at) in said {
+        notices.announce(0, "db", ((*channel).to_owned(), (*text).to_owned()), *at);
+    }
+    (notices, ear)
+}
+
+/// What it has not heard of that, by a time.
+fn unheard(notices: &Notices, ear: &Ear, by: u64) -> Option<String> {
+    let unheard = notices.unheard(ear, &home("db"), 0, |_, at| at < by);
+    unheard.map(|(_, text)| text.clone())
+}
+
+#[test]
+fn who_listens_has_heard_all_by_some_time() {
+    let (notices, mut ear) = notices(&[("c", "c1s2", 20), ("a", "c1s3", 20), ("b", "c1s4", 30)]);
+    assert_eq!(unheard(&notices, &ear, 20), None, "it need not have come yet");
+    assert_eq!(unheard(&notices, &ear, 21).as_deref(), Some("c1s3"));
+    let own = notices.unheard(&ear, &home("db"), 0, |text, _| text == "c1s4");
+    assert!(own.is_some(), "its own is due at once");
+    assert!(notices.unheard(&ear, &home("db"), 1, |_, _| true).is_none(), "on another server");
+    assert_eq!(notices.heard(&mut ear, "db", ("a".to_owned(), "c1s3".to_owned())), Ok(()));
+    assert_eq!(unheard(&notices, &ear, 99).as_deref(), Some("c1s4"));
+    ear.listens_still(|channel| channel != "b");
+    assert_eq!(unheard(&notices, &ear, 99), None, "it listens no more");
+}
+
+#[test]
+fn what_was_said_to_a_lost_server_need_not_be_heard() {
+    let (mut notices, ear) = notices(&[("a", "c1s2", 20)]);
+    notices.ends(&home("other"), 25);
+    assert!(unheard(&notices, &ear, 99).is_some());
+    notices.ends(&home("db"), 25);
+    assert_eq!(unheard(&notices, &ear, 99), None);
+}
+
+#[test]
+fn a_warning_has_a_cause_each() {
+    let (mut notices, mut ear) = notices(&[("a", "c1s2", 20)]);
+    notices.ends(&home("db"), 25);
+    notices.warns(&mut ear, &home("db"), 0, 30);
+    assert_eq!(unheard(&notices, &ear, 99), None, "it knows");
+    assert_eq!(notices.warned_in_vain(), None);
+    notices.warns(&mut ear, &home("db"), 0, 40);
+    assert_eq!(notices.warned_in_vain(), Some((0, 40)));
+    notices.ends(&home("db"), 41);
+    assert_eq!(notices.warned_in_vain(), None, "that was closed by pgweir, and has seen it");
+    notices.warns(&mut ear, &home("db"), 0, 50);
+    notices.warns(&mut ear, &home("db"), 0, 60);
+    notices.ends(&home("db"), 100_000_000);
+    assert_eq!(notices.warned_in_vain(), Some((0, 60)), "too late");
 }

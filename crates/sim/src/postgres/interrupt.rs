@@ -122,6 +122,9 @@ impl Backend {
 
     /// It ends because it was told to, as soon as what it has to say is out.
     pub(super) fn terminate(&mut self, site: &mut Site) {
+        if !self.dying {
+            self.hears_no_more(site);
+        }
         if let Phase::Session { session, .. } = &mut self.phase
             && !std::mem::replace(&mut self.dying, true)
         {

@@ -156,9 +156,10 @@ impl World {
         if let Some((doing, until)) = &outcome.balks {
             self.note_still_until(cluster, doing, *until);
         }
+        let now = self.now();
         for announcement in &outcome.notifies {
             let (database, said) = announcement.parts();
-            self.site.ledger.notices.announce(cluster, database, said);
+            self.site.ledger.notices.announce(cluster, database, said, now);
             self.each_backend(cluster, |process| process.notified(announcement));
         }
         if outcome.unlocks {

@@ -4,6 +4,7 @@ use pgweir_engine::{ServerActivity, Time};
 
 use super::wires::Outside;
 use super::{Wire, World};
+use crate::invariants::Invariant;
 
 impl World {
     /// What is in the way of the end.
@@ -50,6 +51,14 @@ impl World {
             0 => Ok(()),
             left => Err(format!("{left} connections or server processes are left for ever")),
         }
+    }
+
+    /// Nobody may have been told for nothing that something was missed.
+    pub(super) fn check_warned(&self) -> Result<(), String> {
+        self.site.ledger.notices.warned_in_vain().map_or(Ok(()), |(client, at)| {
+            let text = format!("c{client} was told at {at} that it may have missed something");
+            Err(Invariant::OwnNotifications.broken(text))
+        })
     }
 
     /// The connections that pgweir has open, as the network sees them.

@@ -397,7 +397,7 @@ impl World {
         };
         let introduced = !guest.is_before_login();
         let heard = !unsent && outwards.borrow().unread() == 0;
-        let contact = Contact { attended, introduced, heard, ..guest.contact };
+        let contact = Contact { attended, introduced, unsent, heard, ..guest.contact };
         let served_since = self.served_since(wire);
         Contact { served_since, ..contact }
     }
