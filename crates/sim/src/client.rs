@@ -47,6 +47,8 @@ pub(crate) struct Client {
     pub(crate) bereaved: bool,
     /// A unit of its was answered by pgweir, and no other one since.
     refused: bool,
+    /// In the unit that it hears of something was rolled back.
+    rolled_back: bool,
     pool: PoolFacts,
     stream: Option<Stream>,
     phase: Phase,
@@ -154,6 +156,7 @@ impl Client {
             vanished: false,
             bereaved: false,
             refused: false,
+            rolled_back: false,
             stream: None,
             phase: Phase::Ready,
             outgoing: Outbox::default(),
@@ -371,11 +374,12 @@ impl Client {
     fn look_back(&mut self, site: &mut Site) {
         let reads_all = self.stream.as_ref().is_some_and(|stream| !stream.has_more());
         let told = reads_all && self.contact.attended && !self.contact.unsent;
-        // What is under way comes at once, and in order, where the network has room and no stalls.
+        // What is under way comes at once where the network has room and no stalls.
         let quick = site.faults.is_roomy() && site.faults.stall == 0.0;
         let while_us = if quick { QUICK_US + site.paused_us } else { site.slack_us() };
-        if told && self.is_quiet() && !site.was_frozen(site.trace.now.saturating_sub(while_us)) {
-            self.check_told(site, site.trace.now.saturating_sub(while_us));
+        let before = site.trace.now.saturating_sub(while_us);
+        if told && self.is_quiet() && !site.was_frozen(before) {
+            self.check_told(site, |_, at| at < before);
         }
     }
 

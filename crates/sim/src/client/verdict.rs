@@ -59,6 +59,7 @@ impl Client {
             }
             return;
         }
+        self.rolled_back |= message.tag == b'C' && message.body.starts_with(b"ROLLBACK");
         if let Some(version) = version_of(message) {
             return self.oracle.told(&version);
         }
@@ -131,8 +132,9 @@ impl Client {
                 self.moments.ready(site.trace.now, !idle);
                 self.survived(site, idle);
                 if idle && self.oracle.is_settled() {
-                    self.check_told(site, 0);
+                    self.check_own(site);
                 }
+                self.rolled_back = false;
                 self.ear_for(site, idle);
                 if self.oracle.is_settled() {
                     self.think_until = site.trace.now + self.script.pause(!idle, &mut self.dice);
@@ -144,17 +146,25 @@ impl Client {
         }
     }
 
-    /// What it has notified itself of comes before its unit is over, and what others have said
-    /// before then.
-    pub(super) fn check_told(&mut self, site: &mut Site, before: u64) {
+    /// What it has notified itself of comes before its unit is over, but behind a ROLLBACK there:
+    /// that its server was to listen may be undone with that (docs/compatibility.md).
+    fn check_own(&mut self, site: &mut Site) {
+        let own = format!("c{}s", self.number);
+        let asked_at = self.moments.asked_at;
+        // What a lost server goes on with may notify at any time.
+        if !self.rolled_back && !site.ledger.is_divided(self.number) {
+            self.check_told(site, |text, at| at >= asked_at && text.starts_with(&own));
+        }
+    }
+
+    /// It must have heard what is due of all that is said where it listens. On which server that is
+    /// nobody knows if its pool has moved.
+    pub(super) fn check_told(&mut self, site: &mut Site, is_due: impl Fn(&str, u64) -> bool) {
         let mut clusters = site.rules.clusters(self.moments.since, self.draft());
         let Some(server) = clusters.next().filter(|one| clusters.all(|other| other == *one)) else {
             return;
         };
         self.ear.listens_still(|channel| self.oracle.must_hear(channel));
-        let own = format!("c{}s", self.number);
-        let is_one = !site.ledger.is_divided(self.number);
-        let is_due = |text: &str, at| at < before || is_one && text.starts_with(&own);
         let unheard = site.ledger.notices.unheard(&self.ear, &self.pool.home(), server, is_due);
         if let Some((channel, text)) = unheard {
             let text = format!("c{} was not notified of {channel} {text}", self.number);
