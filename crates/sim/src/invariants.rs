@@ -61,6 +61,8 @@ invariants! {
     OwnCopyData,
     /// A cancel hits the statement of whoever has asked for it, or nobody.
     AskedCancel,
+    /// A cancel that was asked for arrives, within seconds, as long as faults leave it a way.
+    CancelArrives,
     /// A statement is interrupted for a reason that there is.
     RightInterrupt,
     /// A client loses its server only if one has failed it, and one client for each.

@@ -34,6 +34,8 @@ pub(crate) struct Ledger {
     homes: Vec<Home>,
     /// Cancels that each client has asked for and that have hit nothing yet.
     cancels: Vec<u32>,
+    /// When a request for a cancel last came to a server, or was acted on, for each process there.
+    pub(crate) cancelled: BTreeMap<(usize, i32), u64>,
     /// Clients that have ended their connection of their own accord, and those of them that had
     /// nothing under way.
     left: BTreeSet<u32>,
@@ -140,6 +142,7 @@ impl Ledger {
             settings: BTreeMap::new(),
             homes: Vec::new(),
             cancels: Vec::new(),
+            cancelled: BTreeMap::new(),
             left: BTreeSet::new(),
             left_in_peace: BTreeSet::new(),
             deaf: BTreeSet::new(),

@@ -203,6 +203,8 @@ impl Backend {
             Phase::Startup(_) => self.start(site, health, &mut outcome),
             Phase::Cancel { key, at } => {
                 if site.trace.now >= *at {
+                    let process = (self.cluster, key.process_id);
+                    site.ledger.cancelled.insert(process, site.trace.now);
                     let breaks = self.dice.chance(site.faults.cancel_broken);
                     let acts = self.dice.chance(0.5) || !breaks;
                     outcome.cancels = acts.then(|| key.clone());
@@ -291,6 +293,11 @@ impl Backend {
             | Phase::Cancel { .. }
             | Phase::Hung { .. } => None,
         }
+    }
+
+    /// Whether what runs is ended before long, since others share the server.
+    pub(crate) fn is_braked(&self) -> bool {
+        matches!(&self.phase, Phase::Session { session, .. } if session.state.braked)
     }
 
     /// What it is doing.

@@ -1,3 +1,4 @@
+mod cancels;
 mod consoles;
 mod crowd;
 mod ending;
@@ -39,6 +40,7 @@ use crate::session::Home;
 use crate::topology::Topology;
 use crate::trace::Trace;
 use crate::trap::Trap;
+use cancels::Request as CancelRequest;
 use crowd::Crowd;
 use journal::Journal;
 use reserve::Waits;
@@ -70,6 +72,8 @@ pub(crate) struct World {
     /// How often a worker has had a catalogue read.
     readings: BTreeMap<(usize, Database), u64>,
     attempts: Vec<Attempt>,
+    /// Of clients for a cancel, of which it was not looked yet what came of them.
+    requests: Vec<CancelRequest>,
     journal: Journal,
     /// Who waited when pgweir looked, not long ago.
     looks: Vec<(u64, Waits)>,
@@ -262,6 +266,7 @@ impl World {
             stirs: Rc::default(),
             queue: BinaryHeap::new(),
             attempts: Vec::new(),
+            requests: Vec::new(),
             journal: Journal::new(dice(Part::Journal)),
             looks: Vec::new(),
             listened: BTreeSet::new(),
@@ -483,6 +488,7 @@ impl World {
             Occasion::Strike(number) => self.strike(number),
             Occasion::Tick(worker) => {
                 self.note_waits();
+                self.check_cancels();
                 self.process.tick(Time(self.now()), worker);
                 self.schedule(self.now() + TICK.as_micros() as u64, Occasion::Tick(worker));
             }
@@ -500,6 +506,7 @@ impl World {
                 }
                 Some(Stir::Room(wire, Direction::In)) => {
                     self.note_contact(wire);
+                    self.note_heard(wire);
                     self.wake_outside(wire, self.now());
                 }
                 Some(Stir::Room(wire, Direction::Out)) | Some(Stir::Wake(wire)) => {

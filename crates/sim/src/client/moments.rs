@@ -131,6 +131,11 @@ impl Client {
         one && !refusable && !self.oracle.is_in_block() && self.is_ready() && self.waits(ledger)
     }
 
+    /// When it last sent something, and when it last heard that something is answered.
+    pub(crate) fn last_contact(&self) -> (u64, u64) {
+        (self.moments.sent_at, self.moments.heard_at)
+    }
+
     /// Since when it may have had the server that it works on, and configurations count for that.
     pub(crate) fn lent_since(&self, site: &Site) -> u64 {
         let keeps = self.pool.mode == PoolMode::Session || self.oracle.has_state();

@@ -43,6 +43,8 @@ impl Backend {
                 let latest = *self.dice.pick(&[1_000_000, 1_000_000, 1_000_000, 8_000_000]);
                 let most = if is_late { latest } else { 100 };
                 let at = site.trace.now + self.dice.below(most);
+                let process = (self.cluster, key.process_id);
+                site.ledger.cancelled.insert(process, site.trace.now);
                 self.phase = Phase::Cancel { key, at };
                 outcome.wake_at = Some(at);
             }

@@ -83,6 +83,8 @@ pub(super) struct Attempt {
     asked_at: u64,
     waits: Waits,
     pub(super) over: bool,
+    /// When it came to its end, if pgweir did not want it any more.
+    pub(super) missed_at: Option<u64>,
     dice: Dice,
 }
 
@@ -192,6 +194,7 @@ impl World {
         let dice = self.wires[of.0].dice.fork();
         let text = || format!("asks to cancel what the client on w{} does", of.0);
         self.send(vec![request], dice, text);
+        self.note_request(of);
     }
 
     /// Somebody comes who will not become a client.
@@ -236,7 +239,8 @@ impl World {
         let now = self.now();
         let at = now + if slow { dice.below(most) } else { dice.magnitude(most) };
         let waits = self.known_waits();
-        self.attempts.push(Attempt { place, cluster, asked_at: now, waits, over: false, dice });
+        let (asked_at, over, missed_at) = (now, false, None);
+        self.attempts.push(Attempt { place, cluster, asked_at, waits, over, missed_at, dice });
         self.schedule(at, Occasion::Connect(self.attempts.len() - 1));
     }
 
@@ -270,6 +274,8 @@ impl World {
         });
         if self.process.connected(now, place, stream) {
             self.wires[wire.0].place = Some(place);
+        } else {
+            self.attempts[number].missed_at = Some(self.now());
         }
         self.wake_outside(wire, self.now());
         self.wake_driver(wire);
