@@ -115,7 +115,7 @@ impl World {
         self.site.shut_down || self.wires[by.0].pipes[1].borrow().written > 0
     }
 
-    /// Whether a cancel has come, or is on its way, to what goes on, or a fault has been in the way.
+    /// Whether a cancel has come to what goes on, or is on its way, or a fault is in its way.
     fn is_hindered(&mut self, of: WireId, heard: Heard, what: Aim) -> bool {
         // pgweir sends none behind one that is not over, though what that was for may be.
         let since = heard.at.saturating_sub(self.site.slack_us());
