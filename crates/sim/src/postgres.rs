@@ -1,3 +1,4 @@
+mod health;
 mod interrupt;
 mod login;
 mod outcome;
@@ -22,6 +23,7 @@ use crate::trace::Who;
 use crate::world::Site;
 use outcome::{Announcement, Work};
 
+pub(crate) use health::Health;
 pub(crate) use interrupt::{CANCELED, CRASHED, DEADLOCK, LOCKED, TIMED_OUT};
 pub(crate) use login::parameters_of;
 pub(crate) use outcome::{Doing, Lease, Outcome};
@@ -111,23 +113,6 @@ enum Phase {
         session: Box<Session>,
         wait: Wait,
     },
-}
-
-/// Whether a server takes connections.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub(crate) enum Health {
-    Up,
-    /// Nobody listens.
-    Down,
-    /// It recovers, or shuts down: logins are answered with 57P03.
-    Starting,
-    ShuttingDown,
-    /// It has no room: logins are answered with 53300.
-    Full,
-    /// Nobody gets in.
-    Refusing,
-    /// Logins are not answered.
-    Silent,
 }
 
 /// Bytes that a backend collects before it sends them (`PQ_SEND_BUFFER_SIZE`, pqcomm.c).
