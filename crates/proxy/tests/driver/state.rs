@@ -199,19 +199,20 @@ fn a_client_may_leave_while_its_server_is_asked() {
     assert_eq!(stage.servers(), [ServerActivity::Idle]);
 }
 
+/// Of whom it was told since then that they keep a server and are silent: what for.
+fn told(stage: &Stage) -> Vec<String> {
+    let pins = stage.log().into_iter().filter_map(|event| match event {
+        Event::PinIdle { pins, .. } => Some(pins),
+        _ => None,
+    });
+    pins.collect()
+}
+
 /// A client that keeps a server and is silent is told of, once.
 #[test]
 fn silence_on_a_kept_server_is_news() {
     let setup = Setup::with("pin_idle_timeout = 60000\nlog_client_disconnections = false");
     let (stage, server, alice) = Stage::ready(&setup);
-    let told = |stage: &Stage| {
-        let log = stage.log();
-        let pins = log.into_iter().filter_map(|event| match event {
-            Event::PinIdle { pins, .. } => Some(pins),
-            _ => None,
-        });
-        pins.collect::<Vec<_>>()
-    };
     run(&alice, &server, "SELECT pg_advisory_lock(1)", ready());
     is_left(&server, "a");
     for _ in 0..2 {
@@ -225,4 +226,27 @@ fn silence_on_a_kept_server_is_news() {
     stage.wait(Duration::from_secs(61));
     assert_eq!(told(&stage), ["advisory lock"], "it was silent again");
     assert!(took(Mark::PinIdle));
+}
+
+/// It is no news of a client that waits for its server, or within a transaction, for which there are
+/// other limits; nor where the pool's mode is that clients keep their servers.
+#[test]
+fn silence_that_has_a_reason_is_no_news() {
+    let general = "pin_idle_timeout = 60000\nlog_client_disconnections = false";
+    let (stage, server, alice) = Stage::ready(&Setup::with(general));
+    run(&alice, &server, "SELECT pg_advisory_lock(1)", ready());
+    is_left(&server, "a");
+    alice.says([query("SELECT pg_sleep(200)")]);
+    stage.wait(Duration::from_secs(200));
+    assert_eq!(told(&stage), [""; 0]);
+    assert_eq!(server.heard(), "Q(SELECT pg_sleep(200))");
+    server.says([done(), ready()]);
+    alice.heard();
+    run(&alice, &server, "BEGIN", in_block());
+    stage.wait(Duration::from_secs(200));
+    assert_eq!(told(&stage), [""; 0]);
+    let (stage, server, alice) = Stage::ready(&Setup { general, ..Setup::of_mode("session") });
+    run(&alice, &server, "SELECT 1", ready());
+    stage.wait(Duration::from_secs(200));
+    assert_eq!(told(&stage), [""; 0]);
 }
