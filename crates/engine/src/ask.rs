@@ -174,9 +174,13 @@ impl Engine {
             Answer::Catalogue(rows) => {
                 self.names_told(now, rows, error);
                 if self.clients.find(client).is_none_or(|its| its.leg != Leg::Held(id)) {
-                    // No mark: it keeps its server, unless the names were judged at once.
+                    // What it has waited for was judged at once.
+                    Mark::NamesToldToLeaver.hit();
                     return;
                 }
+            }
+            Answer::Shown if failed && self.servers[id].status.in_block() => {
+                return self.lose_unshown(now, id, client);
             }
             Answer::Shown => self.shown(id, client, failed),
             Answer::Marked => self.marked(now, id, client, failed),

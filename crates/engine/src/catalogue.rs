@@ -180,7 +180,7 @@ impl Engine {
         }
         match server.answer.take() {
             Some(Answer::Catalogue(rows)) => Some(rows),
-            // No mark: it is asked for nothing else then.
+            // No mark: this is not rare, for any server may go.
             Some(
                 Answer::Settings(_)
                 | Answer::State(_)

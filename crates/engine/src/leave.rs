@@ -148,7 +148,6 @@ impl Engine {
         let (reset, unseen) = (server.reset, server.unseen);
         self.clients[client].unseen = None;
         if reset || !unseen.is_empty() {
-            // Simulated clients rest on what they have.
             Mark::CleanedOfUnseen.hit_if(!reset);
             self.part(client);
             let left = if unseen.spoils() { Left::Unremovable } else { Left::Pins };

@@ -353,6 +353,18 @@ impl Engine {
         }
     }
 
+    /// A client's server could not be told to listen, and the client's transaction has failed with
+    /// that, of which nobody has heard: it is lost, as with its server, and that is told.
+    pub(crate) fn lose_unshown(&mut self, now: Time, id: ServerId, client: ClientId) {
+        Mark::LostUnshown.hit();
+        let its = &mut self.clients[client];
+        its.pins = its.pins.without(PinReason::Listen);
+        if let Some(own) = &mut its.subscription {
+            own.source = Source::Listener;
+        }
+        self.server_lost(now, id, "the server could not be told to listen");
+    }
+
     /// The mark has gone out on a client's server.
     pub(crate) fn marked(&mut self, now: Time, id: ServerId, client: ClientId, failed: bool) {
         let Some(own) = &mut self.clients[client].subscription else { return };

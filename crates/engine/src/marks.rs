@@ -4,7 +4,8 @@
 //! whoever changes it wants to know that a test takes it. So each such branch says that it was
 //! taken, the simulator counts, and the seeds that every change is tested with have to reach all of
 //! them. What no simulation can reach, or hardly one, is reached by a test of the driver, which
-//! says so. What cannot be reached, or needs threads, has no mark, and says why where it stands.
+//! says so. What cannot be reached, or needs threads or passwords, has no mark, and says why
+//! where it stands.
 //!
 //! Nothing is counted where assertions are off: in the program that is shipped a mark is not one
 //! instruction, whatever else is built beside it.
@@ -974,8 +975,10 @@ marks! {
     AllNamesStay,
     /// What a server reports is told a client that has it alone.
     ReportsTold,
-    /// How servers are shared was not the best.
+    /// Servers are shared otherwise for a while, to see whether that is better.
     SharedOtherwise,
+    /// So much of a client was kept that it was not read, and is done with.
+    RetainedRead,
 
     not_simulated:
     // Clients on their way in and out.
@@ -1041,7 +1044,7 @@ marks! {
     NamesGoneUnseen,
 
     // Settings, sequences, and what is left on a server.
-    /// Something was done unseen, and nothing else.
+    /// A server is cleaned of nothing but what its client has only named.
     CleanedOfUnseen,
     /// What a client has asked for at its login cannot be put back.
     PutBackRefused,
@@ -1059,6 +1062,8 @@ marks! {
     StuckInBatch,
 
     // Catalogues.
+    /// A client is gone once its server has said what there is in its catalogue.
+    NamesToldToLeaver,
     /// A message waits until it is known which names matter.
     HeldForCatalogue,
     /// A server that is to read its catalogue does not take its settings back.
@@ -1081,6 +1086,8 @@ marks! {
     NotifiedTooMuch,
     /// A client's server could not be told to listen.
     ToServerInVain,
+    /// The same, and the client's transaction has failed with it.
+    LostUnshown,
     /// A client's server could not be told not to listen any more.
     StillListens,
     /// It is in doubt whether a client listens, and there is no listener to tell.

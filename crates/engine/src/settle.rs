@@ -144,7 +144,9 @@ impl Engine {
                 let told = own.shape();
                 let is_as_told = match (&rows, told) {
                     (Rows::Known(shape), Some(told)) => told.allows(shape),
-                    _ => false,
+                    // As wherever else it says too much.
+                    (Rows::Unknown, _) => true,
+                    (Rows::Known(_), None) | (Rows::Awaited | Rows::Missed, _) => false,
                 };
                 Mark::ShownRowsChanged.hit_if(!is_as_told);
                 its.names.has_rows(name, &asked, is_as_told);

@@ -401,7 +401,7 @@ impl Engine {
         let must_know = may_name && of.elsewhere.is_none() && !of.dedicated;
         if must_know && !self.pools[of.pool].names_known {
             // A reload has changed which names matter, and another server is asked for them.
-            // This one was promised meanwhile.
+            // This one was promised to its client before that.
             Mark::HeldForCatalogue.hit();
             return true;
         }

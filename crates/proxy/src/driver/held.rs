@@ -1,6 +1,6 @@
 //! What is kept while a client's unit shares a server: its reply, and its bytes.
 
-use pgweir_engine::{ClientId, Endpoint};
+use pgweir_engine::{ClientId, Endpoint, Mark};
 
 use super::Driver;
 use crate::link::RETAINED_BYTES;
@@ -39,7 +39,7 @@ impl<T: Transport> Driver<T> {
             link.retained.drain(..n);
         }
         if was_full {
-            // No mark: this is not rare.
+            Mark::RetainedRead.hit();
             link.io.wake();
         }
     }

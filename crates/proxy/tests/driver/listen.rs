@@ -438,6 +438,28 @@ fn a_server_that_cannot_be_told_to_listen_carries_the_unit_out() {
     scene.assert_shows(&["LISTEN \"a\""], "3");
 }
 
+/// Within a transaction that fails with it, and nobody was told: its COMMIT was answered with
+/// ROLLBACK.
+#[test]
+fn a_transaction_in_which_a_server_cannot_be_told_to_listen_is_lost() {
+    let scene = Scene::listening();
+    scene.begins();
+    scene.alice.says([query("COMMIT; NOTIFY a, '1'")]);
+    scene.assert_shows(&["LISTEN \"a\""], "2");
+    scene.alice.heard();
+    scene.server.says([error("57014"), in_failed_block()]);
+    assert!(took(Mark::LostUnshown));
+    assert!(!scene.server.is_open());
+    assert_eq!(scene.alice.heard(), "E(40001) Z(E)");
+    scene.alice.says([query("ROLLBACK")]);
+    let next = scene.stage.server();
+    assert!(next.heard().starts_with("Q(BEGIN; SELECT CAST("));
+    next.says([done(), error("22P02"), in_failed_block()]);
+    assert_eq!(next.heard(), "Q(ROLLBACK)");
+    next.says([done(), ready()]);
+    assert_eq!(scene.alice.heard(), "C Z");
+}
+
 /// Its client does not wait for it, and nobody else may.
 #[test]
 fn a_server_that_is_silent_to_what_it_is_asked_goes_behind_its_client() {

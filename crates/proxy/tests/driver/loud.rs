@@ -215,6 +215,22 @@ fn a_change_of_the_schema_that_makes_nothing_loud_keeps_no_server() {
     assert_eq!(stage.servers(), [ServerActivity::Idle]);
 }
 
+/// Whoever holds the server that is asked is free to leave once it has said that it cannot be read.
+#[test]
+fn a_drain_does_not_wait_for_a_catalogue_that_cannot_be_read() {
+    let (stage, server, alice) = read(&Setup::default(), Arc::default());
+    stage.wait(Duration::from_secs(1));
+    alice.says([query("CREATE TABLE t (a int)")]);
+    server.says([done(), ready()]);
+    assert!(server.heard().ends_with("Q(names?)"));
+    assert_eq!(alice.heard(), "C Z");
+    stage.drain();
+    assert!(alice.is_open());
+    server.says([error("42501"), ready()]);
+    assert_eq!(alice.heard(), "E(FATAL 57P01)");
+    assert!(took(Mark::NamesToldToLeaver));
+}
+
 /// A session sets what it likes, and nobody notes it: a newcomer was told of that at its login,
 /// when what its server is asked had shown that something else is new.
 #[test]

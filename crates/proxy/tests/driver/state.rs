@@ -228,7 +228,7 @@ fn silence_on_a_kept_server_is_news() {
     assert!(took(Mark::PinIdle));
 }
 
-/// It is no news of a client that waits for its server, or within a transaction, for which there are
+/// It is no news of who waits for its server, or within a transaction, for which there are
 /// other limits; nor where the pool's mode is that clients keep their servers.
 #[test]
 fn silence_that_has_a_reason_is_no_news() {
