@@ -130,8 +130,9 @@ impl World {
         ClientLink(self.links.len() - 1)
     }
 
-    /// A client sends.
+    /// A client sends, and no other at the same time: of two that do it is open who was first.
     pub(crate) fn send(&mut self, client: ClientLink, bytes: &[u8]) {
+        self.now = self.now + Duration::from_micros(1);
         let link = &mut self.links[client.0];
         if !link.ended {
             link.coming.extend_from_slice(bytes);
