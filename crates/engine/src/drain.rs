@@ -58,6 +58,7 @@ impl Engine {
                 Mark::ShutDown.hit();
                 let server = self.clients[id].server();
                 let goes_on = server.is_some_and(|server| self.may_be_committed(server, id));
+                Mark::GoesOnBehindShutDown.hit_if(goes_on);
                 let report = TERMINATED.report(&[]);
                 self.expel(now, id, if goes_on { report.detail(GOES_ON) } else { report });
             }

@@ -979,6 +979,10 @@ marks! {
     SharedOtherwise,
     /// So much of a client was kept that it was not read, and is done with.
     RetainedRead,
+    /// A shutdown ends a client whose statement may be committed all the same.
+    GoesOnBehindShutDown,
+    /// A client between transactions goes with its pool.
+    ClosedWithPool,
 
     not_simulated:
     // Clients on their way in and out.

@@ -1,5 +1,7 @@
 //! From a server's bytes to the clients that are owed them.
 
+mod whole;
+
 use pgweir_config::PoolMode;
 use pgweir_sql::PinReason;
 use pgweir_wire::backend::{self, ErrorFields, Report, Tag};
@@ -13,9 +15,6 @@ use crate::marks::Mark;
 use crate::reply::{Sink, Step, is_overture};
 use crate::server::ServerState;
 use crate::time::Time;
-
-mod whole;
-
 pub use whole::DESCRIPTION_BYTES;
 use whole::{comes_whole, is_held, is_kept_whole};
 

@@ -189,6 +189,7 @@ impl Engine {
         for client in self.clients.keys() {
             let its = self.clients.find(client).and_then(|client| client.pool());
             if its == Some(id) && self.is_idle(client) {
+                Mark::ClosedWithPool.hit();
                 self.expel(now, client, TERMINATED.report(&[]).detail(REMOVED));
             }
         }
@@ -207,10 +208,7 @@ impl Engine {
             }
         }
         let pool = &self.pools[id];
-        let cancelled = self.cancels.iter().any(|(_, cancel)| {
-            self.servers.find(cancel.server).is_some_and(|server| server.pool == id)
-        });
-        if pool.total == 0 && !cancelled {
+        if pool.total == 0 {
             Mark::WildPoolGoes.hit_if(!pool.removed);
             self.forget_name(id);
             self.leave_shares(id);
