@@ -34,10 +34,12 @@ pub mod postgres;
 mod scram;
 pub mod script;
 mod secret;
+mod server_login;
 mod shrink;
 mod sql;
 mod startup;
 mod transcript;
+mod units;
 mod url;
 mod words;
 mod world;
@@ -67,7 +69,7 @@ pub struct Target {
 
 /// Every target, ordered by name.
 #[rustfmt::skip]
-pub const TARGETS: [Target; 13] = [
+pub const TARGETS: [Target; 15] = [
     row("backend", "messages of a server", 3, 4_096, Language::Messages, backend::run),
     row("catalogue", "rows of cells of what a server says of its catalogue", 1, 512,
         Language::Catalogue, catalogue::run),
@@ -84,8 +86,11 @@ pub const TARGETS: [Target; 13] = [
         scram::server),
     row("secret", "a user, what is stored for it and what it sends, a line each", 1, 512,
         Language::Scram, secret::run),
+    row("server_login", "messages of a server's login", 2, 512, Language::Messages,
+        server_login::run),
     row("sql", "the text of a query", 2, 256, Language::Sql, sql::run),
     row("startup", "the first packet of a connection", 3, 4_096, Language::Messages, startup::run),
+    row("units", "messages of a client that has logged in", 3, 512, Language::Scripts, units::run),
     row("url", "the URL of a server", 1, 512, Language::Url, url::run),
 ];
 

@@ -47,7 +47,7 @@ pub(crate) enum Manners {
 
 /// One backend and its connection.
 pub(crate) struct Postgres {
-    manners: Manners,
+    pub(crate) manners: Manners,
     login: Progress,
     key: CancelKey,
     input: Vec<u8>,

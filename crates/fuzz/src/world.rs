@@ -33,14 +33,16 @@ const MODES: [&str; 3] = ["transaction", "session", "statement"];
 /// How the question for the catalogue begins.
 const READS: &[u8] = b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL ";
 
-/// One configuration for each of [`MODES`], without servers that are shared and with them: a user
-/// for each way to log in, and a console.
-static CONFIGS: LazyLock<[[Config; 2]; MODES.len()]> = LazyLock::new(|| {
+/// What a configuration asks for, for each of [`MODES`], without servers that are shared and with
+/// them: a user for each way to log in, and a console.
+static PLANS: LazyLock<[[Plan; 2]; MODES.len()]> = LazyLock::new(|| {
     MODES.map(|mode| {
         ["off", "2x4"].map(|pipelining| {
             let text = include_str!("world.toml").replace("$MODE", mode);
             let text = text.replace("$PIPELINING", pipelining);
-            Config::parse(&text, "world.toml".as_ref()).expect("the configuration is valid")
+            let config = Config::parse(&text, "world.toml".as_ref());
+            let config = config.expect("the configuration is valid");
+            Plan::new(&config, "0.0.0", [6; 32]).expect("the secrets are usable")
         })
     })
 });
@@ -101,10 +103,9 @@ pub(crate) struct ClientLink(usize);
 
 impl World {
     pub(crate) fn new(setting: Setting) -> Self {
-        let config = &CONFIGS[setting.mode % MODES.len()][usize::from(setting.shared)];
-        let plan = Plan::new(config, "0.0.0", [6; 32]);
+        let plan = PLANS[setting.mode % MODES.len()][usize::from(setting.shared)].clone();
         Self {
-            engine: Engine::new(plan.expect("the secrets are usable"), [5; 32]),
+            engine: Engine::new(plan, [5; 32]),
             now: Time(1_000_000),
             setting,
             cut: Cut::Whole,
@@ -208,6 +209,15 @@ impl World {
         }
     }
 
+    /// From here on the servers that there are say nothing but what they are told to.
+    pub(crate) fn hush(&mut self) {
+        for link in &mut self.links {
+            if let Peer::Server(server) = &mut link.peer {
+                server.manners = Manners::AtLogin;
+            }
+        }
+    }
+
     /// Time passes, with nothing else in between but the engine's ticks, and the end of statements
     /// that take too long on a server that is shared.
     pub(crate) fn pass(&mut self, time: Duration) {
@@ -263,6 +273,12 @@ impl World {
     pub(crate) fn client(&self, client: ClientLink) -> (&[u8], Fate) {
         let link = &self.links[client.0];
         (&link.written, link.fate)
+    }
+
+    /// What was written to the first server that there was; nothing if there was none.
+    pub(crate) fn first_written(&self) -> &[u8] {
+        let mut servers = self.links.iter().filter(|link| matches!(link.peer, Peer::Server(_)));
+        servers.next().map_or(&[], |link| &link.written)
     }
 
     /// Connections to servers that the engine has not closed.
