@@ -74,6 +74,8 @@ pub struct Options {
 /// How closely a simulation is looked at.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Look {
+    /// For the second time: whether it is the same, and nothing that was asserted before.
+    Again,
     /// Only what is wrong is told.
     Passing,
     /// The text of the trace is kept.
@@ -102,8 +104,7 @@ pub fn run_with(seed: u64, options: &Options) -> Result<Report, Box<Failure>> {
 /// Runs the simulation twice, and compares.
 pub(crate) fn twice(seed: u64, options: &Options, look: Look) -> Result<Report, Box<Failure>> {
     let (first, mut world) = play(seed, options, look)?;
-    // It is printed once.
-    let second = once(seed, options, if look == Look::Live { Look::Passing } else { look })?;
+    let second = once(seed, options, if look == Look::Told { look } else { Look::Again })?;
     if first == second {
         return Ok(first);
     }
@@ -122,6 +123,9 @@ fn play(seed: u64, options: &Options, look: Look) -> Result<(Report, World), Box
     Marks::take();
     let mut world = World::new(seed, options, Trace::new(text, live))
         .map_err(|how| failure(seed, options, Invariant::RightIsAccepted.broken(how), None))?;
+    if look == Look::Again {
+        world.assert_nothing();
+    }
     if let Err(cause) = panics::caught(|| world.run()) {
         return Err(failure(seed, options, cause, Some(&mut world)));
     }
