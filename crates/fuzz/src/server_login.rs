@@ -18,8 +18,15 @@ use crate::world::{Outcome, Setting, World};
 /// The longest message that a login has, its header included.
 const LONGEST: usize = HEADER_LEN + 30_000;
 
+/// More digits than this in a number of iterations are work for nothing; `scram_client` looks at the
+/// limit on it.
+const CHEAP_DIGITS: usize = 2;
+
 /// Messages of a server, from its first on. What stands behind its login is left out.
 pub(crate) fn run(data: &[u8]) {
+    if is_hard_work(data) {
+        return;
+    }
     let order = Order::of(data);
     let login = &data[..order.end];
     let (whole, asked) = play(login, Cut::Whole, Some(order));
@@ -120,6 +127,14 @@ impl Order {
     fn rests_on_proofs(self) -> bool {
         self.questions > 0 && self.stage != Stage::Refused
     }
+}
+
+/// Whether some number that may be one of iterations is long.
+fn is_hard_work(data: &[u8]) -> bool {
+    let numbers = data.windows(3).enumerate().filter(|(_, bytes)| bytes == b",i=");
+    numbers.map(|(at, _)| &data[at + 3..]).any(|number| {
+        number.iter().take_while(|digit| digit.is_ascii_digit()).count() > CHEAP_DIGITS
+    })
 }
 
 /// What comes of a login, and how many times we have answered.
