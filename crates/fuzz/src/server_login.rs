@@ -18,7 +18,7 @@ use crate::world::{Outcome, Setting, World};
 /// The longest message that a login has, its header included.
 const LONGEST: usize = HEADER_LEN + 30_000;
 
-/// More digits than this in a number of iterations are work for nothing; `scram_client` looks at the
+/// More digits than this in a number of iterations are work for nothing; `scram_client` sees to the
 /// limit on it.
 const CHEAP_DIGITS: usize = 2;
 
