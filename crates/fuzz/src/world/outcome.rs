@@ -1,22 +1,23 @@
 //! What a run came to.
 
-use pgweir_engine::Event;
+use std::fmt;
+
+use pgweir_engine::{Endpoint, Event};
 
 use super::link::{Fate, Link};
 
 /// What has been written to every connection, and what became of it.
 #[derive(Debug, PartialEq, Eq)]
 pub(crate) struct Outcome {
-    connections: Vec<(String, String, Fate)>,
+    connections: Vec<(Endpoint, Written, Fate)>,
     events: Vec<String>,
 }
 
 impl Outcome {
     pub(super) fn of(links: &[Link], events: &[Event]) -> Self {
-        let connections = links.iter().map(|link| {
-            let written = without_own(&link.written).escape_ascii().to_string();
-            (format!("{:?}", link.endpoint), written, link.fate)
-        });
+        let connections = links
+            .iter()
+            .map(|link| (link.endpoint, Written(without_own(&link.written)), link.fate));
         let events = events.iter().map(|event| match event {
             // What is nobody's may come before the server is lent, or behind that.
             Event::Contained { server, pool, cause, client: _ } => {
@@ -33,14 +34,27 @@ impl Outcome {
         self.says("may rest on it")
     }
 
-    /// Whether this was written to anybody.
+    /// Whether some client was told this.
     pub(crate) fn says(&self, text: &str) -> bool {
         self.counts(text) > 0
     }
 
-    /// How many times this was written, to whomever.
+    /// How many times clients were told this.
     pub(crate) fn counts(&self, text: &str) -> usize {
-        self.connections.iter().map(|(_, written, _)| written.matches(text).count()).sum()
+        let is_it = |bytes: &&[u8]| *bytes == text.as_bytes();
+        let times = |written: &Written| written.0.windows(text.len()).filter(is_it).count();
+        let clients = self.connections.iter().filter(|(to, ..)| matches!(to, Endpoint::Client(_)));
+        clients.map(|(_, written, _)| times(written)).sum()
+    }
+}
+
+/// Bytes, readable where they are shown.
+#[derive(PartialEq, Eq)]
+struct Written(Vec<u8>);
+
+impl fmt::Debug for Written {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        write!(f, "\"{}\"", self.0.escape_ascii())
     }
 }
 
