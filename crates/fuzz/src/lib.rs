@@ -86,11 +86,11 @@ pub const TARGETS: [Target; 15] = [
         scram::server),
     row("secret", "a user, what is stored for it and what it sends, a line each", 1, 512,
         Language::Scram, secret::run),
-    row("server_login", "messages of a server's login", 2, 512, Language::Messages,
+    row("server_login", "messages of a server's login", 2, 256, Language::Messages,
         server_login::run),
     row("sql", "the text of a query", 2, 256, Language::Sql, sql::run),
     row("startup", "the first packet of a connection", 3, 4_096, Language::Messages, startup::run),
-    row("units", "messages of a client that has logged in", 3, 512, Language::Scripts, units::run),
+    row("units", "messages of a client that has logged in", 3, 192, Language::Scripts, units::run),
     row("url", "the URL of a server", 1, 512, Language::Url, url::run),
 ];
 
