@@ -31,6 +31,10 @@ pub fn replies(input: &[u8]) -> Vec<u8> {
     server.output
 }
 
+/// How the question for the catalogue begins.
+pub(crate) const READS: &[u8] =
+    b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL ";
+
 /// A statement with this text in it is the bystander's.
 pub(crate) const BYSTANDER: &[u8] = b"BYSTANDER";
 
@@ -212,6 +216,12 @@ impl Postgres {
     }
 
     fn query(&mut self, body: &[u8]) {
+        if body.starts_with(READS) {
+            // It is long, and asked in each run: to read it would be most of what there is to do.
+            self.session.forget_unnamed();
+            backend::command_complete(&mut self.output, "SELECT 0");
+            return self.answer_simple(Ok(()));
+        }
         let text = match statements::query_text(body) {
             Ok(text) => text,
             Err(refusal) => return self.answer_simple(Err(refusal)),

@@ -16,7 +16,7 @@ use pgweir_wire::{HEADER_LEN, Initial};
 
 use crate::console::state;
 use crate::cut::Cut;
-use crate::postgres::{Login, Manners, Postgres};
+use crate::postgres::{Login, Manners, Postgres, READS};
 pub(crate) use link::Fate;
 use link::{Link, Peer};
 pub(crate) use outcome::Outcome;
@@ -29,9 +29,6 @@ const BRAKE: Duration = Duration::from_millis(50);
 
 /// The name of each pool mode in the configuration.
 const MODES: [&str; 3] = ["transaction", "session", "statement"];
-
-/// How the question for the catalogue begins.
-const READS: &[u8] = b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL ";
 
 /// What a configuration asks for, for each of [`MODES`], without servers that are shared and with
 /// them: a user for each way to log in, and a console.
