@@ -13,6 +13,12 @@ use tokio::sync::oneshot;
 const COLUMN: backend::Column<'static> =
     backend::Column { name: "column", type_oid: 25, type_len: -1 };
 
+/// How the question begins what there is in a server's catalogue.
+const CATALOGUE_QUESTION: &[u8] = b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY;";
+
+/// What the function does that there is in each.
+const LOCKS: &[u8] = b"SELECT pg_advisory_lock(1)";
+
 /// A connection. Its lock is never held while another thread may go on, so it is no step.
 #[derive(Clone, Debug)]
 pub(crate) struct Line(Arc<Mutex<Ends>>);
@@ -26,6 +32,10 @@ struct Ends {
     far: Far,
     /// The far end sends no more.
     ended: bool,
+    /// Its machine is gone: whatever is read or written fails.
+    broken: bool,
+    /// Where it gets lost, if it is to be handed over.
+    lost: Option<Way>,
     woken: bool,
 }
 
@@ -35,11 +45,20 @@ enum Far {
     Server(Server),
 }
 
-/// A client that asks one thing and wants its own name for an answer.
+/// A step of the way from one worker to another.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Way {
+    /// From the worker that gives it away.
+    Off,
+    /// To the one that is given it.
+    On,
+}
+
+/// A client that asks some things, and wants each of them back for an answer.
 #[derive(Debug)]
 struct Client {
-    name: String,
-    /// It takes its leave when it has its answer, and otherwise when it is told to.
+    asks: Vec<String>,
+    /// It takes its leave when it has all answers, and otherwise when it is told to.
     leaves: bool,
     greeted: bool,
     heard: Heard,
@@ -55,29 +74,31 @@ pub(crate) struct Heard {
     pub(crate) error: Option<String>,
 }
 
-/// A server that answers each query with its text.
+/// A server that answers each query with its text, and says that its catalogue has one function,
+/// which is called like its database and takes a lock.
 #[derive(Debug)]
 struct Server {
-    let_in: bool,
+    /// Its database, once it has let us in.
+    database: Option<String>,
     /// How many there are like it.
     all: Arc<AtomicUsize>,
 }
 
 impl Line {
-    /// A client that has sent its startup packet and a query, and whoever waits for its end.
+    /// A client that has sent its startup packet and these queries, and whoever waits for its end.
     pub(crate) fn of_client(
-        database: &str,
-        name: &str,
+        (user, database): (&str, &str),
+        asks: &[&str],
         leaves: bool,
     ) -> (Self, oneshot::Receiver<Heard>) {
         let (waits, over) = oneshot::channel();
         let mut sent = Vec::new();
-        let parameters = [("user", "user"), ("database", database)];
+        let parameters = [("user", user), ("database", database)];
         let parameters = parameters.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
         Startup::write(&mut sent, ProtocolVersion::V3_0, parameters);
-        frontend::write_query(&mut sent, name.as_bytes());
+        asks.iter().for_each(|text| frontend::write_query(&mut sent, text.as_bytes()));
         let client = Client {
-            name: name.to_owned(),
+            asks: asks.iter().map(|text| (*text).to_owned()).collect(),
             leaves,
             greeted: false,
             heard: Heard::default(),
@@ -91,12 +112,32 @@ impl Line {
     pub(crate) fn of_server(all: &Arc<AtomicUsize>, most: usize) -> Self {
         let before = all.fetch_add(1, SeqCst);
         assert!(before < most, "more servers than there may be");
-        Self::new(Vec::new(), Far::Server(Server { let_in: false, all: Arc::clone(all) }))
+        Self::new(Vec::new(), Far::Server(Server { database: None, all: Arc::clone(all) }))
     }
 
     fn new(sent: Vec<u8>, far: Far) -> Self {
         let (incoming, outgoing) = (sent.into(), Vec::new());
-        Self(Arc::new(Mutex::new(Ends { incoming, outgoing, far, ended: false, woken: true })))
+        let (ended, broken, lost, woken) = (false, false, None, true);
+        let ends = Ends { incoming, outgoing, far, ended, broken, lost, woken };
+        Self(Arc::new(Mutex::new(ends)))
+    }
+
+    /// It gets lost if it is handed over.
+    pub(crate) fn is_lost(&self, way: Way) {
+        self.ends().lost = Some(way);
+    }
+
+    /// Goes this step of the way to another worker.
+    pub(crate) fn goes(&self, way: Way) -> io::Result<()> {
+        if self.ends().lost == Some(way) { Err(io::ErrorKind::Other.into()) } else { Ok(()) }
+    }
+
+    /// Its far end vanishes, with all that it has sent and was not read yet.
+    pub(crate) fn breaks(&self) {
+        let mut ends = self.ends();
+        ends.broken = true;
+        ends.incoming.clear();
+        ends.end();
     }
 
     /// Whether both are ends of the same connection.
@@ -108,6 +149,11 @@ impl Line {
     pub(crate) fn is_readable(&self) -> bool {
         let ends = self.ends();
         ends.ended || !ends.incoming.is_empty()
+    }
+
+    /// Whether its far end has vanished.
+    pub(crate) fn is_broken(&self) -> bool {
+        self.ends().broken
     }
 
     /// Whether pgweir has asked to be looked at since the last time.
@@ -132,6 +178,9 @@ impl Line {
 impl Transport for Line {
     fn try_read(&self, buffer: &mut [u8]) -> io::Result<usize> {
         let mut ends = self.ends();
+        if ends.broken {
+            return Err(io::ErrorKind::ConnectionReset.into());
+        }
         if ends.incoming.is_empty() && !ends.ended {
             return Err(io::ErrorKind::WouldBlock.into());
         }
@@ -144,6 +193,9 @@ impl Transport for Line {
 
     fn try_write(&self, bytes: &[u8]) -> io::Result<usize> {
         let mut ends = self.ends();
+        if ends.broken {
+            return Err(io::ErrorKind::BrokenPipe.into());
+        }
         ends.outgoing.extend_from_slice(bytes);
         while ends.hears() {}
         Ok(bytes.len())
@@ -159,10 +211,10 @@ impl Transport for Line {
 impl Ends {
     /// The far end takes a message and answers it, if there is a whole one.
     fn hears(&mut self) -> bool {
-        if let Far::Server(server @ Server { let_in: false, .. }) = &mut self.far {
+        if let Far::Server(server @ Server { database: None, .. }) = &mut self.far {
             let packet = Initial::parse(&self.outgoing).expect("a startup packet");
-            let Some((_, length)) = packet else { return false };
-            server.let_in = true;
+            let Some((Initial::Startup(startup), length)) = packet else { return false };
+            server.database = Some(database_of(&startup));
             self.outgoing.drain(..length);
             self.incoming.extend(welcome());
             return true;
@@ -174,7 +226,7 @@ impl Ends {
         let message: Vec<u8> = self.outgoing.drain(..header.message_len()).collect();
         let body = &message[HEADER_LEN..];
         match (&mut self.far, header.tag) {
-            (Far::Server(_), b'Q') => self.incoming.extend(answer(body)),
+            (Far::Server(server), b'Q') => self.incoming.extend(server.answers(body)),
             (Far::Server(_), b'X') => self.end(),
             (Far::Client(client), b'D') => client.hears_row(body),
             (Far::Client(client), b'E') => {
@@ -182,7 +234,7 @@ impl Ends {
                 client.heard.error = error.code.map(|code| code.to_string());
             }
             (Far::Client(client), b'Z') if !client.greeted => client.greeted = true,
-            (Far::Client(client), b'Z') if client.leaves => {
+            (Far::Client(client), b'Z') if client.leaves && client.has_all() => {
                 self.incoming.extend(frontend::TERMINATE);
                 self.end();
             }
@@ -212,10 +264,34 @@ impl Ends {
 
 impl Client {
     fn hears_row(&mut self, row: &[u8]) {
+        let asked = self.asks.get(self.heard.answers).expect("it has asked for more");
         // Behind the number of columns and the length of the only one.
-        assert_eq!(&row[6..], self.name.as_bytes(), "somebody else's row");
+        assert_eq!(&row[6..], asked.as_bytes(), "somebody else's row");
         self.heard.answers += 1;
     }
+
+    fn has_all(&self) -> bool {
+        self.heard.answers == self.asks.len()
+    }
+}
+
+impl Server {
+    fn answers(&self, query: &[u8]) -> Vec<u8> {
+        let text = query.strip_suffix(b"\0").expect("a whole query");
+        match &self.database {
+            Some(name) if text.starts_with(CATALOGUE_QUESTION) => {
+                row(&[b"f", b"16384", b"public", name.as_bytes(), b"sql", b"0", LOCKS])
+            }
+            Some(_) | None => answer(text),
+        }
+    }
+}
+
+fn database_of(startup: &Startup<'_>) -> String {
+    let mut parameters = startup.parameters();
+    let database = parameters.find(|(name, _)| *name == b"database");
+    let (_, name) = database.expect("it names its database");
+    String::from_utf8_lossy(name).into_owned()
 }
 
 /// What a server says that lets us in.
@@ -229,12 +305,15 @@ fn welcome() -> Vec<u8> {
     out
 }
 
-/// A row with the text of a query. To the question what it has room for, that is no answer.
-fn answer(query: &[u8]) -> Vec<u8> {
+/// A row with what was asked. To the question what a server has room for, that is no answer.
+pub(crate) fn answer(asked: &[u8]) -> Vec<u8> {
+    row(&[asked])
+}
+
+fn row(cells: &[&[u8]]) -> Vec<u8> {
     let mut out = Vec::new();
-    let text = query.strip_suffix(b"\0").expect("a whole query");
-    backend::row_description(&mut out, &[COLUMN]);
-    backend::data_row(&mut out, [Some(text)]);
+    backend::row_description(&mut out, &vec![COLUMN; cells.len()]);
+    backend::data_row(&mut out, cells.iter().map(|cell| Some(*cell)));
     backend::command_complete(&mut out, "SELECT 1");
     backend::ready_for_query(&mut out, TransactionStatus::Idle);
     out

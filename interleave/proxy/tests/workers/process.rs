@@ -11,7 +11,8 @@ use shuttle::future::block_on;
 use shuttle::thread::{self, JoinHandle};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::line::{Heard, Line};
+use crate::control::Control;
+use crate::line::{Heard, Line, Way};
 use crate::worker::{Outside, Post, Site, run};
 
 /// How many workers there are in most tests. The pools go to them in turn: the first to the first.
@@ -26,6 +27,7 @@ pub(crate) struct Process {
     pub(crate) mailboxes: Mailboxes<Line>,
     outside: Vec<mpsc::UnboundedSender<Outside>>,
     threads: Vec<JoinHandle<()>>,
+    control: JoinHandle<()>,
     /// Those workers that have ended.
     ended: mpsc::UnboundedReceiver<usize>,
     member: Member,
@@ -37,6 +39,7 @@ pub(crate) struct Plans(Placement);
 
 /// A client that is connected, or on its way.
 pub(crate) struct Client {
+    line: Line,
     end: oneshot::Receiver<Heard>,
     /// What it was told by the end of its connection.
     heard: Option<Heard>,
@@ -53,9 +56,18 @@ impl Plans {
 
     /// A pool of one connection for each of these databases, with more lines for `general`.
     pub(crate) fn next(&mut self, general: &str, databases: &[&str]) -> Plan {
+        self.plan(general, "loud_functions = 'ignore'", databases)
+    }
+
+    /// The same where catalogues are read, for names that are not `quiet`.
+    pub(crate) fn reading(&mut self, quiet: &str, databases: &[&str]) -> Plan {
+        self.plan("", &format!("quiet_functions = '{quiet}'"), databases)
+    }
+
+    fn plan(&mut self, general: &str, pool: &str, databases: &[&str]) -> Plan {
         let pool = |database: &&str| {
             format!(
-                "[pools.{database}]\nloud_functions = 'ignore'\n\
+                "[pools.{database}]\n{pool}\n\
                  [pools.{database}.users.0]\nusername = 'user'\npassword = 'password'\n\
                  pool_size = 1\n\
                  [pools.{database}.shards.0]\nservers = [['127.0.0.1', 5432, 'primary']]\n\
@@ -65,7 +77,8 @@ impl Plans {
         let pools: String = databases.iter().map(pool).collect();
         let text = format!(
             "[general]\nhost = '127.0.0.1'\nport = 6000\nauth_type = 'trust'\n\
-             admin_username = 'admin'\nadmin_password = 'secret'\n{general}\n{pools}"
+             admin_username = 'admin'\nadmin_password = 'secret'\nadmin_auth_type = 'trust'\n\
+             {general}\n{pools}"
         );
         let config = Config::parse(&text, Path::new("interleave.toml")).expect("it is valid");
         let mut plan = Plan::new(&config, "0.1.0", [8; 32]).expect("a plan");
@@ -90,6 +103,9 @@ impl Process {
         let (mut outside, mut threads) = (Vec::new(), Vec::new());
         let mut then = Some(then);
         let (farewell, ended) = mpsc::unbounded_channel();
+        let (news, inbox) = mpsc::unbounded_channel();
+        let control = Control { mailboxes: mailboxes.clone(), inbox };
+        let control = thread::spawn(move || control.run());
         for (member, inbox) in members.into_iter().zip(inboxes) {
             let (tell, told) = mpsc::unbounded_channel();
             outside.push(tell.clone());
@@ -101,22 +117,51 @@ impl Process {
                 outside: (tell, told),
                 site: Arc::clone(&site),
                 then: then.take().unwrap_or_default(),
+                news: news.clone(),
                 ended: farewell.clone(),
             };
             threads.push(thread::spawn(move || run(post)));
         }
-        Self { mailboxes, outside, threads, ended, member, site }
+        Self { mailboxes, outside, threads, control, ended, member, site }
     }
 
     /// A client connects.
     pub(crate) fn client(&self, database: &str, name: &str, leaves: bool) -> Client {
-        let (line, over) = Line::of_client(database, name, leaves);
-        // A worker that has ended takes no clients.
-        let _ = self.outside[0].send(Outside::Client(line));
-        Client { end: over, heard: None }
+        self.connects(("user", database), &[name], leaves, None)
     }
 
-    /// Another configuration.
+    /// A client of the console connects.
+    pub(crate) fn console(&self, commands: &[&str], leaves: bool) -> Client {
+        self.connects(("admin", "pgweir"), commands, leaves, None)
+    }
+
+    /// A client connects that gets lost on its way to another worker.
+    pub(crate) fn lost(&self, database: &str, name: &str, way: Way) -> Client {
+        self.connects(("user", database), &[name], true, Some(way))
+    }
+
+    fn connects(
+        &self,
+        whom: (&str, &str),
+        asks: &[&str],
+        leaves: bool,
+        lost: Option<Way>,
+    ) -> Client {
+        let (line, end) = Line::of_client(whom, asks, leaves);
+        if let Some(way) = lost {
+            line.is_lost(way);
+        }
+        // A worker that has ended takes no clients.
+        let _ = self.outside[0].send(Outside::Client(line.clone()));
+        Client { line, end, heard: None }
+    }
+
+    /// The machine of a client of the first worker vanishes.
+    pub(crate) fn breaks(&self, client: &Client) {
+        let _ = self.outside[0].send(Outside::Broken(client.line.clone()));
+    }
+
+    /// Another configuration. Clients come in where they did before.
     pub(crate) fn reload(&self, plan: Plan) {
         let tcp = TcpOptions {
             keepalives_idle: None,
@@ -124,7 +169,7 @@ impl Process {
             keepalives_count: None,
             user_timeout: None,
         };
-        self.mailboxes.reload(Renewal { plan, tcp, listeners: Listeners::new() });
+        self.mailboxes.reload(Renewal { plan, tcp, listeners: door() });
     }
 
     /// Waits until all clients are gone. Time passes only where nothing happens without, and not
@@ -138,6 +183,17 @@ impl Process {
             self.tick();
         }
         panic!("somebody still waits after {ticks} ticks");
+    }
+
+    /// Waits until nobody is left by the count: all were asked to leave.
+    pub(crate) fn empties(&self) {
+        let mut looks = 0;
+        while block_on(self.mailboxes.clients_left()) > 0 {
+            self.tick();
+            self.rest();
+            looks += 1;
+            assert!(looks < 20, "they do not leave");
+        }
     }
 
     /// A tick's time passes on all workers.
@@ -168,8 +224,13 @@ impl Process {
     }
 
     /// Tells all clients that this is the end, and sees to it as the program's own thread does.
-    pub(crate) fn shut_down(mut self) {
+    pub(crate) fn shut_down(self) {
         self.mailboxes.shut_down();
+        self.ends();
+    }
+
+    /// Somebody has told all clients that this is the end.
+    pub(crate) fn ends(mut self) {
         while let Some(worker) = block_on(self.ended.recv()) {
             self.mailboxes.has_ended(worker);
         }
@@ -178,6 +239,7 @@ impl Process {
 
     fn join(self) {
         self.threads.into_iter().for_each(|thread| thread.join().expect("it ends"));
+        self.control.join().expect("it ends with the last worker");
         self.member.check_empty();
     }
 }
@@ -185,8 +247,8 @@ impl Process {
 impl Client {
     /// One that comes later.
     pub(crate) fn later(database: &str, name: &str) -> (Line, Self) {
-        let (line, end) = Line::of_client(database, name, true);
-        (line, Self { end, heard: None })
+        let (line, end) = Line::of_client(("user", database), &[name], true);
+        (line.clone(), Self { line, end, heard: None })
     }
 
     /// What it was told by the end of its connection, which comes by itself.
@@ -212,4 +274,9 @@ impl Client {
         }
         self.heard.is_some()
     }
+}
+
+/// Where clients come in, which is open already.
+pub(crate) fn door() -> Listeners {
+    vec![("door".to_owned(), None)]
 }

@@ -6,12 +6,13 @@ use std::sync::atomic::{AtomicU64, AtomicUsize, Ordering::SeqCst};
 
 use pgweir_engine::{Endpoint, Engine, Member, Plan, Time};
 use pgweir_proxy_interleaved::{
-    Arrival, Driver, Handover, Inbox, Interest, Mail, Mailboxes, Piece, Renewal, Request,
+    Arrival, Driver, Handover, Inbox, Interest, Listeners, Mail, Mailboxes, News, Piece, Renewal,
+    Request,
 };
 use shuttle::rand::{Rng, thread_rng};
 use tokio::sync::{mpsc, oneshot};
 
-use crate::line::Line;
+use crate::line::{Line, Way};
 
 /// More rounds than any test needs to come to rest.
 const ROUNDS: usize = 1_000;
@@ -28,6 +29,8 @@ pub(crate) struct Site {
 
 /// What comes to a worker that is no mail.
 pub(crate) enum Outside {
+    /// The machine of a client vanishes.
+    Broken(Line),
     /// A client connects.
     Client(Line),
     /// A connection that was asked for can be made.
@@ -55,6 +58,8 @@ pub(crate) struct Post {
     pub(crate) site: Arc<Site>,
     /// Clients that come when the next configuration is read.
     pub(crate) then: Vec<Line>,
+    /// What the main thread is told.
+    pub(crate) news: mpsc::UnboundedSender<News>,
     /// Where it says that it has ended.
     pub(crate) ended: mpsc::UnboundedSender<usize>,
 }
@@ -68,7 +73,11 @@ struct Worker {
     outside: mpsc::UnboundedReceiver<Outside>,
     site: Arc<Site>,
     then: Vec<Line>,
+    news: mpsc::UnboundedSender<News>,
     tasks: Vec<Task>,
+    /// Clients are let in here.
+    open: bool,
+    draining: bool,
 }
 
 /// Serves one connection.
@@ -83,12 +92,23 @@ struct Task {
 
 /// A worker's thread, until it is told to end.
 pub(crate) fn run(post: Post) {
-    let Post { member, plan, peers, inbox, outside, site, then, ended } = post;
+    let Post { member, plan, peers, inbox, outside, site, then, news, ended } = post;
     let index = member.index();
-    let driver = Driver::new(Engine::with(member, plan, [7; 32]));
     let (tell, outside) = outside;
-    let tasks = Vec::new();
-    let worker = Worker { index, driver, peers, inbox, tell, outside, site, then, tasks };
+    let worker = Worker {
+        index,
+        driver: Driver::new(Engine::with(member, plan, [7; 32])),
+        peers,
+        inbox,
+        tell,
+        outside,
+        site,
+        then,
+        news,
+        tasks: Vec::new(),
+        open: index == 0,
+        draining: false,
+    };
     shuttle::future::block_on(worker.run());
     // Nobody may be waiting for it.
     let _ = ended.send(index);
@@ -98,12 +118,7 @@ impl Worker {
     async fn run(mut self) {
         loop {
             match self.next().await {
-                Told::Mail(Mail::Arrival(arrival)) => {
-                    let Arrival { connection, handed, input } = *arrival;
-                    let io = connection.clone();
-                    let endpoint = self.drive(|driver, _| driver.handed_over(io, handed, input));
-                    self.serve(endpoint, connection);
-                }
+                Told::Mail(Mail::Arrival(arrival)) => self.receive(*arrival),
                 Told::Mail(Mail::ClientsLeft(asker)) => {
                     let _ = asker.send(self.driver.engine().clients());
                 }
@@ -112,11 +127,23 @@ impl Worker {
                 }
                 Told::Mail(Mail::Nudge) => self.drive(|driver, now| driver.nudged(now)),
                 Told::Mail(Mail::Reload(renewal)) => {
-                    let Renewal { plan, .. } = *renewal;
+                    let Renewal { plan, listeners, .. } = *renewal;
+                    self.change_door(&listeners);
                     self.drive(|driver, now| driver.reload(now, plan));
                     std::mem::take(&mut self.then).into_iter().for_each(|line| self.accept(line));
                 }
+                Told::Mail(Mail::Listen(listeners, asker)) => {
+                    self.change_door(&listeners);
+                    let _ = asker.send(());
+                }
+                Told::Mail(Mail::ConsoleReply(client, reply)) => {
+                    self.drive(|driver, now| driver.console_reply(now, client, &reply));
+                }
+                Told::Mail(Mail::Catalogue(database, read)) => {
+                    self.drive(|driver, now| driver.catalogue_read(now, &database, read));
+                }
                 Told::Mail(Mail::Drain) => {
+                    self.draining = true;
                     self.drive(|driver, now| driver.drain(now));
                     self.close_door();
                 }
@@ -128,9 +155,6 @@ impl Worker {
                     return self.settle();
                 }
                 Told::Mail(Mail::Stop) => return,
-                Told::Mail(Mail::Catalogue(..) | Mail::ConsoleReply(..) | Mail::Listen(..)) => {
-                    unreachable!("no test sends it")
-                }
                 Told::Outside(outside) => self.hear(outside),
             }
             self.settle();
@@ -153,16 +177,31 @@ impl Worker {
         }
     }
 
-    /// Who has come by now is told; others find the door closed.
+    /// Clients are let in from now on if there is anywhere to come in.
+    fn change_door(&mut self, listeners: &Listeners) {
+        if self.draining {
+            return;
+        }
+        if listeners.is_empty() {
+            self.close_door();
+        } else {
+            self.open = true;
+        }
+    }
+
+    /// Who has come by now is let in; others find the door closed.
     fn close_door(&mut self) {
         while let Ok(outside) = self.outside.try_recv() {
             self.hear(outside);
         }
+        self.open = false;
     }
 
     fn hear(&mut self, outside: Outside) {
         match outside {
-            Outside::Client(line) => self.accept(line),
+            Outside::Broken(line) => line.breaks(),
+            Outside::Client(line) if self.open => self.accept(line),
+            Outside::Client(line) => line.let_go(),
             Outside::Connected(endpoint) => {
                 if !self.driver.engine().awaits(endpoint) {
                     return;
@@ -209,20 +248,49 @@ impl Worker {
                 }
                 Request::HandOver(handover) => self.hand_over(*handover),
                 Request::Nudge => self.peers.nudge_others(self.index),
-                Request::Console(..) => unreachable!("nobody is at the console"),
+                Request::Console(client, text) => {
+                    let number = self.driver.engine().client_number(client);
+                    let worker = self.index;
+                    let _ = self.news.send(News::Console { worker, client, number, text });
+                }
                 Request::Log(_) => {}
-                Request::JudgeCatalogue(_) => unreachable!("no pool looks for loud names"),
+                Request::JudgeCatalogue(rows) => {
+                    let _ = self.news.send(News::Catalogue { worker: self.index, rows });
+                }
             }
         }
         result
+    }
+
+    fn receive(&mut self, arrival: Arrival<Line>) {
+        let Arrival { connection, handed, input } = arrival;
+        match connection.goes(Way::On) {
+            Ok(()) => {
+                let io = connection.clone();
+                let endpoint = self.drive(|driver, _| driver.handed_over(io, handed, input));
+                self.serve(endpoint, connection);
+            }
+            Err(_) => self.lose(&connection),
+        }
     }
 
     fn hand_over(&mut self, handover: Handover<Line>) {
         let Handover { worker, io, handed, input } = handover;
         let own = |task: &&mut Task| task.line.is(&io);
         self.tasks.iter_mut().filter(own).for_each(|task| task.over = true);
-        let arrival = Arrival { connection: io, handed, input };
-        self.peers.tell(worker, Mail::Arrival(Box::new(arrival)));
+        match io.goes(Way::Off) {
+            Ok(()) => {
+                let arrival = Arrival { connection: io, handed, input };
+                self.peers.tell(worker, Mail::Arrival(Box::new(arrival)));
+            }
+            Err(_) => self.lose(&io),
+        }
+    }
+
+    /// A client has not arrived anywhere: it finds its connection closed.
+    fn lose(&mut self, line: &Line) {
+        self.drive(|driver, _| driver.lost_on_the_way());
+        line.let_go();
     }
 
     /// Serves every connection until none is ready.
@@ -250,7 +318,8 @@ impl Worker {
     fn look_at(&mut self, at: usize) -> bool {
         let Task { endpoint, ref line, awaited, over } = self.tasks[at];
         let line = line.clone();
-        if over || !(line.take_wake() || awaited.read && line.is_readable()) {
+        let is_ready = awaited.read && line.is_readable() || awaited.reset && line.is_broken();
+        if over || !(line.take_wake() || is_ready) {
             return false;
         }
         let Some(interest) = self.driver.interest(endpoint) else {
@@ -261,6 +330,9 @@ impl Worker {
         self.tasks[at].awaited = interest;
         if interest.read && line.is_readable() {
             self.drive(|driver, now| driver.readable(now, endpoint));
+        }
+        if interest.reset && line.is_broken() {
+            self.drive(|driver, now| driver.reset(now, endpoint, "its machine is gone"));
         }
         true
     }
