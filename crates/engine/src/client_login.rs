@@ -1,23 +1,23 @@
 //! A client's way in: from its startup packet to its first ReadyForQuery.
 
+mod proof;
+
 use std::rc::Rc;
 
-use pgweir_auth::scram::{Mechanism, Nonce, ScramServer, ScramServerError, ScramServerFinal};
+use pgweir_auth::scram::{Mechanism, Nonce, ScramServer};
 use pgweir_auth::{Verifier, VerifierKind};
 use pgweir_config::{AuthMethod, CONSOLE_DATABASES};
 use pgweir_wire::backend::{self, Report};
-use pgweir_wire::frontend::{self, SaslInitialResponse, Tag};
 use pgweir_wire::{
-    CancelKey, GSSENC_REQUEST, HEADER_LEN, Header, Initial, Malformed, ProtocolVersion,
-    SSL_REQUEST, Severity, SqlState, Startup, TransactionStatus,
+    CancelKey, GSSENC_REQUEST, Initial, Malformed, ProtocolVersion, SSL_REQUEST, Severity,
+    SqlState, Startup, TransactionStatus,
 };
 
 use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, Event};
 use crate::client::{Client, Ends, Leg, Phase, Welcome};
 use crate::errors::{
-    ErrorKind, NO_POOL, NO_USER, SCRAM_UNSUPPORTED, SHUTTING_DOWN, TERMINATED, TOO_MANY_CLIENTS,
-    UNSUPPORTED_PROTOCOL, VIOLATION, WRONG_PASSWORD,
+    NO_POOL, NO_USER, SHUTTING_DOWN, TERMINATED, TOO_MANY_CLIENTS, UNSUPPORTED_PROTOCOL, VIOLATION,
 };
 use crate::marks::Mark;
 use crate::parameters::Parameters;
@@ -25,8 +25,7 @@ use crate::pool::PoolId;
 use crate::replication::{Replication, ReplicationKind};
 use crate::time::Time;
 
-/// The longest `p` message before a login: `PG_MAX_SASL_MESSAGE_LENGTH` and some.
-const MAX_SECRET_LEN: usize = 4_096;
+use proof::Proof;
 
 /// So many clients more than `max_clients` may be about to hear that there are too many, to ask for
 /// a cancel, or be those of the console. The next one hears it before it has said a word: those
@@ -51,14 +50,6 @@ enum Target {
     /// The pool of a database that is not named in the configuration; it is made for it.
     Wild,
     Pool(PoolId),
-}
-
-/// What the client has to send next.
-enum Proof {
-    Md5 { salt: [u8; 4], verifier: Verifier },
-    Password { verifier: Verifier },
-    ScramFinal(Box<ScramServerFinal>),
-    ScramFirst(Box<ScramServer>),
 }
 
 /// Where a login goes on.
@@ -310,7 +301,8 @@ impl Engine {
                 self.actions.inject(to, |out| backend::authentication_sasl(out, &names));
                 let known = known.and_then(|known| match known {
                     Verifier::Scram(keys) => Some(keys),
-                    // The plan has turned passwords into keys; an MD5 hash gives none.
+                    // The plan has turned passwords into keys. No mark: an MD5 hash gives none, and
+                    // no configuration has one for SCRAM.
                     Verifier::Md5(_) | Verifier::Plain(_) => None,
                 });
                 let keys = self.plan.mock.scram_keys(known.as_ref(), name);
@@ -324,110 +316,6 @@ impl Engine {
 
     pub(crate) fn nonce(&mut self) -> Nonce {
         Nonce::new(self.random.bytes())
-    }
-
-    /// Bytes of a client that has to prove who it is.
-    pub(crate) fn login_input(&mut self, now: Time, id: ClientId, input: &[u8]) -> usize {
-        // No marks for wrong answers: simulated clients are trusted. Fuzz targets and tests of real
-        // logins take each of these paths.
-        let header = match Header::parse(input) {
-            Ok(Some(header)) => header,
-            Ok(None) => return 0,
-            Err(malformed) => {
-                self.violated(now, id, malformed);
-                return input.len();
-            }
-        };
-        let answers = Tag::of(header) == Ok(Tag::Password);
-        if !answers || header.body_len > MAX_SECRET_LEN {
-            let text = if answers {
-                "the answer to the authentication request is too long".to_owned()
-            } else {
-                let tag = header.tag;
-                format!("expected an answer to the authentication request, got message type {tag}")
-            };
-            self.expel(now, id, VIOLATION.report(&[&text]));
-            return input.len();
-        }
-        let length = header.message_len();
-        if input.len() < length {
-            return 0;
-        }
-        let phase = std::mem::replace(&mut self.clients[id].phase, Phase::Startup);
-        let Phase::Login(login) = phase else {
-            return 0;
-        };
-        if let Err((login, report)) = self.check_answer(now, id, *login, &input[HEADER_LEN..length])
-        {
-            self.clients[id].phase = Phase::Login(Box::new(login));
-            self.expel(now, id, report);
-            return input.len();
-        }
-        length
-    }
-
-    /// Checks one answer. A wrong one ends the login.
-    #[expect(clippy::result_large_err, reason = "once for each login, and handed straight on")]
-    fn check_answer(
-        &mut self,
-        now: Time,
-        id: ClientId,
-        login: Login,
-        body: &[u8],
-    ) -> Result<(), (Login, Report)> {
-        let Login { user, database, target, proof, long_secret } = login;
-        let again = |proof| Login {
-            user: user.clone(),
-            database: database.clone(),
-            target,
-            proof,
-            long_secret,
-        };
-        let nothing = || Proof::Password { verifier: Verifier::Plain(no_secret()) };
-        let refused = || (again(nothing()), WRONG_PASSWORD.report(&[&user]));
-        let broken = |text: String| (again(nothing()), VIOLATION.report(&[&text]));
-        let scram_failed = |error| (again(nothing()), scram_error(error).report(&[&error]));
-        let accepted = match proof {
-            Proof::Password { verifier } => {
-                let given = frontend::password(body).map_err(|e| broken(e.to_string()))?;
-                verifier.accepts_cleartext(user.as_bytes(), given)
-            }
-            Proof::Md5 { salt, verifier } => {
-                let given = frontend::password(body).map_err(|e| broken(e.to_string()))?;
-                verifier.accepts_md5(user.as_bytes(), salt, given)
-            }
-            Proof::ScramFirst(scram) => {
-                let first = SaslInitialResponse::parse(body).map_err(|e| broken(e.to_string()))?;
-                let data = first.data.unwrap_or_default();
-                if Mechanism::parse(first.mechanism).is_none() {
-                    return Err(broken("client selected an invalid SASL mechanism".to_owned()));
-                }
-                let (next, reply) = scram.client_first(data).map_err(scram_failed)?;
-                self.actions.inject(Endpoint::Client(id), |out| {
-                    backend::authentication_sasl_continue(out, &reply);
-                });
-                let login = again(Proof::ScramFinal(Box::new(next)));
-                self.clients[id].phase = Phase::Login(Box::new(login));
-                return Ok(());
-            }
-            Proof::ScramFinal(scram) => match scram.client_final(body) {
-                Ok(authenticated) => {
-                    // A made-up user has no proof that fits, so this is a known one.
-                    self.actions.inject(Endpoint::Client(id), |out| {
-                        backend::authentication_sasl_final(out, &authenticated.server_final);
-                    });
-                    true
-                }
-                Err(ScramServerError::WrongProof) => false,
-                Err(error) => return Err(scram_failed(error)),
-            },
-        };
-        if !accepted || target == Target::Nowhere {
-            return Err(refused());
-        }
-        self.actions.inject(Endpoint::Client(id), backend::authentication_ok);
-        self.admit(now, id, again(nothing()));
-        Ok(())
     }
 
     /// The client is who it says it is.
@@ -585,14 +473,6 @@ fn pool_name(user: &str, database: &str) -> String {
 /// What a client beyond `max_clients` is told.
 pub(crate) fn too_many_clients(most: u32) -> Report {
     TOO_MANY_CLIENTS.report(&[]).detail(format!("max_clients is {most}."))
-}
-
-/// What kind of error ends a SCRAM exchange.
-fn scram_error(error: ScramServerError) -> ErrorKind {
-    match SqlState::parse(error.sqlstate().as_bytes()) {
-        Some(SqlState::FEATURE_NOT_SUPPORTED) => SCRAM_UNSUPPORTED,
-        _ => VIOLATION,
-    }
 }
 
 fn no_secret() -> pgweir_auth::Secret {

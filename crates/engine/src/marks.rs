@@ -1005,9 +1005,47 @@ marks! {
     /// A client keeps its server, and does nothing with it.
     PinIdle,
 
+    // Clients that are to prove who they are: everybody is trusted in simulations.
+    /// What comes for a proof is no message.
+    ProofMalformed,
+    /// It is another message.
+    NoProof,
+    /// It is too long.
+    ProofTooLong,
+    /// It is no password.
+    PasswordMalformed,
+    /// It does not choose a SASL mechanism.
+    SaslMalformed,
+    /// It chooses one that was not offered.
+    MechanismUnknown,
+    /// SCRAM cannot begin with it.
+    ScramNotBegun,
+    /// SCRAM cannot end with it.
+    ScramNotEnded,
+    /// SCRAM shows that the password is another one.
+    ScramProofWrong,
+    /// A client that there is proves nothing.
+    ProofWrong,
+    /// One that there is not does all that it was asked for.
+    ProofOfNobody,
+
     // Servers that are not as they should be.
     /// One says something else than a login.
     LoginBroken,
+    /// A message of its is longer than any of a login.
+    LoginMessageTooLong,
+    /// It offers no SASL mechanism that we speak.
+    MechanismMissing,
+    /// It asks for a proof in a way that we do not speak.
+    MethodNotSpoken,
+    /// It asks again, or lets us in before it is through with what it has begun.
+    ChallengedOutOfOrder,
+    /// Its SCRAM challenge is none, or not for us.
+    ChallengeUnfit,
+    /// It does not show that it knows the password, too.
+    ServerUnproved,
+    /// It keeps another secret than it did when the keys were made that we have.
+    LoginKeysOld,
     /// A start that is to be slow has failed.
     SlowBirth,
     /// One has said what nobody has asked for.

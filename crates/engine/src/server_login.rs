@@ -110,6 +110,7 @@ impl Engine {
             let header = match Header::parse(rest) {
                 Ok(None) => return at,
                 Ok(Some(header)) if header.message_len() > LOGIN_MESSAGE_BYTES => {
+                    Mark::LoginMessageTooLong.hit();
                     self.login_broken(now, id, "it sent a message that is too long");
                     return input.len();
                 }
@@ -236,8 +237,9 @@ impl Engine {
                 Proof::Sent
             }
             (Authentication::Sasl(list), Proof::None) => {
-                let mechanism = Mechanism::choose(backend::sasl_mechanisms(list))
-                    .ok_or("it offers no SASL mechanism that we speak")?;
+                let mechanism = Mechanism::choose(backend::sasl_mechanisms(list));
+                Mark::MechanismMissing.hit_if(mechanism.is_none());
+                let mechanism = mechanism.ok_or("it offers no SASL mechanism that we speak")?;
                 let client = ScramClient::new(nonce);
                 let first = client.client_first();
                 self.actions.inject(to, |out| {
@@ -246,21 +248,32 @@ impl Engine {
                 Proof::First(client)
             }
             (Authentication::SaslContinue(data), Proof::First(client)) => {
-                let challenge = client.server_first(data).map_err(|error| error.to_string())?;
+                let challenge = client.server_first(data).map_err(|error| {
+                    Mark::ChallengeUnfit.hit();
+                    error.to_string()
+                })?;
                 let (salt, iterations) = (challenge.salt(), challenge.iterations());
                 let keys = match login_keys {
                     Some(keys) if keys.fit(salt, iterations) => keys,
-                    _ => login_keys.insert(LoginKeys::derive(password, salt, iterations)),
+                    none_or_old => {
+                        Mark::LoginKeysOld.hit_if(none_or_old.is_some());
+                        none_or_old.insert(LoginKeys::derive(password, salt, iterations))
+                    }
                 };
+                // No mark: they fit.
                 let (client, answer) = challenge.answer(keys).map_err(|error| error.to_string())?;
                 self.actions.inject(to, |out| frontend::write_sasl_response(out, &answer));
                 Proof::Final(client)
             }
             (Authentication::SaslFinal(data), Proof::Final(client)) => {
-                client.server_final(data).map_err(|error| error.to_string())?;
+                client.server_final(data).map_err(|error| {
+                    Mark::ServerUnproved.hit();
+                    error.to_string()
+                })?;
                 Proof::Mutual
             }
             (Authentication::Unsupported(code), _) => {
+                Mark::MethodNotSpoken.hit();
                 return Err(format!("it asks for authentication method {code}, not spoken here"));
             }
             (
@@ -271,7 +284,10 @@ impl Engine {
                 | Authentication::SaslContinue(_)
                 | Authentication::SaslFinal(_),
                 _,
-            ) => return Err("its authentication messages are out of order".to_owned()),
+            ) => {
+                Mark::ChallengedOutOfOrder.hit();
+                return Err("its authentication messages are out of order".to_owned());
+            }
         };
         Ok(())
     }

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use pgweir_auth::Md5Hash;
 use pgweir_auth::scram::{Nonce, ScramClient};
-use pgweir_engine::{Event, NEWCOMERS};
+use pgweir_engine::{Event, Mark, NEWCOMERS};
 use pgweir_wire::frontend::{SaslInitialResponse, write_sasl_response};
 use pgweir_wire::{Header, ProtocolVersion};
 
@@ -13,7 +13,7 @@ use crate::messages::{
     sync,
 };
 use crate::peer::Peer;
-use crate::stage::{Setup, Stage};
+use crate::stage::{Setup, Stage, took};
 
 const MINE: [(&str, &str); 2] = [("user", "user"), ("database", "db")];
 
@@ -65,18 +65,25 @@ fn who_does_not_is_not_told_why() {
             stranger.says([password("guess")]);
             assert_eq!(stranger.heard(), "E(FATAL 28P01)", "{user}, {database}");
             assert!(stranger.is_closed());
+            let is_known = (user, database) == ("user", "db");
+            assert!(if is_known { took(Mark::ProofWrong) } else { took(Mark::ProofOfNobody) });
         }
         assert_eq!(stage.attempts(), 0, "no server is opened for a stranger");
     }
+}
+
+/// Chooses a SASL mechanism and begins it like this.
+fn sasl(mechanism: &str, first: &[u8]) -> Vec<u8> {
+    let mut answer = Vec::new();
+    SaslInitialResponse::write(&mut answer, mechanism.as_bytes(), first);
+    answer
 }
 
 /// Answers a SCRAM challenge; says what came of it.
 fn scram(client: &Peer, secret: &[u8]) -> String {
     assert_eq!(client.heard(), "R");
     let scram = ScramClient::new(Nonce::new([5; Nonce::RANDOM_LEN]));
-    let mut answer = Vec::new();
-    SaslInitialResponse::write(&mut answer, b"SCRAM-SHA-256", &scram.client_first());
-    client.sends(&answer);
+    client.sends(&sasl("SCRAM-SHA-256", &scram.client_first()));
     let challenge = client.heard_bytes();
     let challenge = scram.server_first(&challenge[9..]).expect("a challenge");
     let keys = challenge.derive_keys(secret);
@@ -108,8 +115,10 @@ fn who_does_not_prove_it_by_scram_is_not_told_why() {
     let stage = guarded("scram-sha-256");
     let known = stage.newcomer(&[]);
     assert_eq!(scram(&known, b"guess"), "E(FATAL 28P01)");
+    assert!(took(Mark::ScramProofWrong));
     let unknown = first_bytes(&stage, &startup(&[("user", "nobody")]));
     assert_eq!(scram(&unknown, b"password"), "E(FATAL 28P01)");
+    assert!(took(Mark::ProofOfNobody));
     assert!(known.is_closed() && unknown.is_closed());
     assert_eq!(stage.attempts(), 0);
 }
@@ -125,12 +134,38 @@ fn a_scram_answer_that_does_not_fit_gets_the_sqlstate_of_postgresql() {
         let stage = guarded("scram-sha-256");
         let stranger = stage.newcomer(&[]);
         assert_eq!(stranger.heard(), "R");
-        let mut answer = Vec::new();
-        SaslInitialResponse::write(&mut answer, b"SCRAM-SHA-256", first.as_bytes());
-        stranger.sends(&answer);
+        stranger.sends(&sasl("SCRAM-SHA-256", first.as_bytes()));
         assert_eq!(stranger.heard(), refusal, "{first}");
         assert!(stranger.is_closed());
+        assert!(took(Mark::ScramNotBegun));
     }
+}
+
+/// Nor does SCRAM end with the answer to another challenge, or begin where none was chosen.
+#[test]
+fn what_is_no_scram_is_refused() {
+    let refused = |auth, answers: &[&[u8]]| {
+        let stage = guarded(auth);
+        let stranger = stage.newcomer(&[]);
+        for answer in answers {
+            assert!(stranger.heard_bytes().starts_with(b"R"));
+            stranger.sends(answer);
+        }
+        assert_eq!(stranger.heard(), "E(FATAL 08P01)");
+        assert!(stranger.is_closed());
+        assert_eq!((stage.attempts(), stage.clients_left()), (0, 0));
+    };
+    let first = ScramClient::new(Nonce::new([5; Nonce::RANDOM_LEN])).client_first();
+    let auth = "scram-sha-256";
+    let end = message(b'p', b"c=biws,r=another,p=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=");
+    for end in [&end, &message(b'p', b"no end")] {
+        refused(auth, &[&sasl("SCRAM-SHA-256", &first), end]);
+        assert!(took(Mark::ScramNotEnded));
+    }
+    refused(auth, &[&sasl("SCRAM-SHA-1", &first)]);
+    assert!(took(Mark::MechanismUnknown));
+    refused(auth, &[&message(b'p', b"SCRAM-SHA-256\0")]);
+    assert!(took(Mark::SaslMalformed));
 }
 
 /// A stranger's SCRAM exchange begins like anybody's.
@@ -368,13 +403,27 @@ fn who_does_not_read_its_last_words_is_still_one_of_max_clients() {
 /// Only a password is an answer to the question for one, and no password is long.
 #[test]
 fn another_answer_than_a_password_is_refused() {
-    let long = [&b"p"[..], &60_000u32.to_be_bytes()].concat();
-    for wrong in [query("SELECT"), sync(), long, message(b'p', b"no end")] {
-        let stage = guarded("password");
+    let refused = |auth, wrong: Vec<u8>| {
+        let stage = guarded(auth);
         let stranger = stage.newcomer(&[]);
         assert_eq!(stranger.heard(), "R");
         stranger.says([wrong]);
         assert_eq!(stranger.heard(), "E(FATAL 08P01)");
         assert!(stranger.is_closed());
+        assert_eq!((stage.attempts(), stage.clients_left()), (0, 0));
+    };
+    for auth in ["password", "md5", "scram-sha-256"] {
+        for wrong in [query("SELECT"), sync()] {
+            refused(auth, wrong);
+            assert!(took(Mark::NoProof));
+        }
+        refused(auth, [&b"p"[..], &60_000u32.to_be_bytes()].concat());
+        assert!(took(Mark::ProofTooLong));
+        refused(auth, [&b"p"[..], &3u32.to_be_bytes()].concat());
+        assert!(took(Mark::ProofMalformed));
+    }
+    for auth in ["password", "md5"] {
+        refused(auth, message(b'p', b"no end"));
+        assert!(took(Mark::PasswordMalformed));
     }
 }

@@ -83,6 +83,7 @@ fn a_server_that_asks_for_scram_gets_it_again_and_again() {
         scram(&stage, &server, b"password", salt);
         assert_eq!(server.heard(), "Q(SELECT)");
         server.says([done(), ready()]);
+        assert_eq!(took(Mark::LoginKeysOld), salt == b"more");
     }
 }
 
@@ -105,6 +106,42 @@ fn a_server_that_skips_its_own_proof_is_not_believed() {
     assert_eq!(client.heard(), "R");
 }
 
+/// Nor is one that has another proof than ours, whose challenge is not for us, or that speaks
+/// another mechanism: it is told nothing, and the next attempt may find the right one.
+#[test]
+fn a_server_that_does_not_know_the_password_is_not_believed() {
+    let not_believed = |says: &[Vec<u8>]| {
+        let (stage, server, client) = challenged(&says[0]);
+        for words in &says[1..] {
+            assert!(server.heard_bytes().starts_with(b"p"));
+            server.sends(words);
+        }
+        assert_eq!((server.heard_bytes(), server.is_aborted()), (Vec::new(), true));
+        assert!(client.is_open() && !client.is_greeted());
+        stage.wait(Duration::from_millis(51));
+        stage.server();
+        assert!(client.is_greeted());
+    };
+    let built = |write: &dyn Fn(&mut Vec<u8>)| {
+        let mut message = Vec::new();
+        write(&mut message);
+        message
+    };
+    not_believed(&[built(&|out| authentication_sasl(out, &[b"SCRAM-SHA-256-PLUS"]))]);
+    assert!(took(Mark::MechanismMissing));
+    let challenge = |text: &str| built(&|out| authentication_sasl_continue(out, text.as_bytes()));
+    not_believed(&[sasl(), challenge("r=another,s=c2FsdA==,i=4096")]);
+    assert!(took(Mark::ChallengeUnfit));
+    // What we say begins with our nonce, which is always the same on a stage.
+    let (_stage, server, _client) = challenged(&sasl());
+    let first = String::from_utf8_lossy(&server.heard_bytes()).into_owned();
+    let (_, nonce) = first.split_once(",r=").expect("a nonce");
+    let signature = "v=AAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAAA=";
+    let end = built(&|out| authentication_sasl_final(out, signature.as_bytes()));
+    not_believed(&[sasl(), challenge(&format!("r={nonce}more,s=c2FsdA==,i=4096")), end]);
+    assert!(took(Mark::ServerUnproved));
+}
+
 /// What is no PostgreSQL is an attempt that failed, whatever it says.
 #[test]
 fn what_no_server_says_before_its_login_is_over_ends_the_attempt() {
@@ -112,9 +149,9 @@ fn what_no_server_says_before_its_login_is_over_ends_the_attempt() {
     let kerberos = message(b'R', &7u32.to_be_bytes());
     let long = |bytes: u32| [&b"N"[..], &(4 + bytes).to_be_bytes()].concat();
     let long = [long(30_001), long(65_536), long(100_000)];
-    let others = [http, kerberos, columns(), done(), ready(), message(b'R', b"")];
-    for wrong in long.into_iter().chain(others) {
-        let (stage, server, client) = challenged(&wrong);
+    let others = [http, kerberos.clone(), columns(), done(), ready(), message(b'R', b"")];
+    for wrong in long.iter().chain(&others) {
+        let (stage, server, client) = challenged(wrong);
         assert!(server.is_aborted(), "{}", wrong.escape_ascii());
         let refused = |event: &Event| matches!(event, Event::ServerRefused { .. });
         assert!(stage.log().iter().any(refused));
@@ -124,6 +161,10 @@ fn what_no_server_says_before_its_login_is_over_ends_the_attempt() {
         assert!(client.is_greeted());
     }
     assert!(took(Mark::LoginBroken));
+    challenged(&long[0]);
+    assert!(took(Mark::LoginMessageTooLong));
+    challenged(&kerberos);
+    assert!(took(Mark::MethodNotSpoken));
 }
 
 /// A message that was longer than what is retained was waited for until the attempt's time was up.
@@ -142,6 +183,7 @@ fn parameters_before_the_proof_end_the_attempt() {
     let twice = [authentication_ok(), message(b'R', &12u32.to_be_bytes())].concat();
     let (_stage, server, _client) = challenged(&twice);
     assert!(server.is_aborted());
+    assert!(took(Mark::ChallengedOutOfOrder));
 }
 
 /// Whoever can put a message into the stream behind the login must not be told the password.
