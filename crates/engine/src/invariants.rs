@@ -7,7 +7,7 @@ use crate::Engine;
 use crate::client::{Client, Fate, Leg, Phase};
 use crate::commons::{Count, Member};
 use crate::pool::{Pool, PoolId, Waiter};
-use crate::prepared::Registry;
+use crate::prepared::{Names, Registry};
 use crate::server::Server;
 use crate::server::{Cleaning, ServerState};
 use crate::shares::{Of, is_among};
@@ -147,6 +147,8 @@ impl Engine {
 
     fn check_clients(&self) {
         for (id, client) in self.clients.iter() {
+            let names = client.names.len();
+            assert!(names <= Names::MOST, "{id:?} has {names} statements under names");
             if let Leg::Held(server) | Leg::Preparing(server) = client.leg {
                 let held = self.servers.find(server).and_then(|server| match client.leg {
                     Leg::Preparing(_) => server.client().or(server.promised_to),

@@ -50,6 +50,11 @@ impl Usage {
 }
 
 impl Engine {
+    /// Statements that the client with most of them has under names, as this engine knows of.
+    pub fn names_most(&self) -> usize {
+        self.clients.iter().map(|(_, client)| client.names.len()).max().unwrap_or(0)
+    }
+
     /// What this engine keeps. Buffers are none of its own.
     pub(crate) fn memory(&self) -> Memory {
         let registries = || self.pools.iter().map(|(_, pool)| &pool.registry);

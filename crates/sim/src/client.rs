@@ -31,7 +31,7 @@ use script::Script;
 
 pub(crate) use facts::PoolFacts;
 pub(crate) use moments::Contact;
-pub(crate) use script::Habit;
+pub(crate) use script::{Habit, STATEMENT_NAMES};
 
 /// A fake client: one connection to pgweir, from its startup packet to its end.
 pub(crate) struct Client {

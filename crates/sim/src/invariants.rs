@@ -79,7 +79,8 @@ invariants! {
     RightProtocol,
     /// No limit is exceeded.
     LimitsHold,
-    /// However long a message is and however slow its reader, little of it is kept.
+    /// However long a message is and however slow its reader, little of it is kept, and of names no
+    /// more than were given.
     BoundedMemory,
     /// A reserve is used for who has waited for so long only.
     ReserveInNeed,

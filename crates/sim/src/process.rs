@@ -262,6 +262,11 @@ impl Process {
         self.drivers.iter().find_map(Driver::excess)
     }
 
+    /// Names of statements that a worker keeps of the client that it keeps most of.
+    pub(crate) fn names_most(&self, worker: usize) -> usize {
+        self.drivers[worker].engine().names_most()
+    }
+
     /// Asserts that nothing is left in any driver. To be asked when nobody is there any more.
     pub(crate) fn check_empty(&self) {
         self.check();

@@ -24,7 +24,7 @@ use std::rc::Rc;
 use pgweir_engine::{Database, TICK, Time};
 use pgweir_proxy::Request;
 
-use crate::client::Habit;
+use crate::client::{Habit, STATEMENT_NAMES};
 use crate::diet::{Diet, Item, Sitting};
 use crate::faults::Faults;
 use crate::invariants::Invariant;
@@ -413,6 +413,15 @@ impl World {
         }
     }
 
+    /// Of a client's names those are kept that it has given, far fewer than any client may have.
+    fn check_names(&mut self, worker: usize) {
+        let (kept, most) = (self.process.names_most(worker), STATEMENT_NAMES.len());
+        if kept > most {
+            let text = format!("{kept} names are kept of a client that has given {most} at most");
+            self.site.ledger.fail(Invariant::BoundedMemory, text);
+        }
+    }
+
     fn happen(&mut self, occasion: Occasion) {
         if self.now() < self.paused_until && occasion.is_of_pgweir() {
             return self.schedule(self.paused_until, occasion);
@@ -437,6 +446,7 @@ impl World {
             Occasion::Tick(worker) => {
                 self.note_waits();
                 self.check_cancels();
+                self.check_names(worker);
                 self.process.tick(Time(self.now()), worker);
                 self.schedule(self.now() + TICK.as_micros() as u64, Occasion::Tick(worker));
             }

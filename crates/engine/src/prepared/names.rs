@@ -72,6 +72,10 @@ pub(crate) enum Meaning {
 }
 
 impl Names {
+    /// So many statements under names a client may have that keeps no server; one that has more
+    /// keeps its server, and those are the server's to know.
+    pub(crate) const MOST: usize = 10_000;
+
     pub(crate) fn is_empty(&self) -> bool {
         self.own.is_empty()
     }

@@ -18,7 +18,7 @@ use crate::client::UnnamedHere;
 use crate::errors::ROWS_CHANGED;
 use crate::marks::Mark;
 use crate::pins::{FAILS, Refusal, Verdict};
-use crate::prepared::{self, Meaning, Shape, Statement, Under};
+use crate::prepared::{self, Meaning, Names, Shape, Statement, Under};
 use crate::reply::{Closes, Described, Kind, Made, Makes};
 use crate::sequences::Uses;
 use crate::settings::Settings;
@@ -49,10 +49,6 @@ pub(super) struct Rename {
     pub(super) at: Range<usize>,
     pub(super) name: Vec<u8>,
 }
-
-/// So many statements under names a client may have that keeps no server; one that has more keeps
-/// its server.
-const NAMES: usize = 10_000;
 
 /// A name that no statement has.
 pub(super) const NOBODY: &[u8] = b"pgweir_";
@@ -276,7 +272,7 @@ impl Engine {
     fn may_share(&self, id: ClientId, server: ServerId) -> bool {
         let client = &self.clients[id];
         let spec = &self.pools[self.servers[server].pool].spec;
-        let too_many = client.names.len() >= NAMES;
+        let too_many = client.names.len() >= Names::MOST;
         Mark::TooManyNames.hit_if(too_many);
         self.servers[server].mode != PoolMode::Session
             && spec.prepared_statements > 0

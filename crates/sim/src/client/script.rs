@@ -44,7 +44,7 @@ pub(crate) struct Script {
     /// It has made an unnamed statement.
     unnamed: bool,
     /// The names of prepared statements that it has made.
-    named: [bool; 3],
+    named: [bool; STATEMENT_NAMES.len()],
     /// What it uses next under a name is prepared again: the rows of something were not what they
     /// were.
     renews: bool,
@@ -64,6 +64,9 @@ pub(crate) struct Script {
     habits: Habits,
     dice: Dice,
 }
+
+/// What clients call the statements that they prepare.
+pub(crate) const STATEMENT_NAMES: [&str; 3] = ["n0", "n1", "n2"];
 
 /// By which protocol a statement is sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -113,7 +116,7 @@ impl Script {
             passed_over: false,
             presses: false,
             unnamed: false,
-            named: [false; 3],
+            named: [false; STATEMENT_NAMES.len()],
             renews: false,
             copying: None,
             hasty: false,
@@ -316,7 +319,7 @@ impl Script {
         let all = [Verb::Reset { name: None }, Verb::Discard(Kind::All)];
         let statement = Statement { tag: self.tag(), verb: dice.pick(&all).clone() };
         self.unnamed = false;
-        self.named = [false; 3];
+        self.named = Default::default();
         frontend::write_query(out, statement.to_string().as_bytes());
     }
 
@@ -409,7 +412,7 @@ impl Script {
     /// SQL that removes, or runs, what was prepared by the protocol.
     fn by_sql(&mut self, way: Way, dice: &mut Dice) -> Verb {
         let index = dice.below(3) as usize;
-        let name = ["n0", "n1", "n2"][index].to_owned();
+        let name = STATEMENT_NAMES[index].to_owned();
         if way != Way::Extended && dice.chance(0.3) {
             // From now on its names are those of a session.
             self.pinned = true;
@@ -448,7 +451,7 @@ impl Script {
     fn extended(&mut self, out: &mut Vec<u8>, dice: &mut Dice) {
         let index = (self.habits.names && dice.chance(0.6)).then(|| dice.below(3) as usize);
         let (name, known) = match index {
-            Some(index) => ([&b"n0"[..], b"n1", b"n2"][index], self.named[index]),
+            Some(index) => (STATEMENT_NAMES[index].as_bytes(), self.named[index]),
             None => (&b""[..], self.unnamed),
         };
         self.pinned |= index.is_some();
