@@ -550,7 +550,7 @@ fn notify(channel: &[u8], number: u64) -> Vec<u8> {
 }
 
 /// Appends a name in quotes.
-fn put_name(out: &mut Vec<u8>, name: &[u8]) {
+pub(crate) fn put_name(out: &mut Vec<u8>, name: &[u8]) {
     out.push(b'"');
     for byte in name {
         if *byte == b'"' {

@@ -334,7 +334,7 @@ pub(crate) fn chains_lost(tag: Tag, body: &[u8], whole: bool) -> bool {
 
 /// Whether a unit begins with a ROLLBACK of the whole transaction. One that is prepared must also
 /// be carried out before anything else can fail.
-fn gives_up(tag: Tag, header: Header, rest: &[u8]) -> bool {
+pub(crate) fn gives_up(tag: Tag, header: Header, rest: &[u8]) -> bool {
     let message = &rest[..rest.len().min(header.message_len())];
     let body = &message[HEADER_LEN..];
     match tag {

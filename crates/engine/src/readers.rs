@@ -2,7 +2,8 @@
 //! bytes. The engine calls what they call; messages are read by `pgweir-wire`, statements by
 //! `pgweir-sql`.
 
-use crate::{ask, room, settings, track};
+pub use crate::units::Front;
+use crate::{ask, listen, room, settings, track, unfinished, units};
 
 /// A name and a value.
 pub type Assignment = (Box<[u8]>, Box<[u8]>);
@@ -26,4 +27,34 @@ pub fn setting(row: &[u8]) -> Option<(Vec<u8>, Vec<u8>)> {
 /// What the body of a DataRow says beside what kind of state there is in a session.
 pub fn state(row: &[u8]) -> Option<&[u8]> {
     ask::read(row).map(|(_, behind)| behind)
+}
+
+/// Whether the unit at the front of what a client has sent has come up to its end. `scanned` bytes of
+/// it are known not to end it.
+pub fn unit_is_whole(bytes: &[u8], scanned: &mut usize) -> bool {
+    unfinished::unit_is_whole(bytes, scanned)
+}
+
+/// Whether behind a unit a client has sent anything more than that it leaves.
+pub fn more_follows(bytes: &[u8]) -> bool {
+    units::more_follows(bytes)
+}
+
+/// What is told from the message at the front, or from what has come of it; `None`: there is none.
+pub fn front(bytes: &[u8]) -> Option<Front> {
+    Front::of(bytes)
+}
+
+/// A text in SQL of ours.
+pub fn literal(text: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    settings::put_text(&mut out, text);
+    out
+}
+
+/// A name in SQL of ours.
+pub fn name(name: &[u8]) -> Vec<u8> {
+    let mut out = Vec::new();
+    listen::put_name(&mut out, name);
+    out
 }

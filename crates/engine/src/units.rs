@@ -6,7 +6,8 @@ mod refuse;
 mod show;
 mod unnamed;
 
-pub(crate) use refuse::begins_unit;
+pub use refuse::Front;
+pub(crate) use refuse::{begins_unit, more_follows};
 
 use pgweir_config::PoolMode;
 use pgweir_wire::frontend::{self, Tag};

@@ -28,6 +28,7 @@ pub mod corpus;
 mod cut;
 mod engine_client;
 mod engine_server;
+mod engine_units;
 mod frontend;
 mod mutate;
 pub mod postgres;
@@ -69,7 +70,7 @@ pub struct Target {
 
 /// Every target, ordered by name.
 #[rustfmt::skip]
-pub const TARGETS: [Target; 15] = [
+pub const TARGETS: [Target; 16] = [
     row("backend", "messages of a server", 3, 4_096, Language::Messages, backend::run),
     row("catalogue", "rows of cells of what a server says of its catalogue", 1, 512,
         Language::Catalogue, catalogue::run),
@@ -79,6 +80,8 @@ pub const TARGETS: [Target; 15] = [
         engine_client::run),
     row("engine_server", "a script of what a server sends", 5, 512, Language::Scripts,
         engine_server::run),
+    row("engine_units", "messages of a client that has logged in", 3, 192, Language::Scripts,
+        engine_units::run),
     row("frontend", "messages of a client", 3, 4_096, Language::Messages, frontend::run),
     row("scram_client", "server-first and server-final, a line each", 3, 4_096, Language::Scram,
         scram::client),
@@ -90,7 +93,8 @@ pub const TARGETS: [Target; 15] = [
         server_login::run),
     row("sql", "the text of a query", 2, 256, Language::Sql, sql::run),
     row("startup", "the first packet of a connection", 3, 4_096, Language::Messages, startup::run),
-    row("units", "messages of a client that has logged in", 3, 192, Language::Scripts, units::run),
+    row("units", "messages of a client, one unit behind the other", 2, 256, Language::Scripts,
+        units::run),
     row("url", "the URL of a server", 1, 512, Language::Url, url::run),
 ];
 

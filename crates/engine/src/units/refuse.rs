@@ -12,6 +12,7 @@ use crate::Engine;
 use crate::action::{ClientId, Endpoint};
 use crate::client::{Client, LostTransaction, UnitRest, UnnamedStatement};
 use crate::errors::MORE_BEHIND;
+use crate::loss::{chains_lost, gives_up};
 use crate::marks::Mark;
 use crate::prepared::Names;
 use crate::time::Time;
@@ -282,6 +283,30 @@ fn text_of(tag: Tag, body: &[u8]) -> &[u8] {
     }
 }
 
+/// What is told from the message at the front of what a client has sent, whoever that is.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Front {
+    /// Something may rest on it.
+    pub bears: bool,
+    /// It may ask for another transaction like one that was lost.
+    pub chains: bool,
+    /// It gives that up.
+    pub gives_up: bool,
+}
+
+impl Front {
+    pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
+        let (header, tag) = message(bytes).ok()??;
+        let message = &bytes[..header.message_len().min(bytes.len())];
+        let whole = message.len() == header.message_len();
+        Some(Self {
+            bears: bears(tag, message, whole, b"", &Names::default()),
+            chains: chains_lost(tag, &message[HEADER_LEN..], whole),
+            gives_up: gives_up(tag, header, bytes),
+        })
+    }
+}
+
 /// What stands behind a unit that is refused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Behind {
@@ -295,7 +320,7 @@ enum Behind {
 
 /// Whether a client has sent anything more than that it leaves. A Flush asks for nothing, nor do
 /// the data of a COPY and their end: the unit in front of them may be that.
-fn more_follows(mut rest: &[u8]) -> bool {
+pub(crate) fn more_follows(mut rest: &[u8]) -> bool {
     while let Ok(Some((header, tag))) = message(rest) {
         match tag {
             Tag::CopyData | Tag::CopyDone | Tag::CopyFail | Tag::Flush => {
