@@ -2,11 +2,21 @@
 //! bytes. The engine calls what they call; messages are read by `pgweir-wire`, statements by
 //! `pgweir-sql`.
 
-pub use crate::units::Front;
 use crate::{ask, listen, room, settings, track, unfinished, units};
 
 /// A name and a value.
 pub type Assignment = (Box<[u8]>, Box<[u8]>);
+
+/// What is told from the message at the front of what a client has sent.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Front {
+    /// Something may rest on it.
+    pub bears: bool,
+    /// It may ask for another transaction like one that was lost.
+    pub chains: bool,
+    /// It gives that up.
+    pub gives_up: bool,
+}
 
 /// What the `options` of a startup packet set, in order. `None`: a login with them is refused.
 pub fn startup_options(options: &[u8]) -> Option<Vec<Assignment>> {
@@ -29,8 +39,8 @@ pub fn state(row: &[u8]) -> Option<&[u8]> {
     ask::read(row).map(|(_, behind)| behind)
 }
 
-/// Whether the unit at the front of what a client has sent has come up to its end. `scanned` bytes of
-/// it are known not to end it.
+/// Whether the unit at the front of what a client has sent has come up to its end. `scanned` bytes
+/// of it are known not to end it.
 pub fn unit_is_whole(bytes: &[u8], scanned: &mut usize) -> bool {
     unfinished::unit_is_whole(bytes, scanned)
 }
@@ -40,9 +50,9 @@ pub fn more_follows(bytes: &[u8]) -> bool {
     units::more_follows(bytes)
 }
 
-/// What is told from the message at the front, or from what has come of it; `None`: there is none.
+/// What is told from the message at the front, or from what has come of it. `None`: it is none.
 pub fn front(bytes: &[u8]) -> Option<Front> {
-    Front::of(bytes)
+    units::front(bytes)
 }
 
 /// A text in SQL of ours.

@@ -6,8 +6,7 @@ mod refuse;
 mod show;
 mod unnamed;
 
-pub use refuse::Front;
-pub(crate) use refuse::{begins_unit, more_follows};
+pub(crate) use refuse::{begins_unit, front, more_follows};
 
 use pgweir_config::PoolMode;
 use pgweir_wire::frontend::{self, Tag};

@@ -15,6 +15,7 @@ use crate::errors::MORE_BEHIND;
 use crate::loss::{chains_lost, gives_up};
 use crate::marks::Mark;
 use crate::prepared::Names;
+use crate::readers::Front;
 use crate::time::Time;
 
 impl Engine {
@@ -283,28 +284,16 @@ fn text_of(tag: Tag, body: &[u8]) -> &[u8] {
     }
 }
 
-/// What is told from the message at the front of what a client has sent, whoever that is.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Front {
-    /// Something may rest on it.
-    pub bears: bool,
-    /// It may ask for another transaction like one that was lost.
-    pub chains: bool,
-    /// It gives that up.
-    pub gives_up: bool,
-}
-
-impl Front {
-    pub(crate) fn of(bytes: &[u8]) -> Option<Self> {
-        let (header, tag) = message(bytes).ok()??;
-        let message = &bytes[..header.message_len().min(bytes.len())];
-        let whole = message.len() == header.message_len();
-        Some(Self {
-            bears: bears(tag, message, whole, b"", &Names::default()),
-            chains: chains_lost(tag, &message[HEADER_LEN..], whole),
-            gives_up: gives_up(tag, header, bytes),
-        })
-    }
+/// What is told from the message at the front of what somebody has sent, whoever that is.
+pub(crate) fn front(bytes: &[u8]) -> Option<Front> {
+    let (header, tag) = message(bytes).ok()??;
+    let message = &bytes[..header.message_len().min(bytes.len())];
+    let whole = message.len() == header.message_len();
+    Some(Front {
+        bears: bears(tag, message, whole, b"", &Names::default()),
+        chains: chains_lost(tag, &message[HEADER_LEN..], whole),
+        gives_up: gives_up(tag, header, bytes),
+    })
 }
 
 /// What stands behind a unit that is refused.
