@@ -1,5 +1,5 @@
 //! What stands in the input of a client, before and behind a unit: where a unit ends, what more
-//! there is, what may rest on one that is not run; and how what clients say is put into SQL of ours.
+//! there is, what may rest on one that is not run; and how what clients say is put into our SQL.
 //!
 //! What holds: bytes that come later do not take back what was told from those in front of them;
 //! what was looked at is not looked at again, and nothing else comes of that; and a text in SQL of
