@@ -144,6 +144,11 @@ impl Engine {
         }
     }
 
+    /// A pool's connections that are being made, log in, or are asked before they are lent.
+    pub(crate) fn openings(&self, pool: PoolId) -> impl Iterator<Item = (ServerId, &Server)> {
+        self.servers.iter().filter(move |(_, server)| server.is_opening() && server.pool == pool)
+    }
+
     /// A connection under way that is promised to nobody and is started in this way.
     pub(crate) fn coming_for_any(&self, pool: PoolId, birth: &Rc<Settings>) -> Option<ServerId> {
         let fits = |its: &Server| its.promised_to.is_none() && Rc::ptr_eq(&its.birth, birth);

@@ -71,8 +71,8 @@ impl Engine {
         }
         let room = self.room(id);
         for _ in 0..due.min(room) {
-            // No mark: that another worker takes the place in between needs threads.
             if self.open_for_queue(now, id).is_none() {
+                Mark::RoomOfQueueTaken.hit();
                 break;
             }
         }
@@ -90,11 +90,6 @@ impl Engine {
         if lacking > 0 && self.is_limited(id) {
             self.make_room(now, id, lacking);
         }
-    }
-
-    /// A pool's connections that are being made, log in, or are asked before they are lent.
-    pub(crate) fn openings(&self, pool: PoolId) -> impl Iterator<Item = (ServerId, &Server)> {
-        self.servers.iter().filter(move |(_, server)| server.is_opening() && server.pool == pool)
     }
 
     /// Makes a connection, for which the pool has room, unless another worker has taken that.
@@ -240,7 +235,11 @@ impl Engine {
                 coming
             }
             // The last attempt failed, and so may this one: the server that there is stays.
-            None if its.last_failure.is_some() => self.open(now, pool).unwrap_or(server),
+            None if its.last_failure.is_some() => {
+                let new = self.open(now, pool);
+                Mark::RoomForAnotherTaken.hit_if(new.is_none());
+                new.unwrap_or(server)
+            }
             None => server,
         };
         self.servers[promised].promised_to = Some(client);

@@ -14,6 +14,7 @@ use std::sync::{Arc, Weak};
 use pgweir_config::Room;
 
 use crate::action::{Address, ClientId, ServerId};
+use crate::marks::Mark;
 use crate::shares::Of;
 use crate::sync::{Counter, Mutex, lock};
 use crate::time::Time;
@@ -163,10 +164,10 @@ impl Commons {
             let answer = self.room(address);
             count.limit(most(answer, count.used()));
             // If another worker has been told something meanwhile, its limit came before this one.
-            // No mark: simulated workers take turns.
             if self.room(address) == answer {
                 return;
             }
+            Mark::RoomToldMeanwhile.hit();
         }
     }
 }

@@ -531,6 +531,10 @@ marks! {
     LoginPointless,
     /// So those that wait hear it at once.
     WaiterRefused,
+    /// A limit that is shared leaves no room for a connection that was to be made.
+    NoRoomToOpen,
+    /// Another one did, in which it was counted.
+    RoomInPart,
     /// No attempt is made now: one has failed a moment ago.
     AttemptPutOff,
     /// One attempt at a time is made while attempts fail.
@@ -1060,6 +1064,14 @@ marks! {
     CancelWithoutKey,
     /// COPY goes both ways.
     CopiesBothWays,
+
+    // What another worker does between two steps: simulated ones take turns.
+    /// It takes the room for a connection that somebody in the queue was to get.
+    RoomOfQueueTaken,
+    /// It takes the room for one that was to be asked whether it takes a client's settings.
+    RoomForAnotherTaken,
+    /// It is told what a server has room for.
+    RoomToldMeanwhile,
 
     // Replies.
     /// A Sync that was sent with the data of a COPY is answered when more has been sent.

@@ -195,7 +195,8 @@ impl Engine {
                 Of::Database(_) | Of::User(_) => usize::MAX,
             };
             if !share.count.try_open(parallelism) {
-                // No mark: threads are needed for two workers to do this at the same time.
+                Mark::NoRoomToOpen.hit();
+                Mark::RoomInPart.hit_if(!counts.is_empty());
                 counts.iter().for_each(|count| count.opened());
                 counts.iter().for_each(|count| count.gone());
                 return None;

@@ -6,6 +6,7 @@ use shuttle::{Config, Runner};
 
 use super::{Answer, Arc, Count, Counter, Member, Room, Want};
 use crate::action::Address;
+use crate::marks::{Mark, Marks};
 use crate::shares::Of;
 use crate::time::Time;
 
@@ -41,6 +42,12 @@ fn threads<T: Send + Sync + 'static, R: Send + 'static>(
 
 fn joined<R>(thread: JoinHandle<R>) -> R {
     thread.join().expect("it ends")
+}
+
+/// Whether a rare path was taken in any order since this was asked last: the threads of a schedule
+/// are all on the thread of its test.
+fn took(mark: Mark) -> bool {
+    Marks::take().times(mark) > 0
 }
 
 fn count_of(most: usize) -> Arc<Count> {
@@ -156,6 +163,7 @@ fn meet(lacks: fn(&Count, &Member) -> bool) {
 #[test]
 fn what_a_server_has_said_is_its_limit() {
     const ROOM: Room = Room { connections_max: 100, reserved: 3 };
+    Marks::take();
     in_many_orders(|| {
         let shared = Arc::new((Member::all(2), count_of(1)));
         threads(2, &shared, |(members, count), index| {
@@ -170,6 +178,7 @@ fn what_a_server_has_said_is_its_limit() {
         });
         assert_eq!(shared.1.most(), Some(ROOM.free() as usize));
     });
+    assert!(took(Mark::RoomToldMeanwhile));
 }
 
 /// The operator is told once what a server has room for.

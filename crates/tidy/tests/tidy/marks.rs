@@ -9,8 +9,9 @@ const CODE: &[&str] = &["crates/engine/src/", "crates/proxy/src/"];
 /// Where those begin in the list that no simulation takes.
 const NOT_SIMULATED: &str = "    not_simulated:";
 
-/// Where tests may say that they take one of these, as `took(Mark::Name)`.
-const TESTS: &str = "crates/proxy/tests/driver/";
+/// Where tests may say that they take one of these, as `took(Mark::Name)`: those of the driver, and
+/// of the worker, with sockets or among other threads.
+const TESTS: &[&str] = &["crates/engine/src/", "crates/proxy/", "interleave/"];
 
 /// Each mark stands at one place in the code, so that its count tells of one path; and if no
 /// simulation takes that, a test does.
@@ -34,14 +35,16 @@ fn astray(tree: &Tree) -> Vec<String> {
 fn untaken(tree: &Tree) -> Vec<String> {
     let list = tree.text(LIST).unwrap_or_default();
     let not_simulated = list.lines().skip_while(|line| *line != NOT_SIMULATED);
+    let is_test =
+        |path: &str| path.contains("/tests") && TESTS.iter().any(|tests| path.starts_with(tests));
     let tests: Vec<&str> =
-        tree.texts().filter(|(path, _)| path.starts_with(TESTS)).map(|(_, text)| text).collect();
+        tree.texts().filter(|(path, _)| is_test(path)).map(|(_, text)| text).collect();
     let is_taken = |name: &str| {
         let words = format!("took(Mark::{name})");
         tests.iter().any(|text| text.contains(&words))
     };
     let untaken = not_simulated.filter_map(name_in_list).filter(|name| !is_taken(name));
-    untaken.map(|name| format!("{LIST}: no test of the driver takes {name}")).collect()
+    untaken.map(|name| format!("{LIST}: no test takes {name}")).collect()
 }
 
 fn name_in_list(line: &str) -> Option<&str> {
@@ -81,14 +84,23 @@ mod tests {
 
     #[test]
     fn what_is_not_simulated_is_tested() {
-        let list = "marks! {\n    Full,\n    not_simulated:\n    Lost,\n    LostAgain,\n}\n";
-        let code = "Mark::Full.hit(); Mark::Lost.hit(); Mark::LostAgain.hit();";
-        let test = "assert!(took(Mark::LostAgain));";
+        let names = ["Lost", "Again", "Twice", "Often", "Seldom"];
+        let lines: String = names.map(|name| format!("    {name},\n")).concat();
+        let list = format!("marks! {{\n    Full,\n    not_simulated:\n{lines}}}\n");
+        let code: String = names.map(|name| format!("Mark::{name}.hit(); ")).concat();
+        let took = names.map(|name| format!("assert!(took(Mark::{name}));"));
         let tree = Tree::sample(&[
-            (LIST, list),
-            ("crates/engine/src/a.rs", code),
-            ("crates/proxy/tests/driver/a.rs", test),
+            (LIST, &list),
+            ("crates/engine/src/a.rs", &format!("{code} Mark::Full.hit();")),
+            // No test, or one of something else.
+            ("crates/proxy/src/a.rs", "assert!(took(Mark::Lost))"),
+            ("crates/sim/tests/a.rs", &took[0]),
+            ("crates/proxy/tests/driver/a.rs", &took[1]),
+            ("crates/proxy/src/a/tests.rs", &took[2]),
+            ("crates/engine/src/a/tests.rs", &took[3]),
+            ("interleave/proxy/tests/a/main.rs", &took[4]),
         ]);
-        assert_eq!(check(&tree), [format!("{LIST}: no test of the driver takes Lost")]);
+        let expected = ["Lost stands at 2 places", "no test takes Lost"];
+        assert_eq!(check(&tree), expected.map(|complaint| format!("{LIST}: {complaint}")));
     }
 }

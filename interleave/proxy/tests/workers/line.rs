@@ -7,7 +7,7 @@ use std::sync::{Arc, Mutex, MutexGuard};
 
 use pgweir_proxy_interleaved::Transport;
 use pgweir_wire::{CancelKey, Header, Initial, ProtocolVersion, Startup, backend, frontend};
-use pgweir_wire::{HEADER_LEN, TransactionStatus};
+use pgweir_wire::{HEADER_LEN, SqlState, TransactionStatus};
 use tokio::sync::oneshot;
 
 const COLUMN: backend::Column<'static> =
@@ -18,6 +18,9 @@ const CATALOGUE_QUESTION: &[u8] = b"SET TRANSACTION ISOLATION LEVEL REPEATABLE R
 
 /// What the function does that there is in each.
 const LOCKS: &[u8] = b"SELECT pg_advisory_lock(1)";
+
+/// What no server takes that somebody has had.
+pub(crate) const REFUSED: &str = "refused";
 
 /// A connection. Its lock is never held while another thread may go on, so it is no step.
 #[derive(Clone, Debug)]
@@ -75,11 +78,14 @@ pub(crate) struct Heard {
 }
 
 /// A server that answers each query with its text, and says that its catalogue has one function,
-/// which is called like its database and takes a lock.
+/// which is called like its database and takes a lock. Once somebody has had it, it does not take
+/// what is called [`REFUSED`].
 #[derive(Debug)]
 struct Server {
     /// Its database, once it has let us in.
     database: Option<String>,
+    /// It has answered a client.
+    touched: bool,
     /// How many there are like it.
     all: Arc<AtomicUsize>,
 }
@@ -87,14 +93,13 @@ struct Server {
 impl Line {
     /// A client that has sent its startup packet and these queries, and whoever waits for its end.
     pub(crate) fn of_client(
-        (user, database): (&str, &str),
+        parameters: &[(&str, &str)],
         asks: &[&str],
         leaves: bool,
     ) -> (Self, oneshot::Receiver<Heard>) {
         let (waits, over) = oneshot::channel();
         let mut sent = Vec::new();
-        let parameters = [("user", user), ("database", database)];
-        let parameters = parameters.map(|(name, value)| (name.as_bytes(), value.as_bytes()));
+        let parameters = parameters.iter().map(|(name, value)| (name.as_bytes(), value.as_bytes()));
         Startup::write(&mut sent, ProtocolVersion::V3_0, parameters);
         asks.iter().for_each(|text| frontend::write_query(&mut sent, text.as_bytes()));
         let client = Client {
@@ -112,7 +117,8 @@ impl Line {
     pub(crate) fn of_server(all: &Arc<AtomicUsize>, most: usize) -> Self {
         let before = all.fetch_add(1, SeqCst);
         assert!(before < most, "more servers than there may be");
-        Self::new(Vec::new(), Far::Server(Server { database: None, all: Arc::clone(all) }))
+        let server = Server { database: None, touched: false, all: Arc::clone(all) };
+        Self::new(Vec::new(), Far::Server(server))
     }
 
     fn new(sent: Vec<u8>, far: Far) -> Self {
@@ -276,8 +282,14 @@ impl Client {
 }
 
 impl Server {
-    fn answers(&self, query: &[u8]) -> Vec<u8> {
+    fn answers(&mut self, query: &[u8]) -> Vec<u8> {
         let text = query.strip_suffix(b"\0").expect("a whole query");
+        // All that pgweir says by itself names the schema.
+        let says = |words: &str| text.windows(words.len()).any(|part| part == words.as_bytes());
+        self.touched |= !says("pg_catalog");
+        if self.touched && says(REFUSED) {
+            return refusal();
+        }
         match &self.database {
             Some(name) if text.starts_with(CATALOGUE_QUESTION) => {
                 row(&[b"f", b"16384", b"public", name.as_bytes(), b"sql", b"0", LOCKS])
@@ -308,6 +320,13 @@ fn welcome() -> Vec<u8> {
 /// A row with what was asked. To the question what a server has room for, that is no answer.
 pub(crate) fn answer(asked: &[u8]) -> Vec<u8> {
     row(&[asked])
+}
+
+fn refusal() -> Vec<u8> {
+    let mut out = Vec::new();
+    backend::Report::error(SqlState::INVALID_PARAMETER_VALUE, "not that").write(&mut out);
+    backend::ready_for_query(&mut out, TransactionStatus::Idle);
+    out
 }
 
 fn row(cells: &[&[u8]]) -> Vec<u8> {

@@ -15,6 +15,10 @@ mod lost;
 mod process;
 mod worker;
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering::SeqCst};
+use std::time::Duration;
+
 use pgweir_engine::{Mark, Marks, Plan};
 use pgweir_proxy_interleaved::Mail;
 use shuttle::future::block_on;
@@ -107,6 +111,36 @@ fn connections_go_round(plan: Plan, most: usize, ticks: usize) {
         }
         process.stop();
     });
+    assert!(took(Mark::RoomOfQueueTaken), "no worker has taken another's room");
+}
+
+/// A server that somebody has had does not take what a client asks for, and another one is to be
+/// asked. Where the other worker takes the room for that, the first one makes way.
+#[test]
+fn whoever_needs_another_server_is_served_though_its_place_is_taken() {
+    let taken = Arc::new(AtomicBool::new(false));
+    let was_taken = Arc::clone(&taken);
+    let plan = Plans::new().growing("max_server_connections = 2", &["db", "east"]);
+    in_many_orders(move || {
+        let process = Process::start(&plan, 2, Vec::new());
+        // The second one cannot be had, and is asked for again when somebody needs it.
+        process.refuse_second();
+        assert_eq!(process.client("db", "a", true).heard(), answered());
+        process.rest();
+        process.pass(Duration::from_millis(50));
+        let mut clients = [process.client("east", "c", true), process.demanding("db", "b")];
+        process.see_off(&mut clients, 30);
+        let [other, demanding] = clients;
+        assert_eq!(other.heard(), answered());
+        let heard = demanding.heard();
+        let is_taken = took(Mark::RoomForAnotherTaken);
+        // Where there was no room to begin with it hears why the last attempt has failed.
+        let is_told = !is_taken && heard.error.as_deref() == Some("57P03");
+        assert!(is_told || heard == answered(), "{heard:?}");
+        was_taken.fetch_or(is_taken, SeqCst);
+        process.stop();
+    });
+    assert!(taken.load(SeqCst), "no worker has taken another's room");
 }
 
 /// The first worker hears of a pool last, so whoever comes behind that is served, wherever the pool

@@ -3,6 +3,7 @@
 use std::path::Path;
 use std::sync::Arc;
 use std::sync::atomic::Ordering::SeqCst;
+use std::time::Duration;
 
 use pgweir_config::{Config, TcpOptions};
 use pgweir_engine::{Member, Placement, Plan, TICK};
@@ -12,7 +13,7 @@ use shuttle::thread::{self, JoinHandle};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::control::Control;
-use crate::line::{Heard, Line, Way};
+use crate::line::{Heard, Line, REFUSED, Way};
 use crate::worker::{Outside, Post, Site, run};
 
 /// How many workers there are in most tests. The pools go to them in turn: the first to the first.
@@ -21,6 +22,9 @@ const WORKERS: usize = 2;
 /// More letters than lead to one another: a client goes to its worker, a nudge says what this
 /// lacks, another that there is room now, and so on for three clients.
 const LETTERS_IN_A_ROW: usize = 12;
+
+/// What a pool says that looks for no loud names.
+const IGNORE: &str = "loud_functions = 'ignore'";
 
 /// A process that is at work.
 pub(crate) struct Process {
@@ -56,25 +60,31 @@ impl Plans {
 
     /// A pool of one connection for each of these databases, with more lines for `general`.
     pub(crate) fn next(&mut self, general: &str, databases: &[&str]) -> Plan {
-        self.plan(general, "loud_functions = 'ignore'", databases)
+        self.plan(general, IGNORE, "pool_size = 1", databases)
+    }
+
+    /// The same, where the first pool may have two and keeps them.
+    pub(crate) fn growing(&mut self, general: &str, databases: &[&str]) -> Plan {
+        self.plan(general, IGNORE, "pool_size = 2\nmin_pool_size = 2", databases)
     }
 
     /// The same where catalogues are read, for names that are not `quiet`.
     pub(crate) fn reading(&mut self, quiet: &str, databases: &[&str]) -> Plan {
-        self.plan("", &format!("quiet_functions = '{quiet}'"), databases)
+        self.plan("", &format!("quiet_functions = '{quiet}'"), "pool_size = 1", databases)
     }
 
-    fn plan(&mut self, general: &str, pool: &str, databases: &[&str]) -> Plan {
-        let pool = |database: &&str| {
+    fn plan(&mut self, general: &str, pool: &str, first: &str, databases: &[&str]) -> Plan {
+        let pool = |(place, database): (usize, &&str)| {
+            let size = if place == 0 { first } else { "pool_size = 1" };
             format!(
                 "[pools.{database}]\n{pool}\n\
                  [pools.{database}.users.0]\nusername = 'user'\npassword = 'password'\n\
-                 pool_size = 1\n\
+                 {size}\n\
                  [pools.{database}.shards.0]\nservers = [['127.0.0.1', 5432, 'primary']]\n\
                  database = '{database}'\n"
             )
         };
-        let pools: String = databases.iter().map(pool).collect();
+        let pools: String = databases.iter().enumerate().map(pool).collect();
         let text = format!(
             "[general]\nhost = '127.0.0.1'\nport = 6000\nauth_type = 'trust'\n\
              admin_username = 'admin'\nadmin_password = 'secret'\nadmin_auth_type = 'trust'\n\
@@ -127,30 +137,29 @@ impl Process {
 
     /// A client connects.
     pub(crate) fn client(&self, database: &str, name: &str, leaves: bool) -> Client {
-        self.connects(("user", database), &[name], leaves, None)
+        self.connects(Line::of_client(&pool_of(database), &[name], leaves))
+    }
+
+    /// A client connects that asks for what no server takes that somebody has had.
+    pub(crate) fn demanding(&self, database: &str, name: &str) -> Client {
+        let parameters = [&pool_of(database)[..], &[("search_path", REFUSED)]].concat();
+        self.connects(Line::of_client(&parameters, &[name], true))
     }
 
     /// A client of the console connects.
     pub(crate) fn console(&self, commands: &[&str], leaves: bool) -> Client {
-        self.connects(("admin", "pgweir"), commands, leaves, None)
+        let parameters = [("user", "admin"), ("database", "pgweir")];
+        self.connects(Line::of_client(&parameters, commands, leaves))
     }
 
     /// A client connects that gets lost on its way to another worker.
     pub(crate) fn lost(&self, database: &str, name: &str, way: Way) -> Client {
-        self.connects(("user", database), &[name], true, Some(way))
+        let (line, end) = Line::of_client(&pool_of(database), &[name], true);
+        line.is_lost(way);
+        self.connects((line, end))
     }
 
-    fn connects(
-        &self,
-        whom: (&str, &str),
-        asks: &[&str],
-        leaves: bool,
-        lost: Option<Way>,
-    ) -> Client {
-        let (line, end) = Line::of_client(whom, asks, leaves);
-        if let Some(way) = lost {
-            line.is_lost(way);
-        }
+    fn connects(&self, (line, end): (Line, oneshot::Receiver<Heard>)) -> Client {
         // A worker that has ended takes no clients.
         let _ = self.outside[0].send(Outside::Client(line.clone()));
         Client { line, end, heard: None }
@@ -196,9 +205,19 @@ impl Process {
         }
     }
 
+    /// The next attempt to connect but one fails.
+    pub(crate) fn refuse_second(&self) {
+        self.site.refused.store(2, SeqCst);
+    }
+
+    /// Time passes, and nobody is told.
+    pub(crate) fn pass(&self, time: Duration) {
+        self.site.clock.fetch_add(time.as_micros() as u64, SeqCst);
+    }
+
     /// A tick's time passes on all workers.
     pub(crate) fn tick(&self) {
-        self.site.clock.fetch_add(TICK.as_micros() as u64, SeqCst);
+        self.pass(TICK);
         for worker in &self.outside {
             let _ = worker.send(Outside::Tick);
         }
@@ -247,7 +266,7 @@ impl Process {
 impl Client {
     /// One that comes later.
     pub(crate) fn later(database: &str, name: &str) -> (Line, Self) {
-        let (line, end) = Line::of_client(("user", database), &[name], true);
+        let (line, end) = Line::of_client(&pool_of(database), &[name], true);
         (line.clone(), Self { line, end, heard: None })
     }
 
@@ -274,6 +293,11 @@ impl Client {
         }
         self.heard.is_some()
     }
+}
+
+/// What a client says that wants the pool of a database.
+fn pool_of(database: &str) -> [(&str, &str); 2] {
+    [("user", "user"), ("database", database)]
 }
 
 /// Where clients come in, which is open already.

@@ -25,6 +25,15 @@ pub(crate) struct Site {
     /// Servers that there are, and how many there may be.
     pub(crate) servers: Arc<AtomicUsize>,
     pub(crate) most: usize,
+    /// The attempt to connect fails before which there are so many less one.
+    pub(crate) refused: AtomicUsize,
+}
+
+impl Site {
+    /// Whether this attempt to connect fails.
+    fn refuses(&self) -> bool {
+        self.refused.fetch_update(SeqCst, SeqCst, |left| left.checked_sub(1)) == Ok(1)
+    }
 }
 
 /// What comes to a worker that is no mail.
@@ -205,6 +214,11 @@ impl Worker {
             Outside::Connected(endpoint) => {
                 if !self.driver.engine().awaits(endpoint) {
                     return;
+                }
+                if self.site.refuses() {
+                    return self.drive(|driver, now| {
+                        driver.connect_failed(now, endpoint, "connection refused");
+                    });
                 }
                 let line = Line::of_server(&self.site.servers, self.site.most);
                 let io = line.clone();
