@@ -7,12 +7,16 @@
 
 use pgweir_engine::readers;
 
+use crate::cut::Cut;
+
 /// Messages, one behind the other.
 pub(crate) fn run(data: &[u8]) {
     let whole = is_whole(data);
     let (more, front) = (readers::more_follows(data), readers::front(data));
     let mut scanned = 0;
-    for end in 0..=data.len() {
+    let mut end = 0;
+    for piece in Cut::random(data).pieces(data) {
+        end += piece.len();
         let prefix = &data[..end];
         let is_whole_now = readers::unit_is_whole(prefix, &mut scanned);
         assert_eq!(is_whole_now, is_whole(prefix), "{end} bytes, read on");
