@@ -118,8 +118,8 @@ keep() {
     fuzz "$1" "$corpus/$1" "target/fuzz-corpus/$1" -- -set_cover_merge=1 -use_counters=0
 }
 
-# The two targets that play scripts with a whole engine have to be named: what scripts can say has
-# no end, and `make sim` says more in the same time.
+# Targets with a whole engine around them have to be named: what they can come to has no end, and
+# `make sim` says more in the same time.
 decoders=$(ls "$corpus" | grep -v '^engine_')
 mapfile -t targets < <(tr ' ' '\n' <<<"${TARGET:-$decoders}")
 mkdir -p target/fuzz-failures

@@ -8,9 +8,9 @@
 //! inputs at random for a while, and libFuzzer is guided by coverage (`fuzz/` at the root of the
 //! repository, `scripts/fuzz.sh`).
 //!
-//! The two engine targets put a whole [`Engine`](pgweir_engine::Engine) into a world of in-memory
-//! connections, in which one side says what the input says and the other keeps the protocol. Their
-//! inputs are scripts: see [`script`].
+//! The engine targets put a whole [`Engine`](pgweir_engine::Engine) into a world of in-memory
+//! connections, in which one side says what the input says and the other keeps the protocol. The
+//! inputs of two of them are scripts: see [`script`].
 //!
 //! A target touches no socket, no clock and no PostgreSQL. That the servers in it behave as the
 //! real one does is checked by `tests/postgres.rs`.
