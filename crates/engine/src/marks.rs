@@ -3,9 +3,9 @@
 //! A branch that exists for an order of events, a loss, a failure or a limit is taken seldom, and
 //! whoever changes it wants to know that a test takes it. So each such branch says that it was
 //! taken, the simulator counts, and the seeds that every change is tested with have to reach all of
-//! them. What no simulation can reach, or hardly one, is reached by a test of the driver, which
-//! says so. What cannot be reached, or needs threads or passwords, has no mark, and says why
-//! where it stands.
+//! them. What no simulation can reach, or hardly one, is reached by a test of its own, of the
+//! driver, of the worker or of threads, which says so. What cannot be reached has no mark, and says
+//! why where it stands.
 //!
 //! Nothing is counted where assertions are off: in the program that is shipped a mark is not one
 //! instruction, whatever else is built beside it.
@@ -22,7 +22,8 @@ macro_rules! marks {
         not_simulated:
         $($(#[$its_meaning:meta])+ $scripted:ident,)+
     ) => {
-        /// A rare path of the engine or the driver. Each is taken at one place in the code.
+        /// A rare path of the engine, the driver or the worker. Each is taken at one place in the
+        /// code.
         #[derive(Clone, Copy, Debug, PartialEq, Eq)]
         pub enum Mark {
             $($(#[$meaning])+ $name,)+
@@ -33,7 +34,7 @@ macro_rules! marks {
             /// All of them, in their order.
             pub const ALL: &[Self] = &[$(Self::$name,)+ $(Self::$scripted,)+];
 
-            /// Those that no simulation takes, or hardly one: each has a test of the driver.
+            /// Those that no simulation takes, or hardly one: each has a test of its own.
             pub const NOT_SIMULATED: &[Self] = &[$(Self::$scripted,)+];
         }
     };
@@ -1032,6 +1033,66 @@ marks! {
     ProofWrong,
     /// One that there is not does all that it was asked for.
     ProofOfNobody,
+
+    // The worker, and what the kernel does not do for it.
+    /// A worker that is to begin cannot let clients in where they are expected.
+    DoorlessAtStart,
+    /// A listener is none that can be waited for.
+    DoorNotOpened,
+    /// A listener does not take an option.
+    DoorNotConfigured,
+    /// Clients are to be let in elsewhere, but nobody is any more.
+    DoorsStayClosed,
+    /// A client cannot be accepted.
+    AcceptFailed,
+    /// Nor when its door is closed: it is tried again.
+    AcceptFailedAtClose,
+    /// It was tried for long enough.
+    ClosingGivenUp,
+    /// A client cannot be given to another worker.
+    NotGiven,
+    /// A client cannot be taken from another worker.
+    NotTaken,
+    /// Nobody waits any more for an attempt to connect.
+    AttemptGivenUp,
+    /// The queue of a server's unix socket is full.
+    ServerQueueFull,
+    /// The options of connections are others now, and peers are watched anew.
+    WatchRenewed,
+    /// The kernel cannot be asked about peers.
+    NoSockDiag,
+    /// Whoever has asked a worker something has left.
+    AskerLeft,
+    /// Nobody hears what a worker tells.
+    NewsUnheard,
+    /// A connection that is to be closed sends more and more.
+    DiscardsGivenUp,
+    /// It has sent as much as is thrown away at once.
+    MuchDiscarded,
+    /// What it has sent is thrown away.
+    InputDiscarded,
+    /// The kernel has been told already why a connection is broken.
+    BrokenUnsaid,
+    /// A stream cannot be ended: there is no connection any more.
+    HalfCloseInVain,
+    /// It is asked for the silence of a peer that is gone.
+    SilenceOfGone,
+    /// The kernel does not say how long a peer has been silent.
+    SilenceUntold,
+    /// The kernel says that a listener that there is does not exist.
+    ListenerUnknown,
+    /// It answers the question before.
+    AnswerToBefore,
+    /// It does not know a connection.
+    ConnectionUnknown,
+    /// It does not understand a question.
+    QuestionRefused,
+    /// It tells of the listener in the place of a connection.
+    AnswerOfListener,
+    /// It does not take output for several connections in one call.
+    NoIoSubmit,
+    /// It did so until now.
+    IoSubmitForbidden,
 
     // Servers that are not as they should be.
     /// One says something else than a login.

@@ -16,6 +16,8 @@ use std::os::fd::AsRawFd;
 use std::ptr;
 use std::rc::Rc;
 
+use pgweir_engine::Mark;
+
 use crate::piece::Piece;
 use crate::socket::Socket;
 
@@ -33,7 +35,9 @@ pub(crate) struct Batch {
 
 impl Batch {
     pub(crate) fn new() -> Self {
-        Self { context: Context::new() }
+        let context = Context::new();
+        Mark::NoIoSubmit.hit_if(context.is_none());
+        Self { context }
     }
 
     /// Writes what there is room for.
@@ -45,8 +49,11 @@ impl Batch {
                 (Some(_) | None, _) => Ok(0),
             };
             let done = done.unwrap_or_else(|error| {
+                // No mark for the other one: all that the kernel has taken before is collected, and
+                // its ring is empty.
                 if error.kind() != io::ErrorKind::WouldBlock {
                     // It is forbidden, and will be the next time.
+                    Mark::IoSubmitForbidden.hit();
                     self.context = None;
                 }
                 0
@@ -80,7 +87,8 @@ impl Context {
         let made =
             unsafe { libc::syscall(libc::SYS_io_setup, PIECES as libc::c_long, &raw mut id) };
         let context = (made == 0).then(|| Self { id, blocks: Vec::with_capacity(PIECES) })?;
-        // Where one of the calls is forbidden, that shows before anything depends on it.
+        // Where one of the calls is forbidden, that shows before anything depends on it. No mark
+        // but that there is no context: a test forbids all of them, or none.
         context.allows_all().then_some(context)
     }
 
@@ -146,6 +154,7 @@ impl Context {
             };
             collected += match usize::try_from(n) {
                 Ok(n) => n,
+                // No mark: nothing is waited for, since all is done when it was taken.
                 Err(_) if io::Error::last_os_error().kind() == io::ErrorKind::Interrupted => 0,
                 // What was written, and what the kernel still reads, cannot be known any more.
                 Err(_) => std::process::abort(),

@@ -27,6 +27,8 @@ mod piece;
 mod sock_diag;
 mod socket;
 mod sync;
+#[cfg(test)]
+mod tests;
 mod transport;
 mod worker;
 mod workers;

@@ -93,6 +93,7 @@ fn over_tcp(
     address: Option<SocketAddr>,
 ) -> (Stream, Option<Ends>) {
     // The kernel is asked only where it may say more than is known.
+    // No mark: it knows both ends of whatever it has accepted.
     let local = address.or_else(|| stream.local_addr().ok());
     let ends = peer.zip(local).map(|(peer, local)| Ends::Tcp { peer, local });
     (Stream::Tcp(stream), ends)

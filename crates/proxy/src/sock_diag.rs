@@ -4,6 +4,7 @@ use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::os::fd::OwnedFd;
 use std::time::Duration;
 
+use pgweir_engine::Mark;
 use rustix::net::netlink::{self, SocketAddrNetlink};
 use rustix::net::{
     AddressFamily, RecvFlags, SendFlags, SocketFlags, SocketType, recv, sendto, socket_with,
@@ -61,7 +62,11 @@ impl SockDiag {
         let nobody = SocketAddr::new(unspecified(listener.ip()), 0);
         let answer = opened.ask(request(listener, nobody))?;
         let known = answer.is_some_and(|answer| tcp_info(&answer).and_then(last_heard).is_some());
-        if known { Ok(opened) } else { Err(io::ErrorKind::Unsupported.into()) }
+        if known {
+            return Ok(opened);
+        }
+        Mark::ListenerUnknown.hit();
+        Err(io::ErrorKind::Unsupported.into())
     }
 
     /// How long nothing has come from the peer of a connection that the kernel repeats itself to:
@@ -91,15 +96,23 @@ impl SockDiag {
                 answer.truncate(n);
                 break;
             }
+            Mark::AnswerToBefore.hit();
         }
         match failure(&answer) {
-            Some(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Some(error) => return Err(error),
+            Some(error) if error.kind() == io::ErrorKind::NotFound => {
+                Mark::ConnectionUnknown.hit();
+                return Ok(None);
+            }
+            Some(error) => {
+                Mark::QuestionRefused.hit();
+                return Err(error);
+            }
             None => {}
         }
         // In place of a connection that is gone, the kernel finds the socket that listens there.
         let ends = |bytes: &[u8], at: usize| bytes.get(at..at + ENDS_LEN).map(<[u8]>::to_vec);
         let asked_for = ends(&answer, ANSWER_ID) == ends(&request, REQUEST_ID);
+        Mark::AnswerOfListener.hit_if(!asked_for);
         Ok(asked_for.then_some(answer))
     }
 }

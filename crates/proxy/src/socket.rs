@@ -7,6 +7,7 @@ use std::task::{Context, Poll, Waker};
 use std::time::Duration;
 
 use pgweir_config::TcpOptions;
+use pgweir_engine::Mark;
 use rustix::net::{RecvFlags, SendFlags, Shutdown, recv, send, shutdown};
 use socket2::{Domain, Socket as Socket2, TcpKeepalive, Type};
 use tokio::io::Interest;
@@ -63,8 +64,11 @@ impl Socket {
     pub(crate) fn silence(&self, kernel: &SockDiag) -> Option<Duration> {
         match &self.stream {
             Stream::Tcp(stream) => {
-                let (local, peer) = (stream.local_addr().ok()?, stream.peer_addr().ok()?);
-                kernel.silence(local, peer).ok()?
+                let (local, peer) = (stream.local_addr(), stream.peer_addr());
+                Mark::SilenceOfGone.hit_if(peer.is_err());
+                let silence = kernel.silence(local.ok()?, peer.ok()?);
+                Mark::SilenceUntold.hit_if(silence.is_err());
+                silence.ok()?
             }
             Stream::Unix(_) => None,
         }
@@ -96,7 +100,10 @@ impl Socket {
         match (ready, cause) {
             // The runtime is shutting down.
             (Err(error), _) | (Ok(_), Err(error) | Ok(Some(error))) => error,
-            (Ok(_), Ok(None)) => unknown,
+            (Ok(_), Ok(None)) => {
+                Mark::BrokenUnsaid.hit();
+                unknown
+            }
         }
     }
 
@@ -197,7 +204,7 @@ impl Transport for Rc<Socket> {
 
     fn half_close(&self) {
         // It fails where there is nobody left to tell.
-        let _ = shutdown(&self.stream, Shutdown::Write);
+        Mark::HalfCloseInVain.hit_if(shutdown(&self.stream, Shutdown::Write).is_err());
     }
 
     fn local(&self) -> Option<SocketAddr> {
@@ -220,10 +227,14 @@ fn discard(mut read: impl FnMut(&mut [u8]) -> io::Result<usize>) -> bool {
     let mut discarded = 0;
     while discarded < DISCARDED_BYTES {
         match read(&mut buffer) {
-            Ok(0) | Err(_) => return false,
+            Ok(0) | Err(_) => {
+                Mark::InputDiscarded.hit_if(discarded > 0);
+                return false;
+            }
             Ok(n) => discarded += n,
         }
     }
+    Mark::MuchDiscarded.hit();
     true
 }
 

@@ -9,10 +9,10 @@ use std::thread::JoinHandle;
 use std::time::Duration;
 
 use pgweir_config::{SocketName, TcpOptions};
-use pgweir_engine::{Address, Endpoint, Ends, Engine, Member, Refusals, TICK, Time};
+use pgweir_engine::{Address, Endpoint, Ends, Engine, Mark, Member, Refusals, TICK, Time};
 use socket2::SockRef;
 use tokio::net::{TcpStream, UnixStream};
-use tokio::runtime::{Builder, LocalOptions};
+use tokio::runtime::{Builder, LocalOptions, LocalRuntime};
 use tokio::sync::{Notify, mpsc};
 use tokio::task::{JoinHandle as Task, spawn_local};
 
@@ -24,7 +24,7 @@ use crate::mail::{Arrival, Mail, Mailboxes, News, Renewal};
 use crate::piece::Piece;
 use crate::sock_diag::SockDiag;
 use crate::socket::{Socket, Stream, configure};
-use crate::sync::Inbox;
+use crate::sync::{Inbox, oneshot};
 
 /// How often a connection is read in a row before the others have their turn.
 const TURNS: usize = 8;
@@ -62,32 +62,36 @@ pub(crate) fn start(
     configuration: Renewal,
     seed: [u8; 32],
 ) -> io::Result<JoinHandle<io::Result<()>>> {
-    let Post { member, peers, inbox, clock, news } = post;
-    let Renewal { plan, tcp, listeners } = configuration;
-    let index = member.index();
+    let index = post.member.index();
     std::thread::Builder::new().name(format!("worker {index}")).spawn(move || {
-        let _farewell = Farewell(index, news.clone());
-        let runtime = Builder::new_current_thread()
-            .enable_io()
-            .enable_time()
-            .build_local(LocalOptions::default())?;
-        let ended = runtime.block_on(async move {
-            let shared = Rc::new(Shared {
-                index,
-                driver: RefCell::new(Driver::new(Engine::with(member, plan, seed))),
-                peers,
-                clock,
-                tcp: Cell::new(tcp),
-                news,
-                unfinished: Notify::new(),
-                draining: Cell::new(false),
-            });
-            shared.run(listeners, inbox).await
-        });
+        let _farewell = Farewell(index, post.news.clone());
+        let runtime = runtime()?;
+        let ended = runtime.block_on(run(post, configuration, seed));
         // A name that is being looked up, in a thread of its own, is not waited for.
         runtime.shutdown_background();
         ended
     })
+}
+
+fn runtime() -> io::Result<LocalRuntime> {
+    Builder::new_current_thread().enable_io().enable_time().build_local(LocalOptions::default())
+}
+
+/// What a worker's thread does, until it is told to end.
+async fn run(post: Post, configuration: Renewal, seed: [u8; 32]) -> io::Result<()> {
+    let Post { member, peers, inbox, clock, news } = post;
+    let Renewal { plan, tcp, listeners } = configuration;
+    let shared = Rc::new(Shared {
+        index: member.index(),
+        driver: RefCell::new(Driver::new(Engine::with(member, plan, seed))),
+        peers,
+        clock,
+        tcp: Cell::new(tcp),
+        news,
+        unfinished: Notify::new(),
+        draining: Cell::new(false),
+    });
+    shared.run(listeners, inbox).await
 }
 
 /// Tells that the thread of a worker has ended, in whatever way.
@@ -118,6 +122,7 @@ impl Shared {
         let mut watching = spawn_local(Rc::clone(&self).watch());
         let mut doors = Vec::new();
         if let Some(error) = self.open_doors(&mut doors, listeners).await.pop() {
+            Mark::DoorlessAtStart.hit();
             return Err(error);
         }
         let ticking = spawn_local(Rc::clone(&self).tick());
@@ -126,8 +131,7 @@ impl Shared {
             match inbox.recv().await {
                 Some(Mail::Arrival(arrival)) => self.receive(*arrival),
                 Some(Mail::ClientsLeft(asker)) => {
-                    // Whoever asked may have left.
-                    let _ = asker.send(self.driver.borrow().engine().clients());
+                    answer(asker, self.driver.borrow().engine().clients());
                 }
                 Some(Mail::ConsoleReply(client, reply)) => {
                     self.drive(|driver, now| driver.console_reply(now, client, &reply));
@@ -137,12 +141,12 @@ impl Shared {
                 }
                 Some(Mail::Nudge) => self.drive(|driver, now| driver.nudged(now)),
                 Some(Mail::Snapshot(asker)) => {
-                    let snapshot = self.driver.borrow().snapshot(self.clock.now());
-                    let _ = asker.send(snapshot);
+                    answer(asker, self.driver.borrow().snapshot(self.clock.now()));
                 }
                 Some(Mail::Reload(renewal)) => {
                     let Renewal { plan, tcp, listeners } = *renewal;
                     if self.tcp.replace(tcp) != tcp {
+                        Mark::WatchRenewed.hit();
                         watching.abort();
                         watching = spawn_local(Rc::clone(&self).watch());
                     }
@@ -151,7 +155,7 @@ impl Shared {
                 }
                 Some(Mail::Listen(listeners, asker)) => {
                     self.change_doors(&mut doors, listeners).await;
-                    let _ = asker.send(());
+                    answer(asker, ());
                 }
                 Some(Mail::Drain) => {
                     self.draining.set(true);
@@ -167,6 +171,7 @@ impl Shared {
                     self.drive(|driver, now| driver.shut_down(now));
                     break;
                 }
+                // No mark: each has a way to its own mailbox, so there is always another letter.
                 Some(Mail::Stop) | None => break,
             }
         }
@@ -184,10 +189,10 @@ impl Shared {
     /// Lets clients in where a reload has it, unless the process is about to end.
     async fn change_doors(self: &Rc<Self>, doors: &mut Vec<Door>, listeners: Listeners) {
         if self.draining.get() {
-            return;
+            return Mark::DoorsStayClosed.hit();
         }
         for error in self.open_doors(doors, listeners).await {
-            let _ = self.news.send(News::ListenFailed(error));
+            self.tell(News::ListenFailed(error));
         }
     }
 
@@ -204,7 +209,8 @@ impl Shared {
         door.task.abort();
         // Until it has ended it has the socket too.
         let _ = (&mut door.task).await;
-        let _ = tokio::time::timeout(CLOSING, self.let_in(&door.listener)).await;
+        let let_in = tokio::time::timeout(CLOSING, self.let_in(&door.listener)).await;
+        Mark::ClosingGivenUp.hit_if(let_in.is_err());
     }
 
     /// Takes all clients that have come to a door by now.
@@ -221,7 +227,10 @@ impl Shared {
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
                 // Those who are told to go give their descriptors back.
-                Err(_) => tokio::time::sleep(ACCEPT_PAUSE).await,
+                Err(_) => {
+                    Mark::AcceptFailedAtClose.hit();
+                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                }
             }
         }
     }
@@ -247,11 +256,17 @@ impl Shared {
                     let task = spawn_local(Rc::clone(self).accept(Rc::clone(&listener)));
                     doors.push(Door { name, listener, task });
                 }
-                Err(error) => errors.push(error),
+                Err(error) => {
+                    Mark::DoorNotOpened.hit();
+                    errors.push(error);
+                }
             }
         }
-        let configure = |door: &Door| door.listener.configure(&self.tcp.get()).err();
-        errors.extend(doors.iter().filter_map(configure));
+        for error in doors.iter().filter_map(|door| door.listener.configure(&self.tcp.get()).err())
+        {
+            Mark::DoorNotConfigured.hit();
+            errors.push(error);
+        }
         errors
     }
 
@@ -268,8 +283,9 @@ impl Shared {
                     }
                 }
                 Err(error) => {
+                    Mark::AcceptFailed.hit();
                     if let Some(times) = refusals.note(self.clock.now()) {
-                        let _ = self.news.send(News::AcceptFailed(error, times));
+                        self.tell(News::AcceptFailed(error, times));
                     }
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
@@ -299,10 +315,9 @@ impl Shared {
                 let endpoint = self.drive(|driver, _| driver.handed_over(io, handed, input));
                 spawn_local(serve(Rc::clone(self), endpoint, socket));
             }
-            // The client sees its connection closed; whoever counts clients is told.
             Err(error) => {
-                self.drive(|driver, _| driver.lost_on_the_way());
-                let _ = self.news.send(News::AcceptFailed(error, 1));
+                Mark::NotTaken.hit();
+                self.lose(error);
             }
         }
     }
@@ -316,10 +331,17 @@ impl Shared {
                 self.peers.tell(worker, Mail::Arrival(Box::new(arrival)));
             }
             Err(error) => {
-                self.drive(|driver, _| driver.lost_on_the_way());
-                let _ = self.news.send(News::AcceptFailed(error, 1));
+                Mark::NotGiven.hit();
+                self.lose(error);
             }
         }
+    }
+
+    /// A client does not get from one worker to another: it sees its connection closed, and whoever
+    /// counts clients is told.
+    fn lose(self: &Rc<Self>, cause: io::Error) {
+        self.drive(|driver, _| driver.lost_on_the_way());
+        self.tell(News::AcceptFailed(cause, 1));
     }
 
     async fn connect(self: Rc<Self>, endpoint: Endpoint, address: Address) {
@@ -332,7 +354,7 @@ impl Shared {
         let connected = tokio::select! {
             connected = attempt => connected,
             // With it goes its socket, which the kernel would try to connect for minutes.
-            () = self.gives_up(endpoint) => return,
+            () = self.gives_up(endpoint) => return Mark::AttemptGivenUp.hit(),
         };
         match connected {
             Ok(stream) => {
@@ -379,8 +401,8 @@ impl Shared {
         let kernel = match listener.and_then(|listener| SockDiag::open(listener.local_addr()?)) {
             Ok(kernel) => kernel,
             Err(error) => {
-                let _ = self.news.send(News::NoSockDiag(error));
-                return;
+                Mark::NoSockDiag.hit();
+                return self.tell(News::NoSockDiag(error));
             }
         };
         let pause = TICK.max(limit / (SILENCES - 1));
@@ -418,26 +440,32 @@ impl Shared {
     }
 
     fn see_to(self: &Rc<Self>, request: Request<Rc<Socket>>) {
-        // News that nobody listens to is no news: the process is ending.
         match request {
             Request::Connect(endpoint, address) => {
                 spawn_local(Rc::clone(self).connect(endpoint, address));
             }
             Request::Console(client, text) => {
                 let number = self.driver.borrow().engine().client_number(client);
-                let worker = self.index;
-                let _ = self.news.send(News::Console { worker, client, number, text });
+                self.tell(News::Console { worker: self.index, client, number, text });
             }
             Request::JudgeCatalogue(rows) => {
-                let _ = self.news.send(News::Catalogue { worker: self.index, rows });
+                self.tell(News::Catalogue { worker: self.index, rows });
             }
             Request::HandOver(handover) => self.hand_over(*handover),
             Request::Nudge => self.peers.nudge_others(self.index),
-            Request::Log(event) => {
-                let _ = self.news.send(News::Log(event));
-            }
+            Request::Log(event) => self.tell(News::Log(event)),
         }
     }
+
+    /// News that nobody listens to is no news: the process is ending.
+    fn tell(&self, news: News) {
+        Mark::NewsUnheard.hit_if(self.news.send(news).is_err());
+    }
+}
+
+/// Answers a letter. Whoever has asked may have left.
+fn answer<T>(asker: oneshot::Sender<T>, answer: T) {
+    Mark::AskerLeft.hit_if(asker.send(answer).is_err());
 }
 
 /// Where clients come in.
@@ -459,6 +487,7 @@ async fn connect_unix(name: &SocketName) -> io::Result<UnixStream> {
     loop {
         match UnixStream::connect(name.address()).await {
             Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                Mark::ServerQueueFull.hit();
                 tokio::time::sleep(QUEUE_PAUSE).await;
             }
             done => return done,
@@ -470,12 +499,18 @@ async fn connect_unix(name: &SocketName) -> io::Result<UnixStream> {
 async fn serve(shared: Rc<Shared>, endpoint: Endpoint, socket: Rc<Socket>) {
     let mut broken = None;
     poll_fn(|cx| poll(&shared, endpoint, &socket, &mut broken, cx)).await;
+    discard(|| !socket.is_detached() && socket.discard_input()).await;
+}
+
+/// Throws away what comes, as long as there may be more, but not for ever.
+async fn discard(mut may_be_more: impl FnMut() -> bool) {
     for _ in 0..DISCARDS {
-        if socket.is_detached() || !socket.discard_input() {
-            break;
+        if !may_be_more() {
+            return;
         }
         tokio::task::yield_now().await;
     }
+    Mark::DiscardsGivenUp.hit();
 }
 
 /// The end of a connection that is not read, while that is waited for.
@@ -496,7 +531,7 @@ fn poll<'a>(
         if interest.write
             && let Poll::Ready(ready) = socket.poll_write_ready(cx)
         {
-            // The runtime is shutting down.
+            // The runtime is shutting down. No mark: it drops its tasks before, and asks none.
             if ready.is_err() {
                 return Poll::Ready(());
             }
@@ -534,6 +569,10 @@ fn poll<'a>(
             return Poll::Pending;
         }
     }
+    // No mark: this is not rare, where one connection has much to say.
     cx.waker().wake_by_ref();
     Poll::Pending
 }
+
+#[cfg(test)]
+mod tests;

@@ -5,8 +5,11 @@ use std::os::unix::net::UnixStream;
 use tokio::net;
 use tokio::runtime::{Builder, LocalOptions};
 
+use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
+
 use super::*;
 use crate::socket::Stream;
+use crate::tests::{alone, begin, took};
 use crate::transport::Transport;
 
 /// Our end, as the worker has it, and the peer's.
@@ -32,6 +35,7 @@ fn over_a_unix_socket() -> Connection {
 }
 
 fn on_a_worker(test: impl AsyncFn(&mut Batch)) {
+    begin();
     let runtime =
         Builder::new_current_thread().enable_io().build_local(LocalOptions::default()).unwrap();
     runtime.block_on(async {
@@ -92,5 +96,40 @@ fn one_without_room_or_peer_does_not_concern_the_others() {
             ));
             assert_eq!(kinds[2..], [Ok(4), Ok(4)]);
         }
+    });
+}
+
+/// As where a container forbids it from now on: each piece goes out by itself.
+#[test]
+fn what_the_kernel_does_not_take_together_goes_out_one_by_one() {
+    on_a_worker(async |batch| {
+        // It knows no such context.
+        batch.context = Some(Context { id: 1, blocks: Vec::new() });
+        let connections = KINDS.map(|connection| connection());
+        let to: Vec<_> = connections.iter().map(|(io, _)| (io, &b"text"[..])).collect();
+        for written in write(batch, &to) {
+            assert_eq!(written.unwrap(), 4);
+        }
+        assert!(batch.context.is_none(), "it will be refused again");
+        assert!(took(Mark::IoSubmitForbidden));
+        for (_, mut peer) in connections {
+            let mut heard = [0; 4];
+            peer.read_exact(&mut heard).unwrap();
+            assert_eq!(&heard, b"text");
+        }
+    });
+}
+
+/// A context needs a page of memory that is the kernel's, too.
+#[test]
+fn a_kernel_that_takes_nothing_together_is_not_asked_to() {
+    alone("batch::tests::a_kernel_that_takes_nothing_together_is_not_asked_to", || {
+        begin();
+        let limit = getrlimit(Resource::As);
+        let no_more = Rlimit { current: Some(0), maximum: limit.maximum };
+        setrlimit(Resource::As, no_more).unwrap();
+        let batch = Batch::new();
+        setrlimit(Resource::As, limit).unwrap();
+        assert!(batch.context.is_none() && took(Mark::NoIoSubmit));
     });
 }

@@ -5,6 +5,7 @@ use pgweir_testkit::eventually_some;
 use socket2::{SockFilter, SockRef};
 
 use super::*;
+use crate::tests::{begin, took};
 
 const V4: (&str, &str) = ("127.0.0.1:0", "127.0.0.1");
 
@@ -28,7 +29,15 @@ fn connections() -> impl Iterator<Item = (&'static str, (TcpStream, TcpStream))>
     })
 }
 
+impl SockDiag {
+    /// One that is not the kernel, and says nothing.
+    pub(crate) fn mute() -> Self {
+        Self { kernel: std::fs::File::open("/dev/null").unwrap().into(), asked: Cell::new(0) }
+    }
+}
+
 fn opened() -> SockDiag {
+    begin();
     let listener = TcpListener::bind(V4.0).unwrap();
     SockDiag::open(listener.local_addr().unwrap()).unwrap()
 }
@@ -86,6 +95,7 @@ fn a_connection_that_is_closed_is_not_silent() {
     let kernel = opened();
     assert_eq!(kernel.silence(local, remote).unwrap(), None);
     assert_eq!(kernel.silence(remote, "127.0.0.1:1".parse().unwrap()).unwrap(), None);
+    assert!(took(Mark::ConnectionUnknown));
 }
 
 /// The kernel answers for the socket that listens, with what is no connection's.
@@ -93,8 +103,10 @@ fn a_connection_that_is_closed_is_not_silent() {
 fn a_connection_that_was_never_made_is_not_there() {
     let listener = TcpListener::bind(V4.0).unwrap();
     let local = listener.local_addr().unwrap();
+    begin();
     let kernel = SockDiag::open(local).unwrap();
     assert_eq!(kernel.ask(request(local, "127.0.0.1:1".parse().unwrap())).unwrap(), None);
+    assert!(took(Mark::AnswerOfListener));
 }
 
 #[test]
@@ -108,8 +120,10 @@ fn every_listener_can_be_asked_about() {
 /// A kernel without tcp_diag answers as if no connection existed at all.
 #[test]
 fn a_kernel_that_does_not_know_the_listener_is_not_believed() {
+    begin();
     let gone = TcpListener::bind(V4.0).unwrap().local_addr().unwrap();
     assert!(SockDiag::open(gone).is_err());
+    assert!(took(Mark::ListenerUnknown));
 }
 
 #[test]
@@ -121,6 +135,7 @@ fn a_question_that_is_refused_is_an_error() {
     question[NLMSG_HDR_LEN] = no_family;
     let kernel = opened();
     assert_eq!(kernel.ask(question).unwrap_err().kind(), io::ErrorKind::InvalidInput);
+    assert!(took(Mark::QuestionRefused));
     assert!(kernel.ask(request(local, peer)).unwrap().is_some());
 }
 
@@ -135,6 +150,7 @@ fn each_question_has_its_own_answer() {
         let kernel_itself = SocketAddrNetlink::new(0, 0);
         sendto(&kernel.kernel, &unread, SendFlags::empty(), &kernel_itself).unwrap();
         assert_eq!(kernel.ask(request(local, nobody)).unwrap(), None);
+        assert!(took(Mark::AnswerToBefore));
         assert!(kernel.ask(request(local, peer)).unwrap().is_some());
     }
 }
