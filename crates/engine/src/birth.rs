@@ -149,6 +149,17 @@ impl Engine {
         self.servers.iter().filter(move |(_, server)| server.is_opening() && server.pool == pool)
     }
 
+    /// Those of a pool's servers to come that are promised to clients out of the queue.
+    pub(crate) fn promised(&self, id: PoolId) -> usize {
+        let pool = &self.pools[id];
+        if pool.opening + pool.reading == 0 {
+            // This is asked for every unit that waits, and mostly nothing is under way.
+            return 0;
+        }
+        let is_promised = |its: &Server| its.promised_to.is_some() && its.is_to_come();
+        self.servers.iter().filter(|(_, its)| its.pool == id && is_promised(its)).count()
+    }
+
     /// A connection under way that is promised to nobody and is started in this way.
     pub(crate) fn coming_for_any(&self, pool: PoolId, birth: &Rc<Settings>) -> Option<ServerId> {
         let fits = |its: &Server| its.promised_to.is_none() && Rc::ptr_eq(&its.birth, birth);
@@ -159,7 +170,7 @@ impl Engine {
     /// under way will serve.
     pub(crate) fn open_for_queue(&mut self, now: Time, pool: PoolId) -> Option<ServerId> {
         let server = self.open(now, pool)?;
-        if let Some(waiter) = self.waits_to_be_born(pool, server) {
+        if let Some(waiter) = self.waits_to_be_born(pool) {
             Mark::BornForQueue.hit();
             let its = &mut self.pools[pool];
             its.stats.wait_time += now - waiter.since;
@@ -170,12 +181,10 @@ impl Engine {
         Some(server)
     }
 
-    /// The first in the queue that nothing under way but `new` will serve, if it asks for a server
-    /// that is started for it.
-    fn waits_to_be_born(&self, pool: PoolId, new: ServerId) -> Option<Waiter> {
+    /// The first in the queue that nothing under way but the newest attempt will serve, if it asks
+    /// for a server that is started for it.
+    fn waits_to_be_born(&self, pool: PoolId) -> Option<Waiter> {
         let its = &self.pools[pool];
-        let unpromised =
-            |(id, server): &(ServerId, &Server)| *id != new && server.promised_to.is_none();
         let mut coming = None;
         for waiter in &its.waiters {
             let client = self.clients.find(waiter.client);
@@ -185,9 +194,9 @@ impl Engine {
             if !client.birth.is_empty() || client.replication.is_some() {
                 return Some(*waiter);
             }
-            let coming = coming.get_or_insert_with(|| {
-                self.openings(pool).filter(unpromised).count() + its.reading
-            });
+            // The new one is not promised yet, and is counted.
+            let coming =
+                coming.get_or_insert_with(|| its.opening + its.reading - self.promised(pool) - 1);
             *coming = coming.checked_sub(1)?;
         }
         None

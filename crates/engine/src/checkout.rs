@@ -58,11 +58,7 @@ impl Engine {
 
     /// Opens as many connections as the pool's waiters need and its size allows.
     pub(crate) fn refill(&mut self, now: Time, id: PoolId) {
-        // This is asked for every unit that waits, and mostly nothing is under way.
-        let promised = match self.pools[id].opening {
-            0 => 0,
-            _ => self.openings(id).filter(|(_, server)| server.promised_to.is_some()).count(),
-        };
+        let promised = self.promised(id);
         self.note_heating(id);
         let least = self.least(now, id);
         let due = self.pools[id].openings_due(now, promised, least);

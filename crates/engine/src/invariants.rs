@@ -246,7 +246,21 @@ impl Engine {
             let in_order = pool.waiters.iter().is_sorted_by_key(|waiter| waiter.since);
             assert!(in_order, "{}: some wait behind others that have asked after them", name());
             self.check_turns(pool_id, pool);
+            self.check_attempts(pool_id, pool);
         }
+    }
+
+    /// Nobody waits alone for a server where there is room for one more: all that wait are served
+    /// as fast as the server lets somebody in.
+    fn check_attempts(&self, id: PoolId, pool: &Pool) {
+        // What another worker leaves is heard of later.
+        if self.member.workers() > 1 || pool.failures > 0 {
+            return;
+        }
+        let unserved = pool.alone().saturating_sub(pool.coming() - self.promised(id));
+        let is_full = pool.total >= pool.spec.size || self.room(id) == 0;
+        let name = pool.spec.name();
+        assert!(unserved == 0 || is_full, "{name}: {unserved} wait, and no attempt is made");
     }
 
     /// Servers that are shared, and who shares them.

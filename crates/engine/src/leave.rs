@@ -357,6 +357,10 @@ impl Engine {
         if listens {
             self.listener_lost(now, pool);
         }
+        if self.pools[pool].waiting > 0 {
+            // Somebody may have counted on it.
+            self.refill(now, pool);
+        }
     }
 
     /// A server that was told to go has gone, or has had its time.

@@ -317,8 +317,8 @@ impl Pool {
     }
 
     /// How many attempts to connect are due: as many as there are waiters that nothing under way
-    /// will serve, or as it lacks of so many at least, within the largest size. `promised`:
-    /// attempts under way for clients that are not in the queue.
+    /// will serve, or as it lacks of so many at least, within the largest size. `promised`: servers
+    /// to come for clients that are not in the queue.
     pub(crate) fn openings_due(&self, now: Time, promised: usize, least: usize) -> usize {
         if self.put_off(now).is_some() {
             Mark::AttemptPutOff.hit_if(self.waiting > 0);
@@ -345,7 +345,12 @@ impl Pool {
         let hot = self.depths(Access::Read).map_or(0, |depths| depths.hot);
         let sharing = self.sharing.saturating_sub(self.heating);
         let sharing = sharing.min(hot.saturating_sub(self.hot.len()));
-        self.waiting - self.sharing + sharing.max(usize::from(self.wants_hot))
+        self.alone() + sharing.max(usize::from(self.wants_hot))
+    }
+
+    /// So many wait for a server that they have alone.
+    pub(crate) fn alone(&self) -> usize {
+        self.waiting - self.sharing
     }
 
     /// How many connections more its waiters need, of those that are due.

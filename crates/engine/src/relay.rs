@@ -118,7 +118,7 @@ impl Engine {
             Tag::DataRow | Tag::CopyData if whole => {
                 let sink = self.step(id, tag)?;
                 // Ours are read one by one.
-                let ours = self.own_row(id, sink, Some(body));
+                let ours = self.own_row(now, id, sink, Some(body));
                 let run = if ours { n } else { n + same_messages(header.tag, &rest[n..]) };
                 self.pass_reply(id, tag, sink, at, run, run);
                 return Ok(run);
@@ -169,7 +169,7 @@ impl Engine {
             | Tag::PortalSuspended => {
                 let sink = self.step(id, tag)?;
                 if tag == Tag::DataRow {
-                    self.own_row(id, sink, None);
+                    self.own_row(now, id, sink, None);
                 }
                 self.pass_reply(id, tag, sink, at, n, length);
             }

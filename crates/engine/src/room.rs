@@ -88,7 +88,13 @@ impl Engine {
 
     /// A row, if it is of something of our own, which it says; `None`: one that did not come in one
     /// piece.
-    pub(crate) fn own_row(&mut self, id: ServerId, sink: Sink, body: Option<&[u8]>) -> bool {
+    pub(crate) fn own_row(
+        &mut self,
+        now: Time,
+        id: ServerId,
+        sink: Sink,
+        body: Option<&[u8]>,
+    ) -> bool {
         if sink != Sink::Own {
             return false;
         }
@@ -105,7 +111,7 @@ impl Engine {
         let asked = matches!(server.state, ServerState::Cleaning { step: Cleaning::Asking, .. });
         if let Some(room) = body.filter(|_| asked).and_then(read) {
             let address = server.address.clone();
-            self.answered(address, Answer::Room(room));
+            self.answered(now, address, Answer::Room(room));
         }
         true
     }
@@ -120,25 +126,32 @@ impl Engine {
         let address = server.address.clone();
         if self.member.commons().room(&address) == Answer::Awaited {
             Mark::RoomNotTold.hit();
-            self.answered(address.clone(), Answer::Useless);
+            self.answered(now, address.clone(), Answer::Useless);
         }
         self.opened(now, id);
-        let share = self.share_of.get(&Of::Server(address)).copied();
-        let others: Vec<_> = share.map_or(Vec::new(), |share| self.shares[share].pools().collect());
-        for other in others {
-            self.refill(now, other);
-        }
+        self.refill_at(now, &address);
         if self.member.workers() > 1 {
             self.nudge_others();
         }
     }
 
-    fn answered(&mut self, address: Address, answer: Answer) {
+    /// All pools of a server may have room for attempts now.
+    fn refill_at(&mut self, now: Time, address: &Address) {
+        let share = self.share_of.get(&Of::Server(address.clone())).copied();
+        let pools: Vec<_> = share.map_or(Vec::new(), |share| self.shares[share].pools().collect());
+        for pool in pools {
+            self.refill(now, pool);
+        }
+    }
+
+    fn answered(&mut self, now: Time, address: Address, answer: Answer) {
         let news = self.member.commons().set_room(address.clone(), answer);
         if let Some(share) = self.share_of.get(&Of::Server(address.clone())) {
             self.limit_server(&address, &self.shares[*share].count);
         }
         if news {
+            // The rest of the answer may be long in coming.
+            self.refill_at(now, &address);
             let room = if let Answer::Room(room) = answer { Some(room) } else { None };
             self.actions.push(Action::Log(Event::RoomKnown { address, room }));
         }

@@ -262,6 +262,12 @@ impl Server {
         }
     }
 
+    /// The same, or whether it is asked for the names of its database before it is lent.
+    pub(crate) fn is_to_come(&self) -> bool {
+        let reads = matches!(self.state, ServerState::Cleaning { step: Cleaning::Reading, .. });
+        reads || self.is_opening()
+    }
+
     /// A message goes to it. If nothing is due, what it may take its time for begins now.
     pub(crate) fn note_fed(&mut self, now: Time) {
         if self.replies.due() == 0 {

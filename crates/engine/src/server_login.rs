@@ -322,8 +322,10 @@ impl Engine {
             its.welcomes.clear();
         }
         if !self.ask_for_room(now, id) {
-            self.opened(now, id);
+            return self.opened(now, id);
         }
+        // Whoever waits behind attempts that have failed need not wait for the answer.
+        self.refill(now, pool);
     }
 
     /// A new server can be lent.

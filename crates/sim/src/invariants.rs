@@ -84,6 +84,9 @@ invariants! {
     BoundedMemory,
     /// A reserve is used for who has waited for so long only.
     ReserveInNeed,
+    /// Each client that waits for a server has an attempt to connect under way, as far as sizes and
+    /// limits allow: not one for all.
+    ColdBurst,
     /// Whoever asks first is served first.
     FirstComeFirstServed,
     /// A timeout that is over shows within a second, where it is looked at.

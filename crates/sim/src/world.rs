@@ -1,3 +1,4 @@
+mod burst;
 mod cancels;
 mod consoles;
 mod crowd;
@@ -128,11 +129,13 @@ struct Cluster {
     version: u32,
     room: Room,
     known: Known,
+    /// When as many attempts to connect were last seen as may be made at a time.
+    tight_at: Option<u64>,
 }
 
 impl Cluster {
     fn new(room: Room) -> Self {
-        Self { health: Health::Up, version: 0, room, known: Known::nothing() }
+        Self { health: Health::Up, version: 0, room, known: Known::nothing(), tight_at: None }
     }
 }
 
@@ -447,6 +450,7 @@ impl World {
                 self.note_waits();
                 self.check_cancels();
                 self.check_names(worker);
+                self.check_bursts();
                 self.process.tick(Time(self.now()), worker);
                 self.schedule(self.now() + TICK.as_micros() as u64, Occasion::Tick(worker));
             }

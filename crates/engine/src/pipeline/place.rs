@@ -264,6 +264,7 @@ impl Engine {
         let pool = server.pool;
         let (made, settings) = (server.providing.take(), server.replaying.clone());
         let failed = self.replayed(id).is_some();
+        let mut alone = 0;
         if let Some(made) = made {
             // Where its rows are others now, or it cannot be made, its client is to hear of that.
             let server = &self.servers[id];
@@ -276,6 +277,7 @@ impl Engine {
                 .collect();
             Mark::MadeAheadInVain.hit_if(!lacks.is_empty());
             self.take_out_sharers(pool, &lacks);
+            alone += lacks.len();
         }
         if let Some(settings) = settings.filter(|_| failed) {
             // Whoever has these settings is told by a server that it has alone.
@@ -287,9 +289,14 @@ impl Engine {
             let those: Vec<_> =
                 self.sharers(pool).map(|(index, _)| index).filter(has_them).collect();
             self.take_out_sharers(pool, &those);
+            alone += those.len();
         }
         self.grant(now, pool);
         self.runs_dry(now, id);
+        if alone > 0 {
+            // Those that it does not serve need another.
+            self.refill(now, pool);
+        }
     }
 
     /// Who waits for a place on a shared server: their places in the queue, and their units.
@@ -347,11 +354,19 @@ impl Engine {
 
     /// Gives free places on shared servers to those who wait for one, in their order.
     pub(crate) fn grant(&mut self, now: Time, pool: PoolId) {
+        let alone = self.pools[pool].alone();
         self.grant_places(now, pool);
+        self.offer_idle(now, pool);
+        if self.pools[pool].alone() > alone {
+            self.refill(now, pool);
+        }
+    }
+
+    fn offer_idle(&mut self, now: Time, pool: PoolId) {
         // Some may wait for a server alone now.
         for _ in 0..self.pools[pool].idle.len() {
             let its = &mut self.pools[pool];
-            if its.waiting == its.sharing || !its.names_known {
+            if its.alone() == 0 || !its.names_known {
                 return;
             }
             if let Some(server) = its.idle.pop() {
@@ -413,8 +428,7 @@ impl Engine {
     pub(crate) fn reserve(&mut self, pool: PoolId) {
         let of = &self.pools[pool];
         let reserved = of.hot.iter().filter(|id| self.servers[**id].reserved).count();
-        let whole = of.waiting - of.sharing;
-        if whole <= reserved + of.coming() || of.total < of.most() {
+        if of.alone() <= reserved + of.coming() || of.total < of.most() {
             return;
         }
         let free = of.hot.iter().copied().filter(|id| !self.servers[*id].reserved);

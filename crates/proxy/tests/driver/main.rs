@@ -14,6 +14,7 @@ mod application_name;
 mod birth;
 mod both_ways;
 mod buffers;
+mod burst;
 mod cancel;
 mod cancel_many;
 mod client_gone;

@@ -124,11 +124,25 @@ impl Client {
     /// outside a transaction, and that no server has begun; and no server would refuse what it has
     /// asked for at its startup, so that it is not given one that it then does not take.
     pub(crate) fn waits_in_line(&self, ledger: &Ledger) -> bool {
-        let mut asked_for = self.settings.iter();
-        let refusable =
-            asked_for.any(|(name, value)| name == "temp_buffers" || !State::is_valid(name, value));
         let one = self.moments.sends == 1 && self.oracle.holds_nothing_back();
-        one && !refusable && !self.oracle.is_in_block() && self.is_ready() && self.waits(ledger)
+        let is_free = !self.may_be_refused_settings() && !self.oracle.is_in_block();
+        one && is_free && self.is_ready() && self.waits(ledger)
+    }
+
+    /// The same, or it waits to be let in; any server of its pool will do.
+    pub(crate) fn lacks_server(&self, ledger: &Ledger) -> bool {
+        let waits = match self.phase {
+            Phase::Login { .. } => !self.may_be_refused_settings() && self.waits(ledger),
+            Phase::Ready => self.waits_in_line(ledger),
+            Phase::Tls { .. } | Phase::Dismissed => false,
+        };
+        waits && !self.is_born() && !self.pool.replicates
+    }
+
+    /// Whether a server may refuse what it has asked for at its startup.
+    fn may_be_refused_settings(&self) -> bool {
+        let mut asked_for = self.settings.iter();
+        asked_for.any(|(name, value)| name == "temp_buffers" || !State::is_valid(name, value))
     }
 
     /// When it last sent something, and when it last heard that something is answered.

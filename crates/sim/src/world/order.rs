@@ -22,7 +22,7 @@ use crate::postgres::Lease;
 use crate::session::Home;
 
 /// By then whoever has asked, or has lost a server, is in the queue: at the end of a turn at most.
-const TURN_US: u64 = 1_000;
+pub(super) const TURN_US: u64 = 1_000;
 
 impl World {
     /// pgweir says that a pool, by its name, has lost a server or was not let in.
@@ -61,8 +61,12 @@ impl World {
 
     /// Whether a pool has lost a server since then, or just before.
     fn was_lost(&self, home: &Home, then: u64) -> bool {
-        let lost_at = self.lost_at.get(&format!("{}/{}", home.database, home.user));
-        lost_at.is_some_and(|at| then <= at + TURN_US)
+        self.lost_at(home).is_some_and(|at| then <= at + TURN_US)
+    }
+
+    /// When pgweir last said of a pool that it has lost a server or was not let in.
+    pub(super) fn lost_at(&self, home: &Home) -> Option<u64> {
+        self.lost_at.get(&format!("{}/{}", home.database, home.user)).copied()
     }
 
     /// Clients that wait for a server of a pool and were read before then, and when.

@@ -246,6 +246,7 @@ impl World {
 
     /// Answers an attempt to connect.
     pub(super) fn connect(&mut self, number: usize) {
+        self.check_burst(self.attempts[number].cluster);
         let attempt = &mut self.attempts[number];
         attempt.over = true;
         let waits = std::mem::take(&mut attempt.waits);
