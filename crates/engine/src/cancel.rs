@@ -117,10 +117,23 @@ impl Engine {
             }
             Mark::CancelOfQueued.hit();
             self.refuse_unit(now, client, CANCELED.report(&[]));
+        } else if self.is_held(client) {
+            Mark::CancelOfHeld.hit();
+            self.clients[client].held_since = None;
+            self.refuse_unit(now, client, CANCELED.report(&[]));
         } else {
             Mark::CancelOfNothing.hit();
         }
         self.close_client(requester);
+    }
+
+    /// Whether a unit of this client's is here, and waits for the answer to a question of ours
+    /// behind its last transaction: its client knows nothing of that, and takes it for under way.
+    fn is_held(&self, client: ClientId) -> bool {
+        let its = &self.clients[client];
+        let asked = its.server().map(|server| &self.servers[server]);
+        its.held_since.is_some()
+            && asked.is_some_and(|asked| asked.answer.is_some() && !asked.status.in_block())
     }
 
     fn owner_of(&self, key: &CancelKey) -> Option<ClientId> {

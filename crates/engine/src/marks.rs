@@ -742,6 +742,8 @@ marks! {
     CancelOfUnsent,
     /// That server is kept by what its client has left there.
     CancelOfUnsentPinned,
+    /// It is for a unit that waits for what its client's server says of its settings.
+    CancelOfHeld,
     /// It joins one that is under way.
     CancelJoins,
     /// Another one was sent.
