@@ -254,13 +254,13 @@ impl Engine {
     /// as fast as the server lets somebody in.
     fn check_attempts(&self, id: PoolId, pool: &Pool) {
         // What another worker leaves is heard of later.
-        if self.member.workers() > 1 || pool.failures > 0 {
+        let is_put_off = self.member.workers() > 1 || pool.failures > 0;
+        if pool.alone() == 0 || pool.total >= pool.spec.size || is_put_off {
             return;
         }
         let unserved = pool.alone().saturating_sub(pool.coming() - self.promised(id));
-        let is_full = pool.total >= pool.spec.size || self.room(id) == 0;
-        let name = pool.spec.name();
-        assert!(unserved == 0 || is_full, "{name}: {unserved} wait, and no attempt is made");
+        let is_held = unserved > 0 && self.room(id) > 0;
+        assert!(!is_held, "{}: {unserved} wait, and no attempt is made", pool.spec.name());
     }
 
     /// Servers that are shared, and who shares them.

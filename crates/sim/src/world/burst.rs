@@ -25,7 +25,9 @@ const SOME: u64 = 2;
 impl World {
     /// As [`Self::check_burst`], of all servers.
     pub(super) fn check_bursts(&mut self) {
-        (0..self.clusters.len()).for_each(|cluster| self.check_burst(cluster));
+        if self.seats_taken > 0 {
+            (0..self.clusters.len()).for_each(|cluster| self.check_burst(cluster));
+        }
     }
 
     /// Looks at all pools of a server.
@@ -44,13 +46,16 @@ impl World {
     /// Whether a limit may keep pgweir from one more attempt to connect to a server, whatever pool
     /// it is for, or whether those who wait may wait for something else.
     fn may_be_held_back(&mut self, cluster: usize) -> bool {
+        if self.topology.pipelines() || self.site.shut_down {
+            // Several may share one connection.
+            return true;
+        }
         let now = self.now();
         let limited = self.site.rules.least(now, |rules| {
             let limits = &rules.limits;
             limits.server.or(limits.database).or(limits.user).or(rules.instances)
         });
-        // Several may share one connection.
-        if self.topology.pipelines() || limited.is_some() || self.site.shut_down {
+        if limited.is_some() {
             return true;
         }
         let most = self.site.rules.least(now, |rules| Some(rules.limits.parallelism));
