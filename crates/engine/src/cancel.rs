@@ -21,7 +21,7 @@ use subtle::ConstantTimeEq;
 
 use crate::Engine;
 use crate::action::{Action, CancelId, ClientId, Endpoint, Event, ServerId};
-use crate::client::{Leg, Phase, Slot};
+use crate::client::{Leg, Phase, Slot, UnitRest};
 use crate::errors::CANCELED;
 use crate::marks::Mark;
 use crate::server::{Cleaning, ServerState};
@@ -117,9 +117,8 @@ impl Engine {
             }
             Mark::CancelOfQueued.hit();
             self.refuse_unit(now, client, CANCELED.report(&[]));
-        } else if self.is_held(client) {
+        } else if self.holds_unit(client) {
             Mark::CancelOfHeld.hit();
-            self.clients[client].held_since = None;
             self.refuse_unit(now, client, CANCELED.report(&[]));
         } else {
             Mark::CancelOfNothing.hit();
@@ -127,13 +126,16 @@ impl Engine {
         self.close_client(requester);
     }
 
-    /// Whether a unit of this client's is here, and waits for the answer to a question of ours
-    /// behind its last transaction: its client knows nothing of that, and takes it for under way.
-    fn is_held(&self, client: ClientId) -> bool {
-        let its = &self.clients[client];
-        let asked = its.server().map(|server| &self.servers[server]);
-        its.held_since.is_some()
-            && asked.is_some_and(|asked| asked.answer.is_some() && !asked.status.in_block())
+    /// Whether a client's next unit has come and was not sent on: its server has something of ours
+    /// to do before, which is not to be cancelled. In a transaction the server would know nothing
+    /// of the error.
+    fn holds_unit(&self, id: ClientId) -> bool {
+        let its = &self.clients[id];
+        let Some(server) = its.server() else { return false };
+        let has_begun = !its.slots.is_empty() || its.open_slot.is_some() || its.body.left > 0;
+        let is_told = its.rest == UnitRest::None && !its.awaits_ready();
+        let in_block = self.servers[server].status.in_block();
+        its.holding && its.began_more && !has_begun && is_told && !in_block
     }
 
     fn owner_of(&self, key: &CancelKey) -> Option<ClientId> {

@@ -742,7 +742,7 @@ marks! {
     CancelOfUnsent,
     /// That server is kept by what its client has left there.
     CancelOfUnsentPinned,
-    /// It is for a unit that waits for what its client's server says of its settings.
+    /// It is for a unit that waits until its server has done something of ours.
     CancelOfHeld,
     /// It joins one that is under way.
     CancelJoins,
@@ -968,7 +968,7 @@ marks! {
     CancelledBesideOthers,
     /// A unit that may not share any more is said again.
     BannedSaidAgain,
-    /// A unit that shared took too long, and was cancelled too.
+    /// A unit that shared took too long, or its reply was, and was cancelled too.
     OverranCancelled,
     /// `transaction_timeout` is over while something of ours is not answered.
     TransactionTooLongAside,

@@ -54,8 +54,11 @@ impl Engine {
     /// Answers the client's next unit with an error instead of running it.
     pub(crate) fn refuse_unit(&mut self, now: Time, id: ClientId, report: Report) {
         self.leave_queue(now, id);
-        self.clients[id].asked = None;
-        self.clients[id].refusal = Some(Box::new(report));
+        let its = &mut self.clients[id];
+        its.asked = None;
+        its.holding = false;
+        its.held_since = None;
+        its.refusal = Some(Box::new(report));
         self.actions.push(Action::Resume(id));
     }
 

@@ -186,7 +186,7 @@ impl Engine {
                     self.note_shared(id, unit.access, now - unit.since);
                     self.unit_answered(now, client, unit.bytes);
                 }
-                Outcome::Overran if unit.cancelled => {
+                Outcome::Overran | Outcome::TooLong if unit.cancelled => {
                     Mark::OverranCancelled.hit();
                     self.discard(client, unit.held);
                     if unit.ends_unnamed {

@@ -16,6 +16,7 @@ mod both_ways;
 mod buffers;
 mod burst;
 mod cancel;
+mod cancel_held;
 mod cancel_many;
 mod client_gone;
 mod console;

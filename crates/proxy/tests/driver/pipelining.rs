@@ -433,6 +433,19 @@ fn a_cancel_of_one_among_others_waits_for_the_brake() {
     assert_eq!(stage.servers(), [ServerActivity::Idle], "it is not run again");
 }
 
+/// To be run again alone, with nobody to end it, is the contrary of what its client has asked for.
+#[test]
+fn a_cancelled_unit_whose_reply_is_too_long_is_not_run_again() {
+    let (stage, server, clients) = braked(&shared(1), 2);
+    ask(&clients);
+    server.heard();
+    stage.cancel(&clients[1]);
+    server.says([one_row("a"), long_row(400_000), done(), ready()]);
+    assert_eq!(clients[1].heard(), "E(57014) Z");
+    assert_eq!((server.heard().as_str(), stage.cancels()), ("", 0));
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
+
 /// It hears nothing of the statement that its unit has made: there is none then.
 #[test]
 fn who_cancels_one_among_others_has_no_unnamed_statement() {

@@ -1,0 +1,72 @@
+//! Cancels of what waits while a client's server does something of pgweir's.
+
+use crate::messages::{bind, done, execute, flush, one_row, parse, query, ready, set_to, sync};
+use crate::peer::Peer;
+use crate::stage::{Setup, Stage};
+
+const MEMORY: (&str, &str) = ("work_mem", "1024");
+
+/// A stage with a client whose server is asked what the client has set it to.
+fn asked() -> (Stage, Peer, Peer) {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([query("SET work_mem = '1MB'")]);
+    assert_eq!(server.heard(), "Q(SET work_mem = '1MB')");
+    server.says([done(), ready()]);
+    assert_eq!((alice.heard().as_str(), server.heard().as_str()), ("C Z", "Q(set to?)"));
+    (stage, server, alice)
+}
+
+/// The simulator's: nothing of its client's runs, so the request came to nothing, and the statement
+/// was run.
+#[test]
+fn a_unit_that_is_held_is_cancelled_by_us() {
+    let (stage, server, alice) = asked();
+    alice.says([query("SELECT pg_sleep(60)"), query("next")]);
+    let requester = stage.cancel(&alice);
+    assert!(requester.is_closed());
+    assert_eq!((alice.heard().as_str(), stage.cancels()), ("E(57014) Z", 0));
+    assert_eq!(server.heard(), "");
+    server.says([set_to(&[MEMORY])]);
+    assert_eq!(server.heard(), "Q(next)");
+}
+
+/// It was refused once.
+#[test]
+fn what_comes_behind_such_a_unit_is_run() {
+    let (stage, server, alice) = asked();
+    alice.says([query("first")]);
+    stage.cancel(&alice);
+    stage.cancel(&alice);
+    assert_eq!(alice.heard(), "E(57014) Z");
+    alice.says([query("second")]);
+    server.says([set_to(&[MEMORY])]);
+    assert_eq!(server.heard(), "Q(second)");
+    server.says([one_row("1")]);
+    assert_eq!(alice.heard(), "T D(1) C Z");
+}
+
+/// What its server was asked is not cancelled.
+#[test]
+fn who_has_sent_nothing_more_has_nothing_cancelled() {
+    let (stage, server, alice) = asked();
+    let requester = stage.cancel(&alice);
+    assert!(requester.is_closed());
+    alice.says([query("SELECT")]);
+    server.says([set_to(&[MEMORY])]);
+    assert_eq!((server.heard().as_str(), stage.cancels()), ("Q(SELECT)", 0));
+}
+
+/// A batch that was refused, and goes on, is refused once.
+#[test]
+fn the_rest_of_such_a_unit_is_no_other() {
+    let (stage, server, alice) = asked();
+    alice.says([parse("INSERT"), bind(), execute(), flush()]);
+    stage.cancel(&alice);
+    assert_eq!(alice.heard(), "E(57014)");
+    alice.says([parse("INSERT")]);
+    stage.cancel(&alice);
+    alice.says([bind(), execute(), sync()]);
+    assert_eq!(alice.heard(), "Z");
+    server.says([set_to(&[MEMORY])]);
+    assert_eq!((server.heard().as_str(), stage.cancels()), ("", 0));
+}
