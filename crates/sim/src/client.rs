@@ -47,7 +47,7 @@ pub(crate) struct Client {
     pub(crate) bereaved: bool,
     /// A unit of its was answered by pgweir, and no other one since.
     refused: bool,
-    /// In the unit that it hears of something was rolled back.
+    /// Something was rolled back since it was last outside a transaction.
     rolled_back: bool,
     pool: PoolFacts,
     stream: Option<Stream>,

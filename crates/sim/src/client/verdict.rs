@@ -134,7 +134,7 @@ impl Client {
                 if idle && self.oracle.is_settled() {
                     self.check_own(site);
                 }
-                self.rolled_back = false;
+                self.rolled_back &= !idle;
                 self.ear_for(site, idle);
                 if self.oracle.is_settled() {
                     self.think_until = site.trace.now + self.script.pause(!idle, &mut self.dice);
