@@ -238,23 +238,6 @@ fn the_question_is_not_cancelled() {
     assert_eq!(stage.cancels(), 0);
 }
 
-/// What its client sends meanwhile waits for the answer, of which the client knows nothing: that is
-/// cancelled, and was not before.
-#[test]
-fn what_waits_for_an_answer_is_cancelled() {
-    let (stage, server, alice) = Stage::ready(&Setup::default());
-    run(&alice, &server, "SET work_mem = '1MB'", ready());
-    assert_eq!(server.heard(), "Q(set to?)");
-    alice.says([query("SELECT pg_sleep(9)")]);
-    assert_eq!(server.heard(), "");
-    assert!(stage.cancel(&alice).is_closed());
-    assert_eq!(alice.heard(), "E(57014) Z");
-    assert_eq!(stage.cancels(), 0);
-    server.says([set_to(&[MEMORY])]);
-    assert_eq!(server.heard(), "");
-    run(&alice, &server, "SELECT", ready());
-}
-
 /// No list shows custom settings: those that a client has named are asked for by name, as long as
 /// it lives.
 #[test]

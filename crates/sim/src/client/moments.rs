@@ -5,6 +5,7 @@ use pgweir_config::PoolMode;
 use super::{Client, Ending, Phase, Wish};
 use crate::configuration::Configuration;
 use crate::invariants::Invariant;
+use crate::language::{Line, Verb};
 use crate::ledger::Ledger;
 use crate::session::State;
 use crate::world::Site;
@@ -145,6 +146,12 @@ impl Client {
         asked_for.any(|(name, value)| name == "temp_buffers" || !State::is_valid(name, value))
     }
 
+    /// Whether what it has sent begins a transaction block, which no other unit may stand in.
+    pub(crate) fn begins_block(&self) -> bool {
+        let query = self.oracle.query();
+        matches!(query.first(), Some(Line::Client(first)) if first.verb == Verb::Begin)
+    }
+
     /// When it last sent something, and when it last heard that something is answered.
     pub(crate) fn last_contact(&self) -> (u64, u64) {
         (self.moments.sent_at, self.moments.heard_at)
@@ -253,7 +260,8 @@ impl Client {
         let wait = site.rules.most(still_since, |rules| rules.wait(self.pool.draft));
         let Some(wait) = wait else { return [None, None] };
         let slack = site.slack_us();
-        let lone = self.moments.sends == 1 && self.oracle.is_one_statement();
+        let one_statement = self.oracle.query().len() == 1 && !self.oracle.has_begun();
+        let lone = self.moments.sends == 1 && one_statement;
         let on_its_way = site.faults.small_buffer > 0.0;
         // What pgweir asks the server itself comes first, and the server may hang then.
         let connect = site.rules.most(still_since, |rules| Some(rules.times.connect));

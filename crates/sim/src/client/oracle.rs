@@ -437,12 +437,10 @@ impl Oracle {
         first.is_some_and(plain) && unit.next().is_none()
     }
 
-    /// Whether what is due is the answer to a query of one statement.
-    pub(crate) fn is_one_statement(&self) -> bool {
-        let mut unit = self.inbox.unit();
-        let query = unit.next().filter(|message| message.tag == b'Q');
-        let lines = query.and_then(|message| message.lines());
-        lines.is_some_and(|lines| lines.len() == 1) && !self.begun
+    /// The statements of the query that is due, if one is.
+    pub(crate) fn query(&self) -> Vec<Line> {
+        let query = self.inbox.unit().next().filter(|message| message.tag == b'Q');
+        query.and_then(|message| message.lines()).unwrap_or_default()
     }
 
     fn release(&mut self) {

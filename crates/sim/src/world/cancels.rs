@@ -105,7 +105,9 @@ impl World {
         let now = self.aim(of).filter(|_| self.is_attended(of))?;
         let silent = self.client_on(of)?.last_contact() == heard.contact && self.contact(of).heard;
         match (heard.aim, now) {
-            (Aim::Running(..), _) => Some(now).filter(|_| now == heard.aim),
+            // Where servers are shared it may have been run again, on another one.
+            (Aim::Running(_, then), Aim::Running(_, tag)) => Some(now).filter(|_| then == tag),
+            (Aim::Running(..), Aim::Waiting) => None,
             (Aim::Waiting, _) => Some(now).filter(|_| silent),
         }
     }

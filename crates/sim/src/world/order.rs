@@ -10,6 +10,9 @@
 //! console. And whoever loses such a server is back in the queue, in its old place, when pgweir
 //! says that it has lost one. A pool that was taken out of the configuration has a queue of its own
 //! for those who were there, beside that of the pool which came in its place.
+//!
+//! Where servers are shared some wait for a place, and others for a server alone, in one queue. Who
+//! waits for one alone is seen where it can be nothing else: a block shares no server.
 
 use pgweir_engine::{ClientState, Time};
 
@@ -36,9 +39,12 @@ impl World {
         let Some(home) = process.home.clone() else { return };
         // A statement of pgweir's own may be ended by statement_timeout: then its client waits for
         // another server, before those in the queue.
-        // Where servers are shared, some wait for another kind of place.
-        let shares = self.topology.pipelines();
-        if shares || self.topology.limits_statements() || self.was_lost(&home, lease.after) {
+        if self.topology.limits_statements() || self.was_lost(&home, lease.after) {
+            return;
+        }
+        // Where servers are shared, some wait for another kind of place, or have one.
+        let shares = self.may_share(&home);
+        if shares && process.is_braked() {
             return;
         }
         // A server that was started for somebody serves nobody else, who waits for another.
@@ -48,7 +54,7 @@ impl World {
         let Some(asked_at) = client.and_then(|client| client.asked_for_server(lease.after)) else {
             return;
         };
-        let before = self.in_line(&home, asked_at.saturating_sub(TURN_US));
+        let before = self.in_line(&home, asked_at.saturating_sub(TURN_US), shares);
         if let Some((number, read_at)) = self.first_in_queue(before) {
             let client = lease.client;
             let text = format!(
@@ -69,8 +75,17 @@ impl World {
         self.lost_at.get(&format!("{}/{}", home.database, home.user)).copied()
     }
 
-    /// Clients that wait for a server of a pool and were read before then, and when.
-    fn in_line(&mut self, home: &Home, then: u64) -> Vec<(u32, u64)> {
+    /// Whether the servers of a pool are shared, or were.
+    fn may_share(&self, home: &Home) -> bool {
+        let pool = self.topology.pools.iter().find(|pool| pool.home() == *home);
+        let shares =
+            |draft: usize| self.site.rules.all().any(|rules| rules.pools[draft].shared.is_some());
+        pool.is_none_or(|pool| shares(pool.draft))
+    }
+
+    /// Clients that wait for a server of a pool and were read before then, and when. `alone`: it
+    /// has to be one that they have alone.
+    fn in_line(&mut self, home: &Home, then: u64, alone: bool) -> Vec<(u32, u64)> {
         let mut line = Vec::new();
         for number in 0..self.wires.len() {
             // Who was let go, and has not heard it yet, may have left its number to another one.
@@ -87,6 +102,7 @@ impl World {
                 && all_read
                 && self.home_of_guest(number).as_ref() == Some(home)
                 && client.waits_in_line(&self.site.ledger)
+                && (!alone || client.begins_block())
                 // It is out of the queue, and back, while a server makes way for one of its own.
                 && !client.is_born()
                 && !client.replicates()
