@@ -10,7 +10,7 @@ use pgweir_wire::frontend::Tag;
 
 use crate::cut::Cut;
 use crate::engine_client::startup;
-use crate::postgres::{Login, Manners};
+use crate::postgres::Manners;
 use crate::world::{Outcome, Setting, World};
 
 /// Messages of a client, one behind the other.
@@ -25,14 +25,7 @@ pub(crate) fn run(data: &[u8]) {
 
 /// What everybody is told, and what the server is sent.
 fn play(data: &[u8], cut: Cut) -> (Outcome, Vec<u8>) {
-    let mut world = World::new(Setting {
-        mode: 0,
-        shared: false,
-        login: Login::Trust,
-        manners: Manners::Good,
-        cut,
-        patient: true,
-    });
+    let mut world = World::new(Setting::plain(Manners::Good, cut));
     let client = world.connect();
     world.send(client, &startup());
     world.settle();

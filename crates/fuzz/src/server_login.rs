@@ -12,7 +12,7 @@ use pgweir_wire::{HEADER_LEN, Header, Initial};
 
 use crate::cut::Cut;
 use crate::engine_client::startup;
-use crate::postgres::{Login, Manners};
+use crate::postgres::Manners;
 use crate::world::{Outcome, Setting, World};
 
 /// The longest message that a login has, its header included.
@@ -139,14 +139,7 @@ fn is_hard_work(data: &[u8]) -> bool {
 
 /// What comes of a login, and how many times we have answered.
 fn play(login: &[u8], cut: Cut, order: Option<Order>) -> (Outcome, usize) {
-    let mut world = World::new(Setting {
-        mode: 0,
-        shared: false,
-        login: Login::Trust,
-        manners: Manners::None,
-        cut,
-        patient: true,
-    });
+    let mut world = World::new(Setting::plain(Manners::None, cut));
     let client = world.connect();
     world.send(client, &startup());
     world.settle();

@@ -79,6 +79,13 @@ pub(crate) struct Setting {
     pub(crate) patient: bool,
 }
 
+impl Setting {
+    /// Of a client that is trusted, as its server trusts us, in transaction mode.
+    pub(crate) fn plain(manners: Manners, cut: Cut) -> Self {
+        Self { mode: 0, shared: false, login: Login::Trust, manners, cut, patient: true }
+    }
+}
+
 /// See the module.
 pub(crate) struct World {
     engine: Engine,
