@@ -204,6 +204,11 @@ impl Case {
         }
     }
 
+    /// Whether its slowest transaction is looked at, and not only how most of them are.
+    pub(crate) fn counts_the_slowest(&self) -> bool {
+        matches!(self.workload, Workload::Mix(beside) if beside.is_cold())
+    }
+
     /// What a turn takes longer than it is asked to.
     pub(crate) fn overhead_seconds(&self) -> u32 {
         match self.workload {

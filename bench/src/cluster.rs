@@ -125,6 +125,11 @@ impl Cluster {
         frontend.close()
     }
 
+    /// The process that all backends are children of.
+    pub(crate) fn id(&self) -> u32 {
+        self.server.id()
+    }
+
     pub(crate) fn require_running(&mut self) -> Result<()> {
         self.server.require_running()
     }

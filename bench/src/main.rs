@@ -34,6 +34,7 @@ mod procfs;
 mod report;
 mod results;
 mod rounds;
+mod scheduling;
 mod scratch;
 mod stats;
 mod svg;

@@ -188,6 +188,9 @@ impl Report<'_> {
         if case.pool_size != POOL_SIZE {
             put(text, &format!("Poolers have {} servers.\n", case.pool_size));
         }
+        if let Some(scheduling) = result.scheduling {
+            put(text, &format!("{}\n", scheduling.says()));
+        }
         if result.lacks_yardstick(case) {
             put(text, "No yardstick: the relay or PgBouncer did not run in every round.\n");
         }

@@ -11,6 +11,7 @@ use crate::contender::Contender;
 use crate::environment::Environment;
 use crate::error::{Doing, Result};
 use crate::metric::{Metric, Sample};
+use crate::scheduling::Scheduling;
 use crate::stats::Spread;
 
 /// A round counts only if the relay has at least this many times PgBouncer's tps.
@@ -29,6 +30,9 @@ pub(crate) struct CaseResult {
     pub(crate) seconds: u32,
     /// What the load was: pgbench's arguments, SQL, or words.
     pub(crate) load: String,
+    /// Where the case looks at it: see [`crate::scheduling`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) scheduling: Option<Scheduling>,
     /// What the rate is a part of, where the load has one: see [`crate::lab::Lab::direct_maximum`].
     pub(crate) direct_maximum_tps: Option<f64>,
     /// What a pool's far servers are good for: see [`crate::lab::Lab::pool_maximum`].

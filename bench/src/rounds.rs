@@ -12,6 +12,7 @@ use crate::lab::{Lab, Reach};
 use crate::measure::{SWEEP_WARM_UP_S, Task};
 use crate::metric::{Metric, Sample};
 use crate::results::{CaseResult, Round};
+use crate::scheduling::Group;
 
 /// How much of a case is measured.
 #[derive(Clone, Copy, Debug)]
@@ -75,6 +76,12 @@ impl Plan {
     /// Runs the case. Poolers are started for it and ended after it.
     pub(crate) fn run(&self, case: &Case, lab: &mut Lab, origin: &Origin) -> Result<CaseResult> {
         println!("{}: {}", case.name, case.title);
+        // First, for it is left when all that the case has started is gone.
+        let group = if case.counts_the_slowest() {
+            Some(Group::join(&[lab.cluster()?.id()]))
+        } else {
+            None
+        };
         let reach = lab.reach(case.server)?;
         let pace = self.pace(case);
         let task = Task::prepare(case, lab, pace.seconds)?;
@@ -99,6 +106,7 @@ impl Plan {
             measured_at: Some(clock::date()),
             seconds: pace.seconds,
             load: task.describe(),
+            scheduling: group.as_ref().map(|(_, scheduling)| *scheduling),
             pool_maximum_tps,
             direct_maximum_tps: task.direct_maximum_tps(),
             rounds: Vec::new(),

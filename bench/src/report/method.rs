@@ -126,7 +126,10 @@ const METHOD: &str = "\
   `mix-view` the four read a view whose PL/pgSQL function sleeps for 200 ms. In `mix-lock` they
   update a row that a client besides, which speaks to PostgreSQL directly, locks for 200 ms again
   and again. Each turn of these two has a pooler that has just been started, and all that it does
-  counts.
+  counts. What is looked at there is the slowest transaction, so all that runs is in one scheduling
+  group, as services of systemd and containers are. Elsewhere Linux makes each backend of PostgreSQL
+  a group of its own (autogroup in sched(7)), and now and then one gets no processor for hundreds of
+  milliseconds, whoever its client is.
 - A pair of `sweep-…` is started anew for each turn, and has a turn of a second before it that does
   not count: a large grid's pools would not fit into `max_connections` side by side. `GRID=full` has
   48 pairs, `GRID=1x8,3x16` those that it names.

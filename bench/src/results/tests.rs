@@ -43,6 +43,7 @@ pub(crate) fn result(case: &str, rows: &[[f64; 4]]) -> CaseResult {
         measured_at: Some("2026-01-31T23:59:59Z".into()),
         seconds: 8,
         load: "-n -S".into(),
+        scheduling: None,
         direct_maximum_tps: None,
         pool_maximum_tps: None,
         rounds: rows.iter().map(round).collect(),
