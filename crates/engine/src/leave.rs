@@ -270,6 +270,7 @@ impl Engine {
         let never_used = match server.state {
             ServerState::Cleaning { step: Cleaning::Asking, .. } => true,
             ServerState::Cleaning { step: Cleaning::Reading, .. } => {
+                Mark::LostBeforeNames.hit_if(!self.pools[server.pool].names_known);
                 !self.pools[server.pool].names_known
             }
             ServerState::Connecting

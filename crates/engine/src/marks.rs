@@ -444,6 +444,8 @@ marks! {
     CatalogueAskedAgain,
     /// A server is lost while it is asked for names.
     LostWhileRead,
+    /// It is the first one, and nobody is served before the names are known.
+    LostBeforeNames,
     /// A catalogue could not be read.
     CatalogueUnread,
     /// It is read once more.
@@ -476,6 +478,10 @@ marks! {
     RoomAsked,
     /// Until a server has said what it has room for, there is one connection more at a time.
     RoomAwaited,
+    /// A server that is its client's alone is not asked, and the next one is.
+    QuestionPassedOn,
+    /// Such a one is gone before another has answered, which stays the only one.
+    QuestionKept,
 
     // The queue.
     /// A client comes into the queue before others.
@@ -502,6 +508,8 @@ marks! {
     PromiseRefused,
     /// A client has waited in the queue for too long.
     WaitOver,
+    /// Those that were not told of at once are told of later, together.
+    WaitsOverTold,
     /// A client has waited for too long for a server that is opened or prepared for it.
     WaitOverForPrepared,
     /// There was no server at all.
@@ -526,6 +534,8 @@ marks! {
     ConnectTooSlow,
     /// A connection is made that nobody wants any more.
     ConnectedInVain,
+    /// An attempt that nobody wants any more fails.
+    FailedInVain,
     /// A server has no room.
     ServerFull,
     /// A login is refused that would be refused again.
@@ -774,6 +784,12 @@ marks! {
     CancelAwaited,
     /// Such a server is free when it has ended.
     CancelAwaitedEnds,
+    /// A server that is shared takes others again when it has ended.
+    CancelOfSharedEnds,
+    /// A server that is free and was not lent goes when it is not waited for any more.
+    CancelInDoubtAwaited,
+    /// What is alone on a shared server was to be cancelled, and that does not end in time.
+    CancelInDoubtOfShared,
     /// Its server is no more.
     CancelOfLostServer,
     /// Whoever has asked for it is gone.

@@ -256,9 +256,7 @@ impl Engine {
                 return Err("an error was taken for a reply".to_owned());
             }
         };
-        if sink == Sink::Own || sink == Sink::Aside && self.servers[id].puts_back {
-            self.servers[id].own_error.get_or_insert_with(|| Box::new(as_report(&fields)));
-        }
+        self.keep_own_error(id, sink, &fields);
         self.sequences_kept(id, sink, &fields);
         if fatal && sink == Sink::Injected && !self.carries_work(id) {
             // What was put in front of its unit is all that was sent: it asks again.
@@ -313,6 +311,14 @@ impl Engine {
         }
         self.let_go_of_leaver(now, id);
         Ok(())
+    }
+
+    /// Of something of ours: whoever has asked for it looks for this.
+    fn keep_own_error(&mut self, id: ServerId, sink: Sink, fields: &ErrorFields<'_>) {
+        let server = &mut self.servers[id];
+        if sink == Sink::Own || sink == Sink::Aside && server.puts_back {
+            server.own_error.get_or_insert_with(|| Box::new(as_report(fields)));
+        }
     }
 
     /// ReadyForQuery: a unit is over.

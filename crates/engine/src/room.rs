@@ -69,6 +69,7 @@ impl Engine {
         let Some(share) = self.share_of.get(&Of::Server(address.clone())) else { return };
         let count = &self.shares[*share].count;
         if count.opening() == 0 {
+            Mark::QuestionPassedOn.hit();
             self.limit_server(address, count);
         }
     }
@@ -79,6 +80,7 @@ impl Engine {
         let count = &self.shares[*share].count;
         let is_limit_ours = matches!(self.plan.server_limit, Limit::OfRoom { .. });
         if is_limit_ours && self.member.commons().room(address) == Answer::Awaited {
+            Mark::QuestionKept.hit();
             let asked = count.opening().min(1);
             let most =
                 |answer, used: usize| self.most_connections(answer, used.saturating_sub(asked));

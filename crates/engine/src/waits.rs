@@ -38,6 +38,7 @@ impl Engine {
     pub(crate) fn sweep_vain_waits(&mut self, now: Time, id: PoolId) {
         for lack in [Lack::OfRoom, Lack::OfServers] {
             let times = self.pools[id].vain_waits.of(lack).refusals.due(now);
+            Mark::WaitsOverTold.hit_if(times.is_some());
             self.tell_vain_waits(id, lack, times);
         }
     }

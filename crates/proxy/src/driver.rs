@@ -156,10 +156,11 @@ impl<T: Transport> Driver<T> {
 
     /// A connection that was asked for cannot be made.
     pub fn connect_failed(&mut self, now: Time, endpoint: Endpoint, cause: &str) {
-        if self.engine.awaits(endpoint) {
-            self.engine.connect_failed(now, endpoint, cause);
-            self.settle(now);
+        if !self.engine.awaits(endpoint) {
+            return Mark::FailedInVain.hit();
         }
+        self.engine.connect_failed(now, endpoint, cause);
+        self.settle(now);
     }
 
     /// A connection may have something to read.

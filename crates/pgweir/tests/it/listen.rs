@@ -119,6 +119,39 @@ fn what_a_client_notifies_itself_of_comes_with_the_reply() {
     }
 }
 
+/// As PostgreSQL does it: of the same channel with the same words, within one transaction, once.
+#[test]
+fn what_is_notified_twice_in_a_transaction_is_heard_once() {
+    let stage = Stage::new("listen_twice", 2);
+    let mut direct = WireClient::login(CLUSTER.address(), &stage::login("listen_twice")).unwrap();
+    let (mut client, mut other) = (stage.client(), stage.client());
+    for each in [&mut direct, &mut client, &mut other] {
+        each.query("LISTEN a");
+    }
+    let mut heard_itself = Vec::new();
+    for sql in [
+        "NOTIFY a, '1'; NOTIFY a, '1'",
+        "BEGIN; NOTIFY a, '2'; NOTIFY a, '3'",
+        "SAVEPOINT s; NOTIFY a, '2'; NOTIFY a",
+        "ROLLBACK TO s; NOTIFY a, '3'; SELECT pg_notify('a', '2')",
+        "COMMIT",
+        "NOTIFY a, '3'",
+        "NOTIFY a, '3'",
+        "BEGIN; NOTIFY a, '4'; NOTIFY a, '4'; ROLLBACK",
+        "NOTIFY a; NOTIFY a; NOTIFY a, 'end'",
+    ] {
+        client.send(&query(sql)).unwrap();
+        let reply = client.read_until_ready().unwrap();
+        heard_itself.extend(reply.iter().filter(|message| message.tag == b'A').map(said));
+    }
+    let all = ["a 1", "a 2", "a 3", "a 3", "a 3", "a", "a end"];
+    assert_eq!(heard_itself, all);
+    for listener in [&mut direct, &mut other] {
+        let heard: Vec<_> = all.iter().map(|_| notified(listener)).collect();
+        assert_eq!(heard, all);
+    }
+}
+
 /// Whoever listens hears the same as a session of its own would, in the same order, whatever it
 /// says meanwhile itself.
 #[test]

@@ -66,6 +66,37 @@ fn values_that_build_on_others_do_not_build_on_strangers() {
     finds_its_own_behind(&stage, &german, &[("options", "-c datestyle=sql")], "SHOW DateStyle");
 }
 
+/// What row-level security lets a client see by a setting of its own, nobody else sees: however it
+/// was set, and whoever had the server before.
+#[test]
+fn each_tenant_sees_its_own_rows() {
+    let stage = Stage::new("settings_tenant", 1);
+    stage.ask(
+        "CREATE TABLE kept (tenant text, word text); \
+         INSERT INTO kept VALUES ('a', 'of a'), ('b', 'of b'), ('c', 'of c'), ('d', 'of d'); \
+         ALTER TABLE kept ENABLE ROW LEVEL SECURITY; \
+         CREATE POLICY own ON kept USING (tenant = current_setting('app.tenant', true)); \
+         GRANT SELECT ON kept TO settings_tenant",
+    );
+    let mut by_login = stage.client_as(&login(&stage, &[("app.tenant", "a")]));
+    let mut by_set = stage.client();
+    by_set.query("SET app.tenant = 'b'");
+    let mut by_function = stage.client();
+    by_function.query("SELECT set_config('app.tenant', 'c', false)");
+    let (mut by_transaction, mut nobody) = (stage.client(), stage.client());
+    let look = "SELECT word FROM kept";
+    for _ in 0..10 {
+        assert_eq!(by_login.query(look), ["of a"]);
+        assert_eq!(nobody.query(look).len(), 0);
+        assert_eq!(by_set.query(look), ["of b"]);
+        assert_eq!(by_function.query(look), ["of c"]);
+        let alone = format!("BEGIN; SET LOCAL app.tenant = 'd'; {look}; COMMIT");
+        assert_eq!(by_transaction.query(&alone), ["of d"]);
+        assert_eq!(by_transaction.query(look).len(), 0);
+        assert_eq!(nobody.query(look).len(), 0);
+    }
+}
+
 /// Whose rights count at login is not decided by a role, one's own or a stranger's.
 #[test]
 fn roles_do_not_take_away_rights_at_login() {

@@ -464,6 +464,31 @@ fn a_server_has_so_many() {
     run(&alice, &server, "s2", hears, &[close_complete(), parse_complete(), no_rows()]);
 }
 
+/// In the middle of a batch, too, whose replies are asked for by Flush: what it runs stays, and of
+/// what we close its client hears nothing.
+#[test]
+fn room_is_made_inside_of_a_batch() {
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    for number in 1..=200 {
+        prepare(&alice, &server, &format!("s{number}"), &number.to_string(), no_rows());
+    }
+    alice.heard();
+    alice.says([bind_to("s1"), parse_as("more", "more"), bind_to("s2"), flush()]);
+    // What is bound behind that may be what has gone: it is made again.
+    let hears = "B(pgweir_1) C(pgweir_2) P(pgweir_201=more) D(pgweir_201) \
+                 C(pgweir_3) P(pgweir_2=2) D(pgweir_2) B(pgweir_2) H";
+    assert_eq!(server.heard(), hears);
+    let made = [close_complete(), parse_complete(), no_rows()].concat();
+    server.says([bind_complete(), made.clone()]);
+    assert_eq!(alice.heard(), "2 1");
+    server.says([made, bind_complete()]);
+    assert_eq!(alice.heard(), "2");
+    alice.says([execute(), bind_to("s1"), execute(), sync()]);
+    assert_eq!(server.heard(), "E B(pgweir_1) E S");
+    server.says([done(), bind_complete(), done(), ready()]);
+    assert_eq!(alice.heard(), "C 2 C Z");
+}
+
 /// PHP's PDO removes by SQL what it has prepared by the protocol.
 #[test]
 fn sql_removes_a_name() {
