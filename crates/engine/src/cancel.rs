@@ -132,10 +132,9 @@ impl Engine {
     fn holds_unit(&self, id: ClientId) -> bool {
         let its = &self.clients[id];
         let Some(server) = its.server() else { return false };
-        let has_begun = !its.slots.is_empty() || its.open_slot.is_some() || its.body.left > 0;
         let is_told = its.rest == UnitRest::None && !its.awaits_ready();
         let in_block = self.servers[server].status.in_block();
-        its.holding && its.began_more && !has_begun && is_told && !in_block
+        its.holding && its.began_more && its.slots.is_empty() && is_told && !in_block
     }
 
     fn owner_of(&self, key: &CancelKey) -> Option<ClientId> {

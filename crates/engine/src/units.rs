@@ -125,7 +125,7 @@ impl Engine {
         let client = &mut self.clients[id];
         // A Flush, a farewell and what belongs to a COPY ask for nothing more.
         let more = input.get(at).is_some_and(|tag| !b"HXcdf".contains(tag));
-        client.began_more = more && client.open_slot.is_none();
+        client.began_more = more && client.open_slot.is_none() && client.body.left == 0;
         if client.ended && !client.waits() {
             // All that it sent is under way, but for what can never become whole.
             self.client_leaves(now, id);

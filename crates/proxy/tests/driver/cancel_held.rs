@@ -56,6 +56,22 @@ fn who_has_sent_nothing_more_has_nothing_cancelled() {
     assert_eq!((server.heard().as_str(), stage.cancels()), ("Q(SELECT)", 0));
 }
 
+/// Nor is a message of which only a part has come, which nothing holds back.
+#[test]
+fn what_has_not_come_whole_is_not_cancelled() {
+    let (stage, server, alice) = Stage::ready(&Setup::of_mode("session"));
+    alice.says([query("SELECT 1")]);
+    server.says([one_row("1")]);
+    let text = query("SELECT 2");
+    let (half, rest) = text.split_at(8);
+    alice.sends(half);
+    assert!(stage.cancel(&alice).is_closed());
+    alice.sends(rest);
+    assert_eq!((server.heard().as_str(), stage.cancels()), ("Q(SELECT 1) Q(SELECT 2)", 0));
+    server.says([one_row("2")]);
+    assert_eq!(alice.heard(), "T D(1) C Z T D(2) C Z");
+}
+
 /// A batch that was refused, and goes on, is refused once.
 #[test]
 fn the_rest_of_such_a_unit_is_no_other() {

@@ -259,6 +259,23 @@ fn the_end_of_a_transaction_waits_for_the_listener() {
     assert_eq!(scene.alice.heard_bytes(), told);
 }
 
+/// A cancel comes for the last one, and not for what has been sent behind it: of which its client
+/// would hear before it is told of the end.
+#[test]
+fn a_cancel_is_for_nothing_while_the_end_waits_for_the_listener() {
+    let scene = Scene::listening();
+    scene.begins();
+    scene.shows("NOTIFY a, '2'", "NOTIFY", "2");
+    scene.alice.says([query("COMMIT")]);
+    scene.server.says([done(), notified(&scene.own, "2"), notified("a", "2"), ready()]);
+    scene.alice.heard();
+    scene.alice.says([query("next")]);
+    assert!(scene.stage.cancel(&scene.alice).is_closed());
+    assert_eq!((scene.alice.heard().as_str(), scene.stage.cancels()), ("", 0));
+    scene.listener.says([notified(&scene.own, "2"), notified("a", "2")]);
+    assert_eq!(scene.alice.heard(), "A Z");
+}
+
 /// It may send its Terminate while the end of its last transaction waits for the listener. What its
 /// server has said behind that it was told, though the listener had not said what came before.
 #[test]
