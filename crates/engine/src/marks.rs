@@ -1008,6 +1008,8 @@ marks! {
     ClosedWithPool,
 
     not_simulated:
+    /// A shared server is lost with what could be run again, but its client has asked for its end.
+    SharedLostCancelled,
     // Clients on their way in and out.
     /// A client that was given to another worker has not arrived.
     LostOnTheWay,

@@ -553,7 +553,7 @@ impl Engine {
         }));
         self.servers[id].doomed = true;
         if self.is_pipelined(id) {
-            return self.lose(now, id, cause);
+            return self.shared_contained(now, id, cause);
         }
         if !self.carries_work(id) {
             // Whoever holds it has sent it nothing yet, and gets another.

@@ -76,7 +76,7 @@ impl Rules {
         match heard.sharing {
             Sharing::Alone(Alone::Pin) if pins.is_empty() => Some(heard.pins.to_string()),
             Sharing::Alone(Alone::Unnamed) => self.loud.unnamed().map(str::to_owned),
-            Sharing::Alone(_) | Sharing::Read | Sharing::Write => None,
+            Sharing::Alone(_) | Sharing::Read | Sharing::Lock | Sharing::Write => None,
         }
     }
 }

@@ -15,7 +15,7 @@ use crate::client::{Body, Slot, UnnamedStatement};
 use crate::commons::Count;
 use crate::parameters::Parameters;
 use crate::pins::Refusal;
-use crate::pipeline::{Access, Fresh, InFlight};
+use crate::pipeline::{Fresh, InFlight};
 use crate::pool::PoolId;
 use crate::prepared::{Shelf, Statement};
 use crate::reply::Replies;
@@ -224,9 +224,9 @@ impl Server {
         self.pipeline.len() + self.granted
     }
 
-    /// Whether a unit that writes is on it, with others or alone.
-    pub(crate) fn writes(&self) -> bool {
-        self.pipeline.iter().any(|unit| unit.access == Access::Write)
+    /// Whether a unit is on it that may wait for others or for its commit.
+    pub(crate) fn has_waiting(&self) -> bool {
+        self.pipeline.iter().any(|unit| unit.access.waits())
     }
 
     /// Whether its transaction has failed, and nothing was sent since that may end that.

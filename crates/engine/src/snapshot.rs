@@ -15,7 +15,7 @@ use crate::client::{Client, Ends, Leg, Phase};
 use crate::commons::Answer;
 use crate::memory::Memory;
 use crate::pins::PinView;
-use crate::pipeline::InFlight;
+use crate::pipeline::{Access, InFlight};
 use crate::pool::Pool;
 use crate::replication::ReplicationKind;
 use crate::route::Rules;
@@ -86,10 +86,14 @@ pub struct PoolView {
     pub max_pinned: Option<usize>,
     /// How its servers are shared, as far as its mode allows that.
     pub pipelining: Pipelining,
-    /// So many of them may be shared now.
+    /// So many of them may be shared now by what reads.
     pub hot_most: usize,
-    /// So many units may stand on each of those.
+    /// So many units that read may stand on each of those.
     pub depth: usize,
+    /// So many of them may be shared now by what changes or locks rows.
+    pub write_hot_most: usize,
+    /// So many units that do so may stand on each of those.
+    pub write_depth: usize,
     /// What decides where a text of its clients goes.
     pub rules: Rules,
     /// What keeps its servers, for each reason that may; none in session mode.
@@ -297,8 +301,8 @@ impl Engine {
                 let leg = self.clients.find(waiter.client).map(|client| client.leg);
                 leg == Some(Leg::Waiting(waiter.ticket))
             };
-            let depths =
-                pool.depths(crate::Access::Read).filter(|_| pool.spec.mode != PoolMode::Session);
+            let of = |access| pool.depths(access).filter(|_| pool.spec.mode != PoolMode::Session);
+            let (depths, write_depths) = (of(Access::Read), of(Access::Write));
             PoolView {
                 order: pool.spec.order,
                 database: pool.spec.database.clone(),
@@ -322,6 +326,8 @@ impl Engine {
                 pipelining: depths.map_or(Pipelining::Off, |_| pool.spec.pipelining),
                 hot_most: depths.map_or(0, |depths| depths.hot),
                 depth: depths.map_or(0, |depths| depths.depth),
+                write_hot_most: write_depths.map_or(0, |depths| depths.hot),
+                write_depth: write_depths.map_or(0, |depths| depths.depth),
                 rules: rules(pool),
                 pins: self.pin_views(id, pool),
                 stats: pool.stats,

@@ -322,9 +322,8 @@ impl State {
             }
         }
         let is_said = match heard.sharing {
-            Sharing::Alone(Alone::Unknown | Alone::Opaque) | Sharing::Read | Sharing::Write => {
-                false
-            }
+            Sharing::Alone(Alone::Unknown | Alone::Opaque) => false,
+            Sharing::Read | Sharing::Lock | Sharing::Write => false,
             Sharing::Alone(_) => true,
         };
         if !heard.pins.is_empty() && !is_said {

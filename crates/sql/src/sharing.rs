@@ -10,7 +10,9 @@ mod tests;
 pub enum Sharing {
     /// It reads only.
     Read,
-    /// It changes rows, or waits for locks on them, in a transaction of its own.
+    /// It reads, and waits for locks on rows, in a transaction of its own.
+    Lock,
+    /// It changes rows, in a transaction of its own.
     Write,
     /// It needs a server alone, by this rule.
     Alone(Alone),
@@ -96,7 +98,8 @@ impl Alone {
             }
             Self::Opaque => {
                 "Behind a name in the text stands a function that cannot be read, or does more \
-                 than to compute, read and change rows."
+                 than to compute, read and change rows; or a table that is changed has a trigger \
+                 or a constraint that waits for the end of the transaction."
             }
             Self::Changes => {
                 "The statement reads, and a function behind a name in it changes rows: it cannot \

@@ -8,7 +8,7 @@ use crate::rates::Rates;
 use crate::table::{Table, int4, int8, text};
 
 /// What SHOW POOLS has behind PgBouncer's columns.
-pub(super) const OF_POOL: [Column<'_>; 7] = [
+pub(super) const OF_POOL: [Column<'_>; 9] = [
     text("pipelining"),
     int4("sv_shared_max"),
     int4("depth"),
@@ -16,6 +16,8 @@ pub(super) const OF_POOL: [Column<'_>; 7] = [
     int4("shared_percent"),
     int8("hol_p50_us"),
     int8("hol_p99_us"),
+    int4("sv_shared_max_writes"),
+    int4("depth_writes"),
 ];
 
 /// Adds the cells of [`OF_POOL`]. What was done counts since averages are taken.
@@ -27,6 +29,7 @@ pub(super) fn of_pool(pool: &PoolView, servers_shared: u32, rates: &Rates, table
     table.cell(word(pool.pipelining)).cell(pool.hot_most).cell(pool.depth).cell(servers_shared);
     table.nullable((shared * 100).checked_div(transactions));
     table.nullable(delays.percentile(50)).nullable(delays.percentile(99));
+    table.cell(pool.write_hot_most).cell(pool.write_depth);
 }
 
 const PIPELINING: [Column<'_>; 5] = [

@@ -56,7 +56,9 @@ const OBJECTS: &str = "\
     LATERAL pg_catalog.generate_series(0, (pg_catalog.length(body) - 1) / 3900) AS part; ";
 
 /// Which of them calls which: `a` always, `w` when it is changed. In the trees of expressions and
-/// queries a function, a table, a type is named by its OID.
+/// queries a function, a table, a type is named by its OID. What is deferred, a trigger or a
+/// constraint, which has one inside, comes with the commit and under no timeout: it may wait for as
+/// long as `pg_sleep`.
 const USES: &str = "\
     WITH tree(k, o, w, through, t) AS (\
     SELECT 'r', ev_class, CASE ev_type WHEN '1' THEN 'a' ELSE 'w' END, \
@@ -108,6 +110,9 @@ const USES: &str = "\
     WHERE m[2]::oid >= 16384 OR m[2]::oid IN (SELECT oid FROM own) \
     UNION ALL SELECT 'r', tgrelid, 'f', tgfoid, 'w', 'trigger ' || tgname \
     FROM pg_catalog.pg_trigger WHERE NOT tgisinternal \
+    UNION ALL SELECT 'r', tgrelid, 'f', \
+        'pg_catalog.pg_sleep(double precision)'::regprocedure::oid, 'w', 'deferred' \
+    FROM pg_catalog.pg_trigger WHERE tginitdeferred \
     UNION ALL SELECT 'r', attrelid, 'f', 'pg_catalog.nextval(regclass)'::regprocedure::oid, 'w', \
         'identity' FROM pg_catalog.pg_attribute WHERE attidentity <> '' \
     UNION ALL SELECT 'r', confrelid, 'r', conrelid, 'w', 'foreign key ' || conname \

@@ -6,7 +6,7 @@ use std::time::Duration;
 use pgweir_wire::backend::{self, ErrorFields, Tag};
 use pgweir_wire::{SqlState, TransactionStatus};
 
-use super::{Access, BRAKE, Outcome, REPLY_HELD_BYTES};
+use super::{Access, BRAKE, InFlight, Outcome, REPLY_HELD_BYTES};
 use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, ServerId};
 use crate::client::{Asked, Leg, UnnamedStatement};
@@ -52,10 +52,10 @@ impl Engine {
         let n = fresh.len();
         let budget = &self.member.commons().held;
         let most = match head.access {
-            Access::Read if head.held + n > REPLY_HELD_BYTES => 0,
-            Access::Read => self.plan.max_buffer_memory,
             // It cannot be run again. No rows come of it, so that it is not long.
             Access::Write => usize::MAX,
+            Access::Read | Access::Lock if head.held + n > REPLY_HELD_BYTES => 0,
+            Access::Read | Access::Lock => self.plan.max_buffer_memory,
         };
         if budget.add_many(n, most) {
             head.held += n;
@@ -189,16 +189,8 @@ impl Engine {
                 Outcome::Overran | Outcome::TooLong if unit.cancelled => {
                     Mark::OverranCancelled.hit();
                     self.discard(client, unit.held);
-                    if unit.ends_unnamed {
-                        // It hears nothing of what took the place of the one before.
-                        self.clients[client].unnamed = UnnamedStatement::None;
-                    }
-                    self.actions.inject(to, |out| {
-                        CANCELED.report(&[]).write(out);
-                        backend::ready_for_query(out, TransactionStatus::Idle);
-                    });
                     self.note_shared(id, unit.access, now - unit.since);
-                    self.unit_answered(now, client, unit.bytes);
+                    self.unit_cancelled(now, client, &unit);
                 }
                 Outcome::Overran | Outcome::TooLong => {
                     self.discard(client, unit.held);
@@ -249,6 +241,19 @@ impl Engine {
         if self.draining || pool.is_some_and(|pool| self.pools[pool].removed) {
             self.drain_client(now, id);
         }
+    }
+
+    /// A unit that is not run again, for its client has asked for its end.
+    pub(super) fn unit_cancelled(&mut self, now: Time, client: ClientId, unit: &InFlight) {
+        if unit.ends_unnamed {
+            // It hears nothing of what took the place of the one before.
+            self.clients[client].unnamed = UnnamedStatement::None;
+        }
+        self.actions.inject(Endpoint::Client(client), |out| {
+            CANCELED.report(&[]).write(out);
+            backend::ready_for_query(out, TransactionStatus::Idle);
+        });
+        self.unit_answered(now, client, unit.bytes);
     }
 
     /// A unit that has shared a server is run again, without others.

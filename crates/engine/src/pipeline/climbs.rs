@@ -38,14 +38,14 @@ impl Climbs {
     pub(crate) fn of(&self, access: Access) -> &Climb {
         match access {
             Access::Read => &self.reads,
-            Access::Write => &self.writes,
+            Access::Lock | Access::Write => &self.writes,
         }
     }
 
     pub(crate) fn of_mut(&mut self, access: Access) -> &mut Climb {
         match access {
             Access::Read => &mut self.reads,
-            Access::Write => &mut self.writes,
+            Access::Lock | Access::Write => &mut self.writes,
         }
     }
 

@@ -1,6 +1,6 @@
 //! Ends: of shared servers, and of clients whose units are on one.
 
-use super::{Access, InFlight, Outcome};
+use super::{InFlight, Outcome};
 use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, ServerId};
 use crate::client::{Leg, UnnamedStatement};
@@ -77,6 +77,16 @@ impl Engine {
         }
     }
 
+    /// A shared server has said what no unit brings about that may share one: the one at the head
+    /// is not shared again for long.
+    pub(crate) fn shared_contained(&mut self, now: Time, id: ServerId, cause: &str) {
+        let server = &self.servers[id];
+        if let Some(head) = server.pipeline.front() {
+            self.pools[server.pool].repute.misbehaved(now, head.print);
+        }
+        self.lose(now, id, cause);
+    }
+
     fn granted(&self, server: ServerId) -> impl Iterator<Item = ClientId> {
         let clients = self.clients.iter();
         clients.filter(move |(_, its)| its.leg == Leg::Granted(server)).map(|(id, _)| id)
@@ -90,8 +100,12 @@ impl Engine {
         its.slots.clear();
         its.quiet_since = now;
         let again = fate == Fate::NotBegun
-            || unit.access == Access::Read
+            || unit.access.may_be_repeated()
             || unit.outcome == Outcome::Overran;
+        if again && unit.cancelled {
+            Mark::SharedLostCancelled.hit();
+            return self.unit_cancelled(now, client, &unit);
+        }
         if again {
             Mark::SharedRunAgain.hit();
             return self.run_alone(client, unit.since);

@@ -206,7 +206,7 @@ impl Engine {
         let server = &self.servers[id];
         !self.pools[server.pool].keeps_apart()
             || server.pipeline.is_empty()
-            || (access == Access::Write) == server.writes()
+            || access.waits() == server.has_waiting()
     }
 
     /// So many servers are shared by units of a kind, or could be.
@@ -253,7 +253,7 @@ impl Engine {
             && server.cancel.is_none()
             && server.load() < depth
             && server.pipeline.back().is_none_or(|last| !last.trails)
-            && !(server.writes() && unit.access == Access::Read)
+            && (unit.access.waits() || !server.has_waiting())
             && provides(server, unit)
     }
 

@@ -16,6 +16,8 @@ const TRIALS: u32 = 2;
 /// What overruns is not shared for so long, and for twice as long each time, up to the last.
 const BANNED: Duration = Duration::from_secs(5);
 const BANNED_AT_MOST: Duration = Duration::from_secs(320);
+/// So often a ban has become longer then.
+const BANS_AT_MOST: u32 = 6;
 
 /// One that is trusted may overrun once in so many runs: a disk may be slow for a moment.
 const FORGIVEN: u32 = 200;
@@ -93,8 +95,14 @@ impl Repute {
             Standing::OnTrial { bans, .. } | Standing::Banned { bans, .. } => bans,
         };
         Mark::StatementBanned.hit();
-        let time = (BANNED * 2u32.pow(bans.min(6))).min(BANNED_AT_MOST);
+        let time = (BANNED * 2u32.pow(bans.min(BANS_AT_MOST))).min(BANNED_AT_MOST);
         *standing = Standing::Banned { until: now + time, bans: bans + 1 };
+    }
+
+    /// A statement was at the head when its server said what it was not asked.
+    pub(super) fn misbehaved(&mut self, now: Time, print: Fingerprint) {
+        let until = now + BANNED_AT_MOST;
+        *self.standing(now, print) = Standing::Banned { until, bans: BANS_AT_MOST };
     }
 
     fn standing(&mut self, now: Time, print: Fingerprint) -> &mut Standing {

@@ -53,7 +53,9 @@ impl Need {
 pub enum Access {
     /// It reads them.
     Read,
-    /// It changes them, or waits for locks on them.
+    /// It reads them, and locks them until its end, for which it may have to wait.
+    Lock,
+    /// It changes them.
     Write,
 }
 
@@ -77,8 +79,25 @@ impl Access {
     pub(crate) fn of(sharing: Sharing) -> Result<Self, Alone> {
         match sharing {
             Sharing::Read => Ok(Self::Read),
+            Sharing::Lock => Ok(Self::Lock),
             Sharing::Write => Ok(Self::Write),
             Sharing::Alone(rule) => Err(rule),
+        }
+    }
+
+    /// Whether it may wait for others, or for its commit: nothing that reads stands behind it.
+    pub(crate) const fn waits(self) -> bool {
+        match self {
+            Self::Read => false,
+            Self::Lock | Self::Write => true,
+        }
+    }
+
+    /// Whether it leaves nothing behind, and may be carried out more than once.
+    pub(crate) const fn may_be_repeated(self) -> bool {
+        match self {
+            Self::Read | Self::Lock => true,
+            Self::Write => false,
         }
     }
 
@@ -86,6 +105,7 @@ impl Access {
     pub const fn name(self) -> &'static str {
         match self {
             Self::Read => "read",
+            Self::Lock => "lock",
             Self::Write => "write",
         }
     }
@@ -199,7 +219,7 @@ impl Engine {
         let needs = SmallVec::new();
         let print = Fingerprint::default();
         let mut unit = Unit { bytes: 0, access: Access::Read, print, begun: false, needs, loud };
-        let mut parsed = false;
+        let (mut parsed, mut executed) = (false, false);
         loop {
             let (header, tag) = message(&rest[unit.bytes..]).ok()??;
             let message = rest[unit.bytes..].get(..header.message_len())?;
@@ -239,8 +259,9 @@ impl Engine {
                     Target::Portal(_) | Target::Statement(b"") => {}
                     Target::Statement(name) => self.needs(id, name, &mut unit)?,
                 },
-                // A row limit may leave the portal open.
-                Tag::Execute if body.ends_with(&[0; 5]) => {}
+                // A row limit may leave the portal open, and each of several has as long as the
+                // brake leaves one.
+                Tag::Execute if body.ends_with(&[0; 5]) && !executed => executed = true,
                 Tag::Close => match Target::parse(body).ok()? {
                     Target::Portal(_) => {}
                     Target::Statement(_) => return None,

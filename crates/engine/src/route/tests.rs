@@ -31,7 +31,7 @@ fn what_may_be_shared_says_how() {
     let is = |access| Route { sharing: Ok(access), pins: Vec::new(), because: None };
     assert_eq!(route("SELECT a FROM t; -- and that is it"), is(Access::Read));
     assert_eq!(route("UPDATE t SET a = 1"), is(Access::Write));
-    assert_eq!(route("SELECT a FROM t FOR UPDATE"), is(Access::Write));
+    assert_eq!(route("SELECT a FROM t FOR UPDATE"), is(Access::Lock));
 }
 
 #[test]

@@ -66,6 +66,7 @@ fn what_is_said_of_statements_is_what_becomes_of_them() {
              BEGIN PERFORM take(); RETURN NEW; END $$;
          CREATE TABLE watched (a int);
          CREATE TRIGGER watch BEFORE INSERT ON watched FOR EACH ROW EXECUTE FUNCTION on_change();
+         CREATE TABLE late (a int UNIQUE DEFERRABLE INITIALLY DEFERRED);
          CREATE VIEW seen AS SELECT take() AS a;
          CREATE VIEW quiet AS SELECT tidy(a) AS a FROM plain",
         stage.name
@@ -85,7 +86,7 @@ fn what_is_said_of_statements_is_what_becomes_of_them() {
         ("WITH x AS (SELECT 1 AS a) SELECT a FROM x", "read", none, ""),
         ("INSERT INTO t (a) VALUES (1)", "write", none, ""),
         ("UPDATE t SET a = a + 1", "write", none, ""),
-        ("SELECT a FROM t FOR UPDATE", "write", none, ""),
+        ("SELECT a FROM t FOR UPDATE", "lock", none, ""),
         ("DELETE FROM plain", "write", none, ""),
         (";", "no", none, ""),
         ("SELECT 1; SELECT 2", "no", none, ""),
@@ -100,6 +101,8 @@ fn what_is_said_of_statements_is_what_becomes_of_them() {
         ("SELECT tells()", "no", none, ""),
         ("INSERT INTO plain VALUES (1) RETURNING a", "no", none, ""),
         ("SELECT 1 AS a INTO made", "no", none, ""),
+        ("INSERT INTO late VALUES (1)", "no", none, ""),
+        ("SELECT a FROM late", "read", none, ""),
         ("INSERT INTO numbered (a) VALUES (1)", "no", none, "sequence"),
         ("SELECT nextval('numbered_b_seq')", "no", none, ""),
         ("CREATE TEMP TABLE own (a int)", "no", temp, ""),

@@ -193,3 +193,39 @@ fn a_transaction_is_its_clients_own() {
     bob.read_until_ready().unwrap();
     assert_eq!(alice.query("SELECT n FROM counters WHERE id = 1"), ["8"]);
 }
+
+/// What a client waits for may be its own: it has two connections, and what it says on one stands
+/// behind somebody else's statement that waits for the other one's transaction. Nobody but the
+/// brake sees that, for PostgreSQL finds no circle there.
+#[test]
+fn who_waits_for_a_transaction_does_not_hold_up_its_owner() {
+    let stage =
+        Stage::with("pipelining_circle", 3, |config| config.general("pipelining", "\"1x8\""));
+    stage.ask(
+        "CREATE TABLE kept (id int PRIMARY KEY, n int NOT NULL); \
+         INSERT INTO kept SELECT id, 0 FROM generate_series(0, 9) AS id; \
+         CREATE TABLE late (id int REFERENCES kept DEFERRABLE INITIALLY DEFERRED); \
+         GRANT ALL ON kept, late TO pipelining_circle",
+    );
+    let update = |id: usize| query(&format!("UPDATE kept SET n = n + 1 WHERE id = {id}"));
+    let insert = |id: usize| query(&format!("INSERT INTO late VALUES ({id})"));
+    let (mut alice, mut too, mut bob) = (stage.client(), stage.client(), stage.client());
+    // Two of each show that they are short.
+    for id in [8, 9] {
+        for unit in [update(id), insert(id)] {
+            bob.send(&unit).unwrap();
+            bob.read_until_ready().unwrap();
+        }
+    }
+    for (round, waits) in (0..8).map(|round| (round, [update(0), insert(0)][round % 2].clone())) {
+        alice.query("BEGIN; UPDATE kept SET id = 10 WHERE id = 0");
+        bob.send(&waits).unwrap();
+        too.send(&update(1 + round % 3)).unwrap();
+        let reply = too.read_until_ready().unwrap();
+        assert_eq!(reply[0].tag, b'C', "round {round}: {reply:?}");
+        eventually("bob to wait", || stage.backends("wait_event_type = 'Lock'") == 1);
+        alice.query("ROLLBACK");
+        let reply = bob.read_until_ready().unwrap();
+        assert_eq!(reply[0].tag, b'C', "round {round}: {reply:?}");
+    }
+}

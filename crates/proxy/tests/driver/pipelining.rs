@@ -345,6 +345,21 @@ fn a_long_reply_is_thrown_away_and_run_again_alone() {
     assert_eq!(clients[0].heard(), "T D(again) C Z");
 }
 
+/// It changes nothing, whatever it locks meanwhile.
+#[test]
+fn so_is_that_of_a_read_that_locks_rows() {
+    let (_stage, server, clients) = braked(&shared(1), 1);
+    let text = "SELECT a FROM t FOR UPDATE";
+    clients[0].says([query(text)]);
+    assert_eq!(server.heard(), format!("Q({text})"));
+    server.says([long_row(400_000), done(), ready()]);
+    assert_eq!((clients[0].heard().as_str(), server.heard().as_str()), ("", FREED));
+    server.says([one_row("")]);
+    assert_eq!(server.heard(), format!("Q({text})"));
+    server.says([one_row("again")]);
+    assert_eq!(clients[0].heard(), "T D(again) C Z");
+}
+
 /// What is kept is given back with the reply, or with its client.
 #[test]
 fn a_reply_that_finds_no_room_is_run_again_alone() {
@@ -392,8 +407,18 @@ fn what_a_client_sends_behind_its_unit_comes_behind_its_reply() {
 fn what_reads_and_writes_shares_no_server() {
     let (_stage, server, clients) = braked(&shared(1), 1);
     let (read, write) = (parse("SELECT 1"), parse("UPDATE t SET a = 1"));
-    clients[0].says([read, bind(), execute(), write, bind(), execute(), sync()]);
+    clients[0].says([read, bind(), write, bind(), execute(), sync()]);
     assert_eq!(server.heard(), FREED);
+}
+
+/// PostgreSQL would give each of its statements as long as the brake leaves one.
+#[test]
+fn what_runs_several_statements_shares_no_server() {
+    let (_stage, server, clients) = braked(&shared(1), 1);
+    clients[0].says([parse("SELECT 1"), bind(), execute(), bind(), execute(), sync()]);
+    assert_eq!(server.heard(), FREED);
+    server.says([one_row("")]);
+    assert_eq!(server.heard(), "P(SELECT 1) B E B E S");
 }
 
 #[test]
@@ -444,6 +469,39 @@ fn a_cancelled_unit_whose_reply_is_too_long_is_not_run_again() {
     assert_eq!(clients[1].heard(), "E(57014) Z");
     assert_eq!((server.heard().as_str(), stage.cancels()), ("", 0));
     assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
+
+/// Nor is one whose server is lost.
+#[test]
+fn a_cancelled_unit_whose_server_is_lost_is_not_run_again() {
+    for head in [0, 1] {
+        let (stage, server, clients) = braked(&shared(1), 2);
+        clients[0].says([query("SELECT 0")]);
+        clients[1].says([parse("SELECT 1"), bind(), execute(), sync()]);
+        stage.cancel(&clients[head]);
+        server.says([fatal("57P01")]);
+        server.ends();
+        assert!(took(Mark::SharedLostCancelled));
+        assert_eq!(clients[head].heard(), "E(57014) Z");
+        let other = ["P(SELECT 1) B E S", "Q(SELECT 0)"][head];
+        assert_eq!(stage.server().heard(), other);
+    }
+}
+
+/// Where it cannot be run again its client is told as much.
+#[test]
+fn of_a_cancelled_write_whose_server_is_lost_nobody_knows() {
+    let (stage, server, clients) = braked(&shared(1), 2);
+    updated(&server, &clients[0]);
+    for client in &clients {
+        client.says([query("UPDATE t SET a = 1")]);
+        stage.cancel(client);
+    }
+    server.says([fatal("57P01")]);
+    server.ends();
+    assert_eq!(clients[0].heard(), "E(08007) Z");
+    assert_eq!(clients[1].heard(), "E(57014) Z");
+    assert_eq!(stage.attempts(), 0);
 }
 
 /// It hears nothing of the statement that its unit has made: there is none then.
@@ -546,6 +604,13 @@ fn a_unit_that_leaves_a_transaction_open_was_no_unit_to_share() {
     assert_eq!(another.heard(), "Q(SELECT 0)");
     assert_eq!(clients[0].heard(), "");
     assert_eq!(clients[1].heard(), "");
+    // Neither it nor its like is shared again.
+    another.says([one_row("a")]);
+    assert_eq!(another.heard(), "Q(SELECT 1)");
+    another.says([one_row("b")]);
+    stage.wait(Duration::from_secs(300));
+    ask(&clients);
+    assert_eq!(another.heard(), "Q(SELECT 0)");
 }
 
 #[test]
@@ -669,7 +734,7 @@ fn what_one_unit_needs_makes_no_way_for_more_of_it() {
     clients[1].says([query("BEGIN")]);
     first.heard();
     first.says([done(), in_block()]);
-    clients[0].says([bind_to("s"), execute(), bind_to("t"), execute(), sync()]);
+    clients[0].says([bind_to("s"), execute(), bind_to("t"), sync()]);
     let second = stage.server();
     assert_eq!(second.heard(), BRAKED);
     second.says([one_row("")]);
@@ -678,7 +743,7 @@ fn what_one_unit_needs_makes_no_way_for_more_of_it() {
     second.says([made.clone()]);
     assert_eq!(second.heard(), "P(pgweir_2=SELECT 2) D(pgweir_2) S");
     second.says([made]);
-    assert_eq!(second.heard(), "B(pgweir_1) E B(pgweir_2) E S");
+    assert_eq!(second.heard(), "B(pgweir_1) E B(pgweir_2) S");
 }
 
 /// A client is told of other rows, where it has asked for them, by a server that it has alone.

@@ -131,11 +131,12 @@ fn a_pool_says_how_its_servers_are_shared() {
     let shown = |setup: &Setup| {
         let snapshot = Stage::ready(setup).0.snapshot();
         let pool = &snapshot.pools[0];
-        (pool.pipelining, pool.hot_most, pool.depth)
+        let of_writes = (pool.write_hot_most, pool.write_depth);
+        (pool.pipelining, (pool.hot_most, pool.depth), of_writes)
     };
     let fixed = Pipelining::Fixed { hot: 3, depth: 5 };
     let setup = Setup { general: "pipelining = '3x5'", ..Setup::default() };
-    assert_eq!(shown(&setup), (fixed, 3, 5));
+    assert_eq!(shown(&setup), (fixed, (3, 5), (3, 5)));
     let session = Setup { mode: "session", ..setup };
-    assert_eq!(shown(&session), (Pipelining::Off, 0, 0), "nothing is shared there");
+    assert_eq!(shown(&session), (Pipelining::Off, (0, 0), (0, 0)), "nothing is shared there");
 }

@@ -331,7 +331,8 @@ impl Share {
         };
         match rule {
             Some(rule) => Sharing::Alone(rule),
-            None if self.changes || self.locks => Sharing::Write,
+            None if self.changes => Sharing::Write,
+            None if self.locks => Sharing::Lock,
             None => Sharing::Read,
         }
     }

@@ -141,14 +141,28 @@ fn ordinary_writes_are_shared() {
             "MERGE INTO t x USING s ON (x.a = s.a) WHEN MATCHED THEN UPDATE SET b = s.b WHEN \
              NOT MATCHED THEN INSERT (a, b) VALUES (1, 2)",
             "WITH x (a) AS (SELECT 1), y (b) AS (SELECT 2) INSERT INTO t (a) SELECT a FROM x, y",
-            "SELECT * FROM t FOR UPDATE",
-            "SELECT * FROM t FOR NO KEY UPDATE OF t SKIP LOCKED",
-            "SELECT * FROM t FOR SHARE NOWAIT",
-            "SELECT * FROM t FOR KEY SHARE",
             "UPDATE stamped SET a = tidy(1)",
             "INSERT INTO noted (a) VALUES (1)",
             "UPDATE t SET a = notes()",
         ],
+    );
+}
+
+#[test]
+fn reads_that_lock_rows_are_shared() {
+    all(
+        Sharing::Lock,
+        &[
+            "SELECT * FROM t FOR UPDATE",
+            "SELECT * FROM t FOR NO KEY UPDATE OF t SKIP LOCKED",
+            "SELECT * FROM t FOR SHARE NOWAIT",
+            "SELECT * FROM t FOR KEY SHARE",
+            "WITH x AS (SELECT * FROM t FOR UPDATE) SELECT a FROM x",
+        ],
+    );
+    all(
+        Sharing::Write,
+        &["WITH x AS (SELECT * FROM t FOR UPDATE) UPDATE t SET a = 1 WHERE a IN (TABLE x)"],
     );
 }
 

@@ -8,6 +8,10 @@ const COLUMN: &str = "simulator";
 /// Where the simulator has them, each as `=> "name"`.
 const LIST: &str = "crates/sim/src/rows.rs";
 
+/// Where the engine's marks are, each on a line of its own. The seeds, or a test, have to take them
+/// all, and several rows may be told by one.
+const MARKS: &str = "crates/engine/src/marks.rs";
+
 /// Where the tests of the program are, in front of PostgreSQL.
 const TESTS: &str = "it/";
 
@@ -16,6 +20,10 @@ const TESTS: &str = "it/";
 pub(crate) fn check(tree: &Tree) -> Vec<String> {
     let (page, list) = (tree.text(PAGE).unwrap_or_default(), tree.text(LIST).unwrap_or_default());
     let known: Vec<&str> = list.lines().filter_map(name_in_list).collect();
+    let marks = tree.text(MARKS).unwrap_or_default();
+    let is_mark = |name: &str| {
+        marks.lines().any(|line| line.trim().strip_suffix(',').is_some_and(|mark| mark == name))
+    };
     let mut complaints = Vec::new();
     let mut named = Vec::new();
     // Of the table that the line before belongs to.
@@ -43,7 +51,7 @@ pub(crate) fn check(tree: &Tree) -> Vec<String> {
             if !cells.last().is_some_and(|tests| names_test_of_program(tests)) {
                 complaints.push(format!("{PAGE}:{number}: a row without a test in {TESTS}"));
             }
-            for name in names {
+            for name in names.into_iter().filter(|name| !is_mark(name)) {
                 if !known.contains(&name) || named.contains(&name) {
                     complaints.push(format!("{PAGE}:{number}: {name}"));
                 }
@@ -72,7 +80,7 @@ fn names_in_cell(cell: &str) -> impl Iterator<Item = &str> {
 
 #[cfg(test)]
 mod tests {
-    use super::{LIST, PAGE, Tree, check};
+    use super::{LIST, MARKS, PAGE, Tree, check};
 
     /// A test of the program.
     const TEST: &str = "`it/a.rs` `b`";
@@ -112,6 +120,17 @@ mod tests {
             format!("| a | `idle` `full` | {TEST} |\n\n| c | d |\n|---|---|\n| e | f |");
         let no_column = complaints_of(&no_column);
         assert_eq!(no_column, [format!("{PAGE}:6: a table without the simulator's column")]);
+    }
+
+    #[test]
+    fn marks_of_the_engine_may_stand_in_several_rows() {
+        let rows = format!("| a | `Lost` `idle` | {TEST} |\n| a | `Lost` `full` | {TEST} |");
+        let page = format!("| cause | simulator | test |\n|---|---|---|\n{rows}\n");
+        let list = "Self::Idle => \"idle\",\nSelf::Full => \"full\",\n";
+        let sample = |marks| Tree::sample(&[(PAGE, &page), (LIST, list), (MARKS, marks)]);
+        assert_eq!(check(&sample("    /// A server.\n    Lost,\n")), [""; 0]);
+        let unknown = check(&sample("    Loss,\n"));
+        assert_eq!(unknown, [format!("{PAGE}:3: Lost"), format!("{PAGE}:4: Lost")]);
     }
 
     #[test]

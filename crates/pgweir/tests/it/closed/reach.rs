@@ -1,8 +1,14 @@
 //! Whatever may lead from a text to a function that it does not name. Whoever finds another way
 //! adds it here.
 
-/// Everything here ends in `act`, which is as loud as can be: it sets something for the session.
-pub(super) const SCHEMA: &str = "
+/// The statements that make it all, and the one by which its owner does so.
+pub(super) fn schema(become_owner: &str) -> String {
+    [CONFIGURED, become_owner, BEFORE, SCHEMA].join("; ")
+}
+
+/// Most of it ends in `act`, which is as loud as can be: it sets something for the session. The
+/// others leave something of each kind there.
+const SCHEMA: &str = "
     CREATE FUNCTION act(a int DEFAULT 1) RETURNS int LANGUAGE plpgsql AS $$
         BEGIN PERFORM set_config('app.a', 'x', false); RETURN a; END $$;
     CREATE FUNCTION act_still(a int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
@@ -14,6 +20,46 @@ pub(super) const SCHEMA: &str = "
         BEGIN PERFORM act(); RETURN coalesce(NEW, OLD); END $$;
     CREATE FUNCTION on_all() RETURNS trigger LANGUAGE plpgsql AS $$
         BEGIN PERFORM act(); RETURN NULL; END $$;
+
+    CREATE SEQUENCE q;
+    CREATE FUNCTION by_set() RETURNS int LANGUAGE plpgsql AS $$
+        BEGIN SET work_mem = '1MB'; RETURN 1; END $$;
+    CREATE FUNCTION by_text() RETURNS int LANGUAGE plpgsql AS $$
+        BEGIN EXECUTE 'S' || 'ET work_mem = ''1MB'''; RETURN 1; END $$;
+    CREATE FUNCTION by_update() RETURNS int LANGUAGE plpgsql AS $$
+        BEGIN UPDATE pg_settings SET setting = '1MB' WHERE name = 'work_mem'; RETURN 1; END $$;
+    CREATE FUNCTION in_sql() RETURNS text LANGUAGE sql
+        BEGIN ATOMIC SELECT set_config('app.a', 'x', false); END;
+    CREATE FUNCTION listens() RETURNS int LANGUAGE plpgsql AS $$ BEGIN LISTEN c; RETURN 1; END $$;
+    CREATE FUNCTION locks() RETURNS int LANGUAGE plpgsql AS $$
+        BEGIN PERFORM pg_advisory_lock(1); RETURN 1; END $$;
+    CREATE FUNCTION makes() RETURNS int LANGUAGE plpgsql AS $$
+        BEGIN CREATE TEMP TABLE made (a int); RETURN 1; END $$;
+    CREATE FUNCTION prepares() RETURNS int LANGUAGE plpgsql AS $$
+        BEGIN EXECUTE 'PREPARE p AS SELECT 1'; RETURN 1; END $$;
+    CREATE FUNCTION holds() RETURNS int LANGUAGE plpgsql AS $$
+        BEGIN EXECUTE 'DECLARE c CURSOR WITH HOLD FOR SELECT 1'; RETURN 1; END $$;
+    CREATE FUNCTION seeds() RETURNS int LANGUAGE plpgsql AS $$
+        BEGIN PERFORM setseed(0.5); RETURN 1; END $$;
+    CREATE FUNCTION counts() RETURNS bigint LANGUAGE sql AS 'SELECT nextval(''q'')';
+    CREATE FUNCTION lower(a int) RETURNS int LANGUAGE sql AS 'SELECT act(a)';
+    CREATE FUNCTION on_listen() RETURNS trigger LANGUAGE plpgsql AS $$
+        BEGIN LISTEN c; RETURN NEW; END $$;
+
+    CREATE VIEW set_behind AS SELECT by_set() AS a;
+    CREATE VIEW locked_behind AS SELECT locks() AS a;
+    CREATE VIEW configured_behind AS SELECT configured() AS a;
+    CREATE TABLE heard (a int);
+    CREATE TRIGGER t BEFORE INSERT ON heard FOR EACH ROW EXECUTE FUNCTION on_listen();
+    CREATE TABLE made_behind (a int DEFAULT makes(), b int);
+    CREATE TABLE counted (a bigint DEFAULT counts(), b int);
+    CREATE TABLE seeded_rule (a int);
+    CREATE RULE r AS ON INSERT TO seeded_rule DO ALSO SELECT seeds();
+    CREATE TABLE held_rows (a int);
+    INSERT INTO held_rows VALUES (1);
+    ALTER TABLE held_rows ENABLE ROW LEVEL SECURITY;
+    ALTER TABLE held_rows FORCE ROW LEVEL SECURITY;
+    CREATE POLICY p ON held_rows USING (a = prepares());
 
     CREATE TABLE plain (a int, b int);
     INSERT INTO plain VALUES (1, 2);
@@ -67,8 +113,13 @@ pub(super) const SCHEMA: &str = "
     ALTER TABLE guarded_rows FORCE ROW LEVEL SECURITY;
     CREATE POLICY p ON guarded_rows WITH CHECK (a = act());";
 
+/// What a superuser has made before: nobody else may name a setting that PostgreSQL does not know.
+const CONFIGURED: &str = "
+    CREATE FUNCTION configured() RETURNS int LANGUAGE sql SET app.a = 'x' AS 'SELECT 1';
+    CREATE FUNCTION seeded() RETURNS int LANGUAGE sql SET seed = 0.5 AS 'SELECT 1';";
+
 /// What comes before, since the schema uses it.
-pub(super) const BEFORE: &str = "
+const BEFORE: &str = "
     CREATE FUNCTION sums(a int, b int) RETURNS int LANGUAGE plpgsql AS $$
         BEGIN PERFORM set_config('app.a', 'x', false); RETURN a + b; END $$;";
 
@@ -125,8 +176,52 @@ pub(super) const ACTS: &[&str] = &[
     "SELECT total(a) OVER () FROM plain",
     "INSERT INTO ruled VALUES (1)",
     "INSERT INTO guarded_rows VALUES (1)",
+    "SELECT configured()",
+    "SELECT seeded()",
+    "SELECT by_set()",
+    "SELECT by_text()",
+    "SELECT by_update()",
+    "SELECT in_sql()",
+    "SELECT listens()",
+    "SELECT locks()",
+    "SELECT makes()",
+    "SELECT prepares()",
+    "SELECT holds()",
+    "SELECT seeds()",
+    "SELECT counts()",
+    "SELECT lower(1)",
+    "SELECT lower(a) FROM plain",
+    "SELECT * FROM set_behind",
+    "SELECT * FROM locked_behind",
+    "SELECT * FROM configured_behind",
+    "INSERT INTO heard VALUES (1)",
+    "INSERT INTO made_behind (b) VALUES (1)",
+    "INSERT INTO counted (b) VALUES (1)",
+    "INSERT INTO seeded_rule VALUES (1)",
+    "SELECT * FROM held_rows",
     "SELECT * FROM guarded",
     "UPDATE guarded SET a = a",
+];
+
+/// What comes with extensions whose machine code nobody has read, or that run what they are given.
+pub(super) const EXTENSIONS: &str = "
+    CREATE EXTENSION dblink;
+    CREATE EXTENSION pageinspect;
+    CREATE FUNCTION over_there() RETURNS SETOF int LANGUAGE plpgsql AS $$
+        BEGIN RETURN QUERY SELECT a FROM dblink('own', 'SELECT 1') AS t(a int); END $$;
+    CREATE FUNCTION loads() RETURNS int LANGUAGE plpgsql AS $$
+        BEGIN LOAD 'auto_explain'; RETURN 1; END $$;
+    CREATE VIEW far AS SELECT * FROM over_there() AS t(a);";
+
+/// Texts that come to those.
+pub(super) const FOREIGN: &[&str] = &[
+    "SELECT dblink_connect('own', 'dbname=postgres')",
+    "SELECT * FROM dblink('own', 'SELECT 1') AS t(a int)",
+    "SELECT dblink_exec('own', 'SET work_mem = ''1MB''')",
+    "SELECT over_there()",
+    "SELECT * FROM far",
+    "SELECT get_raw_page('pg_class', 0)",
+    "SELECT loads()",
 ];
 
 /// What no text names. While a database has one of these nothing is shared in it.
