@@ -902,6 +902,8 @@ marks! {
     ServerHeated,
     /// Nobody takes a place there.
     HeatedInVain,
+    /// It is shared, and somebody waits for a server alone behind those who do.
+    WarmedAheadOfOthers,
     /// What comes free is for others, and those who would share wait for one alone.
     SharersMakeWay,
     /// No server is fit for a unit, and it goes to any that can take it.

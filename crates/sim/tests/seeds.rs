@@ -5,18 +5,25 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use pgweir_sim::{Counts, Failure, Faults, Mark, Options, Row, run, run_with, shrink};
 
+/// As that of the program: it takes a tenth less time.
+#[global_allocator]
+static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
+
 /// As many as it takes for so many transactions, each of which counts once though each seed is run
-/// twice. They take two minutes on two cores.
+/// twice. They take two and a half minutes on two cores.
 const SEEDS: u64 = 11_800;
 const TRANSACTIONS: u64 = 1_000_000;
 
 /// Seeds that take paths which are rarer than that. One that does not any more has become another
 /// simulation by a change of the simulator: `pgweir-sim --once --find MARK` finds others.
-const RARER: [(Mark, u64); 5] = [
+const RARER: [(Mark, u64); 6] = [
+    // Others take it, too; here who waits for a server alone was forgotten, which nobody saw in
+    // 45,000 others.
+    (Mark::WarmedAheadOfOthers, 38_142),
     (Mark::HeatingRefused, 12_392),
-    (Mark::MakingPutOff, 13_090),
+    (Mark::MakingPutOff, 13_300),
     (Mark::ListensNoMore, 23_540),
-    (Mark::CancelledBesideOthers, 30_132),
+    (Mark::CancelledBesideOthers, 14_301),
     (Mark::TransactionTooLongAside, 50_302),
 ];
 

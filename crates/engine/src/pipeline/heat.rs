@@ -170,6 +170,11 @@ impl Engine {
             self.cool(id);
             return false;
         }
+        if self.pools[pool].alone() > 0 {
+            // Who waits for one alone may have counted on it.
+            Mark::WarmedAheadOfOthers.hit();
+            self.refill(now, pool);
+        }
         true
     }
 

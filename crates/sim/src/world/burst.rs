@@ -51,6 +51,12 @@ impl World {
             return true;
         }
         let now = self.now();
+        let most = self.site.rules.least(now, |rules| Some(rules.limits.parallelism));
+        let opening = self.attempts_at(cluster) + self.unused_at(cluster);
+        // Noted whatever else holds pgweir back now: that may be over before it is heard.
+        if most.is_none_or(|most| opening >= most) {
+            self.clusters[cluster].tight_at = Some(now);
+        }
         let limited = self.site.rules.least(now, |rules| {
             let limits = &rules.limits;
             limits.server.or(limits.database).or(limits.user).or(rules.instances)
@@ -58,15 +64,9 @@ impl World {
         if limited.is_some() {
             return true;
         }
-        let most = self.site.rules.least(now, |rules| Some(rules.limits.parallelism));
-        let opening = self.attempts_at(cluster) + self.unused_at(cluster);
-        let tight_at = &mut self.clusters[cluster].tight_at;
-        if most.is_none_or(|most| opening >= most) {
-            *tight_at = Some(now);
-        }
         // A worker hears at its next look what another one leaves.
         let then = if self.process.workers() > 1 { now.saturating_sub(HEARD_US) } else { now };
-        tight_at.is_some_and(|at| at >= then)
+        self.clusters[cluster].tight_at.is_some_and(|at| at >= then)
     }
 
     /// Connections to a server that nobody has had yet: for pgweir they may still be in the making.
