@@ -279,9 +279,6 @@ impl Engine {
         let Some(cancel) = self.cancels.find(id) else { return };
         let server = cancel.server;
         self.cancel_over(id);
-        Mark::CancelAwaitedEnds
-            .hit_if(matches!(self.servers[server].state, ServerState::AwaitingCancel));
-        Mark::CancelOfSharedEnds.hit_if(self.is_pipelined(server));
         self.no_cancel_left(now, server);
     }
 
@@ -302,17 +299,16 @@ impl Engine {
         } else {
             Mark::CancelUnsentTimedOut.hit();
         }
-        Mark::CancelInDoubtAwaited
-            .hit_if(matches!(self.servers[server].state, ServerState::AwaitingCancel));
-        Mark::CancelInDoubtOfShared.hit_if(self.is_pipelined(server));
         self.no_cancel_left(now, server);
     }
 
     /// No cancel is under way to a server any more: whoever waited for that goes on.
     fn no_cancel_left(&mut self, now: Time, server: ServerId) {
         if matches!(self.servers[server].state, ServerState::AwaitingCancel) {
+            Mark::CancelAwaitedEnds.hit();
             self.offer(now, server);
         } else if self.is_pipelined(server) {
+            Mark::CancelOfSharedEnds.hit();
             self.goes_on(now, server);
         } else {
             self.go_on_behind_cancel(now, server);

@@ -786,10 +786,6 @@ marks! {
     CancelAwaitedEnds,
     /// A server that is shared takes others again when it has ended.
     CancelOfSharedEnds,
-    /// A server that is free and was not lent goes when it is not waited for any more.
-    CancelInDoubtAwaited,
-    /// What is alone on a shared server was to be cancelled, and that does not end in time.
-    CancelInDoubtOfShared,
     /// Its server is no more.
     CancelOfLostServer,
     /// Whoever has asked for it is gone.
@@ -1010,6 +1006,8 @@ marks! {
     ClosedWithPool,
 
     not_simulated:
+    /// A shared server says what it was not asked while it has a client's unit.
+    Misbehaved,
     /// A shared server is lost with what could be run again, but its client has asked for its end.
     SharedLostCancelled,
     // Clients on their way in and out.

@@ -82,6 +82,7 @@ impl Engine {
     pub(crate) fn shared_contained(&mut self, now: Time, id: ServerId, cause: &str) {
         let server = &self.servers[id];
         if let Some(head) = server.pipeline.front() {
+            Mark::Misbehaved.hit();
             self.pools[server.pool].repute.misbehaved(now, head.print);
         }
         self.lose(now, id, cause);

@@ -605,6 +605,7 @@ fn a_unit_that_leaves_a_transaction_open_was_no_unit_to_share() {
     assert_eq!(clients[0].heard(), "");
     assert_eq!(clients[1].heard(), "");
     // Neither it nor its like is shared again.
+    assert!(took(Mark::Misbehaved));
     another.says([one_row("a")]);
     assert_eq!(another.heard(), "Q(SELECT 1)");
     another.says([one_row("b")]);
