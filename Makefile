@@ -2,7 +2,7 @@
 
 SHELL := bash
 .DEFAULT_GOAL := help
-.PHONY: help demo demo-stop docs test drivers pg-regress sim planted mutants fuzz deps bench
+.PHONY: help demo demo-stop docs test drivers pg-regress sim planted mutants rare fuzz deps bench
 .PHONY: bench-bundle clean
 
 help: ## This list
@@ -35,6 +35,9 @@ planted: ## Plant each bug of crates/sim/planted and have it found by simulation
 
 mutants: ## Change one thing after the other where replies are sorted; tests must notice; PART=…
 	@exec scripts/mutants.sh
+
+rare: ## Which branches do the seeds of `make test` take seldom, and have no mark? MOST=…
+	@exec scripts/rare.sh
 
 fuzz: ## Fuzz every decoder, guided by coverage, until nothing is new; SECONDS_EACH=60 KEEP=1
 	@exec scripts/fuzz.sh

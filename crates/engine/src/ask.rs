@@ -134,6 +134,7 @@ impl Engine {
         }
         if its.awaits_ready() {
             // Whether it listens on is asked when it has heard all that comes before.
+            Mark::AskedBehindReady.hit();
             return false;
         }
         if its.is_in_doubt() {
@@ -217,6 +218,7 @@ impl Engine {
         } else {
             Mark::AskedEnough.hit();
             if its.holding {
+                Mark::HeldWhileAsked.hit();
                 self.wake(client);
             }
         }

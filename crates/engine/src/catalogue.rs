@@ -265,6 +265,7 @@ impl Engine {
         let (mut held, mut due) = (Vec::new(), Vec::new());
         for (client, its) in self.clients.iter().filter(|(_, its)| its.pool() == Some(id)) {
             if its.holding {
+                Mark::NamesKnownToHeld.hit();
                 held.push(client);
             }
             if its.schema.as_ref().is_some_and(|change| change.is_in(reading)) {
@@ -387,7 +388,10 @@ impl Engine {
                 | ServerState::Pipelined
                 | ServerState::AwaitingCancel
                 | ServerState::Forsaken
-                | ServerState::Leaving => None,
+                | ServerState::Leaving => {
+                    Mark::AskedIsGone.hit();
+                    None
+                }
             };
             matches!(asked, Some(Answer::Catalogue(rows)) if rows.database() == database)
         })

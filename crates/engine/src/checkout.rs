@@ -139,6 +139,7 @@ impl Engine {
             self.clients[client].leg = Leg::Preparing(server);
             self.replay(server, &settings);
         } else if self.clients[client].lost.is_some() {
+            Mark::LentToFail.hit();
             self.clients[client].leg = Leg::Preparing(server);
             self.fail_transaction(now, server);
         } else {
@@ -188,6 +189,7 @@ impl Engine {
         its.forget_refusal(&settings);
         its.remember_welcome(&settings, &parameters);
         if self.clients[client].lost.is_some() {
+            Mark::PreparedToFail.hit();
             return self.fail_transaction(now, server);
         }
         self.hold(server, client);
@@ -493,7 +495,9 @@ impl Engine {
     /// Nothing is owed by a server that is being cleaned: the next step.
     pub(crate) fn clean_further(&mut self, now: Time, server: ServerId) {
         let its = &self.servers[server];
-        let ServerState::Cleaning { step, left } = its.state else { return };
+        let ServerState::Cleaning { step, left } = its.state else {
+            return Mark::SettledUncleaned.hit();
+        };
         debug_assert!(its.replies.is_empty());
         match step {
             Cleaning::Asking => return self.room_asked(now, server),

@@ -310,6 +310,7 @@ impl Client {
     /// part of COPY data. In the latter case the unit goes on until the Sync that counts.
     pub(crate) fn unanswered(&mut self, slot: Slot) {
         let Some(index) = self.slots.iter().position(|s| *s == slot) else {
+            // No mark: each slot is given up once.
             return;
         };
         if index == 0 && self.slots.len() == 1 && self.open_slot.is_none() {

@@ -163,6 +163,7 @@ impl Engine {
             Phase::Cancelling | Phase::Welcome(_) => false,
         };
         if goes_on && (consumed < input.len() || client.ended) {
+            Mark::LoginGoesOn.hit();
             self.actions.push(Action::Resume(id));
         }
         consumed
@@ -309,12 +310,15 @@ impl Engine {
     pub fn congested(&mut self, endpoint: Endpoint, congested: bool) {
         match endpoint {
             Endpoint::Client(id) => {
-                let Some(client) = self.clients.find_mut(id) else { return };
+                let Some(client) = self.clients.find_mut(id) else {
+                    return Mark::CongestedLeft.hit();
+                };
                 Mark::ClientCongested.hit_if(congested);
                 client.congested = congested;
                 if let Some(server) = client.server() {
                     self.read_server(server, !congested);
                 } else if !congested && matches!(client.phase, Phase::Console) {
+                    Mark::ConsoleReadOn.hit();
                     self.actions.push(Action::Resume(id));
                 }
             }
@@ -325,6 +329,8 @@ impl Engine {
                 // Those who share it are few, and their units short.
                 if let ServerState::Lent(client) = server.state {
                     self.read_client(client, !congested);
+                } else {
+                    Mark::CongestedUnlent.hit();
                 }
             }
             Endpoint::Cancel(_) => {}

@@ -76,6 +76,7 @@ impl Engine {
                 return None;
             }
             if let Some(worker) = self.worker_of_cluster(user) {
+                Mark::ClusterElsewhere.hit();
                 return Some(worker);
             }
         }

@@ -235,7 +235,10 @@ impl Engine {
                     && client.body.left == 0
             }
             // A unit is under way; it is asked again when that is over.
-            Leg::Waiting(_) | Leg::Preparing(_) | Leg::Granted(_) | Leg::Pipelined(_) => false,
+            Leg::Waiting(_) | Leg::Preparing(_) | Leg::Granted(_) | Leg::Pipelined(_) => {
+                Mark::DrainedUnderWay.hit();
+                false
+            }
         };
         idle && !matches!(client.phase, Phase::Cancelling)
     }
@@ -441,7 +444,9 @@ impl Engine {
     }
 
     fn cancel_talker(&mut self, now: Time, id: ServerId) {
-        let Some(server) = self.servers.find_mut(id) else { return };
+        let Some(server) = self.servers.find_mut(id) else {
+            return Mark::TalkerGone.hit();
+        };
         // Its statement has begun, so a cancel does not come too early.
         server.answered = true;
         self.end_overdue(now, id, None);

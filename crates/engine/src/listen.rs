@@ -137,7 +137,9 @@ impl Engine {
             Source::Server | Source::Awaited => return false,
             // What is under way may take back that its server is to listen.
             Source::ToServer { server: false, .. } if in_block => {
-                return !its.replies.is_empty() && self.unit_may_notify(id, rest);
+                let waits = !its.replies.is_empty() && self.unit_may_notify(id, rest);
+                Mark::HeldUntilAgreed.hit_if(waits);
+                return waits;
             }
             Source::ToServer { .. } => {
                 Mark::HeldUntilShown.hit_if(!in_block);
@@ -188,6 +190,7 @@ impl Engine {
             }
             rest = &rest[rest.len().min(n)..];
         }
+        Mark::BatchMayNotify.hit();
         true
     }
 
@@ -202,7 +205,10 @@ impl Engine {
             }
             Tag::Parse => match Parse::start(body) {
                 Ok(parse) if whole => (Rc::new(self.read_text(id, parse.text)), Some(parse.text)),
-                Ok(_) | Err(_) => return true,
+                Ok(_) | Err(_) => {
+                    Mark::ParseMayNotify.hit();
+                    return true;
+                }
             },
             Tag::Bind => match Bind::start(body) {
                 Ok(bind) if bind.statement.is_empty() => match &client.unnamed {
@@ -210,7 +216,10 @@ impl Engine {
                         (Rc::new(self.read_text(id, client.unnamed.text())), None)
                     }
                     UnnamedStatement::None => return false,
-                    UnnamedStatement::TooLong | UnnamedStatement::Unknown => return true,
+                    UnnamedStatement::TooLong | UnnamedStatement::Unknown => {
+                        Mark::LongMayNotify.hit();
+                        return true;
+                    }
                 },
                 Ok(bind) => match client.names.meaning(bind.statement, client.coming_slot()) {
                     Meaning::Known(statement, _) => (self.heard_of(id, &statement), None),
@@ -221,7 +230,10 @@ impl Engine {
                 Err(_) => return false,
             },
             Tag::FunctionCall => return true,
-            _ => return true,
+            _ => {
+                Mark::QueryMayNotify.hit();
+                return true;
+            }
         };
         let runs = heard.pins.contains(PinReason::Names) && notifies(client.prepared);
         runs || notifies(heard.pins) || may_change_encoding(&heard, text)
@@ -401,7 +413,9 @@ impl Engine {
     /// One or the other has passed the mark: if both have, that is over.
     fn settle_source(&mut self, client: ClientId) {
         let its = &mut self.clients[client];
-        let Some(own) = &mut its.subscription else { return };
+        let Some(own) = &mut its.subscription else {
+            return Mark::SettledUnsubscribed.hit();
+        };
         match own.source {
             Source::ToListener { server: false, .. }
             | Source::ToServer { server: false, .. }
@@ -420,6 +434,7 @@ impl Engine {
             other => other,
         };
         if own.source == Source::Awaited {
+            Mark::BackToAwaited.hit();
             self.await_listener(client, true);
         }
         self.say_due(client);
@@ -434,6 +449,7 @@ impl Engine {
         let awaited = self.clients[client].awaits_ready();
         self.settle_source(client);
         if awaited && let Leg::Held(server) = self.clients[client].leg {
+            Mark::ReadyBehindListener.hit();
             self.lease_over(now, server, client);
         }
     }

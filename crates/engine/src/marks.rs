@@ -5,7 +5,11 @@
 //! taken, the simulator counts, and the seeds that every change is tested with have to reach all of
 //! them. What no simulation can reach, or hardly one, is reached by a test of its own, of the
 //! driver, of the worker or of threads, which says so. What cannot be reached has no mark, and says
-//! why where it stands.
+//! why where it stands, unless it is the other side of a lookup (`let … else { return }`): that is
+//! there so that a mistake of ours costs one client and not all. What only weighs one way against
+//! another, as how many servers are shared, is no rare path, nor is the reading of a text.
+//!
+//! Which branches are taken seldom a coverage tool tells: docs/simulation.md says how.
 //!
 //! Nothing is counted where assertions are off: in the program that is shipped a mark is not one
 //! instruction, whatever else is built beside it.
@@ -58,6 +62,8 @@ marks! {
     LoginWhileDraining,
     /// A client ends its stream in the middle of its login.
     LoginCutOff,
+    /// More has come with a message of a login than that.
+    LoginGoesOn,
     /// A login takes too long.
     LoginTooSlow,
     /// There is no server for a login, which ends it.
@@ -86,6 +92,8 @@ marks! {
     MessageFromClientInPieces,
     /// A text is read for what it leaves behind while it passes in pieces.
     TextInPieces,
+    /// Of the text of a Parse only the beginning has come.
+    UnendedParse,
     /// What is left of a message of a client is dropped.
     BodyDropped,
     /// COPY data come when the COPY is over and the server is another's.
@@ -98,6 +106,8 @@ marks! {
     InputBehindFarewell,
     /// A message of a unit is answered by us.
     UnitRefused,
+    /// Of its last message a part is still to come.
+    RefusedInPieces,
     /// A client has sent more behind a unit that is answered by us, which may rest on that.
     RefusedUnitBoreMore,
     /// The same, when the rest of it has come.
@@ -134,6 +144,10 @@ marks! {
     HeldForShown,
     /// They are not what its client was told.
     ShownRowsChanged,
+    /// A name is given anew before that is told.
+    ShownNameGivenAnew,
+    /// They are told when the name means something else.
+    ShownForgotten,
     /// In a transaction that has failed, where it is refused anyway.
     ChangedInFailed,
     /// The unnamed statement was made again, and is used when it is known what its rows are like.
@@ -142,6 +156,8 @@ marks! {
     UnnamedRowsChanged,
     /// What the rows of a statement are like was said when nobody noted it, or was not said.
     RowsMissed,
+    /// What a statement is like is said when its client is gone.
+    DescribedForNobody,
     /// The rows of a statement that a server has are not what its client was told.
     RowsOutOfDate,
     /// They are not what it was told where it is made again, either.
@@ -152,6 +168,10 @@ marks! {
     NamesShown,
     /// The same, and it is not done, for the batch has failed before.
     NameNotShown,
+    /// What its rows are like is not said.
+    ShownNotDescribed,
+    /// None is shown where nothing is carried out.
+    NotShownInFailed,
     /// The names in a message cannot be read.
     NamesUnreadable,
     /// What a client sends is no message, or none that may come now.
@@ -178,6 +198,8 @@ marks! {
     MessageSkippedWhenSent,
     /// A Parse of the unnamed statement is too long to keep.
     UnnamedTooLong,
+    /// The same that is executed: it may name what its client has prepared.
+    LongMayName,
     /// The unnamed statement is made again on another server.
     UnnamedMadeAgain,
     /// Another client's unnamed statement is closed.
@@ -190,8 +212,12 @@ marks! {
     StatementNotMade,
     /// A Close of ours is skipped.
     StatementNotClosed,
+    /// What its rows are like may have been said meanwhile.
+    RowsMissedByClose,
     /// A client's Close is skipped.
     NameNotTaken,
+    /// The same, and there is nothing to go back to.
+    NotTakenButGone,
     /// All that a client has prepared is removed at once.
     NamesCleared,
     /// The server is lost on which they were to be.
@@ -210,6 +236,8 @@ marks! {
     QueryBehindFailedBatch,
     /// A unit goes on until the Sync that counts.
     UnitGoesOn,
+    /// A client goes when the rest of a message of its unit has come.
+    GoneBehindMessage,
     /// A Sync was sent before the COPY began.
     SyncAheadOfCopy,
     /// A Sync is sent while the server reads COPY data.
@@ -280,6 +308,10 @@ marks! {
     NotTold,
     /// It was asked often enough, for this unit.
     AskedEnough,
+    /// A unit has waited until it was known what keeps the servers of its pool.
+    PinsToldToHeld,
+    /// The same, and a unit of the client has waited for the answer.
+    HeldWhileAsked,
     /// A client keeps a server that has answered us, as it has asked for it before others.
     AskedFirst,
     /// A server does not answer to what it is asked behind a transaction.
@@ -288,6 +320,10 @@ marks! {
     SettingsAwaitCancel,
     /// What a client has set is put back behind a cancel.
     PutBackBehindCancel,
+    /// A unit of the client has waited for the end of a cancel.
+    HeldBehindCancel,
+    /// There is nothing to put back.
+    ReadyBehindCancel,
     /// A message waits until it has.
     HeldForAnswer,
     /// Input waits until its client has heard that the unit before is over.
@@ -296,6 +332,8 @@ marks! {
     HeldForReset,
     /// What the client has asked for at its login is not set any more, and is put back.
     SettingsPutBack,
+    /// There is nothing to put back: what had been set is undone.
+    NothingPutBack,
     /// Which settings may have been changed is not clear.
     ChangesUnclear,
     /// A statement is used under other settings than those under which it was prepared.
@@ -322,10 +360,18 @@ marks! {
     // Whose sequences a server remembers.
     /// A sequence is advanced on a server that remembers those of another, and goes on to.
     SequencesOfSeveral,
+    /// The same by what nobody knew of before.
+    AdvancedBesideOthers,
     /// A server forgets the sequences of another in front of a client's statement.
     SequencesForgotten,
+    /// Its client has advanced none here, or is gone.
+    ForgottenForNobody,
+    /// A server has forgotten, but somebody has advanced sequences since.
+    ForgottenUnasked,
     /// It does so within a batch, of which something waits for that.
     SequencesForgottenInBatch,
+    /// What does not ask for a last value is sent right behind the order to forget.
+    SentBehindForgetting,
     /// It has not come to that within the batch.
     SequencesNotForgotten,
     /// A server fails to forget the sequences of another client.
@@ -336,6 +382,10 @@ marks! {
     SequencesAwaitCancel,
     /// What asks for a last value stands behind the end of a transaction that has failed.
     SequencesBehindFailed,
+    /// Behind its end sequences are advanced.
+    SeveralBehindFailed,
+    /// In a transaction that has failed nothing is forgotten in front of a statement.
+    FailedForgetsNothing,
     /// A client is given the server that remembers its sequences.
     LentForSequences,
 
@@ -376,12 +426,18 @@ marks! {
     Unsubscribed,
     /// A server listens for a pool's clients.
     BecomesListener,
+    /// It was free.
+    ListenerWasFree,
+    /// It is not told anything more until it has answered.
+    ListenerBusy,
     /// What the last client of a server that becomes the listener has set is taken back.
     ListenerCleared,
     /// The same, and a client had kept it to listen.
     ListenerAdopted,
     /// Nobody listens any more.
     ListenerGoes,
+    /// Nobody listens on one of its channels any more.
+    ChannelOver,
     /// It is lost.
     ListenerLost,
     /// A client goes from its server to the listener, and stays on the server.
@@ -392,6 +448,10 @@ marks! {
     ListenerHangs,
     /// A server is lost that has listened, and the listener may be behind.
     LossMarked,
+    /// It is told to pass such a mark.
+    ListenerMarks,
+    /// A listener without a server cannot pass a mark of its own.
+    MarkWithoutServer,
     /// The listener has no server that could make one.
     LossUnmarked,
     /// Or it is lost behind the mark that its own client has asked for.
@@ -404,28 +464,60 @@ marks! {
     MarkInVain,
     /// Clients hear that they may have missed something.
     ToldOfMissed,
+    /// The same when the listener listens on everything again.
+    MissedWhileAway,
     /// A client's server hands over to the listener.
     ToListener,
     /// The listener hands over to the server of a client.
     ToServer,
     /// The same while no listener hears where that begins.
     ToServerUnheard,
+    /// When both have passed the mark the client does not listen any more.
+    SettledUnsubscribed,
+    /// A server has listened for its client, which the listener may do again.
+    BackToAwaited,
     /// A message waits for that.
     HeldToListen,
+    /// Of a batch that waits for that only a part has come.
+    BatchMayNotify,
+    /// Of a Parse.
+    ParseMayNotify,
+    /// Of a Query.
+    QueryMayNotify,
+    /// It executes an unnamed statement whose text is not kept.
+    LongMayNotify,
     /// What a client says waits until its server listens for it.
     HeldUntilShown,
+    /// What is under way may take back that its server is to listen.
+    HeldUntilAgreed,
     /// A client that listens says something else than data, where its server reads COPY data.
     CopyOfListenerEnded,
     /// The transaction in which it was to be so is rolled back.
     ListeningUndone,
+    /// A transaction is rolled back in which a client went to its server.
+    ShownRolledBack,
+    /// It is committed, and another begins in its batch.
+    ShownCommitted,
     /// A server listens though the listener does.
     ListensBesides,
     /// A client's server is faster than the listener.
     NotifiedEarly,
+    /// A server passes the mark of a client that listens no more.
+    MarkOfLeaver,
+    /// A server passes a mark when the client does not go from one to the other any more.
+    MarkOutOfPlace,
+    /// The listener passes a mark that nobody waits for any more.
+    MarkSettledBefore,
+    /// A server passes a mark that another one has replaced.
+    OlderMark,
     /// The end of a unit waits for the listener.
     ReadyDelayed,
+    /// The listener has come so far.
+    ReadyBehindListener,
     /// It cannot be, as its client has sent more, or leaves.
     ReadyNotDelayed,
+    /// A server is asked whether it listens on when the end of the unit before is told.
+    AskedBehindReady,
     /// A client listens on nothing any more, and its server on the channel of the marks.
     ListensForUs,
     /// A client is notified by the listener.
@@ -442,6 +534,8 @@ marks! {
     OwnServerReadsNames,
     /// A cancel, or a timeout, has ended that.
     CatalogueAskedAgain,
+    /// The server that was to be asked for names does something else.
+    AskedIsGone,
     /// A server is lost while it is asked for names.
     LostWhileRead,
     /// It is the first one, and nobody is served before the names are known.
@@ -450,6 +544,8 @@ marks! {
     CatalogueUnread,
     /// It is read once more.
     CatalogueReadAgain,
+    /// Names are known for which a unit has waited.
+    NamesKnownToHeld,
     /// A reload changes which catalogue matters to a pool.
     OtherCatalogue,
     /// A server is lent meanwhile, by what was known before.
@@ -462,14 +558,24 @@ marks! {
     SchemaChanged,
     /// By that names have become loud that were not.
     SchemaMadeLoud,
+    /// A client has changed the schema of what is another database by now.
+    SchemaOfElsewhere,
+    /// What a client has changed of the schema could not be read.
+    SchemaUnread,
+    /// What a client has changed of the schema is read when it has no server any more.
+    SchemaReadForLeaver,
     /// A statement that was read under what another client had changed is made again.
     StatementReadStrangely,
+    /// A statement stays on a server that was read under what its client had changed.
+    MadeStrangely,
     /// A server reports something else than its client was told last.
     ClientToldNews,
     /// A server that comes free has another configuration.
     WelcomesOutdated,
     /// A server that logs in has another configuration than the one before.
     WelcomesForgotten,
+    /// So many sets of what servers report are known that those that nobody has are forgotten.
+    ParametersForgotten,
     /// A server is lent to a client that does not read.
     LentToCongested,
     /// A server is lent that does not read.
@@ -482,6 +588,8 @@ marks! {
     QuestionPassedOn,
     /// Such a one is gone before another has answered, which stays the only one.
     QuestionKept,
+    /// The same when its server is in no configuration any more.
+    QuestionOfNobody,
 
     // The queue.
     /// A client comes into the queue before others.
@@ -606,6 +714,8 @@ marks! {
     IdleTooOld,
     /// What a client that is gone had asked for is over.
     ReplyForNobody,
+    /// The same of a server that nobody cleans.
+    SettledUncleaned,
     /// A transaction that was left open is rolled back.
     RolledBack,
     /// What was left cannot be removed.
@@ -636,6 +746,8 @@ marks! {
     LostBeforeUse,
     /// It worked for a client.
     LostWhileLent,
+    /// It was given up in the middle of what it has said.
+    LostWhileHeard,
     /// It was being cleaned.
     LostWhileCleaned,
     /// A cancel was waited for.
@@ -698,6 +810,10 @@ marks! {
     LossNotToldInBatch,
     /// A server gets a transaction that has failed.
     StandIn,
+    /// It is one that has all of the client's settings.
+    LentToFail,
+    /// It is one that had to be set to them first.
+    PreparedToFail,
     /// A client asks for another transaction like the one that was lost.
     ChainOfLost,
 
@@ -740,6 +856,8 @@ marks! {
     TalkerForsaken,
     /// A server says too much that nobody hears, and owes nothing.
     TalkerOwesNothing,
+    /// It is gone when it was shown the end of our stream.
+    TalkerGone,
 
     // Cancels.
     /// Nobody has that key.
@@ -802,6 +920,8 @@ marks! {
     ClientIdleInTransaction,
     /// Either, or outside of one, in the middle of a message that its server reads.
     ClientIdleInMessage,
+    /// The same, but its server does not read.
+    StallsUnread,
     /// A transaction takes too long, and a statement of it runs.
     TransactionTooLong,
     /// A transaction takes too long, and nothing of it runs.
@@ -846,20 +966,32 @@ marks! {
     Drained,
     /// A client is asked to leave when its transaction is over.
     DrainedBehindUnit,
+    /// That unit has shared a server.
+    DrainedBehindShared,
+    /// It waits for a server, or shares one.
+    DrainedUnderWay,
     /// A client is told that this is the end.
     ShutDown,
 
     // Bytes.
     /// A client does not read what is written to it.
     ClientCongested,
+    /// The same of one that is gone.
+    CongestedLeft,
     /// A server does not.
     ServerCongested,
+    /// The same of one that is nobody's alone.
+    CongestedUnlent,
     /// There is no room for all that is written.
     PartialWrite,
     /// Output that is not out yet is moved up in its buffer.
     OutputMovedUp,
     /// Much output is written for many connections together.
     WrittenTogether,
+    /// One of them has no room.
+    TogetherWithoutRoom,
+    /// One of them is broken.
+    TogetherInVain,
     /// Input that waits fills its buffer.
     InputFull,
     /// The same, and some of it is consumed.
@@ -868,6 +1000,8 @@ marks! {
     ReadFailed,
     /// A write to a client fails.
     WriteToClientFailed,
+    /// Something is written to a connection that is broken.
+    WrittenToBroken,
     /// A write to a server fails.
     WriteToServerFailed,
     /// A client that is not read has reset its connection.
@@ -890,18 +1024,32 @@ marks! {
     // Servers that several clients use at a time.
     /// A unit is sent to a server that others use.
     UnitShares,
+    /// The same, though more servers are to be shared than are.
+    BehindForNow,
     /// What its names stand for is new since it was read, so that it is read again.
     UnitReadAnew,
     /// Nobody is there to share a server with: a unit gets one alone.
     UnitLone,
+    /// What a name means depends on the units before: the unit is not shared.
+    UnsharedForName,
+    /// It is too long to be shared.
+    UnsharedForLength,
+    /// A statement was prepared under other settings: the unit is not shared.
+    UnsharedForSettings,
     /// A free server is set to be shared.
     ServerHeated,
+    /// One that was started as somebody asked is not shared.
+    BornNotShared,
+    /// It has other settings, and there is no other.
+    AnyHeated,
     /// Nobody takes a place there.
     HeatedInVain,
     /// It is shared, and somebody waits for a server alone behind those who do.
     WarmedAheadOfOthers,
     /// What comes free is for others, and those who would share wait for one alone.
     SharersMakeWay,
+    /// What is free is for those who need one alone now.
+    IdleOfferedToAlone,
     /// No server is fit for a unit, and it goes to any that can take it.
     SharedAnyhow,
     /// One that others will miss is set anew for clients with other settings, who have none.
@@ -914,10 +1062,16 @@ marks! {
     NoneHotForSettings,
     /// A unit waits for a place on a server that is shared.
     PlaceAwaited,
+    /// It writes, and none is shared by those who do.
+    WriteLacksHot,
     /// A statement is made on a shared server for a unit that waits for it.
     StatementMadeAhead,
+    /// It is made already, and what its rows are like is not known.
+    NeedUnderWay,
     /// It is not there after all, or its rows are others.
     MadeAheadInVain,
+    /// Those who have waited for that need servers alone, which are made.
+    RefilledForAlone,
     /// It would take the place of one that is needed, and waits.
     MakingPutOff,
     /// A shared server is kept for somebody who needs one alone.
@@ -936,6 +1090,8 @@ marks! {
     LostWhileShared,
     /// It says FATAL first.
     SharedSaysFarewell,
+    /// The same when nothing is owed.
+    SharedFarewellUnasked,
     /// It had a place for a unit that was not sent.
     GrantLost,
     /// A unit that has its place on a shared server needs one alone now.
@@ -954,6 +1110,8 @@ marks! {
     ConsoleAwaited,
     /// It does not read its answers.
     ConsoleCongested,
+    /// It has read on.
+    ConsoleReadOn,
     /// Its stream ends in the middle of a message.
     ConsoleCutOff,
     /// It speaks the extended protocol.
@@ -1017,6 +1175,8 @@ marks! {
     SwitchesPassedOn,
     /// The replication of a whole cluster is asked for.
     ClusterReplicated,
+    /// All pools of that user are another worker's.
+    ClusterElsewhere,
     /// A pool is gone before a login for it is over.
     PoolGoneInLogin,
     /// Another configuration has another user of the console.
@@ -1135,6 +1295,8 @@ marks! {
     SlowBirth,
     /// One has said what nobody has asked for.
     Contained,
+    /// The same when its client has sent it nothing.
+    ContainedBeforeUse,
     /// One comes free in the middle of a message, or of a transaction.
     AstrayComesFree,
     /// ROLLBACK does not end a transaction.
@@ -1145,6 +1307,8 @@ marks! {
     CancelWithoutKey,
     /// COPY goes both ways.
     CopiesBothWays,
+    /// The client has ended its way before.
+    CopyBothEndedAhead,
 
     // What another worker does between two steps: simulated ones take turns.
     /// It takes the room for a connection that somebody in the queue was to get.
@@ -1173,6 +1337,14 @@ marks! {
     RowsUnknown,
     /// A statement that could not be removed is gone all the same.
     NotRemovedButGone,
+    /// What was before a Close that was not done is taken back already.
+    TakenBackBefore,
+    /// The same of the unnamed statement.
+    UnnamedRowsUnknown,
+    /// A name in a message is longer than what is waited for in whole.
+    NamesTooLong,
+    /// What a client's own name stands for asks for a last value that is not its own.
+    OwnNameRefused,
     /// A DEALLOCATE was not carried out.
     NameStays,
     /// A DEALLOCATE of which no reply tells.
@@ -1181,10 +1353,18 @@ marks! {
     // Settings, sequences, and what is left on a server.
     /// A server is cleaned of nothing but what its client has only named.
     CleanedOfUnseen,
+    /// There is nothing to put back for a client that leaves, which has waited for a cancel.
+    LeaverBehindCancel,
     /// What a client has asked for at its login cannot be put back.
     PutBackRefused,
     /// A server's settings are too long to be read.
     SettingsUnreadable,
+    /// So many settings were taken that what servers reported to the first is forgotten.
+    WelcomeForgotten,
+    /// So many settings were refused lately that the first is forgotten.
+    RefusalForgotten,
+    /// So many sets of settings are known that those that nobody has are forgotten.
+    SettingsForgotten,
     /// What no server takes may be taken back by the next unit.
     CureTried,
     /// Who says what with sequences is let be.
@@ -1195,6 +1375,8 @@ marks! {
     StuckTold,
     /// A batch is refused in which a server was to forget sequences.
     StuckInBatch,
+    /// What is known of a server's sequences may not be all.
+    SequencesInDoubt,
 
     // Catalogues.
     /// A client is gone once its server has said what there is in its catalogue.
@@ -1213,14 +1395,20 @@ marks! {
     ListenAwaitsCancel,
     /// A server has nothing to listen to.
     ListenerRefused,
+    /// A server that listens unseen notifies its client of what the listener does, too.
+    HeardTwice,
     /// Something is notified on a server that is free.
     NotifiedWhileFree,
     /// A server notifies its client, which is still to be told what was notified before.
     NotifiedBehindPending,
+    /// What a client is notified of waits for the end of its unit, which waits for the listener.
+    PendingBehindReady,
     /// A client is notified of more than is kept for it.
     NotifiedTooMuch,
     /// A client's server could not be told to listen.
     ToServerInVain,
+    /// A transaction goes back, perhaps behind an UNLISTEN.
+    UnlistenInDoubt,
     /// The same, and the client's transaction has failed with it.
     LostUnshown,
     /// A client's server could not be told not to listen any more.
@@ -1233,8 +1421,16 @@ marks! {
     // Shared servers.
     /// So many statements are known that some are forgotten.
     StandingsForgotten,
+    /// All of them are banned.
+    BansForgotten,
     /// A server says in another language that a unit took too long.
     OverranByTime,
+    /// A free server is shared before a unit stands behind another.
+    HeatedInFront,
+    /// What is put in front of a unit on a shared server fails.
+    SharedOwnFailed,
+    /// Of a reply on a shared server something between two parts goes elsewhere.
+    HeldInParts,
 }
 
 const COUNT: usize = Mark::ALL.len();
@@ -1298,4 +1494,4 @@ impl fmt::Debug for Marks {
 }
 
 #[cfg(test)]
-mod tests;
+pub(crate) mod tests;

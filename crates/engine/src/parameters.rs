@@ -73,6 +73,7 @@ impl Reports {
             return Rc::clone(known);
         }
         if self.known.len() >= self.prune_above {
+            Mark::ParametersForgotten.hit();
             self.known.retain(|parameters| Rc::strong_count(parameters) > 1);
             self.prune_above = PRUNE_ABOVE.max(2 * self.known.len());
         }

@@ -191,6 +191,7 @@ impl Engine {
         let Some(pool) = self.pools.find_mut(pool) else { return };
         for client in std::mem::take(&mut pool.await_pins) {
             if self.clients.find(client).is_some_and(|its| its.holding) {
+                Mark::PinsToldToHeld.hit();
                 self.wake(client);
             }
         }

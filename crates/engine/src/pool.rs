@@ -409,6 +409,7 @@ impl Pool {
         self.forget_refusal(settings);
         self.refusals.retain(|refusal| now - refusal.at <= REFUSAL_HOLDS);
         if self.refusals.len() >= REFUSALS {
+            Mark::RefusalForgotten.hit();
             self.refusals.remove(0);
         }
         let settings = Rc::clone(settings);
@@ -461,6 +462,7 @@ impl Pool {
     ) {
         self.welcomes.retain(|(known, _)| !Rc::ptr_eq(known, settings));
         if self.welcomes.len() >= WELCOMES {
+            Mark::WelcomeForgotten.hit();
             self.welcomes.remove(0);
         }
         self.welcomes.push((Rc::clone(settings), Rc::clone(parameters)));

@@ -5,7 +5,7 @@ mod whole;
 use pgweir_config::PoolMode;
 use pgweir_sql::PinReason;
 use pgweir_wire::backend::{self, ErrorFields, Report, Tag};
-use pgweir_wire::{HEADER_LEN, Header, Malformed, SqlState, TransactionStatus};
+use pgweir_wire::{HEADER_LEN, Header, SqlState, TransactionStatus};
 
 use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, Event, ServerId};
@@ -16,7 +16,7 @@ use crate::reply::{Sink, Step, is_overture};
 use crate::server::ServerState;
 use crate::time::Time;
 pub use whole::DESCRIPTION_BYTES;
-use whole::{comes_whole, is_held, is_kept_whole};
+use whole::{comes_whole, is_held, is_kept_whole, malformed};
 
 impl Engine {
     /// Bytes of a server that has logged in, from `start` on.
@@ -33,6 +33,7 @@ impl Engine {
         }
         while at < input.len() {
             let Some(server) = self.servers.find_mut(id) else {
+                Mark::LostWhileHeard.hit();
                 return input.len();
             };
             if matches!(server.state, ServerState::Forsaken) {
@@ -557,6 +558,7 @@ impl Engine {
         }
         if !self.carries_work(id) {
             // Whoever holds it has sent it nothing yet, and gets another.
+            Mark::ContainedBeforeUse.hit();
             return self.lose(now, id, cause);
         }
         if let Some(client) = self.servers[id].client() {
@@ -579,10 +581,6 @@ pub(crate) fn as_report(fields: &ErrorFields<'_>) -> Report {
     let text = |field| String::from_utf8_lossy(field).into_owned();
     let (detail, hint) = (fields.detail.map(text), fields.hint.map(text));
     Report { detail, hint, ..Report::error(code, text(fields.message)) }
-}
-
-fn malformed(malformed: Malformed) -> String {
-    malformed.to_string()
 }
 
 /// Bytes of the whole messages with this tag at the front: rows come by the thousand, and what

@@ -524,6 +524,7 @@ impl Replies {
     fn strike_copy_end(&mut self) -> bool {
         let end = self.entries.iter().position(|entry| matches!(entry.kind, Kind::CopyEnd));
         if let Some(index) = end {
+            Mark::CopyBothEndedAhead.hit();
             self.remove(index);
             self.copy_ends -= 1;
         }

@@ -76,7 +76,9 @@ impl Engine {
 
     /// Such a one is gone. The one that is about to be asked is the only one again.
     pub(crate) fn keep_question(&self, address: &Address) {
-        let Some(share) = self.share_of.get(&Of::Server(address.clone())) else { return };
+        let Some(share) = self.share_of.get(&Of::Server(address.clone())) else {
+            return Mark::QuestionOfNobody.hit();
+        };
         let count = &self.shares[*share].count;
         let is_limit_ours = matches!(self.plan.server_limit, Limit::OfRoom { .. });
         if is_limit_ours && self.member.commons().room(address) == Answer::Awaited {

@@ -190,6 +190,7 @@ impl Engine {
     /// A server has been told to forget: whoever asks waits until it has.
     fn await_forgetting(&mut self, id: ClientId, server: ServerId, uses: Uses<'_>) -> Verdict {
         if !uses.asks {
+            Mark::SentBehindForgetting.hit();
             return Verdict::Sent;
         }
         if self.clients[id].open_slot.is_some() || self.servers[server].replies.in_batch() {
@@ -203,12 +204,14 @@ impl Engine {
     /// what stands behind that in the same string.
     fn claim_in_failed(&mut self, server: ServerId, uses: Uses<'_>) -> Verdict {
         if !pgweir_sql::exits(uses.text) {
+            Mark::FailedForgetsNothing.hit();
             return Verdict::Sent;
         }
         if uses.asks {
             Mark::SequencesBehindFailed.hit();
             return Verdict::Refused(Box::new(LAST_VALUE_BEHIND_END.report(&[])));
         }
+        Mark::SeveralBehindFailed.hit();
         self.servers[server].sequences = Sequences::Several;
         Verdict::Sent
     }
@@ -216,11 +219,16 @@ impl Engine {
     /// A server has forgotten what it was told to.
     pub(crate) fn sequences_forgotten(&mut self, server: ServerId) {
         let its = &mut self.servers[server];
-        let Sequences::Forgetting(owner, _) = its.sequences else { return };
+        let Sequences::Forgetting(owner, _) = its.sequences else {
+            return Mark::ForgottenUnasked.hit();
+        };
         let last = self.clients.find(owner).and_then(|client| client.advanced_on);
         its.sequences = match last {
             Some(last) if last == server => Sequences::Of(owner),
-            Some(_) | None => Sequences::Nobody,
+            Some(_) | None => {
+                Mark::ForgottenForNobody.hit();
+                Sequences::Nobody
+            }
         };
         if let Some(client) = its.client()
             && self.clients.find(client).is_some_and(|client| client.holding)
@@ -271,7 +279,10 @@ impl Engine {
             Sequences::Of(_)
             | Sequences::Forgetting(..)
             | Sequences::Several
-            | Sequences::Stuck(_) => its.sequences = Sequences::Several,
+            | Sequences::Stuck(_) => {
+                Mark::AdvancedBesideOthers.hit();
+                its.sequences = Sequences::Several;
+            }
         }
     }
 
@@ -280,6 +291,7 @@ impl Engine {
         for server in self.servers.keys() {
             let its = &mut self.servers[server];
             if its.pool == pool && its.touched && !its.remembers_its_own() {
+                Mark::SequencesInDoubt.hit();
                 its.sequences = Sequences::Several;
             }
         }

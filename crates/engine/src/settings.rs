@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use pgweir_sql::{Overrides, Pins, Scope};
 
+use crate::marks::Mark;
 use crate::memory::Usage;
 use crate::pipeline::Choice;
 use crate::track::Names;
@@ -351,6 +352,7 @@ impl Interner {
             return Rc::clone(known);
         }
         if self.known.len() >= PRUNE_ABOVE {
+            Mark::SettingsForgotten.hit();
             self.known.retain(|_, settings| Rc::strong_count(settings) > 1);
         }
         let matter = |name: &[u8]| !NO_MATTER.contains(&name) && !name.contains(&b'.');

@@ -131,7 +131,10 @@ impl Engine {
         if let Described::Shared(made) = &of {
             self.servers[id].shelf.note_rows(&made.statement, rows.clone());
         }
-        let Some(client) = self.servers[id].client() else { return Ok(sink) };
+        let Some(client) = self.servers[id].client() else {
+            Mark::DescribedForNobody.hit();
+            return Ok(sink);
+        };
         let its = &mut self.clients[client];
         match (of, rows) {
             (Described::Shared(made), Rows::Known(shape)) => {
@@ -163,7 +166,8 @@ impl Engine {
                 its.unnamed_shape = Some(shape);
             }
             (Described::Unnamed, Rows::Awaited | Rows::Missed | Rows::Unknown) => {
-                its.unnamed_shape = None
+                Mark::UnnamedRowsUnknown.hit();
+                its.unnamed_shape = None;
             }
             (Described::UnnamedAgain, Rows::Known(shape)) => {
                 its.unnamed_stale = its.unnamed_shape.as_ref().is_some_and(|told| *told != shape);
@@ -220,6 +224,7 @@ impl Engine {
                 names.not_taken(Rc::clone(name), own.clone());
             }
             Kind::DescribeStatement { of: Described::Shown(was, asked) } => {
+                Mark::ShownNotDescribed.hit();
                 asked.set(Shown::No);
                 let (name, own) = &**was;
                 names.not_taken(Rc::clone(name), own.clone());

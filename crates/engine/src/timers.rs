@@ -381,6 +381,7 @@ impl Engine {
         let its = &mut self.clients[client];
         if server.congested {
             // Nobody reads what it says.
+            Mark::StallsUnread.hit();
             its.quiet_since = now;
             return None;
         }

@@ -252,6 +252,7 @@ impl Engine {
             let done = status != TransactionStatus::Failed;
             let startup = self.but_for_name(its, &its.startup);
             let Some(text) = startup.put_back(&names).filter(|_| done) else {
+                Mark::NothingPutBack.hit();
                 self.tell(client, id);
                 return false;
             };
@@ -339,12 +340,15 @@ impl Engine {
         let waits = its.changes.is_some() && its.slots.is_empty() && its.leg == Leg::Held(id);
         Mark::PutBackBehindCancel.hit_if(waits && its.resets().is_some());
         if waits && self.servers[id].replies.is_empty() && !self.put_back(id, client) {
+            Mark::ReadyBehindCancel.hit();
             self.say_ready_behind_reset(client, self.servers[id].status);
             if self.clients[client].leaving {
+                Mark::LeaverBehindCancel.hit();
                 return self.lease_over(now, id, client);
             }
         }
         if self.clients[client].holding {
+            Mark::HeldBehindCancel.hit();
             self.wake(client);
         }
     }

@@ -73,6 +73,7 @@ impl Engine {
                     return input.len();
                 }
                 if !self.keeps_or_parts(now, id) {
+                    Mark::GoneBehindMessage.hit();
                     return input.len();
                 }
                 continue;
@@ -114,6 +115,7 @@ impl Engine {
                     let scanned = &mut self.clients[id].scanned;
                     *scanned = scanned.saturating_sub(n);
                     if !self.keeps_or_parts(now, id) {
+                        // No mark: who may go is asked to when nothing is under way.
                         return input.len();
                     }
                 }
@@ -309,7 +311,7 @@ impl Engine {
                     match verdict {
                         Verdict::Sent => self.leaves(id, pins, None),
                         Verdict::Refused(report) => {
-                            rename = Some(no_function());
+                            rename = Some(Rename::no_function());
                             refused = Some(report.into());
                         }
                         Verdict::Later => {
@@ -338,6 +340,7 @@ impl Engine {
                             self.unreadable(id, tag)
                         }
                         Err(malformed) => {
+                            Mark::NamesTooLong.hit();
                             self.violated(now, id, malformed);
                             return Taken::Gone;
                         }
@@ -546,11 +549,6 @@ impl Engine {
         };
         self.expel(now, id, VIOLATION.report(&[&text]));
     }
-}
-
-/// What makes a FunctionCall fail: no function has this number.
-fn no_function() -> Rename {
-    Rename { at: HEADER_LEN..HEADER_LEN + 4, name: vec![0; 4] }
 }
 
 /// The header and type of the message at the front.

@@ -103,6 +103,7 @@ impl<T: Transport> Link<T> {
     /// Writes `bytes` behind what was written before, now or as soon as there is room.
     pub(crate) fn write(&mut self, bytes: &[u8]) -> io::Result<Crossed> {
         if self.broken {
+            Mark::WrittenToBroken.hit();
             return Ok(Crossed::Neither);
         }
         let sent = if self.unsent() == 0 { write_all(&self.io, bytes)? } else { 0 };
@@ -154,9 +155,15 @@ impl<T: Transport> Link<T> {
     pub(crate) fn written(&mut self, written: io::Result<usize>) -> io::Result<Crossed> {
         match written {
             Ok(sent) => Ok(self.sent(sent)),
-            Err(error) if error.kind() == io::ErrorKind::WouldBlock => Ok(self.sent(0)),
+            Err(error) if error.kind() == io::ErrorKind::WouldBlock => {
+                Mark::TogetherWithoutRoom.hit();
+                Ok(self.sent(0))
+            }
             Err(error) if error.kind() == io::ErrorKind::Interrupted => Ok(self.sent(0)),
-            Err(error) => Err(error),
+            Err(error) => {
+                Mark::TogetherInVain.hit();
+                Err(error)
+            }
         }
     }
 

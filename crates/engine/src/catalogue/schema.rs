@@ -39,9 +39,12 @@ impl Engine {
     /// known now.
     pub(super) fn schema_is_read(&mut self, now: Time, id: ClientId, is_read: bool) {
         let Some(change) = self.clients[id].schema.take() else { return };
-        let Some(server) = self.clients[id].server() else { return };
+        let Some(server) = self.clients[id].server() else {
+            return Mark::SchemaReadForLeaver.hit();
+        };
         let loud = Arc::clone(&self.pools[self.servers[server].pool].loud);
         if !is_read {
+            Mark::SchemaUnread.hit();
             self.leaves(id, PinReason::Unclear.into(), None);
         } else if let Some(news) = loud.news_since(&change.before) {
             Mark::SchemaMadeLoud.hit();
@@ -57,6 +60,7 @@ impl Engine {
         let its = &self.servers[server];
         let pool = &self.pools[its.pool];
         if pool.spec.catalogue().is_none() || its.elsewhere.is_some() {
+            Mark::SchemaOfElsewhere.hit();
             return;
         }
         let before = Arc::clone(&pool.loud);

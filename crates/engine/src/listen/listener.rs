@@ -120,7 +120,10 @@ impl Listener {
     /// A new mark, which it makes itself; none if there is no server for that. It passes one
     /// before that was not rolled back.
     pub(super) fn mark_loss(&mut self, client: ClientId) -> Option<u64> {
-        self.server?;
+        if self.server.is_none() {
+            Mark::MarkWithoutServer.hit();
+            return None;
+        }
         let number = self.number(client);
         self.due.push(number);
         Some(number)
@@ -192,12 +195,14 @@ impl Listener {
             text.extend_from_slice(b"; ");
         }
         for channel in std::mem::take(&mut self.over) {
+            Mark::ChannelOver.hit();
             text.extend_from_slice(b"UNLISTEN ");
             put_name(&mut text, &channel);
             text.extend_from_slice(b"; ");
             self.told.remove(&channel);
         }
         for number in std::mem::take(&mut self.due) {
+            Mark::ListenerMarks.hit();
             text.extend(notify(&self.own, number));
             text.extend_from_slice(b"; ");
         }
@@ -263,6 +268,7 @@ impl Engine {
             return;
         };
         if !self.servers[server].replies.is_empty() {
+            Mark::ListenerBusy.hit();
             return;
         }
         let text = listener.news();
@@ -289,6 +295,7 @@ impl Engine {
     fn find_listener(&mut self, now: Time, id: PoolId) {
         match self.pools[id].idle.first().copied() {
             Some(idle) => {
+                Mark::ListenerWasFree.hit();
                 self.pools[id].idle.retain(|server| *server != idle);
                 self.become_listener(now, idle);
             }
@@ -394,6 +401,7 @@ impl Engine {
         for client in listener.clients() {
             let Some(own) = &mut self.clients[client].subscription else { continue };
             if own.missed && own.source == Source::Listener {
+                Mark::MissedWhileAway.hit();
                 own.tell_missed();
                 self.say_pending(client);
             }

@@ -149,6 +149,7 @@ impl Engine {
         let own = client.and_then(|client| self.clients.find_mut(client));
         let own = own.and_then(|its| its.subscription.as_mut());
         let (Some(own), Some(client)) = (own, client) else {
+            Mark::MarkOfLeaver.hit_if(is_mark);
             return Ok(if is_mark { Notified::Taken } else { Notified::Client });
         };
         match &mut own.source {
@@ -162,18 +163,24 @@ impl Engine {
                     self.settle_source(client);
                     // Its transaction is over, though its reply is not.
                     self.say_all(client);
+                } else {
+                    Mark::OlderMark.hit();
                 }
                 Ok(Notified::Taken)
             }
-            _ if is_mark => Ok(Notified::Taken),
+            _ if is_mark => {
+                Mark::MarkOutOfPlace.hit();
+                Ok(Notified::Taken)
+            }
             Source::ToListener { server: true, .. } => {
                 Mark::HeardBehindMark.hit();
                 Ok(Notified::Taken)
             }
-            // It listens in the middle of a batch, or is about to.
+            // It is about to listen, or a function has begun to.
             Source::Listener | Source::ToServer { server: false, .. }
                 if own.channels.contains(channel) =>
             {
+                Mark::HeardTwice.hit();
                 Ok(Notified::Taken)
             }
             Source::ToServer { server: true, listener: false } => {
@@ -194,6 +201,7 @@ impl Engine {
         let Some(own) = its.subscription.as_mut() else { return };
         let is_last = own.mark == number;
         if own.source == Source::Listener || !is_last {
+            Mark::MarkSettledBefore.hit();
             return self.doubt_ends(client, is_last);
         }
         match &mut own.source {
@@ -298,6 +306,7 @@ impl Engine {
             return;
         };
         if waits {
+            Mark::PendingBehindReady.hit();
             return;
         }
         Mark::Notified.hit();

@@ -38,11 +38,16 @@ impl Subscription {
             (SinceShown::Nothing | SinceShown::Unlistened, Some(b"ROLLBACK")) => {
                 // Maybe it is not, and still listens: to tell it again, when that is needed, would
                 // undo nothing but what surely is rolled back.
+                Mark::ShownRolledBack.hit();
                 self.listens_elsewhere();
                 SinceShown::Nothing
             }
-            (SinceShown::Saved, Some(b"ROLLBACK")) => SinceShown::InDoubt,
+            (SinceShown::Saved, Some(b"ROLLBACK")) => {
+                Mark::UnlistenInDoubt.hit();
+                SinceShown::InDoubt
+            }
             (SinceShown::Nothing | SinceShown::Unlistened | SinceShown::Saved, Some(b"COMMIT")) => {
+                Mark::ShownCommitted.hit();
                 SinceShown::Committed
             }
             (SinceShown::InDoubt, Some(b"COMMIT")) => SinceShown::CommittedInDoubt,

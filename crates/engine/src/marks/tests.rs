@@ -1,5 +1,10 @@
 use super::{Mark, Marks};
 
+/// Whether a test has taken a rare path since it asked last.
+pub(crate) fn took(mark: Mark) -> bool {
+    Marks::take().times(mark) > 0
+}
+
 #[test]
 fn what_is_taken_is_counted_once() {
     Marks::take();

@@ -34,6 +34,7 @@ impl Engine {
         match &mut server.fresh {
             Some(fresh) if fresh.end == range.start => fresh.end = range.end,
             Some(_) => {
+                Mark::HeldInParts.hit();
                 self.hold_fresh(id);
                 self.servers[id].fresh = Some(range);
             }
@@ -120,12 +121,16 @@ impl Engine {
                 self.undo(id, undone);
                 let server = &mut self.servers[id];
                 if !fatal {
+                    Mark::SharedOwnFailed.hit();
                     let report = crate::relay::as_report(&fields);
                     server.own_error.get_or_insert_with(|| Box::new(report));
                 }
                 self.pass(id, false, range.start, n, length);
             }
-            Step::Unasked if fatal => self.pass(id, false, range.start, n, length),
+            Step::Unasked if fatal => {
+                Mark::SharedFarewellUnasked.hit();
+                self.pass(id, false, range.start, n, length);
+            }
             Step::Unasked => return Err("an error came when no reply was owed".to_owned()),
             Step::More { .. } | Step::Settled { .. } | Step::Ready { .. } => {
                 return Err("an error was taken for a reply".to_owned());
@@ -239,6 +244,7 @@ impl Engine {
             self.wake(id);
         }
         if self.draining || pool.is_some_and(|pool| self.pools[pool].removed) {
+            Mark::DrainedBehindShared.hit();
             self.drain_client(now, id);
         }
     }

@@ -132,6 +132,7 @@ impl Engine {
         if !self.servers[id].birth.is_empty() {
             // It is for others. Where it takes the place of one that could be shared it makes way
             // for those who need one alone.
+            Mark::BornNotShared.hit();
             if self.pools[pool].hot.is_empty() {
                 Mark::SharersMakeWay.hit();
                 let all: Vec<_> = self.sharers(pool).map(|(index, _)| index).collect();

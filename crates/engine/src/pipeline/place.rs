@@ -141,6 +141,7 @@ impl Engine {
         unit: &Unit,
     ) -> Place {
         let Some(Depths { hot: most, .. }) = self.pools[pool].depths(unit.access) else {
+            // No mark: without depths nothing is a unit.
             return Place::Alone;
         };
         if self.pools[pool].repute.of(now, unit.print) == May::NotShare {
@@ -157,8 +158,10 @@ impl Engine {
             }
             // Those that are to be shared all are before anybody stands behind another.
             if let Some(place @ Place::On(_)) = self.heat_spare(now, pool, settings, unit) {
+                Mark::HeatedInFront.hit();
                 return place;
             }
+            Mark::BehindForNow.hit();
             self.want_hot(now, pool, settings);
             return Place::On(server);
         }
@@ -174,6 +177,7 @@ impl Engine {
         if fitting.is_none() && !self.pools[pool].idle.is_empty() {
             self.want_hot(now, pool, settings);
             if let Some(place) = self.heat_any(now, pool, settings, unit) {
+                Mark::AnyHeated.hit();
                 return place;
             }
         }
@@ -186,6 +190,7 @@ impl Engine {
         match fitting {
             Some(server) => {
                 if self.shared_by(pool, unit.access) == 0 {
+                    Mark::WriteLacksHot.hit();
                     self.want_hot(now, pool, settings);
                 }
                 self.provide(now, server, unit);
@@ -242,6 +247,7 @@ impl Engine {
     pub(super) fn takes(&self, id: ServerId, settings: &Rc<Settings>, unit: &Unit) -> bool {
         let Some(server) = self.servers.find(id) else { return false };
         let Some(Depths { depth, .. }) = self.pools[server.pool].depths(unit.access) else {
+            // No mark: where there are none any more, nothing is shared.
             return false;
         };
         matches!(server.state, ServerState::Pipelined)
@@ -295,6 +301,7 @@ impl Engine {
         self.runs_dry(now, id);
         if alone > 0 {
             // Those that it does not serve need another.
+            Mark::RefilledForAlone.hit();
             self.refill(now, pool);
         }
     }
@@ -370,6 +377,7 @@ impl Engine {
                 return;
             }
             if let Some(server) = its.idle.pop() {
+                Mark::IdleOfferedToAlone.hit();
                 self.offer(now, server);
             }
         }

@@ -113,6 +113,7 @@ impl Repute {
                 |_, standing| matches!(standing, Standing::Banned { until, .. } if now < *until),
             );
             if self.known.len() >= KNOWN {
+                Mark::BansForgotten.hit();
                 self.known.clear();
             }
         }

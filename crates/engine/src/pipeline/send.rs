@@ -223,7 +223,10 @@ pub(super) fn has(server: &Server, need: &Need) -> bool {
         }
         (Rows::Known(rows), Some(told)) => told.allows(rows),
         (Rows::Unknown, Some(_)) => true,
-        (Rows::Awaited | Rows::Missed, Some(_)) => false,
+        (Rows::Awaited | Rows::Missed, Some(_)) => {
+            Mark::NeedUnderWay.hit();
+            false
+        }
     };
     is_it && shelf.is_known(statement) && shelf.is_read(statement, false)
 }

@@ -226,6 +226,7 @@ impl Engine {
             let is_first = unit.bytes == 0;
             unit.bytes += message.len();
             if unit.bytes > UNIT_HELD_BYTES {
+                Mark::UnsharedForLength.hit();
                 return None;
             }
             let body = &message[HEADER_LEN..];
@@ -292,10 +293,12 @@ impl Engine {
         let client = &self.clients[id];
         let Meaning::Known(statement, told) = client.names.meaning(name, client.coming_slot())
         else {
+            Mark::UnsharedForName.hit();
             return None;
         };
         let settings = Settings::reading(&client.settings);
         if statement.is_private() || !Rc::ptr_eq(statement.settings(), &settings) {
+            Mark::UnsharedForSettings.hit();
             return None;
         }
         unit.add(&statement.heard(&unit.loud, |text| self.hear(id, &unit.loud, text)))?;

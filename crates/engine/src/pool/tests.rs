@@ -4,6 +4,7 @@ use pgweir_config::Config;
 use pgweir_wire::SqlState;
 
 use super::*;
+use crate::marks::tests::took;
 use crate::plan::Plan;
 use crate::settings::Interner;
 
@@ -85,4 +86,32 @@ fn a_queue_is_not_much_longer_than_what_waits_in_it() {
     assert_eq!(pool.most_places(), 16);
     pool.waiting = 100;
     assert_eq!(pool.most_places(), 216);
+}
+
+/// However many settings clients ask for, not more than a few of those that were refused are known.
+#[test]
+fn the_oldest_refusal_is_forgotten_first() {
+    let (mut pool, mut interner) = (pool(), Interner::new());
+    let names = |number: usize| format!("name {number}");
+    let all: Vec<_> = (0..=REFUSALS).map(|n| settings(&mut interner, &names(n))).collect();
+    for settings in &all {
+        pool.remember_refusal(after(1), settings, &report());
+    }
+    assert!(took(Mark::RefusalForgotten));
+    let known = |settings: &Rc<Settings>| pool.refusal(after(2), settings).is_some();
+    assert!(!known(&all[0]) && all[1..].iter().all(known));
+}
+
+/// Nor of what servers have reported under those that were taken.
+#[test]
+fn the_oldest_welcome_is_forgotten_first() {
+    let (mut pool, mut interner) = (pool(), Interner::new());
+    let names = |number: usize| format!("name {number}");
+    let all: Vec<_> = (0..=WELCOMES).map(|n| settings(&mut interner, &names(n))).collect();
+    for settings in &all {
+        pool.remember_welcome(settings, &Rc::default());
+    }
+    assert!(took(Mark::WelcomeForgotten));
+    let known = |settings: &Rc<Settings>| pool.welcome(settings).is_some();
+    assert!(!known(&all[0]) && all[1..].iter().all(known));
 }

@@ -8,6 +8,7 @@ use pgweir_sql::NAME_BYTES;
 
 use super::{Shape, Statement};
 use crate::client::Slot;
+use crate::marks::Mark;
 
 /// A client's names. Of a longer one PostgreSQL heeds [`NAME_BYTES`] bytes (`NAMEDATALEN`, the size
 /// of a key in its table of prepared statements), and so do these.
@@ -179,10 +180,12 @@ impl Names {
     /// It has answered. The name may have been given again since.
     pub(crate) fn has_rows(&mut self, name: &[u8], asked: &Asked, as_told: bool) {
         if asked.get() != Shown::Awaited {
+            // No mark: what is asked for is awaited until it is told or will not be.
             return;
         }
         asked.set(if as_told { Shown::No } else { Shown::Changed });
         let Some(own) = self.own.get_mut(name).filter(|own| Rc::ptr_eq(&own.shown, asked)) else {
+            Mark::ShownForgotten.hit();
             return;
         };
         match as_told {
@@ -204,9 +207,11 @@ impl Names {
     /// And what was sent before that message, and not done either, is taken back already.
     pub(crate) fn not_taken(&mut self, name: Rc<[u8]>, was: Own) {
         if self.own.get(&name).is_some_and(|own| own.at < was.at) {
+            Mark::TakenBackBefore.hit();
             return;
         }
         if was.at <= self.gone || was.is_taken() {
+            Mark::NotTakenButGone.hit();
             self.own.remove(&name);
         } else {
             self.own.insert(name, Own { unsettled: None, ..was });

@@ -125,6 +125,7 @@ impl Shelf {
         if std::mem::take(&mut self.changed) {
             for made in self.statements.values_mut() {
                 if made.under == Under::Changed {
+                    Mark::MadeStrangely.hit();
                     made.under = Under::Strange;
                 }
             }
@@ -179,7 +180,12 @@ impl Shelf {
             return;
         }
         // It may have been said meanwhile.
-        let rows = if let Rows::Awaited = rows { Rows::Missed } else { rows };
+        let rows = if let Rows::Awaited = rows {
+            Mark::RowsMissedByClose.hit();
+            Rows::Missed
+        } else {
+            rows
+        };
         let parameters = None;
         self.statements.insert(number, Shelved { statement, rows, parameters, used, under });
     }

@@ -4,6 +4,8 @@ use pgweir_sql::NAME_BYTES;
 
 use super::*;
 use crate::client::Slot;
+use crate::marks::Mark;
+use crate::marks::tests::took;
 use crate::settings::{Interner, Settings};
 
 /// Different settings, the same for the same number.
@@ -242,6 +244,7 @@ fn what_is_not_done_on_top_of_what_is_not_done_leaves_what_there_was() {
         names.not_taken(name, was);
     }
     assert!(matches!(names.meaning(b"n", Slot(2)), Meaning::Known(..)));
+    assert!(took(Mark::TakenBackBefore));
 }
 
 /// A name that is closed, given and closed in one unit is in doubt until all of that is done.

@@ -1,5 +1,6 @@
 //! How much of a server's message has to be there before it is looked at.
 
+use pgweir_wire::Malformed;
 use pgweir_wire::backend::Tag;
 
 /// A message up to this size is forwarded once it is whole, so that a server that dies leaves
@@ -26,4 +27,9 @@ pub(super) fn is_kept_whole(tag: Tag, length: usize) -> bool {
 /// What is read here must not come in pieces.
 pub(super) fn comes_whole(tag: Tag, length: usize) -> Result<(), String> {
     if is_kept_whole(tag, length) { Ok(()) } else { Err(format!("{tag:?} is too long")) }
+}
+
+/// What is wrong with one that is none.
+pub(super) fn malformed(malformed: Malformed) -> String {
+    malformed.to_string()
 }

@@ -5,6 +5,7 @@ use pgweir_wire::Header;
 use pgweir_wire::backend::Tag;
 
 use super::*;
+use crate::marks::tests::took;
 
 /// Sends and answers as `script` says: `>` and `<` switch the direction, and each letter is a
 /// message (`c`, sent, is CopyDone). Gives what came of it: `.` a part of a reply, `+` a reply
@@ -238,6 +239,7 @@ fn copy_both() {
     check("> Q < Wdd > c < dcCZ", "......Z0");
     check("> Q < Wd > c < cTDCCZ", ".......Z0");
     check("> Qc < WcCZ", "...Z0");
+    assert!(took(Mark::CopyBothEndedAhead));
     check("> Q < WdcTDCCZ", ".......Z0");
     check("> Q < Wdc > c < TDCCZ", ".......Z0");
     check("> Q < WdEZ > c", "..!Z0");

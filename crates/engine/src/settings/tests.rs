@@ -1,4 +1,5 @@
 use super::*;
+use crate::marks::tests::took;
 
 fn startup(interner: &mut Interner, pairs: &[(&str, &str)]) -> Rc<Settings> {
     let pairs = pairs.iter().map(|(n, v)| (n.as_bytes(), v.as_bytes()));
@@ -31,6 +32,7 @@ fn settings_that_nobody_uses_are_forgotten() {
         startup(&mut interner, &[("application_name", &n.to_string())]);
     }
     assert!(interner.known.len() <= PRUNE_ABOVE + 1);
+    assert!(took(Mark::SettingsForgotten));
     assert!(Rc::ptr_eq(&kept, &startup(&mut interner, &[("application_name", "kept")])));
 }
 

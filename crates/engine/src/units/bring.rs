@@ -109,6 +109,7 @@ impl Engine {
         let kind = Kind::Parse { makes: Makes::Shared(Rc::clone(&made)) };
         let its = &mut self.servers[server];
         if !its.replies.push(Expected { kind, sink: Sink::Injected }) {
+            // No mark: nothing is brought to a server that skips what it is sent.
             return;
         }
         Mark::StatementMade.hit();

@@ -92,6 +92,11 @@ impl Rename {
         let escaped = prepared::escaped(name)?;
         Some(Self { at: at..at + name.len(), name: escaped })
     }
+
+    /// What makes a FunctionCall fail: no function has this number.
+    pub(super) fn no_function() -> Self {
+        Self { at: HEADER_LEN..HEADER_LEN + 4, name: vec![0; 4] }
+    }
 }
 
 impl Engine {
@@ -176,6 +181,7 @@ impl Engine {
     ) -> Option<Named> {
         let (name, text) = (new.parse.name, new.parse.text);
         let ended = new.whole || name.len() + text.len() + 2 <= new.message.len() - HEADER_LEN;
+        Mark::UnendedParse.hit_if(!ended);
         let heard = ended.then(|| self.read_text(id, text));
         let verdict = match &heard {
             Some(heard) if !name.is_empty() => {
@@ -218,7 +224,10 @@ impl Engine {
             match client.names.meaning(name, slot) {
                 // If the server makes it, what was there before is gone.
                 Meaning::Awaited | Meaning::Changed => match client.names.take(name, slot) {
-                    Some(was) => Makes::Shown(Rc::new(was)),
+                    Some(was) => {
+                        Mark::ShownNameGivenAnew.hit();
+                        Makes::Shown(Rc::new(was))
+                    }
                     None => Makes::Own,
                 },
                 Meaning::Unknown | Meaning::Known(..) | Meaning::Unsettled => Makes::Own,
@@ -367,6 +376,7 @@ impl Engine {
                     match self.claim_sequences(id, server, uses) {
                         Verdict::Sent => {}
                         Verdict::Refused(report) => {
+                            Mark::OwnNameRefused.hit();
                             let at = at..at + name.len();
                             return Some(Named::refused(kind, at, report));
                         }

@@ -55,7 +55,10 @@ impl Engine {
         client.bears = behind == Behind::Unknown;
         client.rest = match (ends_unit(tag, in_batch), whole) {
             (true, true) => UnitRest::None,
-            (true, false) => UnitRest::Message,
+            (true, false) => {
+                Mark::RefusedInPieces.hit();
+                UnitRest::Message
+            }
             (false, _) => UnitRest::Batch,
         };
         if behind == Behind::More {

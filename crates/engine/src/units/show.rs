@@ -27,6 +27,7 @@ impl Engine {
             [Kind::CloseStatement { closes: Closes::Own }, Kind::Parse { makes: Makes::Own }]
         {
             if !its.replies.push(Expected { kind, sink: Sink::Injected }) {
+                // No mark: nor is this one asked for where what is sent is skipped.
                 return;
             }
         }
@@ -105,6 +106,7 @@ impl Engine {
     pub(super) fn show_all(&mut self, id: ClientId, server: ServerId) -> bool {
         let its = &self.servers[server];
         if its.replies.passes_over() || its.has_failed() {
+            Mark::NotShownInFailed.hit();
             return true;
         }
         if self.names_are_under_way(id) {
@@ -162,6 +164,7 @@ impl Engine {
         // What was made for the name to be taken may still be there.
         for kind in [Kind::CloseStatement { closes: Closes::Own }, Kind::Parse { makes }] {
             if !replies.push(Expected { kind, sink }) {
+                // No mark: nothing is shown where what is sent is skipped.
                 return false;
             }
         }

@@ -41,7 +41,10 @@ impl Engine {
         let client = &self.clients[id];
         if is_bind && !client.names.is_empty() {
             let names = client.unnamed_names.unwrap_or_else(|| match &client.unnamed {
-                UnnamedStatement::TooLong | UnnamedStatement::Unknown => true,
+                UnnamedStatement::TooLong | UnnamedStatement::Unknown => {
+                    Mark::LongMayName.hit();
+                    true
+                }
                 UnnamedStatement::Made(_) | UnnamedStatement::None => {
                     self.names_prepared(server, &self.read_text(id, client.unnamed.text()))
                 }

@@ -257,6 +257,7 @@ fn the_end_of_a_transaction_waits_for_the_listener() {
     scene.listener.says([notified("a", "1"), notified(&scene.own, "2"), notified("a", "2")]);
     let told = [notified("a", "1"), notified("a", "2"), ready()].concat();
     assert_eq!(scene.alice.heard_bytes(), told);
+    assert!(took(Mark::PendingBehindReady));
 }
 
 /// A cancel comes for the last one, and not for what has been sent behind it: of which its client
@@ -661,6 +662,7 @@ fn who_has_unlistened_before_a_savepoint_listens_no_more() {
             scene.runs("UNLISTEN *", "UNLISTEN");
             scene.runs("SAVEPOINT s", "SAVEPOINT");
             scene.runs("ROLLBACK TO s", "ROLLBACK");
+            assert!(took(Mark::UnlistenInDoubt));
             scene.alice.says([query("COMMIT")]);
             scene.server.heard();
             let mark = || notified(&scene.own, "2");
@@ -1134,4 +1136,17 @@ fn a_cancel_is_over_before_a_server_is_told_to_listen_in_a_transaction() {
     cancel.ends();
     assert!(requester.is_closed());
     scene.assert_shows(&["LISTEN \"a\""], "2");
+}
+
+/// Its server hears what the listener does where a function has begun to listen, which nobody saw.
+#[test]
+fn who_listens_again_unseen_is_told_once() {
+    let scene = Scene::listening();
+    scene.alice.says([query("SELECT f()")]);
+    assert_eq!(scene.server.heard(), "Q(SELECT f())");
+    scene.server.says([done(), notified("a", "1"), ready()]);
+    assert!(took(Mark::HeardTwice));
+    assert_eq!(scene.alice.heard(), "C Z");
+    scene.listener.says([notified("a", "1")]);
+    scene.assert_told(&["1"]);
 }

@@ -22,7 +22,7 @@ fn rows() -> Vec<u8> {
 }
 
 /// RowDescription of so many columns.
-fn wide(count: u16) -> Vec<u8> {
+pub(crate) fn wide(count: u16) -> Vec<u8> {
     let column = &columns()[7..];
     message(b'T', &[&count.to_be_bytes()[..], &column.repeat(usize::from(count))].concat())
 }

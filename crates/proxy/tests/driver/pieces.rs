@@ -1,14 +1,16 @@
 //! The network cuts streams where it likes: what goes in byte by byte comes out as what goes in
 //! at once.
 
+use pgweir_engine::Mark;
+
 use crate::messages::{
     bind, bind_complete, bind_to, close_complete, close_statement, columns, copy_data, copy_done,
     copy_in, copy_out, describe_statement, done, error, execute, fatal, from_backend,
-    from_frontend, in_block, no_data, no_parameters, notice, one_row, parse, parse_as,
+    from_frontend, in_block, message, no_data, no_parameters, notice, one_row, parse, parse_as,
     parse_complete, query, ready, row, startup, sync, terminate,
 };
 use crate::peer::Peer;
-use crate::stage::{Setup, Stage};
+use crate::stage::{Setup, Stage, took};
 
 /// Who sends what, in turns.
 enum Turn {
@@ -165,4 +167,14 @@ fn logins_and_farewells() {
         }
         assert!(other.is_closed());
     }
+}
+
+/// What a message names has to be there before it is sent on: such a name is not waited for.
+#[test]
+fn a_name_that_does_not_end_is_not_waited_for() {
+    let (_stage, server, client) = Stage::ready(&Setup::default());
+    let bind = message(b'B', &[b'x'; 20_000]);
+    client.sends(&bind[..17_000]);
+    assert!(took(Mark::NamesTooLong));
+    assert_eq!((client.heard().as_str(), server.heard().as_str()), ("E(FATAL 08P01)", ""));
 }

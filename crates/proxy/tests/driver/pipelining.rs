@@ -820,6 +820,7 @@ fn nobody_shares_a_server_without_a_brake() {
     }
     let (before, _) = heard.split_once("Q(SELECT 2)").expect("it is run");
     assert!(before.contains("set_config('statement_tim"), "{heard}");
+    assert!(took(Mark::SharedOwnFailed));
 }
 
 /// What a server is set to now is told each of those who share it with its next unit.
@@ -1010,6 +1011,7 @@ fn auto_gives_writes_all_servers() {
         let first = update(3 * number);
         assert_eq!(last.heard(), first);
     }
+    assert!(took(Mark::HeatedInFront));
 }
 
 /// A read finds a server without writes, and writes go to it only if there is no other.

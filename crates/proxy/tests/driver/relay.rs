@@ -361,6 +361,7 @@ fn an_error_that_nobody_is_owed_closes_its_server() {
     assert!(stage.contained().is_some());
     assert_eq!(stage.snapshot().pools[0].stats.contained, 1);
     assert!(server.is_aborted());
+    assert!(took(Mark::ContainedBeforeUse));
 }
 
 /// Rows by the thousand are forwarded in one piece, and none is lost at the seams.

@@ -1,6 +1,7 @@
 //! Whose last values of sequences a server tells of.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use pgweir_engine::{Loud, Mark, ServerActivity};
 use pgweir_sql::{Catalogue, Kind, Object, ObjectId, Source, Use, When};
@@ -493,4 +494,49 @@ fn nobody_waits_for_a_lost_server_to_forget() {
     assert_eq!(bob.heard(), "E(40001) Z(E)");
     bob.ends();
     assert!(bob.is_closed());
+}
+
+/// What a client has done before it was known that a name advances sequences is in doubt.
+#[test]
+fn what_was_done_before_a_name_was_known_may_have_advanced() {
+    let (stage, server, alice) = Stage::ready(&Setup::of_size(2));
+    alice.says([query("BEGIN")]);
+    server.says([done(), in_block()]);
+    let bob = stage.client();
+    bob.says([query("INSERT INTO serial DEFAULT VALUES")]);
+    let other = stage.server();
+    other.says([done(), ready()]);
+    other.heard();
+    stage.set_loud(Some(serial()));
+    stage.wait(Duration::from_secs(1));
+    server.heard();
+    run(&alice, &server, "CREATE TABLE serial (n serial)", in_block());
+    run(&alice, &server, "COMMIT", ready());
+    assert!(took(Mark::SequencesInDoubt));
+    other.heard();
+    alice.says([query("BEGIN")]);
+    assert_eq!(server.heard(), "Q(BEGIN)");
+    run_forgetting(&bob, &other, ASK, ready());
+}
+
+/// The same by a name of the client's own, on the server that it keeps for that.
+#[test]
+fn what_cannot_be_forgotten_is_not_told_by_a_name() {
+    let (stage, server, bob) = Stage::ready(&Setup::of_size(2));
+    run(&bob, &server, &format!("PREPARE asks AS {ASK}"), ready());
+    assert_eq!(server.heard(), "Q(left?)");
+    server.says([left("p")]);
+    stage.set_loud(Some(serial()));
+    stage.wait(Duration::from_secs(1));
+    let alice = stage.client();
+    alice.says([query("CREATE TABLE serial (n serial)")]);
+    stage.server().says([done(), ready()]);
+    assert!(took(Mark::SequencesInDoubt));
+    bob.says([bind_to("asks"), execute(), sync()]);
+    assert_eq!(server.heard(), FORGET);
+    server.says([error("57014"), ready()]);
+    assert!(took(Mark::OwnNameRefused));
+    assert_eq!(server.heard(), "B(pgweir_) E S");
+    server.says([error("26000"), ready()]);
+    assert!(bob.heard().ends_with("E(57014) Z"));
 }

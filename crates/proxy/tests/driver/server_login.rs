@@ -149,7 +149,15 @@ fn what_no_server_says_before_its_login_is_over_ends_the_attempt() {
     let kerberos = message(b'R', &7u32.to_be_bytes());
     let long = |bytes: u32| [&b"N"[..], &(4 + bytes).to_be_bytes()].concat();
     let long = [long(30_001), long(65_536), long(100_000)];
-    let others = [http, kerberos.clone(), columns(), done(), ready(), message(b'R', b"")];
+    let others = [
+        http,
+        kerberos.clone(),
+        b"R\0\0\0\x03".to_vec(),
+        columns(),
+        done(),
+        ready(),
+        message(b'R', b""),
+    ];
     for wrong in long.iter().chain(&others) {
         let (stage, server, client) = challenged(wrong);
         assert!(server.is_aborted(), "{}", wrong.escape_ascii());

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use pgweir_engine::{ServerActivity, Stats};
+use pgweir_engine::{Mark, ServerActivity, Stats};
 use pgweir_wire::frontend;
 
 use crate::messages::{
@@ -12,7 +12,7 @@ use crate::messages::{
 };
 use crate::peer::Peer;
 use crate::pipelining::{BRAKED, FREED, ask, braked, shared, updated};
-use crate::stage::{Setup, Stage};
+use crate::stage::{Setup, Stage, took};
 
 /// A shared server has been sent a query, and another is about to be: its client has been given the
 /// place.
@@ -54,6 +54,7 @@ fn a_reply_is_what_its_client_is_to_hear_of_it() {
     let news = parameter_status("TimeZone", "UTC");
     server.says([columns(), news.clone(), row(b"a"), row(b"b"), news, done(), ready()]);
     assert_eq!(clients[0].heard(), "T D(a) D(b) C Z");
+    assert!(took(Mark::HeldInParts));
 }
 
 /// The first half of a reply is kept for its client, and is nothing of the next one.

@@ -562,3 +562,28 @@ fn who_leaves_while_a_cancel_may_come_hears_the_end_of_the_unit() {
         assert!(named.is_closed());
     }
 }
+
+/// There may be nothing to put back any more: a reload has taken its name from what servers get.
+#[test]
+fn who_leaves_while_a_cancel_may_come_is_done_where_nothing_is_put_back() {
+    let stage = Stage::new(&Setup::default());
+    let named = stage.newcomer(&[("application_name", "it")]);
+    let server = stage.server();
+    server.heard();
+    server.says([parameter_status("application_name", "it"), one_row("it")]);
+    assert!(named.is_greeted());
+    run(&named, &server, "BEGIN", in_block());
+    named.says([query("RESET ALL")]);
+    server.heard();
+    stage.wait(Duration::from_millis(200));
+    stage.cancel(&named);
+    let line = stage.cancel_line().expect("a connection for the cancel");
+    line.heard_bytes();
+    server.says([done(), in_block()]);
+    named.says([terminate()]);
+    stage.reload(&Setup { pool: "application_name = 'pool'", ..Setup::default() });
+    line.ends();
+    assert!(took(Mark::LeaverBehindCancel));
+    assert_eq!(named.heard(), "C Z(T)");
+    assert!(named.is_closed());
+}

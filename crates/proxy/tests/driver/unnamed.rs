@@ -2,15 +2,16 @@
 
 use std::time::Duration;
 
-use pgweir_engine::ServerActivity;
+use pgweir_engine::{Mark, ServerActivity};
 
 use crate::messages::{
     bind, bind_complete, close_complete, close_statement, columns, describe_statement, done, error,
     execute, fatal, no_data, no_parameters, parse, parse_complete, query, ready, set_to, sync,
     terminate,
 };
+use crate::named::wide;
 use crate::peer::Peer;
-use crate::stage::{Setup, Stage};
+use crate::stage::{Setup, Stage, took};
 
 /// The client makes its unnamed statement.
 fn prepare(client: &Peer, server: &Peer, text: &str) {
@@ -354,4 +355,16 @@ fn what_cannot_be_made_again_is_an_error() {
     assert_eq!(server.heard(), "B E S");
     server.says([ready()]);
     assert_eq!(alice.heard(), "E(42P01) Z");
+}
+
+/// What its rows are like may be too long to be kept: then it is believed.
+#[test]
+fn rows_of_the_unnamed_statement_that_say_too_much_are_not_looked_at() {
+    let (_stage, server, client) = Stage::ready(&Setup::default());
+    client.says([parse("SELECT"), describe_statement(""), sync()]);
+    server.says([parse_complete(), no_parameters(), wide(6_000), ready()]);
+    assert!(took(Mark::UnnamedRowsUnknown));
+    client.heard();
+    server.heard();
+    run(&client, &server, "", Vec::new());
 }

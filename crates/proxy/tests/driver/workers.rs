@@ -593,3 +593,19 @@ fn who_shares_no_server_shares_none_on_another_worker() {
         assert_eq!(server.heard() == "Q(SELECT 1)", alone);
     }
 }
+
+/// Who replicates a whole cluster names no database that tells the worker: the user does.
+#[test]
+fn who_replicates_a_cluster_goes_where_all_pools_of_that_user_are() {
+    let workers = Stage::workers(&two_users(), 2);
+    let stranger = workers[0].stranger();
+    stranger.says([startup(&[
+        ("user", "other"),
+        ("database", "replication"),
+        ("replication", "true"),
+    ])]);
+    let client = workers[0].deliver_to(&workers[1]).pop().expect("it was handed over");
+    let _server = workers[1].server();
+    assert!(client.is_greeted());
+    assert!(took(Mark::ClusterElsewhere));
+}

@@ -1,6 +1,7 @@
 use pgweir_sql::{Fingerprint, Loud, hear};
 
 use super::*;
+use crate::marks::tests::took;
 
 const SHORT: Duration = Duration::from_millis(1);
 
@@ -79,4 +80,18 @@ fn no_more_are_known_than_that() {
         assert!(repute.known.len() <= KNOWN);
     }
     assert_eq!(repute.of(at(0), banned), May::NotShare);
+}
+
+/// Where all that is known is banned, there is room all the same: who was banned is tried again.
+#[test]
+fn a_crowd_of_banned_statements_is_forgotten() {
+    let mut repute = Repute::default();
+    let all: Vec<_> = (0..=KNOWN).map(|n| print(&format!("SELECT {}", letters(n)))).collect();
+    for one in &all {
+        repute.overran(at(0), *one);
+        repute.overran(at(0), *one);
+    }
+    assert!(took(Mark::BansForgotten));
+    assert_eq!(repute.of(at(0), all[0]), May::Trail);
+    assert_eq!(repute.of(at(0), all[KNOWN]), May::NotShare);
 }
