@@ -105,7 +105,13 @@ impl Subscription {
     fn tell_missed(&mut self) {
         if std::mem::take(&mut self.missed) {
             Mark::ToldOfMissed.hit();
+            let told = self.pending.len();
             listener::missed().write_notice(&mut self.pending);
+            let (before, again) = self.pending.split_at(told);
+            if before.ends_with(again) {
+                Mark::ToldOnce.hit();
+                self.pending.truncate(told);
+            }
         }
     }
 }

@@ -464,6 +464,8 @@ marks! {
     MarkInVain,
     /// Clients hear that they may have missed something.
     ToldOfMissed,
+    /// One that has not heard it yet hears it once, however often the listener is lost meanwhile.
+    ToldOnce,
     /// The same when the listener listens on everything again.
     MissedWhileAway,
     /// A client's server hands over to the listener.
@@ -1134,8 +1136,6 @@ marks! {
     ReadySaidAtOnce,
     /// A listener is closed, which is the only server of its pool, to make room for another pool.
     ListenerMakesRoom,
-    /// A client has stopped listening before its server could be asked where it stands.
-    ListensNoMore,
     /// A cancel is to hit a shared unit beside others.
     CancelledBesideOthers,
     /// A unit that may not share any more is said again.
@@ -1405,6 +1405,8 @@ marks! {
     PendingBehindReady,
     /// A client is notified of more than is kept for it.
     NotifiedTooMuch,
+    /// A client has stopped listening before its server could be asked where it stands.
+    ListensNoMore,
     /// A client's server could not be told to listen.
     ToServerInVain,
     /// A transaction goes back, perhaps behind an UNLISTEN.

@@ -44,6 +44,11 @@ impl Tag {
         !self.number.is_multiple_of(3)
     }
 
+    /// Whether such a one that takes a lock only reads what it locks.
+    fn reads_what_it_locks(self) -> bool {
+        self.number % 3 == 1
+    }
+
     pub(crate) fn parse(text: &[u8]) -> Option<Self> {
         let text = std::str::from_utf8(text).ok()?;
         let (client, number) = text.strip_prefix('c')?.split_once('s')?;
@@ -269,11 +274,6 @@ impl Verb {
         )
     }
 
-    /// Whether it only reads: where a server shares it with others, it may be run again.
-    pub(crate) fn only_reads(&self) -> bool {
-        matches!(self, Self::Big(_) | Self::Fail | Self::Rows(_) | Self::Shaped(_) | Self::Sleep(_))
-    }
-
     /// Whether it ends a transaction block or a part of one, and so is allowed in a failed one.
     pub(crate) fn is_exit(&self) -> bool {
         matches!(self, Self::Chain | Self::Commit | Self::Rollback | Self::RollbackTo { .. })
@@ -285,6 +285,18 @@ impl Verb {
 pub(crate) struct Statement {
     pub(crate) tag: Tag,
     pub(crate) verb: Verb,
+}
+
+impl Statement {
+    /// Whether it only reads, as its text shows: then it may be run again where its server is lost.
+    pub(crate) fn may_be_repeated(&self) -> bool {
+        let reads = match self.verb {
+            Verb::Big(_) | Verb::Fail | Verb::Rows(_) | Verb::Shaped(_) | Verb::Sleep(_) => true,
+            Verb::Lock { session: false, .. } => self.tag.reads_what_it_locks(),
+            _ => false,
+        };
+        reads && self.tag.is_closed()
+    }
 }
 
 impl fmt::Display for Statement {
@@ -316,9 +328,13 @@ impl fmt::Display for Statement {
                 let name = if tag.is_unseen() { TAKES_LOCK } else { "pg_advisory_lock" };
                 write!(f, "call {tag} {name}({key})")
             }
-            Verb::Lock { key, session: false } => {
+            Verb::Lock { key, session: false } if !tag.is_closed() => {
                 write!(f, "call {tag} pg_advisory_xact_lock({key})")
             }
+            Verb::Lock { key, session: false } if tag.reads_what_it_locks() => {
+                write!(f, "select {tag} lock {key} for update")
+            }
+            Verb::Lock { key, session: false } => write!(f, "update {tag} lock {key}"),
             Verb::Notice(count) => write!(f, "notice {tag} {count}"),
             Verb::Notify { channel } => write!(f, "notify {tag} {channel}"),
             Verb::Prepare { name, rows: None } => write!(f, "prepare {tag} {name} write"),
@@ -540,6 +556,9 @@ fn line(text: &str) -> Option<Line> {
         ["unlisten", _, channel] => (1, Verb::Unlisten { channel: Some(channel.into()) }),
         ["select", _, "big", _] => (1, Verb::Big(number(3)?)),
         ["select", _, "fail"] => (1, Verb::Fail),
+        ["select", _, "lock", _, "for", "update"] | ["update", _, "lock", _] => {
+            (1, Verb::Lock { key: number(3)?, session: false })
+        }
         ["select", _, "rows", _] => (1, Verb::Rows(number(3)?)),
         ["select", _, "shaped", _] => (1, Verb::Shaped(number(3)?)),
         ["select", _, "sleep", _] => (1, Verb::Sleep(number(3)?)),

@@ -124,6 +124,8 @@ struct Deed {
     refused: bool,
     /// Its client was told that it is undone.
     told_undone: bool,
+    /// A cancel has ended it.
+    cancelled: bool,
     /// It took too long where it shared a server: it is undone, and may be run again.
     overran: bool,
     /// It only reads, and may be run again: what is heard of it may be of a later time.
@@ -270,6 +272,21 @@ impl Ledger {
             ),
         }
         self.counts.cancels += 1;
+    }
+
+    /// A cancel has ended this statement, as its server says or, where the reply was too long to be
+    /// kept, pgweir in its place.
+    pub(crate) fn cancel_ends(&mut self, tag: Tag) {
+        self.cancel_hit(tag.client, &tag.to_string());
+        self.deeds.entry(tag).or_default().cancelled = true;
+    }
+
+    /// A client hears from pgweir that a cancel has ended these statements, or the wait for them.
+    pub(crate) fn cancel_told(&mut self, client: u32, tags: &[Tag]) {
+        let ended = |tag: &Tag| self.deeds.get(tag).is_some_and(|deed| deed.cancelled);
+        if !tags.iter().any(ended) {
+            self.cancel_hit(client, "a unit that waits");
+        }
     }
 
     /// A client has lost its server.

@@ -17,14 +17,12 @@ const TRANSACTIONS: u64 = 1_000_000;
 /// Seeds that take paths which are rarer than that. One that does not any more has become another
 /// simulation by a change of the simulator: `pgweir-sim --once --find MARK` finds others.
 const RARER: [(Mark, u64); 6] = [
-    // Others take it, too; here who waits for a server alone was forgotten, which nobody saw in
-    // 45,000 others.
-    (Mark::WarmedAheadOfOthers, 38_142),
-    (Mark::HeatingRefused, 12_392),
-    (Mark::MakingPutOff, 13_300),
-    (Mark::ListensNoMore, 23_540),
-    (Mark::CancelledBesideOthers, 14_301),
-    (Mark::TransactionTooLongAside, 50_302),
+    (Mark::IdleOfferedToAlone, 12_635),
+    (Mark::HeardAheadOfServer, 15_712),
+    (Mark::TransactionTooLongAside, 17_063),
+    (Mark::CancelledBesideOthers, 25_256),
+    (Mark::SharedFarewellUnasked, 28_821),
+    (Mark::GrantLost, 28_821),
 ];
 
 /// Simulations that may be run to make a failure smaller.

@@ -341,6 +341,25 @@ fn who_may_have_missed_something_is_told() {
     scene.assert_told(&["1"]);
 }
 
+/// Whoever is busy hears it when that is over, and once.
+#[test]
+fn who_may_have_missed_something_twice_is_told_once() {
+    let scene = Scene::listening();
+    scene.begins();
+    scene.listener.breaks();
+    for _ in 0..2 {
+        let next = scene.stage.server();
+        assert!(next.heard().starts_with("Q(LISTEN "));
+        next.says([done(), done(), ready()]);
+        next.breaks();
+    }
+    assert!(took(Mark::ToldOnce));
+    scene.alice.heard();
+    scene.alice.says([query("COMMIT")]);
+    scene.server.says([done(), ready()]);
+    assert_eq!(scene.alice.heard(), "C N Z");
+}
+
 /// The next one has not begun to listen: what comes meanwhile is not known to anybody.
 #[test]
 fn who_goes_to_its_server_while_nobody_listens_is_told_as_well() {
@@ -741,6 +760,7 @@ fn what_a_chain_has_committed_no_rollback_takes_back() {
         scene.server.says([done_with("ROLLBACK"), ready()]);
         scene.assert_listens_no_more();
     }
+    assert!(took(Mark::ListensNoMore));
 }
 
 /// In a pipeline the end of a block may be under way, which takes along what was shown within it.

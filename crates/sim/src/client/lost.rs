@@ -51,6 +51,17 @@ impl Client {
         }
     }
 
+    /// A string that ends a transaction that has failed, and asks for what another may have got,
+    /// has failed on the server.
+    pub(super) fn last_value_refused(&mut self, site: &mut Site, raw: Range<usize>) {
+        match self.oracle.refuse_pin(&self.incoming[raw]) {
+            Ok(()) => self.refused = true,
+            Err(text) => {
+                site.ledger.fail(Invariant::RightRefusal, format!("c{}: {text}", self.number));
+            }
+        }
+    }
+
     /// A FATAL that no limit explains.
     pub(super) fn lost_session(&mut self, site: &mut Site, message: &Message, raw: Range<usize>) {
         if self.oracle.hear(&self.incoming[raw]).is_ok() {

@@ -363,6 +363,9 @@ impl Script {
             }
             return Verb::Shaped(dice.below(3) as u32);
         }
+        if self.habits.contends && dice.chance(0.4) {
+            return Verb::Lock { key: dice.below(2) as u32, session: false };
+        }
         // In a transaction that has failed pgweir cannot give a statement the name that stands
         // behind its end.
         if self.habits.names && dice.chance(0.03) && way != Way::SimpleBehindEnd {

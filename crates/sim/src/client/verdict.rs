@@ -272,25 +272,22 @@ impl Client {
         }
     }
 
-    /// A string that ends a transaction that has failed, and asks for what another may have got,
-    /// has failed on the server.
-    fn last_value_refused(&mut self, site: &mut Site, raw: Range<usize>) {
-        match self.oracle.refuse_pin(&self.incoming[raw]) {
-            Ok(()) => self.refused = true,
-            Err(text) => {
-                site.ledger.fail(Invariant::RightRefusal, format!("c{}: {text}", self.number));
-            }
-        }
-    }
-
     /// pgweir answers a unit itself.
     fn refused(&mut self, site: &mut Site, message: &Message, raw: Range<usize>) {
-        self.check_refused_unit(site, message);
+        let is_cancel = code_of(message) == "57014";
+        if !is_cancel {
+            self.check_refusal(site, message);
+        }
         self.refused = true;
         self.script.not_run();
         self.oracle.forget_unnamed();
         match self.oracle.refuse(&self.incoming[raw]) {
-            Ok(tags) => site.ledger.refused(&tags),
+            Ok(tags) => {
+                if is_cancel {
+                    site.ledger.cancel_told(self.number, &tags);
+                }
+                site.ledger.refused(&tags);
+            }
             Err(text) => {
                 site.ledger.fail(Invariant::RightRefusal, format!("c{}: {text}", self.number))
             }

@@ -1,6 +1,6 @@
 use std::sync::Arc;
 
-use pgweir_sql::{Catalogue, Encoding, Object, PinReason, Pins, Source, classify, hear};
+use pgweir_sql::{Catalogue, Encoding, Object, PinReason, Pins, Sharing, Source, classify, hear};
 
 use super::{Keep, Kind, Line, Statement, Tag, Verb, catalogue, parse};
 
@@ -8,6 +8,8 @@ use super::{Keep, Kind, Line, Statement, Tag, Verb, catalogue, parse};
 const TAG: Tag = Tag { client: 7, number: 12 };
 /// Of one whose text shows them.
 const SEEN: Tag = Tag { client: 7, number: 13 };
+/// Of one that writes where it takes a lock.
+const WRITTEN: Tag = Tag { client: 7, number: 14 };
 
 /// Each verb, with each kind of argument.
 fn verbs() -> Vec<Verb> {
@@ -64,7 +66,7 @@ fn verbs() -> Vec<Verb> {
 #[test]
 fn a_statement_is_read_as_it_was_written() {
     for verb in verbs() {
-        for tag in [TAG, SEEN] {
+        for tag in [TAG, SEEN, WRITTEN] {
             let statement = Statement { tag, verb: verb.clone() };
             let text = format!(" /* ; */{statement} ;");
             assert_eq!(parse(text.as_bytes()), Some(vec![Line::Client(statement)]));
@@ -126,4 +128,20 @@ fn what_pgweir_sends_is_understood() {
     let c = Some("é".to_owned());
     let pairs = vec![("a".to_owned(), a), ("b".to_owned(), None), ("c".to_owned(), c)];
     assert_eq!(parse(text.as_bytes()), Some(vec![Line::SetConfig(pairs)]));
+}
+
+/// pgweir takes them for what they are: the one may be run again, and the other may not.
+#[test]
+fn what_locks_reads_or_writes() {
+    let loud = Arc::new(Catalogue { objects: Vec::new(), uses: Vec::new() }.loud());
+    let verb = || Verb::Lock { key: 1, session: false };
+    let sharing = |tag| {
+        let statement = Statement { tag, verb: verb() };
+        let text = statement.to_string();
+        (hear(text.as_bytes(), Encoding::Superset, &loud).sharing, statement.may_be_repeated())
+    };
+    assert_eq!(sharing(SEEN), (Sharing::Lock, true));
+    assert_eq!(sharing(WRITTEN), (Sharing::Write, false));
+    let alone = Statement { tag: TAG, verb: verb() };
+    assert!(!alone.may_be_repeated());
 }

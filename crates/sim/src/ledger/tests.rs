@@ -126,6 +126,18 @@ fn a_cancel_hits_who_asked_for_it_and_once() {
     assert!(ledger.failure().is_some());
 }
 
+/// Where its reply is not kept pgweir says what its server has said.
+#[test]
+fn who_is_told_of_a_cancel_in_a_servers_place_was_hit_once() {
+    let mut ledger = ledger();
+    ledger.cancel_asked(0);
+    ledger.cancel_ends(tag(0));
+    ledger.cancel_told(0, &[tag(0)]);
+    assert_eq!(ledger.failure(), None);
+    ledger.cancel_told(0, &[Tag { number: 2, ..tag(0) }]);
+    assert!(ledger.failure().is_some());
+}
+
 #[test]
 fn a_lost_server_costs_one_client() {
     let mut ledger = ledger();

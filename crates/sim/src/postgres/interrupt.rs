@@ -189,7 +189,7 @@ fn hit(session: &Session, said_bytes: usize, site: &mut Site) {
         Some(tag) if limited && !site.ledger.awaits_cancel(tag.client) => {
             site.ledger.overdue(tag.client);
         }
-        Some(tag) => site.ledger.cancel_hit(tag.client, &tag.to_string()),
+        Some(tag) => site.ledger.cancel_ends(tag),
         None if session.sets_settings() => {
             site.ledger.fail(
                 Invariant::AskedCancel,

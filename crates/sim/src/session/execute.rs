@@ -91,7 +91,7 @@ impl Execution {
                 self.shape = witness.reads(Glance::Run(tag), state).shape;
             }
             let reads = match &self.line {
-                Line::Client(statement) => statement.verb.only_reads(),
+                Line::Client(statement) => statement.may_be_repeated(),
                 _ => false,
             };
             witness.executes(tag, if reads { Again::May } else { Again::MayNot });

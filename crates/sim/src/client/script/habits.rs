@@ -30,6 +30,8 @@ pub(super) struct Habits {
     pub(super) gossips: bool,
     /// Changes what rows are like, and prepares what has such rows.
     pub(super) alters: bool,
+    /// Wants what others have, too.
+    pub(super) contends: bool,
     /// Thinks up to so many microseconds.
     pub(super) thinks: u64,
     /// Rests now and then when all is answered.
@@ -65,6 +67,8 @@ pub(crate) enum Habit {
     Gossips,
     /// To change what rows are like, and to prepare what has such rows.
     Alters,
+    /// To take locks, of which there are few.
+    Contends,
     /// To rest now and then.
     Dozes,
     /// To ask for TLS first.
@@ -76,7 +80,7 @@ pub(crate) enum Habit {
 }
 
 impl Habit {
-    pub(crate) const ALL: [Self; 17] = [
+    pub(crate) const ALL: [Self; 18] = [
         Self::Pipelines,
         Self::Extended,
         Self::Names,
@@ -90,6 +94,7 @@ impl Habit {
         Self::Abandons,
         Self::Gossips,
         Self::Alters,
+        Self::Contends,
         Self::Dozes,
         Self::Tls,
         Self::Settings,
@@ -112,6 +117,7 @@ impl Habit {
             Self::Abandons => "abandons",
             Self::Gossips => "gossips",
             Self::Alters => "alters",
+            Self::Contends => "contends",
             Self::Dozes => "dozes",
             Self::Tls => "tls",
             Self::Settings => "settings",
@@ -142,6 +148,7 @@ impl Habits {
             abandons: common(Habit::Abandons),
             gossips: dice.chance(often(Habit::Gossips, 0.02)),
             alters,
+            contends: dice.chance(often(Habit::Contends, 0.02)),
             thinks: *dice.pick(&[10, 1_000, 100_000]),
             dozes: dice.chance(often(Habit::Dozes, 0.3)),
         }
@@ -169,6 +176,7 @@ impl Habits {
             babbles: if has(Habit::Babbles) { self.babbles } else { 0.0 },
             gossips: self.gossips && has(Habit::Gossips),
             alters: self.alters && has(Habit::Alters),
+            contends: self.contends && has(Habit::Contends),
             abandons: if has(Habit::Abandons) { self.abandons } else { 0.0 },
             thinks: self.thinks,
             dozes: self.dozes && has(Habit::Dozes),
