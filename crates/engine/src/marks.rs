@@ -378,6 +378,8 @@ marks! {
     SequencesStuck,
     /// A unit waits for those before it, since the server is to forget in between.
     HeldForSequences,
+    /// The same of a message of a batch.
+    BatchHeldForSequences,
     /// Nothing is forgotten in a transaction while a cancel may still come.
     SequencesAwaitCancel,
     /// What asks for a last value stands behind the end of a transaction that has failed.
@@ -680,6 +682,8 @@ marks! {
     RoomForOtherPool,
     /// Room goes to another worker.
     RoomForOtherWorker,
+    /// A turn to connect is another worker's, too.
+    TurnPassedOn,
     /// A smallest size is not made, because others wait for what a limit leaves.
     SmallestSizeYields,
     /// There is more than a new limit allows, and nothing is idle.

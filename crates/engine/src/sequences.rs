@@ -168,7 +168,15 @@ impl Engine {
             return self.claim_in_failed(server, uses);
         }
         let in_batch = self.clients[id].open_slot.is_some() || its.replies.in_batch();
-        if !in_batch {
+        if in_batch {
+            // In a transaction that they make fail the order would fail, too, and what stands
+            // behind it would be passed over: a Parse that ends the unnamed statement all the same,
+            // or a Query, whose end is awaited.
+            if self.clients[id].has_units_before() {
+                Mark::BatchHeldForSequences.hit();
+                return Verdict::Later;
+            }
+        } else {
             if !self.clients[id].slots.is_empty() || !its.replies.is_empty() {
                 Mark::HeldForSequences.hit();
                 return Verdict::Later;

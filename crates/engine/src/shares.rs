@@ -300,7 +300,25 @@ impl Engine {
                 Mark::RoomForOtherWorker.hit();
                 self.nudge_others();
             }
-            None => self.refill(now, pool),
+            None => {
+                self.refill(now, pool);
+                self.pass_turn_on(counts);
+            }
+        }
+    }
+
+    /// As many attempts to connect to a server were under way as may be, and one is over that had
+    /// these counts: who waits elsewhere for a turn, without a limit that says so, looks again.
+    fn pass_turn_on(&mut self, counts: &[Arc<Count>]) {
+        let parallelism = self.plan.connect_parallelism;
+        // The first of them is the server's.
+        let is_left = counts.first().is_some_and(|server| {
+            let opening = server.opening();
+            opening < parallelism && opening + 1 >= parallelism
+        });
+        if is_left && self.member.workers() > 1 {
+            Mark::TurnPassedOn.hit();
+            self.nudge_others();
         }
     }
 

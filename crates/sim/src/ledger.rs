@@ -126,6 +126,8 @@ struct Deed {
     told_undone: bool,
     /// A cancel has ended it.
     cancelled: bool,
+    /// Its client was told so by pgweir, before any server that has it was hit.
+    told_cancelled: bool,
     /// It took too long where it shared a server: it is undone, and may be run again.
     overran: bool,
     /// It only reads, and may be run again: what is heard of it may be of a later time.
@@ -277,8 +279,12 @@ impl Ledger {
     /// A cancel has ended this statement, as its server says or, where the reply was too long to be
     /// kept, pgweir in its place.
     pub(crate) fn cancel_ends(&mut self, tag: Tag) {
-        self.cancel_hit(tag.client, &tag.to_string());
-        self.deeds.entry(tag).or_default().cancelled = true;
+        let deed = self.deeds.entry(tag).or_default();
+        deed.cancelled = true;
+        // A server that was given up may be hit behind that: by the same request.
+        if !std::mem::take(&mut deed.told_cancelled) {
+            self.cancel_hit(tag.client, &tag.to_string());
+        }
     }
 
     /// A client hears from pgweir that a cancel has ended these statements, or the wait for them.
@@ -286,6 +292,9 @@ impl Ledger {
         let ended = |tag: &Tag| self.deeds.get(tag).is_some_and(|deed| deed.cancelled);
         if !tags.iter().any(ended) {
             self.cancel_hit(client, "a unit that waits");
+            for tag in tags {
+                self.deeds.entry(*tag).or_default().told_cancelled = true;
+            }
         }
     }
 
@@ -294,7 +303,7 @@ impl Ledger {
         self.losses += 1;
         self.counts.losses += 1;
         self.divide(client);
-        self.notices.ends(&self.homes[client as usize], self.now);
+        self.notices.ends(&self.homes[client as usize], self.now, 0);
         // Those who share a server lose it together.
         let each = if self.shares { SHARERS } else { 1 };
         if self.losses > self.kills * each {

@@ -310,6 +310,11 @@ impl Backend {
         matches!(self.phase, Phase::Startup(_) | Phase::Hung { .. })
     }
 
+    /// Whose message it had last.
+    pub(crate) fn last_client(&self) -> Option<u32> {
+        self.work.client
+    }
+
     /// Whether no message of a client's has come to it yet.
     pub(crate) fn is_unused(&self) -> bool {
         match &self.phase {
@@ -575,7 +580,7 @@ impl Backend {
     /// What it is notified of from now on nobody will hear.
     fn hears_no_more(&self, site: &mut Site) {
         if let Some(home) = self.home.as_ref().filter(|_| self.listens()) {
-            site.ledger.notices.ends(home, site.trace.now);
+            site.ledger.notices.ends(home, site.trace.now, site.frozen_until);
         }
     }
 

@@ -310,12 +310,13 @@ enum Behind {
     More,
 }
 
-/// Whether a client has sent anything more than that it leaves. A Flush asks for nothing, nor do
-/// the data of a COPY and their end: the unit in front of them may be that.
+/// Whether a client has sent anything more than that it leaves. A Flush asks for nothing, nor does
+/// a Sync by itself, nor do the data of a COPY and their end, which may be what the unit in front
+/// of them is for.
 pub(crate) fn more_follows(mut rest: &[u8]) -> bool {
     while let Ok(Some((header, tag))) = message(rest) {
         match tag {
-            Tag::CopyData | Tag::CopyDone | Tag::CopyFail | Tag::Flush => {
+            Tag::CopyData | Tag::CopyDone | Tag::CopyFail | Tag::Flush | Tag::Sync => {
                 rest = rest.get(header.message_len()..).unwrap_or_default();
             }
             Tag::Terminate => return false,
@@ -326,11 +327,10 @@ pub(crate) fn more_follows(mut rest: &[u8]) -> bool {
             | Tag::FunctionCall
             | Tag::Parse
             | Tag::Password
-            | Tag::Query
-            | Tag::Sync => return true,
+            | Tag::Query => return true,
         }
     }
     // Of the next message there is no more than a part of its header, or it is none: CopyData,
-    // CopyDone, CopyFail, Flush, Terminate.
-    rest.first().is_some_and(|tag| !b"dcfHX".contains(tag))
+    // CopyDone, CopyFail, Flush, Sync, Terminate.
+    rest.first().is_some_and(|tag| !b"dcfHSX".contains(tag))
 }

@@ -1,6 +1,8 @@
 //! Cancels of what waits while a client's server does something of pgweir's.
 
-use crate::messages::{bind, done, execute, flush, one_row, parse, query, ready, set_to, sync};
+use crate::messages::{
+    bind, copy_data, copy_done, done, execute, flush, one_row, parse, query, ready, set_to, sync,
+};
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage};
 
@@ -85,4 +87,22 @@ fn the_rest_of_such_a_unit_is_no_other() {
     assert_eq!(alice.heard(), "Z");
     server.says([set_to(&[MEMORY])]);
     assert_eq!((server.heard().as_str(), stage.cancels()), ("", 0));
+}
+
+/// The simulator's: the Sync behind the data of a COPY counted as more that rests on it, where the
+/// Parse had come in pieces, which cost its client the session.
+#[test]
+fn a_sync_behind_such_a_unit_rests_on_nothing() {
+    let (stage, server, alice) = asked();
+    let copy = parse("COPY t FROM STDIN");
+    alice.sends(&copy[..8]);
+    stage.cancel(&alice);
+    assert_eq!(alice.heard(), "E(57014)");
+    let data = [copy_data(b"1"), copy_done(), sync()];
+    alice.says([copy[8..].to_vec(), bind(), execute(), sync()].into_iter().chain(data));
+    assert_eq!(alice.heard(), "Z");
+    server.says([set_to(&[MEMORY])]);
+    assert_eq!(server.heard(), "S");
+    server.says([ready()]);
+    assert_eq!(alice.heard(), "Z");
 }

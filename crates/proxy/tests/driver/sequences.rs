@@ -283,6 +283,41 @@ fn a_failed_transaction_forgets_nothing() {
     run_forgetting(&bob, &server, ASK, ready());
 }
 
+/// What a unit in front of it makes fail is known when that is over: an order to forget would fail
+/// in the place of what stands behind it, and that would be passed over.
+#[test]
+fn a_batch_behind_what_may_fail_forgets_when_that_is_over() {
+    let (_stage, server, alice, bob) = two();
+    run(&alice, &server, ADVANCE, ready());
+    run(&bob, &server, "BEGIN", in_block());
+    bob.says([parse("wrong"), bind(), execute(), sync()]);
+    assert_eq!(server.heard(), "P(wrong) B E S");
+    bob.says([parse(""), describe_statement(""), parse(ASK), bind(), execute(), sync()]);
+    assert_eq!(server.heard(), "P() D", "what the unit before comes to is known first");
+    server.says([error("42601"), in_failed_block()]);
+    assert_eq!(server.heard(), format!("P({ASK}) B E S"), "that ends the one without a name");
+    server.says([parse_complete(), no_parameters(), no_data(), error("25P02"), in_failed_block()]);
+    assert_eq!(bob.heard(), "E(42601) Z(E) 1 t n E(25P02) Z(E)");
+    bob.says([bind(), execute(), sync()]);
+    assert_eq!(server.heard(), "C B E S", "there is none any more");
+}
+
+/// Nor is a string passed over that ends a batch.
+#[test]
+fn a_query_that_ends_such_a_batch_is_answered() {
+    let (_stage, server, alice, bob) = two();
+    run(&alice, &server, ADVANCE, ready());
+    run(&bob, &server, "BEGIN", in_block());
+    bob.says([parse("wrong"), bind(), execute(), sync()]);
+    assert_eq!(server.heard(), "P(wrong) B E S");
+    bob.says([parse(""), query(ASK)]);
+    assert_eq!(server.heard(), "P()");
+    server.says([error("42601"), in_failed_block()]);
+    assert_eq!(server.heard(), format!("Q({ASK})"));
+    server.says([parse_complete(), error("25P02"), in_failed_block()]);
+    assert_eq!(bob.heard(), "E(42601) Z(E) 1 E(25P02) Z(E)");
+}
+
 /// Who cannot have it forgotten is told why, and not somebody else's value.
 #[test]
 fn what_cannot_be_forgotten_is_not_told() {

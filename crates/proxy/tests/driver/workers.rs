@@ -609,3 +609,19 @@ fn who_replicates_a_cluster_goes_where_all_pools_of_that_user_are() {
     assert!(client.is_greeted());
     assert!(took(Mark::ClusterElsewhere));
 }
+
+/// The turn to connect that one worker leaves is another's at once, not at its next look.
+#[test]
+fn who_waits_for_another_workers_attempt_is_connected_for() {
+    let (first, second) = two("connect_parallelism = 1");
+    let _ = first.newcomer_to("east");
+    let _eastern = first.deliver_to(&second);
+    assert_eq!(second.attempts(), 1);
+    let alice = first.newcomer(&[]);
+    assert_eq!(first.attempts(), 0);
+    let _theirs = second.server();
+    assert!(took(Mark::TurnPassedOn));
+    second.deliver_to(&first);
+    let _ours = first.server();
+    assert!(alice.is_greeted());
+}

@@ -59,7 +59,10 @@ impl Client {
             }
             return;
         }
-        self.rolled_back |= message.tag == b'C' && message.body.starts_with(b"ROLLBACK");
+        let did = |verb: &[u8]| message.tag == b'C' && message.body.starts_with(verb);
+        self.rolled_back |= did(b"ROLLBACK");
+        // Its server may say what it hears there, and the listener all the rest.
+        self.ear.mix(self.rolled_back && did(b"LISTEN"));
         if let Some(version) = version_of(message) {
             return self.oracle.told(&version);
         }
@@ -133,6 +136,8 @@ impl Client {
                 self.survived(site, idle);
                 if idle && self.oracle.is_settled() {
                     self.check_own(site);
+                    // Behind one that has rolled back its server is still to take over.
+                    self.ear.is_mixed &= self.rolled_back;
                 }
                 self.rolled_back &= !idle;
                 self.ear_for(site, idle);

@@ -41,6 +41,8 @@ pub(crate) struct Ear {
     since: BTreeMap<String, Since>,
     /// When it was last told that it may have missed something.
     warned_at: u64,
+    /// Two say what it hears, without a mark between them.
+    pub(crate) is_mixed: bool,
 }
 
 impl Notices {
@@ -60,7 +62,11 @@ impl Notices {
             return Err(format!("{words}: nobody has said so"));
         };
         let Some((server, at)) = *place else { return Ok(()) };
-        let next = ear.next.insert(server, at + 1).unwrap_or(0);
+        let next = ear.next.get(&server).copied().unwrap_or(0);
+        ear.next.insert(server, next.max(at + 1));
+        if ear.is_mixed {
+            return Ok(());
+        }
         if at < next {
             return Err(format!("{words}: again, or late"));
         }
@@ -119,10 +125,11 @@ impl Notices {
         unheard.map(|((said, _), _)| said)
     }
 
-    /// A server of this pool that listened comes to its end.
-    pub(crate) fn ends(&mut self, home: &Home, now: u64) {
+    /// A server of this pool that listened comes to its end. One that stood still until then has
+    /// not seen before that pgweir has closed it.
+    pub(crate) fn ends(&mut self, home: &Home, now: u64, still_until: u64) {
         self.ended.insert(home.clone(), now);
-        self.warned.retain(|(of, at, _)| of != home || now > at + ENDS_US);
+        self.warned.retain(|(of, at, _)| of != home || now > still_until.max(*at) + ENDS_US);
     }
 
     /// A client is told that it may have missed something: for that a server that listened must
@@ -145,6 +152,11 @@ impl Ear {
     /// It may not listen any more, but where this says so.
     pub(crate) fn listens_still(&mut self, on: impl Fn(&str) -> bool) {
         self.since.retain(|channel, _| on(channel));
+    }
+
+    /// If so, it may hear in any order what it listens to, until it hears the end of a unit.
+    pub(crate) fn mix(&mut self, mixes: bool) {
+        self.is_mixed |= mixes;
     }
 
     /// It may have missed something.

@@ -138,6 +138,18 @@ fn who_is_told_of_a_cancel_in_a_servers_place_was_hit_once() {
     assert!(ledger.failure().is_some());
 }
 
+/// A server that was given up is hit by the request of which its client has heard from pgweir.
+#[test]
+fn who_is_told_of_a_cancel_before_its_server_is_hit_was_hit_once() {
+    let mut ledger = ledger();
+    ledger.cancel_asked(0);
+    ledger.cancel_told(0, &[tag(0)]);
+    ledger.cancel_ends(tag(0));
+    assert_eq!(ledger.failure(), None);
+    ledger.cancel_ends(tag(0));
+    assert!(ledger.failure().is_some());
+}
+
 #[test]
 fn a_lost_server_costs_one_client() {
     let mut ledger = ledger();
@@ -201,25 +213,27 @@ fn who_listens_has_heard_all_by_some_time() {
 #[test]
 fn what_was_said_to_a_lost_server_need_not_be_heard() {
     let (mut notices, ear) = notices(&[("a", "c1s2", 20)]);
-    notices.ends(&home("other"), 25);
+    notices.ends(&home("other"), 25, 0);
     assert!(unheard(&notices, &ear, 99).is_some());
-    notices.ends(&home("db"), 25);
+    notices.ends(&home("db"), 25, 0);
     assert_eq!(unheard(&notices, &ear, 99), None);
 }
 
 #[test]
 fn a_warning_has_a_cause_each() {
     let (mut notices, mut ear) = notices(&[("a", "c1s2", 20)]);
-    notices.ends(&home("db"), 25);
+    notices.ends(&home("db"), 25, 0);
     notices.warns(&mut ear, &home("db"), 0, 30);
     assert_eq!(unheard(&notices, &ear, 99), None, "it knows");
     assert_eq!(notices.warned_in_vain(), None);
     notices.warns(&mut ear, &home("db"), 0, 40);
     assert_eq!(notices.warned_in_vain(), Some((0, 40)));
-    notices.ends(&home("db"), 41);
+    notices.ends(&home("db"), 41, 0);
     assert_eq!(notices.warned_in_vain(), None, "that was closed by pgweir, and has seen it");
     notices.warns(&mut ear, &home("db"), 0, 50);
     notices.warns(&mut ear, &home("db"), 0, 60);
-    notices.ends(&home("db"), 100_000_000);
+    notices.ends(&home("db"), 100_000_000, 0);
     assert_eq!(notices.warned_in_vain(), Some((0, 60)), "too late");
+    notices.ends(&home("db"), 100_000_000, 99_000_000);
+    assert_eq!(notices.warned_in_vain(), None, "that has stood still");
 }

@@ -50,13 +50,9 @@ impl World {
             // Several may share one connection.
             return true;
         }
+        // Whatever else holds pgweir back now.
+        self.note_tight(cluster);
         let now = self.now();
-        let most = self.site.rules.least(now, |rules| Some(rules.limits.parallelism));
-        let opening = self.attempts_at(cluster) + self.unused_at(cluster);
-        // Noted whatever else holds pgweir back now: that may be over before it is heard.
-        if most.is_none_or(|most| opening >= most) {
-            self.clusters[cluster].tight_at = Some(now);
-        }
         let limited = self.site.rules.least(now, |rules| {
             let limits = &rules.limits;
             limits.server.or(limits.database).or(limits.user).or(rules.instances)
@@ -67,6 +63,17 @@ impl World {
         // A worker hears at its next look what another one leaves.
         let then = if self.process.workers() > 1 { now.saturating_sub(HEARD_US) } else { now };
         self.clusters[cluster].tight_at.is_some_and(|at| at >= then)
+    }
+
+    /// Notes if as many attempts to connect to a server are under way as may be: that may be over
+    /// before anybody looks, and before it is heard.
+    pub(super) fn note_tight(&mut self, cluster: usize) {
+        let now = self.now();
+        let most = self.site.rules.least(now, |rules| Some(rules.limits.parallelism));
+        let opening = self.attempts_at(cluster) + self.unused_at(cluster);
+        if most.is_none_or(|most| opening >= most) {
+            self.clusters[cluster].tight_at = Some(now);
+        }
     }
 
     /// Connections to a server that nobody has had yet: for pgweir they may still be in the making.

@@ -101,8 +101,11 @@ impl World {
     /// A worker's turn ends: whoever has come to it was heard.
     pub(super) fn finish(&mut self, worker: usize) {
         self.finishing[worker] = false;
+        let mut newcomers = std::mem::take(&mut self.newcomers[worker]);
+        // A tick may have sent one away before, because its login takes too long.
+        newcomers.retain(|wire| self.is_attended(*wire));
         self.process.finish(Time(self.now()), worker);
-        for wire in std::mem::take(&mut self.newcomers[worker]) {
+        for wire in newcomers {
             self.heard(wire);
         }
     }

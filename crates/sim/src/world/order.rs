@@ -17,7 +17,7 @@
 use pgweir_engine::{ClientState, Time};
 
 use super::World;
-use super::wires::Outside;
+use super::wires::{Outside, Wire};
 use crate::client::Client;
 use crate::invariants::Invariant;
 use crate::network::WireId;
@@ -54,7 +54,8 @@ impl World {
         let Some(asked_at) = client.and_then(|client| client.asked_for_server(lease.after)) else {
             return;
         };
-        let before = self.in_line(&home, asked_at.saturating_sub(TURN_US), shares);
+        let mut before = self.in_line(&home, asked_at.saturating_sub(TURN_US), shares);
+        before.retain(|(number, _)| !self.may_have_held(*number, lease.after));
         if let Some((number, read_at)) = self.first_in_queue(before) {
             let client = lease.client;
             let text = format!(
@@ -63,6 +64,18 @@ impl World {
             );
             self.site.ledger.fail(Invariant::FirstComeFirstServed, text);
         }
+    }
+
+    /// Whether a client may have been out of the queue until after then, since its last server was
+    /// asked something behind a unit: what it has sent since waits for the answer. It is in the
+    /// queue, in the place of when it asked, once that server has gone without it.
+    fn may_have_held(&self, client: u32, then: u64) -> bool {
+        let is_last = |wire: &Wire| match &wire.outside {
+            Outside::Backend(process) => process.last_client() == Some(client),
+            Outside::Admin(_) | Outside::Canceller(_) | Outside::Client(_) | Outside::Gone => false,
+        };
+        self.wires.iter().any(is_last)
+            || self.parted_at.get(&client).is_some_and(|at| then <= at + TURN_US)
     }
 
     /// Whether a pool has lost a server since then, or just before.

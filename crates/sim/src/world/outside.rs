@@ -28,6 +28,9 @@ impl World {
                 let outcome = process.step(&mut self.site, health);
                 let room = process.room();
                 over = process.is_gone();
+                if let Some(client) = process.last_client().filter(|_| over) {
+                    self.parted_at.insert(client, now);
+                }
                 let cluster = process.cluster;
                 self.wires[wire.0].outside = outside;
                 if let Some(client) = patient {

@@ -247,6 +247,7 @@ impl World {
                 let workers = self.process.reload(plan);
                 self.post(workers);
                 self.note_crowd();
+                (0..self.clusters.len()).for_each(|cluster| self.note_tight(cluster));
             }
             Err(cause) => self.site.ledger.fail(Invariant::RightIsAccepted, cause),
         }

@@ -242,6 +242,7 @@ impl World {
         let (asked_at, over, missed_at) = (now, false, None);
         self.attempts.push(Attempt { place, cluster, asked_at, waits, over, missed_at, dice });
         self.schedule(at, Occasion::Connect(self.attempts.len() - 1));
+        self.note_tight(cluster);
     }
 
     /// Answers an attempt to connect.
