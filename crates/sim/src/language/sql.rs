@@ -17,6 +17,9 @@ pub(crate) const TABLES: &str = "
     INSERT INTO deferred VALUES (1);
     CREATE TABLE copied (a text);
     CREATE SEQUENCE counted;
+    CREATE TABLE locked (client int, key int, PRIMARY KEY (client, key));
+    INSERT INTO locked
+        SELECT client, key FROM generate_series(0, 99) client, generate_series(0, 9) key;
     CREATE FUNCTION shaped(int) RETURNS TABLE (value int) LANGUAGE sql STABLE
         AS 'SELECT generate_series(1, $1)';
     CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql
@@ -97,11 +100,28 @@ fn sql(text: &[u8]) -> String {
     };
     let statements = lines.iter().map(|line| match line {
         Line::Client(statement) => {
-            format!("/*{}*/ {}", statement.tag, of_verb(&statement.verb, statement.tag))
+            let tag = statement.tag;
+            let row = row_lock(text, &statement.verb, tag);
+            format!("/*{tag}*/ {}", row.unwrap_or_else(|| of_verb(&statement.verb, tag)))
         }
         other => panic!("{other:?} is none of a client's"),
     });
     statements.collect::<Vec<_>>().join("; ")
+}
+
+/// What takes a lock takes that of a row, where its text reads or changes one.
+fn row_lock(text: &[u8], verb: &Verb, tag: Tag) -> Option<String> {
+    let Verb::Lock { key, session: false } = verb else { return None };
+    let text = std::str::from_utf8(text).ok()?;
+    let row = format!("client = {} AND key = {key}", tag.client);
+    let statement = if text.contains(&format!("select {tag} lock {key} for update")) {
+        format!("PERFORM FROM locked WHERE {row} FOR UPDATE")
+    } else if text.contains(&format!("update {tag} lock {key}")) {
+        format!("UPDATE locked SET key = key WHERE {row}")
+    } else {
+        return None;
+    };
+    Some(format!("DO $$ BEGIN {statement}; END $$"))
 }
 
 fn of_verb(verb: &Verb, tag: Tag) -> String {

@@ -379,6 +379,53 @@ fn locks_are_waited_for() {
     assert_eq!(seen, [&taken[..], &["CZT", "CZI"]].concat());
 }
 
+/// Who reads a row to change it, or changes it, waits for whoever has done so, as long as its own
+/// statement_timeout lets it.
+#[test]
+fn locks_of_rows_are_waited_for() {
+    let seen = alike(|stage| {
+        let [holder, waiter] = [(); 2].map(|()| stage.login(&[]));
+        let hasty = stage.login(&[("statement_timeout", "10")]);
+        let mut seen = Vec::new();
+        for (number, takes, waits) in [
+            (1, "select c18s1 lock 1 for update", "update c18s101 lock 1"),
+            (2, "update c18s2 lock 1", "select c18s102 lock 1 for update"),
+            (3, "update c18s3 lock 1", "update c18s103 lock 1"),
+        ] {
+            seen.push(ask(stage, holder, &format!("begin c18s20{number}; {takes}")));
+            stage.send(waiter, &query(waits));
+            stage.until(waiter, Doing::Locked(tag(18, 100 + number)));
+            seen.push(ask(stage, hasty, &format!("update c18s30{number} lock 1")));
+            seen.push(ask(stage, holder, &format!("commit c18s40{number}")));
+            seen.push(reply(stage, waiter));
+        }
+        seen.push(ask(stage, holder, "select c18s4 lock 1 for update"));
+        seen.push(ask(stage, waiter, "update c18s5 lock 1"));
+        seen
+    });
+    let each = ["CCZT", "E(57014)ZI", "CZI", "CZI"];
+    assert_eq!(seen, [&each[..], &each, &each, &["CZI", "CZI"]].concat());
+}
+
+/// Two transactions that wait for each other's rows.
+#[test]
+fn a_circle_of_rows_has_an_end() {
+    let seen = alike(|stage| {
+        let patient = stage.login(&[("deadlock_timeout", "1000000")]);
+        let first = stage.login(&[("deadlock_timeout", "10")]);
+        let mut seen = vec![ask(stage, patient, "begin c19s1; update c19s2 lock 1")];
+        seen.push(ask(stage, first, "begin c19s3; select c19s4 lock 2 for update"));
+        stage.send(patient, &query("update c19s5 lock 2"));
+        stage.until(patient, Doing::Locked(tag(19, 5)));
+        seen.push(ask(stage, first, "update c19s6 lock 1"));
+        seen.push(ask(stage, first, "rollback /*c19s7*/"));
+        seen.push(reply(stage, patient));
+        seen.push(ask(stage, patient, "commit c19s8"));
+        seen
+    });
+    assert_eq!(seen, ["CCZT", "CCZT", "E(40P01)ZE", "CZI", "CZT", "CZI"]);
+}
+
 #[test]
 fn a_wait_for_a_lock_has_an_end() {
     let seen = alike(|stage| {
