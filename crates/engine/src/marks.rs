@@ -1345,6 +1345,10 @@ marks! {
     TakenBackBefore,
     /// The same of the unnamed statement.
     UnnamedRowsUnknown,
+    /// A client that was not told of rows when it prepared is held to what its server knows.
+    ToldByAnother,
+    /// Or to what is said when the statement is made again.
+    ToldByMaking,
     /// A name in a message is longer than what is waited for in whole.
     NamesTooLong,
     /// What a client's own name stands for asks for a last value that is not its own.

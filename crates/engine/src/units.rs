@@ -125,8 +125,7 @@ impl Engine {
         }
         self.pools[pool].stats.received += at as u64;
         let client = &mut self.clients[id];
-        // A Flush, a farewell and what belongs to a COPY ask for nothing more.
-        let more = input.get(at).is_some_and(|tag| !b"HXcdf".contains(tag));
+        let more = refuse::asks_for_more(&input[at..]);
         client.began_more = more && client.open_slot.is_none() && client.body.left == 0;
         if client.ended && !client.waits() {
             // All that it sent is under way, but for what can never become whole.

@@ -41,6 +41,8 @@ pub(crate) struct Session {
     portals: BTreeMap<Vec<u8>, Portal>,
     /// The name of the statement that the last message describes, if its rows may change.
     describing: Option<Vec<u8>>,
+    /// The names of the statements that the last message has made, and the one before that.
+    parsed: [Option<Vec<u8>>; 2],
     /// A batch has failed: everything up to its Sync is passed over.
     skipping: bool,
     work: Work,
@@ -125,6 +127,7 @@ impl Session {
             state: State::new(settings),
             portals: BTreeMap::new(),
             describing: None,
+            parsed: [None, None],
             skipping: false,
             work: Work::None,
             notifications: Vec::new(),
@@ -353,6 +356,7 @@ impl Session {
         if self.skipping && message.tag != b'S' && message.tag != b'X' {
             return WENT;
         }
+        self.parse_is_past(message);
         match message.tag {
             b'Q' => self.query(message, witness),
             b'P' => self.parse(message, witness),

@@ -116,6 +116,13 @@ impl Names {
         self.own.get(key(name)).and_then(|own| own.statement.clone())
     }
 
+    /// Where it is to be noted what the rows of what a name means are like, if its client was not
+    /// told when it prepared that: the server was asked in vain.
+    pub(crate) fn untold(&self, name: &[u8]) -> Option<(Rc<[u8]>, Told)> {
+        let (name, own) = self.own.get_key_value(key(name))?;
+        own.shape.get().is_none().then(|| (Rc::clone(name), Rc::clone(&own.shape)))
+    }
+
     /// What its client was told of the rows of what a name means.
     pub(crate) fn shape(&self, name: &[u8]) -> Option<Rc<Shape>> {
         self.own.get(key(name)).and_then(|own| own.shape.get().cloned())

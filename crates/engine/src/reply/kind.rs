@@ -69,7 +69,7 @@ pub(crate) enum Makes {
 pub(crate) struct Made {
     pub(crate) statement: Rc<Statement>,
     /// What the client calls it whose Parse this is, and where it is noted what its rows are like.
-    /// One of ours is for a name that there is.
+    /// One of ours is for a name that there is, of which only the description may have to be noted.
     pub(crate) name: Option<(Rc<[u8]>, Told)>,
 }
 

@@ -8,7 +8,7 @@ use super::names::held_for_name;
 use crate::Engine;
 use crate::action::{ClientId, Endpoint, ServerId};
 use crate::marks::Mark;
-use crate::prepared::{Rows, Shape, Statement, Under};
+use crate::prepared::{Rows, Shape, Statement, Told, Under};
 use crate::reply::{Closes, Described, Expected, Kind, Made, Makes, Sink};
 
 /// Whether a server has a statement that a message is about to use.
@@ -28,12 +28,14 @@ impl Engine {
         id: ClientId,
         server: ServerId,
         statement: &Rc<Statement>,
+        name: &[u8],
         told: Option<&Shape>,
     ) -> Brought {
         if self.is_unsettled(id, server, statement) {
             held_for_name();
             return Brought::Later;
         }
+        let untold = self.clients[id].names.untold(name);
         let told = told.filter(|shape| shape.is_something());
         let changed = self.clients[id].has_changed_settings();
         if !self.servers[server].shelf.is_read(statement, changed) {
@@ -44,6 +46,11 @@ impl Engine {
         let shelf = &mut self.servers[server].shelf;
         shelf.touch(statement);
         let made = shelf.find(statement).map(|made| made.rows.clone());
+        // From now on these are what it has to be like.
+        if let (Some(Rows::Known(rows)), Some((_, its))) = (&made, &untold) {
+            Mark::ToldByAnother.hit();
+            its.get_or_init(|| Rc::clone(rows));
+        }
         // Whatever its rows are like, it is what the client was told.
         let is_it =
             |told: &Shape| !told.has_rows() && shelf.is_made_with(statement, told.parameters());
@@ -67,7 +74,7 @@ impl Engine {
                 Mark::RowsOutOfDate.hit();
                 self.unshelve(id, server, statement);
             }
-            (Some(Rows::Missed), Some(_)) => {
+            (Some(Rows::Missed), _) if told.is_some() || untold.is_some() => {
                 Mark::RowsMissed.hit();
                 self.unshelve(id, server, statement);
             }
@@ -78,7 +85,7 @@ impl Engine {
             (None, _) => {}
         }
         self.make_room_on_shelf(id, server);
-        self.make(id, server, statement, told);
+        self.make(id, server, statement, told, untold);
         if !told.is_some_and(Shape::has_rows) {
             return Brought::Yes;
         }
@@ -104,9 +111,10 @@ impl Engine {
         server: ServerId,
         statement: &Rc<Statement>,
         told: Option<&Shape>,
+        untold: Option<(Rc<[u8]>, Told)>,
     ) {
         let made = Rc::new(Made { statement: Rc::clone(statement), name: None });
-        let kind = Kind::Parse { makes: Makes::Shared(Rc::clone(&made)) };
+        let kind = Kind::Parse { makes: Makes::Shared(made) };
         let its = &mut self.servers[server];
         if !its.replies.push(Expected { kind, sink: Sink::Injected }) {
             // No mark: nothing is brought to a server that skips what it is sent.
@@ -126,7 +134,9 @@ impl Engine {
         self.actions.inject(Endpoint::Server(server), |out| {
             frontend::write_parse_of(out, &name, &definition);
         });
-        self.describe(server, made);
+        // If the Parse fails the client's name is what it was: only the description notes it.
+        Mark::ToldByMaking.hit_if(untold.is_some());
+        self.describe(server, Rc::new(Made { statement: Rc::clone(statement), name: untold }));
     }
 
     /// Asks what the rows of a statement are like that was just made.

@@ -429,7 +429,7 @@ impl Engine {
                     Verdict::Refused(report) => return Some(Named::refused(kind, at, report)),
                     Verdict::Later => return None,
                 }
-                let brought = self.bring(id, server, &statement, shape.as_deref());
+                let brought = self.bring(id, server, &statement, name, shape.as_deref());
                 let named = match brought {
                     Brought::Later => return None,
                     Brought::Yes => {

@@ -334,3 +334,16 @@ pub(crate) fn more_follows(mut rest: &[u8]) -> bool {
     // CopyDone, CopyFail, Flush, Sync, Terminate.
     rest.first().is_some_and(|tag| !b"dcfHSX".contains(tag))
 }
+
+/// Whether there is something that asks for an answer: a Flush, a farewell and what belongs to a
+/// COPY do not, but something may stand behind them.
+pub(super) fn asks_for_more(mut rest: &[u8]) -> bool {
+    while let Some(tag) = rest.first() {
+        if !b"Hcdf".contains(tag) {
+            return *tag != b'X';
+        }
+        let Ok(Some((header, _))) = message(rest) else { return false };
+        rest = rest.get(header.message_len()..).unwrap_or_default();
+    }
+    false
+}

@@ -106,3 +106,25 @@ fn a_sync_behind_such_a_unit_rests_on_nothing() {
     server.says([ready()]);
     assert_eq!(alice.heard(), "Z");
 }
+
+/// The simulator's: a Flush in front of what is held hid that there is anything.
+#[test]
+fn a_unit_behind_a_flush_that_is_held_is_cancelled_by_us() {
+    let (stage, server, alice) = asked();
+    alice.says([flush(), parse("SELECT pg_sleep(60)"), bind(), execute(), sync()]);
+    assert!(stage.cancel(&alice).is_closed());
+    assert_eq!((alice.heard().as_str(), stage.cancels()), ("E(57014) Z", 0));
+    server.says([set_to(&[MEMORY])]);
+    assert_eq!(server.heard(), "");
+}
+
+/// It asks for nothing itself, and what comes behind the cancel is run.
+#[test]
+fn a_flush_that_is_held_is_not_cancelled() {
+    let (stage, server, alice) = asked();
+    alice.says([flush()]);
+    assert!(stage.cancel(&alice).is_closed());
+    alice.says([query("next")]);
+    server.says([set_to(&[MEMORY])]);
+    assert!(server.heard().ends_with("Q(next)"));
+}

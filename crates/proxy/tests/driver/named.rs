@@ -1026,3 +1026,60 @@ fn it_is_made_again_with_the_parameters_that_its_client_knows() {
     let parse = b"P\0\0\0\x1dpgweir_1\0SELECT $1\0\0\x01\0\0\0\x17";
     assert!(heard.starts_with(parse), "{}", heard.escape_ascii());
 }
+
+/// Who was not told of rows when it prepared is held to those that it is told of then.
+#[test]
+fn what_was_not_said_behind_its_parse_is_noted_later() {
+    for code in ["0A000", "57014"] {
+        let setup = Setup { pool: "prepared_statements_cache_size = 1", ..Setup::default() };
+        let (_stage, server, alice) = Stage::ready(&setup);
+        alice.says([parse_as("s", "SELECT"), sync()]);
+        server.heard();
+        server.says([parse_complete(), error(code), ready()]);
+        assert_eq!(alice.heard(), format!("1 E({code}) Z"));
+        alice.says([describe_statement("s"), sync()]);
+        assert_eq!(server.heard(), "C(pgweir_1) P(pgweir_1=SELECT) D(pgweir_1) D(pgweir_1) S");
+        server.says([close_complete(), parse_complete(), rows(), rows(), ready()]);
+        assert_eq!(alice.heard(), "t T Z");
+        let no_rows = [no_parameters(), no_data()].concat();
+        prepare(&alice, &server, "t", "TABLE t", no_rows.clone());
+        alice.says([bind_to("s"), execute(), sync()]);
+        assert_eq!(server.heard(), "C(pgweir_2) P(pgweir_1=SELECT) D(pgweir_1) H");
+        server.says([close_complete(), parse_complete(), no_rows]);
+        assert_eq!(server.heard(), "B(pgweir_) E S");
+        server.says([error("26000"), ready()]);
+        assert_eq!(alice.heard(), "E(0A000) Z");
+    }
+    assert!(took(Mark::ToldByMaking));
+}
+
+/// Where it is made again in vain its name stays what it was.
+#[test]
+fn what_was_not_said_is_asked_for_again() {
+    let (_stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([parse_as("s", "SELECT"), sync()]);
+    server.heard();
+    server.says([parse_complete(), error("57014"), ready()]);
+    alice.heard();
+    alice.says([bind_to("s"), execute(), sync()]);
+    assert_eq!(server.heard(), "C(pgweir_1) P(pgweir_1=SELECT) D(pgweir_1) B(pgweir_1) E S");
+    server.says([close_complete(), error("42P01"), ready()]);
+    assert_eq!(alice.heard(), "E(42P01) Z");
+    alice.says([bind_to("s"), execute(), sync()]);
+    assert_eq!(server.heard(), "P(pgweir_1=SELECT) D(pgweir_1) B(pgweir_1) E S");
+}
+
+/// Or it is known already, by what another client was told.
+#[test]
+fn what_was_not_said_may_be_known() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    let bob = stage.client();
+    alice.says([parse_as("s", "SELECT"), sync()]);
+    server.heard();
+    server.says([parse_complete(), error("57014"), ready()]);
+    alice.heard();
+    prepare(&bob, &server, "b", "SELECT", rows());
+    alice.says([bind_to("s"), execute(), sync()]);
+    assert!(took(Mark::ToldByAnother));
+    assert_eq!(server.heard(), "B(pgweir_1) E S");
+}

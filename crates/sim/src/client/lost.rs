@@ -64,11 +64,13 @@ impl Client {
 
     /// A FATAL that no limit explains.
     pub(super) fn lost_session(&mut self, site: &mut Site, message: &Message, raw: Range<usize>) {
+        // To look for what is due takes the Flush by which alone a batch shows within a block.
+        let settled = self.oracle.is_settled();
         if self.oracle.hear(&self.incoming[raw]).is_ok() {
             return;
         }
         let code = code_of(message);
-        match self.row_of_fatal(&code) {
+        match self.row_of_fatal(&code, settled) {
             Ok(row) => self.lose(site, &code, row, message),
             Err(why) => self.wrongly_told(site, &code, &why),
         }
@@ -93,14 +95,14 @@ impl Client {
     }
 
     /// The same of a FATAL: 08007 where nothing of a reply was forwarded, and else 57P01.
-    fn row_of_fatal(&self, code: &str) -> Result<Option<Row>, String> {
+    fn row_of_fatal(&self, code: &str, settled: bool) -> Result<Option<Row>, String> {
         let stateful = self.pool.mode == PoolMode::Session || self.oracle.has_state();
         let several = self.has_sent_more() || self.oracle.has_prepared();
         match code {
             "08007" if self.oracle.is_answered() => {
                 Err("a part of the reply was forwarded".to_owned())
             }
-            "08007" if self.oracle.is_settled() => Err("nothing was under way".to_owned()),
+            "08007" if settled => Err("nothing was under way".to_owned()),
             "08007" if stateful => Ok(None),
             "08007" => Ok(Some(Row::Pipeline)),
             "57P01" if self.oracle.is_answered() => Ok(Some(Row::Reply)),

@@ -176,6 +176,7 @@ impl Oracle {
                 return Ok(Heard::Reply);
             }
             if b"2tTZ".contains(&due.tag) && is_of_change(raw) && self.finds_changed(&due) {
+                self.session.told_nothing();
                 self.begun = true;
                 return Ok(Heard::Reply);
             }

@@ -29,7 +29,7 @@ impl Client {
     pub(super) fn take_reply(&mut self, site: &mut Site, message: &Message, raw: Range<usize>) {
         if message.tag == b'A' {
             let channel = channel_of(message);
-            if !self.oracle.may_hear(&channel) {
+            if !self.oracle.may_hear(&channel) && !self.ear.may_overhear(&channel) {
                 let number = self.number;
                 site.ledger.fail(
                     Invariant::OwnNotifications,
@@ -63,6 +63,7 @@ impl Client {
         self.rolled_back |= did(b"ROLLBACK");
         // Its server may say what it hears there, and the listener all the rest.
         self.ear.mix(self.rolled_back && did(b"LISTEN"));
+        self.ear.overhears(self.rolled_back && did(b"UNLISTEN"), self.oracle.channels());
         if let Some(version) = version_of(message) {
             return self.oracle.told(&version);
         }
@@ -531,9 +532,10 @@ impl Client {
         let since = self.ruled_since(site, self.contact.wrote_before);
         let least = site.rules.least(since, |rules| rules.times.silence);
         let idle = self.contact.wrote_at - self.contact.wrote_before;
+        let listens = self.oracle.listens() || !self.ear.overheard.is_empty();
         // What is written goes out at the end of the turn.
         match least.filter(|least| idle + 1_000 < *least) {
-            Some(least) if settled && !hindered && !self.oracle.listens() => {
+            Some(least) if settled && !hindered && !listens => {
                 Err(format!("idle for {idle} of {least} us"))
             }
             _ => Ok(()),

@@ -1,6 +1,6 @@
 //! What was notified in which order, and whether those who listen have heard all of it, once.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use crate::session::Home;
 
@@ -43,6 +43,8 @@ pub(crate) struct Ear {
     warned_at: u64,
     /// Two say what it hears, without a mark between them.
     pub(crate) is_mixed: bool,
+    /// Channels that it may not have ended to listen on.
+    pub(crate) overheard: BTreeSet<String>,
 }
 
 impl Notices {
@@ -152,6 +154,17 @@ impl Ear {
     /// It may not listen any more, but where this says so.
     pub(crate) fn listens_still(&mut self, on: impl Fn(&str) -> bool) {
         self.since.retain(|channel, _| on(channel));
+    }
+
+    /// If so, it ends to listen on these behind a ROLLBACK, in one unit: that may have found
+    /// nothing to end (docs/compatibility.md).
+    pub(crate) fn overhears(&mut self, ends: bool, channels: impl Iterator<Item = String>) {
+        self.overheard.extend(channels.filter(|_| ends));
+    }
+
+    /// Whether it may be told of this channel as before.
+    pub(crate) fn may_overhear(&self, channel: &str) -> bool {
+        self.overheard.contains(channel)
     }
 
     /// If so, it may hear in any order what it listens to, until it hears the end of a unit.

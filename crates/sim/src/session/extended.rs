@@ -58,6 +58,7 @@ impl Session {
             seen.in_doubt |= parse.name.is_empty();
         }
         self.state.statements.insert(parse.name.to_vec(), Rc::new(Prepared { line, tag, seen }));
+        self.parsed[0] = Some(parse.name.to_vec());
         put(&mut self.out, b'1', |_| {});
         WENT
     }

@@ -3,7 +3,7 @@
 
 use std::rc::Rc;
 
-use super::message::Inbox;
+use super::message::{Inbox, Message};
 use super::{CHANGED, Execution, Prepared, Session, Transaction, Witness, Work};
 use crate::language::Tag;
 use crate::shapes::{Seen, Shape};
@@ -61,6 +61,24 @@ impl Session {
         self.fail(b"0A000", CHANGED, true, witness);
         self.out.clear();
         true
+    }
+
+    /// Another message has come. A Flush is none that stands behind a Parse.
+    pub(super) fn parse_is_past(&mut self, message: &Message) {
+        if message.tag != b'H' {
+            self.parsed = [None, self.parsed[0].take()];
+        }
+    }
+
+    /// What the rows are like of what was parsed just before nobody was told: the server was asked
+    /// in vain.
+    pub(crate) fn told_nothing(&mut self) {
+        let Some(name) = self.parsed[1].take() else { return };
+        if let Some(its) = self.state.statements.get(&name).map(Rc::clone) {
+            let seen = Seen { in_doubt: true, ..its.seen };
+            let its = Prepared { line: its.line.clone(), tag: its.tag, seen };
+            self.state.statements.insert(name, Rc::new(its));
+        }
     }
 
     /// The client is told now what the rows of a statement are like of which nobody knew that.
