@@ -94,15 +94,10 @@ impl Engine {
             }
             return self.close_client(requester);
         }
-        let its = &self.clients[client];
-        let busy = its.server().filter(|server| {
-            let server = &self.servers[*server];
-            // What is asked of it behind the last unit is our own.
-            !server.replies.is_empty() && server.answer.is_none()
-        });
-        if let Some(server) = busy {
+        if let Some(server) = self.busy(client) {
             return self.cancel_on(now, server, Some(client), Some(requester));
         }
+        let its = &self.clients[client];
         if its.asked.is_some() {
             // Its unit has not been sent, though it may have a server by now.
             if let Some(server) = its.server() {
@@ -135,6 +130,28 @@ impl Engine {
         let is_told = its.rest == UnitRest::None && !its.awaits_ready();
         let in_block = self.servers[server].status.in_block();
         its.holding && its.began_more && its.slots.is_empty() && is_told && !in_block
+    }
+
+    /// Whether the client that a request names is about to be looked at, and has nothing under way
+    /// yet: its unit is neither held any more nor sent, and would go on as if nobody had asked.
+    pub(crate) fn is_early(&self, key: &CancelKey) -> bool {
+        let early = self.owner_of(key).is_some_and(|client| {
+            let its = &self.clients[client];
+            let under_way = its.asked.is_some() || matches!(its.leg, Leg::Pipelined(_));
+            let found = under_way || self.busy(client).is_some() || self.holds_unit(client);
+            its.woken && !found
+        });
+        Mark::CancelBehindWaking.hit_if(early);
+        early
+    }
+
+    /// The server of its own that a client has under way what it has sent.
+    fn busy(&self, client: ClientId) -> Option<ServerId> {
+        self.clients[client].server().filter(|server| {
+            let server = &self.servers[*server];
+            // What is asked of it behind the last unit is our own.
+            !server.replies.is_empty() && server.answer.is_none()
+        })
     }
 
     fn owner_of(&self, key: &CancelKey) -> Option<ClientId> {

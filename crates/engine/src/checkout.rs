@@ -193,7 +193,7 @@ impl Engine {
             return self.fail_transaction(now, server);
         }
         self.hold(server, client);
-        self.actions.push(Action::Resume(client));
+        self.resume(client);
     }
 
     /// A server does not take a client's settings. If somebody has had it, what that one has left
@@ -366,7 +366,7 @@ impl Engine {
             Some(client) => {
                 self.lend(now, server, client);
                 if let Leg::Held(_) = self.clients[client].leg {
-                    self.actions.push(Action::Resume(client));
+                    self.resume(client);
                 }
             }
             None => {

@@ -112,6 +112,8 @@ pub struct Client {
     pub(crate) unnamed_names: Option<bool>,
     /// Input was left unread until a unit in flight is settled.
     pub(crate) holding: bool,
+    /// Its input is about to be looked at again: what was said of it before may not be true now.
+    pub(crate) woken: bool,
     /// A part of its next unit has come, and waits for the rest.
     pub(crate) began_more: bool,
     /// Bytes of the unit at the front of the retained input that were found to be whole
@@ -205,6 +207,7 @@ impl Client {
             unnamed_stale: false,
             unnamed_names: None,
             holding: false,
+            woken: false,
             began_more: false,
             scanned: 0,
             unfinished: None,

@@ -121,6 +121,10 @@ impl Engine {
                     self.hand_over(id, worker);
                     return 0;
                 }
+                if self.is_early(&key) {
+                    self.resume(id);
+                    return 0;
+                }
                 self.cancel_requested(now, id, &key);
                 input.len()
             }

@@ -122,7 +122,7 @@ impl Engine {
         debug_assert!(matches!(client.phase, Phase::Console) && client.holding, "it has asked");
         client.holding = false;
         self.actions.inject(Endpoint::Client(id), |out| out.extend_from_slice(reply));
-        self.actions.push(Action::Resume(id));
+        self.resume(id);
     }
 }
 

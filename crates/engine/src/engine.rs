@@ -131,9 +131,10 @@ impl Engine {
     /// are consumed; the driver retains the others and passes them again, with what has come
     /// since, when more comes or [`Action::Resume`] asks for it.
     pub fn client_input(&mut self, now: Time, id: ClientId, input: &[u8]) -> usize {
-        let Some(client) = self.clients.find(id) else {
+        let Some(client) = self.clients.find_mut(id) else {
             return input.len();
         };
+        client.woken = false;
         let was_greeted = client.phase.is_greeted();
         let consumed = match client.phase {
             Phase::Startup => self.startup_input(now, id, input),
@@ -150,6 +151,7 @@ impl Engine {
             return consumed;
         };
         let goes_on = match client.phase {
+            _ if client.woken => false,
             Phase::Startup | Phase::Login(_) if client.ended && consumed == 0 => {
                 // What is left can never become whole.
                 Mark::LoginCutOff.hit();
@@ -164,7 +166,7 @@ impl Engine {
         };
         if goes_on && (consumed < input.len() || client.ended) {
             Mark::LoginGoesOn.hit();
-            self.actions.push(Action::Resume(id));
+            self.resume(id);
         }
         consumed
     }
@@ -181,7 +183,7 @@ impl Engine {
             | Phase::Ready(_)
             | Phase::Welcome(_)
             | Phase::Console => {
-                self.actions.push(Action::Resume(id));
+                self.resume(id);
             }
             Phase::Cancelling => {
                 Mark::CancelRequesterGone.hit();
@@ -319,7 +321,7 @@ impl Engine {
                     self.read_server(server, !congested);
                 } else if !congested && matches!(client.phase, Phase::Console) {
                     Mark::ConsoleReadOn.hit();
-                    self.actions.push(Action::Resume(id));
+                    self.resume(id);
                 }
             }
             Endpoint::Server(id) => {
@@ -367,6 +369,14 @@ impl Engine {
             }
         }
         engaged
+    }
+
+    /// A client's input is looked at again, soon.
+    pub(crate) fn resume(&mut self, id: ClientId) {
+        if let Some(client) = self.clients.find_mut(id) {
+            client.woken = true;
+        }
+        self.actions.push(Action::Resume(id));
     }
 
     pub(crate) fn read_server(&mut self, id: ServerId, on: bool) {

@@ -497,7 +497,7 @@ impl Engine {
         let its = &mut self.clients[client];
         its.leg = Leg::None;
         its.asked.get_or_insert(Asked { since: now, lost: 0, held: false }).lost += 1;
-        self.actions.push(Action::Resume(client));
+        self.resume(client);
     }
 
     fn leave_pool(&mut self, server: &Server, id: ServerId) {

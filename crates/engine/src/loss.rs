@@ -177,12 +177,12 @@ impl Engine {
         // What it waited for, before more of it could be sent, was that server's answer.
         self.clients[id].holding = false;
         match loss {
-            Loss::NotBegun => self.actions.push(Action::Resume(id)),
+            Loss::NotBegun => self.resume(id),
             Loss::Nothing | Loss::Transaction => {
                 let its = &mut self.clients[id];
                 its.body.fate = Fate::Swallow;
                 its.lost = (loss == Loss::Transaction).then_some(LostTransaction::Untold);
-                self.actions.push(Action::Resume(id));
+                self.resume(id);
             }
             Loss::UnitInTransaction => {
                 self.clients[id].lost = Some(LostTransaction::Told);
@@ -241,7 +241,7 @@ impl Engine {
             Mark::LossOfLeaver.hit();
             return self.client_left(now, id);
         }
-        self.actions.push(Action::Resume(id));
+        self.resume(id);
     }
 
     /// Whether a client hears of the loss of its transaction in place of an answer to this unit. If
@@ -289,7 +289,7 @@ impl Engine {
         its.transaction_since = now;
         // Until its unit is sent the client may lose this server too.
         self.hold(server, client);
-        self.actions.push(Action::Resume(client));
+        self.resume(client);
     }
 }
 

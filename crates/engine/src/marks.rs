@@ -914,6 +914,8 @@ marks! {
     CancelOfLostServer,
     /// Whoever has asked for it is gone.
     CancelRequesterGone,
+    /// Its client's input is about to be looked at again.
+    CancelBehindWaking,
 
     // Limits of time.
     /// A client is silent outside a transaction.

@@ -481,7 +481,7 @@ impl Engine {
     /// Input that was held back is looked at again.
     pub(crate) fn wake(&mut self, client: ClientId) {
         self.clients[client].holding = false;
-        self.actions.push(Action::Resume(client));
+        self.resume(client);
     }
 
     /// Whether a client has sent something to this server since it was lent.

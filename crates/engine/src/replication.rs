@@ -13,7 +13,7 @@ use pgweir_wire::backend::Report;
 use pgweir_wire::{ProtocolVersion, Startup};
 
 use crate::Engine;
-use crate::action::{Action, ClientId, Endpoint, ServerId};
+use crate::action::{ClientId, Endpoint, ServerId};
 use crate::client::{Leg, Phase};
 use crate::errors::REPLICATION;
 use crate::handover::Elsewhere;
@@ -157,7 +157,7 @@ impl Engine {
         if let Phase::Welcome(welcome) = &its.phase {
             let long_secret = welcome.long_secret;
             self.welcome(now, client, pool, long_secret, &parameters);
-            self.actions.push(Action::Resume(client));
+            self.resume(client);
         }
     }
 

@@ -9,7 +9,7 @@ use std::time::Duration;
 use pgweir_wire::frontend::Tag;
 
 use crate::Engine;
-use crate::action::{Action, ClientId};
+use crate::action::ClientId;
 use crate::marks::Mark;
 use crate::time::Time;
 use crate::timers::TICK;
@@ -45,7 +45,7 @@ impl Engine {
                 if now - since < PATIENCE {
                     break;
                 }
-                self.actions.push(Action::Resume(id));
+                self.resume(id);
             }
             self.unfinished.pop_front();
         }

@@ -60,7 +60,7 @@ impl Engine {
         its.holding = false;
         its.held_since = None;
         its.refusal = Some(Box::new(report));
-        self.actions.push(Action::Resume(id));
+        self.resume(id);
     }
 
     fn waited_in_vain(

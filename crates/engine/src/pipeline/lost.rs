@@ -2,7 +2,7 @@
 
 use super::{InFlight, Outcome};
 use crate::Engine;
-use crate::action::{Action, ClientId, Endpoint, ServerId};
+use crate::action::{ClientId, Endpoint, ServerId};
 use crate::client::{Leg, UnnamedStatement};
 use crate::errors::OUTCOME_UNKNOWN;
 use crate::loss::unknown_outcome;
@@ -73,7 +73,7 @@ impl Engine {
             if let Some(asked) = &mut its.asked {
                 asked.held = true;
             }
-            self.actions.push(Action::Resume(client));
+            self.resume(client);
         }
     }
 

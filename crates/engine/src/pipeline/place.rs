@@ -9,7 +9,7 @@ use super::send::{has, provides};
 use super::unit::Unshared;
 use super::{Access, Depths, Unit};
 use crate::Engine;
-use crate::action::{Action, ClientId, ServerId};
+use crate::action::{ClientId, ServerId};
 use crate::client::{Asked, Client, Leg};
 use crate::marks::Mark;
 use crate::pool::PoolId;
@@ -415,7 +415,7 @@ impl Engine {
             of.waiting -= 1;
             of.sharing -= 1;
             of.stats.wait_time += now - waiter.since;
-            self.actions.push(Action::Resume(waiter.client));
+            self.resume(waiter.client);
         }
     }
 

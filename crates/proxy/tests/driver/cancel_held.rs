@@ -1,10 +1,16 @@
 //! Cancels of what waits while a client's server does something of pgweir's.
 
+use std::time::Duration;
+
+use pgweir_engine::Mark;
+
 use crate::messages::{
-    bind, copy_data, copy_done, done, execute, flush, one_row, parse, query, ready, set_to, sync,
+    bind, cancel_request, copy_data, copy_done, done, error, execute, flush, one_row, parse, query,
+    ready, set_to, sync,
 };
 use crate::peer::Peer;
-use crate::stage::{Setup, Stage};
+use crate::pipelining::{braked, shared};
+use crate::stage::{Setup, Stage, took};
 
 const MEMORY: (&str, &str) = ("work_mem", "1024");
 
@@ -127,4 +133,61 @@ fn a_flush_that_is_held_is_not_cancelled() {
     alice.says([query("next")]);
     server.says([set_to(&[MEMORY])]);
     assert!(server.heard().ends_with("Q(next)"));
+}
+
+/// The simulator's: what a unit was held for was over, and the unit not yet looked at again, when
+/// the request came, which found nothing.
+#[test]
+fn a_unit_that_is_about_to_be_sent_is_cancelled_too() {
+    let (stage, server, alice) = asked();
+    alice.says([query("SELECT pg_sleep(60)")]);
+    stage.keep_turn_open();
+    server.says([set_to(&[MEMORY])]);
+    let requester = stage.cancel(&alice);
+    stage.end_turn();
+    assert!(took(Mark::CancelBehindWaking));
+    assert_eq!(server.heard(), "Q(SELECT pg_sleep(60))");
+    stage.wait(Duration::from_millis(100));
+    let cancel = stage.cancel_line().expect("it is wanted");
+    assert_eq!(cancel.heard_bytes(), cancel_request(&server.key()));
+    server.says([error("57014"), ready()]);
+    cancel.ends();
+    assert!(requester.is_closed());
+    assert_eq!(alice.heard(), "E(57014) Z");
+}
+
+/// A driver that does not wait for the answer has closed its connection by then.
+#[test]
+fn a_request_that_waits_for_its_turn_outlives_its_connection() {
+    let (stage, server, alice) = asked();
+    alice.says([query("SELECT pg_sleep(60)")]);
+    stage.keep_turn_open();
+    server.says([set_to(&[MEMORY])]);
+    let requester = stage.stranger();
+    requester.says_and_ends([cancel_request(&alice.key())]);
+    stage.end_turn();
+    assert!(took(Mark::CancelBehindWaking));
+    stage.wait(Duration::from_millis(100));
+    let cancel = stage.cancel_line().expect("it is wanted");
+    assert_eq!(cancel.heard_bytes(), cancel_request(&server.key()));
+}
+
+/// It has no server by then, and shares one with its next unit.
+#[test]
+fn a_unit_that_is_about_to_share_a_server_is_cancelled_too() {
+    let (stage, server, clients) = braked(&shared(1), 1);
+    clients[0].says([query("SELECT 0"), query("SELECT 1")]);
+    assert_eq!(server.heard(), "Q(SELECT 0)");
+    stage.keep_turn_open();
+    server.says([one_row("a")]);
+    stage.cancel(&clients[0]);
+    stage.end_turn();
+    assert!(took(Mark::CancelBehindWaking));
+    assert_eq!(
+        (clients[0].heard().as_str(), server.heard().as_str()),
+        ("T D(a) C Z", "Q(SELECT 1)")
+    );
+    stage.wait(Duration::from_millis(100));
+    let cancel = stage.cancel_line().expect("it is wanted");
+    assert_eq!(cancel.heard_bytes(), cancel_request(&server.key()));
 }

@@ -7,7 +7,7 @@ use pgweir_engine::Mark;
 
 use crate::limits::two_users;
 use crate::messages::{
-    cancel_request, done, error, in_block, query, ready, ssl_request, startup, terminate,
+    cancel_request, done, error, in_block, query, ready, set_to, ssl_request, startup, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage, took};
@@ -140,6 +140,26 @@ fn a_cancel_finds_its_client_on_another_worker() {
     cancel.ends();
     assert!(requester.is_closed());
     assert_eq!(alice.heard(), "E(57014) Z");
+}
+
+/// It is for a client of another worker, and its way there took until then.
+#[test]
+fn a_request_that_has_come_from_another_worker_waits_too() {
+    let (first, second) = two("");
+    let (server, alice) = eastern(&first, &second);
+    alice.says([query("SET work_mem = '1MB'")]);
+    server.says([done(), ready()]);
+    assert!(server.heard().ends_with("Q(set to?)"));
+    alice.says([query("SELECT pg_sleep(60)")]);
+    first.cancel(&alice);
+    second.keep_turn_open();
+    first.deliver_to(&second);
+    server.says([set_to(&[("work_mem", "1024")])]);
+    second.end_turn();
+    assert!(took(Mark::CancelBehindWaking));
+    assert_eq!(server.heard(), "Q(SELECT pg_sleep(60))");
+    second.wait(Duration::from_millis(100));
+    assert!(second.cancel_line().is_some());
 }
 
 /// The same number on another worker is another client.
