@@ -49,6 +49,11 @@ pub(crate) enum Workload {
     /// The same in a fresh process, which has a warm-up of its own, so that pairs of a large grid
     /// need not stand side by side.
     Sweep(Load),
+    /// The same, behind another load in the same process, see [`crate::measure::SETTLING_S`].
+    Change {
+        from: Load,
+        to: Load,
+    },
     /// Selects at this part of what direct connections reach at their best.
     Rate {
         percent: u32,
@@ -181,13 +186,14 @@ impl Case {
 
     /// Whether pairs take part.
     pub(crate) fn is_sweep(&self) -> bool {
-        matches!(self.workload, Workload::Sweep(_))
+        matches!(self.workload, Workload::Sweep(_) | Workload::Change { .. })
     }
 
     /// Databases that clients name.
     pub(crate) fn pools(&self) -> u32 {
         match self.workload {
             Workload::Pgbench(load) | Workload::Sweep(load) => load.pools,
+            Workload::Change { to, .. } => to.pools,
             Workload::Crowd { pools, .. } => pools,
             Workload::Rate { .. } | Workload::Fetch { .. } | Workload::Idle => 1,
             Workload::Settings { .. } | Workload::Mix(_) => 1,
@@ -197,7 +203,7 @@ impl Case {
     /// Whether each turn needs a process that has not run before.
     pub(crate) fn wants_fresh_process(&self) -> bool {
         match self.workload {
-            Workload::Idle | Workload::Sweep(_) => true,
+            Workload::Idle | Workload::Sweep(_) | Workload::Change { .. } => true,
             Workload::Mix(beside) => beside.is_cold(),
             Workload::Pgbench(_) | Workload::Rate { .. } | Workload::Fetch { .. } => false,
             Workload::Crowd { .. } | Workload::Settings { .. } => false,
@@ -213,6 +219,7 @@ impl Case {
     pub(crate) fn overhead_seconds(&self) -> u32 {
         match self.workload {
             Workload::Pgbench(load) | Workload::Sweep(load) => overhead_seconds(load.clients),
+            Workload::Change { to, .. } => overhead_seconds(to.clients),
             Workload::Rate { .. } | Workload::Mix(_) => overhead_seconds(CROWD),
             Workload::Fetch { .. } | Workload::Idle => 0,
             Workload::Crowd { .. } | Workload::Settings { .. } => 0,

@@ -16,7 +16,7 @@ use crate::lab::{Lab, Reach};
 use crate::metric::{Metric, Sample};
 use crate::mix::{self, Beside, Mixed};
 use crate::outcome::Outcome;
-use crate::pgbench::{Load, Script};
+use crate::pgbench::{Load, Script, overhead_seconds};
 use crate::procfs;
 use crate::stats::Spread;
 
@@ -25,7 +25,12 @@ pub(crate) const IDLE_TIME: Duration = Duration::from_secs(10);
 /// Idle clients that come from one source address: a third of its ports.
 const CLIENTS_PER_SOURCE: u32 = 2_500;
 /// The turn before each turn of a sweep.
-pub(crate) const SWEEP_WARM_UP_S: u32 = 1;
+const SWEEP_WARM_UP_S: u32 = 1;
+/// How long there is another load, before it changes.
+const BEFORE_CHANGE_S: u32 = 4;
+/// What does not count behind a change: with the start of the turn that counts, less than the five
+/// seconds in which the new load must be served as well as it can be.
+const SETTLING_S: u32 = 4;
 /// What a fetched result is read into.
 const FETCH_BUFFER: usize = 256 << 10;
 
@@ -33,6 +38,10 @@ const FETCH_BUFFER: usize = 256 << 10;
 pub(crate) enum Task {
     Pgbench(Load),
     Sweep(Load),
+    Change {
+        from: Load,
+        to: Load,
+    },
     /// With a rate that is a part of direct's maximum.
     Rate {
         load: Load,
@@ -61,6 +70,7 @@ impl Task {
         Ok(match case.workload {
             Workload::Pgbench(load) => Self::Pgbench(load),
             Workload::Sweep(load) => Self::Sweep(load),
+            Workload::Change { from, to } => Self::Change { from, to },
             Workload::Rate { percent } => {
                 let direct_maximum_tps = lab.direct_maximum(seconds)?;
                 let rate = (direct_maximum_tps * f64::from(percent) / 100.0).round();
@@ -88,6 +98,7 @@ impl Task {
             Self::Pgbench(load) | Self::Sweep(load) | Self::Rate { load, .. } => {
                 format!("pgbench {}", load.args())
             }
+            Self::Change { from, to } => format!("pgbench {}, then {}", from.args(), to.args()),
             Self::Fetch { sql, .. } => (*sql).to_owned(),
             Self::Idle => format!(
                 "{IDLE_CLIENTS} connections, SELECT 1 on each, then {} s of silence",
@@ -108,8 +119,23 @@ impl Task {
     pub(crate) fn direct_maximum_tps(&self) -> Option<f64> {
         match self {
             Self::Rate { direct_maximum_tps, .. } => Some(*direct_maximum_tps),
-            Self::Pgbench(_) | Self::Sweep(_) | Self::Fetch { .. } | Self::Idle => None,
+            Self::Pgbench(_) | Self::Sweep(_) | Self::Change { .. } => None,
+            Self::Fetch { .. } | Self::Idle => None,
             Self::Crowd { .. } | Self::Settings { .. } | Self::Mix(_) => None,
+        }
+    }
+
+    /// What a turn takes before it counts, besides its own start.
+    pub(crate) fn before_each_turn_s(case: &Case) -> u32 {
+        match case.workload {
+            Workload::Sweep(load) => SWEEP_WARM_UP_S + overhead_seconds(load.clients),
+            Workload::Change { from, to } => {
+                let starts = overhead_seconds(from.clients) + overhead_seconds(to.clients);
+                BEFORE_CHANGE_S + SETTLING_S + starts
+            }
+            Workload::Pgbench(_) | Workload::Rate { .. } | Workload::Fetch { .. } => 0,
+            Workload::Idle | Workload::Crowd { .. } => 0,
+            Workload::Settings { .. } | Workload::Mix(_) => 0,
         }
     }
 
@@ -128,6 +154,11 @@ impl Task {
             Self::Sweep(load) => {
                 pgbench(lab, reach, load, target, SWEEP_WARM_UP_S)?;
                 pgbench(lab, reach, load, target, seconds)?
+            }
+            Self::Change { from, to } => {
+                pgbench(lab, reach, from, target, BEFORE_CHANGE_S)?;
+                pgbench(lab, reach, to, target, SETTLING_S)?;
+                pgbench(lab, reach, to, target, seconds)?
             }
             Self::Fetch { sql, tag } => fetch(sql, tag, target, seconds)?,
             Self::Idle => idle(lab, target)?,

@@ -224,6 +224,7 @@ fn in_words_of_rate(case: &Case, result: &CaseResult) -> String {
         (
             Workload::Pgbench(_)
             | Workload::Sweep(_)
+            | Workload::Change { .. }
             | Workload::Fetch { .. }
             | Workload::Idle
             | Workload::Crowd { .. }

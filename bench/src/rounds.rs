@@ -9,7 +9,7 @@ use crate::contender::{Contender, Target};
 use crate::environment::Environment;
 use crate::error::{Error, Result};
 use crate::lab::{Lab, Reach};
-use crate::measure::{SWEEP_WARM_UP_S, Task};
+use crate::measure::Task;
 use crate::metric::{Metric, Sample};
 use crate::results::{CaseResult, Round};
 use crate::scheduling::Group;
@@ -62,7 +62,7 @@ impl Plan {
         let contenders = self.contenders_of(case).len() as u32;
         let Pace { rounds, seconds } = self.pace(case);
         let turn = |seconds: u32| seconds + case.overhead_seconds();
-        let before_each = if case.is_sweep() { turn(SWEEP_WARM_UP_S) } else { 0 };
+        let before_each = Task::before_each_turn_s(case);
         let before_all =
             if case.wants_fresh_process() { 0 } else { turn(warm_up_seconds(seconds)) };
         contenders * (rounds * (turn(seconds) + before_each) + before_all)

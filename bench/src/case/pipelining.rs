@@ -15,6 +15,7 @@ const OFF_AND_ON: &[Contender] = &[Contender::Pgweir, Contender::PgweirOff];
 pub(super) fn cases() -> Vec<Case> {
     let update = Load { script: Script::Update, ..SELECTS };
     let tpcb = Load { script: Script::TpcbLike, ..SELECTS };
+    let (few, many) = (Load { clients: 16, ..SELECTS }, Load { clients: 250, ..SELECTS });
     let extended = Load { protocol: Protocol::Extended, ..SELECTS };
     vec![
         Case {
@@ -56,13 +57,24 @@ pub(super) fn cases() -> Vec<Case> {
         mix("mix-view", Beside::SlowView),
         mix("mix-lock", Beside::RowLock),
         mix("mix-tpcb", Beside::TpcbLike),
-        sweep("sweep-16", "Selects, 16 clients", Load { clients: 16, ..SELECTS }),
+        sweep("sweep-16", "Selects, 16 clients", few),
         sweep("sweep-64", "Selects, 64 clients", SELECTS),
-        sweep("sweep-250", "Selects, 250 clients", Load { clients: 250, ..SELECTS }),
+        sweep("sweep-250", "Selects, 250 clients", many),
         sweep("sweep-extended-64", "Selects, extended protocol, 64 clients", extended),
         Case {
             pool_size: LARGE_POOL,
             ..sweep("sweep-update-64", "UPDATE of one row by its key, 64 clients", update)
+        },
+        change("sweep-16-to-250", "Selects, 250 clients in place of 16", few, many),
+        change("sweep-250-to-16", "Selects, 16 clients in place of 250", many, few),
+        Case {
+            pool_size: LARGE_POOL,
+            ..change(
+                "sweep-to-update-64",
+                "UPDATE of one row by its key in place of selects, 64 clients",
+                SELECTS,
+                update,
+            )
         },
     ]
 }
@@ -85,6 +97,10 @@ fn sweep(name: &str, what: &str, load: Load) -> Case {
         pace: Pace::SWEEP,
         ..case(name, load)
     }
+}
+
+fn change(name: &str, what: &str, from: Load, to: Load) -> Case {
+    Case { workload: Workload::Change { from, to }, ..sweep(name, what, to) }
 }
 
 fn case(name: &str, load: Load) -> Case {

@@ -132,7 +132,8 @@ const METHOD: &str = "\
   milliseconds, whoever its client is.
 - A pair of `sweep-…` is started anew for each turn, and has a turn of a second before it that does
   not count: a large grid's pools would not fit into `max_connections` side by side. `GRID=full` has
-  48 pairs, `GRID=1x8,3x16` those that it names.
+  48 pairs, `GRID=1x8,3x16` those that it names. `sweep-16-to-250` and its like have another load
+  before, for four seconds, and four seconds of the new one that do not count.
 - Before a turn that updates accounts, or runs TPC-B, what the turn before has left of old versions
   is removed by VACUUM.
 - Large results are read into one buffer by the harness itself, again and again for the length of a

@@ -170,6 +170,13 @@ pub(crate) const THRESHOLDS: &[Threshold] = &[
         bounds: &[Bound(AtLeast(0.9), To::BestPair)],
     },
     Threshold {
+        text: "the same, five seconds after a change of load",
+        cases: &["sweep-16-to-250", "sweep-250-to-16", "sweep-to-update-64"],
+        metrics: &[Metric::Tps],
+        of: Contender::Pgweir,
+        bounds: &[Bound(AtLeast(0.9), To::BestPair)],
+    },
+    Threshold {
         text: "pipelining off: tps, 64 and 250 clients, simple and extended",
         cases: &["simple-64", "simple-250", "extended-64", "extended-250"],
         metrics: &[Metric::Tps],
