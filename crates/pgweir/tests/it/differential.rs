@@ -46,7 +46,8 @@ struct Poolers {
     statement: Pgweir,
 }
 
-/// What scripts work on. They change none of it for good: they run side by side, several times.
+/// What scripts work on. They change none of it for good, nor the order in which rows lie, in which
+/// some read them: they run side by side, several times.
 const SCHEMA: &str = "
     CREATE TABLE kept (a int PRIMARY KEY, b text);
     INSERT INTO kept SELECT n, 'row ' || n FROM generate_series(1, 5) AS n;
