@@ -50,6 +50,11 @@ pub fn more_follows(bytes: &[u8]) -> bool {
     units::more_follows(bytes)
 }
 
+/// Whether something stands there that asks for an answer.
+pub fn asks_for_more(bytes: &[u8]) -> bool {
+    units::asks_for_more(bytes)
+}
+
 /// What is told from the message at the front, or from what has come of it. `None`: it is none.
 pub fn front(bytes: &[u8]) -> Option<Front> {
     units::front(bytes)

@@ -6,7 +6,7 @@ mod refuse;
 mod show;
 mod unnamed;
 
-pub(crate) use refuse::{begins_unit, front, more_follows};
+pub(crate) use refuse::{asks_for_more, begins_unit, front, more_follows};
 
 use pgweir_config::PoolMode;
 use pgweir_wire::frontend::{self, Tag};
@@ -125,7 +125,7 @@ impl Engine {
         }
         self.pools[pool].stats.received += at as u64;
         let client = &mut self.clients[id];
-        let more = refuse::asks_for_more(&input[at..]);
+        let more = asks_for_more(&input[at..]);
         client.began_more = more && client.open_slot.is_none() && client.body.left == 0;
         if client.ended && !client.waits() {
             // All that it sent is under way, but for what can never become whole.

@@ -13,6 +13,7 @@ use crate::cut::Cut;
 pub(crate) fn run(data: &[u8]) {
     let whole = is_whole(data);
     let (more, front) = (readers::more_follows(data), readers::front(data));
+    let asks = readers::asks_for_more(data);
     let mut scanned = 0;
     let mut end = 0;
     for piece in Cut::random(data).pieces(data) {
@@ -22,6 +23,7 @@ pub(crate) fn run(data: &[u8]) {
         assert_eq!(is_whole_now, is_whole(prefix), "{end} bytes, read on");
         assert!(whole || !is_whole_now, "the unit of {end} bytes is longer than that");
         assert!(more || !readers::more_follows(prefix), "less follows than {end} bytes have");
+        assert!(asks || !readers::asks_for_more(prefix), "less is asked for than in {end} bytes");
         let now = readers::front(prefix);
         let (Some(now), Some(front)) = (now, &front) else {
             assert!(now.is_none() || front.is_some(), "a message of {end} bytes is none");

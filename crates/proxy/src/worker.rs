@@ -44,6 +44,10 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(50);
 /// somebody, and what is lacking to take them may lack for good.
 const CLOSING: Duration = Duration::from_secs(1);
 
+/// After a failed accept the next one waits this long there: those who were let in are told to go,
+/// and give their descriptors back at once.
+const CLOSING_PAUSE: Duration = Duration::from_millis(5);
+
 /// Behind a unix socket whose queue is full the next attempt waits this long.
 const QUEUE_PAUSE: Duration = Duration::from_millis(10);
 
@@ -226,10 +230,9 @@ impl Shared {
                     }
                 }
                 Err(error) if error.kind() == io::ErrorKind::WouldBlock => return,
-                // Those who are told to go give their descriptors back.
                 Err(_) => {
                     Mark::AcceptFailedAtClose.hit();
-                    tokio::time::sleep(ACCEPT_PAUSE).await;
+                    tokio::time::sleep(CLOSING_PAUSE).await;
                 }
             }
         }

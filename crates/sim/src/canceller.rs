@@ -4,6 +4,7 @@ use std::io::ErrorKind;
 use pgweir_proxy::Transport;
 use pgweir_wire::{ProtocolVersion, Startup};
 
+use crate::ledger::RequestId;
 use crate::network::Stream;
 use crate::random::Dice;
 
@@ -13,13 +14,27 @@ pub(crate) struct Canceller {
     stream: Stream,
     /// Each is sent when the one before is answered.
     unsent: VecDeque<Vec<u8>>,
+    /// Which request it carries, until it was closed for that.
+    request: Option<RequestId>,
+    /// It was closed in good order.
+    closed: bool,
     /// It does not wait for the end.
     hasty: bool,
 }
 
 impl Canceller {
-    pub(crate) fn new(stream: Stream, words: Vec<Vec<u8>>, hasty: bool) -> Self {
-        Self { stream, unsent: words.into(), hasty }
+    pub(crate) fn new(
+        stream: Stream,
+        words: Vec<Vec<u8>>,
+        request: Option<RequestId>,
+        hasty: bool,
+    ) -> Self {
+        Self { stream, unsent: words.into(), request, closed: false, hasty }
+    }
+
+    /// The request that it carries, once pgweir has closed it.
+    pub(crate) fn request_over(&mut self) -> Option<RequestId> {
+        self.request.take_if(|_| self.closed)
     }
 
     /// Does what there is to do. Says whether it is over.
@@ -41,7 +56,11 @@ impl Canceller {
             match self.stream.try_read(&mut [0; 64]) {
                 Err(error) if error.kind() == ErrorKind::WouldBlock => return false,
                 Ok(n) if n > 0 && self.unsent.len() > 1 => drop(self.unsent.pop_front()),
-                Ok(_) | Err(_) => return true,
+                Ok(n) => {
+                    self.closed = n == 0;
+                    return true;
+                }
+                Err(_) => return true,
             }
         }
     }

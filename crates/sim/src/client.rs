@@ -17,7 +17,7 @@ use pgweir_wire::CancelKey;
 
 use crate::diet::{Item, Sitting};
 use crate::invariants::Invariant;
-use crate::ledger::{Ear, Ledger};
+use crate::ledger::{Ear, Ledger, RequestId};
 use crate::network::Stream;
 use crate::outbox::Outbox;
 use crate::random::Dice;
@@ -132,7 +132,7 @@ enum Ending {
 pub(crate) struct Wish {
     pub(crate) wake_at: Option<u64>,
     /// A cancel of its own.
-    pub(crate) cancel: Option<CancelKey>,
+    pub(crate) cancel: Option<(RequestId, CancelKey)>,
     /// It was let in.
     pub(crate) greeted: bool,
 }
@@ -271,6 +271,11 @@ impl Client {
         self.pool.draft
     }
 
+    /// The number of its last statement.
+    pub(crate) fn statements(&self) -> u32 {
+        self.script.statements()
+    }
+
     /// Whether it is between transactions.
     pub(crate) fn is_quiet(&self) -> bool {
         self.is_ready() && self.is_settled() && !self.oracle.is_in_block()
@@ -354,9 +359,9 @@ impl Client {
             } else {
                 self.cancel_at = None;
                 if self.stream.is_some() && self.key.is_some() {
-                    site.ledger.cancel_asked(self.number);
+                    let request = site.ledger.cancel_asked(self.number);
                     self.has_cancelled = true;
-                    wish.cancel = self.key.clone();
+                    wish.cancel = self.key.clone().map(|key| (request, key));
                 }
             }
         }

@@ -1,3 +1,4 @@
+mod cancels;
 mod notices;
 
 use std::cell::RefCell;
@@ -14,6 +15,8 @@ use crate::session::{Again, Home, Settings, Stain, State, Transaction, Witness};
 use crate::shapes::{Glance, Seen, Shape, Shapes};
 use crate::trap::Trap;
 
+use cancels::Cancels;
+pub(crate) use cancels::RequestId;
 pub(crate) use notices::{Ear, Notices};
 
 /// What all servers together have seen: the truth that replies are held against.
@@ -32,8 +35,7 @@ pub(crate) struct Ledger {
     /// What each client's last transaction has made of its settings, if that is known.
     settings: BTreeMap<u32, Option<Settings>>,
     homes: Vec<Home>,
-    /// Cancels that each client has asked for and that have hit nothing yet.
-    cancels: Vec<u32>,
+    cancels: Cancels,
     /// When a request for a cancel last came to a server, or was acted on, for each process there.
     pub(crate) cancelled: BTreeMap<(usize, i32), u64>,
     /// Clients that have ended their connection of their own accord, and those of them that had
@@ -145,7 +147,7 @@ impl Ledger {
             startups: Vec::new(),
             settings: BTreeMap::new(),
             homes: Vec::new(),
-            cancels: Vec::new(),
+            cancels: Cancels::default(),
             cancelled: BTreeMap::new(),
             left: BTreeSet::new(),
             left_in_peace: BTreeSet::new(),
@@ -179,7 +181,6 @@ impl Ledger {
     pub(crate) fn enrol(&mut self, startup: BTreeMap<String, String>, home: Home) -> u32 {
         self.startups.push(startup);
         self.homes.push(home);
-        self.cancels.push(0);
         (self.startups.len() - 1) as u32
     }
 
@@ -253,49 +254,6 @@ impl Ledger {
     /// Whether a client has ended its connection.
     pub(crate) fn has_left(&self, client: u32) -> bool {
         self.left.contains(&client)
-    }
-
-    pub(crate) fn cancel_asked(&mut self, client: u32) {
-        self.cancels[client as usize] += 1;
-    }
-
-    /// Whether a client has asked for a cancel that has hit nothing yet.
-    pub(crate) fn awaits_cancel(&self, client: u32) -> bool {
-        self.cancels[client as usize] > 0
-    }
-
-    /// A cancel has ended this statement, or has answered a unit that was not begun.
-    pub(crate) fn cancel_hit(&mut self, client: u32, what: &str) {
-        match self.cancels[client as usize].checked_sub(1) {
-            Some(left) => self.cancels[client as usize] = left,
-            None => self.fail(
-                Invariant::AskedCancel,
-                format!("a cancel that c{client} did not ask for hit {what}"),
-            ),
-        }
-        self.counts.cancels += 1;
-    }
-
-    /// A cancel has ended this statement, as its server says or, where the reply was too long to be
-    /// kept, pgweir in its place.
-    pub(crate) fn cancel_ends(&mut self, tag: Tag) {
-        let deed = self.deeds.entry(tag).or_default();
-        deed.cancelled = true;
-        // A server that was given up may be hit behind that: by the same request.
-        if !std::mem::take(&mut deed.told_cancelled) {
-            self.cancel_hit(tag.client, &tag.to_string());
-        }
-    }
-
-    /// A client hears from pgweir that a cancel has ended these statements, or the wait for them.
-    pub(crate) fn cancel_told(&mut self, client: u32, tags: &[Tag]) {
-        let ended = |tag: &Tag| self.deeds.get(tag).is_some_and(|deed| deed.cancelled);
-        if !tags.iter().any(ended) {
-            self.cancel_hit(client, "a unit that waits");
-            for tag in tags {
-                self.deeds.entry(*tag).or_default().told_cancelled = true;
-            }
-        }
     }
 
     /// A client has lost its server.

@@ -337,7 +337,7 @@ pub(crate) fn more_follows(mut rest: &[u8]) -> bool {
 
 /// Whether there is something that asks for an answer: a Flush, a farewell and what belongs to a
 /// COPY do not, but something may stand behind them.
-pub(super) fn asks_for_more(mut rest: &[u8]) -> bool {
+pub(crate) fn asks_for_more(mut rest: &[u8]) -> bool {
     while let Some(tag) = rest.first() {
         if !b"Hcdf".contains(tag) {
             return *tag != b'X';

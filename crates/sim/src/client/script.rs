@@ -275,6 +275,11 @@ impl Script {
         Farewell::Terminate
     }
 
+    /// The number of its last statement.
+    pub(super) fn statements(&self) -> u32 {
+        self.number
+    }
+
     fn tag(&mut self) -> Tag {
         self.number += 1;
         Tag { client: self.client, number: self.number }

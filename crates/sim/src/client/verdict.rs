@@ -214,7 +214,7 @@ impl Client {
     /// A statement was ended from outside, if that is what this error of a server says.
     fn interrupted(&mut self, site: &mut Site, tag: Tag, text: &str) -> Refuted {
         if text.starts_with(CANCELED) {
-            if !self.has_cancelled {
+            if !site.ledger.is_cancelled(tag) {
                 return Err(format!("{tag} was cancelled, which nobody has asked for"));
             }
             return self.oracle.interrupt(tag, b"57014", CANCELED);
@@ -303,7 +303,7 @@ impl Client {
     /// Whether there is a reason for pgweir to refuse a unit.
     pub(super) fn check_refused_unit(&mut self, site: &mut Site, message: &Message) {
         if code_of(message) == "57014" {
-            site.ledger.cancel_hit(self.number, "a unit that waits");
+            site.ledger.cancel_hit(self.number, None);
         } else {
             self.check_refusal(site, message);
         }

@@ -120,10 +120,50 @@ fn settings_are_those_of_the_startup_packet() {
 fn a_cancel_hits_who_asked_for_it_and_once() {
     let mut ledger = ledger();
     ledger.cancel_asked(0);
-    ledger.cancel_hit(0, "x");
+    ledger.cancel_hit(0, None);
     assert_eq!(ledger.failure(), None);
-    ledger.cancel_hit(0, "x");
+    ledger.cancel_hit(0, None);
     assert!(ledger.failure().is_some());
+}
+
+/// What is sent behind the end of a request is not what it was for.
+#[test]
+fn a_cancel_that_is_over_hits_nothing_later() {
+    let mut ledger = ledger();
+    let request = ledger.cancel_asked(0);
+    ledger.cancel_over(request, 3);
+    ledger.cancel_hit(0, Some(Tag { number: 4, ..tag(0) }));
+    assert!(ledger.failure().is_some());
+}
+
+/// Which request has hit what nobody sees: any that could have.
+#[test]
+fn of_two_cancels_each_may_have_been_the_one() {
+    for last in [3, 5] {
+        let mut ledger = ledger();
+        let [first, _] = [ledger.cancel_asked(0), ledger.cancel_asked(0)];
+        ledger.cancel_hit(0, Some(Tag { number: 3, ..tag(0) }));
+        ledger.cancel_over(first, last);
+        ledger.cancel_hit(0, Some(Tag { number: 4, ..tag(0) }));
+        assert_eq!(ledger.failure(), None);
+        ledger.cancel_hit(0, Some(Tag { number: 5, ..tag(0) }));
+        assert!(ledger.failure().is_some());
+    }
+}
+
+/// pgweir looks after a request for five seconds, and after those that join it for no longer.
+#[test]
+fn a_cancel_that_nobody_looks_after_may_come_late() {
+    let mut ledger = ledger();
+    let [first, second] = [0, 4_000_000].map(|now| {
+        ledger.now = now;
+        ledger.cancel_asked(0)
+    });
+    ledger.now = 5_000_000;
+    ledger.cancel_over(first, 3);
+    ledger.cancel_over(second, 3);
+    ledger.cancel_hit(0, Some(Tag { number: 4, ..tag(0) }));
+    assert_eq!(ledger.failure(), None);
 }
 
 /// Where its reply is not kept pgweir says what its server has said.

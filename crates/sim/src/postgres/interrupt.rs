@@ -183,12 +183,11 @@ fn hit(session: &Session, said_bytes: usize, site: &mut Site) {
     let limited = site.rules.least(0, |rules| rules.times.transaction).is_some();
     let unheard = |client| site.ledger.hears_nothing(client) && said_bytes > UNHEARD_BYTES;
     match session.running() {
+        Some(tag) if site.ledger.awaits_cancel(tag) => site.ledger.cancel_ends(tag),
         // pgweir's own, because there is nobody to hear all that.
         Some(tag) if unheard(tag.client) => site.ledger.reach(Row::LeftResult),
         // pgweir's own, because the transaction has taken too long. Its client must not hear of it.
-        Some(tag) if limited && !site.ledger.awaits_cancel(tag.client) => {
-            site.ledger.overdue(tag.client);
-        }
+        Some(tag) if limited => site.ledger.overdue(tag.client),
         Some(tag) => site.ledger.cancel_ends(tag),
         None if session.sets_settings() => {
             site.ledger.fail(

@@ -8,6 +8,7 @@ use super::wires::Outside;
 use crate::client::Client;
 use crate::invariants::Invariant;
 use crate::language::Tag;
+use crate::ledger::RequestId;
 use crate::network::WireId;
 use crate::postgres::Backend;
 
@@ -46,6 +47,17 @@ impl World {
     pub(super) fn note_request(&mut self, of: WireId) {
         let by = WireId(self.wires.len() - 1);
         self.requests.push(Request { by, of, heard: None });
+    }
+
+    /// pgweir has closed the connection on which a client has asked for a cancel.
+    pub(super) fn request_over(&mut self, request: RequestId) {
+        let number = self.site.ledger.requester(request);
+        let mut clients = self.wires.iter().filter_map(|wire| client(&wire.outside));
+        // Who is gone sends nothing more.
+        if let Some(client) = clients.find(|client| client.number == number) {
+            let last = client.statements();
+            self.site.ledger.cancel_over(request, last);
+        }
     }
 
     /// pgweir has read something of a guest's: if it is a request, all of it perhaps.
@@ -159,10 +171,14 @@ impl World {
     }
 
     fn client_on(&self, wire: WireId) -> Option<&Client> {
-        match &self.wires[wire.0].outside {
-            Outside::Client(client) => Some(client),
-            Outside::Admin(_) | Outside::Backend(_) | Outside::Canceller(_) | Outside::Gone => None,
-        }
+        client(&self.wires[wire.0].outside)
+    }
+}
+
+fn client(outside: &Outside) -> Option<&Client> {
+    match outside {
+        Outside::Client(client) => Some(client),
+        Outside::Admin(_) | Outside::Backend(_) | Outside::Canceller(_) | Outside::Gone => None,
     }
 }
 

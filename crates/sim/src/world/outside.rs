@@ -52,7 +52,9 @@ impl World {
             }
             Outside::Canceller(canceller) => {
                 over = canceller.step();
+                let request = canceller.request_over();
                 self.wires[wire.0].outside = outside;
+                request.into_iter().for_each(|request| self.request_over(request));
             }
             Outside::Client(client) => {
                 let quiet = client.is_quiet();
@@ -118,8 +120,8 @@ impl World {
                 self.check_worker(wire, home);
             }
         }
-        if let Some(key) = &wish.cancel {
-            self.send_cancel(wire, key);
+        if let Some((request, key)) = &wish.cancel {
+            self.send_cancel(wire, *request, key);
         }
         if let Some(at) = wish.wake_at {
             self.wake_outside(wire, at);

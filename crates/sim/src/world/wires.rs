@@ -12,6 +12,7 @@ use crate::admin::Admin;
 use crate::canceller::{Canceller, stranger};
 use crate::client::{Client, Contact};
 use crate::diet::{Item, Sitting};
+use crate::ledger::RequestId;
 use crate::network::{Loss, Pipe, Stream, WireId, connection};
 use crate::postgres::{Backend, Health};
 use crate::process::Place;
@@ -184,25 +185,31 @@ impl World {
 
     fn send_stranger(&mut self, mut dice: Dice) {
         let words = stranger(&mut dice);
-        self.send(words, dice, || "is not to be let in".to_owned());
+        self.send(words, None, dice, || "is not to be let in".to_owned());
     }
 
     /// A request to cancel what the client on `of` does.
-    pub(super) fn send_cancel(&mut self, of: WireId, key: &CancelKey) {
+    pub(super) fn send_cancel(&mut self, of: WireId, id: RequestId, key: &CancelKey) {
         let mut request = Vec::new();
         key.write_request(&mut request);
         let dice = self.wires[of.0].dice.fork();
         let text = || format!("asks to cancel what the client on w{} does", of.0);
-        self.send(vec![request], dice, text);
+        self.send(vec![request], Some(id), dice, text);
         self.note_request(of);
     }
 
-    /// Somebody comes who will not become a client.
-    fn send(&mut self, words: Vec<Vec<u8>>, mut dice: Dice, text: impl Fn() -> String) {
+    /// Somebody comes who will not become a client. `request`: who asks for a cancel.
+    fn send(
+        &mut self,
+        words: Vec<Vec<u8>>,
+        request: Option<RequestId>,
+        mut dice: Dice,
+        text: impl Fn() -> String,
+    ) {
         let hasty = dice.chance(0.2);
         self.site.trace.note(Who('w', self.wires.len()), text);
         self.receive(dice, words.iter().map(Vec::len).sum(), |_, stream| {
-            Outside::Canceller(Canceller::new(stream, words, hasty))
+            Outside::Canceller(Canceller::new(stream, words, request, hasty))
         });
     }
 

@@ -235,7 +235,9 @@ impl Stage for Fake {
     }
 
     fn cancel(&mut self, peer: Peer) {
-        (0..CLIENTS).for_each(|client| self.site.ledger.cancel_asked(client));
+        for client in 0..CLIENTS {
+            self.site.ledger.cancel_asked(client);
+        }
         let mut request = Vec::new();
         self.peers[peer.0].key.as_ref().expect("it has a key").write_request(&mut request);
         let canceller = self.connect(&request);

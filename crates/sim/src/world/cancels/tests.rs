@@ -28,7 +28,12 @@ fn failure_behind(world: &mut World, of: WireId, micros: u64) -> Option<String> 
     let contact = world.client_on(of).map(Client::last_contact).expect("it is there");
     let heard = Some(Heard { at: world.now() - micros, aim, contact });
     // Whoever has brought it was told nothing.
-    world.send_cancel(of, &pgweir_wire::CancelKey { process_id: 0, secret: [0; 4].into() });
+    let request = world.site.ledger.cancel_asked(0);
+    world.send_cancel(
+        of,
+        request,
+        &pgweir_wire::CancelKey { process_id: 0, secret: [0; 4].into() },
+    );
     world.requests.retain(|its| its.of == of && its.heard.is_none());
     let by = world.requests.pop().expect("it was noted").by;
     world.requests.push(Request { by, of, heard });
