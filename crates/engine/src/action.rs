@@ -44,6 +44,9 @@ pub enum Action {
     Discard(ClientId),
     /// So many of the bytes at the front of what this client's driver has retained are done with.
     Consume(ClientId, usize),
+    /// Put these bytes of [`Actions::own`] in front of what this client's driver has retained: they
+    /// are to be read once more.
+    Restore(ClientId, Range<usize>),
     /// Call [`crate::Engine::client_input`] again with the bytes that this client's driver has
     /// retained, even if there are none: something they waited for has happened.
     Resume(ClientId),
@@ -244,7 +247,7 @@ pub enum Event {
 pub struct Actions {
     /// What to do, in order.
     pub list: Vec<Action>,
-    /// What [`Bytes::Own`] points into.
+    /// What [`Bytes::Own`] and [`Action::Restore`] point into.
     pub own: Vec<u8>,
 }
 
@@ -273,6 +276,13 @@ impl Actions {
             return;
         }
         self.push(Action::Write(to, Bytes::Input(range)));
+    }
+
+    /// Bytes of our own that an action points to.
+    pub(crate) fn own(&mut self, bytes: &[u8]) -> Range<usize> {
+        let start = self.own.len();
+        self.own.extend_from_slice(bytes);
+        start..self.own.len()
     }
 
     /// Writes bytes of our own; pieces that touch become one write.

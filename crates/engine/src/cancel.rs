@@ -95,6 +95,7 @@ impl Engine {
             return self.close_client(requester);
         }
         if let Some(server) = self.busy(client) {
+            self.servers[server].kept.cancel();
             return self.cancel_on(now, server, Some(client), Some(requester));
         }
         let its = &self.clients[client];

@@ -26,7 +26,7 @@ impl Engine {
         let its = &mut self.clients[id];
         let held_since = its.held_since.take();
         let (since, held) = (held_since.unwrap_or(now), held_since.is_some());
-        let asked = *its.asked.get_or_insert(Asked { since, lost: 0, held });
+        let asked = *its.asked.get_or_insert(Asked { since, lost: 0, held, again: false });
         let settings = self.brought(id);
         let last = self.clients[id].last_server;
         let knows_names = self.knows_names(pool);
@@ -127,6 +127,7 @@ impl Engine {
         its.state = ServerState::Lent(client);
         its.changed = now;
         its.used = false;
+        its.kept.clear();
         its.answered = false;
         its.swallowed = 0;
         its.overdue = None;

@@ -407,6 +407,8 @@ pub(crate) struct Asked {
     pub(crate) lost: u32,
     /// It had waited before it was in the queue, until its client's last server had said something.
     pub(crate) held: bool,
+    /// It was sent before, to a server that was lost.
+    pub(crate) again: bool,
 }
 
 /// A reply that a client is owed. Slots of one client count up in the order of its units.

@@ -229,7 +229,8 @@ pub(crate) const OUTCOME_UNKNOWN: ErrorKind = error(
     SqlState::RESOLUTION_UNKNOWN,
     "server closed the connection unexpectedly",
     "when a server is lost that has been sent a statement outside a transaction, or a COMMIT, and \
-     no byte of the reply has come. FATAL where the session is lost with the server",
+     no byte of the reply has come, and which is not run again. FATAL where the session is lost \
+     with the server",
     "Look whether it was carried out before it is run again.",
 );
 pub(crate) const TRANSACTION_LOST: ErrorKind = error(

@@ -315,7 +315,7 @@ impl Engine {
         }
         if loss == Loss::NotBegun {
             let asked = &mut self.clients[client].asked;
-            asked.get_or_insert(Asked { since: now, lost: 0, held: false }).lost += 1;
+            asked.get_or_insert(Asked { since: now, lost: 0, held: false, again: false }).lost += 1;
         }
         if self.clients[client].asked.is_some_and(|asked| asked.lost > 1) {
             // Perhaps servers die of what it asks for: the next one is not made at once.
@@ -324,8 +324,9 @@ impl Engine {
             let report = unreachable_server(&self.pools[pool].spec.address, cause);
             self.pools[pool].attempt_failed(now, report, jitter);
         }
+        let kept = std::mem::take(&mut self.servers[id].kept);
         self.forget_server(now, id);
-        self.tell_loss(now, client, loss, cause);
+        self.tell_loss(now, client, (loss, &kept), cause);
     }
 
     /// Closes a server that nobody holds, in good order.
@@ -496,7 +497,7 @@ impl Engine {
         Mark::PromiseBroken.hit();
         let its = &mut self.clients[client];
         its.leg = Leg::None;
-        its.asked.get_or_insert(Asked { since: now, lost: 0, held: false }).lost += 1;
+        its.asked.get_or_insert(Asked { since: now, lost: 0, held: false, again: false }).lost += 1;
         self.resume(client);
     }
 

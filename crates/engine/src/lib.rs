@@ -43,6 +43,7 @@
 #![forbid(unsafe_code)]
 
 mod action;
+mod again;
 mod ask;
 mod birth;
 mod cancel;

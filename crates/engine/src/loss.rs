@@ -12,9 +12,8 @@ use pgweir_wire::{HEADER_LEN, Header, Severity, SqlState};
 
 use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, ServerId};
-use crate::client::{
-    Client, Fate, LostTransaction, Phase, UnitRest, UnnamedHere, UnnamedStatement,
-};
+use crate::again::Kept;
+use crate::client::{Client, Fate, LostTransaction, Phase, UnitRest, UnnamedStatement};
 use crate::errors::{CUT_OFF, NOT_BEGUN, OUTCOME_UNKNOWN, TRANSACTION_LOST};
 use crate::marks::Mark;
 use crate::relay::words;
@@ -43,6 +42,8 @@ pub(crate) enum Loss {
     UnitInTransaction,
     /// Its unit, which was sent and provably not begun.
     UnitNotBegun,
+    /// Nothing: its unit only reads, or was not begun, and is run again.
+    Again,
     /// Nobody knows whether its unit was carried out.
     Unit,
     /// The same, and what the session had on the server besides.
@@ -62,6 +63,8 @@ impl Loss {
             Self::Nothing => Mark::LossOfNothing.hit(),
             Self::Transaction => Mark::LossOfTransaction.hit(),
             Self::UnitInTransaction => Mark::LossOfUnitInTransaction.hit(),
+            // What becomes of it has marks of its own.
+            Self::Again => {}
             Self::Unit => Mark::LossOfUnit.hit(),
             Self::UnitNotBegun => Mark::LossOfUnitNotBegun.hit(),
             Self::UnitAndSession => Mark::LossOfUnitAndSession.hit(),
@@ -91,6 +94,7 @@ impl Engine {
             _ if server.answered => Loss::Session,
             1 if self.is_stateless(id, client) && !its.mixed => match undone {
                 true => Loss::UnitInTransaction,
+                false if self.may_run_again(id, client, !server.idled_out) => Loss::Again,
                 // More was sent, and waits here: it may rest on what this one was to do.
                 false if its.holding || its.began_more => Loss::UnitAndSession,
                 // Inside a transaction no server is idle in this sense.
@@ -140,6 +144,7 @@ impl Engine {
             | Loss::Transaction
             | Loss::UnitInTransaction
             | Loss::UnitNotBegun
+            | Loss::Again
             | Loss::Unit => true,
             Loss::NotBegun | Loss::UnitAndSession | Loss::Session | Loss::Message | Loss::Told => {
                 false
@@ -170,7 +175,13 @@ impl Engine {
     }
 
     /// Tells a client, which has no server any more, what it has lost.
-    pub(crate) fn tell_loss(&mut self, now: Time, id: ClientId, loss: Loss, cause: &str) {
+    pub(crate) fn tell_loss(
+        &mut self,
+        now: Time,
+        id: ClientId,
+        (loss, kept): (Loss, &Kept),
+        cause: &str,
+    ) {
         let to = Endpoint::Client(id);
         let unknown = unknown_outcome(cause);
         loss.mark();
@@ -178,6 +189,7 @@ impl Engine {
         self.clients[id].holding = false;
         match loss {
             Loss::NotBegun => self.resume(id),
+            Loss::Again => self.run_again(now, id, kept),
             Loss::Nothing | Loss::Transaction => {
                 let its = &mut self.clients[id];
                 its.body.fate = Fate::Swallow;
@@ -208,15 +220,9 @@ impl Engine {
     }
 
     /// The one unit of a client that is under way ends with this error.
-    fn end_unit(&mut self, now: Time, id: ClientId, report: &backend::Report) {
+    pub(crate) fn end_unit(&mut self, now: Time, id: ClientId, report: &backend::Report) {
         let client = &mut self.clients[id];
-        client.slots.clear();
-        client.encoding_in_doubt = false;
-        client.quiet_since = now;
-        client.may_commit = false;
-        client.may_commit_later = false;
-        client.unnamed_here = UnnamedHere::No;
-        client.unnamed_names = None;
+        client.unit_over(now);
         // It may have been replaced, and must not be run in the place of what was to replace it.
         client.unnamed = UnnamedStatement::None;
         // What is still to come of its message has nowhere to go.

@@ -788,6 +788,8 @@ marks! {
     LossOfUnitInTransaction,
     /// A unit that may have been carried out.
     LossOfUnit,
+    /// A unit that only reads, or was not begun, and is run again.
+    LossRunAgain,
     /// A unit that is known not to have been begun.
     LossOfUnitNotBegun,
     /// The same, and the session.
@@ -1170,6 +1172,8 @@ marks! {
     ClosedWithPool,
 
     not_simulated:
+    /// A unit could be run again whose server was lost, but its client has asked for its end.
+    LossOfCancelled,
     /// A shared server says what it was not asked while it has a client's unit.
     Misbehaved,
     /// A shared server is lost with what could be run again, but its client has asked for its end.

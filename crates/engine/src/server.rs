@@ -10,6 +10,7 @@ use pgweir_wire::backend::Report;
 use pgweir_wire::{CancelKey, TransactionStatus};
 
 use crate::action::{Address, CancelId, ClientId};
+use crate::again::Kept;
 use crate::ask::Answer;
 use crate::client::{Body, Slot, UnnamedStatement};
 use crate::commons::Count;
@@ -101,6 +102,8 @@ pub struct Server {
     pub(crate) transaction_since: Time,
     /// A client's bytes went here since it was lent.
     pub(crate) used: bool,
+    /// What it was sent first since then.
+    pub(crate) kept: Kept,
     /// A FATAL has been forwarded: the end of the stream is no news.
     pub(crate) fatal: bool,
     /// Its words, for the log.
@@ -191,6 +194,7 @@ impl Server {
             address,
             local: None,
             used: false,
+            kept: Kept::default(),
             fatal: false,
             last_words: None,
             idled_out: false,

@@ -13,7 +13,7 @@ use crate::action::ClientId;
 use crate::marks::Mark;
 use crate::time::Time;
 use crate::timers::TICK;
-use crate::units::message;
+use crate::units::{UNIT_HELD_BYTES, message};
 
 /// How long a server is not asked for after the first messages of a batch.
 const PATIENCE: Duration = TICK;
@@ -81,4 +81,14 @@ pub(crate) fn unit_is_whole(rest: &[u8], scanned: &mut usize) -> bool {
         }
     }
     false
+}
+
+/// The unit at the front, if all of it has come, and it is not too long to be kept.
+pub(crate) fn whole_unit(rest: &[u8]) -> Option<&[u8]> {
+    let mut scanned = 0;
+    if !unit_is_whole(rest, &mut scanned) {
+        return None;
+    }
+    let (last, _) = message(&rest[scanned..]).ok()??;
+    rest.get(..scanned + last.message_len()).filter(|unit| unit.len() <= UNIT_HELD_BYTES)
 }

@@ -489,6 +489,11 @@ impl World {
                         link.retained.drain(..n);
                     }
                 }
+                Action::Restore(client, range) => {
+                    if let Some(link) = self.link(Endpoint::Client(client)) {
+                        link.retained.splice(..0, actions.own[range].iter().copied());
+                    }
+                }
                 Action::Resume(client) => self.resumes.push_back(client),
                 Action::Read(endpoint, on) => {
                     if let Some(link) = self.link(endpoint) {

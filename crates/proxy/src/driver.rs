@@ -32,8 +32,7 @@ const GATHERED_BYTES: usize = 4 * 1024;
 /// for all of them together. (Of 16 clients that share 3 servers many turns have it for two only.)
 const FEW: usize = 2;
 
-/// So many writes go out at once, behind a turn with output for few connections only, before it is
-/// tried again whether there is more to gather.
+/// So many writes go out at once, behind a turn with few, before gathering is tried again.
 const UNGATHERED_WRITES: u32 = 16;
 
 /// How often in a row [`Driver::reap`] finds a peer silent before it is taken for gone. The first
@@ -450,6 +449,7 @@ impl<T: Transport> Driver<T> {
                 Action::Release(client) => self.release(client),
                 Action::Discard(client) => self.discard(client),
                 Action::Consume(client, n) => self.consume(client, n),
+                Action::Restore(client, range) => self.restore(client, &actions.own[range]),
                 Action::Resume(client) => self.resumes.push_back(client),
                 Action::Read(endpoint, on) => {
                     if let Some(link) = self.links(endpoint).find(endpoint) {

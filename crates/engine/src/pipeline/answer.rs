@@ -199,7 +199,7 @@ impl Engine {
                 }
                 Outcome::Overran | Outcome::TooLong => {
                     self.discard(client, unit.held);
-                    self.run_alone(client, unit.since);
+                    self.run_alone(client, unit.since, false);
                 }
             }
         }
@@ -262,14 +262,14 @@ impl Engine {
         self.unit_answered(now, client, unit.bytes);
     }
 
-    /// A unit that has shared a server is run again, without others.
-    pub(super) fn run_alone(&mut self, id: ClientId, since: Time) {
+    /// A unit is run again, on a server that it has alone. `lost`: its server was lost.
+    pub(crate) fn run_alone(&mut self, id: ClientId, since: Time, lost: bool) {
         Mark::RunAlone.hit();
         let client = &mut self.clients[id];
         client.leg = Leg::None;
         client.scanned = 0;
         client.alone = true;
-        client.asked = Some(Asked { since, lost: 0, held: true });
+        client.asked = Some(Asked { since, lost: 0, held: true, again: lost });
         self.wake(id);
     }
 }

@@ -28,7 +28,7 @@ impl Choice {
 impl Client {
     /// What holds for its next unit. A value that is none of the words says nothing: a RESET leaves
     /// the empty one.
-    pub(super) fn choice(&self) -> Choice {
+    pub(crate) fn choice(&self) -> Choice {
         let set = self.settings.value(SHARING).and_then(Choice::parse);
         set.unwrap_or(self.choice_at_login)
     }

@@ -109,7 +109,7 @@ impl Engine {
         }
         if again {
             Mark::SharedRunAgain.hit();
-            return self.run_alone(client, unit.since);
+            return self.run_alone(client, unit.since, true);
         }
         Mark::SharedOutcomeUnknown.hit();
         // As everywhere: it may have been replaced.

@@ -214,7 +214,8 @@ impl Engine {
             && !matches!(client.unnamed, UnnamedStatement::TooLong)
     }
 
-    fn read_unit(&self, id: ClientId, pool: PoolId, rest: &[u8]) -> Option<Unit> {
+    /// The unit at the front of an input, if its text may share a server.
+    pub(crate) fn read_unit(&self, id: ClientId, pool: PoolId, rest: &[u8]) -> Option<Unit> {
         let loud = Arc::clone(&self.pools[pool].loud);
         let needs = SmallVec::new();
         let print = Fingerprint::default();

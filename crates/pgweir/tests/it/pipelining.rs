@@ -147,6 +147,28 @@ fn what_is_acknowledged_is_done_once_while_servers_end() {
     assert!(accounts.iter().map(|its| its.counted).sum::<usize>() > 0);
 }
 
+/// What takes too long beside others has a server alone. That is lost, and nobody hears of it.
+#[test]
+fn a_read_whose_server_is_lost_is_run_again() {
+    let stage = shared("pipelining_again", 2);
+    stage.ask("CREATE TABLE t (a int); INSERT INTO t VALUES (1); GRANT ALL ON t TO PUBLIC");
+    let mut locker = WireClient::login(stage.address(), &stage.login()).unwrap();
+    locker.query("BEGIN; LOCK TABLE t");
+    let mut client = stage.client();
+    client.send(&query("SELECT a FROM t")).unwrap();
+    // For longer than a shared server lets it.
+    let waits = "FROM pg_stat_activity WHERE wait_event_type = 'Lock' AND query LIKE '%FROM t' \
+                 AND query_start < clock_timestamp() - interval '0.2 s'";
+    let waiter = || stage.value(&format!("SELECT coalesce(min(pid), 0) {waits}"));
+    eventually("it to wait alone", || waiter() != "0");
+    let first = waiter();
+    stage.ask(&format!("SELECT pg_terminate_backend({first})"));
+    eventually("another server to have it", || ![first.as_str(), "0"].contains(&&*waiter()));
+    locker.query("COMMIT");
+    let reply = client.read_until_ready().unwrap();
+    assert_eq!(reply[1].to_string(), "DataRow \"1\"");
+}
+
 /// What takes too long beside others runs alone, under no timeout of ours.
 #[test]
 fn long_statements_come_to_their_end() {

@@ -43,4 +43,11 @@ impl<T: Transport> Driver<T> {
             link.io.wake();
         }
     }
+
+    /// What was read of a client is to be read once more, in front of what is retained.
+    pub(super) fn restore(&mut self, client: ClientId, bytes: &[u8]) {
+        if let Some(link) = self.clients.find(Endpoint::Client(client)) {
+            link.retained.splice(..0, bytes.iter().copied());
+        }
+    }
 }

@@ -1,15 +1,16 @@
 //! How much of what it passes on may be kept of a connection, however long a message is and
 //! however slow its reader.
 
-use pgweir_engine::REPLY_HELD_BYTES;
+use pgweir_engine::{REPLY_HELD_BYTES, UNIT_HELD_BYTES};
 
 use super::{Driver, SCRATCH_BYTES};
 use crate::link::{CONGESTED_ABOVE, Link};
 use crate::links::Links;
 use crate::transport::Transport;
 
-/// Input that the engine has not consumed yet: all that is read at once.
-const INPUT_BYTES: usize = SCRATCH_BYTES;
+/// Input that the engine has not consumed yet: all that is read at once, and a unit that was put
+/// back in front of it.
+const INPUT_BYTES: usize = SCRATCH_BYTES + UNIT_HELD_BYTES;
 
 /// Output that there is no room for: what it takes until whoever feeds the connection is read no
 /// more, what was read of that at last, and the reply that was kept for it. What pgweir says by

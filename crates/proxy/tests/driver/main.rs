@@ -10,6 +10,7 @@ mod peer;
 mod stage;
 mod world;
 
+mod again;
 mod application_name;
 mod birth;
 mod both_ways;

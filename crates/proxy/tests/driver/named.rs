@@ -17,7 +17,7 @@ fn no_rows() -> Vec<u8> {
     [no_parameters(), no_data()].concat()
 }
 
-fn rows() -> Vec<u8> {
+pub(crate) fn rows() -> Vec<u8> {
     [no_parameters(), columns()].concat()
 }
 
@@ -28,7 +28,7 @@ pub(crate) fn wide(count: u16) -> Vec<u8> {
 }
 
 /// The client prepares a statement, of which the server says this; what the server hears for it.
-fn prepare(client: &Peer, server: &Peer, name: &str, text: &str, is: Vec<u8>) -> String {
+pub(crate) fn prepare(client: &Peer, server: &Peer, name: &str, text: &str, is: Vec<u8>) -> String {
     client.heard();
     server.heard();
     client.says([parse_as(name, text), sync()]);

@@ -1,0 +1,103 @@
+//! A unit is run again whose server was lost, though its client had that alone.
+//!
+//! Of a statement that only reads nobody needs to know whether it was carried out, nor of any
+//! that was not begun. So a unit that could share a server, and by chance had one alone, is kept
+//! until the first byte of its reply goes out. If its server is lost before that, it is put back to
+//! the front of its client's input, once: perhaps servers die of it.
+
+use pgweir_config::Pipelining;
+
+use crate::Engine;
+use crate::action::{Action, ClientId, ServerId};
+use crate::client::{Client, Slot, UnnamedHere};
+use crate::errors::CANCELED;
+use crate::marks::Mark;
+use crate::pipeline::Choice;
+use crate::time::Time;
+use crate::unfinished::whole_unit;
+
+/// The unit that a server was sent first since it was lent, while nothing of its reply has gone
+/// out.
+#[derive(Debug, Default)]
+pub(crate) struct Kept {
+    slot: Option<Slot>,
+    /// As it came.
+    bytes: Vec<u8>,
+    /// Its client has asked for its end.
+    cancelled: bool,
+}
+
+impl Kept {
+    /// Nothing is kept any more.
+    pub(crate) fn clear(&mut self) {
+        self.slot = None;
+        self.bytes.clear();
+    }
+
+    /// Its client has asked for its end.
+    pub(crate) fn cancel(&mut self) {
+        self.cancelled = true;
+    }
+}
+
+impl Engine {
+    /// Keeps the unit at the front of a client's input, which is about to be sent to a server that
+    /// it has alone.
+    pub(crate) fn keep_unit(&mut self, id: ClientId, server: ServerId, rest: &[u8]) {
+        let (its, client) = (&mut self.servers[server], &self.clients[id]);
+        its.kept.clear();
+        let of = &self.pools[its.pool];
+        let is_first = !its.used && !its.dedicated && !its.status.in_block();
+        let may_be = of.spec.pipelining != Pipelining::Off && client.choice() == Choice::Auto;
+        let was_lost = client.asked.is_some_and(|asked| asked.again);
+        if is_first
+            && may_be
+            && !was_lost
+            && let Some(unit) = whole_unit(rest)
+        {
+            its.kept.slot = Some(client.coming_slot());
+            its.kept.cancelled = false;
+            its.kept.bytes.extend_from_slice(unit);
+        }
+    }
+
+    /// Whether the one unit that a client has under way can be run again. `begun`: it may have been
+    /// begun.
+    pub(crate) fn may_run_again(&self, id: ServerId, client: ClientId, begun: bool) -> bool {
+        let (server, its) = (&self.servers[id], &self.clients[client]);
+        let is_it = server.kept.slot.is_some_and(|slot| its.slots.first() == Some(&slot));
+        let is_sent = its.open_slot.is_none() && !its.leaving;
+        is_it
+            && is_sent
+            && self
+                .read_unit(client, server.pool, &server.kept.bytes)
+                .is_some_and(|unit| !begun || unit.access.may_be_repeated())
+    }
+
+    /// The server of a client is lost, and what it was sent is run again, unless its client has
+    /// asked for its end.
+    pub(crate) fn run_again(&mut self, now: Time, id: ClientId, kept: &Kept) {
+        if kept.cancelled {
+            Mark::LossOfCancelled.hit();
+            return self.end_unit(now, id, &CANCELED.report(&[]));
+        }
+        Mark::LossRunAgain.hit();
+        self.clients[id].unit_over(now);
+        let range = self.actions.own(&kept.bytes);
+        self.actions.push(Action::Restore(id, range));
+        self.run_alone(id, now, true);
+    }
+}
+
+impl Client {
+    /// Its one unit is not under way any more.
+    pub(crate) fn unit_over(&mut self, now: Time) {
+        self.slots.clear();
+        self.encoding_in_doubt = false;
+        self.quiet_since = now;
+        self.may_commit = false;
+        self.may_commit_later = false;
+        self.unnamed_here = UnnamedHere::No;
+        self.unnamed_names = None;
+    }
+}

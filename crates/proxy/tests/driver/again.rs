@@ -1,0 +1,178 @@
+//! A unit is run again whose server was lost, though its client had that alone.
+
+use std::time::Duration;
+
+use pgweir_engine::Mark;
+
+use crate::messages::{
+    bind, bind_complete, bind_to, columns, done, error, execute, fatal, flush, one_row, parse,
+    parse_complete, query, ready, row, sync, terminate,
+};
+use crate::named::{prepare, rows};
+use crate::peer::Peer;
+use crate::pipelining::{FREED, braked, shared};
+use crate::stage::{Stage, took};
+
+/// The ways to be lost.
+const WAYS: [fn(&Peer); 3] = [Peer::ends, Peer::breaks, |server| {
+    server.says([fatal("57P01")]);
+    server.ends();
+}];
+
+const READ: &str = "SELECT a FROM t";
+const WRITE: &str = "UPDATE t SET a = b";
+
+/// A client of whose units these have taken too long, so that for a while they share no server; and
+/// the one that it has had.
+fn alone() -> (Stage, Peer, Peer) {
+    let (stage, server, mut clients) = braked(&shared(1), 1);
+    let alice = clients.remove(0);
+    for text in [READ, WRITE] {
+        let asked = format!("Q({text})");
+        alice.says([query(text)]);
+        assert!(server.heard().ends_with(&asked));
+        stage.wait(Duration::from_millis(60));
+        server.says([error("57014"), ready()]);
+        assert_eq!(server.heard(), FREED);
+        server.says([one_row("")]);
+        assert_eq!(server.heard(), asked);
+        server.says([one_row("")]);
+        assert_eq!(alice.heard(), "T D() C Z");
+        if text == READ {
+            // With a brake again.
+            alice.says([query("SELECT 0")]);
+            server.heard();
+            server.says([one_row("")]);
+            server.heard();
+            server.says([one_row("")]);
+            assert_eq!(alice.heard(), "T D() C Z");
+        }
+    }
+    (stage, server, alice)
+}
+
+/// But once only: perhaps servers die of it.
+#[test]
+fn what_only_reads_is_run_again() {
+    for lose in WAYS {
+        let (stage, server, alice) = alone();
+        alice.says([query(READ)]);
+        assert_eq!(server.heard(), format!("Q({READ})"));
+        lose(&server);
+        assert_eq!(alice.heard(), "");
+        let next = stage.server();
+        assert_eq!(next.heard(), format!("Q({READ})"));
+        next.says([one_row("1")]);
+        assert_eq!(alice.heard(), "T D(1) C Z");
+        alice.says([query(READ)]);
+        assert_eq!(next.heard(), format!("Q({READ})"));
+        lose(&next);
+        let last = stage.server();
+        assert_eq!(last.heard(), format!("Q({READ})"));
+        lose(&last);
+        assert_eq!(alice.heard(), "E(08007) Z");
+        assert_eq!(stage.attempts(), 0);
+        stage.check();
+    }
+}
+
+/// With all that the next server lacks for it.
+#[test]
+fn so_is_a_batch_with_a_prepared_statement() {
+    let (stage, server, alice) = alone();
+    prepare(&alice, &server, "s", READ, rows());
+    alice.says([bind_to("s"), execute(), sync()]);
+    assert_eq!(server.heard(), "B(pgweir_1) E S");
+    server.breaks();
+    assert_eq!(alice.heard(), "");
+    let next = stage.server();
+    assert_eq!(next.heard(), "P(pgweir_1=SELECT a FROM t) D(pgweir_1) H");
+    next.says([parse_complete(), rows()]);
+    assert_eq!(next.heard(), "B(pgweir_1) E S");
+    next.says([bind_complete(), done(), ready()]);
+    assert_eq!(alice.heard(), "2 C Z");
+}
+
+/// What has come behind it by then waits as before.
+#[test]
+fn what_came_behind_it_comes_behind_it_again() {
+    let (stage, server, alice) = alone();
+    alice.says([query(READ)]);
+    alice.sends(&query(WRITE)[..3]);
+    server.breaks();
+    let next = stage.server();
+    assert_eq!(next.heard(), format!("Q({READ})"));
+    next.says([one_row("1")]);
+    assert_eq!(alice.heard(), "T D(1) C Z");
+    alice.sends(&query(WRITE)[3..]);
+    assert_eq!(next.heard(), format!("Q({WRITE})"));
+}
+
+#[test]
+fn what_has_changed_rows_perhaps_is_not() {
+    for lose in WAYS {
+        let (stage, server, alice) = alone();
+        alice.says([query(WRITE)]);
+        assert_eq!(server.heard(), format!("Q({WRITE})"));
+        lose(&server);
+        assert_eq!(alice.heard(), "E(08007) Z");
+        assert_eq!(stage.attempts(), 0);
+    }
+}
+
+/// Unless it is known not to have been begun.
+#[test]
+fn what_was_not_begun_is_run_again() {
+    let (stage, server, alice) = alone();
+    alice.says([query(WRITE)]);
+    server.says([fatal("57P05")]);
+    server.ends();
+    assert_eq!(alice.heard(), "");
+    assert_eq!(stage.server().heard(), format!("Q({WRITE})"));
+}
+
+/// Its client would be answered twice.
+#[test]
+fn what_is_answered_in_part_is_not_run_again() {
+    for (says, hears) in
+        [(vec![columns()], "T E(08007) Z"), (vec![columns(), row(b"1")], "T D(1) E(FATAL 57P01)")]
+    {
+        let (stage, server, alice) = alone();
+        alice.says([query(READ)]);
+        server.says(says);
+        server.breaks();
+        assert_eq!(alice.heard(), hears);
+        assert_eq!(stage.attempts(), 0);
+    }
+}
+
+/// A Flush makes it more than one of which all is known.
+#[test]
+fn what_is_not_whole_is_not_run_again() {
+    let (stage, server, alice) = alone();
+    alice.says([parse(READ), bind(), execute(), flush()]);
+    server.breaks();
+    assert_eq!(alice.heard(), "E(08007)");
+    assert_eq!(stage.attempts(), 0);
+}
+
+#[test]
+fn what_its_client_has_cancelled_is_not_run_again() {
+    let (stage, server, alice) = alone();
+    alice.says([query(READ)]);
+    stage.cancel(&alice);
+    server.breaks();
+    assert_eq!(alice.heard(), "E(57014) Z");
+    assert_eq!(stage.attempts(), 0);
+    assert!(took(Mark::LossOfCancelled));
+}
+
+/// It has said that it wants no answer.
+#[test]
+fn nobody_runs_again_what_a_client_that_leaves_has_sent() {
+    let (stage, server, alice) = alone();
+    alice.says([query(READ), terminate()]);
+    server.breaks();
+    assert_eq!(stage.attempts(), 0);
+    stage.check();
+}
