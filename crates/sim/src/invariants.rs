@@ -93,8 +93,6 @@ invariants! {
     TimesHold,
     /// When all is quiet each pool has its smallest size.
     SmallestSize,
-    /// A letter to a worker arrives once.
-    LettersArrive,
     /// A client is handed over once.
     HandedOverOnce,
     /// No two clients that are there have the same number.

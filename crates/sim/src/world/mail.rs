@@ -35,7 +35,7 @@ impl World {
                 format!("worker {worker} takes w{} over as {:?}", wire.0, place.endpoint)
             }
             Some(other) => format!("worker {worker} reads its mail: {other:?}"),
-            None => format!("worker {worker} finds no mail"),
+            None => format!("worker {worker} finds none"),
         });
         match news {
             Some(News::Arrival(wire, place)) => self.arrived(wire, place),
@@ -50,10 +50,8 @@ impl World {
                 self.post(others);
             }
             Some(News::Ended) => {}
-            None => self
-                .site
-                .ledger
-                .fail(Invariant::LettersArrive, format!("mail for worker {worker} is lost")),
+            // Letters are the simulator's own here; those between threads are tested as such.
+            None => unreachable!("each letter is posted with its occasion"),
         }
     }
 
