@@ -16,8 +16,7 @@ use crate::pipeline::Choice;
 use crate::time::Time;
 use crate::unfinished::whole_unit;
 
-/// The unit that a server was sent first since it was lent, while nothing of its reply has gone
-/// out.
+/// The unit that a server was sent last, while nothing of its reply has gone out.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     slot: Option<Slot>,
@@ -47,10 +46,10 @@ impl Engine {
         let (its, client) = (&mut self.servers[server], &self.clients[id]);
         its.kept.clear();
         let of = &self.pools[its.pool];
-        let is_first = !its.used && !its.dedicated && !its.status.in_block();
         let may_be = of.spec.pipelining != Pipelining::Off && client.choice() == Choice::Auto;
         let was_lost = client.asked.is_some_and(|asked| asked.again);
-        if is_first
+        // In a transaction it rests on what was before: a portal may have more in it than is said.
+        if !its.status.in_block()
             && may_be
             && !was_lost
             && let Some(unit) = whole_unit(rest)

@@ -102,7 +102,7 @@ pub struct Server {
     pub(crate) transaction_since: Time,
     /// A client's bytes went here since it was lent.
     pub(crate) used: bool,
-    /// What it was sent first since then.
+    /// What it was sent last.
     pub(crate) kept: Kept,
     /// A FATAL has been forwarded: the end of the stream is no news.
     pub(crate) fatal: bool,

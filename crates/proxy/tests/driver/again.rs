@@ -5,8 +5,8 @@ use std::time::Duration;
 use pgweir_engine::Mark;
 
 use crate::messages::{
-    bind, bind_complete, bind_to, columns, done, error, execute, fatal, flush, one_row, parse,
-    parse_complete, query, ready, row, sync, terminate,
+    bind, bind_complete, bind_to, columns, done, error, execute, fatal, flush, in_block, one_row,
+    parse, parse_complete, query, ready, row, sync, terminate,
 };
 use crate::named::{prepare, rows};
 use crate::peer::Peer;
@@ -129,6 +129,21 @@ fn what_was_not_begun_is_run_again() {
     server.ends();
     assert_eq!(alice.heard(), "");
     assert_eq!(stage.server().heard(), format!("Q({WRITE})"));
+}
+
+/// A portal says nothing of what is in it.
+#[test]
+fn what_commits_perhaps_is_not_run_again() {
+    let (stage, server, alice) = alone();
+    alice.says([query("BEGIN")]);
+    server.says([done(), in_block()]);
+    alice.says([parse("COMMIT"), bind(), sync()]);
+    server.says([parse_complete(), bind_complete(), in_block()]);
+    assert_eq!(alice.heard(), "C Z(T) 1 2 Z(T)");
+    alice.says([execute(), sync()]);
+    server.breaks();
+    assert_eq!(alice.heard(), "E(08007) Z");
+    assert_eq!(stage.attempts(), 0);
 }
 
 /// Its client would be answered twice.

@@ -10,6 +10,7 @@ use pgweir_engine::Endpoint;
 use pgweir_proxy::Interest;
 
 use super::World;
+use super::order::TURN_US;
 use super::wires::Outside;
 use crate::configuration::{Configuration, Limits};
 use crate::invariants::Invariant;
@@ -93,12 +94,16 @@ impl World {
         let least = self.site.rules.least(self.now(), |rules| rules.limits.logins);
         let Some(least) = least else { return };
         let most = self.most_now(|limits| limits.logins);
+        let turn_before = self.now().saturating_sub(TURN_US);
         let (mut open, mut attended) = (0, 0);
-        for number in 0..self.wires.len() {
-            let guest = self.wires[number].guest.as_ref();
-            if number != wire.0 && guest.is_some_and(|guest| guest.is_before_login()) {
+        for number in (0..self.wires.len()).filter(|number| *number != wire.0) {
+            let Some(guest) = &self.wires[number].guest else { continue };
+            if guest.is_before_login() {
                 open += u64::from(self.is_open(WireId(number)));
                 attended += u64::from(self.is_attended(WireId(number)));
+            } else if guest.pool.is_none() && guest.contact.read_at >= turn_before {
+                // A request for a cancel may wait until its client has been looked at.
+                open += u64::from(self.is_open(WireId(number)));
             }
         }
         if let Some(most) = most.filter(|most| attended >= *most)
