@@ -223,6 +223,8 @@ impl Engine {
         let idle = match client.leg {
             // A unit has been taken and is about to be sent, or answered.
             _ if client.asked.is_some() || client.refusal.is_some() || client.holding => false,
+            // What it was notified of in it comes before its end.
+            _ if client.awaits_ready() => false,
             // Its transaction is over when it has ended it.
             _ if client.lost.is_some() => false,
             // What is still to come of a message asks for nothing more.

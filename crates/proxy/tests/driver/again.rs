@@ -6,7 +6,7 @@ use pgweir_engine::Mark;
 
 use crate::messages::{
     bind, bind_complete, bind_to, columns, done, error, execute, fatal, flush, in_block, one_row,
-    parse, parse_complete, query, ready, row, sync, terminate,
+    parse, parse_as, parse_complete, query, ready, row, sync, terminate,
 };
 use crate::named::{prepare, rows};
 use crate::peer::Peer;
@@ -168,6 +168,28 @@ fn what_is_not_whole_is_not_run_again() {
     alice.says([parse(READ), bind(), execute(), flush()]);
     server.breaks();
     assert_eq!(alice.heard(), "E(08007)");
+    assert_eq!(stage.attempts(), 0);
+}
+
+/// Of the rest of it nobody has heard. (Whoever has such a limit shares no server.)
+#[test]
+fn what_was_sent_in_part_is_not_run_again() {
+    let (stage, server, _) = braked(&shared(1), 1);
+    let alice = stage.newcomer(&[("statement_timeout", "10")]);
+    alice.says([parse_as("s", READ), sync()]);
+    server.heard();
+    server.says([one_row("")]);
+    server.heard();
+    server.says([parse_complete(), rows(), ready()]);
+    alice.heard();
+    server.ends();
+    alice.says([parse(READ), bind_to("s"), execute(), sync()]);
+    let next = stage.server();
+    next.heard();
+    next.says([one_row("")]);
+    assert_eq!(next.heard(), "P(SELECT a FROM t) P(pgweir_1=SELECT a FROM t) D(pgweir_1) H");
+    next.breaks();
+    assert_eq!(alice.heard(), "E(FATAL 08007)");
     assert_eq!(stage.attempts(), 0);
 }
 

@@ -964,6 +964,26 @@ fn the_end_of_a_unit_is_told_before_a_servers_last_words() {
     assert!(!scene.alice.is_open());
 }
 
+/// The simulator's: whoever was asked to leave behind its transaction left without what it was
+/// notified of in that.
+#[test]
+fn who_is_asked_to_leave_hears_of_its_own_before() {
+    let scene = Scene::listening();
+    scene.begins();
+    scene.shows("NOTIFY a, '2'", "NOTIFY", "2");
+    scene.alice.heard();
+    scene.stage.drain();
+    scene.alice.says([query("COMMIT")]);
+    let told = [notified(&scene.own, "2"), notified("a", "2")].concat();
+    scene.server.says([done(), told.clone(), ready()]);
+    assert_eq!(scene.alice.heard_bytes(), done());
+    scene.listener.says([told]);
+    assert_eq!(scene.alice.heard_bytes(), [notified("a", "2"), ready()].concat());
+    assert_eq!(scene.server.heard(), "Q(COMMIT) Q(left?)");
+    scene.server.says([left("")]);
+    assert_eq!(scene.alice.heard(), "E(FATAL 57P01)");
+}
+
 /// Within its batch a client is not told what the listener has had to say before.
 #[test]
 fn a_server_tells_nothing_before_what_was_said_before_it() {
