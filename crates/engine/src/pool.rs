@@ -364,6 +364,12 @@ impl Pool {
         self.opening + self.reading + self.idle.len()
     }
 
+    /// Free servers that nobody counts on: while names are read some are there for those who wait.
+    pub(crate) fn spare(&self) -> usize {
+        let wanted = self.servers_wanted().saturating_sub(self.opening + self.reading);
+        self.idle.len().saturating_sub(wanted)
+    }
+
     /// How many servers it may have now.
     pub(crate) fn most(&self) -> usize {
         let reserve = if self.reserve_open { self.spec.reserve } else { 0 };

@@ -63,6 +63,17 @@ impl Of {
     }
 }
 
+/// Whom an idle connection is taken for.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Taker {
+    /// Another pool.
+    Pool(PoolId),
+    /// One of another worker.
+    Elsewhere,
+    /// A limit is lower than it was.
+    Nobody,
+}
+
 /// What a pool can have of the connections that it wants, and what keeps it from the others.
 pub(crate) struct Shortage {
     /// So many of them can be had: there is room, or others do not need theirs.
@@ -343,7 +354,7 @@ impl Engine {
         for share in self.pools[pool].shares.clone().into_iter().rev() {
             let missing = at_hand.saturating_sub(self.shares[share].count.room());
             for _ in self.leaving(share)..missing {
-                self.take_idle(now, &[share], Some(pool));
+                self.take_idle(now, &[share], Taker::Pool(pool));
             }
         }
         if let Some(since) = self.waits_since(pool) {
@@ -391,10 +402,10 @@ impl Engine {
         (most + self.leaving(share) + idle).saturating_sub(its.count.used())
     }
 
-    /// Connections of a share that are idle here, those of one pool aside.
+    /// Connections of a share that nobody needs here, those of one pool aside.
     pub(crate) fn idle(&self, share: ShareId, but: Option<PoolId>) -> usize {
         let pools = self.shares[share].pools().filter(|pool| Some(*pool) != but);
-        pools.map(|pool| self.pools[pool].idle.len()).sum()
+        pools.map(|pool| self.pools[pool].spare()).sum()
     }
 
     /// Connections of a share that were told to go.
@@ -420,7 +431,7 @@ impl Engine {
             let surplus = its.count.most().map_or(0, |most| its.count.used().saturating_sub(most));
             for _ in self.leaving(share)..surplus {
                 Mark::SurplusOfShare.hit();
-                if !self.take_idle(now, &[share], None) {
+                if !self.take_idle(now, &[share], Taker::Nobody) {
                     Mark::SurplusOwed.hit();
                     let pools = self.shares[share].pools.clone();
                     self.owe(pools, Time::default());
@@ -432,15 +443,11 @@ impl Engine {
 
     /// The connection of these shares that was idle longest is told to go, rather one of a pool
     /// that can spare it: a smallest size is for those who may come, and nothing to one who is
-    /// there. `taker`: the pool that it is taken for, if that is here.
-    pub(crate) fn take_idle(
-        &mut self,
-        now: Time,
-        shares: &[ShareId],
-        taker: Option<PoolId>,
-    ) -> bool {
-        let others = self.pools_in(shares).filter(|other| Some(*other) != taker);
-        let idle = others.flat_map(|other| {
+    /// there. What those wait for who are there is taken for nobody: a limit alone may do so.
+    pub(crate) fn take_idle(&mut self, now: Time, shares: &[ShareId], taker: Taker) -> bool {
+        let others = self.pools_in(shares).filter(|other| taker != Taker::Pool(*other));
+        let may_give = |other: &PoolId| taker == Taker::Nobody || self.pools[*other].spare() > 0;
+        let idle = others.filter(may_give).flat_map(|other| {
             let its = &self.pools[other];
             let is_needed = its.total <= its.spec.min_size;
             its.idle.iter().map(move |server| (is_needed, *server))
@@ -448,7 +455,7 @@ impl Engine {
         let longest: Option<(bool, ServerId)> =
             idle.min_by_key(|(is_needed, server)| (*is_needed, self.servers[*server].changed));
         if let Some((is_needed, server)) = longest {
-            Mark::IdleTaken.hit_if(taker.is_some());
+            Mark::IdleTaken.hit_if(matches!(taker, Taker::Pool(_)));
             Mark::NeededIdleTaken.hit_if(is_needed);
             self.close_server(now, server);
         }

@@ -16,7 +16,7 @@ use crate::action::Action;
 use crate::commons::{Count, Want};
 use crate::marks::Mark;
 use crate::pool::PoolId;
-use crate::shares::{Of, ShareId, Shortage, is_among};
+use crate::shares::{Of, ShareId, Shortage, Taker, is_among};
 use crate::time::Time;
 
 impl Engine {
@@ -129,7 +129,7 @@ impl Engine {
                 Mark::WantElsewhere.hit();
                 continue;
             };
-            if self.take_idle(now, &shares, None) {
+            if self.take_idle(now, &shares, Taker::Elsewhere) {
                 Mark::WantMet.hit();
                 return;
             }

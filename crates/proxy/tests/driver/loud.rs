@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use pgweir_engine::{Event, Loud, Mark, ServerActivity};
+use pgweir_engine::{Event, Loud, Mark, ServerActivity, TICK};
 use pgweir_sql::{Catalogue, Kind, Object, Source};
 
 use crate::messages::{
@@ -45,6 +45,28 @@ fn read(setup: &Setup, names: Arc<Loud>) -> (Stage, Peer, Peer) {
     assert_eq!(stage.judge_catalogue(Ok(names)), 1);
     assert!(client.is_greeted());
     (stage, server, client)
+}
+
+/// The simulator's: what waits for the names with its clients was taken for another pool, and made
+/// anew by its own, whose clients had waited longer: without end, thousands in a second.
+#[test]
+fn what_waits_for_names_is_not_to_spare() {
+    let others = &["east"];
+    let limited = Setup { general: "max_server_connections = 2", others, ..Setup::of_size(2) };
+    let (stage, first, alice) = unread(&limited);
+    let bob = stage.newcomer(&[]);
+    let second = stage.server();
+    let carol = stage.newcomer_to("east");
+    stage.wait(TICK);
+    assert_eq!((second.heard().as_str(), stage.attempts()), ("", 0));
+    first.says([done(), ready()]);
+    assert_eq!(stage.judge_catalogue(Ok(Arc::new(Catalogue::default().loud()))), 1);
+    assert!(alice.is_greeted() && bob.is_greeted());
+    stage.wait(TICK);
+    let gone = [&first, &second].into_iter().find(|server| server.heard() == "X");
+    gone.expect("there is one to spare now").ends();
+    assert_eq!(stage.server().heard(), "Q(names?)");
+    assert!(!carol.is_greeted());
 }
 
 /// The catalogue of the pool's database is another one from now on.
