@@ -5,7 +5,10 @@
 //! until the first byte of its reply goes out. If its server is lost before that, it is put back to
 //! the front of its client's input, once: perhaps servers die of it.
 
-use pgweir_config::Pipelining;
+use std::sync::Arc;
+
+use pgweir_config::{Pipelining, PoolMode};
+use pgweir_sql::Loud;
 
 use crate::Engine;
 use crate::action::{Action, ClientId, ServerId};
@@ -22,15 +25,22 @@ pub(crate) struct Kept {
     slot: Option<Slot>,
     /// As it came.
     bytes: Vec<u8>,
+    /// The loud names where it runs.
+    loud: Option<Arc<Loud>>,
     /// Its client has asked for its end.
     cancelled: bool,
 }
+
+/// So much room stays for the next one.
+const ROOM_BYTES: usize = 1024;
 
 impl Kept {
     /// Nothing is kept any more.
     pub(crate) fn clear(&mut self) {
         self.slot = None;
+        self.loud = None;
         self.bytes.clear();
+        self.bytes.shrink_to(ROOM_BYTES);
     }
 
     /// Its client has asked for its end.
@@ -46,7 +56,9 @@ impl Engine {
         let (its, client) = (&mut self.servers[server], &self.clients[id]);
         its.kept.clear();
         let of = &self.pools[its.pool];
-        let may_be = of.spec.pipelining != Pipelining::Off && client.choice() == Choice::Auto;
+        let may_be = of.spec.pipelining != Pipelining::Off
+            && its.mode != PoolMode::Session
+            && client.choice() == Choice::Auto;
         let was_lost = client.asked.is_some_and(|asked| asked.again);
         // In a transaction it rests on what was before: a portal may have more in it than is said.
         if !its.status.in_block()
@@ -55,6 +67,7 @@ impl Engine {
             && let Some(unit) = whole_unit(rest)
         {
             its.kept.slot = Some(client.coming_slot());
+            its.kept.loud = Some(Arc::clone(its.elsewhere.as_ref().unwrap_or(&of.loud)));
             its.kept.cancelled = false;
             its.kept.bytes.extend_from_slice(unit);
         }
@@ -64,13 +77,13 @@ impl Engine {
     /// begun.
     pub(crate) fn may_run_again(&self, id: ServerId, client: ClientId, begun: bool) -> bool {
         let (server, its) = (&self.servers[id], &self.clients[client]);
-        let is_it = server.kept.slot.is_some_and(|slot| its.slots.first() == Some(&slot));
-        let is_sent = its.open_slot.is_none() && !its.leaving;
-        is_it
-            && is_sent
-            && self
-                .read_unit(client, server.pool, &server.kept.bytes)
-                .is_some_and(|unit| !begun || unit.access.may_be_repeated())
+        let kept = &server.kept;
+        let is_it = kept.slot.is_some_and(|slot| its.slots.first() == Some(&slot));
+        // Nothing is in the middle of being sent: it, or data behind it that nobody reads.
+        let is_sent = its.open_slot.is_none() && its.body.left == 0 && !its.leaving;
+        let Some(loud) = kept.loud.as_ref().filter(|_| is_it && is_sent) else { return false };
+        let unit = self.read_unit(client, loud, &kept.bytes);
+        unit.is_some_and(|unit| !begun || unit.access.may_be_repeated())
     }
 
     /// The server of a client is lost, and what it was sent is run again, unless its client has

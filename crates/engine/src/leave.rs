@@ -17,12 +17,13 @@ impl Engine {
     /// Terminate has come, or the stream has ended and all of it was read: whatever was sent
     /// before is still answered, as PostgreSQL does with what it has been sent before a Terminate.
     pub(crate) fn client_leaves(&mut self, now: Time, id: ClientId) {
-        if self.awaits_put_back(id) {
-            Mark::LeavesBeforePutBack.hit();
+        if self.clients[id].awaits_ready() {
+            // As in PostgreSQL it hears what it was notified of all the same.
+            Mark::LeavesBeforePutBack.hit_if(self.awaits_put_back(id));
+            Mark::LeavesBeforeReady.hit_if(!self.awaits_put_back(id));
             self.clients[id].leaving = true;
             return;
         }
-        self.say_due_at_once(id);
         let unfinished = self.is_unfinished(id);
         if self.clients[id].slots.is_empty() || unfinished {
             Mark::LeavesUnfinished.hit_if(unfinished);

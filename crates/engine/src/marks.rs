@@ -830,6 +830,8 @@ marks! {
     LeavesWhileOwed,
     /// It does so before its settings are put back, which waits for a cancel.
     LeavesBeforePutBack,
+    /// A client leaves while the end of its last unit waits for what the listener has to say.
+    LeavesBeforeReady,
     /// A client leaves when something is never going to be whole.
     LeavesUnfinished,
     /// A client that has left has got all that it was owed.

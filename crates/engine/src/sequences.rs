@@ -230,10 +230,11 @@ impl Engine {
         let Sequences::Forgetting(owner, _) = its.sequences else {
             return Mark::ForgottenUnasked.hit();
         };
-        let last = self.clients.find(owner).and_then(|client| client.advanced_on);
-        its.sequences = match last {
-            Some(last) if last == server => Sequences::Of(owner),
-            Some(_) | None => {
+        // What one who is gone has sent behind that goes on.
+        let advances = self.clients.find(owner).is_none_or(|its| its.advanced_on == Some(server));
+        its.sequences = match advances {
+            true => Sequences::Of(owner),
+            false => {
                 Mark::ForgottenForNobody.hit();
                 Sequences::Nobody
             }

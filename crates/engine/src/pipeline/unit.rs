@@ -181,7 +181,7 @@ impl Engine {
             }
             Mark::UnitReadAnew.hit();
         }
-        self.read_unit(id, pool, rest)
+        self.read_unit(id, &self.pools[pool].loud, rest)
     }
 
     /// Whether a client has nothing that would have to be on a server of its own.
@@ -215,8 +215,8 @@ impl Engine {
     }
 
     /// The unit at the front of an input, if its text may share a server.
-    pub(crate) fn read_unit(&self, id: ClientId, pool: PoolId, rest: &[u8]) -> Option<Unit> {
-        let loud = Arc::clone(&self.pools[pool].loud);
+    pub(crate) fn read_unit(&self, id: ClientId, loud: &Arc<Loud>, rest: &[u8]) -> Option<Unit> {
+        let loud = Arc::clone(loud);
         let needs = SmallVec::new();
         let print = Fingerprint::default();
         let mut unit = Unit { bytes: 0, access: Access::Read, print, begun: false, needs, loud };

@@ -5,8 +5,8 @@ use std::time::Duration;
 use pgweir_engine::Mark;
 
 use crate::messages::{
-    bind, bind_complete, bind_to, columns, done, error, execute, fatal, flush, in_block, one_row,
-    parse, parse_as, parse_complete, query, ready, row, sync, terminate,
+    bind, bind_complete, bind_to, columns, copy_data, done, error, execute, fatal, flush, in_block,
+    one_row, parse, parse_as, parse_complete, query, ready, row, sync, terminate,
 };
 use crate::named::{prepare, rows};
 use crate::peer::Peer;
@@ -169,6 +169,20 @@ fn what_is_not_whole_is_not_run_again() {
     server.breaks();
     assert_eq!(alice.heard(), "E(08007)");
     assert_eq!(stage.attempts(), 0);
+}
+
+/// What comes next is the rest of what was sent behind it, and nothing else.
+#[test]
+fn what_is_followed_by_a_part_of_data_is_not_run_again() {
+    let (stage, server, alice) = alone();
+    let data = copy_data(&[b'x'; 100]);
+    alice.says([query(READ)]);
+    alice.sends(&data[..20]);
+    server.breaks();
+    assert_eq!(alice.heard(), "E(08007) Z");
+    alice.sends(&data[20..]);
+    alice.says([query(READ)]);
+    assert_eq!(stage.server().heard(), format!("Q({READ})"));
 }
 
 /// Of the rest of it nobody has heard. (Whoever has such a limit shares no server.)

@@ -277,8 +277,9 @@ fn a_cancel_is_for_nothing_while_the_end_waits_for_the_listener() {
     assert_eq!(scene.alice.heard(), "A Z");
 }
 
-/// It may send its Terminate while the end of its last transaction waits for the listener. What its
-/// server has said behind that it was told, though the listener had not said what came before.
+/// It may send its Terminate, or end its stream, while the end of its last transaction waits for the
+/// listener. What its server has said behind that it was told, though the listener had not said what
+/// came before; and later nothing at all.
 #[test]
 fn who_leaves_is_told_of_the_end_of_its_transaction() {
     let scene = Scene::listening();
@@ -291,7 +292,9 @@ fn who_leaves_is_told_of_the_end_of_its_transaction() {
     scene.server.says([done(), notified(&scene.own, "2"), notified("a", "2"), ready()]);
     assert_eq!(scene.alice.heard(), "C Z(T) C Z(T) C");
     scene.alice.says([terminate()]);
-    assert_eq!(scene.alice.heard(), "Z");
+    assert_eq!(scene.alice.heard(), "");
+    scene.listener.says([notified("a", "1"), notified(&scene.own, "2"), notified("a", "2")]);
+    assert_eq!(scene.alice.heard(), "A A Z");
     assert!(!scene.alice.is_open());
 }
 

@@ -425,6 +425,21 @@ fn a_server_that_was_reset_is_as_new() {
     run(&bob, &server, ASK, ready());
 }
 
+/// The simulator's: a client that was ended while its server forgot was taken for one that had
+/// advanced nothing, and what it had sent goes on.
+#[test]
+fn what_one_who_is_gone_has_advanced_is_not_anybodys() {
+    let (_stage, server, alice, bob) = two();
+    run(&alice, &server, ASK, ready());
+    run(&alice, &server, ADVANCE, ready());
+    bob.says([query(ADVANCE)]);
+    assert_eq!(server.heard(), format!("{FORGET} Q({ADVANCE})"));
+    bob.sends(b"no message");
+    assert!(!bob.is_open());
+    server.says([forgotten(), ready(), done(), ready()]);
+    run_forgetting(&alice, &server, ASK, ready());
+}
+
 /// A client that comes back is given the server that it has left something on, if that is free.
 #[test]
 fn who_has_advanced_a_sequence_comes_back_to_that_server() {
