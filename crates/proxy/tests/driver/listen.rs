@@ -277,9 +277,9 @@ fn a_cancel_is_for_nothing_while_the_end_waits_for_the_listener() {
     assert_eq!(scene.alice.heard(), "A Z");
 }
 
-/// It may send its Terminate, or end its stream, while the end of its last transaction waits for the
-/// listener. What its server has said behind that it was told, though the listener had not said what
-/// came before; and later nothing at all.
+/// It may send its Terminate while the end of its last transaction waits for the listener. What its
+/// server has said behind that it was told, though the listener had not said what came before; and
+/// later nothing at all.
 #[test]
 fn who_leaves_is_told_of_the_end_of_its_transaction() {
     let scene = Scene::listening();

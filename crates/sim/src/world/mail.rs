@@ -42,6 +42,7 @@ impl World {
             Some(News::Nudge) => self.note_moved(worker),
             Some(News::Reload) => {
                 self.site.rules.read_by(worker, now);
+                self.reloaded_at = Some(now);
                 self.note_unheard(&counts);
             }
             Some(News::Catalogue | News::ConsoleReply | News::Ending) => {}

@@ -78,9 +78,11 @@ impl World {
             || self.parted_at.get(&client).is_some_and(|at| then <= at + TURN_US)
     }
 
-    /// Whether a pool has lost a server since then, or just before.
+    /// Whether a pool has lost a server since then, or just before, or a reload may have given one
+    /// up that was being made for somebody: who asks anew does so when the turn ends.
     fn was_lost(&self, home: &Home, then: u64) -> bool {
-        self.lost_at(home).is_some_and(|at| then <= at + TURN_US)
+        let lost = [self.lost_at(home), self.reloaded_at];
+        lost.into_iter().flatten().any(|at| then <= at + TURN_US)
     }
 
     /// When pgweir last said of a pool that it has lost a server or was not let in.
