@@ -115,6 +115,18 @@ impl Client {
         }
     }
 
+    /// Up to when it may have waited from: where servers are shared, what was lost with one may be
+    /// run again, and has its time anew.
+    pub(super) fn asks_again_at(&self, site: &Site) -> u64 {
+        let (draft, read_at) = (self.pool.draft, self.contact.read_at);
+        let clusters = site.rules.clusters(read_at, draft);
+        let troubles = clusters.filter_map(|cluster| site.ledger.trouble.get(&cluster).copied());
+        match site.rules.all().any(|rules| rules.pools[draft].shared.is_some()) {
+            true => troubles.fold(read_at, u64::max),
+            false => read_at,
+        }
+    }
+
     fn lose(&mut self, site: &mut Site, how: &str, row: Option<Row>, message: &Message) {
         self.struck = None;
         row.into_iter().for_each(|row| site.ledger.reach(row));

@@ -411,13 +411,13 @@ impl Client {
         // So may the listener before.
         let held = if self.oracle.has_listened() { 2 * held } else { held };
         let most = site.rules.most(ruled_since, wait).map(|most| most + held);
-        // Of several units that were sent together the last one waited from the time on when the
-        // others were answered.
+        let since = self.asks_again_at(site);
+        // Of several units sent together the last one waited from when the others were answered.
         if let (1, Some(most), Some(answered_at)) =
             (self.moments.sends, most, self.contact.answered_at)
-            && answered_at > self.contact.read_at + most + site.slack_us()
+            && answered_at > since + most + site.slack_us()
         {
-            return Err(format!("it came {} us late", answered_at - self.contact.read_at - most));
+            return Err(format!("it came {} us late", answered_at - since - most));
         }
         Ok(())
     }
