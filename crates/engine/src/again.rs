@@ -94,7 +94,7 @@ impl Engine {
             return self.end_unit(now, id, &CANCELED.report(&[]));
         }
         Mark::LossRunAgain.hit();
-        self.clients[id].unit_over(now);
+        self.clients[id].drop_unit(now);
         let range = self.actions.own(&kept.bytes);
         self.actions.push(Action::Restore(id, range));
         self.run_alone(id, now, true);
@@ -103,7 +103,7 @@ impl Engine {
 
 impl Client {
     /// Its one unit is not under way any more.
-    pub(crate) fn unit_over(&mut self, now: Time) {
+    pub(crate) fn drop_unit(&mut self, now: Time) {
         self.slots.clear();
         self.encoding_in_doubt = false;
         self.quiet_since = now;

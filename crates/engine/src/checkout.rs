@@ -26,7 +26,7 @@ impl Engine {
         let its = &mut self.clients[id];
         let held_since = its.held_since.take();
         let (since, held) = (held_since.unwrap_or(now), held_since.is_some());
-        let asked = *its.asked.get_or_insert(Asked { since, lost: 0, held, again: false });
+        let asked = *its.asked.get_or_insert_with(|| Asked::new(since, held));
         let settings = self.brought(id);
         let last = self.clients[id].last_server;
         let knows_names = self.knows_names(pool);

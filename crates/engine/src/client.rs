@@ -411,6 +411,12 @@ pub(crate) struct Asked {
     pub(crate) again: bool,
 }
 
+impl Asked {
+    pub(crate) fn new(since: Time, held: bool) -> Self {
+        Self { since, lost: 0, held, again: false }
+    }
+}
+
 /// A reply that a client is owed. Slots of one client count up in the order of its units.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Slot(pub(crate) u32);

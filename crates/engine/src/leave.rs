@@ -318,7 +318,7 @@ impl Engine {
         }
         if loss == Loss::NotBegun {
             let asked = &mut self.clients[client].asked;
-            asked.get_or_insert(Asked { since: now, lost: 0, held: false, again: false }).lost += 1;
+            asked.get_or_insert_with(|| Asked::new(now, false)).lost += 1;
         }
         if self.clients[client].asked.is_some_and(|asked| asked.lost > 1) {
             // Perhaps servers die of what it asks for: the next one is not made at once.
@@ -500,7 +500,7 @@ impl Engine {
         Mark::PromiseBroken.hit();
         let its = &mut self.clients[client];
         its.leg = Leg::None;
-        its.asked.get_or_insert(Asked { since: now, lost: 0, held: false, again: false }).lost += 1;
+        its.asked.get_or_insert_with(|| Asked::new(now, false)).lost += 1;
         self.resume(client);
     }
 

@@ -222,7 +222,7 @@ impl Engine {
     /// The one unit of a client that is under way ends with this error.
     pub(crate) fn end_unit(&mut self, now: Time, id: ClientId, report: &backend::Report) {
         let client = &mut self.clients[id];
-        client.unit_over(now);
+        client.drop_unit(now);
         // It may have been replaced, and must not be run in the place of what was to replace it.
         client.unnamed = UnnamedStatement::None;
         // What is still to come of its message has nowhere to go.

@@ -443,7 +443,7 @@ impl Engine {
 
     /// The connection of these shares that was idle longest is told to go, rather one of a pool
     /// that can spare it: a smallest size is for those who may come, and nothing to one who is
-    /// there. What those wait for who are there is taken for nobody: a limit alone may do so.
+    /// there. What those count on who wait in its own pool goes only where a limit is lower now.
     pub(crate) fn take_idle(&mut self, now: Time, shares: &[ShareId], taker: Taker) -> bool {
         let others = self.pools_in(shares).filter(|other| taker != Taker::Pool(*other));
         let may_give = |other: &PoolId| taker == Taker::Nobody || self.pools[*other].spare() > 0;

@@ -269,7 +269,7 @@ impl Engine {
         client.leg = Leg::None;
         client.scanned = 0;
         client.alone = true;
-        client.asked = Some(Asked { since, lost: 0, held: true, again: lost });
+        client.asked = Some(Asked { again: lost, ..Asked::new(since, true) });
         self.wake(id);
     }
 }

@@ -352,7 +352,7 @@ impl Engine {
         let client = &mut self.clients[id];
         let held_since = client.held_since.take();
         let (since, held) = (held_since.unwrap_or(now), held_since.is_some());
-        let asked = *client.asked.get_or_insert(Asked { since, lost: 0, held, again: false });
+        let asked = *client.asked.get_or_insert_with(|| Asked::new(since, held));
         client.unit = Some(Box::new(unit));
         let ticket = self.pools[pool].enqueue(id, asked.since, true);
         self.clients[id].leg = Leg::Waiting(ticket);

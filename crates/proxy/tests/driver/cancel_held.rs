@@ -5,8 +5,8 @@ use std::time::Duration;
 use pgweir_engine::Mark;
 
 use crate::messages::{
-    bind, cancel_request, copy_data, copy_done, done, error, execute, flush, one_row, parse, query,
-    ready, set_to, sync,
+    bind, cancel_request, copy_data, copy_done, done, execute, flush, one_row, parse, query, ready,
+    set_to, sync,
 };
 use crate::peer::Peer;
 use crate::pipelining::{braked, shared};
@@ -148,12 +148,7 @@ fn a_unit_that_is_about_to_be_sent_is_cancelled_too() {
     assert!(took(Mark::CancelBehindWaking));
     assert_eq!(server.heard(), "Q(SELECT pg_sleep(60))");
     stage.wait(Duration::from_millis(100));
-    let cancel = stage.cancel_line().expect("it is wanted");
-    assert_eq!(cancel.heard_bytes(), cancel_request(&server.key()));
-    server.says([error("57014"), ready()]);
-    cancel.ends();
-    assert!(requester.is_closed());
-    assert_eq!(alice.heard(), "E(57014) Z");
+    stage.assert_cancels(&server, &alice, &requester);
 }
 
 /// A driver that does not wait for the answer has closed its connection by then.

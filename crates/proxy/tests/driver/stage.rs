@@ -18,8 +18,8 @@ use pgweir_wire::{CancelKey, Initial};
 
 use crate::line::Line;
 use crate::messages::{
-    authentication_ok, cancel_request, done, in_block, key_data, parameter_status, query, ready,
-    startup,
+    authentication_ok, cancel_request, done, error, in_block, key_data, parameter_status, query,
+    ready, startup,
 };
 use crate::peer::Peer;
 use crate::world::{Task, World};
@@ -282,6 +282,18 @@ impl Stage {
         let stranger = self.stranger();
         stranger.says([cancel_request(&client.key())]);
         stranger
+    }
+
+    /// A cancel is wanted, reaches this server, and ends what its client has asked for, and the
+    /// request for it.
+    #[track_caller]
+    pub(crate) fn assert_cancels(&self, server: &Peer, client: &Peer, requester: &Peer) {
+        let cancel = self.cancel_line().expect("it is wanted");
+        assert_eq!(cancel.heard_bytes(), cancel_request(&server.key()));
+        server.says([error("57014"), ready()]);
+        cancel.ends();
+        assert!(requester.is_closed());
+        assert_eq!(client.heard(), "E(57014) Z");
     }
 
     /// Connections to servers that were asked for and neither made nor refused.

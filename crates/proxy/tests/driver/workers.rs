@@ -6,9 +6,7 @@ use std::time::Duration;
 use pgweir_engine::Mark;
 
 use crate::limits::two_users;
-use crate::messages::{
-    cancel_request, done, error, in_block, query, ready, set_to, ssl_request, startup, terminate,
-};
+use crate::messages::{done, in_block, query, ready, set_to, ssl_request, startup, terminate};
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage, took};
 
@@ -134,12 +132,7 @@ fn a_cancel_finds_its_client_on_another_worker() {
     alice.says([query("slow")]);
     first.cancel(&alice);
     let requester = first.deliver_to(&second).pop().expect("it was handed over");
-    let cancel = second.cancel_line().expect("it is wanted");
-    assert_eq!(cancel.heard_bytes(), cancel_request(&server.key()));
-    server.says([error("57014"), ready()]);
-    cancel.ends();
-    assert!(requester.is_closed());
-    assert_eq!(alice.heard(), "E(57014) Z");
+    second.assert_cancels(&server, &alice, &requester);
 }
 
 /// It is for a client of another worker, and its way there took until then.
