@@ -129,6 +129,11 @@ impl Stream {
         incoming.arrived = 0;
     }
 
+    /// Bytes that were ever written to it.
+    pub(crate) fn written(&self) -> u64 {
+        self.outgoing.borrow().written
+    }
+
     /// Whether something is there to be read.
     pub(crate) fn has_input(&self) -> bool {
         self.incoming.borrow().arrived > 0

@@ -425,6 +425,10 @@ impl Backend {
                     if flush || session.out.len() >= SEND_BUFFER_BYTES {
                         self.sending.end().append(&mut session.out);
                     }
+                    if flush && std::mem::take(&mut self.says_room) {
+                        let said = self.stream.as_ref().map_or(0, Stream::written);
+                        outcome.has_said_room = Some(said + self.sending.unsent().len() as u64);
+                    }
                     outcome.unlocks |= self.sync_locks(site);
                     if self.dice.chance(site.faults.server_dies) {
                         return self.die(site, outcome);
@@ -456,7 +460,6 @@ impl Backend {
                     if !self.sending.is_empty() {
                         continue;
                     }
-                    outcome.has_said_room |= std::mem::take(&mut self.says_room);
                     let rests = session.is_at_rest();
                     let copies = session.reads_copy_data() || self.inbox.is_in_copy_data();
                     if copies && self.hesitates(site) {

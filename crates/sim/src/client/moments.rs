@@ -236,10 +236,11 @@ impl Client {
         let since = self.moments.in_block_since.unwrap_or(still_since).max(served_since);
         let most = |rules: &Configuration| rules.times.transaction;
         let transaction = self.limit(site, "transaction_timeout", since, &most);
-        // What comes before the end of its transaction the listener has the time of a login to say.
-        let listener = site.rules.most(since, |rules| Some(rules.times.connect));
-        let listener = listener.filter(|_| self.oracle.has_listened()).unwrap_or(0);
-        let transaction = transaction.map(|its| Deadline { at: its.at + listener, ..its });
+        // Before the client is told of its end the listener has the time of a login to say what
+        // comes first, and so has the server to say how it is set, if it is asked and hangs.
+        let login = site.rules.most(since, |rules| Some(rules.times.connect)).unwrap_or(0);
+        let waits = u64::from(self.oracle.has_listened()) + u64::from(site.was_frozen(since));
+        let transaction = transaction.map(|its| Deadline { at: its.at + waits * login, ..its });
         let silence = self.is_idle_in_block().then(|| {
             let name = "idle_client_in_transaction_timeout";
             self.limit(site, name, still_since, &|rules| rules.times.silence_in_block)

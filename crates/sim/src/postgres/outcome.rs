@@ -48,8 +48,8 @@ pub(crate) struct Outcome {
     pub(crate) served: Option<u32>,
     /// It has been asked what its server has room for.
     pub(crate) says_room: bool,
-    /// It has answered that.
-    pub(crate) has_said_room: bool,
+    /// It has answered that: bytes of its connection up to the end of the answer, sent or not.
+    pub(crate) has_said_room: Option<u64>,
 }
 
 /// A notification on its way to the other processes of its server.

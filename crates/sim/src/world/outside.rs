@@ -36,7 +36,7 @@ impl World {
                 if let Some(client) = patient {
                     self.note_still(wire, client);
                 }
-                if outcome.says_room || outcome.has_said_room {
+                if outcome.says_room || outcome.has_said_room.is_some() {
                     self.note_room(wire, room, cluster, outcome.has_said_room);
                 }
                 self.after_backend(wire, cluster, outcome);

@@ -27,7 +27,7 @@ pub(super) struct Known {
 struct UnderWay {
     wire: WireId,
     room: Room,
-    /// Bytes of that connection up to its end, when all of it is said.
+    /// Bytes of that connection up to its end, once it is known.
     ends_at: Option<u64>,
 }
 
@@ -50,16 +50,16 @@ impl Known {
 }
 
 impl World {
-    /// A server process answers what its server has room for, or has done so.
-    pub(super) fn note_room(&mut self, wire: WireId, room: Room, cluster: usize, said: bool) {
-        let written = self.wires[wire.0].pipes[0].borrow().written;
+    /// A server process answers what its server has room for, or has done so and that answer ends
+    /// there.
+    pub(super) fn note_room(&mut self, wire: WireId, room: Room, cluster: usize, end: Option<u64>) {
         let under_way = &mut self.clusters[cluster].known.under_way;
         let before = under_way.iter().position(|its| its.wire == wire);
         let at = before.unwrap_or(under_way.len());
         if before.is_none() {
             under_way.push(UnderWay { wire, room, ends_at: None });
         }
-        under_way[at].ends_at = said.then_some(written);
+        under_way[at].ends_at = end;
     }
 
     /// pgweir has read something of a connection.
