@@ -48,8 +48,8 @@ pub(crate) struct Ledger {
     pub(crate) notices: Notices,
     /// What rows are like that statements change.
     pub(crate) shapes: Rc<RefCell<Shapes>>,
-    /// Connections to servers that were taken away, and clients that this has cost theirs.
-    pub(crate) kills: u32,
+    /// When connections to servers were taken away, and how many clients this has cost theirs.
+    kills: Vec<u64>,
     pub(crate) losses: u32,
     /// Some process has ended because of what it was sent.
     pub(crate) some_gave_up: bool,
@@ -154,7 +154,7 @@ impl Ledger {
             deaf: BTreeSet::new(),
             notices: Notices::default(),
             shapes: Rc::default(),
-            kills: 0,
+            kills: Vec::new(),
             losses: 0,
             some_gave_up: false,
             trouble: BTreeMap::new(),
@@ -256,6 +256,16 @@ impl Ledger {
         self.left.contains(&client)
     }
 
+    /// A connection to a server is taken away, or may have to be given up.
+    pub(crate) fn kill(&mut self) {
+        self.kills.push(self.now);
+    }
+
+    /// So many were since then.
+    pub(crate) fn kills_since(&self, at: u64) -> usize {
+        self.kills.iter().rev().take_while(|kill| **kill >= at).count()
+    }
+
     /// A client has lost its server.
     pub(crate) fn lost(&mut self, client: u32, how: &str) {
         self.losses += 1;
@@ -264,7 +274,7 @@ impl Ledger {
         self.notices.ends(&self.homes[client as usize], self.now, 0);
         // Those who share a server lose it together.
         let each = if self.shares { SHARERS } else { 1 };
-        if self.losses > self.kills * each {
+        if self.losses > self.kills.len() as u32 * each {
             self.fail(
                 Invariant::LossHasCause,
                 format!("c{client} lost its server ({how}) when none had failed it"),
@@ -480,7 +490,7 @@ impl Witness for Ledger {
 
     fn gives_up(&mut self) {
         // What it has to say about it may be lost with its unread input.
-        self.kills += 1;
+        self.kill();
         self.some_gave_up = true;
     }
 

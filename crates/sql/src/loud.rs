@@ -74,6 +74,8 @@ impl Hidden {
     pub(crate) const OPAQUE_WRITTEN: Self = Self(4);
     /// It changes rows, whenever it is named.
     pub(crate) const CHANGES: Self = Self(8);
+    /// It locks rows, whenever it is named.
+    pub(crate) const LOCKS: Self = Self(16);
 
     pub(crate) fn add(&mut self, other: Self) {
         self.0 |= other.0;

@@ -6,10 +6,15 @@ use pgweir_config::PoolMode;
 
 use super::verdict::{Refuted, code_of, says};
 use super::{Client, Ending, Phase};
+use crate::configuration::Configuration;
 use crate::invariants::Invariant;
+use crate::language::Line;
 use crate::rows::Row;
-use crate::session::Message;
+use crate::session::{BRAKE_US, Message};
 use crate::world::{HANGS, Site};
+
+/// A server that was taken away is missed so much later at most, mostly.
+const LATE_US: u64 = 5_000_000;
 
 impl Client {
     /// The server is lost, and the client stays.
@@ -17,6 +22,9 @@ impl Client {
         let code = code_of(message);
         let begun = !says(message, "The statement was not begun.");
         match self.row_of_error(&code, begun, site.faults.is_roomy()) {
+            Ok(Some(Row::Statement)) if self.may_ask_again(site) => {
+                return self.wrongly_told(site, &code, "what only reads is run again");
+            }
             Ok(row) => self.lose(site, &code, row, message),
             Err(why) => return self.wrongly_told(site, &code, &why),
         }
@@ -92,6 +100,28 @@ impl Client {
             _ if whole && self.oracle.unit_commits_nothing() => Err("nothing commits".to_owned()),
             _ => Ok(self.oracle.unit_commits().then_some(Row::Commit)),
         }
+    }
+
+    /// Whether what it has sent, if its server is lost, is run again without a word: one statement
+    /// that only reads, of a client that stays, where servers are shared, and one loss since.
+    fn may_ask_again(&self, site: &Site) -> bool {
+        let since = self.moments.asked_at.saturating_sub(LATE_US);
+        let draft = self.pool.draft;
+        let shares = |rules: &Configuration| {
+            let pool = &rules.pools[draft];
+            let brake = rules.times.statement.is_none_or(|most| most > BRAKE_US);
+            pool.shared.is_some() && pool.mode != PoolMode::Session && brake
+        };
+        let reads = match &self.oracle.query()[..] {
+            [Line::Client(statement)] => statement.may_be_repeated(),
+            _ => false,
+        };
+        // And nothing too long to be kept.
+        let reads = reads && self.oracle.unit_commits_nothing();
+        let stays = self.ending == Ending::No && !self.has_cancelled;
+        let is_lone = self.moments.sends == 1 && !self.oracle.has_begun() && stays;
+        let once = site.ledger.kills_since(since) <= 1;
+        reads && is_lone && once && site.faults.is_roomy() && site.rules.all().all(shares)
     }
 
     /// The same of a FATAL: 08007 where nothing of a reply was forwarded, and else 57P01.

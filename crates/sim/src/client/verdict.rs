@@ -40,7 +40,7 @@ impl Client {
         }
         if message.tag == b'N' && says(message, CRASHED) {
             // What becomes of it, the end of the server's stream will say.
-            if site.ledger.kills == 0 {
+            if site.ledger.kills_since(0) == 0 {
                 site.ledger.fail(
                     Invariant::LossHasCause,
                     format!("c{} heard of a crash that was none", self.number),
@@ -67,7 +67,7 @@ impl Client {
         if let Some(version) = version_of(message) {
             return self.oracle.told(&version);
         }
-        let lost = site.ledger.kills > 0;
+        let lost = site.ledger.kills_since(0) > 0;
         if lost && message.tag == b'S' && self.oracle.told_early(&message.body) {
             return;
         }

@@ -193,7 +193,7 @@ fn who_is_told_of_a_cancel_before_its_server_is_hit_was_hit_once() {
 #[test]
 fn a_lost_server_costs_one_client() {
     let mut ledger = ledger();
-    ledger.kills = 1;
+    ledger.kill();
     ledger.lost(0, "closed");
     assert_eq!(ledger.failure(), None);
     ledger.lost(1, "closed");

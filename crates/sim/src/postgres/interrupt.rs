@@ -93,7 +93,7 @@ impl Backend {
     /// It ends in the middle of something.
     pub(super) fn die(&mut self, site: &mut Site, outcome: &mut Outcome) {
         site.trouble(self.cluster);
-        site.ledger.kills += 1;
+        site.ledger.kill();
         outcome.died = Some(self.doing());
         // With its machine, or alone.
         if self.dice.chance(0.5) {
@@ -150,7 +150,7 @@ impl Backend {
     /// postgres.c).
     pub(super) fn idle_out(&mut self, site: &mut Site, outcome: &mut Outcome) {
         site.trouble(self.cluster);
-        site.ledger.kills += 1;
+        site.ledger.kill();
         outcome.died = Some(self.doing());
         write_fatal(self.sending.end(), b"57P05", IDLED_OUT);
         self.say_farewell();

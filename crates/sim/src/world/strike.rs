@@ -234,7 +234,7 @@ impl World {
     /// One server connection is taken away, or may have to be given up.
     fn failed(&mut self, cluster: usize) {
         self.site.trouble(cluster);
-        self.site.ledger.kills += 1;
+        self.site.ledger.kill();
     }
 
     /// pgweir is given another configuration.
@@ -276,7 +276,7 @@ impl World {
         };
         for wire in self.processes_of(cluster) {
             let Outside::Backend(process) = &mut self.wires[wire.0].outside else { continue };
-            self.site.ledger.kills += 1;
+            self.site.ledger.kill();
             let doing = process.doing();
             // All of them end, so nobody is left who waits for a lock.
             let _unlocks = match machine {
@@ -305,7 +305,7 @@ impl World {
         self.turn(cluster, Health::ShuttingDown);
         for wire in self.processes_of(cluster) {
             let Outside::Backend(process) = &mut self.wires[wire.0].outside else { continue };
-            self.site.ledger.kills += 1;
+            self.site.ledger.kill();
             process.kill();
             let doing = process.doing();
             self.note_strike(&doing, self.now());

@@ -19,6 +19,11 @@ impl State {
         self.share.breaks()
     }
 
+    /// Whether a statement has said so far that it locks rows.
+    pub(crate) fn locks(&self) -> bool {
+        self.share.locks()
+    }
+
     /// Whether there is an INTO that is not that of INSERT or MERGE.
     pub(crate) fn makes_table(&self) -> bool {
         self.makes_table

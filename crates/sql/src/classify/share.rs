@@ -121,6 +121,10 @@ impl Share {
         self.alone
     }
 
+    pub(super) fn locks(&self) -> bool {
+        self.locks
+    }
+
     /// A sign, which is all that most tokens are.
     #[inline]
     pub(super) fn sign(&mut self, token: Token<'_>) {
@@ -332,7 +336,7 @@ impl Share {
         match rule {
             Some(rule) => Sharing::Alone(rule),
             None if self.changes => Sharing::Write,
-            None if self.locks => Sharing::Lock,
+            None if self.locks || hidden(Hidden::LOCKS) => Sharing::Lock,
             None => Sharing::Read,
         }
     }

@@ -22,6 +22,8 @@ pub(super) struct Body {
     pub(super) names: BTreeSet<Box<[u8]>>,
     /// It changes tables.
     pub(super) writes: bool,
+    /// It locks rows.
+    pub(super) locks: bool,
     /// The functions that it calls, but for quiet ones of PostgreSQL's, in lower case.
     pub(super) calls: BTreeSet<Box<[u8]>>,
     /// Whatever those do, it does more than to compute, read and change rows.
@@ -89,6 +91,7 @@ impl Body {
             reading.names.insert(b"create"[..].into());
         }
         self.writes |= reading.state.writes();
+        self.locks |= reading.state.locks();
         self.is_opaque |= reading.catches || reading.state.breaks().is_some();
         let mut pins = reading.state.heard().pins;
         if !reading.search.finish() && pins.contains(PinReason::Setting) {
@@ -244,6 +247,9 @@ impl From<Body> for Effect {
         }
         if body.writes {
             hidden.add(Hidden::CHANGES);
+        }
+        if body.locks {
+            hidden.add(Hidden::LOCKS);
         }
         Self { reads: body.pins, custom: body.custom, hidden, ..Self::default() }
     }

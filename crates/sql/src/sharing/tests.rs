@@ -15,6 +15,8 @@ static LOUD: LazyLock<Arc<Loud>> = LazyLock::new(|| {
         ("notes", plpgsql("BEGIN INSERT INTO log (a) VALUES (1); RETURN NEW; END")),
         ("calls_notes", sql("SELECT notes()")),
         ("locks", sql("SELECT pg_advisory_lock(1)")),
+        ("locks_rows", plpgsql("BEGIN PERFORM 1 FROM t FOR KEY SHARE; RETURN 1; END")),
+        ("calls_locks_rows", sql("SELECT locks_rows() FROM quiet_view")),
         ("sleeps", sql("SELECT pg_sleep(1)")),
         ("makes", plpgsql("BEGIN CREATE TABLE x (a int); END")),
         ("catches", plpgsql("BEGIN RETURN 1; EXCEPTION WHEN query_canceled THEN RETURN 2; END")),
@@ -37,6 +39,8 @@ static LOUD: LazyLock<Arc<Loud>> = LazyLock::new(|| {
     for (name, of, when) in [
         ("quiet_view", "tidy", When::Always),
         ("noting_view", "notes", When::Always),
+        ("locking_view", "locks_rows", When::Always),
+        ("locking_trigger", "locks_rows", When::Written),
         ("machine_view", "machine", When::Always),
         ("stamped", "trig", When::Written),
         ("noted", "notes", When::Written),
@@ -158,8 +162,13 @@ fn reads_that_lock_rows_are_shared() {
             "SELECT * FROM t FOR SHARE NOWAIT",
             "SELECT * FROM t FOR KEY SHARE",
             "WITH x AS (SELECT * FROM t FOR UPDATE) SELECT a FROM x",
+            "SELECT locks_rows()",
+            "SELECT calls_locks_rows()",
+            "SELECT * FROM locking_view",
         ],
     );
+    all(Sharing::Read, &["SELECT * FROM locking_trigger"]);
+    all(Sharing::Write, &["UPDATE locking_trigger SET a = 1", "UPDATE t SET a = locks_rows()"]);
     all(
         Sharing::Write,
         &["WITH x AS (SELECT * FROM t FOR UPDATE) UPDATE t SET a = 1 WHERE a IN (TABLE x)"],
