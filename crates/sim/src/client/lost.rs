@@ -97,6 +97,8 @@ impl Client {
             "40001" if in_block => Ok(Some(Row::Transaction)),
             "40001" => Err("it is in no transaction".to_owned()),
             _ if !in_block => Ok(Some(Row::Statement)),
+            // Of what it has heard a notice of, what is still to be run is not seen here.
+            _ if self.oracle.has_begun() => Ok(None),
             _ if whole && self.oracle.unit_commits_nothing() => Err("nothing commits".to_owned()),
             _ => Ok(self.oracle.unit_commits().then_some(Row::Commit)),
         }
