@@ -9,6 +9,8 @@ use std::sync::Arc;
 
 use pgweir_config::{Pipelining, PoolMode};
 use pgweir_sql::Loud;
+use pgweir_wire::backend::ErrorFields;
+use pgweir_wire::{HEADER_LEN, SqlState};
 
 use crate::Engine;
 use crate::action::{Action, ClientId, ServerId};
@@ -70,6 +72,27 @@ impl Engine {
             its.kept.loud = Some(Arc::clone(its.elsewhere.as_ref().unwrap_or(&of.loud)));
             its.kept.cancelled = false;
             its.kept.bytes.extend_from_slice(unit);
+        }
+    }
+
+    /// Forwards or drops a notice of this length, of which this much is there. That of a crash,
+    /// which each process says that ends with the one that has crashed, belongs to no reply.
+    pub(crate) fn pass_notice(
+        &mut self,
+        id: ServerId,
+        heard: bool,
+        body: &[u8],
+        at: usize,
+        length: usize,
+    ) {
+        let n = HEADER_LEN + body.len();
+        let of_crash =
+            n == length && ErrorFields::start(body).code == Some(SqlState::CRASH_SHUTDOWN);
+        let kept = of_crash.then(|| std::mem::take(&mut self.servers[id].kept));
+        self.pass(id, heard, at, n, length);
+        if let Some(kept) = kept {
+            Mark::CrashWarned.hit_if(heard && kept.slot.is_some());
+            self.servers[id].kept = kept;
         }
     }
 

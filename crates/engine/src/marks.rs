@@ -790,6 +790,8 @@ marks! {
     LossOfUnit,
     /// A unit that only reads, or was not begun, and is run again.
     LossRunAgain,
+    /// A server warns of a crash, and what was sent to it is kept.
+    CrashWarned,
     /// A unit that is known not to have been begun.
     LossOfUnitNotBegun,
     /// The same, and the session.

@@ -96,7 +96,7 @@ impl Engine {
         match tag {
             Tag::NoticeResponse => {
                 let heard = self.hears(id) && !self.servers[id].replies.is_unasked();
-                self.pass(id, heard, at, n, length);
+                self.pass_notice(id, heard, body, at, length);
             }
             Tag::NotificationResponse => {
                 comes_whole(tag, length)?;

@@ -5,8 +5,9 @@ use std::time::Duration;
 use pgweir_engine::Mark;
 
 use crate::messages::{
-    bind, bind_complete, bind_to, columns, copy_data, done, error, execute, fatal, flush, in_block,
-    one_row, parse, parse_as, parse_complete, query, ready, row, sync, terminate,
+    bind, bind_complete, bind_to, columns, copy_data, crash_warning, done, error, execute, fatal,
+    flush, in_block, notice, one_row, parse, parse_as, parse_complete, query, ready, row, sync,
+    terminate,
 };
 use crate::named::{prepare, rows};
 use crate::peer::Peer;
@@ -74,6 +75,30 @@ fn what_only_reads_is_run_again() {
         assert_eq!(stage.attempts(), 0);
         stage.check();
     }
+}
+
+/// Its server warns of a crash, which belongs to no reply: the client hears that, and its own.
+#[test]
+fn behind_a_warning_of_a_crash_too() {
+    let (stage, server, alice) = alone();
+    alice.says([query(READ)]);
+    server.says([crash_warning()]);
+    server.ends();
+    let next = stage.server();
+    assert_eq!(next.heard(), format!("Q({READ})"));
+    next.says([one_row("1")]);
+    assert_eq!(alice.heard(), "N T D(1) C Z");
+}
+
+/// Any other notice its client may not hear twice.
+#[test]
+fn behind_a_notice_it_is_not() {
+    let (stage, server, alice) = alone();
+    alice.says([query(READ)]);
+    server.says([notice()]);
+    server.ends();
+    assert_eq!(alice.heard(), "N E(08007) Z");
+    assert_eq!(stage.attempts(), 0);
 }
 
 /// With all that the next server lacks for it.

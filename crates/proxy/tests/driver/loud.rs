@@ -69,6 +69,42 @@ fn what_waits_for_names_is_not_to_spare() {
     assert!(!carol.is_greeted());
 }
 
+/// One is read from, for the one that waits: another is.
+#[test]
+fn what_nobody_waits_for_while_names_are_read_is_to_spare() {
+    let (others, user): (&[_], _) = (&["east"], "min_pool_size = 2");
+    let limited =
+        Setup { general: "max_server_connections = 2", user, others, ..Setup::of_size(2) };
+    let (stage, first, alice) = unread(&limited);
+    stage.wait(TICK);
+    let second = stage.server();
+    let _carol = stage.newcomer_to("east");
+    stage.wait(TICK);
+    assert_eq!((first.heard().as_str(), second.heard().as_str()), ("", "X"));
+    assert!(!alice.is_greeted());
+}
+
+/// It is the longest free, and another one goes.
+#[test]
+fn what_waits_for_names_is_not_taken_in_place_of_another() {
+    let others = &["east", "west"];
+    let limited = Setup { general: "max_server_connections = 3", others, ..Setup::of_size(2) };
+    let (stage, first, _alice) = unread(&limited);
+    let _bob = stage.newcomer(&[]);
+    let second = stage.server();
+    stage.wait(Duration::from_millis(10));
+    let dave = stage.newcomer_to("west");
+    let third = stage.server();
+    assert_eq!(third.heard(), "Q(names?)");
+    third.says([done(), ready()]);
+    assert_eq!(stage.judge_catalogue(Ok(Arc::new(Catalogue::default().loud()))), 1);
+    assert!(dave.is_greeted());
+    let _carol = stage.newcomer_to("east");
+    stage.wait(TICK);
+    let heard = [&first, &second, &third].map(|server| server.heard());
+    assert_eq!(heard, ["", "", "X"]);
+}
+
 /// The catalogue of the pool's database is another one from now on.
 fn change_catalogue(stage: &Stage, size: usize) {
     stage.reload(&Setup { pool: "quiet_functions = 'quiet'", ..Setup::of_size(size) });

@@ -252,6 +252,11 @@ pub(crate) fn notice() -> Vec<u8> {
     message(b'N', b"SNOTICE\0VNOTICE\0C00000\0Mby the way\0\0")
 }
 
+/// What each process says when another one has crashed, and then ends.
+pub(crate) fn crash_warning() -> Vec<u8> {
+    message(b'N', b"SWARNING\0VWARNING\0C57P02\0Mterminating connection\0\0")
+}
+
 pub(crate) fn notification() -> Vec<u8> {
     message(b'A', b"\0\0\0\x09channel\0payload\0")
 }

@@ -14,7 +14,7 @@ use crate::session::{BRAKE_US, Message};
 use crate::world::{HANGS, Site};
 
 /// A server that was taken away is missed so much later at most, mostly.
-const LATE_US: u64 = 5_000_000;
+const LATE_US: u64 = 1_000_000;
 
 impl Client {
     /// The server is lost, and the client stays.
@@ -123,7 +123,7 @@ impl Client {
         let stays = self.ending == Ending::No && !self.has_cancelled;
         let is_lone = self.moments.sends == 1 && !self.oracle.has_begun() && stays;
         let once = site.ledger.kills_since(since) <= 1;
-        reads && is_lone && once && site.faults.is_roomy() && site.rules.all().all(shares)
+        reads && is_lone && once && site.rules.all().all(shares)
     }
 
     /// The same of a FATAL: 08007 where nothing of a reply was forwarded, and else 57P01.

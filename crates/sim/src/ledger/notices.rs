@@ -17,9 +17,9 @@ pub(crate) struct Notices {
     said: BTreeMap<(usize, String), Vec<(Said, u64)>>,
     /// Where each of them stands; `None`: it was said more than once.
     places: BTreeMap<(String, Said), Option<(usize, usize)>>,
-    /// When a server of a pool that listened last came to its end, or a client's lost server may
-    /// have: what was said to it may be lost.
-    ended: BTreeMap<Home, u64>,
+    /// When servers of a pool that listened came to their ends, or a client's lost server may have:
+    /// what was said to them may be lost.
+    ended: BTreeMap<Home, Vec<u64>>,
     /// Who was told that something may have been missed, and when, with no such end before.
     warned: Vec<(Home, u64, u32)>,
 }
@@ -41,6 +41,8 @@ pub(crate) struct Ear {
     since: BTreeMap<String, Since>,
     /// When it was last told that it may have missed something.
     warned_at: u64,
+    /// Of so many ends before that it was not told yet: who was busy is told of each at once.
+    ends_untold: usize,
     /// Two say what it hears, without a mark between them.
     pub(crate) is_mixed: bool,
     /// Channels that it may not have ended to listen on.
@@ -115,7 +117,7 @@ impl Notices {
         server: usize,
         is_due: impl Fn(&str, u64) -> bool,
     ) -> Option<&Said> {
-        let ended = self.ended.get(home).copied();
+        let ended = self.ended.get(home).and_then(|ends| ends.last().copied());
         let all = self.said.get(&(server, home.database.clone()))?;
         let next = ear.next.get(&server).copied().unwrap_or(0);
         let mut to_come = all.iter().zip(0..).skip(next);
@@ -130,15 +132,20 @@ impl Notices {
     /// A server of this pool that listened comes to its end. One that stood still until then has
     /// not seen before that pgweir has closed it.
     pub(crate) fn ends(&mut self, home: &Home, now: u64, still_until: u64) {
-        self.ended.insert(home.clone(), now);
+        self.ended.entry(home.clone()).or_default().push(now);
         self.warned.retain(|(of, at, _)| of != home || now > still_until.max(*at) + ENDS_US);
     }
 
     /// A client is told that it may have missed something: for that a server that listened must
     /// have come to its end since it was told so last. pgweir may close one before that sees it.
     pub(crate) fn warns(&mut self, ear: &mut Ear, home: &Home, client: u32, now: u64) {
-        if self.ended.get(home).is_none_or(|ended| *ended < ear.warned_at) {
-            self.warned.push((home.clone(), now, client));
+        if ear.ends_untold == 0 {
+            let ends = self.ended.get(home).map_or(&[][..], Vec::as_slice);
+            ear.ends_untold = ends.iter().rev().take_while(|end| **end >= ear.warned_at).count();
+        }
+        match ear.ends_untold {
+            0 => self.warned.push((home.clone(), now, client)),
+            _ => ear.ends_untold -= 1,
         }
         ear.warned_at = now;
         ear.since.clear();

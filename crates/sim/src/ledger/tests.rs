@@ -260,6 +260,18 @@ fn what_was_said_to_a_lost_server_need_not_be_heard() {
 }
 
 #[test]
+fn who_was_busy_is_warned_of_each_end() {
+    let (mut notices, mut ear) = notices(&[("a", "c1s2", 20)]);
+    notices.ends(&home("db"), 25, 0);
+    notices.ends(&home("db"), 26, 0);
+    notices.warns(&mut ear, &home("db"), 0, 30);
+    notices.warns(&mut ear, &home("db"), 0, 30);
+    assert_eq!(notices.warned_in_vain(), None);
+    notices.warns(&mut ear, &home("db"), 0, 30);
+    assert_eq!(notices.warned_in_vain(), Some((0, 30)));
+}
+
+#[test]
 fn a_warning_has_a_cause_each() {
     let (mut notices, mut ear) = notices(&[("a", "c1s2", 20)]);
     notices.ends(&home("db"), 25, 0);
