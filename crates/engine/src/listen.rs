@@ -133,11 +133,6 @@ impl Engine {
             return false;
         }
         let its = &self.servers[server];
-        if its.replies.ignores_sync() {
-            // It reads COPY data: this is their end, and of the session.
-            Mark::CopyOfListenerEnded.hit();
-            return false;
-        }
         let in_block = its.status.in_block();
         match own.source {
             Source::Server | Source::Awaited => return false,

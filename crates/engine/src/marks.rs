@@ -250,6 +250,8 @@ marks! {
     CopyEndOfFailedCopy,
     /// What was sent behind a COPY ends it with an error.
     CopyEndedByWhatFollows,
+    /// What comes where COPY data may be read waits until it shows whether they are.
+    CopyTried,
     /// What a COPY of a batch says behind its data waits for another Sync.
     CopySaysTheRestLater,
     /// A COPY has failed behind whose Execute a Sync was sent: it may be answered.
@@ -494,8 +496,6 @@ marks! {
     HeldUntilShown,
     /// What is under way may take back that its server is to listen.
     HeldUntilAgreed,
-    /// A client that listens says something else than data, where its server reads COPY data.
-    CopyOfListenerEnded,
     /// The transaction in which it was to be so is rolled back.
     ListeningUndone,
     /// A transaction is rolled back in which a client went to its server.
@@ -1339,8 +1339,6 @@ marks! {
     RepliesFull,
     /// So many units are under way that the next has to wait.
     UnitsFull,
-    /// A Bind ends COPY data in an error.
-    BoundInCopy,
 
     // Names, statements and what their rows are like.
     /// A client has so many names that what it prepares is not shared any more.

@@ -148,7 +148,7 @@ impl Engine {
     pub(crate) fn judge_pins(&mut self, id: ClientId, server: ServerId, pins: Pins) -> Verdict {
         let its = &self.servers[server];
         let pins = self.without_ignored(server, pins);
-        if pins.is_empty() || !its.may_be_kept() || its.replies.passes_over() {
+        if pins.is_empty() || !its.may_be_kept() || its.replies.skips() {
             return Verdict::Sent;
         }
         let pool = its.pool;

@@ -302,7 +302,7 @@ impl Engine {
                 self.actions.inject(Endpoint::Client(client), |out| refusal.write(out));
                 self.pass(id, false, at, n, length);
             }
-            (Some(_) | None, _) => self.pass(id, heard, at, n, length),
+            (Some(_) | None, _) => self.pass_error(id, heard, body, at, length),
         }
         if let Some(client) = self.servers[id].client()
             && self.clients[client].holding

@@ -151,6 +151,8 @@ pub(crate) struct Replies {
     in_batch: bool,
     /// Something is executed in that batch.
     executes: bool,
+    /// A query of ours is to show whether the COPY at the head reads data.
+    tries: bool,
 }
 
 impl Replies {
@@ -167,6 +169,7 @@ impl Replies {
             doubtful_syncs: 0,
             in_batch: false,
             executes: false,
+            tries: false,
         }
     }
 
@@ -306,10 +309,9 @@ impl Replies {
         self.skipping
     }
 
-    /// Whether a message of the extended protocol that is sent now is not heeded: the server skips
-    /// it, or it ends a COPY with an error.
-    pub(crate) fn passes_over(&self) -> bool {
-        self.skips() || self.ignores_sync()
+    /// Whether a query of ours is to show whether a COPY reads data.
+    pub(crate) fn awaits_trial(&self) -> bool {
+        self.tries
     }
 
     /// Notes a message that goes to the server. Says whether it will be answered: no, if the
@@ -362,6 +364,7 @@ impl Replies {
             !ends_unit && (self.executes || matches!(expected.kind, Kind::Execute { .. }));
         if matches!(expected.kind, Kind::Query { .. }) {
             self.strings.push_back(0);
+            self.tries |= expected.sink == Sink::Aside;
         }
         self.entries.push_back(expected);
         if ends_unit {
@@ -533,8 +536,9 @@ impl Replies {
 
     /// Takes out an entry that will not be answered.
     fn remove(&mut self, index: usize) {
-        if let Some(Expected { kind: Kind::Query { .. }, .. }) = self.entries.remove(index) {
+        if let Some(Expected { kind: Kind::Query { .. }, sink }) = self.entries.remove(index) {
             self.strings.pop_front();
+            self.tries &= sink != Sink::Aside;
         }
         self.due -= usize::from(index < self.due);
     }

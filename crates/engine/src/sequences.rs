@@ -110,7 +110,7 @@ impl Engine {
             return Verdict::Sent;
         }
         let its = &mut self.servers[server];
-        if its.dedicated || its.replies.passes_over() {
+        if its.dedicated || its.replies.skips() {
             return Verdict::Sent;
         }
         let pool = &mut self.pools[its.pool];

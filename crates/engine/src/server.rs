@@ -104,6 +104,8 @@ pub struct Server {
     pub(crate) used: bool,
     /// What it was sent last.
     pub(crate) kept: Kept,
+    /// The tag of the message that waits while an empty query shows whether COPY data are read.
+    pub(crate) tried_for: Option<u8>,
     /// A FATAL has been forwarded: the end of the stream is no news.
     pub(crate) fatal: bool,
     /// Its words, for the log.
@@ -195,6 +197,7 @@ impl Server {
             local: None,
             used: false,
             kept: Kept::default(),
+            tried_for: None,
             fatal: false,
             last_words: None,
             idled_out: false,

@@ -1,6 +1,7 @@
 //! From a client's bytes to units on a server.
 
 mod bring;
+mod copying;
 mod names;
 mod refuse;
 mod show;
@@ -249,7 +250,7 @@ impl Engine {
     ) -> Taken {
         let whole = rest.len() >= header.message_len();
         let body = &rest[HEADER_LEN..rest.len().min(header.message_len())];
-        if self.must_hold(id, server, tag) {
+        if self.must_hold(id, server, tag) || self.tries_copy(now, server, tag, header) {
             let client = &mut self.clients[id];
             client.holding = true;
             if self.servers[server].answer.is_some() {
@@ -414,14 +415,12 @@ impl Engine {
             // They are put back once a cancel is over. No mark: PutBackBehindCancel says so.
             return tag != Tag::Terminate;
         }
-        if client.slots.is_empty() {
-            return false;
-        }
-        if matches!(tag, Tag::CopyData | Tag::CopyDone | Tag::CopyFail | Tag::Flush) {
-            return false;
-        }
         // A farewell asks for nothing more.
-        if tag == Tag::Terminate {
+        let asks_nothing = matches!(
+            tag,
+            Tag::CopyData | Tag::CopyDone | Tag::CopyFail | Tag::Flush | Tag::Terminate
+        );
+        if client.slots.is_empty() || asks_nothing {
             return false;
         }
         let server = &self.servers[server];

@@ -161,7 +161,7 @@ impl Engine {
 
     fn parse(&mut self, id: ClientId, server: ServerId, new: NewStatement<'_>) -> Option<Named> {
         let is_named = !new.parse.name.is_empty();
-        if is_named && self.servers[server].replies.passes_over() {
+        if is_named && self.servers[server].replies.skips() {
             // Nothing is made, and so nothing is there that would keep the server.
             Mark::ParsePassedOver.hit();
             return Some(Named::plain(Kind::Parse { makes: Makes::Own }));
@@ -364,7 +364,7 @@ impl Engine {
         }
         let is_bind = matches!(kind, Kind::Bind);
         let client = &self.clients[id];
-        let meaning = match self.servers[server].replies.passes_over() {
+        let meaning = match self.servers[server].replies.skips() {
             // It is not looked at.
             true => Meaning::Unknown,
             false => client.names.meaning(name, client.coming_slot()),
@@ -520,7 +520,7 @@ impl Engine {
             return Some(Named::plain(Kind::CloseStatement { closes: Closes::Unnamed }));
         }
         let mut closes = Closes::Own;
-        if !self.servers[server].replies.passes_over() {
+        if !self.servers[server].replies.skips() {
             let slot = client.coming_slot();
             match client.names.meaning(name, slot) {
                 Meaning::Unknown => {}

@@ -53,7 +53,7 @@ impl Engine {
         goes_on: bool,
     ) -> bool {
         let client = &self.clients[id];
-        if client.names.is_empty() || self.servers[server].replies.passes_over() {
+        if client.names.is_empty() || self.servers[server].replies.skips() {
             return true;
         }
         let names = self.names_prepared(server, &self.read_text(id, text));
@@ -105,7 +105,7 @@ impl Engine {
     /// above.
     pub(super) fn show_all(&mut self, id: ClientId, server: ServerId) -> bool {
         let its = &self.servers[server];
-        if its.replies.passes_over() || its.has_failed() {
+        if its.replies.skips() || its.has_failed() {
             Mark::NotShownInFailed.hit();
             return true;
         }

@@ -86,11 +86,6 @@ impl Engine {
     /// Makes the server's unnamed statement this client's. If the client has none, that of whoever
     /// was here before must go, or the client would run a stranger's.
     pub(super) fn bring_unnamed(&mut self, id: ClientId, server: ServerId) -> bool {
-        if self.servers[server].replies.ignores_sync() {
-            // The server reads COPY data: this message ends it in an error, whatever it names.
-            Mark::BoundInCopy.hit();
-            return true;
-        }
         let is_asked = self.servers[server].replies.tells_unnamed_rows();
         if self.clients[id].has_units_before() || is_asked {
             return false;

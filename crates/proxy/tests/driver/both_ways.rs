@@ -5,7 +5,8 @@ use pgweir_engine::{Mark, ServerActivity};
 
 use crate::messages::{
     bind, bind_complete, close_complete, close_statement, copy_data, copy_done, copy_in, done,
-    error, execute, flush, long_row, one_row, parse, parse_complete, query, ready, sync,
+    empty_query, error, execute, flush, long_row, one_row, parse, parse_complete, query, ready,
+    sync,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage, took};
@@ -195,7 +196,8 @@ fn a_deep_batch_inside_a_copy_waits_too() {
     server.heard();
     alice.says([deep_batch()]);
     assert!(!alice.is_read());
-    server.says([error("08P01"), ready()]);
+    assert_eq!(server.heard(), "Q()");
+    server.says([error("08P01"), ready(), empty_query(), ready()]);
     assert_eq!(alice.heard(), "G E(08P01) Z");
     answers_a_deep_batch(&server, &alice);
     stage.check();

@@ -3,9 +3,11 @@
 use pgweir_engine::{Mark, ServerActivity};
 
 use crate::messages::{
-    bind, bind_complete, copy_both, copy_data, copy_done, copy_fail, copy_in, done, error, execute,
-    fatal, in_block, parse, parse_complete, query, ready, sync, terminate,
+    bind, bind_complete, copy_both, copy_data, copy_done, copy_fail, copy_in, done, empty_query,
+    error, execute, fatal, in_block, in_failed_block, message, parse, parse_complete, query, ready,
+    sync, terminate,
 };
+use crate::named::{prepare, rows};
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage, took};
 
@@ -191,19 +193,72 @@ fn data_that_comes_too_late_inside_a_transaction_goes_nowhere() {
 /// (`CopyGetData`). It was held back for others' sake, or until the unit before was over, which
 /// waited for it.
 #[test]
-fn another_message_inside_a_copy_is_left_to_the_server() {
-    for (wrong, heard) in [(query("SELECT"), "Q(SELECT)"), (bind(), "B"), (parse("x"), "P(x)")] {
+fn another_message_inside_a_copy_ends_it() {
+    for wrong in [query("SELECT"), bind(), parse("x")] {
         let (stage, server, alice) = copying();
         let bob = stage.client();
         bob.says([query("bob")]);
         alice.says([wrong]);
-        assert_eq!(server.heard(), heard);
+        assert_eq!(server.heard(), "Q()");
         server.says([error("08P01"), fatal("08P01")]);
         server.ends();
         assert_eq!(alice.heard(), "E(08P01) E(FATAL 08P01)");
         assert!(alice.is_closed());
         assert_eq!(stage.server().heard(), "Q(bob)");
-        assert_eq!(took(Mark::BoundInCopy), heard == "B");
+    }
+}
+
+/// What goes ahead is a query, and its client has sent none.
+#[test]
+fn the_error_inside_a_copy_names_the_message_that_its_client_has_sent() {
+    let (_stage, server, alice) = copying();
+    alice.says([bind(), execute(), sync()]);
+    let unexpected = |named: &str| {
+        let text = format!("SERROR\0C08P01\0Munexpected message type {named} during COPY\0\0");
+        message(b'E', text.as_bytes())
+    };
+    server.says([unexpected("0x51")]);
+    assert!(alice.heard_bytes() == unexpected("0x42"));
+}
+
+/// The simulator's: a COPY that a trigger refuses had failed by then, and what was sent behind it
+/// found none of the statements that its client had prepared.
+#[test]
+fn what_comes_behind_a_copy_that_has_failed_finds_its_names() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    prepare(&alice, &server, "s", "SELECT", rows());
+    alice.says([query("COPY t FROM STDIN")]);
+    server.heard();
+    server.says([copy_in()]);
+    alice.says([query("EXECUTE s"), query("next")]);
+    assert_eq!(server.heard(), "Q()");
+    server.says([error("P0001"), ready()]);
+    assert_eq!((alice.heard().as_str(), server.heard().as_str()), ("G E(P0001) Z", ""));
+    server.says([empty_query(), ready()]);
+    assert_eq!(server.heard(), "C(s) P(s=SELECT) D(s) S Q(EXECUTE s) Q(next)");
+    assert_eq!(stage.contained(), None);
+}
+
+/// In a transaction, too, which has failed with it; and of another client, who has been waiting.
+#[test]
+fn what_comes_behind_a_copy_that_has_failed_is_carried_out() {
+    for status in [ready(), in_failed_block()] {
+        let (stage, server, alice) = copying();
+        let bob = stage.client();
+        bob.says([query("bob")]);
+        alice.says([bind(), execute(), sync()]);
+        assert_eq!(server.heard(), "Q()");
+        let fails = status != ready();
+        server.says([error("P0001"), status.clone(), empty_query(), status.clone()]);
+        assert_eq!(alice.heard(), if fails { "E(P0001) Z(E)" } else { "E(P0001) Z" });
+        if !fails {
+            assert_eq!(server.heard(), "Q(bob)");
+            server.says([done(), ready()]);
+        }
+        assert_eq!(server.heard(), "B E S");
+        server.says([error("34000"), status]);
+        assert_eq!(alice.heard(), if fails { "E(34000) Z(E)" } else { "E(34000) Z" });
+        assert_eq!(stage.contained(), None);
     }
 }
 

@@ -248,6 +248,10 @@ pub(crate) fn fatal(code: &str) -> Vec<u8> {
     built(|out| Report::fatal(code, "as the server says").write(out))
 }
 
+pub(crate) fn empty_query() -> Vec<u8> {
+    message(b'I', b"")
+}
+
 pub(crate) fn notice() -> Vec<u8> {
     message(b'N', b"SNOTICE\0VNOTICE\0C00000\0Mby the way\0\0")
 }

@@ -194,8 +194,26 @@ fn something_else_in_the_middle_of_the_data() {
         function_call(177, 0, &[Some(b"1"), Some(b"2")]),
         parse("", "SELECT 1", &[]),
     ] {
-        same(&script().ask(&[query(IN), copy_data(b"1\tx\n"), stranger].concat()).read_to_end());
+        let data = [copy_data(b"1\tx\n"), stranger].concat();
+        same(&script().send(&query(IN)).read(1).send(&data).read_to_end());
+        same(&script().ask(&[query(IN), data].concat()).read_to_end());
     }
+}
+
+/// It says that it reads, and then does not.
+#[test]
+fn what_follows_a_copy_that_fails_before_it_reads() {
+    let refused = query("COPY pg_tables FROM STDIN");
+    let run = [bind("", "s", &[]), execute("", 0), sync()].concat();
+    same(
+        &script()
+            .ask(&[parse("s", "SELECT 'prepared'", &[]), sync()].concat())
+            .ask(&[refused.clone(), run].concat())
+            .read_until_ready()
+            .ask(&[refused, query("EXECUTE s")].concat())
+            .read_until_ready()
+            .ask(&query("EXECUTE s")),
+    );
 }
 
 #[test]
