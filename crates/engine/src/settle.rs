@@ -148,8 +148,8 @@ impl Engine {
                 let is_as_told = match (&rows, told) {
                     (Rows::Known(shape), Some(told)) => told.allows(shape),
                     // As wherever else it says too much.
-                    (Rows::Unknown, _) => true,
-                    (Rows::Known(_), None) | (Rows::Awaited | Rows::Missed, _) => false,
+                    (Rows::Unknown, _) | (Rows::Known(_), None) => true,
+                    (Rows::Awaited | Rows::Missed, _) => false,
                 };
                 Mark::ShownRowsChanged.hit_if(!is_as_told);
                 its.names.has_rows(name, &asked, is_as_told);

@@ -118,7 +118,8 @@ impl Engine {
             if let Some(statement) = own.statement.clone() {
                 self.note_shown(id, &statement, slot);
                 let definition = statement.definition_for(own.shape().map(|shape| &**shape));
-                let has_rows = own.shape().is_some_and(|shape| shape.has_rows());
+                // Its own batch may have made it, and not have told of any yet.
+                let has_rows = own.shape().is_none_or(|shape| shape.has_rows());
                 let was = Rc::new((Rc::clone(&name), own));
                 // Its rows may not be what they were.
                 let asked = self.clients[id].names.asked(&name);

@@ -666,6 +666,23 @@ fn what_was_removed_in_front_of_a_close_that_fails_is_gone() {
     assert!(took(Mark::NotRemovedButGone));
 }
 
+/// The simulator's: of a statement that its own batch had made, nobody asked what its rows are like
+/// under its client's name, though that batch had changed them.
+#[test]
+fn what_sql_may_name_in_its_own_batch_has_the_rows_that_its_client_is_told_of() {
+    for (is_now, changed) in [(no_rows(), true), (rows(), false)] {
+        let (_stage, server, alice) = Stage::ready(&Setup::default());
+        alice.says([parse_as("s", "SELECT"), parse("EXECUTE s"), sync()]);
+        let shown = "C(s) P(s=SELECT) D(s) P(EXECUTE s) S";
+        assert_eq!(server.heard(), format!("P(pgweir_1=SELECT) D(pgweir_1) {shown}"));
+        server.says([parse_complete(), rows(), close_complete(), parse_complete(), is_now]);
+        server.says([parse_complete(), ready()]);
+        assert_eq!(alice.heard(), "1 1 Z");
+        alice.says([bind_to("s"), execute(), sync()]);
+        assert_eq!(server.heard(), if changed { "B(pgweir_) E S" } else { "B(s) E S" });
+    }
+}
+
 /// SQL that names statements gives them their own names on the server, with rows as they are then.
 /// A client that was told of others would read them wrongly.
 #[test]
