@@ -11,6 +11,7 @@ use pgweir_wire::backend::ErrorFields;
 use pgweir_wire::frontend::{self, Tag};
 use pgweir_wire::{HEADER_LEN, Header, SqlState};
 
+use super::begins_unit;
 use crate::Engine;
 use crate::action::{Endpoint, ServerId};
 use crate::marks::Mark;
@@ -28,7 +29,7 @@ impl Engine {
             return true;
         }
         server.tried_for = None;
-        if !server.replies.ignores_sync() || is_of_copy(tag) {
+        if !server.replies.ignores_sync() || !begins_unit(tag) {
             return false;
         }
         Mark::CopyTried.hit();
@@ -53,44 +54,25 @@ impl Engine {
         let n = HEADER_LEN + body.len();
         let server = &self.servers[id];
         let waits = server.tried_for.filter(|_| heard && n == length);
-        let (Some(named), Some(client)) = (waits.and_then(|tag| named(body, tag)), server.client())
+        let (Some(told), Some(client)) =
+            (waits.and_then(|tag| told_as(body, tag)), server.client())
         else {
             return self.pass(id, heard, at, n, length);
         };
         self.actions.inject(Endpoint::Client(client), |out| {
             out.push(b'E');
             out.extend_from_slice(&((length - 1) as u32).to_be_bytes());
-            out.extend_from_slice(&named);
+            out.extend_from_slice(&told);
         });
         self.pass(id, false, at, n, length);
     }
 }
 
 /// The body of an error at the query that went ahead as that of one at a message with this tag.
-fn named(body: &[u8], tag: u8) -> Option<Vec<u8>> {
+fn told_as(body: &[u8], tag: u8) -> Option<Vec<u8>> {
     let lost = ErrorFields::start(body).code == Some(SqlState::PROTOCOL_VIOLATION);
     let at = body.windows(AHEAD.len()).position(|text| text == AHEAD).filter(|_| lost)?;
-    let mut named = body.to_vec();
-    named[at..at + AHEAD.len()].copy_from_slice(format!("0x{tag:02X}").as_bytes());
-    Some(named)
-}
-
-/// Whether a message may come inside of a COPY, or never reaches a server.
-fn is_of_copy(tag: Tag) -> bool {
-    match tag {
-        Tag::CopyData
-        | Tag::CopyDone
-        | Tag::CopyFail
-        | Tag::Flush
-        | Tag::Password
-        | Tag::Sync
-        | Tag::Terminate => true,
-        Tag::Bind
-        | Tag::Close
-        | Tag::Describe
-        | Tag::Execute
-        | Tag::FunctionCall
-        | Tag::Parse
-        | Tag::Query => false,
-    }
+    let mut told = body.to_vec();
+    told[at..at + AHEAD.len()].copy_from_slice(format!("0x{tag:02X}").as_bytes());
+    Some(told)
 }
