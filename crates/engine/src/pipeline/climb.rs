@@ -1,10 +1,14 @@
 //! How many servers are shared, and how deep: found by trying (`pipelining = "auto"`).
 //!
 //! Few servers that never sleep beat many that do, but how few depends on processors, on what
-//! statements do and on how far away the servers are: commits that wait for a disk want many. So a
-//! little more or less of either is tried for a moment, and kept if more transactions come to their
-//! end, or as many in less time. Where nothing is better, the next tries come later and later,
-//! until there is another load.
+//! statements do and on how far away the servers are: commits that wait for a disk want many. So
+//! more or less of either is tried, and kept if more transactions come to their end, or as many in
+//! less time. Where nothing is better, the next tries come later and later, until there is another
+//! load.
+//!
+//! A machine has good and bad moments, which differ by more than most tries do. So the best and
+//! what is tried hold in turn, a moment each, and are compared as often as it takes to tell them
+//! apart: once where they differ by far, [`PAIRS`] times where they hardly do.
 //!
 //! What is counted is the pool's affair: transactions of all kinds, so that what is won where
 //! servers are shared is not lost where they are not, nor by reads what is won by writes.
@@ -20,15 +24,29 @@ const DEEPEST: usize = 64;
 /// How much of what is counted may be chance.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Chance {
-    /// So long is counted before it is judged.
-    pub(super) window: Duration,
+    /// So long each of the two holds.
+    pub(super) slice: Duration,
+    /// Two slices that are alike differ by such a part, however many transactions there are.
+    pub(super) spread: f64,
     /// So much more is better.
     pub(super) better: f64,
 }
 
-/// In a window with fewer transactions chance would judge: it is made longer, up to this.
-const FEW: u64 = 60;
-const WINDOW_AT_MOST: Duration = Duration::from_secs(1);
+/// Two that have been compared so often, or as long with longer slices, and are still much alike
+/// are told apart by what has been seen.
+const PAIRS: u32 = 6;
+
+/// By so many times what may be chance the tried one has to be better, to be believed at once. It
+/// is given up sooner: there is another try.
+const SURE: f64 = 1.5;
+
+/// From fewer transactions in a slice nothing is learnt: it is made longer, up to this.
+const FEW: u64 = 20;
+const SLICE_AT_MOST: Duration = Duration::from_secs(1);
+
+/// Where statements take more than such a part of a slice, many of those that end in it were sent
+/// before: another goes by first.
+const SLOW: u32 = 10;
 
 /// Of so many units one must have met with others: where hardly any does, it does not matter how
 /// many may.
@@ -37,14 +55,10 @@ const MEETING: u64 = 10;
 /// Where the rate says nothing, so much less time is better.
 const SOONER: f64 = 0.95;
 
-/// So much better need not be seen twice.
-const MUCH_BETTER: f64 = 1.25;
-
-/// What is so much slower in the first half of its window is not looked at for the other half.
-const HOPELESS: f64 = 0.85;
-
-/// A rate or a time that differs so much from what it was is another load.
+/// A rate or a time that differs so much from what it was is another load, if that is seen twice.
 const ANOTHER_LOAD: f64 = 1.25;
+/// The same, if it is seen once.
+const QUITE_ANOTHER_LOAD: f64 = 1.6;
 
 /// So long nothing is tried when nothing was better; twice as long each time, up to the last.
 const REST: Duration = Duration::from_secs(2);
@@ -59,28 +73,26 @@ pub(crate) struct Climb {
     /// What the best was like when it was looked at last.
     score: Option<Score>,
     /// What is tried in its place.
-    trial: Option<Move>,
+    trial: Option<Trial>,
     /// What is to be tried next.
     next: Move,
-    /// It was better the last time, by so little that it may have been chance.
-    seemed_better: bool,
     /// So many tries in a row were no better.
     in_vain: usize,
     /// Nothing is tried before this.
     rests_until: Option<Time>,
     rest: Duration,
-    /// What it was like when that began, and how many windows in a row were otherwise.
+    /// What it was like when that began, and how many slices in a row were otherwise.
     rested: Option<Score>,
     others: u32,
     /// What is under way was sent under other depths.
     settles: bool,
     since: Time,
-    window: Window,
+    slice: Slice,
 }
 
 /// What has been seen since [`Climb::since`].
 #[derive(Clone, Copy, Debug, Default)]
-struct Window {
+struct Slice {
     /// Transactions that the pool had finished when it began.
     transactions: u64,
     /// Units that were sent to shared servers; that stood behind others, or had waited; and that
@@ -95,7 +107,29 @@ struct Window {
     took: Duration,
 }
 
-/// What can be judged of a window.
+/// Something that is compared with the best.
+#[derive(Clone, Copy, Debug)]
+struct Trial {
+    since: Time,
+    what: Move,
+    /// It holds now, and not the best.
+    holds: bool,
+    /// So often both have held.
+    pairs: u32,
+    of_best: Total,
+    of_tried: Total,
+}
+
+/// What slices have given, taken together.
+#[derive(Clone, Copy, Debug, Default)]
+struct Total {
+    transactions: u64,
+    elapsed: Duration,
+    answered: u64,
+    took: Duration,
+}
+
+/// What can be judged of that.
 #[derive(Clone, Copy, Debug)]
 struct Score {
     /// Transactions a second.
@@ -107,10 +141,9 @@ struct Score {
 /// What a score is beside another.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Verdict {
-    /// By more than chance does.
-    MuchBetter,
-    /// It may have been chance.
     Better,
+    /// It may yet be either.
+    Open,
     NotBetter,
 }
 
@@ -131,8 +164,7 @@ impl Climb {
             best,
             score: None,
             trial: None,
-            next: Move::MoreServers,
-            seemed_better: false,
+            next: Move::FewerServers,
             in_vain: 0,
             rests_until: None,
             rest: REST,
@@ -140,32 +172,31 @@ impl Climb {
             others: 0,
             settles: true,
             since: Time::ZERO,
-            window: Window::default(),
+            slice: Slice::default(),
         }
     }
 
     /// What holds now in a pool of so many servers.
     pub(crate) fn depths(&self, servers: usize) -> Depths {
-        let holds = match self.trial {
-            Some(trial) => trial.from(self.best, servers).unwrap_or(self.best),
-            None => self.best,
-        };
+        let tried = self.trial.filter(|trial| trial.holds);
+        let tried = tried.and_then(|trial| trial.what.from(self.best, servers));
+        let holds = tried.unwrap_or(self.best);
         Depths { hot: holds.hot.min(servers).max(1), ..holds }
     }
 
     /// A unit was sent to a shared server, of so many. `waited`: since all of them were full;
     /// `behind`: it stands behind others there.
     pub(crate) fn sent(&mut self, hot: usize, waited: bool, behind: bool) {
-        self.window.widest = self.window.widest.max(hot);
-        self.window.sent += 1;
-        self.window.met += u64::from(waited || behind);
-        self.window.waited += u64::from(waited);
+        self.slice.widest = self.slice.widest.max(hot);
+        self.slice.sent += 1;
+        self.slice.met += u64::from(waited || behind);
+        self.slice.waited += u64::from(waited);
     }
 
     /// A unit was answered, so long after its client had asked.
     pub(crate) fn answered(&mut self, took: Duration) {
-        self.window.answered += 1;
-        self.window.took += took;
+        self.slice.answered += 1;
+        self.slice.took += took;
     }
 
     /// Time has gone by. `transactions`: what the pool has finished since ever.
@@ -174,29 +205,30 @@ impl Climb {
             return self.begin(now, transactions);
         }
         let elapsed = now - self.since;
-        let done = transactions.saturating_sub(self.window.transactions);
-        let has_seen_enough = elapsed >= self.chance.window && done >= FEW;
-        if !has_seen_enough && elapsed < WINDOW_AT_MOST && !self.is_hopeless(elapsed, done) {
+        let done = transactions.saturating_sub(self.slice.transactions);
+        let has_seen_enough = elapsed >= self.chance.slice && done >= FEW;
+        if !has_seen_enough && elapsed < SLICE_AT_MOST {
             return;
         }
-        let window = self.window;
+        let slice = self.slice;
         self.begin(now, transactions);
-        if done < FEW || window.answered == 0 {
+        if done < FEW || slice.answered == 0 {
             // Too little is shared to learn from.
             self.trial = None;
             self.score = None;
             return;
         }
-        let score = Score {
-            rate: done as f64 / elapsed.as_secs_f64(),
-            time: window.took.as_secs_f64() / window.answered as f64,
-        };
+        let Slice { answered, took, .. } = slice;
+        let total = Total { transactions: done, elapsed, answered, took };
         match self.trial.take() {
-            Some(trial) => self.judge(now, trial, score, servers),
+            Some(trial) => self.compare(now, trial, total, servers),
             None => {
-                self.score = Some(score);
-                if !self.rests(now, score) {
-                    self.try_next(&window, servers);
+                let score = total.score();
+                let was = self.score.replace(score);
+                // While a load begins each moment is better than the one before.
+                let is_steady = was.is_some_and(|was| score.rate < was.rate * ANOTHER_LOAD);
+                if !self.rests(now, score) && is_steady {
+                    self.try_next(now, &slice, total, servers);
                 }
             }
         }
@@ -215,13 +247,19 @@ impl Climb {
     /// From now on is counted.
     fn begin(&mut self, now: Time, transactions: u64) {
         self.since = now;
-        self.window = Window { transactions, ..Window::default() };
+        self.slice = Slice { transactions, ..Slice::default() };
+    }
+
+    /// Another holds from now on: the next slice is its own.
+    fn switches(&mut self, total: Total) {
+        let took = Duration::from_secs_f64(total.score().time);
+        self.settles = took * SLOW > self.chance.slice;
     }
 
     /// Whether nothing is to be tried now: all was, and it is the same load.
     fn rests(&mut self, now: Time, score: Score) -> bool {
         let Some(until) = self.rests_until else { return false };
-        let is_other = self.rested.is_some_and(|rested| rested.is_another(score));
+        let is_other = self.rested.is_some_and(|rested| rested.is_beyond(score, ANOTHER_LOAD));
         self.others = if is_other { self.others + 1 } else { 0 };
         if self.others >= 2 {
             self.rest = REST;
@@ -233,70 +271,74 @@ impl Climb {
         false
     }
 
-    /// Whether what is tried need not be looked at any longer.
-    fn is_hopeless(&self, elapsed: Duration, done: u64) -> bool {
-        let (Some(_), Some(was)) = (self.trial, self.score) else { return false };
-        let rate = done as f64 / elapsed.as_secs_f64();
-        done >= FEW && elapsed >= self.chance.window / 2 && rate < HOPELESS * was.rate
+    /// One of the two that are compared has held for a slice.
+    fn compare(&mut self, now: Time, mut trial: Trial, total: Total, servers: usize) {
+        self.switches(total);
+        if !trial.holds {
+            if total.score().is_beyond(trial.of_best.score(), QUITE_ANOTHER_LOAD) {
+                // What has been compared is of no use any more.
+                self.score = Some(total.score());
+                return;
+            }
+            trial.of_best.add(total);
+            trial.holds = true;
+            self.trial = Some(trial);
+            return;
+        }
+        trial.of_tried.add(total);
+        trial.pairs += 1;
+        trial.holds = false;
+        match trial.verdict(now, self.chance) {
+            Verdict::Open => self.trial = Some(trial),
+            Verdict::Better => self.is_better(now, trial, total, servers),
+            Verdict::NotBetter => self.is_in_vain(now, trial),
+        }
     }
 
-    /// A trial was counted: it is the best now, or not. What is a little better once is tried
-    /// again before it is believed: otherwise chance alone would lead away from the best.
-    fn judge(&mut self, now: Time, trial: Move, score: Score, servers: usize) {
-        let tried = trial.from(self.best, servers);
-        let was = self.score;
-        let verdict = was.map_or(Verdict::NotBetter, |was| score.against(was, self.chance, trial));
-        let had_seemed_better = std::mem::take(&mut self.seemed_better);
-        let is_believed = match verdict {
-            Verdict::MuchBetter => true,
-            Verdict::Better => had_seemed_better,
-            Verdict::NotBetter => false,
-        };
-        if let Some(tried) = tried.filter(|_| is_believed) {
-            self.best = tried;
-            self.score = Some(score);
-            self.in_vain = 0;
-            self.rest = REST;
-            // The same way once more.
-            self.next = trial;
-            if trial.from(self.best, servers).is_some() {
-                self.trial = Some(trial);
-                self.settles = true;
-            }
+    /// What was tried is the best now.
+    fn is_better(&mut self, now: Time, trial: Trial, total: Total, servers: usize) {
+        let what = trial.what;
+        self.best = what.from(self.best, servers).unwrap_or(self.best);
+        self.score = Some(total.score());
+        self.in_vain = 0;
+        self.rest = REST;
+        let (tried, best) = (trial.of_tried.score(), trial.of_best.score());
+        if tried.rate < best.rate * self.chance.better {
+            self.next = what.next();
             return;
         }
-        self.settles = true;
-        if verdict == Verdict::Better {
-            self.seemed_better = true;
-            self.next = trial;
-            return;
-        }
+        // The same way once more.
+        self.next = what;
+        self.trial = what.from(self.best, servers).map(|_| Trial::new(now, what, total));
+    }
+
+    fn is_in_vain(&mut self, now: Time, trial: Trial) {
+        self.score = Some(trial.of_best.score());
         self.in_vain += 1;
-        self.next = trial.next();
+        self.next = trial.what.next();
         if self.in_vain >= Move::ALL.len() {
             self.rests_until = Some(now + self.rest);
             self.rest = (self.rest * 2).min(REST_AT_MOST);
-            self.rested = was;
+            self.rested = self.score;
             self.others = 0;
         }
     }
 
     /// Something else holds for a moment.
-    fn try_next(&mut self, window: &Window, servers: usize) {
+    fn try_next(&mut self, now: Time, slice: &Slice, of_best: Total, servers: usize) {
         for _ in Move::ALL {
-            let trial = self.next;
-            if window.shows(trial, self.best) && trial.from(self.best, servers).is_some() {
-                self.trial = Some(trial);
-                self.settles = true;
-                return;
+            let what = self.next;
+            if slice.shows(what, self.best) && what.from(self.best, servers).is_some() {
+                self.trial = Some(Trial::new(now, what, of_best));
+                return self.switches(of_best);
             }
             self.in_vain += 1;
-            self.next = trial.next();
+            self.next = what.next();
         }
     }
 }
 
-impl Window {
+impl Slice {
     /// Whether it would make a difference to what has been seen.
     fn shows(&self, trial: Move, best: Depths) -> bool {
         match trial {
@@ -307,30 +349,53 @@ impl Window {
     }
 }
 
-impl Score {
-    /// What it is beside another, when `trial` has led to it. What is as good with less is better
-    /// too.
-    fn against(self, other: Self, chance: Chance, trial: Move) -> Verdict {
-        let rate = self.rate / other.rate;
-        let time = self.time / other.time;
-        if rate >= MUCH_BETTER {
-            return Verdict::MuchBetter;
-        }
-        let is_same = rate > 1.0 / chance.better;
-        let is_sooner = is_same && time <= SOONER;
-        let is_as_good = trial.is_less() && rate >= 1.0 && time <= 1.0 / SOONER;
-        if rate >= chance.better || is_sooner || is_as_good {
-            return Verdict::Better;
-        }
-        Verdict::NotBetter
+impl Total {
+    fn add(&mut self, other: Self) {
+        self.transactions += other.transactions;
+        self.elapsed += other.elapsed;
+        self.answered += other.answered;
+        self.took += other.took;
     }
 
-    /// Whether it is of another load.
-    fn is_another(self, other: Self) -> bool {
-        let far = |one: f64, other: f64| {
-            let ratio = one / other;
-            !(1.0 / ANOTHER_LOAD..ANOTHER_LOAD).contains(&ratio)
-        };
+    fn score(self) -> Score {
+        Score {
+            rate: self.transactions as f64 / self.elapsed.as_secs_f64(),
+            time: self.took.as_secs_f64() / self.answered as f64,
+        }
+    }
+}
+
+impl Trial {
+    /// One that begins, with the first slice of the best.
+    fn new(now: Time, what: Move, of_best: Total) -> Self {
+        Self { since: now, what, holds: true, pairs: 0, of_best, of_tried: Total::default() }
+    }
+
+    /// Whether what is tried is better than the best, as far as that can be told by now.
+    fn verdict(&self, now: Time, chance: Chance) -> Verdict {
+        let (tried, best) = (self.of_tried.score(), self.of_best.score());
+        let rate = tried.rate / best.rate;
+        let wanted = self.what.wants(tried.time / best.time, chance);
+        let counted = |total: Total| 1.0 / total.transactions as f64;
+        let may_be_chance = (chance.spread.powi(2) / f64::from(self.pairs)
+            + counted(self.of_tried)
+            + counted(self.of_best))
+        .sqrt();
+        let is_last = now - self.since >= 2 * PAIRS * chance.slice;
+        if rate < wanted * (-may_be_chance).exp() || is_last && rate < wanted {
+            return Verdict::NotBetter;
+        }
+        if is_last || rate >= wanted * (SURE * may_be_chance).exp() {
+            return Verdict::Better;
+        }
+        Verdict::Open
+    }
+}
+
+impl Score {
+    /// Whether it differs by so many times.
+    fn is_beyond(self, other: Self, times: f64) -> bool {
+        let far = |one: f64, other: f64| !(1.0 / times..times).contains(&(one / other));
         far(self.rate, other.rate) || far(self.time, other.time)
     }
 }
@@ -347,12 +412,18 @@ impl Move {
         }
     }
 
-    /// It takes less of the servers, or of the patience of those who stand behind others.
-    fn is_less(self) -> bool {
-        match self {
+    /// So many times as many transactions are better, where one takes so many times as long. What
+    /// is as good with less is better too: less of the servers, or of the patience of those who
+    /// stand behind others.
+    fn wants(self, time: f64, chance: Chance) -> f64 {
+        let is_less = match self {
             Self::FewerServers | Self::Shallower => true,
             Self::MoreServers | Self::Deeper => false,
+        };
+        if time <= SOONER {
+            return 1.0 / chance.better;
         }
+        if is_less && time <= 1.0 / SOONER { 1.0 } else { chance.better }
     }
 
     /// Where it leads, if anywhere.
@@ -368,13 +439,14 @@ impl Move {
     }
 }
 
-/// The next number of servers worth a try.
+/// The next number of servers worth a try. Steps are so wide that chance hides no difference: of
+/// one, two and three servers two are hardly ever the best.
 fn more(hot: usize) -> usize {
-    hot * 2
+    if hot == 1 { 3 } else { hot * 2 }
 }
 
 fn less(hot: usize) -> usize {
-    (hot * 2).div_ceil(3).min(hot - 1).max(1)
+    (hot / 2).max(1)
 }
 
 #[cfg(test)]

@@ -13,10 +13,12 @@ use crate::time::Time;
 pub(super) const READS: Depths = Depths { hot: 3, depth: 16 };
 
 /// What a processor does differs little from one moment to the next.
-pub(super) const COMPUTES: Chance = Chance { window: Duration::from_millis(190), better: 1.04 };
+pub(super) const COMPUTES: Chance =
+    Chance { slice: Duration::from_millis(90), spread: 0.12, better: 1.04 };
 
 /// A disk's does.
-const COMMITS: Chance = Chance { window: Duration::from_millis(390), better: 1.1 };
+const COMMITS: Chance =
+    Chance { slice: Duration::from_millis(190), spread: 0.2, better: 1.1 };
 
 /// Where writes begin. Measured with a pool of 64 and 64 clients that update a row by its key
 /// (fsync, two processors): 16 servers and 8 statements on each do 1.45 times what 64 servers do,

@@ -937,7 +937,7 @@ fn auto_tries_what_may_be_better() {
     let all: Vec<_> = (0..12).map(|number| format!("Q(SELECT {number})")).collect();
     for _ in 0..2 {
         stage.wait(TICK);
-        for _ in 0..3 {
+        for _ in 0..5 {
             ask(&clients);
             assert_eq!(server.heard(), all.join(" "));
             server.says(vec![one_row(""); 12]);

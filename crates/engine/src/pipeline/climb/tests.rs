@@ -96,6 +96,12 @@ fn is_far(Depths { hot, depth }: Depths) -> f64 {
     under_way / 0.0011
 }
 
+/// Two processors and few clients: one server has the one, and all else the other.
+fn is_small(Depths { hot, depth }: Depths) -> f64 {
+    let asleep = 1.0 + 2.0 / depth as f64;
+    45_000.0 / asleep / (1.0 + 0.35 * (hot as f64).ln())
+}
+
 #[test]
 fn it_finds_what_is_nearly_the_best_within_five_seconds() {
     let loads: [(&str, usize, Load); 6] = [
@@ -136,7 +142,23 @@ fn chance_does_not_lead_away() {
         done += seen;
         most += at_best;
     }
-    assert!(done > 0.945 * most, "{:.3}", done / most);
+    assert!(done > 0.95 * most, "{:.3}", done / most);
+}
+
+/// The same, where a third fewer servers are hardly better than before: one is found at once.
+#[test]
+fn chance_does_not_hide_what_is_better() {
+    let (mut done, mut most) = (0.0, 0.0);
+    for seed in 1..40 {
+        let mut model = Model::new(10);
+        model.spread = 0.12;
+        model.noise = model.noise.wrapping_mul(seed);
+        model.run(Duration::from_secs(5), is_small);
+        let (seen, at_best) = model.run(Duration::from_secs(5), is_small);
+        done += seen;
+        most += at_best;
+    }
+    assert!(done > 0.955 * most, "{:.3}", done / most);
 }
 
 #[test]
