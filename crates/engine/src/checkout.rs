@@ -50,7 +50,7 @@ impl Engine {
         } else if self.bear(now, id, pool) {
             return;
         }
-        let ticket = self.pools[pool].enqueue(id, asked.since, false);
+        let ticket = self.pools[pool].enqueue(id, asked.since, None);
         self.clients[id].leg = Leg::Waiting(ticket);
         self.refill(now, pool);
         self.reserve(pool);
@@ -385,7 +385,7 @@ impl Engine {
         while let Some(waiter) = self.pools[pool].waiters.get(index).copied() {
             let current = self.clients.find(waiter.client).map(|client| client.leg);
             let waits = current == Some(Leg::Waiting(waiter.ticket));
-            if waits && waiter.shares {
+            if waits && waiter.shares.is_some() {
                 index += 1;
                 continue;
             }
@@ -424,9 +424,9 @@ impl Engine {
                 Mark::QueueLeft.hit();
                 let its = &mut self.clients[client];
                 its.leg = Leg::None;
-                let shares = its.unit.take().is_some();
+                let access = its.unit.take().map(|unit| unit.access);
                 self.pools[pool].waiting -= 1;
-                self.pools[pool].sharing -= usize::from(shares);
+                self.pools[pool].shares_no_more(access);
                 self.remove_void_places(pool);
             }
             Leg::Preparing(server) => {
@@ -447,8 +447,8 @@ impl Engine {
                 Mark::GrantLeft.hit();
                 let its = &mut self.clients[client];
                 its.leg = Leg::None;
-                its.unit = None;
-                self.servers[server].granted -= 1;
+                let access = its.unit.take().map(|unit| unit.access);
+                self.servers[server].grants_no_more(access);
                 self.grant(now, pool);
                 self.runs_dry(now, server);
             }

@@ -267,10 +267,11 @@ impl Engine {
     fn check_shared(&self, id: PoolId, pool: &Pool) {
         let name = || pool.spec.name();
         let of_pool = || self.clients.iter().filter(move |(_, its)| its.pool() == Some(id));
-        let sharing = of_pool()
-            .filter(|(_, its)| matches!(its.leg, Leg::Waiting(_)) && its.unit.is_some())
-            .count();
-        assert_eq!(pool.sharing, sharing, "{}: who may share is miscounted", name());
+        let waiting = of_pool().filter(|(_, its)| matches!(its.leg, Leg::Waiting(_)));
+        let units: Vec<_> = waiting.filter_map(|(_, its)| its.unit.as_deref()).collect();
+        let reads = units.iter().filter(|unit| !unit.access.waits()).count();
+        let counted = (pool.sharing, pool.sharing_reads);
+        assert_eq!(counted, (units.len(), reads), "{}: who may share is miscounted", name());
         let is_hot = |server: &Server| matches!(server.state, ServerState::Pipelined);
         for (id, server) in self.servers.iter().filter(|(_, server)| server.pool == id) {
             let times = pool.hot.iter().filter(|hot| **hot == id).count();
@@ -279,8 +280,11 @@ impl Engine {
             if !is_hot(server) {
                 continue;
             }
-            let granted = of_pool().filter(|(_, its)| its.leg == Leg::Granted(id)).count();
-            assert_eq!(server.granted, granted, "{id:?}: places are miscounted");
+            let granted = of_pool().filter(|(_, its)| its.leg == Leg::Granted(id));
+            let units: Vec<_> = granted.filter_map(|(_, its)| its.unit.as_deref()).collect();
+            let writes = units.iter().filter(|unit| unit.access.waits()).count();
+            let counted = (server.granted, server.granted_writes);
+            assert_eq!(counted, (units.len(), writes), "{id:?}: places are miscounted");
             let idles = server.load() == 0 && server.replies.is_empty();
             assert!(!idles, "{id:?}: shared by nobody");
             for unit in &server.pipeline {
@@ -307,7 +311,7 @@ impl Engine {
             let client = self.clients.find(waiter.client);
             client.is_some_and(|client| {
                 let late = client.asked.is_some_and(|asked| asked.lost > 0 || asked.held);
-                client.leg == Leg::Waiting(waiter.ticket) && !waiter.shares && !late
+                client.leg == Leg::Waiting(waiter.ticket) && waiter.shares.is_none() && !late
             })
         };
         let Some(first) = pool.waiters.iter().find(waits) else { return };

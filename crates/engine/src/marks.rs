@@ -1449,6 +1449,10 @@ marks! {
     SharedOwnFailed,
     /// Of a reply on a shared server something between two parts goes elsewhere.
     HeldInParts,
+    /// Those who wait for a place wait for commits: a unit that reads does not.
+    CommitsPassed,
+    /// The same of one that has waited, too.
+    CommitsPassedInTurn,
 }
 
 const COUNT: usize = Mark::ALL.len();

@@ -59,6 +59,10 @@ pub(crate) struct Pool {
     pub(crate) waiting: usize,
     /// Those of them that may share a server.
     pub(crate) sharing: usize,
+    /// Those of these that only read.
+    pub(crate) sharing_reads: usize,
+    /// All of those wait for commits, as far as they change rows: who reads need not wait for them.
+    pub(crate) behind_commits: bool,
     /// What has been found out about sharing its servers.
     pub(crate) climbs: Climbs,
     /// And about the statements of its clients.
@@ -221,8 +225,8 @@ pub(crate) struct Waiter {
     pub(crate) ticket: Ticket,
     pub(crate) client: ClientId,
     pub(crate) since: Time,
-    /// Its unit may share a server.
-    pub(crate) shares: bool,
+    /// Its unit may share a server, and is of this kind.
+    pub(crate) shares: Option<Access>,
 }
 
 /// Settings that a server has refused that nobody had had before.
@@ -249,6 +253,8 @@ impl Pool {
             waiters: VecDeque::new(),
             waiting: 0,
             sharing: 0,
+            sharing_reads: 0,
+            behind_commits: false,
             wants_hot: false,
             quiet: None,
             heating: 0,
@@ -279,15 +285,30 @@ impl Pool {
 
     /// Puts a client into the queue, behind those that have asked before it: at the end, unless it
     /// was there before and has lost the server that it was given.
-    pub(crate) fn enqueue(&mut self, client: ClientId, since: Time, shares: bool) -> Ticket {
+    pub(crate) fn enqueue(
+        &mut self,
+        client: ClientId,
+        since: Time,
+        shares: Option<Access>,
+    ) -> Ticket {
         let ticket = Ticket(self.next_ticket);
         self.next_ticket += 1;
         self.waiting += 1;
-        self.sharing += usize::from(shares);
+        if let Some(access) = shares {
+            self.sharing += 1;
+            self.sharing_reads += usize::from(!access.waits());
+        }
         let place = self.waiters.partition_point(|other| other.since <= since);
         Mark::QueuedAhead.hit_if(place < self.waiters.len());
         self.waiters.insert(place, Waiter { ticket, client, since, shares });
         ticket
+    }
+
+    /// A client waits no longer, or not to share a server, which it did with such a unit, if any.
+    pub(crate) fn shares_no_more(&mut self, access: Option<Access>) {
+        let Some(access) = access else { return };
+        self.sharing -= 1;
+        self.sharing_reads -= usize::from(!access.waits());
     }
 
     /// So many entries has the queue at most, those that are void included.

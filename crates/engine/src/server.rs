@@ -16,7 +16,7 @@ use crate::client::{Body, Slot, UnnamedStatement};
 use crate::commons::Count;
 use crate::parameters::Parameters;
 use crate::pins::Refusal;
-use crate::pipeline::{Fresh, InFlight};
+use crate::pipeline::{Access, Fresh, InFlight};
 use crate::pool::PoolId;
 use crate::prepared::{Shelf, Statement};
 use crate::reply::Replies;
@@ -142,6 +142,8 @@ pub struct Server {
     pub(crate) pipeline: VecDeque<InFlight>,
     /// Clients that were given a place there, and have not sent their unit yet.
     pub(crate) granted: usize,
+    /// Those of them whose units may wait for others or for their commits.
+    pub(crate) granted_writes: usize,
     /// It takes no more units: somebody waits for it who needs it alone.
     pub(crate) reserved: bool,
     /// The statement_timeout that was set there because it is, or was, shared.
@@ -216,6 +218,7 @@ impl Server {
             congested: false,
             pipeline: VecDeque::new(),
             granted: 0,
+            granted_writes: 0,
             reserved: false,
             brake: None,
             braking: None,
@@ -231,9 +234,28 @@ impl Server {
         self.pipeline.len() + self.granted
     }
 
+    /// A client is given a place there, for a unit of that kind.
+    pub(crate) fn grants(&mut self, access: Option<Access>) {
+        let Some(access) = access else { return };
+        self.granted += 1;
+        self.granted_writes += usize::from(access.waits());
+    }
+
+    /// It has taken its place, or never will.
+    pub(crate) fn grants_no_more(&mut self, access: Option<Access>) {
+        let Some(access) = access else { return };
+        self.granted -= 1;
+        self.granted_writes -= usize::from(access.waits());
+    }
+
     /// Whether a unit is on it that may wait for others or for its commit.
     pub(crate) fn has_waiting(&self) -> bool {
         self.pipeline.iter().any(|unit| unit.access.waits())
+    }
+
+    /// Whether one is on it, or will be.
+    pub(crate) fn is_for_writes(&self) -> bool {
+        self.granted_writes > 0 || self.has_waiting()
     }
 
     /// Whether its transaction has failed, and nothing was sent since that may end that.

@@ -17,8 +17,7 @@ pub(super) const COMPUTES: Chance =
     Chance { slice: Duration::from_millis(90), spread: 0.12, better: 1.04 };
 
 /// A disk's does.
-const COMMITS: Chance =
-    Chance { slice: Duration::from_millis(190), spread: 0.2, better: 1.1 };
+const COMMITS: Chance = Chance { slice: Duration::from_millis(190), spread: 0.2, better: 1.1 };
 
 /// Where writes begin. Measured with a pool of 64 and 64 clients that update a row by its key
 /// (fsync, two processors): 16 servers and 8 statements on each do 1.45 times what 64 servers do,

@@ -144,9 +144,11 @@ impl Engine {
         let clients = &self.clients;
         let mut waits = of.waiters.iter().filter(|waiter| {
             let leg = clients.find(waiter.client).map(|client| client.leg);
-            leg == Some(Leg::Waiting(waiter.ticket))
+            let is_passed = of.has_next() && of.behind_commits;
+            let is_next = |access: Access| !(is_passed && access.waits());
+            leg == Some(Leg::Waiting(waiter.ticket)) && waiter.shares.is_none_or(is_next)
         });
-        let Some(first) = waits.next().filter(|first| first.shares) else { return false };
+        let Some(first) = waits.next().filter(|first| first.shares.is_some()) else { return false };
         let access = clients[first.client].unit.as_ref().map(|unit| unit.access);
         let lacks =
             |access| of.depths(access).is_some_and(|its| self.shared_by(pool, access) < its.hot);

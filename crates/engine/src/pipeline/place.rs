@@ -12,7 +12,7 @@ use crate::Engine;
 use crate::action::{ClientId, ServerId};
 use crate::client::{Asked, Client, Leg};
 use crate::marks::Mark;
-use crate::pool::PoolId;
+use crate::pool::{Pool, PoolId};
 use crate::server::ServerState;
 use crate::settings::Settings;
 use crate::time::Time;
@@ -54,7 +54,8 @@ impl Engine {
         let unit = self.shareable(id, pool, rest);
         if let Some(server) = granted {
             self.clients[id].leg = Leg::None;
-            self.servers[server].granted -= 1;
+            let had = self.clients[id].unit.as_deref().map(|unit| unit.access);
+            self.servers[server].grants_no_more(had);
         }
         let place = match &unit {
             None => Place::Alone,
@@ -122,15 +123,21 @@ impl Engine {
     ) -> Place {
         let settings = self.shared_settings(id);
         if let Some(server) = granted
-            && self.takes(server, &settings, unit)
+            && self.still_takes(server, &settings, unit)
         {
             return Place::On(server);
         }
+        if granted.is_some() || self.pools[pool].sharing == 0 {
+            return self.find_place(now, pool, &settings, unit);
+        }
         // Others have asked before.
-        if granted.is_none() && self.pools[pool].sharing > 0 {
+        let of = &self.pools[pool];
+        if unit.access.waits() || of.sharing_reads > 0 || !of.behind_commits {
             return Place::Later;
         }
-        self.find_place(now, pool, &settings, unit)
+        let place = self.find_place(now, pool, &settings, unit);
+        Mark::CommitsPassed.hit_if(matches!(place, Place::On(_)));
+        place
     }
 
     fn find_place(
@@ -181,8 +188,11 @@ impl Engine {
                 return place;
             }
         }
-        // A write may stand behind reads where it has to.
-        if let Some(server) = self.least_loaded(pool, usize::MAX, settings, unit, |_| true) {
+        // A write may stand behind reads where it has to: nothing that reads goes there then.
+        let has_own = self.awaits_commits(pool, settings, unit) && self.pools[pool].keeps_apart();
+        if !has_own
+            && let Some(server) = self.least_loaded(pool, usize::MAX, settings, unit, |_| true)
+        {
             Mark::SharedAnyhow.hit();
             self.want_hot(now, pool, settings);
             return Place::On(server);
@@ -193,7 +203,10 @@ impl Engine {
                     Mark::WriteLacksHot.hit();
                     self.want_hot(now, pool, settings);
                 }
-                self.provide(now, server, unit);
+                let own = self.pools[pool].hot.iter().copied().find(|id| {
+                    self.is_kin(*id, unit.access) && self.servers[*id].will_take(settings)
+                });
+                self.provide(now, own.unwrap_or(server), unit);
                 Place::Later
             }
             // One that is made, or comes free, will be, unless those that are free are others.
@@ -205,13 +218,23 @@ impl Engine {
         }
     }
 
+    /// Whether a unit that changes rows has a server on which others do: should there be no place
+    /// yet, it waits for their commits, and nothing that reads has to wait for it.
+    fn awaits_commits(&self, pool: PoolId, settings: &Rc<Settings>, unit: &Unit) -> bool {
+        let takes_writes = |id: &ServerId| {
+            let server = &self.servers[*id];
+            server.is_for_writes() && server.will_take(settings)
+        };
+        unit.access.waits() && self.pools[pool].hot.iter().any(takes_writes)
+    }
+
     /// Whether what stands on a shared server is of the same kind, where reads and writes are kept
     /// apart.
     fn is_kin(&self, id: ServerId, access: Access) -> bool {
         let server = &self.servers[id];
         !self.pools[server.pool].keeps_apart()
-            || server.pipeline.is_empty()
-            || access.waits() == server.has_waiting()
+            || server.load() == 0
+            || access.waits() == server.is_for_writes()
     }
 
     /// So many servers are shared by units of a kind, or could be.
@@ -243,8 +266,14 @@ impl Engine {
             .min_by_key(|server| self.servers[*server].load())
     }
 
-    /// Whether a shared server could take a unit now.
+    /// Whether a shared server could take a unit now, behind those that were given places there.
     pub(super) fn takes(&self, id: ServerId, settings: &Rc<Settings>, unit: &Unit) -> bool {
+        let is_ahead = unit.access.waits() || self.servers[id].granted_writes == 0;
+        is_ahead && self.still_takes(id, settings, unit)
+    }
+
+    /// Whether it takes one that was given a place: others that were given one, too, come later.
+    fn still_takes(&self, id: ServerId, settings: &Rc<Settings>, unit: &Unit) -> bool {
         let Some(server) = self.servers.find(id) else { return false };
         let Some(Depths { depth, .. }) = self.pools[server.pool].depths(unit.access) else {
             // No mark: where there are none any more, nothing is shared.
@@ -309,7 +338,7 @@ impl Engine {
     /// Who waits for a place on a shared server: their places in the queue, and their units.
     pub(super) fn sharers(&self, pool: PoolId) -> impl Iterator<Item = (usize, &Unit)> {
         let waiters = self.pools[pool].waiters.iter().enumerate();
-        waiters.filter(|(_, waiter)| waiter.shares).filter_map(|(index, waiter)| {
+        waiters.filter(|(_, waiter)| waiter.shares.is_some()).filter_map(|(index, waiter)| {
             let client = self.clients.find(waiter.client)?;
             let waits = client.leg == Leg::Waiting(waiter.ticket);
             Some((index, client.unit.as_deref().filter(|_| waits)?))
@@ -333,9 +362,8 @@ impl Engine {
     pub(super) fn take_out_sharers(&mut self, pool: PoolId, places: &[usize]) {
         for &place in places {
             let waiter = &mut self.pools[pool].waiters[place];
-            waiter.shares = false;
-            let client = waiter.client;
-            self.pools[pool].sharing -= 1;
+            let (client, access) = (waiter.client, waiter.shares.take());
+            self.pools[pool].shares_no_more(access);
             let its = &mut self.clients[client];
             its.alone = true;
             its.unit = None;
@@ -353,8 +381,13 @@ impl Engine {
         let held_since = client.held_since.take();
         let (since, held) = (held_since.unwrap_or(now), held_since.is_some());
         let asked = *client.asked.get_or_insert_with(|| Asked::new(since, held));
-        client.unit = Some(Box::new(unit));
-        let ticket = self.pools[pool].enqueue(id, asked.since, true);
+        let access = unit.access;
+        if self.pools[pool].sharing == 0 {
+            let settings = self.shared_settings(id);
+            self.pools[pool].behind_commits = self.awaits_commits(pool, &settings, &unit);
+        }
+        self.clients[id].unit = Some(Box::new(unit));
+        let ticket = self.pools[pool].enqueue(id, asked.since, Some(access));
         self.clients[id].leg = Leg::Waiting(ticket);
         self.refill(now, pool);
     }
@@ -384,12 +417,15 @@ impl Engine {
     }
 
     fn grant_places(&mut self, now: Time, pool: PoolId) {
+        self.pools[pool].behind_commits = false;
         let mut index = 0;
-        while self.pools[pool].sharing > 0 {
+        while self.pools[pool].has_next() {
             let Some(waiter) = self.pools[pool].waiters.get(index).copied() else { return };
             let client = self.clients.find(waiter.client);
             let waits = client.is_some_and(|client| client.leg == Leg::Waiting(waiter.ticket));
-            if !waits || !waiter.shares {
+            let behind_commits = self.pools[pool].behind_commits;
+            let is_next = |access: Access| !(behind_commits && access.waits());
+            if !waits || !waiter.shares.is_some_and(is_next) {
                 index += 1;
                 continue;
             }
@@ -398,9 +434,19 @@ impl Engine {
             let place = self.find_place(now, pool, &settings, &unit);
             self.clients[waiter.client].unit = Some(unit);
             match place {
-                Place::Later => return,
+                Place::Later => {
+                    let unit = self.clients[waiter.client].unit.as_deref();
+                    if !unit.is_some_and(|unit| self.awaits_commits(pool, &settings, unit)) {
+                        self.pools[pool].behind_commits = false;
+                        return;
+                    }
+                    self.pools[pool].behind_commits = true;
+                    continue;
+                }
                 Place::On(server) => {
-                    self.servers[server].granted += 1;
+                    Mark::CommitsPassedInTurn.hit_if(behind_commits);
+                    let unit = self.clients[waiter.client].unit.as_deref();
+                    self.servers[server].grants(unit.map(|unit| unit.access));
                     self.clients[waiter.client].leg = Leg::Granted(server);
                 }
                 Place::Alone => {
@@ -413,7 +459,7 @@ impl Engine {
             let of = &mut self.pools[pool];
             of.waiters.remove(index);
             of.waiting -= 1;
-            of.sharing -= 1;
+            of.shares_no_more(waiter.shares);
             of.stats.wait_time += now - waiter.since;
             self.resume(waiter.client);
         }
@@ -462,6 +508,13 @@ impl Engine {
             self.cool(id);
             self.offer(now, id);
         }
+    }
+}
+
+impl Pool {
+    /// Whether one of those who may share a server could be given a place.
+    pub(super) fn has_next(&self) -> bool {
+        if self.behind_commits { self.sharing_reads > 0 } else { self.sharing > 0 }
     }
 }
 

@@ -20,6 +20,7 @@ mod cancel;
 mod cancel_held;
 mod cancel_many;
 mod client_gone;
+mod commits;
 mod console;
 mod copy;
 mod counts;

@@ -42,7 +42,7 @@ pub(crate) fn braked(setup: &Setup, clients: usize) -> (Stage, Peer, Vec<Peer>) 
 }
 
 /// The same, and from then on `auto` says how servers are shared.
-fn braked_automatically(size: usize, clients: usize) -> (Stage, Peer, Vec<Peer>) {
+pub(crate) fn braked_automatically(size: usize, clients: usize) -> (Stage, Peer, Vec<Peer>) {
     let (stage, server, clients) = braked(&shared(size), clients);
     stage.reload(&Setup { size, general: "pipelining = 'auto'", ..Setup::default() });
     (stage, server, clients)
