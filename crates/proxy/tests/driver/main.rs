@@ -39,6 +39,7 @@ mod parameters;
 mod pieces;
 mod pins;
 mod pipelining;
+mod pipelining_cut;
 mod pipelining_seen;
 mod queue;
 mod relay;
