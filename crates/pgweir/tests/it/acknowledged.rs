@@ -1,20 +1,20 @@
 //! Clients write through servers that they share, and servers end all the while, by a word or by
 //! SIGKILL, which makes PostgreSQL end all of them and recover. What was acknowledged is there,
 //! once; what was refused is not; of what nobody knows there is one at most; and each connection's
-//! rows are in its order.
+//! rows are in its order. Each end leaves no more clients in doubt than it may, and what only reads
+//! is run again.
 
 use std::collections::BTreeMap;
-use std::sync::atomic::{AtomicUsize, Ordering};
 use std::thread;
 
 use pgweir_testkit::frames::{bind, execute, parse, query, sync};
 use pgweir_testkit::{Cluster, Login, WireClient, eventually, eventually_some};
 
+use crate::course::{CLIENTS, Course, Read, losses, read, shared};
 use crate::stage::Stage;
 
 const NAME: &str = "acknowledged";
-const CLIENTS: usize = 16;
-const ROUNDS: usize = 120;
+const POOL_SIZE: usize = 4;
 const ENDS: usize = 9;
 
 /// What a client was told of a row.
@@ -31,11 +31,17 @@ enum Told {
 struct Account {
     rows: BTreeMap<usize, (usize, Told)>,
     read: usize,
+    /// For each end of servers how often a unit was left in doubt.
+    in_doubt: [usize; ENDS + 1],
+    /// How often that only reads, and nothing of its reply had come.
+    reads_in_doubt: [usize; ENDS + 1],
 }
 
 /// One client, and the connection that it has now.
 struct Writer<'a> {
     stage: &'a Stage,
+    course: &'a Course,
+    account: Account,
     id: usize,
     connection: usize,
     client: WireClient,
@@ -44,8 +50,10 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    fn new(stage: &'a Stage, id: usize) -> Self {
-        Self { stage, id, connection: 0, client: connected(stage), in_block: false }
+    fn new(stage: &'a Stage, course: &'a Course, id: usize) -> Self {
+        let client = connected(stage);
+        let account = Account::default();
+        Self { stage, course, account, id, connection: 0, client, in_block: false }
     }
 
     fn insert(&self, row: usize) -> String {
@@ -61,7 +69,7 @@ impl<'a> Writer<'a> {
 
     /// Sends a unit. What its reply says of a row that was to be written.
     fn runs(&mut self, unit: &[u8]) -> Told {
-        match self.client.send(unit).and_then(|()| self.client.read_until_ready()) {
+        let told = match self.client.send(unit).and_then(|()| self.client.read_until_ready()) {
             Ok(reply) => {
                 self.in_block = reply.last().is_some_and(|ready| ready.body != *b"I");
                 match reply.iter().find(|message| message.tag == b'E') {
@@ -73,7 +81,9 @@ impl<'a> Writer<'a> {
                 self.reconnect();
                 Told::Unknown
             }
-        }
+        };
+        self.account.in_doubt[self.course.last_end()] += usize::from(told == Told::Unknown);
+        told
     }
 
     fn writes_in_block(&mut self, row: usize) -> Told {
@@ -122,23 +132,31 @@ impl<'a> Writer<'a> {
     }
 
     /// Its own rows, and nobody else's.
-    fn reads(&mut self) -> bool {
+    fn reads(&mut self) {
         let text = format!("SELECT id, count(*) FROM rows WHERE id = {} GROUP BY id", self.id);
-        let sent = self.client.send(&query(&text));
-        let Ok(reply) = sent.and_then(|()| self.client.read_until_ready()) else {
-            self.reconnect();
-            return false;
-        };
-        for row in reply.iter().filter(|message| message.tag == b'D') {
-            let id = Some(self.id.to_string().into_bytes());
-            assert_eq!(row.values()[0], id, "somebody else's row");
+        let mut is_new = false;
+        let told = read(&mut self.client, &text, || {
+            is_new = true;
+            connected(self.stage)
+        });
+        self.connection += usize::from(is_new);
+        let end = self.course.last_end();
+        match told {
+            Read::Done(rows) => {
+                let id = Some(self.id.to_string().into_bytes());
+                assert!(rows.iter().all(|row| row[0] == id), "somebody else's row: {rows:?}");
+                self.account.read += 1;
+            }
+            Read::Unknown => {
+                self.account.in_doubt[end] += 1;
+                self.account.reads_in_doubt[end] += 1;
+            }
+            Read::InPart => self.account.in_doubt[end] += 1,
         }
-        reply.iter().all(|message| message.tag != b'E')
     }
 
-    fn works(mut self, done: &AtomicUsize) -> Account {
-        let mut account = Account::default();
-        for round in 0..ROUNDS {
+    fn works(mut self) -> Account {
+        for round in (0..).take_while(|_| !self.course.is_over()) {
             let connection = self.connection;
             let told = match (self.id + round) % 8 {
                 0 | 1 => Some(self.runs(&query(&self.insert(round)))),
@@ -152,17 +170,17 @@ impl<'a> Writer<'a> {
                 5 if round % 3 == 0 => Some(self.vanishes(round)),
                 6 if round % 2 == 0 => Some(self.cancels(round)),
                 _ => {
-                    account.read += usize::from(self.reads());
+                    self.reads();
                     None
                 }
             };
             if let Some(told) = told {
-                account.rows.insert(round, (connection, told));
+                self.account.rows.insert(round, (connection, told));
             }
-            done.fetch_add(1, Ordering::Relaxed);
+            self.course.did_one(self.id);
         }
         eventually("it to go on", || self.runs(&query("SELECT 1")) == Told::Written);
-        account
+        self.account
     }
 }
 
@@ -171,9 +189,14 @@ fn connected(stage: &Stage) -> WireClient {
     eventually_some("a login", || WireClient::login(stage.address(), &stage.login()).ok())
 }
 
+/// An error that was expected: a server was lost, a transaction with it, or what follows it came
+/// before its ROLLBACK; or the client has cancelled.
 fn of_error(code: &str) -> Told {
-    let is_unknown = code.starts_with("08") || code.starts_with("57P0") || code == "40003";
-    if is_unknown { Told::Unknown } else { Told::Refused }
+    match code {
+        "08007" | "57P01" | "57P02" => Told::Unknown,
+        "40001" | "25P02" | "57014" => Told::Refused,
+        _ => panic!("{code}"),
+    }
 }
 
 /// Rows of a question to PostgreSQL itself, as soon as it can be asked.
@@ -190,16 +213,84 @@ fn asked(cluster: &Cluster, sql: &str) -> Vec<String> {
     })
 }
 
-#[test]
-fn what_is_acknowledged_is_there_once_whoever_is_killed() {
-    for pipelining in ["3x8", "auto", "off"] {
-        all_goes_well(pipelining);
+/// How servers are ended.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum End {
+    /// So many by a word: each says why it ends.
+    Terminated(usize),
+    /// One by SIGKILL, and with it all.
+    Crashed,
+}
+
+impl End {
+    fn of(number: usize) -> Self {
+        match number % 3 {
+            0 => Self::Crashed,
+            servers => Self::Terminated(servers),
+        }
+    }
+
+    /// Ends them while they run something, and waits until they are gone.
+    fn comes(self, cluster: &Cluster) {
+        let active = |servers| {
+            let sql = format!(
+                "SELECT pid FROM pg_stat_activity \
+                 WHERE usename = '{NAME}' AND state = 'active' LIMIT {servers}"
+            );
+            eventually_some("servers to run something", || {
+                Some(asked(cluster, &sql)).filter(|pids| pids.len() == servers)
+            })
+        };
+        let pids = match self {
+            Self::Crashed => {
+                let pids = active(1);
+                cluster.kill_backend(pids[0].parse().unwrap());
+                pids
+            }
+            Self::Terminated(servers) => {
+                let pids = active(servers);
+                let each = pids.join("), pg_terminate_backend(");
+                asked(cluster, &format!("SELECT pg_terminate_backend({each})"));
+                pids
+            }
+        };
+        let of_them = format!("pg_stat_activity WHERE pid IN ({})", pids.join(", "));
+        let count = format!("SELECT count(*) FROM {of_them}");
+        eventually("them to be gone", || asked(cluster, &count) == ["0"]);
+    }
+
+    /// So many clients may be in doubt behind it, whether what they sent reads or changes rows:
+    /// of those on a server that says why it ends one, of those on one that does not as many as may
+    /// stand there.
+    fn most_in_doubt(self, shared: Option<(usize, usize)>) -> usize {
+        match (self, shared) {
+            (Self::Terminated(servers), _) => servers,
+            (Self::Crashed, Some((servers, depth))) => servers * depth + POOL_SIZE - servers,
+            (Self::Crashed, None) => CLIENTS,
+        }
+    }
+
+    /// A read is run again alone, on a server that may be lost too: perhaps each but the first.
+    fn most_reads_in_doubt(self) -> usize {
+        match self {
+            Self::Terminated(servers) => servers - 1,
+            Self::Crashed => POOL_SIZE - 1,
+        }
     }
 }
 
-fn all_goes_well(pipelining: &str) {
+#[test]
+fn what_is_acknowledged_is_there_once_whoever_is_killed() {
+    // With `auto` it changes how many are shared.
+    for (pipelining, shared) in [("2x3", Some((2, 3))), ("auto", None), ("off", Some((0, 0)))] {
+        all_goes_well(pipelining, shared);
+    }
+}
+
+fn all_goes_well(pipelining: &str, most_shared: Option<(usize, usize)>) {
     let cluster = Cluster::builder().setting("synchronous_commit", "on").start();
-    let stage = Stage::on(&cluster, NAME, 4, |config| {
+    let size = u32::try_from(POOL_SIZE).unwrap();
+    let stage = Stage::on(&cluster, NAME, size, |config| {
         config.general("pipelining", &format!("\"{pipelining}\""))
     });
     stage.ask(&format!(
@@ -207,30 +298,43 @@ fn all_goes_well(pipelining: &str) {
              (id int, connection int, n int, at timestamptz DEFAULT clock_timestamp());
          ALTER TABLE rows OWNER TO {NAME}"
     ));
-    let done = AtomicUsize::new(0);
+    let course = Course::new();
     let accounts: Vec<Account> = thread::scope(|scope| {
         let start = |id| {
-            let (stage, done) = (&stage, &done);
-            scope.spawn(move || Writer::new(stage, id).works(done))
+            let (stage, course) = (&stage, &course);
+            scope.spawn(move || Writer::new(stage, course, id).works())
         };
         let clients: Vec<_> = (0..CLIENTS).map(start).collect();
-        for end in 1..=ENDS {
-            let enough = end * CLIENTS * ROUNDS / (ENDS + 1);
-            eventually("more to be done", || done.load(Ordering::Relaxed) >= enough);
-            let of_pool = format!("FROM pg_stat_activity WHERE usename = '{NAME}'");
-            if end % 3 == 0 {
-                let pid = asked(&cluster, &format!("SELECT pid {of_pool} LIMIT 1")).concat();
-                pid.parse().into_iter().for_each(|pid| cluster.kill_backend(pid));
-            } else {
-                asked(&cluster, &format!("SELECT pg_terminate_backend(pid) {of_pool} LIMIT 2"));
-            }
-        }
+        course.runs(ENDS, |number| End::of(number).comes(&cluster));
         clients.into_iter().map(|client| client.join().unwrap()).collect()
     });
+    let told = what_was_told_is_there(&cluster, &accounts);
+    assert!(told["Written"] > course.done() / 4, "{told:?}");
+    assert!(accounts.iter().map(|account| account.read).sum::<usize>() > 0);
+    for number in 0..=ENDS {
+        let sum = |of: fn(&Account) -> &[usize; ENDS + 1]| -> usize {
+            accounts.iter().map(|account| of(account)[number]).sum()
+        };
+        let in_doubt = sum(|account| &account.in_doubt);
+        let reads_in_doubt = sum(|account| &account.reads_in_doubt);
+        let end = (number > 0).then(|| End::of(number));
+        let most = end.map_or(0, |end| end.most_in_doubt(most_shared));
+        assert!(in_doubt <= most, "{pipelining}, {end:?}: {in_doubt} clients do not know");
+        let most = if pipelining == "off" { most } else { end.map_or(0, End::most_reads_in_doubt) };
+        assert!(reads_in_doubt <= most, "{pipelining}, {end:?}: {reads_in_doubt} reads were lost");
+    }
+    assert!(losses(&stage) > ENDS / 2, "{} servers were lost", losses(&stage));
+    let shared = shared(&stage);
+    let wanted = if pipelining == "off" { 0..=0 } else { course.done() / 4..=usize::MAX };
+    assert!(wanted.contains(&shared), "{pipelining}: {shared} of {} shared", course.done());
+}
+
+/// So much was told of each kind, and all of it is so.
+fn what_was_told_is_there(cluster: &Cluster, accounts: &[Account]) -> BTreeMap<String, usize> {
     let mut told = BTreeMap::new();
     for (id, account) in accounts.iter().enumerate() {
         let sql = format!("SELECT connection || ' ' || n FROM rows WHERE id = {id} ORDER BY at");
-        let there: Vec<(usize, usize)> = asked(&cluster, &sql)
+        let there: Vec<(usize, usize)> = asked(cluster, &sql)
             .iter()
             .map(|row| {
                 let (connection, n) = row.split_once(' ').unwrap();
@@ -249,12 +353,11 @@ fn all_goes_well(pipelining: &str) {
             assert_eq!(wrong, None, "c{id}.{row} came by another connection");
             *told.entry(format!("{said:?}")).or_insert(0_usize) += 1;
         }
-        let last = accounts[id].rows.len() + ROUNDS;
-        for connection in 0..last {
+        let last = there.iter().map(|(connection, _)| *connection).max().unwrap_or(0);
+        for connection in 0..=last {
             let of_it = there.iter().filter(|(its, _)| *its == connection).map(|(_, n)| *n);
             assert!(of_it.is_sorted(), "c{id}: rows out of order: {there:?}");
         }
     }
-    assert!(told["Written"] > CLIENTS * ROUNDS / 4, "{told:?}");
-    assert!(accounts.iter().map(|account| account.read).sum::<usize>() > 0);
+    told
 }

@@ -19,6 +19,7 @@ mod console;
 mod console_inventory;
 mod console_pipelining;
 mod console_rights;
+mod course;
 mod dead_peers;
 mod demo;
 mod descriptors;
