@@ -172,6 +172,46 @@ fn no_text_that_is_closed_changes_a_session() {
     assert!(runs > 100, "only {runs} of {all} texts were closed");
 }
 
+/// The commands of the reference that psql brings along. It prints them in columns, as wide as the
+/// longest.
+fn reference() -> Vec<String> {
+    let output = CLUSTER.tool("psql").args(["-X", "-c", "\\h"]).output().unwrap();
+    assert!(output.status.success(), "{output:?}");
+    let text = String::from_utf8(output.stdout).unwrap();
+    let lines: Vec<_> = text.lines().filter_map(|line| line.strip_prefix("  ")).collect();
+    let behind_first = lines[0].strip_prefix("ABORT").unwrap();
+    let width = lines[0].len() - behind_first.trim_start().len();
+    let columns = lines.iter().flat_map(|line| line.as_bytes().chunks(width));
+    columns.map(|command| String::from_utf8(command.trim_ascii().to_vec()).unwrap()).collect()
+}
+
+/// The command of the reference that a text is: the one of the most words.
+fn command_of<'a>(reference: &'a [String], text: &str) -> Option<&'a String> {
+    let is_it = |command: &&String| {
+        // Something stands between the words of these.
+        let (first, then) = match command.as_str() {
+            "CREATE TABLE AS" => ("CREATE TABLE", " AS "),
+            "SELECT INTO" => ("SELECT", " INTO "),
+            whole => (whole, ""),
+        };
+        let rest = text.strip_prefix(first);
+        rest.is_some_and(|rest| (rest.is_empty() || rest.starts_with(' ')) && rest.contains(then))
+    };
+    reference.iter().filter(is_it).max_by_key(|command| command.len())
+}
+
+/// Whoever runs this with a newer PostgreSQL is told of the commands that it brings along.
+#[test]
+fn each_command_of_the_reference_is_tried() {
+    let reference = reference();
+    for known in ["ALTER SYSTEM", "CREATE TEXT SEARCH CONFIGURATION", "SELECT", "TABLE", "WITH"] {
+        assert!(reference.iter().any(|command| command == known), "{known}: {reference:?}");
+    }
+    let tried: Vec<_> = COMMANDS.iter().filter_map(|text| command_of(&reference, text)).collect();
+    let missing: Vec<_> = reference.iter().filter(|command| !tried.contains(command)).collect();
+    assert!(missing.is_empty(), "COMMANDS has no statement of these: {missing:?}");
+}
+
 /// Whether a pool whose names were read shares a text. Its own answer: nothing is run.
 fn is_shared(stage: &Stage, text: &str) -> bool {
     let rows = stage.console(&format!("EXPLAIN ROUTE {text}"));
