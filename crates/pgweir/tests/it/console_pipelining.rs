@@ -1,10 +1,11 @@
 //! What the console says of servers that are shared, and of who works on which backend.
 
-use pgweir_testkit::eventually;
 use pgweir_testkit::frames::query;
+use pgweir_testkit::{WireClient, eventually};
 
-use crate::console::{cell, psql, show};
+use crate::console::{Row, cell, psql, show};
 use crate::stage::{self, CLUSTER, Stage};
+use crate::stopped::Stopped;
 
 /// A stage whose clients share servers.
 fn shared(name: &str) -> Stage {
@@ -27,6 +28,76 @@ fn whose_statement_a_backend_runs() {
     let watcher = stage.value("SELECT pg_backend_pid()");
     let none = psql(&stage, "pgweir", "admin", &format!("SHOW CLIENT OF {watcher}"));
     assert!(String::from_utf8_lossy(&none.stderr).contains("has the process id"), "{none:?}");
+}
+
+/// The one server of a stage, as SHOW SERVERS has it.
+fn the_server(stage: &Stage) -> Row {
+    let mut servers = show(stage, "SERVERS");
+    assert_eq!(servers.len(), 1, "{servers:?}");
+    servers.remove(0)
+}
+
+/// By the number that it was told at its login: how the console calls a client.
+fn name_of(stage: &Stage, client: &WireClient) -> String {
+    let id = client.cancel_key().unwrap().pid.to_string();
+    let clients = show(stage, "CLIENTS");
+    let its = clients.iter().find(|row| cell(row, "id") == id).unwrap();
+    cell(its, "ptr").to_owned()
+}
+
+/// The clients for which a backend works.
+fn clients_of(stage: &Stage, backend: &str) -> Vec<String> {
+    let clients = show(stage, &format!("CLIENT OF {backend}"));
+    clients.iter().map(|row| cell(row, "ptr").to_owned()).collect()
+}
+
+/// The backend is stopped, for what stands on its server would be over before anybody looks.
+#[test]
+fn whose_statements_stand_on_a_shared_server() {
+    let stage = Stage::with("console_queue", 1, |config| config.general("pipelining", "\"1x8\""));
+    stage.ask(
+        "CREATE TABLE t (id int, n int);
+         INSERT INTO t SELECT id, 0 FROM generate_series(0, 3) AS id;
+         ALTER TABLE t OWNER TO console_queue",
+    );
+    let update = |id: usize| query(&format!("UPDATE t SET n = n + 1 WHERE id = {id}"));
+    let mut clients = [stage.client(), stage.client(), stage.client()];
+    // None stands in front of others before it is known to be short.
+    for client in &mut clients {
+        client.send(&update(3)).unwrap();
+        client.read_until_ready().unwrap();
+    }
+    let names = clients.each_ref().map(|client| name_of(&stage, client));
+    let [mut alice, mut bob, mut carol] = clients;
+    let backend = cell(&the_server(&stage), "remote_pid").to_owned();
+    assert_eq!(clients_of(&stage, &backend), [""; 0]);
+    assert_eq!(cell(&the_server(&stage), "queue"), "");
+
+    let mut locker = stage::superuser(&CLUSTER, &stage.name);
+    locker.query("BEGIN; UPDATE t SET n = 7 WHERE id = 2");
+    let stopped = Stopped::process(&backend);
+    for (id, client) in [&mut alice, &mut bob, &mut carol].into_iter().enumerate() {
+        client.send(&update(id)).unwrap();
+        let queue = names[..=id].join(", ");
+        eventually("it to stand there", || cell(&the_server(&stage), "queue") == queue);
+        assert_eq!(clients_of(&stage, &backend), names[..1]);
+    }
+    let server = the_server(&stage);
+    assert_eq!([cell(&server, "state"), cell(&server, "link")], ["active", names[0].as_str()]);
+    bob.reset().unwrap();
+    let queue = [names[0].as_str(), "gone", names[2].as_str()].join(", ");
+    eventually("bob to be gone", || cell(&the_server(&stage), "queue") == queue);
+
+    drop(stopped);
+    assert_eq!(alice.read_until_ready().unwrap()[0].tag, b'C');
+    stage.wait_for_backends(1, &format!("pid = {backend} AND wait_event_type = 'Lock'"));
+    // At first among others, and alone when the brake has ended it.
+    assert_eq!(clients_of(&stage, &backend), names[2..]);
+    eventually("carol to be alone", || cell(&the_server(&stage), "queue").is_empty());
+    assert_eq!(clients_of(&stage, &backend), names[2..]);
+    locker.query("ROLLBACK");
+    assert_eq!(carol.read_until_ready().unwrap()[0].tag, b'C');
+    assert_eq!(clients_of(&stage, &backend), [""; 0]);
 }
 
 /// What EXPLAIN ROUTE says of a statement in the stage's one pool, NULL as nothing: whether it is
