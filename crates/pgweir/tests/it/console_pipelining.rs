@@ -1,5 +1,8 @@
 //! What the console says of servers that are shared, and of who works on which backend.
 
+use std::collections::BTreeSet;
+
+use pgweir_sql::Alone;
 use pgweir_testkit::frames::query;
 use pgweir_testkit::{WireClient, eventually};
 
@@ -115,8 +118,8 @@ fn shared_so_far(stage: &Stage) -> u64 {
     rows.last().unwrap().rsplit('|').next().unwrap().parse().unwrap()
 }
 
-/// For each statement: what becomes of it, seen by the counts and by SHOW CLIENTS, is what EXPLAIN
-/// ROUTE has said.
+/// For each statement, and there is one for each rule: what becomes of it, seen by the counts and
+/// by SHOW CLIENTS, is what EXPLAIN ROUTE has said.
 #[test]
 fn what_is_said_of_statements_is_what_becomes_of_them() {
     let stage = shared("console_route");
@@ -146,48 +149,61 @@ fn what_is_said_of_statements_is_what_becomes_of_them() {
     assert!(shared == "no" && rule.contains("not read yet"), "{shared} {rule}");
     stage.client().query("SELECT 1");
 
+    // There is none, so that nothing is known of it.
+    let [shared, rule, ..] = route(&stage, "SELECT missing()");
+    assert_eq!((&*shared, &*rule), ("no", Alone::Unknown.doc()));
+    // What no text brings about: it is read whole, in a database that can be told.
+    let mut broken =
+        BTreeSet::from([Alone::Unknown, Alone::Catalogue, Alone::Unnamed, Alone::Unread]);
+
     let (none, lock, temp) = (None, Some("advisory lock"), Some("temp table"));
     for (statement, shared, pins, because) in [
-        ("SELECT 1", "read", none, ""),
-        ("  select a /* ; */ from t -- ;", "read", none, ""),
-        ("VALUES (1), (2);", "read", none, ""),
-        ("TABLE quiet", "read", none, ""),
-        ("SELECT tidy(1)", "read", none, ""),
-        ("SELECT 'it''s;', \"a\" FROM t", "read", none, ""),
-        ("WITH x AS (SELECT 1 AS a) SELECT a FROM x", "read", none, ""),
-        ("INSERT INTO t (a) VALUES (1)", "write", none, ""),
-        ("UPDATE t SET a = a + 1", "write", none, ""),
-        ("SELECT a FROM t FOR UPDATE", "lock", none, ""),
-        ("DELETE FROM plain", "write", none, ""),
-        (";", "no", none, ""),
-        ("SELECT 1; SELECT 2", "no", none, ""),
-        ("BEGIN; SELECT 1; COMMIT", "no", none, ""),
-        ("ANALYZE plain", "no", none, ""),
-        ("SHOW work_mem", "no", none, ""),
-        ("SET work_mem = '1MB'", "no", none, ""),
-        ("SELECT set_config('app.a', 'x', false)", "no", none, ""),
-        ("SELECT pg_backend_pid()", "no", none, ""),
-        ("SELECT current_setting('work_mem')", "no", none, ""),
-        ("SELECT counts()", "no", none, ""),
-        ("SELECT tells()", "no", none, ""),
-        ("INSERT INTO plain VALUES (1) RETURNING a", "no", none, ""),
-        ("SELECT 1 AS a INTO made", "no", none, ""),
-        ("INSERT INTO late VALUES (1)", "no", none, ""),
-        ("SELECT a FROM late", "read", none, ""),
-        ("INSERT INTO numbered (a) VALUES (1)", "no", none, "sequence"),
-        ("SELECT nextval('numbered_b_seq')", "no", none, ""),
-        ("CREATE TEMP TABLE own (a int)", "no", temp, ""),
-        ("SELECT pg_advisory_lock(7)", "no", lock, ""),
-        ("SELECT take()", "no", lock, "take"),
-        ("SELECT a FROM seen", "no", lock, "seen"),
-        ("INSERT INTO watched VALUES (1)", "no", lock, "watched"),
-        ("DO $$ BEGIN PERFORM take(); END $$", "no", lock, "do"),
-        ("PREPARE p AS SELECT 1", "no", Some("prepared statement"), ""),
-        ("DECLARE c CURSOR WITH HOLD FOR SELECT 1", "no", Some("hold cursor"), ""),
+        ("SELECT 1", Ok("read"), none, ""),
+        ("  select a /* ; */ from t -- ;", Ok("read"), none, ""),
+        ("VALUES (1), (2);", Ok("read"), none, ""),
+        ("TABLE quiet", Ok("read"), none, ""),
+        ("SELECT tidy(1)", Ok("read"), none, ""),
+        ("SELECT 'it''s;', \"a\" FROM t", Ok("read"), none, ""),
+        ("WITH x AS (SELECT 1 AS a) SELECT a FROM x", Ok("read"), none, ""),
+        ("INSERT INTO t (a) VALUES (1)", Ok("write"), none, ""),
+        ("UPDATE t SET a = a + 1", Ok("write"), none, ""),
+        ("SELECT a FROM t FOR UPDATE", Ok("lock"), none, ""),
+        ("DELETE FROM plain", Ok("write"), none, ""),
+        (";", Err(Alone::Statements), none, ""),
+        ("SELECT 1; SELECT 2", Err(Alone::Statements), none, ""),
+        ("BEGIN; SELECT 1; COMMIT", Err(Alone::Statements), none, ""),
+        ("ANALYZE plain", Err(Alone::Command), none, ""),
+        ("SHOW work_mem", Err(Alone::Command), none, ""),
+        ("SET work_mem = '1MB'", Err(Alone::Command), none, ""),
+        ("SELECT set_config('app.a', 'x', false)", Err(Alone::Session), none, ""),
+        ("SELECT pg_backend_pid()", Err(Alone::Session), none, ""),
+        ("SELECT current_setting('work_mem')", Err(Alone::Session), none, ""),
+        ("SELECT '\\', pg_backend_pid(), 'a'", Err(Alone::Ambiguous), none, ""),
+        ("SELECT counts()", Err(Alone::Changes), none, ""),
+        ("SELECT tells()", Err(Alone::Opaque), none, ""),
+        ("INSERT INTO plain VALUES (1) RETURNING a", Err(Alone::Returning), none, ""),
+        ("SELECT 1 AS a INTO made", Err(Alone::Into), none, ""),
+        ("INSERT INTO late VALUES (1)", Err(Alone::Opaque), none, ""),
+        ("SELECT a FROM late", Ok("read"), none, ""),
+        ("INSERT INTO numbered (a) VALUES (1)", Err(Alone::Pin), none, "sequence"),
+        ("SELECT nextval('numbered_b_seq')", Err(Alone::Session), none, ""),
+        ("CREATE TEMP TABLE own (a int)", Err(Alone::Command), temp, ""),
+        ("SELECT pg_advisory_lock(7)", Err(Alone::Session), lock, ""),
+        ("SELECT take()", Err(Alone::Pin), lock, "take"),
+        ("SELECT a FROM seen", Err(Alone::Pin), lock, "seen"),
+        ("INSERT INTO watched VALUES (1)", Err(Alone::Pin), lock, "watched"),
+        ("DO $$ BEGIN PERFORM take(); END $$", Err(Alone::Command), lock, "do"),
+        ("PREPARE p AS SELECT 1", Err(Alone::Command), Some("prepared statement"), ""),
+        ("DECLARE c CURSOR WITH HOLD FOR SELECT 1", Err(Alone::Command), Some("hold cursor"), ""),
     ] {
         let [said, rule, leaves, policy, name] = route(&stage, statement);
         let pins = pins.unwrap_or_default();
-        assert_eq!((&*said, rule.is_empty()), (shared, shared != "no"), "{statement}: {rule}");
+        let wanted = match shared {
+            Ok(access) => (access, ""),
+            Err(rule) => ("no", rule.doc()),
+        };
+        assert_eq!((&*said, &*rule), wanted, "{statement}");
+        broken.extend(shared.err());
         assert_eq!((&*leaves, policy.is_empty()), (pins, pins.is_empty()), "{statement}");
         let first = name.split(':').next().unwrap().to_lowercase();
         assert_eq!(first, because, "{statement}: {name}");
@@ -196,10 +212,11 @@ fn what_is_said_of_statements_is_what_becomes_of_them() {
         let mut client = stage.client();
         client.query(statement);
         let was_shared = shared_so_far(&stage) - before;
-        assert_eq!(was_shared, u64::from(shared != "no"), "{statement}");
+        assert_eq!(was_shared, u64::from(shared.is_ok()), "{statement}");
         let own = format!("|{}|", client.cancel_key().unwrap().pid);
         let clients = stage.console("SHOW CLIENTS");
         let kept = clients.iter().find_map(|row| Some(row.rsplit_once(&own)?.1)).unwrap();
         assert_eq!(kept.split(" (by ").next(), Some(pins), "{statement}");
     }
+    assert_eq!(broken, BTreeSet::from(Alone::ALL), "there is a statement for each rule");
 }
