@@ -55,9 +55,11 @@ const MEETING: u64 = 10;
 /// Where the rate says nothing, so much less time is better.
 const SOONER: f64 = 0.95;
 
-/// A rate or a time that differs so much from what it was is another load, if that is seen twice.
+/// A rate or a time that differs so much from what it was is another load, if that is seen so often
+/// in a row: chance does as much now and then, and would have everything tried anew.
 const ANOTHER_LOAD: f64 = 1.25;
-/// The same, if it is seen once.
+const OTHERS: u32 = 5;
+/// The same, if it is seen twice, or once where two are compared.
 const QUITE_ANOTHER_LOAD: f64 = 1.6;
 
 /// So long nothing is tried when nothing was better; twice as long each time, up to the last.
@@ -81,7 +83,8 @@ pub(crate) struct Climb {
     /// Nothing is tried before this.
     rests_until: Option<Time>,
     rest: Duration,
-    /// What it was like when that began, and how many slices in a row were otherwise.
+    /// What it was like when that began, and how many slices in a row were otherwise, of which
+    /// those that were so by far count for more.
     rested: Option<Score>,
     others: u32,
     /// What is under way was sent under other depths.
@@ -259,9 +262,13 @@ impl Climb {
     /// Whether nothing is to be tried now: all was, and it is the same load.
     fn rests(&mut self, now: Time, score: Score) -> bool {
         let Some(until) = self.rests_until else { return false };
-        let is_other = self.rested.is_some_and(|rested| rested.is_beyond(score, ANOTHER_LOAD));
-        self.others = if is_other { self.others + 1 } else { 0 };
-        if self.others >= 2 {
+        let is_beyond = |times| self.rested.is_some_and(|rested| rested.is_beyond(score, times));
+        self.others = match (is_beyond(ANOTHER_LOAD), is_beyond(QUITE_ANOTHER_LOAD)) {
+            (false, _) => 0,
+            (true, false) => self.others + 1,
+            (true, true) => self.others + OTHERS.div_ceil(2),
+        };
+        if self.others >= OTHERS {
             self.rest = REST;
         } else if now < until {
             return true;
