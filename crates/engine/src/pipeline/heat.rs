@@ -144,9 +144,8 @@ impl Engine {
         let clients = &self.clients;
         let mut waits = of.waiters.iter().filter(|waiter| {
             let leg = clients.find(waiter.client).map(|client| client.leg);
-            let is_passed = of.has_next() && of.behind_commits;
-            let is_next = |access: Access| !(is_passed && access.waits());
-            leg == Some(Leg::Waiting(waiter.ticket)) && waiter.shares.is_none_or(is_next)
+            let is_passed = of.sharing_reads > 0 && of.passes(waiter);
+            leg == Some(Leg::Waiting(waiter.ticket)) && !is_passed
         });
         let Some(first) = waits.next().filter(|first| first.shares.is_some()) else { return false };
         let access = clients[first.client].unit.as_ref().map(|unit| unit.access);

@@ -12,7 +12,7 @@ use crate::Engine;
 use crate::action::{ClientId, ServerId};
 use crate::client::{Asked, Client, Leg};
 use crate::marks::Mark;
-use crate::pool::{Pool, PoolId};
+use crate::pool::{Pool, PoolId, Waiter};
 use crate::server::ServerState;
 use crate::settings::Settings;
 use crate::time::Time;
@@ -424,29 +424,26 @@ impl Engine {
             let client = self.clients.find(waiter.client);
             let waits = client.is_some_and(|client| client.leg == Leg::Waiting(waiter.ticket));
             let behind_commits = self.pools[pool].behind_commits;
-            let is_next = |access: Access| !(behind_commits && access.waits());
-            if !waits || !waiter.shares.is_some_and(is_next) {
+            if !waits || waiter.shares.is_none() || self.pools[pool].passes(&waiter) {
                 index += 1;
                 continue;
             }
             let settings = self.shared_settings(waiter.client);
             let Some(unit) = self.clients[waiter.client].unit.take() else { return };
             let place = self.find_place(now, pool, &settings, &unit);
+            let awaits_commits = self.awaits_commits(pool, &settings, &unit);
             self.clients[waiter.client].unit = Some(unit);
             match place {
                 Place::Later => {
-                    let unit = self.clients[waiter.client].unit.as_deref();
-                    if !unit.is_some_and(|unit| self.awaits_commits(pool, &settings, unit)) {
-                        self.pools[pool].behind_commits = false;
-                        return;
+                    self.pools[pool].behind_commits = awaits_commits;
+                    if awaits_commits {
+                        continue;
                     }
-                    self.pools[pool].behind_commits = true;
-                    continue;
+                    return;
                 }
                 Place::On(server) => {
                     Mark::CommitsPassedInTurn.hit_if(behind_commits);
-                    let unit = self.clients[waiter.client].unit.as_deref();
-                    self.servers[server].grants(unit.map(|unit| unit.access));
+                    self.servers[server].grants(waiter.shares);
                     self.clients[waiter.client].leg = Leg::Granted(server);
                 }
                 Place::Alone => {
@@ -513,8 +510,13 @@ impl Engine {
 
 impl Pool {
     /// Whether one of those who may share a server could be given a place.
-    pub(super) fn has_next(&self) -> bool {
+    fn has_next(&self) -> bool {
         if self.behind_commits { self.sharing_reads > 0 } else { self.sharing > 0 }
+    }
+
+    /// Whether others go ahead of one in the queue, since it waits for commits.
+    pub(super) fn passes(&self, waiter: &Waiter) -> bool {
+        self.behind_commits && waiter.shares.is_some_and(Access::waits)
     }
 }
 
