@@ -41,14 +41,14 @@ pub(crate) struct Case {
     pub(crate) pace: Pace,
     /// Whether [`PIPELINING_CASES`] means it.
     pipelining: bool,
+    /// Whether pairs of a grid take part. Each turn is in a fresh process then, which has a warm-up
+    /// of its own: those of a large grid need not stand side by side.
+    pub(crate) is_sweep: bool,
 }
 
 #[derive(Debug)]
 pub(crate) enum Workload {
     Pgbench(Load),
-    /// The same in a fresh process, which has a warm-up of its own, so that pairs of a large grid
-    /// need not stand side by side.
-    Sweep(Load),
     /// The same, behind another load in the same process, see [`crate::measure::SETTLING_S`].
     Change {
         from: Load,
@@ -181,18 +181,13 @@ impl Case {
     /// Whether the contender takes part.
     pub(crate) fn admits(&self, contender: Contender) -> bool {
         self.contenders.contains(&contender)
-            || self.is_sweep() && matches!(contender, Contender::Fixed(_))
-    }
-
-    /// Whether pairs take part.
-    pub(crate) fn is_sweep(&self) -> bool {
-        matches!(self.workload, Workload::Sweep(_) | Workload::Change { .. })
+            || self.is_sweep && matches!(contender, Contender::Fixed(_))
     }
 
     /// Databases that clients name.
     pub(crate) fn pools(&self) -> u32 {
         match self.workload {
-            Workload::Pgbench(load) | Workload::Sweep(load) => load.pools,
+            Workload::Pgbench(load) => load.pools,
             Workload::Change { to, .. } => to.pools,
             Workload::Crowd { pools, .. } => pools,
             Workload::Rate { .. } | Workload::Fetch { .. } | Workload::Idle => 1,
@@ -202,23 +197,25 @@ impl Case {
 
     /// Whether each turn needs a process that has not run before.
     pub(crate) fn wants_fresh_process(&self) -> bool {
-        match self.workload {
-            Workload::Idle | Workload::Sweep(_) | Workload::Change { .. } => true,
-            Workload::Mix(beside) => beside.is_cold(),
-            Workload::Pgbench(_) | Workload::Rate { .. } | Workload::Fetch { .. } => false,
-            Workload::Crowd { .. } | Workload::Settings { .. } => false,
-        }
+        self.is_sweep
+            || match self.workload {
+                Workload::Idle => true,
+                Workload::Mix(beside) => beside.is_cold(),
+                Workload::Pgbench(_) | Workload::Change { .. } => false,
+                Workload::Rate { .. } | Workload::Fetch { .. } => false,
+                Workload::Crowd { .. } | Workload::Settings { .. } => false,
+            }
     }
 
     /// Whether its slowest transaction is looked at, and not only how most of them are.
     pub(crate) fn counts_the_slowest(&self) -> bool {
-        matches!(self.workload, Workload::Mix(beside) if beside.is_cold())
+        matches!(self.workload, Workload::Mix(beside) if beside.is_cold()) && !self.is_sweep
     }
 
     /// What a turn takes longer than it is asked to.
     pub(crate) fn overhead_seconds(&self) -> u32 {
         match self.workload {
-            Workload::Pgbench(load) | Workload::Sweep(load) => overhead_seconds(load.clients),
+            Workload::Pgbench(load) => overhead_seconds(load.clients),
             Workload::Change { to, .. } => overhead_seconds(to.clients),
             Workload::Rate { .. } | Workload::Mix(_) => overhead_seconds(CROWD),
             Workload::Fetch { .. } | Workload::Idle => 0,
@@ -228,17 +225,14 @@ impl Case {
 
     fn selects(name: &str, protocol: Protocol, clients: u32) -> Self {
         let plural = if clients == 1 { "client" } else { "clients" };
-        let case = Self {
+        Self {
             title: format!("Selects, {name} protocol, {clients} {plural}"),
             // Few clients wait for their own answers: poolers, the relay too, are near each other.
             yardstick: clients >= CROWD,
             contenders: &Contender::WITH_OFF,
             ..Self::pgbench(&format!("{name}-{clients}"), Load { protocol, clients, ..SELECTS })
-        };
-        match protocol {
-            Protocol::Extended if clients != CROWD => case,
-            Protocol::Simple | Protocol::Extended | Protocol::Prepared => case.of_pipelining(),
         }
+        .of_pipelining()
     }
 
     fn rate(percent: u32) -> Self {
@@ -277,6 +271,7 @@ impl Case {
             pool_size: POOL_SIZE,
             pace: Pace::FULL,
             pipelining: false,
+            is_sweep: false,
         }
     }
 

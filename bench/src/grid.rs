@@ -9,13 +9,15 @@ const SERVERS: [u8; 8] = [1, 2, 3, 4, 6, 8, 12, 16];
 const DEPTHS: [u8; 6] = [1, 2, 4, 8, 16, 32];
 
 /// Those that have been best somewhere, and one on each side of them.
-const THIN: [Pair; 6] = [
+const THIN: [Pair; 8] = [
     Pair::of(1, 8),
-    Pair::of(2, 8),
-    Pair::of(2, 32),
+    Pair::of(1, 16),
+    Pair::of(1, 32),
+    Pair::of(2, 16),
     Pair::of(3, 16),
     Pair::of(4, 8),
     Pair::of(8, 4),
+    Pair::of(16, 8),
 ];
 
 /// Servers that are shared, and units at a time on each: as in `3x16`.

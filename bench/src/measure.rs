@@ -24,8 +24,10 @@ use crate::stats::Spread;
 pub(crate) const IDLE_TIME: Duration = Duration::from_secs(10);
 /// Idle clients that come from one source address: a third of its ports.
 const CLIENTS_PER_SOURCE: u32 = 2_500;
-/// The turn before each turn of a sweep.
-const SWEEP_WARM_UP_S: u32 = 1;
+/// The turn before each turn of a sweep: with the start of the turn that counts less than the five
+/// seconds that pgweir has to find its pair. Those that are given one have nothing to find.
+const SWEEP_WARM_UP_S: u32 = 4;
+const PAIR_WARM_UP_S: u32 = 1;
 /// How long there is another load, before it changes.
 const BEFORE_CHANGE_S: u32 = 4;
 /// What does not count behind a change: with the start of the turn that counts, less than the five
@@ -37,7 +39,6 @@ const FETCH_BUFFER: usize = 256 << 10;
 /// A workload with all that it depends on: ready to be run.
 pub(crate) enum Task {
     Pgbench(Load),
-    Sweep(Load),
     Change {
         from: Load,
         to: Load,
@@ -69,7 +70,6 @@ impl Task {
     pub(crate) fn prepare(case: &Case, lab: &Lab, seconds: u32) -> Result<Self> {
         Ok(match case.workload {
             Workload::Pgbench(load) => Self::Pgbench(load),
-            Workload::Sweep(load) => Self::Sweep(load),
             Workload::Change { from, to } => Self::Change { from, to },
             Workload::Rate { percent } => {
                 let direct_maximum_tps = lab.direct_maximum(seconds)?;
@@ -95,9 +95,7 @@ impl Task {
             Self::Pgbench(load) if load.pools > 1 => {
                 format!("{} at once: pgbench {}", load.pools, load.args())
             }
-            Self::Pgbench(load) | Self::Sweep(load) | Self::Rate { load, .. } => {
-                format!("pgbench {}", load.args())
-            }
+            Self::Pgbench(load) | Self::Rate { load, .. } => format!("pgbench {}", load.args()),
             Self::Change { from, to } => format!("pgbench {}, then {}", from.args(), to.args()),
             Self::Fetch { sql, .. } => (*sql).to_owned(),
             Self::Idle => format!(
@@ -119,24 +117,29 @@ impl Task {
     pub(crate) fn direct_maximum_tps(&self) -> Option<f64> {
         match self {
             Self::Rate { direct_maximum_tps, .. } => Some(*direct_maximum_tps),
-            Self::Pgbench(_) | Self::Sweep(_) | Self::Change { .. } => None,
+            Self::Pgbench(_) | Self::Change { .. } => None,
             Self::Fetch { .. } | Self::Idle => None,
             Self::Crowd { .. } | Self::Settings { .. } | Self::Mix(_) => None,
         }
     }
 
+    /// The turn that a contender has before each turn that counts, if there is one.
+    pub(crate) fn warm_up_s(case: &Case, contender: Contender) -> Option<u32> {
+        let is_change = matches!(case.workload, Workload::Change { .. });
+        (case.is_sweep && !is_change).then_some(match contender {
+            Contender::Fixed(_) => PAIR_WARM_UP_S,
+            _ => SWEEP_WARM_UP_S,
+        })
+    }
+
     /// What a turn takes before it counts, besides its own start.
-    pub(crate) fn before_each_turn_s(case: &Case) -> u32 {
-        match case.workload {
-            Workload::Sweep(load) => SWEEP_WARM_UP_S + overhead_seconds(load.clients),
-            Workload::Change { from, to } => {
-                let starts = overhead_seconds(from.clients) + overhead_seconds(to.clients);
-                BEFORE_CHANGE_S + SETTLING_S + starts
-            }
-            Workload::Pgbench(_) | Workload::Rate { .. } | Workload::Fetch { .. } => 0,
-            Workload::Idle | Workload::Crowd { .. } => 0,
-            Workload::Settings { .. } | Workload::Mix(_) => 0,
+    pub(crate) fn before_each_turn_s(case: &Case, contender: Contender) -> u32 {
+        if let Workload::Change { from, to } = case.workload {
+            let starts = overhead_seconds(from.clients) + overhead_seconds(to.clients);
+            return BEFORE_CHANGE_S + SETTLING_S + starts;
         }
+        let warm_up = Self::warm_up_s(case, contender);
+        warm_up.map_or(0, |seconds| seconds + case.overhead_seconds())
     }
 
     /// Runs for `seconds`, or for as long as the task itself says.
@@ -149,10 +152,6 @@ impl Task {
     ) -> Result<Sample> {
         let mut sample = match self {
             Self::Pgbench(load) | Self::Rate { load, .. } => {
-                pgbench(lab, reach, load, target, seconds)?
-            }
-            Self::Sweep(load) => {
-                pgbench(lab, reach, load, target, SWEEP_WARM_UP_S)?;
                 pgbench(lab, reach, load, target, seconds)?
             }
             Self::Change { from, to } => {

@@ -67,9 +67,9 @@ impl Report<'_> {
             put(&mut text, &format!("![{}]({PICTURES}/{})\n", picture.says, picture.file));
         }
         self.environments(&mut text);
-        sweep::write(&mut text, &self.measured(Case::is_sweep));
+        sweep::write(&mut text, &self.measured(|case| case.is_sweep));
         put(&mut text, "## Cases\n");
-        for (case, result) in self.measured(|case| !case.is_sweep()) {
+        for (case, result) in self.measured(|case| !case.is_sweep) {
             self.case(&mut text, case, result);
         }
         method::write(&mut text);
@@ -223,7 +223,6 @@ fn in_words_of_rate(case: &Case, result: &CaseResult) -> String {
         (Workload::Rate { percent }, None) => format!(", {percent}% of an unknown maximum"),
         (
             Workload::Pgbench(_)
-            | Workload::Sweep(_)
             | Workload::Change { .. }
             | Workload::Fetch { .. }
             | Workload::Idle

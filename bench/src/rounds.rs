@@ -59,13 +59,14 @@ impl Plan {
 
     /// Seconds that a case takes when no round is dropped, not counting starts and stops.
     pub(crate) fn estimate(&self, case: &Case) -> u32 {
-        let contenders = self.contenders_of(case).len() as u32;
         let Pace { rounds, seconds } = self.pace(case);
         let turn = |seconds: u32| seconds + case.overhead_seconds();
-        let before_each = Task::before_each_turn_s(case);
         let before_all =
             if case.wants_fresh_process() { 0 } else { turn(warm_up_seconds(seconds)) };
-        contenders * (rounds * (turn(seconds) + before_each) + before_all)
+        let of = |contender| {
+            rounds * (turn(seconds) + Task::before_each_turn_s(case, contender)) + before_all
+        };
+        self.contenders_of(case).into_iter().map(of).sum()
     }
 
     /// Who takes part in a case.
@@ -177,6 +178,9 @@ impl Stand {
             Some(target) => target,
             None => lab.start(self.contender, case, reach)?,
         };
+        if let Some(seconds) = Task::warm_up_s(case, self.contender) {
+            task.run(lab, reach, &mut target, seconds)?;
+        }
         let sample = task.run(lab, reach, &mut target, seconds)?;
         if !case.wants_fresh_process() {
             self.target = Some(target);

@@ -1,6 +1,6 @@
 //! The cases that are there for pipelining alone.
 
-use super::{CROWD, Case, SELECTS, Workload};
+use super::{CROWD, Case, SELECTS, Server, Workload};
 use crate::contender::Contender;
 use crate::mix::Beside;
 use crate::pgbench::{Load, Protocol, Script};
@@ -17,6 +17,7 @@ pub(super) fn cases() -> Vec<Case> {
     let tpcb = Load { script: Script::TpcbLike, ..SELECTS };
     let (few, many) = (Load { clients: 16, ..SELECTS }, Load { clients: 250, ..SELECTS });
     let extended = Load { protocol: Protocol::Extended, ..SELECTS };
+    let prepared = Load { protocol: Protocol::Prepared, ..SELECTS };
     vec![
         Case {
             title: "Selects, 64 clients with 64 application_names and 4 sets of TimeZone and \
@@ -57,14 +58,32 @@ pub(super) fn cases() -> Vec<Case> {
         mix("mix-view", Beside::SlowView),
         mix("mix-lock", Beside::RowLock),
         mix("mix-tpcb", Beside::TpcbLike),
+        sweep("sweep-1", "Selects, 1 client", Load { clients: 1, ..SELECTS }),
         sweep("sweep-16", "Selects, 16 clients", few),
         sweep("sweep-64", "Selects, 64 clients", SELECTS),
         sweep("sweep-250", "Selects, 250 clients", many),
+        sweep("sweep-1000", "Selects, 1000 clients", Load { clients: 1000, ..SELECTS }),
         sweep("sweep-extended-64", "Selects, extended protocol, 64 clients", extended),
+        sweep("sweep-prepared-64", "Selects, prepared statements, 64 clients", prepared),
+        Case {
+            workload: Workload::Settings { clients: CROWD },
+            ..sweep("sweep-settings-64", "Selects, 64 clients with 4 sets of settings", SELECTS)
+        },
+        Case {
+            server: Server::Far,
+            ..sweep("sweep-remote-64", "Selects, 64 clients, server 0.5 ms away", SELECTS)
+        },
+        Case {
+            pool_size: LARGE_POOL,
+            ..sweep("sweep-tpcb-64", "TPC-B-like transactions, 64 clients, pool of 64", tpcb)
+        },
         Case {
             pool_size: LARGE_POOL,
             ..sweep("sweep-update-64", "UPDATE of one row by its key, 64 clients", update)
         },
+        mixed_sweep("sweep-mix-view", Beside::SlowView),
+        mixed_sweep("sweep-mix-lock", Beside::RowLock),
+        mixed_sweep("sweep-mix-tpcb", Beside::TpcbLike),
         change("sweep-16-to-250", "Selects, 250 clients in place of 16", few, many),
         change("sweep-250-to-16", "Selects, 16 clients in place of 250", many, few),
         Case {
@@ -91,12 +110,17 @@ fn mix(name: &str, beside: Beside) -> Case {
 fn sweep(name: &str, what: &str, load: Load) -> Case {
     Case {
         title: format!("{what}, beside fixed pairs"),
-        workload: Workload::Sweep(load),
         contenders: &[Contender::Pgweir],
         base: Contender::Pgweir,
         pace: Pace::SWEEP,
+        is_sweep: true,
         ..case(name, load)
     }
+}
+
+fn mixed_sweep(name: &str, beside: Beside) -> Case {
+    let what = format!("Selects of 60 clients, and {}", beside.says());
+    Case { workload: Workload::Mix(beside), ..sweep(name, &what, SELECTS) }
 }
 
 fn change(name: &str, what: &str, from: Load, to: Load) -> Case {

@@ -32,7 +32,7 @@ fn pipelining_means_its_cases_wherever_they_stand() {
         case.is_meant_by(PIPELINING_CASES)
     };
     assert!(meant("simple-1000") && meant("extended-64") && meant("mix-lock"));
-    assert!(!meant("extended-250") && !meant("connect"));
+    assert!(!meant("idle-10k") && !meant("connect"));
 }
 
 #[test]

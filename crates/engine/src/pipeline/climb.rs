@@ -8,7 +8,8 @@
 //!
 //! A machine has good and bad moments, which differ by more than most tries do. So the best and
 //! what is tried hold in turn, a moment each, and are compared as often as it takes to tell them
-//! apart: once where they differ by far, [`PAIRS`] times where they hardly do.
+//! apart: once where they differ by far, [`PAIRS`] times where they hardly do. With another number
+//! of servers processors first have to be shared out anew: what that is worth shows only then.
 //!
 //! What is counted is the pool's affair: transactions of all kinds, so that what is won where
 //! servers are shared is not lost where they are not, nor by reads what is won by writes.
@@ -36,6 +37,15 @@ pub(super) struct Chance {
 /// are told apart by what has been seen.
 const PAIRS: u32 = 6;
 
+/// With another number of servers slices are longer by so many times, and begin so late. Measured
+/// with 16 clients that select, two processors: a quarter of a second after one server is shared in
+/// place of three there are still as many transactions as before, and then half as many again; the
+/// other way they become fewer at once.
+const LONGER: u32 = 2;
+const SETTLING: Duration = Duration::from_millis(190);
+/// What is so much worse by then is not tried on.
+const HOPELESS: f64 = 0.75;
+
 /// By so many times what may be chance the tried one has to be better, to be believed at once. It
 /// is given up sooner: there is another try.
 const SURE: f64 = 1.5;
@@ -55,16 +65,20 @@ const MEETING: u64 = 10;
 /// Where the rate says nothing, so much less time is better.
 const SOONER: f64 = 0.95;
 
-/// A rate or a time that differs so much from what it was is another load, if that is seen so often
-/// in a row: chance does as much now and then, and would have everything tried anew.
-const ANOTHER_LOAD: f64 = 1.25;
-const OTHERS: u32 = 5;
+/// A rate, or how many units are under way, that differs so much from what it was is another load,
+/// if that is seen so often in a row: chance does as much now and then, and would have everything
+/// tried anew.
+const ANOTHER_LOAD: f64 = 1.5;
+const OTHERS: u32 = 8;
 /// The same, if it is seen twice, or once where two are compared.
-const QUITE_ANOTHER_LOAD: f64 = 1.6;
+const QUITE_ANOTHER_LOAD: f64 = 2.0;
+
+/// While a load begins each moment is so much better than the one before.
+const BEGINS: f64 = 1.25;
 
 /// So long nothing is tried when nothing was better; twice as long each time, up to the last.
-const REST: Duration = Duration::from_secs(2);
-const REST_AT_MOST: Duration = Duration::from_secs(16);
+const REST: Duration = Duration::from_secs(4);
+const REST_AT_MOST: Duration = Duration::from_secs(32);
 
 /// Finds how the servers of a pool are best shared.
 #[derive(Debug)]
@@ -87,8 +101,8 @@ pub(crate) struct Climb {
     /// those that were so by far count for more.
     rested: Option<Score>,
     others: u32,
-    /// What is under way was sent under other depths.
-    settles: bool,
+    /// Until then is not counted what goes by: it is of other depths.
+    settles_until: Option<Time>,
     since: Time,
     slice: Slice,
 }
@@ -167,13 +181,13 @@ impl Climb {
             best,
             score: None,
             trial: None,
-            next: Move::FewerServers,
+            next: Move::MoreServers,
             in_vain: 0,
             rests_until: None,
             rest: REST,
             rested: None,
             others: 0,
-            settles: true,
+            settles_until: Some(Time::ZERO),
             since: Time::ZERO,
             slice: Slice::default(),
         }
@@ -204,12 +218,16 @@ impl Climb {
 
     /// Time has gone by. `transactions`: what the pool has finished since ever.
     pub(crate) fn tick(&mut self, now: Time, transactions: u64, servers: usize) {
-        if std::mem::take(&mut self.settles) {
-            return self.begin(now, transactions);
-        }
         let elapsed = now - self.since;
         let done = transactions.saturating_sub(self.slice.transactions);
-        let has_seen_enough = elapsed >= self.chance.slice && done >= FEW;
+        if let Some(until) = self.settles_until {
+            if now >= until {
+                self.settles(now, done as f64 / elapsed.as_secs_f64());
+                self.begin(now, transactions);
+            }
+            return;
+        }
+        let has_seen_enough = elapsed >= self.length() && done >= FEW;
         if !has_seen_enough && elapsed < SLICE_AT_MOST {
             return;
         }
@@ -228,8 +246,7 @@ impl Climb {
             None => {
                 let score = total.score();
                 let was = self.score.replace(score);
-                // While a load begins each moment is better than the one before.
-                let is_steady = was.is_some_and(|was| score.rate < was.rate * ANOTHER_LOAD);
+                let is_steady = was.is_some_and(|was| score.rate < was.rate * BEGINS);
                 if !self.rests(now, score) && is_steady {
                     self.try_next(now, &slice, total, servers);
                 }
@@ -239,7 +256,7 @@ impl Climb {
 
     /// Whether something else holds for a moment, and is counted.
     pub(super) fn is_trying(&self) -> bool {
-        self.trial.is_some()
+        self.trial.is_some() || self.settles_until.is_some_and(|until| until > self.since)
     }
 
     /// What has been seen says nothing, since something else was tried beside it.
@@ -253,10 +270,32 @@ impl Climb {
         self.slice = Slice { transactions, ..Slice::default() };
     }
 
+    /// So long a slice is.
+    fn length(&self) -> Duration {
+        match self.trial {
+            Some(trial) if trial.what.is_of_servers() => self.chance.slice * LONGER,
+            Some(_) | None => self.chance.slice,
+        }
+    }
+
     /// Another holds from now on: the next slice is its own.
-    fn switches(&mut self, total: Total) {
-        let took = Duration::from_secs_f64(total.score().time);
-        self.settles = took * SLOW > self.chance.slice;
+    fn switches(&mut self, now: Time, what: Move, time: f64) {
+        let is_slow = Duration::from_secs_f64(time) * SLOW > self.chance.slice;
+        let of_before = if is_slow { self.chance.slice } else { Duration::ZERO };
+        let settling = if what.is_of_servers() { SETTLING } else { Duration::ZERO };
+        let until = now + settling.max(of_before);
+        self.settles_until = (until > now).then_some(until);
+    }
+
+    /// What holds is counted from now on, unless it has been so much worse already.
+    fn settles(&mut self, now: Time, rate: f64) {
+        self.settles_until = None;
+        if let Some(trial) = self.trial.filter(|trial| trial.holds)
+            && rate < HOPELESS * trial.of_best.score().rate
+        {
+            self.trial = None;
+            self.is_in_vain(now, trial);
+        }
     }
 
     /// Whether nothing is to be tried now: all was, and it is the same load.
@@ -280,23 +319,26 @@ impl Climb {
 
     /// One of the two that are compared has held for a slice.
     fn compare(&mut self, now: Time, mut trial: Trial, total: Total, servers: usize) {
-        self.switches(total);
+        let score = total.score();
         if !trial.holds {
-            if total.score().is_beyond(trial.of_best.score(), QUITE_ANOTHER_LOAD) {
+            if score.is_beyond(trial.of_best.score(), QUITE_ANOTHER_LOAD) {
                 // What has been compared is of no use any more.
-                self.score = Some(total.score());
+                self.score = Some(score);
                 return;
             }
             trial.of_best.add(total);
             trial.holds = true;
             self.trial = Some(trial);
-            return;
+            return self.switches(now, trial.what, score.time);
         }
         trial.of_tried.add(total);
         trial.pairs += 1;
         trial.holds = false;
         match trial.verdict(now, self.chance) {
-            Verdict::Open => self.trial = Some(trial),
+            Verdict::Open => {
+                self.trial = Some(trial);
+                self.switches(now, trial.what, score.time);
+            }
             Verdict::Better => self.is_better(now, trial, total, servers),
             Verdict::NotBetter => self.is_in_vain(now, trial),
         }
@@ -316,11 +358,15 @@ impl Climb {
         }
         // The same way once more.
         self.next = what;
-        self.trial = what.from(self.best, servers).map(|_| Trial::new(now, what, total));
+        if what.from(self.best, servers).is_some() {
+            self.tries(now, what, total);
+        }
     }
 
     fn is_in_vain(&mut self, now: Time, trial: Trial) {
-        self.score = Some(trial.of_best.score());
+        let of_best = trial.of_best.score();
+        self.score = Some(of_best);
+        self.switches(now, trial.what, of_best.time);
         self.in_vain += 1;
         self.next = trial.what.next();
         if self.in_vain >= Move::ALL.len() {
@@ -336,12 +382,16 @@ impl Climb {
         for _ in Move::ALL {
             let what = self.next;
             if slice.shows(what, self.best) && what.from(self.best, servers).is_some() {
-                self.trial = Some(Trial::new(now, what, of_best));
-                return self.switches(of_best);
+                return self.tries(now, what, of_best);
             }
             self.in_vain += 1;
             self.next = what.next();
         }
+    }
+
+    fn tries(&mut self, now: Time, what: Move, of_best: Total) {
+        self.trial = Some(Trial::new(now, what, of_best));
+        self.switches(now, what, of_best.score().time);
     }
 }
 
@@ -388,7 +438,8 @@ impl Trial {
             + counted(self.of_tried)
             + counted(self.of_best))
         .sqrt();
-        let is_last = now - self.since >= 2 * PAIRS * chance.slice;
+        let longer = if self.what.is_of_servers() { LONGER } else { 1 };
+        let is_last = now - self.since >= 2 * PAIRS * longer * chance.slice;
         if rate < wanted * (-may_be_chance).exp() || is_last && rate < wanted {
             return Verdict::NotBetter;
         }
@@ -400,10 +451,12 @@ impl Trial {
 }
 
 impl Score {
-    /// Whether it differs by so many times.
+    /// Whether it is of a load that differs by so many times. The time alone says nothing: under
+    /// the same load units take longer where a machine gives less.
     fn is_beyond(self, other: Self, times: f64) -> bool {
         let far = |one: f64, other: f64| !(1.0 / times..times).contains(&(one / other));
-        far(self.rate, other.rate) || far(self.time, other.time)
+        let under_way = |score: Self| score.rate * score.time;
+        far(self.rate, other.rate) || far(under_way(self), under_way(other))
     }
 }
 
@@ -416,6 +469,13 @@ impl Move {
             Self::FewerServers => Self::Deeper,
             Self::Deeper => Self::Shallower,
             Self::Shallower => Self::MoreServers,
+        }
+    }
+
+    fn is_of_servers(self) -> bool {
+        match self {
+            Self::MoreServers | Self::FewerServers => true,
+            Self::Deeper | Self::Shallower => false,
         }
     }
 

@@ -10,7 +10,13 @@ struct Model {
     noise: u64,
     /// Chance makes it so much more or less at most.
     spread: f64,
+    /// What holds, and since when; what was reached before, which is not more for [`LAG`].
+    held: (Depths, Time),
+    before: f64,
 }
+
+/// Processors are shared out anew only then.
+const LAG: Duration = Duration::from_millis(200);
 
 /// What a load does under some depths: transactions a second.
 type Load = fn(Depths) -> f64;
@@ -22,13 +28,19 @@ const TICK: Duration = Duration::from_millis(100);
 
 impl Model {
     fn new(servers: usize) -> Self {
+        Self::beginning_with(READS, servers)
+    }
+
+    fn beginning_with(depths: Depths, servers: usize) -> Self {
         Self {
-            climb: Climb::new(READS, COMPUTES),
+            climb: Climb::new(depths, COMPUTES),
             servers,
             now: Time(1_000_000),
             transactions: 0.0,
             noise: 0x9e37_79b9_7f4a_7c15,
             spread: 0.03,
+            held: (depths, Time::ZERO),
+            before: f64::MAX,
         }
     }
 
@@ -44,6 +56,16 @@ impl Model {
         1.0 + ((self.noise % 1_000) as f64 / 1_000.0 - 0.5) * 2.0 * self.spread
     }
 
+    /// The rate under what holds now.
+    fn reaches(&mut self, depths: Depths, load: Load) -> f64 {
+        if depths.hot != self.held.0.hot {
+            self.before = load(self.held.0);
+            self.held = (depths, self.now);
+        }
+        let is_late = self.now - self.held.1 < LAG;
+        if is_late { load(depths).min(self.before) } else { load(depths) }
+    }
+
     /// So long there is this load. Gives how many transactions there were, and how many there
     /// would have been with the best depths from the beginning.
     fn run(&mut self, time: Duration, load: Load) -> (f64, f64) {
@@ -51,7 +73,7 @@ impl Model {
         let (mut done, mut most) = (0.0, 0.0);
         for _ in 0..time.as_millis() / TICK.as_millis() {
             let depths = self.depths();
-            let rate = load(depths) * self.chance();
+            let rate = self.reaches(depths, load) * self.chance();
             let units = rate * TICK.as_secs_f64();
             let took = Duration::from_secs_f64(CLIENTS / rate);
             let full = (depths.hot * depths.depth) as f64 <= CLIENTS;
@@ -138,11 +160,12 @@ fn chance_does_not_lead_away() {
         let mut model = Model::new(10);
         model.spread = 0.12;
         model.noise = model.noise.wrapping_mul(seed);
+        model.run(Duration::from_secs(5), computes);
         let (seen, at_best) = model.run(Duration::from_secs(60), computes);
         done += seen;
         most += at_best;
     }
-    assert!(done > 0.95 * most, "{:.3}", done / most);
+    assert!(done > 0.93 * most, "{:.3}", done / most);
 }
 
 /// The same, where a third fewer servers are hardly better than before: one is found at once.
@@ -150,7 +173,7 @@ fn chance_does_not_lead_away() {
 fn chance_does_not_hide_what_is_better() {
     let (mut done, mut most) = (0.0, 0.0);
     for seed in 1..40 {
-        let mut model = Model::new(10);
+        let mut model = Model::beginning_with(Depths { hot: 3, depth: 16 }, 10);
         model.spread = 0.12;
         model.noise = model.noise.wrapping_mul(seed);
         model.run(Duration::from_secs(5), is_small);
@@ -158,7 +181,7 @@ fn chance_does_not_hide_what_is_better() {
         done += seen;
         most += at_best;
     }
-    assert!(done > 0.955 * most, "{:.3}", done / most);
+    assert!(done > 0.93 * most, "{:.3}", done / most);
 }
 
 #[test]
@@ -177,7 +200,8 @@ fn where_nobody_meets_others_nothing_is_tried() {
 
 #[test]
 fn a_small_pool_has_no_more_than_its_servers() {
-    assert_eq!(Climb::new(READS, COMPUTES).depths(2).hot, 2);
+    let many = Depths { hot: 3, depth: 16 };
+    assert_eq!(Climb::new(many, COMPUTES).depths(2).hot, 2);
     for servers in 1..100 {
         for hot in 1..=servers {
             let at = Depths { hot, depth: 16 };
