@@ -36,6 +36,8 @@ pub struct Engine {
     pub(crate) pools: Store<Pool>,
     /// By database and user.
     pub(crate) pool_of: BTreeMap<String, BTreeMap<String, PoolId>>,
+    /// Servers of all pools that clients share.
+    pub(crate) hot: usize,
     pub(crate) shares: Store<Share>,
     pub(crate) share_of: BTreeMap<Of, ShareId>,
     /// The pools of other engines, by database and user.
@@ -72,6 +74,7 @@ impl Engine {
             cancels: Store::new(),
             pools: Store::new(),
             pool_of: BTreeMap::new(),
+            hot: 0,
             shares: Store::new(),
             share_of: BTreeMap::new(),
             elsewhere: BTreeMap::new(),
@@ -89,6 +92,11 @@ impl Engine {
             engine.add_pool(spec);
         }
         engine
+    }
+
+    /// Whether clients share a server now.
+    pub fn is_sharing(&self) -> bool {
+        self.hot > 0
     }
 
     /// The pools of the plan that live here. Of the others it is noted where.

@@ -29,6 +29,8 @@ impl Engine {
         self.check_clients();
         self.check_pools();
         self.check_shares();
+        let hot: usize = self.pools.iter().map(|(_, pool)| pool.hot.len()).sum();
+        assert_eq!(self.hot, hot, "servers that are shared");
     }
 
     /// Panics if anything is left of clients and servers. To be asked when none is there any more.

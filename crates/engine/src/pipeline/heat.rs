@@ -88,6 +88,7 @@ impl Engine {
         server.mode = self.pools[server.pool].spec.mode;
         server.shelf.changes_hands();
         self.pools[server.pool].hot.push(id);
+        self.hot += 1;
         self.pools[server.pool].stats.assignments += 1;
         if server.brake.is_some() && server.is_set_to(settings) {
             return;
@@ -196,8 +197,11 @@ impl Engine {
     pub(super) fn cool(&mut self, id: ServerId) {
         let server = &mut self.servers[id];
         server.reserved = false;
-        let pool = server.pool;
-        self.pools[pool].hot.retain(|hot| *hot != id);
+        let hot = &mut self.pools[server.pool].hot;
+        if let Some(place) = hot.iter().position(|hot| *hot == id) {
+            hot.remove(place);
+            self.hot -= 1;
+        }
     }
 }
 
