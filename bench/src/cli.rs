@@ -15,7 +15,7 @@ const EXAMPLES: &str = "\
 Examples:
   bench                                   every case, each with rounds enough: about two hours
   bench --case simple-64,connect          two cases; the report keeps what others gave before
-  bench --case pipelining                 all that stands or falls with pipelining: 45 minutes
+  bench --case pipelining                 all that stands or falls with pipelining: 100 minutes
   bench --case simple --rounds 1 --seconds 2    a quick look at a group of cases
   bench --case sweep-64 --grid full       48 pairs of `pipelining` beside what is the default
   bench --contenders direct,pgbouncer,relay     without pgweir
@@ -42,7 +42,7 @@ Cases (a group's name stands for all of it):
   mix-view, mix-lock     selects of 60 clients beside 4 that wait, from the pooler's start on
   mix-tpcb               selects of 60 clients beside 4 with pgbench's own transaction
   sweep-…                pgweir beside itself with each pair of the grid as `pipelining`
-  pipelining             simple-N, extended-64, prepared-64, rate-N, remote-64, and all from
+  pipelining             simple-N, extended-N, prepared-64, rate-N, remote-64, and all from
                          settings-64 on
 
 Rounds and seconds: 7 of 8 s, pipelining 5 of 3 s, mix-view and mix-lock 5 of 10 s, sweep 3 of 2 s.

@@ -17,7 +17,7 @@ use crate::action::{Action, ClientId, ServerId};
 use crate::client::{Client, Slot, UnnamedHere};
 use crate::errors::CANCELED;
 use crate::marks::Mark;
-use crate::pipeline::Choice;
+use crate::pipeline::{Access, Choice};
 use crate::time::Time;
 use crate::unfinished::whole_unit;
 
@@ -31,6 +31,8 @@ pub(crate) struct Kept {
     loud: Option<Arc<Loud>>,
     /// Its client has asked for its end.
     cancelled: bool,
+    /// It was lost before, and is not run once more.
+    again: bool,
 }
 
 /// So much room stays for the next one.
@@ -61,16 +63,15 @@ impl Engine {
         let may_be = of.spec.pipelining != Pipelining::Off
             && its.mode != PoolMode::Session
             && client.choice() == Choice::Auto;
-        let was_lost = client.asked.is_some_and(|asked| asked.again);
         // In a transaction it rests on what was before: a portal may have more in it than is said.
         if !its.status.in_block()
             && may_be
-            && !was_lost
             && let Some(unit) = whole_unit(rest)
         {
             its.kept.slot = Some(client.coming_slot());
             its.kept.loud = Some(Arc::clone(its.elsewhere.as_ref().unwrap_or(&of.loud)));
             its.kept.cancelled = false;
+            its.kept.again = client.asked.is_some_and(|asked| asked.again);
             its.kept.bytes.extend_from_slice(unit);
         }
     }
@@ -99,14 +100,24 @@ impl Engine {
     /// Whether the one unit that a client has under way can be run again. `begun`: it may have been
     /// begun.
     pub(crate) fn may_run_again(&self, id: ServerId, client: ClientId, begun: bool) -> bool {
+        let access = self.kept_access(id, client).filter(|_| !self.servers[id].kept.again);
+        access.is_some_and(|access| !begun || access.may_be_repeated())
+    }
+
+    /// Whether the one unit that a client has under way is known to do no more than to read.
+    pub(crate) fn only_reads(&self, id: ServerId, client: ClientId) -> bool {
+        self.kept_access(id, client).is_some_and(Access::may_be_repeated)
+    }
+
+    /// What the one unit that a client has under way does, if that is kept.
+    fn kept_access(&self, id: ServerId, client: ClientId) -> Option<Access> {
         let (server, its) = (&self.servers[id], &self.clients[client]);
         let kept = &server.kept;
         let is_it = kept.slot.is_some_and(|slot| its.slots.first() == Some(&slot));
         // Nothing is in the middle of being sent: it, or data behind it that nobody reads.
         let is_sent = its.open_slot.is_none() && its.body.left == 0 && !its.leaving;
-        let Some(loud) = kept.loud.as_ref().filter(|_| is_it && is_sent) else { return false };
-        let unit = self.read_unit(client, loud, &kept.bytes);
-        unit.is_some_and(|unit| !begun || unit.access.may_be_repeated())
+        let loud = kept.loud.as_ref().filter(|_| is_it && is_sent)?;
+        Some(self.read_unit(client, loud, &kept.bytes)?.access)
     }
 
     /// The server of a client is lost, and what it was sent is run again, unless its client has

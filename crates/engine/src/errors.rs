@@ -217,13 +217,14 @@ pub(crate) const TRANSACTION_TOO_LONG: ErrorKind = fatal(
      have been committed",
     "Shorten the transaction, or raise transaction_timeout.",
 );
-pub(crate) const NOT_BEGUN: ErrorKind = error(
+pub(crate) const UNIT_LOST: ErrorKind = error(
     SqlState::SERIALIZATION_FAILURE,
     "the statement was lost with its server",
     "when a server that was sent a statement outside a transaction says, instead of beginning it, \
-     that it was idle for too long (57P05)",
+     that it was idle for too long (57P05); or when a statement that only reads was lost with one \
+     server, and then with the next",
     "The statement can be run again. An idle_timeout that is shorter than the server's \
-     idle_session_timeout makes this rare.",
+     idle_session_timeout makes the first rare; of the second the server's log may know more.",
 );
 pub(crate) const OUTCOME_UNKNOWN: ErrorKind = error(
     SqlState::RESOLUTION_UNKNOWN,
@@ -360,7 +361,7 @@ pub const ERRORS: &[ErrorKind] = &[
     NOTIFIED_TOO_MUCH,
     IDLE_IN_TRANSACTION,
     TRANSACTION_TOO_LONG,
-    NOT_BEGUN,
+    UNIT_LOST,
     OUTCOME_UNKNOWN,
     TRANSACTION_LOST,
     CUT_OFF,

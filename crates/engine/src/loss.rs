@@ -14,7 +14,7 @@ use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, ServerId};
 use crate::again::Kept;
 use crate::client::{Client, Fate, LostTransaction, Phase, UnitRest, UnnamedStatement};
-use crate::errors::{CUT_OFF, NOT_BEGUN, OUTCOME_UNKNOWN, TRANSACTION_LOST};
+use crate::errors::{CUT_OFF, OUTCOME_UNKNOWN, TRANSACTION_LOST, UNIT_LOST};
 use crate::marks::Mark;
 use crate::relay::words;
 use crate::time::Time;
@@ -42,6 +42,8 @@ pub(crate) enum Loss {
     UnitInTransaction,
     /// Its unit, which was sent and provably not begun.
     UnitNotBegun,
+    /// Nothing but an answer: its unit only reads, and was run again before.
+    UnitThatReads,
     /// Nothing: its unit only reads, or was not begun, and is run again.
     Again,
     /// Nobody knows whether its unit was carried out.
@@ -67,6 +69,7 @@ impl Loss {
             Self::Again => {}
             Self::Unit => Mark::LossOfUnit.hit(),
             Self::UnitNotBegun => Mark::LossOfUnitNotBegun.hit(),
+            Self::UnitThatReads => Mark::LossOfUnitThatReads.hit(),
             Self::UnitAndSession => Mark::LossOfUnitAndSession.hit(),
             Self::Session => Mark::LossOfSession.hit(),
             Self::Message => Mark::LossOfMessage.hit(),
@@ -99,6 +102,7 @@ impl Engine {
                 false if its.holding || its.began_more => Loss::UnitAndSession,
                 // Inside a transaction no server is idle in this sense.
                 false if server.idled_out && !in_transaction => Loss::UnitNotBegun,
+                false if self.only_reads(id, client) => Loss::UnitThatReads,
                 false => Loss::Unit,
             },
             1 if undone && !its.mixed => Loss::Session,
@@ -144,6 +148,7 @@ impl Engine {
             | Loss::Transaction
             | Loss::UnitInTransaction
             | Loss::UnitNotBegun
+            | Loss::UnitThatReads
             | Loss::Again
             | Loss::Unit => true,
             Loss::NotBegun | Loss::UnitAndSession | Loss::Session | Loss::Message | Loss::Told => {
@@ -202,7 +207,11 @@ impl Engine {
             }
             Loss::UnitNotBegun => {
                 let detail = format!("{cause}. The statement was not begun.");
-                self.end_unit(now, id, &NOT_BEGUN.report(&[]).detail(detail));
+                self.end_unit(now, id, &UNIT_LOST.report(&[]).detail(detail));
+            }
+            Loss::UnitThatReads => {
+                let detail = format!("{cause}, for the second time. The statement only reads.");
+                self.end_unit(now, id, &UNIT_LOST.report(&[]).detail(detail));
             }
             Loss::Unit => self.end_unit(now, id, &OUTCOME_UNKNOWN.report(&[]).detail(unknown)),
             Loss::UnitAndSession => {

@@ -794,7 +794,9 @@ marks! {
     CrashWarned,
     /// A unit that is known not to have been begun.
     LossOfUnitNotBegun,
-    /// The same, and the session.
+    /// A unit that only reads, for the second time.
+    LossOfUnitThatReads,
+    /// A unit that may have been carried out, and the session.
     LossOfUnitAndSession,
     /// Its client has sent more, which may rest on what is lost.
     LossAheadOfMore,

@@ -53,7 +53,8 @@ impl Engine {
         let n = fresh.len();
         let budget = &self.member.commons().held;
         let most = match head.access {
-            // It cannot be run again. No rows come of it, so that it is not long.
+            // It cannot be run again. It is not long: no rows come of it, and functions that raise
+            // notices share no server.
             Access::Write => usize::MAX,
             Access::Read | Access::Lock if head.held + n > REPLY_HELD_BYTES => 0,
             Access::Read | Access::Lock => self.plan.max_buffer_memory,

@@ -71,7 +71,7 @@ fn what_only_reads_is_run_again() {
         let last = stage.server();
         assert_eq!(last.heard(), format!("Q({READ})"));
         lose(&last);
-        assert_eq!(alice.heard(), "E(08007) Z");
+        assert_eq!(alice.heard(), "E(40001) Z");
         assert_eq!(stage.attempts(), 0);
         stage.check();
     }

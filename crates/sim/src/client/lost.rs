@@ -16,20 +16,44 @@ use crate::world::{HANGS, Site};
 /// A server that was taken away is missed so much later at most, mostly.
 const LATE_US: u64 = 1_000_000;
 
+/// What pgweir says that it knows of a statement that was lost.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Known {
+    NotBegun,
+    OnlyReads,
+    Nothing,
+}
+
+impl Known {
+    fn of(message: &Message) -> Self {
+        if says(message, "The statement was not begun.") {
+            Self::NotBegun
+        } else if says(message, "The statement only reads.") {
+            Self::OnlyReads
+        } else {
+            Self::Nothing
+        }
+    }
+}
+
 impl Client {
     /// The server is lost, and the client stays.
     pub(super) fn lost_server(&mut self, site: &mut Site, message: &Message, raw: Range<usize>) {
         let code = code_of(message);
-        let begun = !says(message, "The statement was not begun.");
-        match self.row_of_error(&code, begun, site.faults.is_roomy()) {
-            Ok(Some(Row::Statement)) if self.may_ask_again(site) => {
+        let known = Known::of(message);
+        match self.row_of_error(&code, known, site.faults.is_roomy()) {
+            Ok(row)
+                if (row == Some(Row::Statement) || known == Known::OnlyReads)
+                    && self.may_ask_again(site) =>
+            {
                 return self.wrongly_told(site, &code, "what only reads is run again");
             }
             Ok(row) => self.lose(site, &code, row, message),
             Err(why) => return self.wrongly_told(site, &code, &why),
         }
         self.script.not_run();
-        let undone = code == "40001" && begun;
+        let begun = known != Known::NotBegun;
+        let undone = code == "40001" && known == Known::Nothing;
         self.refused = true;
         self.oracle.lose_unnamed();
         match self.oracle.lose(&self.incoming[raw], undone) {
@@ -86,14 +110,16 @@ impl Client {
 
     /// The row that an ERROR belongs to which tells of a lost server, if the code is the one that
     /// is due: 40001 in a transaction, unless something may have committed it, and for what was not
-    /// begun; else 08007. `whole`: messages come in one piece, of which the rest is no COMMIT.
-    fn row_of_error(&self, code: &str, begun: bool, whole: bool) -> Result<Option<Row>, String> {
+    /// begun, or only reads and was lost twice; else 08007. `whole`: messages come in one piece, of which the rest is no COMMIT.
+    fn row_of_error(&self, code: &str, known: Known, whole: bool) -> Result<Option<Row>, String> {
         let in_block = self.oracle.is_in_block();
         match code {
             _ if self.oracle.is_answered() => Err("a part of the reply was forwarded".to_owned()),
             _ if !self.pool.lets_go() => Err("its session has ended".to_owned()),
-            "40001" if !begun && !in_block => Ok(Some(Row::NotBegun)),
-            _ if !begun => Err("a transaction is open".to_owned()),
+            "40001" if known == Known::NotBegun && !in_block => Ok(Some(Row::NotBegun)),
+            "40001" if known == Known::OnlyReads && !in_block && self.may_only_read() => Ok(None),
+            _ if known == Known::OnlyReads => Err("it may do more than to read".to_owned()),
+            _ if known == Known::NotBegun => Err("a transaction is open".to_owned()),
             "40001" if in_block => Ok(Some(Row::Transaction)),
             "40001" => Err("it is in no transaction".to_owned()),
             _ if !in_block => Ok(Some(Row::Statement)),
@@ -114,16 +140,27 @@ impl Client {
             let brake = rules.times.statement.is_none_or(|most| most > BRAKE_US);
             pool.shared.is_some() && pool.mode != PoolMode::Session && brake
         };
-        let reads = match &self.oracle.query()[..] {
-            [Line::Client(statement)] => statement.may_be_repeated(),
-            _ => false,
-        };
+        let reads = self.only_reads().unwrap_or(false);
         // And nothing too long to be kept.
         let reads = reads && self.oracle.unit_commits_nothing();
         let stays = self.ending == Ending::No && !self.has_cancelled;
         let is_lone = self.moments.sends == 1 && !self.oracle.has_begun() && stays;
         let once = site.ledger.kills_since(since) <= 1;
         reads && is_lone && once && site.rules.all().all(shares)
+    }
+
+    /// Whether the query that is due does no more than to read; `None`: it is a batch.
+    fn only_reads(&self) -> Option<bool> {
+        match &self.oracle.query()[..] {
+            [] => None,
+            [Line::Client(statement)] => Some(statement.may_be_repeated()),
+            _ => Some(false),
+        }
+    }
+
+    /// What a batch is about is not looked at.
+    fn may_only_read(&self) -> bool {
+        self.only_reads().unwrap_or(true)
     }
 
     /// The same of a FATAL: 08007 where nothing of a reply was forwarded, and else 57P01.

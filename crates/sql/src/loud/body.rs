@@ -45,6 +45,10 @@ const BEGINS: [&[u8]; 6] = [b"atomic", b"begin", b"declare", b"else", b"loop", b
 /// not.
 const CATCHES: [&[u8]; 2] = [b"operator_intervention", b"query_canceled"];
 
+/// The levels of RAISE behind which a function goes on: it may say as much as it likes. What changes
+/// rows and is shared cannot be run again, and what it says is kept until its end.
+const SAYS: [&[u8]; 5] = [b"debug", b"info", b"log", b"notice", b"warning"];
+
 /// Words of PL/pgSQL that are no functions in front of a `(`.
 const OPENS: [&[u8]; 10] = [
     b"assert", b"cursor", b"elseif", b"elsif", b"if", b"perform", b"query", b"return", b"strict",
@@ -82,6 +86,7 @@ impl Body {
             calls: &mut self.calls,
             last: Box::default(),
             catches: false,
+            speaks: false,
         };
         each_token(text, Encoding::Superset, backslash, &mut |token, content| {
             reading.token(token, content);
@@ -92,7 +97,7 @@ impl Body {
         }
         self.writes |= reading.state.writes();
         self.locks |= reading.state.locks();
-        self.is_opaque |= reading.catches || reading.state.breaks().is_some();
+        self.is_opaque |= reading.catches || reading.speaks || reading.state.breaks().is_some();
         let mut pins = reading.state.heard().pins;
         if !reading.search.finish() && pins.contains(PinReason::Setting) {
             pins = pins.union(PinReason::Unclear.into());
@@ -131,6 +136,8 @@ struct Reading<'a> {
     last: Box<[u8]>,
     /// It may go on where it is ended from outside: what it comes to is another thing then.
     catches: bool,
+    /// It raises notices.
+    speaks: bool,
 }
 
 /// How far an EXECUTE has come, of PL/pgSQL.
@@ -174,6 +181,7 @@ impl Reading<'_> {
 
     fn read(&mut self, token: Token<'_>) {
         if let Token::Word(name) | Token::Quoted(name) = token {
+            self.speaks |= &*self.last == b"raise" && is_one_of(name, &SAYS);
             self.last = name.to_ascii_lowercase().into();
             self.names.insert(self.last.clone());
             self.catches |= is_one_of(name, &CATCHES);
