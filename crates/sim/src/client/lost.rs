@@ -110,7 +110,8 @@ impl Client {
 
     /// The row that an ERROR belongs to which tells of a lost server, if the code is the one that
     /// is due: 40001 in a transaction, unless something may have committed it, and for what was not
-    /// begun, or only reads and was lost twice; else 08007. `whole`: messages come in one piece, of which the rest is no COMMIT.
+    /// begun, or only reads and was lost twice; else 08007. `whole`: messages come in one piece, of
+    /// which the rest is no COMMIT.
     fn row_of_error(&self, code: &str, known: Known, whole: bool) -> Result<Option<Row>, String> {
         let in_block = self.oracle.is_in_block();
         match code {

@@ -45,8 +45,8 @@ const BEGINS: [&[u8]; 6] = [b"atomic", b"begin", b"declare", b"else", b"loop", b
 /// not.
 const CATCHES: [&[u8]; 2] = [b"operator_intervention", b"query_canceled"];
 
-/// The levels of RAISE behind which a function goes on: it may say as much as it likes. What changes
-/// rows and is shared cannot be run again, and what it says is kept until its end.
+/// The levels of RAISE behind which a function goes on: it may say as much as it likes. What
+/// changes rows and is shared cannot be run again, and what it says is kept until its end.
 const SAYS: [&[u8]; 5] = [b"debug", b"info", b"log", b"notice", b"warning"];
 
 /// Words of PL/pgSQL that are no functions in front of a `(`.
