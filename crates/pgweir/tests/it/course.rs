@@ -88,7 +88,7 @@ type Row = Vec<Option<Vec<u8>>>;
 pub(crate) enum Read {
     /// It was answered, with these rows.
     Done(Vec<Row>),
-    /// Nobody knows: its server was lost, and it was not run again, or was lost again.
+    /// Nobody knows: its server was lost, and the next one too.
     Unknown,
     /// Its server was lost in the middle of its reply, so that it cannot be run again.
     InPart,
@@ -116,7 +116,8 @@ pub(crate) fn read(
     let is_begun = tags.starts_with('T');
     match (tags.trim_start_matches(['T', 'D']), code.as_deref()) {
         ("CZ", None) if is_begun => Read::Done(rows),
-        ("EZ", Some("08007")) if !is_begun => Read::Unknown,
+        // Run again, and lost again.
+        ("EZ", Some("40001")) if !is_begun => Read::Unknown,
         // Columns alone are no reason to end it.
         ("EZ", Some("08007")) if rows.is_empty() => Read::InPart,
         ("E" | "CE", Some("57P01" | "57P02")) if is_begun => {
