@@ -116,8 +116,8 @@ pub(crate) fn read(
     let is_begun = tags.starts_with('T');
     match (tags.trim_start_matches(['T', 'D']), code.as_deref()) {
         ("CZ", None) if is_begun => Read::Done(rows),
-        // Run again, and lost again.
-        ("EZ", Some("40001")) if !is_begun => Read::Unknown,
+        // Run again and lost again, or, without pipelining, not run again.
+        ("EZ", Some("40001" | "08007")) if !is_begun => Read::Unknown,
         // Columns alone are no reason to end it.
         ("EZ", Some("08007")) if rows.is_empty() => Read::InPart,
         ("E" | "CE", Some("57P01" | "57P02")) if is_begun => {
