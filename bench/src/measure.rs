@@ -126,9 +126,11 @@ impl Task {
     /// The turn that a contender has before each turn that counts, if there is one.
     pub(crate) fn warm_up_s(case: &Case, contender: Contender) -> Option<u32> {
         let is_change = matches!(case.workload, Workload::Change { .. });
-        (case.is_sweep && !is_change).then_some(match contender {
-            Contender::Fixed(_) => PAIR_WARM_UP_S,
-            _ => SWEEP_WARM_UP_S,
+        let is_pair = matches!(contender, Contender::Fixed(_));
+        (case.is_sweep && !is_change).then_some(if is_pair {
+            PAIR_WARM_UP_S
+        } else {
+            SWEEP_WARM_UP_S
         })
     }
 

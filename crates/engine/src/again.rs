@@ -51,6 +51,10 @@ impl Kept {
     pub(crate) fn cancel(&mut self) {
         self.cancelled = true;
     }
+
+    pub(crate) fn is_cancelled(&self) -> bool {
+        self.cancelled
+    }
 }
 
 impl Engine {
@@ -120,12 +124,18 @@ impl Engine {
         Some(self.read_unit(client, loud, &kept.bytes)?.access)
     }
 
+    /// The server of a client is lost, which has asked for the end of what it does no more than to
+    /// read.
+    pub(crate) fn end_cancelled(&mut self, now: Time, id: ClientId) {
+        Mark::LossOfCancelled.hit();
+        self.end_unit(now, id, &CANCELED.report(&[]));
+    }
+
     /// The server of a client is lost, and what it was sent is run again, unless its client has
     /// asked for its end.
     pub(crate) fn run_again(&mut self, now: Time, id: ClientId, kept: &Kept) {
         if kept.cancelled {
-            Mark::LossOfCancelled.hit();
-            return self.end_unit(now, id, &CANCELED.report(&[]));
+            return self.end_cancelled(now, id);
         }
         Mark::LossRunAgain.hit();
         self.clients[id].drop_unit(now);

@@ -209,6 +209,7 @@ impl Engine {
                 let detail = format!("{cause}. The statement was not begun.");
                 self.end_unit(now, id, &UNIT_LOST.report(&[]).detail(detail));
             }
+            Loss::UnitThatReads if kept.is_cancelled() => self.end_cancelled(now, id),
             Loss::UnitThatReads => {
                 let detail = format!("{cause}, for the second time. The statement only reads.");
                 self.end_unit(now, id, &UNIT_LOST.report(&[]).detail(detail));

@@ -10,7 +10,7 @@ use std::thread;
 use pgweir_testkit::frames::{bind, execute, parse, query, sync};
 use pgweir_testkit::{Cluster, Login, WireClient, eventually, eventually_some};
 
-use crate::course::{CLIENTS, Course, Read, losses, read, shared};
+use crate::course::{CLIENTS, Course, LOST_TWICE, NOT_RUN_AGAIN, Read, losses, read, shared};
 use crate::stage::Stage;
 
 const NAME: &str = "acknowledged";
@@ -135,7 +135,7 @@ impl<'a> Writer<'a> {
     fn reads(&mut self) {
         let text = format!("SELECT id, count(*) FROM rows WHERE id = {} GROUP BY id", self.id);
         let mut is_new = false;
-        let told = read(&mut self.client, &text, || {
+        let told = read(&mut self.client, &text, self.course.lost_read(), || {
             is_new = true;
             connected(self.stage)
         });
@@ -147,7 +147,7 @@ impl<'a> Writer<'a> {
                 assert!(rows.iter().all(|row| row[0] == id), "somebody else's row: {rows:?}");
                 self.account.read += 1;
             }
-            Read::Unknown => {
+            Read::Lost => {
                 self.account.in_doubt[end] += 1;
                 self.account.reads_in_doubt[end] += 1;
             }
@@ -261,11 +261,13 @@ impl End {
 
     /// So many clients may be in doubt behind it, whether what they sent reads or changes rows:
     /// of those on a server that says why it ends one, of those on one that does not as many as may
-    /// stand there.
+    /// stand there. One that has crashed may have been replaced before the others end with it.
     fn most_in_doubt(self, shared: Option<(usize, usize)>) -> usize {
         match (self, shared) {
             (Self::Terminated(servers), _) => servers,
-            (Self::Crashed, Some((servers, depth))) => servers * depth + POOL_SIZE - servers,
+            (Self::Crashed, Some((servers, depth))) => {
+                servers * depth + POOL_SIZE - servers + depth.max(1)
+            }
             (Self::Crashed, None) => CLIENTS,
         }
     }
@@ -298,7 +300,7 @@ fn all_goes_well(pipelining: &str, most_shared: Option<(usize, usize)>) {
              (id int, connection int, n int, at timestamptz DEFAULT clock_timestamp());
          ALTER TABLE rows OWNER TO {NAME}"
     ));
-    let course = Course::new();
+    let course = Course::new(if pipelining == "off" { NOT_RUN_AGAIN } else { LOST_TWICE });
     let accounts: Vec<Account> = thread::scope(|scope| {
         let start = |id| {
             let (stage, course) = (&stage, &course);

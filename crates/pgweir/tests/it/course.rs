@@ -19,15 +19,27 @@ pub(crate) struct Course {
     done: [AtomicUsize; CLIENTS],
     ends: AtomicUsize,
     is_over: AtomicBool,
+    lost_read: &'static str,
 }
 
+/// What a client hears of a read that was run again, and lost again.
+pub(crate) const LOST_TWICE: &str = "40001";
+/// What it hears of any that is lost, where none is run again.
+pub(crate) const NOT_RUN_AGAIN: &str = "08007";
+
 impl Course {
-    pub(crate) fn new() -> Self {
+    /// `lost_read`: what a client hears of a read whose server is lost, if anything.
+    pub(crate) fn new(lost_read: &'static str) -> Self {
         Self {
+            lost_read,
             done: array::from_fn(|_| AtomicUsize::new(0)),
             ends: AtomicUsize::new(0),
             is_over: AtomicBool::new(false),
         }
+    }
+
+    pub(crate) fn lost_read(&self) -> &'static str {
+        self.lost_read
     }
 
     pub(crate) fn is_over(&self) -> bool {
@@ -88,8 +100,8 @@ type Row = Vec<Option<Vec<u8>>>;
 pub(crate) enum Read {
     /// It was answered, with these rows.
     Done(Vec<Row>),
-    /// Nobody knows: its server was lost, and the next one too.
-    Unknown,
+    /// Its server was lost, and the next one too, or it was not run again.
+    Lost,
     /// Its server was lost in the middle of its reply, so that it cannot be run again.
     InPart,
 }
@@ -99,6 +111,7 @@ pub(crate) enum Read {
 pub(crate) fn read(
     client: &mut WireClient,
     text: &str,
+    lost: &str,
     successor: impl FnOnce() -> WireClient,
 ) -> Read {
     client.send(&query(text)).unwrap();
@@ -116,10 +129,9 @@ pub(crate) fn read(
     let is_begun = tags.starts_with('T');
     match (tags.trim_start_matches(['T', 'D']), code.as_deref()) {
         ("CZ", None) if is_begun => Read::Done(rows),
-        // Run again and lost again, or, without pipelining, not run again.
-        ("EZ", Some("40001" | "08007")) if !is_begun => Read::Unknown,
+        ("EZ", Some(code)) if !is_begun && code == lost => Read::Lost,
         // Columns alone are no reason to end it.
-        ("EZ", Some("08007")) if rows.is_empty() => Read::InPart,
+        ("EZ", Some("08007")) if is_begun && rows.is_empty() => Read::InPart,
         ("E" | "CE", Some("57P01" | "57P02")) if is_begun => {
             *client = successor();
             Read::InPart

@@ -5,7 +5,7 @@ use std::thread;
 use pgweir_testkit::frames::{bind, execute, parse, query, sync};
 use pgweir_testkit::{WireClient, eventually, eventually_some};
 
-use crate::course::{self, CLIENTS, Course, Read, losses, read};
+use crate::course::{self, CLIENTS, Course, LOST_TWICE, Read, losses, read};
 use crate::stage::{CLUSTER, Stage};
 
 /// A stage whose clients share servers.
@@ -81,14 +81,14 @@ enum Done {
 /// One server is lost at a time, so that nobody's is twice.
 fn reads(stage: &Stage, client: &mut WireClient, id: usize, round: usize) -> Done {
     let text = format!("SELECT id, {round} FROM counters WHERE id = {id}");
-    match read(client, &text, || stage.client()) {
+    match read(client, &text, LOST_TWICE, || stage.client()) {
         Read::Done(rows) => {
             let own = [id, round].map(|value| Some(value.to_string().into_bytes()));
             assert_eq!(rows, [own], "somebody else's row");
             Done::Read
         }
         Read::InPart => Done::ReadInPart,
-        Read::Unknown => panic!("a read was not run again"),
+        Read::Lost => panic!("a read was not run again"),
     }
 }
 
@@ -127,7 +127,7 @@ fn block(client: &mut WireClient, update: &str) -> Done {
 #[test]
 fn what_is_acknowledged_is_done_once_while_servers_end() {
     let stage = shared("pipelining_kills", 4);
-    let course = Course::new();
+    let course = Course::new(LOST_TWICE);
     let accounts: Vec<Account> = thread::scope(|scope| {
         let start = |id| {
             let (stage, course) = (&stage, &course);

@@ -243,6 +243,20 @@ fn what_its_client_has_cancelled_is_not_run_again() {
     assert!(took(Mark::LossOfCancelled));
 }
 
+/// Nor is it asked to try again.
+#[test]
+fn so_it_is_with_the_second_loss() {
+    let (stage, server, alice) = alone();
+    alice.says([query(READ)]);
+    server.breaks();
+    let next = stage.server();
+    assert_eq!(next.heard(), format!("Q({READ})"));
+    stage.cancel(&alice);
+    next.breaks();
+    assert_eq!(alice.heard(), "E(57014) Z");
+    assert_eq!(stage.attempts(), 0);
+}
+
 /// It has said that it wants no answer.
 #[test]
 fn nobody_runs_again_what_a_client_that_leaves_has_sent() {
