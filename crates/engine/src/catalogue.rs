@@ -96,18 +96,20 @@ impl PoolSpec {
 impl Engine {
     /// Whether the loud names of a pool are known.
     pub(crate) fn knows_names(&mut self, id: PoolId) -> bool {
-        let pool = &mut self.pools[id];
-        if !pool.names_known {
-            let Some(database) = pool.spec.catalogue() else {
-                pool.names_known = true;
+        if !self.pools[id].names_known {
+            let Some(database) = self.pools[id].spec.catalogue() else {
+                self.pools[id].names_known = true;
                 return true;
             };
             if let Some(names) = self.names.get(&database).filter(|names| names.known) {
+                let is_changing = names.stale || self.is_changing(&database, names.begun);
+                let pool = &mut self.pools[id];
                 pool.loud = Arc::clone(&names.loud);
                 pool.names_known = true;
+                pool.names_changed = is_changing;
             }
         }
-        pool.names_known
+        self.pools[id].names_known
     }
 
     /// The loud names of a pool are wanted: if one of its servers is free it is asked.
@@ -244,7 +246,12 @@ impl Engine {
                 self.actions.push(Action::Log(event));
             }
         }
-        let loud = Arc::clone(&names.loud);
+        let (loud, is_stale) = (Arc::clone(&names.loud), names.stale);
+        if is_read {
+            let is_changing = is_stale || self.is_changing(database, reading);
+            Mark::SchemaStillChanging.hit_if(is_changing);
+            self.names_may_change(database, is_changing);
+        }
         for id in self.pools.keys() {
             if self.pools[id].spec.catalogue().as_ref() == Some(database) {
                 let pool = &mut self.pools[id];

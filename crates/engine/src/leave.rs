@@ -203,6 +203,7 @@ impl Engine {
             self.unsubscribe(id);
         }
         let client = self.clients.remove(id)?;
+        self.schema_of_leaver(&client);
         self.leaving_clients += 1;
         if let Some(at) = client.watched_at {
             self.quiet.remove(&(at, id.index()));

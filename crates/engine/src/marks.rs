@@ -560,8 +560,12 @@ marks! {
     Unseen,
     /// A transaction has changed the schema.
     SchemaChanged,
+    /// A client has left that has perhaps changed the schema.
+    SchemaChangerGone,
     /// By that names have become loud that were not.
     SchemaMadeLoud,
+    /// The schema has been read, and somebody has changed it since.
+    SchemaStillChanging,
     /// A client has changed the schema of what is another database by now.
     SchemaOfElsewhere,
     /// What a client has changed of the schema could not be read.
@@ -834,8 +838,6 @@ marks! {
     LeavesWhileOwed,
     /// It does so before its settings are put back, which waits for a cancel.
     LeavesBeforePutBack,
-    /// A client leaves while the end of its last unit waits for what the listener has to say.
-    LeavesBeforeReady,
     /// A client leaves when something is never going to be whole.
     LeavesUnfinished,
     /// A client that has left has got all that it was owed.
@@ -1185,6 +1187,8 @@ marks! {
     /// A shared server is lost with what could be run again, but its client has asked for its end.
     SharedLostCancelled,
     // Clients on their way in and out.
+    /// A client leaves while the end of its last unit waits for what the listener has to say.
+    LeavesBeforeReady,
     /// A client that was given to another worker has not arrived.
     LostOnTheWay,
     /// What a client of replication asks for at its login goes to its server as it is.

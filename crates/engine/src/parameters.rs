@@ -11,12 +11,14 @@ use std::collections::BTreeSet;
 use std::rc::Rc;
 
 use pgweir_config::PoolMode;
+use pgweir_sql::Encoding;
 use pgweir_wire::backend;
 
 use crate::Engine;
 use crate::action::{ClientId, Endpoint, ServerId};
 use crate::marks::Mark;
 use crate::server::ServerState;
+use crate::settings::{DATABASE_ENCODING, ENCODING};
 
 /// What a server reports by ParameterStatus, in the order in which it was first reported.
 ///
@@ -39,6 +41,12 @@ impl Parameters {
 
     pub(crate) fn value(&self, name: &[u8]) -> Option<&[u8]> {
         self.iter().find(|(known, _)| *known == name).map(|(_, value)| value)
+    }
+
+    /// How the text of whoever has been told this is to be read.
+    pub(crate) fn encoding(&self) -> Encoding {
+        let value = |name| self.value(name).unwrap_or_default();
+        Encoding::named(value(ENCODING)).within(value(DATABASE_ENCODING))
     }
 
     pub(crate) fn iter(&self) -> impl Iterator<Item = (&[u8], &[u8])> {

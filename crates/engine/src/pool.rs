@@ -103,6 +103,8 @@ pub(crate) struct Pool {
     pub(crate) loud: Arc<Loud>,
     /// They are, or do not matter.
     pub(crate) names_known: bool,
+    /// They have changed since, or may have: somebody has changed the schema.
+    pub(crate) names_changed: bool,
     /// Servers of its own that are asked for them and will be free then.
     pub(crate) reading: usize,
     pub(crate) stats: Stats,
@@ -274,6 +276,7 @@ impl Pool {
             listener: None,
             loud: Arc::default(),
             names_known: false,
+            names_changed: false,
             reading: 0,
             stats: Stats::default(),
             vain_waits: VainWaits::default(),

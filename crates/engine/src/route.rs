@@ -17,6 +17,8 @@ pub struct Rules {
     /// Why nothing shares a server, whatever it says.
     pub unshared: Option<Unshared>,
     pub(crate) loud: Arc<Loud>,
+    /// How text in UTF-8 is to be read in its database.
+    pub(crate) encoding: Encoding,
     /// `None`: its clients keep their servers whatever they do.
     pub(crate) keeping: Option<Keeping>,
 }
@@ -36,7 +38,7 @@ pub struct Route {
 impl Rules {
     /// Where a text goes that a client of the pool sends in UTF-8, outside of a transaction.
     pub fn route(&self, text: &[u8]) -> Route {
-        let encoding = Encoding::named(b"UTF8");
+        let encoding = self.encoding;
         let heard = pgweir_sql::hear(text, encoding, &self.loud);
         let keeping = self.keeping.as_ref();
         let pins = keeping.map_or(Pins::NONE, |it| it.of_text(&heard, text, encoding));

@@ -22,7 +22,7 @@ use crate::prepared::{Shelf, Statement};
 use crate::reply::Replies;
 use crate::sequences::Sequences;
 use crate::server_login::ServerLogin;
-use crate::settings::{ENCODING, Settings};
+use crate::settings::Settings;
 use crate::time::Time;
 
 /// What is thrown away for a client that is gone before its server is made to end. A backend whose
@@ -323,8 +323,7 @@ impl Server {
 
     /// Brings `encoding` up to date with what is reported.
     pub(crate) fn note_encoding(&mut self) {
-        let name = self.parameters.value(ENCODING).unwrap_or_default();
-        self.encoding = Encoding::named(name);
+        self.encoding = self.parameters.encoding();
     }
 
     /// The client that it is lent to, or whose reply comes first.

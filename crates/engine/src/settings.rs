@@ -54,6 +54,9 @@ const NAME: &[u8] = b"application_name";
 /// In which encoding a session hears and is told.
 pub(crate) const ENCODING: &[u8] = b"client_encoding";
 
+/// In which one its database is. Nobody sets it.
+pub(crate) const DATABASE_ENCODING: &[u8] = b"server_encoding";
+
 /// Where a statement that takes too long is ended by its server.
 pub(crate) const TIMEOUT: &[u8] = b"statement_timeout";
 

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use pgweir_config::{CONSOLE_DATABASES, Pipelining, PoolMode, Room};
-use pgweir_sql::Loud;
+use pgweir_sql::{Encoding, Loud};
 
 use crate::Engine;
 use crate::action::Address;
@@ -20,6 +20,7 @@ use crate::pool::Pool;
 use crate::replication::ReplicationKind;
 use crate::route::Rules;
 use crate::server::{Server, ServerState};
+use crate::settings::DATABASE_ENCODING;
 use crate::shares::{Of, Share};
 use crate::stats::Stats;
 use crate::time::Time;
@@ -452,7 +453,9 @@ impl Engine {
 fn rules(pool: &Pool) -> Rules {
     let (spec, loud) = (&pool.spec, Arc::clone(&pool.loud));
     let keeping = (spec.mode != PoolMode::Session).then(|| spec.keeping(spec.mode));
-    Rules { unshared: pool.unshared(), loud, keeping }
+    let database = pool.at_login.as_ref().and_then(|its| its.value(DATABASE_ENCODING));
+    let encoding = Encoding::Exact.within(database.unwrap_or_default());
+    Rules { unshared: pool.unshared(), loud, encoding, keeping }
 }
 
 /// Whether a client has not been greeted yet.

@@ -9,7 +9,8 @@ use pgweir_sql::{
 
 use crate::cut::Cut;
 
-const ENCODINGS: [Encoding; 3] = [Encoding::Superset, Encoding::Overlapping, Encoding::Opaque];
+const ENCODINGS: [Encoding; 4] =
+    [Encoding::Exact, Encoding::Superset, Encoding::Overlapping, Encoding::Opaque];
 
 /// Any text, in any encoding.
 pub(crate) fn run(text: &[u8]) {

@@ -91,6 +91,9 @@ invariants! {
     FirstComeFirstServed,
     /// A timeout that is over shows within a second, where it is looked at.
     TimesHold,
+    /// Where others may stand behind it, what a client sends up to a ReadyForQuery waits for no
+    /// longer than the brake leaves one statement.
+    BrakeHolds,
     /// When all is quiet each pool has its smallest size.
     SmallestSize,
     /// A client is handed over once.

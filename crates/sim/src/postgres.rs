@@ -3,6 +3,7 @@ mod interrupt;
 mod login;
 mod outcome;
 mod patience;
+mod waits;
 
 use std::io::ErrorKind;
 use std::ops::Range;
@@ -65,6 +66,8 @@ pub(crate) struct Backend {
     limits: Limits,
     /// When its statement_timeout is over for what runs.
     statement_ends: Option<u64>,
+    /// How long it has waited since it was idle.
+    waited_us: u64,
     /// It does not read on in the data of a COPY before that.
     reads_on_at: u64,
     /// Something has come to it since its login.
@@ -89,7 +92,8 @@ struct Limits {
 #[derive(Clone, Debug)]
 enum Wait {
     Nothing,
-    Time(u64),
+    /// For that to be over.
+    Time(Range<u64>),
     /// Since when for this lock, which others may have.
     Lock {
         lock: Lock,
@@ -159,6 +163,7 @@ impl Backend {
                 deadlock: dice.magnitude(500_000),
             },
             statement_ends: None,
+            waited_us: 0,
             reads_on_at: 0,
             asked: false,
             replicates: false,
@@ -420,6 +425,9 @@ impl Backend {
             });
             outcome.notifies.extend(announced);
             self.work.go_on(&session.state, site.trace.now, outcome);
+            if session.is_idle() {
+                self.waited_us = 0;
+            }
             match advance {
                 Advance::Went { flush } => {
                     if flush || session.out.len() >= SEND_BUFFER_BYTES {
@@ -440,7 +448,8 @@ impl Backend {
                     *wait = Wait::Lock { lock, since: site.trace.now };
                 }
                 Advance::Sleeps(ms) => {
-                    *wait = Wait::Time(site.trace.now + u64::from(ms) * 1_000);
+                    let now = site.trace.now;
+                    *wait = Wait::Time(now..now + u64::from(ms) * 1_000);
                 }
                 Advance::Starved => {
                     if session.is_idle() {
@@ -491,28 +500,6 @@ impl Backend {
             }
         }
         outcome.wake_at = Some(site.trace.now + self.dice.magnitude(50));
-    }
-
-    /// Until when what it waits for has not come, if so; `u64::MAX` if no time ends that.
-    fn wait(&mut self, site: &mut Site) -> Option<u64> {
-        let Phase::Session { wait, .. } = &mut self.phase else { return None };
-        let at = match wait {
-            Wait::Nothing => return None,
-            Wait::Time(at) => (site.trace.now < *at).then_some(*at),
-            Wait::Lock { lock, .. } if site.locks.is_free(self.process_id, lock) => None,
-            Wait::Lock { lock, since } => {
-                site.locks.awaits(self.process_id, lock.clone());
-                let looks_at = Some(*since + self.limits.deadlock);
-                let looks_at = looks_at.filter(|at| *at > site.trace.now);
-                let ends_at = self.limits.lock.map(|limit| *since + limit);
-                Some(looks_at.into_iter().chain(ends_at).min().unwrap_or(u64::MAX))
-            }
-        };
-        if at.is_none() {
-            *wait = Wait::Nothing;
-            site.locks.goes_on(self.process_id);
-        }
-        at.map(|at| self.statement_ends.map_or(at, |ends| ends.min(at)))
     }
 
     /// Lets the others know which locks it has. Says whether it had more before.

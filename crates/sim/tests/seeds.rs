@@ -16,12 +16,13 @@ const TRANSACTIONS: u64 = 1_000_000;
 
 /// Seeds that take paths which are rarer than that. One that does not any more has become another
 /// simulation by a change of the simulator: `pgweir-sim --once --find MARK` finds others.
-const RARER: [(Mark, u64); 5] = [
+const RARER: [(Mark, u64); 6] = [
     (Mark::HeardAheadOfServer, 21_204),
     (Mark::CancelledBesideOthers, 25_256),
     (Mark::SharedFarewellUnasked, 28_821),
     (Mark::GrantLost, 28_821),
-    (Mark::LeavesBeforeReady, 5_253_603),
+    (Mark::NeedUnderWay, 14_903),
+    (Mark::IdleOfferedToAlone, 65_734),
 ];
 
 /// Simulations that may be run to make a failure smaller.

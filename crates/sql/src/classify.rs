@@ -2,16 +2,18 @@
 
 use std::sync::Arc;
 
+use self::last::Last;
 use self::share::{Name, Share};
 use crate::encoding::Encoding;
 use crate::fingerprint::Likeness;
 use crate::lexer::{Backslash, Lexer, Progress, Sink, Token};
-use crate::loud::{Hidden, Loud, SEQUENCES};
+use crate::loud::{Hidden, Loud, NAME_BYTES, SEQUENCES};
 use crate::pins::{PinReason, Pins, search_path};
 use crate::rules::{Form, Keyword, Meaning, meaning};
 use crate::sharing::{Alone, Sharing};
 
 mod heard;
+mod last;
 mod of_body;
 mod setting_call;
 mod share;
@@ -47,7 +49,8 @@ impl Classifier {
     /// For text in the client's encoding.
     pub fn in_encoding(encoding: Encoding) -> Self {
         let lexer = Lexer::new(encoding);
-        Self { standard: Reading { lexer, state: State::default() }, escaping: None }
+        let state = State { is_exact: encoding == Encoding::Exact, ..State::default() };
+        Self { standard: Reading { lexer, state }, escaping: None }
     }
 
     /// For text that may name what changes a session unseen.
@@ -128,6 +131,8 @@ struct Named {
 #[derive(Clone, Default)]
 pub(crate) struct State {
     pins: Pins,
+    /// Names beyond ASCII are what they are in the catalogue.
+    is_exact: bool,
     /// What is known of names.
     loud: Option<Arc<Loud>>,
     /// Those in the text that say something.
@@ -176,42 +181,6 @@ enum Step {
     PrepareTransaction(PinReason),
     /// Nothing more to be understood.
     Body,
-}
-
-/// The token before, as far as it gives the next one a meaning.
-#[derive(Clone, Copy, Default)]
-enum Last {
-    /// No word.
-    #[default]
-    Sign,
-    /// A word, or the `.` behind one, that gives no meaning.
-    Word,
-    /// The name of a function, if `(` follows.
-    Call(PinReason),
-    /// The name of a function whose first argument is the name of a setting, if `(` follows.
-    SettingCall(PinReason),
-    /// The `(` of a [`Form::SettingCall`].
-    SettingArgument,
-    /// A literal there that names a harmless setting, if it is the whole argument.
-    SettingName,
-    /// `CREATE`, `OR REPLACE`, `INTO`, with or without `LOCAL` or `GLOBAL`.
-    Create,
-    /// `INSERT` or `MERGE`
-    Insert,
-    /// `CURSOR`
-    Cursor,
-    /// `CURSOR WITH`
-    CursorWith,
-    /// `ON`
-    On,
-    /// `ON COMMIT`
-    OnCommit,
-    /// A literal.
-    Literal,
-    /// The `.` that selects a field of an expression, or calls a function on it.
-    Field,
-    /// The name behind it.
-    Selected,
 }
 
 impl Sink for State {
@@ -275,7 +244,11 @@ impl State {
     fn named(&mut self, text: &[u8], quoted: bool, meaning: Meaning) {
         self.likeness.name(text);
         let hidden = self.note(text);
-        let field = matches!(self.last, Last::Field);
+        let field = matches!(self.last, Last::Field | Last::Dot);
+        if (!self.is_exact || text.len() >= NAME_BYTES) && !text.is_ascii() {
+            // PostgreSQL cuts names off between two characters.
+            self.share.alone(Alone::Catalogue);
+        }
         let loud = self.loud.as_deref();
         self.share.name(&Name { text, quoted, field, hidden }, meaning, loud);
     }
@@ -333,6 +306,9 @@ impl State {
     }
 
     fn end_statement(&mut self) {
+        if let Last::Member(reason) = self.last {
+            self.pin(reason);
+        }
         if let Some(call) = self.setting_call.take() {
             self.pin(call.reason);
         }
@@ -446,11 +422,16 @@ impl State {
                 self.pin(PinReason::Unclear);
             }
             Last::SettingName if !matches!(token, Token::Comma) => self.pin(PinReason::Unclear),
+            Last::Member(reason) if !matches!(token, Token::Dot) => self.pin(reason),
             _ => {}
         }
         match token {
             Token::Word(_) | Token::Quoted(_) | Token::Unicode => match self.last {
                 Last::Field => self.selected(meaning),
+                Last::Dot => match self.name(meaning) {
+                    Last::Call(reason) => Last::Member(reason),
+                    other => other,
+                },
                 _ => self.name(meaning),
             },
             Token::Open => match self.last {
@@ -470,7 +451,7 @@ impl State {
             },
             Token::Dot => match self.last {
                 Last::Sign | Last::Selected => Last::Field,
-                _ => Last::Word,
+                _ => Last::Dot,
             },
             Token::Literal(_) => Last::Literal,
             Token::Close | Token::Comma | Token::Semicolon | Token::Sign | Token::Unclear => {

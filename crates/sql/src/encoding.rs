@@ -13,6 +13,9 @@ mod tests;
 /// manual, "Character Set Support"; `PG_ENCODING_BE_LAST` in `pg_wchar.h`.)
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Encoding {
+    /// UTF-8 in a database that is in UTF-8 too: names are those that the catalogue has been read
+    /// with, byte for byte.
+    Exact,
     /// Every byte below 0x80 is that ASCII character.
     #[default]
     Superset,
@@ -31,7 +34,8 @@ impl Encoding {
     /// `client_encoding`. A name that is not known counts as [`Encoding::Opaque`].
     pub fn named(name: &[u8]) -> Self {
         match name {
-            b"UTF8" | b"SQL_ASCII" | b"MULE_INTERNAL" | b"KOI8R" | b"KOI8U" => Self::Superset,
+            b"UTF8" => Self::Exact,
+            b"SQL_ASCII" | b"MULE_INTERNAL" | b"KOI8R" | b"KOI8U" => Self::Superset,
             b"EUC_CN" | b"EUC_JIS_2004" | b"EUC_JP" | b"EUC_KR" | b"EUC_TW" => Self::Superset,
             b"BIG5" | b"GB18030" | b"GBK" | b"JOHAB" | b"SJIS" | b"UHC" => Self::Overlapping,
             _ if is_numbered(name) => Self::Superset,
@@ -39,10 +43,20 @@ impl Encoding {
         }
     }
 
+    /// The same for a client of a database in this encoding. One byte for each character, and names
+    /// that are not quoted are folded by the locale, not in ASCII alone (`downcase_identifier`,
+    /// scansup.c); SQL_ASCII, and nobody knows what they are.
+    pub fn within(self, database: &[u8]) -> Self {
+        match self {
+            Self::Exact if database != b"UTF8" => Self::Superset,
+            Self::Exact | Self::Superset | Self::Overlapping | Self::Opaque => self,
+        }
+    }
+
     /// Whether a piece of text must not be read as if its bytes were ASCII characters.
     pub(crate) fn obscures(self, text: &[u8]) -> bool {
         match self {
-            Self::Superset => false,
+            Self::Exact | Self::Superset => false,
             Self::Overlapping => memchr(b'\\', text).is_some(),
             Self::Opaque => !text.is_ascii(),
         }

@@ -24,7 +24,7 @@ pub(crate) const SEQUENCES: Pins =
     Pins::of(PinReason::Sequence).union(Pins::of(PinReason::LastValue));
 
 /// What PostgreSQL keeps of a name.
-const NAME_BYTES: usize = 63;
+pub(crate) const NAME_BYTES: usize = 63;
 
 /// The loud names of a database.
 #[derive(Debug, Default)]

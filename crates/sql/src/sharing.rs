@@ -105,7 +105,10 @@ impl Alone {
                 "The statement reads, and a function behind a name in it changes rows: it cannot \
                  be run again, should its reply be too long to be held."
             }
-            Self::Catalogue => "What stands behind the names of the database is not known.",
+            Self::Catalogue => {
+                "What stands behind the names of the database is not known; or a name in the text \
+                 goes beyond ASCII, and client and database are not both in UTF-8."
+            }
             Self::Unnamed => {
                 "An operator, a cast or a type of the database runs a function that may change a \
                  session, or cannot be read, and no text shows where that happens."

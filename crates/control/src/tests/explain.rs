@@ -39,7 +39,8 @@ fn each_pool_has_its_own_answer() {
     let mut snapshot = snapshot();
     snapshot.pools[0].rules.unshared = Some(Unshared::Off);
     let told = |text: &str| says_with(text.as_bytes(), &snapshot, &Rates::new());
-    let unknown = "What stands behind the names of the database is not known.";
+    let unknown = "What stands behind the names of the database is not known; or a name in the \
+                   text goes beyond ASCII, and client and database are not both in UTF-8.";
     assert_eq!(
         told("EXPLAIN ROUTE SELECT 1"),
         format!(

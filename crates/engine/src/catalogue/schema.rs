@@ -8,7 +8,7 @@ use std::sync::Arc;
 
 use pgweir_sql::{Loud, PinReason, Pins};
 
-use super::{CatalogueRows, question};
+use super::{CatalogueRows, Database, question};
 use crate::Engine;
 use crate::action::{ClientId, ServerId};
 use crate::ask::Answer;
@@ -64,9 +64,42 @@ impl Engine {
             return;
         }
         let before = Arc::clone(&pool.loud);
+        let database = pool.spec.catalogue();
         let its = &mut self.clients[id];
         let new = SchemaChange { before, reading: None, followed: false };
         its.schema.get_or_insert(new).reading = None;
+        database.into_iter().for_each(|database| self.names_may_change(&database, true));
+    }
+
+    /// Whether the names of a database may be others than those that were read. While they may,
+    /// nobody shares its servers: what was quiet may change a session now.
+    pub(super) fn names_may_change(&mut self, database: &Database, may: bool) {
+        for id in self.pools.keys() {
+            let pool = &mut self.pools[id];
+            if pool.spec.catalogue().as_ref() == Some(database) {
+                pool.names_changed = may;
+            }
+        }
+    }
+
+    /// Whether somebody has changed the schema of a database in a way that this reading does not
+    /// show.
+    pub(super) fn is_changing(&self, database: &Database, reading: u64) -> bool {
+        self.clients.iter().any(|(_, its)| {
+            let is_later = its.schema.as_ref().is_some_and(|change| !change.is_in(reading));
+            let pool = its.pool().filter(|_| is_later).map(|pool| &self.pools[pool]);
+            pool.is_some_and(|pool| pool.spec.catalogue().as_ref() == Some(database))
+        })
+    }
+
+    /// A client is gone that has perhaps changed the schema: that is read anew.
+    pub(crate) fn schema_of_leaver(&mut self, client: &Client) {
+        let pool = client.pool().filter(|_| client.schema.is_some());
+        let database = pool.and_then(|pool| self.pools[pool].spec.catalogue());
+        if let Some(names) = database.and_then(|database| self.names.get_mut(&database)) {
+            Mark::SchemaChangerGone.hit();
+            names.stale = true;
+        }
     }
 
     /// A client is done with a transaction: if that has changed the schema it is read anew. Says
@@ -77,9 +110,10 @@ impl Engine {
         let Some(database) = self.pools[pool].spec.catalogue() else { return false };
         if change.reading.is_none() {
             Mark::SchemaChanged.hit();
-            let names = self.names.entry(database).or_default();
+            let names = self.names.entry(database.clone()).or_default();
             names.stale = true;
             change.reading = Some(names.begun + 1);
+            self.names_may_change(&database, true);
         }
         self.want_names(now, pool);
         self.asks_for_names(now, server)

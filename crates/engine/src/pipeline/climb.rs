@@ -37,11 +37,11 @@ pub(super) struct Chance {
 /// are told apart by what has been seen.
 const PAIRS: u32 = 6;
 
-/// With another number of servers slices are longer by so many times, and begin so late. Measured
-/// with 16 clients that select, two processors: a quarter of a second after one server is shared in
+/// With another number of servers slices are no shorter than that, and begin so late. Measured with
+/// 16 clients that select, two processors: a quarter of a second after one server is shared in
 /// place of three there are still as many transactions as before, and then half as many again; the
 /// other way they become fewer at once.
-const LONGER: u32 = 2;
+const OF_SERVERS: Duration = Duration::from_millis(180);
 const SETTLING: Duration = Duration::from_millis(190);
 /// What is so much worse by then is not tried on.
 const HOPELESS: f64 = 0.75;
@@ -272,10 +272,7 @@ impl Climb {
 
     /// So long a slice is.
     fn length(&self) -> Duration {
-        match self.trial {
-            Some(trial) if trial.what.is_of_servers() => self.chance.slice * LONGER,
-            Some(_) | None => self.chance.slice,
-        }
+        self.trial.map_or(self.chance.slice, |trial| trial.what.length(self.chance))
     }
 
     /// Another holds from now on: the next slice is its own.
@@ -438,8 +435,7 @@ impl Trial {
             + counted(self.of_tried)
             + counted(self.of_best))
         .sqrt();
-        let longer = if self.what.is_of_servers() { LONGER } else { 1 };
-        let is_last = now - self.since >= 2 * PAIRS * longer * chance.slice;
+        let is_last = now - self.since >= 2 * PAIRS * self.what.length(chance);
         if rate < wanted * (-may_be_chance).exp() || is_last && rate < wanted {
             return Verdict::NotBetter;
         }
@@ -477,6 +473,11 @@ impl Move {
             Self::MoreServers | Self::FewerServers => true,
             Self::Deeper | Self::Shallower => false,
         }
+    }
+
+    /// So long each of the two holds where this is tried.
+    fn length(self, chance: Chance) -> Duration {
+        if self.is_of_servers() { chance.slice.max(OF_SERVERS) } else { chance.slice }
     }
 
     /// So many times as many transactions are better, where one takes so many times as long. What

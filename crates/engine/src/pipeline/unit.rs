@@ -17,7 +17,7 @@ use crate::client::{UnitRest, UnnamedStatement};
 use crate::marks::Mark;
 use crate::pool::{Pool, PoolId};
 use crate::prepared::{Meaning, Shape, Statement};
-use crate::settings::{ENCODING, Settings, TIMEOUT};
+use crate::settings::{Settings, TIMEOUT};
 use crate::units::{UNIT_HELD_BYTES, message, until_nul};
 
 /// A unit that may share a server.
@@ -68,7 +68,7 @@ pub enum Unshared {
     Session,
     /// Servers may end a statement sooner than our brake.
     Timeout,
-    /// What stands behind names was not read yet.
+    /// What stands behind names was not read yet, or is read again.
     Names,
     /// The pool is not there any more, but for those who are in it.
     Removed,
@@ -119,8 +119,8 @@ impl Unshared {
             Self::Session => "pool_mode is session.",
             Self::Timeout => "statement_timeout of the pool is 50 ms or less.",
             Self::Names => {
-                "What stands behind the names of the database was not read yet: that is done \
-                 before the first client of the pool is served."
+                "What stands behind the names of the database was not read yet, or somebody has \
+                 changed its schema since: then it is read again, in half a second at the earliest."
             }
             Self::Removed => "The pool is not in the configuration any more.",
         }
@@ -139,7 +139,7 @@ impl Pool {
         } else if self.spec.statement_timeout.is_some_and(|limit| limit <= BRAKE) {
             // One of the pool's own may be smaller than ours.
             Some(Unshared::Timeout)
-        } else if !self.names_known {
+        } else if !self.names_known || self.names_changed {
             Some(Unshared::Names)
         } else {
             None
@@ -240,6 +240,9 @@ impl Engine {
                     unit.add(&self.hear(id, &unit.loud, text))?;
                     return Some(unit);
                 }
+                // The brake is one for all of it up to the end of its Execute: what is behind that
+                // would have another.
+                Tag::Parse | Tag::Bind | Tag::Describe if executed => return None,
                 Tag::Parse => {
                     let parse = Parse::start(body).ok()?;
                     if !parse.name.is_empty() {
@@ -261,8 +264,7 @@ impl Engine {
                     Target::Portal(_) | Target::Statement(b"") => {}
                     Target::Statement(name) => self.needs(id, name, &mut unit)?,
                 },
-                // A row limit may leave the portal open, and each of several has as long as the
-                // brake leaves one.
+                // A row limit may leave the portal open.
                 Tag::Execute if body.ends_with(&[0; 5]) && !executed => executed = true,
                 Tag::Close => match Target::parse(body).ok()? {
                     Target::Portal(_) => {}
@@ -285,8 +287,8 @@ impl Engine {
     /// What a client that has no server says, in the encoding that it was told last.
     fn hear(&self, id: ClientId, loud: &Arc<Loud>, text: &[u8]) -> Heard {
         let told = self.clients[id].told.as_ref();
-        let name = told.and_then(|told| told.value(ENCODING)).unwrap_or_default();
-        pgweir_sql::hear(text, Encoding::named(name), loud)
+        let encoding = told.map_or(Encoding::Opaque, |told| told.encoding());
+        pgweir_sql::hear(text, encoding, loud)
     }
 
     /// A unit uses a statement that its client has prepared under this name.

@@ -19,7 +19,8 @@ fn rules() -> Rules {
     ];
     let uses = vec![Use { by: view, of: take, when: When::Always, through: "view".to_owned() }];
     let loud = Arc::new(Catalogue { objects, uses }.loud());
-    Rules { unshared: None, loud, keeping: Some(Keeping::default()) }
+    let (encoding, keeping) = (Encoding::Exact, Some(Keeping::default()));
+    Rules { unshared: None, loud, encoding, keeping }
 }
 
 fn route(text: &str) -> Route {

@@ -15,7 +15,7 @@ use pgweir_sql::{Alone, Catalogue, EXCEPTIONS, Encoding, Loud, Sharing, hear};
 use pgweir_testkit::WireClient;
 use pgweir_testkit::frames::message;
 
-use self::texts::{ATTEMPTS, CHANGES, COMMANDS, ORDINARY, SCHEMA, UNNAMED};
+use self::texts::{ATTEMPTS, CHANGES, COMMANDS, FOREIGN, ORDINARY, SCHEMA, UNNAMED};
 use crate::stage::{CLUSTER, Stage, superuser};
 
 /// What the catalogue of a database says in which nobody has made a function.
@@ -49,19 +49,46 @@ static SEEDED: LazyLock<String> = LazyLock::new(|| {
     session.query("SELECT setseed(0.5); SELECT random()").pop().unwrap()
 });
 
+/// How a text is sent.
+#[derive(Clone, Copy, Debug)]
+enum Protocol {
+    Simple,
+    Extended,
+}
+
+impl Protocol {
+    fn messages(self, text: &[u8]) -> Vec<u8> {
+        match self {
+            Self::Simple => message(b'Q', &[text, b"\0"].concat()),
+            Self::Extended => [
+                message(b'P', &[b"\0", text, b"\0\0\0"].concat()),
+                message(b'B', &[0; 8]),
+                message(b'E', &[0; 5]),
+                message(b'S', &[]),
+            ]
+            .concat(),
+        }
+    }
+}
+
 /// Runs a text, and says in what status the session is behind it.
-fn run(session: &mut WireClient, text: &[u8]) -> u8 {
-    session.send(&message(b'Q', &[text, b"\0"].concat())).unwrap();
+fn run(session: &mut WireClient, text: &[u8], protocol: Protocol) -> u8 {
+    session.send(&protocol.messages(text)).unwrap();
     let reply = session.read_until_ready().unwrap();
     reply.last().and_then(|ready| ready.body.first().copied()).unwrap()
 }
 
-/// What a text changes that is sent behind `first`.
+/// What a text changes that is sent behind `first`, in one protocol or the other.
 fn changed(database: &str, first: &str, text: &[u8]) -> Option<String> {
+    let change = |protocol| changed_by(database, first, text, protocol);
+    change(Protocol::Simple).or_else(|| change(Protocol::Extended))
+}
+
+fn changed_by(database: &str, first: &str, text: &[u8], protocol: Protocol) -> Option<String> {
     let mut session = superuser(&CLUSTER, database);
     session.query(first);
     let before = state(&mut session);
-    let status = run(&mut session, text);
+    let status = run(&mut session, text, protocol);
     if status != b'I' {
         return Some("it leaves a transaction open".to_owned());
     }
@@ -75,7 +102,7 @@ fn changed(database: &str, first: &str, text: &[u8]) -> Option<String> {
 }
 
 /// How a text is said, in which encoding, and behind which settings.
-fn ways(text: &str) -> Vec<(&'static str, &'static str, Vec<u8>)> {
+fn ways(text: &str) -> Vec<(&'static str, String, Vec<u8>)> {
     const OFF: &str = "SET standard_conforming_strings = off";
     let plain = [
         text.to_owned(),
@@ -103,27 +130,38 @@ fn ways(text: &str) -> Vec<(&'static str, &'static str, Vec<u8>)> {
     ];
     let mut ways: Vec<_> = Vec::new();
     for way in plain {
-        ways.push(("UTF8", "", way.clone().into_bytes()));
-        ways.push(("UTF8", OFF, way.into_bytes()));
+        ways.push(("UTF8", String::new(), way.clone().into_bytes()));
+        ways.push(("UTF8", OFF.to_owned(), way.into_bytes()));
     }
     // Characters whose last byte is that of a backslash, or of anything in ASCII. In JOHAB it never
     // is (`pg_johab_verifychar`, wchar.c), in UHC a letter.
-    for (encoding, first, character) in [
-        ("SJIS", "SET client_encoding = 'SJIS'", b"\x95\x5c".as_slice()),
-        ("BIG5", "SET client_encoding = 'BIG5'", b"\xa5\x5c"),
-        ("GBK", "SET client_encoding = 'GBK'", b"\x81\x5c"),
-        ("GB18030", "SET client_encoding = 'GB18030'", b"\x81\x5c"),
-        ("GB18030", "SET client_encoding = 'GB18030'", b"\x81\x30\x84\x36"),
-        ("UHC", "SET client_encoding = 'UHC'", b"\x8cc"),
-        ("JOHAB", "SET client_encoding = 'JOHAB'", b"\xd9\xa1"),
-        ("SHIFT_JIS_2004", "SET client_encoding = 'SHIFT_JIS_2004'", b"\x81\x5f"),
+    for (encoding, character) in [
+        ("SJIS", b"\x95\x5c".as_slice()),
+        ("BIG5", b"\xa5\x5c"),
+        ("GBK", b"\x81\x5c"),
+        ("GB18030", b"\x81\x5c"),
+        ("GB18030", b"\x81\x30\x84\x36"),
+        ("UHC", b"\x8cc"),
+        ("JOHAB", b"\xd9\xa1"),
+        ("SHIFT_JIS_2004", b"\x81\x5f"),
     ] {
-        for (before, behind) in
-            [("SELECT E'", "'; "), ("SELECT '", "'; "), ("SELECT 1 AS ", "$a$; ")]
-        {
+        let first = format!("SET client_encoding = '{encoding}'");
+        for (before, behind) in [
+            ("SELECT E'", "'; "),
+            ("SELECT '", "'; "),
+            ("SELECT '", "''; "),
+            ("SELECT U&'", "'; "),
+            ("SELECT 1 AS ", "$a$; "),
+            ("SELECT 1 AS \"", "\"; "),
+            ("SELECT $", "$'$; "),
+            ("/*", "*/ "),
+            ("--", "\n"),
+        ] {
             let parts: [&[u8]; 4] =
                 [before.as_bytes(), character, behind.as_bytes(), text.as_bytes()];
-            ways.push((encoding, first, parts.concat()));
+            for settings in [first.clone(), format!("{first}; {OFF}")] {
+                ways.push((encoding, settings, parts.concat()));
+            }
         }
     }
     ways
@@ -163,7 +201,7 @@ fn no_text_that_is_closed_changes_a_session() {
             all += 1;
             if is_closed(encoding, &way) {
                 runs += 1;
-                let change = changed(&database, first, &way);
+                let change = changed(&database, &first, &way);
                 let way = String::from_utf8_lossy(&way);
                 assert_eq!(change, None, "{way} in {encoding} behind {first:?}");
             }
@@ -210,6 +248,34 @@ fn each_command_of_the_reference_is_tried() {
     let tried: Vec<_> = COMMANDS.iter().filter_map(|text| command_of(&reference, text)).collect();
     let missing: Vec<_> = reference.iter().filter(|command| !tried.contains(command)).collect();
     assert!(missing.is_empty(), "COMMANDS has no statement of these: {missing:?}");
+}
+
+/// Most of those that are tried do nothing where they are: none of another command is closed.
+#[test]
+fn commands_of_a_few_kinds_are_closed() {
+    let kinds = ["DELETE", "INSERT", "MERGE", "SELECT", "TABLE", "UPDATE", "VALUES", "WITH"];
+    let reference = reference();
+    for text in COMMANDS {
+        let command = command_of(&reference, text).map(String::as_str).unwrap_or_default();
+        let is_closed = is_closed("UTF8", text.as_bytes());
+        assert!(!is_closed || kinds.contains(&command), "{text} is called closed");
+    }
+}
+
+/// What a name stands for that is not in UTF-8, and not in ASCII, is not known.
+#[test]
+fn names_in_other_encodings_are_alone() {
+    let database = database("closed_names");
+    let act = "CREATE FUNCTION act() RETURNS text LANGUAGE sql AS
+               'SELECT set_config(''app.a'', ''x'', false)'";
+    superuser(&CLUSTER, &database).query(act);
+    for (encoding, made, text) in FOREIGN {
+        superuser(&CLUSTER, &database).query(made);
+        let first = format!("SET client_encoding = '{encoding}'");
+        let change = changed(&database, &first, text);
+        assert!(change.is_some(), "{text:?} in {encoding} changes nothing that is seen here");
+        assert!(!is_closed(encoding, text), "{text:?} in {encoding} is called closed");
+    }
 }
 
 /// Whether a pool whose names were read shares a text. Its own answer: nothing is run.

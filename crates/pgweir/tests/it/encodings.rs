@@ -94,6 +94,53 @@ fn every_client_keeps_its_own() {
     }
 }
 
+/// What stands behind a name shares no server, whatever encoding that is in: a view says with which
+/// timeout it runs, which is another one where servers are shared.
+#[test]
+fn names_are_known_or_their_statements_are_alone() {
+    let stage = Stage::new("encodings_names", 2);
+    for meaning in WORDS.map(|(_, _, meaning)| meaning) {
+        superuser(&CLUSTER, &stage.name).query(&view(&format!("v{meaning}")));
+    }
+    for (encoding, words, _) in WORDS {
+        for mut client in clients(&stage, encoding) {
+            let frames = [asked(words, NAMED), extended(words, NAMED)];
+            for frames in frames.iter().cycle().take(6) {
+                assert_eq!(row(&mut client, frames), [b"0"], "{encoding}");
+            }
+        }
+    }
+}
+
+const NAMED: &str = "SELECT a FROM \"v%\"";
+
+/// There a name that is not quoted is folded by the locale.
+#[test]
+fn names_are_known_in_databases_of_other_encodings_too() {
+    let name = "encodings_names_latin1";
+    let mut administrator = superuser(&CLUSTER, "postgres");
+    administrator.query(&format!("CREATE ROLE {name} LOGIN"));
+    administrator.query(&format!(
+        "CREATE DATABASE {name} OWNER {name} ENCODING 'LATIN1' TEMPLATE template0"
+    ));
+    superuser(&CLUSTER, name).query(&view("gerät"));
+    let config = trusting(&CLUSTER, name).user(name, "", 2);
+    let pgweir = Pgweir::start(PROGRAM, |port| config.text(port));
+    let mut client = WireClient::login(pgweir.address(), &login(name)).unwrap();
+    for text in ["SELECT a FROM gerät", "SELECT a FROM \"gerät\""].repeat(3) {
+        assert_eq!(client.query(text), ["0"], "{text}");
+    }
+    assert_sound(&pgweir);
+}
+
+/// A view that says with which timeout it runs, for everybody.
+fn view(name: &str) -> String {
+    format!(
+        "CREATE OR REPLACE VIEW \"{name}\" AS SELECT current_setting('statement_timeout') AS a; \
+         GRANT SELECT ON \"{name}\" TO PUBLIC"
+    )
+}
+
 /// A lock that is taken if `%` does not end in a backslash.
 const HIDDEN: &str = "SELECT E'%', pg_advisory_lock(7) --'";
 

@@ -293,6 +293,7 @@ fn who_leaves_is_told_of_the_end_of_its_transaction() {
     assert_eq!(scene.alice.heard(), "C Z(T) C Z(T) C");
     scene.alice.says([terminate()]);
     assert_eq!(scene.alice.heard(), "");
+    assert!(took(Mark::LeavesBeforeReady));
     scene.listener.says([notified("a", "1"), notified(&scene.own, "2"), notified("a", "2")]);
     assert_eq!(scene.alice.heard(), "A A Z");
     assert!(!scene.alice.is_open());

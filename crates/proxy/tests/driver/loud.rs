@@ -11,6 +11,7 @@ use crate::messages::{
     ready, row,
 };
 use crate::peer::Peer;
+use crate::pipelining::{BRAKED, shared};
 use crate::stage::{Setup, Stage, took};
 
 /// Functions of these names, each of which takes a lock of the session.
@@ -271,6 +272,62 @@ fn a_change_of_the_schema_that_makes_nothing_loud_keeps_no_server() {
     server.says([done(), ready()]);
     stage.judge_catalogue(Ok(locking(&["take"])));
     assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
+
+/// What was quiet may change a session from then on, until it is read anew.
+#[test]
+fn nobody_shares_while_the_schema_changes() {
+    let (stage, server, alice) = read(&shared(2), locking(&["take"]));
+    let bob = stage.client();
+    alice.says([query("CREATE FUNCTION quiet()")]);
+    assert_eq!(server.heard(), "Q(CREATE FUNCTION quiet())");
+    bob.says([query("SELECT quiet()")]);
+    let other = stage.server();
+    assert_eq!(other.heard(), "Q(SELECT quiet())", "nobody knows whether it has begun");
+    other.says([done(), ready()]);
+    server.says([done(), ready()]);
+    bob.says([query("SELECT 1")]);
+    assert_eq!(other.heard(), "Q(SELECT 1)", "it is not read yet");
+    stage.wait(Duration::from_secs(1));
+    assert_eq!(server.heard(), "Q(names?)");
+    server.says([done(), ready()]);
+    stage.judge_catalogue(Ok(locking(&["take"])));
+    other.says([done(), ready()]);
+    bob.says([query("SELECT 1")]);
+    assert_eq!([server.heard(), other.heard()].concat(), BRAKED);
+}
+
+/// Nor while another one changes it, which the list does not show.
+#[test]
+fn nobody_shares_while_somebody_else_changes_the_schema() {
+    let (stage, server, alice) = read(&shared(3), locking(&["take"]));
+    let bob = stage.client();
+    alice.says([query("BEGIN")]);
+    server.says([done(), in_block()]);
+    alice.says([query("CREATE FUNCTION quiet()")]);
+    server.says([done(), in_block()]);
+    bob.says([query("CREATE TABLE t (a int)")]);
+    let other = stage.server();
+    other.says([done(), ready()]);
+    assert_eq!(other.heard(), "Q(CREATE TABLE t (a int))");
+    stage.wait(Duration::from_secs(1));
+    assert_eq!(other.heard(), "Q(names?)");
+    other.says([done(), ready()]);
+    stage.judge_catalogue(Ok(locking(&["take"])));
+    assert!(took(Mark::SchemaStillChanging));
+    bob.heard();
+    bob.says([query("SELECT 1")]);
+    assert_eq!(other.heard(), "Q(SELECT 1)");
+    other.says([done(), ready()]);
+    assert_eq!(bob.heard(), "C Z");
+    alice.breaks();
+    assert!(took(Mark::SchemaChangerGone));
+    stage.wait(Duration::from_secs(1));
+    assert_eq!(other.heard(), "Q(names?)", "it may have been committed");
+    other.says([done(), ready()]);
+    stage.judge_catalogue(Ok(locking(&["take"])));
+    bob.says([query("SELECT 1")]);
+    assert_eq!(other.heard(), BRAKED);
 }
 
 /// Whoever holds the server that is asked is free to leave once it has said that it cannot be read.

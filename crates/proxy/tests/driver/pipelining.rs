@@ -735,7 +735,7 @@ fn what_one_unit_needs_makes_no_way_for_more_of_it() {
     clients[1].says([query("BEGIN")]);
     first.heard();
     first.says([done(), in_block()]);
-    clients[0].says([bind_to("s"), execute(), bind_to("t"), sync()]);
+    clients[0].says([bind_to("s"), bind_to("t"), execute(), sync()]);
     let second = stage.server();
     assert_eq!(second.heard(), BRAKED);
     second.says([one_row("")]);
@@ -744,7 +744,7 @@ fn what_one_unit_needs_makes_no_way_for_more_of_it() {
     second.says([made.clone()]);
     assert_eq!(second.heard(), "P(pgweir_2=SELECT 2) D(pgweir_2) S");
     second.says([made]);
-    assert_eq!(second.heard(), "B(pgweir_1) E B(pgweir_2) S");
+    assert_eq!(second.heard(), "B(pgweir_1) B(pgweir_2) E S");
 }
 
 /// A client is told of other rows, where it has asked for them, by a server that it has alone.

@@ -107,6 +107,10 @@ fn what_is_more_than_closed_goes_alone() {
     let batches = [
         [read().concat(), limited, sync()].concat(),
         [read().concat(), execute(), query("SELECT 2"), sync()].concat(),
+        // The brake is over, and begins anew.
+        [read().concat(), execute(), parse("SELECT 2"), sync()].concat(),
+        [read().concat(), execute(), bind(), sync()].concat(),
+        [read().concat(), execute(), describe_statement(""), sync()].concat(),
         [bind(), execute(), sync()].concat(),
         [describe_statement(""), sync()].concat(),
     ];

@@ -84,10 +84,9 @@ impl Backend {
             undone.for_each(|tag| site.ledger.overruns(tag));
         }
         session.interrupt(code, text, &mut self.inbox, &mut site.ledger);
-        *wait = Wait::Nothing;
-        site.locks.goes_on(self.process_id);
-        self.statement_ends = None;
         self.sending.end().append(&mut session.out);
+        self.waits_no_more(site);
+        self.statement_ends = None;
     }
 
     /// It ends in the middle of something.

@@ -44,7 +44,7 @@ pub(super) struct Name<'a> {
     pub(super) text: &'a [u8],
     /// It stands in double quotes, and is no keyword.
     pub(super) quoted: bool,
-    /// It selects a field of an expression, or calls a function on it.
+    /// It selects a field of an expression, a row or a table, or calls a function on that.
     pub(super) field: bool,
     /// What stands behind it.
     pub(super) hidden: Hidden,
@@ -138,7 +138,8 @@ impl Share {
                 Before::Close
             }
             (Token::Dot, Before::IntoName) => Before::Into,
-            (Token::Dot, Before::Name) => Before::Dot,
+            // Some keywords are names too: `ordinality.setseed`.
+            (Token::Dot, Before::Name | Before::As | Before::For) => Before::Dot,
             _ => Before::Sign,
         };
         self.callee = Callee::Harmless;
@@ -169,6 +170,9 @@ impl Share {
         let &Name { text, quoted, field, .. } = name;
         if (field || is_pg(text)) && builtin(text) == Some(Builtin::Exception) {
             self.alone(Alone::Session);
+        }
+        if field && name.hidden.contains(Hidden::CALLED) {
+            self.alone(Alone::Opaque);
         }
         self.before = match before {
             Before::Into => Before::IntoName,

@@ -61,7 +61,7 @@ static LOUD: LazyLock<Arc<Loud>> = LazyLock::new(|| {
 });
 
 fn sharing(text: &str) -> Sharing {
-    hear(text.as_bytes(), Encoding::Superset, &LOUD).sharing
+    hear(text.as_bytes(), Encoding::Exact, &LOUD).sharing
 }
 
 #[track_caller]
@@ -303,6 +303,55 @@ fn what_is_not_clear_is_alone() {
     assert_eq!(sharing(r"SELECT '\' , f(1), 'a'"), Sharing::Alone(Alone::Ambiguous));
     let in_sjis = hear(b"SELECT 'a\\b'", Encoding::Overlapping, &LOUD).sharing;
     assert_eq!(in_sjis, Sharing::Alone(Alone::Pin));
+}
+
+/// Where there is no such column, it is a function of the row, or of what a function in FROM gives.
+#[test]
+fn what_is_called_as_a_column_is_called() {
+    alone(
+        Alone::Session,
+        &[
+            "SELECT x.current_setting FROM lower('a') AS x",
+            "SELECT \"x\" . \"lo_creat\" FROM abs(1) AS \"x\"",
+            "SELECT ordinality.current_setting FROM lower('a') AS ordinality",
+            "SELECT recursive.current_setting FROM lower('a') AS recursive",
+            "SELECT a FROM t WHERE s.t.pg_sleep IS NULL",
+            "UPDATE t SET a = x.lo_creat FROM abs(1) AS x",
+        ],
+    );
+    alone(
+        Alone::Opaque,
+        &[
+            "SELECT t.machine FROM t",
+            "SELECT public.t.machine FROM t",
+            "SELECT (t).machine FROM t",
+            "SELECT a FROM t ORDER BY t.python",
+        ],
+    );
+    all(Sharing::Read, &["SELECT t.tidy, t.computes, t.lower FROM t", "SELECT key.a FROM key"]);
+    alone(Alone::Session, &["SELECT x.setseed FROM random() AS x"]);
+}
+
+/// The catalogue is read in UTF-8, and PostgreSQL cuts its names off between two characters.
+#[test]
+fn names_beyond_ascii_are_known_in_utf8_alone() {
+    let text = "SELECT \"größe\" AS ä, 'ä' FROM t";
+    assert_eq!(hear(text.as_bytes(), Encoding::Exact, &LOUD).sharing, Sharing::Read);
+    let alone = Sharing::Alone(Alone::Catalogue);
+    for text in [text, "SELECT ä FROM t", "SELECT 1 AS \"ä\"", "SELECT t.ä FROM t"] {
+        for encoding in [Encoding::Superset, Encoding::Overlapping] {
+            assert_eq!(hear(text.as_bytes(), encoding, &LOUD).sharing, alone, "{text}");
+        }
+    }
+    for encoding in [Encoding::Exact, Encoding::Superset, Encoding::Overlapping] {
+        let text = "SELECT 'ä', 'b' /* ä */ -- ä";
+        assert_eq!(hear(text.as_bytes(), encoding, &LOUD).sharing, Sharing::Read, "{encoding:?}");
+    }
+    let long = format!("SELECT * FROM {}ä", "x".repeat(62));
+    assert_eq!(sharing(&long), alone);
+    // The name of a function that ends with what is a sign in ASCII.
+    let heard = hear(b"SELECT \x83|()", Encoding::Overlapping, &LOUD).sharing;
+    assert_eq!(heard, alone);
 }
 
 #[test]

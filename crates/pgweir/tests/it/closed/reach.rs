@@ -63,6 +63,8 @@ const SCHEMA: &str = "
 
     CREATE TABLE plain (a int, b int);
     INSERT INTO plain VALUES (1, 2);
+    CREATE FUNCTION of_plain(p plain) RETURNS int LANGUAGE plpgsql AS $$
+        BEGIN PERFORM set_config('app.a', 'x', false); RETURN 1; END $$;
     CREATE VIEW seen AS SELECT act() AS a;
     CREATE VIEW over_it AS SELECT a FROM seen;
     CREATE VIEW quietly AS SELECT quiet(a) AS a FROM plain;
@@ -127,6 +129,12 @@ const BEFORE: &str = "
 pub(super) const ACTS: &[&str] = &[
     "SELECT act()",
     "SELECT public.act(1)",
+    "SELECT x.act FROM abs(1) AS x",
+    "SELECT (1).act",
+    "SELECT plain.of_plain FROM plain",
+    "SELECT x . \"of_plain\" FROM plain AS x",
+    "SELECT (x).of_plain FROM plain AS x",
+    "SELECT public.plain.of_plain FROM public.plain",
     "SELECT \"act\" ()",
     "SELECT U&\"\\0061ct\"()",
     "SELECT * FROM act()",

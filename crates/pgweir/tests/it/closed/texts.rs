@@ -42,6 +42,16 @@ pub(super) const CHANGES: &[(&str, &str)] = &[
     ("SELECT setseed(0.5)", ""),
     ("SELECT (0.5::float8).setseed", ""),
     ("SELECT (SELECT 0.5::float8).\"setseed\"", ""),
+    ("SELECT x.setseed FROM abs(0.5::float8) AS x", ""),
+    ("SELECT x . \"setseed\" FROM LATERAL abs(0.5::float8) AS x", ""),
+    ("SELECT ordinality.setseed FROM abs(0.5::float8) AS ordinality", ""),
+    ("SELECT x.nextval FROM to_regclass('q') AS x", ""),
+    ("SELECT x.pg_advisory_lock FROM abs(1::bigint) AS x", ""),
+    (
+        "SELECT x.ts_stat \
+         FROM concat('SELECT to_tsvector(set_config(''work_mem'', ''1MB'', false))') AS x",
+        "",
+    ),
     ("SET seed = 0.5", ""),
     ("SELECT domain_in('0.5', 'seeds'::regtype, -1)", ""),
     ("SELECT pg_advisory_lock(1)", ""),
@@ -61,6 +71,24 @@ pub(super) const CHANGES: &[(&str, &str)] = &[
         "SELECT '\\'' ; SET work_mem = '1MB'; --'",
         "SET standard_conforming_strings = off; SET escape_string_warning = off",
     ),
+];
+
+/// Names that are in the catalogue otherwise than a client writes them: what makes them in a
+/// database in UTF-8, where `act` changes a session, and a text that comes to it. Of the second and
+/// the third the last byte is a sign in ASCII.
+pub(super) const FOREIGN: &[(&str, &str, &[u8])] = &[
+    ("LATIN1", "CREATE VIEW gerät AS SELECT act()", b"SELECT * FROM ger\xe4t"),
+    (
+        "SJIS",
+        "CREATE FUNCTION ポ() RETURNS text LANGUAGE sql AS 'SELECT act()'",
+        b"SELECT \x83\x7c()",
+    ),
+    (
+        "GBK",
+        "CREATE FUNCTION 亅() RETURNS text LANGUAGE sql AS 'SELECT act()'",
+        b"SELECT \x81\x7c()",
+    ),
+    ("EUC_JP", "CREATE VIEW テ AS SELECT act()", b"TABLE \xa5\xc6"),
 ];
 
 /// One statement or some of each command of PostgreSQL's reference.
@@ -333,6 +361,12 @@ pub(super) const ATTEMPTS: &[&str] = &[
     "SELECT \"pg_temp\".f(1)",
     "SELECT satisfies_hash_partition('t'::regclass, 1, 0, 1)",
     "SELECT jsonb_populate_record(NULL::t, '{\"a\": 1}')",
+    "SELECT x.current_setting FROM lower('statement_timeout') AS x",
+    "SELECT x.lo_creat FROM abs(1) AS x",
+    "SELECT x.query_to_xml FROM lower('SELECT 1') AS x",
+    "SELECT t.setseed FROM t",
+    "SELECT public.t.nextval FROM t",
+    "SELECT u.a.setseed FROM (SELECT t AS a FROM t) AS u",
 ];
 
 /// What applications and their frameworks send all day.
