@@ -29,6 +29,7 @@ use crate::marks::Mark;
 use crate::pool::{PoolId, PoolSpec};
 use crate::server::{Cleaning, Left, ServerState};
 use crate::snapshot::LoudView;
+use crate::sync::Counter;
 use crate::time::Time;
 
 pub use rows::CatalogueRows;
@@ -46,7 +47,6 @@ pub struct Database {
 }
 
 /// What is known of a database's loud names.
-#[derive(Default)]
 pub(crate) struct Names {
     loud: Arc<Loud>,
     /// They were read, or could not be.
@@ -59,6 +59,10 @@ pub(crate) struct Names {
     /// The schema has changed since the last reading began.
     stale: bool,
     began: Time,
+    /// How often the schema has been changed by clients of any worker, and how often when the last
+    /// reading began.
+    changes: Arc<Counter>,
+    seen: usize,
 }
 
 /// Where a reading is.
@@ -80,6 +84,34 @@ const RETRY: Duration = Duration::from_secs(10);
 const PERIOD: Duration = Duration::from_secs(300);
 /// After so many failures in a row it counts as one that cannot be read.
 const TRIES: u32 = 3;
+
+impl Names {
+    fn new(changes: Arc<Counter>) -> Self {
+        Self {
+            loud: Arc::default(),
+            known: false,
+            begun: 0,
+            reading: Reading::None,
+            failures: 0,
+            stale: false,
+            began: Time::ZERO,
+            seen: changes.value(),
+            changes,
+        }
+    }
+
+    /// The schema has changed: all workers read it anew.
+    fn changed(&mut self) {
+        self.stale = true;
+        self.changes.add();
+    }
+
+    /// It is about to. It is not read here before it has: that would only come in between.
+    fn changes(&mut self) {
+        self.changes.add();
+        self.seen += 1;
+    }
+}
 
 impl PoolSpec {
     /// The database whose loud names matter to the pool, if any do.
@@ -107,6 +139,7 @@ impl Engine {
                 pool.loud = Arc::clone(&names.loud);
                 pool.names_known = true;
                 pool.names_changed = is_changing;
+                pool.shown = Some((Arc::clone(&names.changes), names.seen));
             }
         }
         self.pools[id].names_known
@@ -247,6 +280,7 @@ impl Engine {
             }
         }
         let (loud, is_stale) = (Arc::clone(&names.loud), names.stale);
+        let shown = is_read.then(|| (Arc::clone(&names.changes), names.seen));
         if is_read {
             let is_changing = is_stale || self.is_changing(database, reading);
             Mark::SchemaStillChanging.hit_if(is_changing);
@@ -257,6 +291,7 @@ impl Engine {
                 let pool = &mut self.pools[id];
                 let before = std::mem::replace(&mut pool.loud, Arc::clone(&loud));
                 pool.names_known = true;
+                pool.shown = shown.clone().or_else(|| pool.shown.take());
                 let news = loud.news_since(&before);
                 if news.is_some_and(|news| news.pins.contains(PinReason::Sequence)) {
                     Mark::NewsOfSequences.hit();
@@ -299,6 +334,8 @@ impl Engine {
     pub(crate) fn forget_names(&mut self, id: PoolId) {
         Mark::OtherCatalogue.hit();
         let pool = &mut self.pools[id];
+        pool.shown = None;
+        pool.names_changed = false;
         let was_known = std::mem::take(&mut pool.names_known);
         let before = std::mem::take(&mut pool.loud);
         for key in self.servers.keys() {
@@ -349,12 +386,21 @@ impl Engine {
         }
     }
 
+    /// What is known of a database, or nothing.
+    fn names_of(&mut self, database: &Database) -> &mut Names {
+        let commons = self.member.commons();
+        self.names.entry(database.clone()).or_insert_with(|| {
+            Names::new(commons.schema_changes(&database.address, &database.name))
+        })
+    }
+
     /// Notes that a server is asked now.
     fn begin_reading(&mut self, now: Time, id: ServerId, database: &Database) {
-        let names = self.names.entry(database.clone()).or_default();
+        let names = self.names_of(database);
         Mark::CatalogueReadAgain.hit_if(names.known);
         names.reading = Reading::Asked(id);
         names.stale = false;
+        names.seen = names.changes.value();
         names.begun += 1;
         names.began = now;
     }
@@ -372,7 +418,7 @@ impl Engine {
         let age = now - names.began;
         let pause = if names.failures >= TRIES {
             RETRY
-        } else if names.stale || is_lost {
+        } else if names.stale || names.changes.value() != names.seen || is_lost {
             PAUSE
         } else {
             PERIOD

@@ -137,6 +137,10 @@ pub struct Client {
     pub(crate) read_paused: bool,
     /// What is written to it piles up.
     pub(crate) congested: bool,
+    /// Bytes of its last reply that were held and are handed on; and of those that pile up, as long
+    /// as they do. They count as held still.
+    pub(crate) handed: usize,
+    pub(crate) piled: usize,
     /// Since when a unit waits for what its client's last server says of its settings.
     pub(crate) held_since: Option<Time>,
     /// A unit has asked for a server and was not sent yet.
@@ -219,6 +223,8 @@ impl Client {
             leaving: false,
             read_paused: false,
             congested: false,
+            handed: 0,
+            piled: 0,
             held_since: None,
             asked: None,
             unit: None,

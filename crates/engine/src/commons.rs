@@ -41,6 +41,7 @@ impl Member {
             held: Counter::new(0),
             counts: Mutex::default(),
             rooms: Mutex::default(),
+            schemas: Mutex::default(),
         });
         (0..workers).map(|index| Self { index, commons: Arc::clone(&commons) }).collect()
     }
@@ -100,6 +101,8 @@ pub(crate) struct Commons {
     counts: Mutex<BTreeMap<Of, Weak<Count>>>,
     /// What servers have said that they have room for.
     rooms: Mutex<BTreeMap<Address, Answer>>,
+    /// How often somebody has changed the schema of each database.
+    schemas: Mutex<BTreeMap<(Address, String), Weak<Counter>>>,
 }
 
 /// What a server has said that it has room for.
@@ -140,6 +143,20 @@ impl Commons {
             Of::Database(_) | Of::User(_) => None,
         };
         lock(&self.counts).iter().filter_map(server).collect()
+    }
+
+    /// How often somebody has changed the schema of a database, or may have: a number to be
+    /// compared.
+    pub(crate) fn schema_changes(&self, address: &Address, database: &str) -> Arc<Counter> {
+        let mut schemas = lock(&self.schemas);
+        schemas.retain(|_, changes| changes.strong_count() > 0);
+        let place = (address.clone(), database.to_owned());
+        let known = schemas.get(&place).and_then(Weak::upgrade);
+        known.unwrap_or_else(|| {
+            let changes = Arc::new(Counter::new(0));
+            schemas.insert(place, Arc::downgrade(&changes));
+            changes
+        })
     }
 
     /// What a server has said that it has room for.

@@ -325,6 +325,15 @@ impl Engine {
                 };
                 Mark::ClientCongested.hit_if(congested);
                 client.congested = congested;
+                let held = &self.member.commons().held;
+                if congested {
+                    let handed = std::mem::take(&mut client.handed);
+                    Mark::ReplyPilesUp.hit_if(handed > 0);
+                    held.add_many(handed, usize::MAX);
+                    client.piled += handed;
+                } else {
+                    held.sub_many(std::mem::take(&mut client.piled));
+                }
                 if let Some(server) = client.server() {
                     self.read_server(server, !congested);
                 } else if !congested && matches!(client.phase, Phase::Console) {

@@ -82,7 +82,8 @@ impl Engine {
 
     fn held(&self) -> usize {
         let units = self.servers.iter().flat_map(|(_, server)| &server.pipeline);
-        units.map(|unit| unit.held).sum()
+        let piled = self.clients.iter().map(|(_, client)| client.piled);
+        units.map(|unit| unit.held).chain(piled).sum()
     }
 
     fn cancellers(&self) -> usize {

@@ -204,6 +204,7 @@ impl Engine {
         }
         let client = self.clients.remove(id)?;
         self.schema_of_leaver(&client);
+        self.let_go(client.piled);
         self.leaving_clients += 1;
         if let Some(at) = client.watched_at {
             self.quiet.remove(&(at, id.index()));

@@ -1180,6 +1180,8 @@ marks! {
     ClosedWithPool,
 
     not_simulated:
+    /// A client does not read a reply that was held for it.
+    ReplyPilesUp,
     /// A unit could be run again whose server was lost, but its client has asked for its end.
     LossOfCancelled,
     /// A shared server says what it was not asked while it has a client's unit.

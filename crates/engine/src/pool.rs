@@ -23,6 +23,7 @@ use crate::settings::Settings;
 use crate::shares::ShareId;
 use crate::stats::Stats;
 use crate::store::Key;
+use crate::sync::Counter;
 use crate::time::Time;
 use crate::waits::VainWaits;
 
@@ -105,6 +106,9 @@ pub(crate) struct Pool {
     pub(crate) names_known: bool,
     /// They have changed since, or may have: somebody has changed the schema.
     pub(crate) names_changed: bool,
+    /// How often the schema has been changed, by clients of any worker, and how often when they
+    /// were read.
+    pub(crate) shown: Option<(Arc<Counter>, usize)>,
     /// Servers of its own that are asked for them and will be free then.
     pub(crate) reading: usize,
     pub(crate) stats: Stats,
@@ -277,6 +281,7 @@ impl Pool {
             loud: Arc::default(),
             names_known: false,
             names_changed: false,
+            shown: None,
             reading: 0,
             stats: Stats::default(),
             vain_waits: VainWaits::default(),

@@ -66,9 +66,13 @@ impl Engine {
         let before = Arc::clone(&pool.loud);
         let database = pool.spec.catalogue();
         let its = &mut self.clients[id];
+        let is_known = its.schema.as_ref().is_some_and(|change| change.reading.is_none());
         let new = SchemaChange { before, reading: None, followed: false };
         its.schema.get_or_insert(new).reading = None;
-        database.into_iter().for_each(|database| self.names_may_change(&database, true));
+        if let Some(database) = database.filter(|_| !is_known) {
+            self.names_of(&database).changes();
+            self.names_may_change(&database, true);
+        }
     }
 
     /// Whether the names of a database may be others than those that were read. While they may,
@@ -96,9 +100,9 @@ impl Engine {
     pub(crate) fn schema_of_leaver(&mut self, client: &Client) {
         let pool = client.pool().filter(|_| client.schema.is_some());
         let database = pool.and_then(|pool| self.pools[pool].spec.catalogue());
-        if let Some(names) = database.and_then(|database| self.names.get_mut(&database)) {
+        if let Some(database) = database {
             Mark::SchemaChangerGone.hit();
-            names.stale = true;
+            self.names_of(&database).changed();
         }
     }
 
@@ -106,14 +110,17 @@ impl Engine {
     /// whether its own server is asked.
     pub(crate) fn look_at_schema(&mut self, now: Time, id: ClientId, server: ServerId) -> bool {
         let pool = self.servers[server].pool;
-        let Some(change) = &mut self.clients[id].schema else { return false };
+        let Some(change) = &self.clients[id].schema else { return false };
         let Some(database) = self.pools[pool].spec.catalogue() else { return false };
         if change.reading.is_none() {
             Mark::SchemaChanged.hit();
-            let names = self.names.entry(database.clone()).or_default();
-            names.stale = true;
-            change.reading = Some(names.begun + 1);
+            let names = self.names_of(&database);
+            names.changed();
+            let reading = Some(names.begun + 1);
             self.names_may_change(&database, true);
+            if let Some(change) = &mut self.clients[id].schema {
+                change.reading = reading;
+            }
         }
         self.want_names(now, pool);
         self.asks_for_names(now, server)

@@ -72,7 +72,7 @@ impl Engine {
     }
 
     /// Nothing is kept of a reply any more.
-    pub(super) fn let_go(&self, held: usize) {
+    pub(crate) fn let_go(&self, held: usize) {
         self.member.commons().held.sub_many(held);
     }
 
@@ -186,6 +186,7 @@ impl Engine {
                 Outcome::Answered => {
                     if unit.held > 0 {
                         self.actions.push(Action::Release(client));
+                        self.clients[client].handed = unit.held;
                     }
                     fresh.into_iter().for_each(|fresh| self.actions.forward(to, fresh));
                     self.actions.forward(to, range);

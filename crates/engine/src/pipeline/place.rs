@@ -42,6 +42,7 @@ impl Engine {
         rest: &[u8],
         at: usize,
     ) -> bool {
+        self.clients[id].handed = 0;
         let granted = match self.clients[id].leg {
             Leg::Granted(server) => Some(server),
             Leg::None | Leg::Waiting(_) | Leg::Preparing(_) | Leg::Held(_) | Leg::Pipelined(_) => {

@@ -139,11 +139,16 @@ impl Pool {
         } else if self.spec.statement_timeout.is_some_and(|limit| limit <= BRAKE) {
             // One of the pool's own may be smaller than ours.
             Some(Unshared::Timeout)
-        } else if !self.names_known || self.names_changed {
+        } else if !self.names_known || self.names_changed || self.are_others() {
             Some(Unshared::Names)
         } else {
             None
         }
+    }
+
+    /// Whether somebody, on any worker, has changed the schema since its names were read.
+    fn are_others(&self) -> bool {
+        self.shown.as_ref().is_some_and(|(changes, seen)| changes.value() != *seen)
     }
 }
 

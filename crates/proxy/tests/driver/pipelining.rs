@@ -388,6 +388,36 @@ fn a_reply_that_finds_no_room_is_run_again_alone() {
     assert_eq!(stage.servers(), [ServerActivity::Idle]);
 }
 
+/// It is handed on, and piles up: as many clients as there are could have one each.
+#[test]
+fn a_reply_that_its_client_does_not_read_takes_its_room_still() {
+    let general = "pipelining = '2x8'\nmax_buffer_memory = 150000";
+    let (stage, server, clients) = braked(&Setup { size: 1, general, ..Setup::default() }, 2);
+    let says_much = || {
+        assert_eq!(server.heard(), "Q(SELECT 0)");
+        server.says([long_row(100_000)]);
+        server.says([done(), ready()]);
+    };
+    clients[0].takes(0);
+    clients[0].says([query("SELECT 0")]);
+    says_much();
+    assert!(took(Mark::ReplyPilesUp));
+    clients[1].says([query("SELECT 0")]);
+    says_much();
+    assert_eq!(server.heard(), FREED, "it finds no room");
+    server.says([one_row("")]);
+    assert_eq!(server.heard(), "Q(SELECT 0)");
+    server.says([one_row("a")]);
+    assert_eq!(clients[1].heard(), "T D(a) C Z");
+    clients[0].takes_all();
+    stage.wait(Duration::from_secs(6));
+    clients[1].says([query("SELECT 0")]);
+    assert_eq!(server.heard(), BRAKED);
+    server.says([one_row("")]);
+    says_much();
+    assert!(clients[1].heard().ends_with(" C Z"));
+}
+
 #[test]
 fn what_a_client_sends_behind_its_unit_comes_behind_its_reply() {
     let (_stage, server, clients) = braked(&shared(1), 2);

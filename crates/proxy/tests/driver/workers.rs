@@ -6,8 +6,11 @@ use std::time::Duration;
 use pgweir_engine::Mark;
 
 use crate::limits::two_users;
-use crate::messages::{done, in_block, query, ready, set_to, ssl_request, startup, terminate};
+use crate::messages::{
+    done, in_block, one_row, query, ready, set_to, ssl_request, startup, terminate,
+};
 use crate::peer::Peer;
+use crate::pipelining::{BRAKED, FREED, shared};
 use crate::stage::{Setup, Stage, took};
 
 /// Two workers: the pool `db` is on the first, `east` on the second.
@@ -37,6 +40,38 @@ fn a_client_goes_to_the_worker_that_has_its_pool() {
     assert_eq!(server.heard(), "Q(SELECT)");
     server.says([done(), ready()]);
     assert_eq!(alice.heard(), "C Z");
+}
+
+/// What a client changes of the schema matters to those of other users, on whatever worker they are.
+#[test]
+fn nobody_shares_while_the_schema_changes_on_another_worker() {
+    let user = "[pools.db.users.1]\nusername = 'other'\npassword = 'password'\npool_size = 2";
+    let setup = Setup { user, ..shared(2) };
+    let mut workers = Stage::workers(&setup, 2);
+    let second = workers.pop().expect("there are two");
+    let first = workers.pop().expect("there are two");
+    let alice = first.newcomer(&[]);
+    let changes = first.server();
+    let packet = startup(&[("user", "other"), ("database", "db")]);
+    first.stranger().says([packet, query("SELECT 1")]);
+    let bob = first.deliver_to(&second).pop().expect("it was handed over");
+    let server = second.server();
+    assert_eq!(server.heard(), BRAKED);
+    server.says([one_row("")]);
+    assert_eq!(server.heard(), "Q(SELECT 1)");
+    server.says([one_row("a")]);
+    alice.says([query("CREATE FUNCTION f()")]);
+    assert_eq!(changes.heard(), "Q(CREATE FUNCTION f())");
+    bob.says([query("SELECT 1")]);
+    assert_eq!(server.heard(), FREED);
+    server.says([one_row("")]);
+    assert_eq!(server.heard(), "Q(SELECT 1)");
+    server.says([one_row("a")]);
+    changes.says([done(), ready()]);
+    second.wait(Duration::from_secs(1));
+    assert!(bob.heard().ends_with("T D(a) C Z T D(a) C Z"));
+    bob.says([query("SELECT 1")]);
+    assert_eq!(server.heard(), BRAKED, "it was read again");
 }
 
 /// A client of the first worker's pool stays.
