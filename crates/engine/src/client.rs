@@ -140,6 +140,8 @@ pub struct Client {
     /// Bytes of its last reply that were held and are handed on; and of those that pile up, as long
     /// as they do. They count as held still.
     pub(crate) handed: usize,
+    /// In which slices of its pool's climbs it has last shared a server: to read, and to write.
+    pub(crate) slices: [u32; 2],
     pub(crate) piled: usize,
     /// Since when a unit waits for what its client's last server says of its settings.
     pub(crate) held_since: Option<Time>,
@@ -224,6 +226,7 @@ impl Client {
             read_paused: false,
             congested: false,
             handed: 0,
+            slices: [0; 2],
             piled: 0,
             held_since: None,
             asked: None,

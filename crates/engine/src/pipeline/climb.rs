@@ -62,6 +62,17 @@ const SLOW: u32 = 10;
 /// many may.
 const MEETING: u64 = 10;
 
+/// Clients ask again as soon as they are answered where so many of those that ask have something
+/// under way. Others come when they come, as many with less as with more, until it is too little:
+/// then they pile up, which lasts longer than a try. So nothing is tried with those. (Measured with
+/// 64 clients at half of what their pool can do: 12% to 25%; with 16 that ask at once: 60%.)
+const ASK_AT_ONCE: f64 = 0.4;
+
+/// Clients that do not have no fewer servers than that, for each is awake only now and then.
+/// Measured with the same: of one in a hundred the answer takes 40 ms with one server, 4 ms with
+/// three.
+const OF_OTHERS: Depths = Depths { hot: 3, depth: 16 };
+
 /// Where the rate says nothing, so much less time is better.
 const SOONER: f64 = 0.95;
 
@@ -105,6 +116,10 @@ pub(crate) struct Climb {
     settles_until: Option<Time>,
     since: Time,
     slice: Slice,
+    /// What the slice is called.
+    number: u32,
+    /// What part of its clients has had something under way lately.
+    under_way: f64,
 }
 
 /// What has been seen since [`Climb::since`].
@@ -117,6 +132,8 @@ struct Slice {
     sent: u64,
     met: u64,
     waited: u64,
+    /// Clients that have sent them.
+    clients: u64,
     /// So many servers were shared at once.
     widest: usize,
     /// Units that were answered, and the time that they took since their clients had asked.
@@ -190,6 +207,8 @@ impl Climb {
             settles_until: Some(Time::ZERO),
             since: Time::ZERO,
             slice: Slice::default(),
+            number: 0,
+            under_way: 1.0,
         }
     }
 
@@ -197,13 +216,19 @@ impl Climb {
     pub(crate) fn depths(&self, servers: usize) -> Depths {
         let tried = self.trial.filter(|trial| trial.holds);
         let tried = tried.and_then(|trial| trial.what.from(self.best, servers));
-        let holds = tried.unwrap_or(self.best);
+        let mut holds = tried.unwrap_or(self.best);
+        if !self.ask_at_once() {
+            let Depths { hot, depth } = OF_OTHERS;
+            holds = Depths { hot: holds.hot.max(hot), depth: holds.depth.max(depth) };
+        }
         Depths { hot: holds.hot.min(servers).max(1), ..holds }
     }
 
     /// A unit was sent to a shared server, of so many. `waited`: since all of them were full;
-    /// `behind`: it stands behind others there.
-    pub(crate) fn sent(&mut self, hot: usize, waited: bool, behind: bool) {
+    /// `behind`: it stands behind others there. `last`: in which slice its client has sent one
+    /// last.
+    pub(crate) fn sent(&mut self, hot: usize, waited: bool, behind: bool, last: &mut u32) {
+        self.slice.clients += u64::from(std::mem::replace(last, self.number) != self.number);
         self.slice.widest = self.slice.widest.max(hot);
         self.slice.sent += 1;
         self.slice.met += u64::from(waited || behind);
@@ -241,6 +266,13 @@ impl Climb {
         }
         let Slice { answered, took, .. } = slice;
         let total = Total { transactions: done, elapsed, answered, took };
+        let under_way = total.score().under_way() / slice.clients.max(1) as f64;
+        self.under_way = f64::midpoint(self.under_way, under_way.min(1.0));
+        if !self.ask_at_once() {
+            self.trial = None;
+            self.score = None;
+            return;
+        }
         match self.trial.take() {
             Some(trial) => self.compare(now, trial, total, servers),
             None => {
@@ -252,6 +284,11 @@ impl Climb {
                 }
             }
         }
+    }
+
+    /// Whether its clients ask again as soon as they are answered.
+    fn ask_at_once(&self) -> bool {
+        self.under_way >= ASK_AT_ONCE
     }
 
     /// Whether something else holds for a moment, and is counted.
@@ -268,6 +305,7 @@ impl Climb {
     fn begin(&mut self, now: Time, transactions: u64) {
         self.since = now;
         self.slice = Slice { transactions, ..Slice::default() };
+        self.number = self.number.wrapping_add(1);
     }
 
     /// So long a slice is.
@@ -451,8 +489,12 @@ impl Score {
     /// the same load units take longer where a machine gives less.
     fn is_beyond(self, other: Self, times: f64) -> bool {
         let far = |one: f64, other: f64| !(1.0 / times..times).contains(&(one / other));
-        let under_way = |score: Self| score.rate * score.time;
-        far(self.rate, other.rate) || far(under_way(self), under_way(other))
+        far(self.rate, other.rate) || far(self.under_way(), other.under_way())
+    }
+
+    /// So many are under way at once.
+    fn under_way(self) -> f64 {
+        self.rate * self.time
     }
 }
 

@@ -51,7 +51,8 @@ impl Engine {
         let of_pool = its.pool;
         let hot = self.shared_by(of_pool, unit.access);
         let climb = self.pools[of_pool].climbs.of_mut(unit.access);
-        climb.sent(hot, asked.is_some(), behind);
+        let last = &mut self.clients[id].slices[usize::from(unit.access.waits())];
+        climb.sent(hot, asked.is_some(), behind, last);
         let its = &mut self.servers[server];
         if its.pipeline.is_empty() {
             its.unit_since = now;

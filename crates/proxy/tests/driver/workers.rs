@@ -42,7 +42,7 @@ fn a_client_goes_to_the_worker_that_has_its_pool() {
     assert_eq!(alice.heard(), "C Z");
 }
 
-/// What a client changes of the schema matters to those of other users, on whatever worker they are.
+/// What a client changes of the schema matters to those of other users, on whatever worker.
 #[test]
 fn nobody_shares_while_the_schema_changes_on_another_worker() {
     let user = "[pools.db.users.1]\nusername = 'other'\npassword = 'password'\npool_size = 2";

@@ -13,6 +13,8 @@ struct Model {
     /// What holds, and since when; what was reached before, which is not more for [`LAG`].
     held: (Depths, Time),
     before: f64,
+    /// In which slice each client has last sent.
+    last: [u32; CLIENTS as usize],
 }
 
 /// Processors are shared out anew only then.
@@ -41,6 +43,7 @@ impl Model {
             spread: 0.03,
             held: (depths, Time::ZERO),
             before: f64::MAX,
+            last: [0; CLIENTS as usize],
         }
     }
 
@@ -77,8 +80,9 @@ impl Model {
             let units = rate * TICK.as_secs_f64();
             let took = Duration::from_secs_f64(CLIENTS / rate);
             let full = (depths.hot * depths.depth) as f64 <= CLIENTS;
-            for _ in 0..units as u64 {
-                self.climb.sent(depths.hot, full, depths.hot < 60);
+            for unit in 0..units as usize {
+                let last = &mut self.last[unit % self.last.len()];
+                self.climb.sent(depths.hot, full, depths.hot < 60, last);
                 self.climb.answered(took);
             }
             self.transactions += units;
@@ -186,15 +190,54 @@ fn chance_does_not_hide_what_is_better() {
 
 #[test]
 fn where_nobody_meets_others_nothing_is_tried() {
-    let mut climb = Climb::new(READS, COMPUTES);
-    let begin = climb.depths(10);
+    let mut climb = Climb::new(OF_OTHERS, COMPUTES);
+    let (begin, mut last) = (climb.depths(10), 0);
     for tick in 1..100 {
         (0..100).for_each(|_| {
-            climb.sent(1, false, false);
+            climb.sent(3, false, false, &mut last);
             climb.answered(Duration::from_micros(80));
         });
         climb.tick(Time(tick * 100_000), tick * 100, 10);
         assert_eq!(climb.depths(10), begin);
+    }
+}
+
+/// They pile up as soon as there is too little for them, and not before: no rate tells that.
+#[test]
+fn where_clients_come_when_they_come_nothing_is_tried() {
+    let begin = Depths { hot: 6, depth: 32 };
+    for (took_us, is_tried) in [(500, false), (5_000, true)] {
+        let mut climb = Climb::new(begin, COMPUTES);
+        let (mut last, mut differs) = ([0; 64], false);
+        for tick in 1..300 {
+            for unit in 0..1_280 {
+                climb.sent(6, false, unit % 2 == 0, &mut last[unit % 64]);
+                climb.answered(Duration::from_micros(took_us));
+            }
+            climb.tick(Time(tick * 100_000), tick * 1_280, 10);
+            differs |= climb.depths(10) != begin;
+        }
+        assert_eq!(differs, is_tried, "{climb:?}");
+    }
+}
+
+/// One server is awake as long as many ask at once, and not where few ask now and then.
+#[test]
+fn clients_that_come_when_they_come_have_some_servers() {
+    let mut climb = Climb::new(READS, COMPUTES);
+    let mut last = [0; 64];
+    for tick in 1..100 {
+        let took = if tick < 50 { 500 } else { 5_000 };
+        for unit in 0..1_280 {
+            climb.sent(1, false, false, &mut last[unit % 64]);
+            climb.answered(Duration::from_micros(took));
+        }
+        climb.tick(Time(tick * 100_000), tick * 1_280, 10);
+        match tick {
+            20 => assert_eq!(climb.depths(10), OF_OTHERS),
+            70 => assert_eq!(climb.depths(10), READS),
+            _ => {}
+        }
     }
 }
 

@@ -8,16 +8,18 @@ const SERVERS: usize = 64;
 fn run(climbs: &mut Climbs, load: fn(Depths, Depths) -> f64) -> (Depths, Depths) {
     const TICK: Duration = Duration::from_millis(100);
     let (mut now, mut transactions) = (Time(1_000_000), 0.0);
+    let mut last = [[0; 32]; 2];
     let holds = |climbs: &Climbs, access| climbs.of(access).depths(SERVERS);
     for _ in 0..600 {
         let (reads, writes) = (holds(climbs, Access::Read), holds(climbs, Access::Write));
         let rate = load(reads, writes);
         let both = climbs.reads.is_trying() && climbs.writes.is_trying();
         assert!(!both, "one is tried at a time");
-        for (access, depths) in [(Access::Read, reads), (Access::Write, writes)] {
+        let of_both = [(Access::Read, reads), (Access::Write, writes)];
+        for ((access, depths), last) in of_both.into_iter().zip(&mut last) {
             let climb = climbs.of_mut(access);
-            for _ in 0..(rate * TICK.as_secs_f64() / 2.0) as u64 {
-                climb.sent(depths.hot, true, true);
+            for unit in 0..(rate * TICK.as_secs_f64() / 2.0) as usize {
+                climb.sent(depths.hot, true, true, &mut last[unit % 32]);
                 climb.answered(Duration::from_secs_f64(32.0 / rate));
             }
         }
