@@ -24,15 +24,15 @@ use crate::stats::Spread;
 pub(crate) const IDLE_TIME: Duration = Duration::from_secs(10);
 /// Idle clients that come from one source address: a third of its ports.
 const CLIENTS_PER_SOURCE: u32 = 2_500;
-/// The turn before each turn of a sweep: with the start of the turn that counts less than the five
-/// seconds that pgweir has to find its pair. Those that are given one have nothing to find.
-const SWEEP_WARM_UP_S: u32 = 4;
+/// The turn before each turn of a sweep: the five seconds that pgweir has to find its pair. Those
+/// that are given one have nothing to find.
+const SWEEP_WARM_UP_S: u32 = 5;
 const PAIR_WARM_UP_S: u32 = 1;
 /// How long there is another load, before it changes.
 const BEFORE_CHANGE_S: u32 = 4;
-/// What does not count behind a change: with the start of the turn that counts, less than the five
-/// seconds in which the new load must be served as well as it can be.
-const SETTLING_S: u32 = 4;
+/// What does not count behind a change: the five seconds after which the new load must be served
+/// as well as it can be.
+const SETTLING_S: u32 = 5;
 /// What a fetched result is read into.
 const FETCH_BUFFER: usize = 256 << 10;
 

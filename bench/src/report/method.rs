@@ -130,11 +130,11 @@ const METHOD: &str = "\
   group, as services of systemd and containers are. Elsewhere Linux makes each backend of PostgreSQL
   a group of its own (autogroup in sched(7)), and now and then one gets no processor for hundreds of
   milliseconds, whoever its client is.
-- In `sweep-…` each is started anew for each turn, and has a turn before it that does not count: 4 s
+- In `sweep-…` each is started anew for each turn, and has a turn before it that does not count: 5 s
   for pgweir as it is by default, which has to find its pair, 1 s for those that are given one. A
   large grid's pools would not fit into `max_connections` side by side. `GRID=full` has
   48 pairs, `GRID=1x8,3x16` those that it names. `sweep-16-to-250` and its like have another load
-  before, for four seconds, and four seconds of the new one that do not count.
+  before, for four seconds, and five seconds of the new one that do not count.
 - Before a turn that updates accounts, or runs TPC-B, what the turn before has left of old versions
   is removed by VACUUM.
 - Large results are read into one buffer by the harness itself, again and again for the length of a
