@@ -107,7 +107,7 @@ impl Names {
     }
 
     /// It is about to. It is not read here before it has: that would only come in between.
-    fn changes(&mut self) {
+    fn will_change(&mut self) {
         self.changes.add();
         self.seen += 1;
     }

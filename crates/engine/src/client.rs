@@ -137,12 +137,12 @@ pub struct Client {
     pub(crate) read_paused: bool,
     /// What is written to it piles up.
     pub(crate) congested: bool,
-    /// Bytes of its last reply that were held and are handed on; and of those that pile up, as long
-    /// as they do. They count as held still.
+    /// Bytes of its last reply that were held, and are handed on to it.
     pub(crate) handed: usize,
+    /// Those that pile up, as long as they do: they count as held still.
+    pub(crate) piled: usize,
     /// In which slices of its pool's climbs it has last shared a server: to read, and to write.
     pub(crate) slices: [u32; 2],
-    pub(crate) piled: usize,
     /// Since when a unit waits for what its client's last server says of its settings.
     pub(crate) held_since: Option<Time>,
     /// A unit has asked for a server and was not sent yet.
@@ -226,8 +226,8 @@ impl Client {
             read_paused: false,
             congested: false,
             handed: 0,
-            slices: [0; 2],
             piled: 0,
+            slices: [0; 2],
             held_since: None,
             asked: None,
             unit: None,

@@ -43,9 +43,9 @@ impl Encoding {
         }
     }
 
-    /// The same for a client of a database in this encoding. One byte for each character, and names
-    /// that are not quoted are folded by the locale, not in ASCII alone (`downcase_identifier`,
-    /// scansup.c); SQL_ASCII, and nobody knows what they are.
+    /// The same for a client of a database in this encoding. In encodings of one byte a character
+    /// names that are not quoted are folded by the locale, not in ASCII alone
+    /// (`downcase_identifier`, scansup.c); of SQL_ASCII nobody knows what its names mean.
     pub fn within(self, database: &[u8]) -> Self {
         match self {
             Self::Exact if database != b"UTF8" => Self::Superset,

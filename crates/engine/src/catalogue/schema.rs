@@ -70,7 +70,7 @@ impl Engine {
         let new = SchemaChange { before, reading: None, followed: false };
         its.schema.get_or_insert(new).reading = None;
         if let Some(database) = database.filter(|_| !is_known) {
-            self.names_of(&database).changes();
+            self.names_of(&database).will_change();
             self.names_may_change(&database, true);
         }
     }
