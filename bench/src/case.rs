@@ -180,8 +180,7 @@ impl Case {
 
     /// Whether the contender takes part.
     pub(crate) fn admits(&self, contender: Contender) -> bool {
-        self.contenders.contains(&contender)
-            || self.is_sweep && matches!(contender, Contender::Fixed(_))
+        self.contenders.contains(&contender) || self.is_sweep && contender.is_pair()
     }
 
     /// Databases that clients name.

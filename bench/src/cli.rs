@@ -45,7 +45,8 @@ Cases (a group's name stands for all of it):
   pipelining             simple-N, extended-N, prepared-64, rate-N, remote-64, and all from
                          settings-64 on
 
-Rounds and seconds: 7 of 8 s, pipelining 5 of 3 s, mix-view and mix-lock 5 of 10 s, sweep 3 of 2 s.
+Rounds and seconds: 7 of 8 s, pipelining 5 of 3 s, mix-view and mix-lock 5 of 10 s, sweep 5 of 2 s
+and 3 before that find its best pair.
 The report gives no verdict of fewer or shorter ones.";
 
 /// Beside the page that is made of them, so that whoever doubts a figure can look at its rounds.

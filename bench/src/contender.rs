@@ -122,6 +122,11 @@ impl Contender {
         Self::ALL.into_iter().find(|contender| contender.name() == name).or_else(pair)
     }
 
+    /// Whether it is pgweir with a pair of a grid.
+    pub(crate) fn is_pair(self) -> bool {
+        matches!(self, Self::Fixed(_))
+    }
+
     fn kind(self) -> Kind {
         let pgweir = |workers, pipelining| Kind::Pgweir { workers, pipelining };
         match self {

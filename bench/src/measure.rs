@@ -31,7 +31,7 @@ const PAIR_WARM_UP_S: u32 = 1;
 /// How long there is another load, before it changes.
 const BEFORE_CHANGE_S: u32 = 4;
 /// What does not count behind a change: the five seconds after which the new load must be served
-/// as well as it can be.
+/// as well as it can be. Those that are given a pair have nothing to find then either.
 const SETTLING_S: u32 = 5;
 /// What a fetched result is read into.
 const FETCH_BUFFER: usize = 256 << 10;
@@ -126,19 +126,28 @@ impl Task {
     /// The turn that a contender has before each turn that counts, if there is one.
     pub(crate) fn warm_up_s(case: &Case, contender: Contender) -> Option<u32> {
         let is_change = matches!(case.workload, Workload::Change { .. });
-        let is_pair = matches!(contender, Contender::Fixed(_));
-        (case.is_sweep && !is_change).then_some(if is_pair {
+        (case.is_sweep && !is_change).then_some(if contender.is_pair() {
             PAIR_WARM_UP_S
         } else {
             SWEEP_WARM_UP_S
         })
     }
 
+    /// How long there is another load before a change, and what does not count behind it.
+    fn around_change_s(contender: Contender) -> (u32, u32) {
+        if contender.is_pair() {
+            (PAIR_WARM_UP_S, PAIR_WARM_UP_S)
+        } else {
+            (BEFORE_CHANGE_S, SETTLING_S)
+        }
+    }
+
     /// What a turn takes before it counts, besides its own start.
     pub(crate) fn before_each_turn_s(case: &Case, contender: Contender) -> u32 {
         if let Workload::Change { from, to } = case.workload {
             let starts = overhead_seconds(from.clients) + overhead_seconds(to.clients);
-            return BEFORE_CHANGE_S + SETTLING_S + starts;
+            let (before, settling) = Self::around_change_s(contender);
+            return before + settling + starts;
         }
         let warm_up = Self::warm_up_s(case, contender);
         warm_up.map_or(0, |seconds| seconds + case.overhead_seconds())
@@ -150,6 +159,7 @@ impl Task {
         lab: &Lab,
         reach: &Reach,
         target: &mut Target,
+        contender: Contender,
         seconds: u32,
     ) -> Result<Sample> {
         let mut sample = match self {
@@ -157,8 +167,9 @@ impl Task {
                 pgbench(lab, reach, load, target, seconds)?
             }
             Self::Change { from, to } => {
-                pgbench(lab, reach, from, target, BEFORE_CHANGE_S)?;
-                pgbench(lab, reach, to, target, SETTLING_S)?;
+                let (before, settling) = Self::around_change_s(contender);
+                pgbench(lab, reach, from, target, before)?;
+                pgbench(lab, reach, to, target, settling)?;
                 pgbench(lab, reach, to, target, seconds)?
             }
             Self::Fetch { sql, tag } => fetch(sql, tag, target, seconds)?,

@@ -37,6 +37,10 @@ pub(crate) struct CaseResult {
     pub(crate) direct_maximum_tps: Option<f64>,
     /// What a pool's far servers are good for: see [`crate::lab::Lab::pool_maximum`].
     pub(crate) pool_maximum_tps: Option<f64>,
+    /// Where the case is a sweep: the rounds that find its best pair. None of them counts for
+    /// anything else.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub(crate) search: Vec<Round>,
     pub(crate) rounds: Vec<Round>,
 }
 
@@ -112,12 +116,21 @@ impl CaseResult {
         Spread::of(self.counted().filter_map(value))
     }
 
-    /// The pair with the best median of tps.
+    /// The pairs that were searched, with their medians of tps, the best first.
+    pub(crate) fn pairs(&self) -> Vec<(Contender, f64)> {
+        let mut searched: BTreeMap<Contender, Vec<f64>> = BTreeMap::new();
+        for (pair, sample) in self.search.iter().flat_map(|round| &round.samples) {
+            searched.entry(*pair).or_default().extend(sample.get(&Metric::Tps));
+        }
+        let median = |(pair, tps)| Some((pair, Spread::of(tps)?.median));
+        let mut pairs: Vec<(Contender, f64)> = searched.into_iter().filter_map(median).collect();
+        pairs.sort_by(|a, b| b.1.total_cmp(&a.1));
+        pairs
+    }
+
+    /// The pair with the best median of tps in the search.
     pub(crate) fn best_pair(&self) -> Option<Contender> {
-        let pairs = self.contenders().into_iter().filter(|one| matches!(one, Contender::Fixed(_)));
-        let tps = |pair| Some((self.absolute(pair, Metric::Tps)?.median, pair));
-        let best = pairs.filter_map(tps).max_by(|a, b| a.0.total_cmp(&b.0))?;
-        Some(best.1)
+        Some(self.pairs().first()?.0)
     }
 
     /// Ratios within each round.

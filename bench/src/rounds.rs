@@ -2,6 +2,10 @@
 //!
 //! Contenders alternate, so that what changes on the machine in minutes meets all of them alike;
 //! the order turns by one each round, so that nobody always follows the same neighbour.
+//!
+//! In a sweep the pairs of the grid have rounds of their own before, to find the best of them, and
+//! that one takes part in all others. Of many that are alike one is ahead by chance in rounds that
+//! choose it: in rounds that it was not chosen by, chance is as good to both sides.
 
 use crate::case::{Case, Server};
 use crate::clock;
@@ -30,7 +34,9 @@ impl Pace {
     /// For what is of interest from the start on.
     pub(crate) const COLD: Self = Self { rounds: 5, seconds: 10 };
     /// For grids.
-    pub(crate) const SWEEP: Self = Self { rounds: 3, seconds: 2 };
+    pub(crate) const SWEEP: Self = Self { rounds: 5, seconds: 2 };
+    /// Rounds that find the best pair of a grid.
+    pub(crate) const SEARCH_ROUNDS: u32 = 3;
 }
 
 /// What the results of a run belong to.
@@ -60,13 +66,23 @@ impl Plan {
     /// Seconds that a case takes when no round is dropped, not counting starts and stops.
     pub(crate) fn estimate(&self, case: &Case) -> u32 {
         let Pace { rounds, seconds } = self.pace(case);
-        let turn = |seconds: u32| seconds + case.overhead_seconds();
-        let before_all =
-            if case.wants_fresh_process() { 0 } else { turn(warm_up_seconds(seconds)) };
-        let of = |contender| {
-            rounds * (turn(seconds) + Task::before_each_turn_s(case, contender)) + before_all
+        let before_all = match case.wants_fresh_process() {
+            true => 0,
+            false => warm_up_seconds(seconds) + case.overhead_seconds(),
         };
-        self.contenders_of(case).into_iter().map(of).sum()
+        let turn = |contender| {
+            seconds + case.overhead_seconds() + Task::before_each_turn_s(case, contender)
+        };
+        let (pairs, others) = self.pairs_and_others(case);
+        let of_best = pairs.first().map_or(0, |pair| rounds * turn(*pair));
+        let search: u32 = pairs.into_iter().map(|pair| search_rounds(rounds) * turn(pair)).sum();
+        let of = |contender| rounds * turn(contender) + before_all;
+        search + of_best + others.into_iter().map(of).sum::<u32>()
+    }
+
+    /// The pairs of a grid that take part in a case, and who takes part besides.
+    fn pairs_and_others(&self, case: &Case) -> (Vec<Contender>, Vec<Contender>) {
+        self.contenders_of(case).into_iter().partition(|one| one.is_pair())
     }
 
     /// Who takes part in a case.
@@ -92,9 +108,9 @@ impl Plan {
             Server::Near | Server::Instant => None,
         };
         let stage = Stage { case, task: &task, lab, reach: &reach };
+        let (pairs, others) = self.pairs_and_others(case);
         let mut stands: Vec<Stand> = Vec::new();
-        for contender in self.contenders_of(case) {
-            let mut stand = Stand { contender, target: None };
+        for mut stand in others.into_iter().map(Stand::of) {
             if !case.wants_fresh_process() {
                 stand.run(&stage, warm_up_seconds(pace.seconds))?;
             }
@@ -110,8 +126,21 @@ impl Plan {
             scheduling: group.as_ref().map(|(_, scheduling)| *scheduling),
             pool_maximum_tps,
             direct_maximum_tps: task.direct_maximum_tps(),
+            search: Vec::new(),
             rounds: Vec::new(),
         };
+        let mut pairs: Vec<Stand> = pairs.into_iter().map(Stand::of).collect();
+        if !pairs.is_empty() {
+            println!("  to find the best pair:");
+            for _ in 0..search_rounds(pace.rounds) {
+                result.search.push(round(&stage, &mut pairs, pace.seconds)?);
+                pairs.rotate_left(1);
+            }
+        }
+        if let Some(best) = result.best_pair() {
+            println!("  beside the best, {}:", best.label());
+            stands.push(Stand::of(best));
+        }
         // After twice as many a case ends with those that count, be they too few.
         while (result.counted().count() as u32) < pace.rounds
             && (result.rounds.len() as u32) < pace.rounds * 2
@@ -128,6 +157,11 @@ impl Plan {
 /// The length of the turn before the first round, which nobody looks at.
 fn warm_up_seconds(seconds: u32) -> u32 {
     seconds.div_ceil(4).max(2)
+}
+
+/// So many rounds find the best pair, where it then takes part in so many.
+fn search_rounds(rounds: u32) -> u32 {
+    rounds.min(Pace::SEARCH_ROUNDS)
 }
 
 fn round(stage: &Stage<'_>, stands: &mut [Stand], seconds: u32) -> Result<Round> {
@@ -165,6 +199,10 @@ struct Stand {
 }
 
 impl Stand {
+    fn of(contender: Contender) -> Self {
+        Self { contender, target: None }
+    }
+
     fn run(&mut self, stage: &Stage<'_>, seconds: u32) -> Result<Sample> {
         self.turn(stage, seconds).map_err(|error| match error {
             Error::Interrupted => error,
@@ -179,9 +217,9 @@ impl Stand {
             None => lab.start(self.contender, case, reach)?,
         };
         if let Some(seconds) = Task::warm_up_s(case, self.contender) {
-            task.run(lab, reach, &mut target, seconds)?;
+            task.run(lab, reach, &mut target, self.contender, seconds)?;
         }
-        let sample = task.run(lab, reach, &mut target, seconds)?;
+        let sample = task.run(lab, reach, &mut target, self.contender, seconds)?;
         if !case.wants_fresh_process() {
             self.target = Some(target);
         }

@@ -134,7 +134,8 @@ const METHOD: &str = "\
   for pgweir as it is by default, which has to find its pair, 1 s for those that are given one. A
   large grid's pools would not fit into `max_connections` side by side. `GRID=full` has
   48 pairs, `GRID=1x8,3x16` those that it names. `sweep-16-to-250` and its like have another load
-  before, for four seconds, and five seconds of the new one that do not count.
+  before, for 4 s, and 5 s of the new one that do not count; 1 s each for those that are given a
+  pair.
 - Before a turn that updates accounts, or runs TPC-B, what the turn before has left of old versions
   is removed by VACUUM.
 - Large results are read into one buffer by the harness itself, again and again for the length of a

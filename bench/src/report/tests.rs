@@ -1,8 +1,7 @@
 use super::*;
 use crate::cli::{DOCS, RESULTS};
 use crate::grid::Pair;
-use crate::metric::Sample;
-use crate::results::tests::{TestFolder, result};
+use crate::results::tests::{TestFolder, result, sweep};
 
 #[test]
 fn a_result_is_found_again_in_the_report() {
@@ -94,18 +93,12 @@ fn the_page_says_what_its_rounds_say() {
 
 #[test]
 fn a_sweep_is_a_row_of_its_own_table() {
-    let mut swept = result("sweep-64", &[[0.0, 0.0, 990.0, 0.0]; 3]);
-    for round in &mut swept.rounds {
-        round.samples.retain(|contender, _| *contender == Contender::Pgweir);
-        for (pair, tps) in [(Pair::of(1, 8), 500.0), (Pair::of(3, 16), 1000.0)] {
-            let sample = Sample::from([(Metric::Tps, tps)]);
-            round.samples.insert(Contender::Fixed(pair), sample);
-        }
-    }
+    let pairs = [Pair::of(1, 8), Pair::of(3, 16)];
+    let swept = sweep("sweep-64", pairs, &[[500.0, 1100.0]; 3], &[[1000.0, 990.0]; 5]);
     let text = text_of(&[swept]);
     assert!(text.contains(
-        "\n| sweep-64 | 990 | pgweir, 3x16: 1,000 | **0.99** (0.99–0.99) | pgweir, 1x8: 500 | 2 | \
-         `-n -S`, pool of 10; 3 rounds of 8 s; measured"
+        "\n| sweep-64 | 990 | pgweir, 3x16: 1,000 | **0.99** (0.99–0.99) | 2 | pgweir, 3x16: 1,100 \
+         | pgweir, 1x8: 500 | `-n -S`, pool of 10; 3 and 5 rounds of 8 s; measured"
     ));
     assert!(text.contains("| sweep-64, tps | **0.99** (0.99–0.99) | yes |"));
     assert!(!text.contains("### sweep-64"));

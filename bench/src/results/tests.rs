@@ -46,6 +46,7 @@ pub(crate) fn result(case: &str, rows: &[[f64; 4]]) -> CaseResult {
         scheduling: None,
         direct_maximum_tps: None,
         pool_maximum_tps: None,
+        search: Vec::new(),
         rounds: rows.iter().map(round).collect(),
     }
 }
@@ -91,17 +92,39 @@ fn a_result_from_before_its_origin_was_kept_is_read() {
     assert_eq!(CaseResult::load(&folder.0, "rate-25").unwrap(), Some(unknown));
 }
 
+/// A sweep of these pairs, one round for each row: their tps in the search, then those of the best
+/// of them and pgweir's in the rounds that count.
+pub(crate) fn sweep<const PAIRS: usize>(
+    case: &str,
+    pairs: [Pair; PAIRS],
+    searched: &[[f64; PAIRS]],
+    counted: &[[f64; 2]],
+) -> CaseResult {
+    let sample = |tps: f64| Sample::from([(Metric::Tps, tps)]);
+    let round = |tps: &[f64; PAIRS]| Round {
+        samples: pairs.map(Contender::Fixed).into_iter().zip(tps.map(sample)).collect(),
+        dropped: false,
+    };
+    let search = searched.iter().map(round).collect();
+    let mut swept = CaseResult { search, ..result(case, &[]) };
+    let best = swept.best_pair().unwrap();
+    swept.rounds.extend(counted.iter().map(|[of_best, of_pgweir]| Round {
+        samples: [(best, sample(*of_best)), (Contender::Pgweir, sample(*of_pgweir))].into(),
+        dropped: false,
+    }));
+    swept
+}
+
 #[test]
-fn the_best_pair_is_the_one_with_the_best_median() {
-    let mut swept = result("sweep-64", &[[0.0, 0.0, 9.0, 0.0]; 3]);
-    assert_eq!(swept.best_pair(), None);
+fn the_best_pair_is_the_one_with_the_best_median_in_the_search() {
+    let unswept = result("sweep-64", &[[0.0, 0.0, 9.0, 0.0]; 3]);
+    assert_eq!(unswept.best_pair(), None);
     let pairs = [Pair::of(1, 8), Pair::of(3, 16), Pair::of(8, 4)];
-    let tps = [[5.0, 8.0, 1.0], [5.0, 7.0, 9.0], [5.0, 9.0, 2.0]];
-    for (round, tps) in swept.rounds.iter_mut().zip(tps) {
-        for (pair, tps) in pairs.into_iter().zip(tps) {
-            let sample = Sample::from([(Metric::Tps, tps)]);
-            round.samples.insert(Contender::Fixed(pair), sample);
-        }
-    }
-    assert_eq!(swept.best_pair(), Some(Contender::Fixed(Pair::of(3, 16))));
+    let searched = [[5.0, 8.0, 1.0], [5.0, 7.0, 9.0], [5.0, 9.0, 2.0]];
+    let swept = sweep("sweep-64", pairs, &searched, &[[4.0, 5.0]; 5]);
+    let [second, best, last] = pairs.map(Contender::Fixed);
+    assert_eq!(swept.pairs(), [(best, 8.0), (second, 5.0), (last, 2.0)]);
+    assert_eq!(swept.best_pair(), Some(best));
+    let ratio = swept.ratio(Contender::Pgweir, best, Metric::Tps).unwrap();
+    assert_eq!(ratio.median, 1.25);
 }

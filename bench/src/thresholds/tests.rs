@@ -1,7 +1,7 @@
 use super::*;
 use crate::grid::Pair;
 use crate::metric::Sample;
-use crate::results::tests::result;
+use crate::results::tests::{result, sweep};
 
 #[test]
 fn every_threshold_is_about_cases_that_exist() {
@@ -69,18 +69,13 @@ fn one_of_two_bounds_is_enough_but_both_must_be_measured_to_miss() {
 fn a_sweep_is_judged_by_its_best_pair() {
     let threshold = threshold("sweep-64", Contender::Pgweir);
     let verdict = |best: f64| {
-        let mut swept = result("sweep-64", &[[1.0, 1.0, 100.0, 2.0]; 3]);
-        for round in &mut swept.rounds {
-            for (pair, tps) in [(Pair::of(1, 8), 20.0), (Pair::of(3, 16), best)] {
-                let sample = Sample::from([(Metric::Tps, tps)]);
-                round.samples.insert(Contender::Fixed(pair), sample);
-            }
-        }
+        let pairs = [Pair::of(1, 8), Pair::of(3, 16)];
+        let swept = sweep("sweep-64", pairs, &[[20.0, 150.0]; 3], &[[best, 100.0]; 5]);
         finding(threshold, swept).verdict
     };
     assert_eq!(verdict(110.0), Verdict::Met);
     assert_eq!(verdict(112.0), Verdict::Missed);
-    let unswept = result("sweep-64", &[[1.0, 1.0, 100.0, 2.0]; 3]);
+    let unswept = result("sweep-64", &[[1.0, 1.0, 100.0, 2.0]; 5]);
     let finding = finding(threshold, unswept);
     assert_eq!((finding.verdict, threshold.show(&finding).as_str()), (Verdict::NotMeasured, "–"));
 }
