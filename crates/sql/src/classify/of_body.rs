@@ -5,8 +5,8 @@ use crate::sharing::Alone;
 
 impl State {
     /// For a body, of a function.
-    pub(crate) fn of_body(assigns: bool) -> Self {
-        Self { share: Share::of_body(assigns), ..Self::default() }
+    pub(crate) fn of_body(is_plpgsql: bool) -> Self {
+        Self { share: Share::of_body(is_plpgsql), ..Self::default() }
     }
 
     /// Whether the last token calls a function that is not known here.

@@ -65,8 +65,8 @@ enum Callee {
 /// How the body of a function is read.
 #[derive(Clone, Copy)]
 struct Body {
-    /// `SELECT … INTO` is an assignment there.
-    assigns: bool,
+    /// It is in PL/pgSQL: `SELECT … INTO` is an assignment there.
+    is_plpgsql: bool,
     /// A function was called that is not known here.
     calls: bool,
 }
@@ -109,8 +109,8 @@ enum Before {
 }
 
 impl Share {
-    pub(super) fn of_body(assigns: bool) -> Self {
-        Self { body: Some(Body { assigns, calls: false }), ..Self::default() }
+    pub(super) fn of_body(is_plpgsql: bool) -> Self {
+        Self { body: Some(Body { is_plpgsql, calls: false }), ..Self::default() }
     }
 
     pub(super) fn calls_unknown(&mut self) -> bool {
@@ -181,6 +181,10 @@ impl Share {
         if !quoted && before != Before::Dot {
             if let Meaning::Keyword(keyword) = meaning {
                 self.keyword(keyword, before);
+            }
+            // A loop of PL/pgSQL may run over what it tells: FOR a IN EXPLAIN ANALYZE CREATE ….
+            if self.body.is_some() && text.eq_ignore_ascii_case(b"explain") {
+                self.alone(Alone::Command);
             }
             match self.begins {
                 Begins::Start => self.begins = self.first(text),
@@ -271,7 +275,7 @@ impl Share {
 
     /// An INTO that is not that of INSERT or MERGE.
     pub(super) fn makes_table(&mut self) {
-        if !self.body.is_some_and(|body| body.assigns) {
+        if !self.body.is_some_and(|body| body.is_plpgsql) {
             self.alone(Alone::Into);
         }
     }
@@ -279,10 +283,15 @@ impl Share {
     /// The first word of the statement.
     #[inline(never)] // Once a statement.
     fn first(&mut self, word: &[u8]) -> Begins {
-        match verb(word) {
-            Some(begins) if begins == Begins::Reads || self.depth == 0 => begins,
-            _ if self.body.is_some() && !is_command(word) => Begins::Other,
-            Some(_) | None => self.not_shared(),
+        match (verb(word), self.body) {
+            (Some(begins), _) if begins == Begins::Reads || self.depth == 0 => begins,
+            (_, Some(body)) => {
+                if body.runs_command(word) {
+                    self.alone(Alone::Command);
+                }
+                Begins::Other
+            }
+            (_, None) => self.not_shared(),
         }
     }
 
@@ -295,7 +304,7 @@ impl Share {
         }
     }
 
-    /// Of a body nothing is known by that.
+    /// The statement begins with a sign. In a body that is no command.
     fn not_shared(&mut self) -> Begins {
         if self.body.is_none() {
             self.alone(Alone::Command);
@@ -359,12 +368,23 @@ fn verb(word: &[u8]) -> Option<Begins> {
     }
 }
 
-/// Whether a word begins a command that no quiet function runs. Some of them begin statements of
-/// PL/pgSQL too, and are not here.
-fn is_command(word: &[u8]) -> bool {
-    COMMANDS.split_ascii_whitespace().any(|one| word.eq_ignore_ascii_case(one.as_bytes()))
+impl Body {
+    /// Whether a statement that begins with this word, and is none that reads or changes rows, is a
+    /// command, which no quiet function runs.
+    fn runs_command(self, word: &[u8]) -> bool {
+        let is = |one: &str| word.eq_ignore_ascii_case(one.as_bytes());
+        let is_one_of = |words: &str| words.split_ascii_whitespace().any(is);
+        match self.is_plpgsql {
+            true => is_one_of(COMMANDS),
+            false => !is_one_of(OF_SQL_BODIES),
+        }
+    }
 }
 
+/// What a body in SQL says besides commands.
+const OF_SQL_BODIES: &str = "atomic begin end return";
+
+/// Commands that are no statements of PL/pgSQL too.
 const COMMANDS: &str = "\
     abort alter analyse analyze call checkpoint cluster comment commit copy create deallocate \
     discard do drop explain grant import listen load lock notify prepare reassign refresh reindex \

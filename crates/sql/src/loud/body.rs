@@ -26,7 +26,8 @@ pub(super) struct Body {
     pub(super) locks: bool,
     /// The functions that it calls, but for quiet ones of PostgreSQL's, in lower case.
     pub(super) calls: BTreeSet<Box<[u8]>>,
-    /// Whatever those do, it does more than to compute, read and change rows.
+    /// Whatever those do, it does more than to compute, read and change rows: it runs a command,
+    /// say.
     pub(super) is_opaque: bool,
 }
 
@@ -37,9 +38,16 @@ pub(super) enum Language {
     Plpgsql,
 }
 
-/// What begins a statement of PL/pgSQL behind it, and ends none of SQL. (Of a CASE, THEN and ELSE
-/// do so too: what is taken for a statement there begins with the name of a column.)
-const BEGINS: [&[u8]; 6] = [b"atomic", b"begin", b"declare", b"else", b"loop", b"then"];
+impl Language {
+    /// What begins a statement behind it, and ends none. (Of a CASE in PL/pgSQL, THEN and ELSE do
+    /// so too: what is taken for a statement there begins with the name of a column.)
+    fn begins(self) -> &'static [&'static [u8]] {
+        match self {
+            Self::Sql => &[b"atomic", b"begin"],
+            Self::Plpgsql => &[b"begin", b"declare", b"else", b"loop", b"then"],
+        }
+    }
+}
 
 /// The errors by which PL/pgSQL catches the end of a statement that takes too long: OTHERS does
 /// not.
@@ -174,7 +182,7 @@ impl Reading<'_> {
         };
         // A text that is run is no statement that was prepared.
         self.read(if is_execute { Token::Word(b"perform") } else { token });
-        if matches!(token, Token::Word(word) if is_one_of(word, &BEGINS)) {
+        if matches!(token, Token::Word(word) if is_one_of(word, self.language.begins())) {
             self.read(Token::Semicolon);
         }
     }

@@ -266,6 +266,85 @@ fn functions_have_to_be_known() {
     alone(Alone::Pin, &["SELECT locks()", "UPDATE guarded SET a = 1"]);
 }
 
+/// Whatever a body runs that is not shared by itself: neither is a call of it.
+#[test]
+fn no_call_is_shared_of_what_runs_a_command() {
+    let is_shared = |source: Source| {
+        let function =
+            Object { id: (Kind::Function, 1), name: "runs".to_owned(), source, is_quiet: false };
+        let loud = Arc::new(Catalogue { objects: vec![function], uses: Vec::new() }.loud());
+        let sharing = hear(b"SELECT runs()", Encoding::Exact, &loud).sharing;
+        !matches!(sharing, Sharing::Alone(_))
+    };
+    let bodies = |command: &str| {
+        let plpgsql = [
+            format!("BEGIN {command}; END"),
+            format!("DECLARE a int := 1; BEGIN IF a > 1 THEN {command}; END IF; END"),
+            format!("BEGIN PERFORM 1; EXCEPTION WHEN OTHERS THEN {command}; END"),
+            format!("BEGIN EXECUTE $a${command}$a$; END"),
+            format!("<<a>> BEGIN FOR b IN 1..2 LOOP {command}; END LOOP; END"),
+            format!("BEGIN CASE b WHEN 1 THEN b := 1; ELSE {command}; END CASE; END"),
+        ];
+        let sql = [command.to_owned(), format!("SELECT 1; /* a */ {command}")].map(Source::Sql);
+        plpgsql.map(Source::Plpgsql).into_iter().chain(sql)
+    };
+    for command in COMMANDS {
+        for body in bodies(command) {
+            assert!(!is_shared(body.clone()), "{body:?}");
+        }
+    }
+    let of_a_loop = "BEGIN FOR a IN EXPLAIN ANALYZE CREATE TABLE u AS TABLE t LOOP END LOOP; END";
+    assert!(!is_shared(Source::Plpgsql(of_a_loop.to_owned())));
+    for body in bodies("SELECT CASE WHEN a THEN b ELSE c END FROM t") {
+        assert!(is_shared(body.clone()), "{body:?}");
+    }
+    for body in ["BEGIN ATOMIC SELECT 1; SELECT a; END", "RETURN a + 1", "(SELECT 1)"] {
+        assert!(is_shared(Source::Sql(body.to_owned())), "{body}");
+    }
+}
+
+/// None has a parenthesis behind a name, which would be taken for a call.
+const COMMANDS: [&str; 38] = [
+    "ALTER SEQUENCE s RESTART",
+    "ALTER TABLE t ADD a int",
+    "ANALYZE t",
+    "CALL p",
+    "CHECKPOINT",
+    "CLUSTER t",
+    "COMMENT ON TABLE t IS NULL",
+    "COPY t TO PROGRAM 'a'",
+    "CREATE SEQUENCE s",
+    "CREATE TABLE u AS TABLE t",
+    "CREATE MATERIALIZED VIEW m AS TABLE t",
+    "DEALLOCATE ALL",
+    "DISCARD PLANS",
+    "DO 'BEGIN END'",
+    "DROP TABLE t",
+    "EXPLAIN ANALYZE CREATE TABLE u AS TABLE t",
+    "GRANT SELECT ON t TO a",
+    "IMPORT FOREIGN SCHEMA a FROM SERVER b INTO c",
+    "LISTEN a",
+    "LOAD 'a'",
+    "LOCK TABLE t",
+    "NOTIFY a",
+    "PREPARE a AS SELECT 1",
+    "REASSIGN OWNED BY a TO b",
+    "REFRESH MATERIALIZED VIEW m",
+    "REINDEX TABLE t",
+    "RESET a",
+    "REVOKE SELECT ON t FROM a",
+    "SAVEPOINT a",
+    "SECURITY LABEL ON TABLE t IS 'a'",
+    "SET CONSTRAINTS ALL DEFERRED",
+    "SET LOCAL work_mem = 64",
+    "SHOW work_mem",
+    "START TRANSACTION",
+    "TRUNCATE t",
+    "UNLISTEN a",
+    "VACUUM t",
+    "WAIT FOR LSN '0/0'",
+];
+
 #[test]
 fn what_tells_of_the_session_is_found_everywhere() {
     alone(
