@@ -2,8 +2,9 @@
 //!
 //! Of a statement that only reads nobody needs to know whether it was carried out, nor of any
 //! that was not begun. So a unit that could share a server, and by chance had one alone, is kept
-//! until the first byte of its reply goes out. If its server is lost before that, it is put back to
-//! the front of its client's input, once: perhaps servers die of it.
+//! until it is over. If its server is lost before the first byte of its reply has gone out, it is
+//! put back to the front of its client's input, once: perhaps servers die of it. Later it is known
+//! at least that it has changed nothing.
 
 use std::sync::Arc;
 
@@ -21,7 +22,7 @@ use crate::pipeline::{Access, Choice};
 use crate::time::Time;
 use crate::unfinished::whole_unit;
 
-/// The unit that a server was sent last, while nothing of its reply has gone out.
+/// The unit that a server was sent last.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     slot: Option<Slot>,
@@ -33,6 +34,8 @@ pub(crate) struct Kept {
     cancelled: bool,
     /// It was lost before, and is not run once more.
     again: bool,
+    /// Something of its reply has gone out: it would be answered twice.
+    answered: bool,
 }
 
 /// So much room stays for the next one.
@@ -45,6 +48,16 @@ impl Kept {
         self.loud = None;
         self.bytes.clear();
         self.bytes.shrink_to(ROOM_BYTES);
+    }
+
+    /// Something of its reply goes out.
+    pub(crate) fn answer(&mut self) {
+        self.answered = true;
+    }
+
+    /// Why it is not run again, if it only reads.
+    pub(crate) fn why_not(&self) -> &'static str {
+        if self.again { "for the second time" } else { "when its reply had begun" }
     }
 
     /// Its client has asked for its end.
@@ -75,6 +88,7 @@ impl Engine {
             its.kept.slot = Some(client.coming_slot());
             its.kept.loud = Some(Arc::clone(its.elsewhere.as_ref().unwrap_or(&of.loud)));
             its.kept.cancelled = false;
+            its.kept.answered = false;
             its.kept.again = client.asked.is_some_and(|asked| asked.again);
             its.kept.bytes.extend_from_slice(unit);
         }
@@ -104,7 +118,8 @@ impl Engine {
     /// Whether the one unit that a client has under way can be run again. `begun`: it may have been
     /// begun.
     pub(crate) fn may_run_again(&self, id: ServerId, client: ClientId, begun: bool) -> bool {
-        let access = self.kept_access(id, client).filter(|_| !self.servers[id].kept.again);
+        let kept = &self.servers[id].kept;
+        let access = self.kept_access(id, client).filter(|_| !kept.again && !kept.answered);
         access.is_some_and(|access| !begun || access.may_be_repeated())
     }
 

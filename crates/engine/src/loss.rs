@@ -211,7 +211,8 @@ impl Engine {
             }
             Loss::UnitThatReads if kept.is_cancelled() => self.end_cancelled(now, id),
             Loss::UnitThatReads => {
-                let detail = format!("{cause}, for the second time. The statement only reads.");
+                let why = kept.why_not();
+                let detail = format!("{cause}, {why}. The statement only reads.");
                 self.end_unit(now, id, &UNIT_LOST.report(&[]).detail(detail));
             }
             Loss::Unit => self.end_unit(now, id, &OUTCOME_UNKNOWN.report(&[]).detail(unknown)),

@@ -531,7 +531,7 @@ impl Engine {
         match server.client() {
             Some(client) if heard => {
                 server.body.fate = Fate::Forward;
-                server.kept.clear();
+                server.kept.answer();
                 self.hand_on(id, client, at..at + n);
             }
             _ => {

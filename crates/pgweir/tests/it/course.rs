@@ -131,7 +131,7 @@ pub(crate) fn read(
         ("CZ", None) if is_begun => Read::Done(rows),
         ("EZ", Some(code)) if !is_begun && code == lost => Read::Lost,
         // Columns alone are no reason to end it.
-        ("EZ", Some("08007")) if is_begun && rows.is_empty() => Read::InPart,
+        ("EZ", Some(code)) if is_begun && rows.is_empty() && code == lost => Read::InPart,
         ("E" | "CE", Some("57P01" | "57P02")) if is_begun => {
             *client = successor();
             Read::InPart

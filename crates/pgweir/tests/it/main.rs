@@ -58,6 +58,7 @@ mod server_loss;
 mod sessions;
 mod settings;
 mod several_pools;
+mod sharing;
 mod shutdown;
 mod slow_readers;
 mod stage;

@@ -56,6 +56,11 @@ impl Stage {
     ) -> Self {
         create_database(cluster, name);
         let config = settings(trusting(cluster, name)).user(name, "", pool_size);
+        Self::of(cluster, name, &config)
+    }
+
+    /// A stage whose configuration says all, on a database that is there.
+    pub(crate) fn of(cluster: &Cluster, name: &str, config: &PoolerConfig) -> Self {
         let pgweir = Pgweir::start(PROGRAM, |port| config.text(port));
         Self { pgweir, name: name.to_owned(), watcher: Mutex::new(superuser(cluster, name)) }
     }

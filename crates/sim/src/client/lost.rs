@@ -48,6 +48,9 @@ impl Client {
             {
                 return self.wrongly_told(site, &code, "what only reads is run again");
             }
+            Ok(Some(Row::Statement)) if self.is_lone_read(site) => {
+                return self.wrongly_told(site, &code, "what only reads has no outcome");
+            }
             Ok(row) => self.lose(site, &code, row, message),
             Err(why) => return self.wrongly_told(site, &code, &why),
         }
@@ -135,6 +138,13 @@ impl Client {
     /// that only reads, of a client that stays, where servers are shared, and one loss since.
     fn may_ask_again(&self, site: &Site) -> bool {
         let since = self.moments.asked_at.saturating_sub(LATE_US);
+        let once = site.ledger.kills_since(since) <= 1;
+        self.is_lone_read(site) && !self.oracle.has_begun() && once
+    }
+
+    /// Whether what it has sent is one statement that only reads, of a client that stays, where
+    /// servers are shared.
+    fn is_lone_read(&self, site: &Site) -> bool {
         let draft = self.pool.draft;
         let shares = |rules: &Configuration| {
             let pool = &rules.pools[draft];
@@ -145,9 +155,8 @@ impl Client {
         // And nothing too long to be kept.
         let reads = reads && self.oracle.unit_commits_nothing();
         let stays = self.ending == Ending::No && !self.has_cancelled;
-        let is_lone = self.moments.sends == 1 && !self.oracle.has_begun() && stays;
-        let once = site.ledger.kills_since(since) <= 1;
-        reads && is_lone && once && site.rules.all().all(shares)
+        let is_lone = self.moments.sends == 1 && stays;
+        reads && is_lone && site.rules.all().all(shares)
     }
 
     /// Whether the query that is due does no more than to read; `None`: it is a batch.
