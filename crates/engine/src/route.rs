@@ -3,10 +3,12 @@
 use std::sync::Arc;
 
 use pgweir_sql::{Alone, Encoding, Heard, Loud, Pins, Sharing};
+use pgweir_wire::HEADER_LEN;
 
 use crate::keeping::Keeping;
 use crate::pins::PinPolicy;
 use crate::pipeline::{Access, Unshared};
+use crate::units::UNIT_HELD_BYTES;
 
 #[cfg(test)]
 mod tests;
@@ -35,6 +37,9 @@ pub struct Route {
     pub because: Option<String>,
 }
 
+/// The rule that is no rule of texts, but of units: see [`UNIT_HELD_BYTES`].
+const TOO_LONG: &str = "The statement is longer than 16 KiB.";
+
 impl Rules {
     /// Where a text goes that a client of the pool sends in UTF-8, outside of a transaction.
     pub fn route(&self, text: &[u8]) -> Route {
@@ -46,21 +51,24 @@ impl Rules {
             pins.iter().map(|reason| (reason.name(), keeping.policy(reason))).collect()
         };
         Route {
-            sharing: self.sharing(&heard),
+            sharing: self.sharing(&heard, text),
             pins: keeping.map(policy).unwrap_or_default(),
             because: self.because(&heard, pins),
         }
     }
 
-    fn sharing(&self, heard: &Heard) -> Result<Access, String> {
-        let own = Access::of(heard.sharing);
+    fn sharing(&self, heard: &Heard, text: &[u8]) -> Result<Access, String> {
+        let is_long = query_len(text) > UNIT_HELD_BYTES;
+        let own = match Access::of(heard.sharing) {
+            Ok(_) if is_long => Err(TOO_LONG),
+            Ok(access) => Ok(access),
+            Err(rule) => Err(rule.doc()),
+        };
         let Some(unshared) = self.unshared else {
-            return own.map_err(|rule| rule.doc().to_owned());
+            return own.map_err(str::to_owned);
         };
         match own {
-            Err(rule) if unshared != Unshared::Names => {
-                Err(format!("{} {}", unshared.doc(), rule.doc()))
-            }
+            Err(rule) if unshared != Unshared::Names => Err(format!("{} {rule}", unshared.doc())),
             // What its names stand for will be known only then.
             Err(_) | Ok(_) => Err(unshared.doc().to_owned()),
         }
@@ -81,4 +89,9 @@ impl Rules {
             Sharing::Alone(_) | Sharing::Read | Sharing::Lock | Sharing::Write => None,
         }
     }
+}
+
+/// The length of a Query with this text.
+fn query_len(text: &[u8]) -> usize {
+    HEADER_LEN + text.len() + 1
 }

@@ -51,6 +51,18 @@ fn what_may_not_says_by_which_rule() {
     }
 }
 
+/// As long as what a client may send, and one byte longer.
+#[test]
+fn what_is_too_long_is_alone() {
+    let text = |bytes: usize| format!("SELECT '{}'", "x".repeat(bytes - 9));
+    let longest = UNIT_HELD_BYTES - HEADER_LEN - 1;
+    assert_eq!(route(&text(longest)).sharing, Ok(Access::Read));
+    assert_eq!(route(&text(longest + 1)).sharing, Err(TOO_LONG.to_owned()));
+    let off = Rules { unshared: Some(Unshared::Off), ..rules() };
+    let both = Err(format!("{} {TOO_LONG}", Unshared::Off.doc()));
+    assert_eq!(off.route(text(longest + 1).as_bytes()).sharing, both);
+}
+
 #[test]
 fn pins_are_named_and_so_is_what_they_come_of() {
     let own = route("CREATE TEMP TABLE x AS SELECT 1");

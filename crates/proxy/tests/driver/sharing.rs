@@ -6,7 +6,7 @@ use pgweir_engine::{Mark, ServerActivity, Stats};
 use pgweir_wire::frontend;
 
 use crate::messages::{
-    bind, bind_complete, columns, describe_statement, done, error, execute, fatal, in_block,
+    bind, bind_complete, columns, describe_statement, done, error, execute, fatal, flush, in_block,
     no_parameters, notice, one_row, parameter_status, parse, parse_as, parse_complete, query,
     ready, row, set_to, sync,
 };
@@ -113,6 +113,10 @@ fn what_is_more_than_closed_goes_alone() {
         [read().concat(), execute(), describe_statement(""), sync()].concat(),
         [bind(), execute(), sync()].concat(),
         [describe_statement(""), sync()].concat(),
+        [read().concat(), flush(), execute(), sync()].concat(),
+        [parse_as("s", "SELECT 1"), bind(), execute(), sync()].concat(),
+        query(&format!("SELECT '{}'", "x".repeat(16 << 10))),
+        query("COPY t TO STDOUT"),
     ];
     for batch in batches {
         let (_stage, server, clients) = braked(&shared(1), 1);
