@@ -4,7 +4,7 @@
 //! statements do and on how far away the servers are: commits that wait for a disk want many. So
 //! more or less of either is tried, and kept if more transactions come to their end, or as many in
 //! less time. Where nothing is better, the next tries come later and later, until there is another
-//! load.
+//! load. A time in which next to nothing is asked for does not count for that.
 //!
 //! A machine has good and bad moments, which differ by more than most tries do. So the best and
 //! what is tried hold in turn, a moment each, and are compared as often as it takes to tell them
@@ -259,9 +259,12 @@ impl Climb {
         let slice = self.slice;
         self.begin(now, transactions);
         if done < FEW || slice.answered == 0 {
-            // Too little is shared to learn from.
+            // Too little is shared to learn from. Nor is that a time to rest: where the same load
+            // comes back, nothing is known to be otherwise.
             self.trial = None;
             self.score = None;
+            self.others = 0;
+            self.rests_until = self.rests_until.map(|until| until + elapsed);
             return;
         }
         let Slice { answered, took, .. } = slice;

@@ -188,6 +188,25 @@ fn chance_does_not_hide_what_is_better() {
     assert!(done > 0.93 * most, "{:.3}", done / most);
 }
 
+/// Clients that are gone for a while, and come back as they were, are no reason to try all anew.
+#[test]
+fn a_pause_is_no_rest() {
+    let mut model = Model::new(10);
+    let left = |model: &Model| {
+        let until = model.climb.rests_until.filter(|until| *until > model.now);
+        until.map(|until| until - model.now)
+    };
+    let before = loop {
+        model.run(TICK, computes);
+        if let Some(left) = left(&model) {
+            break left;
+        }
+    };
+    model.run(Duration::from_secs(60), |_| 0.001);
+    let after = left(&model).expect("it rests");
+    assert!(before.abs_diff(after) <= SLICE_AT_MOST + TICK, "{before:?}, {after:?}");
+}
+
 #[test]
 fn where_nobody_meets_others_nothing_is_tried() {
     let mut climb = Climb::new(OF_OTHERS, COMPUTES);
