@@ -80,6 +80,6 @@ pub use invariants::Invariant;
 pub use ledger::Counts;
 pub use pgweir_engine::{Mark, Marks};
 pub use rows::{Reached, Row};
-pub use run::{Extent, Failure, Options, Report, run, run_with};
+pub use run::{Extent, Failure, Options, Report, may_share, run, run_with};
 pub use shrink::{Progress, Shrunk, shrink};
 pub use trap::Trap;

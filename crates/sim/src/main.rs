@@ -8,7 +8,9 @@ use std::sync::mpsc::{RecvTimeoutError, Sender, channel};
 use std::time::{Duration, Instant};
 
 use clap::Parser;
-use pgweir_sim::{Counts, Diet, Failure, Mark, Options, Progress, Report, Row, run_with, shrink};
+use pgweir_sim::{
+    Counts, Diet, Failure, Mark, Options, Progress, Report, Row, may_share, run_with, shrink,
+};
 use signal_hook::consts::{SIGINT, SIGTERM};
 use signal_hook::flag;
 
@@ -23,7 +25,8 @@ static ALLOCATOR: tikv_jemallocator::Jemalloc = tikv_jemallocator::Jemalloc;
   pgweir-sim --seeds 0..10000    these seeds, and a line of figures
   pgweir-sim --seed 7            one seed, and what was wrong if something was
   pgweir-sim --seed 7 --trace    one seed, with everything that happens
-  pgweir-sim --once --find WantUnmet,PlaceLost    seeds that take these rare paths")]
+  pgweir-sim --once --find WantUnmet,PlaceLost    seeds that take these rare paths
+  pgweir-sim --once --sharing --keep-going        where servers are shared, as many as may be")]
 struct Arguments {
     /// Run this seed only.
     #[arg(long, conflicts_with = "seeds")]
@@ -41,6 +44,9 @@ struct Arguments {
     /// happens the same again.
     #[arg(long, conflicts_with = "seed")]
     once: bool,
+    /// Leave out the seeds in whose configuration nobody shares a server.
+    #[arg(long, conflicts_with = "seed")]
+    sharing: bool,
     /// Print the first failure as it is, instead of one like it that is as small as possible.
     #[arg(long)]
     no_shrink: bool,
@@ -60,6 +66,8 @@ struct Common {
     next: AtomicU64,
     end: u64,
     options: Options,
+    /// Only seeds in which servers are shared.
+    sharing: bool,
     stopped: Arc<AtomicBool>,
 }
 
@@ -99,7 +107,7 @@ fn main() -> ExitCode {
     let options =
         Options { diet, live: arguments.trace, once: arguments.once, ..Options::default() };
     let (next, end) = (AtomicU64::new(seeds.start), seeds.end);
-    let common = Common { next, end, options, stopped };
+    let common = Common { next, end, options, sharing: arguments.sharing, stopped };
     let (total, first) = run_all(&common, arguments.keep_going, &arguments.find);
     total.tell();
     if let Some(failure) = first.filter(|_| !arguments.keep_going) {
@@ -162,6 +170,10 @@ fn run_all(common: &Common, keep_going: bool, find: &[Mark]) -> (Total, Option<B
 fn work(common: &Common, sender: Sender<Done>) {
     while !common.stopped.load(Ordering::Relaxed) {
         let seed = common.next.fetch_add(1, Ordering::Relaxed);
+        let is_wanted = !common.sharing || may_share(seed);
+        if seed < common.end && !is_wanted {
+            continue;
+        }
         if seed >= common.end || sender.send(run_with(seed, &common.options)).is_err() {
             return;
         }
@@ -225,8 +237,9 @@ impl Total {
         println!(
             "{} events, {sessions} sessions, {statements} statements, {replies} replies compared, \
              {cancels} cancels, {losses} losses, {refusals} refusals, {farewells} farewells, \
-             {handovers} hand-overs, {moved} connections moved",
+             {handovers} hand-overs, {moved} connections moved, {} units on shared servers",
             self.events,
+            marks.times(Mark::UnitShares),
         );
         let reached = Row::ALL.map(|row| format!("{} {}", row.name(), rows.times(row)));
         println!("rows of docs/failures.md: {}", reached.join(", "));

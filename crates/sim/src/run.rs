@@ -7,6 +7,8 @@ use crate::faults::Faults;
 use crate::invariants::Invariant;
 use crate::ledger::Counts;
 use crate::panics;
+use crate::random::{Dice, Part};
+use crate::topology::Topology;
 use crate::trace::Trace;
 use crate::trap::Trap;
 use crate::world::World;
@@ -99,6 +101,12 @@ pub fn run_with(seed: u64, options: &Options) -> Result<Report, Box<Failure>> {
         Err(told) => told,
         Ok(_) => failure,
     })
+}
+
+/// Whether some pools may have shared servers in the simulation of a seed.
+#[must_use]
+pub fn may_share(seed: u64) -> bool {
+    Topology::draw(&mut Dice::of(seed, Part::Topology, 0), &Diet::default()).pipelines()
 }
 
 /// Runs the simulation twice, and compares.

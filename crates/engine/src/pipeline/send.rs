@@ -44,6 +44,7 @@ impl Engine {
         client.holding = client.ended || rest.len() > unit.bytes;
         let slot = client.slot_of_unit();
         let its = &mut self.servers[server];
+        debug_assert!(unit.access.waits() || !its.has_waiting(), "a read is behind a write");
         its.note_fed(now);
         let behind = !its.replies.is_empty();
         let trails = self.pools[its.pool].repute.of(now, unit.print) != May::Lead;

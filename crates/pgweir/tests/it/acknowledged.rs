@@ -1,7 +1,7 @@
 //! Clients write through servers that they share, and servers end all the while, by a word or by
 //! SIGKILL, which makes PostgreSQL end all of them and recover. What was acknowledged is there,
-//! once; what was refused is not; of what nobody knows there is one at most; and each connection's
-//! rows are in its order. Each end leaves no more clients in doubt than it may, and what only reads
+//! once; what was refused is not; of what nobody knows there is one at most; and each client's rows
+//! are in its order. Each end leaves no more clients in doubt than it may, and what only reads
 //! is run again.
 
 use std::collections::BTreeMap;
@@ -47,13 +47,16 @@ struct Writer<'a> {
     client: WireClient,
     /// Its last reply said that a transaction block is open.
     in_block: bool,
+    /// The connection on which it has prepared a statement.
+    prepared: Option<usize>,
 }
 
 impl<'a> Writer<'a> {
     fn new(stage: &'a Stage, course: &'a Course, id: usize) -> Self {
         let client = connected(stage);
         let account = Account::default();
-        Self { stage, course, account, id, connection: 0, client, in_block: false }
+        let (connection, in_block, prepared) = (0, false, None);
+        Self { stage, course, account, id, connection, client, in_block, prepared }
     }
 
     fn insert(&self, row: usize) -> String {
@@ -112,13 +115,65 @@ impl<'a> Writer<'a> {
         });
     }
 
+    /// By a statement that its connection knows by name.
+    fn writes_by_name(&mut self, row: usize) -> Told {
+        let Self { id, connection, .. } = *self;
+        if self.prepared != Some(connection) {
+            let text = "INSERT INTO rows (id, connection, n) VALUES ($1, $2, $3)";
+            if self.runs(&[parse("writes", text, &[]), sync()].concat()) != Told::Written {
+                return Told::Refused;
+            }
+            self.prepared = Some(connection);
+        }
+        let values = [id, connection, row].map(|value| value.to_string());
+        let values = values.each_ref().map(|value| Some(value.as_str()));
+        self.runs(&[bind("", "writes", &values), execute("", 0), sync()].concat())
+    }
+
+    /// The second row of two is none that the table takes, so neither is there.
+    fn breaks_a_rule(&mut self, row: usize) -> Told {
+        let Self { id, connection, .. } = *self;
+        let insert = self.insert(row);
+        match self.runs(&query(&format!("{insert}, ({id}, {connection}, -1)"))) {
+            Told::Written => panic!("two rows are there"),
+            told => told,
+        }
+    }
+
     /// Sends a row and is gone.
     fn vanishes(&mut self, row: usize) -> Told {
         let sent = self.client.send(&query(&self.insert(row)));
+        self.is_gone();
+        if sent.is_ok() { Told::Unknown } else { Told::Refused }
+    }
+
+    fn is_gone(&mut self) {
         let gone = std::mem::replace(&mut self.client, connected(self.stage));
         let _ended_already = gone.reset();
         self.connection += 1;
-        if sent.is_ok() { Told::Unknown } else { Told::Refused }
+        self.in_block = false;
+    }
+
+    /// The same within a transaction, of which no COMMIT comes.
+    fn vanishes_in_block(&mut self, row: usize) -> Told {
+        let connection = self.connection;
+        if self.runs(&query("BEGIN")) == Told::Written {
+            let _sent_or_not = self.client.send(&query(&self.insert(row)));
+            self.is_gone();
+        }
+        self.rolls_back(connection);
+        Told::Refused
+    }
+
+    fn cancels_in_block(&mut self, row: usize) -> Told {
+        let connection = self.connection;
+        if self.runs(&query("BEGIN")) != Told::Written || self.cancels(row) != Told::Written {
+            self.rolls_back(connection);
+            return Told::Refused;
+        }
+        let told = self.runs(&query("COMMIT"));
+        self.rolls_back(connection);
+        told
     }
 
     fn cancels(&mut self, row: usize) -> Told {
@@ -158,7 +213,7 @@ impl<'a> Writer<'a> {
     fn works(mut self) -> Account {
         for round in (0..).take_while(|_| !self.course.is_over()) {
             let connection = self.connection;
-            let told = match (self.id + round) % 8 {
+            let told = match (self.id + round) % 12 {
                 0 | 1 => Some(self.runs(&query(&self.insert(round)))),
                 2 => {
                     let insert = self.insert(round);
@@ -169,6 +224,10 @@ impl<'a> Writer<'a> {
                 3 | 4 => Some(self.writes_in_block(round)),
                 5 if round % 3 == 0 => Some(self.vanishes(round)),
                 6 if round % 2 == 0 => Some(self.cancels(round)),
+                7 if round % 3 == 0 => Some(self.vanishes_in_block(round)),
+                8 if round % 2 == 0 => Some(self.cancels_in_block(round)),
+                9 => Some(self.writes_by_name(round)),
+                10 => Some(self.breaks_a_rule(round)),
                 _ => {
                     self.reads();
                     None
@@ -190,11 +249,11 @@ fn connected(stage: &Stage) -> WireClient {
 }
 
 /// An error that was expected: a server was lost, a transaction with it, or what follows it came
-/// before its ROLLBACK; or the client has cancelled.
+/// before its ROLLBACK; or the client has cancelled; or the row is none that the table takes.
 fn of_error(code: &str) -> Told {
     match code {
         "08007" | "57P01" | "57P02" => Told::Unknown,
-        "40001" | "25P02" | "57014" => Told::Refused,
+        "40001" | "25P02" | "57014" | "23514" => Told::Refused,
         _ => panic!("{code}"),
     }
 }
@@ -297,7 +356,8 @@ fn all_goes_well(pipelining: &str, most_shared: Option<(usize, usize)>) {
     });
     stage.ask(&format!(
         "CREATE TABLE rows
-             (id int, connection int, n int, at timestamptz DEFAULT clock_timestamp());
+             (id int, connection int, n int CHECK (n >= 0),
+              at timestamptz DEFAULT clock_timestamp());
          ALTER TABLE rows OWNER TO {NAME}"
     ));
     let course = Course::new(if pipelining == "off" { NOT_RUN_AGAIN } else { LOST_TWICE });
@@ -360,6 +420,11 @@ fn what_was_told_is_there(cluster: &Cluster, accounts: &[Account]) -> BTreeMap<S
             let of_it = there.iter().filter(|(its, _)| *its == connection).map(|(_, n)| *n);
             assert!(of_it.is_sorted(), "c{id}: rows out of order: {there:?}");
         }
+        // What was acknowledged was there before the next one was sent, on whichever connection.
+        let is_acknowledged =
+            |n: &usize| account.rows.get(n).is_some_and(|it| it.1 == Told::Written);
+        let acknowledged = there.iter().map(|(_, n)| *n).filter(is_acknowledged);
+        assert!(acknowledged.is_sorted(), "c{id}: rows out of order: {there:?}");
     }
     told
 }

@@ -15,7 +15,7 @@ use pgweir_sql::{Alone, Catalogue, EXCEPTIONS, Encoding, Loud, Sharing, hear};
 use pgweir_testkit::WireClient;
 use pgweir_testkit::frames::message;
 
-use self::texts::{ATTEMPTS, CHANGES, COMMANDS, FOREIGN, ORDINARY, SCHEMA, UNNAMED};
+use self::texts::{ATTEMPTS, CHANGES, COMMANDS, ENDS, FOREIGN, ORDINARY, SCHEMA, UNNAMED};
 use crate::stage::{CLUSTER, Stage, superuser};
 
 /// What the catalogue of a database says in which nobody has made a function.
@@ -25,14 +25,24 @@ static NOTHING: LazyLock<Arc<Loud>> = LazyLock::new(|| Arc::new(Catalogue::defau
 const STATE: &str = "
     SELECT string_agg(name || '=' || setting, ',' ORDER BY name) FROM pg_settings
     UNION ALL SELECT coalesce(current_setting('app.a', true), 'unset')
+    UNION ALL SELECT coalesce(current_setting('app.b', true), 'unset')
     UNION ALL SELECT concat(current_user, session_user, current_schemas(true))
-    UNION ALL SELECT concat(count(*)) FROM pg_locks
-        WHERE pid = pg_backend_pid() AND locktype IN ('advisory', 'transactionid', 'object')
-    UNION ALL SELECT concat(string_agg(name, ',')) FROM pg_prepared_statements
+    UNION ALL SELECT concat(string_agg(lock, ',' ORDER BY lock)) FROM
+        (SELECT concat_ws(' ', locktype, classid, objid, objsubid, mode) AS lock FROM pg_locks
+        WHERE pid = pg_backend_pid() AND locktype IN ('advisory', 'transactionid', 'object')) AS l
+    UNION ALL SELECT concat(string_agg(name, ',' ORDER BY name)) FROM pg_prepared_statements
     UNION ALL SELECT concat(string_agg(name, ',')) FROM pg_cursors WHERE name <> ''
     UNION ALL SELECT concat(string_agg(c, ',')) FROM pg_listening_channels() AS c
-    UNION ALL SELECT concat(pg_my_temp_schema(), string_agg(relname, ',')) FROM pg_class
+    UNION ALL SELECT concat(pg_my_temp_schema(), string_agg(relname, ',' ORDER BY relname))
+        FROM pg_class
         WHERE relnamespace = pg_my_temp_schema()";
+
+/// A session that has something of all that: a text that ends some of it changes it too.
+const FURNISHED: &str = "
+    PREPARE held AS SELECT 1; LISTEN held; DECLARE held CURSOR WITH HOLD FOR SELECT 1;
+    SELECT pg_advisory_lock(91), pg_advisory_lock_shared(92); SET work_mem = '5MB';
+    SET app.a = 'held'; SET app.b = 'held'; CREATE TEMP TABLE held (a int);
+    CREATE TEMP SEQUENCE held_too; SELECT nextval('held_too')";
 
 fn state(session: &mut WireClient) -> Vec<String> {
     let mut state = session.query(STATE);
@@ -189,6 +199,11 @@ fn what_changes_a_session_is_alone() {
         let change = changed(&database, first, text.as_bytes());
         assert!(change.is_some(), "{text} changes nothing that is seen here");
     }
+    for text in ENDS {
+        assert!(!is_closed("UTF8", text.as_bytes()), "{text} is called closed");
+        let change = changed(&database, FURNISHED, text.as_bytes());
+        assert!(change.is_some(), "{text} ends nothing that is seen here");
+    }
 }
 
 #[test]
@@ -201,9 +216,13 @@ fn no_text_that_is_closed_changes_a_session() {
             all += 1;
             if is_closed(encoding, &way) {
                 runs += 1;
-                let change = changed(&database, &first, &way);
-                let way = String::from_utf8_lossy(&way);
-                assert_eq!(change, None, "{way} in {encoding} behind {first:?}");
+                // What ends something does so in every encoding.
+                let furnished = (encoding == "UTF8").then(|| format!("{FURNISHED}; {first}"));
+                for first in furnished.into_iter().chain([first]) {
+                    let change = changed(&database, &first, &way);
+                    let way = String::from_utf8_lossy(&way);
+                    assert_eq!(change, None, "{way} in {encoding} behind {first:?}");
+                }
             }
         }
     }

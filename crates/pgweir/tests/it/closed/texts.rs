@@ -73,6 +73,32 @@ pub(super) const CHANGES: &[(&str, &str)] = &[
     ),
 ];
 
+/// Texts that end something of a furnished session.
+pub(super) const ENDS: &[&str] = &[
+    "DEALLOCATE held",
+    "DEALLOCATE PREPARE ALL",
+    "UNLISTEN held",
+    "UNLISTEN *",
+    "CLOSE held",
+    "CLOSE ALL",
+    "SELECT pg_advisory_unlock(91)",
+    "SELECT pg_advisory_unlock_shared(92)",
+    "SELECT pg_advisory_unlock_all()",
+    "RESET work_mem",
+    "RESET app.b",
+    "SET app.b TO DEFAULT",
+    "SELECT set_config('app.b', NULL, false)",
+    "RESET ALL",
+    "DROP TABLE held",
+    "DROP SEQUENCE held_too",
+    "ALTER TABLE held RENAME TO b",
+    "SELECT nextval('held_too')",
+    "SELECT setval('held_too', 5)",
+    "DISCARD TEMP",
+    "DISCARD SEQUENCES",
+    "DISCARD ALL",
+];
+
 /// Names that are in the catalogue otherwise than a client writes them: what makes them in a
 /// database in UTF-8, where `act` changes a session, and a text that comes to it. Of the second and
 /// the third the last byte is a sign in ASCII.
