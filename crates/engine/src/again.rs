@@ -65,8 +65,10 @@ impl Kept {
         self.cancelled = true;
     }
 
-    pub(crate) fn is_cancelled(&self) -> bool {
-        self.cancelled
+    /// Its client hears that it was cancelled. Behind a part of a reply of the server's it hears
+    /// what has become of that.
+    pub(crate) fn ends_cancelled(&self) -> bool {
+        self.cancelled && !self.answered
     }
 }
 

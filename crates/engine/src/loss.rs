@@ -209,7 +209,7 @@ impl Engine {
                 let detail = format!("{cause}. The statement was not begun.");
                 self.end_unit(now, id, &UNIT_LOST.report(&[]).detail(detail));
             }
-            Loss::UnitThatReads if kept.is_cancelled() => self.end_cancelled(now, id),
+            Loss::UnitThatReads if kept.ends_cancelled() => self.end_cancelled(now, id),
             Loss::UnitThatReads => {
                 let why = kept.why_not();
                 let detail = format!("{cause}, {why}. The statement only reads.");

@@ -40,7 +40,7 @@ impl Tag {
 
     /// Whether a statement that is by itself begins with a word by which pgweir knows that it may
     /// share a server.
-    fn is_closed(self) -> bool {
+    pub(crate) fn is_closed(self) -> bool {
         !self.number.is_multiple_of(3)
     }
 

@@ -139,9 +139,9 @@ impl Topology {
         let inconstant = dice.chance(0.3) && pools.len() == named;
         // What one worker does must stay well covered.
         let workers = *dice.pick(&[1, 1, 2, 3]);
-        let drawn =
+        let counts =
             Drawn { clusters: clusters as u32, workers: workers as u32, pools: pools.len() as u32 };
-        Self {
+        let mut drawn = Self {
             inconstant,
             clusters,
             workers,
@@ -149,7 +149,10 @@ impl Topology {
             crowded,
             turns: dice.between(1..=4),
             ending: Ending::draw(dice),
-            customs: Habit::ALL.into_iter().filter(|_| dice.chance(0.1)).collect(),
+            customs: Habit::ALL
+                .into_iter()
+                .filter(|habit| *habit != Habit::Shares && dice.chance(0.1))
+                .collect(),
             restless: dice.chance(0.3),
             connections: ConnectionTimes::draw(dice),
             // What the fourth one does its text does not show, and the last one does nothing.
@@ -177,12 +180,16 @@ impl Topology {
                 .map(|number| Draft { number, waits: dice.chance(0.4) })
                 .collect(),
             pools,
-            drawn,
+            drawn: counts,
             diet: Diet::default(),
             pipelines: dice.chance(0.4),
             refuses: dice.chance(0.2),
             ignores: dice.chance(0.1),
+        };
+        if drawn.pipelines && dice.chance(0.5) {
+            drawn.customs.push(Habit::Shares);
         }
+        drawn
     }
 
     /// How many there were before some were taken away.

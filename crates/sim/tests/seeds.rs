@@ -16,13 +16,10 @@ const TRANSACTIONS: u64 = 1_000_000;
 
 /// Seeds that take paths which are rarer than that. One that does not any more has become another
 /// simulation by a change of the simulator: `pgweir-sim --once --find MARK` finds others.
-const RARER: [(Mark, u64); 6] = [
-    (Mark::HeardAheadOfServer, 21_204),
-    (Mark::CancelledBesideOthers, 25_256),
-    (Mark::SharedFarewellUnasked, 28_821),
-    (Mark::GrantLost, 28_821),
-    (Mark::NeedUnderWay, 14_903),
-    (Mark::IdleOfferedToAlone, 65_734),
+const RARER: [(Mark, u64); 3] = [
+    (Mark::LongMayNotify, 13_727),
+    (Mark::MadeAheadInVain, 18_160),
+    (Mark::HeardAheadOfServer, 23_103),
 ];
 
 /// Simulations that may be run to make a failure smaller.

@@ -397,6 +397,8 @@ impl Engine {
     pub(crate) fn grant(&mut self, now: Time, pool: PoolId) {
         let alone = self.pools[pool].alone();
         self.grant_places(now, pool);
+        // Void ones stand in front of those that have left.
+        self.remove_void_places(pool);
         self.offer_idle(now, pool);
         if self.pools[pool].alone() > alone {
             self.refill(now, pool);

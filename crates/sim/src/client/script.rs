@@ -1,5 +1,6 @@
 mod copying;
 mod habits;
+mod sharing;
 mod verbs;
 
 use std::collections::BTreeSet;
@@ -105,7 +106,7 @@ impl Script {
             client,
             mode,
             number: 0,
-            units: dice.magnitude(40) as u32,
+            units: dice.magnitude(40) as u32 * if habits.shares { 4 } else { 1 },
             begun_units: 0,
             left_out: diet.units_of(sitting),
             block: None,
@@ -176,7 +177,8 @@ impl Script {
 
     /// Microseconds until it does the next thing.
     pub(crate) fn think(&self, dice: &mut Dice) -> u64 {
-        let thinks = dice.magnitude(self.habits.thinks);
+        let most = if self.habits.shares { sharing::THINKS_US } else { self.habits.thinks };
+        let thinks = dice.magnitude(most);
         if self.presses { 0 } else { thinks }
     }
 
@@ -234,7 +236,9 @@ impl Script {
         self.units = self.units.saturating_sub(1);
         let unit = self.begun_units;
         self.begun_units += 1;
-        if self.batch && (dice.chance(0.1) || self.presses) {
+        if self.habits.shares && self.is_between() && dice.chance(0.9) {
+            self.share(out, dice);
+        } else if self.batch && (dice.chance(0.1) || self.presses) {
             // In the middle of a batch: it ends it, or is passed over with it.
             self.hasty = std::mem::take(&mut self.presses);
             if dice.chance(0.8) { self.query(out, dice) } else { self.call(out, dice) }
@@ -317,6 +321,10 @@ impl Script {
 
     /// Whether it may take back all settings now, in a query of its own between transactions.
     fn may_reset(&self) -> bool {
+        self.is_between()
+    }
+
+    fn is_between(&self) -> bool {
         self.block.is_none() && !self.batch
     }
 

@@ -36,6 +36,8 @@ pub(super) struct Habits {
     pub(super) thinks: u64,
     /// Rests now and then when all is answered.
     pub(super) dozes: bool,
+    /// Does hardly anything but what may share a server.
+    pub(super) shares: bool,
 }
 
 /// Something that clients do, and that a simulation can do without.
@@ -77,10 +79,12 @@ pub(crate) enum Habit {
     Settings,
     /// To be a replication client, which has a server of its own.
     Replicates,
+    /// To do what may share a server, and hardly anything else.
+    Shares,
 }
 
 impl Habit {
-    pub(crate) const ALL: [Self; 18] = [
+    pub(crate) const ALL: [Self; 19] = [
         Self::Pipelines,
         Self::Extended,
         Self::Names,
@@ -99,6 +103,7 @@ impl Habit {
         Self::Tls,
         Self::Settings,
         Self::Replicates,
+        Self::Shares,
     ];
 
     /// What the command line calls it.
@@ -122,6 +127,7 @@ impl Habit {
             Self::Tls => "tls",
             Self::Settings => "settings",
             Self::Replicates => "replicates",
+            Self::Shares => "shares",
         }
     }
 }
@@ -151,13 +157,15 @@ impl Habits {
             contends: dice.chance(often(Habit::Contends, 0.02)),
             thinks: *dice.pick(&[10, 1_000, 100_000]),
             dozes: dice.chance(often(Habit::Dozes, 0.3)),
+            // No die is thrown elsewhere.
+            shares: is_custom(Habit::Shares) && dice.chance(0.8),
         }
     }
 
     /// The same of a replication client: its backend speaks the simple protocol only
     /// (`forbidden_in_wal_sender`, postgres.c).
     pub(super) fn of_replication(self) -> Self {
-        Self { extended: 0.0, abandons: 0.0, ..self }
+        Self { extended: 0.0, abandons: 0.0, shares: false, ..self }
     }
 
     /// The same without those that are taken away.
@@ -180,6 +188,7 @@ impl Habits {
             abandons: if has(Habit::Abandons) { self.abandons } else { 0.0 },
             thinks: self.thinks,
             dozes: self.dozes && has(Habit::Dozes),
+            shares: self.shares && has(Habit::Shares),
         }
     }
 }
