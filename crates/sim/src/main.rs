@@ -170,11 +170,11 @@ fn run_all(common: &Common, keep_going: bool, find: &[Mark]) -> (Total, Option<B
 fn work(common: &Common, sender: Sender<Done>) {
     while !common.stopped.load(Ordering::Relaxed) {
         let seed = common.next.fetch_add(1, Ordering::Relaxed);
-        let is_wanted = !common.sharing || may_share(seed);
-        if seed < common.end && !is_wanted {
-            continue;
+        if seed >= common.end {
+            return;
         }
-        if seed >= common.end || sender.send(run_with(seed, &common.options)).is_err() {
+        let is_wanted = !common.sharing || may_share(seed);
+        if is_wanted && sender.send(run_with(seed, &common.options)).is_err() {
             return;
         }
     }

@@ -139,9 +139,9 @@ impl Topology {
         let inconstant = dice.chance(0.3) && pools.len() == named;
         // What one worker does must stay well covered.
         let workers = *dice.pick(&[1, 1, 2, 3]);
-        let counts =
+        let drawn =
             Drawn { clusters: clusters as u32, workers: workers as u32, pools: pools.len() as u32 };
-        let mut drawn = Self {
+        let mut topology = Self {
             inconstant,
             clusters,
             workers,
@@ -180,16 +180,16 @@ impl Topology {
                 .map(|number| Draft { number, waits: dice.chance(0.4) })
                 .collect(),
             pools,
-            drawn: counts,
+            drawn,
             diet: Diet::default(),
             pipelines: dice.chance(0.4),
             refuses: dice.chance(0.2),
             ignores: dice.chance(0.1),
         };
-        if drawn.pipelines && dice.chance(0.5) {
-            drawn.customs.push(Habit::Shares);
+        if topology.pipelines && dice.chance(0.5) {
+            topology.customs.push(Habit::Shares);
         }
-        drawn
+        topology
     }
 
     /// How many there were before some were taken away.

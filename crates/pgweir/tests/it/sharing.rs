@@ -147,11 +147,17 @@ fn wait_for_queue(stage: &Stage, length: usize) {
     });
 }
 
+/// Bob's update was ended and hers was not.
+fn only_hers_is_there(alice: &mut WireClient, mut locker: WireClient) {
+    locker.query("ROLLBACK");
+    assert_eq!(alice.query("SELECT n FROM t WHERE id < 2 ORDER BY id"), ["1", "0"]);
+}
+
 /// It stands behind somebody else's, which no cancel may hit.
 #[test]
 fn a_cancel_of_one_among_others_ends_it_alone() {
     let stage = shared("sharing_cancel");
-    let ([mut alice, mut bob], backend, mut locker) = two_and_a_lock(&stage);
+    let ([mut alice, mut bob], backend, locker) = two_and_a_lock(&stage);
     let stopped = Stopped::process(&backend);
     alice.send(&update(0)).unwrap();
     bob.send(&update(1)).unwrap();
@@ -160,15 +166,14 @@ fn a_cancel_of_one_among_others_ends_it_alone() {
     drop(stopped);
     assert_eq!(heard(&mut alice), "C Z");
     assert_eq!(heard(&mut bob), "57014 Z");
-    locker.query("ROLLBACK");
-    assert_eq!(alice.query("SELECT n FROM t WHERE id < 2 ORDER BY id"), ["1", "0"]);
+    only_hers_is_there(&mut alice, locker);
 }
 
 /// Nobody else's is there, so a cancel goes out; and who comes meanwhile is not hit by it.
 #[test]
 fn a_cancel_of_one_alone_on_a_shared_server_hits_nobody_else() {
     let stage = shared("sharing_cancel_alone");
-    let ([mut alice, mut bob], backend, mut locker) = two_and_a_lock(&stage);
+    let ([mut alice, mut bob], backend, locker) = two_and_a_lock(&stage);
     let stopped = Stopped::process(&backend);
     bob.send(&update(1)).unwrap();
     wait_for_queue(&stage, 1);
@@ -177,8 +182,7 @@ fn a_cancel_of_one_alone_on_a_shared_server_hits_nobody_else() {
     drop(stopped);
     assert_eq!(heard(&mut bob), "57014 Z");
     assert_eq!(heard(&mut alice), "C Z");
-    locker.query("ROLLBACK");
-    assert_eq!(alice.query("SELECT n FROM t WHERE id < 2 ORDER BY id"), ["1", "0"]);
+    only_hers_is_there(&mut alice, locker);
 }
 
 /// It waits for a place, for the one server is in a transaction.
@@ -198,7 +202,7 @@ fn a_cancel_of_one_that_waits_to_share_is_answered_at_once() {
 #[test]
 fn of_a_cancelled_write_whose_server_ends_nobody_knows() {
     let stage = shared("sharing_cancel_lost");
-    let ([mut alice, mut bob], backend, mut locker) = two_and_a_lock(&stage);
+    let ([mut alice, mut bob], backend, locker) = two_and_a_lock(&stage);
     let stopped = Stopped::process(&backend);
     bob.send(&update(1)).unwrap();
     wait_for_queue(&stage, 1);
@@ -208,5 +212,5 @@ fn of_a_cancelled_write_whose_server_ends_nobody_knows() {
     drop(stopped);
     assert_eq!(heard(&mut bob), "08007 Z");
     assert_eq!(heard(&mut alice), "T D C Z");
-    locker.query("ROLLBACK");
+    drop(locker);
 }

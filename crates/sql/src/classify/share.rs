@@ -304,7 +304,8 @@ impl Share {
         }
     }
 
-    /// The statement begins with a sign. In a body that is no command.
+    /// The statement begins with a word of no kind that is shared, or, in a body, with a sign or a
+    /// name in quotes, which is no command.
     fn not_shared(&mut self) -> Begins {
         if self.body.is_none() {
             self.alone(Alone::Command);
