@@ -24,7 +24,7 @@
 
 state=${DEMO_STATE:-.demo}
 bench_seconds=3
-bench_clients=16
+bench_clients=64
 
 main() {
     case ${1:-} in
@@ -144,6 +144,8 @@ start_pgweir() {
 
 write_config() {
     cat <<EOF
+config_version = 1
+
 [general]
 host = "127.0.0.1"
 port = $pgweir_port

@@ -4,7 +4,8 @@
 //! that was not begun. So a unit that could share a server, and by chance had one alone, is kept
 //! until it is over. If its server is lost before the first byte of its reply has gone out, it is
 //! put back to the front of its client's input, once: perhaps servers die of it. Later it is known
-//! at least that it has changed nothing.
+//! at least that it has changed nothing. So it is with units that were sent behind it while it was
+//! under way: they are not kept, but it is noted whether they do no more than to read.
 
 use std::sync::Arc;
 
@@ -22,7 +23,7 @@ use crate::pipeline::{Access, Choice};
 use crate::time::Time;
 use crate::unfinished::whole_unit;
 
-/// The unit that a server was sent last.
+/// The unit that a server was sent last, when its client had nothing else under way.
 #[derive(Debug, Default)]
 pub(crate) struct Kept {
     slot: Option<Slot>,
@@ -36,6 +37,17 @@ pub(crate) struct Kept {
     again: bool,
     /// Something of its reply has gone out: it would be answered twice.
     answered: bool,
+    behind: Behind,
+}
+
+/// What was sent behind it before it was answered, and behind that.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+enum Behind {
+    #[default]
+    Nothing,
+    /// Whole units that do no more than to read.
+    Reads,
+    Other,
 }
 
 /// So much room stays for the next one.
@@ -46,6 +58,7 @@ impl Kept {
     pub(crate) fn clear(&mut self) {
         self.slot = None;
         self.loud = None;
+        self.behind = Behind::Nothing;
         self.bytes.clear();
         self.bytes.shrink_to(ROOM_BYTES);
     }
@@ -57,7 +70,11 @@ impl Kept {
 
     /// Why it is not run again, if it only reads.
     pub(crate) fn why_not(&self) -> &'static str {
-        if self.again { "for the second time" } else { "when its reply had begun" }
+        match self.behind {
+            _ if self.again => "for the second time",
+            Behind::Nothing => "when its reply had begun",
+            Behind::Reads | Behind::Other => "when more was under way",
+        }
     }
 
     /// Its client has asked for its end.
@@ -73,9 +90,15 @@ impl Kept {
 }
 
 impl Engine {
-    /// Keeps the unit at the front of a client's input, which is about to be sent to a server that
-    /// it has alone.
+    /// Keeps the unit at the front of a client's input, a message of which is about to be sent to a
+    /// server that it has alone. Behind others that are not answered it is only looked at.
     pub(crate) fn keep_unit(&mut self, id: ClientId, server: ServerId, rest: &[u8]) {
+        if !self.clients[id].slots.is_empty() {
+            if self.clients[id].open_slot.is_none() {
+                self.note_behind(id, server, rest);
+            }
+            return;
+        }
         let (its, client) = (&mut self.servers[server], &self.clients[id]);
         its.kept.clear();
         let of = &self.pools[its.pool];
@@ -94,6 +117,22 @@ impl Engine {
             its.kept.again = client.asked.is_some_and(|asked| asked.again);
             its.kept.bytes.extend_from_slice(unit);
         }
+    }
+
+    /// The unit at the front of a client's input is about to be sent behind others.
+    fn note_behind(&mut self, id: ClientId, server: ServerId, rest: &[u8]) {
+        let kept = &self.servers[server].kept;
+        let Some(loud) = &kept.loud else { return };
+        let access = |unit| self.read_unit(id, loud, unit).map(|unit| unit.access);
+        let may_follow = match kept.behind {
+            // Behind what is not closed a name may mean something else.
+            Behind::Nothing => access(&kept.bytes).is_some(),
+            Behind::Reads => true,
+            Behind::Other => return,
+        };
+        let reads = may_follow
+            && whole_unit(rest).and_then(access).is_some_and(Access::may_be_repeated);
+        self.servers[server].kept.behind = if reads { Behind::Reads } else { Behind::Other };
     }
 
     /// Forwards or drops a notice of this length, of which this much is there. That of a crash,
@@ -125,20 +164,30 @@ impl Engine {
         access.is_some_and(|access| !begun || access.may_be_repeated())
     }
 
-    /// Whether the one unit that a client has under way is known to do no more than to read.
+    /// Whether all that a client has under way is known to do no more than to read.
     pub(crate) fn only_reads(&self, id: ServerId, client: ClientId) -> bool {
-        self.kept_access(id, client).is_some_and(Access::may_be_repeated)
+        let (kept, its) = (&self.servers[id].kept, &self.clients[client]);
+        let is_first = kept.slot.is_some() && its.slots.first() == kept.slot.as_ref();
+        match its.slots.len() - usize::from(is_first) {
+            0 => {}
+            _ if kept.behind == Behind::Reads && self.is_sent(client) => {}
+            _ => return false,
+        }
+        !is_first || self.kept_access(id, client).is_some_and(Access::may_be_repeated)
     }
 
-    /// What the one unit that a client has under way does, if that is kept.
+    /// What the first unit that a client has under way does, if that is kept.
     fn kept_access(&self, id: ServerId, client: ClientId) -> Option<Access> {
-        let (server, its) = (&self.servers[id], &self.clients[client]);
-        let kept = &server.kept;
+        let (kept, its) = (&self.servers[id].kept, &self.clients[client]);
         let is_it = kept.slot.is_some_and(|slot| its.slots.first() == Some(&slot));
-        // Nothing is in the middle of being sent: it, or data behind it that nobody reads.
-        let is_sent = its.open_slot.is_none() && its.body.left == 0 && !its.leaving;
-        let loud = kept.loud.as_ref().filter(|_| is_it && is_sent)?;
+        let loud = kept.loud.as_ref().filter(|_| is_it && self.is_sent(client))?;
         Some(self.read_unit(client, loud, &kept.bytes)?.access)
+    }
+
+    /// Nothing is in the middle of being sent: a unit, or data behind one that nobody reads.
+    fn is_sent(&self, client: ClientId) -> bool {
+        let its = &self.clients[client];
+        its.open_slot.is_none() && its.body.left == 0 && !its.leaving
     }
 
     /// The server of a client is lost, which has asked for the end of what it does no more than to

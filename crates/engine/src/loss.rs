@@ -98,14 +98,18 @@ impl Engine {
             1 if self.is_stateless(id, client) && !its.mixed => match undone {
                 true => Loss::UnitInTransaction,
                 false if self.may_run_again(id, client, !server.idled_out) => Loss::Again,
+                false if self.only_reads(id, client) && !server.idled_out => Loss::UnitThatReads,
                 // More was sent, and waits here: it may rest on what this one was to do.
                 false if its.holding || its.began_more => Loss::UnitAndSession,
                 // Inside a transaction no server is idle in this sense.
                 false if server.idled_out && !in_transaction => Loss::UnitNotBegun,
-                false if self.only_reads(id, client) => Loss::UnitThatReads,
                 false => Loss::Unit,
             },
             1 if undone && !its.mixed => Loss::Session,
+            // Which of them were answered in part is not looked at, but nothing is in doubt.
+            _ if self.is_stateless(id, client) && !its.mixed && self.only_reads(id, client) => {
+                Loss::Session
+            }
             _ => Loss::UnitAndSession,
         }
     }

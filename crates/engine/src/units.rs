@@ -90,9 +90,7 @@ impl Engine {
             };
             let taken = match self.clients[id].leg {
                 Leg::Held(server) if !self.is_refused(id) => {
-                    if self.clients[id].slots.is_empty() {
-                        self.keep_unit(id, server, rest);
-                    }
+                    self.keep_unit(id, server, rest);
                     let may_commit = self.clients[id].may_commit;
                     let taken = self.dispatch(now, id, server, tag, header, rest, at);
                     if let Taken::Nothing = taken {

@@ -8,10 +8,11 @@ use pgweir_testkit::{Cluster, Login, Message, Pgweir, WireClient, eventually, ev
 use crate::stage::{PROGRAM, Stage, create_database, login, trusting};
 use crate::stopped::{Stopped, postmaster, signal};
 
-/// Ends the one session of the stage's role and waits until it is gone. One that was there before
-/// may be about to end by itself.
+/// Ends the one session of the stage's role and waits until it is gone. Beside it, one that was
+/// there before may be about to end by itself.
 fn terminate_backend(stage: &Stage) {
-    let own = format!("SELECT pid FROM pg_stat_activity WHERE usename = '{}'", stage.name);
+    let of_role = format!("FROM pg_stat_activity WHERE usename = '{}'", stage.name);
+    let own = format!("SELECT max(pid) {of_role} HAVING count(*) = 1");
     let pid = eventually_some("a session to be ended", || {
         let pid = stage.value(&own);
         let ended = format!("SELECT pg_terminate_backend(nullif('{pid}', '')::int)");

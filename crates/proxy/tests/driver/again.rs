@@ -190,6 +190,87 @@ fn what_is_answered_in_part_is_not_run_again() {
     }
 }
 
+/// What stands behind it rests on nothing that it does: its client goes on with that.
+#[test]
+fn behind_what_only_reads_its_client_goes_on() {
+    for more in [query(WRITE), query(WRITE)[..9].to_vec()] {
+        let (stage, server, alice) = alone();
+        let bob = stage.client();
+        alice.says([query(READ)]);
+        server.says([columns()]);
+        assert_eq!(alice.heard(), "T");
+        bob.says([query("bob")]);
+        alice.sends(&more);
+        assert_eq!(server.heard(), format!("Q({READ})"));
+        server.breaks();
+        assert_eq!(alice.heard(), "E(40001) Z");
+        let next = stage.server();
+        assert_eq!(next.heard(), "Q(bob)");
+        next.says([one_row("")]);
+        alice.sends(&query(WRITE)[more.len()..]);
+        assert_eq!(next.heard(), format!("Q({WRITE})"));
+        stage.check();
+    }
+}
+
+/// Of several that only read nothing is in doubt, but where the answers end.
+#[test]
+fn several_that_only_read_leave_nothing_in_doubt() {
+    for (units, hears) in [
+        (vec![query(READ), query(READ)], "E(FATAL 57P01)"),
+        (vec![query(READ), parse(READ), bind(), execute(), sync(), query(READ)], "E(FATAL 57P01)"),
+        (vec![query(READ), query(WRITE), query(READ)], "E(FATAL 08007)"),
+        (vec![query(WRITE), query(READ)], "E(FATAL 08007)"),
+        (vec![query(UNKNOWN), query(READ)], "E(FATAL 08007)"),
+        (vec![query(READ), query(UNKNOWN)], "E(FATAL 08007)"),
+        (vec![query(READ), parse(READ), bind(), execute(), flush()], "E(FATAL 08007)"),
+    ] {
+        let (stage, server, alice) = alone();
+        alice.says(units);
+        server.breaks();
+        assert_eq!((alice.heard().as_str(), alice.is_closed()), (hears, true));
+        assert_eq!(stage.attempts(), 0);
+        stage.check();
+    }
+}
+
+/// What is left of them when the others are answered. Behind what is not closed nobody knows what
+/// a name stands for.
+#[test]
+fn so_it_is_with_the_last_of_several() {
+    for (first, last, hears) in [
+        (READ, READ, "T D() C Z E(40001) Z"),
+        (WRITE, READ, "T D() C Z E(40001) Z"),
+        (UNKNOWN, READ, "T D() C Z E(08007) Z"),
+        (READ, WRITE, "T D() C Z E(08007) Z"),
+    ] {
+        let (stage, server, alice) = alone();
+        alice.says([query(first), query(last)]);
+        server.says([one_row("")]);
+        server.breaks();
+        assert_eq!(alice.heard(), hears);
+        assert_eq!(stage.attempts(), 0);
+        alice.says([query(READ)]);
+        assert_eq!(stage.server().heard(), format!("Q({READ})"));
+        stage.check();
+    }
+}
+
+/// What was noted of the one before says nothing of what comes in its place.
+#[test]
+fn what_was_noted_is_forgotten_with_its_unit() {
+    let (stage, server, alice) = alone();
+    alice.says([query(READ), query(READ)]);
+    server.says([one_row(""), one_row("")]);
+    alice.says([query("BEGIN")]);
+    server.says([done(), in_block()]);
+    assert_eq!(alice.heard(), "T D() C Z T D() C Z C Z(T)");
+    alice.says([query("COMMIT"), query(READ)]);
+    server.breaks();
+    assert_eq!(alice.heard(), "E(FATAL 08007)");
+    stage.check();
+}
+
 /// A Flush makes it more than one of which all is known.
 #[test]
 fn what_is_not_whole_is_not_run_again() {
