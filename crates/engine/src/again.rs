@@ -130,8 +130,8 @@ impl Engine {
             Behind::Reads => true,
             Behind::Other => return,
         };
-        let reads = may_follow
-            && whole_unit(rest).and_then(access).is_some_and(Access::may_be_repeated);
+        let reads =
+            may_follow && whole_unit(rest).and_then(access).is_some_and(Access::may_be_repeated);
         self.servers[server].kept.behind = if reads { Behind::Reads } else { Behind::Other };
     }
 
