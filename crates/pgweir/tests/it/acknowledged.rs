@@ -322,14 +322,15 @@ impl End {
 
     /// So many clients may be in doubt behind it, whether what they sent reads or changes rows:
     /// of those on a server that says why it ends one, of those on one that does not as many as may
-    /// stand there. One that has crashed may have been replaced before the others end with it.
+    /// stand there. One that has crashed may have been replaced before the others end with it, and
+    /// who stood there stands somewhere again: with `auto` that is everybody twice at most.
     fn most_in_doubt(self, shared: Option<(usize, usize)>) -> usize {
         match (self, shared) {
             (Self::Terminated(servers), _) => servers,
             (Self::Crashed, Some((servers, depth))) => {
                 servers * depth + POOL_SIZE - servers + depth.max(1)
             }
-            (Self::Crashed, None) => CLIENTS,
+            (Self::Crashed, None) => 2 * CLIENTS,
         }
     }
 
