@@ -68,8 +68,8 @@ pub(crate) struct Args {
 pub(crate) enum Command {
     /// Write the report from the raw results, without measuring
     Report(Folders),
-    /// Forward PORT to SERVER_PORT on this machine, half a millisecond late
-    Delay { port: u16, server_port: u16 },
+    /// Forward PORT to a server's unix socket, half a millisecond late
+    Delay { port: u16, server: PathBuf },
     /// Answer every query on PORT at once, with so many threads and no PostgreSQL
     Instant {
         port: u16,

@@ -26,7 +26,7 @@ const FILL_LIMIT: Duration = Duration::from_secs(600);
 /// rounds (checkpoints, autovacuum, parallel plans) is kept out of them.
 pub(crate) const SETTINGS: &[(&str, &str)] = &[
     ("listen_addresses", "127.0.0.1"),
-    ("unix_socket_directories", ""),
+    ("unix_socket_directories", "."),
     ("max_connections", "1200"),
     ("shared_buffers", "256MB"),
     ("fsync", "on"),
@@ -78,6 +78,7 @@ fn newest_installed(root: &Path) -> Option<PathBuf> {
 /// A running PostgreSQL with pgbench's tables; stopped on drop.
 pub(crate) struct Cluster {
     pub(crate) port: u16,
+    pub(crate) socket: PathBuf,
     pub(crate) bin: PgBin,
     server: Child,
 }
@@ -101,7 +102,8 @@ impl Cluster {
                 log: scratch.join(&format!("{name}.log")),
             })
         };
-        let data = scratch.join("data").display().to_string();
+        let folder = scratch.join("data");
+        let data = folder.display().to_string();
         run("initdb", initdb_args(&data))?.finish(START_LIMIT)?;
         let mut postgres = vec!["-D".to_owned(), data, "-p".to_owned(), port.to_string()];
         for (name, value) in SETTINGS {
@@ -110,7 +112,8 @@ impl Cluster {
         let mut server = run("postgres", postgres)?;
         await_login(&mut server, port, START_LIMIT)?;
         run("pgbench", fill_args(&port.to_string()))?.finish(FILL_LIMIT)?;
-        let cluster = Self { port, bin, server };
+        let socket = folder.join(format!(".s.PGSQL.{port}"));
+        let cluster = Self { port, socket, bin, server };
         // Every page in memory and on disk before the first round.
         cluster.run(&["SELECT sum(abalance) FROM pgbench_accounts", "CHECKPOINT"])?;
         Ok(cluster)

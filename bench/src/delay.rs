@@ -4,12 +4,16 @@
 //! that waits for replies this is the same as half of it each way, at half the work. The delay is
 //! the same for all chunks, so one queue for all connections is in order of time, and one timer
 //! serves it. The timer is a timerfd: those of the runtime are a millisecond coarse.
+//!
+//! A server that is away would leave all processors to those before it. So what the forwarder takes
+//! of them is to be little: it reaches the server through its unix socket.
 
 use std::cell::RefCell;
 use std::collections::VecDeque;
 use std::io::{self, ErrorKind};
 use std::net::Ipv4Addr;
 use std::os::fd::OwnedFd;
+use std::path::Path;
 use std::rc::Rc;
 use std::time::{Duration, Instant};
 
@@ -17,10 +21,9 @@ use rustix::time::{
     Itimerspec, TimerfdClockId, TimerfdFlags, TimerfdTimerFlags, Timespec, timerfd_create,
     timerfd_settime,
 };
-use tokio::io::AsyncReadExt;
 use tokio::io::unix::AsyncFd;
-use tokio::net::tcp::{OwnedReadHalf, OwnedWriteHalf};
-use tokio::net::{TcpListener, TcpStream};
+use tokio::io::{AsyncReadExt, AsyncWriteExt};
+use tokio::net::{TcpListener, UnixStream, tcp, unix};
 use tokio::runtime::LocalRuntime;
 use tokio::sync::Notify;
 use tokio::task::spawn_local;
@@ -32,17 +35,16 @@ pub(crate) const DELAY: Duration = Duration::from_micros(500);
 /// The most that one read takes.
 const BUFFER: usize = 16 << 10;
 
-/// Forwards connections on `port` to `server_port`, both on 127.0.0.1, until it is killed.
-pub(crate) fn run(port: u16, server_port: u16) -> io::Result<()> {
+/// Forwards connections on `port` of 127.0.0.1 to the unix socket `server`, until it is killed.
+pub(crate) fn run(port: u16, server: &Path) -> io::Result<()> {
     LocalRuntime::new()?.block_on(async {
         let line = Rc::new(Line::default());
         spawn_local(Rc::clone(&line).release());
         let listener = TcpListener::bind((Ipv4Addr::LOCALHOST, port)).await?;
         loop {
             let (client, _) = listener.accept().await?;
-            let server = TcpStream::connect((Ipv4Addr::LOCALHOST, server_port)).await?;
+            let server = UnixStream::connect(server).await?;
             client.set_nodelay(true)?;
-            server.set_nodelay(true)?;
             let (from_client, to_client) = client.into_split();
             let (from_server, to_server) = server.into_split();
             spawn_local(Rc::clone(&line).hold(from_client, Rc::new(to_server)));
@@ -63,13 +65,17 @@ struct Line {
 /// last chunk of a client that has left.
 struct Chunk {
     due: Instant,
-    server: Rc<OwnedWriteHalf>,
+    server: Rc<unix::OwnedWriteHalf>,
     bytes: Vec<u8>,
 }
 
 impl Line {
     /// Puts what the client sends on the line.
-    async fn hold(self: Rc<Self>, mut client: OwnedReadHalf, server: Rc<OwnedWriteHalf>) {
+    async fn hold(
+        self: Rc<Self>,
+        mut client: tcp::OwnedReadHalf,
+        server: Rc<unix::OwnedWriteHalf>,
+    ) {
         let mut buffer = vec![0; BUFFER];
         // An error is an end too.
         while let read @ 1.. = client.read(&mut buffer).await.unwrap_or(0) {
@@ -102,16 +108,16 @@ impl Line {
 }
 
 /// Passes what the server sends straight on, to its end.
-async fn pass(mut server: OwnedReadHalf, client: OwnedWriteHalf) {
+async fn pass(mut server: unix::OwnedReadHalf, mut client: tcp::OwnedWriteHalf) {
     let mut buffer = vec![0; BUFFER];
     while let read @ 1.. = server.read(&mut buffer).await.unwrap_or(0) {
-        if write(&client, &buffer[..read]).await.is_err() {
+        if client.write_all(&buffer[..read]).await.is_err() {
             return;
         }
     }
 }
 
-async fn write(stream: &OwnedWriteHalf, mut bytes: &[u8]) -> io::Result<()> {
+async fn write(stream: &unix::OwnedWriteHalf, mut bytes: &[u8]) -> io::Result<()> {
     while !bytes.is_empty() {
         match stream.try_write(bytes) {
             Ok(written) => bytes = &bytes[written..],

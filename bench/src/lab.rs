@@ -87,8 +87,8 @@ impl Lab {
         let mut helper = match server {
             Server::Near => return Ok(Reach { port: self.cluster()?.port, helper: None }),
             Server::Far => {
-                let server_port = self.cluster()?.port;
-                self.own("delay", &[port.to_string(), server_port.to_string()], None)?
+                let server = self.cluster()?.socket.display().to_string();
+                self.own("delay", &[port.to_string(), server], None)?
             }
             Server::Instant => {
                 let threads = self.division.server_threads;

@@ -60,9 +60,7 @@ fn main() -> ExitCode {
         Some(Command::Child { cpus, parent, stop, program, args }) => {
             Err(child::become_child(parent, &stop, cpus.as_ref(), &program, &args))
         }
-        Some(Command::Delay { port, server_port }) => {
-            delay::run(port, server_port).doing(|| "delay".into())
-        }
+        Some(Command::Delay { port, server }) => delay::run(port, &server).doing(|| "delay".into()),
         Some(Command::Instant { port, threads }) => {
             instant::run(port, threads).doing(|| "answer at once".into())
         }

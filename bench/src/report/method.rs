@@ -140,7 +140,9 @@ const METHOD: &str = "\
   is removed by VACUUM.
 - Large results are read into one buffer by the harness itself, again and again for the length of a
   turn, and thrown away; the figure is the median.
-- For `remote-64` a forwarder holds every request back for 0.5 ms, direct connections' too. A pool's
+- For `remote-64` a forwarder holds every request back for 0.5 ms, direct connections' too. To all
+  before it it is a server on TCP; PostgreSQL itself it reaches through the unix socket, for what
+  that way takes of the processors a server that is away would not take. A pool's
   server is busy with each transaction for that long, and for as long as it takes the forwarder, one
   thread, to get on a core that it shares with all others. So the number of servers bounds the
   figures more than a pooler's work does. For comparison the case says what ten direct connections
