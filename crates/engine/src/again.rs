@@ -42,7 +42,7 @@ pub(crate) struct Kept {
 
 /// What was sent behind it before it was answered, and behind that.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-enum Behind {
+pub(crate) enum Behind {
     #[default]
     Nothing,
     /// Whole units that do no more than to read.
@@ -91,13 +91,16 @@ impl Kept {
 
 impl Engine {
     /// Keeps the unit at the front of a client's input, a message of which is about to be sent to a
-    /// server that it has alone. Behind others that are not answered it is only looked at.
-    pub(crate) fn keep_unit(&mut self, id: ClientId, server: ServerId, rest: &[u8]) {
+    /// server that it has alone. Behind others that are not answered it is only looked at: what is
+    /// to be noted, by [`Engine::note_behind`], once it is sent.
+    pub(crate) fn keep_unit(
+        &mut self,
+        id: ClientId,
+        server: ServerId,
+        rest: &[u8],
+    ) -> Option<Behind> {
         if !self.clients[id].slots.is_empty() {
-            if self.clients[id].open_slot.is_none() {
-                self.note_behind(id, server, rest);
-            }
-            return;
+            return self.behind(id, server, rest);
         }
         let (its, client) = (&mut self.servers[server], &self.clients[id]);
         its.kept.clear();
@@ -117,22 +120,29 @@ impl Engine {
             its.kept.again = client.asked.is_some_and(|asked| asked.again);
             its.kept.bytes.extend_from_slice(unit);
         }
+        None
     }
 
-    /// The unit at the front of a client's input is about to be sent behind others.
-    fn note_behind(&mut self, id: ClientId, server: ServerId, rest: &[u8]) {
+    fn behind(&self, id: ClientId, server: ServerId, rest: &[u8]) -> Option<Behind> {
         let kept = &self.servers[server].kept;
-        let Some(loud) = &kept.loud else { return };
+        let loud = kept.loud.as_ref().filter(|_| self.clients[id].open_slot.is_none())?;
         let access = |unit| self.read_unit(id, loud, unit).map(|unit| unit.access);
         let may_follow = match kept.behind {
             // Behind what is not closed a name may mean something else.
             Behind::Nothing => access(&kept.bytes).is_some(),
             Behind::Reads => true,
-            Behind::Other => return,
+            Behind::Other => return None,
         };
         let reads =
             may_follow && whole_unit(rest).and_then(access).is_some_and(Access::may_be_repeated);
-        self.servers[server].kept.behind = if reads { Behind::Reads } else { Behind::Other };
+        Some(if reads { Behind::Reads } else { Behind::Other })
+    }
+
+    /// What was looked at was sent, or a part of it.
+    pub(crate) fn note_behind(&mut self, server: ServerId, behind: Option<Behind>) {
+        if let (Some(behind), Some(server)) = (behind, self.servers.find_mut(server)) {
+            server.kept.behind = behind;
+        }
     }
 
     /// Forwards or drops a notice of this length, of which this much is there. That of a crash,
@@ -148,12 +158,25 @@ impl Engine {
         let n = HEADER_LEN + body.len();
         let of_crash =
             n == length && ErrorFields::start(body).code == Some(SqlState::CRASH_SHUTDOWN);
-        let kept = of_crash.then(|| std::mem::take(&mut self.servers[id].kept));
-        self.pass(id, heard, at, n, length);
-        if let Some(kept) = kept {
-            Mark::CrashWarned.hit_if(heard && kept.slot.is_some());
-            self.servers[id].kept = kept;
+        if of_crash {
+            Mark::CrashWarned.hit_if(heard && self.servers[id].kept.slot.is_some());
+            return self.pass_beside(id, heard, at, n, length);
         }
+        self.pass(id, heard, at, n, length);
+    }
+
+    /// Forwards or drops what belongs to no reply, though it comes in the middle of one.
+    pub(crate) fn pass_beside(
+        &mut self,
+        id: ServerId,
+        heard: bool,
+        at: usize,
+        n: usize,
+        length: usize,
+    ) {
+        let kept = std::mem::take(&mut self.servers[id].kept);
+        self.pass(id, heard, at, n, length);
+        self.servers[id].kept = kept;
     }
 
     /// Whether the one unit that a client has under way can be run again. `begun`: it may have been

@@ -4,7 +4,7 @@ use std::time::Duration;
 
 use crate::Engine;
 use crate::action::ClientId;
-use crate::client::{Client, Phase};
+use crate::client::{Client, Leg, Phase};
 use crate::errors::TERMINATED;
 use crate::marks::Mark;
 use crate::time::Time;
@@ -57,12 +57,20 @@ impl Engine {
             if self.clients.find(id).is_some_and(is_session) {
                 Mark::ShutDown.hit();
                 let server = self.clients[id].server();
-                let goes_on = server.is_some_and(|server| self.may_be_committed(server, id));
+                let goes_on = self.changes_beside_others(id)
+                    || server.is_some_and(|server| self.may_be_committed(server, id));
                 Mark::GoesOnBehindShutDown.hit_if(goes_on);
                 let report = TERMINATED.report(&[]);
                 self.expel(now, id, if goes_on { report.detail(GOES_ON) } else { report });
             }
         }
+    }
+
+    /// Whether a client has sent what changes rows to a server that it shares.
+    fn changes_beside_others(&self, id: ClientId) -> bool {
+        let Leg::Pipelined(server) = self.clients[id].leg else { return false };
+        let mut its = self.servers[server].pipeline.iter().filter(|unit| unit.client == Some(id));
+        its.any(|unit| !unit.access.may_be_repeated())
     }
 
     /// Asks a client to leave, if it is between transactions.

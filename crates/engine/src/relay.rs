@@ -108,7 +108,7 @@ impl Engine {
                 // Whoever shares a server is told with its next unit.
                 let heard = self.hears(id) && !self.resets(id) && !self.is_pipelined(id);
                 self.reported(id, name, value, heard);
-                self.pass(id, heard, at, n, length);
+                self.pass_beside(id, heard, at, n, length);
             }
             Tag::ReadyForQuery => {
                 comes_whole(tag, length)?;

@@ -90,12 +90,13 @@ impl Engine {
             };
             let taken = match self.clients[id].leg {
                 Leg::Held(server) if !self.is_refused(id) => {
-                    self.keep_unit(id, server, rest);
+                    let behind = self.keep_unit(id, server, rest);
                     let may_commit = self.clients[id].may_commit;
                     let taken = self.dispatch(now, id, server, tag, header, rest, at);
-                    if let Taken::Nothing = taken {
+                    match taken {
                         // Nothing was sent: the last unit is still the one before.
-                        self.clients[id].may_commit |= may_commit;
+                        Taken::Nothing => self.clients[id].may_commit |= may_commit,
+                        Taken::Bytes(_) | Taken::Gone => self.note_behind(server, behind),
                     }
                     taken
                 }

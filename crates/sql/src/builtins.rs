@@ -16,6 +16,9 @@ mod tests;
 pub(crate) enum Builtin {
     /// A function that does no more than compute and read, whatever its arguments.
     Quiet,
+    /// The same, but it gives its transaction a number, as a lock on rows does: its end is written,
+    /// and may wait for a standby.
+    Numbers,
     /// A function or view of [`EXCEPTIONS`].
     Exception,
     /// A word of the grammar that may stand in front of a `(`, and is no function there.
@@ -48,6 +51,9 @@ pub fn quiet_functions() -> impl Iterator<Item = &'static str> {
 pub(crate) fn builtin(name: &[u8]) -> Option<Builtin> {
     INDEX.find(name)
 }
+
+/// Those of them that number their transaction.
+const NUMBERS: &str = "pg_current_xact_id txid_current";
 
 const QUIET: &str = include_str!("builtins/quiet.txt");
 
@@ -196,6 +202,7 @@ static INDEX: LazyLock<Index> = LazyLock::new(|| {
     let mut index = Index { slots: vec![EMPTY; SLOTS].into(), words: Vec::new() };
     let exceptions = EXCEPTIONS.iter().flat_map(Exception::names);
     exceptions.for_each(|name| index.add(name, Builtin::Exception));
+    NUMBERS.split_ascii_whitespace().for_each(|name| index.add(name, Builtin::Numbers));
     quiet_functions().for_each(|name| index.add(name, Builtin::Quiet));
     GRAMMAR.split_ascii_whitespace().for_each(|word| index.add(word, Builtin::Grammar));
     index

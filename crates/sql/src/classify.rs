@@ -148,7 +148,7 @@ pub(crate) struct State {
     last: Last,
     /// The statement creates something temporary, and has not said ON COMMIT DROP.
     temporary: Option<PinReason>,
-    /// The statement has begun with CREATE or ALTER, of what is not temporary.
+    /// The statement has begun with CREATE, ALTER or IMPORT, of what is not temporary.
     creates: bool,
     /// The statement has said UPDATE.
     updates: bool,
@@ -346,7 +346,12 @@ impl State {
                     self.creates = true;
                     Step::Body
                 }
-                Meaning::Rule(..) | Meaning::Keyword(_) | Meaning::Plain => Step::Body,
+                Meaning::Rule(..) | Meaning::Keyword(_) | Meaning::Plain => {
+                    // IMPORT FOREIGN SCHEMA creates tables.
+                    self.creates |=
+                        matches!(token, Token::Word(word) if word.eq_ignore_ascii_case(b"import"));
+                    Step::Body
+                }
             },
             Step::Set(reason) => match meaning {
                 Meaning::Keyword(Keyword::Local) => Step::SetLocal(reason),

@@ -74,7 +74,7 @@ impl Hidden {
     pub(crate) const OPAQUE_WRITTEN: Self = Self(4);
     /// It changes rows, whenever it is named.
     pub(crate) const CHANGES: Self = Self(8);
-    /// It locks rows, whenever it is named.
+    /// It locks rows, or numbers its transaction, whenever it is named.
     pub(crate) const LOCKS: Self = Self(16);
 
     pub(crate) fn add(&mut self, other: Self) {

@@ -103,6 +103,12 @@ pub static RULES: &[Rule] = &[
         "A rule of this view makes an UPDATE of it call set_config; nothing else does so."),
     row("set_limit", Form::Call, PinReason::Setting,
         "pg_trgm: sets pg_trgm.similarity_threshold."),
+    row("hll_set_defaults", Form::Call, PinReason::Setting,
+        "hll: sets what sketches are like that the session makes."),
+    row("hll_set_max_sparse", Form::Call, PinReason::Setting,
+        "hll: sets when the session makes a sketch a full one."),
+    row("hll_set_output_version", Form::Call, PinReason::Setting,
+        "hll: sets in which form the session says sketches."),
     row("setseed", Form::Call, PinReason::Seed,
         "Seeds random() for good."),
 

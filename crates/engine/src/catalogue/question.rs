@@ -58,7 +58,7 @@ const OBJECTS: &str = "\
 /// Which of them calls which: `a` always, `w` when it is changed. In the trees of expressions and
 /// queries a function, a table, a type is named by its OID. What is deferred, a trigger or a
 /// constraint, which has one inside, comes with the commit and under no timeout: it may wait for as
-/// long as `pg_sleep`.
+/// long as `pg_sleep`. A query with a FOR UPDATE in it numbers its transaction, as `txid_current`.
 const USES: &str = "\
     WITH tree(k, o, w, through, t) AS (\
     SELECT 'r', ev_class, CASE ev_type WHEN '1' THEN 'a' ELSE 'w' END, \
@@ -108,6 +108,8 @@ const USES: &str = "\
     FROM tree, LATERAL pg_catalog.regexp_matches(t, \
         ':(funcid|opfuncid|aggfnoid|winfnoid|relid|resulttype) ([0-9]+)', 'g') AS m \
     WHERE m[2]::oid >= 16384 OR m[2]::oid IN (SELECT oid FROM own) \
+    UNION ALL SELECT k, o, 'f', 'pg_catalog.txid_current()'::regprocedure::oid, w, \
+        through || ', for update' FROM tree WHERE t ~ ':rowMarks [(]' \
     UNION ALL SELECT 'r', tgrelid, 'f', tgfoid, 'w', 'trigger ' || tgname \
     FROM pg_catalog.pg_trigger WHERE NOT tgisinternal \
     UNION ALL SELECT 'r', tgrelid, 'f', \

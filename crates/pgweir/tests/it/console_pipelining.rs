@@ -142,7 +142,11 @@ fn what_is_said_of_statements_is_what_becomes_of_them() {
          CREATE TRIGGER watch BEFORE INSERT ON watched FOR EACH ROW EXECUTE FUNCTION on_change();
          CREATE TABLE late (a int UNIQUE DEFERRABLE INITIALLY DEFERRED);
          CREATE VIEW seen AS SELECT take() AS a;
-         CREATE VIEW quiet AS SELECT tidy(a) AS a FROM plain",
+         CREATE VIEW quiet AS SELECT tidy(a) AS a FROM plain;
+         CREATE VIEW locking AS SELECT a FROM t WHERE a IN (SELECT a FROM plain FOR UPDATE);
+         CREATE VIEW over_locking AS SELECT a FROM locking;
+         CREATE VIEW numbering AS SELECT txid_current() AS a;
+         CREATE TABLE number_by_default (a bigint DEFAULT txid_current(), b int)",
         stage.name
     ));
     let [shared, rule, ..] = route(&stage, "SELECT 1");
@@ -168,6 +172,10 @@ fn what_is_said_of_statements_is_what_becomes_of_them() {
         ("INSERT INTO t (a) VALUES (1)", Ok("write"), none, ""),
         ("UPDATE t SET a = a + 1", Ok("write"), none, ""),
         ("SELECT a FROM t FOR UPDATE", Ok("lock"), none, ""),
+        ("SELECT a FROM over_locking", Ok("lock"), none, ""),
+        ("SELECT a FROM numbering", Ok("lock"), none, ""),
+        ("SELECT pg_current_xact_id()", Ok("lock"), none, ""),
+        ("INSERT INTO number_by_default (b) VALUES (1)", Ok("write"), none, ""),
         ("DELETE FROM plain", Ok("write"), none, ""),
         (";", Err(Alone::Statements), none, ""),
         ("SELECT 1; SELECT 2", Err(Alone::Statements), none, ""),

@@ -6,8 +6,8 @@ use pgweir_engine::Mark;
 
 use crate::messages::{
     bind, bind_complete, bind_to, columns, copy_data, crash_warning, done, error, execute, fatal,
-    flush, in_block, notice, one_row, parse, parse_as, parse_complete, query, ready, row, sync,
-    terminate,
+    flush, in_block, notice, one_row, parameter_status, parse, parse_as, parse_complete, query,
+    ready, row, sync, terminate,
 };
 use crate::named::{prepare, rows};
 use crate::peer::Peer;
@@ -90,6 +90,19 @@ fn behind_a_warning_of_a_crash_too() {
     assert_eq!(next.heard(), format!("Q({READ})"));
     next.says([one_row("1")]);
     assert_eq!(alice.heard(), "N T D(1) C Z");
+}
+
+/// Nor does it that a setting is another one now.
+#[test]
+fn behind_a_report_of_a_setting_too() {
+    let (stage, server, alice) = alone();
+    alice.says([query(READ)]);
+    server.says([parameter_status("DateStyle", "German")]);
+    server.breaks();
+    let next = stage.server();
+    assert_eq!(next.heard(), format!("Q({READ})"));
+    next.says([one_row("1")]);
+    assert_eq!(alice.heard(), "S(DateStyle=German) T D(1) C Z");
 }
 
 /// Any other notice its client may not hear twice.
@@ -230,6 +243,24 @@ fn several_that_only_read_leave_nothing_in_doubt() {
         server.breaks();
         assert_eq!((alice.heard().as_str(), alice.is_closed()), (hears, true));
         assert_eq!(stage.attempts(), 0);
+        stage.check();
+    }
+}
+
+/// What waits here is not among them: it may change what it likes.
+#[test]
+fn what_waits_behind_them_does_not_put_them_in_doubt() {
+    for (answered, hears) in [(0, "E(FATAL 57P01)"), (1, "T D() C Z E(40001) Z")] {
+        let (stage, server, alice) = alone();
+        alice.says([query(READ), query(READ)]);
+        let bob = stage.client();
+        bob.says([query("bob")]);
+        alice.says([query(WRITE)]);
+        assert_eq!(server.heard(), format!("Q({READ}) Q({READ})"));
+        server.says(vec![one_row(""); answered]);
+        server.breaks();
+        assert_eq!(alice.heard(), hears);
+        assert_eq!(stage.server().heard(), "Q(bob)");
         stage.check();
     }
 }

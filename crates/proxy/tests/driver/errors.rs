@@ -6,6 +6,7 @@ use pgweir_wire::Header;
 
 use crate::messages::{done, fatal, in_block, query};
 use crate::peer::Peer;
+use crate::pipelining::{braked, shared, updated};
 use crate::stage::{Setup, Stage};
 
 /// Somewhat more than query_wait_timeout.
@@ -291,6 +292,20 @@ fn who_may_have_committed_is_not_told_of_a_rollback() {
             detail,
             if may_commit { format!("What was under way {open}") } else { String::new() }
         );
+    }
+}
+
+/// So it is told who shares a server; what only reads has no outcome.
+#[test]
+fn who_may_have_changed_rows_beside_others_is_told_so() {
+    let open = "What was under way may or may not have been committed.";
+    for (text, detail) in [("UPDATE t SET a = 1", open), ("SELECT 1", "")] {
+        let (stage, server, clients) = braked(&shared(1), 1);
+        updated(&server, &clients[0]);
+        clients[0].says([query(text)]);
+        assert_eq!(server.heard(), format!("Q({text})"));
+        stage.shut_down();
+        assert_eq!(told(&clients[0]).detail, detail, "{text}");
     }
 }
 

@@ -168,9 +168,10 @@ impl Client {
         }
     }
 
-    /// What a batch is about is not looked at.
+    /// What a batch is about is not looked at, and of what it has heard something of no more is
+    /// there than what comes behind it.
     fn may_only_read(&self) -> bool {
-        self.only_reads().unwrap_or(true)
+        self.oracle.has_begun() || self.only_reads().unwrap_or(true)
     }
 
     /// The same of a FATAL: 08007 where nothing of a reply was forwarded, and else 57P01.

@@ -1,14 +1,17 @@
 use std::collections::BTreeSet;
 
-use super::{Builtin, EXCEPTIONS, Exception, GRAMMAR, INDEX, builtin, quiet_functions};
+use super::{Builtin, EXCEPTIONS, Exception, GRAMMAR, INDEX, NUMBERS, builtin, quiet_functions};
 use crate::rules::{Form, RULES};
 
 #[test]
 fn each_name_is_what_its_list_says() {
+    let numbers: BTreeSet<_> = NUMBERS.split_ascii_whitespace().collect();
     for name in quiet_functions() {
-        assert_eq!(builtin(name.as_bytes()), Some(Builtin::Quiet), "{name}");
-        assert_eq!(builtin(name.to_uppercase().as_bytes()), Some(Builtin::Quiet), "{name}");
+        let is = if numbers.contains(name) { Builtin::Numbers } else { Builtin::Quiet };
+        assert_eq!(builtin(name.as_bytes()), Some(is), "{name}");
+        assert_eq!(builtin(name.to_uppercase().as_bytes()), Some(is), "{name}");
     }
+    assert!(numbers.is_subset(&quiet_functions().collect()));
     for name in EXCEPTIONS.iter().flat_map(Exception::names) {
         assert_eq!(builtin(name.as_bytes()), Some(Builtin::Exception), "{name}");
     }

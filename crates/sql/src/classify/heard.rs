@@ -44,6 +44,12 @@ impl Heard {
         self.own.without(PinReason::Names).union(unseen)
     }
 
+    /// Something that it says itself besides.
+    pub(crate) fn add_own(&mut self, reason: PinReason) {
+        self.pins = self.pins.union(reason.into());
+        self.own = self.own.union(reason.into());
+    }
+
     /// Something that is done unseen besides.
     pub(crate) fn add(&mut self, unseen: Unseen) {
         self.pins = self.pins.union(unseen.pins);

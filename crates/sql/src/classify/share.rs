@@ -29,7 +29,7 @@ pub(super) struct Share {
     calls_behind: bool,
     /// It changes rows.
     changes: bool,
-    /// It locks rows.
+    /// It locks rows, or numbers its transaction.
     locks: bool,
     /// RETURNING.
     returns: bool,
@@ -58,6 +58,8 @@ enum Callee {
     Harmless,
     /// That of `OPERATOR(…)`.
     Operator,
+    /// The transaction gets a number.
+    Numbers,
     /// This rule is broken.
     Breaks(Alone),
 }
@@ -152,6 +154,7 @@ impl Share {
         match (self.callee, &mut self.body) {
             (Callee::Harmless, _) => {}
             (Callee::Operator, _) => self.calls_behind = true,
+            (Callee::Numbers, _) => self.locks = true,
             (Callee::Breaks(Alone::Unknown), Some(body)) => body.calls = true,
             (Callee::Breaks(rule), _) => self.alone(rule),
         }
@@ -195,18 +198,14 @@ impl Share {
             self.begins = self.not_shared();
         }
         self.callee = match may_open {
-            true => match self.broken(name, before, loud) {
-                Some(rule) => Callee::Breaks(rule),
-                None if name.text.eq_ignore_ascii_case(b"operator") => Callee::Operator,
-                None => Callee::Harmless,
-            },
+            true => self.called(name, before, loud),
             false => Callee::Harmless,
         };
     }
 
-    /// The rule that is broken by a `(` behind this name.
+    /// What a `(` behind this name means.
     #[inline(never)] // Of few names a question.
-    fn broken(&self, name: &Name<'_>, before: Before, loud: Option<&Loud>) -> Option<Alone> {
+    fn called(&self, name: &Name<'_>, before: Before, loud: Option<&Loud>) -> Callee {
         let is_given = match before {
             Before::Into | Before::As => true,
             // An alias: but what is known as a function is taken for one.
@@ -219,19 +218,26 @@ impl Share {
             Before::Sign => self.begins == Begins::With && self.depth == 0,
             Before::Name | Before::Dot | Before::Distinct | Before::For | Before::IntoName => false,
         };
+        let harmless = match name.text.eq_ignore_ascii_case(b"operator") {
+            true => Callee::Operator,
+            false => Callee::Harmless,
+        };
         if is_given {
-            return None;
+            return harmless;
         }
         if name.hidden.contains(Hidden::CALLED) {
-            return Some(Alone::Opaque);
+            return Callee::Breaks(Alone::Opaque);
         }
         match builtin(name.text) {
-            Some(Builtin::Quiet) => None,
-            Some(Builtin::Exception) => Some(Alone::Session),
-            Some(Builtin::Grammar) if !name.quoted && before != Before::Dot => None,
+            Some(Builtin::Quiet) => harmless,
+            Some(Builtin::Numbers) => Callee::Numbers,
+            Some(Builtin::Exception) => Callee::Breaks(Alone::Session),
+            Some(Builtin::Grammar) if !name.quoted && before != Before::Dot => harmless,
             Some(Builtin::Grammar) | None => {
-                let is_quiet = loud.is_some_and(|loud| loud.is_quiet(name.text));
-                (!is_quiet).then_some(Alone::Unknown)
+                match loud.is_some_and(|loud| loud.is_quiet(name.text)) {
+                    true => harmless,
+                    false => Callee::Breaks(Alone::Unknown),
+                }
             }
         }
     }

@@ -123,6 +123,7 @@ fn ddl_changes_the_schema_and_no_more() {
         "alter system set x = 1",
         "create schema listen",
         "select 1; create function f() execute p",
+        "import foreign schema s from server f into public",
     ] {
         assert_eq!(classify(text.as_bytes()), PinReason::Schema.into(), "{text}");
     }

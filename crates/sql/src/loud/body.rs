@@ -237,15 +237,28 @@ pub(super) fn read_blocks(text: &[u8], encoding: Encoding, loud: &Arc<Loud>, hea
             // What language it is in may be said behind the block too.
             let names_language = is_do && word.eq_ignore_ascii_case(b"language");
             is_foreign |= names_language && !names_plpgsql(text);
-            if is_foreign || is_do && matches!(token, Token::Literal(_)) && content.is_none() {
-                heard.pins = heard.pins.union(PinReason::Unclear.into());
-                heard.own = heard.own.union(PinReason::Unclear.into());
+            let is_dark = is_do && matches!(token, Token::Literal(_)) && content.is_none();
+            if is_foreign || is_dark {
+                heard.add_own(PinReason::Unclear);
+                heard.add_own(PinReason::Schema);
             } else if let Some(body) = content.filter(|_| is_do) {
+                if may_create(&body) {
+                    heard.add_own(PinReason::Schema);
+                }
                 let body = Body::read(&body, Language::Plpgsql);
                 heard.add(body.unseen(loud, "DO"));
             }
         });
     }
+}
+
+/// Whether a block may create or alter something, as such a statement does: by one in it, or by one
+/// that it puts together.
+fn may_create(body: &[u8]) -> bool {
+    let has = |word: &str| {
+        body.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
+    };
+    ["alter", "create", "execute", "import"].iter().any(|word| has(word))
 }
 
 /// Whether a text with a block says that it is in PL/pgSQL, as all are that do not name another

@@ -279,10 +279,10 @@ fn changes_rows(source: &Source) -> bool {
 fn of_postgresql(kind: Kind, name: &str) -> Body {
     let known = builtin(name.as_bytes());
     let is_opaque = match kind {
-        Kind::Function => known != Some(Builtin::Quiet),
+        Kind::Function => !matches!(known, Some(Builtin::Quiet | Builtin::Numbers)),
         Kind::Relation | Kind::Type | Kind::Unnamed => known == Some(Builtin::Exception),
     };
-    Body { is_opaque, ..called(name) }
+    Body { is_opaque, locks: known == Some(Builtin::Numbers), ..called(name) }
 }
 
 /// The same of a function that is one of these under another name: anything, if it is none.
@@ -292,6 +292,7 @@ fn alias(names: &[String]) -> Body {
         let of = of_postgresql(Kind::Function, name);
         body.pins = body.pins.union(of.pins);
         body.is_opaque |= of.is_opaque;
+        body.locks |= of.locks;
     }
     body
 }

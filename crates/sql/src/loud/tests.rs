@@ -210,15 +210,18 @@ fn postgresqls_own_functions_count_where_no_text_shows_them() {
 
 #[test]
 fn blocks_are_read() {
+    const SCHEMA: &str = "schema change";
     let list = loud(vec![plpgsql(1, "f", "BEGIN PERFORM setseed(1); END")], vec![]);
     for (text, pins) in [
         ("DO $$ BEGIN SET a = 1; END $$", "setting"),
         ("DO LANGUAGE plpgsql $x$ BEGIN PERFORM f(); END $x$", "random seed"),
         ("do 'BEGIN PERFORM pg_advisory_lock(1); END'", "advisory lock"),
-        ("do 'BEGIN EXECUTE ''SET a = 1''; END'", "setting"),
-        ("DO E'BEGIN NULL; END'", "unclear"),
-        ("DO LANGUAGE plperl $$ anything $$", "unclear"),
-        ("DO $$ anything $$ LANGUAGE plperl", "unclear"),
+        ("do 'BEGIN EXECUTE ''SET a = 1''; END'", "schema change, setting"),
+        ("DO $$ BEGIN CREATE VIEW v AS SELECT 1; END $$", SCHEMA),
+        ("DO $$ BEGIN IF a THEN Alter TABLE t ADD b int; END IF; END $$", SCHEMA),
+        ("DO E'BEGIN NULL; END'", "schema change, unclear"),
+        ("DO LANGUAGE plperl $$ anything $$", "schema change, unclear"),
+        ("DO $$ anything $$ LANGUAGE plperl", "schema change, unclear"),
         ("DO $$ BEGIN UPDATE t SET a = 1; END $$; SELECT 'SET a = 1'", ""),
         ("SELECT 1; DO $$ BEGIN LISTEN x; END $$", "listen"),
     ] {

@@ -169,9 +169,14 @@ fn reads_that_lock_rows_are_shared() {
             "SELECT locks_rows()",
             "SELECT calls_locks_rows()",
             "SELECT * FROM locking_view",
+            "SELECT txid_current()",
+            "SELECT a, pg_catalog.PG_CURRENT_XACT_ID() FROM t",
         ],
     );
-    all(Sharing::Read, &["SELECT * FROM locking_trigger"]);
+    all(
+        Sharing::Read,
+        &["SELECT * FROM locking_trigger", "SELECT txid_current FROM t", "SELECT txid_status(a)"],
+    );
     all(Sharing::Write, &["UPDATE locking_trigger SET a = 1", "UPDATE t SET a = locks_rows()"]);
     all(
         Sharing::Write,
