@@ -3,7 +3,7 @@
 use std::thread;
 
 use pgweir_testkit::frames::{bind, execute, parse, query, sync};
-use pgweir_testkit::{Message, WireClient, eventually};
+use pgweir_testkit::{Login, Message, WireClient, eventually};
 
 use crate::console::{cell, show};
 use crate::course;
@@ -29,7 +29,14 @@ const ROUNDS: usize = 100;
 /// in transactions.
 #[test]
 fn names_and_settings_take_part_beside_what_is_alone() {
-    let stage = Stage::with("sharing_names", 8, |config| config.general("pipelining", "\"3x8\""));
+    let name = "sharing_names";
+    let stage = Stage::with(name, 8, |config| {
+        let config = config.general("pipelining", "\"3x8\"").user("session", "", 1);
+        let config = config.user_setting("pool_mode", "\"session\"");
+        config.user_setting("server_username", &format!("{name:?}"))
+    });
+    let mut in_session = stage.client_as(&Login::new("session").database(name));
+    in_session.query("SET TimeZone = 'Asia/Tokyo'; SELECT set_config('app.a', 'kept', false)");
     let mut listener = stage.client();
     listener.query("LISTEN c");
     let mut pinned = stage.client();
@@ -43,6 +50,8 @@ fn names_and_settings_take_part_beside_what_is_alone() {
         for round in 0..ROUNDS {
             alice.query("BEGIN");
             assert_eq!(pinned.query("SELECT a FROM x"), ["7"]);
+            let kept = in_session.query("SHOW TimeZone; SELECT current_setting('app.a')");
+            assert_eq!(kept, ["Asia/Tokyo", "kept"]);
             alice.query(&format!("NOTIFY c, '{round}'"));
             alice.query("COMMIT");
             let told = listener.read().unwrap().unwrap();
