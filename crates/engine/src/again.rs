@@ -6,6 +6,9 @@
 //! put back to the front of its client's input, once: perhaps servers die of it. Later it is known
 //! at least that it has changed nothing. So it is with units that were sent behind it while it was
 //! under way: they are not kept, but it is noted whether they do no more than to read.
+//!
+//! What a name stands for is known as long as nobody changes the schema. Where somebody has, since
+//! or shortly before, nothing is known of a unit.
 
 use std::sync::Arc;
 
@@ -71,9 +74,9 @@ impl Kept {
     /// Why it is not run again, if it only reads.
     pub(crate) fn why_not(&self) -> &'static str {
         match self.behind {
-            _ if self.again => "for the second time",
-            Behind::Nothing => "when its reply had begun",
             Behind::Reads | Behind::Other => "when more was under way",
+            Behind::Nothing if self.again => "for the second time",
+            Behind::Nothing => "when its reply had begun",
         }
     }
 
@@ -102,6 +105,7 @@ impl Engine {
         if !self.clients[id].slots.is_empty() {
             return self.behind(id, server, rest);
         }
+        let names = self.names_that_hold(server).cloned();
         let (its, client) = (&mut self.servers[server], &self.clients[id]);
         its.kept.clear();
         let of = &self.pools[its.pool];
@@ -114,7 +118,7 @@ impl Engine {
             && let Some(unit) = whole_unit(rest)
         {
             its.kept.slot = Some(client.coming_slot());
-            its.kept.loud = Some(Arc::clone(its.elsewhere.as_ref().unwrap_or(&of.loud)));
+            its.kept.loud = names;
             its.kept.cancelled = false;
             its.kept.answered = false;
             its.kept.again = client.asked.is_some_and(|asked| asked.again);
@@ -128,6 +132,7 @@ impl Engine {
         let loud = kept.loud.as_ref().filter(|_| self.clients[id].open_slot.is_none())?;
         let access = |unit| self.read_unit(id, loud, unit).map(|unit| unit.access);
         let may_follow = match kept.behind {
+            _ if !self.still_hold(server, loud) => false,
             // Behind what is not closed a name may mean something else.
             Behind::Nothing => access(&kept.bytes).is_some(),
             Behind::Reads => true,
@@ -193,7 +198,9 @@ impl Engine {
         let is_first = kept.slot.is_some() && its.slots.first() == kept.slot.as_ref();
         match its.slots.len() - usize::from(is_first) {
             0 => {}
-            _ if kept.behind == Behind::Reads && self.is_sent(client) => {}
+            _ if kept.behind == Behind::Reads
+                && self.is_sent(client)
+                && kept.loud.as_ref().is_some_and(|loud| self.still_hold(id, loud)) => {}
             _ => return false,
         }
         !is_first || self.kept_access(id, client).is_some_and(Access::may_be_repeated)
@@ -203,8 +210,22 @@ impl Engine {
     fn kept_access(&self, id: ServerId, client: ClientId) -> Option<Access> {
         let (kept, its) = (&self.servers[id].kept, &self.clients[client]);
         let is_it = kept.slot.is_some_and(|slot| its.slots.first() == Some(&slot));
-        let loud = kept.loud.as_ref().filter(|_| is_it && self.is_sent(client))?;
+        let is_it = is_it && self.is_sent(client);
+        let loud = kept.loud.as_ref().filter(|loud| is_it && self.still_hold(id, loud))?;
         Some(self.read_unit(client, loud, &kept.bytes)?.access)
+    }
+
+    /// What names stand for on a server, unless somebody has changed the schema since it was read.
+    fn names_that_hold(&self, id: ServerId) -> Option<&Arc<Loud>> {
+        let server = &self.servers[id];
+        let pool = &self.pools[server.pool];
+        Some(server.elsewhere.as_ref().unwrap_or(&pool.loud)).filter(|_| pool.knows_names())
+    }
+
+    /// Whether names stand for what they stood for then.
+    fn still_hold(&self, id: ServerId, then: &Arc<Loud>) -> bool {
+        // They are read anew every few minutes.
+        self.names_that_hold(id).is_some_and(|now| Arc::ptr_eq(now, then) || now == then)
     }
 
     /// Nothing is in the middle of being sent: a unit, or data behind one that nobody reads.

@@ -58,7 +58,9 @@ impl Engine {
                 Mark::ShutDown.hit();
                 let server = self.clients[id].server();
                 let goes_on = self.changes_beside_others(id)
-                    || server.is_some_and(|server| self.may_be_committed(server, id));
+                    || server.is_some_and(|server| {
+                        self.may_be_committed(server, id) && !self.only_reads(server, id)
+                    });
                 Mark::GoesOnBehindShutDown.hit_if(goes_on);
                 let report = TERMINATED.report(&[]);
                 self.expel(now, id, if goes_on { report.detail(GOES_ON) } else { report });

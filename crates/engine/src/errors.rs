@@ -222,7 +222,8 @@ pub(crate) const UNIT_LOST: ErrorKind = error(
     "the statement was lost with its server",
     "when a server that was sent a statement outside a transaction says, instead of beginning it, \
      that it was idle for too long (57P05); or when a statement that only reads was lost with one \
-     server, and then with the next",
+     server, and then with the next, or behind a notice or the columns of its reply, or with more \
+     under way",
     "The statement can be run again. An idle_timeout that is shorter than the server's \
      idle_session_timeout makes the first rare; of the second the server's log may know more.",
 );
@@ -244,7 +245,8 @@ pub(crate) const CUT_OFF: ErrorKind = fatal(
     SqlState::ADMIN_SHUTDOWN,
     "server closed the connection unexpectedly",
     "when a server is lost of whose reply a part was forwarded, or with which the client's session \
-     is lost; and for AND CHAIN behind a transaction that was lost",
+     is lost, or several statements that only read; and for AND CHAIN behind a transaction that \
+     was lost",
     "",
 );
 pub(crate) const MORE_BEHIND: ErrorKind = fatal(

@@ -798,7 +798,7 @@ marks! {
     CrashWarned,
     /// A unit that is known not to have been begun.
     LossOfUnitNotBegun,
-    /// A unit that only reads, for the second time, or behind the columns of its reply.
+    /// A unit that only reads, for the second time, or behind the columns of its reply, or others.
     LossOfUnitThatReads,
     /// A unit that may have been carried out, and the session.
     LossOfUnitAndSession,

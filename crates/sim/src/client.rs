@@ -424,6 +424,7 @@ impl Client {
         let (bytes, farewell) = self.script.next();
         site.roll.insert(self.sitting, self.script.units_so_far());
         if !bytes.is_empty() {
+            site.ledger.schema.sends(self.number, site.trace.now, &bytes, settled && !in_block);
             self.moments.sent(site.trace.now, settled, in_block);
             site.trace.note(self.who(), || format!("sends {}", all_asked(&bytes)));
         }

@@ -11,6 +11,7 @@ use pgweir_engine::Marks;
 use crate::invariants::Invariant;
 use crate::language::{Keep, Tag};
 use crate::rows::{Reached, Row};
+use crate::schema::Schema;
 use crate::session::{Again, Home, Settings, Stain, State, Transaction, Witness};
 use crate::shapes::{Glance, Seen, Shape, Shapes};
 use crate::trap::Trap;
@@ -48,6 +49,8 @@ pub(crate) struct Ledger {
     pub(crate) notices: Notices,
     /// What rows are like that statements change.
     pub(crate) shapes: Rc<RefCell<Shapes>>,
+    /// Who changes the schema.
+    pub(crate) schema: Schema,
     /// When connections to servers were taken away, and how many clients this has cost theirs.
     kills: Vec<u64>,
     pub(crate) losses: u32,
@@ -154,6 +157,7 @@ impl Ledger {
             deaf: BTreeSet::new(),
             notices: Notices::default(),
             shapes: Rc::default(),
+            schema: Schema::default(),
             kills: Vec::new(),
             losses: 0,
             some_gave_up: false,
@@ -229,6 +233,7 @@ impl Ledger {
     /// A client has ended its connection; `in_peace`: with nothing under way.
     pub(crate) fn leaves(&mut self, client: u32, in_peace: bool) {
         self.left.insert(client);
+        self.schema.is_over(client, self.now);
         if in_peace {
             self.left_in_peace.insert(client);
         }

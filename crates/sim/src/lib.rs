@@ -66,6 +66,7 @@ mod room;
 mod rows;
 mod rules;
 mod run;
+mod schema;
 mod session;
 mod shapes;
 mod shrink;

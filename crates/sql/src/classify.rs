@@ -81,8 +81,17 @@ impl Classifier {
         self.finish_hearing().pins
     }
 
-    /// All that the text, now complete, says. A DO block in it is not read.
+    /// All that the text, now complete, says. A DO block in it is not read, and may do anything.
     pub fn finish_hearing(self) -> Heard {
+        let mut heard = self.finish_but_for_blocks();
+        if heard.pins.contains(PinReason::Block) {
+            heard.add_own(PinReason::Schema);
+        }
+        heard
+    }
+
+    /// The same, of which DO blocks are read besides.
+    pub(crate) fn finish_but_for_blocks(self) -> Heard {
         let heard = self.standard.finish();
         match self.escaping.map(Reading::finish) {
             Some(other) => heard.or(other),

@@ -27,7 +27,7 @@ pub(crate) const SEQUENCES: Pins =
 pub(crate) const NAME_BYTES: usize = 63;
 
 /// The loud names of a database.
-#[derive(Debug, Default)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub struct Loud {
     /// By name, in lower case.
     names: Vec<(Box<[u8]>, Effect)>,
@@ -276,7 +276,7 @@ impl Unseen {
 pub fn hear(text: &[u8], encoding: Encoding, loud: &Arc<Loud>) -> Heard {
     let mut scan = Classifier::in_encoding(encoding).knowing(loud);
     scan.feed(text);
-    let mut heard = scan.finish_hearing();
+    let mut heard = scan.finish_but_for_blocks();
     if heard.pins.contains(PinReason::Block) {
         heard.pins = heard.pins.without(PinReason::Block);
         heard.own = heard.own.without(PinReason::Block);

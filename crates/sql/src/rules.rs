@@ -111,6 +111,8 @@ pub static RULES: &[Rule] = &[
         "hll: sets in which form the session says sketches."),
     row("setseed", Form::Call, PinReason::Seed,
         "Seeds random() for good."),
+    row("st_generatepoints", Form::Call, PinReason::Seed,
+        "PostGIS: with a third argument it seeds the points of later calls."),
 
     row("pg_advisory_lock", Form::Call, PinReason::AdvisoryLock,
         "Held until it is unlocked; the pg_advisory_xact_ functions end with the transaction."),

@@ -35,6 +35,8 @@ impl Engine {
 enum Fate {
     /// It was not begun.
     NotBegun,
+    /// It did no more than to read, if it was.
+    OnlyReads,
     /// Nobody knows.
     Unknown,
 }
@@ -45,21 +47,25 @@ impl Engine {
     /// PostgreSQL sends a reply before it begins with the next unit. So where its stream has come
     /// to its end, only the unit at the head may have been begun, and not even that one if the
     /// server was idle for too long; of what was sent to a connection that is broken nothing is
-    /// known.
+    /// known. What only reads is known to do so as long as nobody changes the schema.
     pub(crate) fn shared_lost(&mut self, now: Time, id: ServerId, cause: &str) {
         self.cool(id);
         let server = &mut self.servers[id];
         let pool = server.pool;
         let in_order = server.says_farewell || server.ended;
         let idled_out = server.idled_out;
+        let knows_names = self.pools[pool].knows_names();
         let units: Vec<InFlight> = server.pipeline.drain(..).collect();
         server.fresh = None;
         let granted: Vec<ClientId> = self.granted(id).collect();
         self.forget_server(now, id);
         for (place, unit) in units.into_iter().enumerate() {
-            let fate = match in_order && (place > 0 || idled_out) {
-                true => Fate::NotBegun,
-                false => Fate::Unknown,
+            let fate = if in_order && (place > 0 || idled_out) {
+                Fate::NotBegun
+            } else if knows_names && unit.access.may_be_repeated() {
+                Fate::OnlyReads
+            } else {
+                Fate::Unknown
             };
             self.shared_unit_lost(now, unit, fate, cause);
         }
@@ -100,9 +106,7 @@ impl Engine {
         let its = &mut self.clients[client];
         its.slots.clear();
         its.quiet_since = now;
-        let again = fate == Fate::NotBegun
-            || unit.access.may_be_repeated()
-            || unit.outcome == Outcome::Overran;
+        let again = fate != Fate::Unknown || unit.outcome == Outcome::Overran;
         if again && unit.cancelled {
             Mark::SharedLostCancelled.hit();
             return self.unit_cancelled(now, client, &unit);

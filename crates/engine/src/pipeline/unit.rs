@@ -139,11 +139,16 @@ impl Pool {
         } else if self.spec.statement_timeout.is_some_and(|limit| limit <= BRAKE) {
             // One of the pool's own may be smaller than ours.
             Some(Unshared::Timeout)
-        } else if !self.names_known || self.names_changed || self.are_others() {
+        } else if !self.knows_names() {
             Some(Unshared::Names)
         } else {
             None
         }
+    }
+
+    /// Whether its names were read, and nobody has changed the schema since.
+    pub(crate) fn knows_names(&self) -> bool {
+        self.names_known && !self.names_changed && !self.are_others()
     }
 
     /// Whether somebody, on any worker, has changed the schema since its names were read.

@@ -297,6 +297,25 @@ fn nobody_shares_while_the_schema_changes() {
     assert_eq!([server.heard(), other.heard()].concat(), BRAKED);
 }
 
+/// What was a view may be one that changes rows: a statement that is lost then was perhaps carried
+/// out, and is not run twice.
+#[test]
+fn nothing_is_run_again_while_the_schema_changes() {
+    let (stage, server, alice) = read(&shared(2), locking(&["take"]));
+    let bob = stage.client();
+    alice.says([query("CREATE OR REPLACE VIEW v")]);
+    assert_eq!(server.heard(), "Q(CREATE OR REPLACE VIEW v)");
+    server.says([done(), ready()]);
+    for units in [1, 2] {
+        bob.says(vec![query("SELECT a FROM v"); units]);
+        let other = stage.server();
+        assert!(other.heard().ends_with("Q(SELECT a FROM v)"));
+        other.breaks();
+        let told = if units == 1 { "E(08007) Z" } else { "E(FATAL 08007)" };
+        assert_eq!(bob.heard(), told);
+    }
+}
+
 /// Nor while another one changes it, which the list does not show.
 #[test]
 fn nobody_shares_while_somebody_else_changes_the_schema() {

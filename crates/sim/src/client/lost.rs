@@ -156,7 +156,8 @@ impl Client {
         let reads = reads && self.oracle.unit_commits_nothing();
         let stays = self.ending == Ending::No && !self.has_cancelled;
         let is_lone = self.moments.sends == 1 && stays;
-        reads && is_lone && site.rules.all().all(shares)
+        let is_known = !site.ledger.schema.may_be_unread(site.trace.now);
+        reads && is_lone && is_known && site.rules.all().all(shares)
     }
 
     /// Whether the query that is due does no more than to read; `None`: it is a batch.

@@ -244,6 +244,7 @@ impl World {
         match configuration.plan() {
             Ok(plan) => {
                 self.site.rules.replace(configuration);
+                self.site.ledger.schema.changes(self.site.trace.now);
                 let workers = self.process.reload(plan);
                 self.post(workers);
                 self.note_crowd();

@@ -255,10 +255,10 @@ pub(super) fn read_blocks(text: &[u8], encoding: Encoding, loud: &Arc<Loud>, hea
 /// Whether a block may create or alter something, as such a statement does: by one in it, or by one
 /// that it puts together.
 fn may_create(body: &[u8]) -> bool {
-    let has = |word: &str| {
-        body.windows(word.len()).any(|part| part.eq_ignore_ascii_case(word.as_bytes()))
-    };
-    ["alter", "create", "execute", "import"].iter().any(|word| has(word))
+    let is_of_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte >= 0x80;
+    let mut words = body.split(|byte| !is_of_word(byte));
+    let creates = ["alter", "create", "execute", "import"];
+    words.any(|word| creates.iter().any(|one| word.eq_ignore_ascii_case(one.as_bytes())))
 }
 
 /// Whether a text with a block says that it is in PL/pgSQL, as all are that do not name another

@@ -222,7 +222,11 @@ impl<'a> Graph<'a> {
             When::Always => used.hidden,
         };
         let separator = if through.is_empty() { "" } else { ": " };
-        let why = format!("{through}{separator}{} ({})", self.objects[of].name, used.why);
+        let why = match used.why.is_empty() {
+            // Nobody is kept for it: what somebody is kept for is the reason to be told.
+            true => String::new(),
+            false => format!("{through}{separator}{} ({})", self.objects[of].name, used.why),
+        };
         Effect { reads, writes, custom: used.custom.clone(), why, hidden }
     }
 }
@@ -299,7 +303,7 @@ fn alias(names: &[String]) -> Body {
 
 /// The same of machine code that a database has besides.
 fn native(extension: &str, name: &str) -> Body {
-    Body { is_opaque: !COMPUTE.contains(&extension), ..called(name) }
+    Body { is_opaque: !COMPUTE.contains(&extension) || MORE.contains(&name), ..called(name) }
 }
 
 /// What a text says that calls this.
@@ -318,8 +322,11 @@ fn foreign(language: &str, text: &str) -> Body {
     Body { pins, is_opaque: true, ..Body::default() }
 }
 
-/// Extensions whose machine code does no more than compute and read, but for what [`crate::RULES`]
-/// names.
+/// Functions of those extensions that do more: PostGIS's number their transaction, or run SQL.
+const MORE: [&str; 3] = ["checkauth", "checkauthtrigger", "gettransactionid"];
+
+/// Extensions whose machine code does no more than compute and read, but for [`MORE`] and for what
+/// [`crate::RULES`] names.
 const COMPUTE: [&str; 31] = [
     "bloom",
     "btree_gin",

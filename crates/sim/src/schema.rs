@@ -1,0 +1,51 @@
+//! Whether a name may stand for something else than pgweir has read: then it knows of no statement
+//! that it only reads.
+
+use std::collections::BTreeSet;
+
+/// A change of the schema is read so much later at most, mostly: pgweir may stand still meanwhile.
+const UNREAD_US: u64 = 15_000_000;
+
+/// Who changes the schema.
+#[derive(Debug, Default)]
+pub(crate) struct Schema {
+    /// Clients that may be in a transaction that does.
+    changing: BTreeSet<u32>,
+    /// When somebody last did, or was over with it.
+    changed_at: Option<u64>,
+}
+
+impl Schema {
+    /// A client sends this; `is_outside`: of a transaction, with nothing under way.
+    pub(crate) fn sends(&mut self, client: u32, now: u64, bytes: &[u8], is_outside: bool) {
+        if is_outside {
+            self.is_over(client, now);
+        }
+        if [&b"alter "[..], b"create "].iter().any(|word| has(bytes, word)) {
+            self.changing.insert(client);
+            self.changed_at = Some(now);
+        }
+    }
+
+    /// Pools are given another configuration, and perhaps another server.
+    pub(crate) fn changes(&mut self, now: u64) {
+        self.changed_at = Some(now);
+    }
+
+    /// What a client had under way is over, or nobody hears of it any more.
+    pub(crate) fn is_over(&mut self, client: u32, now: u64) {
+        if self.changing.remove(&client) {
+            self.changed_at = Some(now);
+        }
+    }
+
+    /// Whether pgweir may not know yet what names stand for.
+    pub(crate) fn may_be_unread(&self, now: u64) -> bool {
+        let lately = |at: u64| now < at + UNREAD_US;
+        !self.changing.is_empty() || self.changed_at.is_some_and(lately)
+    }
+}
+
+fn has(bytes: &[u8], word: &[u8]) -> bool {
+    bytes.windows(word.len()).any(|part| part == word)
+}
