@@ -218,24 +218,24 @@ impl Share {
             Before::Sign => self.begins == Begins::With && self.depth == 0,
             Before::Name | Before::Dot | Before::Distinct | Before::For | Before::IntoName => false,
         };
-        let harmless = match name.text.eq_ignore_ascii_case(b"operator") {
+        let calls_nothing = match name.text.eq_ignore_ascii_case(b"operator") {
             true => Callee::Operator,
             false => Callee::Harmless,
         };
         if is_given {
-            return harmless;
+            return calls_nothing;
         }
         if name.hidden.contains(Hidden::CALLED) {
             return Callee::Breaks(Alone::Opaque);
         }
         match builtin(name.text) {
-            Some(Builtin::Quiet) => harmless,
+            Some(Builtin::Quiet) => calls_nothing,
             Some(Builtin::Numbers) => Callee::Numbers,
             Some(Builtin::Exception) => Callee::Breaks(Alone::Session),
-            Some(Builtin::Grammar) if !name.quoted && before != Before::Dot => harmless,
+            Some(Builtin::Grammar) if !name.quoted && before != Before::Dot => calls_nothing,
             Some(Builtin::Grammar) | None => {
                 match loud.is_some_and(|loud| loud.is_quiet(name.text)) {
-                    true => harmless,
+                    true => calls_nothing,
                     false => Callee::Breaks(Alone::Unknown),
                 }
             }

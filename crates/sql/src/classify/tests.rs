@@ -331,6 +331,8 @@ fn calls_pin_however_they_are_written() {
         ("select pg_sequence_last_value('s')", ""),
         ("insert into t values (nextval('s'))", "sequence"),
         ("select dblink_connect('c', '')", "extension"),
+        ("select hll_set_max_sparse(1)", "extension"),
+        ("select ST_GeneratePoints(a, 1, 2) from t", "random seed"),
         ("select pg_backup_start('b')", "backup"),
         ("select query_to_xml('select 1', true, true, '')", "unclear"),
         ("select * from crosstab('select 1') as t (a int)", "unclear"),

@@ -237,8 +237,8 @@ pub(super) fn read_blocks(text: &[u8], encoding: Encoding, loud: &Arc<Loud>, hea
             // What language it is in may be said behind the block too.
             let names_language = is_do && word.eq_ignore_ascii_case(b"language");
             is_foreign |= names_language && !names_plpgsql(text);
-            let is_dark = is_do && matches!(token, Token::Literal(_)) && content.is_none();
-            if is_foreign || is_dark {
+            let is_unread = is_do && matches!(token, Token::Literal(_)) && content.is_none();
+            if is_foreign || is_unread {
                 heard.add_own(PinReason::Unclear);
                 heard.add_own(PinReason::Schema);
             } else if let Some(body) = content.filter(|_| is_do) {

@@ -303,7 +303,7 @@ fn alias(names: &[String]) -> Body {
 
 /// The same of machine code that a database has besides.
 fn native(extension: &str, name: &str) -> Body {
-    Body { is_opaque: !COMPUTE.contains(&extension) || MORE.contains(&name), ..called(name) }
+    Body { is_opaque: !COMPUTE.contains(&extension) || DO_MORE.contains(&name), ..called(name) }
 }
 
 /// What a text says that calls this.
@@ -323,10 +323,10 @@ fn foreign(language: &str, text: &str) -> Body {
 }
 
 /// Functions of those extensions that do more: PostGIS's number their transaction, or run SQL.
-const MORE: [&str; 3] = ["checkauth", "checkauthtrigger", "gettransactionid"];
+const DO_MORE: [&str; 3] = ["checkauth", "checkauthtrigger", "gettransactionid"];
 
-/// Extensions whose machine code does no more than compute and read, but for [`MORE`] and for what
-/// [`crate::RULES`] names.
+/// Extensions whose machine code does no more than compute and read, but for [`DO_MORE`] and for
+/// what [`crate::RULES`] names.
 const COMPUTE: [&str; 31] = [
     "bloom",
     "btree_gin",
