@@ -223,7 +223,7 @@ impl Engine {
     }
 
     /// Whether names stand for what they stood for then.
-    fn still_hold(&self, id: ServerId, then: &Arc<Loud>) -> bool {
+    pub(crate) fn still_hold(&self, id: ServerId, then: &Arc<Loud>) -> bool {
         // They are read anew every few minutes.
         self.names_that_hold(id).is_some_and(|now| Arc::ptr_eq(now, then) || now == then)
     }

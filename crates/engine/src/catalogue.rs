@@ -153,6 +153,8 @@ impl Engine {
             Mark::IdleReadsNames.hit();
             self.pools[id].idle.retain(|idle| *idle != server);
             self.reads_names(now, server);
+        } else if self.is_due(now, id) {
+            self.reserve_one(id);
         }
     }
 

@@ -8,7 +8,7 @@ use pgweir_wire::backend::Report;
 use pgweir_wire::{Severity, frontend};
 
 use crate::Engine;
-use crate::action::{Action, ClientId, Endpoint, ServerId};
+use crate::action::{ClientId, Endpoint, ServerId};
 use crate::client::{Asked, Client, Leg, UnnamedStatement};
 use crate::marks::Mark;
 use crate::pool::PoolId;
@@ -53,63 +53,6 @@ impl Engine {
         let ticket = self.pools[pool].enqueue(id, asked.since, None);
         self.clients[id].leg = Leg::Waiting(ticket);
         self.refill(now, pool);
-        self.reserve(pool);
-    }
-
-    /// Opens as many connections as the pool's waiters need and its size allows.
-    pub(crate) fn refill(&mut self, now: Time, id: PoolId) {
-        let promised = self.promised(id);
-        self.note_heating(id);
-        let least = self.least(now, id);
-        let due = self.pools[id].openings_due(now, promised, least);
-        if due == 0 {
-            return;
-        }
-        let room = self.room(id);
-        for _ in 0..due.min(room) {
-            if self.open_for_queue(now, id).is_none() {
-                Mark::RoomOfQueueTaken.hit();
-                break;
-            }
-        }
-        if due > room && self.pools[id].total == 0 {
-            // Nobody in its queue can wait for a server that it has.
-            Mark::PoolWithoutRoom.hit();
-            self.ask_others(now, id);
-        }
-        self.renew_wants(now, id, due > room);
-    }
-
-    /// Asks others for what the clients in a pool's queue still lack.
-    pub(crate) fn ask_others(&mut self, now: Time, id: PoolId) {
-        let lacking = self.pools[id].lacking(now);
-        if lacking > 0 && self.is_limited(id) {
-            self.make_room(now, id, lacking);
-        }
-    }
-
-    /// Makes a connection, for which the pool has room, unless another worker has taken that.
-    pub(crate) fn open(&mut self, now: Time, id: PoolId) -> Option<ServerId> {
-        let counts = self.try_count_opening(id)?;
-        let address = self.pools[id].spec.address.clone();
-        let mut new = Server::new(now, id, address.clone(), self.interner.none());
-        new.counts = counts;
-        // Servers that were opened together must not all be replaced at the same time.
-        new.lifespan_percent = 80 + u32::from(self.random.bytes::<1>()[0]) * 40 / 255;
-        let server = self.servers.insert(new);
-        self.actions.push(Action::Connect(Endpoint::Server(server), address));
-        Some(server)
-    }
-
-    /// Makes a connection that is promised to a client, if there is room for one.
-    pub(crate) fn open_for(&mut self, now: Time, client: ClientId, pool: PoolId) -> bool {
-        let its = &self.pools[pool];
-        let may_have_more = its.total < its.most();
-        let new = may_have_more.then(|| self.open(now, pool)).flatten();
-        if let Some(new) = new {
-            self.promise(new, client);
-        }
-        new.is_some()
     }
 
     /// Gives a free server to a client, and brings it to the client's settings.
@@ -326,7 +269,7 @@ impl Engine {
         let its = &self.servers[server];
         let of = &self.pools[pool];
         let too_old = its.is_too_old(now, of.spec.server_lifetime);
-        let too_many = of.total > of.spec.size + of.spec.reserve + of.listeners();
+        let too_many = of.is_too_large();
         // One that is in the middle of a message, or of a transaction, that nobody asked for is no
         // server to rely on.
         let astray = its.body.left > 0 || its.status.in_block();

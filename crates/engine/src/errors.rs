@@ -235,6 +235,13 @@ pub(crate) const OUTCOME_UNKNOWN: ErrorKind = error(
      with the server",
     "Look whether it was carried out before it is run again.",
 );
+pub(crate) const REPLY_DROPPED: ErrorKind = error(
+    SqlState::RESOLUTION_UNKNOWN,
+    "the reply was too long to be kept, and the schema has changed since",
+    "when a statement that shares a server has a reply that is thrown away, to be asked for again \
+     alone, and somebody changes the schema meanwhile: it may do more than to read by then",
+    "Look whether it has changed anything before it is run again.",
+);
 pub(crate) const TRANSACTION_LOST: ErrorKind = error(
     SqlState::SERIALIZATION_FAILURE,
     "the transaction was lost with its server",
@@ -365,6 +372,7 @@ pub const ERRORS: &[ErrorKind] = &[
     TRANSACTION_TOO_LONG,
     UNIT_LOST,
     OUTCOME_UNKNOWN,
+    REPLY_DROPPED,
     TRANSACTION_LOST,
     CUT_OFF,
     MORE_BEHIND,

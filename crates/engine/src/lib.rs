@@ -66,6 +66,7 @@ mod loss;
 mod marks;
 mod memory;
 mod merge;
+mod open;
 mod parameters;
 mod pins;
 mod pipeline;

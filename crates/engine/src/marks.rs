@@ -1094,10 +1094,14 @@ marks! {
     MakingPutOff,
     /// A shared server is kept for somebody who needs one alone.
     SharedReserved,
+    /// The same for what is to go: it has lived for long enough, or there are too many.
+    SharedTooOld,
     /// A unit that shares a server takes too long.
     SharedOverran,
     /// The reply to a unit that shares a server is too long to be kept.
     SharedReplyTooLong,
+    /// Its unit cannot be run again for that after all: the schema has changed.
+    TooLongInDoubt,
     /// All replies that are kept are too long together.
     NoRoomForReply,
     /// A unit is run again, alone.
@@ -1116,6 +1120,8 @@ marks! {
     GrantUnused,
     /// A unit that was on it can be run again.
     SharedRunAgain,
+    /// It was about to be over: an error has undone it.
+    SharedLostUndone,
     /// Whether such a unit was carried out is not known.
     SharedOutcomeUnknown,
     /// A shared server does not answer to statements of ours.
@@ -1154,6 +1160,8 @@ marks! {
     ListenerMakesRoom,
     /// A cancel is to hit a shared unit beside others.
     CancelledBesideOthers,
+    /// The others are answered, and it goes out.
+    CancelledAsLast,
     /// A unit that may not share any more is said again.
     BannedSaidAgain,
     /// A unit that shared took too long, or its reply was, and was cancelled too.

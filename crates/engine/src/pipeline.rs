@@ -26,14 +26,16 @@ mod heat;
 mod lost;
 mod place;
 mod repute;
+mod reserve;
 mod send;
 mod unit;
 
 use std::ops::Range;
+use std::sync::Arc;
 use std::time::Duration;
 
 use pgweir_config::Pipelining;
-use pgweir_sql::Fingerprint;
+use pgweir_sql::{Fingerprint, Loud};
 
 use crate::action::ClientId;
 use crate::client::Slot;
@@ -88,6 +90,8 @@ pub(crate) struct InFlight {
     pub(crate) bytes: usize,
     pub(crate) access: Access,
     pub(crate) print: Fingerprint,
+    /// By these names it is what it is.
+    pub(crate) loud: Arc<Loud>,
     /// It is not known how long it takes: nothing is put behind it.
     pub(crate) trails: bool,
     /// When its client had asked.
@@ -98,6 +102,8 @@ pub(crate) struct InFlight {
     pub(crate) held: usize,
     /// What its client is told in place of the reply.
     pub(crate) outcome: Outcome,
+    /// It has ended in an error: what it did is undone.
+    pub(crate) undone: bool,
     /// Its client has asked for its end.
     pub(crate) cancelled: bool,
     /// A cancel goes to its server for that: it stood there alone.

@@ -326,11 +326,17 @@ impl Server {
         self.encoding = self.parameters.encoding();
     }
 
-    /// The client that it is lent to, or whose reply comes first.
+    /// The client that it is lent to, or whose reply comes next.
     pub(crate) fn client(&self) -> Option<ClientId> {
+        let is_ours = matches!(self.state, ServerState::Pipelined) && self.replies.is_ours();
+        self.answers().filter(|_| !is_ours)
+    }
+
+    /// The client that it is lent to, or whose reply comes first, though that has just come to its
+    /// end and one of ours is next.
+    pub(crate) fn answers(&self) -> Option<ClientId> {
         match self.state {
             ServerState::Lent(client) => Some(client),
-            ServerState::Pipelined if self.replies.is_ours() => None,
             ServerState::Pipelined => self.pipeline.front().and_then(|unit| unit.client),
             ServerState::Connecting
             | ServerState::Login(_)

@@ -75,10 +75,11 @@ impl Engine {
         };
         let server = &mut self.servers[id];
         server.unnamed = its;
+        let client = server.answers();
         // What we do to a server is nothing that its client did: if the Parse fails that we make
         // again, the client has its statement all the same.
         if matches!(sink, Sink::Client(_) | Sink::Refused(_))
-            && let Some(client) = server.client().and_then(|client| self.clients.find_mut(client))
+            && let Some(client) = client.and_then(|client| self.clients.find_mut(client))
         {
             client.unnamed = statement;
             client.unnamed_shape = None;

@@ -32,6 +32,12 @@ impl Schema {
         self.changed_at = Some(now);
     }
 
+    /// What there is now could not be read, and that is tried again: if something has changed, it
+    /// takes as long once more.
+    pub(crate) fn is_not_read(&mut self, now: u64) {
+        self.changed_at = self.changed_at.map(|_| now);
+    }
+
     /// What a client had under way is over, or nobody hears of it any more.
     pub(crate) fn is_over(&mut self, client: u32, now: u64) {
         if self.changing.remove(&client) {

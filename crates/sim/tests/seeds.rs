@@ -16,10 +16,13 @@ const TRANSACTIONS: u64 = 1_000_000;
 
 /// Seeds that take paths which are rarer than that. One that does not any more has become another
 /// simulation by a change of the simulator: `pgweir-sim --once --find MARK` finds others.
-const RARER: [(Mark, u64); 3] = [
+const RARER: [(Mark, u64); 6] = [
     (Mark::LongMayNotify, 13_727),
     (Mark::MadeAheadInVain, 18_160),
+    (Mark::TooLongInDoubt, 21_214),
     (Mark::HeardAheadOfServer, 23_103),
+    (Mark::MakingPutOff, 34_538),
+    (Mark::MarkSettledBefore, 36_487),
 ];
 
 /// Simulations that may be run to make a failure smaller.

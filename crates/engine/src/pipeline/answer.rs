@@ -3,14 +3,14 @@
 use std::ops::Range;
 use std::time::Duration;
 
-use pgweir_wire::backend::{self, ErrorFields, Tag};
+use pgweir_wire::backend::{ErrorFields, Tag};
 use pgweir_wire::{SqlState, TransactionStatus};
 
 use super::{Access, BRAKE, InFlight, Outcome, REPLY_HELD_BYTES};
 use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, ServerId};
 use crate::client::{Asked, Leg, UnnamedStatement};
-use crate::errors::CANCELED;
+use crate::errors::{CANCELED, REPLY_DROPPED};
 use crate::marks::Mark;
 use crate::reply::{Sink, Step};
 use crate::server::ServerState;
@@ -46,18 +46,19 @@ impl Engine {
     pub(crate) fn hold_fresh(&mut self, id: ServerId) {
         let Some(server) = self.servers.find_mut(id) else { return };
         let Some(fresh) = server.fresh.take() else { return };
-        let Some(head) = server.pipeline.front_mut() else { return };
+        let may_be_dropped = self.can_be_run_again(id);
+        let Some(head) = self.servers[id].pipeline.front_mut() else { return };
         let Some(client) = head.client.filter(|_| head.outcome == Outcome::Answered) else {
             return;
         };
         let n = fresh.len();
         let budget = &self.member.commons().held;
-        let most = match head.access {
-            // It cannot be run again. It is not long: no rows come of it, and functions that raise
-            // notices share no server.
-            Access::Write => usize::MAX,
-            Access::Read | Access::Lock if head.held + n > REPLY_HELD_BYTES => 0,
-            Access::Read | Access::Lock => self.plan.max_buffer_memory,
+        let most = match may_be_dropped {
+            // What changes rows is not long: no rows come of it, and functions that raise notices
+            // share no server.
+            false => usize::MAX,
+            true if head.held + n > REPLY_HELD_BYTES => 0,
+            true => self.plan.max_buffer_memory,
         };
         if budget.add_many(n, most) {
             head.held += n;
@@ -69,6 +70,12 @@ impl Engine {
             budget.sub_many(std::mem::take(&mut head.held));
             self.actions.push(Action::Discard(client));
         }
+    }
+
+    /// Whether the unit at the head could be run again, should nothing be kept of its reply.
+    fn can_be_run_again(&self, id: ServerId) -> bool {
+        let head = self.servers[id].pipeline.front();
+        head.is_some_and(|unit| unit.undone || self.has_only_read(id, unit))
     }
 
     /// Nothing is kept of a reply any more.
@@ -102,6 +109,9 @@ impl Engine {
                 self.settle(id, sink, effect);
                 self.undo(id, undone);
                 let server = &mut self.servers[id];
+                if let Some(head) = server.pipeline.front_mut() {
+                    head.undone = true;
+                }
                 // No other timeout can be shorter here, so the words say it. In another language
                 // than English the time does, since the unit was sent: how long it ran is not
                 // known where what was answered before is read at once with this. Where a cancel
@@ -199,6 +209,11 @@ impl Engine {
                     self.note_shared(id, unit.access, now - unit.since);
                     self.unit_cancelled(now, client, &unit);
                 }
+                Outcome::TooLong if !unit.undone && !self.has_only_read(id, &unit) => {
+                    Mark::TooLongInDoubt.hit();
+                    self.forget_unnamed(client, &unit);
+                    self.answer_unit(now, client, unit.bytes, &REPLY_DROPPED.report(&[]));
+                }
                 Outcome::Overran | Outcome::TooLong => {
                     self.discard(client, unit.held);
                     self.run_alone(client, unit.since, false);
@@ -242,26 +257,27 @@ impl Engine {
         if let Some(pool) = pool {
             self.pools[pool].stats.received += bytes as u64;
         }
-        if self.clients[id].holding {
-            self.wake(id);
-        }
         if self.draining || pool.is_some_and(|pool| self.pools[pool].removed) {
+            // What it has sent already is served.
             Mark::DrainedBehindShared.hit();
             self.drain_client(now, id);
+        }
+        if self.clients.find(id).is_some_and(|client| client.holding) {
+            self.wake(id);
         }
     }
 
     /// A unit that is not run again, for its client has asked for its end.
     pub(super) fn unit_cancelled(&mut self, now: Time, client: ClientId, unit: &InFlight) {
+        self.forget_unnamed(client, unit);
+        self.answer_unit(now, client, unit.bytes, &CANCELED.report(&[]));
+    }
+
+    /// A client hears nothing of the unnamed statement that took the place of the one before.
+    fn forget_unnamed(&mut self, client: ClientId, unit: &InFlight) {
         if unit.ends_unnamed {
-            // It hears nothing of what took the place of the one before.
             self.clients[client].unnamed = UnnamedStatement::None;
         }
-        self.actions.inject(Endpoint::Client(client), |out| {
-            CANCELED.report(&[]).write(out);
-            backend::ready_for_query(out, TransactionStatus::Idle);
-        });
-        self.unit_answered(now, client, unit.bytes);
     }
 
     /// A unit is run again, on a server that it has alone. `lost`: its server was lost.

@@ -1,6 +1,9 @@
 //! Ends: of shared servers, and of clients whose units are on one.
 
-use super::{InFlight, Outcome};
+use pgweir_wire::TransactionStatus;
+use pgweir_wire::backend::{self, Report};
+
+use super::InFlight;
 use crate::Engine;
 use crate::action::{ClientId, Endpoint, ServerId};
 use crate::client::{Leg, UnnamedStatement};
@@ -26,6 +29,8 @@ impl Engine {
         } else if self.hangs(now, id) {
             Mark::SharedHangs.hit();
             self.server_lost(now, id, HANGS);
+        } else {
+            self.reserve_to_go(now, id);
         }
     }
 }
@@ -54,15 +59,15 @@ impl Engine {
         let pool = server.pool;
         let in_order = server.says_farewell || server.ended;
         let idled_out = server.idled_out;
-        let knows_names = self.pools[pool].knows_names();
         let units: Vec<InFlight> = server.pipeline.drain(..).collect();
         server.fresh = None;
+        let only_read = units.iter().map(|unit| self.has_only_read(id, unit)).collect::<Vec<_>>();
         let granted: Vec<ClientId> = self.granted(id).collect();
         self.forget_server(now, id);
-        for (place, unit) in units.into_iter().enumerate() {
+        for (place, (unit, only_reads)) in units.into_iter().zip(only_read).enumerate() {
             let fate = if in_order && (place > 0 || idled_out) {
                 Fate::NotBegun
-            } else if knows_names && unit.access.may_be_repeated() {
+            } else if only_reads {
                 Fate::OnlyReads
             } else {
                 Fate::Unknown
@@ -106,7 +111,8 @@ impl Engine {
         let its = &mut self.clients[client];
         its.slots.clear();
         its.quiet_since = now;
-        let again = fate != Fate::Unknown || unit.outcome == Outcome::Overran;
+        Mark::SharedLostUndone.hit_if(fate == Fate::Unknown && unit.undone);
+        let again = fate != Fate::Unknown || unit.undone;
         if again && unit.cancelled {
             Mark::SharedLostCancelled.hit();
             return self.unit_cancelled(now, client, &unit);
@@ -119,12 +125,28 @@ impl Engine {
         // As everywhere: it may have been replaced.
         its.unnamed = UnnamedStatement::None;
         let report = OUTCOME_UNKNOWN.report(&[]).detail(unknown_outcome(cause));
-        let to = Endpoint::Client(client);
-        self.actions.inject(to, |out| {
+        self.answer_unit(now, client, unit.bytes, &report);
+    }
+
+    /// A unit that shares a server is answered by us.
+    pub(super) fn answer_unit(
+        &mut self,
+        now: Time,
+        client: ClientId,
+        bytes: usize,
+        report: &Report,
+    ) {
+        self.actions.inject(Endpoint::Client(client), |out| {
             report.write(out);
-            pgweir_wire::backend::ready_for_query(out, pgweir_wire::TransactionStatus::Idle);
+            backend::ready_for_query(out, TransactionStatus::Idle);
         });
-        self.unit_answered(now, client, unit.bytes);
+        self.unit_answered(now, client, bytes);
+    }
+
+    /// Whether a unit on a shared server does no more than to read, and could be run again. Nothing
+    /// is known of that once somebody changes what its names stand for.
+    pub(super) fn has_only_read(&self, id: ServerId, unit: &InFlight) -> bool {
+        unit.access.may_be_repeated() && self.still_hold(id, &unit.loud)
     }
 
     /// A client is gone whose unit is on a shared server: its reply is for nobody.
@@ -135,6 +157,23 @@ impl Engine {
                 unit.client = None;
                 self.member.commons().held.sub_many(std::mem::take(&mut unit.held));
             }
+        }
+    }
+
+    /// The unit that a client has asked the end of is the last on a shared server: a cancel can hit
+    /// nothing else now. The brake would end it, but for what a commit waits for.
+    pub(super) fn cancel_last(&mut self, now: Time, id: ServerId) {
+        let Some(server) = self.servers.find_mut(id) else { return };
+        let is_last = server.load() == 1 && !server.replies.is_ours();
+        if let Some(unit) = server.pipeline.front_mut()
+            && is_last
+            && unit.cancelled
+            && !unit.may_be_hit
+        {
+            Mark::CancelledAsLast.hit();
+            unit.may_be_hit = true;
+            let client = unit.client;
+            self.cancel_on(now, id, client, None);
         }
     }
 

@@ -128,6 +128,7 @@ impl Engine {
         {
             return Place::On(server);
         }
+        self.reserve(pool);
         if granted.is_some() || self.pools[pool].sharing == 0 {
             return self.find_place(now, pool, &settings, unit);
         }
@@ -270,10 +271,11 @@ impl Engine {
     /// Whether a shared server could take a unit now, behind those that were given places there.
     pub(super) fn takes(&self, id: ServerId, settings: &Rc<Settings>, unit: &Unit) -> bool {
         let is_ahead = unit.access.waits() || self.servers[id].granted_writes == 0;
-        is_ahead && self.still_takes(id, settings, unit)
+        is_ahead && !self.servers[id].reserved && self.still_takes(id, settings, unit)
     }
 
-    /// Whether it takes one that was given a place: others that were given one, too, come later.
+    /// Whether it takes one that was given a place: others that were given one, too, come later,
+    /// and so does whoever it is reserved for.
     fn still_takes(&self, id: ServerId, settings: &Rc<Settings>, unit: &Unit) -> bool {
         let Some(server) = self.servers.find(id) else { return false };
         let Some(Depths { depth, .. }) = self.pools[server.pool].depths(unit.access) else {
@@ -284,7 +286,6 @@ impl Engine {
             && server.is_set_to(settings)
             && server.brake.is_some()
             && server.replaying.is_none()
-            && !server.reserved
             && !server.doomed
             && server.cancel.is_none()
             && server.load() < depth
@@ -369,9 +370,6 @@ impl Engine {
             its.alone = true;
             its.unit = None;
             its.waited_to_share();
-        }
-        if !places.is_empty() {
-            self.reserve(pool);
         }
     }
 
@@ -477,25 +475,13 @@ impl Engine {
         }
     }
 
-    /// A client needs a server alone, and none is free: the shared one with the fewest units is
-    /// kept for it.
-    pub(crate) fn reserve(&mut self, pool: PoolId) {
-        let of = &self.pools[pool];
-        let reserved = of.hot.iter().filter(|id| self.servers[**id].reserved).count();
-        if of.alone() <= reserved + of.coming() || of.total < of.most() {
-            return;
-        }
-        let free = of.hot.iter().copied().filter(|id| !self.servers[*id].reserved);
-        if let Some(server) = free.min_by_key(|id| self.servers[*id].load()) {
-            Mark::SharedReserved.hit();
-            self.servers[server].reserved = true;
-        }
-    }
-
     /// A shared server may take units again, or is free.
     pub(crate) fn goes_on(&mut self, now: Time, id: ServerId) {
-        self.grant(now, self.servers[id].pool);
+        let pool = self.servers[id].pool;
+        self.reserve(pool);
+        self.grant(now, pool);
         self.runs_dry(now, id);
+        self.cancel_last(now, id);
     }
 
     /// If nothing is under way on a shared server, it is free.

@@ -1,6 +1,7 @@
 //! A unit is sent to a server that is shared, and what that must have for it is made there first.
 
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use pgweir_wire::frontend::{self, Bind, Tag, Target};
@@ -62,6 +63,7 @@ impl Engine {
         if !behind {
             self.pools[its.pool].stats.delays.count(Duration::ZERO);
         }
+        let loud = Arc::clone(&self.pools[of_pool].loud);
         let mut done = 0;
         while done < unit.bytes {
             // It was read before, message by message.
@@ -76,11 +78,13 @@ impl Engine {
             bytes: unit.bytes,
             access: unit.access,
             print: unit.print,
+            loud,
             trails,
             since,
             sent: now,
             held: 0,
             outcome: Outcome::Answered,
+            undone: false,
             cancelled: false,
             ends_unnamed: matches!(rest.first(), Some(b'P' | b'Q')),
             may_be_hit: false,

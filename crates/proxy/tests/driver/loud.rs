@@ -530,3 +530,63 @@ fn what_is_done_unseen_is_removed_where_the_pool_says_so() {
     assert_eq!((server.heard().as_str(), stage.servers()), ("", vec![ServerActivity::Idle]));
     assert!(took(Mark::CleanedOfUnseen));
 }
+
+/// A SELECT of a view is under way when another client gives the view another query: from then on
+/// it is not known to only read.
+fn while_its_view_changes() -> (Stage, Peer, Peer, Peer) {
+    let (stage, server, alice) = read(&shared(2), locking(&["take"]));
+    let bob = stage.client();
+    bob.says([query("SELECT a FROM v")]);
+    assert_eq!(server.heard(), BRAKED);
+    server.says([done(), ready()]);
+    assert_eq!(server.heard(), "Q(SELECT a FROM v)");
+    alice.says([query("CREATE OR REPLACE VIEW v AS SELECT act()")]);
+    let other = stage.server();
+    other.heard();
+    other.says([done(), ready()]);
+    assert_eq!(alice.heard(), "C Z");
+    (stage, server, other, bob)
+}
+
+/// A reply that is too long is thrown away only where its statement can be run again.
+#[test]
+fn a_long_reply_is_kept_while_the_schema_changes() {
+    let (_stage, server, _other, bob) = while_its_view_changes();
+    server.says([long_row(400_000), done(), ready()]);
+    let heard = bob.heard();
+    assert!(heard.starts_with("T D(xxx") && heard.ends_with(") C Z"), "{heard}");
+    assert!(!server.heard().contains("SELECT a FROM v"));
+}
+
+/// If it was thrown away before, nobody knows what it has done.
+#[test]
+fn what_was_thrown_away_before_the_schema_changes_is_in_doubt() {
+    let (stage, server, alice) = read(&shared(2), locking(&["take"]));
+    let bob = stage.client();
+    bob.says([query("SELECT a FROM v")]);
+    server.heard();
+    server.says([done(), ready()]);
+    server.heard();
+    server.says([long_row(400_000)]);
+    alice.says([query("CREATE OR REPLACE VIEW v AS SELECT act()")]);
+    assert_eq!(stage.server().heard(), "Q(CREATE OR REPLACE VIEW v AS SELECT act())");
+    server.says([done(), ready()]);
+    assert!(took(Mark::TooLongInDoubt));
+    assert_eq!(bob.heard(), "E(08007) Z");
+    assert!(!server.heard().contains("SELECT a FROM v"));
+}
+
+/// That the names are known again says nothing of what was sent under those before.
+#[test]
+fn a_read_under_names_that_were_others_is_in_doubt_when_its_server_is_lost() {
+    for names in [&["take", "act"][..], &["take"]] {
+        let (stage, server, other, bob) = while_its_view_changes();
+        stage.wait(Duration::from_secs(1));
+        assert!(other.heard().ends_with("Q(names?)"));
+        other.says([done(), ready()]);
+        assert_eq!(stage.judge_catalogue(Ok(locking(names))), 1);
+        server.breaks();
+        let heard = if names.len() == 1 { "" } else { "E(08007) Z" };
+        assert_eq!(bob.heard(), heard, "the same names stand for the same");
+    }
+}

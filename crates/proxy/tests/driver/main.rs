@@ -45,6 +45,7 @@ mod queue;
 mod relay;
 mod reload;
 mod replication;
+mod reserved;
 mod sequences;
 mod server_gone;
 mod server_login;

@@ -243,6 +243,12 @@ pub(crate) fn error(code: &str) -> Vec<u8> {
     built(|out| Report::error(code, "as the server says").write(out))
 }
 
+/// One that quotes as much of a value.
+pub(crate) fn long_error(bytes: usize) -> Vec<u8> {
+    let code = SqlState::parse(b"22P02").expect("a SQLSTATE");
+    built(|out| Report::error(code, "x".repeat(bytes)).write(out))
+}
+
 pub(crate) fn fatal(code: &str) -> Vec<u8> {
     let code = SqlState::parse(code.as_bytes()).expect("a SQLSTATE");
     built(|out| Report::fatal(code, "as the server says").write(out))

@@ -6,7 +6,7 @@ use pgweir_engine::{ClientState, Mark, ServerActivity, TICK};
 
 use crate::messages::{
     bind, bind_complete, bind_to, close_complete, columns, copy_in, describe_statement, done,
-    error, execute, fatal, in_block, long_row, no_data, no_parameters, notice, one_row,
+    error, execute, fatal, in_block, long_error, long_row, no_data, no_parameters, notice, one_row,
     parameter_status, parse, parse_as, parse_complete, query, ready, row, sync, terminate,
 };
 use crate::peer::Peer;
@@ -432,6 +432,26 @@ fn what_a_client_sends_behind_its_unit_comes_behind_its_reply() {
     assert!(clients[0].is_closed());
 }
 
+/// What has failed has done nothing, so it can be run again where its error is not kept.
+#[test]
+fn an_error_that_is_too_long_is_asked_for_again_alone() {
+    let (_stage, server, clients) = braked(&shared(1), 2);
+    updated(&server, &clients[0]);
+    for client in &clients {
+        client.says([query("UPDATE t SET a = 1")]);
+    }
+    assert_eq!(server.heard(), "Q(UPDATE t SET a = 1) Q(UPDATE t SET a = 1)");
+    server.says([long_error(400_000), ready(), done(), ready()]);
+    assert!(took(Mark::SharedReplyTooLong));
+    assert_eq!(clients[0].heard(), "");
+    assert_eq!(clients[1].heard(), "C Z");
+    assert_eq!(server.heard(), FREED);
+    server.says([one_row("")]);
+    assert_eq!(server.heard(), "Q(UPDATE t SET a = 1)");
+    server.says([long_error(400_000), ready()]);
+    assert_eq!(clients[0].heard(), "E(22P02) Z");
+}
+
 /// What has written cannot be run again for a reply that is too long.
 #[test]
 fn what_reads_and_writes_shares_no_server() {
@@ -501,6 +521,77 @@ fn a_cancelled_unit_whose_reply_is_too_long_is_not_run_again() {
     assert_eq!(stage.servers(), [ServerActivity::Idle]);
 }
 
+/// To wait for a commit is under no timeout, and who has asked for its end would wait for ever.
+#[test]
+fn a_cancel_beside_others_goes_out_when_they_are_answered() {
+    let (stage, server, clients) = braked(&shared(1), 3);
+    updated(&server, &clients[0]);
+    for client in &clients[..2] {
+        client.says([query("UPDATE t SET a = 1")]);
+    }
+    stage.cancel(&clients[1]);
+    assert_eq!(stage.cancels(), 0, "it would hit whoever is at the head");
+    server.says([done(), ready()]);
+    assert_eq!(clients[0].heard(), "C Z");
+    assert!(took(Mark::CancelledAsLast));
+    stage.wait(Duration::from_millis(200));
+    let line = stage.cancel_line().expect("it is wanted");
+    clients[2].says([query("UPDATE t SET a = 2")]);
+    assert_eq!(server.heard(), ["Q(UPDATE t SET a = 1)"; 2].join(" "), "nobody stands behind it");
+    line.ends();
+    server.says([error("57014"), ready()]);
+    assert_eq!(clients[1].heard(), "E(57014) Z");
+    stage.wait(TICK);
+    assert_eq!(server.heard(), "Q(UPDATE t SET a = 2)");
+}
+
+/// What it has sent already is served, as where its server is its own.
+#[test]
+fn who_has_sent_more_is_not_drained_in_between() {
+    let (stage, server, clients) = braked(&shared(1), 1);
+    clients[0].says([query("SELECT 1"), query("SELECT 2")]);
+    stage.drain();
+    server.says([one_row("a")]);
+    assert_eq!(clients[0].heard(), "T D(a) C Z");
+    assert_eq!(server.heard(), "Q(SELECT 1) Q(SELECT 2)");
+    server.says([one_row("b")]);
+    assert_eq!(clients[0].heard(), "T D(b) C Z E(FATAL 57P01)");
+}
+
+/// A Query ends it, whatever stands behind on its server.
+#[test]
+fn the_unnamed_statement_goes_though_one_of_ours_is_next() {
+    let (stage, first, clients) = braked(&shared(2), 3);
+    clients[0].says([parse_as("s", "SELECT 1"), describe_statement("s"), sync()]);
+    first.heard();
+    first.says([one_row("")]);
+    first.heard();
+    let described = [no_parameters(), columns()].concat();
+    first.says([parse_complete(), described.clone(), described.clone(), ready()]);
+    clients[0].heard();
+    clients[1].says([query("BEGIN")]);
+    first.heard();
+    first.says([done(), in_block()]);
+    let unnamed = [parse("SELECT 2"), bind(), execute(), sync()].concat();
+    clients[2].says([&unnamed]);
+    let second = stage.server();
+    second.heard();
+    second.says([one_row("")]);
+    assert_eq!(second.heard(), "P(SELECT 2) B E S");
+    second.says([parse_complete(), bind_complete(), row(b"b"), done(), ready()]);
+    clients[2].says([query("SELECT 2")]);
+    clients[0].says([bind_to("s"), execute(), sync()]);
+    assert_eq!(second.heard(), "Q(SELECT 2) P(pgweir_1=SELECT 1) D(pgweir_1) S");
+    second.says([one_row("b")]);
+    second.says([parse_complete(), described, ready()]);
+    second.heard();
+    second.says([bind_complete(), row(b"1"), done(), ready()]);
+    clients[2].says([bind(), execute(), sync()]);
+    second.heard();
+    second.says([one_row("")]);
+    assert_eq!(second.heard(), "B E S", "there is no statement, as on a server of its own");
+}
+
 /// Nor is one whose server is lost.
 #[test]
 fn a_cancelled_unit_whose_server_is_lost_is_not_run_again() {
@@ -537,13 +628,14 @@ fn of_a_cancelled_write_whose_server_is_lost_nobody_knows() {
 /// It hears nothing of the statement that its unit has made: there is none then.
 #[test]
 fn who_cancels_one_among_others_has_no_unnamed_statement() {
-    let (stage, server, clients) = braked(&shared(1), 2);
+    let (stage, server, clients) = braked(&shared(1), 3);
     clients[0].says([query("SELECT 0")]);
     clients[1].says([parse("SELECT 1"), bind(), execute(), sync()]);
+    clients[2].says([query("SELECT 2")]);
     stage.cancel(&clients[1]);
     server.says([one_row("a")]);
     stage.wait(Duration::from_millis(60));
-    server.says([parse_complete(), bind_complete(), error("57014"), ready()]);
+    server.says([parse_complete(), bind_complete(), error("57014"), ready(), one_row("c")]);
     assert_eq!(clients[1].heard(), "E(57014) Z");
     clients[1].says([bind(), execute(), sync()]);
     server.heard();

@@ -16,6 +16,9 @@ use crate::world::{HANGS, Site};
 /// A server that was taken away is missed so much later at most, mostly.
 const LATE_US: u64 = 1_000_000;
 
+/// Of a server that is not lost, and of a reply that was to be asked for again.
+const REPLY_DROPPED: &str = "the reply was too long to be kept, and the schema has changed since";
+
 /// What pgweir says that it knows of a statement that was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
@@ -50,6 +53,11 @@ impl Client {
             }
             Ok(Some(Row::Statement)) if self.is_lone_read(site) => {
                 return self.wrongly_told(site, &code, "what only reads has no outcome");
+            }
+            Ok(_) if says(message, REPLY_DROPPED) => {
+                if !site.ledger.schema.may_be_unread(site.trace.now) {
+                    return self.wrongly_told(site, &code, "the schema has not changed");
+                }
             }
             Ok(row) => self.lose(site, &code, row, message),
             Err(why) => return self.wrongly_told(site, &code, &why),

@@ -65,7 +65,10 @@ impl World {
         let stays = database.name.starts_with("db");
         let fails = *readings > 1 && stays && self.workers[worker].chance(0.2);
         let read = match fails {
-            true => Err("nobody knows why".to_owned()),
+            true => {
+                self.site.ledger.schema.is_not_read(self.site.trace.now);
+                Err("nobody knows why".to_owned())
+            }
             false => Ok(Arc::new(rows.loud())),
         };
         let workers = self.process.tell_catalogue(worker, database, read);
