@@ -2,6 +2,7 @@
 
 use std::sync::Arc;
 
+use self::cast::Cast;
 use self::last::Last;
 use self::share::{Name, Share};
 use crate::encoding::Encoding;
@@ -12,6 +13,7 @@ use crate::pins::{PinReason, Pins, search_path};
 use crate::rules::{Form, Keyword, Meaning, meaning};
 use crate::sharing::{Alone, Sharing};
 
+mod cast;
 mod heard;
 mod last;
 mod of_body;
@@ -151,6 +153,8 @@ pub(crate) struct State {
     likeness: Likeness,
     /// A call of `set_config` that has begun.
     setting_call: Option<SettingCall>,
+    /// Parentheses in which what stands behind AS may be called.
+    cast: Option<Cast>,
     /// There is a word that changes tables.
     writes: bool,
     step: Step,
@@ -234,6 +238,9 @@ impl Sink for State {
         {
             self.setting_call = None;
             self.pin(reason);
+        }
+        if let Some(cast) = self.cast {
+            self.cast = self.within(cast, token, meaning);
         }
         if !matches!(self.step, Step::Body) {
             self.step = self.step(token, meaning);
@@ -461,6 +468,10 @@ impl State {
                     }
                     Last::SettingArgument
                 }
+                Last::Cast(reason) => {
+                    self.cast.get_or_insert_with(|| Cast::new(reason));
+                    Last::Sign
+                }
                 _ => Last::Sign,
             },
             Token::Dot => match self.last {
@@ -552,6 +563,11 @@ impl State {
         match form {
             Form::Call => return Last::Call(reason),
             Form::SettingCall => return Last::SettingCall(reason),
+            Form::Cast => {
+                if !matches!(self.last, Last::Dot) {
+                    return Last::Cast(reason);
+                }
+            }
             Form::Schema => {
                 // What is created there is nobody else's.
                 self.creates = false;

@@ -24,6 +24,8 @@ pub enum Form {
     /// The name of a function, quoted or not, in front of its `(`. Also the functional notation of
     /// one argument that PostgreSQL allows for any expression: `(0.5::float8).setseed`.
     Call,
+    /// A word, in no quotes and behind no dot, in front of a `(` within which AS stands.
+    Cast,
     /// A [`Form::Call`] whose first argument is the name of a setting.
     SettingCall,
     /// The first word of a statement that may end something too ([`PinReason::Ends`]).
@@ -146,6 +148,8 @@ pub static RULES: &[Rule] = &[
         "With two arguments, runs SQL that it is given as text."),
     row("ts_stat", Form::Call, PinReason::Unclear,
         "Runs SQL that it is given as text."),
+    row("treat", Form::Cast, PinReason::Unclear,
+        "TREAT(a AS f) calls the function f of pg_catalog, whatever that is."),
     row("connectby", Form::Call, PinReason::Unclear,
         "tablefunc: puts the names that it is given into SQL as they are."),
     row("crosstab", Form::Call, PinReason::Unclear,

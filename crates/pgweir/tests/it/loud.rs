@@ -137,6 +137,7 @@ fn what_calls_them() {
         "INSERT INTO ruled VALUES (1)",
         "SELECT * FROM guarded",
         "INSERT INTO parts VALUES (1)",
+        "SELECT TREAT(1::bigint AS pg_advisory_lock)",
         "SELECT total(a) FROM (VALUES (1)) AS v(a)",
         "CALL proc()",
         "SELECT writes()",

@@ -19,6 +19,8 @@ pub(super) enum Last {
     Call(PinReason),
     /// The name of a function whose first argument is the name of a setting, if `(` follows.
     SettingCall(PinReason),
+    /// The word of a [`Form::Cast`], if `(` follows.
+    Cast(PinReason),
     /// The `(` of a [`Form::SettingCall`].
     SettingArgument,
     /// A literal there that names a harmless setting, if it is the whole argument.

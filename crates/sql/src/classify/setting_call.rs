@@ -9,7 +9,8 @@ pub(crate) struct SettingCall {
     /// What it is unless it is for the transaction only.
     pub(crate) reason: PinReason,
     depth: u32,
-    commas: u32,
+    /// No more than matter.
+    commas: u8,
     local: Local,
 }
 

@@ -350,6 +350,24 @@ fn calls_pin_however_they_are_written() {
     ]);
 }
 
+/// `TREAT(a AS f)` is the call of a function `f` of `pg_catalog`, whatever is said by its name
+/// elsewhere.
+#[test]
+fn treat_calls_what_stands_behind_its_as() {
+    check(&[
+        ("select treat(0.5 as setseed)", "unclear"),
+        ("select TREAT /**/ ( ('q'::regclass) AS nextval )", "unclear"),
+        ("select treat(1::bigint as pg_catalog.\"pg_advisory_lock\")", "advisory lock, unclear"),
+        ("select lower(treat((select max(a) from t) as f))", "unclear"),
+        ("select treat(treat(1 as f) as g)", "unclear"),
+        ("create index on treat (treat(a as f))", "schema change, unclear"),
+        ("select treat, t.treat, (t).treat from t as treat", ""),
+        ("insert into treat (a, b) values (cast(1 as int), 2)", ""),
+        ("with treat (a) as (select 1) select a as b from treat", ""),
+        ("select s.treat(1) as a, \"treat\" (2) as b", ""),
+    ]);
+}
+
 #[test]
 fn every_function_of_the_table_counts_as_a_call_only() {
     for rule in RULES.iter().filter(|rule| matches!(rule.form, Form::Call | Form::SettingCall)) {

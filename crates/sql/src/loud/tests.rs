@@ -61,6 +61,8 @@ fn bodies_that_change_the_session() {
         ("BEGIN EXECUTE 'EXECUTE s' INTO x; END", "names"),
         ("BEGIN PREPARE s AS SELECT 1; END", "prepared statement"),
         ("BEGIN EXECUTE cmd; END", "unclear"),
+        ("BEGIN PERFORM TREAT(1::bigint AS pg_advisory_lock); END", "unclear"),
+        ("BEGIN a := TREAT(CASE WHEN b THEN 1 ELSE c END AS setseed); END", "unclear"),
         ("BEGIN EXECUTE 'CREATE TABLE ' || name; END", "unclear"),
         ("BEGIN EXECUTE 'SET work_mem = 1'; END", "setting"),
         ("BEGIN RETURN QUERY EXECUTE format('SELECT %s', x); END", "unclear"),

@@ -29,6 +29,8 @@ static LOUD: LazyLock<Arc<Loud>> = LazyLock::new(|| {
         ("machine", Source::Native(String::new())),
         ("python", Source::Other("plpython3u".to_owned(), "return 1".to_owned())),
         ("initcap", Source::Native("overrides".to_owned())),
+        ("treats", sql("SELECT TREAT($1 AS lower)")),
+        ("treats_some", plpgsql("BEGIN RETURN TREAT(CASE WHEN a THEN b ELSE c END AS f); END")),
     ];
     let function = |(oid, (name, source)): (u32, (&str, Source))| Object {
         id: (Kind::Function, oid),
@@ -383,6 +385,8 @@ fn what_tells_of_the_session_is_found_everywhere() {
 #[test]
 fn what_is_not_clear_is_alone() {
     alone(Alone::Pin, &[r#"SELECT U&"x" FROM t"#, "SELECT pg_temp.f(1) FROM t"]);
+    alone(Alone::Pin, &["SELECT TREAT(0.5 AS setseed)", "UPDATE t SET a = treat(b AS s.f)"]);
+    alone(Alone::Pin, &["SELECT treats(1)", "SELECT treats_some(1)"]);
     assert_eq!(sharing(r"SELECT '\', 'a'"), Sharing::Read);
     assert_eq!(sharing(r"SELECT '\' , f(1), 'a'"), Sharing::Alone(Alone::Ambiguous));
     let in_sjis = hear(b"SELECT 'a\\b'", Encoding::Overlapping, &LOUD).sharing;

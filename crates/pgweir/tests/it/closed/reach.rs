@@ -43,6 +43,10 @@ const SCHEMA: &str = "
         BEGIN PERFORM setseed(0.5); RETURN 1; END $$;
     CREATE FUNCTION counts() RETURNS bigint LANGUAGE sql AS 'SELECT nextval(''q'')';
     CREATE FUNCTION lower(a int) RETURNS int LANGUAGE sql AS 'SELECT act(a)';
+    CREATE FUNCTION treats() RETURNS bigint LANGUAGE sql AS
+        'SELECT TREAT(''q''::regclass AS nextval)';
+    CREATE FUNCTION treats_too() RETURNS int LANGUAGE plpgsql AS $$
+        BEGIN PERFORM TREAT(CASE WHEN true THEN 0.5 ELSE 0 END AS setseed); RETURN 1; END $$;
     CREATE FUNCTION on_listen() RETURNS trigger LANGUAGE plpgsql AS $$
         BEGIN LISTEN c; RETURN NEW; END $$;
 
@@ -199,6 +203,8 @@ pub(super) const ACTS: &[&str] = &[
     "SELECT counts()",
     "SELECT lower(1)",
     "SELECT lower(a) FROM plain",
+    "SELECT treats()",
+    "SELECT treats_too()",
     "SELECT * FROM set_behind",
     "SELECT * FROM locked_behind",
     "SELECT * FROM configured_behind",

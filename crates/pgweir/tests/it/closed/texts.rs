@@ -47,6 +47,10 @@ pub(super) const CHANGES: &[(&str, &str)] = &[
     ("SELECT ordinality.setseed FROM abs(0.5::float8) AS ordinality", ""),
     ("SELECT x.nextval FROM to_regclass('q') AS x", ""),
     ("SELECT x.pg_advisory_lock FROM abs(1::bigint) AS x", ""),
+    ("SELECT TREAT(0.5 AS setseed)", ""),
+    ("SELECT TREAT('q'::regclass AS nextval)", ""),
+    ("SELECT lower(TREAT(1::bigint AS pg_catalog.\"pg_advisory_lock\")::text)", ""),
+    ("SELECT a FROM t ORDER BY TREAT (to_regclass('q') AS s.nextval)", ""),
     (
         "SELECT x.ts_stat \
          FROM concat('SELECT to_tsvector(set_config(''work_mem'', ''1MB'', false))') AS x",
