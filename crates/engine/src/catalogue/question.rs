@@ -66,6 +66,9 @@ const USES: &str = "\
         concat(ev_action::text, ev_qual::text) \
     FROM pg_catalog.pg_rewrite WHERE ev_class >= 16384 \
     UNION ALL SELECT 'r', adrelid, 'w', 'default', adbin::text FROM pg_catalog.pg_attrdef \
+    UNION ALL SELECT 'r', attrelid, 'w', 'default of ' || typname, typdefaultbin::text \
+    FROM pg_catalog.pg_attribute JOIN pg_catalog.pg_type t ON t.oid = atttypid \
+    WHERE attrelid >= 16384 AND typdefaultbin IS NOT NULL \
     UNION ALL SELECT 'r', conrelid, 'w', 'check ' || conname, conbin::text \
     FROM pg_catalog.pg_constraint WHERE conrelid >= 16384 AND conbin IS NOT NULL \
     UNION ALL SELECT 't', contypid, 'a', 'check ' || conname, conbin::text \

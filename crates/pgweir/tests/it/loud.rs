@@ -116,6 +116,9 @@ fn what_calls_them() {
             CREATE TABLE part PARTITION OF parts DEFAULT;
             CREATE TRIGGER watch BEFORE INSERT ON part
                 FOR EACH ROW EXECUTE FUNCTION on_change();
+            CREATE DOMAIN by_default AS int DEFAULT value();
+            CREATE DOMAIN over_domain AS by_default;
+            CREATE TABLE domains (a over_domain, b int);
             CREATE FUNCTION add(a int, b int) RETURNS int LANGUAGE plpgsql AS $$
                 BEGIN PERFORM take(); RETURN a + b; END $$;
             CREATE AGGREGATE total(int) (SFUNC = add, STYPE = int, INITCOND = '0');
@@ -137,6 +140,7 @@ fn what_calls_them() {
         "INSERT INTO ruled VALUES (1)",
         "SELECT * FROM guarded",
         "INSERT INTO parts VALUES (1)",
+        "INSERT INTO domains (b) VALUES (1)",
         "SELECT TREAT(1::bigint AS pg_advisory_lock)",
         "SELECT total(a) FROM (VALUES (1)) AS v(a)",
         "CALL proc()",

@@ -100,6 +100,12 @@ const SCHEMA: &str = "
     CREATE TABLE key_part PARTITION OF keyed DEFAULT;
 
     CREATE TABLE defaults (a int DEFAULT act(), b int);
+    CREATE DOMAIN of_q AS bigint DEFAULT nextval('q');
+    CREATE DOMAIN of_it AS of_q;
+    CREATE DOMAIN of_act AS int DEFAULT act();
+    CREATE TABLE by_domain (a of_q, b int);
+    CREATE TABLE by_domains (a of_it, b int);
+    CREATE TABLE by_acting_domain (a of_act, b int);
     CREATE TABLE generated (a int, b int GENERATED ALWAYS AS (act_still(a)) STORED);
     CREATE TABLE checked (a int CHECK (act_still(a) = a));
     CREATE TABLE indexed (a int);
@@ -180,6 +186,9 @@ pub(super) const ACTS: &[&str] = &[
     "INSERT INTO keyed VALUES (1)",
     "INSERT INTO defaults (b) VALUES (1)",
     "INSERT INTO defaults DEFAULT VALUES",
+    "INSERT INTO by_domain (b) VALUES (1)",
+    "INSERT INTO by_domains (b) VALUES (1)",
+    "INSERT INTO by_acting_domain (b) VALUES (1)",
     "INSERT INTO generated (a) VALUES (1)",
     "INSERT INTO checked VALUES (1)",
     "INSERT INTO indexed VALUES (1)",
@@ -296,4 +305,5 @@ pub(super) const QUIET: &[&str] = &[
     "UPDATE plain SET b = b + 1 WHERE a = 1",
     "SELECT a FROM by_row",
     "SELECT b FROM defaults",
+    "SELECT a FROM by_domain",
 ];
