@@ -56,11 +56,18 @@ const OBJECTS: &str = "\
     LATERAL pg_catalog.generate_series(0, (pg_catalog.length(body) - 1) / 3900) AS part; ";
 
 /// Which of them calls which: `a` always, `w` when it is changed. In the trees of expressions and
-/// queries a function, a table, a type is named by its OID. What is deferred, a trigger or a
-/// constraint, which has one inside, comes with the commit and under no timeout: it may wait for as
-/// long as `pg_sleep`. A query with a FOR UPDATE in it numbers its transaction, as `txid_current`.
+/// queries a function, a table, a type is named by its OID.
+///
+/// - What is deferred, a trigger or a constraint, which has one inside, comes with the commit and
+///   under no timeout: it may wait for as long as `pg_sleep`.
+/// - A query with a FOR UPDATE in it numbers its transaction, as `txid_current`.
+/// - The triggers of partitions that those of their tables stand for are internal before PostgreSQL
+///   15, like those that look after foreign keys and deferred constraints, which are PostgreSQL's.
 const USES: &str = "\
-    WITH tree(k, o, w, through, t) AS (\
+    WITH fires(o, f, name, qual) AS (\
+    SELECT tgrelid, tgfoid, tgname, tgqual FROM pg_catalog.pg_trigger \
+    WHERE NOT tgisinternal OR tgconstraint = 0 OR tgfoid >= 16384), \
+    tree(k, o, w, through, t) AS (\
     SELECT 'r', ev_class, CASE ev_type WHEN '1' THEN 'a' ELSE 'w' END, \
         CASE ev_type WHEN '1' THEN 'view' ELSE 'rule ' || rulename END, \
         concat(ev_action::text, ev_qual::text) \
@@ -84,8 +91,8 @@ const USES: &str = "\
     UNION ALL SELECT 'r', inhrelid, 'a', 'partition key', partexprs::text \
     FROM pg_catalog.pg_inherits JOIN pg_catalog.pg_partitioned_table ON partrelid = inhparent \
     WHERE partexprs IS NOT NULL \
-    UNION ALL SELECT 'r', tgrelid, 'w', 'trigger ' || tgname, tgqual::text \
-    FROM pg_catalog.pg_trigger WHERE NOT tgisinternal AND tgqual IS NOT NULL), \
+    UNION ALL SELECT 'r', o, 'w', 'trigger ' || name, qual::text FROM fires \
+    WHERE qual IS NOT NULL), \
     own(oid) AS (SELECT oid FROM pg_catalog.pg_proc WHERE oid < 16384 AND provolatile <> 'i' \
     UNION ALL SELECT oid FROM pg_catalog.pg_class WHERE oid < 16384 AND relkind = 'v'), \
     unnamed(f, through, own) AS (\
@@ -113,8 +120,7 @@ const USES: &str = "\
     WHERE m[2]::oid >= 16384 OR m[2]::oid IN (SELECT oid FROM own) \
     UNION ALL SELECT k, o, 'f', 'pg_catalog.txid_current()'::regprocedure::oid, w, \
         through || ', for update' FROM tree WHERE t ~ ':rowMarks [(]' \
-    UNION ALL SELECT 'r', tgrelid, 'f', tgfoid, 'w', 'trigger ' || tgname \
-    FROM pg_catalog.pg_trigger WHERE NOT tgisinternal \
+    UNION ALL SELECT 'r', o, 'f', f, 'w', 'trigger ' || name FROM fires \
     UNION ALL SELECT 'r', tgrelid, 'f', \
         'pg_catalog.pg_sleep(double precision)'::regprocedure::oid, 'w', 'deferred' \
     FROM pg_catalog.pg_trigger WHERE tginitdeferred \

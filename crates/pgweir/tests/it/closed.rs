@@ -312,6 +312,7 @@ fn no_text_that_is_closed_reaches_what_acts() {
     let stage = Stage::new("closed_reach", 2);
     let become_owner = "SET ROLE closed_reach";
     superuser(&CLUSTER, &stage.name).query(&reach::schema(become_owner));
+    superuser(&CLUSTER, &stage.name).query(reach::AS_BEFORE_15);
     stage.client().query("SELECT 1");
     for text in reach::QUIET {
         assert!(is_shared(&stage, text), "{text} is alone");
