@@ -61,6 +61,7 @@ const OBJECTS: &str = "\
 /// - What is deferred, a trigger or a constraint, which has one inside, comes with the commit and
 ///   under no timeout: it may wait for as long as `pg_sleep`.
 /// - A query with a FOR UPDATE in it numbers its transaction, as `txid_current`.
+/// - The one command that a rule may run is NOTIFY.
 /// - The triggers of partitions that those of their tables stand for are internal before PostgreSQL
 ///   15, like those that look after foreign keys and deferred constraints, which are PostgreSQL's.
 const USES: &str = "\
@@ -120,6 +121,8 @@ const USES: &str = "\
     WHERE m[2]::oid >= 16384 OR m[2]::oid IN (SELECT oid FROM own) \
     UNION ALL SELECT k, o, 'f', 'pg_catalog.txid_current()'::regprocedure::oid, w, \
         through || ', for update' FROM tree WHERE t ~ ':rowMarks [(]' \
+    UNION ALL SELECT k, o, 'f', 'pg_catalog.pg_notify(text,text)'::regprocedure::oid, w, \
+        through FROM tree WHERE t ~ ':utilityStmt [{]' \
     UNION ALL SELECT 'r', o, 'f', f, 'w', 'trigger ' || name FROM fires \
     UNION ALL SELECT 'r', tgrelid, 'f', \
         'pg_catalog.pg_sleep(double precision)'::regprocedure::oid, 'w', 'deferred' \

@@ -119,6 +119,26 @@ fn what_a_client_notifies_itself_of_comes_with_the_reply() {
     }
 }
 
+/// A rule may say NOTIFY, which no text shows that changes its table.
+#[test]
+fn what_a_rule_notifies_its_client_of_comes_with_the_reply() {
+    let stage = Stage::new("listen_rule", 2);
+    stage::superuser(&CLUSTER, &stage.name).query(
+        "SET ROLE listen_rule; CREATE TABLE told (a int);
+         CREATE RULE r AS ON INSERT TO told DO ALSO NOTIFY a, '1';
+         CREATE FUNCTION tells() RETURNS int LANGUAGE sql AS
+            'INSERT INTO told VALUES (1); SELECT 1';",
+    );
+    let direct = WireClient::login(CLUSTER.address(), &stage.login()).unwrap();
+    let script = ["LISTEN a", "INSERT INTO told VALUES (1)", "SELECT tells()", "SELECT 1"];
+    let said = |mut client: WireClient| script.map(|text| answer(&mut client, text));
+    assert_eq!(said(direct), said(stage.client()));
+    // Whether the listener would have been as quick is another question.
+    let names = stage.console("SHOW LOUD");
+    assert!(names.iter().any(|row| row.contains("|told||notify|")), "{names:?}");
+    assert!(names.iter().any(|row| row.contains("|tells|notify|")), "{names:?}");
+}
+
 /// As PostgreSQL does it: of the same channel with the same words, within one transaction, once.
 #[test]
 fn what_is_notified_twice_in_a_transaction_is_heard_once() {

@@ -121,6 +121,8 @@ const SCHEMA: &str = "
     CREATE AGGREGATE total(int) (SFUNC = sums, STYPE = int, INITCOND = '0');
     CREATE TABLE ruled (a int);
     CREATE RULE r AS ON INSERT TO ruled DO ALSO SELECT act();
+    CREATE TABLE notifying (a int);
+    CREATE RULE r AS ON UPDATE TO notifying DO ALSO NOTIFY c;
     CREATE TABLE guarded (a int);
     INSERT INTO guarded VALUES (1);
     ALTER TABLE guarded ENABLE ROW LEVEL SECURITY;
@@ -239,6 +241,9 @@ pub(super) const ACTS: &[&str] = &[
     "UPDATE guarded SET a = a",
 ];
 
+/// Texts that leave nothing which a look at the session shows, and are not shared either.
+pub(super) const UNSEEN: &[&str] = &["UPDATE notifying SET a = 1"];
+
 /// What comes with extensions whose machine code nobody has read, or that run what they are given.
 pub(super) const EXTENSIONS: &str = "
     CREATE EXTENSION dblink;
@@ -320,6 +325,7 @@ pub(super) const QUIET: &[&str] = &[
     "SELECT b FROM defaults",
     "SELECT a FROM by_domain",
     "SELECT a FROM checked",
+    "SELECT a FROM notifying",
     "UPDATE by_key SET a = 2",
     "INSERT INTO keys_only VALUES (1)",
     "DELETE FROM key_target",
