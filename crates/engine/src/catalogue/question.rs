@@ -62,10 +62,14 @@ const OBJECTS: &str = "\
 ///   under no timeout: it may wait for as long as `pg_sleep`.
 /// - A query with a FOR UPDATE in it numbers its transaction, as `txid_current`.
 /// - The one command that a rule may run is NOTIFY.
+/// - Of a partition all that is above it says what may be in it.
 /// - The triggers of partitions that those of their tables stand for are internal before PostgreSQL
 ///   15, like those that look after foreign keys and deferred constraints, which are PostgreSQL's.
 const USES: &str = "\
-    WITH fires(o, f, name, qual) AS (\
+    WITH RECURSIVE above(child, parent) AS (\
+    SELECT inhrelid, inhparent FROM pg_catalog.pg_inherits \
+    UNION SELECT child, inhparent FROM above JOIN pg_catalog.pg_inherits ON inhrelid = parent), \
+    fires(o, f, name, qual) AS (\
     SELECT tgrelid, tgfoid, tgname, tgqual FROM pg_catalog.pg_trigger \
     WHERE NOT tgisinternal OR tgconstraint = 0 OR tgfoid >= 16384), \
     tree(k, o, w, through, t) AS (\
@@ -89,8 +93,8 @@ const USES: &str = "\
     FROM pg_catalog.pg_proc WHERE oid >= 16384 AND proargdefaults IS NOT NULL \
     UNION ALL SELECT 'r', partrelid, 'a', 'partition key', partexprs::text \
     FROM pg_catalog.pg_partitioned_table WHERE partexprs IS NOT NULL \
-    UNION ALL SELECT 'r', inhrelid, 'a', 'partition key', partexprs::text \
-    FROM pg_catalog.pg_inherits JOIN pg_catalog.pg_partitioned_table ON partrelid = inhparent \
+    UNION ALL SELECT 'r', child, 'a', 'partition key', partexprs::text \
+    FROM above JOIN pg_catalog.pg_partitioned_table ON partrelid = parent \
     WHERE partexprs IS NOT NULL \
     UNION ALL SELECT 'r', o, 'w', 'trigger ' || name, qual::text FROM fires \
     WHERE qual IS NOT NULL), \

@@ -119,6 +119,11 @@ fn what_calls_them() {
             CREATE DOMAIN by_default AS int DEFAULT value();
             CREATE DOMAIN over_domain AS by_default;
             CREATE TABLE domains (a over_domain, b int);
+            CREATE FUNCTION keyed(a int) RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+                BEGIN PERFORM take(); RETURN a; END $$;
+            CREATE TABLE levels (a int, b int) PARTITION BY LIST (keyed(a));
+            CREATE TABLE level PARTITION OF levels FOR VALUES IN (1) PARTITION BY LIST (b);
+            CREATE TABLE leaf PARTITION OF level FOR VALUES IN (1);
             CREATE FUNCTION add(a int, b int) RETURNS int LANGUAGE plpgsql AS $$
                 BEGIN PERFORM take(); RETURN a + b; END $$;
             CREATE AGGREGATE total(int) (SFUNC = add, STYPE = int, INITCOND = '0');
@@ -141,6 +146,7 @@ fn what_calls_them() {
         "SELECT * FROM guarded",
         "INSERT INTO parts VALUES (1)",
         "INSERT INTO domains (b) VALUES (1)",
+        "INSERT INTO leaf VALUES (1, 1)",
         "SELECT TREAT(1::bigint AS pg_advisory_lock)",
         "SELECT total(a) FROM (VALUES (1)) AS v(a)",
         "CALL proc()",

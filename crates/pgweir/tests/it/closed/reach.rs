@@ -101,6 +101,9 @@ const SCHEMA: &str = "
     CREATE TRIGGER t BEFORE INSERT ON part FOR EACH ROW EXECUTE FUNCTION on_row();
     CREATE TABLE keyed (a int) PARTITION BY LIST (act_still(a));
     CREATE TABLE key_part PARTITION OF keyed DEFAULT;
+    CREATE TABLE deep (a int, b int) PARTITION BY LIST (act_still(a));
+    CREATE TABLE deeper PARTITION OF deep FOR VALUES IN (1) PARTITION BY LIST (b);
+    CREATE TABLE deepest PARTITION OF deeper FOR VALUES IN (1);
     CREATE TABLE cloned (a int) PARTITION BY LIST (a);
     CREATE TABLE clone PARTITION OF cloned DEFAULT;
     CREATE TRIGGER t BEFORE INSERT ON cloned FOR EACH ROW EXECUTE FUNCTION on_row();
@@ -198,6 +201,7 @@ pub(super) const ACTS: &[&str] = &[
     "UPDATE above SET a = 1",
     "INSERT INTO parts VALUES (1)",
     "INSERT INTO keyed VALUES (1)",
+    "INSERT INTO deepest VALUES (1, 1)",
     "INSERT INTO clone VALUES (1)",
     "INSERT INTO defaults (b) VALUES (1)",
     "INSERT INTO defaults DEFAULT VALUES",
