@@ -98,8 +98,9 @@ impl Alone {
             }
             Self::Opaque => {
                 "Behind a name in the text stands a function that cannot be read, or does more \
-                 than to compute, read and change rows; or a table that is changed has a trigger \
-                 or a constraint that waits for the end of the transaction."
+                 than to compute, read and change rows; or a table that is changed has a rule that \
+                 is answered with rows, or a trigger or a constraint that waits for the end of the \
+                 transaction."
             }
             Self::Changes => {
                 "The statement reads, and a function behind a name in it changes rows: it cannot \

@@ -59,7 +59,8 @@ const OBJECTS: &str = "\
 /// queries a function, a table, a type is named by its OID.
 ///
 /// - What is deferred, a trigger or a constraint, which has one inside, comes with the commit and
-///   under no timeout: it may wait for as long as `pg_sleep`.
+///   under no timeout: it may wait for as long as `pg_sleep`. A rule that is answered with rows
+///   stands for that too: what it says cannot be said again.
 /// - A query with a FOR UPDATE in it numbers its transaction, as `txid_current`.
 /// - The one command that a rule may run is NOTIFY.
 /// - Of a partition all that is above it says what may be in it.
@@ -127,6 +128,9 @@ const USES: &str = "\
         through || ', for update' FROM tree WHERE t ~ ':rowMarks [(]' \
     UNION ALL SELECT k, o, 'f', 'pg_catalog.pg_notify(text,text)'::regprocedure::oid, w, \
         through FROM tree WHERE t ~ ':utilityStmt [{]' \
+    UNION ALL SELECT k, o, 'f', 'pg_catalog.pg_sleep(double precision)'::regprocedure::oid, w, \
+        through || ', rows' \
+    FROM tree WHERE w = 'w' AND t ~ '(^[(]|[}] )[{]QUERY :commandType 1 ' \
     UNION ALL SELECT 'r', o, 'f', f, 'w', 'trigger ' || name FROM fires \
     UNION ALL SELECT 'r', tgrelid, 'f', \
         'pg_catalog.pg_sleep(double precision)'::regprocedure::oid, 'w', 'deferred' \

@@ -68,6 +68,7 @@ const SCHEMA: &str = "
     CREATE TABLE key_target (a int PRIMARY KEY);
     CREATE TABLE keys_only (a int REFERENCES key_target);
     CREATE TABLE by_key (a int REFERENCES key_target ON DELETE CASCADE);
+    CREATE TABLE indexed_not (a int);
     CREATE TABLE plain (a int, b int);
     INSERT INTO plain VALUES (1, 2);
     CREATE FUNCTION of_plain(p plain) RETURNS int LANGUAGE plpgsql AS $$
@@ -124,8 +125,13 @@ const SCHEMA: &str = "
     CREATE AGGREGATE total(int) (SFUNC = sums, STYPE = int, INITCOND = '0');
     CREATE TABLE ruled (a int);
     CREATE RULE r AS ON INSERT TO ruled DO ALSO SELECT act();
+    CREATE TABLE answering (a int);
+    CREATE RULE r AS ON INSERT TO answering DO ALSO (DELETE FROM plain; SELECT * FROM plain);
     CREATE TABLE notifying (a int);
     CREATE RULE r AS ON UPDATE TO notifying DO ALSO NOTIFY c;
+    CREATE TABLE copied (a int);
+    CREATE RULE r AS ON INSERT TO copied DO ALSO
+        INSERT INTO indexed_not SELECT b FROM (SELECT b FROM plain) AS x;
     CREATE TABLE guarded (a int);
     INSERT INTO guarded VALUES (1);
     ALTER TABLE guarded ENABLE ROW LEVEL SECURITY;
@@ -246,7 +252,8 @@ pub(super) const ACTS: &[&str] = &[
 ];
 
 /// Texts that leave nothing which a look at the session shows, and are not shared either.
-pub(super) const UNSEEN: &[&str] = &["UPDATE notifying SET a = 1"];
+pub(super) const UNSEEN: &[&str] =
+    &["INSERT INTO answering VALUES (1)", "UPDATE notifying SET a = 1"];
 
 /// What comes with extensions whose machine code nobody has read, or that run what they are given.
 pub(super) const EXTENSIONS: &str = "
@@ -330,6 +337,8 @@ pub(super) const QUIET: &[&str] = &[
     "SELECT a FROM by_domain",
     "SELECT a FROM checked",
     "SELECT a FROM notifying",
+    "SELECT a FROM answering",
+    "INSERT INTO copied VALUES (1)",
     "UPDATE by_key SET a = 2",
     "INSERT INTO keys_only VALUES (1)",
     "DELETE FROM key_target",
