@@ -63,6 +63,11 @@ const OBJECTS: &str = "\
 ///   stands for that too: what it says cannot be said again.
 /// - A query with a FOR UPDATE in it numbers its transaction, as `txid_current`.
 /// - The one command that a rule may run is NOTIFY.
+/// - What is computed for indexes, checks and statistics (`planned`) is looked at when any
+///   statement on their table is planned, and what is immutable and needs no column is computed
+///   then (`eval_const_expressions`, optimizer/util/clauses.c). A function needs one that has it
+///   among its arguments, behind constants, as it is or with another label; but what one in SQL
+///   calls may need none, and stands there in its place then.
 /// - Of a partition all that is above it says what may be in it.
 /// - The triggers of partitions that those of their tables stand for are internal before PostgreSQL
 ///   15, like those that look after foreign keys and deferred constraints, which are PostgreSQL's.
@@ -70,6 +75,11 @@ const USES: &str = "\
     WITH RECURSIVE above(child, parent) AS (\
     SELECT inhrelid, inhparent FROM pg_catalog.pg_inherits \
     UNION SELECT child, inhparent FROM above JOIN pg_catalog.pg_inherits ON inhrelid = parent), \
+    planned(o, through, t) AS (\
+    SELECT conrelid, 'check ' || conname, conbin::text \
+    FROM pg_catalog.pg_constraint WHERE conrelid >= 16384 AND conbin IS NOT NULL \
+    UNION ALL SELECT indrelid, 'index', concat(indexprs::text, indpred::text) \
+    FROM pg_catalog.pg_index WHERE indrelid >= 16384{statistics}), \
     fires(o, f, name, qual) AS (\
     SELECT tgrelid, tgfoid, tgname, tgqual FROM pg_catalog.pg_trigger \
     WHERE NOT tgisinternal OR tgconstraint = 0 OR tgfoid >= 16384), \
@@ -82,14 +92,11 @@ const USES: &str = "\
     UNION ALL SELECT 'r', attrelid, 'w', 'default of ' || typname, typdefaultbin::text \
     FROM pg_catalog.pg_attribute JOIN pg_catalog.pg_type t ON t.oid = atttypid \
     WHERE attrelid >= 16384 AND typdefaultbin IS NOT NULL \
-    UNION ALL SELECT 'r', conrelid, 'w', 'check ' || conname, conbin::text \
-    FROM pg_catalog.pg_constraint WHERE conrelid >= 16384 AND conbin IS NOT NULL \
+    UNION ALL SELECT 'r', o, 'w', through, t FROM planned \
     UNION ALL SELECT 't', contypid, 'a', 'check ' || conname, conbin::text \
     FROM pg_catalog.pg_constraint WHERE contypid >= 16384 \
     UNION ALL SELECT 'r', polrelid, 'a', 'policy ' || polname, \
         concat(polqual::text, polwithcheck::text) FROM pg_catalog.pg_policy \
-    UNION ALL SELECT 'r', indrelid, 'w', 'index', concat(indexprs::text, indpred::text) \
-    FROM pg_catalog.pg_index WHERE indrelid >= 16384 \
     UNION ALL SELECT 'f', oid, 'a', 'argument', proargdefaults::text \
     FROM pg_catalog.pg_proc WHERE oid >= 16384 AND proargdefaults IS NOT NULL \
     UNION ALL SELECT 'r', partrelid, 'a', 'partition key', partexprs::text \
@@ -126,6 +133,12 @@ const USES: &str = "\
     WHERE m[2]::oid >= 16384 OR m[2]::oid IN (SELECT oid FROM own) \
     UNION ALL SELECT k, o, 'f', 'pg_catalog.txid_current()'::regprocedure::oid, w, \
         through || ', for update' FROM tree WHERE t ~ ':rowMarks [(]' \
+    UNION ALL SELECT 'r', o, 'f', m[1]::oid, 'a', through FROM planned, \
+        LATERAL pg_catalog.regexp_matches(t, ':(?:funcid|opfuncid) ([0-9]+) \
+            ([^{}]*(?:[{]CONST [^{}]*[}] )*(?:[{]RELABELTYPE [^{}]*)?[{]VAR )?', 'g') AS m \
+    JOIN pg_catalog.pg_proc p ON p.oid = m[1]::oid \
+    JOIN pg_catalog.pg_language l ON l.oid = prolang \
+    WHERE p.oid >= 16384 AND provolatile = 'i' AND (m[2] IS NULL OR lanname = 'sql') \
     UNION ALL SELECT k, o, 'f', 'pg_catalog.pg_notify(text,text)'::regprocedure::oid, w, \
         through FROM tree WHERE t ~ ':utilityStmt [{]' \
     UNION ALL SELECT k, o, 'f', 'pg_catalog.pg_sleep(double precision)'::regprocedure::oid, w, \
@@ -167,18 +180,25 @@ const WORDS: &str = "\
     (VALUES (1, 'create'), (2, 'alter'), (3, 'drop'), (4, 'comment'), (5, 'grant'), (6, 'import'), \
     (7, 'refresh'), (8, 'reindex'), (9, 'revoke'), (10, 'security')) AS word(o, w)";
 
+/// The expressions of statistics.
+const STATISTICS: &str = " \
+    UNION ALL SELECT stxrelid, 'statistics ' || stxname, stxexprs::text \
+    FROM pg_catalog.pg_statistic_ext WHERE stxexprs IS NOT NULL";
+
 /// The query, of a server that reports this.
 pub(super) fn question(parameters: &Parameters) -> Vec<u8> {
-    let body = match has_sql_bodies(parameters.value(b"server_version").unwrap_or_default()) {
-        true => "coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc)",
-        false => "p.prosrc",
+    let (body, statistics) = match is_14(parameters.value(b"server_version").unwrap_or_default()) {
+        true => ("coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc)", STATISTICS),
+        false => ("p.prosrc", ""),
     };
     let text = [BEGIN, OBJECTS, USES].concat();
-    text.replace("{body}", body).replace("{words}", WORDS).into_bytes()
+    let text = text.replace("{body}", body).replace("{statistics}", statistics);
+    text.replace("{words}", WORDS).into_bytes()
 }
 
-/// Whether a function may be written as SQL in place of a text: from PostgreSQL 14 on.
-fn has_sql_bodies(version: &[u8]) -> bool {
+/// Whether a function may be written as SQL in place of a text, and statistics may have
+/// expressions: from PostgreSQL 14 on.
+fn is_14(version: &[u8]) -> bool {
     let digits = version.iter().take_while(|byte| byte.is_ascii_digit());
     let number = digits.fold(0, |number: u32, digit| number * 10 % 1000 + u32::from(digit - b'0'));
     // One that does not say its number is rather a new one.
@@ -194,7 +214,7 @@ mod tests {
         for (version, has) in
             [("13.16", false), ("14beta1", true), ("18.1 (Debian 18.1-1)", true), ("9.6", false)]
         {
-            assert_eq!(has_sql_bodies(version.as_bytes()), has, "{version}");
+            assert_eq!(is_14(version.as_bytes()), has, "{version}");
         }
     }
 }

@@ -124,6 +124,8 @@ fn what_calls_them() {
             CREATE TABLE levels (a int, b int) PARTITION BY LIST (keyed(a));
             CREATE TABLE level PARTITION OF levels FOR VALUES IN (1) PARTITION BY LIST (b);
             CREATE TABLE leaf PARTITION OF level FOR VALUES IN (1);
+            CREATE TABLE planned (a int);
+            CREATE INDEX ON planned ((a + keyed(1)));
             CREATE FUNCTION add(a int, b int) RETURNS int LANGUAGE plpgsql AS $$
                 BEGIN PERFORM take(); RETURN a + b; END $$;
             CREATE AGGREGATE total(int) (SFUNC = add, STYPE = int, INITCOND = '0');
@@ -147,6 +149,7 @@ fn what_calls_them() {
         "INSERT INTO parts VALUES (1)",
         "INSERT INTO domains (b) VALUES (1)",
         "INSERT INTO leaf VALUES (1, 1)",
+        "SELECT a FROM planned",
         "SELECT TREAT(1::bigint AS pg_advisory_lock)",
         "SELECT total(a) FROM (VALUES (1)) AS v(a)",
         "CALL proc()",

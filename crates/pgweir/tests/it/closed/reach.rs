@@ -122,6 +122,20 @@ const SCHEMA: &str = "
     CREATE INDEX ON indexed (act_still(a));
     CREATE TABLE some_indexed (a int);
     CREATE INDEX ON some_indexed (a) WHERE act_still(a) > 0;
+    CREATE TABLE planned (a int, b varchar(5));
+    CREATE INDEX ON planned ((a + act_still(1)));
+    CREATE TABLE planned_some (a int);
+    CREATE INDEX ON planned_some (a) WHERE a > act_still(abs(1));
+    CREATE FUNCTION inlined(a int) RETURNS int LANGUAGE sql IMMUTABLE AS
+        'SELECT a + act_still(1)';
+    CREATE TABLE inlines (a int);
+    CREATE INDEX ON inlines (inlined(a));
+    CREATE TABLE planned_above (a int);
+    CREATE TABLE planned_below (CHECK (a <> act_still(-1))) INHERITS (planned_above);
+    CREATE TABLE estimated (a int, b int);
+    CREATE STATISTICS s ON (a + act_still(1)), b FROM estimated;
+    CREATE TABLE estimated_from (a int, b int);
+    CREATE STATISTICS s_from ON (act_still(a)), b FROM estimated_from;
     CREATE AGGREGATE total(int) (SFUNC = sums, STYPE = int, INITCOND = '0');
     CREATE TABLE ruled (a int);
     CREATE RULE r AS ON INSERT TO ruled DO ALSO SELECT act();
@@ -218,6 +232,11 @@ pub(super) const ACTS: &[&str] = &[
     "INSERT INTO checked VALUES (1)",
     "INSERT INTO indexed VALUES (1)",
     "INSERT INTO some_indexed VALUES (1)",
+    "SELECT a FROM planned",
+    "SELECT a FROM planned_some WHERE a = 1",
+    "SELECT a FROM inlines WHERE a = 1",
+    "SELECT a FROM planned_above WHERE a = 1",
+    "SELECT a FROM estimated WHERE a = 1",
     "SELECT total(a) FROM plain",
     "SELECT total(a) OVER () FROM plain",
     "INSERT INTO ruled VALUES (1)",
@@ -335,7 +354,10 @@ pub(super) const QUIET: &[&str] = &[
     "SELECT a FROM by_row",
     "SELECT b FROM defaults",
     "SELECT a FROM by_domain",
+    "SELECT a FROM indexed",
+    "SELECT a FROM some_indexed",
     "SELECT a FROM checked",
+    "SELECT a FROM estimated_from WHERE a = 1",
     "SELECT a FROM notifying",
     "SELECT a FROM answering",
     "INSERT INTO copied VALUES (1)",
