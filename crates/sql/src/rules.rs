@@ -109,6 +109,8 @@ pub static RULES: &[Rule] = &[
         "Seeds random() for good."),
     row("st_generatepoints", Form::Call, PinReason::Seed,
         "PostGIS: with a third argument it seeds the points of later calls."),
+    row("st_fromflatgeobuftotable", Form::Call, PinReason::TempTable,
+        "PostGIS: makes a table in the schema that it is given, which may be pg_temp."),
 
     row("pg_advisory_lock", Form::Call, PinReason::AdvisoryLock,
         "Held until it is unlocked; the pg_advisory_xact_ functions end with the transaction."),

@@ -333,6 +333,7 @@ fn calls_pin_however_they_are_written() {
         ("select dblink_connect('c', '')", "extension"),
         ("select hll_set_max_sparse(1)", "extension"),
         ("select ST_GeneratePoints(a, 1, 2) from t", "random seed"),
+        ("select ST_FromFlatGeobufToTable('pg_temp', 't', a) from u", "temp table"),
         ("select pg_backup_start('b')", "backup"),
         ("select query_to_xml('select 1', true, true, '')", "unclear"),
         ("select * from crosstab('select 1') as t (a int)", "unclear"),

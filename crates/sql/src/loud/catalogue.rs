@@ -322,8 +322,10 @@ fn foreign(language: &str, text: &str) -> Body {
     Body { pins, is_opaque: true, ..Body::default() }
 }
 
-/// Functions of those extensions that do more: PostGIS's number their transaction, or run SQL.
-const DO_MORE: [&str; 3] = ["checkauth", "checkauthtrigger", "gettransactionid"];
+/// Functions of those extensions that do more: PostGIS's number their transaction, or run SQL, by
+/// which one makes a table.
+const DO_MORE: [&str; 4] =
+    ["checkauth", "checkauthtrigger", "gettransactionid", "st_fromflatgeobuftotable"];
 
 /// Extensions whose machine code does no more than compute and read, but for [`DO_MORE`] and for
 /// what [`crate::RULES`] names.

@@ -29,6 +29,9 @@ static LOUD: LazyLock<Arc<Loud>> = LazyLock::new(|| {
         ("machine", Source::Native(String::new())),
         ("python", Source::Other("plpython3u".to_owned(), "return 1".to_owned())),
         ("initcap", Source::Native("overrides".to_owned())),
+        ("makes_table", sql("SELECT ST_FromFlatGeobufToTable('s', 't', $1)")),
+        ("st_fromflatgeobuftotable", Source::Native("postgis".to_owned())),
+        ("st_fromflatgeobuf", Source::Native("postgis".to_owned())),
         ("treats", sql("SELECT TREAT($1 AS lower)")),
         ("treats_some", plpgsql("BEGIN RETURN TREAT(CASE WHEN a THEN b ELSE c END AS f); END")),
     ];
@@ -271,6 +274,8 @@ fn functions_have_to_be_known() {
         ],
     );
     alone(Alone::Pin, &["SELECT locks()", "UPDATE guarded SET a = 1"]);
+    alone(Alone::Pin, &["SELECT makes_table(a) FROM t", "SELECT st_fromflatgeobuftotable(a)"]);
+    all(Sharing::Read, &["SELECT st_fromflatgeobuf(a) FROM t"]);
 }
 
 /// Whatever a body runs that is not shared by itself: neither is a call of it.
