@@ -69,20 +69,22 @@ pub static EXCEPTIONS: &[Exception] = &[
         why: "It tells of the process or the connection that serves the session.",
         names: "\
             current_query inet_client_addr inet_client_port inet_server_addr inet_server_port \
-            pg_backend_memory_contexts pg_backend_pid pg_conf_load_time \
-            pg_get_backend_memory_contexts pg_get_process_memory_contexts pg_jit_available \
-            pg_lock_status pg_locks pg_log_backend_memory_contexts pg_stat_activity \
-            pg_stat_get_activity pg_stat_get_backend_activity pg_stat_get_backend_activity_start \
-            pg_stat_get_backend_client_addr pg_stat_get_backend_client_port \
-            pg_stat_get_backend_dbid pg_stat_get_backend_idset pg_stat_get_backend_pid \
-            pg_stat_get_backend_start pg_stat_get_backend_subxact pg_stat_get_backend_userid \
-            pg_stat_get_backend_wait_event pg_stat_get_backend_wait_event_type \
-            pg_stat_get_backend_xact_start pg_stat_gssapi pg_stat_replication pg_stat_ssl",
+            pg_aios pg_backend_memory_contexts pg_backend_pid pg_conf_load_time pg_get_aios \
+            pg_get_backend_memory_contexts pg_get_loaded_modules pg_get_process_memory_contexts \
+            pg_jit_available pg_lock_status pg_locks pg_log_backend_memory_contexts \
+            pg_stat_activity pg_stat_get_activity pg_stat_get_backend_activity \
+            pg_stat_get_backend_activity_start pg_stat_get_backend_client_addr \
+            pg_stat_get_backend_client_port pg_stat_get_backend_dbid pg_stat_get_backend_idset \
+            pg_stat_get_backend_io pg_stat_get_backend_pid pg_stat_get_backend_start \
+            pg_stat_get_backend_subxact pg_stat_get_backend_userid pg_stat_get_backend_wait_event \
+            pg_stat_get_backend_wait_event_type pg_stat_get_backend_wal \
+            pg_stat_get_backend_xact_start pg_stat_gssapi pg_stat_replication pg_stat_ssl \
+            system_user",
     },
     Exception {
         why: "It reads or changes what the session keeps.",
         names: "\
-            currval lastval nextval pg_cursor pg_cursors pg_export_snapshot \
+            current_schemas currval lastval nextval pg_cursor pg_cursors pg_export_snapshot \
             pg_is_other_temp_schema pg_listening_channels pg_my_temp_schema pg_prepared_statement \
             pg_prepared_statements pg_stat_clear_snapshot pg_stat_force_next_flush \
             pg_stat_get_snapshot_timestamp pg_stat_get_xact_blocks_fetched \
@@ -90,9 +92,10 @@ pub static EXCEPTIONS: &[Exception] = &[
             pg_stat_get_xact_function_self_time pg_stat_get_xact_function_total_time \
             pg_stat_get_xact_numscans pg_stat_get_xact_tuples_deleted \
             pg_stat_get_xact_tuples_fetched pg_stat_get_xact_tuples_hot_updated \
-            pg_stat_get_xact_tuples_inserted pg_stat_get_xact_tuples_returned \
-            pg_stat_get_xact_tuples_updated pg_stat_xact_all_tables pg_stat_xact_sys_tables \
-            pg_stat_xact_user_functions pg_stat_xact_user_tables setseed setval",
+            pg_stat_get_xact_tuples_inserted pg_stat_get_xact_tuples_newpage_updated \
+            pg_stat_get_xact_tuples_returned pg_stat_get_xact_tuples_updated \
+            pg_stat_xact_all_tables pg_stat_xact_sys_tables pg_stat_xact_user_functions \
+            pg_stat_xact_user_tables setseed setval",
     },
     Exception {
         why: "It takes or gives back locks that are not those of rows.",
@@ -129,11 +132,12 @@ pub static EXCEPTIONS: &[Exception] = &[
     Exception {
         why: "It reads the server's files.",
         names: "\
-            pg_current_logfile pg_file_settings pg_get_wal_summarizer_state pg_hba_file_rules \
-            pg_ident_file_mappings pg_ls_archive_statusdir pg_ls_dir pg_ls_logdir \
-            pg_ls_logicalmapdir pg_ls_logicalsnapdir pg_ls_replslotdir pg_ls_summariesdir \
-            pg_ls_tmpdir pg_ls_waldir pg_read_binary_file pg_read_file pg_read_file_old \
-            pg_show_all_file_settings pg_stat_file",
+            pg_available_wal_summaries pg_current_logfile pg_file_settings \
+            pg_get_wal_summarizer_state pg_hba_file_rules pg_ident_file_mappings \
+            pg_ls_archive_statusdir pg_ls_dir pg_ls_logdir pg_ls_logicalmapdir \
+            pg_ls_logicalsnapdir pg_ls_replslotdir pg_ls_summariesdir pg_ls_tmpdir pg_ls_waldir \
+            pg_read_binary_file pg_read_file pg_read_file_old pg_show_all_file_settings \
+            pg_stat_file pg_wal_summary_contents",
     },
     Exception {
         why: "It acts on the server or on other sessions.",
@@ -164,23 +168,24 @@ pub static EXCEPTIONS: &[Exception] = &[
     Exception {
         why: "It changes or checks the catalogue or an index.",
         names: "\
-            amvalidate binary_upgrade_create_empty_extension binary_upgrade_set_missing_value \
-            binary_upgrade_set_next_array_pg_type_oid binary_upgrade_set_next_heap_pg_class_oid \
-            binary_upgrade_set_next_heap_relfilenode binary_upgrade_set_next_index_pg_class_oid \
-            binary_upgrade_set_next_index_relfilenode \
+            amvalidate binary_upgrade_add_sub_rel_state binary_upgrade_create_empty_extension \
+            binary_upgrade_logical_slot_has_caught_up binary_upgrade_replorigin_advance \
+            binary_upgrade_set_missing_value binary_upgrade_set_next_array_pg_type_oid \
+            binary_upgrade_set_next_heap_pg_class_oid binary_upgrade_set_next_heap_relfilenode \
+            binary_upgrade_set_next_index_pg_class_oid binary_upgrade_set_next_index_relfilenode \
             binary_upgrade_set_next_multirange_array_pg_type_oid \
             binary_upgrade_set_next_multirange_pg_type_oid binary_upgrade_set_next_pg_authid_oid \
             binary_upgrade_set_next_pg_enum_oid binary_upgrade_set_next_pg_tablespace_oid \
             binary_upgrade_set_next_pg_type_oid binary_upgrade_set_next_toast_pg_class_oid \
-            binary_upgrade_set_next_toast_relfilenode binary_upgrade_set_record_init_privs \
-            brin_desummarize_range brin_summarize_new_values brin_summarize_range fmgr_c_validator \
-            fmgr_internal_validator fmgr_sql_validator gin_clean_pending_list \
-            pg_clear_attribute_stats pg_clear_relation_stats pg_event_trigger_ddl_commands \
-            pg_event_trigger_dropped_objects pg_event_trigger_table_rewrite_oid \
-            pg_event_trigger_table_rewrite_reason pg_extension_config_dump \
-            pg_import_system_collations pg_nextoid pg_restore_attribute_stats \
-            pg_restore_relation_stats pg_stop_making_pinned_objects plpgsql_validator \
-            postgresql_fdw_validator",
+            binary_upgrade_set_next_toast_pg_type_oid binary_upgrade_set_next_toast_relfilenode \
+            binary_upgrade_set_record_init_privs brin_desummarize_range brin_summarize_new_values \
+            brin_summarize_range fmgr_c_validator fmgr_internal_validator fmgr_sql_validator \
+            gin_clean_pending_list pg_clear_attribute_stats pg_clear_relation_stats \
+            pg_event_trigger_ddl_commands pg_event_trigger_dropped_objects \
+            pg_event_trigger_table_rewrite_oid pg_event_trigger_table_rewrite_reason \
+            pg_extension_config_dump pg_import_system_collations pg_nextoid \
+            pg_restore_attribute_stats pg_restore_relation_stats pg_stop_making_pinned_objects \
+            plpgsql_validator postgresql_fdw_validator",
     },
 ];
 

@@ -177,10 +177,19 @@ fn what_they_set_goes_with_their_client() {
          CREATE FUNCTION slowly() RETURNS void LANGUAGE sql AS
             'SELECT set_config(''statement_timeout'', ''5min'', false)';
          CREATE FUNCTION for_now(name text) RETURNS void LANGUAGE plpgsql AS $$
-            BEGIN PERFORM set_config('app.tenant', name, true); END $$;",
+            BEGIN PERFORM set_config('app.tenant', name, true); END $$;
+         CREATE VIEW theirs AS SELECT * FROM pg_settings;
+         CREATE VIEW own AS SELECT name, setting FROM theirs;
+         CREATE FUNCTION by_view() RETURNS void LANGUAGE sql AS
+            'UPDATE theirs SET setting = ''2MB'' WHERE name = ''work_mem''';",
     );
     goes_with_it(&stage, "SELECT for_tenant('a')", "SELECT current_setting('app.tenant', true)");
     goes_with_it(&stage, "SELECT slowly()", "SHOW statement_timeout");
+    // Which setting that is need not be there to be read.
+    let update = "UPDATE own SET setting = '1MB' WHERE name = 'work_mem'";
+    for act in [update, "SELECT by_view()"] {
+        keeps_its_server(&stage, act, "SHOW work_mem", None);
+    }
     goes_with_it(&stage, "DO $$ BEGIN SET work_mem = '1MB'; END $$", "SHOW work_mem");
     let (mut one, mut two) = (stage.client(), stage.client());
     one.query("SELECT for_now('a')");

@@ -171,7 +171,8 @@ impl Share {
         let may_open = std::mem::take(&mut self.may_open);
         self.hidden.add(name.hidden);
         let &Name { text, quoted, field, .. } = name;
-        if (field || is_pg(text)) && builtin(text) == Some(Builtin::Exception) {
+        let is_own = field || is_pg(text) || !quoted && is_called_alone(text);
+        if is_own && builtin(text) == Some(Builtin::Exception) {
             self.alone(Alone::Session);
         }
         if field && name.hidden.contains(Hidden::CALLED) {
@@ -397,6 +398,12 @@ const COMMANDS: &str = "\
     discard do drop explain grant import listen load lock notify prepare reassign refresh reindex \
     release repack reset revoke rollback savepoint security set show start truncate unlisten \
     vacuum wait";
+
+/// Whether a word of the grammar is a call, without a `(`, of an exception. (`CURRENT_USER` and its
+/// like say what the client has set.)
+fn is_called_alone(word: &[u8]) -> bool {
+    word.eq_ignore_ascii_case(b"system_user")
+}
 
 /// Whether a name begins like those of PostgreSQL's own.
 fn is_pg(name: &[u8]) -> bool {

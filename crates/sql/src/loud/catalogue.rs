@@ -256,9 +256,13 @@ fn read(object: &Object) -> Read {
     };
     let (names, calls) = (std::mem::take(&mut body.names), std::mem::take(&mut body.calls));
     let writes = body.writes;
+    let updated = match (object.id.0, &object.source) {
+        (Kind::Relation, Source::Builtin) => updated(&object.name),
+        _ => Pins::NONE,
+    };
     let separator = if what.is_empty() { "" } else { ": " };
-    let why = format!("{what}{separator}{}", body.pins);
-    let mut effect = Effect { why, ..Effect::from(body) };
+    let why = format!("{what}{separator}{}", body.pins.union(updated));
+    let mut effect = Effect { why, writes: updated, ..Effect::from(body) };
     if object.is_quiet && changes_rows(&object.source) {
         effect.hidden.add(Hidden::CHANGES);
     }
@@ -304,6 +308,16 @@ fn alias(names: &[String]) -> Body {
 /// The same of machine code that a database has besides.
 fn native(extension: &str, name: &str) -> Body {
     Body { is_opaque: !COMPUTE.contains(&extension) || DO_MORE.contains(&name), ..called(name) }
+}
+
+/// What an UPDATE of one of PostgreSQL's own views leaves, through whatever it comes: which setting
+/// is changed no text need show then.
+fn updated(view: &str) -> Pins {
+    let pins = classify(format!("UPDATE {view} SET setting = 1").as_bytes());
+    match pins.contains(PinReason::Setting) {
+        true => pins.union(PinReason::Unclear.into()),
+        false => pins,
+    }
 }
 
 /// What a text says that calls this.

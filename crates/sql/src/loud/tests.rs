@@ -210,6 +210,34 @@ fn postgresqls_own_functions_count_where_no_text_shows_them() {
     assert_eq!(leaves(block, &list), "last value, sequence");
 }
 
+/// An UPDATE of that view calls `set_config`, through whatever view it comes.
+#[test]
+fn views_of_pg_settings_set() {
+    let own = (Kind::Relation, 1);
+    let pg_settings = Object { source: Source::Builtin, ..relation(1, "pg_settings") };
+    let list = loud(
+        vec![
+            pg_settings,
+            relation(20_000, "theirs"),
+            relation(20_001, "ours"),
+            sql(20_002, "by_function", "UPDATE ours SET setting = 1"),
+            sql(20_003, "reads", "SELECT setting FROM theirs"),
+        ],
+        vec![
+            uses((Kind::Relation, 20_000), own, When::Always),
+            uses((Kind::Relation, 20_001), (Kind::Relation, 20_000), When::Always),
+        ],
+    );
+    for text in [
+        "UPDATE theirs SET setting = $1 WHERE name = 'work_mem'",
+        "WITH x AS (UPDATE ours SET setting = '1' RETURNING 1) TABLE x",
+        "SELECT by_function()",
+    ] {
+        assert_eq!(leaves(text, &list), "setting, unclear", "{text}");
+    }
+    assert_eq!(leaves("SELECT setting FROM ours WHERE reads() = 1", &list), "");
+}
+
 #[test]
 fn blocks_are_read() {
     const SCHEMA: &str = "schema change";

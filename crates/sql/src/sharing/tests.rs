@@ -32,6 +32,7 @@ static LOUD: LazyLock<Arc<Loud>> = LazyLock::new(|| {
         ("makes_table", sql("SELECT ST_FromFlatGeobufToTable('s', 't', $1)")),
         ("st_fromflatgeobuftotable", Source::Native("postgis".to_owned())),
         ("st_fromflatgeobuf", Source::Native("postgis".to_owned())),
+        ("uses_system_user", sql("SELECT system_user::text")),
         ("treats", sql("SELECT TREAT($1 AS lower)")),
         ("treats_some", plpgsql("BEGIN RETURN TREAT(CASE WHEN a THEN b ELSE c END AS f); END")),
     ];
@@ -383,8 +384,16 @@ fn what_tells_of_the_session_is_found_everywhere() {
             "SELECT pg_advisory_xact_lock(1)",
             "SELECT set_config('a.b', 'c', true)",
             "SELECT nextval('s')",
+            "SELECT current_schemas(true)",
+            "SELECT x.current_schemas FROM starts_with('a', 'a') AS x",
+            "SELECT System_User",
+            "SELECT a FROM t WHERE b = SYSTEM_USER AND c",
+            "SELECT (16384::oid).pg_stat_get_xact_tuples_newpage_updated",
+            "SELECT x.pg_stat_get_backend_io FROM abs(1) AS x",
         ],
     );
+    all(Sharing::Read, &["SELECT \"system_user\", system_users FROM t"]);
+    assert_eq!(sharing("SELECT uses_system_user()"), Sharing::Alone(Alone::Opaque));
 }
 
 #[test]

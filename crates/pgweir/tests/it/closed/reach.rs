@@ -146,6 +146,7 @@ const SCHEMA: &str = "
     CREATE TABLE copied (a int);
     CREATE RULE r AS ON INSERT TO copied DO ALSO
         INSERT INTO indexed_not SELECT b FROM (SELECT b FROM plain) AS x;
+    CREATE VIEW own_settings AS SELECT * FROM pg_settings;
     CREATE TABLE guarded (a int);
     INSERT INTO guarded VALUES (1);
     ALTER TABLE guarded ENABLE ROW LEVEL SECURITY;
@@ -237,6 +238,7 @@ pub(super) const ACTS: &[&str] = &[
     "SELECT a FROM inlines WHERE a = 1",
     "SELECT a FROM planned_above WHERE a = 1",
     "SELECT a FROM estimated WHERE a = 1",
+    "UPDATE own_settings SET setting = '1MB' WHERE name = 'work_mem'",
     "SELECT total(a) FROM plain",
     "SELECT total(a) OVER () FROM plain",
     "INSERT INTO ruled VALUES (1)",
@@ -271,8 +273,14 @@ pub(super) const ACTS: &[&str] = &[
 ];
 
 /// Texts that leave nothing which a look at the session shows, and are not shared either.
-pub(super) const UNSEEN: &[&str] =
-    &["INSERT INTO answering VALUES (1)", "UPDATE notifying SET a = 1"];
+pub(super) const UNSEEN: &[&str] = &[
+    "INSERT INTO answering VALUES (1)",
+    "UPDATE notifying SET a = 1",
+    "SELECT current_schemas(true)",
+    "SELECT x.current_schemas FROM starts_with('a', 'a') AS x",
+    "SELECT SYSTEM_USER",
+    "SELECT a FROM plain WHERE session_user = system_user",
+];
 
 /// What comes with extensions whose machine code nobody has read, or that run what they are given.
 pub(super) const EXTENSIONS: &str = "
