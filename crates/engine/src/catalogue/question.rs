@@ -134,16 +134,16 @@ const USES: &str = "\
     UNION ALL SELECT k, o, 'f', 'pg_catalog.txid_current()'::regprocedure::oid, w, \
         through || ', for update' FROM tree WHERE t ~ ':rowMarks [(]' \
     UNION ALL SELECT 'r', o, 'f', m[1]::oid, 'a', through FROM planned, \
-        LATERAL pg_catalog.regexp_matches(t, ':(?:funcid|opfuncid) ([0-9]+) \
+        LATERAL pg_catalog.regexp_matches(t, ':(?:funcid|opfuncid) ([0-9]{5,}) \
             ([^{}]*(?:[{]CONST [^{}]*[}] )*(?:[{]RELABELTYPE [^{}]*)?[{]VAR )?', 'g') AS m \
     JOIN pg_catalog.pg_proc p ON p.oid = m[1]::oid \
     JOIN pg_catalog.pg_language l ON l.oid = prolang \
     WHERE p.oid >= 16384 AND provolatile = 'i' AND (m[2] IS NULL OR lanname = 'sql') \
     UNION ALL SELECT k, o, 'f', 'pg_catalog.pg_notify(text,text)'::regprocedure::oid, w, \
-        through FROM tree WHERE t ~ ':utilityStmt [{]' \
+        through FROM tree WHERE through LIKE 'rule %' AND t ~ ':utilityStmt [{]' \
     UNION ALL SELECT k, o, 'f', 'pg_catalog.pg_sleep(double precision)'::regprocedure::oid, w, \
         through || ', rows' \
-    FROM tree WHERE w = 'w' AND t ~ '(^[(]|[}] )[{]QUERY :commandType 1 ' \
+    FROM tree WHERE through LIKE 'rule %' AND t ~ '(^[(]|[}] )[{]QUERY :commandType 1 ' \
     UNION ALL SELECT 'r', o, 'f', f, 'w', 'trigger ' || name FROM fires \
     UNION ALL SELECT 'r', tgrelid, 'f', \
         'pg_catalog.pg_sleep(double precision)'::regprocedure::oid, 'w', 'deferred' \
