@@ -18,11 +18,11 @@ const TRANSACTIONS: u64 = 1_000_000;
 /// simulation by a change of the simulator: `pgweir-sim --once --find MARK` finds others.
 const RARER: [(Mark, u64); 6] = [
     (Mark::LongMayNotify, 13_727),
+    (Mark::MarkSettledBefore, 14_472),
     (Mark::MadeAheadInVain, 18_160),
     (Mark::TooLongInDoubt, 21_214),
     (Mark::HeardAheadOfServer, 23_103),
     (Mark::MakingPutOff, 34_538),
-    (Mark::MarkSettledBefore, 36_487),
 ];
 
 /// Simulations that may be run to make a failure smaller.
