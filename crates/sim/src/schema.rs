@@ -3,8 +3,9 @@
 
 use std::collections::BTreeSet;
 
-/// A change of the schema is read so much later at most, mostly: pgweir may stand still meanwhile.
-const UNREAD_US: u64 = 15_000_000;
+/// A change of the schema is read so much later at most, mostly: pgweir may stand still meanwhile,
+/// and what could not be read is tried again ten seconds later, perhaps on a server that is lost.
+const UNREAD_US: u64 = 30_000_000;
 
 /// Who changes the schema.
 #[derive(Debug, Default)]
