@@ -109,12 +109,15 @@ fn help_names_every_command() {
         assert!(said(&command).ends_with(&format!("C {tag}\nZ I\n")), "{command}");
     }
     for name in [
+        "CLIENT OF pid",
         "CLIENTS",
         "CONFIG",
         "DATABASES",
         "HELP",
         "LISTS",
+        "LOUD",
         "MEM",
+        "PIPELINING",
         "POOLS",
         "SERVERS",
         "STATE",
@@ -127,6 +130,7 @@ fn help_names_every_command() {
     ] {
         assert!(help.contains(&format!("D SHOW {name}|")), "{name}\n{help}");
     }
+    assert!(help.contains("D EXPLAIN ROUTE statement|"), "{help}");
 }
 
 #[test]

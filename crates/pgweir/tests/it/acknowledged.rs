@@ -31,6 +31,8 @@ enum Told {
 struct Account {
     rows: BTreeMap<usize, (usize, Told)>,
     read: usize,
+    /// So many of its units a cancel has ended.
+    cancelled: usize,
     /// For each end of servers how often a unit was left in doubt.
     in_doubt: [usize; ENDS + 1],
     /// How often that only reads, and nothing of its reply had come.
@@ -75,8 +77,12 @@ impl<'a> Writer<'a> {
         let told = match self.client.send(unit).and_then(|()| self.client.read_until_ready()) {
             Ok(reply) => {
                 self.in_block = reply.last().is_some_and(|ready| ready.body != *b"I");
-                match reply.iter().find(|message| message.tag == b'E') {
-                    Some(error) => of_error(&error.sqlstate()),
+                match reply.iter().find(|message| message.tag == b'E').map(|error| error.sqlstate())
+                {
+                    Some(code) => {
+                        self.account.cancelled += usize::from(code == "57014");
+                        of_error(&code)
+                    }
                     None => Told::Written,
                 }
             }
@@ -178,7 +184,14 @@ impl<'a> Writer<'a> {
 
     fn cancels(&mut self, row: usize) -> Told {
         let key = self.client.cancel_key();
-        if self.client.send(&query(&self.insert(row))).is_err() {
+        let Self { id, connection, .. } = self;
+        // It takes longer than others may wait for it, so the cancel comes in time.
+        let slow = format!(
+            "INSERT INTO rows (id, connection, n) SELECT {id}, {connection}, {row} \
+             FROM generate_series(1, 2000000) HAVING count(*) > 0"
+        );
+        let insert = if row % 4 < 2 { slow } else { self.insert(row) };
+        if self.client.send(&query(&insert)).is_err() {
             self.reconnect();
             return Told::Unknown;
         }
@@ -186,7 +199,7 @@ impl<'a> Writer<'a> {
         self.runs(&[])
     }
 
-    /// Its own rows, and nobody else's.
+    /// Its own rows, and nobody else's: each that was acknowledged, and none that was refused.
     fn reads(&mut self) {
         let text = format!("SELECT id, count(*) FROM rows WHERE id = {} GROUP BY id", self.id);
         let mut is_new = false;
@@ -200,6 +213,12 @@ impl<'a> Writer<'a> {
             Read::Done(rows) => {
                 let id = Some(self.id.to_string().into_bytes());
                 assert!(rows.iter().all(|row| row[0] == id), "somebody else's row: {rows:?}");
+                let count = rows.first().and_then(|row| String::from_utf8(row[1].clone()?).ok());
+                let there = count.map_or(0, |count| count.parse().unwrap());
+                let those = |told| self.account.rows.values().filter(|its| its.1 == told).count();
+                let written = those(Told::Written);
+                let possible = written..=written + those(Told::Unknown);
+                assert!(possible.contains(&there), "c{}: {there} of {possible:?}", self.id);
                 self.account.read += 1;
             }
             Read::Lost => {
@@ -376,6 +395,7 @@ fn all_goes_well(pipelining: &str, most_shared: Option<(usize, usize)>) {
     let told = what_was_told_is_there(&cluster, &accounts);
     assert!(told["Written"] > course.done() / 4, "{told:?}");
     assert!(accounts.iter().map(|account| account.read).sum::<usize>() > 0);
+    assert!(accounts.iter().map(|account| account.cancelled).sum::<usize>() > 0, "none in time");
     for number in 0..=ENDS {
         let sum = |of: fn(&Account) -> &[usize; ENDS + 1]| -> usize {
             accounts.iter().map(|account| of(account)[number]).sum()
