@@ -269,7 +269,7 @@ impl Engine {
         let its = &self.servers[server];
         let of = &self.pools[pool];
         let too_old = its.is_too_old(now, of.spec.server_lifetime);
-        let too_many = of.is_too_large();
+        let too_many = of.surplus() > 0;
         // One that is in the middle of a message, or of a transaction, that nobody asked for is no
         // server to rely on.
         let astray = its.body.left > 0 || its.status.in_block();

@@ -1094,6 +1094,8 @@ marks! {
     MakingPutOff,
     /// A shared server is kept for somebody who needs one alone.
     SharedReserved,
+    /// Another one is to be shared in the place of one that is kept.
+    HotAwaited,
     /// The same for what is to go: it has lived for long enough, or there are too many.
     SharedTooOld,
     /// A unit that shares a server takes too long.
@@ -1120,8 +1122,6 @@ marks! {
     GrantUnused,
     /// A unit that was on it can be run again.
     SharedRunAgain,
-    /// It was about to be over: an error has undone it.
-    SharedLostUndone,
     /// Whether such a unit was carried out is not known.
     SharedOutcomeUnknown,
     /// A shared server does not answer to statements of ours.
@@ -1196,6 +1196,9 @@ marks! {
     Misbehaved,
     /// A shared server is lost with what could be run again, but its client has asked for its end.
     SharedLostCancelled,
+    /// A unit was about to be over whose shared server is lost: an error has undone it.
+    SharedLostUndone,
+
     // Clients on their way in and out.
     /// A client leaves while the end of its last unit waits for what the listener has to say.
     LeavesBeforeReady,

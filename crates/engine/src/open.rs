@@ -12,7 +12,7 @@ impl Engine {
     /// shared as many are kept for them as do not come.
     pub(crate) fn refill(&mut self, now: Time, id: PoolId) {
         self.open_due(now, id);
-        self.reserve(id);
+        self.reserve(now, id);
     }
 
     fn open_due(&mut self, now: Time, id: PoolId) {

@@ -20,8 +20,8 @@ const RARER: [(Mark, u64); 6] = [
     (Mark::LongMayNotify, 13_727),
     (Mark::MarkSettledBefore, 14_472),
     (Mark::MadeAheadInVain, 18_160),
-    (Mark::TooLongInDoubt, 21_214),
     (Mark::HeardAheadOfServer, 23_103),
+    (Mark::TooLongInDoubt, 28_103),
     (Mark::MakingPutOff, 34_538),
 ];
 

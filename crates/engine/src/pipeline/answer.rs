@@ -46,19 +46,18 @@ impl Engine {
     pub(crate) fn hold_fresh(&mut self, id: ServerId) {
         let Some(server) = self.servers.find_mut(id) else { return };
         let Some(fresh) = server.fresh.take() else { return };
-        let may_be_dropped = self.can_be_run_again(id);
-        let Some(head) = self.servers[id].pipeline.front_mut() else { return };
+        let Some(head) = server.pipeline.front_mut() else { return };
         let Some(client) = head.client.filter(|_| head.outcome == Outcome::Answered) else {
             return;
         };
         let n = fresh.len();
         let budget = &self.member.commons().held;
-        let most = match may_be_dropped {
-            // What changes rows is not long: no rows come of it, and functions that raise notices
-            // share no server.
-            false => usize::MAX,
-            true if head.held + n > REPLY_HELD_BYTES => 0,
-            true => self.plan.max_buffer_memory,
+        let most = match head.access {
+            // It cannot be run again. It is not long: no rows come of it, and functions that raise
+            // notices share no server. An error may be long, and says that nothing was done.
+            Access::Write if !head.undone => usize::MAX,
+            _ if head.held + n > REPLY_HELD_BYTES => 0,
+            _ => self.plan.max_buffer_memory,
         };
         if budget.add_many(n, most) {
             head.held += n;
@@ -70,12 +69,6 @@ impl Engine {
             budget.sub_many(std::mem::take(&mut head.held));
             self.actions.push(Action::Discard(client));
         }
-    }
-
-    /// Whether the unit at the head could be run again, should nothing be kept of its reply.
-    fn can_be_run_again(&self, id: ServerId) -> bool {
-        let head = self.servers[id].pipeline.front();
-        head.is_some_and(|unit| unit.undone || self.has_only_read(id, unit))
     }
 
     /// Nothing is kept of a reply any more.

@@ -150,8 +150,12 @@ impl Engine {
         });
         let Some(first) = waits.next().filter(|first| first.shares.is_some()) else { return false };
         let access = clients[first.client].unit.as_ref().map(|unit| unit.access);
-        let lacks =
-            |access| of.depths(access).is_some_and(|its| self.shared_by(pool, access) < its.hot);
+        // One that is kept for who waits alone is shared until it is theirs.
+        let shared = |access| match of.alone() {
+            0 => self.taken_by(pool, access),
+            _ => self.shared_by(pool, access),
+        };
+        let lacks = |access| of.depths(access).is_some_and(|its| shared(access) < its.hot);
         if !access.is_some_and(lacks) {
             return false;
         }
@@ -219,6 +223,11 @@ impl Server {
             // One that has refused to be set to others has no brake.
             None => self.brake.is_some() && self.is_set_to(settings),
         };
-        is_for_them && !self.reserved && !self.doomed && self.cancel.is_none()
+        is_for_them && self.goes_on_taking()
+    }
+
+    /// Whether it takes units yet.
+    pub(super) fn goes_on_taking(&self) -> bool {
+        !self.reserved && !self.doomed && self.cancel.is_none()
     }
 }

@@ -31,6 +31,7 @@ impl Engine {
             self.server_lost(now, id, HANGS);
         } else {
             self.reserve_to_go(now, id);
+            self.cancel_last(now, id);
         }
     }
 }
@@ -166,14 +167,14 @@ impl Engine {
         let Some(server) = self.servers.find_mut(id) else { return };
         let is_last = server.load() == 1 && !server.replies.is_ours();
         if let Some(unit) = server.pipeline.front_mut()
+            && let Some(client) = unit.client
             && is_last
             && unit.cancelled
             && !unit.may_be_hit
         {
             Mark::CancelledAsLast.hit();
             unit.may_be_hit = true;
-            let client = unit.client;
-            self.cancel_on(now, id, client, None);
+            self.cancel_on(now, id, Some(client), None);
         }
     }
 

@@ -128,7 +128,7 @@ impl Engine {
         {
             return Place::On(server);
         }
-        self.reserve(pool);
+        self.reserve(now, pool);
         if granted.is_some() || self.pools[pool].sharing == 0 {
             return self.find_place(now, pool, &settings, unit);
         }
@@ -159,7 +159,7 @@ impl Engine {
         }
         let is_kin = |server: &ServerId| self.is_kin(*server, unit.access);
         let least = self.least_loaded(pool, most, settings, unit, is_kin);
-        let is_due = self.shared_by(pool, unit.access) < most;
+        let is_due = self.taken_by(pool, unit.access) < most;
         if let Some(server) = least {
             let is_busy = self.servers[server].load() > 0;
             if !(is_due && is_busy) {
@@ -212,7 +212,14 @@ impl Engine {
                 Place::Later
             }
             // One that is made, or comes free, will be, unless those that are free are others.
-            None if is_due && self.pools[pool].idle.is_empty() => Place::Later,
+            None if is_due && self.pools[pool].idle.is_empty() => {
+                if self.shared_by(pool, unit.access) >= most {
+                    // One that is shared is about to go, or will be another's.
+                    Mark::HotAwaited.hit();
+                    self.want_hot(now, pool, settings);
+                }
+                Place::Later
+            }
             None => {
                 Mark::NoneHotForSettings.hit();
                 Place::Alone
@@ -243,6 +250,13 @@ impl Engine {
     pub(super) fn shared_by(&self, pool: PoolId, access: Access) -> usize {
         let hot = self.pools[pool].hot.iter();
         hot.filter(|server| self.is_kin(**server, access)).count()
+    }
+
+    /// The same of those that go on taking units.
+    pub(super) fn taken_by(&self, pool: PoolId, access: Access) -> usize {
+        let hot = self.pools[pool].hot.iter();
+        let takes = |id: &&ServerId| self.servers[**id].goes_on_taking();
+        hot.filter(takes).filter(|id| self.is_kin(**id, access)).count()
     }
 
     /// Of the shared servers that could take a unit now the one with the fewest. More than may be
@@ -478,7 +492,7 @@ impl Engine {
     /// A shared server may take units again, or is free.
     pub(crate) fn goes_on(&mut self, now: Time, id: ServerId) {
         let pool = self.servers[id].pool;
-        self.reserve(pool);
+        self.reserve(now, pool);
         self.grant(now, pool);
         self.runs_dry(now, id);
         self.cancel_last(now, id);

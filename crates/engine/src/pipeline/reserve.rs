@@ -1,68 +1,94 @@
 //! Shared servers that are to come free: one that always has something to do never would.
 
+use super::BRAKE;
 use crate::Engine;
 use crate::action::ServerId;
 use crate::marks::Mark;
 use crate::pool::{Pool, PoolId};
+use crate::server::Server;
 use crate::time::Time;
 
 impl Engine {
-    /// Keeps as many shared servers from taking more units as are to come free, those with the
-    /// fewest. Looked at anew before a unit is given a place: of those that were kept some may have
-    /// gone to whoever had asked before.
-    pub(crate) fn reserve(&mut self, pool: PoolId) {
+    /// Keeps as many shared servers from taking more units as are to come free, those that will
+    /// soonest. Looked at anew before a unit is given a place: of those that were kept some may
+    /// have gone to whoever had asked before, or may stand still.
+    pub(crate) fn reserve(&mut self, now: Time, pool: PoolId) {
         let of = &self.pools[pool];
-        let wanted = of.to_come_free();
-        if wanted == 0 || of.hot.is_empty() {
+        if of.hot.is_empty() || of.alone() == 0 && of.owes_since.is_none() {
             return;
         }
-        let reserved = of.hot.iter().filter(|id| self.servers[**id].reserved).count();
-        for _ in reserved..wanted {
-            let hot = self.pools[pool].hot.iter().copied();
-            let free = hot.filter(|id| !self.servers[*id].reserved);
-            let Some(server) = free.min_by_key(|id| self.servers[*id].load()) else { return };
+        let wanted = of.to_come_free(self.promised(pool));
+        let comes_free = |id: &&ServerId| self.servers[**id].comes_free(now);
+        let coming = of.hot.iter().filter(comes_free).count();
+        for _ in coming..wanted {
+            let Some(server) = self.soonest_free(now, pool) else { return };
             Mark::SharedReserved.hit();
             self.servers[server].reserved = true;
         }
     }
 
     /// One shared server is to come free, unless one will anyway.
-    pub(crate) fn reserve_one(&mut self, pool: PoolId) {
+    pub(crate) fn reserve_one(&mut self, now: Time, pool: PoolId) {
         let hot = &self.pools[pool].hot;
-        if let Some(&server) = hot.first()
-            && !hot.iter().any(|id| self.servers[*id].reserved)
+        if !hot.iter().any(|id| self.servers[*id].comes_free(now))
+            && let Some(server) = self.soonest_free(now, pool)
         {
             self.servers[server].reserved = true;
         }
     }
 
-    /// A shared server goes once it is free if it has lived for long enough, or there are too many.
+    /// A shared server goes once it is free if it has lived for long enough, or if there are more
+    /// than there may be, and not as many are about to go.
     pub(super) fn reserve_to_go(&mut self, now: Time, id: ServerId) {
         let server = &self.servers[id];
         let of = &self.pools[server.pool];
-        if !server.reserved
-            && (server.is_too_old(now, of.spec.server_lifetime) || of.is_too_large())
-        {
+        let kept = of.hot.iter().filter(|hot| self.servers[**hot].reserved).count();
+        let is_old = server.is_too_old(now, of.spec.server_lifetime);
+        if !server.reserved && (is_old || kept < of.surplus()) {
             Mark::SharedTooOld.hit();
             self.servers[id].reserved = true;
         }
+    }
+
+    /// The shared server that takes more yet and will run dry first. Of commits nobody knows when.
+    fn soonest_free(&self, now: Time, pool: PoolId) -> Option<ServerId> {
+        let hot = self.pools[pool].hot.iter().copied();
+        let taking = hot.filter(|id| !self.servers[*id].reserved);
+        taking.min_by_key(|id| {
+            let server = &self.servers[*id];
+            (server.stands_still(now), server.has_waiting(), server.load())
+        })
     }
 }
 
 impl Pool {
     /// So many shared servers are wanted by others: by clients that need one alone, as far as none
-    /// is coming for them, or by another pool.
-    fn to_come_free(&self) -> usize {
+    /// is coming for them, or by another pool. `promised`: of those that are coming so many are for
+    /// clients out of the queue.
+    fn to_come_free(&self, promised: usize) -> usize {
         let more_will_come = self.opening > 0 && self.failures == 0 && self.total < self.most();
         let lacking = match more_will_come {
             true => 0,
-            false => self.alone().saturating_sub(self.coming()),
+            false => self.alone().saturating_sub(self.coming() - promised),
         };
         lacking.max(usize::from(self.owes_since.is_some()))
     }
 
-    /// Whether it has more connections than it may have, so that the next one that is free goes.
-    pub(crate) fn is_too_large(&self) -> bool {
-        self.total > self.spec.size + self.spec.reserve + self.listeners()
+    /// So many connections more it has than it may have: the next ones that are free go.
+    pub(crate) fn surplus(&self) -> usize {
+        self.total.saturating_sub(self.spec.size + self.spec.reserve + self.listeners())
+    }
+}
+
+impl Server {
+    /// Whether it is kept, and comes free in a moment.
+    fn comes_free(&self, now: Time) -> bool {
+        self.reserved && !self.stands_still(now)
+    }
+
+    /// Whether the unit at its head takes longer than the brake leaves one: it waits for its
+    /// commit, or hangs.
+    fn stands_still(&self, now: Time) -> bool {
+        self.load() > 0 && now - self.unit_since > 2 * BRAKE
     }
 }

@@ -1,7 +1,6 @@
 //! A unit is sent to a server that is shared, and what that must have for it is made there first.
 
 use std::rc::Rc;
-use std::sync::Arc;
 use std::time::Duration;
 
 use pgweir_wire::frontend::{self, Bind, Tag, Target};
@@ -63,7 +62,6 @@ impl Engine {
         if !behind {
             self.pools[its.pool].stats.delays.count(Duration::ZERO);
         }
-        let loud = Arc::clone(&self.pools[of_pool].loud);
         let mut done = 0;
         while done < unit.bytes {
             // It was read before, message by message.
@@ -78,7 +76,7 @@ impl Engine {
             bytes: unit.bytes,
             access: unit.access,
             print: unit.print,
-            loud,
+            loud: unit.loud,
             trails,
             since,
             sent: now,

@@ -32,7 +32,7 @@ pub(crate) struct Unit {
     /// The statements that a server must have for it, and what its client was told of their rows.
     pub(crate) needs: SmallVec<[Need; 1]>,
     /// The loud names by which it was judged.
-    loud: Arc<Loud>,
+    pub(super) loud: Arc<Loud>,
 }
 
 /// A statement that a server must have.

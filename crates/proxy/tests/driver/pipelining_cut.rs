@@ -1,13 +1,15 @@
 //! A shared server is cut off behind each byte of what it answers two clients: each of them hears
 //! its whole reply once, or that nobody knows, and never a part.
 
+use pgweir_engine::Mark;
+
 use crate::messages::{
     bind, bind_complete, columns, done, error, execute, fatal, notice, one_row, parse,
     parse_complete, query, ready, row, sync,
 };
 use crate::peer::Peer;
 use crate::pipelining::{braked, shared, updated};
-use crate::stage::Stage;
+use crate::stage::{Stage, took};
 
 /// What a client sends, and what its server answers.
 struct Unit {
@@ -143,6 +145,8 @@ fn cut(units: &[Unit; 2], way: &Way, said: &[u8]) {
             || way.in_order && !is_head
             || unit.is_undone(&said[start.min(said.len())..])
         {
+            let is_known = unit.reads || way.in_order && !is_head;
+            assert_eq!(took(Mark::SharedLostUndone), !is_known);
             let next = next.get_or_insert_with(|| stage.server());
             assert_eq!(client.heard(), "");
             assert_eq!(next.heard(), unit.seen);

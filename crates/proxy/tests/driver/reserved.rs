@@ -7,7 +7,7 @@ use pgweir_engine::{Mark, TICK};
 
 use crate::messages::{done, in_block, one_row, query};
 use crate::peer::Peer;
-use crate::pipelining::{BRAKED, FREED, braked, shared};
+use crate::pipelining::{BRAKED, FREED, braked, shared, updated};
 use crate::stage::{Setup, Stage, took};
 
 /// Clients, of which the first one has asked, see to it that a server is never idle, for so long at
@@ -136,4 +136,70 @@ fn as_many_are_kept_as_wait_alone() {
         server.says([done(), in_block()]);
         assert_eq!(client.heard(), "C Z(T)");
     }
+}
+
+/// Those who wait for a place while their server is about to go wait for another one to share.
+#[test]
+fn who_waits_while_a_server_goes_shares_the_next() {
+    let general = "pipelining = '1x1'\nserver_lifetime = 60000";
+    let (stage, server, clients) = braked(&Setup { general, ..Setup::of_size(4) }, 4);
+    clients[0].says([query("SELECT 0")]);
+    assert_eq!(server.heard(), "Q(SELECT 0)");
+    stage.wait(Duration::from_secs(90));
+    for client in &clients[1..] {
+        client.says([query("SELECT 1")]);
+    }
+    assert_eq!(stage.attempts(), 1, "one is enough");
+    let next = stage.server();
+    assert_eq!(next.heard(), BRAKED);
+    next.says([one_row("")]);
+    for client in &clients[1..] {
+        assert_eq!(next.heard(), "Q(SELECT 1)");
+        next.says([one_row("b")]);
+        assert_eq!(client.heard(), "T D(b) C Z");
+    }
+    server.says([one_row("a")]);
+    assert_eq!((clients[0].heard().as_str(), server.heard().as_str()), ("T D(a) C Z", "X"));
+}
+
+/// One that waits for its commit may do so for ever, whoever it is kept for.
+#[test]
+fn none_is_kept_that_stands_still() {
+    let setup = Setup { general: "pipelining = '2x8'", ..Setup::of_size(2) };
+    let (stage, first, clients) = braked(&setup, 5);
+    updated(&first, &clients[0]);
+    clients[2].says([query("UPDATE t SET a = 1")]);
+    assert_eq!(first.heard(), "Q(UPDATE t SET a = 1)");
+    clients[0].says([query("SELECT 0")]);
+    let second = stage.server();
+    assert_eq!(second.heard(), BRAKED);
+    second.says([one_row("")]);
+    clients[1].says([query("SELECT 1")]);
+    assert_eq!(second.heard(), "Q(SELECT 0) Q(SELECT 1)");
+    clients[3].says([query("BEGIN")]);
+    clients[4].says([query("SELECT 4")]);
+    second.says([one_row(""), one_row("")]);
+    assert_eq!((first.heard().as_str(), second.heard().as_str()), ("", FREED));
+}
+
+/// That it stands still may show only when it is kept already.
+#[test]
+fn another_is_kept_if_one_stands_still() {
+    let setup = Setup { general: "pipelining = '2x8'", ..Setup::of_size(2) };
+    let (stage, first, clients) = braked(&setup, 5);
+    clients[0].says([query("SELECT 0")]);
+    clients[1].says([query("SELECT 1")]);
+    let second = stage.server();
+    clients[2].says([query("SELECT 2")]);
+    second.says([one_row("")]);
+    first.says([one_row("")]);
+    clients[0].says([query("SELECT 0")]);
+    assert!(second.heard().ends_with("Q(SELECT 0)"));
+    clients[3].says([query("BEGIN")]);
+    stage.wait(Duration::from_millis(200));
+    first.says([one_row("")]);
+    clients[4].says([query("SELECT 4")]);
+    first.heard();
+    first.says([one_row("")]);
+    assert_eq!(first.heard(), FREED);
 }
