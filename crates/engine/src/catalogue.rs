@@ -154,7 +154,7 @@ impl Engine {
             self.pools[id].idle.retain(|idle| *idle != server);
             self.reads_names(now, server);
         } else if self.is_due(now, id) {
-            self.reserve_one(now, id);
+            self.keep(now, id, 1);
         }
     }
 

@@ -248,6 +248,11 @@ impl Server {
         self.granted_writes -= usize::from(access.waits());
     }
 
+    /// Whether one unit is on it, and nothing else: a cancel can hit no other.
+    pub(crate) fn has_one_unit(&self) -> bool {
+        self.load() == 1 && !self.replies.is_ours()
+    }
+
     /// Whether a unit is on it that may wait for others or for its commit.
     pub(crate) fn has_waiting(&self) -> bool {
         self.pipeline.iter().any(|unit| unit.access.waits())

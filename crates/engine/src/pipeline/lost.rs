@@ -165,7 +165,7 @@ impl Engine {
     /// nothing else now. The brake would end it, but for what a commit waits for.
     pub(super) fn cancel_last(&mut self, now: Time, id: ServerId) {
         let Some(server) = self.servers.find_mut(id) else { return };
-        let is_last = server.load() == 1 && !server.replies.is_ours();
+        let is_last = server.has_one_unit();
         if let Some(unit) = server.pipeline.front_mut()
             && let Some(client) = unit.client
             && is_last
@@ -182,7 +182,7 @@ impl Engine {
     /// stands there alone, so that a cancel can hit nothing else.
     pub(crate) fn cancels_alone(&mut self, id: ClientId, server: ServerId) -> bool {
         let server = &mut self.servers[server];
-        let alone = server.load() == 1 && !server.replies.is_ours();
+        let alone = server.has_one_unit();
         Mark::CancelledBesideOthers.hit_if(!alone);
         for unit in server.pipeline.iter_mut().filter(|unit| unit.client == Some(id)) {
             unit.cancelled = true;

@@ -18,21 +18,16 @@ impl Engine {
             return;
         }
         let wanted = of.to_come_free(self.promised(pool));
-        let comes_free = |id: &&ServerId| self.servers[**id].comes_free(now);
-        let coming = of.hot.iter().filter(comes_free).count();
-        for _ in coming..wanted {
-            let Some(server) = self.soonest_free(now, pool) else { return };
-            Mark::SharedReserved.hit();
-            self.servers[server].reserved = true;
-        }
+        self.keep(now, pool, wanted);
     }
 
-    /// One shared server is to come free, unless one will anyway.
-    pub(crate) fn reserve_one(&mut self, now: Time, pool: PoolId) {
-        let hot = &self.pools[pool].hot;
-        if !hot.iter().any(|id| self.servers[*id].comes_free(now))
-            && let Some(server) = self.soonest_free(now, pool)
-        {
+    /// Sees to it that so many shared servers come free.
+    pub(crate) fn keep(&mut self, now: Time, pool: PoolId, wanted: usize) {
+        let hot = self.pools[pool].hot.iter();
+        let kept = hot.filter(|id| self.servers[**id].comes_free(now)).count();
+        for _ in kept..wanted {
+            let Some(server) = self.soonest_free(now, pool) else { return };
+            Mark::SharedReserved.hit();
             self.servers[server].reserved = true;
         }
     }
@@ -89,6 +84,6 @@ impl Server {
     /// Whether the unit at its head takes longer than the brake leaves one: it waits for its
     /// commit, or hangs.
     fn stands_still(&self, now: Time) -> bool {
-        self.load() > 0 && now - self.unit_since > 2 * BRAKE
+        !self.pipeline.is_empty() && now - self.unit_since > 2 * BRAKE
     }
 }

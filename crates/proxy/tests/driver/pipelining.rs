@@ -558,9 +558,9 @@ fn who_has_sent_more_is_not_drained_in_between() {
     assert_eq!(clients[0].heard(), "T D(b) C Z E(FATAL 57P01)");
 }
 
-/// A Query ends it, whatever stands behind on its server.
-#[test]
-fn the_unnamed_statement_goes_though_one_of_ours_is_next() {
+/// A transaction keeps the one server on which the first client's statement `s` is. What a server
+/// says of that statement.
+fn made_elsewhere() -> (Stage, Peer, Vec<Peer>, Vec<u8>) {
     let (stage, first, clients) = braked(&shared(2), 3);
     clients[0].says([parse_as("s", "SELECT 1"), describe_statement("s"), sync()]);
     first.heard();
@@ -572,6 +572,13 @@ fn the_unnamed_statement_goes_though_one_of_ours_is_next() {
     clients[1].says([query("BEGIN")]);
     first.heard();
     first.says([done(), in_block()]);
+    (stage, first, clients, described)
+}
+
+/// A Query ends it, whatever stands behind on its server.
+#[test]
+fn the_unnamed_statement_goes_though_one_of_ours_is_next() {
+    let (stage, _first, clients, described) = made_elsewhere();
     let unnamed = [parse("SELECT 2"), bind(), execute(), sync()].concat();
     clients[2].says([&unnamed]);
     let second = stage.server();
@@ -779,18 +786,7 @@ fn statements_are_made_on_shared_servers() {
 
 #[test]
 fn a_statement_that_a_shared_server_lacks_is_made_there_first() {
-    let (stage, first, clients) = braked(&shared(2), 3);
-    // One server is kept by a transaction, and the statement is on it alone.
-    clients[0].says([parse_as("s", "SELECT 1"), describe_statement("s"), sync()]);
-    first.heard();
-    first.says([one_row("")]);
-    first.heard();
-    let described = [no_parameters(), columns()].concat();
-    first.says([parse_complete(), described.clone(), described.clone(), ready()]);
-    clients[0].heard();
-    clients[1].says([query("BEGIN")]);
-    first.heard();
-    first.says([done(), in_block()]);
+    let (stage, _first, clients, described) = made_elsewhere();
     clients[0].says([bind_to("s"), execute(), sync()]);
     let second = stage.server();
     assert_eq!(second.heard(), BRAKED);
