@@ -255,8 +255,7 @@ impl Client {
         let expelled = self.pool.mode == PoolMode::Statement && self.script.has_begun()
             || self.script.has_chained() && self.bereaved
             || self.may_have_borne_more()
-            // Of a reset it does not know how many replies were lost with it in front of that.
-            || how == "reset" && self.has_cancelled && self.has_sent_more();
+            || how == "reset" && self.may_have_missed_more(site);
         match (&self.phase, self.ending) {
             (Phase::Tls { .. } | Phase::Login { .. }, _) if self.may_be_turned_away(site) => true,
             (Phase::Dismissed, _) | (_, Ending::Rude) => true,
@@ -269,6 +268,12 @@ impl Client {
             (_, Ending::Said) => !self.oracle.is_owed() && how == "closed",
             (_, Ending::No) => false,
         }
+    }
+
+    /// Whether a unit behind the one that is due may have been answered with a last word: of a
+    /// reset it does not know how many replies were lost with it in front of that.
+    fn may_have_missed_more(&self, site: &Site) -> bool {
+        self.has_sent_more() && (self.has_cancelled || site.has_trouble(self.draft()))
     }
 
     /// Whether it may be closed before it has logged in, unheard: where there are many too many,

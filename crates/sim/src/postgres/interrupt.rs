@@ -123,6 +123,8 @@ impl Backend {
     pub(super) fn terminate(&mut self, site: &mut Site) {
         if !self.dying {
             self.hears_no_more(site);
+            // If it stood still when it was told so, it is lost only now.
+            site.trouble(self.cluster);
         }
         if let Phase::Session { session, .. } = &mut self.phase
             && !std::mem::replace(&mut self.dying, true)
