@@ -288,6 +288,8 @@ marks! {
     SettingsRefusedLongAgo,
     /// No other one can be asked now.
     SettingsWithoutNew,
+    /// The last attempt failed so long ago that there may be another one in the place of a server.
+    FailedLongAgo,
     /// One that is on its way is to be asked.
     SettingsForComing,
     /// One is opened to be asked, beside the one that refuses.

@@ -134,6 +134,9 @@ const BACKOFF: Duration = Duration::from_millis(50);
 /// The longest delay between two attempts.
 const BACKOFF_MAX: Duration = Duration::from_secs(2);
 
+/// For how long after the next attempt was due a failed one says how a server is.
+const FAILURE_HOLDS: Duration = Duration::from_secs(20);
+
 /// Which pool.
 pub(crate) type PoolId = Key<Pool>;
 
@@ -423,11 +426,14 @@ impl Pool {
 
     /// Why no attempt to connect is made besides those under way: after one that has failed there
     /// is one at a time, and only where the pool has room, since the servers that there are must
-    /// not go one after the other for one that does not come.
+    /// not go one after the other for one that does not come. One that failed long ago says nothing
+    /// of now.
     pub(crate) fn no_attempt(&self, now: Time, room: usize) -> Option<&Report> {
         let failure = self.last_failure.as_deref()?;
-        let full = self.opening > 0 || self.total >= self.most() || room == 0;
-        (full || self.put_off(now).is_some()).then_some(failure)
+        let holds = self.retry_at.is_some_and(|at| now <= at + FAILURE_HOLDS);
+        let full = self.total >= self.most() || room == 0;
+        Mark::FailedLongAgo.hit_if(full && !holds);
+        (self.opening > 0 || holds && full || self.put_off(now).is_some()).then_some(failure)
     }
 
     /// What a new server said a moment ago to these settings.

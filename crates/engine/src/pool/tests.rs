@@ -47,18 +47,21 @@ fn settings(interner: &mut Interner, name: &str) -> Rc<Settings> {
 /// Behind an attempt that has failed there is one at a time, in its own time, where there is room.
 #[test]
 fn attempts_behind_one_that_failed_have_conditions() {
-    let (early, late) = (after(1), after(60_000));
+    let (early, late, much_later) = (after(1), after(20_000), after(21_000));
     let mut pool = pool();
     assert!(pool.no_attempt(late, 0).is_none(), "nothing has failed");
     pool.attempt_failed(after(0), report(), 0);
     assert!(pool.no_attempt(early, 1).is_some(), "too early");
     assert!(pool.no_attempt(late, 1).is_none());
     assert!(pool.no_attempt(late, 0).is_some(), "no room");
+    assert!(pool.no_attempt(much_later, 0).is_none(), "it is not known how the server is now");
     pool.opening = 1;
     assert!(pool.no_attempt(late, 1).is_some(), "one is under way");
+    assert!(pool.no_attempt(much_later, 1).is_some(), "one is under way");
     pool.opening = 0;
     pool.total = 2;
     assert!(pool.no_attempt(late, 1).is_some(), "it has all that it may have");
+    assert!(pool.no_attempt(much_later, 1).is_none(), "it is not known how the server is now");
 }
 
 /// Refusals are remembered for a while, each by itself.
