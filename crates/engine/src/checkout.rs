@@ -371,6 +371,11 @@ impl Engine {
                 self.pools[pool].waiting -= 1;
                 self.pools[pool].shares_no_more(access);
                 self.remove_void_places(pool);
+                if access.is_some() {
+                    // What is there may be of no use to the next one.
+                    self.grant_free(now, pool);
+                    self.refill(now, pool);
+                }
             }
             Leg::Preparing(server) => {
                 self.part(client);

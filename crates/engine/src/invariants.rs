@@ -258,10 +258,12 @@ impl Engine {
     fn check_attempts(&self, id: PoolId, pool: &Pool) {
         // What another worker leaves is heard of later.
         let is_put_off = self.member.workers() > 1 || pool.failures > 0;
-        if pool.alone() == 0 || pool.total >= pool.spec.size || is_put_off {
+        if pool.waiting == 0 || pool.total >= pool.spec.size || is_put_off {
             return;
         }
-        let unserved = pool.alone().saturating_sub(pool.coming() - self.promised(id));
+        // Of those who wait to share one is made for each that has none of use to it.
+        let unserved = pool.alone() + usize::from(self.lacks_hot(id));
+        let unserved = unserved.saturating_sub(pool.coming() - self.promised(id));
         let is_held = unserved > 0 && self.room(id) > 0;
         assert!(!is_held, "{}: {unserved} wait, and no attempt is made", pool.spec.name());
     }
@@ -297,6 +299,9 @@ impl Engine {
                 assert_eq!(its.slots[..], [unit.slot], "{client:?}: what it is owed");
             }
         }
+        let is_free = pool.idle.iter().any(|id| self.servers[*id].birth.is_empty());
+        let in_vain = pool.names_known && is_free && self.lacks_hot(id);
+        assert!(!in_vain, "{}: one waits to share while a server is idle", name());
         for (id, client) in of_pool() {
             if let Leg::Pipelined(server) = client.leg {
                 let mut units = self.servers[server].pipeline.iter();

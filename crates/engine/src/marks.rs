@@ -1122,6 +1122,8 @@ marks! {
     GrantLost,
     /// A unit that has its place on a shared server needs one alone now.
     GrantUnused,
+    /// Who waits to share may have another server, which is free.
+    GrantedFree,
     /// A unit that was on it can be run again.
     SharedRunAgain,
     /// Whether such a unit was carried out is not known.

@@ -17,7 +17,7 @@ impl Engine {
 
     fn open_due(&mut self, now: Time, id: PoolId) {
         let promised = self.promised(id);
-        self.note_heating(id);
+        self.note_lacking_hot(now, id);
         let least = self.least(now, id);
         let due = self.pools[id].openings_due(now, promised, least);
         if due == 0 {

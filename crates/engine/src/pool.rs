@@ -70,8 +70,8 @@ pub(crate) struct Pool {
     pub(crate) repute: Repute,
     /// One more is wanted, though nobody waits for it.
     pub(crate) wants_hot: bool,
-    /// So many shared servers were being set for those who wait, when that was looked at last.
-    pub(crate) heating: usize,
+    /// So many servers were lacking for those who wait for a place, when that was looked at last.
+    pub(crate) lacking_hot: usize,
     /// So many units in a row were this client's, and came while nothing was under way.
     pub(crate) quiet: Option<(ClientId, u32)>,
     /// Its servers that are shared now.
@@ -266,7 +266,7 @@ impl Pool {
             behind_commits: false,
             wants_hot: false,
             quiet: None,
-            heating: 0,
+            lacking_hot: 0,
             hot: Vec::new(),
             next_ticket: 0,
             opening: 0,
@@ -374,9 +374,7 @@ impl Pool {
 
     /// So many servers would serve all its waiters: those that share need as many as are shared.
     fn servers_wanted(&self) -> usize {
-        let hot = self.depths(Access::Read).map_or(0, |depths| depths.hot);
-        let sharing = self.sharing.saturating_sub(self.heating);
-        let sharing = sharing.min(hot.saturating_sub(self.hot.len()));
+        let sharing = self.sharing.min(self.lacking_hot);
         self.alone() + sharing.max(usize::from(self.wants_hot))
     }
 

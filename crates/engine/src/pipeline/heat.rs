@@ -85,6 +85,7 @@ impl Engine {
         server.swallowed = 0;
         server.overdue = None;
         server.touched = true;
+        server.elsewhere = None;
         server.mode = self.pools[server.pool].spec.mode;
         server.shelf.changes_hands();
         self.pools[server.pool].hot.push(id);
@@ -148,19 +149,23 @@ impl Engine {
             let is_passed = of.sharing_reads > 0 && of.passes(waiter);
             leg == Some(Leg::Waiting(waiter.ticket)) && !is_passed
         });
-        let Some(first) = waits.next().filter(|first| first.shares.is_some()) else { return false };
-        let access = clients[first.client].unit.as_ref().map(|unit| unit.access);
-        // One that is kept for who waits alone is shared until it is theirs.
-        let shared = |access| match of.alone() {
-            0 => self.taken_by(pool, access),
-            _ => self.shared_by(pool, access),
+        let Some(first) = waits.next() else { return false };
+        let Some(access) = first.shares else { return false };
+        let takes = |server: &Server| match of.alone() {
+            0 => server.goes_on_taking(),
+            _ => server.takes_yet(now),
         };
-        let lacks = |access| of.depths(access).is_some_and(|its| shared(access) < its.hot);
-        if !access.is_some_and(lacks) {
+        let shared = self.shared_if(pool, access, takes);
+        let lacks = of.depths(access).is_some_and(|its| shared < its.hot);
+        let settings = self.shared_settings(first.client);
+        let has_one = of
+            .hot
+            .iter()
+            .any(|hot| self.serves(*hot, &settings, access) && takes(&self.servers[*hot]));
+        // Those of the same settings have one in any case.
+        if has_one && !lacks {
             return false;
         }
-        let settings = self.shared_settings(first.client);
-        let has_one = of.hot.iter().any(|hot| self.servers[*hot].will_take(&settings));
         if has_one && self.servers[id].was_shared_by_others(&settings) {
             // Who comes next with the settings that it has finds it so.
             Mark::LeftToItsLike.hit();
@@ -185,22 +190,46 @@ impl Engine {
         true
     }
 
-    /// Those who wait for a place need no other server than one that is being set for them.
-    pub(crate) fn note_heating(&mut self, pool: PoolId) {
-        let servers = &self.servers;
-        let of = &mut self.pools[pool];
-        let is_being_set =
-            |id: &&ServerId| servers[**id].replaying.is_some() || servers[**id].providing.is_some();
-        of.heating = match of.sharing {
+    /// Notes how many servers they lack who wait for a place: of each kind as many as there are to
+    /// be, but for those that are being set for them.
+    pub(crate) fn note_lacking_hot(&mut self, now: Time, pool: PoolId) {
+        self.pools[pool].lacking_hot = match self.pools[pool].sharing {
             0 => 0,
-            _ => of.hot.iter().filter(is_being_set).count(),
+            _ => self.lacking_hot(now, pool),
         };
+    }
+
+    fn lacking_hot(&self, now: Time, pool: PoolId) -> usize {
+        let of = &self.pools[pool];
+        let lacking = |access, waiting: usize| {
+            let hot = of.depths(access).map_or(0, |depths| depths.hot);
+            waiting.min(
+                hot.saturating_sub(self.shared_if(pool, access, |server| server.takes_yet(now))),
+            )
+        };
+        let lacking = match of.keeps_apart() {
+            true => {
+                let writes = lacking(Access::Write, of.sharing - of.sharing_reads);
+                lacking(Access::Read, of.sharing_reads) + writes
+            }
+            false => lacking(Access::Read, of.sharing),
+        };
+        let is_being_set = |id: &&ServerId| {
+            let server = &self.servers[**id];
+            server.replaying.is_some() || server.providing.is_some()
+        };
+        let lacking =
+            lacking.min(of.sharing.saturating_sub(of.hot.iter().filter(is_being_set).count()));
+        // Those of settings that no other has have one in any case.
+        lacking.max(usize::from(self.lacks_hot(pool)))
     }
 
     /// A server is not shared any more.
     pub(super) fn cool(&mut self, id: ServerId) {
         let server = &mut self.servers[id];
         server.reserved = false;
+        // What was thrown away here is nobody's fault.
+        server.swallowed = 0;
         let hot = &mut self.pools[server.pool].hot;
         if let Some(place) = hot.iter().position(|hot| *hot == id) {
             hot.remove(place);
@@ -218,12 +247,16 @@ impl Server {
     /// Whether it is shared under these settings, or is being set to them, and will go on taking
     /// units.
     pub(super) fn will_take(&self, settings: &Rc<Settings>) -> bool {
-        let is_for_them = match &self.replaying {
+        self.is_shared_under(settings) && self.goes_on_taking()
+    }
+
+    /// Whether it is shared under these settings, or is being set to them.
+    pub(crate) fn is_shared_under(&self, settings: &Rc<Settings>) -> bool {
+        match &self.replaying {
             Some(replaying) => Rc::ptr_eq(replaying, settings),
             // One that has refused to be set to others has no brake.
             None => self.brake.is_some() && self.is_set_to(settings),
-        };
-        is_for_them && self.goes_on_taking()
+        }
     }
 
     /// Whether it takes units yet.

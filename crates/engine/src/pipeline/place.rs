@@ -13,7 +13,7 @@ use crate::action::{ClientId, ServerId};
 use crate::client::{Asked, Client, Leg};
 use crate::marks::Mark;
 use crate::pool::{Pool, PoolId, Waiter};
-use crate::server::ServerState;
+use crate::server::{Server, ServerState};
 use crate::settings::Settings;
 use crate::time::Time;
 
@@ -174,8 +174,9 @@ impl Engine {
             self.want_hot(now, pool, settings);
             return Place::On(server);
         }
-        let servers = &self.servers;
-        let fits = |server: &&ServerId| servers[**server].will_take(settings);
+        let fits = |id: &&ServerId| {
+            self.servers[**id].goes_on_taking() && self.serves(**id, settings, unit.access)
+        };
         let fitting = self.pools[pool].hot.iter().find(fits).copied();
         if (is_due || fitting.is_none())
             && let Some(place) = self.heat_spare(now, pool, settings, unit)
@@ -246,17 +247,43 @@ impl Engine {
             || access.waits() == server.is_for_writes()
     }
 
+    /// Whether a unit with these settings may stand on a shared server, as long as that takes any.
+    /// One that reads waits for none on which others wait for their commits, where it has its own.
+    pub(super) fn serves(&self, id: ServerId, settings: &Rc<Settings>, access: Access) -> bool {
+        let can_stand_there = access.waits() || self.is_kin(id, access);
+        can_stand_there && self.servers[id].is_shared_under(settings)
+    }
+
+    /// Whether no shared server is of use to who is to have the next place on one.
+    pub(crate) fn lacks_hot(&self, pool: PoolId) -> bool {
+        let of = &self.pools[pool];
+        let mut sharers = self.sharers(pool);
+        let next = sharers.find(|(index, _)| !of.passes(&of.waiters[*index]));
+        next.is_some_and(|(index, unit)| {
+            let settings = self.shared_settings(of.waiters[index].client);
+            !of.hot.iter().any(|id| self.serves(*id, &settings, unit.access))
+        })
+    }
+
     /// So many servers are shared by units of a kind, or could be.
     pub(super) fn shared_by(&self, pool: PoolId, access: Access) -> usize {
-        let hot = self.pools[pool].hot.iter();
-        hot.filter(|server| self.is_kin(**server, access)).count()
+        self.shared_if(pool, access, |_| true)
     }
 
     /// The same of those that go on taking units.
     pub(super) fn taken_by(&self, pool: PoolId, access: Access) -> usize {
-        let hot = self.pools[pool].hot.iter();
-        let takes = |id: &&ServerId| self.servers[**id].goes_on_taking();
-        hot.filter(takes).filter(|id| self.is_kin(**id, access)).count()
+        self.shared_if(pool, access, Server::goes_on_taking)
+    }
+
+    /// The same of those that are like this.
+    pub(super) fn shared_if(
+        &self,
+        pool: PoolId,
+        access: Access,
+        is: impl Fn(&Server) -> bool,
+    ) -> usize {
+        let hot = self.pools[pool].hot.iter().filter(|id| is(&self.servers[**id]));
+        hot.filter(|id| self.is_kin(**id, access)).count()
     }
 
     /// Of the shared servers that could take a unit now the one with the fewest. More than may be
@@ -402,6 +429,10 @@ impl Engine {
         self.clients[id].unit = Some(Box::new(unit));
         let ticket = self.pools[pool].enqueue(id, asked.since, Some(access));
         self.clients[id].leg = Leg::Waiting(ticket);
+        if asked.since < now {
+            // It may be in front of others, and what they wait for of no use to it.
+            self.grant_free(now, pool);
+        }
         self.refill(now, pool);
     }
 
@@ -412,7 +443,7 @@ impl Engine {
         // Void ones stand in front of those that have left.
         self.remove_void_places(pool);
         self.offer_idle(now, pool);
-        if self.pools[pool].alone() > alone {
+        if self.pools[pool].alone() > alone || self.lacks_hot(pool) {
             self.refill(now, pool);
         }
     }
@@ -448,6 +479,10 @@ impl Engine {
             let place = self.find_place(now, pool, &settings, &unit);
             let awaits_commits = self.awaits_commits(pool, &settings, &unit);
             self.clients[waiter.client].unit = Some(unit);
+            // A connection that is made for others may have taken void ones out in front of it.
+            let queue = &self.pools[pool].waiters;
+            let Some(at) = queue.iter().position(|its| its.ticket == waiter.ticket) else { return };
+            index = at;
             match place {
                 Place::Later => {
                     self.pools[pool].behind_commits = awaits_commits;
@@ -486,6 +521,17 @@ impl Engine {
         if pool.climbs.tick(now, pool.stats.transactions, pool.spec.size) {
             Mark::SharedOtherwise.hit();
             self.grant(now, id);
+        }
+    }
+
+    /// Who waits to share may have one that is free, should the one that it has waited for take no
+    /// more units, or whoever stood in front of it have left.
+    pub(crate) fn grant_free(&mut self, now: Time, id: PoolId) {
+        let of = &self.pools[id];
+        let free = of.idle.len();
+        if of.sharing > 0 && free > 0 {
+            self.grant(now, id);
+            Mark::GrantedFree.hit_if(self.pools[id].idle.len() < free);
         }
     }
 

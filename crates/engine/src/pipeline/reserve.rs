@@ -61,7 +61,8 @@ impl Pool {
     /// is coming for them, or by another pool. `promised`: of those that are coming so many are for
     /// clients out of the queue.
     fn to_come_free(&self, promised: usize) -> usize {
-        let more_will_come = self.opening > 0 && self.failures == 0 && self.total < self.most();
+        let is_for_them = self.opening > promised;
+        let more_will_come = is_for_them && self.failures == 0 && self.total < self.most();
         let lacking = match more_will_come {
             true => 0,
             false => self.alone().saturating_sub(self.coming() - promised),
@@ -76,6 +77,12 @@ impl Pool {
 }
 
 impl Server {
+    /// Whether it takes units, or is kept for somebody and comes free for that: it is shared until
+    /// then.
+    pub(super) fn takes_yet(&self, now: Time) -> bool {
+        self.goes_on_taking() || self.comes_free(now)
+    }
+
     /// Whether it is kept, and comes free in a moment.
     fn comes_free(&self, now: Time) -> bool {
         self.reserved && !self.stands_still(now)

@@ -117,7 +117,9 @@ impl Unshared {
         match self {
             Self::Off => "pipelining is off.",
             Self::Session => "pool_mode is session.",
-            Self::Timeout => "statement_timeout of the pool is 50 ms or less.",
+            Self::Timeout => {
+                "statement_timeout or transaction_timeout of the pool is 50 ms or less."
+            }
             Self::Names => {
                 "What stands behind the names of the database was not read yet, or somebody has \
                  changed its schema since: then it is read again, in half a second at the earliest."
@@ -136,14 +138,19 @@ impl Pool {
             Some(Unshared::Off)
         } else if self.spec.mode == PoolMode::Session {
             Some(Unshared::Session)
-        } else if self.spec.statement_timeout.is_some_and(|limit| limit <= BRAKE) {
-            // One of the pool's own may be smaller than ours.
+        } else if self.has_shorter_limit() {
             Some(Unshared::Timeout)
         } else if !self.knows_names() {
             Some(Unshared::Names)
         } else {
             None
         }
+    }
+
+    /// Whether a limit of its own ends a statement sooner than the brake.
+    fn has_shorter_limit(&self) -> bool {
+        let limits = [self.spec.statement_timeout, self.spec.transaction_timeout];
+        limits.into_iter().flatten().any(|limit| limit <= BRAKE)
     }
 
     /// Whether its names were read, and nobody has changed the schema since.

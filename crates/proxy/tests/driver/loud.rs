@@ -11,7 +11,7 @@ use crate::messages::{
     ready, row,
 };
 use crate::peer::Peer;
-use crate::pipelining::{BRAKED, shared};
+use crate::pipelining::{BRAKED, FREED, shared};
 use crate::stage::{Setup, Stage, took};
 
 /// Functions of these names, each of which takes a lock of the session.
@@ -589,4 +589,31 @@ fn a_read_under_names_that_were_others_is_in_doubt_when_its_server_is_lost() {
         let heard = if names.len() == 1 { "" } else { "E(08007) Z" };
         assert_eq!(bob.heard(), heard, "the same names stand for the same");
     }
+}
+
+/// What was heard of a server while somebody had it says nothing of who shares it next.
+#[test]
+fn names_that_were_others_are_forgotten_with_whoever_had_the_server() {
+    let (stage, server, alice) = read(&shared(1), locking(&["take"]));
+    let bob = stage.client();
+    alice.says([query("SELECT 0")]);
+    assert_eq!(server.heard(), BRAKED);
+    server.says([done(), ready()]);
+    assert_eq!(server.heard(), "Q(SELECT 0)");
+    stage.reload(&Setup { pool: "quiet_functions = 'f'", ..shared(1) });
+    server.says([done(), ready()]);
+    assert_eq!(alice.heard(), "C Z");
+    stage.wait(Duration::from_secs(1));
+    assert_eq!(server.heard(), FREED);
+    server.says([done(), ready()]);
+    assert_eq!(server.heard(), "Q(names?)");
+    server.says([done(), ready()]);
+    assert_eq!(stage.judge_catalogue(Ok(locking(&["act"]))), 1);
+    bob.says([query("SELECT 1")]);
+    assert_eq!(server.heard(), BRAKED);
+    server.says([done(), ready()]);
+    assert_eq!(server.heard(), "Q(SELECT 1)");
+    server.breaks();
+    assert_eq!(bob.heard(), "", "it only reads, and is run again");
+    assert_eq!(stage.server().heard(), "Q(SELECT 1)");
 }

@@ -59,5 +59,6 @@ mod tracked;
 mod turns;
 mod units;
 mod unnamed;
+mod waits_to_share;
 mod wild;
 mod workers;

@@ -797,6 +797,48 @@ fn a_statement_that_a_shared_server_lacks_is_made_there_first() {
     assert_eq!(second.heard(), "B(pgweir_1) E S Q(SELECT 2)");
 }
 
+/// Behind more units, too, rather than to be made on a server that has less to do.
+#[test]
+fn a_server_that_has_the_statement_is_preferred() {
+    let (stage, first, clients, _) = made_elsewhere();
+    clients[2].says([query("SELECT 2")]);
+    let second = stage.server();
+    assert_eq!(second.heard(), BRAKED);
+    second.says([one_row("")]);
+    assert_eq!(second.heard(), "Q(SELECT 2)");
+    clients[1].says([query("COMMIT")]);
+    assert_eq!(first.heard(), "Q(COMMIT)");
+    first.says([done(), ready()]);
+    clients[1].says([query("SELECT 1")]);
+    assert_eq!(first.heard(), BRAKED);
+    first.says([one_row("")]);
+    assert_eq!(second.heard(), "Q(SELECT 1)", "it is not waited for");
+    second.says([one_row("2"), one_row("1")]);
+    let more = [stage.client(), stage.client()];
+    ask(&clients[1..]);
+    ask(&more);
+    assert_eq!(second.heard(), "Q(SELECT 0) Q(SELECT 0)");
+    assert_eq!(first.heard(), "Q(SELECT 1) Q(SELECT 1)");
+    second.says([one_row("0")]);
+    clients[0].says([bind_to("s"), execute(), sync()]);
+    assert_eq!(first.heard(), "B(pgweir_1) E S");
+    assert_eq!(second.heard(), "");
+}
+
+/// What is thrown away for a client that has left is no reason to close a server for others.
+#[test]
+fn a_shared_server_stays_behind_a_long_reply_to_one_who_has_left() {
+    let (_stage, server, clients) = braked(&shared(1), 2);
+    clients[0].says([query("SELECT 0")]);
+    assert_eq!(server.heard(), "Q(SELECT 0)");
+    clients[0].breaks();
+    server.says([long_row(1_500_000), done(), ready()]);
+    assert_eq!(server.heard(), "");
+    assert!(server.is_open());
+    clients[1].says([query("SELECT 1")]);
+    assert_eq!(server.heard(), "Q(SELECT 1)");
+}
+
 /// Two that need what there is no room for at a time do not take it from each other.
 #[test]
 fn what_is_about_to_be_used_makes_no_way_for_the_next() {

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use pgweir_engine::{Mark, TICK};
 
-use crate::messages::{done, in_block, one_row, query};
+use crate::messages::{done, in_block, one_row, query, ready};
 use crate::peer::Peer;
 use crate::pipelining::{BRAKED, FREED, braked, shared, updated};
 use crate::stage::{Setup, Stage, took};
@@ -202,4 +202,51 @@ fn another_is_kept_if_one_stands_still() {
     first.heard();
     first.says([one_row("")]);
     assert_eq!(first.heard(), FREED);
+}
+
+/// One that is kept and stands still is no reason to wait for: a server that comes free is for
+/// whoever has asked first.
+#[test]
+fn a_kept_server_that_stands_still_lets_others_share_the_next() {
+    let setup = Setup { general: "pipelining = '1x8'", ..shared(2) };
+    let (stage, first, clients) = braked(&setup, 5);
+    updated(&first, &clients[0]);
+    clients[0].says([query("UPDATE t SET a = 0")]);
+    assert_eq!(first.heard(), "Q(UPDATE t SET a = 0)");
+    clients[1].says([query("BEGIN")]);
+    let second = stage.server();
+    assert_eq!(second.heard(), "Q(BEGIN)");
+    second.says([done(), in_block()]);
+    stage.wait(Duration::from_secs(1));
+    clients[2].says([query("BEGIN")]);
+    clients[3].says([query("SELECT 3")]);
+    clients[1].says([query("COMMIT")]);
+    clients[4].says([query("BEGIN")]);
+    assert_eq!(second.heard(), "Q(COMMIT)");
+    second.says([done(), ready()]);
+    assert_eq!(second.heard(), "Q(BEGIN)");
+    second.says([done(), in_block()]);
+    clients[2].says([query("COMMIT")]);
+    assert_eq!(second.heard(), "Q(COMMIT)");
+    second.says([done(), ready()]);
+    assert_eq!(second.heard(), BRAKED);
+    second.says([one_row("")]);
+    assert_eq!(second.heard(), "Q(SELECT 3)");
+    second.says([one_row("3")]);
+    assert_eq!(second.heard(), FREED);
+}
+
+/// A connection that is being made for a client of its own kind is none of theirs.
+#[test]
+fn where_the_next_connection_is_another_clients_one_is_kept() {
+    let general = "pipelining = 8\nmax_server_connections = 2";
+    let (stage, server, clients) = braked(&Setup { general, ..shared(3) }, 3);
+    clients[0].says([query("SELECT 0")]);
+    let _replicates = stage.newcomer(&[("replication", "database")]);
+    assert_eq!(stage.attempts(), 1);
+    clients[1].says([query("BEGIN")]);
+    clients[2].says([query("SELECT 2")]);
+    assert_eq!(server.heard(), "Q(SELECT 0)");
+    server.says([one_row("")]);
+    assert_eq!(server.heard(), FREED);
 }

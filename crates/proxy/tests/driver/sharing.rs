@@ -346,6 +346,17 @@ fn a_shared_server_has_as_long_as_a_transaction() {
     assert!(!server.is_open());
 }
 
+/// One that ends before the brake does would end others' writes too.
+#[test]
+fn nobody_shares_where_a_transaction_may_take_no_longer_than_the_brake() {
+    for limit in ["statement_timeout = 50", "transaction_timeout = 50"] {
+        let general = format!("pipelining = 8\n{limit}").leak();
+        let (_stage, server, client) = Stage::ready(&Setup { general, ..Setup::default() });
+        client.says([query("SELECT 0")]);
+        assert_eq!(server.heard(), "Q(SELECT 0)");
+    }
+}
+
 /// A client that is asked to leave does so behind its reply.
 #[test]
 fn a_unit_is_answered_before_its_client_is_asked_to_leave() {

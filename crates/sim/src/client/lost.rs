@@ -156,7 +156,8 @@ impl Client {
         let draft = self.pool.draft;
         let shares = |rules: &Configuration| {
             let pool = &rules.pools[draft];
-            let brake = rules.times.statement.is_none_or(|most| most > BRAKE_US);
+            let limits = [rules.times.statement, rules.times.transaction];
+            let brake = limits.into_iter().flatten().all(|most| most > BRAKE_US);
             pool.shared.is_some() && pool.mode != PoolMode::Session && brake
         };
         let reads = self.only_reads().unwrap_or(false);
