@@ -147,12 +147,16 @@ fn ways(text: &str) -> Vec<(&'static str, String, Vec<u8>)> {
         ways.push(("UTF8", String::new(), way.clone().into_bytes()));
         ways.push(("UTF8", OFF.to_owned(), way.into_bytes()));
     }
-    // Characters whose last byte is that of a backslash, or of anything in ASCII. In JOHAB it never
-    // is (`pg_johab_verifychar`, wchar.c), in UHC a letter.
+    // Characters whose last byte is that of a backslash, with which nothing is closed where that is
+    // ambiguous, or of anything else in ASCII. In JOHAB it never is (`pg_johab_verifychar`,
+    // wchar.c), in UHC a letter.
     for (encoding, character) in [
         ("SJIS", b"\x95\x5c".as_slice()),
+        ("SJIS", b"\x83\x7c"),
         ("BIG5", b"\xa5\x5c"),
+        ("BIG5", b"\xa5\x7c"),
         ("GBK", b"\x81\x5c"),
+        ("GBK", b"\x81\x7c"),
         ("GB18030", b"\x81\x5c"),
         ("GB18030", b"\x81\x30\x84\x36"),
         ("UHC", b"\x8cc"),
@@ -253,6 +257,8 @@ fn no_text_that_is_closed_changes_a_session() {
             }
         }
     }
+    // Of an encoding that is not known nothing is closed that is not ASCII.
+    assert_eq!(runs.remove("SHIFT_JIS_2004"), Some(0));
     assert!(runs.values().all(|runs| *runs > 100), "few texts were closed: {runs:?}");
 }
 
