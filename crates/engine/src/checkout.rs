@@ -46,7 +46,9 @@ impl Engine {
             self.pools[pool].idle.retain(|idle| *idle != server);
             return self.lend(now, server, id);
         } else if let Some(server) = self.pools[pool].take_idle(last, may, fits) {
-            return self.lend(now, server, id);
+            self.lend(now, server, id);
+            // Who waits to share may have counted on it.
+            return self.refill_for_sharers(now, pool);
         } else if self.bear(now, id, pool) {
             return;
         }
@@ -177,7 +179,7 @@ impl Engine {
                 coming
             }
             // The last attempt failed, and so may this one: the server that there is stays.
-            None if its.last_failure.is_some() => {
+            None if its.last_failure.is_some() && its.total < its.most() => {
                 let new = self.open(now, pool);
                 Mark::RoomForAnotherTaken.hit_if(new.is_none());
                 new.unwrap_or(server)
@@ -371,11 +373,9 @@ impl Engine {
                 self.pools[pool].waiting -= 1;
                 self.pools[pool].shares_no_more(access);
                 self.remove_void_places(pool);
-                if access.is_some() {
-                    // What is there may be of no use to the next one.
-                    self.grant_free(now, pool);
-                    self.refill(now, pool);
-                }
+                // What the next one may have is not what this one has waited for.
+                self.grant_again(now, pool);
+                self.refill_for_sharers(now, pool);
             }
             Leg::Preparing(server) => {
                 self.part(client);

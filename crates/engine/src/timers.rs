@@ -141,7 +141,7 @@ impl Engine {
         }
         self.sweep_listener(now, id);
         self.climb(now, id);
-        self.grant_free(now, id);
+        self.grant_again(now, id);
         self.refill(now, id);
         self.ask_others(now, id);
         self.dissolve(now, id);

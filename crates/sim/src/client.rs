@@ -434,15 +434,7 @@ impl Client {
             let patience = whims.magnitude(5_000);
             self.leave_at(site.trace.now + patience);
         }
-        match farewell {
-            script::Farewell::None => {}
-            script::Farewell::Terminate => self.ending = Ending::Said,
-            script::Farewell::Rude => self.ending = Ending::Rude,
-            script::Farewell::HalfClose => {
-                self.ending = Ending::Said;
-                self.half_close = true;
-            }
-        }
+        self.takes_leave(site, farewell);
         if whims.chance(self.likely(site.faults.cancel)) {
             // A transaction that is to stand in for a lost one is soon there, and then used.
             let most = if self.oracle.is_lost() { 1_000 } else { 1_000_000 };

@@ -257,6 +257,9 @@ impl Engine {
     /// Whether no shared server is of use to who is to have the next place on one.
     pub(crate) fn lacks_hot(&self, pool: PoolId) -> bool {
         let of = &self.pools[pool];
+        if !of.has_next() {
+            return false;
+        }
         let mut sharers = self.sharers(pool);
         let next = sharers.find(|(index, _)| !of.passes(&of.waiters[*index]));
         next.is_some_and(|(index, unit)| {
@@ -431,7 +434,7 @@ impl Engine {
         self.clients[id].leg = Leg::Waiting(ticket);
         if asked.since < now {
             // It may be in front of others, and what they wait for of no use to it.
-            self.grant_free(now, pool);
+            self.grant_again(now, pool);
         }
         self.refill(now, pool);
     }
@@ -524,15 +527,15 @@ impl Engine {
         }
     }
 
-    /// Who waits to share may have one that is free, should the one that it has waited for take no
-    /// more units, or whoever stood in front of it have left.
-    pub(crate) fn grant_free(&mut self, now: Time, id: PoolId) {
-        let of = &self.pools[id];
-        let free = of.idle.len();
-        if of.sharing > 0 && free > 0 {
-            self.grant(now, id);
-            Mark::GrantedFree.hit_if(self.pools[id].idle.len() < free);
+    /// Who waits to share may have another server, or one alone, should the one that it has waited
+    /// for take no more units, or whoever stood in front of it have left.
+    pub(crate) fn grant_again(&mut self, now: Time, id: PoolId) {
+        if self.pools[id].sharing == 0 {
+            return;
         }
+        let free = self.pools[id].idle.len();
+        self.grant(now, id);
+        Mark::GrantedFree.hit_if(self.pools[id].idle.len() < free);
     }
 
     /// A shared server may take units again, or is free.

@@ -10,10 +10,10 @@ use crate::messages::{
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage, took};
 
-const BORN: (&str, &str) = ("ignore_system_indexes", "on");
+pub(crate) const BORN: (&str, &str) = ("ignore_system_indexes", "on");
 
 /// The oldest attempt succeeds, and was asked for just these besides user and database.
-fn server_born(stage: &Stage, birth: &[(&str, &str)]) -> Peer {
+pub(crate) fn server_born(stage: &Stage, birth: &[(&str, &str)]) -> Peer {
     let (server, asked) = stage.bare_server_asked();
     let asked: Vec<_> = asked.iter().skip(2).map(|(n, v)| (n.as_str(), v.as_str())).collect();
     assert_eq!(asked, birth);

@@ -3,11 +3,10 @@
 
 use std::time::Duration;
 
+use crate::birth::BORN;
 use crate::messages::{done, error, one_row, query, ready, room};
 use crate::pipelining::braked;
 use crate::stage::{Setup, Stage};
-
-const BORN: (&str, &str) = ("ignore_system_indexes", "on");
 
 /// A stage on which servers do not say by themselves what is in their catalogues.
 fn unread(setup: &Setup) -> Stage {

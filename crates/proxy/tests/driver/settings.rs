@@ -266,6 +266,28 @@ fn settings_cost_no_server_after_an_attempt_that_failed() {
     }
 }
 
+/// Nor is there one more than there may be, long after that.
+#[test]
+fn settings_cost_a_server_and_make_no_more_long_after_an_attempt_that_failed() {
+    let (stage, servers, clients) = busy(&Setup::of_size(2), 2);
+    let odd = stage.newcomer(&[("application_name", "odd")]);
+    finishes(&servers[0], &clients[0]);
+    assert!(servers[0].heard().starts_with("Q(SELECT ARRAY["));
+    servers[0].says([error("22023"), ready()]);
+    leaves(&servers[0]);
+    stage.refuse_server();
+    odd.breaks();
+    finishes(&servers[1], &clients[1]);
+    stage.reload(&Setup::of_size(1));
+    stage.wait(Duration::from_secs(25));
+    let _odd = stage.newcomer(&[("application_name", "odd")]);
+    assert!(servers[1].heard().starts_with("Q(SELECT ARRAY["));
+    servers[1].says([error("22023"), ready()]);
+    assert_eq!(stage.attempts(), 0, "it makes way first");
+    leaves(&servers[1]);
+    assert_eq!(stage.attempts(), 1);
+}
+
 /// What an attempt has failed of would end a login; a unit hears it as an error of its own.
 #[test]
 fn a_unit_hears_why_no_server_can_be_had_for_its_settings() {

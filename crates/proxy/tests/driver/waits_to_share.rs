@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use pgweir_engine::Mark;
 
+use crate::birth::{BORN, server_born};
 use crate::messages::{done, in_block, one_row, query, ready};
 use crate::peer::Peer;
 use crate::pipelining::{BRAKED, FREED, braked, braked_automatically, updated};
@@ -143,4 +144,45 @@ fn a_connection_for_reads_is_made_beside_one_for_another() {
     assert_eq!(stage.attempts(), 1);
     clients[2].says([query("SELECT 2")]);
     assert_eq!(stage.attempts(), 2);
+}
+
+/// Whoever stood in front of it waited for a commit, and has left: it does not.
+#[test]
+fn a_write_behind_one_that_has_left_has_a_connection_made() {
+    let setup = Setup { general: "pipelining = '1x1'", ..Setup::of_size(2) };
+    let (stage, server, clients) = braked(&setup, 2);
+    updated(&server, &clients[0]);
+    let other = of_other_settings(&stage, &[&server]);
+    update(&clients[0]);
+    set(&[&server]);
+    assert_eq!(server.heard(), "Q(UPDATE t SET a = 0)");
+    update(&clients[1]);
+    update(&other);
+    assert_eq!(stage.attempts(), 0);
+    clients[1].breaks();
+    assert_eq!(stage.attempts(), 1);
+}
+
+/// What waited for who shares is lent to another one, whose it is by its startup.
+#[test]
+fn a_connection_is_made_for_a_read_when_what_was_free_goes() {
+    let (stage, first, clients) = committing(3, 3);
+    let born = stage.newcomer(&[BORN]);
+    let own = server_born(&stage, &[BORN]);
+    assert!(born.is_greeted());
+    for client in [&born, &clients[2]] {
+        client.says([query("BEGIN")]);
+    }
+    let third = stage.server();
+    for server in [&own, &third] {
+        assert_eq!(server.heard(), "Q(BEGIN)");
+        server.says([done(), in_block()]);
+    }
+    clients[1].says([query("SELECT 1")]);
+    born.says([query("COMMIT")]);
+    own.says([done(), ready()]);
+    third.breaks();
+    born.says([query("BEGIN")]);
+    assert_eq!(stage.attempts(), 1);
+    assert_eq!(first.heard(), "");
 }

@@ -2,6 +2,7 @@
 
 use pgweir_proxy::Transport;
 
+use super::script::Farewell;
 use super::{Client, Ending, Phase, Wish};
 use crate::network::Stream;
 use crate::random::Dice;
@@ -59,6 +60,22 @@ impl Client {
         if let Some(until) = self.deaf_until {
             wish.wake(until);
         }
+    }
+
+    /// It has said that it leaves, or will end its connection, behind what it has sent.
+    pub(super) fn takes_leave(&mut self, site: &mut Site, how: Farewell) {
+        match how {
+            Farewell::None => return,
+            Farewell::Terminate => self.ending = Ending::Said,
+            Farewell::Rude => self.ending = Ending::Rude,
+            Farewell::HalfClose => {
+                self.ending = Ending::Said;
+                self.half_close = true;
+                return;
+            }
+        }
+        // With a Terminate: it reads no more.
+        site.ledger.breaks_off(self.number);
     }
 
     /// Ends the connection as nobody expects it.

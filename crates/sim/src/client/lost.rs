@@ -19,6 +19,9 @@ const LATE_US: u64 = 1_000_000;
 /// Of a server that is not lost, and of a reply that was to be asked for again.
 const REPLY_DROPPED: &str = "the reply was too long to be kept, and the schema has changed since";
 
+/// Of a server that has not answered within a limit.
+const SILENT: &str = "the server did not answer in time";
+
 /// What pgweir says that it knows of a statement that was lost.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Known {
@@ -223,7 +226,20 @@ impl Client {
         if says(message, HANGS) {
             site.ledger.reach(Row::SilentStatement);
         }
+        if says(message, SILENT) && self.may_be_held_up(site) {
+            let clusters: Vec<_> = site.rules.clusters(0, self.draft()).collect();
+            clusters.into_iter().for_each(|cluster| site.trouble(cluster));
+            site.ledger.kill();
+        }
         site.lost(self.number, self.draft(), how);
+    }
+
+    /// Whether a shared server may be given up for what the network holds up: for longer than a
+    /// transaction may take.
+    fn may_be_held_up(&self, site: &Site) -> bool {
+        let limit = site.rules.least(0, |rules| rules.times.transaction);
+        let shares = |rules: &Configuration| rules.pools[self.draft()].shared.is_some();
+        limit.is_some() && site.faults.stall > 0.0 && site.rules.all().any(shares)
     }
 
     fn wrongly_told(&self, site: &mut Site, what: &str, why: &str) {
