@@ -99,6 +99,7 @@ impl Engine {
         self.clients[client].leg = Leg::Held(server);
         self.clients[client].last_server = Some(server);
         self.clients[client].settings_refused = false;
+        self.clients[client].handed = 0;
         self.servers[server].touched = true;
         self.servers[server].shelf.changes_hands();
         self.tell(client, server);

@@ -284,14 +284,6 @@ impl Engine {
         }
     }
 
-    /// A server's stream has come to its end: `cause` says how. All that it has said has come.
-    pub fn server_ended(&mut self, now: Time, id: ServerId, cause: &str) {
-        if let Some(server) = self.servers.find_mut(id) {
-            server.ended = true;
-        }
-        self.server_broken(now, id, cause);
-    }
-
     /// A server's connection is broken, or has ended: what it has said may not have come.
     pub fn server_broken(&mut self, now: Time, id: ServerId, cause: &str) {
         let Some(server) = self.servers.find(id) else { return };

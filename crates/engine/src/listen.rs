@@ -61,6 +61,8 @@ pub(crate) struct Subscription {
     /// A unit goes without its server's listening, which that has refused.
     forgoes: bool,
     since_shown: SinceShown,
+    /// What is pending may be of channels on which it listens no more.
+    sifts: bool,
 }
 
 /// Who says what a client is notified of.
@@ -93,6 +95,7 @@ impl Subscription {
             missed: false,
             forgoes: false,
             since_shown: SinceShown::Nothing,
+            sifts: false,
         }
     }
 
@@ -272,7 +275,9 @@ impl Engine {
                     return self.unsubscribe(client);
                 }
                 let before = std::mem::replace(&mut own.channels, channels);
+                own.sift();
                 self.subscribed(now, client, &before);
+                self.say_pending(client);
             }
         }
     }

@@ -1444,6 +1444,11 @@ marks! {
     PendingBehindReady,
     /// A client is notified of more than is kept for it.
     NotifiedTooMuch,
+    /// A client has ended to listen, and committed that, within what its server was told to take
+    /// over.
+    UnlistenCommitted,
+    /// It was notified meanwhile on a channel on which it listens no more.
+    PendingSifted,
     /// A client has stopped listening before its server could be asked where it stands.
     ListensNoMore,
     /// A client's server could not be told to listen.

@@ -155,8 +155,6 @@ pub struct Server {
     pub(crate) fresh: Fresh,
     /// It has said FATAL while it was shared.
     pub(crate) says_farewell: bool,
-    /// Its stream has come to its end.
-    pub(crate) ended: bool,
 }
 
 impl Server {
@@ -225,7 +223,6 @@ impl Server {
             providing: None,
             fresh: None,
             says_farewell: false,
-            ended: false,
         }
     }
 

@@ -179,7 +179,7 @@ impl World {
         {
             self.links[at].ended = true;
             self.links[at].told = true;
-            self.engine.server_ended(self.now, id, "connection reset by peer");
+            self.engine.server_broken(self.now, id, "connection reset by peer");
             self.act(&[]);
             self.follow_up();
         }
@@ -432,7 +432,7 @@ impl World {
                 Endpoint::Cancel(id) => self.engine.cancel_closed(self.now, id),
                 Endpoint::Client(id) => self.engine.client_ended(self.now, id),
                 Endpoint::Server(id) => {
-                    self.engine.server_ended(self.now, id, "the connection was closed");
+                    self.engine.server_broken(self.now, id, "the connection was closed");
                 }
             }
             self.act(&[]);

@@ -375,7 +375,7 @@ impl<T: Transport> Driver<T> {
     fn ended(&mut self, now: Time, endpoint: Endpoint, cause: &str) {
         match endpoint {
             Endpoint::Client(id) => self.engine.client_ended(now, id),
-            Endpoint::Server(id) => self.engine.server_ended(now, id, cause),
+            Endpoint::Server(id) => self.engine.server_broken(now, id, cause),
             Endpoint::Cancel(id) => self.engine.cancel_closed(now, id),
         }
     }

@@ -257,8 +257,11 @@ impl World {
         self.configure(configuration);
         // Cancels and closing connections come to their end.
         self.run_for(15_000_000)?;
-        if self.check_rest().is_err() {
-            // An idle server may have been told to go just now.
+        for _ in 0..self.processes() {
+            // An idle server may have been told to go just now, and the next one a tick later.
+            if self.check_rest().is_ok() {
+                break;
+            }
             self.run_for(100_000)?;
         }
         self.check_rest().map_err(|how| {

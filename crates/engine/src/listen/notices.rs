@@ -157,6 +157,7 @@ impl Engine {
                 let mark = own.mark;
                 if number(payload) == Some(mark) {
                     *server = true;
+                    own.heard_mark();
                     if let Some(listener) = &mut self.pools[pool].listener {
                         listener.expect(now, mark);
                     }
@@ -302,6 +303,10 @@ impl Engine {
     pub(crate) fn say_all(&mut self, client: ClientId) {
         let its = &mut self.clients[client];
         let waits = its.awaits_ready();
+        let is_asked = matches!(its.leg, Leg::Held(_));
+        if is_asked && its.subscription.as_ref().is_some_and(|own| own.sifts) {
+            return;
+        }
         let Some(own) = its.subscription.as_mut().filter(|own| !own.pending.is_empty()) else {
             return;
         };

@@ -3,6 +3,9 @@
 //! It goes by the tags of what the client says. ROLLBACK is that of the whole block, or of what
 //! came behind a savepoint, and which one it does not say.
 
+use pgweir_wire::backend::{self, Tag};
+use pgweir_wire::{HEADER_LEN, Header};
+
 use super::{Source, Subscription};
 use crate::Engine;
 use crate::action::ClientId;
@@ -19,8 +22,10 @@ pub(super) enum SinceShown {
     Saved,
     /// It has come back to that, or to what was before.
     InDoubt,
-    /// Whatever it was is committed, though the block may go on (AND CHAIN).
+    /// Nothing of that is committed, though the block may go on (AND CHAIN).
     Committed,
+    /// That it has ended to listen is, on some channel or on all.
+    UnlistenCommitted,
     /// What is in doubt is committed: if the mark is, then so is that it listens no more.
     CommittedInDoubt,
 }
@@ -46,9 +51,13 @@ impl Subscription {
                 Mark::UnlistenInDoubt.hit();
                 SinceShown::InDoubt
             }
-            (SinceShown::Nothing | SinceShown::Unlistened | SinceShown::Saved, Some(b"COMMIT")) => {
+            (SinceShown::Nothing, Some(b"COMMIT")) => {
                 Mark::ShownCommitted.hit();
                 SinceShown::Committed
+            }
+            (SinceShown::Unlistened | SinceShown::Saved, Some(b"COMMIT")) => {
+                Mark::UnlistenCommitted.hit();
+                SinceShown::UnlistenCommitted
             }
             (SinceShown::InDoubt, Some(b"COMMIT")) => SinceShown::CommittedInDoubt,
             (same, _) => same,
@@ -61,7 +70,8 @@ impl Subscription {
         // One that was not ready has passed nothing.
         let passed = listener && !self.missed;
         let in_doubt = self.since_shown == SinceShown::CommittedInDoubt;
-        if in_doubt && passed || self.since_shown == SinceShown::Committed {
+        let ends = [SinceShown::Committed, SinceShown::UnlistenCommitted];
+        if in_doubt && passed || ends.contains(&self.since_shown) {
             // It has not heard the mark, since it listens no more; nor is it to hear of
             // anything but what it has listened on since, which its server is asked.
             Mark::ListensNoMore.hit();
@@ -73,6 +83,45 @@ impl Subscription {
         }
         self.listens_elsewhere();
         in_doubt
+    }
+
+    /// Its server has heard the mark, so it listens on some channel yet. On others it may not any
+    /// more, and of those it is told nothing, though it was notified when it still did: PostgreSQL
+    /// looks at that when it tells. Which ones these are its server is asked.
+    pub(super) fn heard_mark(&mut self) {
+        self.sifts = match self.since_shown {
+            SinceShown::UnlistenCommitted | SinceShown::CommittedInDoubt => true,
+            SinceShown::Nothing
+            | SinceShown::Unlistened
+            | SinceShown::Saved
+            | SinceShown::InDoubt
+            | SinceShown::Committed => false,
+        };
+    }
+
+    /// It is known on what it listens: nothing else is to be told.
+    pub(super) fn sift(&mut self) {
+        if !std::mem::take(&mut self.sifts) {
+            return;
+        }
+        let said = std::mem::take(&mut self.pending);
+        let mut rest = &said[..];
+        while let Ok(Some(header)) = Header::parse(rest) {
+            let (message, behind) = rest.split_at(header.message_len().min(rest.len()));
+            rest = behind;
+            let channel = backend::parse_notification(&message[HEADER_LEN..]).map(|told| told.0);
+            let is_told = match Tag::of(header) {
+                Ok(Tag::NotificationResponse) => {
+                    channel.is_ok_and(|channel| self.channels.contains(channel))
+                }
+                // A notice of ours.
+                Ok(_) | Err(_) => true,
+            };
+            Mark::PendingSifted.hit_if(!is_told);
+            if is_told {
+                self.pending.extend_from_slice(message);
+            }
+        }
     }
 
     /// Whether it is not known yet if it listens at all.

@@ -19,7 +19,9 @@ impl Engine {
     pub(crate) fn sweep_shared(&mut self, now: Time, id: ServerId) {
         let server = &self.servers[id];
         let spec = &self.pools[server.pool].spec;
-        let ours = server.replies.answers_us() && now - server.changed > spec.connect_timeout;
+        // What stands in front of a statement of ours may take its time.
+        let since = server.changed.max(server.heard);
+        let ours = server.replies.answers_us() && now - since > spec.connect_timeout;
         let too_long = spec.transaction_timeout.is_some_and(|limit| {
             !server.pipeline.is_empty() && now - server.transaction_since > limit
         });
@@ -48,17 +50,19 @@ enum Fate {
 }
 
 impl Engine {
-    /// A shared server is lost. `in_order`: its stream has ended, so all that it has said has come.
+    /// A shared server is lost. `in_order`: it has said why, so all that it has said has come.
     ///
-    /// PostgreSQL sends a reply before it begins with the next unit. So where its stream has come
-    /// to its end, only the unit at the head may have been begun, and not even that one if the
-    /// server was idle for too long; of what was sent to a connection that is broken nothing is
-    /// known. What only reads is known to do so as long as nobody changes the schema.
+    /// PostgreSQL sends a reply before it begins with the next unit. So where it has said why it
+    /// ends, only the unit at the head may have been begun, and not even that one if the server
+    /// was idle for too long. An end without a word says nothing: the kernel tells of a reset once,
+    /// and to whoever writes, so that what is read then looks like an end; and what stands between,
+    /// like a proxy, ends its connections when it is stopped, and PostgreSQL goes on with what it
+    /// has read. What only reads is known to do so as long as nobody changes the schema.
     pub(crate) fn shared_lost(&mut self, now: Time, id: ServerId, cause: &str) {
         self.cool(id);
         let server = &mut self.servers[id];
         let pool = server.pool;
-        let in_order = server.says_farewell || server.ended;
+        let in_order = server.says_farewell;
         let idled_out = server.idled_out;
         let units: Vec<InFlight> = server.pipeline.drain(..).collect();
         server.fresh = None;

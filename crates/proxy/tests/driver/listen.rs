@@ -804,6 +804,28 @@ fn who_begins_to_listen_in_a_chain_listens_behind_its_rollback() {
     assert_eq!(scene.listener.heard(), "Q(LISTEN \"b\"; )");
 }
 
+/// What was notified on one channel behind that is not told, though on others it listens yet.
+#[test]
+fn who_has_ended_to_listen_in_a_chain_is_told_of_other_channels() {
+    let scene = Scene::listening();
+    scene.begins();
+    scene.shows("LISTEN b", "LISTEN", "2");
+    scene.runs("UNLISTEN a", "UNLISTEN");
+    scene.runs("COMMIT AND CHAIN", "COMMIT");
+    assert!(took(Mark::UnlistenCommitted));
+    scene.listener.says([notified("a", "1")]);
+    scene.alice.says([query("ROLLBACK")]);
+    scene.server.heard();
+    scene.alice.heard();
+    let marked = notified(&scene.own, "2");
+    scene.server.says([done_with("ROLLBACK"), marked, notified("b", "3"), ready()]);
+    scene.listener.says([notified("a", "2"), notified(&scene.own, "2")]);
+    assert_eq!(scene.server.heard(), "Q(left?)");
+    scene.server.says([listens_on(&["b", &scene.own])]);
+    assert!(took(Mark::PendingSifted));
+    assert_eq!(scene.alice.heard(), "C Z A", "of b, not of a");
+}
+
 /// What the listener has yet to say was notified before; if it is lost that is told.
 #[test]
 fn who_ends_to_listen_is_told_of_all_that_came_before() {

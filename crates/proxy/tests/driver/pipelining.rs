@@ -599,6 +599,60 @@ fn the_unnamed_statement_goes_though_one_of_ours_is_next() {
     assert_eq!(second.heard(), "B E S", "there is no statement, as on a server of its own");
 }
 
+/// The kernel tells of a reset once: to a write, and what is read then looks like an end. So does
+/// what stands between and is stopped, with statements behind it that PostgreSQL has read.
+#[test]
+fn an_end_without_a_word_leaves_writes_in_doubt() {
+    for write_fails in [false, true] {
+        let (stage, server, clients) = braked(&shared(1), 3);
+        updated(&server, &clients[0]);
+        for client in &clients[..2] {
+            client.says([query("UPDATE t SET a = 1")]);
+        }
+        if write_fails {
+            server.deafens();
+            clients[2].says([query("SELECT 2")]);
+        }
+        server.ends();
+        assert_eq!(clients[0].heard(), "E(08007) Z");
+        assert_eq!(clients[1].heard(), "E(08007) Z");
+        assert_eq!((clients[2].heard().as_str(), stage.attempts() > 0), ("", write_fails));
+    }
+}
+
+/// It waited for its place, and its client does not know how long ago it was sent.
+#[test]
+fn a_cancel_of_a_shared_unit_that_has_waited_is_held_back() {
+    let setup = Setup { general: "pipelining = '1x1'", ..Setup::default() };
+    let (stage, server, clients) = braked(&setup, 2);
+    updated(&server, &clients[0]);
+    for client in &clients {
+        client.says([query("UPDATE t SET a = 1")]);
+    }
+    stage.wait(Duration::from_secs(1));
+    server.says([done(), ready()]);
+    stage.cancel(&clients[1]);
+    assert_eq!(stage.cancels(), 0, "it may not have been begun");
+    stage.wait(Duration::from_millis(200));
+    assert!(stage.cancel_line().is_some());
+}
+
+/// It was sent behind a commit that has waited for long.
+#[test]
+fn a_statement_made_ahead_has_its_own_time() {
+    let (stage, _first, clients, _) = made_elsewhere();
+    clients[2].says([query("SELECT 2")]);
+    let second = stage.server();
+    second.heard();
+    second.says([one_row("")]);
+    clients[0].says([bind_to("s"), execute(), sync()]);
+    assert!(second.heard().contains("P(pgweir_1=SELECT 1)"));
+    stage.wait(Duration::from_secs(6));
+    second.says([one_row("b")]);
+    stage.wait(TICK);
+    assert!(second.is_open());
+}
+
 /// Nor is one whose server is lost.
 #[test]
 fn a_cancelled_unit_whose_server_is_lost_is_not_run_again() {

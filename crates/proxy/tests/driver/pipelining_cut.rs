@@ -76,7 +76,8 @@ fn write_that_fails() -> Unit {
 /// How a server is lost that has said this.
 struct Way {
     cut: fn(&Peer, &[u8]),
-    /// All that it has said has come, so what stands behind another one was not begun.
+    /// It has said why, so all that it has said has come, and what stands behind another one was
+    /// not begun.
     in_order: bool,
     /// Its last words stand between two messages.
     between_messages: bool,
@@ -108,12 +109,12 @@ const WAYS: [Way; 5] = [
             says_each_byte(server, said);
             server.ends();
         },
-        in_order: true,
+        in_order: false,
         between_messages: false,
     },
     Way {
         cut: |server, said| server.says_and_ends([said]),
-        in_order: true,
+        in_order: false,
         between_messages: false,
     },
     Way {

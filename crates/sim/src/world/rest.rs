@@ -73,7 +73,7 @@ impl World {
         text
     }
 
-    fn processes(&self) -> usize {
+    pub(super) fn processes(&self) -> usize {
         let is_process = |wire: &&Wire| match &wire.outside {
             Outside::Backend(_) | Outside::Canceller(_) => true,
             Outside::Admin(_) | Outside::Client(_) | Outside::Gone => false,
