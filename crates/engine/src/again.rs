@@ -251,7 +251,7 @@ impl Engine {
         self.clients[id].drop_unit(now);
         let range = self.actions.own(&kept.bytes);
         self.actions.push(Action::Restore(id, range));
-        self.run_alone(id, now, true);
+        self.run_alone(now, id, now, true);
     }
 }
 

@@ -410,8 +410,10 @@ pub(crate) enum LostTransaction {
 /// A unit that needs a server.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Asked {
-    /// Since when.
+    /// Since when: whoever has asked before is served before.
     pub(crate) since: Time,
+    /// Since when it waits: it may have been on a server meanwhile.
+    pub(crate) waits_since: Time,
     /// How many servers it was given that were lost before it could be sent.
     pub(crate) lost: u32,
     /// It had waited before it was in the queue, until its client's last server had said something.
@@ -422,7 +424,7 @@ pub(crate) struct Asked {
 
 impl Asked {
     pub(crate) fn new(since: Time, held: bool) -> Self {
-        Self { since, lost: 0, held, again: false }
+        Self { since, waits_since: since, lost: 0, held, again: false }
     }
 }
 

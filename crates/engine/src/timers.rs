@@ -149,16 +149,23 @@ impl Engine {
 
     fn sweep_queue(&mut self, now: Time, id: PoolId) {
         let Some(limit) = self.pools[id].spec.query_wait_timeout else { return };
-        while let Some(waiter) = self.pools[id].waiters.front().copied() {
-            let leg = self.clients.find(waiter.client).map(|client| client.leg);
-            let waits = leg == Some(Leg::Waiting(waiter.ticket));
-            if waits && now - waiter.since <= limit {
-                break;
-            }
-            self.pools[id].waiters.pop_front();
-            if waits {
-                Mark::WaitOver.hit();
-                self.wait_over(now, id, waiter.client, now - waiter.since);
+        let mut index = 0;
+        while let Some(waiter) = self.pools[id].waiters.get(index).copied() {
+            let client = self.clients.find(waiter.client);
+            let its = client.filter(|client| client.leg == Leg::Waiting(waiter.ticket));
+            let since = its.map(|its| its.asked.map_or(waiter.since, |asked| asked.waits_since));
+            match since {
+                // So do all behind it.
+                Some(_) if now - waiter.since <= limit => break,
+                Some(since) if now - since <= limit => index += 1,
+                Some(since) => {
+                    Mark::WaitOver.hit();
+                    self.pools[id].waiters.remove(index);
+                    self.wait_over(now, id, waiter.client, now - since);
+                }
+                None => {
+                    self.pools[id].waiters.remove(index);
+                }
             }
         }
     }
@@ -167,9 +174,9 @@ impl Engine {
     fn sweep_preparing(&mut self, now: Time, pool: PoolId, client: ClientId) {
         let Some(limit) = self.pools[pool].spec.query_wait_timeout else { return };
         let asked = self.clients.find(client).and_then(|client| client.asked);
-        if let Some(asked) = asked.filter(|asked| now - asked.since > limit) {
+        if let Some(asked) = asked.filter(|asked| now - asked.waits_since > limit) {
             Mark::WaitOverForPrepared.hit();
-            self.wait_over(now, pool, client, now - asked.since);
+            self.wait_over(now, pool, client, now - asked.waits_since);
         }
     }
 

@@ -209,7 +209,7 @@ impl Engine {
                 }
                 Outcome::Overran | Outcome::TooLong => {
                     self.discard(client, unit.held);
-                    self.run_alone(client, unit.since, false);
+                    self.run_alone(now, client, unit.since, false);
                 }
             }
         }
@@ -274,13 +274,13 @@ impl Engine {
     }
 
     /// A unit is run again, on a server that it has alone. `lost`: its server was lost.
-    pub(crate) fn run_alone(&mut self, id: ClientId, since: Time, lost: bool) {
+    pub(crate) fn run_alone(&mut self, now: Time, id: ClientId, since: Time, lost: bool) {
         Mark::RunAlone.hit();
         let client = &mut self.clients[id];
         client.leg = Leg::None;
         client.scanned = 0;
         client.alone = true;
-        client.asked = Some(Asked { again: lost, ..Asked::new(since, true) });
+        client.asked = Some(Asked { again: lost, waits_since: now, ..Asked::new(since, true) });
         self.wake(id);
     }
 }

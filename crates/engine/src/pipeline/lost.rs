@@ -124,7 +124,7 @@ impl Engine {
         }
         if again {
             Mark::SharedRunAgain.hit();
-            return self.run_alone(client, unit.since, true);
+            return self.run_alone(now, client, unit.since, true);
         }
         Mark::SharedOutcomeUnknown.hit();
         // As everywhere: it may have been replaced.

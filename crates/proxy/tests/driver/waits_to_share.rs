@@ -6,7 +6,7 @@ use std::time::Duration;
 use pgweir_engine::Mark;
 
 use crate::birth::{BORN, server_born};
-use crate::messages::{done, in_block, one_row, query, ready};
+use crate::messages::{done, error, in_block, one_row, query, ready};
 use crate::peer::Peer;
 use crate::pipelining::{BRAKED, FREED, braked, braked_automatically, updated};
 use crate::stage::{Setup, Stage, took};
@@ -185,4 +185,22 @@ fn a_connection_is_made_for_a_read_when_what_was_free_goes() {
     born.says([query("BEGIN")]);
     assert_eq!(stage.attempts(), 1);
     assert_eq!(first.heard(), "");
+}
+
+/// It has been on a server meanwhile, and waits for another one only now.
+#[test]
+fn what_is_run_again_has_its_time_to_wait_anew() {
+    let general = "pipelining = 8\nquery_wait_timeout = 2000";
+    let (stage, server, clients) = braked(&Setup { general, ..Setup::of_size(1) }, 3);
+    clients[0].says([query("SELECT 0")]);
+    clients[1].says([query("SELECT 1")]);
+    assert_eq!(server.heard(), "Q(SELECT 0) Q(SELECT 1)");
+    stage.wait(Duration::from_secs(3));
+    server.says([error("57014"), ready()]);
+    stage.wait(Duration::from_secs(1));
+    assert_eq!(clients[0].heard(), "");
+    server.says([one_row("1")]);
+    assert_eq!(server.heard(), FREED);
+    stage.wait(Duration::from_secs(2));
+    assert_eq!(clients[0].heard(), "E(53300) Z", "it has its end all the same");
 }
