@@ -146,7 +146,7 @@ impl Engine {
         if !idled_out && ![SqlState::ADMIN_SHUTDOWN, SqlState::CRASH_SHUTDOWN].contains(&code) {
             return false;
         }
-        self.servers[id].idled_out = idled_out;
+        self.servers[id].idled_out = idled_out && fields.is_of_postgres();
         match self.loss(id, client) {
             Loss::Nothing
             | Loss::Transaction

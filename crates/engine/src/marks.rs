@@ -1198,6 +1198,8 @@ marks! {
     LossOfCancelled,
     /// A shared server says what it was not asked while it has a client's unit.
     Misbehaved,
+    /// Who says why a shared server ends is not PostgreSQL.
+    FarewellOfAnother,
     /// A shared server is lost with what could be run again, but its client has asked for its end.
     SharedLostCancelled,
     /// A unit was about to be over whose shared server is lost: an error has undone it.

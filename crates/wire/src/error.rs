@@ -104,6 +104,12 @@ impl SqlState {
     /// XX000 `internal_error`: the error is ours.
     pub const INTERNAL_ERROR: Self = Self(*b"XX000");
 
+    /// Whether it may be about a statement that was carried out all the same: class 08, of the
+    /// connection, and 40003 `statement_completion_unknown`.
+    pub fn is_of_doubt(self) -> bool {
+        self.class() == b"08" || self.0 == *b"40003"
+    }
+
     /// The code in these bytes, if they are five ASCII letters or digits.
     pub fn parse(bytes: &[u8]) -> Option<Self> {
         let code: [u8; 5] = bytes.try_into().ok()?;

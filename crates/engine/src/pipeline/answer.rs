@@ -92,9 +92,10 @@ impl Engine {
             Mark::SharedSaysFarewell.hit();
             let server = &mut self.servers[id];
             server.doomed = true;
-            server.idled_out = code == Some(SqlState::IDLE_SESSION);
+            server.says_farewell = fields.is_of_postgres();
+            Mark::FarewellOfAnother.hit_if(!server.says_farewell);
+            server.idled_out = server.says_farewell && code == Some(SqlState::IDLE_SESSION);
             server.last_words = Some(String::from_utf8_lossy(fields.message).into());
-            server.says_farewell = true;
         }
         let n = range.len();
         match step {
@@ -103,7 +104,7 @@ impl Engine {
                 self.undo(id, undone);
                 let server = &mut self.servers[id];
                 if let Some(head) = server.pipeline.front_mut() {
-                    head.undone = true;
+                    head.undone = !code.is_some_and(SqlState::is_of_doubt);
                 }
                 // No other timeout can be shorter here, so the words say it. In another language
                 // than English the time does, since the unit was sent: how long it ran is not

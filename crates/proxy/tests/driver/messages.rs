@@ -249,9 +249,16 @@ pub(crate) fn long_error(bytes: usize) -> Vec<u8> {
     built(|out| Report::error(code, "x".repeat(bytes)).write(out))
 }
 
+/// PostgreSQL's own.
 pub(crate) fn fatal(code: &str) -> Vec<u8> {
+    let text = "SFATAL\0VFATAL\0C_\0Mas the server says\0Fpostgres.c\0L1\0RProcessInterrupts\0\0";
+    message(b'E', text.replace('_', code).as_bytes())
+}
+
+/// A pooler's, that stands between.
+pub(crate) fn fatal_of_another(code: &str) -> Vec<u8> {
     let code = SqlState::parse(code.as_bytes()).expect("a SQLSTATE");
-    built(|out| Report::fatal(code, "as the server says").write(out))
+    built(|out| Report::fatal(code, "as the pooler says").write(out))
 }
 
 pub(crate) fn empty_query() -> Vec<u8> {

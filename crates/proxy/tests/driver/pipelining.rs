@@ -6,8 +6,9 @@ use pgweir_engine::{ClientState, Mark, ServerActivity, TICK};
 
 use crate::messages::{
     bind, bind_complete, bind_to, close_complete, columns, copy_in, describe_statement, done,
-    error, execute, fatal, in_block, long_error, long_row, no_data, no_parameters, notice, one_row,
-    parameter_status, parse, parse_as, parse_complete, query, ready, row, sync, terminate,
+    error, execute, fatal, fatal_of_another, in_block, long_error, long_row, no_data,
+    no_parameters, notice, one_row, parameter_status, parse, parse_as, parse_complete, query,
+    ready, row, sync, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage, took};
@@ -618,6 +619,36 @@ fn an_end_without_a_word_leaves_writes_in_doubt() {
         assert_eq!(clients[1].heard(), "E(08007) Z");
         assert_eq!((clients[2].heard().as_str(), stage.attempts() > 0), ("", write_fails));
     }
+}
+
+/// What stands between says FATAL of its own; PostgreSQL goes on with what it has read.
+#[test]
+fn a_farewell_of_somebody_else_leaves_writes_in_doubt() {
+    for code in ["08P01", "08007", "57P01", "25P04", "57P05"] {
+        let (stage, server, clients) = braked(&shared(1), 2);
+        updated(&server, &clients[0]);
+        for client in &clients {
+            client.says([query("UPDATE t SET a = 1")]);
+        }
+        server.says_and_ends([fatal_of_another(code)]);
+        assert!(took(Mark::FarewellOfAnother));
+        for client in &clients {
+            assert_eq!(client.heard(), "E(08007) Z", "{code}");
+        }
+        assert_eq!(stage.attempts(), 0);
+    }
+}
+
+/// Nor does an error say that its statement is undone that says that nobody knows.
+#[test]
+fn an_error_that_nobody_knows_undoes_nothing() {
+    let (stage, server, clients) = braked(&shared(1), 1);
+    updated(&server, &clients[0]);
+    clients[0].says([query("UPDATE t SET a = 1")]);
+    server.says([error("08007")]);
+    server.ends();
+    assert_eq!(clients[0].heard(), "E(08007) Z");
+    assert_eq!(stage.attempts(), 0);
 }
 
 /// It waited for its place, and its client does not know how long ago it was sent.

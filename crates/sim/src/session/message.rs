@@ -1,6 +1,6 @@
 use pgweir_wire::backend::{Column, ErrorFields, Report};
 use pgweir_wire::frontend::Parse;
-use pgweir_wire::{HEADER_LEN, Header, Severity, SqlState, backend};
+use pgweir_wire::{HEADER_LEN, Header, SqlState, backend};
 
 use crate::language::{self, Line, Tag};
 use crate::shapes::Shape;
@@ -262,8 +262,20 @@ pub(crate) fn write_error(out: &mut Vec<u8>, code: &[u8; 5], text: &str) {
 
 /// Appends the ErrorResponse that ends a connection.
 pub(crate) fn write_fatal(out: &mut Vec<u8>, code: &[u8; 5], text: &str) {
-    let code = SqlState::parse(code).unwrap_or(SqlState::INTERNAL_ERROR);
-    Report { severity: Severity::Fatal, ..Report::error(code, text) }.write(out);
+    put(out, b'E', |out| {
+        for (field, value) in [
+            (b'S', &b"FATAL"[..]),
+            (b'V', b"FATAL"),
+            (b'C', code),
+            (b'M', text.as_bytes()),
+            (b'F', b"postgres.c"),
+        ] {
+            out.push(field);
+            out.extend_from_slice(value);
+            out.push(0);
+        }
+        out.push(0);
+    });
 }
 
 /// Appends a NoticeResponse.

@@ -108,6 +108,9 @@ pub struct ErrorFields<'a> {
     pub detail: Option<&'a [u8]>,
     /// What the sender advises.
     pub hint: Option<&'a [u8]>,
+    /// The file of PostgreSQL's source that it comes from (`send_message_to_frontend`, elog.c):
+    /// nobody else has one.
+    pub file: Option<&'a [u8]>,
 }
 
 impl<'a> ErrorFields<'a> {
@@ -126,7 +129,8 @@ impl<'a> ErrorFields<'a> {
         found
     }
 
-    const NONE: Self = Self { severity: b"", code: None, message: b"", detail: None, hint: None };
+    const NONE: Self =
+        Self { severity: b"", code: None, message: b"", detail: None, hint: None, file: None };
 
     fn read(&mut self, body: &'a [u8]) -> Result<(), Malformed> {
         let mut fields = Fields::new(body);
@@ -143,6 +147,7 @@ impl<'a> ErrorFields<'a> {
                 b'M' => self.message = value,
                 b'D' => self.detail = Some(value),
                 b'H' => self.hint = Some(value),
+                b'F' => self.file = Some(value),
                 // The protocol asks readers to pass over fields that they do not know.
                 _ => {}
             }
@@ -152,5 +157,11 @@ impl<'a> ErrorFields<'a> {
     /// Whether the sender closes the connection after this message.
     pub fn is_fatal(&self) -> bool {
         matches!(self.severity, b"FATAL" | b"PANIC")
+    }
+
+    /// Whether PostgreSQL itself has said so, and not a pooler in between, which knows as little of
+    /// what PostgreSQL has begun as we do.
+    pub fn is_of_postgres(&self) -> bool {
+        self.file.is_some()
     }
 }

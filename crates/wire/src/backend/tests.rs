@@ -140,7 +140,7 @@ fn only_fatal_and_panic_end_the_connection() {
 fn the_fields_that_have_come_are_read() {
     let start = |body: &'static [u8]| ErrorFields::start(body);
     let (severity, code) = (&b"FATAL"[..], Some(SqlState::ADMIN_SHUTDOWN));
-    let none = ErrorFields { severity, code, message: b"", detail: None, hint: None };
+    let none = ErrorFields { severity, code, message: b"", detail: None, hint: None, file: None };
     let all = ErrorFields { message: b"all", ..none };
     assert_eq!(start(b"SFATAL\0C57P01\0Mcut"), none);
     assert_eq!(start(b"SFATAL\0C57P01\0Mall\0"), all);
@@ -148,6 +148,10 @@ fn the_fields_that_have_come_are_read() {
     assert_eq!(start(b"SFATAL\0C57P01\0Mall\0Dwhy\0Hcut"), ErrorFields { detail, ..all });
     let whole = ErrorFields::parse(b"SFATAL\0C57P01\0Mall\0Dwhy\0Hwhat\0\0").unwrap();
     assert_eq!(whole, ErrorFields { detail, hint, ..all });
+    let file = Some(&b"postgres.c"[..]);
+    let told = start(b"SFATAL\0C57P01\0Mall\0Fpostgres.c\0L1");
+    assert_eq!(told, ErrorFields { file, ..all });
+    assert!(told.is_of_postgres() && !all.is_of_postgres());
 }
 
 #[test]
