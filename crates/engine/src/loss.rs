@@ -254,10 +254,14 @@ impl Engine {
         Mark::LossInBatch.hit_if(client.rest == UnitRest::Batch);
         Mark::LossInsideUnit.hit_if(client.rest == UnitRest::Message);
         let status = (client.rest == UnitRest::None).then(|| client.status());
-        self.actions.inject(Endpoint::Client(id), |out| {
-            report.write(out);
-            status.into_iter().for_each(|status| backend::ready_for_query(out, status));
-        });
+        self.actions.inject(Endpoint::Client(id), |out| report.write(out));
+        if let Some(status) = status {
+            // What was notified meanwhile comes before the end of the unit.
+            if !status.in_block() {
+                self.say_all(id);
+            }
+            self.actions.inject(Endpoint::Client(id), |out| backend::ready_for_query(out, status));
+        }
         if self.clients[id].leaving {
             Mark::LossOfLeaver.hit();
             return self.client_left(now, id);

@@ -826,6 +826,18 @@ fn who_has_ended_to_listen_in_a_chain_is_told_of_other_channels() {
     assert_eq!(scene.alice.heard(), "C Z A", "of b, not of a");
 }
 
+/// As by PostgreSQL, which tells in front of the end of a unit what was notified within it.
+#[test]
+fn who_loses_a_server_is_told_before_its_unit_is_over() {
+    let scene = Scene::listening();
+    scene.alice.says([query("UPDATE t SET a = 1")]);
+    assert_eq!(scene.server.heard(), "Q(UPDATE t SET a = 1)");
+    scene.listener.says([notified("a", "1")]);
+    assert_eq!(scene.alice.heard(), "");
+    scene.server.breaks();
+    assert_eq!(scene.alice.heard(), "E(08007) A Z");
+}
+
 /// What the listener has yet to say was notified before; if it is lost that is told.
 #[test]
 fn who_ends_to_listen_is_told_of_all_that_came_before() {
