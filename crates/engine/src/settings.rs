@@ -60,6 +60,9 @@ pub(crate) const DATABASE_ENCODING: &[u8] = b"server_encoding";
 /// Where a statement that takes too long is ended by its server.
 pub(crate) const TIMEOUT: &[u8] = b"statement_timeout";
 
+/// What ends a whole connection in its place (PostgreSQL 17).
+pub(crate) const TRANSACTION_TIMEOUT: &[u8] = b"transaction_timeout";
+
 /// Where a client says whether it shares servers. It is ours: what a startup packet says of it no
 /// server is told.
 pub(crate) const SHARING: &[u8] = b"pgweir.pipelining";

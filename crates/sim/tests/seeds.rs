@@ -21,7 +21,7 @@ const RARER: [(Mark, u64); 7] = [
     (Mark::MarkSettledBefore, 14_472),
     (Mark::MadeAheadInVain, 18_160),
     (Mark::HeardAheadOfServer, 23_103),
-    (Mark::TooLongInDoubt, 28_103),
+    (Mark::TooLongInDoubt, 44_615),
     (Mark::MakingPutOff, 34_538),
     (Mark::FailedLongAgo, 6_003_169),
 ];

@@ -526,7 +526,7 @@ impl State {
             (Keyword::Global | Keyword::Local, Last::Create) => Last::Create,
             (Keyword::Insert | Keyword::Merge, _) => {
                 self.writes = true;
-                Last::Insert
+                if self.share.is_verb { Last::Insert } else { Last::Word }
             }
             (Keyword::Delete | Keyword::Writes, _) => {
                 self.writes = true;

@@ -67,7 +67,8 @@ const OBJECTS: &str = "\
 ///   statement on their table is planned, and what is immutable and needs no column is computed
 ///   then (`eval_const_expressions`, optimizer/util/clauses.c). A function needs one that has it
 ///   among its arguments, behind constants, as it is or with another label; but what one in SQL
-///   calls may need none, and stands there in its place then.
+///   calls may need none, and stands there in its place then. What looks after a foreign key asks
+///   the other table.
 /// - Of a partition all that is above it says what may be in it.
 /// - The triggers of partitions that those of their tables stand for are internal before PostgreSQL
 ///   15, like those that look after foreign keys and deferred constraints, which are PostgreSQL's.
@@ -80,6 +81,13 @@ const USES: &str = "\
     FROM pg_catalog.pg_constraint WHERE conrelid >= 16384 AND conbin IS NOT NULL \
     UNION ALL SELECT indrelid, 'index', concat(indexprs::text, indpred::text) \
     FROM pg_catalog.pg_index WHERE indrelid >= 16384{statistics}), \
+    constants(o, f, through) AS (\
+    SELECT o, m[1]::oid, through FROM planned, \
+        LATERAL pg_catalog.regexp_matches(t, ':(?:funcid|opfuncid) ([0-9]{5,}) \
+            ([^{}]*(?:[{]CONST [^{}]*[}] )*(?:[{]RELABELTYPE [^{}]*)?[{]VAR )?', 'g') AS m \
+    JOIN pg_catalog.pg_proc p ON p.oid = m[1]::oid \
+    JOIN pg_catalog.pg_language l ON l.oid = prolang \
+    WHERE p.oid >= 16384 AND provolatile = 'i' AND (m[2] IS NULL OR lanname = 'sql')), \
     fires(o, f, name, qual) AS (\
     SELECT tgrelid, tgfoid, tgname, tgqual FROM pg_catalog.pg_trigger \
     WHERE NOT tgisinternal OR tgconstraint = 0 OR tgfoid >= 16384), \
@@ -133,12 +141,13 @@ const USES: &str = "\
     WHERE m[2]::oid >= 16384 OR m[2]::oid IN (SELECT oid FROM own) \
     UNION ALL SELECT k, o, 'f', 'pg_catalog.txid_current()'::regprocedure::oid, w, \
         through || ', for update' FROM tree WHERE t ~ ':rowMarks [(]' \
-    UNION ALL SELECT 'r', o, 'f', m[1]::oid, 'a', through FROM planned, \
-        LATERAL pg_catalog.regexp_matches(t, ':(?:funcid|opfuncid) ([0-9]{5,}) \
-            ([^{}]*(?:[{]CONST [^{}]*[}] )*(?:[{]RELABELTYPE [^{}]*)?[{]VAR )?', 'g') AS m \
-    JOIN pg_catalog.pg_proc p ON p.oid = m[1]::oid \
-    JOIN pg_catalog.pg_language l ON l.oid = prolang \
-    WHERE p.oid >= 16384 AND provolatile = 'i' AND (m[2] IS NULL OR lanname = 'sql') \
+    UNION ALL SELECT 'r', o, 'f', f, 'a', through FROM constants \
+    UNION ALL SELECT 'r', v.one, 'f', f, 'w', 'foreign key ' || conname || ', ' || through \
+    FROM pg_catalog.pg_constraint, \
+        LATERAL (VALUES (conrelid, confrelid), (confrelid, conrelid)) AS v(one, other) \
+    JOIN constants ON o = other OR EXISTS (\
+        SELECT FROM above WHERE parent = other AND child = o) \
+    WHERE contype = 'f' \
     UNION ALL SELECT k, o, 'f', 'pg_catalog.pg_notify(text,text)'::regprocedure::oid, w, \
         through FROM tree WHERE through LIKE 'rule %' AND t ~ ':utilityStmt [{]' \
     UNION ALL SELECT k, o, 'f', 'pg_catalog.pg_sleep(double precision)'::regprocedure::oid, w, \

@@ -17,7 +17,7 @@ use crate::client::{UnitRest, UnnamedStatement};
 use crate::marks::Mark;
 use crate::pool::{Pool, PoolId};
 use crate::prepared::{Meaning, Shape, Statement};
-use crate::settings::{Settings, TIMEOUT};
+use crate::settings::{Settings, TIMEOUT, TRANSACTION_TIMEOUT};
 use crate::units::{UNIT_HELD_BYTES, message, until_nul};
 
 /// A unit that may share a server.
@@ -221,7 +221,9 @@ impl Engine {
             && client.body.left == 0
             && !client.congested;
         // One of the client's own may be smaller than ours.
-        let times_itself = client.settings.value(TIMEOUT).is_some_and(may_be_sooner);
+        let limits = [TIMEOUT, TRANSACTION_TIMEOUT];
+        let own = limits.into_iter().filter_map(|name| client.settings.value(name));
+        let times_itself = own.into_iter().any(may_be_sooner);
         of.unshared().is_none()
             && !times_itself
             && client.choice() == Choice::Auto

@@ -23,6 +23,8 @@ pub(super) struct Share {
     callee: Callee,
     /// A `(` may come behind the name that comes next.
     pub(super) may_open: bool,
+    /// A statement may begin with the word that was read last.
+    pub(super) is_verb: bool,
     /// How many `(` are open.
     depth: u16,
     /// It has said DISTINCT ON or OPERATOR: behind the `)` of those a function may be called.
@@ -96,6 +98,8 @@ enum Before {
     Name,
     /// The `.` behind a name.
     Dot,
+    /// A `(`
+    Open,
     /// A `)`: what has a `(` behind it here is an alias, or a word of the grammar.
     Close,
     /// `DISTINCT`
@@ -133,7 +137,7 @@ impl Share {
         self.before = match (token, self.before) {
             (Token::Open, before) => {
                 self.open(before);
-                Before::Sign
+                Before::Open
             }
             (Token::Close, _) => {
                 self.depth = self.depth.saturating_sub(1);
@@ -169,6 +173,7 @@ impl Share {
     pub(super) fn name(&mut self, name: &Name<'_>, meaning: Meaning, loud: Option<&Loud>) {
         let before = self.before;
         let may_open = std::mem::take(&mut self.may_open);
+        self.is_verb = self.may_be_verb();
         self.hidden.add(name.hidden);
         let &Name { text, quoted, field, .. } = name;
         let is_own = field || is_pg(text) || !quoted && is_called_alone(text);
@@ -204,6 +209,19 @@ impl Share {
         };
     }
 
+    /// Whether a statement may begin with the next word: at its own beginning, behind what WITH
+    /// names, or in parentheses. Anywhere else `insert` is a name: of a column, or that a column
+    /// is given.
+    fn may_be_verb(&self) -> bool {
+        match self.begins {
+            Begins::Start => true,
+            Begins::With if self.depth == 0 => self.before == Before::Close,
+            Begins::With | Begins::Reads | Begins::Changes | Begins::Other => {
+                self.before == Before::Open
+            }
+        }
+    }
+
     /// What a `(` behind this name means.
     #[inline(never)] // Of few names a question.
     fn called(&self, name: &Name<'_>, before: Before, loud: Option<&Loud>) -> Callee {
@@ -217,7 +235,12 @@ impl Share {
             }
             // Behind a comma, the next of those that WITH names.
             Before::Sign => self.begins == Begins::With && self.depth == 0,
-            Before::Name | Before::Dot | Before::Distinct | Before::For | Before::IntoName => false,
+            Before::Open
+            | Before::Name
+            | Before::Dot
+            | Before::Distinct
+            | Before::For
+            | Before::IntoName => false,
         };
         let calls_nothing = match name.text.eq_ignore_ascii_case(b"operator") {
             true => Callee::Operator,
@@ -306,7 +329,14 @@ impl Share {
     /// what is named there.
     #[inline(never)]
     fn behind_with(&mut self, word: &[u8], before: Before) {
-        if let (Some(begins), Before::Close | Before::Name) = (verb(word), before) {
+        if before != Before::Close {
+            return;
+        }
+        // What these make up is a name, which may be any word of the grammar.
+        if word.eq_ignore_ascii_case(b"search") || word.eq_ignore_ascii_case(b"cycle") {
+            self.alone(Alone::Command);
+        }
+        if let Some(begins) = verb(word) {
             self.begins = begins;
         }
     }

@@ -210,6 +210,10 @@ impl Reading<'_> {
     }
 
     fn runs(&mut self, text: &[u8]) -> Run {
+        if readings(text, Encoding::Superset).len() > 1 {
+            // What a backslash means is said by a setting of whoever calls it.
+            return self.unknown();
+        }
         self.read(Token::Semicolon);
         each_token(text, Encoding::Superset, Backslash::Ordinary, &mut |token, _| {
             self.read(token);

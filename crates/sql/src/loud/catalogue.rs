@@ -159,7 +159,7 @@ impl<'a> Graph<'a> {
         for (at, object) in objects.iter().enumerate() {
             by_id.insert(object.id, at);
             if object.source != Source::Builtin {
-                by_name.entry(object.name.to_lowercase().into_bytes()).or_default().push(at);
+                by_name.entry(object.name.to_ascii_lowercase().into_bytes()).or_default().push(at);
             }
         }
         let mut users = vec![Vec::new(); objects.len()];

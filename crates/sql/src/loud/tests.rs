@@ -65,6 +65,7 @@ fn bodies_that_change_the_session() {
         ("BEGIN a := TREAT(CASE WHEN b THEN 1 ELSE c END AS setseed); END", "unclear"),
         ("BEGIN EXECUTE 'CREATE TABLE ' || name; END", "unclear"),
         ("BEGIN EXECUTE 'SET work_mem = 1'; END", "setting"),
+        (r"BEGIN EXECUTE $q$SELECT 'a\', ' || f() || ' b'$q$ INTO r; END", "unclear"),
         ("BEGIN RETURN QUERY EXECUTE format('SELECT %s', x); END", "unclear"),
         ("BEGIN PERFORM set_config(name, value, false); END", "setting, unclear"),
     ] {
@@ -117,6 +118,19 @@ fn what_calls_a_loud_function_is_loud() {
     assert_eq!(leaves("SELECT 'outer_f', outer_g(), quiet_f()", &list), "");
     let why = list.iter().map(|(_, effect)| effect.why.as_str()).collect::<Vec<_>>();
     assert_eq!(why, ["advisory lock", "inner_f (advisory lock)"]);
+}
+
+/// Names are folded in ASCII alone, in quotes and without.
+#[test]
+fn names_beyond_ascii_are_those_of_the_catalogue() {
+    let loud = loud(
+        vec![
+            sql(1, "\u{c4}ndern", "SELECT set_config('work_mem', '9MB', false)"),
+            sql(2, "ruft", "SELECT \"\u{c4}ndern\"()"),
+        ],
+        vec![],
+    );
+    assert_eq!(leaves("SELECT ruft()", &loud), "setting");
 }
 
 #[test]

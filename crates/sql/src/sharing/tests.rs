@@ -204,6 +204,9 @@ fn one_statement_of_a_few_kinds() {
             "SHOW x",
             "CREATE TABLE t AS SELECT 1",
             "DECLARE c CURSOR FOR SELECT 1",
+            "WITH RECURSIVE s(a) AS (SELECT 1) SEARCH DEPTH FIRST BY a SET ordinality \
+             SELECT a, lo_create(0) FROM s",
+            "WITH RECURSIVE s(a) AS (SELECT 1) CYCLE a SET update USING b SELECT f() FROM s",
             "FETCH c",
             "DO 'x'",
             "EXECUTE p",
@@ -222,7 +225,19 @@ fn one_statement_of_a_few_kinds() {
 fn rows_are_not_kept_as_tables_nor_told_of_changes() {
     alone(
         Alone::Into,
-        &["SELECT a INTO t FROM u", "SELECT 1 INTO TEMP t", "SELECT 1.INTO t", "TABLE t INTO u"],
+        &[
+            "SELECT a INTO t FROM u",
+            "SELECT 1 INTO TEMP t",
+            "SELECT 1.INTO t",
+            "TABLE t INTO u",
+            "SELECT u.insert INTO TEMP t FROM u",
+            "SELECT u.merge INTO t FROM u",
+            "SELECT 1 AS insert INTO TEMP t",
+            "SELECT 1 merge INTO TEMP t",
+            "SELECT insert INTO TEMP t FROM u",
+            "SELECT (1) insert INTO TEMP t",
+            "SELECT DISTINCT ON (a) insert INTO TEMP t FROM u",
+        ],
     );
     alone(
         Alone::Returning,

@@ -126,6 +126,14 @@ const SCHEMA: &str = "
     CREATE INDEX ON planned ((a + act_still(1)));
     CREATE TABLE planned_some (a int);
     CREATE INDEX ON planned_some (a) WHERE a > act_still(abs(1));
+    CREATE TABLE referred (a int PRIMARY KEY, b int);
+    INSERT INTO referred VALUES (1, 1);
+    CREATE INDEX ON referred ((b + act_still(1)));
+    CREATE TABLE refers (a int REFERENCES referred);
+    CREATE TABLE referred_too (a int PRIMARY KEY);
+    INSERT INTO referred_too VALUES (1);
+    CREATE TABLE refers_too (a int REFERENCES referred_too, b int);
+    CREATE INDEX ON refers_too ((b + act_still(1)));
     CREATE FUNCTION inlined(a int) RETURNS int LANGUAGE sql IMMUTABLE AS
         'SELECT a + act_still(1)';
     CREATE TABLE inlines (a int);
@@ -232,6 +240,8 @@ pub(super) const ACTS: &[&str] = &[
     "INSERT INTO generated (a) VALUES (1)",
     "INSERT INTO checked VALUES (1)",
     "INSERT INTO indexed VALUES (1)",
+    "INSERT INTO refers VALUES (1)",
+    "DELETE FROM referred_too WHERE a = 1",
     "INSERT INTO some_indexed VALUES (1)",
     "SELECT a FROM planned",
     "SELECT a FROM planned_some WHERE a = 1",

@@ -14,6 +14,14 @@ pub(super) const UNNAMED: &str = "CREATE DOMAIN seeds AS float8 CHECK (setseed(V
 /// Texts that change a session, and what stands before them.
 pub(super) const CHANGES: &[(&str, &str)] = &[
     ("SET work_mem = '1MB'", ""),
+    ("SELECT 1 AS insert INTO TEMP x", ""),
+    ("SELECT 1 merge INTO TEMP x", ""),
+    ("SELECT a.insert INTO TEMP x FROM (SELECT 1 AS insert) AS a", ""),
+    (
+        "WITH RECURSIVE s (a) AS (SELECT 1 UNION ALL SELECT a FROM s WHERE a > 1) SEARCH DEPTH \
+         FIRST BY a SET ordinality SELECT a, set_config('work_mem', '1MB', false) FROM s",
+        "",
+    ),
     ("RESET work_mem", "SET work_mem = '1MB'"),
     ("DISCARD ALL", "SET work_mem = '1MB'"),
     ("SET app.a = 'x'", ""),
