@@ -214,13 +214,7 @@ impl Engine {
         };
         // A client does not know how long its unit has waited here, and of our own cancels it knows
         // nothing. On a connection straight to PostgreSQL neither would come too early.
-        let has_waited = match its.state {
-            ServerState::Pipelined => {
-                its.pipeline.front().is_some_and(|unit| unit.since < its.unit_since)
-            }
-            _ => its.unit_waited,
-        };
-        let unknown = has_waited || requesters.is_empty();
+        let unknown = its.unit_waited || requesters.is_empty();
         let young = now - its.unit_since < BEGUN_AFTER && !its.answered;
         if !self.is_running(server, target) {
             Mark::CancelHeldBackInVain.hit();

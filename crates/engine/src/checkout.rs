@@ -47,8 +47,11 @@ impl Engine {
             return self.lend(now, server, id);
         } else if let Some(server) = self.pools[pool].take_idle(last, may, fits) {
             self.lend(now, server, id);
-            // Who waits to share may have counted on it.
-            return self.refill_for_sharers(now, pool);
+            if self.pools[pool].sharing > 0 {
+                // Who waits to share may have counted on it.
+                self.refill(now, pool);
+            }
+            return;
         } else if self.bear(now, id, pool) {
             return;
         }
@@ -376,7 +379,6 @@ impl Engine {
                 self.remove_void_places(pool);
                 // What the next one may have is not what this one has waited for.
                 self.grant_again(now, pool);
-                self.refill_for_sharers(now, pool);
             }
             Leg::Preparing(server) => {
                 self.part(client);

@@ -15,13 +15,6 @@ impl Engine {
         self.reserve(now, id);
     }
 
-    /// The same, where somebody waits to share a server.
-    pub(crate) fn refill_for_sharers(&mut self, now: Time, id: PoolId) {
-        if self.pools[id].sharing > 0 {
-            self.refill(now, id);
-        }
-    }
-
     fn open_due(&mut self, now: Time, id: PoolId) {
         let promised = self.promised(id);
         self.note_lacking_hot(now, id);

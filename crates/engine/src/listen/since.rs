@@ -22,9 +22,9 @@ pub(super) enum SinceShown {
     Saved,
     /// It has come back to that, or to what was before.
     InDoubt,
-    /// Nothing of that is committed, though the block may go on (AND CHAIN).
+    /// It has changed nothing of that, and has committed, though the block may go on (AND CHAIN).
     Committed,
-    /// That it has ended to listen is, on some channel or on all.
+    /// The same, and that it has ended to listen is committed, on some channel or on all.
     UnlistenCommitted,
     /// What is in doubt is committed: if the mark is, then so is that it listens no more.
     CommittedInDoubt,
@@ -70,8 +70,9 @@ impl Subscription {
         // One that was not ready has passed nothing.
         let passed = listener && !self.missed;
         let in_doubt = self.since_shown == SinceShown::CommittedInDoubt;
-        let ends = [SinceShown::Committed, SinceShown::UnlistenCommitted];
-        if in_doubt && passed || ends.contains(&self.since_shown) {
+        let committed =
+            matches!(self.since_shown, SinceShown::Committed | SinceShown::UnlistenCommitted);
+        if in_doubt && passed || committed {
             // It has not heard the mark, since it listens no more; nor is it to hear of
             // anything but what it has listened on since, which its server is asked.
             Mark::ListensNoMore.hit();

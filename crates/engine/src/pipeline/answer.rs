@@ -177,6 +177,7 @@ impl Engine {
         }
         let server = &mut self.servers[id];
         server.unit_since = now;
+        server.unit_waited = server.pipeline.front().is_some_and(|next| next.since < now);
         server.transaction_since = now;
         let repute = &mut self.pools[server.pool].repute;
         match unit.outcome {

@@ -57,6 +57,7 @@ impl Engine {
         let its = &mut self.servers[server];
         if its.pipeline.is_empty() {
             its.unit_since = now;
+            its.unit_waited = since < now;
             its.transaction_since = now;
         }
         if !behind {

@@ -204,6 +204,7 @@ fn quoted(text: &str) -> String {
         }
         quoted.push_str(if number % 2 == 0 { rest } else { part });
     }
+    // Some are in quotes there, too.
     quoted.replace("\"\"", "\"")
 }
 

@@ -239,28 +239,41 @@ fn settings_cost_no_server_while_new_ones_cannot_be_had() {
     assert_eq!((second.is_open(), stage.servers()), (true, vec![ServerActivity::Idle]));
 }
 
-/// That the last attempt failed may be long ago: a new one is made beside the servers that there
-/// are, and none of them is given up for it.
-#[test]
-fn settings_cost_no_server_after_an_attempt_that_failed() {
-    let (stage, servers, clients) = busy(&Setup::of_size(2), 2);
+/// One logs in with settings that a server refuses which others have had.
+fn odd(stage: &Stage, server: &Peer) -> Peer {
     let odd = stage.newcomer(&[("application_name", "odd")]);
+    refuses(server);
+    odd
+}
+
+fn refuses(server: &Peer) {
+    assert!(server.heard().starts_with("Q(SELECT ARRAY["));
+    server.says([error("22023"), ready()]);
+}
+
+/// A pool of two with a server that is free, where the last attempt to make another has failed.
+fn failed() -> (Stage, Peer) {
+    let (stage, mut servers, clients) = busy(&Setup::of_size(2), 2);
     finishes(&servers[0], &clients[0]);
-    assert!(servers[0].heard().starts_with("Q(SELECT ARRAY["));
-    servers[0].says([error("22023"), ready()]);
+    let odd = odd(&stage, &servers[0]);
     leaves(&servers[0]);
     stage.refuse_server();
     odd.breaks();
     finishes(&servers[1], &clients[1]);
+    (stage, servers.remove(1))
+}
+
+/// That the last attempt failed may be long ago: a new one is made beside the servers that there
+/// are, and none of them is given up for it.
+#[test]
+fn settings_cost_no_server_after_an_attempt_that_failed() {
+    let (stage, server) = failed();
     for _ in 0..5 {
         stage.wait(Duration::from_secs(10));
-        let odd = stage.newcomer(&[("application_name", "odd")]);
-        assert!(servers[1].heard().starts_with("Q(SELECT ARRAY["));
-        servers[1].says([error("22023"), ready()]);
+        let odd = odd(&stage, &server);
         assert_eq!((odd.heard().as_str(), stage.servers().len()), ("R", 2));
         stage.refuse_server();
-        assert!(servers[1].heard().starts_with("Q(SELECT ARRAY["));
-        servers[1].says([error("22023"), ready()]);
+        refuses(&server);
         assert_eq!(odd.heard(), "E(FATAL 57P03)");
         assert_eq!(stage.servers(), [ServerActivity::Idle]);
     }
@@ -269,22 +282,12 @@ fn settings_cost_no_server_after_an_attempt_that_failed() {
 /// Nor is there one more than there may be, long after that.
 #[test]
 fn settings_cost_a_server_and_make_no_more_long_after_an_attempt_that_failed() {
-    let (stage, servers, clients) = busy(&Setup::of_size(2), 2);
-    let odd = stage.newcomer(&[("application_name", "odd")]);
-    finishes(&servers[0], &clients[0]);
-    assert!(servers[0].heard().starts_with("Q(SELECT ARRAY["));
-    servers[0].says([error("22023"), ready()]);
-    leaves(&servers[0]);
-    stage.refuse_server();
-    odd.breaks();
-    finishes(&servers[1], &clients[1]);
+    let (stage, server) = failed();
     stage.reload(&Setup::of_size(1));
     stage.wait(Duration::from_secs(25));
-    let _odd = stage.newcomer(&[("application_name", "odd")]);
-    assert!(servers[1].heard().starts_with("Q(SELECT ARRAY["));
-    servers[1].says([error("22023"), ready()]);
+    let _odd = odd(&stage, &server);
     assert_eq!(stage.attempts(), 0, "it makes way first");
-    leaves(&servers[1]);
+    leaves(&server);
     assert_eq!(stage.attempts(), 1);
 }
 
