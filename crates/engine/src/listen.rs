@@ -139,15 +139,16 @@ impl Engine {
         let in_block = its.status.in_block();
         match own.source {
             Source::Server | Source::Awaited => return false,
-            // What is under way may take back that its server is to listen.
-            Source::ToServer { server: false, .. } if in_block => {
-                let waits = !its.replies.is_empty() && self.unit_may_notify(id, rest);
+            // What is under way may take back that its server is to listen, or end its
+            // transaction: that end may have to wait for the listener.
+            Source::ToServer { .. } if in_block => {
+                let waits = !its.replies.is_empty();
                 Mark::HeldUntilAgreed.hit_if(waits);
                 return waits;
             }
             Source::ToServer { .. } => {
-                Mark::HeldUntilShown.hit_if(!in_block);
-                return !in_block;
+                Mark::HeldUntilShown.hit();
+                return true;
             }
             Source::Listener | Source::ToListener { .. } => {}
         }

@@ -242,15 +242,15 @@ impl Engine {
     /// for what the listener has to say before that.
     pub(crate) fn delays_ready(&mut self, client: ClientId) -> bool {
         let its = &mut self.clients[client];
-        let is_last = its.slots.is_empty() && !its.leaving;
         let Some(own) = &mut its.subscription else { return false };
         if let Source::ToServer { server: true, listener: false } = own.source {
-            if is_last {
+            assert!(its.slots.is_empty(), "nothing goes behind an end that may wait");
+            if !its.leaving {
                 Mark::ReadyDelayed.hit();
                 its.ready_due = Some(TransactionStatus::Idle);
                 return true;
             }
-            // More is under way, whose replies cannot wait, or its client waits for nothing more.
+            // Its client waits for nothing more.
             Mark::ReadyNotDelayed.hit();
             let early = std::mem::take(&mut own.early);
             own.pending.extend(early);

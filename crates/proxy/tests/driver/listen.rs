@@ -260,6 +260,31 @@ fn the_end_of_a_transaction_waits_for_the_listener() {
     assert!(took(Mark::PendingBehindReady));
 }
 
+/// What others have notified before comes first, though the client has sent more behind its COMMIT.
+#[test]
+fn nothing_goes_behind_an_end_that_may_wait_for_the_listener() {
+    let scene = Scene::listening();
+    scene.begins();
+    scene.shows("NOTIFY a, '2'", "NOTIFY", "2");
+    assert_eq!(scene.alice.heard(), "C Z(T) C Z(T)");
+    scene.alice.says([query("COMMIT"), query("SELECT 1")]);
+    assert_eq!(scene.server.heard(), "Q(COMMIT)");
+    assert!(took(Mark::HeldUntilAgreed));
+    scene.server.says([done(), notified(&scene.own, "2"), notified("a", "2"), ready()]);
+    assert_eq!((scene.server.heard().as_str(), scene.alice.heard().as_str()), ("", "C"));
+    scene.listener.says([notified("a", "1"), notified(&scene.own, "2"), notified("a", "2")]);
+    let told = [notified("a", "1"), notified("a", "2"), ready()].concat();
+    assert_eq!(scene.alice.heard_bytes(), told);
+    assert_eq!(scene.server.heard(), "Q(left?)");
+    scene.server.says([listens_on(&["a"])]);
+    scene.assert_marks("3");
+    scene.server.says([aside(2), notified(&scene.own, "3"), ready()]);
+    scene.assert_unlistens();
+    scene.listener.says([notified(&scene.own, "3")]);
+    scene.server.says([aside(1), ready()]);
+    assert_eq!(scene.server.heard(), "Q(SELECT 1)");
+}
+
 /// A cancel comes for the last one, and not for what has been sent behind it: of which its client
 /// would hear before it is told of the end.
 #[test]

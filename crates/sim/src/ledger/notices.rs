@@ -39,6 +39,9 @@ pub(crate) struct Ear {
     next: BTreeMap<usize, usize>,
     /// The channels that it listens on, and from where on it has to hear all of each.
     since: BTreeMap<String, Since>,
+    /// Channels of which it may have missed something, and since when an end of a server that
+    /// listens counts for them.
+    forgotten: BTreeMap<String, u64>,
     /// When it was last told that it may have missed something.
     warned_at: u64,
     /// Of so many ends before that it was not told yet: who was busy is told of each at once.
@@ -95,13 +98,17 @@ impl Notices {
         at: u64,
     ) {
         let mut since = std::mem::take(&mut ear.since);
+        let forgotten = std::mem::take(&mut ear.forgotten);
         let of_database = || self.said.iter().filter(|((_, of), _)| of == database);
         let now: BTreeMap<_, _> =
             of_database().map(|((server, _), all)| (*server, all.len())).collect();
         ear.since = channels
             .map(|channel| {
                 let since = since.remove(&channel);
-                let since = since.unwrap_or_else(|| Since { at, places: now.clone() });
+                let since = since.unwrap_or_else(|| {
+                    let at = forgotten.get(&channel).copied().unwrap_or(at);
+                    Since { at, places: now.clone() }
+                });
                 (channel, since)
             })
             .collect();
@@ -148,7 +155,9 @@ impl Notices {
             _ => ear.ends_untold -= 1,
         }
         ear.warned_at = now;
-        ear.since.clear();
+        ear.forget();
+        // Whoever listens now may be lost before the client can say what it listens on.
+        ear.forgotten.values_mut().for_each(|at| *at = now);
     }
 
     /// A client that was told so without a cause.
@@ -181,6 +190,7 @@ impl Ear {
 
     /// It may have missed something.
     pub(crate) fn forget(&mut self) {
-        self.since.clear();
+        let since = std::mem::take(&mut self.since);
+        self.forgotten.extend(since.into_iter().map(|(channel, since)| (channel, since.at)));
     }
 }

@@ -259,6 +259,22 @@ fn what_was_said_to_a_lost_server_need_not_be_heard() {
     assert_eq!(unheard(&notices, &ear, 99), None);
 }
 
+/// Its client says on what it listens only behind its next unit, though it was told before.
+#[test]
+fn whoever_listens_next_may_be_lost_before_its_client_says_anything() {
+    let (mut notices, mut ear) = notices(&[]);
+    notices.ends(&home("db"), 25, 0);
+    notices.warns(&mut ear, &home("db"), 0, 30);
+    notices.ends(&home("db"), 40, 0);
+    notices.listens(&mut ear, "db", ["a", "b"].map(str::to_owned).into_iter(), 50);
+    notices.announce(0, "db", ("a".to_owned(), "c1s2".to_owned()), 60);
+    assert_eq!(unheard(&notices, &ear, 99), None);
+    notices.warns(&mut ear, &home("db"), 0, 70);
+    notices.listens(&mut ear, "db", ["a"].map(str::to_owned).into_iter(), 80);
+    notices.announce(0, "db", ("a".to_owned(), "c1s3".to_owned()), 85);
+    assert_eq!(unheard(&notices, &ear, 99).as_deref(), Some("c1s3"));
+}
+
 #[test]
 fn who_was_busy_is_warned_of_each_end() {
     let (mut notices, mut ear) = notices(&[("a", "c1s2", 20)]);
