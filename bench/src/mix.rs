@@ -15,6 +15,10 @@ pub(crate) const SELECTING: Load = Load { clients: 60, log_all: true, ..SELECTS 
 /// Clients that do something else.
 const FEW: u32 = 4;
 
+/// The function that waits, of which pgweir is told that it changes nothing: else what calls it
+/// would have a server alone from the start on.
+pub(crate) const QUIET: &str = "bench_wait";
+
 /// Made before the first turn, for all mixes.
 pub(crate) const SCHEMA: &[&str] = &[
     "CREATE OR REPLACE FUNCTION bench_wait() RETURNS integer LANGUAGE plpgsql AS \
@@ -28,7 +32,7 @@ pub(crate) const SCHEMA: &[&str] = &[
 /// What the few do.
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
 pub(crate) enum Beside {
-    /// A view over a function that waits: no text shows that it does.
+    /// A view over a function that waits, and is shared until the brake ends it ([`QUIET`]).
     SlowView,
     /// An update of a row that a connection besides, straight to the server, has locked for most
     /// of the time.

@@ -1,6 +1,7 @@
 //! What each contender is told when it starts.
 
 use crate::cluster::{DATABASE, USER};
+use crate::mix::QUIET;
 
 /// Client connections that a pooler must take.
 const CLIENTS_MAX: u32 = 15_000;
@@ -97,6 +98,7 @@ pub(crate) fn pgweir_toml(
             "\n\
              [pools.{name}]\n\
              pool_mode = \"transaction\"\n\
+             quiet_functions = \"{QUIET}\"\n\
              \n\
              [pools.{name}.users.0]\n\
              username = \"{USER}\"\n\
