@@ -391,9 +391,9 @@ impl Engine {
     /// What is known of a database, or nothing.
     fn names_of(&mut self, database: &Database) -> &mut Names {
         let commons = self.member.commons();
-        self.names.entry(database.clone()).or_insert_with(|| {
-            Names::new(commons.schema_changes(&database.address, &database.name))
-        })
+        self.names
+            .entry(database.clone())
+            .or_insert_with(|| Names::new(commons.schema_changes(&database.name)))
     }
 
     /// Notes that a server is asked now.

@@ -5,7 +5,7 @@ use std::rc::Rc;
 use pgweir_config::PoolMode;
 use pgweir_sql::Pins;
 use pgweir_wire::backend::Report;
-use pgweir_wire::{Severity, frontend};
+use pgweir_wire::{Severity, SqlState, frontend};
 
 use crate::Engine;
 use crate::action::{ClientId, Endpoint, ServerId};
@@ -130,7 +130,19 @@ impl Engine {
             return self.transaction_failed(now, server, client);
         }
         if let Some(error) = self.replayed(server) {
+            let its = &self.servers[server];
+            if error.code == SqlState::QUERY_CANCELED && its.brake.is_some() {
+                // Nothing of it was refused: it took longer than what shares a server may. The
+                // brake is taken off before it is tried again.
+                Mark::SettingsBraked.hit();
+                let settings = Rc::clone(&its.settings);
+                return self.replay(server, &settings);
+            }
             return self.settings_failed(now, server, client, *error);
+        }
+        let brought = self.brought(client);
+        if !self.servers[server].is_just(&brought) {
+            return self.replay(server, &brought);
         }
         let settings = Rc::clone(&self.servers[server].settings);
         let parameters = Rc::clone(&self.servers[server].parameters);

@@ -102,7 +102,7 @@ pub(crate) struct Commons {
     /// What servers have said that they have room for.
     rooms: Mutex<BTreeMap<Address, Answer>>,
     /// How often somebody has changed the schema of each database.
-    schemas: Mutex<BTreeMap<(Address, String), Weak<Counter>>>,
+    schemas: Mutex<BTreeMap<String, Weak<Counter>>>,
 }
 
 /// What a server has said that it has room for.
@@ -145,16 +145,16 @@ impl Commons {
         lock(&self.counts).iter().filter_map(server).collect()
     }
 
-    /// How often somebody has changed the schema of a database, or may have: a number to be
-    /// compared.
-    pub(crate) fn schema_changes(&self, address: &Address, database: &str) -> Arc<Counter> {
+    /// How often somebody has changed the schema of a database of this name, or may have: a number
+    /// to be compared. Of what different addresses lead to nobody knows whether it is the same: a
+    /// name and a number, a socket, a standby.
+    pub(crate) fn schema_changes(&self, database: &str) -> Arc<Counter> {
         let mut schemas = lock(&self.schemas);
         schemas.retain(|_, changes| changes.strong_count() > 0);
-        let place = (address.clone(), database.to_owned());
-        let known = schemas.get(&place).and_then(Weak::upgrade);
+        let known = schemas.get(database).and_then(Weak::upgrade);
         known.unwrap_or_else(|| {
             let changes = Arc::new(Counter::new(0));
-            schemas.insert(place, Arc::downgrade(&changes));
+            schemas.insert(database.to_owned(), Arc::downgrade(&changes));
             changes
         })
     }

@@ -1204,6 +1204,12 @@ marks! {
     SharedLostCancelled,
     /// A unit was about to be over whose shared server is lost: an error has undone it.
     SharedLostUndone,
+    /// A server that was found for a unit would read it in another encoding.
+    UnsharedForEncoding,
+    /// A client hears so much of what PostgreSQL does that it shares no server.
+    UnsharedForDebugging,
+    /// What takes the brake off a server was ended by it.
+    SettingsBraked,
 
     // Clients on their way in and out.
     /// A client leaves while the end of its last unit waits for what the listener has to say.

@@ -198,16 +198,16 @@ impl Engine {
                     self.note_shared(id, unit.access, now - unit.since);
                     self.unit_answered(now, client, unit.bytes);
                 }
+                Outcome::TooLong if !unit.undone && !self.has_only_read(id, &unit) => {
+                    Mark::TooLongInDoubt.hit();
+                    self.forget_unnamed(client, &unit);
+                    self.answer_unit(now, client, unit.bytes, &REPLY_DROPPED.report(&[]));
+                }
                 Outcome::Overran | Outcome::TooLong if unit.cancelled => {
                     Mark::OverranCancelled.hit();
                     self.discard(client, unit.held);
                     self.note_shared(id, unit.access, now - unit.since);
                     self.unit_cancelled(now, client, &unit);
-                }
-                Outcome::TooLong if !unit.undone && !self.has_only_read(id, &unit) => {
-                    Mark::TooLongInDoubt.hit();
-                    self.forget_unnamed(client, &unit);
-                    self.answer_unit(now, client, unit.bytes, &REPLY_DROPPED.report(&[]));
                 }
                 Outcome::Overran | Outcome::TooLong => {
                     self.discard(client, unit.held);

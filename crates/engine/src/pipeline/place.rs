@@ -60,7 +60,10 @@ impl Engine {
         }
         let place = match &unit {
             None => Place::Alone,
-            Some(unit) => self.place(now, id, pool, unit, granted),
+            Some(unit) => {
+                let place = self.place(now, id, pool, unit, granted);
+                self.reads_alike(now, place, unit)
+            }
         };
         match (place, unit) {
             (Place::On(server), Some(unit)) => self.send_unit(now, id, server, unit, rest, at),
@@ -78,6 +81,19 @@ impl Engine {
         }
         granted.into_iter().for_each(|server| self.runs_dry(now, server));
         true
+    }
+
+    /// A server whose encoding is of another kind would read a unit otherwise than it was read
+    /// here: the same settings make another one where its role's or its database's has changed
+    /// since others were made. Its client is told of that by one that it has alone.
+    fn reads_alike(&mut self, now: Time, place: Place, unit: &Unit) -> Place {
+        let Place::On(server) = place else { return place };
+        if self.servers[server].encoding == unit.encoding {
+            return place;
+        }
+        Mark::UnsharedForEncoding.hit();
+        self.runs_dry(now, server);
+        Place::Alone
     }
 
     /// Whether nobody has been there for a while with whom a client could share a server: what

@@ -70,6 +70,8 @@ impl Repute {
         let standing = self.standing(now, print);
         *standing = match *standing {
             Standing::Trusted { debt } => Standing::Trusted { debt: debt.saturating_sub(1) },
+            // Another of its kind was under way.
+            banned @ Standing::Banned { until, .. } if now < until => banned,
             Standing::Banned { bans, .. } | Standing::OnTrial { bans, .. } if !in_time => {
                 Mark::TrialBeginsAnew.hit();
                 // Nothing more is known: perhaps it overruns the next time.

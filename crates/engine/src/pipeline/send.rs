@@ -85,7 +85,7 @@ impl Engine {
             outcome: Outcome::Answered,
             undone: false,
             cancelled: false,
-            ends_unnamed: matches!(rest.first(), Some(b'P' | b'Q')),
+            ends_unnamed: unit.ends_unnamed,
             may_be_hit: false,
         });
     }

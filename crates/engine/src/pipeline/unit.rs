@@ -29,6 +29,10 @@ pub(crate) struct Unit {
     pub(crate) print: Fingerprint,
     /// `access` is that of a statement of its own.
     begun: bool,
+    /// It has another unnamed statement, or none behind it.
+    pub(super) ends_unnamed: bool,
+    /// In which encoding it was read.
+    pub(super) encoding: Encoding,
     /// The statements that a server must have for it, and what its client was told of their rows.
     pub(crate) needs: SmallVec<[Need; 1]>,
     /// The loud names by which it was judged.
@@ -224,8 +228,13 @@ impl Engine {
         let limits = [TIMEOUT, TRANSACTION_TIMEOUT];
         let own = limits.into_iter().filter_map(|name| client.settings.value(name));
         let times_itself = own.into_iter().any(may_be_sooner);
+        // Then PostgreSQL says much of its own about a statement, of which all has to be kept.
+        let messages = client.settings.value(b"client_min_messages").unwrap_or_default();
+        let debugs = messages.get(..5).is_some_and(|it| it.eq_ignore_ascii_case(b"debug"));
+        Mark::UnsharedForDebugging.hit_if(debugs);
         of.unshared().is_none()
             && !times_itself
+            && !debugs
             && client.choice() == Choice::Auto
             && is_plain
             && is_between
@@ -235,11 +244,17 @@ impl Engine {
 
     /// The unit at the front of an input, if its text may share a server.
     pub(crate) fn read_unit(&self, id: ClientId, loud: &Arc<Loud>, rest: &[u8]) -> Option<Unit> {
-        let loud = Arc::clone(loud);
-        let needs = SmallVec::new();
-        let print = Fingerprint::default();
-        let mut unit = Unit { bytes: 0, access: Access::Read, print, begun: false, needs, loud };
-        let (mut parsed, mut executed) = (false, false);
+        let mut unit = Unit {
+            bytes: 0,
+            access: Access::Read,
+            print: Fingerprint::default(),
+            begun: false,
+            ends_unnamed: false,
+            encoding: self.told_encoding(id),
+            needs: SmallVec::new(),
+            loud: Arc::clone(loud),
+        };
+        let mut executed = false;
         loop {
             let (header, tag) = message(&rest[unit.bytes..]).ok()??;
             let message = rest[unit.bytes..].get(..header.message_len())?;
@@ -256,7 +271,8 @@ impl Engine {
                     if text.len() + 1 != body.len() {
                         return None;
                     }
-                    unit.add(&self.hear(id, &unit.loud, text))?;
+                    unit.add(&pgweir_sql::hear(text, unit.encoding, &unit.loud))?;
+                    unit.ends_unnamed = true;
                     return Some(unit);
                 }
                 // The brake is one for all of it up to the end of its Execute: what is behind that
@@ -267,19 +283,19 @@ impl Engine {
                     if !parse.name.is_empty() {
                         return None;
                     }
-                    unit.add(&self.hear(id, &unit.loud, parse.text))?;
-                    parsed = true;
+                    unit.add(&pgweir_sql::hear(parse.text, unit.encoding, &unit.loud))?;
+                    unit.ends_unnamed = true;
                 }
                 Tag::Bind => {
                     let bind = Bind::start(body).ok()?;
                     match bind.statement {
-                        b"" if !parsed => return None,
+                        b"" if !unit.ends_unnamed => return None,
                         b"" => {}
                         name => self.needs(id, name, &mut unit)?,
                     }
                 }
                 Tag::Describe => match Target::parse(body).ok()? {
-                    Target::Statement(b"") if !parsed => return None,
+                    Target::Statement(b"") if !unit.ends_unnamed => return None,
                     Target::Portal(_) | Target::Statement(b"") => {}
                     Target::Statement(name) => self.needs(id, name, &mut unit)?,
                 },
@@ -303,11 +319,9 @@ impl Engine {
         }
     }
 
-    /// What a client that has no server says, in the encoding that it was told last.
-    fn hear(&self, id: ClientId, loud: &Arc<Loud>, text: &[u8]) -> Heard {
-        let told = self.clients[id].told.as_ref();
-        let encoding = told.map_or(Encoding::Opaque, |told| told.encoding());
-        pgweir_sql::hear(text, encoding, loud)
+    /// The encoding of what a client says that has no server: the one that it was told last.
+    fn told_encoding(&self, id: ClientId) -> Encoding {
+        self.clients[id].told.as_ref().map_or(Encoding::Opaque, |told| told.encoding())
     }
 
     /// A unit uses a statement that its client has prepared under this name.
@@ -323,7 +337,8 @@ impl Engine {
             Mark::UnsharedForSettings.hit();
             return None;
         }
-        unit.add(&statement.heard(&unit.loud, |text| self.hear(id, &unit.loud, text)))?;
+        let hear = |text: &[u8]| pgweir_sql::hear(text, unit.encoding, &unit.loud);
+        unit.add(&statement.heard(&unit.loud, hear))?;
         unit.need(statement, told.filter(|told| told.is_something()));
         Some(())
     }
@@ -357,6 +372,8 @@ impl Unit {
             access: self.access,
             print: self.print,
             begun: self.begun,
+            ends_unnamed: self.ends_unnamed,
+            encoding: self.encoding,
             needs: self.needs.clone(),
             loud: Arc::clone(&self.loud),
         }

@@ -297,6 +297,28 @@ fn nobody_shares_while_the_schema_changes() {
     assert_eq!([server.heard(), other.heard()].concat(), BRAKED);
 }
 
+/// Nobody knows whether two addresses lead to the same database.
+#[test]
+fn a_change_of_the_schema_counts_for_all_databases_of_that_name() {
+    let user = "[pools.two.shards.0]\nservers = [['localhost', 5432, 'primary']]\n\
+                database = 'db'\n[pools.two.users.0]\nusername = 'user'\n\
+                password = 'password'\npool_size = 2";
+    let stage = Stage::new(&Setup { user, ..shared(2) });
+    let alice = stage.newcomer(&[]);
+    let changes = stage.server();
+    let bob = stage.newcomer_to("two");
+    let server = stage.server();
+    bob.says([query("SELECT 1")]);
+    assert_eq!(server.heard(), BRAKED);
+    server.says([done(), ready()]);
+    server.heard();
+    server.says([done(), ready()]);
+    alice.says([query("CREATE FUNCTION f()")]);
+    assert!(changes.heard().ends_with("Q(CREATE FUNCTION f())"));
+    bob.says([query("SELECT 1")]);
+    assert_eq!(server.heard(), FREED);
+}
+
 /// What was a view may be one that changes rows: a statement that is lost then was perhaps carried
 /// out, and is not run twice.
 #[test]
@@ -556,6 +578,34 @@ fn a_long_reply_is_not_asked_for_again_when_the_schema_has_changed() {
     assert!(took(Mark::TooLongInDoubt));
     assert_eq!(bob.heard(), "E(08007) Z");
     assert!(!server.heard().contains("SELECT a FROM v"));
+}
+
+/// That its client has asked for its end says nothing of what it has done.
+#[test]
+fn nor_is_it_called_cancelled() {
+    let (stage, server, alice) = read(&shared(2), locking(&["take"]));
+    let (bob, carol) = (stage.client(), stage.client());
+    for _ in 0..2 {
+        bob.says([query("SELECT a FROM v")]);
+        server.heard();
+        server.says([done(), ready()]);
+    }
+    server.heard();
+    server.says([done(), ready()]);
+    bob.heard();
+    for client in [&bob, &carol] {
+        client.says([query("SELECT a FROM v")]);
+    }
+    assert_eq!(server.heard(), "Q(SELECT a FROM v) Q(SELECT a FROM v)");
+    alice.says([query("CREATE OR REPLACE VIEW v AS SELECT act()")]);
+    let other = stage.server();
+    other.heard();
+    other.says([done(), ready()]);
+    stage.cancel(&bob);
+    assert_eq!(stage.cancels(), 0);
+    server.says([long_row(400_000), done(), ready()]);
+    assert!(took(Mark::TooLongInDoubt));
+    assert_eq!(bob.heard(), "E(08007) Z");
 }
 
 /// The same if it was thrown away before.

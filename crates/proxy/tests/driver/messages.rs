@@ -66,6 +66,10 @@ pub(crate) fn describe_statement(name: &str) -> Vec<u8> {
     built(|out| frontend::write_describe(out, Target::Statement(name.as_bytes())))
 }
 
+pub(crate) fn close_portal() -> Vec<u8> {
+    built(|out| frontend::write_close(out, Target::Portal(b"")))
+}
+
 pub(crate) fn close_statement(name: &str) -> Vec<u8> {
     built(|out| frontend::write_close(out, Target::Statement(name.as_bytes())))
 }

@@ -5,10 +5,10 @@ use std::time::Duration;
 use pgweir_engine::{ClientState, Mark, ServerActivity, TICK};
 
 use crate::messages::{
-    bind, bind_complete, bind_to, close_complete, columns, copy_in, describe_statement, done,
-    error, execute, fatal, fatal_of_another, in_block, long_error, long_row, no_data,
-    no_parameters, notice, one_row, parameter_status, parse, parse_as, parse_complete, query,
-    ready, row, sync, terminate,
+    bind, bind_complete, bind_to, close_complete, close_portal, columns, copy_in,
+    describe_statement, done, error, execute, fatal, fatal_of_another, in_block, long_error,
+    long_row, no_data, no_parameters, notice, one_row, parameter_status, parse, parse_as,
+    parse_complete, query, ready, row, sync, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage, took};
@@ -720,19 +720,23 @@ fn of_a_cancelled_write_whose_server_is_lost_nobody_knows() {
 /// It hears nothing of the statement that its unit has made: there is none then.
 #[test]
 fn who_cancels_one_among_others_has_no_unnamed_statement() {
-    let (stage, server, clients) = braked(&shared(1), 3);
-    clients[0].says([query("SELECT 0")]);
-    clients[1].says([parse("SELECT 1"), bind(), execute(), sync()]);
-    clients[2].says([query("SELECT 2")]);
-    stage.cancel(&clients[1]);
-    server.says([one_row("a")]);
-    stage.wait(Duration::from_millis(60));
-    server.says([parse_complete(), bind_complete(), error("57014"), ready(), one_row("c")]);
-    assert_eq!(clients[1].heard(), "E(57014) Z");
-    clients[1].says([bind(), execute(), sync()]);
-    server.heard();
-    server.says([one_row("")]);
-    assert_eq!(server.heard(), "B E S", "a Query of ours has ended what was there");
+    // Its Parse need not come first.
+    for (before, answer) in [(Vec::new(), Vec::new()), (close_portal(), close_complete())] {
+        let (stage, server, clients) = braked(&shared(1), 3);
+        clients[0].says([query("SELECT 0")]);
+        clients[1].says([before, parse("SELECT 1"), bind(), execute(), sync()]);
+        clients[2].says([query("SELECT 2")]);
+        stage.cancel(&clients[1]);
+        server.says([one_row("a")]);
+        stage.wait(Duration::from_millis(60));
+        let made = [answer, parse_complete(), bind_complete()].concat();
+        server.says([made, error("57014"), ready(), one_row("c")]);
+        assert_eq!(clients[1].heard(), "E(57014) Z");
+        clients[1].says([bind(), execute(), sync()]);
+        server.heard();
+        server.says([one_row("")]);
+        assert_eq!(server.heard(), "B E S", "a Query of ours has ended what was there");
+    }
 }
 
 #[test]
@@ -1066,6 +1070,68 @@ fn nobody_shares_a_server_without_a_brake() {
     let (before, _) = heard.split_once("Q(SELECT 2)").expect("it is run");
     assert!(before.contains("set_config('statement_tim"), "{heard}");
     assert!(took(Mark::SharedOwnFailed));
+}
+
+/// The statement that takes the brake off is under it: that it took too long refuses nothing.
+#[test]
+fn a_brake_that_ends_what_takes_it_off_is_taken_off_first() {
+    let (stage, server, clients) = braked(&shared(1), 1);
+    clients[0].says([query("BEGIN")]);
+    for _ in 0..2 {
+        assert_eq!(server.heard(), FREED);
+        server.says([error("57014"), ready()]);
+        assert!(took(Mark::SettingsBraked));
+    }
+    assert_eq!(server.heard(), FREED);
+    server.says([one_row("")]);
+    assert_eq!(server.heard(), "Q(BEGIN)");
+    let (stage, server) = {
+        drop(stage);
+        let (stage, server, _) = braked(&shared(1), 1);
+        (stage, server)
+    };
+    let named = stage.newcomer(&[("search_path", "x")]);
+    assert!(server.heard().contains("search_path"));
+    server.says([error("57014"), ready()]);
+    assert_eq!(server.heard(), FREED);
+    server.says([one_row("")]);
+    let heard = server.heard();
+    assert!(heard.contains("search_path") && !heard.contains("statement_timeout"), "{heard}");
+    server.says([one_row("")]);
+    assert!(named.is_greeted());
+    assert_eq!(stage.attempts(), 0);
+}
+
+/// The same settings make another encoding where that of a role or a database has changed.
+#[test]
+fn who_was_told_another_encoding_is_told_by_a_server_alone() {
+    let (stage, server, clients) = braked(&shared(1), 2);
+    ask(&clients[..1]);
+    server.says([columns(), row(b"a"), done(), parameter_status("client_encoding", "SJIS")]);
+    server.says([ready()]);
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+    clients[1].says([query("SELECT 1")]);
+    assert!(took(Mark::UnsharedForEncoding));
+    assert_eq!(server.heard(), format!("Q(SELECT 0) {FREED}"));
+    server.says([one_row("")]);
+    assert_eq!(server.heard(), "Q(SELECT 1)");
+    server.says([one_row("b")]);
+    assert_eq!(clients[1].heard(), "S(client_encoding=SJIS) T D(b) C Z");
+    clients[1].says([query("SELECT 1")]);
+    assert_eq!(server.heard(), BRAKED);
+}
+
+/// All that PostgreSQL says of a statement is kept until that is over.
+#[test]
+fn who_debugs_shares_no_server() {
+    let (stage, server, _) = braked(&shared(1), 1);
+    let named = stage.newcomer(&[("client_min_messages", "DEBUG2")]);
+    server.heard();
+    server.says([one_row("")]);
+    assert!(named.is_greeted());
+    named.says([query("SELECT 1")]);
+    assert!(took(Mark::UnsharedForDebugging));
+    assert_eq!(server.heard(), "Q(SELECT 1)");
 }
 
 /// What a server is set to now is told each of those who share it with its next unit.

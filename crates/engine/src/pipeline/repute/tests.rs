@@ -55,6 +55,25 @@ fn what_overruns_is_banned_for_longer_each_time() {
     assert_eq!(repute.of(now, one), May::Lead);
 }
 
+/// Several of one kind are under way, of which one overruns.
+#[test]
+fn what_was_under_way_with_it_ends_no_ban() {
+    let mut repute = Repute::default();
+    let (one, other) = (print("SELECT a"), print("SELECT b"));
+    repute.overran(at(0), one);
+    repute.misbehaved(at(0), other);
+    for time in [SHORT, BRAKE / 2] {
+        for print in [one, other] {
+            repute.ran(at(4), print, time);
+            assert_eq!(repute.of(at(4), print), May::NotShare);
+        }
+    }
+    repute.ran(at(5), one, SHORT);
+    assert_eq!(repute.of(at(5), one), May::Trail);
+    repute.overran(at(5), one);
+    assert_eq!(repute.of(at(14), one), May::NotShare, "it was banned before");
+}
+
 #[test]
 fn a_slow_moment_is_forgiven_and_two_are_not() {
     let mut repute = Repute::default();
