@@ -13,6 +13,7 @@ use crate::pins::{PinReason, Pins};
 
 mod body;
 mod catalogue;
+mod into;
 mod spans;
 #[cfg(test)]
 mod tests;

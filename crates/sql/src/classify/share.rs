@@ -69,7 +69,7 @@ enum Callee {
 /// How the body of a function is read.
 #[derive(Clone, Copy)]
 struct Body {
-    /// It is in PL/pgSQL: `SELECT … INTO` is an assignment there.
+    /// It is in PL/pgSQL. What that takes out of its statements is not in it any more.
     is_plpgsql: bool,
     /// A function was called that is not known here.
     calls: bool,
@@ -110,8 +110,9 @@ enum Before {
     Into,
     /// The name of the table behind `INTO`.
     IntoName,
-    /// `AS` and its like, behind which a name is given.
+    /// `AS`, `WITH` and what may follow that, behind which a name is given.
     As,
+    Comma,
 }
 
 impl Share {
@@ -146,6 +147,7 @@ impl Share {
             (Token::Dot, Before::IntoName) => Before::Into,
             // Some keywords are names too: `ordinality.setseed`.
             (Token::Dot, Before::Name | Before::As | Before::For) => Before::Dot,
+            (Token::Comma, _) => Before::Comma,
             _ => Before::Sign,
         };
         self.callee = Callee::Harmless;
@@ -233,9 +235,10 @@ impl Share {
                     && !name.hidden.contains(Hidden::CALLED)
                     && builtin(name.text) != Some(Builtin::Exception)
             }
-            // Behind a comma, the next of those that WITH names.
-            Before::Sign => self.begins == Begins::With && self.depth == 0,
-            Before::Open
+            // The next of those that WITH names.
+            Before::Comma => self.begins == Begins::With && self.depth == 0,
+            Before::Sign
+            | Before::Open
             | Before::Name
             | Before::Dot
             | Before::Distinct
@@ -268,7 +271,9 @@ impl Share {
 
     fn keyword(&mut self, keyword: Keyword, before: Before) {
         match keyword {
-            Keyword::As | Keyword::Ordinality | Keyword::Recursive | Keyword::With => {
+            Keyword::As | Keyword::With => self.before = Before::As,
+            // Anywhere else they are names.
+            Keyword::Ordinality | Keyword::Recursive if before == Before::As => {
                 self.before = Before::As;
             }
             Keyword::Distinct => self.before = Before::Distinct,
@@ -294,6 +299,8 @@ impl Share {
             | Keyword::Key
             | Keyword::Local
             | Keyword::No
+            | Keyword::Ordinality
+            | Keyword::Recursive
             | Keyword::Replace
             | Keyword::Schema
             | Keyword::SearchPath
@@ -305,9 +312,7 @@ impl Share {
 
     /// An INTO that is not that of INSERT or MERGE.
     pub(super) fn makes_table(&mut self) {
-        if !self.body.is_some_and(|body| body.is_plpgsql) {
-            self.alone(Alone::Into);
-        }
+        self.alone(Alone::Into);
     }
 
     /// The first word of the statement.

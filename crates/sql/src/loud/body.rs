@@ -3,6 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
+use super::into::Into;
 use super::spans::{each_token, readings};
 use super::{Effect, Hidden, Loud, SEQUENCES, Unseen};
 use crate::classify::{Heard, State};
@@ -93,13 +94,15 @@ impl Body {
             names: &mut self.names,
             calls: &mut self.calls,
             last: Box::default(),
+            before: Box::default(),
+            into: Into::default(),
             catches: false,
             speaks: false,
         };
         each_token(text, Encoding::Superset, backslash, &mut |token, content| {
             reading.token(token, content);
         });
-        if language == Language::Sql && reading.state.makes_table() {
+        if reading.state.makes_table() {
             // To an event trigger it is CREATE TABLE AS.
             reading.names.insert(b"create"[..].into());
         }
@@ -142,6 +145,10 @@ struct Reading<'a> {
     calls: &'a mut BTreeSet<Box<[u8]>>,
     /// The name read last, in lower case.
     last: Box<[u8]>,
+    /// The token before, if that is a word, in lower case.
+    before: Box<[u8]>,
+    /// An INTO of PL/pgSQL.
+    into: Into,
     /// It may go on where it is ended from outside: what it comes to is another thing then.
     catches: bool,
     /// It raises notices.
@@ -180,6 +187,12 @@ impl Reading<'_> {
                 _ => self.unknown(),
             },
         };
+        let word =
+            if let Token::Word(word) = token { word.to_ascii_lowercase() } else { Vec::new() };
+        let before = std::mem::replace(&mut self.before, word.into());
+        if self.language == Language::Plpgsql && self.into.takes(token, &before) {
+            return;
+        }
         // A text that is run is no statement that was prepared.
         self.read(if is_execute { Token::Word(b"perform") } else { token });
         if matches!(token, Token::Word(word) if is_one_of(word, self.language.begins())) {
@@ -223,7 +236,7 @@ impl Reading<'_> {
     }
 }
 
-fn is_one_of(word: &[u8], words: &[&[u8]]) -> bool {
+pub(super) fn is_one_of(word: &[u8], words: &[&[u8]]) -> bool {
     words.iter().any(|one| word.eq_ignore_ascii_case(one))
 }
 

@@ -68,6 +68,9 @@ fn bodies_that_change_the_session() {
         (r"BEGIN EXECUTE $q$SELECT 'a\', ' || f() || ' b'$q$ INTO r; END", "unclear"),
         ("BEGIN RETURN QUERY EXECUTE format('SELECT %s', x); END", "unclear"),
         ("BEGIN PERFORM set_config(name, value, false); END", "setting, unclear"),
+        ("BEGIN SELECT setseed INTO a (0.5); END", "random seed"),
+        ("BEGIN SELECT x. INTO a, $1 setseed FROM abs(0.5) AS x; END", "random seed"),
+        ("BEGIN SELECT 1 AS insert INTO TEMP a; END", "temp table"),
     ] {
         assert_eq!(does(body).0, pins, "{body}");
     }

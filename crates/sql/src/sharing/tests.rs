@@ -294,16 +294,18 @@ fn functions_have_to_be_known() {
     all(Sharing::Read, &["SELECT st_fromflatgeobuf(a) FROM t"]);
 }
 
+/// Whether a call of a function is shared that is written so.
+fn is_shared(source: Source) -> bool {
+    let function =
+        Object { id: (Kind::Function, 1), name: "runs".to_owned(), source, is_quiet: false };
+    let loud = Arc::new(Catalogue { objects: vec![function], uses: Vec::new() }.loud());
+    let sharing = hear(b"SELECT runs()", Encoding::Exact, &loud).sharing;
+    !matches!(sharing, Sharing::Alone(_))
+}
+
 /// Whatever a body runs that is not shared by itself: neither is a call of it.
 #[test]
 fn no_call_is_shared_of_what_runs_a_command() {
-    let is_shared = |source: Source| {
-        let function =
-            Object { id: (Kind::Function, 1), name: "runs".to_owned(), source, is_quiet: false };
-        let loud = Arc::new(Catalogue { objects: vec![function], uses: Vec::new() }.loud());
-        let sharing = hear(b"SELECT runs()", Encoding::Exact, &loud).sharing;
-        !matches!(sharing, Sharing::Alone(_))
-    };
     let bodies = |command: &str| {
         let plpgsql = [
             format!("BEGIN {command}; END"),
@@ -328,6 +330,40 @@ fn no_call_is_shared_of_what_runs_a_command() {
     }
     for body in ["BEGIN ATOMIC SELECT 1; SELECT a; END", "RETURN a + 1", "(SELECT 1)"] {
         assert!(is_shared(Source::Sql(body.to_owned())), "{body}");
+    }
+}
+
+/// PL/pgSQL takes its INTO out of a statement, and its variables may have names that are reserved
+/// in SQL.
+#[test]
+fn what_stands_around_an_into_of_plpgsql_is_read() {
+    let body = |text: &str| Source::Plpgsql(format!("DECLARE a int; BEGIN {text}; END"));
+    for text in [
+        "SELECT INTO a lo_creat(1)",
+        "SELECT INTO ordinality lo_creat(1)",
+        "SELECT INTO recursive lo_creat(1)",
+        "SELECT INTO STRICT recursive lo_creat(1)",
+        "SELECT INTO b.with lo_creat(1)",
+        "SELECT INTO a, as lo_creat(1), 2",
+        "SELECT INTO a, b.with lo_creat(1), 2",
+        "SELECT INTO $1 lo_creat(1)",
+        "SELECT lo_creat INTO a (1)",
+        "SELECT lo_creat INTO STRICT b.a /* c */ (1)",
+        "SELECT \"lo_creat\" INTO $1 (1)",
+        "SELECT x. INTO a lo_creat FROM abs(1) AS x",
+        "SELECT 1 AS insert INTO b",
+        "with := lo_creat(1)",
+    ] {
+        assert!(!is_shared(body(text)), "{text}");
+    }
+    for text in [
+        "SELECT INTO a, with abs(1), 2",
+        "SELECT count(*) INTO STRICT a FROM t WHERE b IN (1, 2)",
+        "SELECT b, c INTO $1, a.c FROM t AS x (b, c)",
+        "FETCH c INTO a",
+        "EXECUTE 'SELECT 1' INTO a",
+    ] {
+        assert!(is_shared(body(text)), "{text}");
     }
 }
 

@@ -47,6 +47,16 @@ const SCHEMA: &str = "
         'SELECT TREAT(''q''::regclass AS nextval)';
     CREATE FUNCTION treats_too() RETURNS int LANGUAGE plpgsql AS $$
         BEGIN PERFORM TREAT(CASE WHEN true THEN 0.5 ELSE 0 END AS setseed); RETURN 1; END $$;
+    CREATE FUNCTION within() RETURNS text LANGUAGE plpgsql AS $$ DECLARE a text; BEGIN
+        SELECT set_config INTO a ('app.a', 'x', false); RETURN a; END $$;
+    CREATE FUNCTION within_names() RETURNS bigint LANGUAGE plpgsql AS $$ DECLARE a bigint; BEGIN
+        SELECT x. INTO a nextval FROM to_regclass('q') AS x; RETURN a; END $$;
+    CREATE FUNCTION behind_names() RETURNS int LANGUAGE plpgsql AS $$ DECLARE ordinality int; BEGIN
+        SELECT INTO ordinality act(1); RETURN 1; END $$;
+    CREATE FUNCTION makes_into() RETURNS int LANGUAGE plpgsql AS $$ BEGIN
+        SELECT 1 AS insert INTO TEMP made_into; RETURN 1; END $$;
+    CREATE FUNCTION tells() RETURNS text LANGUAGE plpgsql AS $$ DECLARE ordinality text; BEGIN
+        SELECT INTO ordinality current_setting('statement_timeout'); RETURN ordinality; END $$;
     CREATE FUNCTION on_listen() RETURNS trigger LANGUAGE plpgsql AS $$
         BEGIN LISTEN c; RETURN NEW; END $$;
 
@@ -270,6 +280,10 @@ pub(super) const ACTS: &[&str] = &[
     "SELECT lower(a) FROM plain",
     "SELECT treats()",
     "SELECT treats_too()",
+    "SELECT within()",
+    "SELECT within_names()",
+    "SELECT behind_names()",
+    "SELECT makes_into()",
     "SELECT * FROM set_behind",
     "SELECT * FROM locked_behind",
     "SELECT * FROM configured_behind",
@@ -289,6 +303,7 @@ pub(super) const UNSEEN: &[&str] = &[
     "SELECT current_schemas(true)",
     "SELECT x.current_schemas FROM starts_with('a', 'a') AS x",
     "SELECT SYSTEM_USER",
+    "SELECT tells()",
     "SELECT a FROM plain WHERE session_user = system_user",
 ];
 
