@@ -69,7 +69,8 @@ const OBJECTS: &str = "\
 ///   among its arguments, behind constants, as it is or with another label; but what one in SQL
 ///   calls may need none, and stands there in its place then. What looks after a foreign key asks
 ///   the other table.
-/// - Of a partition all that is above it says what may be in it.
+/// - Of a partition all that is above it says what may be in it. What is immutable in the key of a
+///   partitioned table, and needs no column, is computed as soon as that is opened.
 /// - The triggers of partitions that those of their tables stand for are internal before PostgreSQL
 ///   15, like those that look after foreign keys and deferred constraints, which are PostgreSQL's.
 const USES: &str = "\
@@ -81,8 +82,14 @@ const USES: &str = "\
     FROM pg_catalog.pg_constraint WHERE conrelid >= 16384 AND conbin IS NOT NULL \
     UNION ALL SELECT indrelid, 'index', concat(indexprs::text, indpred::text) \
     FROM pg_catalog.pg_index WHERE indrelid >= 16384{statistics}), \
+    keys(o, through, t) AS (\
+    SELECT partrelid, 'partition key', partexprs::text \
+    FROM pg_catalog.pg_partitioned_table WHERE partexprs IS NOT NULL \
+    UNION ALL SELECT child, 'partition key', partexprs::text \
+    FROM above JOIN pg_catalog.pg_partitioned_table ON partrelid = parent \
+    WHERE partexprs IS NOT NULL), \
     constants(o, f, through) AS (\
-    SELECT o, m[1]::oid, through FROM planned, \
+    SELECT o, m[1]::oid, through FROM (TABLE planned UNION ALL TABLE keys) AS computed, \
         LATERAL pg_catalog.regexp_matches(t, ':(?:funcid|opfuncid) ([0-9]{5,}) \
             ([^{}]*(?:[{]CONST [^{}]*[}] )*(?:[{]RELABELTYPE [^{}]*)?[{]VAR )?', 'g') AS m \
     JOIN pg_catalog.pg_proc p ON p.oid = m[1]::oid \
@@ -107,11 +114,7 @@ const USES: &str = "\
         concat(polqual::text, polwithcheck::text) FROM pg_catalog.pg_policy \
     UNION ALL SELECT 'f', oid, 'a', 'argument', proargdefaults::text \
     FROM pg_catalog.pg_proc WHERE oid >= 16384 AND proargdefaults IS NOT NULL \
-    UNION ALL SELECT 'r', partrelid, 'a', 'partition key', partexprs::text \
-    FROM pg_catalog.pg_partitioned_table WHERE partexprs IS NOT NULL \
-    UNION ALL SELECT 'r', child, 'a', 'partition key', partexprs::text \
-    FROM above JOIN pg_catalog.pg_partitioned_table ON partrelid = parent \
-    WHERE partexprs IS NOT NULL \
+    UNION ALL SELECT 'r', o, 'a', through, t FROM keys \
     UNION ALL SELECT 'r', o, 'w', 'trigger ' || name, qual::text FROM fires \
     WHERE qual IS NOT NULL), \
     own(oid) AS (SELECT oid FROM pg_catalog.pg_proc WHERE oid < 16384 AND provolatile <> 'i' \

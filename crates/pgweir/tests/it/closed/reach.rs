@@ -144,6 +144,17 @@ const SCHEMA: &str = "
     INSERT INTO referred_too VALUES (1);
     CREATE TABLE refers_too (a int REFERENCES referred_too, b int);
     CREATE INDEX ON refers_too ((b + act_still(1)));
+    CREATE TABLE referred_by_key (a int PRIMARY KEY);
+    INSERT INTO referred_by_key VALUES (1);
+    CREATE TABLE refers_by_key (a int REFERENCES referred_by_key, b int)
+        PARTITION BY LIST ((b + act_still(1)));
+    CREATE TABLE refers_part PARTITION OF refers_by_key DEFAULT;
+    CREATE TABLE referred_deep (a int PRIMARY KEY);
+    INSERT INTO referred_deep VALUES (1);
+    CREATE TABLE refers_deep (a int REFERENCES referred_deep, b int) PARTITION BY LIST (b);
+    CREATE TABLE refers_deeper PARTITION OF refers_deep DEFAULT
+        PARTITION BY LIST ((b + act_still(1)));
+    CREATE TABLE refers_deepest PARTITION OF refers_deeper DEFAULT;
     CREATE FUNCTION inlined(a int) RETURNS int LANGUAGE sql IMMUTABLE AS
         'SELECT a + act_still(1)';
     CREATE TABLE inlines (a int);
@@ -252,6 +263,8 @@ pub(super) const ACTS: &[&str] = &[
     "INSERT INTO indexed VALUES (1)",
     "INSERT INTO refers VALUES (1)",
     "DELETE FROM referred_too WHERE a = 1",
+    "DELETE FROM referred_by_key WHERE a = 1",
+    "UPDATE referred_deep SET a = 2 WHERE a = 1",
     "INSERT INTO some_indexed VALUES (1)",
     "SELECT a FROM planned",
     "SELECT a FROM planned_some WHERE a = 1",
