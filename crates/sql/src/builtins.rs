@@ -117,8 +117,8 @@ pub static EXCEPTIONS: &[Exception] = &[
         names: "\
             array_in currtid2 cursor_to_xml cursor_to_xmlschema database_to_xml \
             database_to_xml_and_xmlschema database_to_xmlschema domain_in domain_recv enum_in \
-            multirange_in pg_input_error_info pg_input_is_valid query_to_xml \
-            query_to_xml_and_xmlschema query_to_xmlschema range_in record_in \
+            multirange_in pg_get_partition_constraintdef pg_input_error_info pg_input_is_valid \
+            query_to_xml query_to_xml_and_xmlschema query_to_xmlschema range_in record_in \
             satisfies_hash_partition schema_to_xml schema_to_xml_and_xmlschema schema_to_xmlschema \
             table_to_xml table_to_xml_and_xmlschema table_to_xmlschema ts_rewrite ts_stat",
     },

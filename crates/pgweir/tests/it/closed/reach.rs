@@ -266,6 +266,7 @@ pub(super) const ACTS: &[&str] = &[
     "DELETE FROM referred_by_key WHERE a = 1",
     "UPDATE referred_deep SET a = 2 WHERE a = 1",
     "INSERT INTO some_indexed VALUES (1)",
+    "SELECT pg_get_partition_constraintdef(oid) FROM pg_class WHERE relname = 'refers_part'",
     "SELECT a FROM planned",
     "SELECT a FROM planned_some WHERE a = 1",
     "SELECT a FROM inlines WHERE a = 1",
