@@ -193,10 +193,6 @@ impl Share {
             if let Meaning::Keyword(keyword) = meaning {
                 self.keyword(keyword, before);
             }
-            // A loop of PL/pgSQL may run over what it tells: FOR a IN EXPLAIN ANALYZE CREATE ….
-            if self.body.is_some() && text.eq_ignore_ascii_case(b"explain") {
-                self.alone(Alone::Command);
-            }
             match self.begins {
                 Begins::Start => self.begins = self.first(text),
                 Begins::With if self.depth == 0 => self.behind_with(text, before),

@@ -64,6 +64,13 @@ const OPENS: [&[u8]; 10] = [
     b"while",
 ];
 
+/// Words of PL/pgSQL behind which a query stands.
+const QUERIES: [&[u8]; 4] = [b"for", b"in", b"is", b"query"];
+
+/// Commands that may stand there, since they are answered with rows (`UtilityReturnsTuples`,
+/// utility.c). EXECUTE is read like that of PL/pgSQL, and a FETCH finds cursors of its transaction.
+const ANSWERED: [&[u8]; 4] = [b"call", b"explain", b"show", b"wait"];
+
 /// What a procedure may do to its transaction, and what it makes for good, leaves nothing.
 const HARMLESS: [PinReason; 3] = [PinReason::Commit, PinReason::Schema, PinReason::Transient];
 
@@ -96,6 +103,7 @@ impl Body {
             last: Box::default(),
             before: Box::default(),
             into: Into::default(),
+            of_query: false,
             catches: false,
             speaks: false,
         };
@@ -149,6 +157,8 @@ struct Reading<'a> {
     before: Box<[u8]>,
     /// An INTO of PL/pgSQL.
     into: Into,
+    /// A command is being read that stands for a query: out of that nothing is taken.
+    of_query: bool,
     /// It may go on where it is ended from outside: what it comes to is another thing then.
     catches: bool,
     /// It raises notices.
@@ -190,14 +200,22 @@ impl Reading<'_> {
         let word =
             if let Token::Word(word) = token { word.to_ascii_lowercase() } else { Vec::new() };
         let before = std::mem::replace(&mut self.before, word.into());
-        if self.language == Language::Plpgsql && self.into.takes(token, &before) {
-            return;
+        if self.language == Language::Plpgsql {
+            if is_one_of(&before, &QUERIES) && is_one_of(&self.before, &ANSWERED) {
+                self.read(Token::Semicolon);
+                self.of_query = true;
+            }
+            if !self.of_query && self.into.takes(token, &before) {
+                return;
+            }
         }
         // A text that is run is no statement that was prepared.
         self.read(if is_execute { Token::Word(b"perform") } else { token });
-        if matches!(token, Token::Word(word) if is_one_of(word, self.language.begins())) {
+        let begins = is_one_of(&self.before, self.language.begins());
+        if begins {
             self.read(Token::Semicolon);
         }
+        self.of_query &= !(begins || matches!(token, Token::Semicolon));
     }
 
     fn read(&mut self, token: Token<'_>) {

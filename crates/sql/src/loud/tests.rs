@@ -71,6 +71,7 @@ fn bodies_that_change_the_session() {
         ("BEGIN SELECT setseed INTO a (0.5); END", "random seed"),
         ("BEGIN SELECT x. INTO a, $1 setseed FROM abs(0.5) AS x; END", "random seed"),
         ("BEGIN SELECT 1 AS insert INTO TEMP a; END", "temp table"),
+        ("BEGIN FOR a IN EXPLAIN ANALYZE SELECT 1 INTO TEMP b LOOP END LOOP; END", "temp table"),
     ] {
         assert_eq!(does(body).0, pins, "{body}");
     }

@@ -323,13 +323,44 @@ fn no_call_is_shared_of_what_runs_a_command() {
             assert!(!is_shared(body.clone()), "{body:?}");
         }
     }
-    let of_a_loop = "BEGIN FOR a IN EXPLAIN ANALYZE CREATE TABLE u AS TABLE t LOOP END LOOP; END";
-    assert!(!is_shared(Source::Plpgsql(of_a_loop.to_owned())));
     for body in bodies("SELECT CASE WHEN a THEN b ELSE c END FROM t") {
         assert!(is_shared(body.clone()), "{body:?}");
     }
     for body in ["BEGIN ATOMIC SELECT 1; SELECT a; END", "RETURN a + 1", "(SELECT 1)"] {
         assert!(is_shared(Source::Sql(body.to_owned())), "{body}");
+    }
+}
+
+/// A query of PL/pgSQL may be any command that is answered with rows.
+#[test]
+fn no_call_is_shared_of_what_runs_over_a_command() {
+    let bodies = |query: &str| {
+        [
+            format!("BEGIN FOR a IN {query} LOOP b := 1; END LOOP; END"),
+            format!("BEGIN OPEN a FOR {query}; END"),
+            format!("BEGIN OPEN a NO SCROLL FOR {query}; END"),
+            format!("BEGIN RETURN QUERY {query}; END"),
+            format!("DECLARE a CURSOR FOR {query}; BEGIN OPEN a; END"),
+            format!("DECLARE a CURSOR (b int) IS {query}; BEGIN NULL; END"),
+        ]
+        .map(Source::Plpgsql)
+    };
+    for query in [
+        "CALL p",
+        "EXECUTE p",
+        "EXPLAIN ANALYZE CREATE TABLE u AS TABLE t",
+        "EXPLAIN ANALYZE SELECT 1 INTO u",
+        "Show work_mem",
+        "WAIT FOR LSN '0/0'",
+    ] {
+        for body in bodies(query) {
+            assert!(!is_shared(body.clone()), "{body:?}");
+        }
+    }
+    for query in ["SELECT show, call FROM explain", "TABLE t", "VALUES (1)"] {
+        for body in bodies(query) {
+            assert!(is_shared(body.clone()), "{body:?}");
+        }
     }
 }
 

@@ -57,6 +57,13 @@ const SCHEMA: &str = "
         SELECT 1 AS insert INTO TEMP made_into; RETURN 1; END $$;
     CREATE FUNCTION tells() RETURNS text LANGUAGE plpgsql AS $$ DECLARE ordinality text; BEGIN
         SELECT INTO ordinality current_setting('statement_timeout'); RETURN ordinality; END $$;
+    CREATE FUNCTION explains() RETURNS int LANGUAGE plpgsql AS $$ DECLARE a record; BEGIN
+        FOR a IN EXPLAIN ANALYZE SELECT 1 AS a INTO TEMP explained LOOP END LOOP;
+        RETURN 1; END $$;
+    CREATE FUNCTION shows() RETURNS SETOF text LANGUAGE plpgsql AS $$
+        BEGIN RETURN QUERY SHOW statement_timeout; END $$;
+    CREATE FUNCTION shows_too() RETURNS int LANGUAGE plpgsql AS $$
+        DECLARE a CURSOR IS SHOW statement_timeout; BEGIN OPEN a; RETURN 1; END $$;
     CREATE FUNCTION on_listen() RETURNS trigger LANGUAGE plpgsql AS $$
         BEGIN LISTEN c; RETURN NEW; END $$;
 
@@ -298,6 +305,7 @@ pub(super) const ACTS: &[&str] = &[
     "SELECT within_names()",
     "SELECT behind_names()",
     "SELECT makes_into()",
+    "SELECT explains()",
     "SELECT * FROM set_behind",
     "SELECT * FROM locked_behind",
     "SELECT * FROM configured_behind",
@@ -318,6 +326,8 @@ pub(super) const UNSEEN: &[&str] = &[
     "SELECT x.current_schemas FROM starts_with('a', 'a') AS x",
     "SELECT SYSTEM_USER",
     "SELECT tells()",
+    "SELECT shows()",
+    "SELECT shows_too()",
     "SELECT a FROM plain WHERE session_user = system_user",
 ];
 
