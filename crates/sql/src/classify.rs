@@ -5,11 +5,12 @@ use std::sync::Arc;
 use self::cast::Cast;
 use self::last::Last;
 use self::share::{Name, Share};
+use self::step::Step;
 use crate::encoding::Encoding;
 use crate::fingerprint::Likeness;
 use crate::lexer::{Backslash, Lexer, Progress, Sink, Token};
 use crate::loud::{Hidden, Loud, NAME_BYTES, SEQUENCES};
-use crate::pins::{PinReason, Pins, search_path};
+use crate::pins::{PinReason, Pins};
 use crate::rules::{Form, Keyword, Meaning, meaning};
 use crate::sharing::{Alone, Sharing};
 
@@ -19,6 +20,7 @@ mod last;
 mod of_body;
 mod setting_call;
 mod share;
+mod step;
 #[cfg(test)]
 mod tests;
 
@@ -171,31 +173,6 @@ pub(crate) struct State {
     statements: u32,
 }
 
-/// How far the beginning of the statement has been understood. The reasons are those of the word
-/// that was read, held back until the next token decides.
-#[derive(Clone, Copy, Default)]
-enum Step {
-    /// Its first token is still to come.
-    #[default]
-    Start,
-    /// `SET`
-    Set(PinReason),
-    /// `SET LOCAL`, or `SET local.name` and the like.
-    SetLocal(PinReason),
-    /// `SET TRANSACTION` or `SET CONSTRAINTS`, or the prefix of a custom setting's name.
-    SetScoped(PinReason),
-    /// `SET LOCAL search_path` and its values.
-    SearchPath,
-    /// `SET SESSION`: a setting's name comes next.
-    Variable,
-    /// `PREPARE`
-    Prepare(PinReason),
-    /// `PREPARE TRANSACTION`, or the beginning of a statement of that name.
-    PrepareTransaction(PinReason),
-    /// Nothing more to be understood.
-    Body,
-}
-
 impl Sink for State {
     // In every place where the lexer hands a token out: a sign, the most frequent one, is then a
     // comparison and a store.
@@ -338,99 +315,6 @@ impl State {
         self.share.end_statement();
         self.step = Step::Start;
         self.last = Last::Sign;
-    }
-
-    /// Where a token at the beginning of the statement leads.
-    #[inline(never)] // Once a statement, while `token` is inlined everywhere.
-    fn step(&mut self, token: Token<'_>, meaning: Meaning) -> Step {
-        let is_name = matches!(token, Token::Word(_) | Token::Quoted(_) | Token::Unicode);
-        if matches!(self.step, Step::Start) {
-            self.statements = self.statements.saturating_add(1);
-        }
-        match self.step {
-            Step::Start => match meaning {
-                Meaning::Rule(Form::Set, reason) => Step::Set(reason),
-                Meaning::Rule(Form::Prepare, reason) => Step::Prepare(reason),
-                Meaning::Rule(Form::Statement, reason) => self.body(reason),
-                Meaning::Rule(Form::Ends, reason) => {
-                    self.pin(PinReason::Ends);
-                    self.body(reason)
-                }
-                Meaning::Keyword(Keyword::Commit) => self.body(PinReason::Commit),
-                Meaning::Keyword(Keyword::Drop) => self.body(PinReason::Ends),
-                Meaning::Keyword(Keyword::Alter | Keyword::Create) => {
-                    self.creates = true;
-                    Step::Body
-                }
-                Meaning::Rule(..) | Meaning::Keyword(_) | Meaning::Plain => {
-                    // IMPORT FOREIGN SCHEMA creates tables.
-                    self.creates |=
-                        matches!(token, Token::Word(word) if word.eq_ignore_ascii_case(b"import"));
-                    Step::Body
-                }
-            },
-            Step::Set(reason) => match meaning {
-                Meaning::Keyword(Keyword::Local) => Step::SetLocal(reason),
-                Meaning::Keyword(Keyword::Constraints | Keyword::Transaction) => {
-                    Step::SetScoped(reason)
-                }
-                Meaning::Keyword(Keyword::Session) => {
-                    self.pin(reason);
-                    Step::Variable
-                }
-                Meaning::Rule(..) | Meaning::Keyword(_) | Meaning::Plain => {
-                    self.pin(reason);
-                    self.variable(meaning)
-                }
-            },
-            Step::SetLocal(_) if is_name => {
-                self.pin(PinReason::Local);
-                self.variable(meaning)
-            }
-            Step::Variable if is_name => self.variable(meaning),
-            Step::SetScoped(_) if is_name => Step::Body,
-            Step::SetLocal(reason) | Step::SetScoped(reason) => self.body(reason),
-            Step::SearchPath => {
-                if let Token::Literal(content) = token {
-                    self.search_path(content);
-                }
-                Step::SearchPath
-            }
-            Step::Prepare(reason) => match meaning {
-                Meaning::Keyword(Keyword::Transaction) => Step::PrepareTransaction(reason),
-                Meaning::Rule(..) | Meaning::Keyword(_) | Meaning::Plain => self.body(reason),
-            },
-            Step::PrepareTransaction(_) if matches!(token, Token::Literal(_)) => {
-                self.body(PinReason::Commit)
-            }
-            Step::PrepareTransaction(reason) => self.body(reason),
-            Step::Variable | Step::Body => Step::Body,
-        }
-    }
-
-    fn body(&mut self, reason: PinReason) -> Step {
-        self.pin(reason);
-        Step::Body
-    }
-
-    /// The name of a setting in a SET statement.
-    fn variable(&mut self, meaning: Meaning) -> Step {
-        match meaning {
-            Meaning::Rule(Form::Variable, reason) => self.body(reason),
-            Meaning::Keyword(Keyword::Schema | Keyword::SearchPath) => Step::SearchPath,
-            Meaning::Rule(..) | Meaning::Keyword(_) | Meaning::Plain => Step::Body,
-        }
-    }
-
-    /// A value of `search_path` in quotes: what the transaction creates from here on may be
-    /// temporary. A literal in several parts is not put together.
-    fn search_path(&mut self, content: Option<&[u8]>) {
-        let is_whole = !matches!(self.last, Last::Literal);
-        let is_other = content
-            .is_some_and(|content| !content.contains(&b'\\') && search_path(content).is_empty());
-        if !(is_whole && is_other) {
-            self.pin(PinReason::TempTable);
-        }
     }
 
     /// What a token says about the next one. Applies the rows that it completes.
