@@ -163,7 +163,8 @@ pub(crate) struct State {
     last: Last,
     /// The statement creates something temporary, and has not said ON COMMIT DROP.
     temporary: Option<PinReason>,
-    /// The statement has begun with CREATE, ALTER or IMPORT, of what is not temporary.
+    /// The statement has begun with CREATE, ALTER or IMPORT, of what is not temporary, or makes a
+    /// table otherwise.
     creates: bool,
     /// The statement has said UPDATE.
     updates: bool,
@@ -420,6 +421,7 @@ impl State {
             (Keyword::Into, _) => {
                 self.share.makes_table();
                 self.makes_table = true;
+                self.creates |= self.share.reads();
                 // To an event trigger it is CREATE TABLE AS.
                 self.note(b"create");
                 Last::Create

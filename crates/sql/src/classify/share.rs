@@ -311,6 +311,11 @@ impl Share {
         self.alone(Alone::Into);
     }
 
+    /// Whether the statement is a query.
+    pub(super) fn reads(&self) -> bool {
+        matches!(self.begins, Begins::Reads | Begins::With)
+    }
+
     /// The first word of the statement.
     #[inline(never)] // Once a statement.
     fn first(&mut self, word: &[u8]) -> Begins {

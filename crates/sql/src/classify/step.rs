@@ -27,6 +27,8 @@ pub(super) enum Step {
     Prepare(PinReason),
     /// `PREPARE TRANSACTION`, or the beginning of a statement of that name.
     PrepareTransaction(PinReason),
+    /// `EXPLAIN`, which may run what it explains.
+    Explain,
     /// Nothing more to be understood.
     Body,
 }
@@ -55,10 +57,13 @@ impl State {
                     Step::Body
                 }
                 Meaning::Rule(..) | Meaning::Keyword(_) | Meaning::Plain => {
+                    let word = if let Token::Word(word) = token { word } else { b"" };
                     // IMPORT FOREIGN SCHEMA creates tables.
-                    self.creates |=
-                        matches!(token, Token::Word(word) if word.eq_ignore_ascii_case(b"import"));
-                    Step::Body
+                    self.creates |= word.eq_ignore_ascii_case(b"import");
+                    match word.eq_ignore_ascii_case(b"explain") {
+                        true => Step::Explain,
+                        false => Step::Body,
+                    }
                 }
             },
             Step::Set(reason) => match meaning {
@@ -96,6 +101,13 @@ impl State {
                 self.body(PinReason::Commit)
             }
             Step::PrepareTransaction(reason) => self.body(reason),
+            Step::Explain => match meaning {
+                Meaning::Keyword(Keyword::Create | Keyword::Into) => {
+                    self.creates = true;
+                    Step::Body
+                }
+                Meaning::Rule(..) | Meaning::Keyword(_) | Meaning::Plain => Step::Explain,
+            },
             Step::Variable | Step::Body => Step::Body,
         }
     }

@@ -9,6 +9,8 @@ use crate::pins::{PinReason, Pins};
 use crate::rules::{Form, RULES};
 use crate::sharing::Sharing;
 
+mod schema;
+
 /// Checks each text against its pins in words, alone and among others.
 #[track_caller]
 fn check(cases: &[(&str, &str)]) {
@@ -105,31 +107,6 @@ fn ordinary_traffic_is_free() {
 fn statements_are_named() {
     check(&[("execute p(1)", "names"), ("deallocate p", "names"), ("deallocate all", "names")]);
     free(&["select execute, deallocate from t", "grant execute on function f() to p"]);
-}
-
-#[test]
-fn ddl_changes_the_schema_and_no_more() {
-    for text in [
-        "create table temp (temp int, hold text default 'set x = 1')",
-        "create table t as select * from temp",
-        "create unlogged table t (a int)",
-        "create or replace view v as select 1",
-        "create index on t (a)",
-        "create function f() returns int language sql set x = 1 as $$ select set_config('a') $$",
-        "alter role r set search_path = a",
-        "alter database d set x to 1",
-        "alter table t alter c set default 1, set schema s",
-        "alter table t drop a",
-        "alter system set x = 1",
-        "create schema listen",
-        "select 1; create function f() execute p",
-        "import foreign schema s from server f into public",
-    ] {
-        assert_eq!(classify(text.as_bytes()), PinReason::Schema.into(), "{text}");
-    }
-    free(&["select created, altered from t", "comment on table t is 'create'"]);
-    // Of a text that comes in pieces nobody reads the block.
-    assert!(classify(b"do 'BEGIN END'").contains(PinReason::Schema));
 }
 
 #[test]

@@ -348,7 +348,7 @@ fn event_triggers_behind_select_into() {
         ],
         vec![uses((Kind::Relation, 1), (Kind::Function, 2), When::Always)],
     );
-    assert_eq!(leaves("SELECT a INTO t FROM u", &list), "advisory lock");
+    assert_eq!(leaves("SELECT a INTO t FROM u", &list), "advisory lock, schema change");
     assert_eq!(leaves("SELECT makes()", &list), "advisory lock");
     assert_eq!(leaves("SELECT assigns()", &list), "");
     assert_eq!(leaves("INSERT INTO t VALUES (1)", &list), "");
