@@ -477,7 +477,12 @@ impl State {
                     self.pin(reason);
                 }
             }
-            Form::Ends | Form::Prepare | Form::Set | Form::Statement | Form::Variable => {}
+            Form::Commit
+            | Form::Ends
+            | Form::Prepare
+            | Form::Set
+            | Form::Statement
+            | Form::Variable => {}
         }
         Last::Word
     }

@@ -26,6 +26,8 @@ pub enum Form {
     Call,
     /// A word, in no quotes and behind no dot, in front of a `(` within which AS stands.
     Cast,
+    /// The word behind a COMMIT that begins a statement.
+    Commit,
     /// A [`Form::Call`] whose first argument is the name of a setting.
     SettingCall,
     /// The first word of a statement that may end something too ([`PinReason::Ends`]).
@@ -81,6 +83,8 @@ pub static RULES: &[Rule] = &[
         "A library cannot be unloaded."),
     row("hold", Form::Hold, PinReason::HoldCursor,
         "DECLARE … CURSOR WITH HOLD outlives its transaction."),
+    row("prepared", Form::Commit, PinReason::Schema,
+        "COMMIT PREPARED: what it commits may have changed the schema."),
     row("end", Form::Statement, PinReason::Commit,
         "Commits, as COMMIT does (a keyword below) and PREPARE TRANSACTION."),
     row("rollback", Form::Statement, PinReason::Commit,

@@ -27,6 +27,8 @@ pub(super) enum Step {
     Prepare(PinReason),
     /// `PREPARE TRANSACTION`, or the beginning of a statement of that name.
     PrepareTransaction(PinReason),
+    /// `COMMIT`
+    Commit,
     /// `EXPLAIN`, which may run what it explains.
     Explain,
     /// Nothing more to be understood.
@@ -50,7 +52,10 @@ impl State {
                     self.pin(PinReason::Ends);
                     self.body(reason)
                 }
-                Meaning::Keyword(Keyword::Commit) => self.body(PinReason::Commit),
+                Meaning::Keyword(Keyword::Commit) => {
+                    self.pin(PinReason::Commit);
+                    Step::Commit
+                }
                 Meaning::Keyword(Keyword::Drop) => self.body(PinReason::Ends),
                 Meaning::Keyword(Keyword::Alter | Keyword::Create) => {
                     self.creates = true;
@@ -101,6 +106,10 @@ impl State {
                 self.body(PinReason::Commit)
             }
             Step::PrepareTransaction(reason) => self.body(reason),
+            Step::Commit => match meaning {
+                Meaning::Rule(Form::Commit, reason) => self.body(reason),
+                Meaning::Rule(..) | Meaning::Keyword(_) | Meaning::Plain => Step::Body,
+            },
             Step::Explain => match meaning {
                 Meaning::Keyword(Keyword::Create | Keyword::Into) => {
                     self.creates = true;

@@ -254,7 +254,7 @@ fn what_may_commit_is_found() {
     check(&[
         ("commit", "commit"),
         ("COMMIT AND CHAIN", "commit"),
-        ("commit prepared 'x'", "commit"),
+        ("commit prepared 'x'", "commit, schema change"),
         ("end", "commit"),
         ("/* */ End work;", "commit"),
         ("select 1; commit", "commit"),

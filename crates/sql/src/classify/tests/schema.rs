@@ -43,3 +43,14 @@ fn ddl_changes_the_schema_and_no_more() {
     // Of a text that comes in pieces nobody reads the block.
     assert!(classify(b"do 'BEGIN END'").contains(PinReason::Schema));
 }
+
+/// What PREPARE TRANSACTION has kept is there from COMMIT PREPARED on.
+#[test]
+fn commit_prepared_changes_the_schema() {
+    assert_eq!(classify(b"COMMIT /* a */ Prepared 'x'").to_string(), "commit, schema change");
+    for text in ["commit", "commit work and chain", "commit; select prepared from t"] {
+        assert_eq!(classify(text.as_bytes()), PinReason::Commit.into(), "{text}");
+    }
+    assert!(!classify(b"rollback prepared 'x'").contains(PinReason::Schema));
+    assert!(!classify(b"prepare transaction 'x'").contains(PinReason::Schema));
+}
