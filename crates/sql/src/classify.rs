@@ -245,6 +245,9 @@ impl State {
         }
         let loud = self.loud.as_deref();
         self.share.name(&Name { text, quoted, field, hidden }, meaning, loud);
+        if self.share.of_catalogue {
+            self.pin(PinReason::Schema);
+        }
     }
 
     /// Notes what a name stands for, and gives what it hides.

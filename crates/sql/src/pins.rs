@@ -58,9 +58,9 @@ pub enum PinReason {
     /// startup packet gave it; it matters to a pool that replays settings, since it takes them
     /// away.
     Reset,
-    /// CREATE, ALTER or SELECT INTO of what is not temporary, IMPORT, COMMIT PREPARED, or a DO block
-    /// that may do so. It leaves nothing; what later statements name may do something else from
-    /// then on.
+    /// CREATE, ALTER or SELECT INTO of what is not temporary, IMPORT, COMMIT PREPARED, what changes
+    /// a table of the catalogue itself, or a DO block that may do so. It leaves nothing; what later
+    /// statements name may do something else from then on.
     Schema,
     /// The seed of `random()`.
     Seed,

@@ -32,7 +32,7 @@ pub enum Alone {
     Into,
     /// It changes rows and is answered with rows.
     Returning,
-    /// It leaves something on the server.
+    /// It leaves something on the server, or in the catalogue.
     Pin,
     /// It asks for what is another answer on each server.
     Session,
@@ -86,7 +86,7 @@ impl Alone {
             }
             Self::Pin => {
                 "The text, or what stands behind a name in it, leaves state in the session or \
-                 reads it, or is not clear."
+                 reads it, or is not clear; or it changes a table of the catalogue."
             }
             Self::Session => {
                 "A function or view of PostgreSQL is named that tells of the session, acts outside \

@@ -7,7 +7,7 @@
 use crate::builtins::{Builtin, builtin};
 use crate::lexer::Token;
 use crate::loud::{Hidden, Loud};
-use crate::rules::{Keyword, Meaning};
+use crate::rules::{Form, Keyword, Meaning};
 use crate::sharing::{Alone, Sharing};
 
 /// What the tokens so far have said of it.
@@ -33,6 +33,8 @@ pub(super) struct Share {
     changes: bool,
     /// It locks rows, or numbers its transaction.
     locks: bool,
+    /// What it changes is a table of the catalogue.
+    pub(super) of_catalogue: bool,
     /// RETURNING.
     returns: bool,
     /// A statement is over that is answered with rows.
@@ -106,10 +108,19 @@ enum Before {
     Distinct,
     /// `FOR`, or the `NO` and `KEY` behind it.
     For,
-    /// `INTO`, or a part of the name behind it and its `.`.
+    /// `INTO`, and perhaps `ONLY`.
     Into,
-    /// The name of the table behind `INTO`.
+    /// The name of the table behind `INTO`, or a part of it.
     IntoName,
+    /// The `.` behind that.
+    IntoDot,
+    /// `DELETE`
+    Delete,
+    /// What the name of a table that is changed stands behind: `UPDATE`, `DELETE FROM`, `COPY`, and
+    /// perhaps `ONLY` and a `(`.
+    Changes,
+    /// `pg_catalog` there.
+    Catalogue,
     /// `AS`, `WITH` and what may follow that, behind which a name is given.
     As,
     Comma,
@@ -138,15 +149,22 @@ impl Share {
         self.before = match (token, self.before) {
             (Token::Open, before) => {
                 self.open(before);
-                Before::Open
+                match before {
+                    Before::Changes | Before::Into => before,
+                    _ => Before::Open,
+                }
             }
             (Token::Close, _) => {
                 self.depth = self.depth.saturating_sub(1);
                 Before::Close
             }
-            (Token::Dot, Before::IntoName) => Before::Into,
+            (Token::Dot, Before::IntoName) => Before::IntoDot,
+            (Token::Dot, Before::Catalogue) => Before::Changes,
             // Some keywords are names too: `ordinality.setseed`.
-            (Token::Dot, Before::Name | Before::As | Before::For) => Before::Dot,
+            (
+                Token::Dot,
+                Before::Name | Before::As | Before::For | Before::Delete | Before::Changes,
+            ) => Before::Dot,
             (Token::Comma, _) => Before::Comma,
             _ => Before::Sign,
         };
@@ -186,9 +204,12 @@ impl Share {
             self.alone(Alone::Opaque);
         }
         self.before = match before {
-            Before::Into => Before::IntoName,
+            Before::Into | Before::Changes if !quoted && is_of_target(text) => before,
+            Before::Into | Before::IntoDot => Before::IntoName,
+            Before::Delete if !quoted && text.eq_ignore_ascii_case(b"from") => Before::Changes,
             _ => Before::Name,
         };
+        self.target(text, meaning, before);
         if !quoted && before != Before::Dot {
             if let Meaning::Keyword(keyword) = meaning {
                 self.keyword(keyword, before);
@@ -205,6 +226,28 @@ impl Share {
             true => self.called(name, before, loud),
             false => Callee::Harmless,
         };
+    }
+
+    /// Whether this name is that of a table of the catalogue that is changed: everything may be
+    /// another thing then. Others' names do not begin with `pg_`, as a rule.
+    fn target(&mut self, text: &[u8], meaning: Meaning, before: Before) {
+        let is_target = match before {
+            Before::Into | Before::Changes => true,
+            // Perhaps behind the name of the database.
+            Before::IntoDot | Before::Dot => false,
+            _ => return,
+        };
+        if text.eq_ignore_ascii_case(b"pg_catalog") {
+            if is_target || self.changes {
+                self.before = Before::Catalogue;
+            }
+        } else if is_target && is_pg(text) {
+            // What becomes of these is known.
+            if !matches!(meaning, Meaning::Rule(Form::Schema | Form::Updated, _)) {
+                self.of_catalogue = true;
+                self.alone(Alone::Pin);
+            }
+        }
     }
 
     /// Whether a statement may begin with the next word: at its own beginning, behind what WITH
@@ -224,7 +267,7 @@ impl Share {
     #[inline(never)] // Of few names a question.
     fn called(&self, name: &Name<'_>, before: Before, loud: Option<&Loud>) -> Callee {
         let is_given = match before {
-            Before::Into | Before::As => true,
+            Before::Into | Before::IntoDot | Before::As => true,
             // An alias: but what is known as a function is taken for one.
             Before::Close => {
                 !self.calls_behind
@@ -235,6 +278,9 @@ impl Share {
             Before::Comma => self.begins == Begins::With && self.depth == 0,
             Before::Sign
             | Before::Open
+            | Before::Delete
+            | Before::Changes
+            | Before::Catalogue
             | Before::Name
             | Before::Dot
             | Before::Distinct
@@ -281,8 +327,16 @@ impl Share {
                 let locks = before == Before::For;
                 self.locks |= locks;
                 self.changes |= !locks;
+                if !locks {
+                    self.before = Before::Changes;
+                }
             }
-            Keyword::Delete | Keyword::Insert | Keyword::Merge => self.changes = true,
+            Keyword::Delete => {
+                self.changes = true;
+                self.before = Before::Delete;
+            }
+            Keyword::Insert | Keyword::Merge => self.changes = true,
+            Keyword::Writes => self.before = Before::Changes,
             Keyword::Into => self.before = Before::Into,
             Keyword::Returning => self.returns = true,
             Keyword::Alter
@@ -301,8 +355,7 @@ impl Share {
             | Keyword::Schema
             | Keyword::SearchPath
             | Keyword::Session
-            | Keyword::Transaction
-            | Keyword::Writes => {}
+            | Keyword::Transaction => {}
         }
     }
 
@@ -439,6 +492,11 @@ const COMMANDS: &str = "\
 /// like say what the client has set.)
 fn is_called_alone(word: &[u8]) -> bool {
     word.eq_ignore_ascii_case(b"system_user")
+}
+
+/// Whether a word of the grammar may stand in front of the name of a table that is changed.
+fn is_of_target(word: &[u8]) -> bool {
+    word.eq_ignore_ascii_case(b"only") || word.eq_ignore_ascii_case(b"table")
 }
 
 /// Whether a name begins like those of PostgreSQL's own.

@@ -25,6 +25,8 @@ pub(super) struct Body {
     pub(super) writes: bool,
     /// It locks rows.
     pub(super) locks: bool,
+    /// It changes the schema.
+    pub(super) creates: bool,
     /// The functions that it calls, but for quiet ones of PostgreSQL's, in lower case.
     pub(super) calls: BTreeSet<Box<[u8]>>,
     /// Whatever those do, it does more than to compute, read and change rows: it runs a command,
@@ -81,6 +83,7 @@ impl Body {
         for &backslash in readings(text, Encoding::Superset) {
             body.read_as(text, language, backslash);
         }
+        body.creates = body.pins.contains(PinReason::Schema);
         body.pins = HARMLESS.into_iter().fold(body.pins, Pins::without);
         body
     }
@@ -277,10 +280,11 @@ pub(super) fn read_blocks(text: &[u8], encoding: Encoding, loud: &Arc<Loud>, hea
                 heard.add_own(PinReason::Unclear);
                 heard.add_own(PinReason::Schema);
             } else if let Some(body) = content.filter(|_| is_do) {
-                if may_create(&body) {
+                let may_create = may_create(&body);
+                let body = Body::read(&body, Language::Plpgsql);
+                if may_create || body.creates {
                     heard.add_own(PinReason::Schema);
                 }
-                let body = Body::read(&body, Language::Plpgsql);
                 heard.add(body.unseen(loud, "DO"));
             }
         });

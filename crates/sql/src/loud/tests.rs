@@ -267,6 +267,8 @@ fn blocks_are_read() {
         ("do 'BEGIN EXECUTE ''SET a = 1''; END'", "schema change, setting"),
         ("DO $$ BEGIN CREATE VIEW v AS SELECT 1; END $$", SCHEMA),
         ("DO $$ BEGIN IF a THEN Alter TABLE t ADD b int; END IF; END $$", SCHEMA),
+        ("DO $$ BEGIN UPDATE pg_proc SET prosrc = 'x'; END $$", SCHEMA),
+        ("DO $$ BEGIN SELECT 1 AS insert INTO t; END $$", SCHEMA),
         ("DO $$ BEGIN UPDATE t SET created = 1, a_create = 2; END $$", ""),
         ("DO E'BEGIN NULL; END'", "schema change, unclear"),
         ("DO LANGUAGE plperl $$ anything $$", "schema change, unclear"),

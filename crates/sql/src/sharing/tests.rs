@@ -158,6 +158,7 @@ fn ordinary_writes_are_shared() {
             "UPDATE stamped SET a = tidy(1)",
             "INSERT INTO noted (a) VALUES (1)",
             "UPDATE t SET a = notes()",
+            "UPDATE t SET a = pg_column_size(b) FROM pg_class WHERE relname = c",
         ],
     );
 }
@@ -481,6 +482,11 @@ fn what_tells_of_the_session_is_found_everywhere() {
 #[test]
 fn what_is_not_clear_is_alone() {
     alone(Alone::Pin, &[r#"SELECT U&"x" FROM t"#, "SELECT pg_temp.f(1) FROM t"]);
+    alone(
+        Alone::Pin,
+        &["UPDATE pg_proc SET prosrc = 'a'", "INSERT INTO pg_largeobject VALUES (1)"],
+    );
+    assert!(!is_shared(Source::Sql("DELETE FROM pg_trigger".to_owned())));
     alone(Alone::Pin, &["SELECT TREAT(0.5 AS setseed)", "UPDATE t SET a = treat(b AS s.f)"]);
     alone(Alone::Pin, &["SELECT treats(1)", "SELECT treats_some(1)"]);
     assert_eq!(sharing(r"SELECT '\', 'a'"), Sharing::Read);

@@ -54,3 +54,35 @@ fn commit_prepared_changes_the_schema() {
     assert!(!classify(b"rollback prepared 'x'").contains(PinReason::Schema));
     assert!(!classify(b"prepare transaction 'x'").contains(PinReason::Schema));
 }
+
+/// What is done to the catalogue by its tables is done to the schema.
+#[test]
+fn changes_of_the_catalogue_change_the_schema() {
+    for text in [
+        "update pg_proc set prosrc = 'x'",
+        "update only (pg_proc) set prosrc = 'x'",
+        "delete from only \"pg_db_role_setting\"",
+        "insert into pg_catalog.pg_largeobject values (1, 0, '')",
+        "insert into \"Db\" . pg_catalog . pg_cast values (1)",
+        "update db.pg_catalog.pg_proc set prosrc = 'x'",
+        "merge into pg_attrdef using t on true when matched then delete",
+        "with x as (select 1) delete from pg_trigger using x",
+        "with x as (delete from pg_trigger returning 1) select 1 from x",
+        "copy pg_rewrite from stdin",
+        "explain analyze delete from pg_rewrite",
+    ] {
+        assert_eq!(classify(text.as_bytes()), PinReason::Schema.into(), "{text}");
+    }
+    free(&[
+        "update t set a = pg_column_size(b), pg_c = 1 from pg_class where oid = t.a",
+        "delete from t using pg_proc where prosrc = a",
+        "insert into t select relname from pg_catalog.pg_class",
+        "insert into app.pg_sizes values (1)",
+        "update app.pg_sizes set a = pg_catalog.pg_relation_size('t')",
+        "insert into t (pg_a) values (1) on conflict (pg_a) do update set pg_a = 1",
+        "select a from pg_class for update",
+        "select delete, update, pg_a from pg_class",
+    ]);
+    assert_eq!(kept("insert into pg_temp.pg_a values (1)"), "temp table");
+    assert_eq!(kept("update pg_settings set setting = 1"), "setting");
+}
