@@ -18,8 +18,10 @@ const BEGIN: &str = "\
 /// those may matter that are not immutable. Of machine code the extension is said that it belongs
 /// to; of what is only another name for something that PostgreSQL has, the names that this has
 /// there. Of the settings that a function brings along, those that are not what they were behind it
-/// stand in its body. An event trigger stands behind words. A body comes in pieces, since a message
-/// is read whole, and is not long then.
+/// stand in its body; so does a `search_path` by which even `current_schema` makes the schema of
+/// temporary tables: `pg_temp` stands first there, or behind what there is not. An event trigger
+/// stands behind words. A body comes in pieces, since a message is read whole, and is not long
+/// then.
 const OBJECTS: &str = "\
     SELECT k, o, s, n, l, part, substr(body, part * 3900 + 1, 3900) FROM (\
     SELECT 'f', p.oid, n.nspname, p.proname, \
@@ -33,7 +35,11 @@ const OBJECTS: &str = "\
             WHERE d.classid = 'pg_catalog.pg_proc'::regclass AND d.objid = p.oid \
             AND d.refclassid = 'pg_catalog.pg_extension'::regclass AND d.deptype = 'e'), '') \
         ELSE concat({body}, (SELECT string_agg(concat(E'\\n; SET LOCAL ', c), '') \
-            FROM unnest(p.proconfig) AS c WHERE c ~* '^(seed=|[^=]*[.])')) END \
+            FROM unnest(p.proconfig) AS c WHERE c ~* '^(seed=|[^=]*[.])' \
+            OR c ~* '^search_path=.*pg_temp' AND NOT EXISTS (\
+                SELECT FROM pg_catalog.pg_namespace WHERE nspname IN (\
+                SELECT btrim(one, '\"') FROM pg_catalog.regexp_split_to_table(\
+                    substring(c, '(?i)^search_path=(.*?)\"?pg_temp'), ', *') AS one)))) END \
     FROM pg_catalog.pg_proc p \
     JOIN pg_catalog.pg_namespace n ON n.oid = p.pronamespace \
     JOIN pg_catalog.pg_language l ON l.oid = p.prolang \

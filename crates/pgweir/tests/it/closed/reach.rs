@@ -196,7 +196,14 @@ const SCHEMA: &str = "
 /// What a superuser has made before: nobody else may name a setting that PostgreSQL does not know.
 const CONFIGURED: &str = "
     CREATE FUNCTION configured() RETURNS int LANGUAGE sql SET app.a = 'x' AS 'SELECT 1';
-    CREATE FUNCTION seeded() RETURNS int LANGUAGE sql SET seed = 0.5 AS 'SELECT 1';";
+    CREATE FUNCTION seeded() RETURNS int LANGUAGE sql SET seed = 0.5 AS 'SELECT 1';
+    CREATE FUNCTION in_temp() RETURNS text LANGUAGE sql SET search_path = pg_temp AS
+        'SELECT current_schema()';
+    CREATE FUNCTION in_temp_too() RETURNS text LANGUAGE plpgsql
+        SET search_path = \"$user\", nothing, \"pg_temp\", public AS $$
+        BEGIN RETURN current_schema; END $$;
+    CREATE FUNCTION not_in_temp() RETURNS text LANGUAGE sql
+        SET search_path = pg_catalog, pg_temp AS 'SELECT current_schema()';";
 
 /// What a superuser makes of it then: up to PostgreSQL 14 the triggers of partitions that those of
 /// their tables stand for are internal.
@@ -286,6 +293,8 @@ pub(super) const ACTS: &[&str] = &[
     "INSERT INTO guarded_rows VALUES (1)",
     "SELECT configured()",
     "SELECT seeded()",
+    "SELECT in_temp()",
+    "SELECT in_temp_too()",
     "SELECT by_set()",
     "SELECT by_text()",
     "SELECT by_update()",
@@ -406,6 +415,7 @@ pub(super) const UNNAMED: &[(&str, &[&str])] = &[
 pub(super) const QUIET: &[&str] = &[
     "SELECT a FROM plain",
     "SELECT quiet(a) FROM plain",
+    "SELECT not_in_temp()",
     "SELECT * FROM quietly",
     "UPDATE plain SET b = b + 1 WHERE a = 1",
     "SELECT a FROM by_row",
