@@ -132,10 +132,12 @@ impl Engine {
     ) -> bool {
         let client = &self.clients[id];
         let Some(own) = &client.subscription else { return false };
-        if !begins_unit(tag) || client.open_slot.is_some() || own.forgoes {
+        let its = &self.servers[server];
+        let begins = begins_unit(tag);
+        let is_unit = begins || tag == Tag::Sync && !its.replies.ignores_sync();
+        if !is_unit || client.open_slot.is_some() || own.forgoes {
             return false;
         }
-        let its = &self.servers[server];
         let in_block = its.status.in_block();
         match own.source {
             Source::Server | Source::Awaited => return false,
@@ -147,9 +149,10 @@ impl Engine {
                 return waits;
             }
             Source::ToServer { .. } => {
-                Mark::HeldUntilShown.hit();
-                return true;
+                Mark::HeldUntilShown.hit_if(begins);
+                return begins;
             }
+            Source::Listener | Source::ToListener { .. } if !begins => return false,
             Source::Listener | Source::ToListener { .. } => {}
         }
         // What it says in a transaction that has failed comes to nothing, mostly.

@@ -244,7 +244,7 @@ impl Engine {
         let its = &mut self.clients[client];
         let Some(own) = &mut its.subscription else { return false };
         if let Source::ToServer { server: true, listener: false } = own.source {
-            assert!(its.slots.is_empty(), "nothing goes behind an end that may wait");
+            debug_assert!(its.slots.is_empty(), "something went behind an end that may wait");
             if !its.leaving {
                 Mark::ReadyDelayed.hit();
                 its.ready_due = Some(TransactionStatus::Idle);

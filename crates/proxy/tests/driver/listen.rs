@@ -267,8 +267,8 @@ fn nothing_goes_behind_an_end_that_may_wait_for_the_listener() {
     scene.begins();
     scene.shows("NOTIFY a, '2'", "NOTIFY", "2");
     assert_eq!(scene.alice.heard(), "C Z(T) C Z(T)");
-    scene.alice.says([query("COMMIT"), query("SELECT 1")]);
-    assert_eq!(scene.server.heard(), "Q(COMMIT)");
+    scene.alice.says([query("COMMIT"), sync(), query("SELECT 1")]);
+    assert_eq!(scene.server.heard(), "Q(COMMIT)", "not even a Sync alone");
     assert!(took(Mark::HeldUntilAgreed));
     scene.server.says([done(), notified(&scene.own, "2"), notified("a", "2"), ready()]);
     assert_eq!((scene.server.heard().as_str(), scene.alice.heard().as_str()), ("", "C"));
@@ -282,7 +282,7 @@ fn nothing_goes_behind_an_end_that_may_wait_for_the_listener() {
     scene.assert_unlistens();
     scene.listener.says([notified(&scene.own, "3")]);
     scene.server.says([aside(1), ready()]);
-    assert_eq!(scene.server.heard(), "Q(SELECT 1)");
+    assert_eq!(scene.server.heard(), "S Q(SELECT 1)");
 }
 
 /// A cancel comes for the last one, and not for what has been sent behind it: of which its client
