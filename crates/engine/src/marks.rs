@@ -686,6 +686,8 @@ marks! {
     DebtPutOff,
     /// Room goes to another pool.
     RoomForOtherPool,
+    /// A pool that has waited longer than the one whose attempt is over makes the next one.
+    TurnOfElder,
     /// Room goes to another worker.
     RoomForOtherWorker,
     /// A turn to connect is another worker's, too.
@@ -1058,6 +1060,8 @@ marks! {
     UnsharedForSettings,
     /// A free server is set to be shared.
     ServerHeated,
+    /// It is one for which others wait, behind those who share it.
+    HeatedAheadOfOthers,
     /// One that was started as somebody asked is not shared.
     BornNotShared,
     /// It has other settings, and there is no other.

@@ -15,7 +15,8 @@ impl Engine {
         self.reserve(now, id);
     }
 
-    fn open_due(&mut self, now: Time, id: PoolId) {
+    /// Makes the connections that are due.
+    pub(crate) fn open_due(&mut self, now: Time, id: PoolId) {
         let promised = self.promised(id);
         self.note_lacking_hot(now, id);
         let least = self.least(now, id);

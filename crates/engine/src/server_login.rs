@@ -333,6 +333,7 @@ impl Engine {
         let server = &self.servers[id];
         let (pool, counts) = (server.pool, server.counts.clone());
         self.count_opened(id);
+        self.pass_turn_to_elders(now, pool, &counts);
         self.offer(now, id);
         self.room_made(now, pool, &counts);
     }

@@ -284,22 +284,8 @@ impl Engine {
     /// There may be room for a connection, of this pool or of one that shares with it what has
     /// counted one until now.
     pub(crate) fn room_made(&mut self, now: Time, pool: PoolId, counts: &[Arc<Count>]) {
-        let parallelism = self.plan.connect_parallelism;
-        let tight = |share: &&Share| {
-            share.count.most().is_some() || share.count.opening() + 1 >= parallelism
-        };
-        let shares = self.shares.iter().map(|(_, share)| share);
-        let mut others: Vec<_> = shares
-            .filter(|share| is_among(&share.count, counts))
-            .filter(tight)
-            .flat_map(|share| share.pools.iter())
-            .filter(|other| **other != pool)
-            .filter_map(|other| Some((self.waits_since(*other)?, *other)))
-            .collect();
-        others.extend(self.waits_since(pool).map(|since| (since, pool)));
-        others.sort_by_key(|(since, id)| (*since, id.index()));
         let others_wait_since = self.others_wait_since(counts);
-        for (since, other) in others {
+        for (since, other) in self.wait_for_room(pool, counts) {
             if others_wait_since.is_none_or(|elsewhere| since <= elsewhere) {
                 Mark::RoomForOtherPool.hit_if(other != pool);
                 self.refill(now, other);
@@ -316,6 +302,38 @@ impl Engine {
                 self.pass_turn_on(counts);
             }
         }
+    }
+
+    /// An attempt of a pool is over, that had these counts, and what comes of it may have the pool
+    /// make the next one: whoever has waited longer elsewhere comes before that.
+    pub(crate) fn pass_turn_to_elders(&mut self, now: Time, pool: PoolId, counts: &[Arc<Count>]) {
+        let Some(own) = self.waits_since(pool) else { return };
+        for (since, other) in self.wait_for_room(pool, counts) {
+            if other != pool && since < own {
+                Mark::TurnOfElder.hit();
+                self.refill(now, other);
+            }
+        }
+    }
+
+    /// Who waits, and since when, in this pool and in those that share with it what leaves them no
+    /// room: they come in this order.
+    fn wait_for_room(&self, pool: PoolId, counts: &[Arc<Count>]) -> Vec<(Time, PoolId)> {
+        let parallelism = self.plan.connect_parallelism;
+        let tight = |share: &&Share| {
+            share.count.most().is_some() || share.count.opening() + 1 >= parallelism
+        };
+        let shares = self.shares.iter().map(|(_, share)| share);
+        let mut all: Vec<_> = shares
+            .filter(|share| is_among(&share.count, counts))
+            .filter(tight)
+            .flat_map(|share| share.pools.iter())
+            .filter(|other| **other != pool)
+            .filter_map(|other| Some((self.waits_since(*other)?, *other)))
+            .collect();
+        all.extend(self.waits_since(pool).map(|since| (since, pool)));
+        all.sort_by_key(|(since, id)| (*since, id.index()));
+        all
     }
 
     /// As many attempts to connect to a server were under way as may be, and one is over that had

@@ -298,10 +298,11 @@ impl Ledger {
     }
 
     /// Whether this is run late, by a server that was given up: its client may have other settings
-    /// by now. What only reads may have been run again meanwhile.
+    /// by now. What only reads may have been run again meanwhile, or refused where nobody could.
     fn is_late(&self, tag: Tag) -> bool {
         let is_before = |last: &u32| *last > tag.number;
-        let is_again = self.deeds.get(&tag).is_some_and(|deed| deed.executed && deed.reads);
+        let is_again = |deed: &Deed| deed.executed && deed.reads || deed.refused;
+        let is_again = self.deeds.get(&tag).is_some_and(is_again);
         (self.divided.contains(&tag.client) || is_again)
             && self.last_begun.get(&tag.client).is_some_and(is_before)
     }

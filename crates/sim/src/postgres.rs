@@ -130,6 +130,7 @@ const STEPS: usize = 64;
 impl Backend {
     /// `number` is that of its connection.
     pub(crate) fn new(
+        now: u64,
         number: usize,
         cluster: usize,
         version: u32,
@@ -167,7 +168,7 @@ impl Backend {
             reads_on_at: 0,
             asked: false,
             replicates: false,
-            work: Work::default(),
+            work: Work::new(now),
             dice,
         }
     }

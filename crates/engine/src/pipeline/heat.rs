@@ -67,6 +67,12 @@ impl Engine {
     ) -> Place {
         let server = self.pools[pool].idle.remove(index);
         self.heat(now, server, settings);
+        if self.pools[pool].alone() > 0 {
+            // Who waits for one alone has counted on it. Which of those that are shared is kept for
+            // them is asked when the unit has its place.
+            Mark::HeatedAheadOfOthers.hit();
+            self.open_due(now, pool);
+        }
         if self.takes(server, settings, unit) {
             return Place::On(server);
         }

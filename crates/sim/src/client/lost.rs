@@ -250,6 +250,8 @@ impl Client {
     pub(super) fn closed(&mut self, site: &mut Site, how: &'static str) {
         site.trace.note(self.who(), || format!("finds its connection {how}"));
         self.stream = None;
+        // Nobody hears what it is owed.
+        site.ledger.breaks_off(self.number);
         if self.may_close(site, how) {
             return;
         }

@@ -264,10 +264,11 @@ impl Client {
         let one_statement = self.oracle.query().len() == 1 && !self.oracle.has_begun();
         let lone = self.moments.sends == 1 && one_statement;
         let on_its_way = site.faults.small_buffer > 0.0;
-        // What pgweir asks the server itself comes first, and the server may hang then.
+        // What pgweir asks the server itself comes first, and the server may hang then; so may the
+        // listener before that.
         let connect = site.rules.most(still_since, |rules| Some(rules.times.connect));
         let Some(connect) = connect else { return [None, None] };
-        let begun = since + wait + connect;
+        let begun = since + wait + (1 + u64::from(self.oracle.has_listened())) * connect;
         // A server keeps the limit that it was told when it was logged in to.
         let statement = site.rules.most(0, |rules| rules.times.statement);
         let statement = statement.filter(|_| lone && !on_its_way);

@@ -63,7 +63,7 @@ impl Client {
         self.rolled_back |= did(b"ROLLBACK");
         // Its server may say what it hears there, and the listener all the rest.
         self.ear.mix(self.rolled_back && did(b"LISTEN"));
-        self.ear.overhears(self.rolled_back && did(b"UNLISTEN"), self.oracle.channels());
+        self.ear.unlistens(did(b"UNLISTEN"), self.rolled_back, self.oracle.channels());
         if let Some(version) = version_of(message) {
             return self.oracle.told(&version);
         }
@@ -152,13 +152,13 @@ impl Client {
         }
     }
 
-    /// What it has notified itself of comes before its unit is over, but behind a ROLLBACK there:
-    /// that its server was to listen may be undone with that (docs/compatibility.md).
+    /// What it has notified itself of comes before its unit is over, but behind a ROLLBACK there,
+    /// which may undo that its server was to listen, or an UNLISTEN (docs/compatibility.md).
     fn check_own(&mut self, site: &mut Site) {
         let own = format!("c{}s", self.number);
         let asked_at = self.moments.asked_at;
         // What a lost server goes on with may notify at any time.
-        if !self.rolled_back && !site.ledger.is_divided(self.number) {
+        if !self.rolled_back && !self.ear.has_unlistened && !site.ledger.is_divided(self.number) {
             self.check_told(site, |text, at| at >= asked_at && text.starts_with(&own));
         }
     }

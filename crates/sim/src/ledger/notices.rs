@@ -50,6 +50,8 @@ pub(crate) struct Ear {
     pub(crate) is_mixed: bool,
     /// Channels that it may not have ended to listen on.
     pub(crate) overheard: BTreeSet<String>,
+    /// It has ended to listen on something in this transaction.
+    pub(crate) has_unlistened: bool,
 }
 
 impl Notices {
@@ -99,6 +101,7 @@ impl Notices {
     ) {
         let mut since = std::mem::take(&mut ear.since);
         let forgotten = std::mem::take(&mut ear.forgotten);
+        ear.has_unlistened = false;
         let of_database = || self.said.iter().filter(|((_, of), _)| of == database);
         let now: BTreeMap<_, _> =
             of_database().map(|((server, _), all)| (*server, all.len())).collect();
@@ -172,10 +175,16 @@ impl Ear {
         self.since.retain(|channel, _| on(channel));
     }
 
-    /// If so, it ends to listen on these behind a ROLLBACK, in one unit: that may have found
+    /// If so, it ends to listen on something. Behind a ROLLBACK, in one unit, that may have found
     /// nothing to end (docs/compatibility.md).
-    pub(crate) fn overhears(&mut self, ends: bool, channels: impl Iterator<Item = String>) {
-        self.overheard.extend(channels.filter(|_| ends));
+    pub(crate) fn unlistens(
+        &mut self,
+        ends: bool,
+        rolled_back: bool,
+        channels: impl Iterator<Item = String>,
+    ) {
+        self.has_unlistened |= ends;
+        self.overheard.extend(channels.filter(|_| ends && rolled_back));
     }
 
     /// Whether it may be told of this channel as before.

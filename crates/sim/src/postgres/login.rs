@@ -149,7 +149,6 @@ impl Backend {
         greet(self.sending.end(), &mut session, self.process_id, &self.secret);
         site.trace.note(self.who(), || format!("answers {}", all_told(self.sending.unsent())));
         self.phase = Phase::Session { session: Box::new(session), wait: Wait::Nothing };
-        self.work.at = site.trace.now;
     }
 
     /// Why it does not let anybody in.

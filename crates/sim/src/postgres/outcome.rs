@@ -72,7 +72,7 @@ impl Announcement {
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Work {
     pub(super) client: Option<u32>,
-    /// When; at first, when it let pgweir in.
+    /// When; at first, when it was connected to: it may have been promised then.
     pub(super) at: u64,
     /// Messages so far.
     met: u64,
@@ -81,6 +81,10 @@ pub(super) struct Work {
 }
 
 impl Work {
+    pub(super) fn new(now: u64) -> Self {
+        Self { at: now, ..Self::default() }
+    }
+
     /// Notes whose message has come, if one has, and whether that is another client.
     pub(super) fn go_on(&mut self, state: &State, now: u64, outcome: &mut Outcome) {
         if state.owner != self.owner.map(|(owner, _)| owner) {

@@ -273,7 +273,15 @@ impl World {
         let (wire, stream) = self.wire(thin, None, of_wire, |world, stream| {
             let (number, its) = (world.wires.len(), &world.clusters[cluster]);
             let (version, room) = (its.version, its.room);
-            Outside::Backend(Box::new(Backend::new(number, cluster, version, room, stream, dice)))
+            Outside::Backend(Box::new(Backend::new(
+                world.now(),
+                number,
+                cluster,
+                version,
+                room,
+                stream,
+                dice,
+            )))
         });
         self.wires[wire.0].asked_at = asked_at;
         self.wires[wire.0].waits = waits;

@@ -99,7 +99,7 @@ impl Fake {
         let number = self.peers.len();
         let (outer, inner, pipes) = connection(WireId(number), [CAPACITY; 2], &self.stirs);
         let mut process =
-            Backend::new(number, 0, self.version, Room::DEFAULT, outer, self.dice.fork());
+            Backend::new(0, number, 0, self.version, Room::DEFAULT, outer, self.dice.fork());
         // As PostgreSQL does since version 14, and as it is configured at first.
         process.reports_at_once = false;
         process.limits = Limits { statement: None, lock: None, deadlock: 1_000_000 };
