@@ -371,6 +371,28 @@ fn who_has_waited_longest_gets_what_is_free() {
     assert!(west.is_greeted());
 }
 
+/// The simulator's: a pool gave the connection that it had just made up for another one, and took the
+/// turn to make the next itself, without end.
+#[test]
+fn the_turn_behind_an_attempt_is_theirs_who_have_waited_longest() {
+    let general = "max_user_connections = 2\nconnect_parallelism = 1";
+    let stage = Stage::new(&Setup { general, others: &["east"], ..Setup::of_size(2) });
+    let first = stage.newcomer(&[]);
+    let elders = [(); 2].map(|()| stage.newcomer_to("east"));
+    first.breaks();
+    stage.wait(Duration::from_millis(1));
+    let last = stage.newcomer(&[]);
+    assert_eq!(stage.attempts(), 1);
+    stage.wait(Duration::from_millis(2_500));
+    let server = stage.server();
+    assert_eq!(server.heard(), "X", "it makes way");
+    let (_, asked) = stage.bare_server_asked();
+    let database = asked.iter().find(|(name, _)| name == "database").map(|(_, of)| of.as_str());
+    assert_eq!(database, Some("east"));
+    assert!(took(Mark::TurnOfElder));
+    assert!(!last.is_greeted() && elders.iter().all(|elder| !elder.is_greeted()));
+}
+
 /// A server that is asked for too many connections at a time refuses some of them.
 #[test]
 fn so_many_connections_are_made_at_a_time() {
