@@ -371,8 +371,8 @@ fn who_has_waited_longest_gets_what_is_free() {
     assert!(west.is_greeted());
 }
 
-/// The simulator's: a pool gave the connection that it had just made up for another one, and took the
-/// turn to make the next itself, without end.
+/// The simulator's: a pool gave the connection that it had just made up for another one, and took
+/// the turn to make the next itself, without end.
 #[test]
 fn the_turn_behind_an_attempt_is_theirs_who_have_waited_longest() {
     let general = "max_user_connections = 2\nconnect_parallelism = 1";
