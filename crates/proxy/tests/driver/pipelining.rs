@@ -1075,7 +1075,7 @@ fn nobody_shares_a_server_without_a_brake() {
 /// The statement that takes the brake off is under it: that it took too long refuses nothing.
 #[test]
 fn a_brake_that_ends_what_takes_it_off_is_taken_off_first() {
-    let (stage, server, clients) = braked(&shared(1), 1);
+    let (_stage, server, clients) = braked(&shared(1), 1);
     clients[0].says([query("BEGIN")]);
     for _ in 0..2 {
         assert_eq!(server.heard(), FREED);
@@ -1085,11 +1085,12 @@ fn a_brake_that_ends_what_takes_it_off_is_taken_off_first() {
     assert_eq!(server.heard(), FREED);
     server.says([one_row("")]);
     assert_eq!(server.heard(), "Q(BEGIN)");
-    let (stage, server) = {
-        drop(stage);
-        let (stage, server, _) = braked(&shared(1), 1);
-        (stage, server)
-    };
+}
+
+/// Then come the settings that its client has.
+#[test]
+fn settings_come_behind_a_brake_that_is_taken_off_first() {
+    let (stage, server, _) = braked(&shared(1), 1);
     let named = stage.newcomer(&[("search_path", "x")]);
     assert!(server.heard().contains("search_path"));
     server.says([error("57014"), ready()]);
