@@ -146,10 +146,11 @@ impl Client {
     }
 
     /// Whether what it has sent, if its server is lost, is run again without a word: one statement
-    /// that only reads, of a client that stays, where servers are shared, and one loss since.
+    /// that only reads, of a client that stays, where servers are shared, and one loss since. A
+    /// server that was given up because the network held it up is a loss that nobody has counted.
     fn may_ask_again(&self, site: &Site) -> bool {
         let since = self.moments.asked_at.saturating_sub(LATE_US);
-        let once = site.ledger.kills_since(since) <= 1;
+        let once = site.ledger.kills_since(since) <= 1 && !self.may_be_held_up(site);
         self.is_lone_read(site) && !self.oracle.has_begun() && once
     }
 
