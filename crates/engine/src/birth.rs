@@ -88,7 +88,7 @@ impl Engine {
         if self.is_barren(now, client, pool) {
             return true;
         }
-        let is_beside = self.open_for(now, client, pool);
+        let is_beside = self.open_for(now, client, pool).is_some();
         Mark::BornBeside.hit_if(is_beside);
         if !is_beside {
             Mark::BornInPlace.hit();
@@ -137,7 +137,7 @@ impl Engine {
                 true
             }
             None => {
-                let is_beside = self.open_for(now, client, pool);
+                let is_beside = self.open_for(now, client, pool).is_some();
                 Mark::BornBesideFree.hit_if(is_beside);
                 is_beside
             }

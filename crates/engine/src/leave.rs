@@ -11,6 +11,7 @@ use crate::loss::Loss;
 use crate::marks::Mark;
 use crate::server::{Cleaning, Left, Server, ServerState};
 use crate::server_login::{Retry, unreachable_server};
+use crate::shares::is_among;
 use crate::time::Time;
 
 impl Engine {
@@ -383,8 +384,14 @@ impl Engine {
             return self.forget_server(now, id);
         };
         self.remove_server(now, id);
-        if self.open_for(now, client, pool) {
+        if let Some(next) = self.open_for(now, client, pool) {
             Mark::PlaceTaken.hit();
+            let taken = &self.servers[next].counts;
+            if !counts.iter().all(|count| is_among(count, taken)) {
+                // A reload has moved the pool: the place was not what it has taken.
+                Mark::PlaceLeft.hit();
+                self.room_made(now, pool, &counts);
+            }
         } else {
             // A reload has left no room, as many as may be are being made already, or another
             // worker has taken the place.

@@ -712,6 +712,8 @@ marks! {
     Dismissed,
     /// One that was promised takes the place of a server that has gone.
     PlaceTaken,
+    /// It takes another place: a reload has moved its pool to another server.
+    PlaceLeft,
     /// The place of a server that has gone is somebody else's.
     PlaceLost,
 

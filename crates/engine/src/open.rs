@@ -61,13 +61,18 @@ impl Engine {
     }
 
     /// Makes a connection that is promised to a client, if there is room for one.
-    pub(crate) fn open_for(&mut self, now: Time, client: ClientId, pool: PoolId) -> bool {
+    pub(crate) fn open_for(
+        &mut self,
+        now: Time,
+        client: ClientId,
+        pool: PoolId,
+    ) -> Option<ServerId> {
         let its = &self.pools[pool];
         let may_have_more = its.total < its.most();
         let new = may_have_more.then(|| self.open(now, pool)).flatten();
         if let Some(new) = new {
             self.promise(new, client);
         }
-        new.is_some()
+        new
     }
 }

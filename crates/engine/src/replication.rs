@@ -96,7 +96,7 @@ impl Engine {
     /// A client needs a server of its own. Says whether one is coming: a new one, or one in the
     /// place of an idle one.
     pub(crate) fn open_dedicated(&mut self, now: Time, client: ClientId, pool: PoolId) -> bool {
-        if self.open_for(now, client, pool) {
+        if self.open_for(now, client, pool).is_some() {
             Mark::DedicatedBeside.hit();
         } else if let Some(server) = self.pools[pool].take_idle(None, |_| true, |_| false) {
             Mark::DedicatedInPlace.hit();

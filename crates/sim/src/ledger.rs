@@ -297,13 +297,18 @@ impl Ledger {
         self.divided.contains(&client)
     }
 
+    /// The same of one that may have been told so without hearing it.
+    fn may_be_divided(&self, client: u32) -> bool {
+        self.is_divided(client) || self.deaf.contains(&client)
+    }
+
     /// Whether this is run late, by a server that was given up: its client may have other settings
     /// by now. What only reads may have been run again meanwhile, or refused where nobody could.
     fn is_late(&self, tag: Tag) -> bool {
         let is_before = |last: &u32| *last > tag.number;
         let is_again = |deed: &Deed| deed.executed && deed.reads || deed.refused;
         let is_again = self.deeds.get(&tag).is_some_and(is_again);
-        (self.divided.contains(&tag.client) || is_again)
+        (self.may_be_divided(tag.client) || is_again)
             && self.last_begun.get(&tag.client).is_some_and(is_before)
     }
 
@@ -420,7 +425,7 @@ impl Witness for Ledger {
             self.begun_at.insert(tag.client, self.now);
         }
         // What is read again elsewhere may still be read by a server that was lost.
-        let is_one = !self.divided.contains(&tag.client) && !may_again;
+        let is_one = !self.may_be_divided(tag.client) && !may_again;
         if let Some(last) = last.filter(|last| *last > tag.number && is_one) {
             self.fail(Invariant::OwnOrder, format!("{tag} was begun behind statement {last}"));
         }

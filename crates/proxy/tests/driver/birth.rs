@@ -267,6 +267,25 @@ fn a_promise_outlasts_a_reload() {
     assert_eq!(stage.snapshot().servers[0].address.port, 5433);
 }
 
+/// The simulator's: the place that one leaves on a server of the old configuration nobody was told
+/// of.
+#[test]
+fn what_is_left_where_a_promise_is_kept_elsewhere_is_for_others() {
+    let others: &'static [&'static str] = &["east"];
+    let setup = || Setup { general: "max_server_connections = 1", others, ..Setup::default() };
+    let (stage, server, _plain) = Stage::ready(&setup());
+    let born = stage.newcomer(&[BORN]);
+    assert_eq!(server.heard(), "X");
+    let east = stage.newcomer_to("east");
+    stage.reload(&Setup { port: 5433, ..setup() });
+    assert_eq!(stage.attempts(), 0);
+    server.breaks();
+    assert_eq!(stage.attempts(), 2, "one on each server");
+    server_born(&stage, &[BORN]);
+    server_born(&stage, &[]);
+    assert!(born.is_greeted() && east.is_greeted());
+}
+
 /// A client says how long its login takes, and no other login is put off for that.
 #[test]
 fn who_asks_for_a_long_delay_hears_so_alone() {
