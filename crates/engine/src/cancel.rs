@@ -171,7 +171,7 @@ impl Engine {
         client: Option<ClientId>,
         requester: Option<ClientId>,
     ) {
-        let target = client.map(|client| (client, self.clients[client].next_slot));
+        let target = client.map(|client| (client, self.too_late_for(server, client)));
         let under_way = self.servers[server].cancel;
         if let Some(id) = under_way
             && let cancel = &mut self.cancels[id]
@@ -203,6 +203,17 @@ impl Engine {
         self.release_cancel(now, server);
     }
 
+    /// The first of a client's units that is too late for a cancel that is asked for now. If a
+    /// server makes what the next one needs, that one is meant.
+    fn too_late_for(&self, server: ServerId, client: ClientId) -> Slot {
+        let next = self.clients[client].next_slot;
+        if !self.begins_unit(server, client) {
+            return next;
+        }
+        Mark::CancelOfBeginning.hit();
+        next.next()
+    }
+
     /// Goes on with a cancel that is held back, once what it is for has been begun or is over.
     pub(crate) fn release_cancel(&mut self, now: Time, server: ServerId) {
         let Some(its) = self.servers.find(server) else { return };
@@ -212,10 +223,15 @@ impl Engine {
         else {
             return;
         };
-        // A client does not know how long its unit has waited here, and of our own cancels it knows
-        // nothing. On a connection straight to PostgreSQL neither would come too early.
-        let unknown = its.unit_waited || requesters.is_empty();
-        let young = now - its.unit_since < BEGUN_AFTER && !its.answered;
+        // A client does not know how long its unit has waited here, or waits for what is put in
+        // front of it, and of our own cancels it knows nothing. On a connection straight to
+        // PostgreSQL none of these would come too early.
+        let begins = its.client().is_some_and(|client| self.begins_unit(server, client));
+        let unknown = its.unit_waited || begins || requesters.is_empty();
+        let young = match begins {
+            true => now - its.fed < BEGUN_AFTER,
+            false => now - its.unit_since < BEGUN_AFTER && !its.answered,
+        };
         if !self.is_running(server, target) {
             Mark::CancelHeldBackInVain.hit();
             self.cancel_over(id);
@@ -266,7 +282,8 @@ impl Engine {
         });
         let its = match server.state {
             ServerState::Lent(holder) => target.is_some_and(|(client, too_late)| {
-                let oldest = self.clients.find(client).and_then(|client| client.slots.first());
+                let its = self.clients.find(client);
+                let oldest = its.map(|its| its.slots.first().map_or(its.next_slot, |slot| *slot));
                 client == holder && oldest.is_some_and(|oldest| oldest.is_before(too_late))
             }),
             ServerState::Pipelined => target.is_some_and(|(client, _)| {

@@ -313,7 +313,7 @@ impl Client {
             return slot;
         }
         let slot = self.next_slot;
-        self.next_slot = Slot(slot.0.wrapping_add(1));
+        self.next_slot = slot.next();
         self.slots.push(slot);
         slot
     }
@@ -433,6 +433,11 @@ impl Asked {
 pub(crate) struct Slot(pub(crate) u32);
 
 impl Slot {
+    /// That of the next unit.
+    pub(crate) fn next(self) -> Self {
+        Self(self.0.wrapping_add(1))
+    }
+
     /// Whether it is of an earlier unit, of fewer than 2^31 that are told apart at a time.
     pub(crate) fn is_before(self, other: Self) -> bool {
         let units = other.0.wrapping_sub(self.0);

@@ -904,6 +904,8 @@ marks! {
     CancelHeldBackInVain,
     /// What it was held back for has begun.
     CancelReleased,
+    /// It is for a unit in front of which a server has something to do.
+    CancelOfBeginning,
     /// When its connection stands, its unit is over.
     CancelTooLate,
     /// Its unit is over before its connection stands.
@@ -1198,6 +1200,8 @@ marks! {
     ClosedWithPool,
 
     not_simulated:
+    /// A client was told of two kinds of rows of one statement: the unit is not shared.
+    UnsharedForTold,
     /// A client does not read a reply that was held for it.
     ReplyPilesUp,
     /// A unit could be run again whose server was lost, but its client has asked for its end.

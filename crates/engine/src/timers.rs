@@ -324,7 +324,7 @@ impl Engine {
         let server = &self.servers[id];
         let spec = &self.pools[server.pool].spec;
         let its = &self.clients[client];
-        let busy = !its.slots.is_empty();
+        let busy = !its.slots.is_empty() || self.begins_unit(id, client);
         let in_block = server.status.in_block();
         let stalls = stalled_since.is_some();
         let has_begun_nothing = stalls && its.body.ends_unit;
@@ -333,8 +333,8 @@ impl Engine {
             |limit: Option<Duration>, since: Time| limit.filter(|limit| now - since > *limit);
         let too_idle = over(spec.idle_in_transaction_timeout, silent_since);
         let too_quiet = over(self.plan.client_idle_timeout, silent_since);
-        // A server may be silent because its client has not sent all.
-        if its.body.left == 0 && self.hangs(now, id) {
+        // A server may be silent because its client has not sent all, unless it does not take it.
+        if (its.body.left == 0 || server.congested) && self.hangs(now, id) {
             Mark::ServerHangs.hit();
             return self.server_lost(now, id, HANGS);
         }
@@ -360,10 +360,8 @@ impl Engine {
         let server = &self.servers[id];
         // What it has sent waits behind a statement of our own.
         let waits = server.answer.is_some();
-        // Or for what is put in front of it.
-        let is_begun = !self.clients[client].slots.is_empty();
-        let begins = !is_begun && !server.replies.is_empty() && !server.replies.answers_us();
-        let busy = is_begun || begins;
+        let begins = self.begins_unit(id, client);
+        let busy = begins || !self.clients[client].slots.is_empty();
         let in_block = server.status.in_block();
         let since = if begins && !in_block { server.fed } else { server.transaction_since };
         let limit = self.pools[server.pool].spec.transaction_timeout;
@@ -380,6 +378,15 @@ impl Engine {
         let detail = format!("transaction_timeout is {}; {end}", in_seconds(limit));
         self.expel_late(now, client, TRANSACTION_TOO_LONG.report(&[]).detail(detail));
         true
+    }
+
+    /// Whether a server works on what is put in front of a client's unit, of which nothing was sent
+    /// yet: what that comes to is the unit's.
+    pub(crate) fn begins_unit(&self, id: ServerId, client: ClientId) -> bool {
+        let server = &self.servers[id];
+        let is_its = matches!(server.state, ServerState::Lent(holder) if holder == client);
+        let waits = is_its && self.clients[client].slots.is_empty();
+        waits && !server.replies.is_empty() && !server.replies.answers_us()
     }
 
     /// Since when a client has been silent in the middle of a message that its server reads, if it

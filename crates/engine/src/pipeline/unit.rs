@@ -181,11 +181,18 @@ impl Unit {
         (self.access == access).then_some(())
     }
 
-    /// It uses a statement by this name.
-    fn need(&mut self, statement: Rc<Statement>, told: Option<Rc<Shape>>) {
-        if !self.needs.iter().any(|need| need.is(&statement)) {
-            self.needs.push(Need { statement, told });
+    /// It uses a statement, of which its client was told this. `None`: under another
+    /// name its client was told that it is like something else, and not both can be true.
+    fn need(&mut self, statement: Rc<Statement>, told: Option<Rc<Shape>>) -> Option<()> {
+        match self.needs.iter().find(|need| need.is(&statement)) {
+            Some(need) if need.told != told => {
+                Mark::UnsharedForTold.hit();
+                return None;
+            }
+            Some(_) => {}
+            None => self.needs.push(Need { statement, told }),
         }
+        Some(())
     }
 }
 
@@ -339,8 +346,7 @@ impl Engine {
         }
         let hear = |text: &[u8]| pgweir_sql::hear(text, unit.encoding, &unit.loud);
         unit.add(&statement.heard(&unit.loud, hear))?;
-        unit.need(statement, told.filter(|told| told.is_something()));
-        Some(())
+        unit.need(statement, told.filter(|told| told.is_something()))
     }
 }
 

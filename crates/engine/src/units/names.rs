@@ -233,7 +233,9 @@ impl Engine {
                 Meaning::Unknown | Meaning::Known(..) | Meaning::Unsettled => Makes::Own,
             }
         } else {
-            self.clients[id].unnamed_here = UnnamedHere::Parsed;
+            let client = &mut self.clients[id];
+            client.unnamed_here = UnnamedHere::Parsed;
+            client.unnamed_stale = false;
             let kept = new.may_be_kept();
             Mark::UnnamedTooLong.hit_if(!kept);
             if kept { Makes::Unnamed(Rc::from(new.message)) } else { Makes::UnnamedTooLong }

@@ -35,7 +35,10 @@ impl Engine {
         };
         match verdict {
             Verdict::Sent => {}
-            Verdict::Refused(report) => return Some(Named::refused(kind, at..at, report)),
+            Verdict::Refused(report) => {
+                self.clients[id].unnamed_stale = false;
+                return Some(Named::refused(kind, at..at, report));
+            }
             Verdict::Later => return None,
         }
         let client = &self.clients[id];

@@ -1,13 +1,15 @@
 //! Statements that clients prepare under names: one on a server, whoever has prepared it, and each
 //! client finds its own.
 
+use std::time::Duration;
+
 use pgweir_engine::{Mark, ServerActivity};
 
 use crate::messages::{
-    bind, bind_complete, bind_to, close_complete, close_statement, columns, copy_in,
-    describe_statement, done, done_with, error, execute, fatal, flush, in_block, in_failed_block,
-    left, message, no_data, no_parameters, parse, parse_as, parse_complete, query, ready, sync,
-    terminate,
+    bind, bind_complete, bind_to, cancel_request, close_complete, close_statement, columns,
+    copy_in, describe_statement, done, done_with, error, execute, fatal, flush, in_block,
+    in_failed_block, left, message, no_data, no_parameters, parse, parse_as, parse_complete, query,
+    ready, sync, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage, took};
@@ -1000,6 +1002,65 @@ fn what_a_server_was_kept_from_saying_is_asked_again() {
     assert_eq!(alice.heard(), "E(57014) Z");
     alice.says([bind_to("s"), execute(), sync()]);
     assert_eq!(second.heard(), "C(pgweir_1) P(pgweir_1=SELECT) D(pgweir_1) H");
+}
+
+/// What is put in front of a unit may wait for a lock, and its client for that.
+#[test]
+fn what_is_put_in_front_is_cancelled_with_its_unit() {
+    let (stage, _first, alice, _bob) = moved("SELECT", rows());
+    alice.says([bind_to("s"), execute(), sync()]);
+    let second = stage.server();
+    assert_eq!(second.heard(), "P(pgweir_1=SELECT) D(pgweir_1) H");
+    let requester = stage.cancel(&alice);
+    assert_eq!(stage.cancels(), 0, "the server may not have begun it");
+    stage.wait(Duration::from_millis(200));
+    let cancel = stage.cancel_line().expect("it is wanted");
+    assert_eq!(cancel.heard_bytes(), cancel_request(&second.key()));
+    second.says([error("57014")]);
+    assert!(second.heard().ends_with("B(s) E S"));
+    second.says([ready()]);
+    assert_eq!(alice.heard(), "E(57014) Z");
+    cancel.ends();
+    assert!(requester.is_closed());
+}
+
+/// A request that comes while a statement is made is for the unit that is to run it.
+#[test]
+fn a_cancel_that_comes_while_a_statement_is_made_is_for_its_unit() {
+    let (stage, _first, alice, _bob) = moved("SELECT", rows());
+    alice.says([bind_to("s"), execute(), sync()]);
+    let second = stage.server();
+    second.heard();
+    let requester = stage.cancel(&alice);
+    second.says([parse_complete(), rows()]);
+    assert!(second.heard().ends_with("B(pgweir_1) E S"));
+    stage.wait(Duration::from_millis(200));
+    stage.assert_cancels(&second, &alice, &requester);
+    // The next one was not meant.
+    alice.says([query("SELECT")]);
+    second.heard();
+    second.says([done(), ready()]);
+    assert_eq!(alice.heard(), "C Z");
+}
+
+/// A statement that is made takes a part of its client's time, and not of its silence.
+#[test]
+fn who_waits_for_what_is_put_in_front_is_not_idle() {
+    let setup = Setup { general: "idle_client_in_transaction_timeout = 5000", ..Setup::of_size(2) };
+    let (stage, first, alice) = Stage::ready(&setup);
+    prepare(&alice, &first, "s", "SELECT", rows());
+    let bob = stage.client();
+    bob.says([query("SELECT")]);
+    alice.says([query("BEGIN")]);
+    let second = stage.server();
+    second.says([done(), in_block()]);
+    alice.heard();
+    alice.says([bind_to("s"), execute(), sync()]);
+    assert_eq!(second.heard(), "Q(BEGIN) P(pgweir_1=SELECT) D(pgweir_1) H");
+    stage.wait(Duration::from_millis(6_000));
+    assert_eq!(alice.heard(), "");
+    second.says([parse_complete(), rows()]);
+    assert_eq!(second.heard(), "B(pgweir_1) E S");
 }
 
 /// Its client has sent nothing to the server, and is to hear nothing of its end.

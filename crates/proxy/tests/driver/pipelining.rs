@@ -10,6 +10,7 @@ use crate::messages::{
     long_row, no_data, no_parameters, notice, one_row, parameter_status, parse, parse_as,
     parse_complete, query, ready, row, sync, terminate,
 };
+use crate::named::wide;
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage, took};
 
@@ -994,6 +995,28 @@ fn what_one_unit_needs_makes_no_way_for_more_of_it() {
     assert_eq!(second.heard(), "P(pgweir_2=SELECT 2) D(pgweir_2) S");
     second.says([made]);
     assert_eq!(second.heard(), "B(pgweir_1) B(pgweir_2) E S");
+}
+
+/// A client was told of other rows under another name of the same statement: what it hears of each
+/// it hears of a server that it has alone.
+#[test]
+fn one_statement_that_a_client_knows_as_two_is_not_shared() {
+    let (_stage, server, clients) = braked(&shared(1), 1);
+    let alice = &clients[0];
+    for (name, rows) in [("s", columns()), ("t", wide(2))] {
+        alice.says([parse_as(name, "SELECT 1"), describe_statement(name), sync()]);
+        if server.heard() == FREED {
+            server.says([one_row("")]);
+            server.heard();
+        }
+        let closes = if name == "t" { close_complete() } else { Vec::new() };
+        let described = [no_parameters(), rows].concat();
+        server.says([closes, parse_complete(), described.clone(), described, ready()]);
+        assert_eq!(alice.heard(), "1 t T Z");
+    }
+    alice.says([describe_statement("t"), bind_to("s"), execute(), sync()]);
+    assert!(took(Mark::UnsharedForTold));
+    assert!(server.heard().starts_with("D(pgweir_1) "));
 }
 
 /// A client is told of other rows, where it has asked for them, by a server that it has alone.

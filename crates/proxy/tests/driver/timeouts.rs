@@ -281,6 +281,17 @@ fn a_server_that_hangs_in_a_statement_is_given_up_within_a_second() {
     assert_eq!((alice.heard().as_str(), server.is_aborted()), ("E(08007) Z", true));
 }
 
+/// The simulator's: where it stops in the middle of a message it is not its client that is awaited.
+#[test]
+fn a_server_that_reads_no_more_of_a_message_is_given_up() {
+    let (stage, server, alice) = Stage::ready(&Setup::with("statement_timeout = 5000"));
+    server.takes(0);
+    alice.says([query("COPY t FROM STDIN"), copy_data(&[b'a'; 1_000_000])]);
+    stage.wait(LONG + Duration::from_secs(1));
+    assert!(server.is_aborted());
+    assert_eq!(alice.heard(), "E(08007) Z");
+}
+
 /// Where pgweir itself has stood still what has come meanwhile is still unread, and nobody is given
 /// up before that was looked at.
 #[test]

@@ -317,6 +317,25 @@ fn what_its_rows_are_is_asked_once_and_waited_for() {
     assert!(server.heard().starts_with("B(pgweir_) E S"));
 }
 
+/// That its rows have changed is said of the one that was made again for a unit, and forgotten with
+/// that unit.
+#[test]
+fn what_is_said_of_one_is_not_said_of_the_next() {
+    let (stage, server, alice, bob) = shared();
+    replaced(&alice, &bob, &server);
+    asked_again(&alice, &server);
+    stage.keep_turn_open();
+    server.says([parse_complete(), no_parameters(), no_data()]);
+    let requester = stage.cancel(&alice);
+    stage.end_turn();
+    assert!(requester.is_closed());
+    assert_eq!(alice.heard(), "E(57014) Z");
+    assert_eq!(server.heard(), "S");
+    server.says([ready()]);
+    alice.says([parse("other"), bind(), execute(), sync()]);
+    assert_eq!(server.heard(), "P(other) B E S");
+}
+
 /// It counts as a part of the transaction that it stands in front of.
 #[test]
 fn a_server_that_does_not_say_what_rows_are_like_has_the_time_of_a_transaction() {
