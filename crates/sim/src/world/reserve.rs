@@ -28,7 +28,7 @@ impl World {
     }
 
     /// Since when somebody may have been seen to wait, as pgweir knows now.
-    pub(super) fn known_waits(&self) -> Waits {
+    pub(super) fn known_waits(&mut self) -> Waits {
         let mut all = self.waits();
         for (home, since) in self.looks.iter().flat_map(|(_, waits)| waits) {
             let first = all.entry(home.clone()).or_insert(*since);
@@ -39,17 +39,12 @@ impl World {
 
     /// Since when somebody may be waiting now. To take somebody for one who waits does no harm: it
     /// is not what is looked for.
-    fn waits(&self) -> Waits {
+    fn waits(&mut self) -> Waits {
         let mut waits = Waits::new();
         let heard_at = self.now().saturating_sub(HEARS_US + self.site.paused_us);
-        for (number, wire) in self.wires.iter().enumerate() {
-            let since = match &wire.outside {
-                Outside::Client(client) => client.may_wait_since(&self.site.ledger),
-                Outside::Admin(_) | Outside::Backend(_) | Outside::Canceller(_) => None,
-                Outside::Gone => wire.left.filter(|(at, _)| *at > heard_at).map(|(_, since)| since),
-            };
+        for number in 0..self.wires.len() {
             // Most wait for nothing.
-            if let Some(since) = since
+            if let Some(since) = self.may_wait_since(number, heard_at)
                 && let Some(home) = self.home_of_guest(number)
             {
                 let first = waits.entry(home).or_insert(since);
@@ -57,6 +52,21 @@ impl World {
             }
         }
         waits
+    }
+
+    /// Since when whoever is on a connection may be waiting. What one who is gone has asked for may
+    /// be asked for again, if its server is lost, as long as pgweir's end is open.
+    fn may_wait_since(&mut self, number: usize, heard_at: u64) -> Option<u64> {
+        let wire = &self.wires[number];
+        match &wire.outside {
+            Outside::Client(client) => client.may_wait_since(&self.site.ledger),
+            Outside::Admin(_) | Outside::Backend(_) | Outside::Canceller(_) => None,
+            Outside::Gone => {
+                let (left_at, since) = wire.left?;
+                let stays = left_at > heard_at || self.interest(WireId(number)).is_some();
+                stays.then_some(since)
+            }
+        }
     }
 
     /// A pool gets one more: beyond its size only for those who have waited.
