@@ -118,6 +118,12 @@ impl Report<'_> {
         put(text, "## What pgweir must reach\n");
         put(
             text,
+            "\"Within 3%\": the limit is one of near equality (0.95 to 1.05), and is missed by less than \
+             what two rounds of the same program differ by. A **no** stands here until a measurement \
+             says yes.\n",
+        );
+        put(
+            text,
             "| threshold | limit | case | measured (min–max) | met? |\n|---|---|---|---|---|",
         );
         for threshold in THRESHOLDS {

@@ -124,7 +124,8 @@ const METHOD: &str = "\
 - `mix-…` are two pgbench at the same time, sixty clients with selects and four with something else;
   tps and latencies are those of the selects where the table does not say \"of the few\". In
   `mix-view` the four read a view whose PL/pgSQL function sleeps for 200 ms; pgweir is told that
-  it is quiet, so it stands among the selects until the brake ends it. In `mix-lock` they
+  it is quiet, so it stands among the selects until the 50 ms are over that a shared server gives
+  a statement. In `mix-lock` they
   update a row that a client besides, which speaks to PostgreSQL directly, locks for 200 ms again
   and again. Each turn of these two has a pooler that has just been started, and all that it does
   counts. What is looked at there is the slowest transaction, so all that runs is in one scheduling
