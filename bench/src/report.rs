@@ -118,9 +118,9 @@ impl Report<'_> {
         put(text, "## What pgweir must reach\n");
         put(
             text,
-            "\"Within 3%\": the limit is one of near equality (0.95 to 1.05), and is missed by less than \
-             what two rounds of the same program differ by. A **no** stands here until a measurement \
-             says yes.\n",
+            "\"Within 3%\": the limit is one of near equality (0.95 to 1.05), and is missed by \
+             less than two rounds of the same program differ. A **no** stands here until a \
+             measurement says yes.\n",
         );
         put(
             text,

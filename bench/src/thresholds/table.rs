@@ -118,8 +118,8 @@ pub(crate) const THRESHOLDS: &[Threshold] = &[
         bounds: &[Bound(AtMost(2.0), OFF)],
     },
     Threshold {
-        text: "none of their transactions takes longer than twice the 50 ms that a shared server gives \
-               one, in any round",
+        text: "none of their transactions takes longer than twice the 50 ms that a shared server \
+               gives one, in any round",
         cases: &["mix-view", "mix-lock"],
         metrics: &[Metric::MaxMs],
         of: Contender::Pgweir,
