@@ -412,6 +412,7 @@ impl State {
         match (keyword, self.last) {
             (Keyword::Create | Keyword::Replace, _) => Last::Create,
             (Keyword::Global | Keyword::Local, Last::Create) => Last::Create,
+            (Keyword::Global | Keyword::Local, Last::Into) => Last::Into,
             (Keyword::Insert | Keyword::Merge, _) => {
                 self.writes = true;
                 if self.share.is_verb { Last::Insert } else { Last::Word }
@@ -427,7 +428,7 @@ impl State {
                 self.creates |= self.share.reads();
                 // To an event trigger it is CREATE TABLE AS.
                 self.note(b"create");
-                Last::Create
+                Last::Into
             }
             (Keyword::Cursor, _) => Last::Cursor,
             (Keyword::With, Last::Cursor) => Last::CursorWith,
@@ -457,19 +458,19 @@ impl State {
                     return Last::Cast(reason);
                 }
             }
-            Form::Schema => {
-                // What is created there is nobody else's.
-                self.creates = false;
-                self.pin(reason);
-            }
+            // What is made may be made elsewhere, and only name it.
+            Form::Schema => self.pin(reason),
             Form::Hold => {
                 if matches!(self.last, Last::CursorWith) {
                     self.pin(reason);
                 }
             }
             Form::Temporary => {
-                if matches!(self.last, Last::Create) {
-                    self.creates = false;
+                if matches!(self.last, Last::Create | Last::Into) {
+                    if matches!(self.last, Last::Into) && self.share.reads() {
+                        // It is this INTO that creates something, which is nobody else's.
+                        self.creates = false;
+                    }
                     if let Some(earlier) = self.temporary.replace(reason) {
                         self.pin(earlier);
                     }

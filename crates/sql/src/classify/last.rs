@@ -25,8 +25,10 @@ pub(super) enum Last {
     SettingArgument,
     /// A literal there that names a harmless setting, if it is the whole argument.
     SettingName,
-    /// `CREATE`, `OR REPLACE`, `INTO`, with or without `LOCAL` or `GLOBAL`.
+    /// `CREATE`, `OR REPLACE`, with or without `LOCAL` or `GLOBAL`.
     Create,
+    /// `INTO`, with or without those, of what is no INSERT or MERGE.
+    Into,
     /// `INSERT` or `MERGE`
     Insert,
     /// `CURSOR`

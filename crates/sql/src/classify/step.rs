@@ -31,6 +31,9 @@ pub(super) enum Step {
     Commit,
     /// `EXPLAIN`, which may run what it explains.
     Explain,
+    /// `CREATE`, perhaps with `OR REPLACE`, `GLOBAL` or `LOCAL`, or the INTO of an EXPLAIN: what is
+    /// made is temporary if that comes next, and nothing that stands further behind says so.
+    Create,
     /// Nothing more to be understood.
     Body,
 }
@@ -57,9 +60,13 @@ impl State {
                     Step::Commit
                 }
                 Meaning::Keyword(Keyword::Drop) => self.body(PinReason::Ends),
-                Meaning::Keyword(Keyword::Alter | Keyword::Create) => {
+                Meaning::Keyword(Keyword::Alter) => {
                     self.creates = true;
                     Step::Body
+                }
+                Meaning::Keyword(Keyword::Create) => {
+                    self.creates = true;
+                    Step::Create
                 }
                 Meaning::Rule(..) | Meaning::Keyword(_) | Meaning::Plain => {
                     let word = if let Token::Word(word) = token { word } else { b"" };
@@ -113,9 +120,23 @@ impl State {
             Step::Explain => match meaning {
                 Meaning::Keyword(Keyword::Create | Keyword::Into) => {
                     self.creates = true;
-                    Step::Body
+                    Step::Create
                 }
                 Meaning::Rule(..) | Meaning::Keyword(_) | Meaning::Plain => Step::Explain,
+            },
+            Step::Create => match meaning {
+                Meaning::Keyword(Keyword::Global | Keyword::Local | Keyword::Replace) => {
+                    Step::Create
+                }
+                Meaning::Rule(Form::Temporary, _) => {
+                    // What is created there is nobody else's.
+                    self.creates = false;
+                    Step::Body
+                }
+                Meaning::Rule(..) | Meaning::Keyword(_) | Meaning::Plain => match token {
+                    Token::Word(word) if word.eq_ignore_ascii_case(b"or") => Step::Create,
+                    _ => Step::Body,
+                },
             },
             Step::Variable | Step::Body => Step::Body,
         }

@@ -39,9 +39,36 @@ fn ddl_changes_the_schema_and_no_more() {
     ]);
     assert_eq!(kept("prepare p as insert into t values (1)"), "prepared statement");
     assert_eq!(kept("select 1 as a into temp t"), "temp table");
-    assert_eq!(kept("explain analyze select 1 as a into pg_temp.t"), "temp table");
+    for text in ["explain analyze select 1 as a into temp t", "create or replace temp view v as a"]
+    {
+        assert_eq!(kept(text), "temp table", "{text}");
+    }
     // Of a text that comes in pieces nobody reads the block.
     assert!(classify(b"do 'BEGIN END'").contains(PinReason::Schema));
+}
+
+/// What is made for good may name what is temporary, and it is the statement's own CREATE or INTO
+/// that says whether it is.
+#[test]
+fn what_is_not_temporary_itself_changes_the_schema() {
+    for text in [
+        "create or replace function f() returns void language sql security definer \
+         set search_path = admin, pg_temp as $$ select g() $$",
+        "alter function f() set search_path = app, pg_temp",
+        "alter role r set search_path = 'a', pg_temp",
+        "create trigger t before insert on u execute function pg_temp.g()",
+        "create view v as select a from \"pg_temp_3\".t",
+        "create table pg_temp.t (a int)",
+        "select 1 as a into pg_temp.t",
+        "explain analyze select 1 as a into pg_temp.t",
+        "create rule r as on insert to t do also insert into temp values (1)",
+        "create view v as select t.replace temp from t",
+        "alter table t add replace temp",
+        "select t.replace temp into u from t",
+        "select a into u from (select t.replace temp from t) t",
+    ] {
+        assert_eq!(kept(text), "schema change, temp table", "{text}");
+    }
 }
 
 /// What PREPARE TRANSACTION has kept is there from COMMIT PREPARED on.
