@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::sync::Arc;
 
-use super::into::Into;
+use super::into::{Into, Taken};
 use super::spans::{each_token, readings};
 use super::{Effect, Hidden, Loud, SEQUENCES, Unseen};
 use crate::classify::{Heard, State};
@@ -77,18 +77,28 @@ const ANSWERED: [&[u8]; 4] = [b"call", b"explain", b"show", b"wait"];
 const HARMLESS: [PinReason; 3] = [PinReason::Commit, PinReason::Schema, PinReason::Transient];
 
 impl Body {
-    /// Reads a body. Where a literal may be read in two ways both are followed.
+    /// Reads a body. Where a literal may be read in two ways both are followed, and so they are
+    /// where PL/pgSQL may take an INTO out or not.
     pub(super) fn read(text: &[u8], language: Language) -> Self {
         let mut body = Self::default();
         for &backslash in readings(text, Encoding::Superset) {
-            body.read_as(text, language, backslash);
+            if body.read_as(text, language, backslash, Into::over()) {
+                body.read_as(text, language, backslash, Into::left_in());
+            }
         }
         body.creates = body.pins.contains(PinReason::Schema);
         body.pins = HARMLESS.into_iter().fold(body.pins, Pins::without);
         body
     }
 
-    fn read_as(&mut self, text: &[u8], language: Language, backslash: Backslash) {
+    /// Says whether an INTO was taken out.
+    fn read_as(
+        &mut self,
+        text: &[u8],
+        language: Language,
+        backslash: Backslash,
+        into: Into,
+    ) -> bool {
         let custom = &mut self.custom;
         let mut note = |name: &[u8]| {
             custom.insert(name.to_ascii_lowercase().into());
@@ -105,7 +115,8 @@ impl Body {
             calls: &mut self.calls,
             last: Box::default(),
             before: Box::default(),
-            into: Into::default(),
+            into,
+            took_into: false,
             of_query: false,
             catches: false,
             speaks: false,
@@ -113,6 +124,7 @@ impl Body {
         each_token(text, Encoding::Superset, backslash, &mut |token, content| {
             reading.token(token, content);
         });
+        let took_into = reading.took_into;
         if reading.state.makes_table() {
             // To an event trigger it is CREATE TABLE AS.
             reading.names.insert(b"create"[..].into());
@@ -129,6 +141,7 @@ impl Body {
             pins = pins.union(PinReason::Reset.into());
         }
         self.pins = self.pins.union(pins);
+        took_into
     }
 
     /// What it does, and what the names in it stand for.
@@ -160,6 +173,8 @@ struct Reading<'a> {
     before: Box<[u8]>,
     /// An INTO of PL/pgSQL.
     into: Into,
+    /// There was one that was taken out.
+    took_into: bool,
     /// A command is being read that stands for a query: out of that nothing is taken.
     of_query: bool,
     /// It may go on where it is ended from outside: what it comes to is another thing then.
@@ -208,8 +223,15 @@ impl Reading<'_> {
                 self.read(Token::Semicolon);
                 self.of_query = true;
             }
-            if !self.of_query && self.into.takes(token, &before) {
-                return;
+            if !self.of_query {
+                match self.into.read(token, &before) {
+                    Taken::No => {}
+                    Taken::Yes => {
+                        self.took_into = true;
+                        return;
+                    }
+                    Taken::AsName => return self.read(Token::Quoted(b"into")),
+                }
             }
         }
         // A text that is run is no statement that was prepared.

@@ -70,6 +70,15 @@ fn bodies_that_change_the_session() {
         ("BEGIN PERFORM set_config(name, value, false); END", "setting, unclear"),
         ("BEGIN SELECT setseed INTO a (0.5); END", "random seed"),
         ("BEGIN SELECT x. INTO a, $1 setseed FROM abs(0.5) AS x; END", "random seed"),
+        ("BEGIN SELECT INTO $1 1, set_config('work_mem', '1MB', false); END", "setting"),
+        (
+            "BEGIN PERFORM x.into > 5, setseed(0.5) FROM (SELECT 6 AS \"into\") x; END",
+            "random seed",
+        ),
+        ("BEGIN RETURN QUERY SELECT x.into a, setseed(b) FROM x; END", "random seed"),
+        ("BEGIN IF x.into, y.setseed IS NULL THEN END IF; END", "random seed"),
+        ("BEGIN a := x.into + $1, setseed(0.5); END", "random seed"),
+        ("BEGIN FOR a IN SELECT x.into b, nextval(c) FROM x LOOP END LOOP; END", "sequence"),
         ("BEGIN SELECT 1 AS insert INTO TEMP a; END", "temp table"),
         ("BEGIN FOR a IN EXPLAIN ANALYZE SELECT 1 INTO TEMP b LOOP END LOOP; END", "temp table"),
     ] {
@@ -89,6 +98,8 @@ fn bodies_that_leave_nothing() {
          INTO n USING x; END",
         "BEGIN RAISE NOTICE 'SET %', x; -- SET a = 1\n END",
         "BEGIN CASE WHEN a THEN b := 1; ELSE b := 2; END CASE; END",
+        "BEGIN SELECT a, b INTO STRICT temp, lastval FROM t; FETCH c INTO nextval; END",
+        "BEGIN INSERT INTO t (a) VALUES (1) RETURNING a, b INTO c, $12; END",
     ] {
         let pins = does(body).0;
         assert!(pins.is_empty() || pins == "local setting", "{pins}: {body}");

@@ -53,6 +53,10 @@ const SCHEMA: &str = "
         SELECT x. INTO a nextval FROM to_regclass('q') AS x; RETURN a; END $$;
     CREATE FUNCTION behind_names() RETURNS int LANGUAGE plpgsql AS $$ DECLARE ordinality int; BEGIN
         SELECT INTO ordinality act(1); RETURN 1; END $$;
+    CREATE FUNCTION behind_parameter(a int) RETURNS int LANGUAGE plpgsql AS $$ BEGIN
+        SELECT INTO $1 1, act(1); RETURN 1; END $$;
+    CREATE FUNCTION behind_column() RETURNS int LANGUAGE plpgsql AS $$ BEGIN
+        PERFORM x.into > 5, act(1) FROM (SELECT 6 AS \"into\") AS x; RETURN 1; END $$;
     CREATE FUNCTION makes_into() RETURNS int LANGUAGE plpgsql AS $$ BEGIN
         SELECT 1 AS insert INTO TEMP made_into; RETURN 1; END $$;
     CREATE FUNCTION tells() RETURNS text LANGUAGE plpgsql AS $$ DECLARE ordinality text; BEGIN
@@ -313,6 +317,8 @@ pub(super) const ACTS: &[&str] = &[
     "SELECT within()",
     "SELECT within_names()",
     "SELECT behind_names()",
+    "SELECT behind_parameter(1)",
+    "SELECT behind_column()",
     "SELECT makes_into()",
     "SELECT explains()",
     "SELECT * FROM set_behind",
