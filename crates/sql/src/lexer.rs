@@ -83,9 +83,10 @@ pub(crate) struct Lexer {
     mode: Mode,
     backslash: Backslash,
     encoding: Encoding,
-    /// The last token was an `E'…'` literal, so that a quote in sight continues it. (PostgreSQL
-    /// asks for a line break between; without one, two literals in a row are a syntax error.)
-    continues: bool,
+    /// The last token was a literal of a kind of its own, so that a quote in sight continues it.
+    /// (PostgreSQL asks for a line break between; without one, two literals in a row are a syntax
+    /// error.)
+    continues: Continues,
     held: Held,
 }
 
@@ -124,9 +125,23 @@ enum Mode {
     Word,
 }
 
+/// What a quote continues.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Continues {
+    /// Nothing, or a plain literal.
+    Plain,
+    /// `E'…'`
+    Escaped,
+    /// [`Run::Bits`]
+    Bits,
+}
+
 /// What ends at a quote that is not doubled, and escapes nothing else.
 #[derive(Clone, Copy, PartialEq, Eq)]
 enum Run {
+    /// `B'…'` and `X'…'`, in which a backslash is an ordinary character whatever
+    /// `standard_conforming_strings` says. (A quote that is doubled ends it and begins the next.)
+    Bits,
     /// `'…'`
     Literal,
     /// `"…"`
@@ -143,7 +158,7 @@ impl Lexer {
             mode: Mode::Between,
             backslash: Backslash::Either,
             encoding,
-            continues: false,
+            continues: Continues::Plain,
             held: Held::default(),
         }
     }
@@ -162,7 +177,7 @@ impl Lexer {
             | Mode::EscapedQuote
             | Mode::Tag => true,
             Mode::Run { run, .. } | Mode::RunQuote { run } => {
-                matches!(run, Run::Literal | Run::UnicodeLiteral)
+                matches!(run, Run::Bits | Run::Literal | Run::UnicodeLiteral)
             }
             Mode::Between
             | Mode::BlockComment { .. }
@@ -244,10 +259,7 @@ impl Lexer {
                     }
                     at = end;
                 }
-                Begins::Quote if self.continues || self.backslash == Backslash::Escapes => {
-                    return self.go(Mode::ESCAPED, at + 1);
-                }
-                Begins::Quote => return self.go(Run::Literal.start(), at + 1),
+                Begins::Quote => return self.go(self.behind_quote(), at + 1),
                 Begins::DoubleQuote => return self.go(Run::Name.start(), at + 1),
                 Begins::Dollar => return self.go(Mode::DollarSign, at + 1),
                 Begins::Minus => return self.go(Mode::Minus, at + 1),
@@ -267,6 +279,16 @@ impl Lexer {
         at
     }
 
+    /// The mode behind a quote that has no prefix.
+    fn behind_quote(&self) -> Mode {
+        match self.continues {
+            Continues::Bits => Run::Bits.start(),
+            Continues::Escaped => Mode::ESCAPED,
+            Continues::Plain if self.backslash == Backslash::Escapes => Mode::ESCAPED,
+            Continues::Plain => Run::Literal.start(),
+        }
+    }
+
     /// The first token of a piece, if it is a word, or the last.
     fn word<S: Sink>(&mut self, text: &[u8], at: usize, sink: &mut S) -> usize {
         let end = at + word_length(&text[at..]);
@@ -278,7 +300,7 @@ impl Lexer {
         }
         sink.before_open();
         sink.token(Token::Word(self.held.clipped()));
-        self.continues = false;
+        self.continues = Continues::Plain;
         self.held.clear();
         self.go(Mode::Between, end)
     }
@@ -323,7 +345,9 @@ impl Lexer {
             if run == Run::Name && may_open(&text[quote + 1..]) {
                 sink.before_open();
             }
-            return Ok(self.close(run.token(Some(content), content), quote + 1, sink));
+            let next = self.close(run.token(Some(content), content), quote + 1, sink);
+            self.continues = run.continues();
+            return Ok(next);
         }
         self.held.push(content);
         Ok(self.go(Mode::RunQuote { run }, quote + 1))
@@ -338,7 +362,7 @@ impl Lexer {
             sink.before_open();
         }
         sink.token(run.token(self.held.whole(), self.held.clipped()));
-        self.continues = false;
+        self.continues = run.continues();
         self.held.clear();
         self.go(Mode::Between, at)
     }
@@ -363,7 +387,7 @@ impl Lexer {
     fn close_escaped<S: Sink>(&mut self, at: usize, sink: &mut S) -> usize {
         let next = self.close(Token::Literal(None), at, sink);
         self.held.clear();
-        self.continues = true;
+        self.continues = Continues::Escaped;
         next
     }
 
@@ -471,7 +495,7 @@ impl Lexer {
     }
 
     fn emit<S: Sink>(&mut self, token: Token<'_>, sink: &mut S) {
-        self.continues = false;
+        self.continues = Continues::Plain;
         sink.token(token);
     }
 }
@@ -479,10 +503,11 @@ impl Lexer {
 impl Mode {
     const ESCAPED: Self = Self::Escaped { backslash: false };
 
-    /// The mode behind a word and the byte after it, if together they begin something else. `B'`,
-    /// `N'` and `X'` do not: what follows such a word ends like any plain literal.
+    /// The mode behind a word and the byte after it, if together they begin something else. `N'`
+    /// does not: what follows that word is a plain literal.
     fn behind_prefix(word: &[u8], next: u8) -> Option<Self> {
         match (word, next) {
+            ([b'b' | b'B' | b'x' | b'X'], b'\'') => Some(Run::Bits.start()),
             ([b'e' | b'E'], b'\'') => Some(Self::ESCAPED),
             ([b'u' | b'U'], b'&') => Some(Self::UnicodePrefix),
             _ => None,
@@ -497,8 +522,18 @@ impl Run {
 
     fn quote(self) -> u8 {
         match self {
-            Self::Literal | Self::UnicodeLiteral => b'\'',
+            Self::Bits | Self::Literal | Self::UnicodeLiteral => b'\'',
             Self::Name | Self::UnicodeName => b'"',
+        }
+    }
+
+    /// What a quote continues behind it.
+    fn continues(self) -> Continues {
+        match self {
+            Self::Bits => Continues::Bits,
+            Self::Literal | Self::Name | Self::UnicodeLiteral | Self::UnicodeName => {
+                Continues::Plain
+            }
         }
     }
 
@@ -507,7 +542,7 @@ impl Run {
         match self {
             Self::Literal => Token::Literal(whole),
             Self::Name => Token::Quoted(clipped),
-            Self::UnicodeLiteral => Token::Literal(None),
+            Self::Bits | Self::UnicodeLiteral => Token::Literal(None),
             Self::UnicodeName => Token::Unicode,
         }
     }

@@ -109,7 +109,7 @@ fn plain_literals() {
     reads("''", "''");
     reads("'a''b' c", "'a'b' c");
     reads("a'b'c", "a 'b' c");
-    reads("n'b' B'01' x'ff'", "n 'b' B '01' x 'ff'");
+    reads("n'b' B'01' x'ff'", "n 'b' '? '?");
     reads("'-- /* $$ \" ;' a", "'-- /* $$ \" ;' a");
     reads("'a\nb'", "'a\nb'");
     reads("'a", "");
@@ -123,14 +123,17 @@ fn plain_literals() {
 fn a_backslash_in_a_plain_literal_has_two_readings() {
     let (ordinary, escapes) = (Backslash::Ordinary, Backslash::Escapes);
     for (text, standard, escaping) in [
-        (r"'\' a 'b'", r"'\' a 'b'", "'? b"),
-        (r"'a\'b'", r"'a\' b", "'?"),
+        (r"'\' a 'c'", r"'\' a 'c'", "'? c"),
+        (r"'a\'c'", r"'a\' c", "'?"),
         (r"'a\\' b", r"'a\\' b", r"'a\\' b"),
         (r"'a\\\' b", r"'a\\\' b", ""),
-        (r"'a\''b' c", r"'a\'b' c", "'? b"),
+        (r"'a\''d' c", r"'a\'d' c", "'? d"),
         (r"'a''\' b ' c", r"'a'\' b", "'? c"),
         (r"'\' ' '\' a", r"'\' ' ' *", "'?"),
         (r"U&'\' a", "'? a", "'? a"),
+        (r"X'\' a 'b' b'c\' d", "'? a 'b' '? d", "'? a 'b' '? d"),
+        ("x'a'\n'b\\' c 'd'", "'? '? c 'd'", "'? '? c 'd'"),
+        (r"N'\' a 'c'", r"N '\' a 'c'", "N '? c"),
         (r#""a\" b"#, r#""a\" b"#, r#""a\" b"#),
     ] {
         check(text, ordinary, standard);
@@ -146,6 +149,9 @@ fn only_a_quote_behind_an_odd_backslash_is_ambiguous() {
         (r"'a\\'", Progress::All),
         (r"'a\b'", Progress::All),
         (r"E'a\''", Progress::All),
+        (r"X'a\'", Progress::All),
+        (r"b'a\'", Progress::All),
+        (r"N'a\'", Progress::Ambiguous(4)),
         (r#""a\""#, Progress::All),
         (r"$$a\'$$", Progress::All),
         (r"--\'", Progress::All),

@@ -65,6 +65,7 @@ fn bodies_that_change_the_session() {
         ("BEGIN a := TREAT(CASE WHEN b THEN 1 ELSE c END AS setseed); END", "unclear"),
         ("BEGIN EXECUTE 'CREATE TABLE ' || name; END", "unclear"),
         ("BEGIN EXECUTE 'SET work_mem = 1'; END", "setting"),
+        (r"BEGIN a := 'b\''; IF c THEN d := X'\'; END IF; LISTEN e; f := '\''; END", "listen"),
         (r"BEGIN EXECUTE $q$SELECT 'a\', ' || f() || ' b'$q$ INTO r; END", "unclear"),
         ("BEGIN RETURN QUERY EXECUTE format('SELECT %s', x); END", "unclear"),
         ("BEGIN PERFORM set_config(name, value, false); END", "setting, unclear"),
