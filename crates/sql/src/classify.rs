@@ -9,7 +9,7 @@ use self::step::Step;
 use crate::encoding::Encoding;
 use crate::fingerprint::Likeness;
 use crate::lexer::{Backslash, Lexer, Progress, Sink, Token};
-use crate::loud::{Hidden, Loud, NAME_BYTES, SEQUENCES};
+use crate::loud::{Hidden, Loud, SEQUENCES};
 use crate::pins::{PinReason, Pins};
 use crate::rules::{Form, Keyword, Meaning, meaning};
 use crate::sharing::{Alone, Sharing};
@@ -239,9 +239,11 @@ impl State {
         self.likeness.name(text);
         let hidden = self.note(text);
         let field = matches!(self.last, Last::Field | Last::Dot);
-        if (!self.is_exact || text.len() >= NAME_BYTES) && !text.is_ascii() {
-            // PostgreSQL cuts names off between two characters.
+        if !self.is_exact && !text.is_ascii() {
             self.share.alone(Alone::Catalogue);
+            if self.loud.as_ref().is_some_and(|loud| loud.may_be(text)) {
+                self.pin(PinReason::Unclear);
+            }
         }
         let loud = self.loud.as_deref();
         self.share.name(&Name { text, quoted, field, hidden }, meaning, loud);

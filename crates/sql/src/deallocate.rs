@@ -100,7 +100,10 @@ impl Sink for Step {
 
 fn named(token: Token<'_>) -> Step {
     match token {
-        Token::Quoted(name) => Step::Named(Deallocated::One(Name::of(name))),
+        // Of a longer one it is not certain where it is cut off.
+        Token::Quoted(name) if name.is_ascii() || name.len() < NAME_BYTES => {
+            Step::Named(Deallocated::One(Name::of(name)))
+        }
         Token::Word(word) if word.eq_ignore_ascii_case(b"all") => Step::Named(Deallocated::All),
         Token::Word(word) if word.is_ascii() => {
             let mut name = Name::of(word);
@@ -111,6 +114,7 @@ fn named(token: Token<'_>) -> Step {
         | Token::Dot
         | Token::Literal(_)
         | Token::Open
+        | Token::Quoted(_)
         | Token::Semicolon
         | Token::Close
         | Token::Sign

@@ -18,7 +18,7 @@ mod held;
 mod tests;
 
 /// What the lexer has found. Names are as written, cut off behind 63 bytes as PostgreSQL cuts
-/// them; whitespace and comments are no tokens.
+/// them, where that is known ([`Encoding::Exact`]); whitespace and comments are no tokens.
 #[derive(Clone, Copy, Debug)]
 pub(crate) enum Token<'a> {
     /// `)`
@@ -254,7 +254,7 @@ impl Lexer {
                             if may_open(&text[end..]) {
                                 sink.before_open();
                             }
-                            self.emit(Token::Word(Held::clip(&text[at..end])), sink);
+                            self.emit(Token::Word(Held::clip(&text[at..end], self.encoding)), sink);
                         }
                     }
                     at = end;
@@ -299,7 +299,7 @@ impl Lexer {
             return self.go(mode, end + 1);
         }
         sink.before_open();
-        sink.token(Token::Word(self.held.clipped()));
+        sink.token(Token::Word(self.held.name(self.encoding)));
         self.continues = Continues::Plain;
         self.held.clear();
         self.go(Mode::Between, end)
@@ -361,7 +361,7 @@ impl Lexer {
         if run == Run::Name {
             sink.before_open();
         }
-        sink.token(run.token(self.held.whole(), self.held.clipped()));
+        sink.token(run.token(self.held.whole(), self.held.name(self.encoding)));
         self.continues = run.continues();
         self.held.clear();
         self.go(Mode::Between, at)

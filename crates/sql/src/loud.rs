@@ -25,7 +25,10 @@ pub(crate) const SEQUENCES: Pins =
     Pins::of(PinReason::Sequence).union(Pins::of(PinReason::LastValue));
 
 /// What PostgreSQL keeps of a name.
-pub(crate) const NAME_BYTES: usize = 63;
+const NAME_BYTES: usize = 63;
+
+/// The bytes of a character, in any encoding.
+const LONGEST_CHARACTER: usize = 4;
 
 /// The loud names of a database.
 #[derive(Debug, Default, PartialEq, Eq)]
@@ -37,6 +40,10 @@ pub struct Loud {
     /// The functions of the database that do no more than compute, read and change rows, in lower
     /// case and in their order.
     quiet: Vec<Box<[u8]>>,
+    /// One of the names goes beyond ASCII, and leaves something.
+    beyond_ascii: bool,
+    /// The same of one that may be what is left of a longer one.
+    long: bool,
     /// The catalogue was read.
     known: bool,
     /// What may be done by what no text names, in words.
@@ -142,7 +149,11 @@ impl Loud {
             names.get(name).is_none_or(|effect| !effect.hidden.contains(Hidden::CALLED))
         };
         let quiet = quiet.into_iter().filter(|name| is_quiet(name)).collect();
-        Self { names: names.into_iter().collect(), looks, quiet, known: true, unnamed }
+        let leaves = || names.iter().filter(|(_, effect)| !effect.is_empty());
+        let beyond_ascii = leaves().any(|(name, _)| !name.is_ascii());
+        let long = leaves().any(|(name, _)| is_long(name));
+        let names = names.into_iter().collect();
+        Self { names, looks, quiet, beyond_ascii, long, known: true, unnamed }
     }
 
     /// Whether a catalogue has said so, and not nobody anything.
@@ -207,6 +218,13 @@ impl Loud {
             return None;
         }
         self.names.binary_search_by(|(known, _)| order(known, name)).ok()
+    }
+
+    /// Whether a name beyond ASCII, in another encoding than the catalogue or cut off otherwise,
+    /// may be one of these: one that goes beyond ASCII itself, or what is left in front of that
+    /// when it is cut off.
+    pub(crate) fn may_be(&self, name: &[u8]) -> bool {
+        self.beyond_ascii || self.long && is_long(name)
     }
 
     /// What a text leaves that names this one.
@@ -288,6 +306,11 @@ pub fn hear(text: &[u8], encoding: Encoding, loud: &Arc<Loud>) -> Heard {
 
 fn lower(name: &[u8]) -> Box<[u8]> {
     name.to_ascii_lowercase().into()
+}
+
+/// Whether so much of a name is there that a character beyond ASCII behind it may be cut off.
+fn is_long(name: &[u8]) -> bool {
+    name.len() > NAME_BYTES - LONGEST_CHARACTER
 }
 
 /// How a name in lower case stands to one in any case.

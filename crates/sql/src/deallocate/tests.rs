@@ -27,6 +27,8 @@ fn a_name_is_read_as_postgresql_reads_it() {
 fn a_long_name_is_cut_off() {
     let long = "x".repeat(NAME_BYTES + 7);
     assert_eq!(name(&format!("DEALLOCATE {long}")), Some("x".repeat(NAME_BYTES)));
+    // Between two characters, of an encoding that is not known here.
+    assert_eq!(name(&format!("DEALLOCATE \"{}\"", "\u{e4}".repeat(32))), None);
 }
 
 #[test]

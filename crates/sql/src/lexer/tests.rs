@@ -190,6 +190,28 @@ fn quoted_names() {
     reads(format!("\"{long}yz\" {long}yz"), &format!("\"{long}\" {long}"));
 }
 
+/// As `pg_mbcliplen` cuts UTF-8: between two characters.
+#[test]
+fn a_long_name_is_cut_between_characters() {
+    for (name, kept) in [
+        ("\u{e4}".repeat(32), 62),
+        (format!("{}\u{e4}\u{e4}", "x".repeat(61)), 63),
+        (format!("{}\u{e4}", "x".repeat(62)), 62),
+        ("\u{8868}".repeat(21), 63),
+        ("\u{8868}".repeat(22), 63),
+        (format!("x{}", "\u{8868}".repeat(21)), 61),
+        ("\u{1f600}".repeat(16), 60),
+    ] {
+        let text = format!("a {name} b \"{name}\" c");
+        let expected = format!("a {0} b \"{0}\" c", &name[..kept]);
+        let seen = |bytes| {
+            let pieces = text.as_bytes().chunks(bytes);
+            tokens(pieces, Backslash::Ordinary, Encoding::Exact).join(" ")
+        };
+        assert_eq!((seen(text.len()), seen(1)), (expected.clone(), expected));
+    }
+}
+
 #[test]
 fn unicode_names_and_literals() {
     reads(r#"U&"a\0062" c"#, "UNICODE c");

@@ -79,11 +79,11 @@ const HARMLESS: [PinReason; 3] = [PinReason::Commit, PinReason::Schema, PinReaso
 impl Body {
     /// Reads a body. Where a literal may be read in two ways both are followed, and so they are
     /// where PL/pgSQL may take an INTO out or not.
-    pub(super) fn read(text: &[u8], language: Language) -> Self {
+    pub(super) fn read(text: &[u8], language: Language, encoding: Encoding) -> Self {
         let mut body = Self::default();
-        for &backslash in readings(text, Encoding::Superset) {
-            if body.read_as(text, language, backslash, Into::over()) {
-                body.read_as(text, language, backslash, Into::left_in());
+        for &backslash in readings(text, encoding) {
+            if body.read_as(text, language, (encoding, backslash), Into::over()) {
+                body.read_as(text, language, (encoding, backslash), Into::left_in());
             }
         }
         body.creates = body.pins.contains(PinReason::Schema);
@@ -96,7 +96,7 @@ impl Body {
         &mut self,
         text: &[u8],
         language: Language,
-        backslash: Backslash,
+        (encoding, backslash): (Encoding, Backslash),
         into: Into,
     ) -> bool {
         let custom = &mut self.custom;
@@ -110,6 +110,7 @@ impl Body {
             state: State::of_body(language == Language::Plpgsql),
             search: Search::new(&mut note),
             language,
+            encoding,
             run: Run::No,
             names: &mut self.names,
             calls: &mut self.calls,
@@ -121,7 +122,7 @@ impl Body {
             catches: false,
             speaks: false,
         };
-        each_token(text, Encoding::Superset, backslash, &mut |token, content| {
+        each_token(text, encoding, backslash, &mut |token, content| {
             reading.token(token, content);
         });
         let took_into = reading.took_into;
@@ -145,8 +146,12 @@ impl Body {
     }
 
     /// What it does, and what the names in it stand for.
-    fn unseen(self, loud: &Loud, name: &str) -> Unseen {
+    fn unseen(self, loud: &Loud, name: &str, encoding: Encoding) -> Unseen {
         let mut unseen = Unseen { name: name.to_owned(), pins: self.pins, custom: self.custom };
+        let may_be = |name: &[u8]| !name.is_ascii() && loud.may_be(name);
+        if encoding != Encoding::Exact && self.names.iter().any(|name| may_be(name)) {
+            unseen.pins = unseen.pins.union(PinReason::Unclear.into());
+        }
         for place in self.names.iter().filter_map(|name| loud.place(name)) {
             let sequences = loud.pins(place, self.writes).intersection(SEQUENCES);
             unseen.pins = unseen.pins.union(sequences);
@@ -164,6 +169,7 @@ struct Reading<'a> {
     search: Search<'a>,
     assigns: overrides::Reading<'a>,
     language: Language,
+    encoding: Encoding,
     run: Run,
     names: &'a mut BTreeSet<Box<[u8]>>,
     calls: &'a mut BTreeSet<Box<[u8]>>,
@@ -266,14 +272,12 @@ impl Reading<'_> {
     }
 
     fn runs(&mut self, text: &[u8]) -> Run {
-        if readings(text, Encoding::Superset).len() > 1 {
+        if readings(text, self.encoding).len() > 1 {
             // What a backslash means is said by a setting of whoever calls it.
             return self.unknown();
         }
         self.read(Token::Semicolon);
-        each_token(text, Encoding::Superset, Backslash::Ordinary, &mut |token, _| {
-            self.read(token);
-        });
+        each_token(text, self.encoding, Backslash::Ordinary, &mut |token, _| self.read(token));
         self.read(Token::Semicolon);
         Run::No
     }
@@ -303,11 +307,14 @@ pub(super) fn read_blocks(text: &[u8], encoding: Encoding, loud: &Arc<Loud>, hea
                 heard.add_own(PinReason::Schema);
             } else if let Some(body) = content.filter(|_| is_do) {
                 let may_create = may_create(&body);
-                let body = Body::read(&body, Language::Plpgsql);
+                // What else there is to be said of an encoding is said of the text.
+                let is_exact = encoding == Encoding::Exact;
+                let its = if is_exact { Encoding::Exact } else { Encoding::Superset };
+                let body = Body::read(&body, Language::Plpgsql, its);
                 if may_create || body.creates {
                     heard.add_own(PinReason::Schema);
                 }
-                heard.add(body.unseen(loud, "DO"));
+                heard.add(body.unseen(loud, "DO", its));
             }
         });
     }

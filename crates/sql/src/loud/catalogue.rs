@@ -6,6 +6,7 @@ use super::body::{Body, Language};
 use super::{Effect, Hidden, Loud};
 use crate::builtins::{Builtin, builtin};
 use crate::classify::classify;
+use crate::encoding::Encoding;
 use crate::pins::{PinReason, Pins};
 
 /// What the catalogue of a database says of functions, and of what calls them.
@@ -250,8 +251,8 @@ fn read(object: &Object) -> Read {
         Source::Builtin => (of_postgresql(object.id.0, &object.name), ""),
         Source::Alias(names) => (alias(names), ""),
         Source::Native(extension) => (native(extension, &object.name), ""),
-        Source::Sql(text) => (Body::read(text.as_bytes(), Language::Sql), ""),
-        Source::Plpgsql(text) => (Body::read(text.as_bytes(), Language::Plpgsql), ""),
+        Source::Sql(text) => (read_body(text, Language::Sql), ""),
+        Source::Plpgsql(text) => (read_body(text, Language::Plpgsql), ""),
         Source::Other(language, text) => (foreign(language, text), &**language),
     };
     let (names, calls) = (std::mem::take(&mut body.names), std::mem::take(&mut body.calls));
@@ -272,12 +273,17 @@ fn read(object: &Object) -> Read {
     Read { effect, names, calls, writes }
 }
 
+/// Reads a body: the catalogue is given in UTF-8.
+fn read_body(text: &str, language: Language) -> Body {
+    Body::read(text.as_bytes(), language, Encoding::Exact)
+}
+
 /// Whether a function may change rows that is believed to leave nothing in the session.
 fn changes_rows(source: &Source) -> bool {
     match source {
         Source::None => false,
-        Source::Sql(text) => Body::read(text.as_bytes(), Language::Sql).writes,
-        Source::Plpgsql(text) => Body::read(text.as_bytes(), Language::Plpgsql).writes,
+        Source::Sql(text) => read_body(text, Language::Sql).writes,
+        Source::Plpgsql(text) => read_body(text, Language::Plpgsql).writes,
         Source::Builtin | Source::Alias(_) | Source::Native(_) | Source::Other(..) => true,
     }
 }

@@ -7,7 +7,7 @@ use crate::Encoding;
 
 /// What a body does, as words, and the custom settings that it may change.
 fn does(text: &str) -> (String, Vec<String>) {
-    let body = Body::read(text.as_bytes(), Language::Plpgsql);
+    let body = Body::read(text.as_bytes(), Language::Plpgsql, Encoding::Exact);
     let custom = body.custom.iter().map(|name| String::from_utf8_lossy(name).into_owned());
     (body.pins.to_string(), custom.collect())
 }
@@ -143,10 +143,40 @@ fn names_beyond_ascii_are_those_of_the_catalogue() {
         vec![
             sql(1, "\u{c4}ndern", "SELECT set_config('work_mem', '9MB', false)"),
             sql(2, "ruft", "SELECT \"\u{c4}ndern\"()"),
+            sql(3, &"\u{e4}".repeat(31), "SELECT set_config('work_mem', '9MB', false)"),
+            plpgsql(4, "ruft_lang", &format!("BEGIN PERFORM {}(); END", "\u{e4}".repeat(32))),
         ],
         vec![],
     );
-    assert_eq!(leaves("SELECT ruft()", &loud), "setting");
+    for text in ["SELECT ruft()", "SELECT ruft_lang()"] {
+        assert_eq!(leaves(text, &loud), "setting", "{text}");
+    }
+}
+
+/// What PostgreSQL makes of a name that goes beyond ASCII is known in UTF-8 alone: it may be that
+/// of something loud, or end before the first such character when it is cut off.
+#[test]
+fn names_beyond_ascii_may_be_loud_in_other_encodings() {
+    let set = |name: &str| sql(1, name, "SELECT set_config('work_mem', '9MB', false)");
+    let of = |name: &str, encoding, text: &str| {
+        hear(text.as_bytes(), encoding, &loud(vec![set(name)], vec![])).pins.to_string()
+    };
+    let (long, short) = ("\u{e4}".repeat(31), "x".repeat(62));
+    for (name, text, exactly, otherwise) in [
+        (&*long, format!("SELECT {long}\u{e4}()"), "setting", "unclear"),
+        (&*long, format!("SELECT \"{long}\u{e4}\"()"), "setting", "unclear"),
+        (&*long, "SELECT \u{f6} FROM t".to_owned(), "", "unclear"),
+        (&*long, format!("SELECT {short} FROM t"), "", ""),
+        (&*short, format!("SELECT {short}\u{e4}()"), "setting", "unclear"),
+        (&*short, format!("SELECT {short}\u{e4}\u{e4}()"), "setting", "unclear"),
+        (&*short, format!("DO $$BEGIN PERFORM {short}\u{e4}(); END$$"), "setting", "unclear"),
+        (&*short, format!("SELECT {}() AS a", "\u{e4}".repeat(29)), "", ""),
+        ("f", "SELECT \u{f6} FROM t".to_owned(), "", ""),
+        ("f", format!("SELECT {short}\u{e4}()"), "", ""),
+    ] {
+        assert_eq!(of(name, Encoding::Exact, &text), exactly, "{text}");
+        assert_eq!(of(name, Encoding::Superset, &text), otherwise, "{text}");
+    }
 }
 
 #[test]
