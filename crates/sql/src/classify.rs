@@ -157,7 +157,7 @@ pub(crate) struct State {
     setting_call: Option<SettingCall>,
     /// Parentheses in which what stands behind AS may be called.
     cast: Option<Cast>,
-    /// There is a word that changes tables.
+    /// There is a word that changes tables, or a command that computes what such a change does.
     writes: bool,
     step: Step,
     last: Last,

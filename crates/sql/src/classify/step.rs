@@ -38,6 +38,12 @@ pub(super) enum Step {
     Body,
 }
 
+/// Commands that compute what belongs to a table, as a change of its rows does: expressions of its
+/// indexes and statistics, checks and defaults. So does ALTER, while CREATE INDEX computes no more
+/// than it names.
+const COMPUTES: [&[u8]; 7] =
+    [b"analyse", b"analyze", b"cluster", b"refresh", b"reindex", b"repack", b"vacuum"];
+
 impl State {
     /// Where a token at the beginning of the statement leads.
     #[inline(never)] // Once a statement, while `token` is inlined everywhere.
@@ -62,6 +68,7 @@ impl State {
                 Meaning::Keyword(Keyword::Drop) => self.body(PinReason::Ends),
                 Meaning::Keyword(Keyword::Alter) => {
                     self.creates = true;
+                    self.writes = true;
                     Step::Body
                 }
                 Meaning::Keyword(Keyword::Create) => {
@@ -72,6 +79,7 @@ impl State {
                     let word = if let Token::Word(word) = token { word } else { b"" };
                     // IMPORT FOREIGN SCHEMA creates tables.
                     self.creates |= word.eq_ignore_ascii_case(b"import");
+                    self.writes |= COMPUTES.iter().any(|one| word.eq_ignore_ascii_case(one));
                     match word.eq_ignore_ascii_case(b"explain") {
                         true => Step::Explain,
                         false => Step::Body,

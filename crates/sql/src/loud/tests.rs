@@ -215,6 +215,52 @@ fn triggers_count_for_whatever_changes_tables() {
     assert_eq!(unseen.custom, BTreeSet::from([Box::from(&b"a.b"[..])]));
 }
 
+/// Defaults, checks and expressions of indexes are computed by commands too that change no row.
+#[test]
+fn commands_for_tables_do_what_a_change_of_their_rows_does() {
+    let table = (Kind::Relation, 10);
+    let list = loud(
+        vec![
+            sql(1, "nexts", "SELECT nextval('s')"),
+            plpgsql(2, "computes", "BEGIN PERFORM setseed(0.5); RETURN a; END"),
+            relation(10, "orders"),
+            plpgsql(3, "analyzes", "BEGIN ANALYZE orders; END"),
+        ],
+        vec![
+            uses(table, (Kind::Function, 1), When::Written),
+            uses(table, (Kind::Function, 2), When::Written),
+        ],
+    );
+    for text in [
+        "ALTER TABLE orders ADD n serial",
+        "ALTER TABLE orders VALIDATE CONSTRAINT c",
+        "ANALYZE orders",
+        "analyse (verbose) orders",
+        "CLUSTER orders USING i",
+        "REFRESH MATERIALIZED VIEW orders",
+        "REINDEX TABLE orders",
+        "VACUUM FULL orders",
+        "SELECT 1; /* a */ Vacuum (ANALYZE) orders",
+        "DO $$ BEGIN ANALYZE orders; END $$",
+        "SELECT analyzes()",
+    ] {
+        let pins = leaves(text, &list);
+        let pins = pins.strip_prefix("schema change, ").unwrap_or(&pins);
+        assert_eq!(pins.replace(", schema change", ""), "random seed, sequence", "{text}");
+    }
+    for text in [
+        "EXPLAIN ANALYZE SELECT a FROM orders",
+        "COMMENT ON TABLE orders IS 'x'",
+        "LOCK TABLE orders",
+        "SELECT vacuum, cluster FROM orders AS index",
+    ] {
+        assert_eq!(leaves(text, &list), "", "{text}");
+    }
+    for text in ["CREATE INDEX ON orders (a)", "CREATE TABLE t AS TABLE orders"] {
+        assert_eq!(leaves(text, &list), "schema change", "{text}");
+    }
+}
+
 #[test]
 fn a_function_that_changes_a_table_does_what_its_triggers_do() {
     let table = (Kind::Relation, 10);
