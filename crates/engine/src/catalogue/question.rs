@@ -75,6 +75,10 @@ const OBJECTS: &str = "\
 ///   among its arguments, behind constants, as it is or with another label; but what one in SQL
 ///   calls may need none, and stands there in its place then. What looks after a foreign key asks
 ///   the other table.
+/// - What says which rows an index has is asked again of what was found by it (the "Recheck Cond"
+///   of a bitmap scan), and may stand for a condition that does not name its functions: `a > 0`
+///   says that `f(a) OR a > 0`.
+/// - REINDEX, VACUUM, ANALYZE and CLUSTER need not name the tables whose indexes they compute.
 /// - Of a partition all that is above it says what may be in it. What is immutable in the key of a
 ///   partitioned table, and needs no column, is computed as soon as that is opened.
 /// - The triggers of partitions that those of their tables stand for are internal before PostgreSQL
@@ -114,6 +118,11 @@ const USES: &str = "\
     FROM pg_catalog.pg_attribute JOIN pg_catalog.pg_type t ON t.oid = atttypid \
     WHERE attrelid >= 16384 AND typdefaultbin IS NOT NULL \
     UNION ALL SELECT 'r', o, 'w', through, t FROM planned \
+    UNION ALL SELECT 'r', indrelid, 'a', 'index', indpred::text \
+    FROM pg_catalog.pg_index WHERE indrelid >= 16384 AND indpred IS NOT NULL \
+    UNION ALL SELECT 'r', word.o, 'w', through, t FROM planned, {words} \
+    WHERE w IN ('reindex', 'analyse', 'analyze', 'cluster', 'repack', 'vacuum') \
+    AND through !~ '^check' \
     UNION ALL SELECT 't', contypid, 'a', 'check ' || conname, conbin::text \
     FROM pg_catalog.pg_constraint WHERE contypid >= 16384 \
     UNION ALL SELECT 'r', polrelid, 'a', 'policy ' || polname, \
@@ -188,15 +197,18 @@ const USES: &str = "\
     WHERE oid >= 16384 AND typtype = 'd' \
     UNION ALL SELECT 'r', o, 'f', evtfoid, 'a', 'event trigger ' || evtname \
     FROM pg_catalog.pg_event_trigger, {words} \
-    WHERE evtenabled <> 'D' AND evtevent <> 'login' \
+    WHERE evtenabled <> 'D' AND evtevent <> 'login' AND is_event \
     AND (evttags IS NULL OR w IN ('create', 'alter') OR EXISTS (\
         SELECT FROM unnest(evttags) AS tag WHERE pg_catalog.lower(tag) LIKE w || '%'))";
 
 /// The first words of the commands behind which an event trigger may stand (Event Trigger Firing
-/// Matrix in PostgreSQL's documentation). An extension that is made or altered runs any of them.
+/// Matrix in PostgreSQL's documentation), and of others that do something unseen. An extension that
+/// is made or altered runs any of the former.
 const WORDS: &str = "\
-    (VALUES (1, 'create'), (2, 'alter'), (3, 'drop'), (4, 'comment'), (5, 'grant'), (6, 'import'), \
-    (7, 'refresh'), (8, 'reindex'), (9, 'revoke'), (10, 'security')) AS word(o, w)";
+    (VALUES (1, 'create', true), (2, 'alter', true), (3, 'drop', true), (4, 'comment', true), \
+    (5, 'grant', true), (6, 'import', true), (7, 'refresh', true), (8, 'reindex', true), \
+    (9, 'revoke', true), (10, 'security', true), (11, 'analyse', false), (12, 'analyze', false), \
+    (13, 'cluster', false), (14, 'repack', false), (15, 'vacuum', false)) AS word(o, w, is_event)";
 
 /// The expressions of statistics.
 const STATISTICS: &str = " \

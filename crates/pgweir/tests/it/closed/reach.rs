@@ -145,6 +145,10 @@ const SCHEMA: &str = "
     CREATE INDEX ON some_indexed (a) WHERE act_still(a) > 0;
     CREATE TABLE planned (a int, b varchar(5));
     CREATE INDEX ON planned ((a + act_still(1)));
+    CREATE TABLE rechecked (a int, b int[]);
+    CREATE INDEX ON rechecked USING gin (b) WITH (fastupdate = off)
+        WHERE act_still(a) > 1 OR a > 0;
+    INSERT INTO rechecked SELECT i, ARRAY[i % 100, i] FROM generate_series(1, 5000) AS i;
     CREATE TABLE planned_some (a int);
     CREATE INDEX ON planned_some (a) WHERE a > act_still(abs(1));
     CREATE TABLE referred (a int PRIMARY KEY, b int);
@@ -287,6 +291,7 @@ pub(super) const ACTS: &[&str] = &[
     "SELECT pg_get_partition_constraintdef(oid) FROM pg_class WHERE relname = 'refers_part'",
     "SELECT a FROM planned",
     "SELECT a FROM planned_some WHERE a = 1",
+    "SELECT a FROM rechecked WHERE a > 0 AND b <@ '{1}'",
     "SELECT a FROM inlines WHERE a = 1",
     "SELECT a FROM planned_above WHERE a = 1",
     "SELECT a FROM estimated WHERE a = 1",
@@ -428,7 +433,6 @@ pub(super) const QUIET: &[&str] = &[
     "SELECT b FROM defaults",
     "SELECT a FROM by_domain",
     "SELECT a FROM indexed",
-    "SELECT a FROM some_indexed",
     "SELECT a FROM checked",
     "SELECT a FROM estimated_from WHERE a = 1",
     "SELECT a FROM notifying",
