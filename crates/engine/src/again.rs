@@ -119,7 +119,7 @@ impl Engine {
         {
             its.kept.slot = Some(client.coming_slot());
             its.kept.loud = names;
-            its.kept.cancelled = false;
+            its.kept.cancelled = client.cancelled == its.kept.slot;
             its.kept.answered = false;
             its.kept.again = client.asked.is_some_and(|asked| asked.again);
             its.kept.bytes.extend_from_slice(unit);

@@ -205,12 +205,13 @@ impl Engine {
 
     /// The first of a client's units that is too late for a cancel that is asked for now. If a
     /// server makes what the next one needs, that one is meant.
-    fn too_late_for(&self, server: ServerId, client: ClientId) -> Slot {
+    fn too_late_for(&mut self, server: ServerId, client: ClientId) -> Slot {
         let next = self.clients[client].next_slot;
         if !self.begins_unit(server, client) {
             return next;
         }
         Mark::CancelOfBeginning.hit();
+        self.clients[client].cancelled = Some(next);
         next.next()
     }
 
@@ -226,8 +227,13 @@ impl Engine {
         // A client does not know how long its unit has waited here, or waits for what is put in
         // front of it, and of our own cancels it knows nothing. On a connection straight to
         // PostgreSQL none of these would come too early.
-        let begins = its.client().is_some_and(|client| self.begins_unit(server, client));
-        let unknown = its.unit_waited || begins || requesters.is_empty();
+        let client = its.client();
+        let begins = client.is_some_and(|client| self.begins_unit(server, client));
+        let was_ahead = client.is_some_and(|client| {
+            let its = &self.clients[client];
+            its.cancelled.is_some() && its.cancelled.as_ref() == its.slots.first()
+        });
+        let unknown = its.unit_waited || begins || was_ahead || requesters.is_empty();
         let young = match begins {
             true => now - its.fed < BEGUN_AFTER,
             false => now - its.unit_since < BEGUN_AFTER && !its.answered,

@@ -59,6 +59,8 @@ pub struct Client {
     /// Replies owed, oldest first: one for each unit that was sent and has no ReadyForQuery yet.
     pub(crate) slots: SmallVec<[Slot; 2]>,
     pub(crate) next_slot: Slot,
+    /// The unit that it has asked for the end of while something was put in front of it.
+    pub(crate) cancelled: Option<Slot>,
     /// The slot of the extended batch whose Sync has not come yet.
     pub(crate) open_slot: Option<Slot>,
     pub(crate) leg: Leg,
@@ -187,6 +189,7 @@ impl Client {
             secret: Box::default(),
             slots: SmallVec::new(),
             next_slot: Slot(0),
+            cancelled: None,
             open_slot: None,
             leg: Leg::None,
             last_server: None,

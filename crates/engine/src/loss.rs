@@ -14,7 +14,7 @@ use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, ServerId};
 use crate::again::Kept;
 use crate::client::{Client, Fate, LostTransaction, Phase, UnitRest, UnnamedStatement};
-use crate::errors::{CUT_OFF, OUTCOME_UNKNOWN, TRANSACTION_LOST, UNIT_LOST};
+use crate::errors::{CANCELED, CUT_OFF, OUTCOME_UNKNOWN, TRANSACTION_LOST, UNIT_LOST};
 use crate::marks::Mark;
 use crate::relay::words;
 use crate::time::Time;
@@ -197,13 +197,13 @@ impl Engine {
         // What it waited for, before more of it could be sent, was that server's answer.
         self.clients[id].holding = false;
         match loss {
-            Loss::NotBegun => self.resume(id),
+            Loss::NotBegun => self.goes_on_behind_loss(now, id),
             Loss::Again => self.run_again(now, id, kept),
             Loss::Nothing | Loss::Transaction => {
                 let its = &mut self.clients[id];
                 its.body.fate = Fate::Swallow;
                 its.lost = (loss == Loss::Transaction).then_some(LostTransaction::Untold);
-                self.resume(id);
+                self.goes_on_behind_loss(now, id);
             }
             Loss::UnitInTransaction => {
                 self.clients[id].lost = Some(LostTransaction::Told);
@@ -232,6 +232,17 @@ impl Engine {
             }
             Loss::Told => self.client_gone(now, id, "server lost", Action::Close(to)),
         }
+    }
+
+    /// A client that is not told of a loss goes on with its next unit, unless that had something in
+    /// front of it and it has asked for the end of it then.
+    fn goes_on_behind_loss(&mut self, now: Time, id: ClientId) {
+        let its = &self.clients[id];
+        if its.lost.is_none() && its.cancelled == Some(its.next_slot) {
+            Mark::LossOfCancelledAhead.hit();
+            return self.refuse_unit(now, id, CANCELED.report(&[]));
+        }
+        self.resume(id);
     }
 
     /// The one unit of a client that is under way ends with this error.

@@ -1200,6 +1200,8 @@ marks! {
     ClosedWithPool,
 
     not_simulated:
+    /// A server is lost that has something to do in front of a unit, for which a cancel has come.
+    LossOfCancelledAhead,
     /// A client was told of two kinds of rows of one statement: the unit is not shared.
     UnsharedForTold,
     /// A client does not read a reply that was held for it.

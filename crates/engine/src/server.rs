@@ -328,6 +328,16 @@ impl Server {
         self.encoding = self.parameters.encoding();
     }
 
+    /// Whether what it says was not read since the last look, or is not now: then it is not heard,
+    /// for its client does not read either, and its silence begins anew.
+    pub(crate) fn was_unread_until(&mut self, now: Time) -> bool {
+        let is_unread = std::mem::take(&mut self.was_unread) || self.read_paused;
+        if is_unread {
+            self.heard = now;
+        }
+        is_unread
+    }
+
     /// The client that it is lent to, or whose reply comes next.
     pub(crate) fn client(&self) -> Option<ClientId> {
         let is_ours = matches!(self.state, ServerState::Pipelined) && self.replies.is_ours();

@@ -215,8 +215,13 @@ impl Engine {
                 if !prepares && !is_asked && !server.replies.answers_us() {
                     return self.sweep_lease(now, id, client);
                 }
-                let since = match prepares || is_asked {
+                let is_unread = self.servers[id].was_unread_until(now);
+                let server = &self.servers[id];
+                let since = match prepares {
+                    _ if is_unread => now,
                     true => server.changed,
+                    // The answer may be long.
+                    false if is_asked => server.heard.max(server.changed),
                     // In front of what its client waits for, or behind what it had.
                     false => server.heard.max(server.fed),
                 };
@@ -440,10 +445,7 @@ impl Engine {
     /// back until the last is over: of a batch that its client has not ended nothing is due.
     pub(crate) fn hangs(&mut self, now: Time, id: ServerId) -> bool {
         let server = &mut self.servers[id];
-        // What a server says that is not read is not heard: its client does not read either.
-        if std::mem::take(&mut server.was_unread) || server.read_paused {
-            server.heard = now;
-        }
+        server.was_unread_until(now);
         // One that does not read either is busy, or hangs, and behind the end of a stream there is
         // nothing to wait for.
         let waits_for_nobody = server.congested || matches!(server.state, ServerState::Forsaken);

@@ -1043,6 +1043,46 @@ fn a_cancel_that_comes_while_a_statement_is_made_is_for_its_unit() {
     assert_eq!(alice.heard(), "C Z");
 }
 
+/// In a transaction its client has its server already, and a cancel would come too early all the
+/// same.
+#[test]
+fn a_cancel_is_held_back_behind_what_is_put_in_front_in_a_transaction() {
+    let (stage, first, alice, _bob) = moved("SELECT", rows());
+    alice.says([query("BEGIN")]);
+    let second = stage.server();
+    second.says([done(), in_block()]);
+    alice.heard();
+    alice.says([bind_to("s"), execute(), sync()]);
+    let requester = stage.cancel(&alice);
+    second.heard();
+    stage.wait(Duration::from_millis(60));
+    second.says([parse_complete(), rows()]);
+    assert_eq!(second.heard(), "B(pgweir_1) E S");
+    stage.wait(Duration::from_millis(60));
+    assert_eq!(stage.cancels(), 0, "the server may not have begun it");
+    stage.wait(Duration::from_millis(100));
+    let cancel = stage.cancel_line().expect("it is wanted");
+    second.says([error("57014"), in_failed_block()]);
+    cancel.ends();
+    assert!(requester.is_closed() && first.is_open());
+}
+
+/// A unit that is to be ended is not run on another server instead.
+#[test]
+fn what_was_cancelled_before_it_was_sent_is_not_run_when_its_server_is_lost() {
+    let (stage, _first, alice, _bob) = moved("SELECT", rows());
+    alice.says([bind_to("s"), execute(), sync()]);
+    let second = stage.server();
+    second.heard();
+    let requester = stage.cancel(&alice);
+    second.breaks();
+    assert_eq!(alice.heard(), "E(57014) Z");
+    assert!(requester.is_closed() && took(Mark::LossOfCancelledAhead));
+    // The next one was not meant.
+    alice.says([query("SELECT 2")]);
+    assert_eq!(stage.server().heard(), "Q(SELECT 2)");
+}
+
 /// A statement that is made takes a part of its client's time, and not of its silence.
 #[test]
 fn who_waits_for_what_is_put_in_front_is_not_idle() {

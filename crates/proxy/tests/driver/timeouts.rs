@@ -421,6 +421,17 @@ fn a_server_that_waits_for_its_client_is_not_given_up() {
     assert!(server.is_open() && alice.is_open());
 }
 
+/// The same holds for what it says to us, behind a long reply.
+#[test]
+fn a_server_whose_answer_to_us_waits_for_its_client_is_not_given_up() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    alice.takes(0);
+    alice.says([query("SET a = b; SELECT")]);
+    server.says([done(), columns(), long_row(100_000), done(), ready()]);
+    stage.wait(Duration::from_secs(12));
+    assert!(server.is_open() && alice.is_open());
+}
+
 /// What it has said meanwhile is there to be read when its client reads again; pgweir looked at
 /// how long it was silent before it had come to that.
 #[test]
