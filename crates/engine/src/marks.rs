@@ -1112,8 +1112,6 @@ marks! {
     SharedOverran,
     /// The reply to a unit that shares a server is too long to be kept.
     SharedReplyTooLong,
-    /// Its unit cannot be run again for that after all: the schema has changed.
-    TooLongInDoubt,
     /// All replies that are kept are too long together.
     NoRoomForReply,
     /// A unit is run again, alone.
@@ -1200,6 +1198,8 @@ marks! {
     ClosedWithPool,
 
     not_simulated:
+    /// Its unit cannot be run again for that after all: the schema has changed.
+    TooLongInDoubt,
     /// A server is lost that has something to do in front of a unit, for which a cancel has come.
     LossOfCancelledAhead,
     /// A client was told of two kinds of rows of one statement: the unit is not shared.
