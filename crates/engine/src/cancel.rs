@@ -207,7 +207,7 @@ impl Engine {
     /// server makes what the next one needs, that one is meant.
     fn too_late_for(&mut self, server: ServerId, client: ClientId) -> Slot {
         let next = self.clients[client].next_slot;
-        if !self.begins_unit(server, client) {
+        if !self.works_ahead(server, client) {
             return next;
         }
         Mark::CancelOfBeginning.hit();
@@ -228,7 +228,7 @@ impl Engine {
         // front of it, and of our own cancels it knows nothing. On a connection straight to
         // PostgreSQL none of these would come too early.
         let client = its.client();
-        let begins = client.is_some_and(|client| self.begins_unit(server, client));
+        let begins = client.is_some_and(|client| self.works_ahead(server, client));
         let was_ahead = client.is_some_and(|client| {
             let its = &self.clients[client];
             its.cancelled.is_some() && its.cancelled.as_ref() == its.slots.first()

@@ -1198,7 +1198,8 @@ marks! {
     ClosedWithPool,
 
     not_simulated:
-    /// Its unit cannot be run again for that after all: the schema has changed.
+    /// The reply to a unit that shares a server is too long to be kept, and cannot be asked for
+    /// again: the schema has changed.
     TooLongInDoubt,
     /// A server is lost that has something to do in front of a unit, for which a cancel has come.
     LossOfCancelledAhead,

@@ -328,9 +328,9 @@ impl Server {
         self.encoding = self.parameters.encoding();
     }
 
-    /// Whether what it says was not read since the last look, or is not now: then it is not heard,
-    /// for its client does not read either, and its silence begins anew.
-    pub(crate) fn was_unread_until(&mut self, now: Time) -> bool {
+    /// Looks whether what it says was left unread since the last look, or is now, for its client
+    /// does not read either: then it is not silent, and counts as heard.
+    pub(crate) fn hears_unread(&mut self, now: Time) -> bool {
         let is_unread = std::mem::take(&mut self.was_unread) || self.read_paused;
         if is_unread {
             self.heard = now;

@@ -215,7 +215,7 @@ impl Engine {
                 if !prepares && !is_asked && !server.replies.answers_us() {
                     return self.sweep_lease(now, id, client);
                 }
-                let is_unread = self.servers[id].was_unread_until(now);
+                let is_unread = self.servers[id].hears_unread(now);
                 let server = &self.servers[id];
                 let since = match prepares {
                     _ if is_unread => now,
@@ -329,7 +329,7 @@ impl Engine {
         let server = &self.servers[id];
         let spec = &self.pools[server.pool].spec;
         let its = &self.clients[client];
-        let busy = !its.slots.is_empty() || self.begins_unit(id, client);
+        let busy = !its.slots.is_empty() || self.works_ahead(id, client);
         let in_block = server.status.in_block();
         let stalls = stalled_since.is_some();
         let has_begun_nothing = stalls && its.body.ends_unit;
@@ -365,7 +365,7 @@ impl Engine {
         let server = &self.servers[id];
         // What it has sent waits behind a statement of our own.
         let waits = server.answer.is_some();
-        let begins = self.begins_unit(id, client);
+        let begins = self.works_ahead(id, client);
         let busy = begins || !self.clients[client].slots.is_empty();
         let in_block = server.status.in_block();
         let since = if begins && !in_block { server.fed } else { server.transaction_since };
@@ -383,15 +383,6 @@ impl Engine {
         let detail = format!("transaction_timeout is {}; {end}", in_seconds(limit));
         self.expel_late(now, client, TRANSACTION_TOO_LONG.report(&[]).detail(detail));
         true
-    }
-
-    /// Whether a server works on what is put in front of a client's unit, of which nothing was sent
-    /// yet: what that comes to is the unit's.
-    pub(crate) fn begins_unit(&self, id: ServerId, client: ClientId) -> bool {
-        let server = &self.servers[id];
-        let is_its = matches!(server.state, ServerState::Lent(holder) if holder == client);
-        let waits = is_its && self.clients[client].slots.is_empty();
-        waits && !server.replies.is_empty() && !server.replies.answers_us()
     }
 
     /// Since when a client has been silent in the middle of a message that its server reads, if it
@@ -445,7 +436,7 @@ impl Engine {
     /// back until the last is over: of a batch that its client has not ended nothing is due.
     pub(crate) fn hangs(&mut self, now: Time, id: ServerId) -> bool {
         let server = &mut self.servers[id];
-        server.was_unread_until(now);
+        server.hears_unread(now);
         // One that does not read either is busy, or hangs, and behind the end of a stream there is
         // nothing to wait for.
         let waits_for_nobody = server.congested || matches!(server.state, ServerState::Forsaken);

@@ -121,8 +121,7 @@ const USES: &str = "\
     UNION ALL SELECT 'r', indrelid, 'a', 'index', indpred::text \
     FROM pg_catalog.pg_index WHERE indrelid >= 16384 AND indpred IS NOT NULL \
     UNION ALL SELECT 'r', word.o, 'w', through, t FROM planned, {words} \
-    WHERE w IN ('reindex', 'analyse', 'analyze', 'cluster', 'repack', 'vacuum') \
-    AND through !~ '^check' \
+    WHERE is_unnamed AND through !~ '^check' \
     UNION ALL SELECT 't', contypid, 'a', 'check ' || conname, conbin::text \
     FROM pg_catalog.pg_constraint WHERE contypid >= 16384 \
     UNION ALL SELECT 'r', polrelid, 'a', 'policy ' || polname, \
@@ -202,13 +201,16 @@ const USES: &str = "\
         SELECT FROM unnest(evttags) AS tag WHERE pg_catalog.lower(tag) LIKE w || '%'))";
 
 /// The first words of the commands behind which an event trigger may stand (Event Trigger Firing
-/// Matrix in PostgreSQL's documentation), and of others that do something unseen. An extension that
-/// is made or altered runs any of the former.
+/// Matrix in PostgreSQL's documentation: `is_event`), and of those that compute expressions of
+/// tables which they need not name (`is_unnamed`). An extension that is made or altered runs any of
+/// the former.
 const WORDS: &str = "\
-    (VALUES (1, 'create', true), (2, 'alter', true), (3, 'drop', true), (4, 'comment', true), \
-    (5, 'grant', true), (6, 'import', true), (7, 'refresh', true), (8, 'reindex', true), \
-    (9, 'revoke', true), (10, 'security', true), (11, 'analyse', false), (12, 'analyze', false), \
-    (13, 'cluster', false), (14, 'repack', false), (15, 'vacuum', false)) AS word(o, w, is_event)";
+    (VALUES (1, 'create', true, false), (2, 'alter', true, false), (3, 'drop', true, false), \
+    (4, 'comment', true, false), (5, 'grant', true, false), (6, 'import', true, false), \
+    (7, 'refresh', true, false), (8, 'reindex', true, true), (9, 'revoke', true, false), \
+    (10, 'security', true, false), (11, 'analyse', false, true), (12, 'analyze', false, true), \
+    (13, 'cluster', false, true), (14, 'repack', false, true), (15, 'vacuum', false, true)) \
+    AS word(o, w, is_event, is_unnamed)";
 
 /// The expressions of statistics.
 const STATISTICS: &str = " \

@@ -10,6 +10,7 @@ use crate::action::{ClientId, Endpoint, ServerId};
 use crate::marks::Mark;
 use crate::prepared::{Rows, Shape, Statement, Told, Under};
 use crate::reply::{Closes, Described, Expected, Kind, Made, Makes, Sink};
+use crate::server::ServerState;
 
 /// Whether a server has a statement that a message is about to use.
 pub(super) enum Brought {
@@ -94,6 +95,15 @@ impl Engine {
         self.clients[id].brought = Some(number);
         self.ask_for_rows(server);
         Brought::Later
+    }
+
+    /// Whether a server works on what is put in front of a client's unit, of which nothing was sent
+    /// yet: what that comes to is the unit's.
+    pub(crate) fn works_ahead(&self, id: ServerId, client: ClientId) -> bool {
+        let server = &self.servers[id];
+        let is_its = matches!(server.state, ServerState::Lent(holder) if holder == client);
+        let waits = is_its && self.clients[client].slots.is_empty();
+        waits && !server.replies.is_empty() && !server.replies.answers_us()
     }
 
     /// The server says now what the rows of a statement are like, and not at the end of the unit.

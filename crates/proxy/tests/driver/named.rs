@@ -62,6 +62,16 @@ fn moved(text: &str, is: Vec<u8>) -> (Stage, Peer, Peer, Peer) {
     (stage, first, alice, bob)
 }
 
+/// The client begins a transaction, on a new server.
+fn begun(stage: &Stage, client: &Peer) -> Peer {
+    client.says([query("BEGIN")]);
+    let server = stage.server();
+    assert_eq!(server.heard(), "Q(BEGIN)");
+    server.says([done(), in_block()]);
+    client.heard();
+    server
+}
+
 /// A server that stays with whoever has prepared something serves nobody else.
 #[test]
 fn it_keeps_no_server() {
@@ -977,10 +987,7 @@ fn whoever_is_gone_before_its_unit_was_sent_leaves_a_server_to_others() {
 #[test]
 fn an_error_of_what_is_put_in_front_is_a_part_of_the_reply() {
     let (stage, _first, alice, _bob) = moved("SELECT", rows());
-    alice.says([query("BEGIN")]);
-    let second = stage.server();
-    second.says([done(), in_block()]);
-    alice.heard();
+    let second = begun(&stage, &alice);
     alice.says([bind_to("s"), execute(), sync()]);
     second.says([error("25P02")]);
     assert_eq!(alice.heard(), "E(25P02)");
@@ -1048,10 +1055,7 @@ fn a_cancel_that_comes_while_a_statement_is_made_is_for_its_unit() {
 #[test]
 fn a_cancel_is_held_back_behind_what_is_put_in_front_in_a_transaction() {
     let (stage, first, alice, _bob) = moved("SELECT", rows());
-    alice.says([query("BEGIN")]);
-    let second = stage.server();
-    second.says([done(), in_block()]);
-    alice.heard();
+    let second = begun(&stage, &alice);
     alice.says([bind_to("s"), execute(), sync()]);
     let requester = stage.cancel(&alice);
     second.heard();
@@ -1091,12 +1095,9 @@ fn who_waits_for_what_is_put_in_front_is_not_idle() {
     prepare(&alice, &first, "s", "SELECT", rows());
     let bob = stage.client();
     bob.says([query("SELECT")]);
-    alice.says([query("BEGIN")]);
-    let second = stage.server();
-    second.says([done(), in_block()]);
-    alice.heard();
+    let second = begun(&stage, &alice);
     alice.says([bind_to("s"), execute(), sync()]);
-    assert_eq!(second.heard(), "Q(BEGIN) P(pgweir_1=SELECT) D(pgweir_1) H");
+    assert_eq!(second.heard(), "P(pgweir_1=SELECT) D(pgweir_1) H");
     stage.wait(Duration::from_millis(6_000));
     assert_eq!(alice.heard(), "");
     second.says([parse_complete(), rows()]);

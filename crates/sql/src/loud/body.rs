@@ -82,8 +82,8 @@ impl Body {
     pub(super) fn read(text: &[u8], language: Language, encoding: Encoding) -> Self {
         let mut body = Self::default();
         for &backslash in readings(text, encoding) {
-            if body.read_as(text, language, (encoding, backslash), Into::over()) {
-                body.read_as(text, language, (encoding, backslash), Into::left_in());
+            if body.read_as(text, language, (encoding, backslash), Into::Over) {
+                body.read_as(text, language, (encoding, backslash), Into::LeftIn);
             }
         }
         body.creates = body.pins.contains(PinReason::Schema);

@@ -16,6 +16,7 @@ use crate::lexer::Token;
 /// no reserved word of PL/pgSQL: one of SQL, say.
 #[derive(Clone, Copy)]
 pub(super) enum Into {
+    /// There is none; the next one is taken out.
     Over,
     /// A variable comes next.
     Before,
@@ -23,7 +24,7 @@ pub(super) enum Into {
     Named,
     /// What has been read of it is that of a parameter: `$1`.
     Parameter,
-    /// Nothing is taken out.
+    /// None is taken out.
     LeftIn,
 }
 
@@ -36,16 +37,6 @@ pub(super) enum Taken {
 }
 
 impl Into {
-    /// In front of a body in which whatever may be an INTO is taken out.
-    pub(super) fn over() -> Self {
-        Self::Over
-    }
-
-    /// The same of one in which none is.
-    pub(super) fn left_in() -> Self {
-        Self::LeftIn
-    }
-
     /// Reads a token, which stands behind this word, if behind one.
     pub(super) fn read(&mut self, token: Token<'_>, before: &[u8]) -> Taken {
         let begins = matches!(token, Token::Word(word) if is_into(word, before));
