@@ -103,18 +103,25 @@ impl Engine {
             // Its unit has not been sent, though it may have a server by now.
             if let Some(server) = its.server() {
                 Mark::CancelOfUnsent.hit();
-                if its.pins.is_empty() {
-                    self.give_back(now, server);
-                } else {
-                    Mark::CancelOfUnsentPinned.hit();
-                    // It listens for its client already.
+                // One that has something of ours to do goes back behind that, and with pins it
+                // listens for its client already.
+                let ours = !self.servers[server].replies.is_empty();
+                Mark::CancelOfUnsentBehindOurs.hit_if(ours);
+                Mark::CancelOfUnsentPinned.hit_if(!ours && !its.pins.is_empty());
+                if ours || !its.pins.is_empty() {
                     self.servers[server].used = true;
+                } else {
+                    self.give_back(now, server);
                 }
             }
             Mark::CancelOfQueued.hit();
             self.refuse_unit(now, client, CANCELED.report(&[]));
         } else if self.holds_unit(client) {
             Mark::CancelOfHeld.hit();
+            if let Some(server) = its.server() {
+                // It goes back when what is ours is over, whether or not it was sent a unit before.
+                self.servers[server].used = true;
+            }
             self.refuse_unit(now, client, CANCELED.report(&[]));
         } else {
             Mark::CancelOfNothing.hit();
@@ -123,14 +130,26 @@ impl Engine {
     }
 
     /// Whether a client's next unit has come and was not sent on: its server has something of ours
-    /// to do before, which is not to be cancelled. In a transaction the server would know nothing
-    /// of the error.
-    fn holds_unit(&self, id: ClientId) -> bool {
+    /// to do before, which is not to be cancelled.
+    fn has_unit_behind_ours(&self, id: ClientId) -> bool {
         let its = &self.clients[id];
-        let Some(server) = its.server() else { return false };
         let is_told = its.rest == UnitRest::None && !its.awaits_ready();
-        let in_block = self.servers[server].status.in_block();
-        its.holding && its.began_more && its.slots.is_empty() && is_told && !in_block
+        its.holding && its.began_more && its.slots.is_empty() && is_told
+    }
+
+    /// The same outside of a transaction. In one the server would know nothing of the error: there
+    /// the cancel waits until the unit was sent.
+    fn holds_unit(&self, id: ClientId) -> bool {
+        let server = self.clients[id].server();
+        server.is_some_and(|server| !self.servers[server].status.in_block())
+            && self.has_unit_behind_ours(id)
+    }
+
+    /// Whether a client's next unit waits within its transaction for a statement of our own.
+    fn waits_in_block(&self, server: ServerId, client: ClientId) -> bool {
+        let its = &self.servers[server];
+        let ours = its.replies.answers_us() && its.answer.is_none() && its.status.in_block();
+        ours && its.client() == Some(client) && self.has_unit_behind_ours(client)
     }
 
     /// Whether the client that a request names is about to be looked at, and has nothing under way
@@ -150,8 +169,10 @@ impl Engine {
     fn busy(&self, client: ClientId) -> Option<ServerId> {
         self.clients[client].server().filter(|server| {
             let server = &self.servers[*server];
-            // What is asked of it behind the last unit is our own.
-            !server.replies.is_empty() && server.answer.is_none()
+            // What is asked of it behind the last unit is our own, and so may be what stands in
+            // front of the next one.
+            let ours = || server.replies.answers_us() && self.holds_unit(client);
+            !server.replies.is_empty() && server.answer.is_none() && !ours()
         })
     }
 
@@ -207,10 +228,12 @@ impl Engine {
     /// server makes what the next one needs, that one is meant.
     fn too_late_for(&mut self, server: ServerId, client: ClientId) -> Slot {
         let next = self.clients[client].next_slot;
-        if !self.works_ahead(server, client) {
+        let waits = self.waits_in_block(server, client);
+        Mark::CancelWaitsForOurs.hit_if(waits);
+        if !waits && !self.works_ahead(server, client) {
             return next;
         }
-        Mark::CancelOfBeginning.hit();
+        Mark::CancelOfBeginning.hit_if(!waits);
         self.clients[client].cancelled = Some(next);
         next.next()
     }
@@ -238,10 +261,12 @@ impl Engine {
             true => now - its.fed < BEGUN_AFTER,
             false => now - its.unit_since < BEGUN_AFTER && !its.answered,
         };
+        // What is ours is not to be hit.
+        let early = client.is_some_and(|client| self.waits_in_block(server, client));
         if !self.is_running(server, target) {
             Mark::CancelHeldBackInVain.hit();
             self.cancel_over(id);
-        } else if !(unknown && young) {
+        } else if !early && !(unknown && young) {
             Mark::CancelReleased.hit();
             self.connect_for_cancel(id);
         } else {

@@ -892,6 +892,8 @@ marks! {
     CancelOfUnsent,
     /// That server is kept by what its client has left there.
     CancelOfUnsentPinned,
+    /// The same while its server has something of ours to do in front of it.
+    CancelOfUnsentBehindOurs,
     /// It is for a unit that waits until its server has done something of ours.
     CancelOfHeld,
     /// It joins one that is under way.
@@ -906,6 +908,8 @@ marks! {
     CancelReleased,
     /// It is for a unit in front of which a server has something to do.
     CancelOfBeginning,
+    /// Within a transaction a cancel waits for a statement of ours that its unit stands behind.
+    CancelWaitsForOurs,
     /// When its connection stands, its unit is over.
     CancelTooLate,
     /// Its unit is over before its connection stands.

@@ -18,7 +18,7 @@ pub(crate) fn run(data: &[u8]) {
     let (whole, written) = play(data, Cut::Whole);
     passed_on(data, &written);
     let (pieces, _) = play(data, Cut::mostly_once(data));
-    if !whole.is_hurried() && !pieces.is_hurried() {
+    if whole.is_comparable(&pieces) {
         assert_eq!(pieces, whole, "cutting the stream makes a difference");
     }
 }

@@ -10,7 +10,7 @@ use std::time::Duration;
 
 use pgweir_config::Config;
 use pgweir_control::{Rates, answer};
-use pgweir_engine::{Action, Bytes, ClientId, Endpoint, Engine, Event, Loud, Plan, Time};
+use pgweir_engine::{Action, Bytes, ClientId, Endpoint, Engine, Event, Loud, Marks, Plan, Time};
 use pgweir_sql::{Catalogue, Kind, Object, Source};
 use pgweir_wire::{HEADER_LEN, Initial};
 
@@ -107,6 +107,7 @@ pub(crate) struct ClientLink(usize);
 
 impl World {
     pub(crate) fn new(setting: Setting) -> Self {
+        Marks::take();
         let plan = PLANS[setting.mode % MODES.len()][usize::from(setting.shared)].clone();
         Self {
             engine: Engine::new(plan, [5; 32]),
@@ -301,9 +302,9 @@ impl World {
         &self.events
     }
 
-    /// What has been written to every connection, and what became of it.
+    /// What has been written to every connection since this world was made, and what became of it.
     pub(crate) fn outcome(&self) -> Outcome {
-        Outcome::of(&self.links, &self.events)
+        Outcome::of(&self.links, &self.events, &Marks::take())
     }
 
     fn open(&mut self, endpoint: Endpoint, peer: Peer) {

@@ -2,19 +2,29 @@
 
 use std::fmt;
 
-use pgweir_engine::{Endpoint, Event};
+use pgweir_engine::{Endpoint, Event, Mark, Marks};
 
 use super::link::{Fate, Link};
 
 /// What has been written to every connection, and what became of it.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug)]
 pub(crate) struct Outcome {
     connections: Vec<(Endpoint, Written, Fate)>,
     events: Vec<String>,
+    /// A statement was refused for what it would leave.
+    refuses_pins: bool,
+    /// A text was longer than what is held back of it.
+    lets_through: bool,
+}
+
+impl PartialEq for Outcome {
+    fn eq(&self, other: &Self) -> bool {
+        (&self.connections, &self.events) == (&other.connections, &other.events)
+    }
 }
 
 impl Outcome {
-    pub(super) fn of(links: &[Link], events: &[Event]) -> Self {
+    pub(super) fn of(links: &[Link], events: &[Event], marks: &Marks) -> Self {
         let connections = links
             .iter()
             .map(|link| (link.endpoint, Written(without_own(&link.written)), link.fate));
@@ -25,12 +35,26 @@ impl Outcome {
             }
             event => format!("{event:?}"),
         });
-        Self { connections: connections.collect(), events: events.collect() }
+        let refused = [Mark::PinRefused, Mark::PinKindRefused];
+        Self {
+            connections: connections.collect(),
+            events: events.collect(),
+            refuses_pins: refused.iter().any(|mark| marks.times(*mark) > 0),
+            lets_through: marks.times(Mark::TextInPieces) > 0,
+        }
+    }
+
+    /// Whether this comes to the same as a run in which bytes arrive otherwise. What a long text
+    /// leaves shows too late to refuse it, where it does not come whole.
+    pub(crate) fn is_comparable(&self, other: &Self) -> bool {
+        let limits = |one: &Self, other: &Self| one.refuses_pins && other.lets_through;
+        let hurried = self.is_hurried() || other.is_hurried();
+        !hurried && !limits(self, other) && !limits(other, self)
     }
 
     /// Whether a client was told that it has sent more behind a unit that was lost half sent, or
     /// refused: of what comes later nobody knows that it is not the answer to that.
-    pub(crate) fn is_hurried(&self) -> bool {
+    fn is_hurried(&self) -> bool {
         let is_told = |to: &Endpoint| matches!(to, Endpoint::Client(_));
         let mut told = self.connections.iter().filter(|(to, ..)| is_told(to));
         told.any(|(_, written, _)| written.counts("may rest on it") > 0)

@@ -7,9 +7,9 @@ use pgweir_engine::{Loud, Mark, ServerActivity};
 use pgweir_sql::{Catalogue, Kind, Object, ObjectId, Source, Use, When};
 
 use crate::messages::{
-    bind, bind_complete, bind_to, close_complete, describe_statement, done, done_with, error,
-    execute, flush, in_block, in_failed_block, left, no_data, no_parameters, parse, parse_as,
-    parse_complete, query, ready, sync, terminate,
+    bind, bind_complete, bind_to, cancel_request, close_complete, describe_statement, done,
+    done_with, error, execute, flush, in_block, in_failed_block, left, no_data, no_parameters,
+    parse, parse_as, parse_complete, query, ready, sync, terminate,
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage, took};
@@ -150,6 +150,48 @@ fn who_asks_waits_until_it_is_forgotten() {
     let closed = [close_complete(), close_complete()].concat();
     server.says([closed, in_block(), done(), in_block(), done(), in_block()]);
     assert_eq!(bob.heard(), "C Z(T) C Z(T) C Z(T)");
+}
+
+/// What it waits for is ours, and is not cancelled; its server is free behind that.
+#[test]
+fn who_waits_until_it_is_forgotten_is_cancelled_by_us() {
+    let (stage, server, alice, bob) = two();
+    run(&alice, &server, ADVANCE, ready());
+    bob.says([query(ASK)]);
+    assert_eq!(server.heard(), FORGET);
+    took(Mark::CancelOfUnsentBehindOurs);
+    let requester = stage.cancel(&bob);
+    assert!(took(Mark::CancelOfUnsentBehindOurs) && requester.is_closed());
+    assert_eq!((bob.heard().as_str(), stage.cancels()), ("E(57014) Z", 0));
+    server.says([forgotten(), ready()]);
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+    run(&bob, &server, ASK, ready());
+}
+
+/// In a transaction the server is to know of the error: the cancel waits for the unit.
+#[test]
+fn in_a_transaction_a_cancel_waits_until_it_is_forgotten() {
+    let (stage, server, alice, bob) = two();
+    run(&alice, &server, ASK, ready());
+    run(&alice, &server, ADVANCE, ready());
+    run(&bob, &server, "BEGIN", in_block());
+    bob.says([query(ASK)]);
+    assert_eq!(server.heard(), FORGET);
+    took(Mark::CancelWaitsForOurs);
+    let requester = stage.cancel(&bob);
+    assert!(took(Mark::CancelWaitsForOurs));
+    stage.wait(Duration::from_millis(200));
+    assert_eq!((stage.cancels(), requester.is_open()), (0, true), "what is ours is not to be hit");
+    server.says([forgotten(), in_block()]);
+    assert_eq!((server.heard(), stage.cancels()), (format!("Q({ASK})"), 0));
+    stage.wait(Duration::from_millis(100));
+    stage.wait(Duration::from_millis(50));
+    let cancel = stage.cancel_line().expect("it has begun by now");
+    assert_eq!(cancel.heard_bytes(), cancel_request(&server.key()));
+    server.says([error("57014"), in_failed_block()]);
+    assert_eq!(bob.heard(), "E(57014) Z(E)");
+    cancel.ends();
+    assert!(requester.is_closed());
 }
 
 /// It belongs to no unit, and must not end one that is open.
