@@ -266,7 +266,7 @@ impl Engine {
         if !self.is_running(server, target) {
             Mark::CancelHeldBackInVain.hit();
             self.cancel_over(id);
-        } else if !early && !(unknown && young) {
+        } else if !(early || unknown && young) {
             Mark::CancelReleased.hit();
             self.connect_for_cancel(id);
         } else {

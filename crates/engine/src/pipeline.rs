@@ -12,8 +12,8 @@
 //! - A read never stands behind a write: to wait for a commit is under no timeout.
 //! - Nothing is ever cancelled from outside on a server with a second unit on it, and no such
 //!   server is closed by us: it is drained.
-//! - Whoever needs a server alone waits in the same queue; the server with the fewest units is
-//!   *reserved* then, takes no more of them, and is lent when it runs dry.
+//! - Whoever needs a server alone waits in the same queue; the server that will run dry first is
+//!   *reserved* then, takes no more units, and is lent when it has.
 //!
 //! A shared server is *hot* from its first unit to its last; in between it is idle like any other,
 //! and keeps its brake until it is lent to somebody alone.

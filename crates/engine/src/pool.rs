@@ -394,6 +394,13 @@ impl Pool {
         self.opening + self.reading + self.idle.len()
     }
 
+    /// Whether nobody has a server, but for the one that listens, and nobody waits for one.
+    pub(crate) fn is_at_rest(&self) -> bool {
+        let listens = self.listener.as_deref().is_some_and(Listener::has_server);
+        let lent = self.total - usize::from(listens);
+        self.waiting == 0 && self.hot.is_empty() && lent == self.coming()
+    }
+
     /// Free servers that nobody counts on: while names are read some are there for those who wait.
     pub(crate) fn spare(&self) -> usize {
         let wanted = self.servers_wanted().saturating_sub(self.opening + self.reading);

@@ -329,7 +329,8 @@ impl Engine {
         let server = &self.servers[id];
         let spec = &self.pools[server.pool].spec;
         let its = &self.clients[client];
-        let busy = !its.slots.is_empty() || self.works_ahead(id, client);
+        let held = its.holding && its.began_more;
+        let busy = held || !its.slots.is_empty() || self.works_ahead(id, client);
         let in_block = server.status.in_block();
         let stalls = stalled_since.is_some();
         let has_begun_nothing = stalls && its.body.ends_unit;

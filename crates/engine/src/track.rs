@@ -339,6 +339,7 @@ impl Engine {
         let its = &self.clients[client];
         let waits = its.changes.is_some() && its.slots.is_empty() && its.leg == Leg::Held(id);
         Mark::PutBackBehindCancel.hit_if(waits && its.resets().is_some());
+        self.servers[id].note_fed(now);
         if waits && self.servers[id].replies.is_empty() && !self.put_back(id, client) {
             Mark::ReadyBehindCancel.hit();
             self.say_ready_behind_reset(client, self.servers[id].status);

@@ -134,7 +134,7 @@ impl Engine {
         if pool.total - pool.opening >= pool.most() {
             Mark::WaitedForSize.hit();
             let size = pool.spec.size;
-            return Some(match pool.most() - size {
+            return Some(match pool.most() - pool.listeners() - size {
                 0 => Bound::Size(size),
                 reserve => Bound::SizeAndReserve(size, reserve),
             });

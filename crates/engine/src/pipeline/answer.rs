@@ -157,6 +157,9 @@ impl Engine {
             return Err("a unit that was shared has left a transaction open".to_owned());
         }
         if sink == Sink::Own {
+            let server = &mut self.servers[id];
+            server.unit_since = now;
+            server.transaction_since = now;
             self.note_head(now, id);
             self.own_unit_over(now, id);
             return Ok(());

@@ -86,6 +86,7 @@ impl Engine {
         debug_assert!(server.replies.is_empty() && server.pipeline.is_empty());
         server.state = ServerState::Pipelined;
         server.changed = now;
+        server.note_fed(now);
         server.used = true;
         server.answered = false;
         server.swallowed = 0;

@@ -104,7 +104,7 @@ impl Engine {
         if of.spec.pipelining != Pipelining::Auto {
             return false;
         }
-        let is_quiet = of.waiting == 0 && of.hot.is_empty() && of.total == of.coming();
+        let is_quiet = of.is_at_rest();
         of.quiet = match of.quiet {
             Some((client, units)) if client == id && is_quiet => {
                 Some((client, units.saturating_add(1)))

@@ -191,6 +191,7 @@ impl Engine {
         let made = Rc::new(Made { statement: Rc::clone(&statement), name: None });
         server.own_error = None;
         server.changed = now;
+        server.note_fed(now);
         server.providing = Some(Rc::clone(&statement));
         let told = need.told.as_deref();
         let parameters = told.map(|told| Rc::from(told.parameters()));

@@ -4,6 +4,7 @@ use std::time::Duration;
 
 use pgweir_wire::Header;
 
+use crate::listen::listens;
 use crate::messages::{done, fatal, in_block, query};
 use crate::peer::Peer;
 use crate::pipelining::{braked, shared, updated};
@@ -232,6 +233,20 @@ fn a_wait_for_the_reserve_names_it() {
     stage.wait(LONG);
     let Told { detail, .. } = told(&busy[3]);
     assert!(detail.ends_with(" pool_size is 1, reserve_pool_size 2."), "{detail}");
+}
+
+/// The server that listens comes on top of what is set, and is no reserve.
+#[test]
+fn a_wait_beside_one_that_listens_names_no_reserve() {
+    let (stage, server, alice) = listens(&Setup::default());
+    let listener = stage.server();
+    assert!(listener.heard().starts_with("Q(LISTEN"));
+    let bob = stage.client();
+    bob.says([query("slow")]);
+    stage.wait(LONG);
+    let Told { detail, .. } = told(&bob);
+    assert!(detail.ends_with(" pool_size is 1."), "{detail}");
+    assert!(alice.is_open() && server.is_open());
 }
 
 /// Which limit has ended a client, and how long it is.

@@ -11,6 +11,7 @@ use crate::messages::{
     query, ready, row, set_to, sync, terminate,
 };
 use crate::peer::Peer;
+use crate::pipelining::{BRAKED, FREED, shared};
 use crate::stage::{Setup, Stage, took};
 
 /// The answer to statements that we have a client's server carry out beside its own.
@@ -26,7 +27,7 @@ fn listens_on(channels: &[&str]) -> Vec<u8> {
 }
 
 /// A client that listens on `a`, and the server that it has, which has said so.
-fn listens(setup: &Setup) -> (Stage, Peer, Peer) {
+pub(crate) fn listens(setup: &Setup) -> (Stage, Peer, Peer) {
     let (stage, server, alice) = Stage::ready(setup);
     alice.says([query("LISTEN a")]);
     assert_eq!(server.heard(), "Q(LISTEN a)");
@@ -187,6 +188,28 @@ fn a_client_that_notifies_is_told_by_its_server() {
     assert_eq!(scene.server.heard(), "Q(left?)");
     scene.server.says([listens_on(&["a", &scene.own])]);
     scene.assert_marks("3");
+}
+
+/// The server that listens is no sign of somebody else: who is alone has one alone.
+#[test]
+fn who_is_alone_beside_the_listener_shares_nothing() {
+    let scene = Scene::of(&shared(1)).taken_over();
+    let bob = scene.stage.client();
+    let served = || {
+        bob.says([query("SELECT 0")]);
+        let mut heard = scene.server.heard();
+        if heard == BRAKED || heard == FREED {
+            scene.server.says([one_row("")]);
+            heard += &scene.server.heard();
+        }
+        scene.server.says([one_row("")]);
+        assert_eq!(bob.heard(), "T D() C Z");
+        heard
+    };
+    assert_eq!(served(), format!("{BRAKED}Q(SELECT 0)"));
+    scene.stage.reload(&Setup { general: "pipelining = 'auto'", ..Setup::default() });
+    (0..16).for_each(|_| assert_eq!(served(), "Q(SELECT 0)"));
+    assert_eq!(served(), format!("{FREED}Q(SELECT 0)"));
 }
 
 /// Wherever in its batch it stands: once that has begun nobody takes over any more.

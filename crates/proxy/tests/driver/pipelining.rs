@@ -547,6 +547,48 @@ fn a_cancel_beside_others_goes_out_when_they_are_answered() {
     assert_eq!(server.heard(), "Q(UPDATE t SET a = 2)");
 }
 
+/// It was free for longer than a statement may take. What counts is since when it has something to
+/// do, which is ours here.
+#[test]
+fn a_server_that_was_free_for_long_is_not_silent() {
+    let general = "pipelining = 8\nstatement_timeout = 1000";
+    let (stage, server, alice) = Stage::ready(&Setup::with(general));
+    stage.wait(Duration::from_secs(5));
+    alice.says([query("SELECT 0")]);
+    assert_eq!(server.heard(), BRAKED);
+    stage.wait(TICK);
+    server.says([one_row("")]);
+    assert_eq!(server.heard(), "Q(SELECT 0)");
+    server.says([one_row("0")]);
+    assert_eq!(alice.heard(), "T D(0) C Z");
+}
+
+/// The same of a statement that is made there ahead.
+#[test]
+fn a_server_that_was_free_for_long_is_not_silent_when_it_makes_a_statement() {
+    let general = "pipelining = 8\nstatement_timeout = 1000";
+    let (stage, first, clients) = braked(&Setup::with(general), 1);
+    let [alice] = &clients[..] else { unreachable!() };
+    alice.says([parse_as("n", "SELECT 1"), sync()]);
+    assert_eq!(first.heard(), FREED);
+    first.says([one_row("")]);
+    first.says([parse_complete(), no_parameters(), no_data(), ready()]);
+    first.ends();
+    alice.says([query("SELECT 0")]);
+    let server = stage.server();
+    assert_eq!(server.heard(), BRAKED);
+    server.says([one_row("")]);
+    assert_eq!(server.heard(), "Q(SELECT 0)");
+    server.says([one_row("0")]);
+    stage.wait(Duration::from_secs(5));
+    alice.says([bind_to("n"), execute(), sync()]);
+    assert_eq!(server.heard(), "P(pgweir_1=SELECT 1) D(pgweir_1) S");
+    stage.wait(TICK);
+    assert!(server.is_open());
+    server.says([parse_complete(), no_parameters(), no_data(), ready()]);
+    assert_eq!(server.heard(), "B(pgweir_1) E S");
+}
+
 /// What it has sent already is served, as where its server is its own.
 #[test]
 fn who_has_sent_more_is_not_drained_in_between() {

@@ -168,6 +168,33 @@ fn who_waits_until_it_is_forgotten_is_cancelled_by_us() {
     run(&bob, &server, ASK, ready());
 }
 
+/// What it has sent waits for us, and not for itself.
+#[test]
+fn who_waits_within_a_transaction_is_not_idle() {
+    let setup = Setup::with("idle_client_in_transaction_timeout = 1000");
+    let (stage, server, alice, bob) = two_with(&setup);
+    run(&alice, &server, ASK, ready());
+    run(&alice, &server, ADVANCE, ready());
+    run(&bob, &server, "BEGIN", in_block());
+    bob.says([query("slow")]);
+    stage.wait(Duration::from_millis(200));
+    stage.cancel(&bob);
+    let cancel = stage.cancel_line().expect("it has begun");
+    server.says([done(), in_block()]);
+    bob.says([query(ASK)]);
+    assert_eq!((server.heard().as_str(), bob.heard().as_str()), ("Q(slow)", "C Z(T)"));
+    stage.wait(Duration::from_secs(3));
+    assert!(took(Mark::SequencesAwaitCancel) && bob.is_open());
+    cancel.ends();
+    assert_eq!(server.heard(), FORGET);
+    server.says([forgotten(), in_block()]);
+    assert_eq!(server.heard(), format!("Q({ASK})"));
+    server.says([done(), in_block()]);
+    assert_eq!(bob.heard(), "C Z(T)");
+    stage.wait(Duration::from_millis(1_100));
+    assert_eq!(bob.heard(), "E(FATAL 25P03)");
+}
+
 /// In a transaction the server is to know of the error: the cancel waits for the unit.
 #[test]
 fn in_a_transaction_a_cancel_waits_until_it_is_forgotten() {
