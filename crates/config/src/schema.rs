@@ -96,7 +96,7 @@ fn values(kind: Kind, unit: Unit) -> Json {
         Kind::Pipelining => json!({
             "anyOf": [
                 { "type": "integer", "minimum": 1, "maximum": Pipelining::MOST },
-                { "type": "string", "pattern": "^(off|auto|[0-9]+x[0-9]+)$" },
+                { "type": "string", "pattern": format!("^(off|auto|{SOME}x{SOME})$") },
             ],
         }),
         // Those are what an editor offers; capitals do as well.
@@ -105,6 +105,9 @@ fn values(kind: Kind, unit: Unit) -> Json {
         }),
     }
 }
+
+/// A number from 1 to [`Pipelining::MOST`].
+const SOME: &str = "0*([1-9][0-9]{0,2}|1000)";
 
 /// Names and addresses; that an address is one is not looked at.
 const HOST: &str = "[0-9A-Za-z._:-]+";

@@ -467,8 +467,10 @@ fn how_servers_are_shared_is_said_in_words_or_in_numbers() {
     assert_eq!(read("\"auto\""), Ok(Pipelining::Auto));
     assert_eq!(read("4"), fixed(Pipelining::HOT, 4));
     assert_eq!(read("\"3x24\""), fixed(3, 24));
-    for wrong in ["0", "\"x\"", "\"3x\"", "\"0x4\"", "\"3x1001\"", "\"on\"", "true"] {
+    let texts = ["x", "3x", "0x4", "3x1001", "+3x+8", "on"].map(|text| format!("{text:?}"));
+    for wrong in ["0", "1001", "0x24", "true"].into_iter().chain(texts.iter().map(|text| &**text)) {
         let said = read(wrong).expect_err(wrong);
+        assert!(said.contains("a whole number from 1 to 1000"), "{said}");
         assert!(said.contains("two of them such as \"3x8\", \"auto\", or \"off\""), "{said}");
     }
 }

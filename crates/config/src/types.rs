@@ -423,7 +423,11 @@ impl Pipelining {
             "auto" => Some(Self::Auto),
             _ => {
                 let (hot, depth) = text.split_once('x')?;
-                Self::fixed(hot.parse().ok()?, depth.parse().ok()?)
+                let number = |digits: &str| {
+                    let is_one = digits.bytes().all(|byte| byte.is_ascii_digit());
+                    digits.parse().ok().filter(|_| is_one)
+                };
+                Self::fixed(number(hot)?, number(depth)?)
             }
         }
     }

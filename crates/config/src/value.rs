@@ -80,7 +80,8 @@ impl Value {
             (Kind::Pipelining, DeValue::String(text)) => {
                 Pipelining::parse(text).map(Self::Pipelining)
             }
-            (Kind::Pipelining, DeValue::Integer(_)) => {
+            // 0x8 would be none by eight, and is no number of them either.
+            (Kind::Pipelining, DeValue::Integer(number)) if number.radix() == 10 => {
                 let depth = natural(value).and_then(|depth| u32::try_from(depth).ok());
                 let fixed = depth.and_then(|depth| Pipelining::fixed(Pipelining::HOT, depth));
                 fixed.map(Self::Pipelining)
@@ -371,7 +372,10 @@ pub(crate) fn expected(kind: Kind, unit: Unit) -> String {
             r#"a whole number, at least 1, a percentage such as "50%", or "off""#.to_owned()
         }
         Kind::Pipelining => {
-            r#"a whole number, at least 1, two of them such as "3x8", "auto", or "off""#.to_owned()
+            let most = Pipelining::MOST;
+            format!(
+                r#"a whole number from 1 to {most}, two of them such as "3x8", "auto", or "off""#
+            )
         }
         Kind::SocketFolder => format!("{}, or \"\" for none", folder()),
         Kind::Sql => "SQL in quotes, in ASCII".to_owned(),

@@ -13,7 +13,7 @@ use crate::time::Time;
 use crate::units::message;
 
 /// The longest message to the console, which is a command or is refused anyway.
-const MAX_MESSAGE_LEN: usize = 16 * 1024;
+const MAX_MESSAGE_LEN: usize = 32 * 1024;
 
 impl Engine {
     /// What a client of the console is told at login: PostgreSQL's clients ask for these.

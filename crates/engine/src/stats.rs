@@ -5,7 +5,7 @@ use crate::delays::Delays;
 /// What a pool has done since the start; the columns of SHOW STATS and SHOW PIPELINING.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Stats {
-    /// Times a server was lent.
+    /// Times a server was lent, or given a unit that shares it.
     pub assignments: u64,
     /// Transactions that clients have finished: their ReadyForQuery said `I`.
     pub transactions: u64,

@@ -64,8 +64,8 @@ fn a_setting_is_named_as_it_is_shown() {
 
 #[test]
 fn what_cannot_be_set_is_refused() {
-    let expected = "expected a whole number, at least 1, two of them such as \"3x8\", \"auto\", or \
-                    \"off\", found the text \"on\"";
+    let expected = "expected a whole number from 1 to 1000, two of them such as \"3x8\", \"auto\", \
+                    or \"off\", found the text \"on\"";
     let unsupported = "is not supported by this console H SHOW HELP lists what is.";
     for (request, error) in [
         (

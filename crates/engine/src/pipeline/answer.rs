@@ -175,7 +175,8 @@ impl Engine {
             return Err("ReadyForQuery came for no unit".to_owned());
         };
         self.let_go(unit.held);
-        if unit.client.is_some() && unit.outcome == Outcome::Answered {
+        // What is run again is counted when it is over.
+        if unit.client.is_some() && (unit.outcome == Outcome::Answered || unit.cancelled) {
             self.count_unit(now, id);
         }
         let server = &mut self.servers[id];

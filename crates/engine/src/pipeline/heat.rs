@@ -97,7 +97,6 @@ impl Engine {
         server.shelf.changes_hands();
         self.pools[server.pool].hot.push(id);
         self.hot += 1;
-        self.pools[server.pool].stats.assignments += 1;
         if server.brake.is_some() && server.is_set_to(settings) {
             return;
         }

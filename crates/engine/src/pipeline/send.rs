@@ -60,8 +60,10 @@ impl Engine {
             its.unit_waited = since < now;
             its.transaction_since = now;
         }
+        let stats = &mut self.pools[its.pool].stats;
+        stats.assignments += 1;
         if !behind {
-            self.pools[its.pool].stats.delays.count(Duration::ZERO);
+            stats.delays.count(Duration::ZERO);
         }
         let mut done = 0;
         while done < unit.bytes {

@@ -152,7 +152,7 @@ fn what_means_nothing_is_passed_over() {
 /// What is no command ends the connection, with a word why.
 #[test]
 fn what_cannot_be_read_ends_the_connection() {
-    let length = 20_000u32.to_be_bytes();
+    let length = 40_000u32.to_be_bytes();
     let (too_long, too_short) = ([&b"Q"[..], &length].concat(), b"Q\0\0\0\x03".to_vec());
     let late = [parse("SHOW POOLS"), password("secret")].concat();
     let alone = [message(b'y', b""), too_long, too_short, password("secret")];

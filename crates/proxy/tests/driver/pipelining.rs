@@ -498,6 +498,8 @@ fn a_client_may_go() {
 #[test]
 fn a_cancel_of_one_among_others_waits_for_the_brake() {
     let (stage, server, clients) = braked(&shared(1), 2);
+    let counted = stage.snapshot().pools[0].stats;
+    let counted = (counted.shared, counted.transactions);
     ask(&clients);
     let requester = stage.cancel(&clients[1]);
     assert!(requester.is_closed());
@@ -508,6 +510,8 @@ fn a_cancel_of_one_among_others_waits_for_the_brake() {
     server.says([error("57014"), ready()]);
     assert_eq!(clients[1].heard(), "E(57014) Z");
     assert_eq!(stage.servers(), [ServerActivity::Idle], "it is not run again");
+    let stats = stage.snapshot().pools[0].stats;
+    assert_eq!((stats.shared, stats.transactions), (counted.0 + 2, counted.1 + 2));
 }
 
 /// To be run again alone, with nobody to end it, is the contrary of what its client has asked for.

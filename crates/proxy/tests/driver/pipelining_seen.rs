@@ -68,6 +68,7 @@ fn delays(stage: &Stage) -> Vec<(u64, u64)> {
 fn how_long_units_stand_behind_others_is_counted() {
     let (stage, server, clients) = braked(&shared(1), 3);
     assert_eq!(delays(&stage), [(0, 2)], "what a server is set to first is no other's");
+    let assigned = stats(&stage).assignments;
     ask(&clients);
     assert_eq!(delays(&stage), [(0, 3)], "nobody stands in front of the first");
     stage.wait(Duration::from_millis(1));
@@ -78,6 +79,7 @@ fn how_long_units_stand_behind_others_is_counted() {
     assert_eq!(delays(&stage), [(0, 3), (1024, 1), (2048, 1)]);
     assert_eq!(stats(&stage).delays.sum().as_millis(), 3, "1 ms and 2 ms");
     assert_eq!((stats(&stage).shared, stats(&stage).transactions), (5, 5));
+    assert_eq!(stats(&stage).assignments, assigned + 3, "each was given a place");
 }
 
 #[test]
