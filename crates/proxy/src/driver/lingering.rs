@@ -6,12 +6,13 @@ use crate::driver::Driver;
 use crate::link::Link;
 use crate::transport::Transport;
 
-/// How long a peer may read nothing of our last words. A client that has ended its own stream has
-/// the time that PostgreSQL would give it: until the kernel has given it up.
+/// How long a peer may read nothing of our last words.
 const LINGER: Duration = Duration::from_secs(10);
 
-/// The same for one that has said its own last word and is owed what it asked for: as long as TCP
-/// itself would be patient, unless the process is to end.
+/// The same for one whose stream was read up to its end and is owed what it asked for. It has the
+/// time that PostgreSQL would give it, until the kernel has given it up: as long as TCP itself
+/// would be patient, unless the process is to end. Who has said Terminate is not among them: behind
+/// that its stream is not read any more.
 const LINGER_READING: Duration = Duration::from_secs(15 * 60);
 
 /// A connection with last words that its peer has not read yet.
