@@ -77,6 +77,11 @@ impl Engine {
         let (initial, length) = match Initial::parse(input) {
             Ok(Some(found)) => found,
             Ok(None) => return 0,
+            Err(Malformed::CancelRequest) => {
+                Mark::CancelMalformed.hit();
+                self.close_client(id);
+                return input.len();
+            }
             Err(malformed) => {
                 Mark::StartupMalformed.hit();
                 let kind = match malformed {

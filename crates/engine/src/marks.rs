@@ -1229,6 +1229,8 @@ marks! {
     SettingsBraked,
 
     // Clients on their way in and out.
+    /// A request for a cancel has a length that none has.
+    CancelMalformed,
     /// A client leaves while the end of its last unit waits for what the listener has to say.
     LeavesBeforeReady,
     /// A client that was given to another worker has not arrived.

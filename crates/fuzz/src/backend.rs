@@ -33,7 +33,8 @@ fn views(body: &[u8]) {
         is_written_as(body, |out| backend::parameter_status(out, name, value));
     }
     if let Ok(key) = parse_backend_key_data(body) {
-        assert!((4..=CancelKey::MAX_SECRET_LEN).contains(&key.secret.len()));
+        let lengths = CancelKey::MIN_SECRET_LEN..=CancelKey::MAX_SECRET_LEN;
+        assert!(lengths.contains(&key.secret.len()));
         is_written_as(body, |out| backend::backend_key_data(out, &key));
     }
     if let Ok(status) = parse_ready_for_query(body) {

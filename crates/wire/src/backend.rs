@@ -166,7 +166,7 @@ pub fn parse_notification(body: &[u8]) -> Result<(&[u8], &[u8]), Malformed> {
 
 /// The key of a BackendKeyData.
 pub fn parse_backend_key_data(body: &[u8]) -> Result<CancelKey, Malformed> {
-    CancelKey::read(&mut Fields::new(body))
+    CancelKey::read(&mut Fields::new(body), CancelKey::MIN_SECRET_LEN)
 }
 
 /// The status of a ReadyForQuery.

@@ -21,6 +21,8 @@ pub enum Malformed {
     TrailingBytes,
     /// A field with a value outside its documented set, such as a transaction status.
     InvalidField,
+    /// A CancelRequest of a length that none has. PostgreSQL does not answer it.
+    CancelRequest,
     /// A startup packet with a major version other than 3 and no request code.
     UnsupportedVersion(u32),
 }
@@ -38,6 +40,7 @@ impl fmt::Display for Malformed {
             Self::Truncated => f.write_str("message ends inside a field"),
             Self::TrailingBytes => f.write_str("message has bytes behind its last field"),
             Self::InvalidField => f.write_str("message has a field with an unknown value"),
+            Self::CancelRequest => f.write_str("invalid length of cancel request packet"),
             Self::UnsupportedVersion(version) => write!(
                 f,
                 "unsupported frontend protocol {}.{}: server supports 3.0 to 3.2",

@@ -30,8 +30,8 @@ pub enum Initial<'a> {
 impl<'a> Initial<'a> {
     /// The packet at the front of `bytes` and its length, or `None` while it is not whole.
     ///
-    /// Limits are PostgreSQL's (`ProcessStartupPacket`): 8 to 10,004 bytes, and a cancel key of
-    /// 4 to 256.
+    /// Limits are PostgreSQL's: 8 to 10,004 bytes (`ProcessStartupPacket`), and a cancel key of
+    /// 1 to 256 (`ProcessCancelRequestPacket`), though none of fewer than 4 is ever told.
     pub fn parse(bytes: &'a [u8]) -> Result<Option<(Self, usize)>, Malformed> {
         let Some(length) = bytes.first_chunk::<4>().map(|b| i32::from_be_bytes(*b)) else {
             return Ok(None);
@@ -46,7 +46,10 @@ impl<'a> Initial<'a> {
         let mut fields = Fields::new(&bytes[4..length]);
         let code = fields.int32()? as u32;
         let packet = match code {
-            CANCEL_REQUEST => Self::CancelRequest(CancelKey::read(&mut fields)?),
+            CANCEL_REQUEST => {
+                let key = CancelKey::read(&mut fields, 1).map_err(|_| Malformed::CancelRequest)?;
+                Self::CancelRequest(key)
+            }
             GSSENC_REQUEST => Self::GssEncRequest,
             SSL_REQUEST => Self::SslRequest,
             _ => {
@@ -144,10 +147,14 @@ impl CancelKey {
     /// The longest secret of protocol 3.2 (`MAX_CANCEL_KEY_LENGTH`).
     pub const MAX_SECRET_LEN: usize = 256;
 
-    pub(crate) fn read(fields: &mut Fields<'_>) -> Result<Self, Malformed> {
+    /// The shortest secret that a BackendKeyData may tell.
+    pub const MIN_SECRET_LEN: usize = 4;
+
+    /// A key with a secret of at least so many bytes.
+    pub(crate) fn read(fields: &mut Fields<'_>, least: usize) -> Result<Self, Malformed> {
         let process_id = fields.int32()?;
         let secret = fields.rest();
-        if !(4..=Self::MAX_SECRET_LEN).contains(&secret.len()) {
+        if !(least..=Self::MAX_SECRET_LEN).contains(&secret.len()) {
             return Err(Malformed::InvalidField);
         }
         Ok(Self { process_id, secret: secret.into() })

@@ -106,20 +106,23 @@ fn startup_refuses_what_postgresql_refuses() {
 }
 
 #[test]
-fn cancel_keys_have_4_to_256_bytes() {
-    for len in [3, 4, 32, 256, 257] {
+fn cancel_requests_carry_keys_of_1_to_256_bytes() {
+    for len in [0, 1, 4, 32, 256, 257, 9_000] {
         let key = CancelKey { process_id: -7, secret: vec![9; len].into() };
         let mut bytes = Vec::new();
         key.write_request(&mut bytes);
         match Initial::parse(&bytes) {
             Ok(Some((Initial::CancelRequest(parsed), _))) => {
-                assert!((4..=256).contains(&len));
+                assert!((1..=256).contains(&len));
                 assert_eq!(parsed, key);
             }
-            Err(Malformed::InvalidField) => assert!(!(4..=256).contains(&len)),
+            Err(Malformed::CancelRequest) => assert!(!(1..=256).contains(&len)),
             other => panic!("{len}: {other:?}"),
         }
     }
+    // Not even a process id is in it.
+    let bare = [&11u32.to_be_bytes()[..], &80_877_102u32.to_be_bytes(), b"pid"].concat();
+    assert_eq!(Initial::parse(&bare), Err(Malformed::CancelRequest));
 }
 
 #[test]
@@ -181,6 +184,7 @@ fn what_is_malformed_is_said_as_postgresql_says_it() {
         (Malformed::Truncated, "message ends inside a field"),
         (Malformed::TrailingBytes, "message has bytes behind its last field"),
         (Malformed::InvalidField, "message has a field with an unknown value"),
+        (Malformed::CancelRequest, "invalid length of cancel request packet"),
         (
             Malformed::UnsupportedVersion(0x0002_0001),
             "unsupported frontend protocol 2.1: server supports 3.0 to 3.2",

@@ -202,6 +202,20 @@ fn a_wrong_key_cancels_nothing_and_is_told_nothing() {
     }
 }
 
+/// What PostgreSQL does not take for a cancel request it does not answer either.
+#[test]
+fn a_cancel_request_of_another_length_is_told_nothing() {
+    for (length, is_one) in [(0, false), (1, true), (3, true), (256, true), (257, false)] {
+        let (stage, _server, alice) = running();
+        let stranger = stage.stranger();
+        let key = CancelKey { secret: vec![9; length].into(), ..alice.key() };
+        stranger.says([cancel_request(&key)]);
+        let seen = (stranger.is_closed(), stranger.heard_bytes(), stage.cancels(), stage.log());
+        assert_eq!(seen, (true, vec![], 0, vec![]), "{length}");
+        assert_eq!(took(Mark::CancelMalformed), !is_one, "{length}");
+    }
+}
+
 /// A stranger that has not logged in has no secret: none must fit it.
 #[test]
 fn a_connection_that_has_not_logged_in_cannot_be_cancelled() {
