@@ -19,9 +19,9 @@ use crate::pool::{Pool, PoolId};
 use crate::server::ServerState;
 use crate::time::Time;
 
-/// The longest message of a server's login, its header included: libpq takes none whose body is
-/// longer than 30,000 bytes (`MAX_ERRLEN`). What is longer is no PostgreSQL. The driver must be
-/// able to retain at least this much for a server.
+/// The longest message of a server's login, its header included, and the longest ParameterStatus at
+/// any time: libpq takes none whose body is longer than 30,000 bytes (`MAX_ERRLEN`,
+/// `VALID_LONG_MESSAGE_TYPE`). The driver must be able to retain at least this much for a server.
 pub const LOGIN_MESSAGE_BYTES: usize = HEADER_LEN + 30_000;
 
 /// A login to a server under way.

@@ -3,6 +3,8 @@
 use pgweir_wire::Malformed;
 use pgweir_wire::backend::Tag;
 
+use crate::server_login::LOGIN_MESSAGE_BYTES;
+
 /// A message up to this size is forwarded once it is whole, so that a server that dies leaves
 /// its client with whole messages and the error that says so. A longer one is streamed.
 const WHOLE_BYTES: usize = 16 * 1024;
@@ -11,6 +13,12 @@ const WHOLE_BYTES: usize = 16 * 1024;
 /// names of ten letters, what more than 1,600 columns are like, and PostgreSQL has no more
 /// (`MaxTupleAttributeNumber`, htup_details.h).
 pub const DESCRIPTION_BYTES: usize = 48 * 1024;
+
+/// The same of a ParameterStatus, as at a login. PostgreSQL 18 reports `search_path`, of whatever
+/// length, and libpq gives a connection up that says more than 30,000 bytes of it
+/// (`VALID_LONG_MESSAGE_TYPE`, fe-protocol3.c). What is longer is not streamed, since whoever has
+/// the server next is to be told it: it is contained.
+const REPORT_BYTES: usize = LOGIN_MESSAGE_BYTES;
 
 /// Whether a message is not looked at before there is more of it than that.
 pub(super) fn is_held(tag: Tag, length: usize, there: usize) -> bool {
@@ -21,7 +29,14 @@ pub(super) fn is_held(tag: Tag, length: usize, there: usize) -> bool {
 /// Whether a message is passed on whole, however it comes.
 pub(super) fn is_kept_whole(tag: Tag, length: usize) -> bool {
     let is_description = matches!(tag, Tag::RowDescription | Tag::ParameterDescription);
-    length <= if is_description { DESCRIPTION_BYTES } else { WHOLE_BYTES }
+    let most = if is_description {
+        DESCRIPTION_BYTES
+    } else if tag == Tag::ParameterStatus {
+        REPORT_BYTES
+    } else {
+        WHOLE_BYTES
+    };
+    length <= most
 }
 
 /// What is read here must not come in pieces.

@@ -53,22 +53,42 @@ fn a_long_row_is_passed_on_from_its_first_bytes() {
     assert_eq!(alice.heard_bytes(), [&error[16_384..], &ready()].concat());
 }
 
+/// A report of so many bytes of what a server is set to.
+fn report(length: usize) -> Vec<u8> {
+    let start = b"search_path\0";
+    let value = vec![b'x'; length - 5 - start.len() - 1];
+    message(b'S', &[&start[..], &value, b"\0"].concat())
+}
+
+/// PostgreSQL 18 reports `search_path`, and libpq takes 30,001 bytes of it: above 16 KB a report
+/// ended its client as if the server had miscounted.
+#[test]
+fn a_long_report_is_passed_on_once_it_is_whole() {
+    for length in [16_384, 16_385, 30_001, 30_005] {
+        let (stage, server, alice) = Stage::ready(&Setup::default());
+        let bob = stage.client();
+        alice.says([query("SELECT")]);
+        let report = report(length);
+        server.sends(&report[..length - 1]);
+        assert_eq!(alice.heard_bytes(), b"");
+        server.sends(&report[length - 1..]);
+        server.says([done(), ready()]);
+        assert!(alice.heard_bytes() == [&report[..], &done(), &ready()].concat());
+        // Whoever has the server next is told it, too.
+        bob.says([query("SELECT")]);
+        server.says([done(), ready()]);
+        assert!(bob.heard_bytes() == [&report[..], &done(), &ready()].concat());
+        assert_eq!(stage.contained(), None);
+    }
+}
+
 /// What pgweir itself has to read must come whole, and PostgreSQL's is short.
 #[test]
 fn what_is_read_is_not_too_long() {
-    let report = |length: usize| {
-        let start = b"application_name\0";
-        let value = vec![b'x'; length - 5 - start.len() - 1];
-        message(b'S', &[&start[..], &value, b"\0"].concat())
-    };
-    let (stage, server, alice) = Stage::ready(&Setup::default());
-    alice.says([query("SELECT")]);
-    server.says([report(16_384)]);
-    assert_eq!((alice.heard_bytes().len(), stage.contained()), (16_384, None));
-
     let unread = message(b'Z', &[b'I'; 20_000]);
     for (said, cause) in [
-        (&report(16_385)[..], "ParameterStatus is too long"),
+        (&report(30_006)[..], "ParameterStatus is too long"),
+        (&report(30_006)[..6], "ParameterStatus is too long"),
         (&unread[..6], "ReadyForQuery is too long"),
         (&unread[..], "ReadyForQuery is too long"),
         (&message(b'Z', b"I!")[..], "bytes behind its last field"),
