@@ -273,6 +273,11 @@ impl Client {
         comes || self.holding || self.refusal.is_some() || self.asked.is_some()
     }
 
+    /// Whether its next unit is to be answered by us once it has read what was written to it.
+    pub(crate) fn answer_waits(&self) -> bool {
+        self.refusal.is_some() && self.congested
+    }
+
     /// The pool of a client that has logged in.
     pub(crate) fn pool(&self) -> Option<PoolId> {
         match self.phase {

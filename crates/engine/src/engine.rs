@@ -316,6 +316,7 @@ impl Engine {
                     return Mark::CongestedLeft.hit();
                 };
                 Mark::ClientCongested.hit_if(congested);
+                let answer_waits = client.answer_waits();
                 client.congested = congested;
                 let held = &self.member.commons().held;
                 if congested {
@@ -330,6 +331,9 @@ impl Engine {
                     self.read_server(server, !congested);
                 } else if !congested && matches!(client.phase, Phase::Console) {
                     Mark::ConsoleReadOn.hit();
+                    self.resume(id);
+                }
+                if !congested && answer_waits {
                     self.resume(id);
                 }
             }

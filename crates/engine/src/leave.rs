@@ -224,9 +224,11 @@ impl Engine {
     /// Whether a client is between transactions. One that has not logged in is too.
     pub(crate) fn is_idle(&self, id: ClientId) -> bool {
         let Some(client) = self.clients.find(id) else { return false };
+        // One whose answer waits for its client to read may wait for ever.
+        let answered_soon = client.refusal.is_some() && !client.answer_waits();
         let idle = match client.leg {
             // A unit has been taken and is about to be sent, or answered.
-            _ if client.asked.is_some() || client.refusal.is_some() || client.holding => false,
+            _ if client.asked.is_some() || answered_soon || client.holding => false,
             // What it was notified of in it comes before its end.
             _ if client.awaits_ready() => false,
             // Its transaction is over when it has ended it.

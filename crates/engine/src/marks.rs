@@ -1211,6 +1211,8 @@ marks! {
     UnsharedForTold,
     /// A client does not read a reply that was held for it.
     ReplyPilesUp,
+    /// A unit is answered by us once its client has read what was written to it.
+    RefusalUnread,
     /// A unit could be run again whose server was lost, but its client has asked for its end.
     LossOfCancelled,
     /// A shared server says what it was not asked while it has a client's unit.

@@ -43,6 +43,11 @@ impl Engine {
             Mark::PassedMessageInPieces.hit();
             return Taken::Nothing;
         }
+        if client.answer_waits() {
+            // Or refusals would pile up, each of which costs its client next to nothing.
+            Mark::RefusalUnread.hit();
+            return Taken::Nothing;
+        }
         client.unfinished = None;
         Mark::RefusedBatchGoesOn.hit_if(client.refusal.is_none());
         // In a transaction that was lost PostgreSQL itself refuses what stands behind.

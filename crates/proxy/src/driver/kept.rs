@@ -14,8 +14,8 @@ const INPUT_BYTES: usize = SCRATCH_BYTES + UNIT_HELD_BYTES;
 
 /// Output that there is no room for: what it takes until whoever feeds the connection is read no
 /// more, what was read of that at last, and the reply that was kept for it. What pgweir says by
-/// itself is far less than a reply, or waits until there is room, as notifications and the answers
-/// of the console do.
+/// itself is far less than a reply, or waits until there is room, as notifications, refusals and
+/// the answers of the console do.
 const OUTPUT_BYTES: usize = CONGESTED_ABOVE + SCRATCH_BYTES + REPLY_HELD_BYTES;
 
 impl<T: Transport> Driver<T> {

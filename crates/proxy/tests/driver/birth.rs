@@ -182,20 +182,78 @@ fn who_is_refused_its_settings_gets_another_of_its_own() {
     assert!(odd.is_greeted());
 }
 
-/// All that it has sent, though it sends no more.
-#[test]
-fn who_leaves_is_refused_each_of_its_units() {
-    let (stage, _server, _plain) = Stage::ready(&Setup::of_size(2));
+/// A client for which no server is started now: each of its units is answered by us.
+fn barren(general: &'static str) -> (Stage, Peer) {
+    let (stage, _server, _plain) = Stage::ready(&Setup { general, ..Setup::of_size(2) });
     let born = stage.newcomer(&[BORN]);
     server_born(&stage, &[BORN]).breaks();
     let other = stage.newcomer(&[BORN]);
     stage.refuse_server();
     assert!(other.heard().ends_with("E(FATAL 57P03)") || other.is_greeted());
     born.heard();
+    (stage, born)
+}
+
+/// All that it has sent, though it sends no more.
+#[test]
+fn who_leaves_is_refused_each_of_its_units() {
+    let (_stage, born) = barren("");
     born.says([query("a"), parse_as("", "b"), sync()]);
     born.ends();
     assert_eq!(born.heard(), "E(53300) Z E(53300) Z");
     assert!(born.is_closed());
+}
+
+/// So many units that what is said of them is more than is kept for a client.
+const MANY: usize = 4_000;
+
+/// What we say ourselves no server stops: for whoever asked on and read nothing it piled up without
+/// limit.
+#[test]
+fn who_does_not_read_its_refusals_is_refused_no_more() {
+    for ends in [false, true] {
+        let (stage, born) = barren("");
+        born.takes(0);
+        for _ in 0..4 {
+            born.says([query("SELECT").repeat(MANY)]);
+        }
+        assert!(!born.is_read());
+        if ends {
+            born.ends();
+        }
+        assert!(born.is_open());
+        // A little room is not enough.
+        born.takes(20_000);
+        assert!(born.heard_bytes().len() == 20_000 && !born.is_read());
+        born.takes_all();
+        let rest = born.heard_bytes();
+        let last = rest.windows(6).filter(|bytes| *bytes == ready()).count();
+        assert!(last > 3 * MANY, "{last} of {} are answered", 4 * MANY);
+        assert_eq!(born.is_closed(), ends);
+        assert_eq!(stage.clients_left(), if ends { 1 } else { 2 });
+        assert!(took(Mark::RefusalUnread));
+    }
+}
+
+/// Who waits for nothing but its own reading is in nobody's way, and is ended as one that idles.
+#[test]
+fn who_does_not_read_its_refusals_is_asked_to_leave() {
+    for drains in [false, true] {
+        let (stage, born) = barren("client_idle_timeout = 5000");
+        born.takes(0);
+        born.says([query("SELECT").repeat(MANY)]);
+        assert_eq!(stage.clients().len(), 2);
+        if drains {
+            stage.drain();
+        } else {
+            stage.wait(Duration::from_secs(6));
+        }
+        assert_eq!(stage.clients().len(), 0);
+        born.takes_all();
+        let end = if drains { "E(FATAL 57P01)" } else { "E(FATAL 57P05)" };
+        assert!(born.heard().ends_with(end));
+        assert!(born.is_closed());
+    }
 }
 
 #[test]

@@ -69,6 +69,7 @@ impl World {
         let result = event(&mut self.driver, Time(self.now));
         if !self.unchecked {
             self.driver.engine().check();
+            assert_eq!(self.driver.excess(), None, "memory is bounded");
         }
         for request in self.driver.take_requests() {
             match request {
