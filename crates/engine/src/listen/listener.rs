@@ -153,7 +153,8 @@ impl Listener {
         for channel in channels {
             let clients = self.channels.entry(Rc::clone(channel)).or_default();
             clients.insert(client);
-            if !self.over.remove(channel) && !self.told.contains(channel) {
+            let is_told = self.told.contains(channel) || self.asked.contains(channel);
+            if !self.over.remove(channel) && !is_told {
                 self.new.insert(Rc::clone(channel));
             }
         }

@@ -644,6 +644,22 @@ fn nobody_listens_for_nobody() {
     assert_eq!(scene.states(), [ServerActivity::Idle]);
 }
 
+/// Though somebody has begun to listen there while the listener was about to.
+#[test]
+fn the_listener_leaves_a_channel_of_nobody() {
+    let scene = Scene::of(&Setup::of_size(2));
+    let bob = scene.stage.client();
+    bob.says([query("LISTEN a")]);
+    let server = scene.stage.server();
+    server.says([done(), ready(), listens_on(&["a"])]);
+    bob.says([query("LISTEN b; UNLISTEN a")]);
+    server.says([done(), done(), ready(), listens_on(&["b"])]);
+    scene.alice.says([query("UNLISTEN a")]);
+    scene.server.says([done(), ready(), listens_on(&[])]);
+    scene.listener.says([done(), done(), ready()]);
+    assert_eq!(scene.listener.heard(), "Q(LISTEN \"b\"; UNLISTEN \"a\"; )");
+}
+
 /// The channel of the marks is left, of which the client knows nothing.
 #[test]
 fn a_server_does_not_listen_on_for_a_client_that_has_ended_that() {
