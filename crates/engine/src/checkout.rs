@@ -247,8 +247,13 @@ impl Engine {
 
     /// Whether a client keeps its server between transactions.
     pub(crate) fn keeps_server(&self, client: &Client, server: &Server) -> bool {
+        self.keeps_server_beside(client, server, Pins::NONE)
+    }
+
+    /// Whether it keeps it for anything but these.
+    pub(crate) fn keeps_server_beside(&self, client: &Client, server: &Server, but: Pins) -> bool {
         server.mode == PoolMode::Session
-            || !client.pins.is_empty()
+            || !client.pins.difference(but).is_empty()
             || client.awaits_schema()
             || matches!(client.unnamed, UnnamedStatement::TooLong)
     }

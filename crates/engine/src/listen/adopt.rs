@@ -77,8 +77,9 @@ impl Engine {
     fn others_are_lent(&self, pool: PoolId) -> bool {
         let of_pool = self.servers.iter().filter(|(_, server)| server.pool == pool);
         let is_kept = |id: ServerId| {
-            let client = self.servers[id].client().and_then(|client| self.clients.find(client));
-            client.is_some_and(|client| !client.pins.without(PinReason::Listen).is_empty())
+            let (server, but) = (&self.servers[id], PinReason::Listen.into());
+            let client = server.client().and_then(|client| self.clients.find(client));
+            client.is_some_and(|client| self.keeps_server_beside(client, server, but))
         };
         let kept = of_pool.filter(|(id, _)| is_kept(*id)).count();
         self.pools[pool].total >= kept + 2
@@ -87,7 +88,7 @@ impl Engine {
     fn is_adoptable(&self, id: ServerId, client: ClientId) -> bool {
         let (server, its) = (&self.servers[id], &self.clients[client]);
         self.may_leave_to_listener(id, client)
-            && its.pins == PinReason::Listen.into()
+            && !self.keeps_server_beside(its, server, PinReason::Listen.into())
             && its.changes.is_none()
             && server.settings.value(ENCODING).is_none()
             && server.cancel.is_none()

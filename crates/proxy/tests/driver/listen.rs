@@ -614,6 +614,35 @@ fn where_there_is_no_room_a_listening_server_is_the_listener() {
     assert_eq!(other.heard(), "Q(SELECT 1)");
 }
 
+/// It exists there only, and its client goes on with it.
+#[test]
+fn a_server_that_stays_for_a_long_statement_is_no_listener() {
+    let setup = Setup { size: 4, general: "max_server_connections = 2", ..Setup::default() };
+    let (stage, server, alice) = Stage::ready(&setup);
+    alice.says([query("BEGIN")]);
+    server.says([done(), in_block()]);
+    let bob = stage.client();
+    bob.says([query("CREATE TEMP TABLE t ()")]);
+    let other = stage.server();
+    other.says([done(), ready(), left("t")]);
+    alice.says([query("LISTEN a"), query("COMMIT")]);
+    server.says([done(), in_block(), done(), ready(), listens_on(&["a"])]);
+    alice.says([parse(&format!("SELECT '{}'", "x".repeat(20_000))), sync()]);
+    server.says([parse_complete(), ready()]);
+    server.heard_bytes();
+    bob.says([query("LISTEN b; DROP TABLE t")]);
+    other.says([done(), done(), ready(), listens_on(&["b"])]);
+    assert_eq!(server.heard(), "");
+    alice.says([bind(), execute(), sync()]);
+    assert_eq!(server.heard(), "B E S");
+    server.says([bind_complete(), done(), ready()]);
+    alice.says([parse("short"), sync()]);
+    server.says([parse_complete(), ready()]);
+    stage.wait(Duration::from_secs(1));
+    let heard = server.heard();
+    assert!(heard.starts_with("P(short) S Q(LISTEN \"a\"; "), "{heard}");
+}
+
 /// A standby: nothing can be listened to there.
 #[test]
 fn a_client_keeps_its_server_where_the_listener_is_refused() {
