@@ -61,6 +61,8 @@ pub(crate) struct Subscription {
     /// A unit goes without its server's listening, which that has refused.
     forgoes: bool,
     since_shown: SinceShown,
+    /// Since then something was run that may have ended to listen, and no tag tells of it.
+    may_unlisten: bool,
     /// What is pending may be of channels on which it listens no more.
     sifts: bool,
 }
@@ -95,6 +97,7 @@ impl Subscription {
             missed: false,
             forgoes: false,
             since_shown: SinceShown::Nothing,
+            may_unlisten: false,
             sifts: false,
         }
     }
@@ -356,6 +359,7 @@ impl Engine {
         if let Some(own) = &mut its.subscription {
             own.source = Source::ToServer { server: false, listener: !passes_mark };
             own.since_shown = SinceShown::Nothing;
+            own.may_unlisten = false;
             own.missed |= !passes_mark;
         }
         Mark::ToServer.hit();

@@ -78,6 +78,9 @@ impl Engine {
     pub(crate) fn has_heard(&mut self, id: ClientId, heard: &Heard, said: Said<'_>) {
         let client = &mut self.clients[id];
         client.follow_schema();
+        if !heard.own.contains(PinReason::Unlisten) {
+            client.runs_untold(heard.pins);
+        }
         let ends = heard.pins.contains(PinReason::Commit) && client.has_changed_settings();
         client.encoding_in_doubt |= ends || may_change_encoding(heard, said.text);
         self.leaves(id, heard.own, Some(said));
@@ -108,6 +111,7 @@ impl Engine {
         }
         let client = &mut self.clients[id];
         self.servers[server].reset |= client.prepared.contains(PinReason::Names);
+        client.runs_untold(client.prepared);
         // A DEALLOCATE leaves nothing, and may end what the server is kept for.
         client.doubt(client.prepared);
     }
@@ -202,6 +206,16 @@ impl Engine {
 }
 
 impl Client {
+    /// It runs what leaves this, and no tag tells of it. What may do anything is not taken for
+    /// UNLISTEN: what its client notifies itself of would come late for that.
+    fn runs_untold(&mut self, pins: Pins) {
+        if let Some(own) = &mut self.subscription
+            && pins.contains(PinReason::Unlisten)
+        {
+            own.note_untold();
+        }
+    }
+
     /// A statement that it prepares for itself may leave this when it is run.
     pub(crate) fn note_prepared(&mut self, pins: Pins) {
         self.prepared = self.prepared.union(pins);

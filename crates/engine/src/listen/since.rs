@@ -86,6 +86,11 @@ impl Subscription {
         in_doubt
     }
 
+    /// Its client runs what ends to listen, and no tag tells of it: a function does so.
+    pub(crate) fn note_untold(&mut self) {
+        self.may_unlisten = true;
+    }
+
     /// Its server has heard the mark, so it listens on some channel yet. On others it may not any
     /// more, and of those it is told nothing, though it was notified when it still did: PostgreSQL
     /// looks at that when it tells. Which ones these are its server is asked.
@@ -96,7 +101,7 @@ impl Subscription {
             | SinceShown::Unlistened
             | SinceShown::Saved
             | SinceShown::InDoubt
-            | SinceShown::Committed => false,
+            | SinceShown::Committed => self.may_unlisten,
         };
     }
 

@@ -919,6 +919,25 @@ fn who_has_ended_to_listen_in_a_chain_is_told_of_other_channels() {
     assert_eq!(scene.alice.heard(), "C Z A", "of b, not of a");
 }
 
+/// Nor does it say so itself, if a function has done that.
+#[test]
+fn who_has_ended_to_listen_unseen_is_told_of_other_channels() {
+    let scene = Scene::listening();
+    scene.begins();
+    scene.shows("LISTEN b", "LISTEN", "2");
+    scene.runs("DO $$ BEGIN UNLISTEN a; END $$", "DO");
+    scene.listener.says([notified("a", "1")]);
+    scene.alice.says([query("COMMIT")]);
+    scene.server.heard();
+    scene.alice.heard();
+    let told = [notified(&scene.own, "2"), notified("b", "3")].concat();
+    scene.server.says([done_with("COMMIT"), told, ready()]);
+    scene.listener.says([notified("a", "2"), notified(&scene.own, "2")]);
+    assert_eq!(scene.server.heard(), "Q(left?)");
+    scene.server.says([listens_on(&["b", &scene.own])]);
+    assert_eq!(scene.alice.heard(), "C Z A", "of b, not of a");
+}
+
 /// As by PostgreSQL, which tells in front of the end of a unit what was notified within it.
 #[test]
 fn who_loses_a_server_is_told_before_its_unit_is_over() {
