@@ -130,13 +130,8 @@ impl Engine {
             return self.transaction_failed(now, server, client);
         }
         if let Some(error) = self.replayed(server) {
-            let its = &self.servers[server];
-            if error.code == SqlState::QUERY_CANCELED && its.brake.is_some() {
-                // Nothing of it was refused: it took longer than what shares a server may. The
-                // brake is taken off before it is tried again.
-                Mark::SettingsBraked.hit();
-                let settings = Rc::clone(&its.settings);
-                return self.replay(server, &settings);
+            if self.tries_unbraked(server, &error) {
+                return;
             }
             return self.settings_failed(now, server, client, *error);
         }
@@ -156,6 +151,20 @@ impl Engine {
         }
         self.hold(server, client);
         self.resume(client);
+    }
+
+    /// What brings a server to other settings has failed. If the brake has ended it nothing of it
+    /// was refused: it took longer than what shares a server may, and the brake is taken off before
+    /// it is tried again. Says whether it is.
+    pub(crate) fn tries_unbraked(&mut self, server: ServerId, error: &Report) -> bool {
+        let its = &self.servers[server];
+        let is_braked = error.code == SqlState::QUERY_CANCELED && its.brake.is_some();
+        if is_braked {
+            Mark::SettingsBraked.hit();
+            let settings = Rc::clone(&its.settings);
+            self.replay(server, &settings);
+        }
+        is_braked
     }
 
     /// A server does not take a client's settings. If somebody has had it, what that one has left

@@ -349,10 +349,19 @@ impl Engine {
     pub(crate) fn listener_answered(&mut self, now: Time, id: ServerId) {
         let pool = self.servers[id].pool;
         let replays = self.servers[id].replaying.is_some();
-        let refused = self.replayed(id).is_some();
+        let error = self.replayed(id);
+        if let Some(error) = error.as_ref().filter(|_| replays)
+            && self.tries_unbraked(id, error)
+        {
+            return;
+        }
+        let none = self.interner.none();
+        if replays && error.is_none() && !self.servers[id].is_just(&none) {
+            return self.replay(id, &none);
+        }
         let Some(listener) = &mut self.pools[pool].listener else { return };
         let asked = std::mem::take(&mut listener.asked);
-        if refused {
+        if error.is_some() {
             // A standby, for one, has nothing to listen to: its clients keep their servers.
             Mark::ListenerRefused.hit();
             listener.refused = true;

@@ -657,6 +657,29 @@ fn a_client_keeps_its_server_where_the_listener_is_refused() {
     assert!(took(Mark::ListenerRefused));
 }
 
+/// What takes the brake off is under it: that it took too long refuses nothing.
+#[test]
+fn a_listener_that_brakes_is_tried_again() {
+    let scene = Scene::of(&shared(1)).taken_over();
+    let bob = scene.stage.client();
+    bob.says([query("SELECT 0")]);
+    assert_eq!(scene.server.heard(), BRAKED);
+    scene.server.says([one_row("")]);
+    assert_eq!(scene.server.heard(), "Q(SELECT 0)");
+    scene.server.says([one_row("0")]);
+    scene.listener.breaks();
+    for _ in 0..2 {
+        assert_eq!(scene.server.heard(), FREED);
+        scene.server.says([error("57014"), ready()]);
+        assert!(took(Mark::SettingsBraked));
+    }
+    assert_eq!(scene.server.heard(), FREED);
+    scene.server.says([one_row("")]);
+    assert_eq!(scene.server.heard(), format!("Q(LISTEN \"a\"; LISTEN \"{}\"; )", scene.own));
+    scene.server.says([done(), done(), ready()]);
+    assert_eq!(scene.alice.heard(), "N");
+}
+
 #[test]
 fn nobody_listens_for_nobody() {
     let scene = Scene::listening();
