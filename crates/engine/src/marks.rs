@@ -1463,6 +1463,8 @@ marks! {
     ListenAwaitsCancel,
     /// A server has nothing to listen to.
     ListenerRefused,
+    /// The same, and some hear nothing meanwhile: another one is asked, after a while.
+    ListenerTriedAgain,
     /// A server that listens unseen notifies its client of what the listener does, too.
     HeardTwice,
     /// Something is notified on a server that is free.

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::rc::Rc;
+use std::time::Duration;
 
 use pgweir_wire::SqlState;
 use pgweir_wire::backend::Report;
@@ -21,8 +22,9 @@ use crate::time::Time;
 pub(crate) struct Listener {
     /// The server that listens, if there is one.
     server: Option<ServerId>,
-    /// It has refused to: nobody is asked again until somebody else listens.
-    refused: bool,
+    /// When one has refused to: nobody is asked again until somebody else listens, or those who
+    /// have no other have waited for a while.
+    refused: Option<Time>,
     /// The channel of our marks.
     own: Channel,
     next_mark: u64,
@@ -44,6 +46,10 @@ pub(crate) struct Listener {
     due: Vec<u64>,
 }
 
+/// One that has refused to listen is tried again when so much time has passed, where somebody hears
+/// nothing without it: a standby may be promoted by then.
+const PAUSE: Duration = Duration::from_secs(1);
+
 /// A mark that the listener has not passed.
 struct UnderWay {
     client: ClientId,
@@ -55,7 +61,7 @@ impl Listener {
     fn new(random: u64) -> Self {
         Self {
             server: None,
-            refused: false,
+            refused: None,
             own: format!("pgweir_{random:016x}").into_bytes().into(),
             next_mark: 1,
             marks: BTreeMap::new(),
@@ -85,7 +91,7 @@ impl Listener {
 
     /// Whether it lacks a server, and somebody listens.
     pub(crate) fn wants_server(&self) -> bool {
-        self.server.is_none() && !self.refused && !self.clients.is_empty()
+        self.server.is_none() && self.refused.is_none() && !self.clients.is_empty()
     }
 
     /// The channel of our marks.
@@ -221,7 +227,7 @@ impl Engine {
         // It comes on top of what is lent.
         pool.ceiling = pool.ceiling.max(pool.spec.size + pool.spec.reserve + 1);
         let listener = pool.listener.get_or_insert_with(|| Box::new(Listener::new(random)));
-        listener.refused = false;
+        listener.refused = None;
         listener.remove(client, before);
         listener.add(client, &own.channels);
     }
@@ -263,7 +269,7 @@ impl Engine {
             return;
         }
         let Some(server) = listener.server else {
-            if !listener.refused {
+            if listener.refused.is_none() {
                 self.find_listener(now, id);
             }
             return;
@@ -280,6 +286,23 @@ impl Engine {
         self.run_own(server, &text);
     }
 
+    /// Some who listen have nobody who does so for them, since the last one that was asked has
+    /// refused: another one is asked, after a while.
+    pub(super) fn try_again_to_listen(&mut self, now: Time, pool: PoolId) {
+        let clients = &self.clients;
+        let hears_nothing = |client: &ClientId| {
+            let own = clients.find(*client).and_then(|its| its.subscription.as_ref());
+            own.is_some_and(|own| own.source == Source::Listener)
+        };
+        if let Some(listener) = &mut self.pools[pool].listener
+            && listener.refused.is_some_and(|refused| now - refused >= PAUSE)
+            && listener.clients.iter().any(hears_nothing)
+        {
+            Mark::ListenerTriedAgain.hit();
+            listener.refused = None;
+        }
+    }
+
     /// Whether a server stays with a client that listens only until the listener of its pool does.
     pub(crate) fn is_listened_for(&self, id: ServerId) -> bool {
         let server = &self.servers[id];
@@ -290,7 +313,7 @@ impl Engine {
             Some(listener) => self.is_encoded_as(listener, &server.parameters),
             None => is_plain,
         };
-        !listener.refused && may_come && is_like_it
+        listener.refused.is_none() && may_come && is_like_it
     }
 
     fn find_listener(&mut self, now: Time, id: PoolId) {
@@ -362,9 +385,9 @@ impl Engine {
         let Some(listener) = &mut self.pools[pool].listener else { return };
         let asked = std::mem::take(&mut listener.asked);
         if error.is_some() {
-            // A standby, for one, has nothing to listen to: its clients keep their servers.
+            // A standby, for one, has nothing to listen to: clients that have a server keep it.
             Mark::ListenerRefused.hit();
-            listener.refused = true;
+            listener.refused = Some(now);
             return self.close_server(now, id);
         }
         if !replays {

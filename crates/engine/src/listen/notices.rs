@@ -327,6 +327,7 @@ impl Engine {
             self.say_pending(client);
         }
         self.tell_missed(pool);
+        self.try_again_to_listen(now, pool);
         self.tend_listener(now, pool);
     }
 }

@@ -657,6 +657,29 @@ fn a_client_keeps_its_server_where_the_listener_is_refused() {
     assert!(took(Mark::ListenerRefused));
 }
 
+/// The one that listened is lost, and the next is not promoted yet: who has no server of its own
+/// that listens hears nothing meanwhile.
+#[test]
+fn who_hears_nothing_waits_for_one_that_does_not_refuse() {
+    let scene = Scene::listening();
+    let told = format!("Q(LISTEN \"a\"; LISTEN \"{}\"; )", scene.own);
+    scene.listener.breaks();
+    assert_eq!(scene.server.heard(), told, "it is free");
+    scene.server.says([error("25006"), ready()]);
+    assert_eq!(scene.server.heard(), "X");
+    scene.server.ends();
+    for answer in [error("25006"), [done(), done()].concat()] {
+        scene.stage.wait(Duration::from_millis(900));
+        assert_eq!(scene.stage.attempts(), 0);
+        scene.stage.wait(Duration::from_millis(300));
+        assert!(took(Mark::ListenerTriedAgain));
+        let next = scene.stage.server();
+        assert_eq!((next.heard(), scene.alice.heard()), (told.clone(), String::new()));
+        next.says([answer, ready()]);
+    }
+    assert_eq!(scene.alice.heard(), "N");
+}
+
 /// What takes the brake off is under it: that it took too long refuses nothing.
 #[test]
 fn a_listener_that_brakes_is_tried_again() {
