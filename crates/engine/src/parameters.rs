@@ -12,6 +12,7 @@ use std::rc::Rc;
 
 use pgweir_config::PoolMode;
 use pgweir_sql::Encoding;
+use pgweir_sql::PinReason;
 use pgweir_wire::backend;
 
 use crate::Engine;
@@ -108,7 +109,10 @@ impl Engine {
         let reports = &mut self.pools[server.pool].reports;
         server.reports(reports.changed(&server.parameters, name, value));
         if heard && let Some(client) = server.client() {
-            self.clients[client].told = Some(Rc::clone(&server.parameters));
+            let its = &mut self.clients[client];
+            its.told = Some(Rc::clone(&server.parameters));
+            // The names of its channels are others in another encoding: its server is asked anew.
+            its.in_doubt |= name == ENCODING && its.pins.contains(PinReason::Listen);
         }
         if matches!(server.state, ServerState::Idle) {
             self.refresh_welcomes(id);

@@ -153,7 +153,7 @@ impl Listener {
     }
 
     /// A client listens on these channels, and its server does for it.
-    fn add(&mut self, client: ClientId, channels: &BTreeSet<Channel>) {
+    fn add<'a>(&mut self, client: ClientId, channels: impl Iterator<Item = &'a Channel>) {
         self.clients.insert(client);
         self.awaited.insert(client);
         for channel in channels {
@@ -222,6 +222,10 @@ impl Engine {
     pub(super) fn register(&mut self, client: ClientId, before: &BTreeSet<Channel>) {
         let Some(pool) = self.clients[client].pool() else { return };
         let Some(own) = &self.clients[client].subscription else { return };
+        // In another encoding it would be another name, or none, of which all would hear nothing.
+        let server = self.clients[client].server();
+        let is_like_it = server.is_none_or(|server| self.is_encoded_as_listener(server));
+        let is_same = |channel: &&Channel| is_like_it || channel.is_ascii();
         let random = u64::from_be_bytes(self.random.bytes());
         let pool = &mut self.pools[pool];
         // It comes on top of what is lent.
@@ -229,7 +233,7 @@ impl Engine {
         let listener = pool.listener.get_or_insert_with(|| Box::new(Listener::new(random)));
         listener.refused = None;
         listener.remove(client, before);
-        listener.add(client, &own.channels);
+        listener.add(client, own.channels.iter().filter(is_same));
     }
 
     /// A client listens no more, or is gone.
@@ -305,15 +309,24 @@ impl Engine {
 
     /// Whether a server stays with a client that listens only until the listener of its pool does.
     pub(crate) fn is_listened_for(&self, id: ServerId) -> bool {
-        let server = &self.servers[id];
-        let is_plain = server.settings.value(ENCODING).is_none();
-        let Some(listener) = self.pools[server.pool].listener.as_ref() else { return is_plain };
-        let may_come = listener.server.is_some() || self.room(server.pool) > 0;
-        let is_like_it = match listener.server.filter(|_| listener.is_ready()) {
-            Some(listener) => self.is_encoded_as(listener, &server.parameters),
-            None => is_plain,
-        };
+        let pool = self.servers[id].pool;
+        let is_like_it = self.is_encoded_as_listener(id);
+        let Some(listener) = self.pools[pool].listener.as_ref() else { return is_like_it };
+        let may_come = listener.server.is_some() || self.room(pool) > 0;
         listener.refused.is_none() && may_come && is_like_it
+    }
+
+    /// Whether a server has the encoding of its pool's listener, or of the next one: that of new
+    /// connections.
+    fn is_encoded_as_listener(&self, id: ServerId) -> bool {
+        let server = &self.servers[id];
+        let pool = &self.pools[server.pool];
+        let listener = pool.listener.as_ref().filter(|listener| listener.is_ready());
+        match (listener.and_then(|listener| listener.server), &pool.at_login) {
+            (Some(listener), _) => self.is_encoded_as(listener, &server.parameters),
+            (None, Some(new)) => new.value(ENCODING) == server.parameters.value(ENCODING),
+            (None, None) => server.settings.value(ENCODING).is_none(),
+        }
     }
 
     fn find_listener(&mut self, now: Time, id: PoolId) {

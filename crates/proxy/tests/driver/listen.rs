@@ -680,6 +680,32 @@ fn who_hears_nothing_waits_for_one_that_does_not_refuse() {
     assert_eq!(scene.alice.heard(), "N");
 }
 
+/// Its channel would be another one there, or none, and all others would hear nothing for that.
+/// When it has the encoding of the others its server is asked for the name in that.
+#[test]
+fn the_listener_hears_of_no_name_in_another_encoding() {
+    let encoding = |name| parameter_status("client_encoding", name);
+    let stage = Stage::new(&Setup::default());
+    let bob = stage.newcomer(&[("client_encoding", "LATIN1")]);
+    let server = stage.server_set_to(&[("client_encoding", "UTF8")]);
+    server.says([encoding("LATIN1"), one_row("LATIN1")]);
+    bob.says([query("LISTEN a; LISTEN é")]);
+    server.says([done(), done(), ready(), listens_on(&["a", "é"])]);
+    let listener = stage.server_set_to(&[("client_encoding", "UTF8")]);
+    let told = listener.heard();
+    assert!(told.starts_with("Q(LISTEN \"a\"; LISTEN \"pgweir_"), "{told}");
+    assert!(!told.contains('é'), "{told}");
+    listener.says([done(), done(), ready()]);
+    server.heard();
+    bob.says([query("SET client_encoding = 'UTF8'")]);
+    server.says([done(), encoding("UTF8"), ready()]);
+    assert!(server.heard().ends_with(" Q(left?)"));
+    server.says([listens_on(&["a", "é"])]);
+    assert_eq!(listener.heard(), "Q(LISTEN \"é\"; )");
+    listener.says([done(), ready()]);
+    assert!(server.heard().contains("NOTIFY"), "bob's server is to go back");
+}
+
 /// What takes the brake off is under it: that it took too long refuses nothing.
 #[test]
 fn a_listener_that_brakes_is_tried_again() {
