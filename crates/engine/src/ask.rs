@@ -121,6 +121,11 @@ impl Client {
         self.in_doubt |=
             pins.contains(PinReason::Ends) || begins.any(|reason| pins.contains(reason));
     }
+
+    /// A statement that it has prepared for itself is removed, or was not made.
+    pub(crate) fn doubt_prepared(&mut self) {
+        self.in_doubt |= self.pins.contains(PinReason::Prepared);
+    }
 }
 
 impl Engine {

@@ -540,7 +540,7 @@ impl Engine {
         for _ in texts {
             let closes = Kind::CloseStatement { closes: Closes::Own };
             let kinds = [Kind::Bind, Kind::Execute { sent: 0 }, Kind::ClosePortal, closes];
-            expect(Kind::Parse { makes: Makes::Own });
+            expect(Kind::Parse { makes: Makes::Ours });
             kinds.into_iter().for_each(&mut expect);
         }
         expect(Kind::Sync);

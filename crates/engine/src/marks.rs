@@ -1417,6 +1417,8 @@ marks! {
     NameStays,
     /// A DEALLOCATE of which no reply tells.
     NamesGoneUnseen,
+    /// A text may name what is prepared for all clients.
+    OursNamed,
 
     // Settings, sequences, and what is left on a server.
     /// A server is cleaned of nothing but what its client has only named.

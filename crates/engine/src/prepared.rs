@@ -20,7 +20,8 @@ pub(crate) use registry::{Registry, Statement};
 pub(crate) use shape::{Shape, with_parameters};
 pub(crate) use shelf::{Rows, Shelf, Under};
 
-/// With this begins each name of ours, and no client's reaches a server that does.
+/// With this begins each name of ours, and none reaches a server that a client's message gives to a
+/// statement.
 const PREFIX: &[u8] = b"pgweir_";
 
 /// Behind the prefix of a client's own name: none of ours goes on with it.
@@ -30,6 +31,11 @@ const ESCAPE: u8 = b'_';
 pub(crate) fn escaped(name: &[u8]) -> Option<Vec<u8>> {
     let rest = name.strip_prefix(PREFIX)?;
     Some([PREFIX, &[ESCAPE], rest].concat())
+}
+
+/// Whether a text may name a statement of ours.
+pub(crate) fn may_name_ours(text: &[u8]) -> bool {
+    text.windows(PREFIX.len()).any(|part| part.eq_ignore_ascii_case(PREFIX))
 }
 
 #[cfg(test)]

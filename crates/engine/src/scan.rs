@@ -7,6 +7,7 @@ use crate::Engine;
 use crate::action::{ClientId, ServerId};
 use crate::client::{Client, Slot};
 use crate::marks::Mark;
+use crate::prepared;
 use crate::track::Said;
 use crate::units::until_nul;
 
@@ -92,6 +93,13 @@ impl Engine {
         }
         if heard.pins.contains(PinReason::Names) {
             self.runs_prepared(id);
+            let server = self.clients[id].server();
+            // It finds ours in pg_prepared_statements, and may remove what all clients share.
+            let ours = said.text.is_none_or(prepared::may_name_ours);
+            if let Some(server) = server.filter(|_| ours) {
+                Mark::OursNamed.hit();
+                self.servers[server].reset = true;
+            }
         }
         if let Some(unseen) = &heard.unseen {
             Mark::Unseen.hit();

@@ -191,6 +191,12 @@ impl Engine {
             }
             let shelf = &mut self.servers[id].shelf;
             match kind {
+                Kind::Parse { makes: Makes::Own | Makes::Shown(_) } => {
+                    // The server was to be kept for it.
+                    if let Some(client) = client {
+                        self.clients[client].doubt_prepared();
+                    }
+                }
                 Kind::Parse { makes: Makes::Shared(made) } => {
                     Mark::StatementNotMade.hit();
                     shelf.not_made(&made.statement);

@@ -274,7 +274,7 @@ impl Engine {
     /// "pgweir_", and goes on without another underscore.
     pub(crate) fn run_beside(&mut self, id: ServerId, name: &[u8], text: &[u8], sink: Sink) {
         let kinds = [
-            Kind::Parse { makes: Makes::Own },
+            Kind::Parse { makes: Makes::Ours },
             Kind::Bind,
             Kind::Execute { sent: 0 },
             Kind::ClosePortal,
@@ -410,7 +410,8 @@ fn question(custom: &BTreeSet<Box<[u8]>>) -> Vec<u8> {
     let mut text = format!(
         "SELECT {}, {HEX} FROM (\
          SELECT name, setting FROM pg_catalog.pg_settings \
-         WHERE source = 'session' AND pg_catalog.left(name, 12) <> 'transaction_' \
+         WHERE source = 'session' AND name NOT IN ('transaction_deferrable', \
+         'transaction_isolation', 'transaction_read_only') \
          UNION ALL SELECT 'role', pg_catalog.current_setting('role') \
          WHERE pg_catalog.current_setting('role') <> 'none' OR EXISTS (\
          SELECT FROM pg_catalog.pg_db_role_setting, pg_catalog.unnest(setconfig) AS c(c) \

@@ -139,8 +139,10 @@ impl Engine {
             let is_between = its.slots.is_empty() && its.body.left == 0 && !of.status.in_block();
             (is_quiet && is_due && is_between).then_some(server)
         });
-        if let Some(server) = quiet.collect::<Vec<_>>().first() {
-            self.asks_for_names(now, *server);
+        for server in quiet.collect::<Vec<_>>() {
+            if self.asks_for_names(now, server) {
+                break;
+            }
         }
     }
 

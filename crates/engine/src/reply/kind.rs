@@ -53,6 +53,8 @@ pub(crate) enum Described {
 pub(crate) enum Makes {
     /// A statement under a name of its client's, for as long as the server is this client's.
     Own,
+    /// One of ours, which is closed behind its use.
+    Ours,
     /// The unnamed one. This is the whole message, so that it can be made again on another server.
     Unnamed(Rc<[u8]>),
     /// The unnamed one, by a message that was too long to keep.
@@ -105,7 +107,9 @@ impl Kind {
     /// Whether it changes which statements have names, on the server or for its client.
     pub(super) fn names_statements(&self) -> bool {
         match self {
-            Self::Parse { makes } => matches!(makes, Makes::Shared(_) | Makes::Shown(_)),
+            Self::Parse { makes } => {
+                matches!(makes, Makes::Own | Makes::Shared(_) | Makes::Shown(_))
+            }
             Self::CloseStatement { closes } => {
                 matches!(closes, Closes::Name(_) | Closes::Shared(..))
             }

@@ -539,7 +539,7 @@ impl Engine {
             }
         }
         // It may be what the server is kept for.
-        self.clients[id].in_doubt |= self.clients[id].pins.contains(PinReason::Prepared);
+        self.clients[id].doubt_prepared();
         // The server has nothing of this name, which is no error, unless it was left there by SQL.
         let rename = Rename::escape(HEADER_LEN + 1, name);
         Some(Named::renamed(Kind::CloseStatement { closes }, rename))

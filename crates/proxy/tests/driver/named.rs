@@ -515,6 +515,36 @@ fn sql_removes_a_name() {
     assert_eq!(server.heard(), "B(s) S");
 }
 
+/// It has found the name of what all clients share in pg_prepared_statements.
+#[test]
+fn a_server_from_which_sql_may_have_removed_ours_is_emptied() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    prepare(&alice, &server, "s", "SELECT", no_rows());
+    let bob = stage.client();
+    bob.says([query("DEALLOCATE PGWEIR_1")]);
+    assert_eq!(server.heard(), "Q(DEALLOCATE PGWEIR_1)");
+    server.says([done_with("DEALLOCATE"), ready()]);
+    assert_eq!(server.heard(), "Q(DISCARD ALL)");
+    server.says([done_with("DISCARD ALL"), ready()]);
+    assert!(took(Mark::OursNamed));
+    alice.says([bind_to("s"), execute(), sync()]);
+    assert_eq!(server.heard(), "P(pgweir_1=SELECT) D(pgweir_1) B(pgweir_1) E S");
+}
+
+/// It is longer than what is kept to be prepared elsewhere, and the server has not made it.
+#[test]
+fn a_server_is_not_kept_for_what_was_not_prepared_there() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    let long = format!("SELECT '{}' FROM missing", "x".repeat(20_000));
+    alice.says([parse_as("s", &long), sync()]);
+    server.heard();
+    server.says([error("42P01"), ready()]);
+    assert_eq!(alice.heard(), "E(42P01) Z");
+    assert_eq!(server.heard(), "Q(left?)");
+    server.says([left("")]);
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
+
 /// Inside a transaction statements are sent as they come; these are not.
 #[test]
 fn a_text_that_names_statements_is_read_before_it_is_sent() {
@@ -601,6 +631,8 @@ fn names_that_were_not_given_to_the_server_are_known_on() {
     alice.says([parse("bad"), parse("EXECUTE s"), sync(), bind_to("s"), sync()]);
     assert_eq!(server.heard(), "P(bad) C(s) P(s=SELECT) P(EXECUTE s) S");
     server.says([error("42601"), ready()]);
+    assert_eq!(server.heard(), "Q(left?)");
+    server.says([left("")]);
     assert_eq!(server.heard(), "B(pgweir_1) S");
 }
 
@@ -612,6 +644,8 @@ fn rows_that_were_not_asked_for_are_not_awaited() {
     alice.says([parse("bad"), parse("EXECUTE s"), sync(), bind_to("s"), sync()]);
     assert!(server.heard().starts_with("P(bad) C(s) P(s=SELECT) D(s) P(EXECUTE s) S"));
     server.says([error("42601"), ready()]);
+    assert_eq!(server.heard(), "Q(left?)");
+    server.says([left("")]);
     assert_eq!(server.heard(), "B(pgweir_1) S");
 }
 
