@@ -1170,7 +1170,7 @@ marks! {
     HeardAheadOfServer,
     /// Who leaves, or loses its server, hears the ReadyForQuery that was delayed.
     ReadySaidAtOnce,
-    /// A listener is closed, which is the only server of its pool, to make room for another pool.
+    /// A listener is closed, which is the only server of its pool that nobody keeps, to make room.
     ListenerMakesRoom,
     /// A cancel is to hit a shared unit beside others.
     CancelledBesideOthers,

@@ -4,7 +4,7 @@
 //! If two clients have begun to listen at once, each keeps a server until there is a listener. With
 //! no room for that all servers may be kept so, and nobody would ever get one.
 
-use pgweir_sql::PinReason;
+use pgweir_sql::{PinReason, Pins};
 
 use super::Source;
 use crate::Engine;
@@ -12,6 +12,7 @@ use crate::action::{ClientId, ServerId};
 use crate::client::Leg;
 use crate::marks::Mark;
 use crate::pool::PoolId;
+use crate::server::Server;
 use crate::settings::ENCODING;
 use crate::shares::ShareId;
 use crate::time::Time;
@@ -42,8 +43,9 @@ impl Engine {
         true
     }
 
-    /// The one server that a pool has left only listens, and a client of it has waited for one for
-    /// a while: that is what it gets, and who listens is told of that. `of_others`: so it is with a
+    /// The one server that a pool has left only listens, besides those that others keep, and a
+    /// client of it has waited for one for a while: that is what it gets, and who listens is told
+    /// of that. `of_others`: so it is with a
     /// client of a pool that has none, in the place of that of another pool. Says whether one goes.
     pub(crate) fn give_up_listener(
         &mut self,
@@ -54,7 +56,8 @@ impl Engine {
     ) -> bool {
         let only_listens = |pool: &PoolId| {
             let its = &self.pools[*pool];
-            its.total == 1 && its.listener.as_ref().is_some_and(|listener| listener.has_server())
+            its.total == self.kept(*pool) + 1
+                && its.listener.as_ref().is_some_and(|listener| listener.has_server())
         };
         let may_go = |pool: &PoolId| (of_others || Some(*pool) == taker) && only_listens(pool);
         let found = self.pools_in(shares).find(may_go);
@@ -66,23 +69,31 @@ impl Engine {
         listener.is_some()
     }
 
-    /// Whether it would be the only server of a pool whose clients wait for one.
+    /// Whether it would be the only server of a pool whose clients wait for one, besides those that
+    /// others keep.
     pub(super) fn is_needed_to_lend(&self, pool: PoolId) -> bool {
         let its = &self.pools[pool];
-        its.waiting > 0 && its.total == 1 && self.room(pool) == 0
+        its.waiting > 0 && its.total == self.kept(pool) + 1 && self.room(pool) == 0
     }
 
     /// Whether a pool has two servers that are not kept for anything but to listen: with one less
     /// there is still one for the others.
     fn others_are_lent(&self, pool: PoolId) -> bool {
-        let of_pool = self.servers.iter().filter(|(_, server)| server.pool == pool);
-        let is_kept = |id: ServerId| {
-            let (server, but) = (&self.servers[id], PinReason::Listen.into());
+        self.pools[pool].total >= self.kept(pool) + 2
+    }
+
+    /// How many servers of a pool clients keep for anything but to listen until the listener does.
+    fn kept(&self, pool: PoolId) -> usize {
+        let is_kept = |(id, server): &(ServerId, &Server)| {
             let client = server.client().and_then(|client| self.clients.find(client));
+            let but = match self.is_encoded_as_listener(*id) {
+                true => PinReason::Listen.into(),
+                false => Pins::NONE,
+            };
             client.is_some_and(|client| self.keeps_server_beside(client, server, but))
         };
-        let kept = of_pool.filter(|(id, _)| is_kept(*id)).count();
-        self.pools[pool].total >= kept + 2
+        let of_pool = self.servers.iter().filter(|(_, server)| server.pool == pool);
+        of_pool.filter(is_kept).count()
     }
 
     fn is_adoptable(&self, id: ServerId, client: ClientId) -> bool {

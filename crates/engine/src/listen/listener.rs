@@ -318,7 +318,7 @@ impl Engine {
 
     /// Whether a server has the encoding of its pool's listener, or of the next one: that of new
     /// connections.
-    fn is_encoded_as_listener(&self, id: ServerId) -> bool {
+    pub(super) fn is_encoded_as_listener(&self, id: ServerId) -> bool {
         let server = &self.servers[id];
         let pool = &self.pools[server.pool];
         let listener = pool.listener.as_ref().filter(|listener| listener.is_ready());

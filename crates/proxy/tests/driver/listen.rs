@@ -1364,6 +1364,35 @@ fn the_last_connection_is_lent_rather_than_that_it_listens() {
     }
 }
 
+/// So it is where another client keeps the only other one.
+#[test]
+fn what_is_not_kept_is_lent_rather_than_that_it_listens() {
+    for limit in LIMITS {
+        let Scene { stage, alice, server, listener, own } =
+            Scene::of(&limited(limit, 2)).taken_over();
+        let [bob, carol] = [stage.client(), stage.client()];
+        bob.says([query("CREATE TEMP TABLE t ()")]);
+        assert_eq!(server.heard(), "Q(CREATE TEMP TABLE t ())");
+        server.says([done(), ready(), left("t")]);
+        let mut last = listener;
+        for _ in 0..2 {
+            carol.says([query("carol")]);
+            stage.wait(Duration::from_millis(900));
+            assert_eq!(last.heard(), "", "{limit}");
+            stage.wait(Duration::from_millis(300));
+            assert_eq!(last.heard(), "X", "{limit}");
+            last.ends();
+            last = stage.server();
+            assert_eq!(last.heard(), "Q(carol)", "{limit}");
+            last.says([done(), ready()]);
+            assert_eq!(carol.heard(), "C Z");
+            assert_eq!(last.heard(), format!("Q(LISTEN \"a\"; LISTEN \"{}\"; )", own));
+            last.says([done(), done(), ready()]);
+            assert_eq!(alice.heard(), "N");
+        }
+    }
+}
+
 /// Nor does another pool starve for it.
 #[test]
 fn the_last_connection_is_lent_to_others_rather_than_that_it_listens() {
