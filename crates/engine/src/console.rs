@@ -15,6 +15,10 @@ use crate::units::message;
 /// The longest message to the console, which is a command or is refused anyway.
 const MAX_MESSAGE_LEN: usize = 32 * 1024;
 
+/// So much is said to a client of the console, and the next message is not looked at before it is
+/// known whether that piles up: a message of five bytes may be refused with two hundred.
+const SAID_AT_ONCE: usize = 16 * 1024;
+
 impl Engine {
     /// What a client of the console is told at login: PostgreSQL's clients ask for these.
     pub(crate) fn greet_console(&mut self, id: ClientId) {
@@ -42,8 +46,9 @@ impl Engine {
     /// Input of a client of the console: one command at a time.
     pub(crate) fn console_input(&mut self, now: Time, id: ClientId, input: &[u8]) -> usize {
         let mut at = 0;
+        let mut says_much = false;
         // Its answers must not pile up either.
-        while !self.clients[id].holding && !self.clients[id].congested {
+        while !self.clients[id].holding && !self.clients[id].congested && !says_much {
             let rest = &input[at..];
             let (tag, length) = match first(rest) {
                 First::Whole(tag, length) => (tag, length),
@@ -63,6 +68,12 @@ impl Engine {
                 return input.len();
             }
             at += length;
+            says_much = self.actions.own.len() >= SAID_AT_ONCE;
+        }
+        if says_much {
+            Mark::ConsoleSaysMuch.hit();
+            self.resume(id);
+            return at;
         }
         let client = &self.clients[id];
         let has_more = at < input.len();

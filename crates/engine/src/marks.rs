@@ -1247,6 +1247,8 @@ marks! {
     PoolGoneInLogin,
     /// Another configuration has another user of the console.
     ConsoleClosed,
+    /// A client of the console was said so much that its next message waits a moment.
+    ConsoleSaysMuch,
     /// So many are asked to leave that they are not all asked at once.
     FarewellsSpread,
     /// Who has ended its stream is waited for longer than others, until it has read.

@@ -238,6 +238,26 @@ fn who_does_not_read_its_answers_is_not_read() {
     assert!(admin.heard_bytes() == syncs, "all of it is answered");
 }
 
+/// Nor do refusals pile up, of which five bytes ask for one, and which come thousands at once.
+#[test]
+fn who_is_refused_many_times_at_once_is_not_read_on() {
+    for reads in [true, false] {
+        let (_stage, admin) = admitted();
+        if !reads {
+            admin.takes(0);
+        }
+        let calls = 50_000;
+        let [call, sync_alone] = [message(b'F', b""), sync()];
+        admin.says_and_ends([[&call[..], &sync_alone].concat().repeat(calls)]);
+        assert_eq!(admin.is_closed(), reads);
+        admin.takes_all();
+        let heard = from_backend(&admin.heard_bytes());
+        assert!(heard == vec!["E(0A000) Z Z"; calls].join(" "), "all of it is answered");
+        assert!(admin.is_closed());
+        assert!(took(Mark::ConsoleSaysMuch));
+    }
+}
+
 /// Who runs the process can read its secrets anyway, and is known by the kernel's word.
 #[test]
 fn who_runs_the_process_needs_no_password() {
