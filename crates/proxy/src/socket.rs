@@ -125,12 +125,12 @@ impl Socket {
         }
     }
 
-    /// Throws away what the peer has sent, as far as is known: a close with input left unread
-    /// would reset the connection, and the peer might lose our last words to it. Says whether
-    /// there may be more: a peer that never stops is not read for ever.
+    /// Throws away what the peer has sent: a close with input left unread would reset the
+    /// connection, and the peer might lose our last words to it. The kernel is asked, since what
+    /// was accepted in this turn the runtime knows nothing of. Says whether there may be more: a
+    /// peer that never stops is not read for ever.
     pub(crate) fn discard_input(&self) -> bool {
-        let recv = |buffer: &mut [u8]| Ok(recv(&self.stream, buffer, RecvFlags::empty())?.0);
-        discard(|buffer| self.stream.try_io(Interest::READABLE, || recv(buffer)))
+        discard(|buffer| Ok(recv(&self.stream, buffer, RecvFlags::empty())?.0))
     }
 
     fn clear(&self, interest: Interest) {

@@ -71,6 +71,26 @@ fn a_stream_that_is_broken_is_not_ended() {
     });
 }
 
+/// A client may be sent away in the turn in which it has come, before the runtime has asked the
+/// kernel about it: closed with its startup packet unread, it found a reset behind our error.
+#[test]
+fn input_is_discarded_that_the_runtime_does_not_know_of() {
+    on_a_worker(async {
+        let listener = TcpListener::bind("127.0.0.1:0").expect("a port");
+        let address = listener.local_addr().expect("it listens");
+        let mut peer = Peer::connect(address).expect("it listens");
+        io::Write::write_all(&mut peer, b"startup packet").expect("there is room");
+        let (stream, _) = listener.accept().expect("it has come");
+        stream.set_nonblocking(true).expect("it does not block");
+        let stream = TcpStream::from_std(stream).expect("it can be waited for");
+        let socket = Socket::new(Stream::Tcp(stream));
+        assert!(!socket.discard_input() && took(Mark::InputDiscarded));
+        drop(socket);
+        let end = io::Read::read(&mut peer, &mut [0; 1]).map_err(|error| error.kind());
+        assert_eq!(end, Ok(0), "no reset");
+    });
+}
+
 #[test]
 fn input_without_an_end_is_not_discarded_for_ever() {
     begin();
