@@ -197,7 +197,11 @@ impl Engine {
         // What it waited for, before more of it could be sent, was that server's answer.
         self.clients[id].holding = false;
         match loss {
-            Loss::NotBegun => self.goes_on_behind_loss(now, id),
+            Loss::NotBegun => {
+                // What was made again in front of its unit has set nothing.
+                self.clients[id].changes = None;
+                self.goes_on_behind_loss(now, id);
+            }
             Loss::Again => self.run_again(now, id, kept),
             Loss::Nothing | Loss::Transaction => {
                 let its = &mut self.clients[id];

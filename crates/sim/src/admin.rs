@@ -22,7 +22,7 @@ use crate::world::Site;
 pub(crate) const ADMIN: &str = "admin";
 
 /// More than a command may have.
-const TOO_LONG: usize = 17 * 1024;
+const TOO_LONG: usize = 33 * 1024;
 
 /// A client of the console.
 pub(crate) struct Admin {

@@ -45,8 +45,8 @@ impl Engine {
 
     /// The one server that a pool has left only listens, besides those that others keep, and a
     /// client of it has waited for one for a while: that is what it gets, and who listens is told
-    /// of that. `of_others`: so it is with a
-    /// client of a pool that has none, in the place of that of another pool. Says whether one goes.
+    /// of that. `of_others`: so it is with a client of a pool that has none, in the place of that
+    /// of another pool. Says whether one goes.
     pub(crate) fn give_up_listener(
         &mut self,
         now: Time,

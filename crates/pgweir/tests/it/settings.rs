@@ -176,6 +176,34 @@ fn a_strangers_timeout_refuses_nobody() {
     }
 }
 
+/// Whatever a client sets for its session goes with it, by every name that PostgreSQL has for such
+/// a setting: one was taken for a part of a transaction by its first letters.
+#[test]
+fn every_setting_of_a_client_goes_with_it() {
+    let stage = Stage::new("settings_every", 1);
+    // Of these each has a value that does no harm, and is not what it was. What is left out belongs
+    // to the transaction, to the protocol, or to pgweir.
+    let question = "SELECT name || '=' || CASE vartype WHEN 'bool' THEN \
+                    CASE setting WHEN 'on' THEN 'off' ELSE 'on' END \
+                    ELSE (greatest(min_val::numeric, 1) + 60000)::text END \
+                    FROM pg_settings WHERE context = 'user' AND (vartype = 'bool' OR \
+                    name LIKE '%timeout') AND name NOT IN ('transaction_deferrable', \
+                    'transaction_read_only', 'default_transaction_read_only', \
+                    'exit_on_error', 'row_security', 'standard_conforming_strings', \
+                    'transform_null_equals', 'zero_damaged_pages') ORDER BY name";
+    let settings = stage.client().query(question);
+    assert!(settings.len() > 40, "{settings:?}");
+    for setting in settings {
+        let (name, value) = setting.split_once('=').expect("it was put together so");
+        let [mut one, mut other] = [stage.client(), stage.client()];
+        let show = format!("SELECT setting FROM pg_settings WHERE name = '{name}'");
+        let before = one.query(&show);
+        one.query(&format!("SET {name} = {value}"));
+        assert_eq!(other.query(&show), before, "{name} has stayed");
+        assert_eq!(one.query(&show), [value], "{name} is gone");
+    }
+}
+
 /// In PostgreSQL's own words, and once.
 #[test]
 fn what_no_server_takes_is_refused() {

@@ -364,6 +364,27 @@ fn nobody_waits_for_what_a_lost_server_was_to_say() {
     assert!(alice.is_closed());
 }
 
+/// Of one that sets something nothing was run there: it is made again on the next.
+#[test]
+fn what_was_made_again_on_a_lost_server_has_set_nothing() {
+    let (stage, server, alice, bob) = shared();
+    let text = "SELECT set_config('work_mem', '1MB', false)";
+    alice.says([parse(text), describe_statement(""), sync()]);
+    server.says([parse_complete(), no_parameters(), columns(), ready()]);
+    assert_eq!(server.heard(), format!("P({text}) D S Q(set to?)"));
+    server.says([set_to(&[])]);
+    prepare(&bob, &server, "bob");
+    alice.says([bind(), execute(), sync()]);
+    assert_eq!(server.heard(), format!("P({text}) D H"));
+    server.breaks();
+    let next = stage.server();
+    assert_eq!(next.heard(), format!("P({text}) D H"));
+    next.says([parse_complete(), no_parameters(), columns()]);
+    assert_eq!(next.heard(), "B E S");
+    next.says([bind_complete(), done(), ready()]);
+    assert_eq!((alice.heard().as_str(), next.heard().as_str()), ("1 t T Z 2 C Z", "Q(set to?)"));
+}
+
 /// What was made again cannot be read any more: the client hears that.
 #[test]
 fn what_cannot_be_made_again_is_an_error() {
