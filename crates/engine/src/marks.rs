@@ -712,8 +712,6 @@ marks! {
     Dismissed,
     /// One that was promised takes the place of a server that has gone.
     PlaceTaken,
-    /// It takes another place: a reload has moved its pool to another server.
-    PlaceLeft,
     /// The place of a server that has gone is somebody else's.
     PlaceLost,
 
@@ -1229,6 +1227,9 @@ marks! {
     UnsharedForDebugging,
     /// What takes the brake off a server was ended by it.
     SettingsBraked,
+    /// A promised server takes another place than that of the one that has gone: a reload has moved
+    /// its pool.
+    PlaceLeft,
 
     // Clients on their way in and out.
     /// A request for a cancel has a length that none has.

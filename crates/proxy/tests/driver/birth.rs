@@ -339,6 +339,7 @@ fn what_is_left_where_a_promise_is_kept_elsewhere_is_for_others() {
     assert_eq!(stage.attempts(), 0);
     server.breaks();
     assert_eq!(stage.attempts(), 2, "one on each server");
+    assert!(took(Mark::PlaceLeft));
     server_born(&stage, &[BORN]);
     server_born(&stage, &[]);
     assert!(born.is_greeted() && east.is_greeted());
