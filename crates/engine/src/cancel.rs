@@ -145,6 +145,15 @@ impl Engine {
             && self.has_unit_behind_ours(id)
     }
 
+    /// Whether a client's next unit was cancelled while its server did something in front of it:
+    /// that is over, and the unit is looked at in a moment.
+    fn is_about_to_send(&self, server: ServerId, client: ClientId) -> bool {
+        let Some(its) = self.clients.find(client) else { return false };
+        let waits = its.woken || its.holding;
+        let is_next = its.slots.is_empty() && its.cancelled == Some(its.next_slot);
+        waits && is_next && its.leg == Leg::Held(server) && self.servers[server].replies.is_empty()
+    }
+
     /// Whether a client's next unit waits within its transaction for a statement of our own.
     fn waits_in_block(&self, server: ServerId, client: ClientId) -> bool {
         let its = &self.servers[server];
@@ -247,6 +256,9 @@ impl Engine {
         else {
             return;
         };
+        if target.is_some_and(|(client, _)| self.is_about_to_send(server, client)) {
+            return Mark::CancelAwaitsUnit.hit();
+        }
         // A client does not know how long its unit has waited here, or waits for what is put in
         // front of it, and of our own cancels it knows nothing. On a connection straight to
         // PostgreSQL none of these would come too early.

@@ -1200,6 +1200,8 @@ marks! {
     ClosedWithPool,
 
     not_simulated:
+    /// What the unit of a cancel waited for is over, and the unit was not sent yet.
+    CancelAwaitsUnit,
     /// The reply to a unit that shares a server is too long to be kept, and cannot be asked for
     /// again: the schema has changed.
     TooLongInDoubt,

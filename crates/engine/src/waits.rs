@@ -59,6 +59,7 @@ impl Engine {
         its.asked = None;
         its.holding = false;
         its.held_since = None;
+        its.cancelled = None;
         // What was made again for it is not for the next one.
         its.unnamed_stale = false;
         its.refusal = Some(Box::new(report));

@@ -271,9 +271,10 @@ impl Client {
         self.pool.draft
     }
 
-    /// The number of its last statement.
-    pub(crate) fn statements(&self) -> u32 {
-        self.script.statements()
+    /// The number of the last statement that a cancel may end which is over by now. What has begun
+    /// a batch may wait at pgweir, and with it what is still to come of that.
+    pub(crate) fn last_cancelled(&self) -> u32 {
+        self.script.statements() + u32::from(self.script.is_in_batch())
     }
 
     /// Whether it is between transactions.

@@ -56,8 +56,8 @@ impl Engine {
     ) -> bool {
         let only_listens = |pool: &PoolId| {
             let its = &self.pools[*pool];
-            its.total == self.kept(*pool) + 1
-                && its.listener.as_ref().is_some_and(|listener| listener.has_server())
+            its.listener.as_ref().is_some_and(|listener| listener.has_server())
+                && its.total == self.kept(*pool) + 1
         };
         let may_go = |pool: &PoolId| (of_others || Some(*pool) == taker) && only_listens(pool);
         let found = self.pools_in(shares).find(may_go);
@@ -70,10 +70,14 @@ impl Engine {
     }
 
     /// Whether it would be the only server of a pool whose clients wait for one, besides those that
-    /// others keep.
+    /// others keep, and the pool's size leaves them one.
     pub(super) fn is_needed_to_lend(&self, pool: PoolId) -> bool {
         let its = &self.pools[pool];
-        its.waiting > 0 && its.total == self.kept(pool) + 1 && self.room(pool) == 0
+        if its.waiting == 0 || self.room(pool) > 0 {
+            return false;
+        }
+        let kept = self.kept(pool);
+        its.total == kept + 1 && kept < its.most() - its.listeners()
     }
 
     /// Whether a pool has two servers that are not kept for anything but to listen: with one less

@@ -175,8 +175,13 @@ impl Engine {
             return Err("ReadyForQuery came for no unit".to_owned());
         };
         self.let_go(unit.held);
+        let runs_again = match unit.outcome {
+            Outcome::Answered => false,
+            Outcome::Overran => !unit.cancelled,
+            Outcome::TooLong => !unit.cancelled && (unit.undone || self.has_only_read(id, &unit)),
+        };
         // What is run again is counted when it is over.
-        if unit.client.is_some() && (unit.outcome == Outcome::Answered || unit.cancelled) {
+        if unit.client.is_some() && !runs_again {
             self.count_unit(now, id);
         }
         let server = &mut self.servers[id];

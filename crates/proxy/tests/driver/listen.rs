@@ -614,6 +614,21 @@ fn where_there_is_no_room_a_listening_server_is_the_listener() {
     assert_eq!(other.heard(), "Q(SELECT 1)");
 }
 
+/// It comes on top of the pool's size, and who waits for that is not served by it.
+#[test]
+fn the_listener_is_no_server_beyond_the_pools_size() {
+    let setup = Setup::with("max_db_connections = 2");
+    let scene = Scene::of(&setup).taken_over();
+    let [bob, carol] = [scene.stage.client(), scene.stage.client()];
+    bob.says([query("CREATE TEMP TABLE t ()")]);
+    scene.server.says([done(), ready(), left("t")]);
+    carol.says([query("SELECT 1")]);
+    scene.listener.breaks();
+    let next = scene.stage.server();
+    assert!(next.heard().starts_with("Q(LISTEN \"a\";"));
+    assert_eq!(carol.heard(), "");
+}
+
 /// It exists there only, and its client goes on with it.
 #[test]
 fn a_server_that_stays_for_a_long_statement_is_no_listener() {

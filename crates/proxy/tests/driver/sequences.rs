@@ -221,6 +221,26 @@ fn in_a_transaction_a_cancel_waits_until_it_is_forgotten() {
     assert!(requester.is_closed());
 }
 
+/// Time passes when that is over, and before the unit is sent.
+#[test]
+fn a_cancel_waits_for_a_unit_that_is_about_to_be_sent() {
+    let (stage, server, alice, bob) = two();
+    run(&alice, &server, ASK, ready());
+    run(&alice, &server, ADVANCE, ready());
+    run(&bob, &server, "BEGIN", in_block());
+    bob.says([query(ASK)]);
+    assert_eq!(server.heard(), FORGET);
+    let requester = stage.cancel(&bob);
+    stage.keep_turn_open();
+    server.says([forgotten(), in_block()]);
+    stage.wait(Duration::from_millis(200));
+    stage.end_turn();
+    assert!(took(Mark::CancelAwaitsUnit) && requester.is_open());
+    assert_eq!(server.heard(), format!("Q({ASK})"));
+    stage.wait(Duration::from_millis(200));
+    assert_eq!(stage.cancels(), 1);
+}
+
 /// It belongs to no unit, and must not end one that is open.
 #[test]
 fn within_a_batch_it_is_forgotten_there() {

@@ -279,6 +279,11 @@ impl Script {
         Farewell::Terminate
     }
 
+    /// Whether a batch is open: its Sync is still to be sent.
+    pub(super) fn is_in_batch(&self) -> bool {
+        self.batch
+    }
+
     /// The number of its last statement.
     pub(super) fn statements(&self) -> u32 {
         self.number

@@ -55,7 +55,7 @@ impl World {
         let mut clients = self.wires.iter().filter_map(|wire| client(&wire.outside));
         // Who is gone sends nothing more.
         if let Some(client) = clients.find(|client| client.number == number) {
-            let last = client.statements();
+            let last = client.last_cancelled();
             self.site.ledger.cancel_over(request, last);
         }
     }
