@@ -295,7 +295,8 @@ impl Engine {
         let pool = self.servers[server].pool;
         if self.settle_cancel(server) {
             self.servers[server].state = ServerState::AwaitingCancel;
-            return;
+            // Who has waited for a place on it lacks a server that is shared.
+            return self.refill(now, pool);
         }
         self.refresh_welcomes(server);
         let its = &self.servers[server];

@@ -5,7 +5,7 @@ use std::time::Duration;
 use pgweir_engine::{ClientState, Mark, ServerActivity, TICK};
 
 use crate::messages::{
-    bind, bind_complete, bind_to, close_complete, close_portal, columns, copy_in,
+    bind, bind_complete, bind_to, cancel_request, close_complete, close_portal, columns, copy_in,
     describe_statement, done, error, execute, fatal, fatal_of_another, in_block, long_error,
     long_row, no_data, no_parameters, notice, one_row, parameter_status, parse, parse_as,
     parse_complete, query, ready, row, sync, terminate,
@@ -699,6 +699,25 @@ fn an_error_that_nobody_knows_undoes_nothing() {
 }
 
 /// It waited for its place, and its client does not know how long ago it was sent.
+/// It is nobody's until the cancel is over, and who has waited for a place on it needs another, which
+/// is not the one that is made for somebody else.
+#[test]
+fn who_waits_for_a_place_on_a_server_that_awaits_a_cancel_gets_another() {
+    let setup = Setup { size: 3, general: "pipelining = '1x8'", ..Setup::default() };
+    let (stage, server, clients) = braked(&setup, 3);
+    clients[0].says([query("SELECT new FROM t")]);
+    assert_eq!(server.heard(), "Q(SELECT new FROM t)");
+    clients[1].says([query("SELECT 1")]);
+    clients[2].says([query("BEGIN")]);
+    assert_eq!(stage.attempts(), 1, "for the transaction");
+    stage.cancel(&clients[0]);
+    let cancel = stage.cancel_line().expect("nobody else is there");
+    assert_eq!(cancel.heard_bytes(), cancel_request(&server.key()));
+    server.says([error("57014"), ready()]);
+    assert_eq!(stage.servers()[0], ServerActivity::BeingCanceled);
+    assert_eq!(stage.attempts(), 2);
+}
+
 #[test]
 fn a_cancel_of_a_shared_unit_that_has_waited_is_held_back() {
     let setup = Setup { general: "pipelining = '1x1'", ..Setup::default() };
