@@ -156,7 +156,10 @@ impl Engine {
     /// Asks what is left of that for which a client keeps its server.
     fn ask_for_state(&mut self, now: Time, id: ServerId, client: ClientId) {
         Mark::StateAsked.hit();
-        let text = question(self.clients[client].pins);
+        let pins = self.clients[client].pins;
+        // What its temporary views and triggers have done no text has shown.
+        let hidden = STATE.iter().filter(|_| pins.contains(PinReason::TempTable));
+        let text = question(hidden.fold(pins, |pins, (reason, ..)| pins.union((*reason).into())));
         self.ask(now, id, Answer::State(Some(Left::default())), &text);
     }
 

@@ -76,6 +76,9 @@ enum Reading {
     Judged,
 }
 
+/// So long a server may be silent that reads its catalogue, besides what any statement of ours may
+/// take: the question gives itself this time.
+pub(crate) const SILENCE: Duration = Duration::from_secs(60);
 /// So often the catalogue is read at most, however often the schema changes.
 const PAUSE: Duration = Duration::from_millis(500);
 /// So much later it is tried again to read one that could not be read.
@@ -255,6 +258,22 @@ impl Engine {
         }
         names.reading = Reading::Judged;
         self.actions.push(Action::JudgeCatalogue(Box::new(rows)));
+    }
+
+    /// A server is gone that was asked what there is in its catalogue.
+    pub(crate) fn reading_lost(&mut self, now: Time, server: ServerId, database: &Database) {
+        let Some(names) = self.names.get_mut(database) else { return };
+        if !matches!(names.reading, Reading::Asked(asked) if asked == server) {
+            return;
+        }
+        names.reading = Reading::None;
+        names.stale = true;
+        names.failures = names.failures.saturating_add(1).min(TRIES);
+        if names.failures == TRIES {
+            Mark::CatalogueLost.hit();
+            let cause = format!("{TRIES} servers in a row were lost that were asked for it");
+            self.catalogue_read(now, database, Err(cause));
+        }
     }
 
     /// What [`Action::JudgeCatalogue`] has asked for, or why it is not to be had.

@@ -296,10 +296,9 @@ impl Engine {
             | ServerState::Leaving => false,
         };
         if never_used {
-            // It was lost before it was of any use, and the next one may be, too.
             let report = unreachable_server(&server.address, cause);
             let (pool, jitter) = (server.pool, u32::from_be_bytes(self.random.bytes()));
-            self.pools[pool].attempt_failed(now, report, jitter);
+            self.pools[pool].lost_unused(now, report, jitter);
         }
         if self.is_pipelined(id) {
             return self.shared_lost(now, id, cause);
@@ -330,7 +329,7 @@ impl Engine {
             Mark::LostTwice.hit();
             let jitter = u32::from_be_bytes(self.random.bytes());
             let report = unreachable_server(&self.pools[pool].spec.address, cause);
-            self.pools[pool].attempt_failed(now, report, jitter);
+            self.pools[pool].lost_unused(now, report, jitter);
         }
         let kept = std::mem::take(&mut self.servers[id].kept);
         self.forget_server(now, id);
@@ -491,7 +490,7 @@ impl Engine {
             Mark::CancelOfLostServer.hit();
             self.cancel_over(cancel);
         }
-        self.end_reading(id);
+        let rows = self.end_reading(id);
         let Some(server) = self.servers.remove(id) else { return };
         self.leave_pool(&server, id);
         if server.dedicated {
@@ -503,6 +502,9 @@ impl Engine {
         self.wake_for_pins(server.pool);
         if let Some(client) = server.promised_to {
             self.ask_again(now, client);
+        }
+        if let Some(rows) = rows {
+            self.reading_lost(now, id, rows.database());
         }
     }
 

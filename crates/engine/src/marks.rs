@@ -546,6 +546,10 @@ marks! {
     LostWhileRead,
     /// It is the first one, and nobody is served before the names are known.
     LostBeforeNames,
+    /// A client has changed the schema again, and may have used what is not there any more.
+    SchemaPassed,
+    /// So many servers in a row were lost that were to read it that it counts as unreadable.
+    CatalogueLost,
     /// A catalogue could not be read.
     CatalogueUnread,
     /// It is read once more.

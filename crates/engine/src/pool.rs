@@ -85,6 +85,8 @@ pub(crate) struct Pool {
     pub(crate) retry_at: Option<Time>,
     /// Failed attempts in a row.
     pub(crate) failures: u32,
+    /// So many servers in a row have let us in and were lost before one of them was of any use.
+    pub(crate) lost_unused: u32,
     /// What the last attempt failed of.
     pub(crate) last_failure: Option<Box<Report>>,
     /// Settings that a new server has refused, the oldest first.
@@ -273,6 +275,7 @@ impl Pool {
             total: 0,
             retry_at: None,
             failures: 0,
+            lost_unused: 0,
             last_failure: None,
             refusals: Vec::new(),
             welcomes: Vec::new(),
@@ -469,7 +472,7 @@ impl Pool {
 
     /// Notes a failed attempt. `jitter` is a random number: attempts of many pools spread out.
     pub(crate) fn attempt_failed(&mut self, now: Time, why: Report, jitter: u32) {
-        let doublings = self.failures.min(6);
+        let doublings = self.failures.max(self.lost_unused).min(6);
         let delay = (BACKOFF * 2u32.pow(doublings)).min(BACKOFF_MAX);
         Mark::BackoffAtMost.hit_if(delay == BACKOFF_MAX);
         let spread = delay.mul_f64(f64::from(jitter) / f64::from(u32::MAX) / 2.0);
@@ -478,9 +481,16 @@ impl Pool {
         self.last_failure = Some(Box::new(why));
     }
 
+    /// Notes a server that was lost before it was of any use: the next one may be, too.
+    pub(crate) fn lost_unused(&mut self, now: Time, why: Report, jitter: u32) {
+        self.attempt_failed(now, why, jitter);
+        self.lost_unused = self.lost_unused.saturating_add(1);
+    }
+
     /// Forgets all that is known of its servers: there are others in their place.
     pub(crate) fn forget_servers(&mut self) {
         self.attempt_succeeded();
+        self.lost_unused = 0;
         self.refusals.clear();
         self.welcomes.clear();
         self.at_login = None;

@@ -417,7 +417,9 @@ impl Engine {
     /// A server has answered a unit, which is not to be run again.
     pub(crate) fn count_unit(&mut self, now: Time, id: ServerId) {
         let server = &mut self.servers[id];
-        let stats = &mut self.pools[server.pool].stats;
+        let pool = &mut self.pools[server.pool];
+        pool.lost_unused = 0;
+        let stats = &mut pool.stats;
         stats.queries += 1;
         stats.query_time += now - server.unit_since;
         server.unit_since = now;

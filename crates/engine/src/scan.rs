@@ -78,15 +78,16 @@ impl Engine {
     /// What a text leaves that is sent now, or what it was prepared as.
     pub(crate) fn has_heard(&mut self, id: ClientId, heard: &Heard, said: Said<'_>) {
         let client = &mut self.clients[id];
-        client.follow_schema();
+        client.follow_schema(heard.pins);
         if !heard.own.contains(PinReason::Unlisten) {
             client.runs_untold(heard.pins);
         }
         let ends = heard.pins.contains(PinReason::Commit) && client.has_changed_settings();
         client.encoding_in_doubt |= ends || may_change_encoding(heard, said.text);
         self.leaves(id, heard.own, Some(said));
-        if heard.statements > 1 {
-            self.clients[id].follow_schema();
+        // Each of its statements may have used what the one before it has made.
+        for _ in 1..heard.statements.min(3) {
+            self.clients[id].follow_schema(heard.pins);
         }
         if heard.pins.contains(PinReason::Prepared) {
             self.clients[id].note_prepared(heard.when_run());

@@ -11,7 +11,9 @@ use pgweir_wire::backend::Report;
 
 use crate::Engine;
 use crate::action::{Action, ClientId, Event, ServerId};
+use crate::ask::Answer;
 use crate::cancel::CANCEL_TIMEOUT;
+use crate::catalogue;
 use crate::client::{Leg, Phase};
 use crate::errors::{IDLE, IDLE_IN_TRANSACTION, LOGIN_TOO_SLOW, TRANSACTION_TOO_LONG};
 use crate::marks::Mark;
@@ -113,7 +115,9 @@ impl Engine {
             client.watched_at = None;
             debug_assert!(matches!(client.phase, Phase::Ready(_)), "only a client that is let in");
             let quiet_since = client.quiet_since;
-            if !self.is_idle(id) {
+            // A snapshot that one has exported lasts as long as its session.
+            let replicates = client.replication.is_some() && client.server().is_some();
+            if replicates || !self.is_idle(id) {
                 Mark::ClientIdleButBusy.hit();
                 self.watch_silence(id, now);
             } else if now - quiet_since <= limit {
@@ -225,6 +229,10 @@ impl Engine {
                     // In front of what its client waits for, or behind what it had.
                     false => server.heard.max(server.fed),
                 };
+                let patience = match server.answer {
+                    Some(Answer::Catalogue(_)) => patience + catalogue::SILENCE,
+                    Some(_) | None => patience,
+                };
                 if !prepares && self.sweep_transaction(now, id, client) {
                     Mark::TransactionTooLongAside.hit();
                     return;
@@ -241,6 +249,7 @@ impl Engine {
                 // The answer may be long.
                 let is_long = step == Cleaning::Reading;
                 let since = if is_long { server.heard } else { server.changed };
+                let patience = if is_long { patience + catalogue::SILENCE } else { patience };
                 let ours = match step {
                     Cleaning::Asking
                     | Cleaning::Reading

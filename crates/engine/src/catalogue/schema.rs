@@ -25,6 +25,8 @@ pub(crate) struct SchemaChange {
     reading: Option<u64>,
     /// Its client has run something since, which may have done what is not known yet.
     followed: bool,
+    /// Behind that it has changed the schema again: what did it may be in no list.
+    passed: bool,
 }
 
 impl SchemaChange {
@@ -46,9 +48,17 @@ impl Engine {
         if !is_read {
             Mark::SchemaUnread.hit();
             self.leaves(id, PinReason::Unclear.into(), None);
-        } else if let Some(news) = loud.news_since(&change.before) {
-            Mark::SchemaMadeLoud.hit();
-            self.unseen(id, news, None);
+        } else {
+            if let Some(news) = loud.news_since(&change.before) {
+                Mark::SchemaMadeLoud.hit();
+                self.unseen(id, news, None);
+            }
+            if change.passed {
+                // What it has set is asked for; the rest goes before another has the server.
+                Mark::SchemaPassed.hit();
+                self.clients[id].changes.get_or_insert_default();
+                self.servers[server].reset = true;
+            }
         }
         if !self.servers[server].status.in_block() {
             self.lease_over(now, server, id);
@@ -67,7 +77,7 @@ impl Engine {
         let database = pool.spec.catalogue();
         let its = &mut self.clients[id];
         let is_known = its.schema.as_ref().is_some_and(|change| change.reading.is_none());
-        let new = SchemaChange { before, reading: None, followed: false };
+        let new = SchemaChange { before, reading: None, followed: false, passed: false };
         its.schema.get_or_insert(new).reading = None;
         if let Some(database) = database.filter(|_| !is_known) {
             self.names_of(&database).will_change();
@@ -194,9 +204,12 @@ impl Client {
         self.schema.as_ref().is_some_and(|change| change.followed && change.reading.is_some())
     }
 
-    /// A text is sent that may name what another one has made.
-    pub(crate) fn follow_schema(&mut self) {
+    /// A text is sent that leaves this, and may name what another one has made, and remove it
+    /// behind that.
+    pub(crate) fn follow_schema(&mut self, pins: Pins) {
         if let Some(change) = &mut self.schema {
+            let ends = pins.contains(PinReason::Ends) || pins.contains(PinReason::Schema);
+            change.passed |= change.followed && ends;
             change.followed = true;
         }
     }

@@ -242,6 +242,40 @@ fn functions_that_are_made_meanwhile() {
     keeps_its_server(&stage, "SELECT c()", LOCKS, None);
 }
 
+/// A migration makes a function, runs it, and removes it: it is in no list, and what it has set
+/// goes with its client all the same. What is no setting is removed.
+#[test]
+fn functions_that_are_made_and_gone_meanwhile() {
+    let stage = stage("loud_gone", "");
+    let make = "CREATE FUNCTION mig() RETURNS void LANGUAGE sql AS $$SELECT \
+                set_config('search_path', 'mig', false), pg_advisory_lock(1)$$";
+    let texts = ["BEGIN", make, "SELECT mig()", "DROP FUNCTION public.mig()", "COMMIT"];
+    for texts in [&texts[..], &[&texts.join("; ")]] {
+        let (mut owner, mut other) = (stage.client(), stage.client());
+        assert_eq!(other.query("SHOW search_path"), ["\"$user\", public"]);
+        texts.iter().for_each(|text| drop(owner.query(text)));
+        assert_eq!(other.query("SHOW search_path"), ["\"$user\", public"]);
+        assert_eq!(other.query(LOCKS), ["0"]);
+        assert_eq!(owner.query("SHOW search_path"), ["mig"]);
+    }
+}
+
+/// What a temporary view does no catalogue tells, nor what is left of that when it is gone.
+#[test]
+fn temporary_views_hide_nothing() {
+    let stage = stage("loud_temporary", "");
+    let (mut owner, mut other) = (stage.client(), stage.client());
+    owner.query("CREATE TEMP VIEW v AS SELECT pg_try_advisory_lock(42)");
+    owner.query("SELECT 1");
+    owner.query("SELECT * FROM v");
+    owner.query("DROP VIEW v");
+    other.send(&query(LOCKS)).unwrap();
+    stage.wait_for_waiters(1);
+    assert_eq!(owner.query(LOCKS), ["1"]);
+    owner.query("SELECT pg_advisory_unlock(42)");
+    assert_eq!(rows(&mut other), ["0"]);
+}
+
 #[test]
 fn quiet_functions_are_believed() {
     let stage = stage_with("loud_quiet", LOCK, &[("quiet_functions", "\"x, public.take\"")]);

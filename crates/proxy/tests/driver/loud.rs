@@ -7,8 +7,8 @@ use pgweir_engine::{Event, Loud, Mark, ServerActivity, TICK};
 use pgweir_sql::{Catalogue, Kind, Object, Source};
 
 use crate::messages::{
-    columns, done, error, in_block, in_failed_block, left, long_row, parameter_status, query,
-    ready, row,
+    columns, done, done_with, error, in_block, in_failed_block, left, long_row, parameter_status,
+    query, ready, row, set_to,
 };
 use crate::peer::Peer;
 use crate::pipelining::{BRAKED, FREED, shared};
@@ -177,6 +177,77 @@ fn a_server_that_is_lost_while_it_is_asked_is_replaced() {
     other.says([done(), ready()]);
     stage.judge_catalogue(Ok(Arc::default()));
     assert!(alice.is_greeted());
+}
+
+/// A migration makes a function, runs it, and removes it: what that has set is in no list.
+#[test]
+fn what_was_made_used_and_removed_is_looked_for() {
+    let makes = "CREATE FUNCTION mig() RETURNS void LANGUAGE sql AS 'SELECT'";
+    let used = [makes, "SELECT mig()", "DROP FUNCTION mig()"];
+    for texts in [&used[..], &[&used.join("; ")], &["CREATE TABLE t ()", "SELECT 1"]] {
+        let (stage, server, alice) = read(&Setup::default(), Arc::default());
+        let run = |text: &str, status| {
+            alice.says([query(text)]);
+            assert_eq!(server.heard(), format!("Q({text})"));
+            server.says([done(), status]);
+        };
+        run("BEGIN", in_block());
+        texts.iter().for_each(|text| run(text, in_block()));
+        run("COMMIT", ready());
+        stage.wait(Duration::from_secs(1));
+        assert_eq!(server.heard(), "Q(names?)");
+        server.says([done(), ready()]);
+        stage.judge_catalogue(Ok(Arc::default()));
+        let is_looked_for = texts.last().is_some_and(|text| text.contains("DROP"));
+        assert_eq!(took(Mark::SchemaPassed), is_looked_for, "{texts:?}");
+        if is_looked_for {
+            assert_eq!(server.heard(), "Q(set to?)");
+            server.says([set_to(&[("search_path", "mig")])]);
+            assert_eq!(server.heard(), "Q(DISCARD ALL)");
+            server.says([done_with("DISCARD ALL"), ready()]);
+        }
+        assert_eq!(stage.servers(), [ServerActivity::Idle]);
+    }
+}
+
+/// It gives itself a minute. Whoever is asked again and again, and never answers, would keep all
+/// clients waiting for ever.
+#[test]
+fn servers_that_are_lost_while_they_are_asked_hold_nobody_up_for_ever() {
+    let (stage, mut server, alice) = unread(&Setup::with("query_wait_timeout = 0"));
+    for _ in 0..2 {
+        stage.wait(Duration::from_secs(60));
+        assert!(server.is_open(), "the catalogue may be large");
+        stage.wait(Duration::from_secs(6));
+        server = stage.server();
+        assert_eq!(server.heard(), "Q(names?)");
+    }
+    server.breaks();
+    assert!(took(Mark::CatalogueLost));
+    assert!(stage.log().iter().any(|event| matches!(event, Event::CatalogueUnread { .. })));
+    stage.wait(Duration::from_secs(1));
+    let next = stage.server();
+    assert!(alice.is_greeted());
+    alice.says([query("SELECT 1")]);
+    assert_eq!(next.heard(), "Q(SELECT 1)");
+}
+
+/// The next one is made later each time, though all of them let us in.
+#[test]
+fn servers_that_are_lost_before_they_are_of_use_are_made_less_and_less_often() {
+    let (stage, server, _alice) = unread(&Setup::with("query_wait_timeout = 0"));
+    server.breaks();
+    let mut waited = Vec::new();
+    for _ in 0..7 {
+        let mut ticks = 0;
+        while stage.attempts() == 0 {
+            stage.wait(TICK);
+            ticks += 1;
+        }
+        stage.bare_server().breaks();
+        waited.push(ticks);
+    }
+    assert!(waited[6] >= 8 && waited[0] < 2, "{waited:?}");
 }
 
 /// Its client's own could end the question, and a role not be allowed to ask it.

@@ -699,8 +699,8 @@ fn an_error_that_nobody_knows_undoes_nothing() {
 }
 
 /// It waited for its place, and its client does not know how long ago it was sent.
-/// It is nobody's until the cancel is over, and who has waited for a place on it needs another, which
-/// is not the one that is made for somebody else.
+/// It is nobody's until the cancel is over, and who has waited for a place on it needs another,
+/// which is not the one that is made for somebody else.
 #[test]
 fn who_waits_for_a_place_on_a_server_that_awaits_a_cancel_gets_another() {
     let setup = Setup { size: 3, general: "pipelining = '1x8'", ..Setup::default() };

@@ -6,6 +6,8 @@ use crate::messages::{
 };
 use crate::peer::Peer;
 use crate::stage::{Setup, Stage, took};
+use std::time::Duration;
+
 use pgweir_engine::Mark;
 
 const PHYSICAL: (&str, &str) = ("replication", "true");
@@ -27,6 +29,19 @@ fn replicating(size: usize, kind: (&str, &str)) -> (Stage, Peer, Peer) {
     let server = dedicated(&stage, kind);
     assert!(client.is_greeted());
     (stage, server, client)
+}
+
+/// What it has exported lasts as long as its session, in which it may say nothing more.
+#[test]
+fn its_silence_is_no_idleness() {
+    let stage = Stage::new(&Setup::with("client_idle_timeout = 5000"));
+    let client = stage.newcomer(&[LOGICAL]);
+    let server = dedicated(&stage, LOGICAL);
+    assert!(client.is_greeted());
+    client.says([query("CREATE_REPLICATION_SLOT s LOGICAL pgoutput")]);
+    server.says([columns(), row(b"s"), done(), ready()]);
+    stage.wait(Duration::from_secs(20));
+    assert!(client.is_open() && server.is_open());
 }
 
 /// What the client says of itself is for its server alone, which is one for replication from its
