@@ -79,6 +79,8 @@ enum Reading {
 /// So long a server may be silent that reads its catalogue, besides what any statement of ours may
 /// take: the question gives itself this time.
 pub(crate) const SILENCE: Duration = Duration::from_secs(60);
+/// A server that is lost sooner was not lost for what it was asked: the whole cluster may be down.
+const LOST_AT_ONCE: Duration = Duration::from_secs(1);
 /// So often the catalogue is read at most, however often the schema changes.
 const PAUSE: Duration = Duration::from_millis(500);
 /// So much later it is tried again to read one that could not be read.
@@ -268,6 +270,9 @@ impl Engine {
         }
         names.reading = Reading::None;
         names.stale = true;
+        if now - names.began < LOST_AT_ONCE {
+            return Mark::ReadingLostAtOnce.hit();
+        }
         names.failures = names.failures.saturating_add(1).min(TRIES);
         if names.failures == TRIES {
             Mark::CatalogueLost.hit();

@@ -546,6 +546,8 @@ marks! {
     LostWhileRead,
     /// It is the first one, and nobody is served before the names are known.
     LostBeforeNames,
+    /// A server is lost a moment after it was asked for its catalogue.
+    ReadingLostAtOnce,
     /// A client has changed the schema again, and may have used what is not there any more.
     SchemaPassed,
     /// So many servers in a row were lost that were to read it that it counts as unreadable.

@@ -249,7 +249,10 @@ impl Engine {
                 // The answer may be long.
                 let is_long = step == Cleaning::Reading;
                 let since = if is_long { server.heard } else { server.changed };
-                let patience = if is_long { patience + catalogue::SILENCE } else { patience };
+                let patience = match server.replaying {
+                    None if is_long => patience + catalogue::SILENCE,
+                    None | Some(_) => patience,
+                };
                 let ours = match step {
                     Cleaning::Asking
                     | Cleaning::Reading

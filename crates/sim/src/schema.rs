@@ -14,6 +14,8 @@ pub(crate) struct Schema {
     changing: BTreeSet<u32>,
     /// When somebody last did, or was over with it.
     changed_at: Option<u64>,
+    /// There was no reading it at some time.
+    unreadable: bool,
 }
 
 impl Schema {
@@ -46,10 +48,15 @@ impl Schema {
         }
     }
 
+    /// pgweir has said that it cannot read the catalogue.
+    pub(crate) fn cannot_be_read(&mut self) {
+        self.unreadable = true;
+    }
+
     /// Whether pgweir may not know yet what names stand for.
     pub(crate) fn may_be_unread(&self, now: u64) -> bool {
         let lately = |at: u64| now < at + UNREAD_US;
-        !self.changing.is_empty() || self.changed_at.is_some_and(lately)
+        self.unreadable || !self.changing.is_empty() || self.changed_at.is_some_and(lately)
     }
 }
 

@@ -222,6 +222,7 @@ fn servers_that_are_lost_while_they_are_asked_hold_nobody_up_for_ever() {
         server = stage.server();
         assert_eq!(server.heard(), "Q(names?)");
     }
+    stage.wait(Duration::from_secs(2));
     server.breaks();
     assert!(took(Mark::CatalogueLost));
     assert!(stage.log().iter().any(|event| matches!(event, Event::CatalogueUnread { .. })));

@@ -5,6 +5,9 @@ use crate::invariants::Invariant;
 use crate::network::Stream;
 use crate::world::Site;
 
+/// The question what there is in the catalogue has so much more time than others.
+const READING_US: u64 = 60_000_000;
+
 impl Backend {
     /// It stands still, and may have been sent something.
     pub(super) fn note_unread(&mut self, now: u64) {
@@ -36,7 +39,7 @@ impl Backend {
     }
 
     /// It has just read something, perhaps after it has stood still. pgweir gives the statements
-    /// that it sends of its own accord no more time than a login.
+    /// that it sends of its own accord no more time than a login, but for one of them.
     pub(super) fn check_patience(&mut self, site: &mut Site) {
         let Some(since) = self.unread_since.take() else { return };
         let Phase::Session { session, .. } = &self.phase else { return };
@@ -46,7 +49,9 @@ impl Backend {
             return;
         }
         let connect = site.rules.most_kept(since, |rules| Some(rules.times.connect));
-        if connect.is_some_and(|most| site.trace.now > since + most + site.slack_us()) {
+        let longer_us = if self.inbox.asks_for_catalogue() { READING_US } else { 0 };
+        let most = connect.map(|most| most + longer_us + site.slack_us());
+        if most.is_some_and(|most| site.trace.now > since + most) {
             let text = "a statement of pgweir's own that is not answered outlasts connect_timeout";
             site.ledger.fail(Invariant::TimesHold, text);
         }

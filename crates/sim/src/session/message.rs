@@ -176,6 +176,12 @@ impl Inbox {
         lines.is_some_and(|lines| !lines.is_empty() && lines.iter().all(is_own))
     }
 
+    /// Whether it begins with pgweir's question what there is in the catalogue.
+    pub(crate) fn asks_for_catalogue(&self) -> bool {
+        let lines = self.ahead().next().and_then(|message| message.lines());
+        lines.is_some_and(|lines| lines.iter().any(|line| matches!(line, Line::Catalogue)))
+    }
+
     /// Whether it holds one unit, of pgweir's own, and nothing behind it. What it puts into a batch
     /// of its client's, without an end, is none.
     pub(crate) fn is_own(&self) -> bool {

@@ -128,6 +128,7 @@ impl World {
                 }
                 self.note_server_lost(pool);
             }
+            LogEvent::CatalogueUnread { .. } => self.site.ledger.schema.cannot_be_read(),
             LogEvent::ServerRefused { pool, .. } => self.note_server_lost(pool),
             _ => {}
         }
