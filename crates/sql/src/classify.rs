@@ -211,11 +211,8 @@ impl Sink for State {
                 self.likeness.sign(token);
             }
         }
-        if let Some(call) = &mut self.setting_call
-            && let Some(reason) = call.read(token)
-        {
-            self.setting_call = None;
-            self.pin(reason);
+        if self.setting_call.is_some() {
+            self.argument(token);
         }
         if let Some(cast) = self.cast {
             self.cast = self.within(cast, token, meaning);
@@ -375,15 +372,33 @@ impl State {
         }
     }
 
+    /// A token among the arguments of `set_config`.
+    #[inline(never)] // Of few texts a part.
+    fn argument(&mut self, token: Token<'_>) {
+        let Some(call) = &mut self.setting_call else { return };
+        let may_name_pg_temp = call.may_name_pg_temp(token);
+        if let Some(reason) = call.read(token) {
+            self.setting_call = None;
+            self.pin(reason);
+        }
+        if may_name_pg_temp {
+            self.pin(PinReason::TempTable);
+        }
+    }
+
     /// The first argument of `set_config`. Only a name that is there to be read shows that it is
     /// not `seed`, which no reset undoes.
     fn setting_name(&mut self, content: Option<&[u8]>) -> Last {
         match content {
-            Some(name) if !name.contains(&b'\\') => {
-                if let Meaning::Rule(Form::Variable, reason) = meaning(name) {
-                    self.pin(reason);
+            Some(name) if !name.contains(&b'\\') => match meaning(name) {
+                Meaning::Rule(Form::Variable, reason) => self.pin(reason),
+                Meaning::Keyword(Keyword::SearchPath) => {
+                    if let Some(call) = &mut self.setting_call {
+                        call.of_search_path();
+                    }
                 }
-            }
+                Meaning::Rule(..) | Meaning::Keyword(_) | Meaning::Plain => {}
+            },
             Some(_) | None => self.pin(PinReason::Unclear),
         }
         Last::SettingName

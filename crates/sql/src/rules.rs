@@ -101,7 +101,8 @@ pub static RULES: &[Rule] = &[
         "The same as TEMP."),
     row("pg_temp", Form::Schema, PinReason::TempTable,
         "What is created in pg_temp is temporary; pg_temp_1 and the like count too, and so does \
-         such a literal in SET LOCAL search_path."),
+         such a literal in SET LOCAL search_path, or a value of that in set_config that is not \
+         there to be read."),
 
     row("set_config", Form::SettingCall, PinReason::Setting,
         "SET as a function; SET LOCAL if its third argument is the word true."),

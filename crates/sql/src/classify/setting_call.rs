@@ -1,7 +1,7 @@
 //! The arguments of `set_config`, of which the third says for how long.
 
 use crate::lexer::Token;
-use crate::pins::PinReason;
+use crate::pins::{PinReason, search_path};
 
 /// A call whose arguments are being read.
 #[derive(Clone, Copy)]
@@ -12,6 +12,18 @@ pub(crate) struct SettingCall {
     /// No more than matter.
     commas: u8,
     local: Local,
+    value: Value,
+}
+
+/// What has been read of the second argument.
+#[derive(Clone, Copy, PartialEq, Eq)]
+enum Value {
+    /// Whatever it is, it makes no table temporary.
+    Any,
+    /// It is one of `search_path`, and nothing of it has been read yet.
+    Path,
+    /// That is a literal without `pg_temp`, unless more comes.
+    Harmless,
 }
 
 /// What the third argument says.
@@ -27,7 +39,40 @@ enum Local {
 impl SettingCall {
     /// Its `(` has been read.
     pub(crate) fn new(reason: PinReason) -> Self {
-        Self { reason, depth: 1, commas: 0, local: Local::Unread }
+        Self { reason, depth: 1, commas: 0, local: Local::Unread, value: Value::Any }
+    }
+
+    /// Its first argument names `search_path`.
+    pub(crate) fn of_search_path(&mut self) {
+        self.value = Value::Path;
+    }
+
+    /// Whether with a token behind the `(`, before that is read, its value is one under which a
+    /// table may be temporary: one with `pg_temp` in it, or that is not there to be read. A literal
+    /// in several parts is not put together.
+    pub(crate) fn may_name_pg_temp(&mut self, token: Token<'_>) -> bool {
+        if self.commas != 1 || self.value == Value::Any {
+            return false;
+        }
+        match token {
+            Token::Literal(content) if self.value == Value::Path && is_harmless(content) => {
+                self.value = Value::Harmless;
+                false
+            }
+            Token::Close | Token::Comma => false,
+            Token::Dot
+            | Token::Literal(_)
+            | Token::Open
+            | Token::Quoted(_)
+            | Token::Semicolon
+            | Token::Sign
+            | Token::Unclear
+            | Token::Unicode
+            | Token::Word(_) => {
+                self.value = Value::Any;
+                true
+            }
+        }
     }
 
     /// Reads a token behind the `(`. Gives what the call leaves, once it is over.
@@ -61,4 +106,9 @@ impl SettingCall {
         }
         None
     }
+}
+
+/// Whether a literal is a value of `search_path` that is there to be read, without `pg_temp`.
+pub(super) fn is_harmless(content: Option<&[u8]>) -> bool {
+    content.is_some_and(|content| !content.contains(&b'\\') && search_path(content).is_empty())
 }

@@ -2,8 +2,9 @@
 
 use super::State;
 use super::last::Last;
+use super::setting_call::is_harmless;
 use crate::lexer::Token;
-use crate::pins::{PinReason, search_path};
+use crate::pins::PinReason;
 use crate::rules::{Form, Keyword, Meaning};
 
 /// How far the beginning of the statement has been understood. The reasons are those of the word
@@ -168,9 +169,7 @@ impl State {
     /// temporary. A literal in several parts is not put together.
     fn search_path(&mut self, content: Option<&[u8]>) {
         let is_whole = !matches!(self.last, Last::Literal);
-        let is_other = content
-            .is_some_and(|content| !content.contains(&b'\\') && search_path(content).is_empty());
-        if !(is_whole && is_other) {
+        if !(is_whole && is_harmless(content)) {
             self.pin(PinReason::TempTable);
         }
     }

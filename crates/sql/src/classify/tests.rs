@@ -248,6 +248,29 @@ fn a_search_path_may_make_tables_temporary() {
     ]);
 }
 
+#[test]
+fn a_search_path_set_by_call_may_make_tables_temporary() {
+    check(&[
+        ("select set_config('search_path', 'pg_temp', true)", "local setting, temp table"),
+        ("select set_config('Search_Path', 'a, \"PG_TEMP\"', false)", "setting, temp table"),
+        ("select set_config('search_path', $1, true)", "local setting, temp table"),
+        ("select set_config('search_path', a.b, true) from a", "local setting, temp table"),
+        ("select set_config('search_path', 'pg_'\n'temp', true)", "local setting, temp table"),
+        ("select set_config('search_path', 'pg_' || 'temp', true)", "local setting, temp table"),
+        ("select set_config('search_path', E'pg\\x5ftemp', true)", "local setting, temp table"),
+        ("select set_config('search_path', $$pg_temp$$, true)", "local setting, temp table"),
+        (
+            "select set_config('search_path', set_config('a.b', 'c', true), true)",
+            "local setting, setting, temp table",
+        ),
+        ("select pg_catalog.set_config('search_path', '', false)", "setting"),
+        ("select set_config('search_path', 'a, b', true)", "local setting"),
+        ("select set_config('search_path', 'a', $1)", "setting"),
+        ("select set_config('a.b', 'pg_temp', true)", "local setting"),
+        ("select set_config('a.b', $1, true), 'pg_temp'", "local setting"),
+    ]);
+}
+
 /// What may have committed a transaction when its server is lost.
 #[test]
 fn what_may_commit_is_found() {
