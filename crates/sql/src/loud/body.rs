@@ -52,6 +52,9 @@ impl Language {
     }
 }
 
+/// The language of a DO block that names none.
+const PLPGSQL: &[u8] = b"plpgsql";
+
 /// The errors by which PL/pgSQL catches the end of a statement that takes too long: OTHERS does
 /// not.
 const CATCHES: [&[u8]; 2] = [b"operator_intervention", b"query_canceled"];
@@ -287,36 +290,95 @@ pub(super) fn is_one_of(word: &[u8], words: &[&[u8]]) -> bool {
     words.iter().any(|one| word.eq_ignore_ascii_case(one))
 }
 
-/// Reads the DO blocks in a text: every literal of a statement that begins with DO.
+/// Reads the DO blocks in a text.
 pub(super) fn read_blocks(text: &[u8], encoding: Encoding, loud: &Arc<Loud>, heard: &mut Heard) {
     for &backslash in readings(text, encoding) {
-        let (mut begins, mut is_do, mut is_foreign) = (true, false, false);
+        let (mut begins, mut block) = (true, None);
         each_token(text, encoding, backslash, &mut |token, content| {
-            let word = if let Token::Word(word) = token { word } else { b"" };
-            if begins {
-                is_do = word.eq_ignore_ascii_case(b"do");
-                is_foreign = false;
+            if let Token::Semicolon = token {
+                begins = true;
+                return block
+                    .take()
+                    .into_iter()
+                    .for_each(|it: Block| it.end(encoding, loud, heard));
             }
-            begins = matches!(token, Token::Semicolon);
-            // What language it is in may be said behind the block too.
-            let names_language = is_do && word.eq_ignore_ascii_case(b"language");
-            is_foreign |= names_language && !names_plpgsql(text);
-            let is_unread = is_do && matches!(token, Token::Literal(_)) && content.is_none();
-            if is_foreign || is_unread {
-                heard.add_own(PinReason::Unclear);
-                heard.add_own(PinReason::Schema);
-            } else if let Some(body) = content.filter(|_| is_do) {
-                let may_create = may_create(&body);
-                // What else there is to be said of an encoding is said of the text.
-                let is_exact = encoding == Encoding::Exact;
-                let its = if is_exact { Encoding::Exact } else { Encoding::Superset };
-                let body = Body::read(&body, Language::Plpgsql, its);
-                if may_create || body.creates {
-                    heard.add_own(PinReason::Schema);
-                }
-                heard.add(body.unseen(loud, "DO", its));
+            if std::mem::take(&mut begins) {
+                let is_do = matches!(token, Token::Word(word) if is_one_of(word, &[b"do"]));
+                block = is_do.then(Block::default);
+            } else if let Some(block) = &mut block {
+                block.token(token, content);
             }
         });
+        block.into_iter().for_each(|it| it.end(encoding, loud, heard));
+    }
+}
+
+/// A DO statement of which a part has been read.
+#[derive(Default)]
+struct Block {
+    /// Its body, once that was there.
+    body: Option<Vec<u8>>,
+    /// The word before was LANGUAGE: its name comes next, in front of the body or behind it.
+    names_language: bool,
+    /// It is in another language, or is not there to be read.
+    is_unread: bool,
+}
+
+impl Block {
+    fn token(&mut self, token: Token<'_>, content: Option<Vec<u8>>) {
+        if std::mem::take(&mut self.names_language) {
+            // A name in quotes is what it is.
+            let is_plpgsql = match token {
+                Token::Word(word) => word.eq_ignore_ascii_case(PLPGSQL),
+                Token::Quoted(name) => name == PLPGSQL,
+                Token::Literal(_) => content.as_deref() == Some(PLPGSQL),
+                Token::Close
+                | Token::Comma
+                | Token::Dot
+                | Token::Open
+                | Token::Semicolon
+                | Token::Sign
+                | Token::Unclear
+                | Token::Unicode => false,
+            };
+            self.is_unread |= !is_plpgsql;
+            return;
+        }
+        match token {
+            Token::Word(word) => self.names_language = is_one_of(word, &[b"language"]),
+            Token::Literal(_) => {
+                // One in several parts is not put together.
+                self.is_unread |= content.is_none() || self.body.is_some();
+                self.body = content;
+            }
+            Token::Close
+            | Token::Comma
+            | Token::Dot
+            | Token::Open
+            | Token::Quoted(_)
+            | Token::Semicolon
+            | Token::Sign
+            | Token::Unclear
+            | Token::Unicode => {}
+        }
+    }
+
+    /// All of it has been read.
+    fn end(self, encoding: Encoding, loud: &Loud, heard: &mut Heard) {
+        if self.is_unread {
+            heard.add_own(PinReason::Unclear);
+            heard.add_own(PinReason::Schema);
+        } else if let Some(body) = self.body {
+            let may_create = may_create(&body);
+            // What else there is to be said of an encoding is said of the text.
+            let is_exact = encoding == Encoding::Exact;
+            let its = if is_exact { Encoding::Exact } else { Encoding::Superset };
+            let body = Body::read(&body, Language::Plpgsql, its);
+            if may_create || body.creates {
+                heard.add_own(PinReason::Schema);
+            }
+            heard.add(body.unseen(loud, "DO", its));
+        }
     }
 }
 
@@ -327,13 +389,6 @@ fn may_create(body: &[u8]) -> bool {
     let mut words = body.split(|byte| !is_of_word(byte));
     let creates = ["alter", "create", "execute", "import"];
     words.any(|word| creates.iter().any(|one| word.eq_ignore_ascii_case(one.as_bytes())))
-}
-
-/// Whether a text with a block says that it is in PL/pgSQL, as all are that do not name another
-/// language.
-fn names_plpgsql(text: &[u8]) -> bool {
-    let name = b"plpgsql";
-    text.windows(name.len()).any(|part| part.eq_ignore_ascii_case(name))
 }
 
 impl From<Body> for Effect {
