@@ -195,6 +195,8 @@ pub static RULES: &[Rule] = &[
         "hll: keeps when a sketch becomes a full one, likewise."),
     row("hll_set_output_version", Form::Call, PinReason::Extension,
         "hll: keeps in which form sketches are said, likewise."),
+    row("isn_weak", Form::Call, PinReason::Extension,
+        "isn: keeps whether wrong numbers are let through, up to PostgreSQL 17 not as a setting."),
     row("sepgsql_setcon", Form::Call, PinReason::Extension,
         "sepgsql: changes the security label of the session."),
 ];

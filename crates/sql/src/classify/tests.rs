@@ -332,6 +332,7 @@ fn calls_pin_however_they_are_written() {
         ("insert into t values (nextval('s'))", "sequence"),
         ("select dblink_connect('c', '')", "extension"),
         ("select hll_set_max_sparse(1)", "extension"),
+        ("select public.isn_weak(true)", "extension"),
         ("select ST_GeneratePoints(a, 1, 2) from t", "random seed"),
         ("select ST_FromFlatGeobufToTable('pg_temp', 't', a) from u", "temp table"),
         ("select pg_backup_start('b')", "backup"),
