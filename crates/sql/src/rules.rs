@@ -56,7 +56,8 @@ pub enum Form {
 #[rustfmt::skip]
 pub static RULES: &[Rule] = &[
     row("set", Form::Set, PinReason::Setting,
-        "Changes a setting for the session, unlike SET LOCAL, SET TRANSACTION, SET CONSTRAINTS."),
+        "Changes a setting for the session, unlike SET LOCAL, SET TRANSACTION, SET CONSTRAINTS; the \
+         script of CREATE EXTENSION or ALTER EXTENSION may do so too."),
     row("seed", Form::Variable, PinReason::Seed,
         "SET seed, even SET LOCAL, seeds random() for good."),
     row("dynamic_library_path", Form::Variable, PinReason::Unclear,

@@ -32,6 +32,8 @@ pub(super) enum Step {
     Commit,
     /// `EXPLAIN`, which may run what it explains.
     Explain,
+    /// `ALTER`
+    Alter,
     /// `CREATE`, perhaps with `OR REPLACE`, `GLOBAL` or `LOCAL`, or the INTO of an EXPLAIN: what is
     /// made is temporary if that comes next, and nothing that stands further behind says so.
     Create,
@@ -70,7 +72,7 @@ impl State {
                 Meaning::Keyword(Keyword::Alter) => {
                     self.creates = true;
                     self.writes = true;
-                    Step::Body
+                    Step::Alter
                 }
                 Meaning::Keyword(Keyword::Create) => {
                     self.creates = true;
@@ -144,11 +146,21 @@ impl State {
                 }
                 Meaning::Rule(..) | Meaning::Keyword(_) | Meaning::Plain => match token {
                     Token::Word(word) if word.eq_ignore_ascii_case(b"or") => Step::Create,
-                    _ => Step::Body,
+                    _ => self.made(token),
                 },
             },
+            Step::Alter => self.made(token),
             Step::Variable | Step::Body => Step::Body,
         }
+    }
+
+    /// What is created or altered for good. The script of an extension may set something, for as
+    /// long as the session lasts.
+    fn made(&mut self, token: Token<'_>) -> Step {
+        if matches!(token, Token::Word(word) if word.eq_ignore_ascii_case(b"extension")) {
+            self.pin(PinReason::Setting);
+        }
+        Step::Body
     }
 
     fn body(&mut self, reason: PinReason) -> Step {

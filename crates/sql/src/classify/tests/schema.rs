@@ -82,6 +82,23 @@ fn commit_prepared_changes_the_schema() {
     assert!(!classify(b"prepare transaction 'x'").contains(PinReason::Schema));
 }
 
+/// The script of an extension is SQL, and may say SET.
+#[test]
+fn extensions_may_set_something() {
+    for text in [
+        "create extension a",
+        "CREATE EXTENSION IF NOT EXISTS \"uuid-ossp\" WITH SCHEMA b VERSION '1' CASCADE",
+        "alter /* a */ extension a update to '2'",
+        "Alter Extension a add function f()",
+    ] {
+        assert_eq!(kept(text), "schema change, setting", "{text}");
+    }
+    for text in ["create table extension ()", "alter table extension add a int"] {
+        assert_eq!(kept(text), "schema change", "{text}");
+    }
+    free(&["comment on extension a is 'b'", "drop extension a"]);
+}
+
 /// What is done to the catalogue by its tables is done to the schema.
 #[test]
 fn changes_of_the_catalogue_change_the_schema() {
