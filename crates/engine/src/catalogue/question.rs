@@ -81,6 +81,9 @@ const OBJECTS: &str = "\
 /// - REINDEX, VACUUM, ANALYZE and CLUSTER need not name the tables whose indexes they compute.
 /// - Of a partition all that is above it says what may be in it. What is immutable in the key of a
 ///   partitioned table, and needs no column, is computed as soon as that is opened.
+/// - TRUNCATE with CASCADE empties whatever refers to its table, through any foreign key, and fires
+///   the triggers that stand there for it (`TRIGGER_TYPE_TRUNCATE`, catalog/pg_trigger.h: 32). They
+///   stand behind the word, so that no other change of that table counts as one of those.
 /// - The triggers of partitions that those of their tables stand for are internal before PostgreSQL
 ///   15, like those that look after foreign keys and deferred constraints, which are PostgreSQL's.
 const USES: &str = "\
@@ -107,7 +110,10 @@ const USES: &str = "\
     WHERE p.oid >= 16384 AND provolatile = 'i' AND (m[2] IS NULL OR lanname = 'sql')), \
     fires(o, f, name, qual) AS (\
     SELECT tgrelid, tgfoid, tgname, tgqual FROM pg_catalog.pg_trigger \
-    WHERE NOT tgisinternal OR tgconstraint = 0 OR tgfoid >= 16384), \
+    WHERE NOT tgisinternal OR tgconstraint = 0 OR tgfoid >= 16384 \
+    UNION ALL SELECT word.o, tgfoid, tgname, tgqual FROM pg_catalog.pg_trigger, {words} \
+    WHERE w = 'cascade' AND tgtype & 32 <> 0 \
+    AND tgrelid IN (SELECT conrelid FROM pg_catalog.pg_constraint WHERE contype = 'f')), \
     tree(k, o, w, through, t) AS (\
     SELECT 'r', ev_class, CASE ev_type WHEN '1' THEN 'a' ELSE 'w' END, \
         CASE ev_type WHEN '1' THEN 'view' ELSE 'rule ' || rulename END, \
@@ -203,13 +209,14 @@ const USES: &str = "\
 /// The first words of the commands behind which an event trigger may stand (Event Trigger Firing
 /// Matrix in PostgreSQL's documentation: `is_event`), and of those that compute expressions of
 /// tables which they need not name (`is_unnamed`). An extension that is made or altered runs any of
-/// the former.
+/// the former. The last one begins none: behind it a TRUNCATE goes on to other tables.
 const WORDS: &str = "\
     (VALUES (1, 'create', true, false), (2, 'alter', true, false), (3, 'drop', true, false), \
     (4, 'comment', true, false), (5, 'grant', true, false), (6, 'import', true, false), \
     (7, 'refresh', true, false), (8, 'reindex', true, true), (9, 'revoke', true, false), \
     (10, 'security', true, false), (11, 'analyse', false, true), (12, 'analyze', false, true), \
-    (13, 'cluster', false, true), (14, 'repack', false, true), (15, 'vacuum', false, true)) \
+    (13, 'cluster', false, true), (14, 'repack', false, true), (15, 'vacuum', false, true), \
+    (16, 'cascade', false, false)) \
     AS word(o, w, is_event, is_unnamed)";
 
 /// The expressions of statistics.

@@ -97,6 +97,13 @@ fn what_calls_them() {
                 BEGIN PERFORM take(); RETURN OLD; END $$;
             CREATE TRIGGER watch BEFORE DELETE ON child
                 FOR EACH ROW EXECUTE FUNCTION on_delete();
+            CREATE TABLE emptied (a int PRIMARY KEY);
+            CREATE TABLE emptied_too (a int PRIMARY KEY REFERENCES emptied);
+            CREATE TABLE emptied_last (a int REFERENCES emptied_too);
+            CREATE FUNCTION on_truncate() RETURNS trigger LANGUAGE plpgsql AS $$
+                BEGIN PERFORM take(); RETURN NULL; END $$;
+            CREATE TRIGGER watch BEFORE TRUNCATE ON emptied_last EXECUTE FUNCTION on_truncate();
+            CREATE FUNCTION empties() RETURNS void LANGUAGE sql AS 'TRUNCATE emptied CASCADE';
             CREATE VIEW seen AS SELECT take()::text AS t;
             CREATE VIEW over_it AS SELECT t FROM seen;
             CREATE FUNCTION value() RETURNS int LANGUAGE plpgsql AS $$
@@ -139,6 +146,9 @@ fn what_calls_them() {
         "INSERT INTO watched VALUES (1)",
         "WITH x AS (INSERT INTO watched VALUES (1) RETURNING a) SELECT * FROM x",
         "DELETE FROM parent WHERE a = 1",
+        "TRUNCATE emptied_last",
+        "TRUNCATE emptied CASCADE",
+        "SELECT empties()",
         "SELECT * FROM over_it",
         "INSERT INTO defaults (b) VALUES (1)",
         "INSERT INTO checks VALUES (1)",
@@ -165,6 +175,9 @@ fn what_calls_them() {
     for _ in 0..2 {
         one.query("SELECT * FROM watched");
         two.query("SELECT * FROM defaults");
+        // Nor does a change that empties nothing.
+        one.query("DELETE FROM emptied");
+        two.query("DELETE FROM emptied_too");
     }
 }
 

@@ -114,6 +114,9 @@ const SCHEMA: &str = "
     CREATE TRIGGER t BEFORE UPDATE ON child FOR EACH ROW EXECUTE FUNCTION on_row();
     INSERT INTO parent VALUES (1);
     INSERT INTO child VALUES (1);
+    CREATE TABLE emptied (a int PRIMARY KEY);
+    CREATE TABLE emptied_too (a int REFERENCES emptied);
+    CREATE TRIGGER t BEFORE TRUNCATE ON emptied_too EXECUTE FUNCTION on_all();
     CREATE TABLE above (a int);
     CREATE TABLE below () INHERITS (above);
     CREATE TRIGGER t BEFORE UPDATE ON below FOR EACH ROW EXECUTE FUNCTION on_row();
@@ -270,6 +273,7 @@ pub(super) const ACTS: &[&str] = &[
     "INSERT INTO instead VALUES (1)",
     "INSERT INTO onto VALUES (1, 1)",
     "UPDATE parent SET a = a + 1",
+    "TRUNCATE emptied CASCADE",
     "UPDATE above SET a = 1",
     "INSERT INTO parts VALUES (1)",
     "INSERT INTO keyed VALUES (1)",
