@@ -6,7 +6,7 @@ use self::cast::Cast;
 use self::last::Last;
 use self::share::{Name, Share};
 use self::step::Step;
-use crate::encoding::Encoding;
+use crate::encoding::{Encoding, folded};
 use crate::fingerprint::Likeness;
 use crate::lexer::{Backslash, Lexer, Progress, Sink, Token};
 use crate::loud::{Hidden, Loud, SEQUENCES};
@@ -238,7 +238,8 @@ impl State {
         let field = matches!(self.last, Last::Field | Last::Dot);
         if !self.is_exact && !text.is_ascii() {
             self.share.alone(Alone::Catalogue);
-            if self.loud.as_ref().is_some_and(|loud| loud.may_be(text)) {
+            let is_loud = || self.loud.as_ref().is_some_and(|loud| loud.may_be(text));
+            if is_loud() || !quoted && may_be_rule(text) {
                 self.pin(PinReason::Unclear);
             }
         }
@@ -507,4 +508,10 @@ impl State {
         }
         Last::Word
     }
+}
+
+/// Whether a name beyond ASCII, in no quotes, may be one that a rule has.
+#[inline(never)] // Of few texts a part.
+fn may_be_rule(name: &[u8]) -> bool {
+    folded(name).is_some_and(|name| matches!(meaning(&name), Meaning::Rule(..)))
 }

@@ -63,6 +63,23 @@ impl Encoding {
     }
 }
 
+/// What a name beyond ASCII may become in a database in an encoding of one byte a character, if
+/// that is another one: the small letter of `İ` is `i`. No such encoding has another character
+/// whose small letter is in ASCII. In LATIN5 and WIN1254 it is 0xdd, in LATIN3 0xa9, and a client
+/// may write it in UTF-8.
+pub(crate) fn folded(name: &[u8]) -> Option<Vec<u8>> {
+    let mut folded = Vec::with_capacity(name.len());
+    let mut rest = name;
+    while let Some((&byte, behind)) = rest.split_first() {
+        let in_utf_8 = rest.strip_prefix("\u{130}".as_bytes());
+        let in_one_byte = matches!(byte, 0xa9 | 0xdd).then_some(behind);
+        let is_one = in_utf_8.or(in_one_byte);
+        folded.push(if is_one.is_some() { b'i' } else { byte });
+        rest = is_one.unwrap_or(behind);
+    }
+    (folded != name).then_some(folded)
+}
+
 /// The families of one-byte encodings: LATIN1 to LATIN10, ISO_8859_5 to 8, WIN866 to WIN1258.
 fn is_numbered(name: &[u8]) -> bool {
     [b"LATIN".as_slice(), b"ISO_8859_", b"WIN"].into_iter().any(|family| {

@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use crate::classify::{Classifier, Heard};
-use crate::encoding::Encoding;
+use crate::encoding::{Encoding, folded};
 use crate::pins::{PinReason, Pins};
 
 mod body;
@@ -222,9 +222,13 @@ impl Loud {
 
     /// Whether a name beyond ASCII, in another encoding than the catalogue or cut off otherwise,
     /// may be one of these: one that goes beyond ASCII itself, or what is left in front of that
-    /// when it is cut off.
+    /// when it is cut off, or what its letters in lower case are.
     pub(crate) fn may_be(&self, name: &[u8]) -> bool {
-        self.beyond_ascii || self.long && is_long(name)
+        let is_folded = || {
+            let place = folded(name).and_then(|name| self.place(&name));
+            place.is_some_and(|place| !self.names[place].1.is_empty())
+        };
+        self.beyond_ascii || self.long && is_long(name) || is_folded()
     }
 
     /// What a text leaves that names this one.

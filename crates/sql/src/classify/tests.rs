@@ -3,12 +3,12 @@ use proptest::prelude::{Strategy, any, prop, proptest};
 use super::{Classifier, classify};
 use std::sync::{Arc, LazyLock};
 
-use crate::encoding::Encoding;
 use crate::loud::{Catalogue, Loud};
 use crate::pins::{PinReason, Pins};
 use crate::rules::{Form, RULES};
 use crate::sharing::Sharing;
 
+mod encodings;
 mod schema;
 
 /// Checks each text against its pins in words, alone and among others.
@@ -437,28 +437,6 @@ fn literals_and_comments_hide_what_is_in_them() {
     ] {
         assert_eq!(classify(text.as_bytes()), Pins::NONE, "{text}");
     }
-}
-
-#[test]
-fn characters_that_contain_ascii_are_unclear() {
-    let pins = |encoding: &str, text: &[u8]| {
-        let mut classifier = Classifier::in_encoding(Encoding::named(encoding.as_bytes()));
-        classifier.feed(text);
-        classifier.finish()
-    };
-    for (encoding, text) in [
-        // One character, 0x95 0x5c, whose second byte looks like a backslash.
-        ("SJIS", b"SELECT E'\x95\x5c'; SET x = 1; --'".as_slice()),
-        // One name, 0x81 0x5b $a$, which opens no literal.
-        ("SJIS", b"SELECT 1 \x81\x5b$a$; SET x = 1"),
-        // One character, 0x81 0x5f, that becomes a backslash.
-        ("SHIFT_JIS_2004", b"SELECT E'\x81\x5f', ' ; SET x = 1; --'"),
-    ] {
-        assert_eq!(pins("UTF8", text), Pins::NONE, "{text:?}");
-        assert!(pins(encoding, text).contains(PinReason::Unclear), "{text:?}");
-    }
-    assert_eq!(pins("SJIS", b"SELECT '\x95\x41', $1"), Pins::NONE);
-    assert_eq!(pins("SHIFT_JIS_2004", b"SELECT '\\', $1"), Pins::NONE);
 }
 
 #[test]

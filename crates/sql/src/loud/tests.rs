@@ -181,6 +181,8 @@ fn names_beyond_ascii_may_be_loud_in_other_encodings() {
         (&*short, format!("DO $$BEGIN PERFORM {short}\u{e4}(); END$$"), "setting", "unclear"),
         (&*short, format!("SELECT {}() AS a", "\u{e4}".repeat(29)), "", ""),
         ("f", "SELECT \u{f6} FROM t".to_owned(), "", ""),
+        ("fix", "SELECT f\u{130}x()".to_owned(), "", "unclear"),
+        ("fix", "DO $$BEGIN PERFORM F\u{130}X(); END$$".to_owned(), "", "unclear"),
         ("f", format!("SELECT {short}\u{e4}()"), "", ""),
     ] {
         assert_eq!(of(name, Encoding::Exact, &text), exactly, "{text}");
