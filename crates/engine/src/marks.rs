@@ -546,6 +546,8 @@ marks! {
     LostWhileRead,
     /// It is the first one, and nobody is served before the names are known.
     LostBeforeNames,
+    /// Something is created where settings were changed, and may be temporary.
+    TemporaryByPath,
     /// A server is lost a moment after it was asked for its catalogue.
     ReadingLostAtOnce,
     /// A client has changed the schema again, and may have used what is not there any more.

@@ -179,10 +179,22 @@ impl Engine {
         }
     }
 
+    /// Whether `search_path` may be what no text says, so that what is created now, by what leaves
+    /// this, may be temporary: settings were changed since they were known last.
+    fn may_have_a_temporary_path(&self, id: ClientId, pins: Pins) -> bool {
+        let its = &self.clients[id];
+        let sets = pins.contains(PinReason::Local) || pins.contains(PinReason::Setting);
+        sets || its.local_settings || its.changes.is_some()
+    }
+
     /// A statement leaves this on the client's server. `said`: which it is.
     pub(crate) fn leaves(&mut self, id: ClientId, mut pins: Pins, said: Option<Said<'_>>) {
         if pins.is_empty() {
             return;
+        }
+        if pins.contains(PinReason::Schema) && self.may_have_a_temporary_path(id, pins) {
+            Mark::TemporaryByPath.hit();
+            pins = pins.union(PinReason::TempTable.into());
         }
         if let Some(server) = self.clients[id].server() {
             pins = self.note_changes(id, server, pins, said);

@@ -56,8 +56,8 @@ pub enum Form {
 #[rustfmt::skip]
 pub static RULES: &[Rule] = &[
     row("set", Form::Set, PinReason::Setting,
-        "Changes a setting for the session, unlike SET LOCAL, SET TRANSACTION, SET CONSTRAINTS; the \
-         script of CREATE EXTENSION or ALTER EXTENSION may do so too."),
+        "Changes a setting for the session, unlike SET LOCAL, SET TRANSACTION, SET CONSTRAINTS; \
+         the script of CREATE EXTENSION or ALTER EXTENSION may do so too."),
     row("seed", Form::Variable, PinReason::Seed,
         "SET seed, even SET LOCAL, seeds random() for good."),
     row("dynamic_library_path", Form::Variable, PinReason::Unclear,
@@ -102,8 +102,7 @@ pub static RULES: &[Rule] = &[
         "The same as TEMP."),
     row("pg_temp", Form::Schema, PinReason::TempTable,
         "What is created in pg_temp is temporary; pg_temp_1 and the like count too, and so does \
-         such a literal in SET LOCAL search_path, or a value of that in set_config that is not \
-         there to be read."),
+         such a literal in SET LOCAL search_path or in set_config."),
 
     row("set_config", Form::SettingCall, PinReason::Setting,
         "SET as a function; SET LOCAL if its third argument is the word true."),

@@ -1,6 +1,6 @@
 //! Servers that clients keep: how many of them may be, and for what.
 
-use pgweir_engine::{PinPolicy, PinView, ServerActivity};
+use pgweir_engine::{Mark, PinPolicy, PinView, ServerActivity};
 
 use crate::messages::{
     bind, bind_complete, bind_to, done, error, execute, flush, in_block, in_failed_block, left,
@@ -8,7 +8,7 @@ use crate::messages::{
     ready, set_to, sync, terminate,
 };
 use crate::peer::Peer;
-use crate::stage::{Setup, Stage};
+use crate::stage::{Setup, Stage, took};
 
 /// What a server is sent in place of a statement that is not to be run.
 const FAILS: &str =
@@ -346,4 +346,28 @@ fn to_take_settings_back_keeps_no_server() {
     first.says([set_to(&[])]);
     let states = scene.stage.servers();
     assert_eq!(states.iter().filter(|it| **it == ServerActivity::Idle).count(), 2);
+}
+
+/// A value that is sent by itself may be `pg_temp`: what is created under it is looked for.
+#[test]
+fn what_is_created_under_a_path_that_no_text_shows_may_be_temporary() {
+    for (text, asks) in [("CREATE TABLE t ()", true), ("INSERT INTO t VALUES (1)", false)] {
+        let (_stage, server, alice) = Stage::ready(&Setup::default());
+        let run = |text, status| {
+            alice.says([query(text)]);
+            server.says([done(), status]);
+        };
+        run("BEGIN", in_block());
+        alice.says([
+            parse("SELECT set_config('search_path', $1, true)"),
+            bind(),
+            execute(),
+            sync(),
+        ]);
+        server.says([parse_complete(), bind_complete(), done(), in_block()]);
+        run(text, in_block());
+        took(Mark::StateAsked);
+        run("COMMIT", ready());
+        assert_eq!(took(Mark::StateAsked), asks, "{text}");
+    }
 }

@@ -12,18 +12,8 @@ pub(crate) struct SettingCall {
     /// No more than matter.
     commas: u8,
     local: Local,
-    value: Value,
-}
-
-/// What has been read of the second argument.
-#[derive(Clone, Copy, PartialEq, Eq)]
-enum Value {
-    /// Whatever it is, it makes no table temporary.
-    Any,
-    /// It is one of `search_path`, and nothing of it has been read yet.
-    Path,
-    /// That is a literal without `pg_temp`, unless more comes.
-    Harmless,
+    /// It sets `search_path`.
+    is_path: bool,
 }
 
 /// What the third argument says.
@@ -39,40 +29,22 @@ enum Local {
 impl SettingCall {
     /// Its `(` has been read.
     pub(crate) fn new(reason: PinReason) -> Self {
-        Self { reason, depth: 1, commas: 0, local: Local::Unread, value: Value::Any }
+        Self { reason, depth: 1, commas: 0, local: Local::Unread, is_path: false }
     }
 
     /// Its first argument names `search_path`.
     pub(crate) fn of_search_path(&mut self) {
-        self.value = Value::Path;
+        self.is_path = true;
     }
 
-    /// Whether with a token behind the `(`, before that is read, its value is one under which a
-    /// table may be temporary: one with `pg_temp` in it, or that is not there to be read. A literal
-    /// in several parts is not put together.
-    pub(crate) fn may_name_pg_temp(&mut self, token: Token<'_>) -> bool {
-        if self.commas != 1 || self.value == Value::Any {
-            return false;
-        }
-        match token {
-            Token::Literal(content) if self.value == Value::Path && is_harmless(content) => {
-                self.value = Value::Harmless;
-                false
-            }
-            Token::Close | Token::Comma => false,
-            Token::Dot
-            | Token::Literal(_)
-            | Token::Open
-            | Token::Quoted(_)
-            | Token::Semicolon
-            | Token::Sign
-            | Token::Unclear
-            | Token::Unicode
-            | Token::Word(_) => {
-                self.value = Value::Any;
-                true
-            }
-        }
+    /// Whether a token behind the `(`, before that is read, says that tables may be temporary. Of a
+    /// value that is not there to be read that is asked where a table is made
+    /// (`pgweir-engine`, scan.rs): most have to do with other schemas.
+    pub(crate) fn may_name_pg_temp(&self, token: Token<'_>) -> bool {
+        let is_value = self.is_path && self.commas == 1;
+        let is_there =
+            matches!(token, Token::Literal(Some(content)) if !is_harmless(Some(content)));
+        is_value && is_there
     }
 
     /// Reads a token behind the `(`. Gives what the call leaves, once it is over.
