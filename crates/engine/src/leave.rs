@@ -298,7 +298,7 @@ impl Engine {
         if never_used {
             let report = unreachable_server(&server.address, cause);
             let (pool, jitter) = (server.pool, u32::from_be_bytes(self.random.bytes()));
-            self.pools[pool].lost_unused(now, report, jitter);
+            self.pools[pool].note_lost_unused(now, report, jitter);
         }
         if self.is_pipelined(id) {
             return self.shared_lost(now, id, cause);
@@ -329,7 +329,7 @@ impl Engine {
             Mark::LostTwice.hit();
             let jitter = u32::from_be_bytes(self.random.bytes());
             let report = unreachable_server(&self.pools[pool].spec.address, cause);
-            self.pools[pool].lost_unused(now, report, jitter);
+            self.pools[pool].note_lost_unused(now, report, jitter);
         }
         let kept = std::mem::take(&mut self.servers[id].kept);
         self.forget_server(now, id);

@@ -551,7 +551,7 @@ marks! {
     /// A server is lost a moment after it was asked for its catalogue.
     ReadingLostAtOnce,
     /// A client has changed the schema again, and may have used what is not there any more.
-    SchemaPassed,
+    SchemaChangedAgain,
     /// So many servers in a row were lost that were to read it that it counts as unreadable.
     CatalogueLost,
     /// A catalogue could not be read.

@@ -482,7 +482,7 @@ impl Pool {
     }
 
     /// Notes a server that was lost before it was of any use: the next one may be, too.
-    pub(crate) fn lost_unused(&mut self, now: Time, why: Report, jitter: u32) {
+    pub(crate) fn note_lost_unused(&mut self, now: Time, why: Report, jitter: u32) {
         self.attempt_failed(now, why, jitter);
         self.lost_unused = self.lost_unused.saturating_add(1);
     }

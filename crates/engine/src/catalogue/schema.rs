@@ -25,8 +25,8 @@ pub(crate) struct SchemaChange {
     reading: Option<u64>,
     /// Its client has run something since, which may have done what is not known yet.
     followed: bool,
-    /// Behind that it has changed the schema again: what did it may be in no list.
-    passed: bool,
+    /// Behind that it has changed the schema again: what it has run then may be in no list.
+    changed_again: bool,
 }
 
 impl SchemaChange {
@@ -53,9 +53,9 @@ impl Engine {
                 Mark::SchemaMadeLoud.hit();
                 self.unseen(id, news, None);
             }
-            if change.passed {
+            if change.changed_again {
                 // What it has set is asked for; the rest goes before another has the server.
-                Mark::SchemaPassed.hit();
+                Mark::SchemaChangedAgain.hit();
                 self.clients[id].changes.get_or_insert_default();
                 self.servers[server].reset = true;
             }
@@ -77,7 +77,7 @@ impl Engine {
         let database = pool.spec.catalogue();
         let its = &mut self.clients[id];
         let is_known = its.schema.as_ref().is_some_and(|change| change.reading.is_none());
-        let new = SchemaChange { before, reading: None, followed: false, passed: false };
+        let new = SchemaChange { before, reading: None, followed: false, changed_again: false };
         its.schema.get_or_insert(new).reading = None;
         if let Some(database) = database.filter(|_| !is_known) {
             self.names_of(&database).will_change();
@@ -209,7 +209,7 @@ impl Client {
     pub(crate) fn follow_schema(&mut self, pins: Pins) {
         if let Some(change) = &mut self.schema {
             let ends = pins.contains(PinReason::Ends) || pins.contains(PinReason::Schema);
-            change.passed |= change.followed && ends;
+            change.changed_again |= change.followed && ends;
             change.followed = true;
         }
     }

@@ -199,7 +199,7 @@ fn what_was_made_used_and_removed_is_looked_for() {
         server.says([done(), ready()]);
         stage.judge_catalogue(Ok(Arc::default()));
         let is_looked_for = texts.last().is_some_and(|text| text.contains("DROP"));
-        assert_eq!(took(Mark::SchemaPassed), is_looked_for, "{texts:?}");
+        assert_eq!(took(Mark::SchemaChangedAgain), is_looked_for, "{texts:?}");
         if is_looked_for {
             assert_eq!(server.heard(), "Q(set to?)");
             server.says([set_to(&[("search_path", "mig")])]);

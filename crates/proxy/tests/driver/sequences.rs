@@ -63,6 +63,18 @@ fn two_with(setup: &Setup) -> (Stage, Peer, Peer, Peer) {
     (stage, server, alice, bob)
 }
 
+/// A stage with a server, and a client whose unit waits within its transaction until that has
+/// forgotten.
+fn waits_in_block() -> (Stage, Peer, Peer) {
+    let (stage, server, alice, bob) = two();
+    run(&alice, &server, ASK, ready());
+    run(&alice, &server, ADVANCE, ready());
+    run(&bob, &server, "BEGIN", in_block());
+    bob.says([query(ASK)]);
+    assert_eq!(server.heard(), FORGET);
+    (stage, server, bob)
+}
+
 /// A table with a serial column, and a function that asks.
 fn serial() -> Arc<Loud> {
     let object = |id: ObjectId, name: &str, source| Object {
@@ -198,12 +210,7 @@ fn who_waits_within_a_transaction_is_not_idle() {
 /// In a transaction the server is to know of the error: the cancel waits for the unit.
 #[test]
 fn in_a_transaction_a_cancel_waits_until_it_is_forgotten() {
-    let (stage, server, alice, bob) = two();
-    run(&alice, &server, ASK, ready());
-    run(&alice, &server, ADVANCE, ready());
-    run(&bob, &server, "BEGIN", in_block());
-    bob.says([query(ASK)]);
-    assert_eq!(server.heard(), FORGET);
+    let (stage, server, bob) = waits_in_block();
     took(Mark::CancelWaitsForOurs);
     let requester = stage.cancel(&bob);
     assert!(took(Mark::CancelWaitsForOurs));
@@ -224,12 +231,7 @@ fn in_a_transaction_a_cancel_waits_until_it_is_forgotten() {
 /// Time passes when that is over, and before the unit is sent.
 #[test]
 fn a_cancel_waits_for_a_unit_that_is_about_to_be_sent() {
-    let (stage, server, alice, bob) = two();
-    run(&alice, &server, ASK, ready());
-    run(&alice, &server, ADVANCE, ready());
-    run(&bob, &server, "BEGIN", in_block());
-    bob.says([query(ASK)]);
-    assert_eq!(server.heard(), FORGET);
+    let (stage, server, bob) = waits_in_block();
     let requester = stage.cancel(&bob);
     stage.keep_turn_open();
     server.says([forgotten(), in_block()]);
