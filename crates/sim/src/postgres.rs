@@ -19,7 +19,7 @@ use crate::outbox::Outbox;
 use crate::random::Dice;
 use crate::room::Room;
 use crate::rows::Row;
-use crate::session::{Advance, Home, Inbox, Message, Session, all_asked, all_told};
+use crate::session::{Advance, BORN, Home, Inbox, Message, Session, State, all_asked, all_told};
 use crate::trace::Who;
 use crate::world::Site;
 use outcome::{Announcement, Work};
@@ -369,6 +369,12 @@ impl Backend {
     /// Whether it is a walsender.
     pub(crate) fn replicates(&self) -> bool {
         self.replicates
+    }
+
+    /// Whether it was started as a client had asked for.
+    pub(crate) fn is_born(&self) -> bool {
+        let asks = |state: &State| state.setting(BORN) != State::default_of(BORN);
+        matches!(&self.phase, Phase::Session { session, .. } if asks(&session.state))
     }
 
     /// Whether it listens on any channel.

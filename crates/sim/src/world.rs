@@ -67,6 +67,8 @@ pub(crate) struct World {
     homes: BTreeMap<Home, usize>,
     /// When pgweir last said of a pool that it has lost a server, or was not let in by one.
     lost_at: BTreeMap<String, u64>,
+    /// When a server of a pool has gone that was started as a client had asked for.
+    made_way_at: BTreeMap<Home, u64>,
     /// When a worker has last read another configuration.
     reloaded_at: Option<u64>,
     /// When a server process has ended that had a client's message last, by the client's number.
@@ -222,6 +224,7 @@ impl World {
             strikes: Vec::new(),
             homes: BTreeMap::new(),
             lost_at: BTreeMap::new(),
+            made_way_at: BTreeMap::new(),
             reloaded_at: None,
             parted_at: BTreeMap::new(),
             seats_taken: 0,

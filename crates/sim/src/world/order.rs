@@ -33,6 +33,18 @@ impl World {
         self.lost_at.insert(pool, self.now());
     }
 
+    /// A server process has ended, or pgweir has seen that. One that was started as a client had
+    /// asked for makes way for whoever is at the head of the queue, if need be, and who is that one
+    /// is out of the queue until then: back in its old place if it gets no server of its own.
+    pub(super) fn note_made_way(&mut self, wire: WireId) {
+        if let Outside::Backend(process) = &self.wires[wire.0].outside
+            && process.is_born()
+            && let Some(home) = process.home.clone()
+        {
+            self.made_way_at.insert(home, self.now());
+        }
+    }
+
     /// A server process works for another client than before.
     pub(super) fn check_order(&mut self, wire: WireId, lease: Lease) {
         let Outside::Backend(process) = &self.wires[wire.0].outside else { return };
@@ -78,10 +90,11 @@ impl World {
             || self.parted_at.get(&client).is_some_and(|at| then <= at + TURN_US)
     }
 
-    /// Whether a pool has lost a server since then, or just before, or a reload may have given one
-    /// up that was being made for somebody: who asks anew does so when the turn ends.
+    /// Whether a pool has lost a server since then, or just before, or one has made way, or a
+    /// reload may have given one up that was being made for somebody: who asks anew does so when
+    /// the turn ends.
     fn was_lost(&self, home: &Home, then: u64) -> bool {
-        let lost = [self.lost_at(home), self.reloaded_at];
+        let lost = [self.lost_at(home), self.made_way_at.get(home).copied(), self.reloaded_at];
         lost.into_iter().flatten().any(|at| then <= at + TURN_US)
     }
 

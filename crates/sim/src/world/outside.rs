@@ -40,6 +40,9 @@ impl World {
                     self.note_room(wire, room, cluster, outcome.has_said_room);
                 }
                 self.after_backend(wire, cluster, outcome);
+                if over {
+                    self.note_made_way(wire);
+                }
             }
             Outside::Admin(admin) => {
                 let stepped = admin.step(&mut self.site);

@@ -369,6 +369,9 @@ impl World {
                 let before = inwards.borrow().read;
                 let read = self.process.readable(now, place);
                 self.note_room_heard(wire);
+                if self.process.interest(place).is_none() {
+                    self.note_made_way(wire);
+                }
                 // Behind its end alone a newcomer's words wait for the end of the turn.
                 if self.wires[wire.0].pipes[0].borrow().read > before {
                     self.heard(wire);
