@@ -146,6 +146,10 @@ impl Engine {
             self.ask_for_state(now, id, client);
             return true;
         }
+        if self.clients[client].subscription.as_mut().is_some_and(|own| own.sift_nothing()) {
+            self.say_pending(client);
+        }
+        let (its, server) = (&self.clients[client], &self.servers[id]);
         if its.changes.is_some() && !self.keeps_server(its, server) {
             self.ask_for_settings(now, id, client);
             return true;
@@ -157,9 +161,13 @@ impl Engine {
     fn ask_for_state(&mut self, now: Time, id: ServerId, client: ClientId) {
         Mark::StateAsked.hit();
         let pins = self.clients[client].pins;
-        // What its temporary views and triggers have done no text has shown.
-        let hidden = STATE.iter().filter(|_| pins.contains(PinReason::TempTable));
-        let text = question(hidden.fold(pins, |pins, (reason, ..)| pins.union((*reason).into())));
+        // What its temporary views and triggers have done no text has shown. What keeps no server
+        // may be there of others.
+        let hides = pins.contains(PinReason::TempTable) && !self.resets_unseen(id);
+        let hidden = STATE.iter().filter(|_| hides);
+        let hidden = hidden.fold(Pins::NONE, |pins, (reason, ..)| pins.union((*reason).into()));
+        let ignored = self.pools[self.servers[id].pool].spec.pin_ignore;
+        let text = question(pins.union(hidden.difference(ignored)));
         self.ask(now, id, Answer::State(Some(Left::default())), &text);
     }
 

@@ -552,6 +552,8 @@ marks! {
     ReadingLostAtOnce,
     /// A client has changed the schema again, and may have used what is not there any more.
     SchemaChangedAgain,
+    /// What it has done is undone, in part or in whole, and it may have used that.
+    SchemaUndone,
     /// So many servers in a row were lost that were to read it that it counts as unreadable.
     CatalogueLost,
     /// A catalogue could not be read.
@@ -1490,11 +1492,15 @@ marks! {
     PendingBehindReady,
     /// A client is notified of more than is kept for it.
     NotifiedTooMuch,
+    /// A client is told by its server of more than is kept of that, too.
+    ToldTooMuch,
     /// A client has ended to listen, and committed that, within what its server was told to take
     /// over.
     UnlistenCommitted,
     /// It was notified meanwhile on a channel on which it listens no more.
     PendingSifted,
+    /// It is not asked which ones these are, since it has other state that keeps its server.
+    NothingSifted,
     /// A client has stopped listening before its server could be asked where it stands.
     ListensNoMore,
     /// A client's server could not be told to listen.

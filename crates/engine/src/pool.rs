@@ -422,6 +422,11 @@ impl Pool {
         usize::from(self.listener.as_deref().is_some_and(is_there))
     }
 
+    /// One may come from now on.
+    pub(crate) fn admit_listener(&mut self) {
+        self.ceiling = self.ceiling.max(self.spec.size + self.spec.reserve + 1);
+    }
+
     fn listeners_wanted(&self) -> usize {
         usize::from(self.listener.as_ref().is_some_and(|listener| listener.wants_server()))
     }

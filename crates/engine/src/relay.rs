@@ -282,8 +282,8 @@ impl Engine {
             self.servers[id].used = true;
             let is_open = self.servers[id].replies.skips();
             let its = &mut self.clients[client];
-            its.asked = None;
-            its.lost = None;
+            (its.asked, its.lost) = (None, None);
+            its.schema_undone();
             if sink == Sink::Injected && is_open && its.open_slot.is_none() {
                 // The unit that it belongs to has begun with this.
                 Mark::UnitBegunByError.hit();

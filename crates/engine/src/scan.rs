@@ -78,7 +78,7 @@ impl Engine {
     /// What a text leaves that is sent now, or what it was prepared as.
     pub(crate) fn has_heard(&mut self, id: ClientId, heard: &Heard, said: Said<'_>) {
         let client = &mut self.clients[id];
-        client.follow_schema(heard.pins);
+        client.follow_schema(heard);
         if !heard.own.contains(PinReason::Unlisten) {
             client.runs_untold(heard.pins);
         }
@@ -87,7 +87,7 @@ impl Engine {
         self.leaves(id, heard.own, Some(said));
         // Each of its statements may have used what the one before it has made.
         for _ in 1..heard.statements.min(3) {
-            self.clients[id].follow_schema(heard.pins);
+            self.clients[id].follow_schema(heard);
         }
         if heard.pins.contains(PinReason::Prepared) {
             self.clients[id].note_prepared(heard.when_run());
@@ -119,6 +119,7 @@ impl Engine {
             self.pin(id, pins);
         }
         let client = &mut self.clients[id];
+        client.local_settings |= client.prepared.contains(PinReason::Local);
         self.servers[server].reset |= client.prepared.contains(PinReason::Names);
         client.runs_untold(client.prepared);
         // A DEALLOCATE leaves nothing, and may end what the server is kept for.

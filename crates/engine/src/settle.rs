@@ -248,10 +248,14 @@ impl Engine {
     /// A command is complete that may have removed statements: what it was its tag says. `sent`: so
     /// many of its client's names had been given and taken before.
     pub(crate) fn command_complete(&mut self, id: ServerId, sink: Sink, sent: u64, body: &[u8]) {
-        if let (Sink::Client(_), Some(client)) = (sink, self.servers[id].client())
-            && let Some(own) = &mut self.clients[client].subscription
-        {
-            own.note_tag(body);
+        if let (Sink::Client(_), Some(client)) = (sink, self.servers[id].client()) {
+            let its = &mut self.clients[client];
+            if let Some(own) = &mut its.subscription {
+                own.note_tag(body);
+            }
+            if body == b"ROLLBACK\0" {
+                its.schema_undone();
+            }
         }
         // Within a client's batch nothing else of ours is executed.
         if sink == Sink::Injected || sink == Sink::Aside && !self.servers[id].puts_back {

@@ -151,6 +151,8 @@ pub static RULES: &[Rule] = &[
         "Runs SQL that it is given as text."),
     row("query_to_xml_and_xmlschema", Form::Call, PinReason::Unclear,
         "Runs SQL that it is given as text."),
+    row("query_to_xmlschema", Form::Call, PinReason::Unclear,
+        "Plans SQL that it is given as text, and so runs functions that are marked IMMUTABLE."),
     row("ts_rewrite", Form::Call, PinReason::Unclear,
         "With two arguments, runs SQL that it is given as text."),
     row("ts_stat", Form::Call, PinReason::Unclear,

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use pgweir_sql::{Loud, PinReason, Pins};
+use pgweir_sql::{Heard, Loud, PinReason, Pins};
 
 use super::{CatalogueRows, Database, question};
 use crate::Engine;
@@ -25,7 +25,8 @@ pub(crate) struct SchemaChange {
     reading: Option<u64>,
     /// Its client has run something since, which may have done what is not known yet.
     followed: bool,
-    /// Behind that it has changed the schema again: what it has run then may be in no list.
+    /// Behind that it has changed the schema again, or has undone what it had changed: what it has
+    /// run then may be in no list.
     changed_again: bool,
 }
 
@@ -54,10 +55,12 @@ impl Engine {
                 self.unseen(id, news, None);
             }
             if change.changed_again {
-                // What it has set is asked for; the rest goes before another has the server.
+                // What it has set is asked for; the rest goes with the server, for it may be what
+                // no statement removes.
                 Mark::SchemaChangedAgain.hit();
                 self.clients[id].changes.get_or_insert_default();
-                self.servers[server].reset = true;
+                let its = &mut self.servers[server];
+                its.unseen = its.unseen.union(PinReason::Unclear.into());
             }
         }
         if !self.servers[server].status.in_block() {
@@ -204,13 +207,23 @@ impl Client {
         self.schema.as_ref().is_some_and(|change| change.followed && change.reading.is_some())
     }
 
-    /// A text is sent that leaves this, and may name what another one has made, and remove it
-    /// behind that.
-    pub(crate) fn follow_schema(&mut self, pins: Pins) {
+    /// A text is sent, which may name what another one has made, and remove it behind that.
+    pub(crate) fn follow_schema(&mut self, heard: &Heard) {
         if let Some(change) = &mut self.schema {
+            let pins = heard.pins;
             let ends = pins.contains(PinReason::Ends) || pins.contains(PinReason::Schema);
             change.changed_again |= change.followed && ends;
-            change.followed = true;
+            // The end of a transaction uses nothing.
+            let is_end = heard.statements == 1 && pins == Pins::from(PinReason::Commit);
+            change.followed |= !is_end;
+        }
+    }
+
+    /// Something has failed, or was rolled back, and what it had made of the schema with it, maybe.
+    pub(crate) fn schema_undone(&mut self) {
+        if let Some(change) = self.schema.as_mut().filter(|change| change.followed) {
+            Mark::SchemaUndone.hit();
+            change.changed_again = true;
         }
     }
 

@@ -228,8 +228,7 @@ impl Engine {
         let is_same = |channel: &&Channel| is_like_it || channel.is_ascii();
         let random = u64::from_be_bytes(self.random.bytes());
         let pool = &mut self.pools[pool];
-        // It comes on top of what is lent.
-        pool.ceiling = pool.ceiling.max(pool.spec.size + pool.spec.reserve + 1);
+        pool.admit_listener();
         let listener = pool.listener.get_or_insert_with(|| Box::new(Listener::new(random)));
         listener.refused = None;
         listener.remove(client, before);
@@ -304,6 +303,7 @@ impl Engine {
         {
             Mark::ListenerTriedAgain.hit();
             listener.refused = None;
+            self.pools[pool].admit_listener();
         }
     }
 

@@ -49,7 +49,7 @@ impl Engine {
             return Ok(());
         }
         let listens = heard && self.listens(id);
-        if listens && self.keeps_behind_pending(id, message) {
+        if listens && self.keeps_behind_pending(now, id, message) {
             self.pass(id, false, at, n, n);
             return Ok(());
         }
@@ -67,7 +67,7 @@ impl Engine {
 
     /// The client of this server is to be told something that was said before: now, since a server
     /// tells nothing within a transaction, or this with it. Says whether this is kept for that.
-    fn keeps_behind_pending(&mut self, id: ServerId, message: &[u8]) -> bool {
+    fn keeps_behind_pending(&mut self, now: Time, id: ServerId, message: &[u8]) -> bool {
         let Some(client) = self.servers[id].client() else { return false };
         self.say_all(client);
         let Some(own) = &mut self.clients[client].subscription else { return false };
@@ -76,6 +76,10 @@ impl Engine {
             // A setting is put back meanwhile.
             Mark::NotifiedBehindPending.hit();
             own.pending.extend_from_slice(message);
+            if own.pending.len() > PENDING_BYTES {
+                Mark::ToldTooMuch.hit();
+                self.expel_late(now, client, NOTIFIED_TOO_MUCH.report(&[]));
+            }
         }
         keeps
     }

@@ -95,6 +95,9 @@ impl Subscription {
     /// more, and of those it is told nothing, though it was notified when it still did: PostgreSQL
     /// looks at that when it tells. Which ones these are its server is asked.
     pub(super) fn heard_mark(&mut self) {
+        if !matches!(self.source, Source::ToServer { .. }) {
+            return;
+        }
         self.sifts = match self.since_shown {
             SinceShown::UnlistenCommitted | SinceShown::CommittedInDoubt => true,
             SinceShown::Nothing
@@ -105,8 +108,15 @@ impl Subscription {
         };
     }
 
+    /// Its server is not asked on what it listens: it is told of all.
+    pub(crate) fn sift_nothing(&mut self) -> bool {
+        Mark::NothingSifted.hit_if(self.sifts);
+        std::mem::take(&mut self.sifts)
+    }
+
     /// It is known on what it listens: nothing else is to be told.
     pub(super) fn sift(&mut self) {
+        self.may_unlisten = false;
         if !std::mem::take(&mut self.sifts) {
             return;
         }

@@ -255,21 +255,50 @@ fn functions_that_are_made_meanwhile() {
     keeps_its_server(&stage, "SELECT c()", LOCKS, None);
 }
 
-/// A migration makes a function, runs it, and removes it: it is in no list, and what it has set
-/// goes with its client all the same. What is no setting is removed.
+/// A migration makes a function, runs it, and removes it, or all is rolled back: it is in no list,
+/// and what it has set goes with its client all the same. What is no setting goes with the server.
 #[test]
 fn functions_that_are_made_and_gone_meanwhile() {
     let stage = stage("loud_gone", "");
     let make = "CREATE FUNCTION mig() RETURNS void LANGUAGE sql AS $$SELECT \
                 set_config('search_path', 'mig', false), pg_advisory_lock(1)$$";
-    let texts = ["BEGIN", make, "SELECT mig()", "DROP FUNCTION public.mig()", "COMMIT"];
-    for texts in [&texts[..], &[&texts.join("; ")]] {
+    let removed = ["BEGIN", make, "SELECT mig()", "DROP FUNCTION public.mig()", "COMMIT"];
+    let undone = ["BEGIN", make, "SELECT mig()", "ROLLBACK"];
+    let path = "\"$user\", public";
+    for (texts, set) in [
+        (&removed[..], "mig"),
+        (&[&removed.join("; ")], "mig"),
+        (&undone, path),
+        (&[&undone.join("; ")], path),
+    ] {
         let (mut owner, mut other) = (stage.client(), stage.client());
-        assert_eq!(other.query("SHOW search_path"), ["\"$user\", public"]);
+        assert_eq!(other.query("SHOW search_path"), [path]);
         texts.iter().for_each(|text| drop(owner.query(text)));
-        assert_eq!(other.query("SHOW search_path"), ["\"$user\", public"]);
-        assert_eq!(other.query(LOCKS), ["0"]);
-        assert_eq!(owner.query("SHOW search_path"), ["mig"]);
+        assert_eq!(other.query("SHOW search_path"), [path]);
+        assert_eq!(other.query(LOCKS), ["0"], "{texts:?}");
+        let elsewhere = "SELECT count(*) FROM pg_locks WHERE locktype = 'advisory'";
+        assert_eq!(other.query(elsewhere), ["0"], "{texts:?}");
+        assert_eq!(owner.query("SHOW search_path"), [set], "{texts:?}");
+    }
+}
+
+/// What is created under a `search_path` that no text shows may be temporary, also where a function
+/// or a block sets it.
+#[test]
+fn blocks_that_create_under_a_path_of_their_own() {
+    let stage = stage("loud_path", "");
+    let body = "PERFORM set_config('search_path', p, true); CREATE TABLE made (a int)";
+    stage.ask(&format!(
+        "CREATE FUNCTION mk(p text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN {body}; END $$"
+    ));
+    let block = format!("DO $$ DECLARE p text := 'pg_temp'; BEGIN {body}; END $$");
+    for text in [&*block, "SELECT mk('pg_temp')"] {
+        let (mut owner, mut other) = (stage.client(), stage.client());
+        owner.query(text);
+        other.send(&query("SELECT count(*) FROM pg_class WHERE relname = 'made'")).unwrap();
+        stage.wait_for_waiters(1);
+        owner.query("DROP TABLE made");
+        assert_eq!(rows(&mut other), ["0"], "{text}");
     }
 }
 

@@ -528,6 +528,17 @@ fn kinds_that_are_ignored() {
     one.query("SELECT pg_backup_stop(); SELECT pg_drop_replication_slot('pin_ignore')");
 }
 
+/// What somebody has left is not taken for another one's, who is asked what is left of its own.
+#[test]
+fn kinds_that_are_ignored_are_nobodys() {
+    let stage = stage_of_kinds("pin_nobodys", "pin_ignore", &kinds_without("temp table"));
+    let (mut one, mut two) = (stage.client(), stage.client());
+    one.query("SELECT pg_advisory_lock(1)");
+    two.query("CREATE TEMP TABLE t ()");
+    two.query("DROP TABLE t");
+    assert_eq!(one.query("SELECT 'it is free'"), ["it is free"]);
+}
+
 /// Nobody waits for the server of a client whose pins are of another kind than those that are
 /// ignored, or refused.
 #[test]

@@ -70,6 +70,31 @@ impl Scene {
         Self::new().taken_over()
     }
 
+    /// One in which the client has something to be told, while its server puts a setting back.
+    fn putting_back() -> Self {
+        let scene = Self::listening();
+        let alice = scene.stage.newcomer(&[("application_name", "it")]);
+        scene.server.says([parameter_status("application_name", "it"), one_row("it")]);
+        assert!(alice.is_greeted());
+        alice.says([query("LISTEN a")]);
+        scene.server.says([done(), ready(), listens_on(&["a"])]);
+        scene.server.heard();
+        scene.server.says([aside(2), notified(&scene.own, "2"), ready()]);
+        scene.listener.says([notified(&scene.own, "2")]);
+        scene.assert_unlistens();
+        scene.server.says([aside(1), ready()]);
+        let scene = Self { alice, ..scene };
+        scene.begins();
+        scene.shows("NOTIFY a, '1'", "NOTIFY", "3");
+        scene.alice.says([query("COMMIT; RESET ALL")]);
+        scene.server.heard();
+        let marked = [notified(&scene.own, "3"), notified("a", "1")].concat();
+        scene.server.says([done_with("COMMIT"), done_with("RESET"), marked.clone(), ready()]);
+        scene.alice.heard();
+        scene.listener.says([marked]);
+        scene
+    }
+
     fn taken_over(self) -> Self {
         let scene = self;
         scene.listener.says([done(), done(), ready()]);
@@ -695,6 +720,24 @@ fn who_hears_nothing_waits_for_one_that_does_not_refuse() {
     assert_eq!(scene.alice.heard(), "N");
 }
 
+/// It comes on top of the pool's servers, also where the configuration was read meanwhile.
+#[test]
+fn who_does_not_refuse_any_more_comes_on_top_behind_a_reload() {
+    let setup = Setup::of_size(1);
+    let scene = Scene::of(&setup).taken_over();
+    scene.listener.breaks();
+    scene.server.says([error("25006"), ready()]);
+    scene.server.ends();
+    scene.stage.reload(&setup);
+    let bob = scene.stage.client();
+    bob.says([query("BEGIN")]);
+    let lent = scene.stage.server();
+    lent.says([done(), in_block()]);
+    scene.stage.wait(Duration::from_secs(2));
+    assert!(took(Mark::ListenerTriedAgain));
+    assert!(scene.stage.server().heard().starts_with("Q(LISTEN \"a\"; "));
+}
+
 /// Its channel would be another one there, or none, and all others would hear nothing for that.
 /// When it has the encoding of the others its server is asked for the name in that.
 #[test]
@@ -1025,6 +1068,50 @@ fn who_has_ended_to_listen_unseen_is_told_of_other_channels() {
     assert_eq!(scene.alice.heard(), "C Z A", "of b, not of a");
 }
 
+/// What a function has done before the listener took over again is over and known by then.
+#[test]
+fn who_has_come_back_to_the_listener_is_told_at_once() {
+    let scene = Scene::listening();
+    scene.alice.says([query("DO $$ BEGIN UNLISTEN b; END $$")]);
+    scene.assert_shows(&["LISTEN \"a\""], "2");
+    scene.server.says([aside(3), notified(&scene.own, "2"), ready()]);
+    scene.listener.says([notified(&scene.own, "2")]);
+    assert_eq!(scene.server.heard(), "Q(DO $$ BEGIN UNLISTEN b; END $$)");
+    scene.server.says([done_with("DO"), ready()]);
+    assert_eq!(scene.server.heard(), "Q(left?)");
+    scene.server.says([listens_on(&["a", &scene.own])]);
+    scene.assert_marks("3");
+    scene.server.says([aside(2), notified(&scene.own, "3"), ready()]);
+    scene.listener.says([notified(&scene.own, "3")]);
+    scene.assert_unlistens();
+    scene.server.says([aside(1), ready()]);
+    scene.alice.heard();
+    scene.alice.says([query("LOAD 'x'")]);
+    scene.server.says([done_with("LOAD"), ready()]);
+    assert_eq!(scene.alice.heard(), "C Z");
+    scene.listener.says([notified("a", "1")]);
+    scene.assert_told(&["1"]);
+}
+
+/// A server that its client keeps for what no question tells of is not asked what it listens on.
+#[test]
+fn who_has_ended_to_listen_on_a_server_of_its_own_is_told_of_all() {
+    let scene = Scene::listening();
+    scene.begins();
+    scene.runs("LOAD 'x'", "LOAD");
+    scene.shows("LISTEN b", "LISTEN", "2");
+    scene.runs("DO $$ BEGIN UNLISTEN a; END $$", "DO");
+    scene.listener.says([notified("a", "1")]);
+    scene.alice.heard();
+    scene.alice.says([query("COMMIT")]);
+    scene.server.says([done_with("COMMIT"), notified(&scene.own, "2"), ready()]);
+    scene.listener.says([notified(&scene.own, "2")]);
+    assert!(took(Mark::NothingSifted));
+    assert_eq!(scene.alice.heard(), "C Z A", "of a, too");
+    scene.server.says([notified("b", "3")]);
+    assert_eq!(scene.alice.heard(), "A");
+}
+
 /// As by PostgreSQL, which tells in front of the end of a unit what was notified within it.
 #[test]
 fn who_loses_a_server_is_told_before_its_unit_is_over() {
@@ -1244,26 +1331,7 @@ fn a_server_tells_nothing_before_what_was_said_before_it() {
 /// Nor while what a client has asked for at its login is put back, until which its unit goes on.
 #[test]
 fn a_server_tells_nothing_before_that_while_it_puts_something_back() {
-    let scene = Scene::listening();
-    let alice = scene.stage.newcomer(&[("application_name", "it")]);
-    scene.server.says([parameter_status("application_name", "it"), one_row("it")]);
-    assert!(alice.is_greeted());
-    alice.says([query("LISTEN a")]);
-    scene.server.says([done(), ready(), listens_on(&["a"])]);
-    scene.server.heard();
-    scene.server.says([aside(2), notified(&scene.own, "2"), ready()]);
-    scene.listener.says([notified(&scene.own, "2")]);
-    scene.assert_unlistens();
-    scene.server.says([aside(1), ready()]);
-    let scene = Scene { alice, ..scene };
-    scene.begins();
-    scene.shows("NOTIFY a, '1'", "NOTIFY", "3");
-    scene.alice.says([query("COMMIT; RESET ALL")]);
-    scene.server.heard();
-    let marked = [notified(&scene.own, "3"), notified("a", "1")].concat();
-    scene.server.says([done_with("COMMIT"), done_with("RESET"), marked.clone(), ready()]);
-    scene.alice.heard();
-    scene.listener.says([marked]);
+    let scene = Scene::putting_back();
     let put_back = [parse_complete(), bind_complete(), row(b"f"), done()].concat();
     scene.server.says([put_back, close_complete(), close_complete(), notified("a", "2")]);
     scene.assert_told(&[]);
@@ -1271,6 +1339,19 @@ fn a_server_tells_nothing_before_that_while_it_puts_something_back() {
     scene.server.says([ready()]);
     let told = [notified("a", "1"), notified("a", "2"), ready()].concat();
     assert_eq!(scene.alice.heard_bytes(), told);
+}
+
+/// Of that no more is kept than of what the listener says.
+#[test]
+fn a_server_tells_no_more_than_is_kept_while_it_puts_something_back() {
+    let scene = Scene::putting_back();
+    scene.alice.heard();
+    let long = notified("a", &"x".repeat(8_000));
+    for _ in 0..1_100 {
+        scene.server.says([long.clone()]);
+    }
+    assert!(scene.alice.heard().ends_with(" Z E(FATAL 54000)"));
+    assert!(took(Mark::ToldTooMuch));
 }
 
 /// The settings that limit how many servers there are.

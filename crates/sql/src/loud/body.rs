@@ -90,6 +90,11 @@ impl Body {
             }
         }
         body.creates = body.pins.contains(PinReason::Schema);
+        let sets = [PinReason::Local, PinReason::Setting].map(|reason| body.pins.contains(reason));
+        if body.creates && sets.contains(&true) {
+            // That may be `search_path`, whose value no text shows.
+            body.pins = body.pins.union(PinReason::TempTable.into());
+        }
         body.pins = HARMLESS.into_iter().fold(body.pins, Pins::without);
         body
     }

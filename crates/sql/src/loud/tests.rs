@@ -365,6 +365,14 @@ fn blocks_are_read() {
         ("DO $$ BEGIN UPDATE pg_proc SET prosrc = 'x'; END $$", SCHEMA),
         ("DO $$ BEGIN SELECT 1 AS insert INTO t; END $$", SCHEMA),
         ("DO $$ BEGIN UPDATE t SET created = 1, a_create = 2; END $$", ""),
+        (
+            "DO $$ BEGIN PERFORM set_config('search_path', a, true); CREATE TABLE t (); END $$",
+            "local setting, schema change, temp table",
+        ),
+        (
+            "DO $$ BEGIN SET LOCAL a = 1; EXECUTE 'SET b = 1'; END $$",
+            "local setting, schema change, setting",
+        ),
         ("DO E'BEGIN NULL; END'", "schema change, unclear"),
         ("DO LANGUAGE plperl $$ anything $$", "schema change, unclear"),
         ("DO $$ anything $$ LANGUAGE plperl", "schema change, unclear"),
