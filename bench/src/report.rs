@@ -120,7 +120,8 @@ impl Report<'_> {
             text,
             "\"Within 3%\": the limit is one of near equality (0.95 to 1.05), and is missed by \
              less than two rounds of the same program differ. A **no** stands here until a \
-             measurement says yes.\n",
+             measurement says yes; behind one of a rate stands what the bare pipelining relay \
+             reached in the same rounds, which does no more than to share servers.\n",
         );
         put(
             text,
@@ -128,8 +129,7 @@ impl Report<'_> {
         );
         for threshold in THRESHOLDS {
             let (text_of, limit) = (threshold.text, threshold.limit());
-            let mut row = |case: &str, measured: &str, verdict| {
-                let verdict = in_words(verdict);
+            let mut row = |case: &str, measured: &str, verdict: &str| {
                 put(text, &format!("| {text_of} | {limit} | {case} | {measured} | {verdict} |"));
             };
             let findings = threshold.findings(self.cases, self.results);
@@ -139,12 +139,14 @@ impl Report<'_> {
                 let mut cases: Vec<&str> =
                     findings.iter().map(|finding| finding.case.as_str()).collect();
                 cases.dedup();
-                row(&cases.join(", "), "–", Verdict::NotMeasured);
+                row(&cases.join(", "), "–", &in_words(Verdict::NotMeasured));
                 continue;
             }
             for finding in findings {
                 let case = format!("{}, {}", finding.case, finding.metric.label());
-                row(&case, &threshold.show(&finding), finding.verdict);
+                let bare = finding.bare.map(|bare| format!("; the relay: {bare:.2}"));
+                let verdict = in_words(finding.verdict) + bare.as_deref().unwrap_or_default();
+                row(&case, &threshold.show(&finding), &verdict);
             }
         }
         put(text, "");

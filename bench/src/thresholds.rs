@@ -59,6 +59,9 @@ pub(crate) struct Finding {
     /// not been run with all it takes.
     pub(crate) measured: Vec<Option<Spread>>,
     pub(crate) verdict: Verdict,
+    /// What a program that does nothing but to share servers reaches of a rate that is missed, in
+    /// the same rounds.
+    pub(crate) bare: Option<f64>,
 }
 
 #[derive(Clone, Copy, Debug, Eq, PartialEq)]
@@ -131,7 +134,14 @@ impl Threshold {
         } else {
             Verdict::TooFewRounds
         };
-        Finding { case: case.name.clone(), metric, measured, verdict }
+        let bare = |Bound(_, to): &Bound| match to {
+            To::Contender(to) => result?.ratio(Contender::PipeliningRelay, *to, metric),
+            To::BestPair | To::Nothing => None,
+        };
+        let is_missed_rate = verdict == Verdict::Missed && metric == Metric::Tps;
+        let bare = self.bounds.iter().find_map(bare).filter(|_| is_missed_rate);
+        let bare = bare.map(|spread| spread.median);
+        Finding { case: case.name.clone(), metric, measured, verdict, bare }
     }
 
     /// The best that a bound gives.

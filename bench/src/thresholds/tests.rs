@@ -136,3 +136,20 @@ fn workers_are_compared_with_one_of_them() {
     measured.environment.cores = 16;
     assert_eq!(finding(&[measured]).verdict, Verdict::Met);
 }
+
+#[test]
+fn what_is_missed_stands_beside_what_a_bare_relay_reaches() {
+    let threshold = threshold("simple-250", Contender::Pgweir);
+    let bare = |pgweir: f64| {
+        let mut measured = result("simple-250", &[[10.0, 10.0, pgweir, 20.0]; 7]);
+        for round in &mut measured.rounds {
+            let sample = Sample::from([(Metric::Tps, 19.0)]);
+            round.samples.extend([
+                (Contender::Pgweir, Sample::from([(Metric::Tps, pgweir)])),
+                (Contender::PipeliningRelay, sample),
+            ]);
+        }
+        finding(threshold, measured).bare
+    };
+    assert_eq!((bare(18.0), bare(26.0)), (Some(1.9), None));
+}
