@@ -135,6 +135,7 @@ impl Engine {
         let its = &self.clients[client];
         let server = &self.servers[id];
         if server.mode == PoolMode::Session {
+            self.tell_unsifted(client);
             return false;
         }
         if its.awaits_ready() {
@@ -146,9 +147,7 @@ impl Engine {
             self.ask_for_state(now, id, client);
             return true;
         }
-        if self.clients[client].subscription.as_mut().is_some_and(|own| own.sift_nothing()) {
-            self.say_pending(client);
-        }
+        self.tell_unsifted(client);
         let (its, server) = (&self.clients[client], &self.servers[id]);
         if its.changes.is_some() && !self.keeps_server(its, server) {
             self.ask_for_settings(now, id, client);
@@ -163,8 +162,7 @@ impl Engine {
         let pins = self.clients[client].pins;
         // What its temporary views and triggers have done no text has shown. What keeps no server
         // may be there of others.
-        let hides = pins.contains(PinReason::TempTable) && !self.resets_unseen(id);
-        let hidden = STATE.iter().filter(|_| hides);
+        let hidden = STATE.iter().filter(|_| pins.contains(PinReason::TempTable));
         let hidden = hidden.fold(Pins::NONE, |pins, (reason, ..)| pins.union((*reason).into()));
         let ignored = self.pools[self.servers[id].pool].spec.pin_ignore;
         let text = question(pins.union(hidden.difference(ignored)));
@@ -233,7 +231,8 @@ impl Engine {
             self.asks(now, id, client);
         } else {
             Mark::AskedEnough.hit();
-            if its.holding {
+            self.tell_unsifted(client);
+            if self.clients[client].holding {
                 Mark::HeldWhileAsked.hit();
                 self.wake(client);
             }
@@ -242,11 +241,12 @@ impl Engine {
 
     /// The server has said what is left of its client's state.
     fn state_told(&mut self, now: Time, id: ServerId, client: ClientId, found: Option<Left>) {
+        let by_settings = self.without_ignored(id, self.clients[client].settings.pins());
         let its = &mut self.clients[client];
         its.in_doubt = false;
         let Some(mut found) = found else { return };
         let others = STATE.iter().fold(its.pins, |pins, (reason, ..)| pins.without(*reason));
-        its.pins = others.union(found.pins).union(its.settings.pins());
+        its.pins = others.union(found.pins).union(by_settings);
         Mark::StateGone.hit_if(its.pins.is_empty());
         Mark::StateThere.hit_if(!found.pins.is_empty());
         if let Some(listener) = &self.pools[self.servers[id].pool].listener {

@@ -241,6 +241,8 @@ impl Engine {
                     && !server.status.in_block()
                     && client.open_slot.is_none()
                     && client.body.left == 0
+                    // Of a batch that was refused, its server was sent nothing.
+                    && client.rest != UnitRest::Batch
             }
             // A unit is under way; it is asked again when that is over.
             Leg::Waiting(_) | Leg::Preparing(_) | Leg::Granted(_) | Leg::Pipelined(_) => {

@@ -554,6 +554,8 @@ marks! {
     SchemaChangedAgain,
     /// What it has done is undone, in part or in whole, and it may have used that.
     SchemaUndone,
+    /// Something of its has failed, and what it has done is undone with that.
+    SchemaFailed,
     /// So many servers in a row were lost that were to read it that it counts as unreadable.
     CatalogueLost,
     /// A catalogue could not be read.

@@ -283,7 +283,7 @@ impl Engine {
             let is_open = self.servers[id].replies.skips();
             let its = &mut self.clients[client];
             (its.asked, its.lost) = (None, None);
-            its.schema_undone();
+            its.schema_failed();
             if sink == Sink::Injected && is_open && its.open_slot.is_none() {
                 // The unit that it belongs to has begun with this.
                 Mark::UnitBegunByError.hit();

@@ -84,9 +84,17 @@ impl Engine {
         }
         let ends = heard.pins.contains(PinReason::Commit) && client.has_changed_settings();
         client.encoding_in_doubt |= ends || may_change_encoding(heard, said.text);
-        self.leaves(id, heard.own, Some(said));
+        // What it names may set search_path, too, before something is created.
+        let runs = heard.pins.contains(PinReason::Names);
+        client.local_settings |= heard.pins.contains(PinReason::Local)
+            || runs && client.prepared.contains(PinReason::Local);
+        let creates = heard.own.contains(PinReason::Schema);
+        let sets = heard.pins.contains(PinReason::Setting)
+            || runs && client.prepared.contains(PinReason::Setting);
+        let temporary = if creates && sets { PinReason::TempTable.into() } else { Pins::NONE };
+        self.leaves(id, heard.own.union(temporary), Some(said));
         // Each of its statements may have used what the one before it has made.
-        for _ in 1..heard.statements.min(3) {
+        for _ in 1..(heard.statements + heard.within).min(3) {
             self.clients[id].follow_schema(heard);
         }
         if heard.pins.contains(PinReason::Prepared) {
@@ -119,6 +127,7 @@ impl Engine {
             self.pin(id, pins);
         }
         let client = &mut self.clients[id];
+        client.uses_schema();
         client.local_settings |= client.prepared.contains(PinReason::Local);
         self.servers[server].reset |= client.prepared.contains(PinReason::Names);
         client.runs_untold(client.prepared);

@@ -253,9 +253,7 @@ impl Engine {
             if let Some(own) = &mut its.subscription {
                 own.note_tag(body);
             }
-            if body == b"ROLLBACK\0" {
-                its.schema_undone();
-            }
+            its.note_end(body);
         }
         // Within a client's batch nothing else of ours is executed.
         if sink == Sink::Injected || sink == Sink::Aside && !self.servers[id].puts_back {

@@ -53,6 +53,8 @@ pub(crate) struct Ledger {
     pub(crate) schema: Schema,
     /// When connections to servers were taken away, and how many clients this has cost theirs.
     kills: Vec<u64>,
+    /// When the network said of those that had vanished that they are not there.
+    found_out: Vec<u64>,
     pub(crate) losses: u32,
     /// Some process has ended because of what it was sent.
     pub(crate) some_gave_up: bool,
@@ -159,6 +161,7 @@ impl Ledger {
             shapes: Rc::default(),
             schema: Schema::default(),
             kills: Vec::new(),
+            found_out: Vec::new(),
             losses: 0,
             some_gave_up: false,
             trouble: BTreeMap::new(),
@@ -266,9 +269,15 @@ impl Ledger {
         self.kills.push(self.now);
     }
 
-    /// So many were since then.
+    /// A server that had vanished is not answered for any more.
+    pub(crate) fn find_out(&mut self) {
+        self.found_out.push(self.now);
+    }
+
+    /// So many were since then, or have shown since then.
     pub(crate) fn kills_since(&self, at: u64) -> usize {
-        self.kills.iter().rev().take_while(|kill| **kill >= at).count()
+        let since = |times: &[u64]| times.iter().rev().take_while(|time| **time >= at).count();
+        since(&self.kills) + since(&self.found_out)
     }
 
     /// A client has lost its server.

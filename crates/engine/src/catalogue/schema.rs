@@ -25,6 +25,8 @@ pub(crate) struct SchemaChange {
     reading: Option<u64>,
     /// Its client has run something since, which may have done what is not known yet.
     followed: bool,
+    /// And not only the end of its transaction.
+    used: bool,
     /// Behind that it has changed the schema again, or has undone what it had changed: what it has
     /// run then may be in no list.
     changed_again: bool,
@@ -80,7 +82,13 @@ impl Engine {
         let database = pool.spec.catalogue();
         let its = &mut self.clients[id];
         let is_known = its.schema.as_ref().is_some_and(|change| change.reading.is_none());
-        let new = SchemaChange { before, reading: None, followed: false, changed_again: false };
+        let new = SchemaChange {
+            before,
+            reading: None,
+            followed: false,
+            used: false,
+            changed_again: false,
+        };
         its.schema.get_or_insert(new).reading = None;
         if let Some(database) = database.filter(|_| !is_known) {
             self.names_of(&database).will_change();
@@ -213,15 +221,33 @@ impl Client {
             let pins = heard.pins;
             let ends = pins.contains(PinReason::Ends) || pins.contains(PinReason::Schema);
             change.changed_again |= change.followed && ends;
-            // The end of a transaction uses nothing.
-            let is_end = heard.statements == 1 && pins == Pins::from(PinReason::Commit);
-            change.followed |= !is_end;
+            change.followed = true;
+            change.used |= heard.statements != 1 || pins != Pins::from(PinReason::Commit);
         }
     }
 
-    /// Something has failed, or was rolled back, and what it had made of the schema with it, maybe.
-    pub(crate) fn schema_undone(&mut self) {
+    /// A statement that it has prepared is run.
+    pub(crate) fn uses_schema(&mut self) {
+        if let Some(change) = &mut self.schema {
+            (change.followed, change.used) = (true, true);
+        }
+    }
+
+    /// Something has failed, and what it had made of the schema is undone with it, maybe: what was
+    /// run at the end of its transaction, too.
+    pub(crate) fn schema_failed(&mut self) {
         if let Some(change) = self.schema.as_mut().filter(|change| change.followed) {
+            Mark::SchemaFailed.hit();
+            change.changed_again = true;
+        }
+    }
+
+    /// A command of its is complete. What it had made of the schema may be rolled back, or is not
+    /// there before somebody commits what is prepared.
+    pub(crate) fn note_end(&mut self, tag: &[u8]) {
+        let is_gone =
+            [&b"ROLLBACK"[..], b"PREPARE TRANSACTION"].iter().any(|verb| tag.starts_with(verb));
+        if let Some(change) = self.schema.as_mut().filter(|change| change.used && is_gone) {
             Mark::SchemaUndone.hit();
             change.changed_again = true;
         }

@@ -50,7 +50,10 @@ impl Engine {
         }
         let listens = heard && self.listens(id);
         if listens && self.keeps_behind_pending(now, id, message) {
-            self.pass(id, false, at, n, n);
+            // It may have gone with a client for which that was too much.
+            if self.servers.find(id).is_some() {
+                self.pass(id, false, at, n, n);
+            }
             return Ok(());
         }
         // If nobody asked for it, a function did: the server is not fit for others.
@@ -322,6 +325,13 @@ impl Engine {
         let pending = std::mem::take(&mut own.pending);
         let to = Endpoint::Client(client);
         self.actions.inject(to, |out| out.extend_from_slice(&pending));
+    }
+
+    /// Its server is not asked on which channels a client listens yet: it is told of all.
+    pub(crate) fn tell_unsifted(&mut self, client: ClientId) {
+        if self.clients[client].subscription.as_mut().is_some_and(|own| own.sift_nothing()) {
+            self.say_pending(client);
+        }
     }
 
     /// Those who could not be told when it came are told now.

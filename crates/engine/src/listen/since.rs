@@ -108,8 +108,8 @@ impl Subscription {
         };
     }
 
-    /// Its server is not asked on what it listens: it is told of all.
-    pub(crate) fn sift_nothing(&mut self) -> bool {
+    /// Nobody will say on what it listens yet. Says whether something was held back for that.
+    pub(super) fn sift_nothing(&mut self) -> bool {
         Mark::NothingSifted.hit_if(self.sifts);
         std::mem::take(&mut self.sifts)
     }

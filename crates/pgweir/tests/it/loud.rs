@@ -289,23 +289,40 @@ fn blocks_that_create_under_a_path_of_their_own() {
     let stage = stage("loud_path", "");
     let body = "PERFORM set_config('search_path', p, true); CREATE TABLE made (a int)";
     stage.ask(&format!(
-        "CREATE FUNCTION mk(p text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN {body}; END $$"
+        "CREATE FUNCTION mk(p text) RETURNS void LANGUAGE plpgsql AS $$ BEGIN {body}; END $$; \
+         CREATE FUNCTION goes(p text, l bool) RETURNS void LANGUAGE plpgsql AS \
+         $$ BEGIN PERFORM set_config('search_path', p, l); END $$"
     ));
     let block = format!("DO $$ DECLARE p text := 'pg_temp'; BEGIN {body}; END $$");
-    for text in [&*block, "SELECT mk('pg_temp')"] {
+    for text in [
+        &*block,
+        "SELECT mk('pg_temp')",
+        "SELECT goes('pg_temp', true); CREATE TABLE made ()",
+        "DO $$ BEGIN PERFORM goes('pg_temp', true); CREATE TABLE made (); END $$",
+        "SELECT goes('pg_temp', false); CREATE TABLE made (); SELECT public.goes('public', false)",
+    ] {
         let (mut owner, mut other) = (stage.client(), stage.client());
         owner.query(text);
-        other.send(&query("SELECT count(*) FROM pg_class WHERE relname = 'made'")).unwrap();
-        stage.wait_for_waiters(1);
-        owner.query("DROP TABLE made");
-        assert_eq!(rows(&mut other), ["0"], "{text}");
+        other.send(&query("SELECT to_regclass('pg_temp.made') IS NULL")).unwrap();
+        eventually("the schema to be read", || {
+            !stage.console("SHOW CLIENTS").concat().contains("schema change")
+        });
+        drop(owner);
+        assert_eq!(rows(&mut other), ["t"], "{text}");
     }
 }
 
 /// What a temporary view does no catalogue tells, nor what is left of that when it is gone.
 #[test]
 fn temporary_views_hide_nothing() {
-    let stage = stage("loud_temporary", "");
+    for setting in ["pin", "reset"] {
+        let name = format!("loud_temporary_{setting}");
+        let setting = format!("\"{setting}\"");
+        hides_nothing(&stage_with(&name, "", &[("loud_functions", &setting)]));
+    }
+}
+
+fn hides_nothing(stage: &Stage) {
     let (mut owner, mut other) = (stage.client(), stage.client());
     owner.query("CREATE TEMP VIEW v AS SELECT pg_try_advisory_lock(42)");
     owner.query("SELECT 1");

@@ -539,6 +539,17 @@ fn kinds_that_are_ignored_are_nobodys() {
     assert_eq!(one.query("SELECT 'it is free'"), ["it is free"]);
 }
 
+/// Nor does a path that makes tables temporary keep a server for what is ignored.
+#[test]
+fn kinds_that_are_ignored_keep_nothing_by_a_setting() {
+    let stage = stage_of_kinds("pin_path_ignored", "pin_ignore", "temp table");
+    let (mut one, mut two) = (stage.client(), stage.client());
+    one.query("SET search_path = pg_temp, public");
+    one.query("PREPARE q AS SELECT 1");
+    one.query("DEALLOCATE q");
+    assert_eq!(two.query("SELECT 'it is free'"), ["it is free"]);
+}
+
 /// Nobody waits for the server of a client whose pins are of another kind than those that are
 /// ignored, or refused.
 #[test]

@@ -4,7 +4,7 @@ use pgweir_engine::Mark;
 use std::time::Duration;
 
 use crate::messages::{
-    bind, bind_complete, done, error, execute, flush, in_block, long_row, one_row, parse,
+    bind, bind_complete, done, error, execute, flush, in_block, left, long_row, one_row, parse,
     parse_complete, query, ready, sync,
 };
 use crate::peer::Peer;
@@ -39,6 +39,24 @@ fn who_is_busy_leaves_when_its_transaction_is_over() {
     assert_eq!(alice.heard(), "C Z E(FATAL 57P01)");
     assert!(alice.is_closed());
     assert_eq!(stage.clients_left(), 0);
+}
+
+/// The simulator's: its batch was refused while its server was asked something, and is not over.
+#[test]
+fn who_is_in_the_middle_of_a_batch_leaves_behind_it() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    alice.says([query("CREATE TEMP TABLE t ()")]);
+    server.says([done(), ready()]);
+    assert_eq!(server.heard(), "Q(CREATE TEMP TABLE t ()) Q(left?)");
+    assert_eq!(alice.heard(), "C Z");
+    alice.says([parse("a"), bind(), execute(), flush()]);
+    stage.cancel(&alice);
+    assert_eq!(alice.heard(), "E(57014)");
+    stage.drain();
+    server.says([left("t")]);
+    assert_eq!(alice.heard(), "");
+    alice.says([sync()]);
+    assert_eq!(alice.heard(), "Z E(FATAL 57P01)");
 }
 
 /// A unit that waits has been taken: it is run.

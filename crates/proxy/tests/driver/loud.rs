@@ -186,6 +186,8 @@ fn what_was_made_used_and_removed_is_looked_for() {
     let makes = "CREATE FUNCTION mig() RETURNS void LANGUAGE sql AS 'SELECT'";
     let (uses, removes) = ("SELECT mig()", "DROP FUNCTION mig()");
     let all = [makes, uses, removes].join("; ");
+    let block =
+        |rest: &str| format!("DO $$ BEGIN CREATE VIEW v AS SELECT f(); TABLE v; {rest}END $$");
     for (texts, is_looked_for) in [
         (&["BEGIN", makes, uses, removes, "COMMIT"][..], true),
         (&["BEGIN", &all, "COMMIT"], true),
@@ -193,6 +195,12 @@ fn what_was_made_used_and_removed_is_looked_for() {
         (&["BEGIN", "SAVEPOINT a", makes, uses, "ROLLBACK TO a", "COMMIT"], true),
         (&["BEGIN", makes, uses, "fails", "ROLLBACK"], true),
         (&[makes, uses, "fails"], true),
+        (&["BEGIN", makes, uses, "PREPARE TRANSACTION 'a'"], true),
+        // A trigger that waits for the end has used it.
+        (&["BEGIN", makes, "END"], true),
+        (&["BEGIN", &block(""), "ROLLBACK"], true),
+        (&[&block("DROP VIEW v; ")], true),
+        (&[&block("")], false),
         (&["BEGIN", makes, "ROLLBACK"], false),
         (&["BEGIN", "CREATE TABLE t ()", "SELECT 1", "COMMIT"], false),
     ] {
@@ -203,11 +211,12 @@ fn what_was_made_used_and_removed_is_looked_for() {
             assert_eq!(server.heard(), format!("Q({text})"));
             status = match *text {
                 "BEGIN" => in_block(),
-                "COMMIT" | "ROLLBACK" => ready(),
+                "COMMIT" | "END" | "PREPARE TRANSACTION 'a'" | "ROLLBACK" => ready(),
                 _ => status,
             };
             let answer = match *text {
-                "fails" => error("22012"),
+                "END" | "fails" => error("22012"),
+                "PREPARE TRANSACTION 'a'" => done_with("PREPARE TRANSACTION"),
                 "ROLLBACK TO a" => done_with("ROLLBACK"),
                 text => done_with(text),
             };

@@ -100,6 +100,9 @@ impl World {
     pub(super) fn break_off(&mut self, wire: WireId) {
         self.site.trace.note(Who('w', wire.0), || "is not answered any more");
         self.wires[wire.0].pipes.iter().for_each(|pipe| pipe.borrow_mut().break_off());
+        if self.wires[wire.0].guest.is_none() {
+            self.site.ledger.find_out();
+        }
         self.put(wire, true);
     }
 

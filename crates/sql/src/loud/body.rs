@@ -76,6 +76,9 @@ const QUERIES: [&[u8]; 4] = [b"for", b"in", b"is", b"query"];
 /// utility.c). EXECUTE is read like that of PL/pgSQL, and a FETCH finds cursors of its transaction.
 const ANSWERED: [&[u8]; 4] = [b"call", b"explain", b"show", b"wait"];
 
+/// By a statement with one of these a block may create or alter something.
+const CREATES: [&[u8]; 4] = [b"alter", b"create", b"execute", b"import"];
+
 /// What a procedure may do to its transaction, and what it makes for good, leaves nothing.
 const HARMLESS: [PinReason; 3] = [PinReason::Commit, PinReason::Schema, PinReason::Transient];
 
@@ -373,27 +376,28 @@ impl Block {
         if self.is_unread {
             heard.add_own(PinReason::Unclear);
             heard.add_own(PinReason::Schema);
+            heard.within += 2;
         } else if let Some(body) = self.body {
-            let may_create = may_create(&body);
+            let may_create = has_word(&body, &CREATES);
+            let may_remove = has_word(&body, &[b"drop"]);
             // What else there is to be said of an encoding is said of the text.
             let is_exact = encoding == Encoding::Exact;
             let its = if is_exact { Encoding::Exact } else { Encoding::Superset };
             let body = Body::read(&body, Language::Plpgsql, its);
             if may_create || body.creates {
                 heard.add_own(PinReason::Schema);
+                heard.within += 1 + u32::from(may_remove);
             }
             heard.add(body.unseen(loud, "DO", its));
         }
     }
 }
 
-/// Whether a block may create or alter something, as such a statement does: by one in it, or by one
-/// that it puts together.
-fn may_create(body: &[u8]) -> bool {
+/// Whether one of these words is anywhere in a body, also in what that puts together.
+fn has_word(body: &[u8], of: &[&[u8]]) -> bool {
     let is_of_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte >= 0x80;
     let mut words = body.split(|byte| !is_of_word(byte));
-    let creates = ["alter", "create", "execute", "import"];
-    words.any(|word| creates.iter().any(|one| word.eq_ignore_ascii_case(one.as_bytes())))
+    words.any(|word| of.iter().any(|one| word.eq_ignore_ascii_case(one)))
 }
 
 impl From<Body> for Effect {
