@@ -1112,6 +1112,22 @@ fn who_has_ended_to_listen_on_a_server_of_its_own_is_told_of_all() {
     assert_eq!(scene.alice.heard(), "A");
 }
 
+/// Nor is one that has become its client's for as long as that stays.
+#[test]
+fn who_has_ended_to_listen_in_session_mode_is_told_of_all() {
+    let scene = Scene::listening();
+    scene.stage.reload(&Setup::of_mode("session"));
+    scene.begins();
+    scene.shows("LISTEN b", "LISTEN", "2");
+    scene.runs("UNLISTEN a", "UNLISTEN");
+    scene.listener.says([notified("a", "1")]);
+    scene.alice.heard();
+    scene.alice.says([query("COMMIT")]);
+    scene.server.says([done_with("COMMIT"), notified(&scene.own, "2"), ready()]);
+    scene.listener.says([notified(&scene.own, "2")]);
+    assert_eq!(scene.alice.heard(), "C A Z", "of a, too");
+}
+
 /// As by PostgreSQL, which tells in front of the end of a unit what was notified within it.
 #[test]
 fn who_loses_a_server_is_told_before_its_unit_is_over() {
