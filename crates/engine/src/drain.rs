@@ -77,7 +77,7 @@ impl Engine {
 
     /// Asks a client to leave, if it is between transactions.
     pub(crate) fn drain_client(&mut self, now: Time, id: ClientId) {
-        if self.is_idle(id) {
+        if self.is_between_units(id) {
             Mark::Drained.hit();
             self.expel(now, id, TERMINATED.report(&[]));
         }

@@ -241,8 +241,6 @@ impl Engine {
                     && !server.status.in_block()
                     && client.open_slot.is_none()
                     && client.body.left == 0
-                    // Of a batch that was refused, its server was sent nothing.
-                    && client.rest != UnitRest::Batch
             }
             // A unit is under way; it is asked again when that is over.
             Leg::Waiting(_) | Leg::Preparing(_) | Leg::Granted(_) | Leg::Pipelined(_) => {
@@ -251,6 +249,13 @@ impl Engine {
             }
         };
         idle && !matches!(client.phase, Phase::Cancelling)
+    }
+
+    /// The same of one that is not within a batch that was refused either: of that a server which
+    /// stays with its client was sent nothing.
+    pub(crate) fn is_between_units(&self, id: ClientId) -> bool {
+        let in_batch = |its: &Client| its.rest == UnitRest::Batch;
+        self.is_idle(id) && !self.clients.find(id).is_some_and(in_batch)
     }
 
     /// A server's stream has ended without our asking.

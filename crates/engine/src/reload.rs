@@ -188,7 +188,7 @@ impl Engine {
     pub(crate) fn close_clients(&mut self, now: Time, id: PoolId) {
         for client in self.clients.keys() {
             let its = self.clients.find(client).and_then(|client| client.pool());
-            if its == Some(id) && self.is_idle(client) {
+            if its == Some(id) && self.is_between_units(client) {
                 Mark::ClosedWithPool.hit();
                 self.expel(now, client, TERMINATED.report(&[]).detail(REMOVED));
             }

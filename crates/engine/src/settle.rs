@@ -172,6 +172,10 @@ impl Engine {
             }
             (Described::UnnamedAgain, Rows::Known(shape)) => {
                 its.unnamed_stale = its.unnamed_shape.as_ref().is_some_and(|told| *told != shape);
+                if its.unnamed_stale {
+                    // Whoever asks for it behind what fails for that finds another one, too.
+                    self.servers[id].unnamed = UnnamedStatement::Unknown;
+                }
             }
             (Described::Named | Described::Shared(_) | Described::UnnamedAgain, _) => {}
         }

@@ -28,6 +28,7 @@ pub(crate) use health::Health;
 pub(crate) use interrupt::{CANCELED, CRASHED, DEADLOCK, LOCKED, TIMED_OUT};
 pub(crate) use login::parameters_of;
 pub(crate) use outcome::{Doing, Lease, Outcome};
+pub(crate) use patience::READING_US;
 
 /// A process of a fake PostgreSQL server: what is behind one of its connections.
 pub(crate) struct Backend {

@@ -219,8 +219,9 @@ impl Client {
     pub(crate) fn follow_schema(&mut self, heard: &Heard) {
         if let Some(change) = &mut self.schema {
             let pins = heard.pins;
-            let ends = pins.contains(PinReason::Ends) || pins.contains(PinReason::Schema);
-            change.changed_again |= change.followed && ends;
+            let removes = change.followed && pins.contains(PinReason::Schema);
+            let ends = change.used && pins.contains(PinReason::Ends);
+            change.changed_again |= removes || ends;
             change.followed = true;
             change.used |= heard.statements != 1 || pins != Pins::from(PinReason::Commit);
         }
@@ -236,7 +237,7 @@ impl Client {
     /// Something has failed, and what it had made of the schema is undone with it, maybe: what was
     /// run at the end of its transaction, too.
     pub(crate) fn schema_failed(&mut self) {
-        if let Some(change) = self.schema.as_mut().filter(|change| change.followed) {
+        if let Some(change) = self.uncommitted_change().filter(|change| change.followed) {
             Mark::SchemaFailed.hit();
             change.changed_again = true;
         }
@@ -247,10 +248,15 @@ impl Client {
     pub(crate) fn note_end(&mut self, tag: &[u8]) {
         let is_gone =
             [&b"ROLLBACK"[..], b"PREPARE TRANSACTION"].iter().any(|verb| tag.starts_with(verb));
-        if let Some(change) = self.schema.as_mut().filter(|change| change.used && is_gone) {
+        if let Some(change) = self.uncommitted_change().filter(|change| change.used && is_gone) {
             Mark::SchemaUndone.hit();
             change.changed_again = true;
         }
+    }
+
+    /// What it has changed of the schema, if that can still be undone.
+    fn uncommitted_change(&mut self) -> Option<&mut SchemaChange> {
+        self.schema.as_mut().filter(|change| change.reading.is_none())
     }
 
     /// Notes why its server stays, by the name that stands for it.

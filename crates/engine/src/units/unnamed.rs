@@ -73,8 +73,6 @@ impl Engine {
             return Some(Named::plain(kind));
         }
         Mark::UnnamedRowsChanged.hit();
-        // It is made again for whatever asks for it next, too.
-        self.servers[server].unnamed = UnnamedStatement::Unknown;
         let told = self.clients[id].unnamed_shape.clone();
         Some(Named::of_changed(kind, at..at, told))
     }

@@ -336,6 +336,23 @@ fn what_is_said_of_one_is_not_said_of_the_next() {
     assert_eq!(server.heard(), "P(other) B E S");
 }
 
+/// Nor are the rows that it has by now taken for those that the client knows.
+#[test]
+fn what_is_said_of_one_that_is_cancelled_is_looked_for_again() {
+    let (stage, server, alice, bob) = shared();
+    replaced(&alice, &bob, &server);
+    asked_again(&alice, &server);
+    stage.keep_turn_open();
+    server.says([parse_complete(), no_parameters(), no_data()]);
+    stage.cancel(&alice);
+    stage.end_turn();
+    assert_eq!((alice.heard().as_str(), server.heard().as_str()), ("E(57014) Z", "S"));
+    server.says([ready()]);
+    asked_again(&alice, &server);
+    server.says([parse_complete(), no_parameters(), no_data()]);
+    assert!(server.heard().starts_with("B(pgweir_) E S"));
+}
+
 /// It counts as a part of the transaction that it stands in front of.
 #[test]
 fn a_server_that_does_not_say_what_rows_are_like_has_the_time_of_a_transaction() {

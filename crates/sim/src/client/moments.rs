@@ -7,6 +7,7 @@ use crate::configuration::Configuration;
 use crate::invariants::Invariant;
 use crate::language::{Line, Verb};
 use crate::ledger::Ledger;
+use crate::postgres::READING_US;
 use crate::session::State;
 use crate::world::Site;
 
@@ -268,7 +269,10 @@ impl Client {
         // listener before that.
         let connect = site.rules.most(still_since, |rules| Some(rules.times.connect));
         let Some(connect) = connect else { return [None, None] };
-        let begun = since + wait + (1 + u64::from(self.oracle.has_listened())) * connect;
+        // Behind a change of the schema that question may be long.
+        let unread = site.ledger.schema.may_be_unread(site.trace.now);
+        let reading = if unread { READING_US } else { 0 };
+        let begun = since + wait + (1 + u64::from(self.oracle.has_listened())) * connect + reading;
         // A server keeps the limit that it was told when it was logged in to.
         let statement = site.rules.most(0, |rules| rules.times.statement);
         let statement = statement.filter(|_| lone && !on_its_way);

@@ -79,7 +79,8 @@ impl Backend {
             Some(tag) => format!("ends {tag}: {text}"),
             None => format!("ends what it does: {text}"),
         });
-        if text == TIMED_OUT && brake.is_some() {
+        // What has failed is undone, and is run again if its server is lost before that is heard.
+        if brake.is_some() && text != CANCELED {
             let undone = session.state.writes.iter().copied().chain(session.running());
             undone.for_each(|tag| site.ledger.overruns(tag));
         }

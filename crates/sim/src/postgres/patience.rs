@@ -6,7 +6,7 @@ use crate::network::Stream;
 use crate::world::Site;
 
 /// The question what there is in the catalogue has so much more time than others.
-const READING_US: u64 = 60_000_000;
+pub(crate) const READING_US: u64 = 60_000_000;
 
 impl Backend {
     /// It stands still, and may have been sent something.

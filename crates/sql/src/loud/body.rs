@@ -379,14 +379,14 @@ impl Block {
             heard.within += 2;
         } else if let Some(body) = self.body {
             let may_create = has_word(&body, &CREATES);
-            let may_remove = has_word(&body, &[b"drop"]);
+            let within = within(&body);
             // What else there is to be said of an encoding is said of the text.
             let is_exact = encoding == Encoding::Exact;
             let its = if is_exact { Encoding::Exact } else { Encoding::Superset };
             let body = Body::read(&body, Language::Plpgsql, its);
             if may_create || body.creates {
                 heard.add_own(PinReason::Schema);
-                heard.within += 1 + u32::from(may_remove);
+                heard.within += within;
             }
             heard.add(body.unseen(loud, "DO", its));
         }
@@ -395,9 +395,29 @@ impl Block {
 
 /// Whether one of these words is anywhere in a body, also in what that puts together.
 fn has_word(body: &[u8], of: &[&[u8]]) -> bool {
+    words(body).any(|word| of.iter().any(|one| word.eq_ignore_ascii_case(one)))
+}
+
+/// As how many statements more a body counts by its words: what makes something, and what removes
+/// it behind that. What is temporary is no part of the schema, and goes with ON COMMIT DROP alone.
+fn within(body: &[u8]) -> u32 {
+    let pairs = || words(body).zip(words(body).skip(1));
+    let is = |word: &[u8], of: &[&[u8]]| of.iter().any(|one| word.eq_ignore_ascii_case(one));
+    let makes = |(word, next): (&[u8], &[u8])| {
+        is(word, &[b"alter", b"create", b"import"]) && !is(next, &[b"temp", b"temporary"])
+    };
+    let removes =
+        |(before, word): (&[u8], &[u8])| is(word, &[b"drop"]) && !is(before, &[b"commit"]);
+    match (pairs().any(makes), pairs().any(removes)) {
+        (true, true) => 2,
+        (true, false) => 1,
+        (false, _) => 0,
+    }
+}
+
+fn words(body: &[u8]) -> impl Iterator<Item = &[u8]> {
     let is_of_word = |byte: &u8| byte.is_ascii_alphanumeric() || *byte == b'_' || *byte >= 0x80;
-    let mut words = body.split(|byte| !is_of_word(byte));
-    words.any(|word| of.iter().any(|one| word.eq_ignore_ascii_case(one)))
+    body.split(move |byte| !is_of_word(byte)).filter(|word| !word.is_empty())
 }
 
 impl From<Body> for Effect {
