@@ -77,6 +77,7 @@ impl Engine {
             if replaces_unnamed(tag, header, rest) {
                 client.unnamed = UnnamedStatement::None;
             }
+            client.quiet_since = now;
             self.actions.inject(Endpoint::Client(id), |out| report.write(out));
         }
         if self.clients[id].rest == UnitRest::None {

@@ -203,6 +203,11 @@ fn what_was_made_used_and_removed_is_looked_for() {
         (&["BEGIN", makes, "END"], true),
         (&["BEGIN", &block(""), "ROLLBACK"], true),
         (&[&block("DROP VIEW v; ")], true),
+        (&[&block("COMMIT; DROP VIEW v; ")], true),
+        (
+            &["BEGIN", makes, "DO $$ BEGIN PERFORM mig(); DROP FUNCTION mig(); END $$", "COMMIT"],
+            true,
+        ),
         (&[&block("")], false),
         (&["BEGIN", makes, "COMMIT", "DISCARD ALL"], false),
         (&["BEGIN", makes, "COMMIT", "SELECT pg_advisory_unlock(1)"], false),

@@ -379,14 +379,18 @@ impl Block {
             heard.within += 2;
         } else if let Some(body) = self.body {
             let may_create = has_word(&body, &CREATES);
-            let within = within(&body);
+            let (makes, removes) = (makes(&body), removes(&body));
             // What else there is to be said of an encoding is said of the text.
             let is_exact = encoding == Encoding::Exact;
             let its = if is_exact { Encoding::Exact } else { Encoding::Superset };
             let body = Body::read(&body, Language::Plpgsql, its);
             if may_create || body.creates {
                 heard.add_own(PinReason::Schema);
-                heard.within += within;
+                heard.within += u32::from(makes);
+            }
+            if removes {
+                heard.add_own(PinReason::Ends);
+                heard.within += 1;
             }
             heard.add(body.unseen(loud, "DO", its));
         }
@@ -398,21 +402,23 @@ fn has_word(body: &[u8], of: &[&[u8]]) -> bool {
     words(body).any(|word| of.iter().any(|one| word.eq_ignore_ascii_case(one)))
 }
 
-/// As how many statements more a body counts by its words: what makes something, and what removes
-/// it behind that. What is temporary is no part of the schema, and goes with ON COMMIT DROP alone.
-fn within(body: &[u8]) -> u32 {
-    let pairs = || words(body).zip(words(body).skip(1));
-    let is = |word: &[u8], of: &[&[u8]]| of.iter().any(|one| word.eq_ignore_ascii_case(one));
-    let makes = |(word, next): (&[u8], &[u8])| {
-        is(word, &[b"alter", b"create", b"import"]) && !is(next, &[b"temp", b"temporary"])
-    };
-    let removes =
-        |(before, word): (&[u8], &[u8])| is(word, &[b"drop"]) && !is(before, &[b"commit"]);
-    match (pairs().any(makes), pairs().any(removes)) {
-        (true, true) => 2,
-        (true, false) => 1,
-        (false, _) => 0,
-    }
+/// Whether a body makes something by its words. What is temporary is no part of the schema.
+fn makes(body: &[u8]) -> bool {
+    let mut pairs = words(body).zip(words(body).skip(1));
+    pairs.any(|(word, next)| {
+        is_one_of(word, &[b"alter", b"create", b"import"])
+            && !is_one_of(next, &[b"temp", b"temporary"])
+    })
+}
+
+/// Whether it removes something. With ON COMMIT DROP that is no part of the schema either.
+fn removes(body: &[u8]) -> bool {
+    let before = || std::iter::repeat_n(&b""[..], 2).chain(words(body));
+    let mut threes = before().zip(before().skip(1)).zip(words(body));
+    threes.any(|((on, commit), word)| {
+        let of_temporary = is_one_of(on, &[b"on"]) && is_one_of(commit, &[b"commit"]);
+        is_one_of(word, &[b"drop"]) && !of_temporary
+    })
 }
 
 fn words(body: &[u8]) -> impl Iterator<Item = &[u8]> {
