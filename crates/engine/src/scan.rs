@@ -84,17 +84,10 @@ impl Engine {
         }
         let ends = heard.pins.contains(PinReason::Commit) && client.has_changed_settings();
         client.encoding_in_doubt |= ends || may_change_encoding(heard, said.text);
-        // What it names may set search_path, too, before something is created.
-        let runs = heard.pins.contains(PinReason::Names);
-        client.local_settings |= heard.pins.contains(PinReason::Local)
-            || runs && client.prepared.contains(PinReason::Local);
-        let creates = heard.own.contains(PinReason::Schema);
-        let sets = heard.pins.contains(PinReason::Setting)
-            || runs && client.prepared.contains(PinReason::Setting);
-        let temporary = if creates && sets { PinReason::TempTable.into() } else { Pins::NONE };
-        self.leaves(id, heard.own.union(temporary), Some(said));
+        let own = heard.own.union(client.temporary_by_path(heard));
+        self.leaves(id, own, Some(said));
         // Each of its statements may have used what the one before it has made.
-        for _ in 1..(heard.statements + heard.within).min(3) {
+        for _ in 1..(heard.statements + heard.statements_within).min(3) {
             self.clients[id].follow_schema(heard);
         }
         if heard.pins.contains(PinReason::Prepared) {
@@ -189,22 +182,10 @@ impl Engine {
         }
     }
 
-    /// Whether `search_path` may be what no text says, so that what is created now, by what leaves
-    /// this, may be temporary: settings were changed since they were known last.
-    fn may_have_a_temporary_path(&self, id: ClientId, pins: Pins) -> bool {
-        let its = &self.clients[id];
-        let sets = pins.contains(PinReason::Local) || pins.contains(PinReason::Setting);
-        sets || its.local_settings || its.changes.is_some()
-    }
-
     /// A statement leaves this on the client's server. `said`: which it is.
     pub(crate) fn leaves(&mut self, id: ClientId, mut pins: Pins, said: Option<Said<'_>>) {
         if pins.is_empty() {
             return;
-        }
-        if pins.contains(PinReason::Schema) && self.may_have_a_temporary_path(id, pins) {
-            Mark::TemporaryByPath.hit();
-            pins = pins.union(PinReason::TempTable.into());
         }
         if let Some(server) = self.clients[id].server() {
             pins = self.note_changes(id, server, pins, said);
@@ -237,6 +218,20 @@ impl Engine {
 }
 
 impl Client {
+    /// What a text leaves besides if it creates something while `search_path` may be what no text
+    /// says, so that this may be temporary: settings were changed since they were known last, or
+    /// are by what the text does or names before.
+    fn temporary_by_path(&mut self, heard: &Heard) -> Pins {
+        let runs = heard.pins.contains(PinReason::Names);
+        let prepared = if runs { self.prepared } else { Pins::NONE };
+        let pins = heard.pins.union(prepared);
+        self.local_settings |= pins.contains(PinReason::Local);
+        let sets = pins.contains(PinReason::Setting) || self.has_changed_settings();
+        let is_temporary = sets && heard.own.contains(PinReason::Schema);
+        Mark::TemporaryByPath.hit_if(is_temporary);
+        if is_temporary { PinReason::TempTable.into() } else { Pins::NONE }
+    }
+
     /// It runs what leaves this, and no tag tells of it. What may do anything is not taken for
     /// UNLISTEN: what its client notifies itself of would come late for that.
     fn runs_untold(&mut self, pins: Pins) {

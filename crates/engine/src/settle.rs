@@ -257,7 +257,7 @@ impl Engine {
             if let Some(own) = &mut its.subscription {
                 own.note_tag(body);
             }
-            its.note_end(body);
+            its.schema_rolled_back(body);
         }
         // Within a client's batch nothing else of ours is executed.
         if sink == Sink::Injected || sink == Sink::Aside && !self.servers[id].puts_back {

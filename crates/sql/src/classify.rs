@@ -90,7 +90,7 @@ impl Classifier {
         let mut heard = self.finish_but_for_blocks();
         if heard.pins.contains(PinReason::Block) {
             heard.add_own(PinReason::Schema);
-            heard.within += 2;
+            heard.statements_within += 2;
         }
         heard
     }

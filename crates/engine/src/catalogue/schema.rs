@@ -245,7 +245,7 @@ impl Client {
 
     /// A command of its is complete. What it had made of the schema may be rolled back, or is not
     /// there before somebody commits what is prepared.
-    pub(crate) fn note_end(&mut self, tag: &[u8]) {
+    pub(crate) fn schema_rolled_back(&mut self, tag: &[u8]) {
         let is_gone =
             [&b"ROLLBACK"[..], b"PREPARE TRANSACTION"].iter().any(|verb| tag.starts_with(verb));
         if let Some(change) = self.uncommitted_change().filter(|change| change.used && is_gone) {

@@ -147,6 +147,15 @@ impl Scene {
         self.server.says([done_with(tag), in_block()]);
     }
 
+    /// Something is notified on `a`, and the client commits, whose mark is the second.
+    fn commits_behind_a_notification(&self) {
+        self.listener.says([notified("a", "1")]);
+        self.alice.heard();
+        self.alice.says([query("COMMIT")]);
+        self.server.says([done_with("COMMIT"), notified(&self.own, "2"), ready()]);
+        self.listener.says([notified(&self.own, "2")]);
+    }
+
     /// Its server says that it listens on nothing, and the client is told of nothing.
     fn assert_listens_no_more(&self) {
         assert!(self.alice.heard().ends_with(" C Z"));
@@ -1101,11 +1110,7 @@ fn who_has_ended_to_listen_on_a_server_of_its_own_is_told_of_all() {
     scene.runs("LOAD 'x'", "LOAD");
     scene.shows("LISTEN b", "LISTEN", "2");
     scene.runs("DO $$ BEGIN UNLISTEN a; END $$", "DO");
-    scene.listener.says([notified("a", "1")]);
-    scene.alice.heard();
-    scene.alice.says([query("COMMIT")]);
-    scene.server.says([done_with("COMMIT"), notified(&scene.own, "2"), ready()]);
-    scene.listener.says([notified(&scene.own, "2")]);
+    scene.commits_behind_a_notification();
     assert!(took(Mark::NothingSifted));
     assert_eq!(scene.alice.heard(), "C Z A", "of a, too");
     scene.server.says([notified("b", "3")]);
@@ -1120,11 +1125,7 @@ fn who_has_ended_to_listen_in_session_mode_is_told_of_all() {
     scene.begins();
     scene.shows("LISTEN b", "LISTEN", "2");
     scene.runs("UNLISTEN a", "UNLISTEN");
-    scene.listener.says([notified("a", "1")]);
-    scene.alice.heard();
-    scene.alice.says([query("COMMIT")]);
-    scene.server.says([done_with("COMMIT"), notified(&scene.own, "2"), ready()]);
-    scene.listener.says([notified(&scene.own, "2")]);
+    scene.commits_behind_a_notification();
     assert_eq!(scene.alice.heard(), "C A Z", "of a, too");
 }
 

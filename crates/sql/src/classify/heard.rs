@@ -14,9 +14,9 @@ pub struct Heard {
     pub own: Pins,
     /// How many statements it has; empty ones are none.
     pub statements: u32,
-    /// As so many more count what its DO blocks do, which may use what they have made, and remove
-    /// it.
-    pub within: u32,
+    /// As so many statements more counts what its DO blocks do, which may use what they have made,
+    /// and remove it.
+    pub statements_within: u32,
     /// What of it is done unseen, by what the text only names.
     pub unseen: Option<Box<Unseen>>,
     /// What it is like, whatever values stand in it.
@@ -29,7 +29,7 @@ impl Heard {
     /// What a text is that may be read in two ways.
     pub(super) fn or(mut self, other: Self) -> Self {
         self.statements = self.statements.max(other.statements);
-        self.within = self.within.max(other.within);
+        self.statements_within = self.statements_within.max(other.statements_within);
         self.pins = self.pins.union(other.pins);
         self.own = self.own.union(other.own);
         if self.sharing != other.sharing {

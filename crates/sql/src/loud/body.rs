@@ -376,7 +376,7 @@ impl Block {
         if self.is_unread {
             heard.add_own(PinReason::Unclear);
             heard.add_own(PinReason::Schema);
-            heard.within += 2;
+            heard.statements_within += 2;
         } else if let Some(body) = self.body {
             let may_create = has_word(&body, &CREATES);
             let (makes, removes) = (makes(&body), removes(&body));
@@ -386,11 +386,11 @@ impl Block {
             let body = Body::read(&body, Language::Plpgsql, its);
             if may_create || body.creates {
                 heard.add_own(PinReason::Schema);
-                heard.within += u32::from(makes);
+                heard.statements_within += u32::from(makes);
             }
             if removes {
                 heard.add_own(PinReason::Ends);
-                heard.within += 1;
+                heard.statements_within += 1;
             }
             heard.add(body.unseen(loud, "DO", its));
         }
