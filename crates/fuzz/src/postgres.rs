@@ -32,8 +32,7 @@ pub fn replies(input: &[u8]) -> Vec<u8> {
 }
 
 /// How the question for the catalogue begins.
-pub(crate) const READS: &[u8] =
-    b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL ";
+const READS: &[u8] = b"SET TRANSACTION ISOLATION LEVEL REPEATABLE READ READ ONLY; SET LOCAL ";
 
 /// A statement with this text in it is the bystander's.
 pub(crate) const BYSTANDER: &[u8] = b"BYSTANDER";

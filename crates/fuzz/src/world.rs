@@ -10,13 +10,15 @@ use std::time::Duration;
 
 use pgweir_config::Config;
 use pgweir_control::{Rates, answer};
-use pgweir_engine::{Action, Bytes, ClientId, Endpoint, Engine, Event, Loud, Marks, Plan, Time};
+use pgweir_engine::{
+    Action, Bytes, CatalogueRows, ClientId, Endpoint, Engine, Event, Loud, Marks, Plan, Time,
+};
 use pgweir_sql::{Catalogue, Kind, Object, Source};
-use pgweir_wire::{HEADER_LEN, Initial};
+use pgweir_wire::Initial;
 
 use crate::console::state;
 use crate::cut::Cut;
-use crate::postgres::{Login, Manners, Postgres, READS};
+use crate::postgres::{Login, Manners, Postgres};
 pub(crate) use link::Fate;
 use link::{Link, Peer};
 pub(crate) use outcome::Outcome;
@@ -96,6 +98,8 @@ pub(crate) struct World {
     resumes: VecDeque<ClientId>,
     connects: VecDeque<Endpoint>,
     commands: VecDeque<(ClientId, Box<[u8]>)>,
+    /// What servers have said of their catalogues and nobody has judged yet.
+    catalogues: Vec<CatalogueRows>,
     events: Vec<Event>,
     /// Connections to servers are refused.
     pub(crate) refusing: bool,
@@ -118,6 +122,7 @@ impl World {
             resumes: VecDeque::new(),
             connects: VecDeque::new(),
             commands: VecDeque::new(),
+            catalogues: Vec::new(),
             events: Vec::new(),
             refusing: false,
         }
@@ -343,9 +348,16 @@ impl World {
         true
     }
 
-    /// Before anything else happens clients are asked again as the engine wants it.
+    /// Before anything else happens catalogues are judged, and clients are asked again as the
+    /// engine wants it. The judge takes his time: all that came at once has come by then, in
+    /// however many pieces.
     fn follow_up(&mut self) {
         self.engine.check();
+        for rows in std::mem::take(&mut self.catalogues) {
+            self.engine.catalogue_read(self.now, rows.database(), Ok(Arc::clone(&LOUD)));
+            self.act(&[]);
+            self.engine.check();
+        }
         for _ in 0..STEPS_MAX {
             let Some(client) = self.resumes.pop_front() else { return };
             let endpoint = Endpoint::Client(client);
@@ -462,7 +474,6 @@ impl World {
     /// Does what the engine says.
     fn act(&mut self, input: &[u8]) {
         let actions = std::mem::take(&mut self.engine.actions);
-        let mut catalogues = Vec::new();
         for action in actions.list {
             match action {
                 Action::Write(to, bytes) => match bytes {
@@ -512,13 +523,9 @@ impl World {
                 Action::Abort(endpoint) => self.close(endpoint, Fate::Aborted),
                 Action::Console(client, command) => self.commands.push_back((client, command)),
                 Action::Log(event) => self.events.push(event),
-                Action::JudgeCatalogue(rows) => catalogues.push(rows),
+                Action::JudgeCatalogue(rows) => self.catalogues.push(*rows),
                 Action::HandOver(..) | Action::Nudge => unreachable!("there is one worker"),
             }
-        }
-        for rows in catalogues {
-            self.engine.catalogue_read(self.now, rows.database(), Ok(Arc::clone(&LOUD)));
-            self.act(&[]);
         }
     }
 
@@ -526,7 +533,6 @@ impl World {
         let link = self.link(to);
         let link = link.unwrap_or_else(|| panic!("{to:?} is written to and is not open"));
         link.written.extend_from_slice(bytes);
-        link.reads_catalogue = bytes.get(HEADER_LEN..).is_some_and(|text| text.starts_with(READS));
         if let Peer::Server(server) = &mut link.peer {
             server.input(bytes);
         }

@@ -1,8 +1,7 @@
 //! A connection in memory.
 
 use pgweir_engine::Endpoint;
-use pgweir_wire::backend::Tag;
-use pgweir_wire::{Header, Initial};
+use pgweir_wire::Initial;
 
 use crate::postgres::Postgres;
 
@@ -19,8 +18,6 @@ pub(super) struct Link {
     /// Written by the engine.
     pub(super) written: Vec<u8>,
     pub(super) paused: bool,
-    /// It was asked for the catalogue last.
-    pub(super) reads_catalogue: bool,
     /// The peer sends no more.
     pub(super) ended: bool,
     /// The engine knows.
@@ -54,7 +51,6 @@ impl Link {
             held: Vec::new(),
             written: Vec::new(),
             paused: false,
-            reads_catalogue: false,
             ended: false,
             told: false,
             fate: Fate::Open,
@@ -75,13 +71,9 @@ impl Link {
     }
 
     /// How many of the bytes that are coming can come before an answer. Who asks for encryption
-    /// has to wait for it, and who does not wait is treated in another way. And what a server says
-    /// behind a catalogue comes when the catalogue is judged, which others wait for. When bytes
-    /// arrive must make no other difference.
+    /// has to wait for it, and who does not wait is treated in another way. When bytes arrive must
+    /// make no other difference.
     pub(super) fn unanswerable(&self, coming: &[u8], patient: bool) -> usize {
-        if self.reads_catalogue {
-            return self.until_ready(coming);
-        }
         let Peer::Client = self.peer else { return usize::MAX };
         if !patient || self.written.iter().any(|byte| *byte != b'N') {
             return usize::MAX;
@@ -93,20 +85,5 @@ impl Link {
             }
             _ => usize::MAX,
         }
-    }
-
-    /// How many of the bytes that are coming belong to the reply that is under way.
-    fn until_ready(&self, coming: &[u8]) -> usize {
-        let all = [&self.retained[..], coming].concat();
-        let mut rest = &all[..];
-        while let Ok(Some(header)) = Header::parse(rest) {
-            let Some((_, behind)) = rest.split_at_checked(header.message_len()) else { break };
-            rest = behind;
-            let coming = (all.len() - rest.len()).saturating_sub(self.retained.len());
-            if coming > 0 && matches!(Tag::of(header), Ok(Tag::ReadyForQuery)) {
-                return coming;
-            }
-        }
-        usize::MAX
     }
 }

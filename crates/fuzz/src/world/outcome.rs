@@ -85,8 +85,8 @@ impl fmt::Debug for Written {
 
 /// What was written to a server, but for what depends on how much of a client's bytes had come: the
 /// questions what it has left, of which none is asked behind one that was seen to leave before the
-/// reply came; and what makes a server forget sequences, in front of a long text of which too
-/// little has come to tell.
+/// reply came; what makes a server forget sequences, in front of a long text of which too little
+/// has come to tell; and each Flush, for who waits for that asks for it as often as more comes.
 fn without_own(mut written: &[u8]) -> Vec<u8> {
     const QUESTIONS: [&[u8]; 2] = [b"SELECT s.k FROM (", b"SELECT pg_catalog.encode(pg_catalog.c"];
     const SEQUENCES: &[u8] = b"pgweir_sequences\0";
@@ -106,7 +106,7 @@ fn without_own(mut written: &[u8]) -> Vec<u8> {
         forgets = text.starts_with(SEQUENCES)
             || text.get(1..).is_some_and(|text| text.starts_with(SEQUENCES))
             || forgets && *tag == b'S';
-        if !asks && !forgets {
+        if !asks && !forgets && *tag != b'H' {
             others.extend_from_slice(message);
         }
         written = behind;
