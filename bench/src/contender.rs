@@ -71,6 +71,9 @@ impl Contender {
         Self::EqualSettings,
     ];
 
+    /// What lending and sharing servers cost where nothing else is done.
+    pub(crate) const RELAYS: [Self; 2] = [Self::Relay, Self::PipeliningRelay];
+
     /// Those of most cases.
     pub(crate) const USUAL: [Self; 4] = [Self::Direct, Self::PgBouncer, Self::Pgweir, Self::Relay];
 

@@ -120,8 +120,9 @@ impl Report<'_> {
             text,
             "\"Within 3%\": the limit is one of near equality (0.95 to 1.05), and is missed by \
              less than two rounds of the same program differ. A **no** stands here until a \
-             measurement says yes; behind one of a rate stands what the bare pipelining relay \
-             reached in the same rounds, which does no more than to share servers.\n",
+             measurement says yes; behind one of a rate stands what the better of the two relays \
+             reached in the same rounds, one of which does no more than to lend servers, the other \
+             than to share them.\n",
         );
         put(
             text,

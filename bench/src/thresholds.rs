@@ -59,8 +59,8 @@ pub(crate) struct Finding {
     /// not been run with all it takes.
     pub(crate) measured: Vec<Option<Spread>>,
     pub(crate) verdict: Verdict,
-    /// What a program that does nothing but to share servers reaches of a rate that is missed, in
-    /// the same rounds.
+    /// What the better of the two relays reaches of a rate that is missed, in the same rounds: a
+    /// program that does nothing but to lend servers, or to share them.
     pub(crate) bare: Option<f64>,
 }
 
@@ -135,12 +135,15 @@ impl Threshold {
             Verdict::TooFewRounds
         };
         let bare = |Bound(_, to): &Bound| match to {
-            To::Contender(to) => result?.ratio(Contender::PipeliningRelay, *to, metric),
+            To::Contender(to) => Contender::RELAYS
+                .into_iter()
+                .filter_map(|relay| result?.ratio(relay, *to, metric))
+                .map(|spread| spread.median)
+                .max_by(f64::total_cmp),
             To::BestPair | To::Nothing => None,
         };
         let is_missed_rate = verdict == Verdict::Missed && metric == Metric::Tps;
         let bare = self.bounds.iter().find_map(bare).filter(|_| is_missed_rate);
-        let bare = bare.map(|spread| spread.median);
         Finding { case: case.name.clone(), metric, measured, verdict, bare }
     }
 

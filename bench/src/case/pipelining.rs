@@ -28,6 +28,8 @@ pub(super) fn cases() -> Vec<Case> {
                 Contender::Direct,
                 Contender::Pgweir,
                 Contender::PgweirOff,
+                Contender::Relay,
+                Contender::PipeliningRelay,
                 Contender::EqualSettings,
             ],
             base: Contender::Direct,
@@ -51,7 +53,13 @@ pub(super) fn cases() -> Vec<Case> {
         Case {
             title: "UPDATE of one row by its key, 64 clients, pool of 64".into(),
             pool_size: LARGE_POOL,
-            contenders: &[Contender::Direct, Contender::Pgweir, Contender::PgweirOff],
+            contenders: &[
+                Contender::Direct,
+                Contender::Pgweir,
+                Contender::PgweirOff,
+                Contender::Relay,
+                Contender::PipeliningRelay,
+            ],
             base: Contender::Direct,
             ..case("update-64", update)
         },

@@ -138,10 +138,10 @@ fn workers_are_compared_with_one_of_them() {
 }
 
 #[test]
-fn what_is_missed_stands_beside_what_a_bare_relay_reaches() {
+fn what_is_missed_stands_beside_what_the_better_relay_reaches() {
     let threshold = threshold("simple-250", Contender::Pgweir);
-    let bare = |pgweir: f64| {
-        let mut measured = result("simple-250", &[[10.0, 10.0, pgweir, 20.0]; 7]);
+    let bare = |pgweir: f64, relay: f64| {
+        let mut measured = result("simple-250", &[[10.0, 10.0, pgweir, relay]; 7]);
         for round in &mut measured.rounds {
             let sample = Sample::from([(Metric::Tps, 19.0)]);
             round.samples.extend([
@@ -151,5 +151,6 @@ fn what_is_missed_stands_beside_what_a_bare_relay_reaches() {
         }
         finding(threshold, measured).bare
     };
-    assert_eq!((bare(18.0), bare(26.0)), (Some(1.9), None));
+    assert_eq!((bare(18.0, 12.0), bare(26.0, 12.0)), (Some(1.9), None));
+    assert_eq!(bare(18.0, 21.0), Some(2.1));
 }
