@@ -10,7 +10,7 @@ use crate::stage::{Stage, took};
 /// So many that change rows stand on one server at most, where `auto` begins.
 const WRITES: usize = 8;
 /// And so many that read.
-const READS: usize = 16;
+const READS: usize = 64;
 
 fn update(client: &Peer) {
     client.says([query("UPDATE t SET a = 0")]);

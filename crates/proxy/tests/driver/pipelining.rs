@@ -1333,20 +1333,20 @@ fn auto_shares_servers() {
 /// meanwhile waits no longer than that.
 #[test]
 fn auto_tries_what_may_be_better() {
-    let (stage, server, clients) = braked_automatically(1, 12);
-    let all: Vec<_> = (0..12).map(|number| format!("Q(SELECT {number})")).collect();
+    let (stage, server, clients) = braked_automatically(1, 40);
+    let all: Vec<_> = (0..40).map(|number| format!("Q(SELECT {number})")).collect();
     stage.wait(TICK);
     for _ in 0..10 {
         ask(&clients);
         assert_eq!(server.heard(), all.join(" "));
         stage.wait(TICK / 5);
-        server.says(vec![one_row(""); 12]);
+        server.says(vec![one_row(""); 40]);
     }
     ask(&clients);
-    assert_eq!(server.heard(), all[..8].join(" "));
+    assert_eq!(server.heard(), all[..32].join(" "));
     stage.wait(Duration::from_millis(1_200));
-    assert_eq!(server.heard(), all[8..].join(" "));
-    server.says(vec![one_row("a"); 12]);
+    assert_eq!(server.heard(), all[32..].join(" "));
+    server.says(vec![one_row("a"); 40]);
     for client in &clients {
         assert!(client.heard().ends_with("T D(a) C Z"));
     }

@@ -4,13 +4,17 @@ use super::*;
 
 const SERVERS: usize = 64;
 
-/// For a minute there is this load: transactions a second by what holds for reads and for writes.
+/// For a minute, and until nothing is tried, there is this load: transactions a second by what
+/// holds for reads and for writes.
 fn run(climbs: &mut Climbs, load: fn(Depths, Depths) -> f64) -> (Depths, Depths) {
     const TICK: Duration = Duration::from_millis(100);
     let (mut now, mut transactions) = (Time(1_000_000), 0.0);
     let mut last = [[0; 32]; 2];
     let holds = |climbs: &Climbs, access| climbs.of(access).depths(SERVERS);
-    for _ in 0..600 {
+    for tick in 0.. {
+        if tick >= 600 && !climbs.reads.is_trying() && !climbs.writes.is_trying() {
+            break;
+        }
         let (reads, writes) = (holds(climbs, Access::Read), holds(climbs, Access::Write));
         let rate = load(reads, writes);
         let both = climbs.reads.is_trying() && climbs.writes.is_trying();
