@@ -46,9 +46,6 @@ const SETTLING: Duration = Duration::from_millis(190);
 /// What is so much worse by then is not tried on.
 const HOPELESS: f64 = 0.75;
 
-/// What does so much less is settled: it is not tried again before the next rest is over.
-const FAR: f64 = 0.9;
-
 /// By so many times what may be chance the tried one has to be better, to be believed at once. It
 /// is given up sooner: there is another try.
 const SURE: f64 = 1.5;
@@ -108,9 +105,6 @@ pub(crate) struct Climb {
     next: Move,
     /// So many tries in a row were no better.
     in_vain: usize,
-    /// Moves that need not be tried until the next rest is over, or there are other servers, or
-    /// another load: to what was far worse, and back to a depth that was left.
-    settled: [bool; Move::ALL.len()],
     /// Nothing is tried before this.
     rests_until: Option<Time>,
     rest: Duration,
@@ -206,7 +200,6 @@ impl Climb {
             trial: None,
             next: Move::MoreServers,
             in_vain: 0,
-            settled: [false; Move::ALL.len()],
             rests_until: None,
             rest: REST,
             rested: None,
@@ -289,9 +282,6 @@ impl Climb {
                 let score = total.score();
                 let was = self.score.replace(score);
                 let is_steady = was.is_some_and(|was| score.rate < was.rate * BEGINS);
-                if was.is_some_and(|was| score.is_beyond(was, ANOTHER_LOAD)) {
-                    self.settled.fill(false);
-                }
                 if !self.rests(now, score) && is_steady {
                     self.try_next(now, &slice, total, servers);
                 }
@@ -342,7 +332,7 @@ impl Climb {
             && rate < HOPELESS * trial.of_best.score().rate
         {
             self.trial = None;
-            self.is_in_vain(now, trial, true);
+            self.is_in_vain(now, trial);
         }
     }
 
@@ -362,7 +352,6 @@ impl Climb {
         }
         self.rests_until = None;
         self.in_vain = 0;
-        self.settled.fill(false);
         false
     }
 
@@ -373,7 +362,6 @@ impl Climb {
             if score.is_beyond(trial.of_best.score(), QUITE_ANOTHER_LOAD) {
                 // What has been compared is of no use any more.
                 self.score = Some(score);
-                self.settled.fill(false);
                 return;
             }
             trial.of_best.add(total);
@@ -390,10 +378,7 @@ impl Climb {
                 self.switches(now, trial.what, score.time);
             }
             Verdict::Better => self.is_better(now, trial, total, servers),
-            Verdict::NotBetter => {
-                let is_far = trial.of_tried.score().rate < trial.of_best.score().rate * FAR;
-                self.is_in_vain(now, trial, is_far);
-            }
+            Verdict::NotBetter => self.is_in_vain(now, trial),
         }
     }
 
@@ -404,11 +389,6 @@ impl Climb {
         self.score = Some(total.score());
         self.in_vain = 0;
         self.rest = REST;
-        match what {
-            Move::MoreServers | Move::FewerServers => self.settled.fill(false),
-            Move::Deeper => self.settled[Move::Shallower as usize] = true,
-            Move::Shallower => self.settled[Move::Deeper as usize] = true,
-        }
         let (tried, best) = (trial.of_tried.score(), trial.of_best.score());
         if tried.rate < best.rate * self.chance.better {
             self.next = what.next();
@@ -421,39 +401,29 @@ impl Climb {
         }
     }
 
-    /// What was tried is no better. `is_far`: by far.
-    fn is_in_vain(&mut self, now: Time, trial: Trial, is_far: bool) {
+    fn is_in_vain(&mut self, now: Time, trial: Trial) {
         let of_best = trial.of_best.score();
         self.score = Some(of_best);
         self.switches(now, trial.what, of_best.time);
         self.in_vain += 1;
         self.next = trial.what.next();
-        self.settled[trial.what as usize] |= is_far;
         if self.in_vain >= Move::ALL.len() {
-            self.begins_to_rest(now);
+            self.rests_until = Some(now + self.rest);
+            self.rest = (self.rest * 2).min(REST_AT_MOST);
+            self.rested = self.score;
+            self.others = 0;
         }
-    }
-
-    fn begins_to_rest(&mut self, now: Time) {
-        self.rests_until = Some(now + self.rest);
-        self.rest = (self.rest * 2).min(REST_AT_MOST);
-        self.rested = self.score;
-        self.others = 0;
     }
 
     /// Something else holds for a moment.
     fn try_next(&mut self, now: Time, slice: &Slice, of_best: Total, servers: usize) {
         for _ in Move::ALL {
             let what = self.next;
-            let leads_on = what.from(self.best, servers).is_some();
-            if leads_on && !self.settled[what as usize] && slice.shows(what, self.best) {
+            if slice.shows(what, self.best) && what.from(self.best, servers).is_some() {
                 return self.tries(now, what, of_best);
             }
             self.in_vain += 1;
             self.next = what.next();
-        }
-        if self.settled.contains(&true) {
-            self.begins_to_rest(now);
         }
     }
 

@@ -188,24 +188,6 @@ fn chance_does_not_hide_what_is_better() {
     assert!(done > 0.93 * most, "{:.3}", done / most);
 }
 
-/// What is known by far, and what has just been left, is not asked again while others are tried:
-/// each try costs something.
-#[test]
-fn until_it_rests_it_tries_nothing_twice_that_is_settled() {
-    let load: Load =
-        |Depths { hot, depth }| (60_000.0 - 100.0 * depth as f64) / (hot as f64).powf(0.15);
-    let mut model = Model::new(10);
-    let mut tries = Vec::new();
-    while model.climb.rests_until.is_none() {
-        model.run(TICK, load);
-        tries.extend(model.climb.trial.map(|trial| (trial.since, trial.what)));
-    }
-    tries.dedup();
-    let count = |what| tries.iter().filter(|(_, tried)| *tried == what).count();
-    assert_eq!((count(Move::MoreServers), count(Move::Deeper)), (1, 0), "{tries:?}");
-    assert!(count(Move::Shallower) > 1, "as good with fewer is better: {tries:?}");
-}
-
 /// Clients that are gone for a while, and come back as they were, are no reason to try all anew.
 #[test]
 fn a_pause_is_no_rest() {
