@@ -15,6 +15,7 @@ fn run(climbs: &mut Climbs, load: fn(Depths, Depths) -> f64) -> (Depths, Depths)
         if tick >= 600 && !climbs.reads.is_trying() && !climbs.writes.is_trying() {
             break;
         }
+        assert!(tick < 1_200, "a trial has an end");
         let (reads, writes) = (holds(climbs, Access::Read), holds(climbs, Access::Write));
         let rate = load(reads, writes);
         let both = climbs.reads.is_trying() && climbs.writes.is_trying();
