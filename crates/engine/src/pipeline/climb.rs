@@ -103,8 +103,10 @@ pub(crate) struct Climb {
     trial: Option<Trial>,
     /// What is to be tried next.
     next: Move,
-    /// So many tries in a row were no better.
+    /// So many moves in a row were no better, or would have made no difference; whether one of
+    /// them was tried.
     in_vain: usize,
+    has_tried: bool,
     /// Nothing is tried before this.
     rests_until: Option<Time>,
     rest: Duration,
@@ -134,8 +136,9 @@ struct Slice {
     waited: u64,
     /// Clients that have sent them.
     clients: u64,
-    /// So many servers were shared at once.
+    /// So many servers were shared at once, and so many units were on one of them.
     widest: usize,
+    deepest: usize,
     /// Units that were answered, and the time that they took since their clients had asked.
     answered: u64,
     took: Duration,
@@ -200,6 +203,7 @@ impl Climb {
             trial: None,
             next: Move::MoreServers,
             in_vain: 0,
+            has_tried: false,
             rests_until: None,
             rest: REST,
             rested: None,
@@ -225,13 +229,13 @@ impl Climb {
     }
 
     /// A unit was sent to a shared server, of so many. `waited`: since all of them were full;
-    /// `behind`: it stands behind others there. `last`: in which slice its client has sent one
-    /// last.
-    pub(crate) fn sent(&mut self, hot: usize, waited: bool, behind: bool, last: &mut u32) {
+    /// `behind`: so many others, there. `last`: in which slice its client has sent one last.
+    pub(crate) fn sent(&mut self, hot: usize, waited: bool, behind: usize, last: &mut u32) {
         self.slice.clients += u64::from(std::mem::replace(last, self.number) != self.number);
         self.slice.widest = self.slice.widest.max(hot);
         self.slice.sent += 1;
-        self.slice.met += u64::from(waited || behind);
+        self.slice.deepest = self.slice.deepest.max(behind + 1);
+        self.slice.met += u64::from(waited || behind > 0);
         self.slice.waited += u64::from(waited);
     }
 
@@ -352,6 +356,7 @@ impl Climb {
         }
         self.rests_until = None;
         self.in_vain = 0;
+        self.has_tried = false;
         false
     }
 
@@ -388,6 +393,7 @@ impl Climb {
         self.best = what.from(self.best, servers).unwrap_or(self.best);
         self.score = Some(total.score());
         self.in_vain = 0;
+        self.has_tried = false;
         self.rest = REST;
         let (tried, best) = (trial.of_tried.score(), trial.of_best.score());
         if tried.rate < best.rate * self.chance.better {
@@ -406,18 +412,30 @@ impl Climb {
         self.score = Some(of_best);
         self.switches(now, trial.what, of_best.time);
         self.in_vain += 1;
+        self.has_tried = true;
         self.next = trial.what.next();
-        if self.in_vain >= Move::ALL.len() {
-            self.rests_until = Some(now + self.rest);
-            self.rest = (self.rest * 2).min(REST_AT_MOST);
-            self.rested = self.score;
-            self.others = 0;
+        if self.has_tried_all() {
+            self.begins_to_rest(now);
         }
+    }
+
+    fn has_tried_all(&self) -> bool {
+        self.has_tried && self.in_vain >= Move::ALL.len()
+    }
+
+    fn begins_to_rest(&mut self, now: Time) {
+        self.rests_until = Some(now + self.rest);
+        self.rest = (self.rest * 2).min(REST_AT_MOST);
+        self.rested = self.score;
+        self.others = 0;
     }
 
     /// Something else holds for a moment.
     fn try_next(&mut self, now: Time, slice: &Slice, of_best: Total, servers: usize) {
         for _ in Move::ALL {
+            if self.has_tried_all() {
+                return self.begins_to_rest(now);
+            }
             let what = self.next;
             if slice.shows(what, self.best) && what.from(self.best, servers).is_some() {
                 return self.tries(now, what, of_best);
@@ -437,9 +455,10 @@ impl Slice {
     /// Whether it would make a difference to what has been seen.
     fn shows(&self, trial: Move, best: Depths) -> bool {
         match trial {
-            Move::MoreServers | Move::Shallower => self.met * MEETING >= self.sent,
+            Move::MoreServers => self.met * MEETING >= self.sent,
             Move::FewerServers => self.widest >= best.hot,
             Move::Deeper => self.waited * MEETING >= self.sent,
+            Move::Shallower => self.deepest > best.depth / 2,
         }
     }
 }

@@ -53,8 +53,8 @@ impl Engine {
         let hot = self.shared_by(of_pool, unit.access);
         let climb = self.pools[of_pool].climbs.of_mut(unit.access);
         let last = &mut self.clients[id].slices[usize::from(unit.access.waits())];
-        climb.sent(hot, asked.is_some(), behind, last);
         let its = &mut self.servers[server];
+        climb.sent(hot, asked.is_some(), its.pipeline.len(), last);
         if its.pipeline.is_empty() {
             its.unit_since = now;
             its.unit_waited = since < now;

@@ -80,9 +80,10 @@ impl Model {
             let units = rate * TICK.as_secs_f64();
             let took = Duration::from_secs_f64(CLIENTS / rate);
             let full = (depths.hot * depths.depth) as f64 <= CLIENTS;
+            let on_each = (CLIENTS as usize / depths.hot).clamp(1, depths.depth);
             for unit in 0..units as usize {
                 let last = &mut self.last[unit % self.last.len()];
-                self.climb.sent(depths.hot, full, depths.hot < 60, last);
+                self.climb.sent(depths.hot, full, on_each - 1, last);
                 self.climb.answered(took);
             }
             self.transactions += units;
@@ -213,12 +214,31 @@ fn where_nobody_meets_others_nothing_is_tried() {
     let (begin, mut last) = (climb.depths(10), 0);
     for tick in 1..100 {
         (0..100).for_each(|_| {
-            climb.sent(3, false, false, &mut last);
+            climb.sent(3, false, 0, &mut last);
             climb.answered(Duration::from_micros(80));
         });
         climb.tick(Time(tick * 100_000), tick * 100, 10);
         assert_eq!(climb.depths(10), begin);
     }
+}
+
+/// With sixteen clients one server is as good with 16 statements on it as with 64: to try that
+/// says nothing, and leads down to where it is worse.
+#[test]
+fn a_depth_that_nothing_has_reached_is_not_left() {
+    let mut climb = Climb::new(READS, COMPUTES);
+    let (mut last, mut tried) = ([0; 16], 0);
+    for tick in 1..600 {
+        let depths = climb.depths(10);
+        for unit in 0..4_000 {
+            climb.sent(depths.hot, false, 16 / depths.hot - 1, &mut last[unit % 16]);
+            climb.answered(Duration::from_micros(400));
+        }
+        climb.tick(Time(tick * 100_000), tick * 4_000, 10);
+        assert_eq!(climb.depths(10).depth, READS.depth, "{climb:?}");
+        tried += u32::from(climb.depths(10).hot > READS.hot);
+    }
+    assert!(tried > 0, "more servers are tried");
 }
 
 /// They pile up as soon as there is too little for them, and not before: no rate tells that.
@@ -230,7 +250,7 @@ fn where_clients_come_when_they_come_nothing_is_tried() {
         let (mut last, mut differs) = ([0; 64], false);
         for tick in 1..300 {
             for unit in 0..1_280 {
-                climb.sent(6, false, unit % 2 == 0, &mut last[unit % 64]);
+                climb.sent(6, false, 1 - unit % 2, &mut last[unit % 64]);
                 climb.answered(Duration::from_micros(took_us));
             }
             climb.tick(Time(tick * 100_000), tick * 1_280, 10);
@@ -248,7 +268,7 @@ fn clients_that_come_when_they_come_have_some_servers() {
     for tick in 1..100 {
         let took = if tick < 50 { 500 } else { 5_000 };
         for unit in 0..1_280 {
-            climb.sent(1, false, false, &mut last[unit % 64]);
+            climb.sent(1, false, 0, &mut last[unit % 64]);
             climb.answered(Duration::from_micros(took));
         }
         climb.tick(Time(tick * 100_000), tick * 1_280, 10);

@@ -24,7 +24,7 @@ fn run(climbs: &mut Climbs, load: fn(Depths, Depths) -> f64) -> (Depths, Depths)
         for ((access, depths), last) in of_both.into_iter().zip(&mut last) {
             let climb = climbs.of_mut(access);
             for unit in 0..(rate * TICK.as_secs_f64() / 2.0) as usize {
-                climb.sent(depths.hot, true, true, &mut last[unit % 32]);
+                climb.sent(depths.hot, true, depths.depth - 1, &mut last[unit % 32]);
                 climb.answered(Duration::from_secs_f64(32.0 / rate));
             }
         }
