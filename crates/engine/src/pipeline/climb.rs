@@ -14,13 +14,13 @@
 //! What is counted is the pool's affair: transactions of all kinds, so that what is won where
 //! servers are shared is not lost where they are not, nor by reads what is won by writes.
 
+mod moves;
+
 use std::time::Duration;
 
+use self::moves::Move;
 use super::Depths;
 use crate::time::Time;
-
-/// Deeper is nothing tried: whoever stands behind so many waits too long, should they all be slow.
-const DEEPEST: usize = 64;
 
 /// How much of what is counted may be chance.
 #[derive(Clone, Copy, Debug)]
@@ -37,12 +37,6 @@ pub(super) struct Chance {
 /// are told apart by what has been seen.
 const PAIRS: u32 = 6;
 
-/// With another number of servers slices are no shorter than that, and begin so late. Measured with
-/// 16 clients that select, two processors: a quarter of a second after one server is shared in
-/// place of three there are still as many transactions as before, and then half as many again; the
-/// other way they become fewer at once.
-const OF_SERVERS: Duration = Duration::from_millis(180);
-const SETTLING: Duration = Duration::from_millis(190);
 /// What is so much worse by then is not tried on.
 const HOPELESS: f64 = 0.75;
 
@@ -73,9 +67,6 @@ const ASK_AT_ONCE: f64 = 0.4;
 /// three.
 const OF_OTHERS: Depths = Depths { hot: 3, depth: 16 };
 
-/// Where the rate says nothing, so much less time is better.
-const SOONER: f64 = 0.95;
-
 /// A rate, or how many units are under way, that differs so much from what it was is another load,
 /// if that is seen so often in a row: chance does as much now and then, and would have everything
 /// tried anew.
@@ -90,6 +81,8 @@ const BEGINS: f64 = 1.25;
 /// So long nothing is tried when nothing was better; twice as long each time, up to the last.
 const REST: Duration = Duration::from_secs(4);
 const REST_AT_MOST: Duration = Duration::from_secs(32);
+/// And so many times as long as what the tries before it have cost.
+const DEAR: u32 = 50;
 
 /// Finds how the servers of a pool are best shared.
 #[derive(Debug)]
@@ -110,6 +103,9 @@ pub(crate) struct Climb {
     /// Nothing is tried before this.
     rests_until: Option<Time>,
     rest: Duration,
+    /// What tries have cost since it rested last: the time in which the best does as much as was
+    /// not done.
+    lost: Duration,
     /// What it was like when that began, and how many slices in a row were otherwise, of which
     /// those that were so by far count for more.
     rested: Option<Score>,
@@ -184,15 +180,6 @@ enum Verdict {
     NotBetter,
 }
 
-/// What can be tried.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Move {
-    MoreServers,
-    FewerServers,
-    Deeper,
-    Shallower,
-}
-
 impl Climb {
     /// One that begins here.
     pub(super) fn new(best: Depths, chance: Chance) -> Self {
@@ -206,6 +193,7 @@ impl Climb {
             has_tried: false,
             rests_until: None,
             rest: REST,
+            lost: Duration::ZERO,
             rested: None,
             others: 0,
             settles_until: Some(Time::ZERO),
@@ -251,7 +239,7 @@ impl Climb {
         let done = transactions.saturating_sub(self.slice.transactions);
         if let Some(until) = self.settles_until {
             if now >= until {
-                self.settles(now, done as f64 / elapsed.as_secs_f64());
+                self.settles(now, elapsed, done as f64 / elapsed.as_secs_f64());
                 self.begin(now, transactions);
             }
             return;
@@ -286,6 +274,9 @@ impl Climb {
                 let score = total.score();
                 let was = self.score.replace(score);
                 let is_steady = was.is_some_and(|was| score.rate < was.rate * BEGINS);
+                if was.is_some_and(|was| was.is_beyond(score, QUITE_ANOTHER_LOAD)) {
+                    self.all_is_open();
+                }
                 if !self.rests(now, score) && is_steady {
                     self.try_next(now, &slice, total, servers);
                 }
@@ -324,20 +315,25 @@ impl Climb {
     fn switches(&mut self, now: Time, what: Move, time: f64) {
         let is_slow = Duration::from_secs_f64(time) * SLOW > self.chance.slice;
         let of_before = if is_slow { self.chance.slice } else { Duration::ZERO };
-        let settling = if what.is_of_servers() { SETTLING } else { Duration::ZERO };
-        let until = now + settling.max(of_before);
+        let until = now + what.settling().max(of_before);
         self.settles_until = (until > now).then_some(until);
     }
 
     /// What holds is counted from now on, unless it has been so much worse already.
-    fn settles(&mut self, now: Time, rate: f64) {
+    fn settles(&mut self, now: Time, elapsed: Duration, rate: f64) {
         self.settles_until = None;
-        if let Some(trial) = self.trial.filter(|trial| trial.holds)
-            && rate < HOPELESS * trial.of_best.score().rate
-        {
+        let Some(trial) = self.trial.filter(|trial| trial.holds) else { return };
+        self.loses(elapsed, rate, &trial);
+        if rate < HOPELESS * trial.of_best.score().rate {
             self.trial = None;
             self.is_in_vain(now, trial);
         }
+    }
+
+    /// What is tried has held for so long, and done so much.
+    fn loses(&mut self, elapsed: Duration, rate: f64, trial: &Trial) {
+        let part = 1.0 - rate / trial.of_best.score().rate;
+        self.lost += elapsed.mul_f64(part.max(0.0));
     }
 
     /// Whether nothing is to be tried now: all was, and it is the same load.
@@ -355,8 +351,7 @@ impl Climb {
             return true;
         }
         self.rests_until = None;
-        self.in_vain = 0;
-        self.has_tried = false;
+        self.all_is_open();
         false
     }
 
@@ -367,13 +362,14 @@ impl Climb {
             if score.is_beyond(trial.of_best.score(), QUITE_ANOTHER_LOAD) {
                 // What has been compared is of no use any more.
                 self.score = Some(score);
-                return;
+                return self.all_is_open();
             }
             trial.of_best.add(total);
             trial.holds = true;
             self.trial = Some(trial);
             return self.switches(now, trial.what, score.time);
         }
+        self.loses(total.elapsed, score.rate, &trial);
         trial.of_tried.add(total);
         trial.pairs += 1;
         trial.holds = false;
@@ -392,8 +388,7 @@ impl Climb {
         let what = trial.what;
         self.best = what.from(self.best, servers).unwrap_or(self.best);
         self.score = Some(total.score());
-        self.in_vain = 0;
-        self.has_tried = false;
+        self.all_is_open();
         self.rest = REST;
         let (tried, best) = (trial.of_tried.score(), trial.of_best.score());
         if tried.rate < best.rate * self.chance.better {
@@ -419,12 +414,20 @@ impl Climb {
         }
     }
 
+    /// What was in vain was so with other depths, under another load, or long ago.
+    fn all_is_open(&mut self) {
+        self.in_vain = 0;
+        self.has_tried = false;
+        self.lost = Duration::ZERO;
+    }
+
     fn has_tried_all(&self) -> bool {
         self.has_tried && self.in_vain >= Move::ALL.len()
     }
 
     fn begins_to_rest(&mut self, now: Time) {
-        self.rests_until = Some(now + self.rest);
+        let dear = std::mem::take(&mut self.lost) * DEAR;
+        self.rests_until = Some(now + self.rest.max(dear).min(REST_AT_MOST));
         self.rest = (self.rest * 2).min(REST_AT_MOST);
         self.rested = self.score;
         self.others = 0;
@@ -518,67 +521,6 @@ impl Score {
     fn under_way(self) -> f64 {
         self.rate * self.time
     }
-}
-
-impl Move {
-    const ALL: [Self; 4] = [Self::MoreServers, Self::FewerServers, Self::Deeper, Self::Shallower];
-
-    fn next(self) -> Self {
-        match self {
-            Self::MoreServers => Self::FewerServers,
-            Self::FewerServers => Self::Deeper,
-            Self::Deeper => Self::Shallower,
-            Self::Shallower => Self::MoreServers,
-        }
-    }
-
-    fn is_of_servers(self) -> bool {
-        match self {
-            Self::MoreServers | Self::FewerServers => true,
-            Self::Deeper | Self::Shallower => false,
-        }
-    }
-
-    /// So long each of the two holds where this is tried.
-    fn length(self, chance: Chance) -> Duration {
-        if self.is_of_servers() { chance.slice.max(OF_SERVERS) } else { chance.slice }
-    }
-
-    /// So many times as many transactions are better, where one takes so many times as long. What
-    /// is as good with less is better too: less of the servers, or of the patience of those who
-    /// stand behind others.
-    fn wants(self, time: f64, chance: Chance) -> f64 {
-        let is_less = match self {
-            Self::FewerServers | Self::Shallower => true,
-            Self::MoreServers | Self::Deeper => false,
-        };
-        if time <= SOONER {
-            return 1.0 / chance.better;
-        }
-        if is_less && time <= 1.0 / SOONER { 1.0 } else { chance.better }
-    }
-
-    /// Where it leads, if anywhere.
-    fn from(self, at: Depths, servers: usize) -> Option<Depths> {
-        let hot = at.hot.min(servers).max(1);
-        let there = match self {
-            Self::MoreServers => Depths { hot: more(hot).min(servers), ..at },
-            Self::FewerServers => Depths { hot: less(hot), ..at },
-            Self::Deeper => Depths { hot, depth: (at.depth * 2).min(DEEPEST) },
-            Self::Shallower => Depths { hot, depth: (at.depth / 2).max(1) },
-        };
-        (there != Depths { hot, ..at }).then_some(there)
-    }
-}
-
-/// The next number of servers worth a try. Steps are so wide that chance hides no difference: of
-/// one, two and three servers two are hardly ever the best.
-fn more(hot: usize) -> usize {
-    if hot == 1 { 3 } else { hot * 2 }
-}
-
-fn less(hot: usize) -> usize {
-    (hot / 2).max(1)
 }
 
 #[cfg(test)]

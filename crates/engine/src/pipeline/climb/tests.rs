@@ -157,6 +157,21 @@ fn it_goes_along_with_another_load() {
     }
 }
 
+/// Whatever is being tried when it comes, or has been just before.
+#[test]
+fn another_load_is_found_at_any_moment() {
+    for (from, to) in [(is_far as Load, commits as Load), (computes, commits), (commits, computes)]
+    {
+        for ticks in 0..200 {
+            let mut model = Model::new(64);
+            model.run(TICK * ticks, from);
+            model.run(Duration::from_secs(5), to);
+            let (done, most) = model.run(Duration::from_secs(5), to);
+            assert!(done > 0.9 * most, "after {ticks}: {:.2}, {:?}", done / most, model.climb);
+        }
+    }
+}
+
 /// A busy machine gives now more, now less: that is no reason to leave what is best.
 #[test]
 fn chance_does_not_lead_away() {
