@@ -3,7 +3,9 @@
 use std::io::ErrorKind;
 
 use pgweir_testkit::frames::{flush, parse, query};
-use pgweir_testkit::{Cluster, Login, Message, Pgweir, WireClient, eventually, eventually_some};
+use pgweir_testkit::{
+    Cluster, Login, Message, Pgweir, PoolerConfig, WireClient, eventually, eventually_some,
+};
 
 use crate::stage::{PROGRAM, Stage, create_database, login, trusting};
 use crate::stopped::{Stopped, postmaster, signal};
@@ -187,10 +189,13 @@ fn a_lost_transaction_cannot_be_chained() {
 }
 
 /// Settings, temporary tables and whatever else lives in one server are gone with it. In session
-/// mode nobody looks what there was.
+/// mode nobody looks what there was. Who listens keeps its server where there is no room for one
+/// that listens for all.
 #[test]
 fn a_client_hears_that_its_session_has_ended() {
-    let (stateful, sessions) = (Stage::new("loss_state", 1), Stage::session("loss_session", 1));
+    let one = |config: PoolerConfig| config.pool("max_db_connections", "1");
+    let stateful = Stage::with("loss_state", 1, one);
+    let sessions = Stage::session("loss_session", 1);
     for (stage, last) in [
         (&stateful, "DECLARE c CURSOR WITH HOLD FOR SELECT 1"),
         (&stateful, "CREATE TEMP TABLE t ()"),
