@@ -8,8 +8,9 @@
 //!
 //! A machine has good and bad moments, which differ by more than most tries do. So the best and
 //! what is tried hold in turn, a moment each, and are compared as often as it takes to tell them
-//! apart: once where they differ by far, [`PAIRS`] times where they hardly do. With another number
-//! of servers processors first have to be shared out anew: what that is worth shows only then.
+//! apart: once where they differ by far, up to [`PAIRS`] times where they hardly do. With another
+//! number of servers processors first have to be shared out anew: what that is worth shows only
+//! then.
 //!
 //! What is counted is the pool's affair: transactions of all kinds, so that what is won where
 //! servers are shared is not lost where they are not, nor by reads what is won by writes.
@@ -72,7 +73,7 @@ const OF_OTHERS: Depths = Depths { hot: 3, depth: 16 };
 /// tried anew.
 const ANOTHER_LOAD: f64 = 1.5;
 const OTHERS: u32 = 8;
-/// The same, if it is seen twice, or once where two are compared.
+/// The same, if it is seen twice. Nothing is compared with what it was like before.
 const QUITE_ANOTHER_LOAD: f64 = 2.0;
 
 /// While a load begins each moment is so much better than the one before.
@@ -82,7 +83,7 @@ const BEGINS: f64 = 1.25;
 const REST: Duration = Duration::from_secs(4);
 const REST_AT_MOST: Duration = Duration::from_secs(32);
 /// And so many times as long as what the tries before it have cost.
-const DEAR: u32 = 50;
+const DEAR: f64 = 50.0;
 
 /// Finds how the servers of a pool are best shared.
 #[derive(Debug)]
@@ -96,20 +97,17 @@ pub(crate) struct Climb {
     trial: Option<Trial>,
     /// What is to be tried next.
     next: Move,
-    /// So many moves in a row were no better, or would have made no difference; whether one of
-    /// them was tried.
+    /// So many moves in a row were no better, or would have made no difference.
     in_vain: usize,
-    has_tried: bool,
+    /// What it was like when the first of those was tried, and how many slices in a row were
+    /// otherwise, of which those that were so by far count for more.
+    in_vain_under: Option<Score>,
+    others: u32,
     /// Nothing is tried before this.
     rests_until: Option<Time>,
     rest: Duration,
-    /// What tries have cost since it rested last: the time in which the best does as much as was
-    /// not done.
-    lost: Duration,
-    /// What it was like when that began, and how many slices in a row were otherwise, of which
-    /// those that were so by far count for more.
-    rested: Option<Score>,
-    others: u32,
+    /// What those have cost: the seconds in which the best does as much as was not done.
+    lost_s: f64,
     /// Until then is not counted what goes by: it is of other depths.
     settles_until: Option<Time>,
     since: Time,
@@ -190,12 +188,11 @@ impl Climb {
             trial: None,
             next: Move::MoreServers,
             in_vain: 0,
-            has_tried: false,
+            in_vain_under: None,
+            others: 0,
             rests_until: None,
             rest: REST,
-            lost: Duration::ZERO,
-            rested: None,
-            others: 0,
+            lost_s: 0.0,
             settles_until: Some(Time::ZERO),
             since: Time::ZERO,
             slice: Slice::default(),
@@ -239,18 +236,19 @@ impl Climb {
         let done = transactions.saturating_sub(self.slice.transactions);
         if let Some(until) = self.settles_until {
             if now >= until {
-                self.settles(now, elapsed, done as f64 / elapsed.as_secs_f64());
+                self.settles(now, elapsed, done);
                 self.begin(now, transactions);
             }
             return;
         }
-        let has_seen_enough = elapsed >= self.length() && done >= FEW;
+        let seen = done.min(self.slice.answered);
+        let has_seen_enough = elapsed >= self.length() && seen >= FEW;
         if !has_seen_enough && elapsed < SLICE_AT_MOST {
             return;
         }
         let slice = self.slice;
         self.begin(now, transactions);
-        if done < FEW || slice.answered == 0 {
+        if seen < FEW {
             // Too little is shared to learn from. Nor is that a time to rest: where the same load
             // comes back, nothing is known to be otherwise.
             self.trial = None;
@@ -261,7 +259,7 @@ impl Climb {
         }
         let Slice { answered, took, .. } = slice;
         let total = Total { transactions: done, elapsed, answered, took };
-        let under_way = total.score().under_way() / slice.clients.max(1) as f64;
+        let under_way = took.div_duration_f64(elapsed) / slice.clients.max(1) as f64;
         self.under_way = f64::midpoint(self.under_way, under_way.min(1.0));
         if !self.ask_at_once() {
             self.trial = None;
@@ -274,10 +272,7 @@ impl Climb {
                 let score = total.score();
                 let was = self.score.replace(score);
                 let is_steady = was.is_some_and(|was| score.rate < was.rate * BEGINS);
-                if was.is_some_and(|was| was.is_beyond(score, QUITE_ANOTHER_LOAD)) {
-                    self.all_is_open();
-                }
-                if !self.rests(now, score) && is_steady {
+                if !self.is_otherwise(score) && !self.rests(now) && is_steady {
                     self.try_next(now, &slice, total, servers);
                 }
             }
@@ -320,9 +315,10 @@ impl Climb {
     }
 
     /// What holds is counted from now on, unless it has been so much worse already.
-    fn settles(&mut self, now: Time, elapsed: Duration, rate: f64) {
+    fn settles(&mut self, now: Time, elapsed: Duration, done: u64) {
         self.settles_until = None;
-        let Some(trial) = self.trial.filter(|trial| trial.holds) else { return };
+        let Some(trial) = self.trial.filter(|trial| trial.holds && done >= FEW) else { return };
+        let rate = done as f64 / elapsed.as_secs_f64();
         self.loses(elapsed, rate, &trial);
         if rate < HOPELESS * trial.of_best.score().rate {
             self.trial = None;
@@ -332,14 +328,14 @@ impl Climb {
 
     /// What is tried has held for so long, and done so much.
     fn loses(&mut self, elapsed: Duration, rate: f64, trial: &Trial) {
-        let part = 1.0 - rate / trial.of_best.score().rate;
-        self.lost += elapsed.mul_f64(part.max(0.0));
+        self.lost_s += elapsed.as_secs_f64() * (1.0 - rate / trial.of_best.score().rate);
     }
 
-    /// Whether nothing is to be tried now: all was, and it is the same load.
-    fn rests(&mut self, now: Time, score: Score) -> bool {
-        let Some(until) = self.rests_until else { return false };
-        let is_beyond = |times| self.rested.is_some_and(|rested| rested.is_beyond(score, times));
+    /// Whether it is otherwise than when tries began to be in vain, which chance does now and
+    /// then. All is open where that lasts: it is another load.
+    fn is_otherwise(&mut self, score: Score) -> bool {
+        let under = self.in_vain_under;
+        let is_beyond = |times| under.is_some_and(|under| under.is_beyond(score, times));
         self.others = match (is_beyond(ANOTHER_LOAD), is_beyond(QUITE_ANOTHER_LOAD)) {
             (false, _) => 0,
             (true, false) => self.others + 1,
@@ -347,7 +343,16 @@ impl Climb {
         };
         if self.others >= OTHERS {
             self.rest = REST;
-        } else if now < until {
+            self.rests_until = None;
+            self.all_is_open();
+        }
+        self.others > 0
+    }
+
+    /// Whether nothing is to be tried now: all was, and not long ago.
+    fn rests(&mut self, now: Time) -> bool {
+        let Some(until) = self.rests_until else { return false };
+        if now < until {
             return true;
         }
         self.rests_until = None;
@@ -362,7 +367,7 @@ impl Climb {
             if score.is_beyond(trial.of_best.score(), QUITE_ANOTHER_LOAD) {
                 // What has been compared is of no use any more.
                 self.score = Some(score);
-                return self.all_is_open();
+                return;
             }
             trial.of_best.add(total);
             trial.holds = true;
@@ -407,7 +412,7 @@ impl Climb {
         self.score = Some(of_best);
         self.switches(now, trial.what, of_best.time);
         self.in_vain += 1;
-        self.has_tried = true;
+        self.in_vain_under.get_or_insert(of_best);
         self.next = trial.what.next();
         if self.has_tried_all() {
             self.begins_to_rest(now);
@@ -417,20 +422,20 @@ impl Climb {
     /// What was in vain was so with other depths, under another load, or long ago.
     fn all_is_open(&mut self) {
         self.in_vain = 0;
-        self.has_tried = false;
-        self.lost = Duration::ZERO;
+        self.in_vain_under = None;
+        self.others = 0;
+        self.lost_s = 0.0;
     }
 
     fn has_tried_all(&self) -> bool {
-        self.has_tried && self.in_vain >= Move::ALL.len()
+        self.in_vain_under.is_some() && self.in_vain >= Move::ALL.len()
     }
 
     fn begins_to_rest(&mut self, now: Time) {
-        let dear = std::mem::take(&mut self.lost) * DEAR;
-        self.rests_until = Some(now + self.rest.max(dear).min(REST_AT_MOST));
+        let most = REST_AT_MOST.as_secs_f64();
+        let dear = Duration::from_secs_f64((self.lost_s * DEAR).clamp(0.0, most));
+        self.rests_until = Some(now + self.rest.max(dear));
         self.rest = (self.rest * 2).min(REST_AT_MOST);
-        self.rested = self.score;
-        self.others = 0;
     }
 
     /// Something else holds for a moment.
@@ -440,12 +445,14 @@ impl Climb {
                 return self.begins_to_rest(now);
             }
             let what = self.next;
-            if slice.shows(what, self.best) && what.from(self.best, servers).is_some() {
+            if what.from(self.best, servers).is_some_and(|there| slice.shows(what, there)) {
                 return self.tries(now, what, of_best);
             }
             self.in_vain += 1;
             self.next = what.next();
         }
+        // None has been tried.
+        self.in_vain = 0;
     }
 
     fn tries(&mut self, now: Time, what: Move, of_best: Total) {
@@ -455,13 +462,13 @@ impl Climb {
 }
 
 impl Slice {
-    /// Whether it would make a difference to what has been seen.
-    fn shows(&self, trial: Move, best: Depths) -> bool {
+    /// Whether it would make a difference to what has been seen, and lead there.
+    fn shows(&self, trial: Move, there: Depths) -> bool {
         match trial {
             Move::MoreServers => self.met * MEETING >= self.sent,
-            Move::FewerServers => self.widest >= best.hot,
+            Move::FewerServers => self.widest > there.hot,
             Move::Deeper => self.waited * MEETING >= self.sent,
-            Move::Shallower => self.deepest > best.depth / 2,
+            Move::Shallower => self.deepest > there.depth,
         }
     }
 }

@@ -1,5 +1,5 @@
 use super::*;
-use crate::pipeline::climbs::{COMPUTES, READS};
+use crate::pipeline::climbs::{COMPUTES, READS, WRITES};
 
 /// A pool under a load, in virtual time.
 struct Model {
@@ -157,19 +157,42 @@ fn it_goes_along_with_another_load() {
     }
 }
 
-/// Whatever is being tried when it comes, or has been just before.
+/// Whatever is being tried when it comes, or has been just before; with a pause between or not.
 #[test]
 fn another_load_is_found_at_any_moment() {
     for (from, to) in [(is_far as Load, commits as Load), (computes, commits), (commits, computes)]
     {
-        for ticks in 0..200 {
+        for ticks in 0..400 {
             let mut model = Model::new(64);
-            model.run(TICK * ticks, from);
+            model.run(TICK * (ticks / 2), from);
+            model.run(TICK * (ticks % 2) * 15, |_| 0.001);
             model.run(Duration::from_secs(5), to);
             let (done, most) = model.run(Duration::from_secs(5), to);
             assert!(done > 0.9 * most, "after {ticks}: {:.2}, {:?}", done / most, model.climb);
         }
     }
+}
+
+/// A moment now and then in which a disk or a machine does little is no other load.
+#[test]
+fn moments_that_are_lost_do_not_keep_it_from_rest() {
+    let mut model = Model::new(10);
+    let mut rested = 0;
+    for _ in 0..100 {
+        model.run(TICK * 3, computes);
+        model.run(TICK, |depths| computes(depths) / 3.0);
+        rested += u32::from(model.climb.rests_until.is_some());
+    }
+    assert!(rested > 40, "{rested} of 100");
+}
+
+/// Where it began is more than there are.
+#[test]
+fn fewer_servers_are_found_in_a_small_pool() {
+    let mut model = Model::beginning_with(WRITES, 10);
+    model.run(Duration::from_secs(8), is_small);
+    let (done, most) = model.run(Duration::from_secs(10), is_small);
+    assert!(done > 0.85 * most, "{:.2}, {:?}", done / most, model.climb);
 }
 
 /// A busy machine gives now more, now less: that is no reason to leave what is best.
@@ -225,16 +248,33 @@ fn a_pause_is_no_rest() {
 
 #[test]
 fn where_nobody_meets_others_nothing_is_tried() {
-    let mut climb = Climb::new(OF_OTHERS, COMPUTES);
-    let (begin, mut last) = (climb.depths(10), 0);
+    let mut climb = Climb::new(READS, COMPUTES);
+    let mut last = 0;
     for tick in 1..100 {
         (0..100).for_each(|_| {
-            climb.sent(3, false, 0, &mut last);
-            climb.answered(Duration::from_micros(80));
+            climb.sent(1, false, 0, &mut last);
+            climb.answered(Duration::from_millis(1));
         });
         climb.tick(Time(tick * 100_000), tick * 100, 10);
-        assert_eq!(climb.depths(10), begin);
+        assert_eq!(climb.depths(10), READS);
     }
+    assert!(climb.ask_at_once());
+    assert_eq!(climb.in_vain, 0, "what was not tried was not in vain");
+}
+
+/// What others of their pool do says nothing of how often they ask.
+#[test]
+fn clients_that_come_beside_busy_ones_have_some_servers() {
+    let mut climb = Climb::new(READS, COMPUTES);
+    let mut last = [0; 25];
+    for tick in 1..50 {
+        for unit in 0..50 {
+            climb.sent(1, false, 0, &mut last[unit % 25]);
+            climb.answered(Duration::from_millis(1));
+        }
+        climb.tick(Time(tick * 100_000), tick * 1_000, 10);
+    }
+    assert_eq!(climb.depths(10), Depths { hot: OF_OTHERS.hot, ..READS });
 }
 
 /// With sixteen clients one server is as good with 16 statements on it as with 64: to try that
