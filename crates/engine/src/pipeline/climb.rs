@@ -76,7 +76,7 @@ const OTHERS: u32 = 8;
 /// The same, if it is seen twice. Nothing is compared with what it was like before.
 const QUITE_ANOTHER_LOAD: f64 = 2.0;
 
-/// While a load begins each moment is so much better than the one before.
+/// While a load begins each moment is so much better than the one before: nothing is learnt then.
 const BEGINS: f64 = 1.25;
 
 /// So long nothing is tried when nothing was better; twice as long each time, up to the last.
@@ -272,7 +272,7 @@ impl Climb {
                 let score = total.score();
                 let was = self.score.replace(score);
                 let is_steady = was.is_some_and(|was| score.rate < was.rate * BEGINS);
-                if !self.is_otherwise(score) && !self.rests(now) && is_steady {
+                if is_steady && !self.is_otherwise(score) && !self.rests(now) {
                     self.try_next(now, &slice, total, servers);
                 }
             }

@@ -246,6 +246,23 @@ fn a_pause_is_no_rest() {
     assert!(before.abs_diff(after) <= SLICE_AT_MOST + TICK, "{before:?}, {after:?}");
 }
 
+/// Nor is that they come one after the other.
+#[test]
+fn a_load_that_begins_anew_is_no_other_load() {
+    let mut model = Model::new(10);
+    while model.climb.rests_until.is_none() {
+        model.run(TICK, computes);
+    }
+    for _ in 0..5 {
+        model.run(Duration::from_secs(10), |_| 0.001);
+        model.run(TICK, |depths| computes(depths) / 8.0);
+        model.run(TICK, |depths| computes(depths) / 4.0);
+        model.run(TICK, |depths| computes(depths) / 2.0);
+        model.run(TICK * 3, computes);
+        assert!(model.climb.rests_until.is_some(), "{:?}", model.climb);
+    }
+}
+
 #[test]
 fn where_nobody_meets_others_nothing_is_tried() {
     let mut climb = Climb::new(READS, COMPUTES);
