@@ -73,7 +73,7 @@ const OF_OTHERS: Depths = Depths { hot: 3, depth: 16 };
 /// tried anew.
 const ANOTHER_LOAD: f64 = 1.5;
 const OTHERS: u32 = 8;
-/// The same, if it is seen twice. Nothing is compared with what it was like before.
+/// The same, if it is seen twice. Once is enough to give up a comparison.
 const QUITE_ANOTHER_LOAD: f64 = 2.0;
 
 /// While a load begins each moment is so much better than the one before: nothing is learnt then.
@@ -462,9 +462,9 @@ impl Climb {
 }
 
 impl Slice {
-    /// Whether it would make a difference to what has been seen, and lead there.
-    fn shows(&self, trial: Move, there: Depths) -> bool {
-        match trial {
+    /// Whether what has been seen would have been otherwise there, where the move leads.
+    fn shows(&self, what: Move, there: Depths) -> bool {
+        match what {
             Move::MoreServers => self.met * MEETING >= self.sent,
             Move::FewerServers => self.widest > there.hot,
             Move::Deeper => self.waited * MEETING >= self.sent,
