@@ -1100,6 +1100,12 @@ marks! {
     LeftToItsLike,
     /// It refuses what clients have set who would share it.
     HeatingRefused,
+    /// It is set to what others have set behind what it has.
+    SetAnewBehind,
+    /// The same, until there is one more that is shared.
+    SetAnewForNow,
+    /// It was sent units before it has refused to be set for them.
+    ForeseenInVain,
     /// The servers that are shared are set to what other clients have set.
     NoneHotForSettings,
     /// A unit waits for a place on a server that is shared.
@@ -1217,6 +1223,8 @@ marks! {
     /// The reply to a unit that shares a server is too long to be kept, and cannot be asked for
     /// again: the schema has changed.
     TooLongInDoubt,
+    /// A server refuses to be set for a unit that it has, which is not known any more to only read.
+    MissetInDoubt,
     /// A server is lost that has something to do in front of a unit, for which a cancel has come.
     LossOfCancelledAhead,
     /// A client was told of two kinds of rows of one statement: the unit is not shared.

@@ -18,6 +18,7 @@
 //! A shared server is *hot* from its first unit to its last; in between it is idle like any other,
 //! and keeps its brake until it is lent to somebody alone.
 
+mod anew;
 mod answer;
 mod choice;
 mod climb;
@@ -121,6 +122,9 @@ pub(crate) enum Outcome {
     Overran,
     /// Its reply is longer than what is kept, and was thrown away.
     TooLong,
+    /// Its server could not be set to what its client has set: it only reads, and nobody hears
+    /// what it has read.
+    Misset,
 }
 
 /// What of the input that is read now belongs to the reply at the head, and was not passed on.

@@ -150,6 +150,8 @@ pub struct Server {
     pub(crate) brake: Option<Duration>,
     /// What `brake` is when the statement in flight has set it.
     pub(crate) braking: Option<Duration>,
+    /// Units that only read go out behind that statement before it is answered.
+    pub(crate) foresees: bool,
     /// The statement that it is told to make, shared as it is, for units that wait.
     pub(crate) providing: Option<Rc<Statement>>,
     pub(crate) fresh: Fresh,
@@ -220,6 +222,7 @@ impl Server {
             reserved: false,
             brake: None,
             braking: None,
+            foresees: false,
             providing: None,
             fresh: None,
             says_farewell: false,

@@ -26,6 +26,8 @@ pub(crate) struct Settings {
     pairs: Pairs,
     /// Those of them that matter to what a statement means, if not all of them do.
     reading: Option<Rc<Self>>,
+    /// Those of them that no unit may run under wrongly, if there are others.
+    binding: Option<Rc<Self>>,
     /// All but the client's name, if they have one.
     nameless: Option<Rc<Self>>,
     /// All but the client's own timeout, if they have one.
@@ -78,6 +80,28 @@ const NO_MATTER: [&[u8]; 6] = [
     b"statement_timeout",
 ];
 
+/// Settings that decide what a unit that only reads says, and neither how its text is read nor what
+/// it may do: if it ran under others, no harm is done as long as nobody hears what it said. So are
+/// those that have a dot in their names.
+const FORESEEN: [&[u8]; 16] = [
+    NAME,
+    b"bytea_output",
+    b"client_min_messages",
+    b"datestyle",
+    b"default_transaction_isolation",
+    b"default_transaction_read_only",
+    b"extra_float_digits",
+    b"idle_in_transaction_session_timeout",
+    b"idle_session_timeout",
+    b"intervalstyle",
+    b"jit",
+    b"lock_timeout",
+    b"search_path",
+    b"synchronous_commit",
+    b"timezone",
+    b"work_mem",
+];
+
 impl Settings {
     /// Those of them that matter to what a statement means: under equal ones a text is read in the
     /// same way.
@@ -95,6 +119,13 @@ impl Settings {
         Rc::clone(this.timeless.as_ref().unwrap_or(this))
     }
 
+    /// Whether a server that is to be set from these to others may be sent units that only read
+    /// before it has said that it is.
+    pub(crate) fn foresees(these: &Rc<Self>, others: &Rc<Self>) -> bool {
+        let of = |settings: &Rc<Self>| Rc::as_ptr(settings.binding.as_ref().unwrap_or(settings));
+        of(these) == of(others)
+    }
+
     /// What a client calls itself.
     pub(crate) fn name(&self) -> Option<&[u8]> {
         self.value(NAME)
@@ -110,13 +141,16 @@ impl Settings {
     /// hidden: the client's new encoding may have no word for it.
     ///
     /// A `statement_timeout` of ours that is there is taken off, and one that is to be there put
-    /// on, in the place of the client's.
+    /// on, in the place of the client's; one that is to stay is left alone.
     pub(crate) fn replay(
         &self,
         target: &Self,
         there: Option<Duration>,
         then: Option<Duration>,
     ) -> Vec<u8> {
+        let times = |settings: &Self| settings.pairs.contains_key(TIMEOUT);
+        let stays = there == then && !times(self) && !times(target);
+        let (there, then) = if stays { (None, None) } else { (there, then) };
         let brakes = there.is_some() || then.is_some();
         let differs = |name: &[u8]| {
             rank(name) < RIGHTS.len()
@@ -135,10 +169,7 @@ impl Settings {
             text.extend_from_slice(if at == 0 { b"" } else { b", " });
             put_call(&mut text, name, value.map(|value| &**value), Scope::Session);
         }
-        if there.is_some()
-            && !self.pairs.contains_key(TIMEOUT)
-            && !target.pairs.contains_key(TIMEOUT)
-        {
+        if there.is_some() && !times(self) && !times(target) {
             separate(&mut text);
             put_call(&mut text, TIMEOUT, None, Scope::Session);
         }
@@ -287,6 +318,7 @@ impl Interner {
             none: Rc::new(Settings {
                 pairs: Pairs::new(),
                 reading: None,
+                binding: None,
                 nameless: None,
                 timeless: None,
             }),
@@ -361,16 +393,23 @@ impl Interner {
             Mark::SettingsForgotten.hit();
             self.known.retain(|_, settings| Rc::strong_count(settings) > 1);
         }
-        let matter = |name: &[u8]| !NO_MATTER.contains(&name) && !name.contains(&b'.');
-        let reading = (!pairs.keys().all(|name| matter(name))).then(|| {
-            let pairs = pairs.iter().filter(|(name, _)| matter(name));
-            self.intern(pairs.map(|(name, value)| (name.clone(), value.clone())).collect())
-        });
+        let reading = self.intern_but(&pairs, &NO_MATTER);
+        let binding = self.intern_but(&pairs, &FORESEEN);
         let nameless = self.intern_without(&pairs, NAME);
         let timeless = self.intern_without(&pairs, TIMEOUT);
-        let settings = Rc::new(Settings { pairs: pairs.clone(), reading, nameless, timeless });
+        let settings = Settings { pairs: pairs.clone(), reading, binding, nameless, timeless };
+        let settings = Rc::new(settings);
         self.known.insert(pairs, Rc::clone(&settings));
         settings
+    }
+
+    /// All but these, and those that have a dot in their names, if there are such.
+    fn intern_but(&mut self, pairs: &Pairs, those: &[&[u8]]) -> Option<Rc<Settings>> {
+        let stays = |name: &[u8]| !those.contains(&name) && !name.contains(&b'.');
+        (!pairs.keys().all(|name| stays(name))).then(|| {
+            let pairs = pairs.iter().filter(|(name, _)| stays(name));
+            self.intern(pairs.map(|(name, value)| (name.clone(), value.clone())).collect())
+        })
     }
 
     /// All but this one, if it is among them.

@@ -97,7 +97,7 @@ faults! {
     /// Times in a minute that some server process stands still for up to eight seconds.
     server_frozen: at most 20.0, heals;
     /// A server process stands still for up to eight seconds at what pgweir asks it of its own
-    /// accord, or ends without a word.
+    /// accord, or ends without a word, or refuses what it is to be set to next where it is shared.
     server_balks: at most 0.04, heals;
     /// A server process ends without a word when it has a notification to say.
     server_mute: at most 0.05, heals;

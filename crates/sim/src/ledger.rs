@@ -139,6 +139,9 @@ struct Deed {
     overran: bool,
     /// It only reads, and may be run again: what is heard of it may be of a later time.
     reads: bool,
+    /// It was run last under settings that are not its client's, behind a statement that was to
+    /// set them and was refused.
+    astray: bool,
 }
 
 impl Ledger {
@@ -350,6 +353,17 @@ impl Ledger {
         }
     }
 
+    /// A client has heard the reply to all that it has sent.
+    pub(crate) fn heard_out(&mut self, client: u32) {
+        let Some(&number) = self.last_begun.get(&client) else { return };
+        let last = Tag { client, number };
+        let is_astray = |deed: &Deed| deed.astray && !deed.refused && !deed.told_cancelled;
+        if self.deeds.get(&last).is_some_and(is_astray) {
+            let text = format!("{last} is answered as it ran under settings that were refused");
+            self.fail(Invariant::OwnSettings, text);
+        }
+    }
+
     /// A client was told that these statements are committed, and those undone.
     pub(crate) fn acknowledged(&mut self, committed: &[Tag], undone: &[Tag]) {
         for tag in committed {
@@ -411,10 +425,17 @@ impl Witness for Ledger {
             }
             let default = State::default_of(name);
             let wanted = wanted.get(name).map_or(default, String::as_str);
+            if value != wanted && state.misset {
+                self.deeds.entry(tag).or_default().astray = true;
+                return;
+            }
             if value != wanted {
                 let text = format!("{tag} found {name} set to {value:?}, not to {wanted:?}");
                 return self.fail(Invariant::OwnSettings, text);
             }
+        }
+        if let Some(deed) = self.deeds.get_mut(&tag) {
+            deed.astray = false;
         }
     }
 
@@ -439,6 +460,10 @@ impl Witness for Ledger {
             self.fail(Invariant::OwnOrder, format!("{tag} was begun behind statement {last}"));
         }
         let deed = self.deeds.entry(tag).or_default();
+        if deed.astray && !may_again {
+            let text = format!("{tag} was carried out under settings that were refused");
+            return self.fail(Invariant::OwnSettings, text);
+        }
         deed.reads = may_again;
         if std::mem::take(&mut deed.overran) {
             deed.undone = false;

@@ -10,7 +10,8 @@ use super::{Access, BRAKE, InFlight, Outcome, REPLY_HELD_BYTES};
 use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, ServerId};
 use crate::client::{Asked, Leg, UnnamedStatement};
-use crate::errors::{CANCELED, REPLY_DROPPED};
+use crate::errors::{CANCELED, OUTCOME_UNKNOWN, REPLY_DROPPED};
+use crate::loss::unknown_outcome;
 use crate::marks::Mark;
 use crate::reply::{Sink, Step};
 use crate::server::ServerState;
@@ -18,6 +19,10 @@ use crate::time::Time;
 
 /// PostgreSQL's words for what its statement_timeout has ended (`ProcessInterrupts`, postgres.c).
 const TIMED_OUT: &[u8] = b"canceling statement due to statement timeout";
+
+/// Why it is not known what a unit did that was to do no more than to read.
+const NOT_SET: &str =
+    "the server could not be set to what the session has set, and the schema has changed since";
 
 impl Engine {
     /// Whether a server is shared.
@@ -113,6 +118,7 @@ impl Engine {
                 let by_brake = fields.message.starts_with(TIMED_OUT);
                 if code == Some(SqlState::QUERY_CANCELED)
                     && let Some(head) = server.pipeline.front_mut()
+                    && head.outcome != Outcome::Misset
                     && (by_brake || !head.may_be_hit && now - head.sent >= BRAKE / 2)
                 {
                     Mark::SharedOverran.hit();
@@ -178,7 +184,9 @@ impl Engine {
         let runs_again = match unit.outcome {
             Outcome::Answered => false,
             Outcome::Overran => !unit.cancelled,
-            Outcome::TooLong => !unit.cancelled && (unit.undone || self.has_only_read(id, &unit)),
+            Outcome::TooLong | Outcome::Misset => {
+                !unit.cancelled && (unit.undone || self.has_only_read(id, &unit))
+            }
         };
         // What is run again is counted when it is over.
         if unit.client.is_some() && !runs_again {
@@ -192,12 +200,14 @@ impl Engine {
         match unit.outcome {
             Outcome::Answered => repute.ran(now, unit.print, ran),
             Outcome::Overran | Outcome::TooLong => repute.overran(now, unit.print),
+            Outcome::Misset => {}
         }
         self.note_head(now, id);
         if let Some(client) = unit.client {
             let to = Endpoint::Client(client);
             match unit.outcome {
                 Outcome::Answered => {
+                    self.tell_sharer(client, id);
                     if unit.held > 0 {
                         self.actions.push(Action::Release(client));
                         self.clients[client].handed = unit.held;
@@ -212,13 +222,20 @@ impl Engine {
                     self.forget_unnamed(client, &unit);
                     self.answer_unit(now, client, unit.bytes, &REPLY_DROPPED.report(&[]));
                 }
-                Outcome::Overran | Outcome::TooLong if unit.cancelled => {
+                Outcome::Misset if !unit.undone && !self.has_only_read(id, &unit) => {
+                    Mark::MissetInDoubt.hit();
+                    self.forget_unnamed(client, &unit);
+                    let detail = unknown_outcome(NOT_SET);
+                    let report = OUTCOME_UNKNOWN.report(&[]).detail(detail);
+                    self.answer_unit(now, client, unit.bytes, &report);
+                }
+                Outcome::Overran | Outcome::TooLong | Outcome::Misset if unit.cancelled => {
                     Mark::OverranCancelled.hit();
                     self.discard(client, unit.held);
                     self.note_shared(id, unit.access, now - unit.since);
                     self.unit_cancelled(now, client, &unit);
                 }
-                Outcome::Overran | Outcome::TooLong => {
+                Outcome::Overran | Outcome::TooLong | Outcome::Misset => {
                     self.discard(client, unit.held);
                     self.run_alone(now, client, unit.since, false);
                 }

@@ -101,8 +101,16 @@ impl Engine {
             return;
         }
         Mark::ServerHeated.hit();
+        self.set(id, settings);
+    }
+
+    /// A server is set to what those have set who share it. Behind what it is sent before it has
+    /// said that it is nothing may stand but what only reads.
+    pub(super) fn set(&mut self, id: ServerId, settings: &Rc<Settings>) {
+        let server = &mut self.servers[id];
         let text = server.settings.replay(settings, server.brake, Some(BRAKE));
         server.braking = Some(BRAKE);
+        server.foresees = server.brake.is_some() && Settings::foresees(&server.settings, settings);
         server.replaying = Some(Rc::clone(settings));
         self.run_own(id, &text);
     }

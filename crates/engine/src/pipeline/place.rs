@@ -4,8 +4,9 @@ use std::rc::Rc;
 
 use pgweir_config::{ApplicationName, Pipelining};
 
+use super::anew::Turns;
 use super::repute::May;
-use super::send::{has, provides};
+use super::send::provides;
 use super::unit::Unshared;
 use super::{Access, Depths, Unit};
 use crate::Engine;
@@ -199,6 +200,13 @@ impl Engine {
         {
             return place;
         }
+        if let Some(place) = self.set_anew(now, pool, most, settings, unit) {
+            if is_due {
+                Mark::SetAnewForNow.hit();
+                self.want_hot(now, pool, settings);
+            }
+            return place;
+        }
         // Those of other clients with the same settings have one in any case.
         if fitting.is_none() && !self.pools[pool].idle.is_empty() {
             self.want_hot(now, pool, settings);
@@ -225,7 +233,11 @@ impl Engine {
                 let own = self.pools[pool].hot.iter().copied().find(|id| {
                     self.is_kin(*id, unit.access) && self.servers[*id].will_take(settings)
                 });
-                self.provide(now, own.unwrap_or(server), unit);
+                // One that could be set anew for it is not its own.
+                let own = own.unwrap_or(server);
+                if self.servers[own].is_shared_under(settings) {
+                    self.provide(now, own, unit);
+                }
                 Place::Later
             }
             // One that is made, or comes free, will be, unless those that are free are others.
@@ -256,7 +268,7 @@ impl Engine {
 
     /// Whether what stands on a shared server is of the same kind, where reads and writes are kept
     /// apart.
-    fn is_kin(&self, id: ServerId, access: Access) -> bool {
+    pub(super) fn is_kin(&self, id: ServerId, access: Access) -> bool {
         let server = &self.servers[id];
         !self.pools[server.pool].keeps_apart()
             || server.load() == 0
@@ -267,7 +279,9 @@ impl Engine {
     /// One that reads waits for none on which others wait for their commits, where it has its own.
     pub(super) fn serves(&self, id: ServerId, settings: &Rc<Settings>, access: Access) -> bool {
         let can_stand_there = access.waits() || self.is_kin(id, access);
-        can_stand_there && self.servers[id].is_shared_under(settings)
+        let server = &self.servers[id];
+        let may_be_set = access == Access::Read && server.may_be_set_to(settings);
+        can_stand_there && (server.is_shared_under(settings) || may_be_set)
     }
 
     /// Whether no shared server is of use to who is to have the next place on one.
@@ -307,7 +321,7 @@ impl Engine {
 
     /// Of the shared servers that could take a unit now the one with the fewest. More than may be
     /// shared are where fewer may be than before, or where settings have one of their own: those
-    /// beyond are not used but for settings that have no other.
+    /// beyond are not used but for settings that have no other, and for which none can be set anew.
     fn least_loaded(
         &self,
         pool: PoolId,
@@ -317,9 +331,9 @@ impl Engine {
         is_kin: impl Fn(&ServerId) -> bool,
     ) -> Option<ServerId> {
         let hot = self.pools[pool].hot.iter().copied().filter(is_kin).enumerate();
-        let mut has_one = false;
+        let mut has_one = unit.access == Access::Read && self.may_be_set_anew(pool, most, settings);
         let may_be = hot.filter(|(place, server)| {
-            self.servers[*server].is_set_to(settings)
+            self.servers[*server].is_shared_under(settings)
                 && (!std::mem::replace(&mut has_one, true) || *place < most)
         });
         may_be
@@ -342,59 +356,18 @@ impl Engine {
             // No mark: where there are none any more, nothing is shared.
             return false;
         };
+        let is_set = match server.replaying {
+            None => server.is_shared_under(settings),
+            Some(_) => unit.access == Access::Read && server.is_foreseen(settings),
+        };
         matches!(server.state, ServerState::Pipelined)
-            && server.is_set_to(settings)
-            && server.brake.is_some()
-            && server.replaying.is_none()
+            && is_set
             && !server.doomed
             && server.cancel.is_none()
             && server.load() < depth
             && server.pipeline.back().is_none_or(|last| !last.trails)
             && (unit.access.waits() || !server.has_waiting())
             && provides(server, unit)
-    }
-
-    /// A shared server has answered a unit of our own: it is set for that, or refuses, or has made
-    /// a statement, or not.
-    pub(super) fn own_unit_over(&mut self, now: Time, id: ServerId) {
-        let server = &mut self.servers[id];
-        let pool = server.pool;
-        let (made, settings) = (server.providing.take(), server.replaying.clone());
-        let failed = self.replayed(id).is_some();
-        let mut alone = 0;
-        if let Some(made) = made {
-            // Where its rows are others now, or it cannot be made, its client is to hear of that.
-            let server = &self.servers[id];
-            let lacks =
-                |unit: &Unit| unit.needs.iter().any(|need| need.is(&made) && !has(server, need));
-            let lacks: Vec<_> = self
-                .sharers(pool)
-                .filter(|(_, unit)| lacks(unit))
-                .map(|(index, _)| index)
-                .collect();
-            Mark::MadeAheadInVain.hit_if(!lacks.is_empty());
-            self.take_out_sharers(pool, &lacks);
-            alone += lacks.len();
-        }
-        if let Some(settings) = settings.filter(|_| failed) {
-            // Whoever has these settings is told by a server that it has alone.
-            Mark::HeatingRefused.hit();
-            let waiters = &self.pools[pool].waiters;
-            let has_them = |index: &usize| {
-                Rc::ptr_eq(&self.shared_settings(waiters[*index].client), &settings)
-            };
-            let those: Vec<_> =
-                self.sharers(pool).map(|(index, _)| index).filter(has_them).collect();
-            self.take_out_sharers(pool, &those);
-            alone += those.len();
-        }
-        self.grant(now, pool);
-        self.runs_dry(now, id);
-        if alone > 0 {
-            // Those that it does not serve need another.
-            Mark::RefilledForAlone.hit();
-            self.refill(now, pool);
-        }
     }
 
     /// Who waits for a place on a shared server: their places in the queue, and their units.
@@ -483,6 +456,7 @@ impl Engine {
 
     fn grant_places(&mut self, now: Time, pool: PoolId) {
         self.pools[pool].behind_commits = false;
+        let mut turns = Turns::default();
         let mut index = 0;
         while self.pools[pool].has_next() {
             let Some(waiter) = self.pools[pool].waiters.get(index).copied() else { return };
@@ -494,6 +468,10 @@ impl Engine {
                 continue;
             }
             let settings = self.shared_settings(waiter.client);
+            if waiter.shares.is_some_and(|access| turns.leaves_out(&settings, access)) {
+                index += 1;
+                continue;
+            }
             let Some(unit) = self.clients[waiter.client].unit.take() else { return };
             let place = self.find_place(now, pool, &settings, &unit);
             let awaits_commits = self.awaits_commits(pool, &settings, &unit);
@@ -508,11 +486,16 @@ impl Engine {
                     if awaits_commits {
                         continue;
                     }
-                    return;
+                    if !turns.go_on(&settings) {
+                        return;
+                    }
+                    index += 1;
+                    continue;
                 }
                 Place::On(server) => {
                     Mark::CommitsPassedInTurn.hit_if(behind_commits);
                     self.servers[server].grants(waiter.shares);
+                    turns.granted(&self.servers[server], &settings);
                     self.clients[waiter.client].leg = Leg::Granted(server);
                 }
                 Place::Alone => {

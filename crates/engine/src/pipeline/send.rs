@@ -30,7 +30,6 @@ impl Engine {
         at: usize,
     ) {
         Mark::UnitShares.hit();
-        self.tell_sharer(id, server);
         let client = &mut self.clients[id];
         let asked = client.asked.take();
         let since = asked.map_or(now, |asked| asked.since);

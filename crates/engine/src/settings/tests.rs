@@ -46,6 +46,50 @@ fn replay_takes_back_what_differs_and_then_sets_it() {
     );
 }
 
+/// It is what it was, whether the statement succeeds or not.
+#[test]
+fn a_brake_that_stays_is_left_alone() {
+    let mut interner = Interner::new();
+    let mut settings = |pairs: &[(&str, &str)]| startup(&mut interner, pairs);
+    let (from, to) = (settings(&[("a", "1")]), settings(&[("a", "2")]));
+    let timed = settings(&[("statement_timeout", "9")]);
+    let brake = Some(Duration::from_millis(50));
+    let text = |from: &Settings, to: &Settings, then| {
+        String::from_utf8(from.replay(to, brake, then)).unwrap()
+    };
+    assert_eq!(
+        text(&from, &to, brake),
+        "SELECT ARRAY[pg_catalog.set_config('a', NULL, false), \
+         pg_catalog.set_config('a', '2', false)] IS NULL"
+    );
+    assert!(text(&from, &to, None).contains("'statement_timeout', NULL"));
+    assert!(text(&timed, &from, brake).ends_with("'statement_timeout', '50', false)] IS NULL"));
+}
+
+/// Under another role, or in other words, a unit is another one before anybody hears of it.
+#[test]
+fn settings_that_decide_what_is_done_are_not_foreseen() {
+    let mut interner = Interner::new();
+    let none = interner.none();
+    for (name, is_foreseen) in [
+        ("TimeZone", true),
+        ("search_path", true),
+        ("app.tenant", true),
+        ("role", false),
+        ("row_security", false),
+        ("standard_conforming_strings", false),
+        ("client_encoding", false),
+    ] {
+        let one = startup(&mut interner, &[(name, "1")]);
+        let other = startup(&mut interner, &[(name, "2"), ("datestyle", "ISO")]);
+        let with_more = startup(&mut interner, &[(name, "1"), ("work_mem", "1MB")]);
+        assert_eq!(Settings::foresees(&one, &other), is_foreseen, "{name}");
+        assert_eq!(Settings::foresees(&none, &one), is_foreseen, "{name}");
+        assert_eq!(Settings::foresees(&one, &none), is_foreseen, "{name}");
+        assert!(Settings::foresees(&one, &with_more), "{name}");
+    }
+}
+
 #[test]
 fn a_role_comes_off_first_and_on_last() {
     assert_eq!(

@@ -722,6 +722,35 @@ fn nor_is_it_called_cancelled() {
     assert_eq!(bob.heard(), "E(08007) Z");
 }
 
+/// Nor is it known what it did before its server had refused what its client has set.
+#[test]
+fn what_stood_behind_settings_that_were_refused_is_in_doubt() {
+    let (stage, server, alice) = read(&shared(2), locking(&["take"]));
+    let (bob, carol) = (stage.newcomer(&[("search_path", "x")]), stage.client());
+    server.heard();
+    server.says([columns(), row(b""), done(), ready()]);
+    assert!(bob.is_greeted());
+    carol.says([query("SELECT a FROM v")]);
+    server.heard();
+    server.says([done(), ready()]);
+    for _ in 0..2 {
+        assert_eq!(server.heard(), "Q(SELECT a FROM v)");
+        server.says([done(), ready()]);
+        assert_eq!(carol.heard(), "C Z");
+        carol.says([query("SELECT a FROM v")]);
+    }
+    assert_eq!(server.heard(), "Q(SELECT a FROM v)");
+    bob.says([query("SELECT a FROM v")]);
+    assert!(server.heard().ends_with(") Q(SELECT a FROM v)"));
+    alice.says([query("CREATE OR REPLACE VIEW v AS SELECT act()")]);
+    let other = stage.server();
+    other.heard();
+    other.says([done(), ready()]);
+    server.says([done(), ready(), error("53200"), ready(), done(), ready()]);
+    assert!(took(Mark::MissetInDoubt));
+    assert_eq!((carol.heard().as_str(), bob.heard().as_str()), ("C Z", "E(08007) Z"));
+}
+
 /// The same if it was thrown away before.
 #[test]
 fn what_was_thrown_away_before_the_schema_changes_is_in_doubt() {

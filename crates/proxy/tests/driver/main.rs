@@ -49,6 +49,7 @@ mod reserved;
 mod sequences;
 mod server_gone;
 mod server_login;
+mod set_anew;
 mod settings;
 mod sharing;
 mod silence;

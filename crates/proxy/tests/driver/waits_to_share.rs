@@ -37,9 +37,9 @@ fn set<'a>(servers: &[&'a Peer]) -> (&'a Peer, String) {
 
 /// A client of other settings than those of the stage.
 fn of_other_settings(stage: &Stage, servers: &[&Peer]) -> Peer {
-    let client = stage.newcomer(&[("search_path", "x")]);
+    let client = stage.newcomer(&[("row_security", "off")]);
     let (_, heard) = set(servers);
-    assert!(heard.contains("search_path"), "{heard}");
+    assert!(heard.contains("row_security"), "{heard}");
     assert!(client.is_greeted());
     client
 }
@@ -71,7 +71,7 @@ fn a_read_is_given_a_free_server_and_waits_for_no_commit() {
     assert_eq!(clients[0].heard(), "C Z");
     updated(server, &clients[0]);
     let writer = of_other_settings(&stage, &all);
-    let reader = stage.newcomer(&[("search_path", "x")]);
+    let reader = stage.newcomer(&[("row_security", "off")]);
     assert!(reader.is_greeted());
     stage.wait(A_WHILE);
     update(&writer);
@@ -82,7 +82,7 @@ fn a_read_is_given_a_free_server_and_waits_for_no_commit() {
     assert_eq!(reads.heard(), "Q(SELECT 0)");
     reader.says([query("SELECT 1")]);
     let (third, heard) = set(&all);
-    assert!(heard.contains("search_path"), "{heard}");
+    assert!(heard.contains("row_security"), "{heard}");
     assert_eq!(third.heard(), "Q(SELECT 1)");
 }
 

@@ -136,6 +136,7 @@ impl Client {
                 self.moments.ready(site.trace.now, !idle);
                 self.survived(site, idle);
                 if idle && self.oracle.is_settled() {
+                    site.ledger.heard_out(self.number);
                     self.check_own(site);
                     // Behind one that has rolled back its server is still to take over.
                     self.ear.is_mixed &= self.rolled_back;
@@ -155,8 +156,7 @@ impl Client {
     /// What it has notified itself of comes before its unit is over, but behind a ROLLBACK there,
     /// which may undo that its server was to listen, or an UNLISTEN (docs/compatibility.md).
     fn check_own(&mut self, site: &mut Site) {
-        let own = format!("c{}s", self.number);
-        let asked_at = self.moments.asked_at;
+        let (own, asked_at) = (format!("c{}s", self.number), self.moments.asked_at);
         // What a lost server goes on with may notify at any time.
         if !self.rolled_back && !self.ear.has_unlistened && !site.ledger.is_divided(self.number) {
             self.check_told(site, |text, at| at >= asked_at && text.starts_with(&own));

@@ -18,9 +18,13 @@ impl Backend {
 
     /// Whether it goes no further for now, at a statement of pgweir's own that it has just read.
     pub(super) fn balks(&mut self, site: &mut Site, outcome: &mut Outcome) -> bool {
-        let Phase::Session { session, .. } = &self.phase else { return false };
+        let Phase::Session { session, .. } = &mut self.phase else { return false };
         let is_own = session.is_idle() && self.inbox.begins_with_own();
         if !is_own || !self.dice.chance(site.faults.server_balks) {
+            return false;
+        }
+        if session.state.braked && self.dice.chance(0.4) {
+            session.state.refuses = true;
             return false;
         }
         if self.dice.chance(0.3) {

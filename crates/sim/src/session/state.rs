@@ -35,6 +35,10 @@ pub(crate) struct State {
     pub(crate) altered: Shape,
     /// pgweir has told it to end whatever takes longer than it may where a server is shared.
     pub(crate) braked: bool,
+    /// It refuses what it is to be set to next where it is shared.
+    pub(crate) refuses: bool,
+    /// It has done so: those that were to come behind that may have come already.
+    pub(crate) misset: bool,
     /// Whose the last value is that a sequence has given.
     pub(crate) last_value: Option<u32>,
     /// A statement whose constraint fails when the transaction ends.
@@ -215,6 +219,8 @@ impl State {
             writes: Vec::new(),
             altered: None,
             braked: false,
+            refuses: false,
+            misset: false,
             last_value: None,
             deferred: None,
             stains: Vec::new(),
@@ -503,6 +509,11 @@ impl State {
 
     /// pgweir changes settings: all of them, or none.
     pub(crate) fn configure(&mut self, pairs: &[(String, Option<String>)]) -> Result<(), String> {
+        let is_shared = self.braked && pairs.iter().all(|(name, _)| name != "statement_timeout");
+        self.misset = is_shared && std::mem::take(&mut self.refuses);
+        if self.misset {
+            return Err("out of memory".to_owned());
+        }
         for (name, value) in pairs {
             if name == BORN {
                 return Err(format!("parameter \"{name}\" cannot be set after connection start"));
