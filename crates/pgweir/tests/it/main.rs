@@ -65,6 +65,7 @@ mod stage;
 mod stand_in;
 mod stopped;
 mod timeouts;
+mod turns;
 mod unix_sockets;
 mod url;
 mod usage;
