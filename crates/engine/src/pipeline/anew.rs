@@ -13,6 +13,8 @@
 
 use std::rc::Rc;
 
+use pgweir_wire::SqlState;
+use pgweir_wire::backend::Report;
 use smallvec::SmallVec;
 
 use super::place::Place;
@@ -26,8 +28,8 @@ use crate::server::{Server, ServerState};
 use crate::settings::Settings;
 use crate::time::Time;
 
-/// The settings for which places were given in one pass over the queue, on servers that are being
-/// set to them.
+/// The settings for which places were given in one pass over the queue: servers are set to them, or
+/// are about to be.
 #[derive(Default)]
 pub(super) struct Turns {
     of: SmallVec<[Rc<Settings>; 2]>,
@@ -36,19 +38,18 @@ pub(super) struct Turns {
 }
 
 impl Turns {
-    /// A place was given on a server.
-    pub(super) fn granted(&mut self, server: &Server, settings: &Rc<Settings>) {
-        let is_new = server.is_foreseen(settings) && !self.has(settings);
-        if is_new {
+    /// A place was given to a unit with these settings.
+    pub(super) fn granted(&mut self, settings: &Rc<Settings>) {
+        if !self.has(settings) {
             self.of.push(Rc::clone(settings));
         }
     }
 
-    /// Somebody who reads waits on: whether others may have places all the same. `false`: not one
-    /// of them, or those of these settings are many.
-    pub(super) fn go_on(&mut self, settings: &Rc<Settings>) -> bool {
-        self.passes |= !self.of.is_empty();
-        self.passes && !self.has(settings)
+    /// Somebody waits on: whether others may have places all the same. Those do not who stand
+    /// behind a write, or behind one with the same settings.
+    pub(super) fn go_on(&mut self, settings: &Rc<Settings>, access: Access) -> bool {
+        self.passes |= access == Access::Read && !self.of.is_empty();
+        self.passes && access == Access::Read && !self.has(settings)
     }
 
     /// Whether somebody who has such a unit stays in the queue, since others wait in front.
@@ -76,10 +77,7 @@ impl Engine {
             return None;
         }
         let Depths { depth, .. } = self.pools[pool].depths(unit.access)?;
-        let shared = || {
-            let hot = self.pools[pool].hot.iter().copied();
-            hot.filter(|id| self.is_kin(*id, Access::Read)).take(most)
-        };
+        let shared = || self.settable(pool, most, settings);
         let has_own = |id: ServerId| {
             let server = &self.servers[id];
             server.will_take(settings) && server.load() < depth
@@ -98,20 +96,22 @@ impl Engine {
         Some(if self.takes(server, settings, unit) { Place::On(server) } else { Place::Later })
     }
 
-    /// Whether one of the servers that units which read share could be set to these settings behind
-    /// what it has, now or later.
-    pub(super) fn may_be_set_anew(
-        &self,
+    /// Those servers that units which read share, and that could be set to these settings behind
+    /// what they have, now or later: so many of them as are to be shared.
+    pub(super) fn settable<'e>(
+        &'e self,
         pool: PoolId,
         most: usize,
-        settings: &Rc<Settings>,
-    ) -> bool {
+        settings: &'e Rc<Settings>,
+    ) -> impl Iterator<Item = ServerId> + 'e {
         let hot = self.pools[pool].hot.iter().copied();
-        let mut shared = hot.filter(|id| self.is_kin(*id, Access::Read)).take(most);
-        shared.any(|id| {
-            let server = &self.servers[id];
-            server.goes_on_taking() && server.may_be_set_to(settings)
-        })
+        let could_be = move |id: &ServerId| {
+            let server = &self.servers[*id];
+            server.goes_on_taking()
+                && server.may_be_set_to(settings)
+                && self.is_kin(*id, Access::Read)
+        };
+        hot.filter(could_be).take(most)
     }
 
     /// A shared server has answered a unit of our own: it is set for that, or refuses, or has made
@@ -120,7 +120,7 @@ impl Engine {
         let server = &mut self.servers[id];
         let pool = server.pool;
         let (made, settings) = (server.providing.take(), server.replaying.clone());
-        let failed = self.replayed(id).is_some();
+        let error = self.replayed(id);
         let mut alone = 0;
         if let Some(made) = made {
             // Where its rows are others now, or it cannot be made, its client is to hear of that.
@@ -136,13 +136,20 @@ impl Engine {
             self.take_out_sharers(pool, &lacks);
             alone += lacks.len();
         }
-        if let Some(settings) = settings.filter(|_| failed) {
-            // Whoever has these settings is told by a server that it has alone.
-            Mark::HeatingRefused.hit();
+        if error.is_some() {
             for unit in &mut self.servers[id].pipeline {
                 Mark::ForeseenInVain.hit();
                 unit.outcome = Outcome::Misset;
             }
+        }
+        // What the brake has ended, or a cancel, is not refused, and is tried again.
+        let is_braked = self.servers[id].brake.is_some();
+        let refuses = |error: Box<Report>| !(is_braked && error.code == SqlState::QUERY_CANCELED);
+        if let Some(settings) = settings
+            && error.is_some_and(refuses)
+        {
+            // Whoever has these settings is told by a server that it has alone.
+            Mark::HeatingRefused.hit();
             let waiters = &self.pools[pool].waiters;
             let has_them = |index: &usize| {
                 Rc::ptr_eq(&self.shared_settings(waiters[*index].client), &settings)
@@ -154,6 +161,7 @@ impl Engine {
         }
         self.grant(now, pool);
         self.runs_dry(now, id);
+        self.cancel_last(now, id);
         if alone > 0 {
             // Those that it does not serve need another.
             Mark::RefilledForAlone.hit();

@@ -10,8 +10,7 @@ use super::{Access, BRAKE, InFlight, Outcome, REPLY_HELD_BYTES};
 use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, ServerId};
 use crate::client::{Asked, Leg, UnnamedStatement};
-use crate::errors::{CANCELED, OUTCOME_UNKNOWN, REPLY_DROPPED};
-use crate::loss::unknown_outcome;
+use crate::errors::{CANCELED, REPLY_DROPPED};
 use crate::marks::Mark;
 use crate::reply::{Sink, Step};
 use crate::server::ServerState;
@@ -19,10 +18,6 @@ use crate::time::Time;
 
 /// PostgreSQL's words for what its statement_timeout has ended (`ProcessInterrupts`, postgres.c).
 const TIMED_OUT: &[u8] = b"canceling statement due to statement timeout";
-
-/// Why it is not known what a unit did that was to do no more than to read.
-const NOT_SET: &str =
-    "the server could not be set to what the session has set, and the schema has changed since";
 
 impl Engine {
     /// Whether a server is shared.
@@ -203,6 +198,10 @@ impl Engine {
             Outcome::Misset => {}
         }
         self.note_head(now, id);
+        if self.servers[id].outdated.is_some() {
+            // What stands behind this unit may be our own, which hides it.
+            self.refresh_welcomes(id);
+        }
         if let Some(client) = unit.client {
             let to = Endpoint::Client(client);
             match unit.outcome {
@@ -217,17 +216,13 @@ impl Engine {
                     self.note_shared(id, unit.access, now - unit.since);
                     self.unit_answered(now, client, unit.bytes);
                 }
-                Outcome::TooLong if !unit.undone && !self.has_only_read(id, &unit) => {
-                    Mark::TooLongInDoubt.hit();
+                Outcome::TooLong | Outcome::Misset
+                    if !unit.undone && !self.has_only_read(id, &unit) =>
+                {
+                    Mark::TooLongInDoubt.hit_if(unit.outcome == Outcome::TooLong);
+                    Mark::MissetInDoubt.hit_if(unit.outcome == Outcome::Misset);
                     self.forget_unnamed(client, &unit);
                     self.answer_unit(now, client, unit.bytes, &REPLY_DROPPED.report(&[]));
-                }
-                Outcome::Misset if !unit.undone && !self.has_only_read(id, &unit) => {
-                    Mark::MissetInDoubt.hit();
-                    self.forget_unnamed(client, &unit);
-                    let detail = unknown_outcome(NOT_SET);
-                    let report = OUTCOME_UNKNOWN.report(&[]).detail(detail);
-                    self.answer_unit(now, client, unit.bytes, &report);
                 }
                 Outcome::Overran | Outcome::TooLong | Outcome::Misset if unit.cancelled => {
                     Mark::OverranCancelled.hit();

@@ -180,7 +180,9 @@ impl Engine {
         if has_one && !lacks {
             return false;
         }
-        if has_one && self.servers[id].was_shared_by_others(&settings) {
+        let is_own = |hot: &ServerId| self.servers[*hot].is_shared_under(&settings);
+        let has_own = has_one && of.hot.iter().any(is_own);
+        if has_own && self.servers[id].was_shared_by_others(&settings) {
             // Who comes next with the settings that it has finds it so.
             Mark::LeftToItsLike.hit();
             return false;

@@ -21,7 +21,10 @@ impl Engine {
         let spec = &self.pools[server.pool].spec;
         // What stands in front of a statement of ours may take its time.
         let since = server.changed.max(server.heard);
-        let ours = server.replies.answers_us() && now - since > spec.connect_timeout;
+        // A query's reply is not kept back until the unit behind it is over.
+        let sets = server.replaying.is_some() && server.replies.is_ours();
+        let ours = sets || server.replies.answers_us();
+        let ours = ours && now - since > spec.connect_timeout;
         let too_long = spec.transaction_timeout.is_some_and(|limit| {
             !server.pipeline.is_empty() && now - server.transaction_since > limit
         });

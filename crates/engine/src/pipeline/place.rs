@@ -208,7 +208,9 @@ impl Engine {
             return place;
         }
         // Those of other clients with the same settings have one in any case.
-        if fitting.is_none() && !self.pools[pool].idle.is_empty() {
+        let is_own = fitting.is_some_and(|id| self.servers[id].is_shared_under(settings));
+        let is_left_out = fitting.is_none() || is_due && !is_own;
+        if is_left_out && !self.pools[pool].idle.is_empty() {
             self.want_hot(now, pool, settings);
             if let Some(place) = self.heat_any(now, pool, settings, unit) {
                 Mark::AnyHeated.hit();
@@ -331,7 +333,8 @@ impl Engine {
         is_kin: impl Fn(&ServerId) -> bool,
     ) -> Option<ServerId> {
         let hot = self.pools[pool].hot.iter().copied().filter(is_kin).enumerate();
-        let mut has_one = unit.access == Access::Read && self.may_be_set_anew(pool, most, settings);
+        let mut has_one =
+            unit.access == Access::Read && self.settable(pool, most, settings).next().is_some();
         let may_be = hot.filter(|(place, server)| {
             self.servers[*server].is_shared_under(settings)
                 && (!std::mem::replace(&mut has_one, true) || *place < most)
@@ -478,24 +481,27 @@ impl Engine {
             self.clients[waiter.client].unit = Some(unit);
             // A connection that is made for others may have taken void ones out in front of it.
             let queue = &self.pools[pool].waiters;
-            let Some(at) = queue.iter().position(|its| its.ticket == waiter.ticket) else { return };
-            index = at;
+            let is_it = |its: &Waiter| its.ticket == waiter.ticket;
+            if !queue.get(index).is_some_and(is_it) {
+                let Some(at) = queue.iter().position(is_it) else { return };
+                index = at;
+            }
             match place {
                 Place::Later => {
                     self.pools[pool].behind_commits = awaits_commits;
                     if awaits_commits {
                         continue;
                     }
-                    if !turns.go_on(&settings) {
-                        return;
+                    if waiter.shares.is_some_and(|access| turns.go_on(&settings, access)) {
+                        index += 1;
+                        continue;
                     }
-                    index += 1;
-                    continue;
+                    return;
                 }
                 Place::On(server) => {
                     Mark::CommitsPassedInTurn.hit_if(behind_commits);
                     self.servers[server].grants(waiter.shares);
-                    turns.granted(&self.servers[server], &settings);
+                    turns.granted(&settings);
                     self.clients[waiter.client].leg = Leg::Granted(server);
                 }
                 Place::Alone => {

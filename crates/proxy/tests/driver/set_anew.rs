@@ -1,5 +1,7 @@
 //! A shared server is set to what others have set behind the units that it has.
 
+use std::time::Duration;
+
 use pgweir_engine::Mark;
 
 use crate::messages::{error, one_row, parameter_status, query, ready};
@@ -123,6 +125,41 @@ fn what_stood_behind_a_statement_that_failed_is_run_again() {
         server.says([one_row("right")]);
         assert_eq!(others[0].heard(), "T D(right) C Z");
     }
+}
+
+/// The others would each have a server alone in vain, and nobody one to share meanwhile.
+#[test]
+fn what_has_only_taken_too_long_is_tried_again_for_those_who_wait() {
+    for (code, is_refused) in [("57014", false), ("53200", true)] {
+        let (_stage, server, _plain, others) = with_paths(&one(), &["x", "y", "x"]);
+        for (number, client) in others.iter().enumerate() {
+            client.says([query(&format!("SELECT {}", number + 1))]);
+        }
+        is_set(&server, "Q(SELECT 1)");
+        server.says([one_row("0"), error(code), ready()]);
+        assert_eq!(took(Mark::HeatingRefused), is_refused, "{code}");
+        is_set(&server, "Q(SELECT 2)");
+    }
+}
+
+/// What stands behind it has to go on elsewhere.
+#[test]
+fn a_server_that_hangs_while_it_is_set_is_given_up() {
+    let setup =
+        Setup { general: "pipelining = '1x8'\nconnect_timeout = 2000", ..Setup::of_size(2) };
+    let (stage, server, plain, others) = with_paths(&setup, &["x"]);
+    others[0].says([query("SELECT 1")]);
+    is_set(&server, "Q(SELECT 1)");
+    server.says([one_row("0")]);
+    assert_eq!(plain.heard(), "T D(0) C Z");
+    stage.wait(Duration::from_secs(3));
+    assert!(took(Mark::SharedInVain));
+    let other = stage.server();
+    assert!(other.heard().starts_with(SETS));
+    other.says([one_row("")]);
+    assert_eq!(other.heard(), "Q(SELECT 1)");
+    other.says([one_row("1")]);
+    assert_eq!(others[0].heard(), "T D(1) C Z");
 }
 
 /// Nobody has a use for its reply.

@@ -17,7 +17,7 @@ use crate::world::{HANGS, Site};
 const LATE_US: u64 = 1_000_000;
 
 /// Of a server that is not lost, and of a reply that was to be asked for again.
-const REPLY_DROPPED: &str = "the reply was too long to be kept, and the schema has changed since";
+const REPLY_DROPPED: &str = "the reply was thrown away, and the schema has changed since";
 
 /// Of a server that has not answered within a limit.
 const SILENT: &str = "the server did not answer in time";
