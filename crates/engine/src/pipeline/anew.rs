@@ -24,6 +24,7 @@ use crate::Engine;
 use crate::action::ServerId;
 use crate::marks::Mark;
 use crate::pool::PoolId;
+use crate::prepared::Statement;
 use crate::server::{Server, ServerState};
 use crate::settings::Settings;
 use crate::time::Time;
@@ -92,7 +93,7 @@ impl Engine {
         let its = &mut self.servers[server];
         its.changed = now;
         its.note_fed(now);
-        self.set(server, settings);
+        self.set_to(server, settings);
         Some(if self.takes(server, settings, unit) { Place::On(server) } else { Place::Later })
     }
 
@@ -121,43 +122,10 @@ impl Engine {
         let pool = server.pool;
         let (made, settings) = (server.providing.take(), server.replaying.clone());
         let error = self.replayed(id);
-        let mut alone = 0;
-        if let Some(made) = made {
-            // Where its rows are others now, or it cannot be made, its client is to hear of that.
-            let server = &self.servers[id];
-            let lacks =
-                |unit: &Unit| unit.needs.iter().any(|need| need.is(&made) && !has(server, need));
-            let lacks: Vec<_> = self
-                .sharers(pool)
-                .filter(|(_, unit)| lacks(unit))
-                .map(|(index, _)| index)
-                .collect();
-            Mark::MadeAheadInVain.hit_if(!lacks.is_empty());
-            self.take_out_sharers(pool, &lacks);
-            alone += lacks.len();
-        }
-        if error.is_some() {
-            for unit in &mut self.servers[id].pipeline {
-                Mark::ForeseenInVain.hit();
-                unit.outcome = Outcome::Misset;
-            }
-        }
-        // What the brake has ended, or a cancel, is not refused, and is tried again.
-        let is_braked = self.servers[id].brake.is_some();
-        let refuses = |error: Box<Report>| !(is_braked && error.code == SqlState::QUERY_CANCELED);
-        if let Some(settings) = settings
-            && error.is_some_and(refuses)
-        {
-            // Whoever has these settings is told by a server that it has alone.
-            Mark::HeatingRefused.hit();
-            let waiters = &self.pools[pool].waiters;
-            let has_them = |index: &usize| {
-                Rc::ptr_eq(&self.shared_settings(waiters[*index].client), &settings)
-            };
-            let those: Vec<_> =
-                self.sharers(pool).map(|(index, _)| index).filter(has_them).collect();
-            self.take_out_sharers(pool, &those);
-            alone += those.len();
+        let mut alone = made.map_or(0, |made| self.take_out_who_lacks(id, &made));
+        // Where it was a statement that could not be made, those behind have nothing to do with it.
+        if let (Some(settings), Some(error)) = (settings, error) {
+            alone += self.not_set(id, &settings, &error);
         }
         self.grant(now, pool);
         self.runs_dry(now, id);
@@ -167,6 +135,42 @@ impl Engine {
             Mark::RefilledForAlone.hit();
             self.refill(now, pool);
         }
+    }
+
+    /// A server has made a statement, or not. Where its rows are others now, or it cannot be made,
+    /// whoever waits for it is to hear of that, from a server alone. Says how many they are.
+    fn take_out_who_lacks(&mut self, id: ServerId, made: &Rc<Statement>) -> usize {
+        let server = &self.servers[id];
+        let pool = server.pool;
+        let lacks = |unit: &Unit| unit.needs.iter().any(|need| need.is(made) && !has(server, need));
+        let sharers = self.sharers(pool).filter(|(_, unit)| lacks(unit));
+        let lacks: Vec<_> = sharers.map(|(index, _)| index).collect();
+        Mark::MadeAheadInVain.hit_if(!lacks.is_empty());
+        self.take_out_sharers(pool, &lacks);
+        lacks.len()
+    }
+
+    /// A server could not be set to these settings: what it was sent behind that is run again. If
+    /// it has refused them, whoever has them is told by a server alone. Says how many wait for one.
+    fn not_set(&mut self, id: ServerId, settings: &Rc<Settings>, error: &Report) -> usize {
+        let server = &mut self.servers[id];
+        let pool = server.pool;
+        for unit in &mut server.pipeline {
+            debug_assert!(unit.access == Access::Read, "what changes rows was sent behind that");
+            Mark::ForeseenInVain.hit();
+            unit.outcome = Outcome::Misset;
+        }
+        // What the brake has ended, or a cancel, is not refused, and is tried again.
+        if server.brake.is_some() && error.code == SqlState::QUERY_CANCELED {
+            return 0;
+        }
+        Mark::HeatingRefused.hit();
+        let waiters = &self.pools[pool].waiters;
+        let has_them =
+            |index: &usize| Rc::ptr_eq(&self.shared_settings(waiters[*index].client), settings);
+        let those: Vec<_> = self.sharers(pool).map(|(index, _)| index).filter(has_them).collect();
+        self.take_out_sharers(pool, &those);
+        those.len()
     }
 }
 

@@ -101,12 +101,12 @@ impl Engine {
             return;
         }
         Mark::ServerHeated.hit();
-        self.set(id, settings);
+        self.set_to(id, settings);
     }
 
     /// A server is set to what those have set who share it. Behind what it is sent before it has
     /// said that it is nothing may stand but what only reads.
-    pub(super) fn set(&mut self, id: ServerId, settings: &Rc<Settings>) {
+    pub(super) fn set_to(&mut self, id: ServerId, settings: &Rc<Settings>) {
         let server = &mut self.servers[id];
         let text = server.settings.replay(settings, server.brake, Some(BRAKE));
         server.braking = Some(BRAKE);

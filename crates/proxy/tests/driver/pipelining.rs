@@ -952,6 +952,26 @@ fn a_statement_that_a_shared_server_lacks_is_made_there_first() {
     assert_eq!(second.heard(), "B(pgweir_1) E S Q(SELECT 2)");
 }
 
+/// What stands behind it on that server has nothing to do with it: its rows are changed.
+#[test]
+fn a_statement_that_cannot_be_made_is_no_affair_of_those_behind() {
+    let (stage, _first, clients, _) = made_elsewhere();
+    clients[2].says([query("SELECT a FROM t")]);
+    let second = stage.server();
+    assert_eq!(second.heard(), BRAKED);
+    second.says([one_row("")]);
+    assert_eq!(second.heard(), "Q(SELECT a FROM t)");
+    let writer = stage.client();
+    writer.says([query("UPDATE t SET a = 0")]);
+    clients[0].says([bind_to("s"), execute(), sync()]);
+    assert_eq!(second.heard(), "", "how long that takes is not known");
+    second.says([one_row("a")]);
+    let made = "P(pgweir_1=SELECT 1) D(pgweir_1) S";
+    assert_eq!(second.heard(), format!("{made} Q(UPDATE t SET a = 0)"));
+    second.says([error("42P01"), ready(), done(), ready()]);
+    assert_eq!(writer.heard(), "C Z");
+}
+
 /// Behind more units, too, rather than to be made on a server that has less to do.
 #[test]
 fn a_server_that_has_the_statement_is_preferred() {
