@@ -8,9 +8,10 @@
 //!
 //! A machine has good and bad moments, which differ by more than most tries do. So the best and
 //! what is tried hold in turn, a moment each, and are compared as often as it takes to tell them
-//! apart: once where they differ by far, up to [`PAIRS`] times where they hardly do. With another
-//! number of servers processors first have to be shared out anew: what that is worth shows only
-//! then.
+//! apart: once where they differ by far, up to [`PAIRS`] times where they hardly do. The first
+//! step of a way has to be better twice, but if it is so by far: while caches fill each moment is
+//! better than the one before, whatever holds. With another number of servers processors first have
+//! to be shared out anew: what that is worth shows only then.
 //!
 //! What is counted is the pool's affair: transactions of all kinds, so that what is won where
 //! servers are shared is not lost where they are not, nor by reads what is won by writes.
@@ -44,6 +45,9 @@ const HOPELESS: f64 = 0.75;
 /// By so many times what may be chance the tried one has to be better, to be believed at once. It
 /// is given up sooner: there is another try.
 const SURE: f64 = 1.5;
+
+/// The first step of a way is believed when it has held once only if it is so many times as good.
+const BY_FAR: f64 = 1.5;
 
 /// From fewer transactions in a slice nothing is learnt: it is made longer, up to this.
 const FEW: u64 = 20;
@@ -143,6 +147,8 @@ struct Slice {
 struct Trial {
     since: Time,
     what: Move,
+    /// What was better just before was no step of the same way.
+    is_first: bool,
     /// It holds now, and not the best.
     holds: bool,
     /// So often both have held.
@@ -403,7 +409,7 @@ impl Climb {
         // The same way once more.
         self.next = what;
         if what.from(self.best, servers).is_some() {
-            self.tries(now, what, total);
+            self.tries(now, Trial { is_first: false, ..Trial::new(now, what, total) });
         }
     }
 
@@ -446,7 +452,7 @@ impl Climb {
             }
             let what = self.next;
             if what.from(self.best, servers).is_some_and(|there| slice.shows(what, there)) {
-                return self.tries(now, what, of_best);
+                return self.tries(now, Trial::new(now, what, of_best));
             }
             self.in_vain += 1;
             self.next = what.next();
@@ -455,9 +461,9 @@ impl Climb {
         self.in_vain = 0;
     }
 
-    fn tries(&mut self, now: Time, what: Move, of_best: Total) {
-        self.trial = Some(Trial::new(now, what, of_best));
-        self.switches(now, what, of_best.score().time);
+    fn tries(&mut self, now: Time, trial: Trial) {
+        self.trial = Some(trial);
+        self.switches(now, trial.what, trial.of_best.score().time);
     }
 }
 
@@ -492,7 +498,8 @@ impl Total {
 impl Trial {
     /// One that begins, with the first slice of the best.
     fn new(now: Time, what: Move, of_best: Total) -> Self {
-        Self { since: now, what, holds: true, pairs: 0, of_best, of_tried: Total::default() }
+        let of_tried = Total::default();
+        Self { since: now, what, is_first: true, holds: true, pairs: 0, of_best, of_tried }
     }
 
     /// Whether what is tried is better than the best, as far as that can be told by now.
@@ -509,7 +516,9 @@ impl Trial {
         if rate < wanted * (-may_be_chance).exp() || is_last && rate < wanted {
             return Verdict::NotBetter;
         }
-        if is_last || rate >= wanted * (SURE * may_be_chance).exp() {
+        let is_sure = rate >= wanted * (SURE * may_be_chance).exp();
+        let is_once = self.pairs == 1 && self.is_first && rate < BY_FAR;
+        if is_last || is_sure && !is_once {
             return Verdict::Better;
         }
         Verdict::Open

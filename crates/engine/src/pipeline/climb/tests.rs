@@ -13,9 +13,13 @@ struct Model {
     /// What holds, and since when; what was reached before, which is not more for [`LAG`].
     held: (Depths, Time),
     before: f64,
+    /// Until then all is slower: least, by half, at the beginning.
+    warm: Time,
     /// In which slice each client has last sent.
     last: [u32; CLIENTS as usize],
 }
+
+const BEGINNING: Time = Time(1_000_000);
 
 /// Processors are shared out anew only then.
 const LAG: Duration = Duration::from_millis(200);
@@ -37,12 +41,13 @@ impl Model {
         Self {
             climb: Climb::new(depths, COMPUTES),
             servers,
-            now: Time(1_000_000),
+            now: BEGINNING,
             transactions: 0.0,
             noise: 0x9e37_79b9_7f4a_7c15,
             spread: 0.03,
             held: (depths, Time::ZERO),
             before: f64::MAX,
+            warm: BEGINNING,
             last: [0; CLIENTS as usize],
         }
     }
@@ -57,6 +62,17 @@ impl Model {
         self.noise ^= self.noise >> 7;
         self.noise ^= self.noise << 17;
         1.0 + ((self.noise % 1_000) as f64 / 1_000.0 - 0.5) * 2.0 * self.spread
+    }
+
+    /// What is lost while caches fill.
+    fn warmth(&self) -> f64 {
+        match self.now < self.warm {
+            true => {
+                let part = (self.now - BEGINNING).div_duration_f64(self.warm - BEGINNING);
+                f64::midpoint(1.0, part)
+            }
+            false => 1.0,
+        }
     }
 
     /// The rate under what holds now.
@@ -76,7 +92,7 @@ impl Model {
         let (mut done, mut most) = (0.0, 0.0);
         for _ in 0..time.as_millis() / TICK.as_millis() {
             let depths = self.depths();
-            let rate = self.reaches(depths, load) * self.chance();
+            let rate = self.reaches(depths, load) * self.chance() * self.warmth();
             let units = rate * TICK.as_secs_f64();
             let took = Duration::from_secs_f64(CLIENTS / rate);
             let full = (depths.hot * depths.depth) as f64 <= CLIENTS;
@@ -134,6 +150,12 @@ fn is_far(Depths { hot, depth }: Depths) -> f64 {
 fn is_small(Depths { hot, depth }: Depths) -> f64 {
     let asleep = 1.0 + 2.0 / depth as f64;
     45_000.0 / asleep / (1.0 + 0.35 * (hot as f64).ln())
+}
+
+/// The same where more of them cost less.
+fn is_nearly_level(Depths { hot, depth }: Depths) -> f64 {
+    let asleep = 1.0 + 2.0 / depth as f64;
+    45_000.0 / asleep / (1.0 + 0.08 * (hot as f64).ln())
 }
 
 #[test]
@@ -216,6 +238,19 @@ fn chance_does_not_lead_away() {
 }
 
 /// The same, where a third fewer servers are hardly better than before: one is found at once.
+#[test]
+fn a_load_that_begins_does_not_lead_away() {
+    for hundreds in 1..=20 {
+        let mut model = Model::new(10);
+        model.warm = BEGINNING + hundreds * TICK;
+        for _ in 0..50 {
+            model.run(TICK, is_nearly_level);
+            let Depths { hot, .. } = model.climb.best;
+            assert_eq!(hot, 1, "warm after {hundreds} ticks, {:?}", model.climb);
+        }
+    }
+}
+
 #[test]
 fn chance_does_not_hide_what_is_better() {
     let (mut done, mut most) = (0.0, 0.0);
