@@ -23,9 +23,10 @@ drivers: ## Test drivers and frameworks (drivers/README.md); DRIVER=pgx tests on
 pg-regress: ## PostgreSQL's regression tests by psql, REGRESS=dir has them; FILES="guc prepare"
 	@exec scripts/pg-regress.sh
 
-docs: ## Write docs/settings.md, docs/errors.md and the JSON schema from their tables
+docs: ## Write docs/settings.md, errors.md, metrics.md and the JSON schema from their tables
 	UPDATE=1 cargo test --locked --package pgweir-config --test page
 	UPDATE=1 cargo test --locked --package pgweir-engine --test errors
+	UPDATE=1 cargo test --locked --package pgweir-control --lib page_of_metrics
 
 sim: ## Simulate on all cores until stopped; SEED=… runs one seed with its trace
 	@exec scripts/sim.sh

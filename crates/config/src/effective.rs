@@ -13,9 +13,12 @@ use crate::settings::CONSOLE_DATABASES;
 use crate::sums;
 use crate::tree::{Child, Node};
 use crate::types::{
-    ANY_DATABASE, General, LogOptions, Pool, PoolMode, Role, Server, Shard, TcpOptions, UnixSocket,
-    User,
+    ANY_DATABASE, Exporter, General, LogOptions, Pool, PoolMode, Role, Server, Shard, TcpOptions,
+    UnixSocket, User,
 };
+
+/// Where metrics are where clients come over a unix socket only.
+const NO_HOST: &str = "127.0.0.1";
 
 /// What `root` says, without the warnings. What is wrong goes to `report`; where the result is
 /// `None`, something did.
@@ -58,6 +61,7 @@ fn general(scope: &Scope<'_>, report: &mut Report) -> Option<General> {
         connect_parallelism: scope.read("connect_parallelism")?,
         max_buffer_memory: scope.read("max_buffer_memory")?,
         client_idle_timeout: timeout(scope, "client_idle_timeout")?,
+        exporter: exporter(scope, report)?,
         log: LogOptions { level: scope.read("log_level")?, format: scope.read("log_format")? },
         log_client_connections: scope.read("log_client_connections")?,
         log_client_disconnections: scope.read("log_client_disconnections")?,
@@ -81,6 +85,25 @@ fn unix_socket(scope: &Scope<'_>, report: &mut Report) -> Option<UnixSocket> {
         mode: scope.read("unix_socket_mode")?,
         group: scope.read("unix_socket_group"),
     })
+}
+
+/// `Some(None)`: there is none.
+fn exporter(scope: &Scope<'_>, report: &mut Report) -> Option<Option<Exporter>> {
+    if !scope.read::<bool>("enable_prometheus_exporter")? {
+        return Some(None);
+    }
+    let (host, port) = (scope.read::<String>("host")?, scope.read("prometheus_exporter_port")?);
+    let host = if host.is_empty() {
+        NO_HOST.to_owned()
+    } else if port == scope.read::<u16>("port")? {
+        let name = "prometheus_exporter_port";
+        let message = format!("{port} is the port of clients; expected another");
+        report.error(scope.line_of(name), &scope.key(name), &message);
+        return None;
+    } else {
+        host
+    };
+    Some(Some(Exporter { host, port }))
 }
 
 fn server_limit(scope: &Scope<'_>) -> Option<Limit> {

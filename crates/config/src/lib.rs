@@ -66,9 +66,9 @@ pub use socket::SocketName;
 pub use suggest::nearest;
 pub use tree::key;
 pub use types::{
-    ANY_DATABASE, Admin, ApplicationName, AuthMethod, Config, General, LogFormat, LogLevel,
-    LogOptions, LoudFunctions, MaxPinned, PIN_KINDS, Pipelining, Pool, PoolMode, Role, Secret,
-    SequenceAffinity, Server, ServerChoice, Shard, TcpOptions, UnixSocket, User,
+    ANY_DATABASE, Admin, ApplicationName, AuthMethod, Config, Exporter, General, LogFormat,
+    LogLevel, LogOptions, LoudFunctions, MaxPinned, PIN_KINDS, Pipelining, Pool, PoolMode, Role,
+    Secret, SequenceAffinity, Server, ServerChoice, Shard, TcpOptions, UnixSocket, User,
 };
 pub use url::{Url, address};
 

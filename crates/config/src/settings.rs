@@ -184,9 +184,10 @@ pub const SETTINGS: &[Setting] = &[
     row(General, "autoreload", Period(15_000), Column {
             unit: Unit::Milliseconds, fallback: Absent }, Now,
         "How often to look whether the file has changed, to reload it; true: every 15 s."),
-    row(General, "enable_prometheus_exporter", Flag, text("false"), not_yet_unless("false", ""),
-        "Serve metrics over HTTP."),
-    row(General, "prometheus_exporter_port", PORT, text("9930"), not_yet(""),
+    row(General, "enable_prometheus_exporter", Flag, text("false"), Now,
+        "Serve metrics over HTTP, on the host that clients connect to, or, where that is empty, on \
+         127.0.0.1: the path is /metrics, and no password is asked for."),
+    row(General, "prometheus_exporter_port", PORT, text("9930"), Now,
         "TCP port of the metrics."),
     row(General, "tls_certificate", Text, is(Absent), not_yet("clients cannot use TLS"),
         "File with the certificate shown to clients."),

@@ -7,8 +7,8 @@ use proptest::prelude::{ProptestConfig, any, prop_assert, proptest};
 
 use crate::quantity;
 use crate::{
-    AuthMethod, Config, LogFormat, LogLevel, LogOptions, Pipelining, Pool, PoolMode, Role,
-    UnixSocket, User,
+    AuthMethod, Config, Exporter, LogFormat, LogLevel, LogOptions, Pipelining, Pool, PoolMode,
+    Role, UnixSocket, User,
 };
 
 /// A SCRAM verifier that is whole.
@@ -70,6 +70,29 @@ fn defaults_are_those_of_the_pgcat_dialect() {
 }
 
 /// Our own dialect has the same names and safe defaults.
+#[test]
+fn metrics_are_served_on_the_host_of_clients() {
+    let exporter = |general: &str| {
+        let text = format!(
+            "[general]\nunix_socket_dir = '/run/postgresql'\n{general}\n\
+             [pools.app.users.0]\nusername = 'alice'\npassword = 'secret'\npool_size = 1\n\
+             [pools.app.shards.0]\nservers = [['db', 5432, 'primary']]\ndatabase = 'app'\n"
+        );
+        let config = parse(&text);
+        config.general.exporter.map(|Exporter { host, port }| (host, port))
+    };
+    let at = |host: &str, port| Some((host.to_owned(), port));
+    let served = "enable_prometheus_exporter = true";
+    assert_eq!(exporter("host = '10.0.0.1'"), None);
+    assert_eq!(exporter("prometheus_exporter_port = 6432"), None, "nobody is in the way");
+    assert_eq!(exporter(&format!("host = '10.0.0.1'\n{served}")), at("10.0.0.1", 9_930));
+    let elsewhere = format!("{served}\nprometheus_exporter_port = 9931");
+    assert_eq!(exporter(&format!("host = 'localhost'\n{elsewhere}")), at("localhost", 9_931));
+    assert_eq!(exporter(&format!("host = ''\n{served}")), at("127.0.0.1", 9_930));
+    let of_clients = format!("host = ''\n{served}\nprometheus_exporter_port = 6432");
+    assert_eq!(exporter(&of_clients), at("127.0.0.1", 6_432), "theirs is no TCP port");
+}
+
 #[test]
 fn defaults_of_our_own_dialect_are_safe() {
     let Config { general, pools, warnings } = parse(&format!("config_version = 1\n{SMALL}"));

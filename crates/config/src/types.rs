@@ -69,6 +69,8 @@ pub struct General {
     pub max_buffer_memory: u64,
     /// How long a client may be silent outside a transaction; `None`: for ever.
     pub client_idle_timeout: Option<Duration>,
+    /// Where metrics are served over HTTP; `None`: nowhere.
+    pub exporter: Option<Exporter>,
     /// What is logged, and how.
     pub log: LogOptions,
     /// Log a line for each client that connects.
@@ -92,6 +94,15 @@ pub struct UnixSocket {
     pub mode: u32,
     /// The group of its file, by name or number; `None`: that of the process.
     pub group: Option<String>,
+}
+
+/// Where metrics are served.
+#[derive(Clone, Debug, Eq, PartialEq)]
+pub struct Exporter {
+    /// Address or name to listen on.
+    pub host: String,
+    /// TCP port to listen on; not that of clients.
+    pub port: u16,
 }
 
 /// What is logged, and how.

@@ -1,4 +1,4 @@
-//! What an operator asks and is told: the console.
+//! What an operator asks and is told: the console, and metrics.
 //!
 //! The console is a database (named in [`pgweir_config::CONSOLE_DATABASES`]) that answers a
 //! handful of commands in place of SQL. Its commands, columns, column types and command tags are
@@ -7,7 +7,8 @@
 //! [`answer`] is a pure function: a request and a [`State`] in, the messages of one whole reply
 //! out. What a request asks of the process besides, an [`Order`], is told by [`order`]. Neither is
 //! given a connection, a clock or a lock, so that they can hold up nobody: whoever calls them has
-//! copied the state before, and does so away from the threads that carry traffic.
+//! copied the state before, and does so away from the threads that carry traffic. [`metrics`] says
+//! the same to machines, in their form.
 //!
 //! Invariants:
 //! - Every request gets exactly one ReadyForQuery, and at most one ErrorResponse before it.
@@ -15,9 +16,11 @@
 //!   SHOW SERVERS list.
 //! - No secret is in a state, so none can be shown.
 
+mod census;
 mod change;
 mod command;
 mod explain;
+mod metrics;
 mod order;
 mod rates;
 mod show;
@@ -35,6 +38,7 @@ use pgweir_wire::backend::{command_complete, empty_query_response, ready_for_que
 
 use command::Command;
 
+pub use metrics::metrics;
 pub use order::Order;
 pub use rates::Rates;
 

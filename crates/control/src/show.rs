@@ -19,6 +19,8 @@ use crate::State;
 use crate::command::{Setting, Show};
 use crate::table::{Table, text};
 
+pub(crate) use process::memory_by_name;
+
 /// Appends RowDescription and DataRows of `what`.
 pub(crate) fn show(what: Show, state: &State<'_>, out: &mut Vec<u8>) {
     let snapshot = state.snapshot;

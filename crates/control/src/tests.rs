@@ -4,6 +4,7 @@ mod changes;
 mod columns;
 mod explain;
 mod inventory;
+mod metrics;
 mod orders;
 mod pipelining;
 

@@ -9,12 +9,13 @@ use pgweir_config::{Config, Explained};
 use pgweir_engine::{CANCELLERS, NEWCOMERS};
 use rustix::process::{Resource, Rlimit, getrlimit, setrlimit};
 
+use crate::exporter::READERS;
 use crate::run::worker_threads;
 
 /// What the process needs for itself: the runtime, listeners, the log, a file that is read again, a
-/// cancel or two of its own; those who may come beyond `max_clients`; and for each who waits for a
-/// cancel the connection that carries it.
-const OWN: u64 = 24 + NEWCOMERS as u64 + 2 * CANCELLERS as u64;
+/// cancel or two of its own; those who read metrics; those who may come beyond `max_clients`; and
+/// for each who waits for a cancel the connection that carries it.
+const OWN: u64 = 24 + READERS as u64 + NEWCOMERS as u64 + 2 * CANCELLERS as u64;
 
 /// What each worker beyond the first needs: its runtime, its mail, its look at silent peers.
 const OF_WORKER: u64 = 5;

@@ -12,6 +12,7 @@ mod connect;
 mod demand;
 mod descriptors;
 mod draft;
+mod exporter;
 mod file;
 mod init;
 mod listen;

@@ -18,6 +18,7 @@ use tokio::task::spawn_blocking;
 use tokio::time::Sleep;
 
 use crate::descriptors;
+use crate::exporter::Exporting;
 use crate::file::{File, Loaded, Source};
 use crate::listen::{Listening, Refused};
 use crate::log::{self, Log};
@@ -59,7 +60,7 @@ pub(crate) fn run(loaded: Loaded, file: Option<File>, log: Log) -> Result<(), Fa
         let _runtime = runtime.enter();
         Box::pin(pause_between_looks(general.autoreload))
     };
-    let control = Control {
+    let mut control = Control {
         workers: workers.mailboxes(),
         worker_threads: count,
         placement,
@@ -75,7 +76,10 @@ pub(crate) fn run(loaded: Loaded, file: Option<File>, log: Log) -> Result<(), Fa
         next_look,
         ending: Ending::No,
         listening,
+        exporting: Exporting::default(),
     };
+    let exporter = general.exporter.as_ref();
+    runtime.block_on(control.exporting.renew(exporter, &control.workers))?;
     runtime.block_on(control.run(signals, &mut inbox))?;
     workers.join()?;
     tracing::info!("pgweir has ended");
@@ -103,6 +107,7 @@ struct Control {
     next_look: Pin<Box<Sleep>>,
     ending: Ending,
     listening: Listening,
+    exporting: Exporting,
 }
 
 impl Control {
@@ -208,7 +213,12 @@ impl Control {
         };
         self.log.set(loaded.config.general.log);
         log::warn(&loaded.config);
+        let exporter = loaded.config.general.exporter.clone();
         self.go_on(loaded, plan, listeners);
+        // Traffic does not stand or fall with that.
+        if let Err(why) = self.exporting.renew(exporter.as_ref(), &self.workers).await {
+            tracing::error!("{why}");
+        }
         Ok(())
     }
 
@@ -479,7 +489,7 @@ fn random() -> io::Result<[u8; 32]> {
 }
 
 /// Memory that the process has in use, if the kernel tells.
-fn resident_bytes() -> Option<usize> {
+pub(crate) fn resident_bytes() -> Option<usize> {
     let status = std::fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
     let kilobytes: usize = line.split_whitespace().next()?.parse().ok()?;

@@ -42,7 +42,7 @@ pub use deadline::{Deadline, PATIENCE, eventually, eventually_some};
 pub use message::Message;
 pub use pgweir::Pgweir;
 pub use pooler_config::PoolerConfig;
-pub use port::Stranger;
+pub use port::{Port, Stranger};
 pub use python::python;
 pub use rustix::process::Signal;
 pub use script::{Script, assert_same_transcript};

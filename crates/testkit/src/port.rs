@@ -25,14 +25,18 @@ const USUAL_EPHEMERAL: u16 = 32_768;
 /// that asked for port 0: those are given others. A program that is no test of ours may still take
 /// it: who starts a server on it must be ready for that.
 #[derive(Debug)]
-pub(crate) struct Port {
+pub struct Port {
     number: u16,
     _claim: unix::net::UnixListener,
 }
 
 impl Port {
     /// Takes a free port.
-    pub(crate) fn take() -> Self {
+    ///
+    /// # Panics
+    /// When there is none.
+    #[must_use]
+    pub fn take() -> Self {
         let numbers: Vec<_> = (FIRST..ephemeral()).collect();
         let begin = RandomState::new().hash_one(()) as usize % numbers.len();
         let tried = numbers[begin..].iter().chain(&numbers[..begin]).copied();
@@ -65,11 +69,13 @@ impl Port {
         Ok(socket)
     }
 
-    pub(crate) fn number(&self) -> u16 {
+    /// Its number.
+    pub fn number(&self) -> u16 {
         self.number
     }
 
-    pub(crate) fn address(&self) -> SocketAddr {
+    /// Where a server with it listens.
+    pub fn address(&self) -> SocketAddr {
         (Ipv4Addr::LOCALHOST, self.number).into()
     }
 }

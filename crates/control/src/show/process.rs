@@ -1,7 +1,7 @@
 //! What there is to show of the process itself: CONFIG, HELP, LISTS, MEM, STATE, VERSION.
 
 use pgweir_config::{Changes, Explained};
-use pgweir_engine::{Snapshot, Usage};
+use pgweir_engine::{Memory, Snapshot, Usage};
 use pgweir_wire::backend::Column;
 
 use super::databases::{count_databases, count_users};
@@ -85,23 +85,24 @@ pub(super) fn lists(snapshot: &Snapshot, out: &mut Vec<u8>) {
 const MEM: [Column<'_>; 5] =
     [text("name"), int8("size"), int8("used"), int8("free"), int8("memtotal")];
 
-/// PgBouncer's names for what it has too, and others for the rest.
 pub(super) fn mem(state: &State<'_>, out: &mut Vec<u8>) {
     let mut table = Table::new(out, &MEM);
-    let memory = &state.snapshot.memory;
-    let process = state.resident_bytes.map(|bytes| Usage::of_bytes(bytes, 1, 0));
-    let rows = [
-        ("pool_cache", Some(memory.pools)),
-        ("client_cache", Some(memory.clients)),
-        ("server_cache", Some(memory.servers)),
-        ("cancel_cache", Some(memory.cancels)),
-        ("settings_cache", Some(memory.settings)),
-        ("statement_cache", Some(memory.statements)),
-        ("iobuf_cache", Some(memory.buffers)),
-        ("process", process),
-    ];
-    for (name, usage) in rows {
-        let Some(Usage { size, used, free, total }) = usage else { continue };
+    let process = state.resident_bytes.map(|bytes| ("process", Usage::of_bytes(bytes, 1, 0)));
+    for (name, usage) in memory_by_name(&state.snapshot.memory).into_iter().chain(process) {
+        let Usage { size, used, free, total } = usage;
         table.cell(name).cell(size).cell(used).cell(free).cell(total).end_row();
     }
+}
+
+/// PgBouncer's names for what it has too, and others for the rest.
+pub(crate) fn memory_by_name(memory: &Memory) -> [(&'static str, Usage); 7] {
+    [
+        ("pool_cache", memory.pools),
+        ("client_cache", memory.clients),
+        ("server_cache", memory.servers),
+        ("cancel_cache", memory.cancels),
+        ("settings_cache", memory.settings),
+        ("statement_cache", memory.statements),
+        ("iobuf_cache", memory.buffers),
+    ]
 }

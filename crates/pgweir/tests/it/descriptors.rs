@@ -17,7 +17,7 @@ use crate::stage::{self, CLUSTER, PROGRAM};
 use crate::usage::descriptors;
 
 /// What one worker's process needs for itself.
-const OWN: usize = 96;
+const OWN: usize = 104;
 const SERVERS: usize = 3;
 const CLIENTS: usize = 12;
 
@@ -141,10 +141,10 @@ fn a_check_counts_descriptors() {
     let promises = config.general("max_clients", "12").text(6432);
     assert_eq!(check("promised", &promises, enough).0, Some(0));
     let (code, said) = check("too_few", &promises, enough - 1);
-    let expected = "max_clients (12), up to 3 server connections and 96 of its own take 111 file \
-                    descriptors, and there are 110";
+    let expected = "max_clients (12), up to 3 server connections and 104 of its own take 119 file \
+                    descriptors, and there are 118";
     assert!(code == Some(1) && said.contains(expected), "{said}");
-    let few = format!("exec prlimit --nofile=110:110 '{PROGRAM}' \"$@\"");
+    let few = format!("exec prlimit --nofile=118:118 '{PROGRAM}' \"$@\"");
     let (status, log) = Pgweir::start_refused(program("refused", &few), |_| promises);
     assert!(status.code() == Some(1) && log.contains(expected), "{log}");
 }

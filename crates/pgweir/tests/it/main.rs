@@ -37,6 +37,7 @@ mod limits;
 mod listen;
 mod log;
 mod loud;
+mod metrics;
 mod mixing;
 mod model;
 mod notify;
