@@ -9,9 +9,9 @@
 //! A machine has good and bad moments, which differ by more than most tries do. So the best and
 //! what is tried hold in turn, a moment each, and are compared as often as it takes to tell them
 //! apart: once where they differ by far, up to [`PAIRS`] times where they hardly do. The first
-//! step of a way has to be better twice, but if it is so by far: while caches fill each moment is
-//! better than the one before, whatever holds. With another number of servers processors first have
-//! to be shared out anew: what that is worth shows only then.
+//! step of a way is compared twice at least before it is believed, but if it is better by far:
+//! while caches fill each moment is better than the one before, whatever holds. With another number
+//! of servers processors first have to be shared out anew: what that is worth shows only then.
 //!
 //! What is counted is the pool's affair: transactions of all kinds, so that what is won where
 //! servers are shared is not lost where they are not, nor by reads what is won by writes.
@@ -46,7 +46,8 @@ const HOPELESS: f64 = 0.75;
 /// is given up sooner: there is another try.
 const SURE: f64 = 1.5;
 
-/// The first step of a way is believed when it has held once only if it is so many times as good.
+/// The first step of a way is believed when it has held once only if it is so many times as good,
+/// or slices are so long that it has held as long as others do at most.
 const BY_FAR: f64 = 1.5;
 
 /// From fewer transactions in a slice nothing is learnt: it is made longer, up to this.
@@ -81,6 +82,7 @@ const OTHERS: u32 = 8;
 const QUITE_ANOTHER_LOAD: f64 = 2.0;
 
 /// While a load begins each moment is so much better than the one before: nothing is learnt then.
+/// Nor is it where one is so much worse: what is tried next would be compared with a bad moment.
 const BEGINS: f64 = 1.25;
 
 /// So long nothing is tried when nothing was better; twice as long each time, up to the last.
@@ -277,7 +279,7 @@ impl Climb {
             None => {
                 let score = total.score();
                 let was = self.score.replace(score);
-                let is_steady = was.is_some_and(|was| score.rate < was.rate * BEGINS);
+                let is_steady = was.is_some_and(|was| is_within(score.rate / was.rate, BEGINS));
                 if is_steady && !self.is_otherwise(score) && !self.rests(now) {
                     self.try_next(now, &slice, total, servers);
                 }
@@ -529,7 +531,7 @@ impl Score {
     /// Whether it is of a load that differs by so many times. The time alone says nothing: under
     /// the same load units take longer where a machine gives less.
     fn is_beyond(self, other: Self, times: f64) -> bool {
-        let far = |one: f64, other: f64| !(1.0 / times..times).contains(&(one / other));
+        let far = |one: f64, other: f64| !is_within(one / other, times);
         far(self.rate, other.rate) || far(self.under_way(), other.under_way())
     }
 
@@ -537,6 +539,11 @@ impl Score {
     fn under_way(self) -> f64 {
         self.rate * self.time
     }
+}
+
+/// Whether what is so many times as much differs by less than that, either way.
+fn is_within(ratio: f64, times: f64) -> bool {
+    (1.0 / times..times).contains(&ratio)
 }
 
 #[cfg(test)]
