@@ -10,8 +10,9 @@
 //! what is tried hold in turn, a moment each, and are compared as often as it takes to tell them
 //! apart: once where they differ by far, up to [`PAIRS`] times where they hardly do. The first
 //! step of a way is compared twice at least before it is believed, but if it is better by far:
-//! while caches fill each moment is better than the one before, whatever holds. With another number
-//! of servers processors first have to be shared out anew: what that is worth shows only then.
+//! while caches fill each moment is better than the one before, whatever holds. Each time that it
+//! was in vain under this load it has to be compared once more. With another number of servers
+//! processors first have to be shared out anew: what that is worth shows only then.
 //!
 //! What is counted is the pool's affair: transactions of all kinds, so that what is won where
 //! servers are shared is not lost where they are not, nor by reads what is won by writes.
@@ -39,6 +40,9 @@ pub(super) struct Chance {
 /// are told apart by what has been seen.
 const PAIRS: u32 = 6;
 
+/// So often the first step of a way is compared, and once more for each time it was in vain.
+const FIRST: u32 = 2;
+
 /// What is so much worse by then is not tried on.
 const HOPELESS: f64 = 0.75;
 
@@ -47,7 +51,7 @@ const HOPELESS: f64 = 0.75;
 const SURE: f64 = 1.5;
 
 /// The first step of a way is believed when it has held once only if it is so many times as good,
-/// or slices are so long that it has held as long as others do at most.
+/// and was never in vain.
 const BY_FAR: f64 = 1.5;
 
 /// From fewer transactions in a slice nothing is learnt: it is made longer, up to this.
@@ -103,6 +107,8 @@ pub(crate) struct Climb {
     trial: Option<Trial>,
     /// What is to be tried next.
     next: Move,
+    /// So often each has been no better under this load.
+    failures: Failures,
     /// So many moves in a row were no better, or would have made no difference.
     in_vain: usize,
     /// What it was like when the first of those was tried, and how many slices in a row were
@@ -149,8 +155,8 @@ struct Slice {
 struct Trial {
     since: Time,
     what: Move,
-    /// What was better just before was no step of the same way.
-    is_first: bool,
+    /// So often it has to be compared before it is believed.
+    least: u32,
     /// It holds now, and not the best.
     holds: bool,
     /// So often both have held.
@@ -158,6 +164,10 @@ struct Trial {
     of_best: Total,
     of_tried: Total,
 }
+
+/// How often moves were in vain, in the order of [`Move::ALL`].
+#[derive(Clone, Copy, Debug, Default)]
+struct Failures([u32; Move::ALL.len()]);
 
 /// What slices have given, taken together.
 #[derive(Clone, Copy, Debug, Default)]
@@ -195,6 +205,7 @@ impl Climb {
             score: None,
             trial: None,
             next: Move::MoreServers,
+            failures: Failures::default(),
             in_vain: 0,
             in_vain_under: None,
             others: 0,
@@ -352,6 +363,7 @@ impl Climb {
         if self.others >= OTHERS {
             self.rest = REST;
             self.rests_until = None;
+            self.failures = Failures::default();
             self.all_is_open();
         }
         self.others > 0
@@ -411,7 +423,7 @@ impl Climb {
         // The same way once more.
         self.next = what;
         if what.from(self.best, servers).is_some() {
-            self.tries(now, Trial { is_first: false, ..Trial::new(now, what, total) });
+            self.tries(now, Trial::new(now, what, total, 1));
         }
     }
 
@@ -419,6 +431,7 @@ impl Climb {
         let of_best = trial.of_best.score();
         self.score = Some(of_best);
         self.switches(now, trial.what, of_best.time);
+        self.failures.count(trial.what);
         self.in_vain += 1;
         self.in_vain_under.get_or_insert(of_best);
         self.next = trial.what.next();
@@ -454,7 +467,7 @@ impl Climb {
             }
             let what = self.next;
             if what.from(self.best, servers).is_some_and(|there| slice.shows(what, there)) {
-                return self.tries(now, Trial::new(now, what, of_best));
+                return self.tries(now, Trial::new(now, what, of_best, self.failures.least(what)));
             }
             self.in_vain += 1;
             self.next = what.next();
@@ -481,6 +494,17 @@ impl Slice {
     }
 }
 
+impl Failures {
+    fn count(&mut self, what: Move) {
+        self.0[what as usize] = self.0[what as usize].saturating_add(1);
+    }
+
+    /// So often a move is to be compared.
+    fn least(&self, what: Move) -> u32 {
+        self.0[what as usize].saturating_add(FIRST).min(PAIRS)
+    }
+}
+
 impl Total {
     fn add(&mut self, other: Self) {
         self.transactions += other.transactions;
@@ -499,9 +523,9 @@ impl Total {
 
 impl Trial {
     /// One that begins, with the first slice of the best.
-    fn new(now: Time, what: Move, of_best: Total) -> Self {
+    fn new(now: Time, what: Move, of_best: Total, least: u32) -> Self {
         let of_tried = Total::default();
-        Self { since: now, what, is_first: true, holds: true, pairs: 0, of_best, of_tried }
+        Self { since: now, what, least, holds: true, pairs: 0, of_best, of_tried }
     }
 
     /// Whether what is tried is better than the best, as far as that can be told by now.
@@ -519,8 +543,8 @@ impl Trial {
             return Verdict::NotBetter;
         }
         let is_sure = rate >= wanted * (SURE * may_be_chance).exp();
-        let is_once = self.pairs == 1 && self.is_first && rate < BY_FAR;
-        if is_last || is_sure && !is_once {
+        let is_by_far = self.least <= FIRST && rate >= BY_FAR;
+        if (is_last || is_sure) && (self.pairs >= self.least || is_by_far) {
             return Verdict::Better;
         }
         Verdict::Open

@@ -13,6 +13,8 @@ struct Model {
     /// What holds, and since when; what was reached before, which is not more for [`LAG`].
     held: (Depths, Time),
     before: f64,
+    /// In one of so many moments another machine has the processor half of the time.
+    robbed: Option<u64>,
     /// Until then all is slower: least, by half, at the beginning.
     warm: Time,
     /// In which slice each client has last sent.
@@ -47,6 +49,7 @@ impl Model {
             spread: 0.03,
             held: (depths, Time::ZERO),
             before: f64::MAX,
+            robbed: None,
             warm: BEGINNING,
             last: [0; CLIENTS as usize],
         }
@@ -61,7 +64,9 @@ impl Model {
         self.noise ^= self.noise << 13;
         self.noise ^= self.noise >> 7;
         self.noise ^= self.noise << 17;
-        1.0 + ((self.noise % 1_000) as f64 / 1_000.0 - 0.5) * 2.0 * self.spread
+        let robbed = self.robbed.is_some_and(|times| (self.noise >> 32).is_multiple_of(times));
+        let chance = ((self.noise % 1_000) as f64 / 1_000.0 - 0.5) * 2.0 * self.spread;
+        (1.0 + chance) * if robbed { 0.5 } else { 1.0 }
     }
 
     /// What is lost while caches fill.
@@ -256,6 +261,23 @@ fn a_bad_moment_at_the_beginning_does_not_lead_away() {
         model.run(TICK, |depths| 0.6 * is_nearly_level(depths));
         stays_at_one(&mut model, &format!("bad after {bad} ticks"));
     }
+}
+
+/// Three servers do a twelfth less than one here, and a moment is often half of what it should be.
+/// What was in vain is looked at ever more often before it is believed.
+#[test]
+fn a_machine_with_many_bad_moments_does_not_lead_away() {
+    let mut at_one = 0;
+    for seed in 1..=20 {
+        let mut model = Model::new(10);
+        model.noise = model.noise.wrapping_mul(seed);
+        model.robbed = Some(6);
+        for _ in 0..1_200 {
+            model.run(TICK, is_nearly_level);
+            at_one += usize::from(model.climb.best.hot == 1);
+        }
+    }
+    assert!(at_one > 18_500, "{at_one} of 24000");
 }
 
 /// No more servers are believed in for five seconds.
