@@ -69,7 +69,6 @@ fn defaults_are_those_of_the_pgcat_dialect() {
     assert_eq!((server.port, server.role), (5432, Role::Primary));
 }
 
-/// Our own dialect has the same names and safe defaults.
 #[test]
 fn metrics_are_served_on_the_host_of_clients() {
     let exporter = |general: &str| {
@@ -93,6 +92,7 @@ fn metrics_are_served_on_the_host_of_clients() {
     assert_eq!(exporter(&of_clients), at("127.0.0.1", 6_432), "theirs is no TCP port");
 }
 
+/// Our own dialect has the same names and safe defaults.
 #[test]
 fn defaults_of_our_own_dialect_are_safe() {
     let Config { general, pools, warnings } = parse(&format!("config_version = 1\n{SMALL}"));

@@ -39,8 +39,9 @@ impl Collector for Told {
     fn encode(&self, mut encoder: DescriptorEncoder<'_>) -> fmt::Result {
         let encoder = &mut encoder;
         let censuses = Censuses::of(&self.snapshot);
-        let pools = self.snapshot.pools.iter().map(|pool| (pool, censuses.of_pool(pool)));
-        let pools: Vec<_> = pools.collect();
+        // One that is removed may have a successor of its name, whose series these are now.
+        let pools = self.snapshot.pools.iter().filter(|pool| !pool.removed);
+        let pools: Vec<_> = pools.map(|pool| (pool, censuses.of_pool(pool))).collect();
         for metric in OF_POOLS {
             metric.encode(&pools, encoder)?;
         }
@@ -110,142 +111,6 @@ enum Reads {
     Length(fn(&PoolView) -> Duration),
     /// How many took how long.
     Delays(fn(&Stats) -> &Delays),
-}
-
-const OF_POOLS: &[OfPool] = &[
-    of_pool("pool_clients", "Clients, by what they do.", Reads::Levels("state", clients)),
-    of_pool(
-        "pool_servers",
-        "Server connections, by what they do.",
-        Reads::Levels("state", servers),
-    ),
-    of_pool("pool_size", "Most server connections.", Reads::Level(|pool, _| pool.size)),
-    of_pool(
-        "pool_longest_wait",
-        "For how long the client has waited that waits longest for a server.",
-        Reads::Length(|pool| pool.longest_wait),
-    ),
-    of_pool(
-        "pool_shared_servers",
-        "Of the active servers those that several clients share.",
-        Reads::Level(|_, census| census.servers_shared as usize),
-    ),
-    of_pool(
-        "pool_shared_servers_max",
-        "So many may be shared now, by what reads and by what writes.",
-        Reads::Levels("access", |pool, _| {
-            vec![("read", pool.hot_most), ("write", pool.write_hot_most)]
-        }),
-    ),
-    of_pool(
-        "pool_depth",
-        "So many units may stand on each of them now, of what reads and of what writes.",
-        Reads::Levels("access", |pool, _| vec![("read", pool.depth), ("write", pool.write_depth)]),
-    ),
-    of_pool(
-        "pool_pinned_servers",
-        "Servers that stay with their clients, by what keeps them; see SHOW PINS.",
-        Reads::Levels("kind", |pool, _| {
-            pool.pins.iter().map(|pin| (pin.kind, pin.servers)).collect()
-        }),
-    ),
-    of_pool(
-        "pins",
-        "How often a client has begun to keep its server, by what for.",
-        Reads::Counts("kind", |pool| pool.pins.iter().map(|pin| (pin.kind, pin.begun)).collect()),
-    ),
-    of_pool(
-        "pins_refused",
-        "Statements that were refused since they would have kept a server, by what for.",
-        Reads::Counts("kind", |pool| pool.pins.iter().map(|pin| (pin.kind, pin.refused)).collect()),
-    ),
-    of_pool(
-        "transactions",
-        "Transactions that clients have finished.",
-        Reads::Count(|stats| stats.transactions),
-    ),
-    of_pool(
-        "shared_transactions",
-        "Those of them that have shared a server: the pipelined share.",
-        Reads::Count(|stats| stats.shared),
-    ),
-    of_pool(
-        "head_of_line_delay",
-        "How long units stood behind others on servers that they shared.",
-        Reads::Delays(|stats| &stats.delays),
-    ),
-    of_pool(
-        "queries",
-        "Units finished: simple queries and batches.",
-        Reads::Count(|stats| stats.queries),
-    ),
-    of_pool("received", "What clients have sent.", Reads::Bytes(|stats| stats.received)),
-    of_pool("sent", "What servers have sent.", Reads::Bytes(|stats| stats.sent)),
-    of_pool(
-        "transaction_time",
-        "Time that transactions took, from their first unit on.",
-        Reads::Time(|stats| stats.transaction_time),
-    ),
-    of_pool(
-        "query_time",
-        "Time that servers had a unit in flight.",
-        Reads::Time(|stats| stats.query_time),
-    ),
-    of_pool(
-        "wait_time",
-        "Time that clients waited for a server.",
-        Reads::Time(|stats| stats.wait_time),
-    ),
-    of_pool(
-        "server_assignments",
-        "Times a server was lent, or given a unit that shares it.",
-        Reads::Count(|stats| stats.assignments),
-    ),
-    of_pool("client_parses", "Parse messages of clients.", Reads::Count(|stats| stats.parses)),
-    of_pool(
-        "server_parses",
-        "Parse messages of pgweir's own to servers.",
-        Reads::Count(|stats| stats.own_parses),
-    ),
-    of_pool("client_binds", "Bind messages of clients.", Reads::Count(|stats| stats.binds)),
-    of_pool("client_logins", "Logins of clients.", Reads::Count(|stats| stats.logins)),
-    of_pool(
-        "server_logins_refused",
-        "Logins that a server has refused because it had too many connections.",
-        Reads::Count(|stats| stats.refused_full),
-    ),
-    of_pool(
-        "contained_servers",
-        "Servers that were closed because they sent what no expected reply allows.",
-        Reads::Count(|stats| stats.contained),
-    ),
-];
-
-const fn of_pool(name: &'static str, help: &'static str, reads: Reads) -> OfPool {
-    OfPool { name, help, reads }
-}
-
-/// The states of SHOW POOLS.
-fn clients(_: &PoolView, census: &Census) -> Vec<(&'static str, usize)> {
-    vec![
-        ("active", census.clients_active as usize),
-        ("waiting", census.clients_waiting as usize),
-        ("active_cancel_req", census.clients_active_cancel),
-        ("waiting_cancel_req", census.clients_waiting_cancel),
-    ]
-}
-
-/// The same.
-fn servers(_: &PoolView, census: &Census) -> Vec<(&'static str, usize)> {
-    let states = [
-        ("active", census.servers_active),
-        ("active_cancel", census.servers_active_cancel),
-        ("being_canceled", census.servers_being_canceled),
-        ("idle", census.servers_idle),
-        ("tested", census.servers_tested),
-        ("login", census.servers_login),
-    ];
-    states.map(|(state, servers)| (state, servers as usize)).to_vec()
 }
 
 impl OfPool {
@@ -356,4 +221,140 @@ impl EncodeLabelValue for Label<'_> {
 /// What there is of something. No more fits into memory.
 fn level(count: usize) -> i64 {
     i64::try_from(count).unwrap_or(i64::MAX)
+}
+
+const OF_POOLS: &[OfPool] = &[
+    of_pool("pool_clients", "Clients, by what they do.", Reads::Levels("state", clients)),
+    of_pool(
+        "pool_servers",
+        "Server connections, by what they do.",
+        Reads::Levels("state", servers),
+    ),
+    of_pool("pool_size", "Most server connections.", Reads::Level(|pool, _| pool.size)),
+    of_pool(
+        "pool_longest_wait",
+        "For how long the client has waited that waits longest for a server.",
+        Reads::Length(|pool| pool.longest_wait),
+    ),
+    of_pool(
+        "pool_shared_servers",
+        "Server connections that several clients share, of those that are active.",
+        Reads::Level(|_, census| census.servers_shared as usize),
+    ),
+    of_pool(
+        "pool_shared_servers_max",
+        "Most server connections that may be shared now, by statements that read or write.",
+        Reads::Levels("access", |pool, _| {
+            vec![("read", pool.hot_most), ("write", pool.write_hot_most)]
+        }),
+    ),
+    of_pool(
+        "pool_depth",
+        "Most statements that may stand on a shared server connection now, that read or write.",
+        Reads::Levels("access", |pool, _| vec![("read", pool.depth), ("write", pool.write_depth)]),
+    ),
+    of_pool(
+        "pool_pinned_servers",
+        "Servers that stay with their clients, by what keeps them; see SHOW PINS.",
+        Reads::Levels("kind", |pool, _| {
+            pool.pins.iter().map(|pin| (pin.kind, pin.servers)).collect()
+        }),
+    ),
+    of_pool(
+        "pins",
+        "How often a client has begun to keep its server, by what for.",
+        Reads::Counts("kind", |pool| pool.pins.iter().map(|pin| (pin.kind, pin.begun)).collect()),
+    ),
+    of_pool(
+        "pins_refused",
+        "Statements that were refused since they would have kept a server, by what for.",
+        Reads::Counts("kind", |pool| pool.pins.iter().map(|pin| (pin.kind, pin.refused)).collect()),
+    ),
+    of_pool(
+        "transactions",
+        "Transactions that clients have finished.",
+        Reads::Count(|stats| stats.transactions),
+    ),
+    of_pool(
+        "shared_transactions",
+        "Transactions that have shared a server, of those that are finished.",
+        Reads::Count(|stats| stats.shared),
+    ),
+    of_pool(
+        "head_of_line_delay",
+        "How long statements stood behind others on servers that they shared.",
+        Reads::Delays(|stats| &stats.delays),
+    ),
+    of_pool(
+        "queries",
+        "Units finished: simple queries and batches.",
+        Reads::Count(|stats| stats.queries),
+    ),
+    of_pool("received", "What clients have sent.", Reads::Bytes(|stats| stats.received)),
+    of_pool("sent", "What servers have sent.", Reads::Bytes(|stats| stats.sent)),
+    of_pool(
+        "transaction_time",
+        "Time that transactions took, from their first unit on.",
+        Reads::Time(|stats| stats.transaction_time),
+    ),
+    of_pool(
+        "query_time",
+        "Time that servers had a unit in flight.",
+        Reads::Time(|stats| stats.query_time),
+    ),
+    of_pool(
+        "wait_time",
+        "Time that clients waited for a server.",
+        Reads::Time(|stats| stats.wait_time),
+    ),
+    of_pool(
+        "server_assignments",
+        "Times a server was lent, or given a unit that shares it.",
+        Reads::Count(|stats| stats.assignments),
+    ),
+    of_pool("client_parses", "Parse messages of clients.", Reads::Count(|stats| stats.parses)),
+    of_pool(
+        "server_parses",
+        "Parse messages of pgweir's own to servers.",
+        Reads::Count(|stats| stats.own_parses),
+    ),
+    of_pool("client_binds", "Bind messages of clients.", Reads::Count(|stats| stats.binds)),
+    of_pool("client_logins", "Logins of clients.", Reads::Count(|stats| stats.logins)),
+    of_pool(
+        "server_logins_refused",
+        "Logins that a server has refused because it had too many connections.",
+        Reads::Count(|stats| stats.refused_full),
+    ),
+    of_pool(
+        "contained_servers",
+        "Servers that were closed because they sent what no expected reply allows.",
+        Reads::Count(|stats| stats.contained),
+    ),
+];
+
+const fn of_pool(name: &'static str, help: &'static str, reads: Reads) -> OfPool {
+    OfPool { name, help, reads }
+}
+
+/// The states of SHOW POOLS.
+fn clients(_: &PoolView, census: &Census) -> Vec<(&'static str, usize)> {
+    vec![
+        ("active", census.clients_active as usize),
+        ("waiting", census.clients_waiting as usize),
+        ("active_cancel_req", census.clients_active_cancel),
+        ("waiting_cancel_req", census.clients_waiting_cancel),
+    ]
+}
+
+/// The same.
+fn servers(_: &PoolView, census: &Census) -> Vec<(&'static str, usize)> {
+    let states = [
+        ("active", census.servers_active),
+        ("active_cancel", census.servers_active_cancel),
+        ("being_canceled", census.servers_being_canceled),
+        ("idle", census.servers_idle),
+        ("tested", census.servers_tested),
+        ("login", census.servers_login),
+    ];
+    states.map(|(state, servers)| (state, servers as usize)).to_vec()
 }

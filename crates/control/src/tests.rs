@@ -543,6 +543,7 @@ fn snapshot() -> Snapshot {
 
 fn pool(user: &str, mode: PoolMode, stats: Stats) -> PoolView {
     PoolView {
+        removed: false,
         order: 0,
         database: "app".to_owned(),
         user: user.to_owned(),

@@ -61,6 +61,9 @@ pub struct PoolView {
     pub database: String,
     /// Their user name.
     pub user: String,
+    /// It is in the configuration no more, and goes with its last client. There may be another of
+    /// the same name by then.
+    pub removed: bool,
     /// How long they keep a server.
     pub mode: PoolMode,
     /// Most servers.
@@ -308,6 +311,7 @@ impl Engine {
                 order: pool.spec.order,
                 database: pool.spec.database.clone(),
                 user: pool.spec.user.clone(),
+                removed: pool.removed,
                 mode: pool.spec.mode,
                 size: pool.spec.size,
                 min_size: pool.spec.min_size,

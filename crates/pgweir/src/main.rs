@@ -19,6 +19,7 @@ mod listen;
 mod log;
 mod notify;
 mod quick;
+mod resident;
 mod run;
 mod text_fields;
 mod url;

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::thread::available_parallelism;
 use std::time::{Duration, SystemTime};
 
-use pgweir_config::{Change, Demand, Explained, General, Problem, Warning};
+use pgweir_config::{Change, Demand, Explained, Exporter, General, Problem, Warning};
 use pgweir_control::{Order, Rates, State};
 use pgweir_engine::{CatalogueRows, ClientId, Placement, Plan, TICK};
 use pgweir_proxy::{Clock, Listeners, Mail, Mailboxes, News, Renewal, Workers};
@@ -18,11 +18,12 @@ use tokio::task::spawn_blocking;
 use tokio::time::Sleep;
 
 use crate::descriptors;
-use crate::exporter::Exporting;
+use crate::exporter::{Exporting, Opened};
 use crate::file::{File, Loaded, Source};
 use crate::listen::{Listening, Refused};
 use crate::log::{self, Log};
 use crate::notify::{self, notify};
+use crate::resident::resident_bytes;
 
 const VERSION: &str = env!("CARGO_PKG_VERSION");
 
@@ -44,6 +45,10 @@ pub(crate) fn run(loaded: Loaded, file: Option<File>, log: Log) -> Result<(), Fa
     let general = &config.general;
     let mut listening = Listening::default();
     let listeners = listening.open(general)?;
+    let exporter = match &general.exporter {
+        Some(exporter) => Some(runtime.block_on(Opened::at(exporter))?),
+        None => None,
+    };
     let secret = random()?;
     let mut plan = Plan::new(&config, VERSION, secret)?;
     let count = worker_threads(general);
@@ -55,12 +60,16 @@ pub(crate) fn run(loaded: Loaded, file: Option<File>, log: Log) -> Result<(), Fa
     drop(news);
     tracing::info!("pgweir {VERSION} listens on {}", listening.names.join(" and "));
 
+    let mut exporting = Exporting::default();
     let next_look = {
-        // It has the timers.
+        // It has the timers and the tasks.
         let _runtime = runtime.enter();
+        if let Some(exporter) = exporter {
+            exporting.serve(exporter, &workers.mailboxes());
+        }
         Box::pin(pause_between_looks(general.autoreload))
     };
-    let mut control = Control {
+    let control = Control {
         workers: workers.mailboxes(),
         worker_threads: count,
         placement,
@@ -76,10 +85,8 @@ pub(crate) fn run(loaded: Loaded, file: Option<File>, log: Log) -> Result<(), Fa
         next_look,
         ending: Ending::No,
         listening,
-        exporting: Exporting::default(),
+        exporting,
     };
-    let exporter = general.exporter.as_ref();
-    runtime.block_on(control.exporting.renew(exporter, &control.workers))?;
     runtime.block_on(control.run(signals, &mut inbox))?;
     workers.join()?;
     tracing::info!("pgweir has ended");
@@ -207,7 +214,7 @@ impl Control {
         let mut loaded = file.load().map_err(|errors| errors.to_string())?;
         let plan = self.plan(&mut loaded)?;
         let listeners = match self.ending {
-            Ending::No => self.listen(&loaded.config.general).await?,
+            Ending::No => self.open_doors(&loaded.config.general).await?,
             // Nobody is let in any more.
             Ending::Draining(_) | Ending::Now => Listeners::new(),
         };
@@ -215,11 +222,22 @@ impl Control {
         log::warn(&loaded.config);
         let exporter = loaded.config.general.exporter.clone();
         self.go_on(loaded, plan, listeners);
-        // Traffic does not stand or fall with that.
-        if let Err(why) = self.exporting.renew(exporter.as_ref(), &self.workers).await {
-            tracing::error!("{why}");
+        if matches!(self.ending, Ending::No) {
+            self.export(exporter.as_ref()).await;
         }
         Ok(())
+    }
+
+    /// Serves metrics where that is wanted from now on. Traffic does not stand or fall with it.
+    async fn export(&mut self, wanted: Option<&Exporter>) {
+        if self.exporting.is_at(wanted) {
+            return;
+        }
+        // Doors that they were told to close may have had the port; they answer behind that.
+        let _ = self.workers.snapshot().await;
+        if let Err(why) = self.exporting.renew(wanted, &self.workers).await {
+            tracing::error!("{why}");
+        }
     }
 
     /// Goes on with one change of what was loaded last.
@@ -255,6 +273,16 @@ impl Control {
         self.autoreload = config.general.autoreload;
         let tcp = config.general.tcp;
         self.workers.reload(Renewal { plan, tcp, listeners });
+    }
+
+    /// Opens what a configuration asks for, metrics out of its way.
+    async fn open_doors(&mut self, general: &General) -> Result<Listeners, String> {
+        let former = self.exporting.make_way(general).await;
+        let opened = self.listen(general).await;
+        if opened.is_err() && former.is_some() {
+            self.export(former.as_ref()).await;
+        }
+        opened
     }
 
     /// Opens what a configuration asks for. Where our own port is in the way it is closed first,
@@ -331,6 +359,8 @@ impl Control {
         let (client, signal) = (asker.client(), asker.signal());
         tracing::info!(client, signal, "ending: clients may finish their transactions");
         notify(notify::State::Stopping);
+        // Another pgweir may come in our place.
+        self.exporting.stop();
         self.ending = Ending::Draining(Box::pin(tokio::time::sleep(self.shutdown_timeout)));
         self.workers.tell_all(|| Mail::Drain);
     }
@@ -349,6 +379,7 @@ impl Control {
         if matches!(self.ending, Ending::No) {
             notify(notify::State::Stopping);
         }
+        self.exporting.stop();
         self.ending = Ending::Now;
         how(&self.workers);
     }
@@ -486,14 +517,6 @@ fn random() -> io::Result<[u8; 32]> {
     let mut bytes = [0; 32];
     getrandom(&mut bytes, GetRandomFlags::empty())?;
     Ok(bytes)
-}
-
-/// Memory that the process has in use, if the kernel tells.
-pub(crate) fn resident_bytes() -> Option<usize> {
-    let status = std::fs::read_to_string("/proc/self/status").ok()?;
-    let line = status.lines().find_map(|line| line.strip_prefix("VmRSS:"))?;
-    let kilobytes: usize = line.split_whitespace().next()?.parse().ok()?;
-    Some(kilobytes * 1024)
 }
 
 #[expect(clippy::disallowed_methods, reason = "the console shows times of the calendar")]

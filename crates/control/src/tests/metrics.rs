@@ -1,5 +1,6 @@
 //! What machines are told, and the page that lists it.
 
+use std::collections::BTreeSet;
 use std::fmt::Write;
 use std::path::Path;
 use std::time::Duration;
@@ -88,7 +89,7 @@ fn delays_are_a_histogram() {
         ("sum", "", "9.000313"),
         ("count", "", "6"),
         ("bucket", "le=\"0.0\",", "2"),
-        ("bucket", "le=\"8e-6\",", "4"),
+        ("bucket", "le=\"0.000008\",", "4"),
         ("bucket", "le=\"0.000512\",", "5"),
         ("bucket", "le=\"2.097152\",", "5"),
         ("bucket", "le=\"+Inf\",", "6"),
@@ -106,6 +107,21 @@ fn names_are_escaped() {
     let text = metrics(snapshot, None);
     let expected = r#"pgweir_transactions_total{database="a\"b\\c\nd\\\\é",user="alice"} 10"#;
     assert!(lines(&text, "transactions").contains(&expected.to_owned()), "{text}");
+}
+
+/// It goes with its last client, while another of its name is there already.
+#[test]
+fn a_pool_that_is_removed_is_told_no_more() {
+    let mut snapshot = snapshot();
+    let mut successor = snapshot.pools[1].clone();
+    successor.stats.transactions = 3;
+    snapshot.pools[1].removed = true;
+    snapshot.pools.push(successor);
+    let text = metrics(snapshot, None);
+    let of_alice =
+        lines(&text, "transactions_total").into_iter().filter(|line| line.contains("alice"));
+    let expected = r#"pgweir_transactions_total{database="app",user="alice"} 3"#;
+    assert_eq!(of_alice.collect::<Vec<_>>(), [expected]);
 }
 
 /// `docs/metrics.md` is what there is. `make docs` writes it.
@@ -127,8 +143,10 @@ With `enable_prometheus_exporter = true` pgweir serves metrics over HTTP, at
 `http://HOST:PORT/metrics`: the [host](settings.md#general) that clients connect to, or 127.0.0.1
 where there is a unix socket only, and `prometheus_exporter_port` (9930). The form is OpenMetrics
 1.0, which Prometheus reads. No password is asked for, as with PgCat: whoever reaches the port reads
-names of databases and users, and how much is done; no statement, and no secret. Both settings
-take effect with a reload; where the port is taken then, the log says so and nothing else stops.
+names of databases and users, addresses of servers, and how much is done; no statement, and no
+secret. What it reads is a second old at most. Both settings take effect with a reload; where the
+port is taken then, the log says so and all else goes on. While pgweir drains there are no metrics:
+another may have taken its place.
 
 ```yaml
 scrape_configs:
@@ -137,8 +155,8 @@ scrape_configs:
 ```
 
 All of them are figures of the console: `database` and `user` name a pool, `state` is a column of
-[SHOW POOLS](console.md#show-pools), `kind` one of [SHOW PINS](console.md#show-pins), `cache` one of
-SHOW MEM. What [pipelining](pipelining.md) does:
+[SHOW POOLS](console.md#show-pools) without its `cl_` or `sv_`, `kind` is as in
+[SHOW PINS](console.md#show-pins), `cache` as in SHOW MEM. What [pipelining](pipelining.md) does:
 
 ```promql
 # The pipelined share: what part of the transactions has shared a server.
@@ -159,7 +177,8 @@ A histogram is three metrics: `NAME_bucket`, with the label `le`, `NAME_sum` and
 fn page(metrics: &str) -> String {
     let mut page = INTRODUCTION.to_owned();
     let mut about = "";
-    let mut lines = metrics.lines().peekable();
+    let mut names = BTreeSet::new();
+    let mut lines = metrics.lines();
     while let Some(line) = lines.next() {
         let comment = line.split(' ').collect::<Vec<_>>();
         match comment[..] {
@@ -167,6 +186,8 @@ fn page(metrics: &str) -> String {
             ["#", "TYPE", name, kind] => {
                 let sample = lines.find(|line| !line.starts_with('#')).expect("a sample");
                 let (sample_name, labels) = sample.split_once(['{', ' ']).expect("a value");
+                assert!(sample_name.starts_with(name), "{name} has no sample here");
+                assert!(names.insert(name), "{name} is there twice");
                 let name = if kind == "histogram" { name } else { sample_name };
                 let labels = labels.split("\",").filter_map(|label| label.split_once("=\""));
                 let labels: Vec<_> = labels.map(|(label, _)| format!("`{label}`")).collect();

@@ -3,16 +3,19 @@
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
 use std::net::TcpStream;
+use std::time::Duration;
 
-use pgweir_testkit::{Pgweir, PoolerConfig, Port, Stranger, eventually};
+use pgweir_testkit::{Pgweir, PoolerConfig, Port, Stranger, WireClient, eventually};
 
 use crate::console::{Row, cell, show};
 use crate::reload::reload;
-use crate::stage::{CLUSTER, PROGRAM, Stage, assert_sound, create_database, trusting};
+use crate::stage::{CLUSTER, PROGRAM, Stage, assert_sound, create_database, login, trusting};
+use crate::usage::descriptors;
 
 /// What comes of a request.
 fn ask(port: &Port, request: &str) -> String {
     let mut stream = TcpStream::connect(port.address()).unwrap();
+    stream.set_read_timeout(Some(Duration::from_secs(60))).unwrap();
     stream.write_all(request.as_bytes()).unwrap();
     let mut reply = String::new();
     stream.read_to_string(&mut reply).unwrap();
@@ -89,8 +92,8 @@ fn they_say_what_the_console_shows_of_pipelining() {
     assert_eq!(of("pool_shared_servers_max", "access", "read"), shown("sv_shared_max"));
     assert_eq!(of("pool_depth", "access", "write"), shown("depth_writes"));
     assert_eq!(of("pool_clients", "state", "active"), shown("cl_active"));
-    let share = of_pool("shared_transactions_total") / of_pool("transactions_total");
-    assert_eq!((share * 100.0).floor(), shown("shared_percent"));
+    let percent = 100.0 * of_pool("shared_transactions_total") / of_pool("transactions_total");
+    assert_eq!(percent.floor(), shown("shared_percent"));
 
     let up_to = |row: &Row| cell(row, "total_up_to").parse::<f64>().unwrap();
     let longest =
@@ -120,12 +123,16 @@ fn whoever_asks_for_something_else_is_told() {
     assert_sound(&stage.pgweir);
 }
 
-/// More at once than are served, who say nothing: others are served when those have had their time.
+/// Those who are served at once have descriptors, and the others wait; all in turn have little time
+/// to say what they want.
 #[test]
 fn who_says_nothing_keeps_nobody_out_for_long() {
     let port = Port::take();
     let stage = Stage::with("metrics_silent", 1, |config| served_at(&port, config));
+    assert_eq!(stage.value("SELECT 1"), "1");
+    let before = descriptors(&stage.pgweir);
     let silent = [0; 12].map(|_| TcpStream::connect(port.address()).unwrap());
+    eventually("eight to be served", || descriptors(&stage.pgweir) == before + 8);
     metrics(&port);
     assert_eq!(stage.value("SELECT 1"), "1");
     drop(silent);
@@ -155,12 +162,50 @@ fn a_reload_begins_and_ends_them() {
     );
     let refused = format!("metrics cannot be served at 127.0.0.1:{}", port.number());
     eventually("the log to say so", || pgweir.log().contains(&refused));
-    assert!(pgweir.log().contains("was loaded again"));
+    assert_eq!(metrics(&other).len(), before.len(), "those that were served are served yet");
     drop(stranger);
     reload(&pgweir, &served_at(&port, plain()).text(pgweir.port()));
     eventually("metrics to be served at last", || is_served(&port));
     reload(&pgweir, &plain().text(pgweir.port()));
     eventually("nothing to be served any more", || !is_served(&port));
+}
+
+/// What clients connect to and where metrics are change places.
+#[test]
+fn a_reload_may_give_the_port_of_metrics_to_clients() {
+    let port = Port::take();
+    let stage = Stage::with("metrics_swap", 1, |config| served_at(&port, config));
+    let own = stage.pgweir.port();
+    metrics(&port);
+    let config = trusting(&CLUSTER, &stage.name).user(&stage.name, "", 1);
+    let config = config.general("enable_prometheus_exporter", "true");
+    let swapped = config.general("prometheus_exporter_port", &own.to_string());
+    reload(&stage.pgweir, &swapped.text(port.number()));
+    let login = login(&stage.name);
+    let mut client = WireClient::login(port.address(), &login).unwrap();
+    assert_eq!(client.query("SELECT 1"), ["1"]);
+    eventually("metrics to be where clients were", || {
+        stage
+            .pgweir
+            .log()
+            .contains(&format!("metrics are served at http://127.0.0.1:{own}/metrics"))
+    });
+}
+
+/// Who starts in the place of one that ends finds both ports free.
+#[test]
+fn one_that_drains_leaves_the_port_to_another() {
+    let port = Port::take();
+    let stage = Stage::with("metrics_drain", 1, |config| served_at(&port, config));
+    let mut client = stage.client();
+    client.query("BEGIN");
+    stage.pgweir.terminate();
+    eventually("the port to be free", || TcpStream::connect(port.address()).is_err());
+    let config = trusting(&CLUSTER, &stage.name).user(&stage.name, "", 1);
+    let successor = Pgweir::start(PROGRAM, |own| served_at(&port, config).text(own));
+    metrics(&port);
+    assert_sound(&successor);
+    client.query("COMMIT");
 }
 
 #[test]
@@ -173,4 +218,5 @@ fn a_port_that_somebody_has_is_an_error_at_start() {
     assert!(!status.success());
     let refused = format!("metrics cannot be served at 127.0.0.1:{}", port.number());
     assert!(log.contains(&refused) && log.contains("in use"), "{log}");
+    assert!(!log.contains("listens on"), "nobody was let in before: {log}");
 }
