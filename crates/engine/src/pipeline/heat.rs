@@ -277,6 +277,12 @@ impl Server {
 
     /// Whether it takes units yet.
     pub(super) fn goes_on_taking(&self) -> bool {
-        !self.reserved && !self.doomed && self.cancel.is_none()
+        !self.reserved && !self.doomed && !self.may_be_hit()
+    }
+
+    /// Whether a cancel may hit what is sent there next. Where its connection has ended PostgreSQL
+    /// has given the signal; behind another pooler that says nothing, the end of the unit does.
+    pub(super) fn may_be_hit(&self) -> bool {
+        self.cancel.is_some() || self.pipeline.iter().any(|unit| unit.may_be_hit)
     }
 }

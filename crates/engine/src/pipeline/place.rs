@@ -366,7 +366,7 @@ impl Engine {
         matches!(server.state, ServerState::Pipelined)
             && is_set
             && !server.doomed
-            && server.cancel.is_none()
+            && !server.may_be_hit()
             && server.load() < depth
             && server.pipeline.back().is_none_or(|last| !last.trails)
             && (unit.access.waits() || !server.has_waiting())

@@ -7,7 +7,8 @@ use std::collections::BTreeSet;
 use std::fs;
 use std::sync::LazyLock;
 
-use pgweir_testkit::{Login, Pgweir, Script, assert_same_transcript};
+use pgweir_testkit::frames::query;
+use pgweir_testkit::{Login, Pgweir, Script, WireClient, assert_same_transcript};
 
 use crate::stage::{self, CLUSTER, PROGRAM};
 
@@ -30,18 +31,25 @@ const CHUNKS: [usize; 3] = [1, 3, 7];
 static POOLERS: LazyLock<Poolers> = LazyLock::new(|| {
     stage::create_database(&CLUSTER, NAME);
     stage::superuser(&CLUSTER, NAME).query(SCHEMA);
-    let start = |mode: &str| {
+    let start = |mode: &str, pipelining: &str| {
         let config = stage::trusting(&CLUSTER, NAME)
+            .general("admin_username", "\"admin\"")
+            .general("admin_password", "\"admin\"")
+            .general("pipelining", &format!("\"{pipelining}\""))
             .pool("pool_mode", &format!("\"{mode}\""))
             .user(NAME, "", 4);
         Pgweir::start(PROGRAM, |port| config.text(port))
     };
-    let [transaction, session, statement] = ["transaction", "session", "statement"].map(start);
-    Poolers { transaction, session, statement }
+    let [transaction, session, statement] =
+        ["transaction", "session", "statement"].map(|mode| start(mode, "auto"));
+    Poolers { transaction, shared: start("transaction", "2x8"), session, statement }
 });
 
 struct Poolers {
     transaction: Pgweir,
+    /// The same, where what may share a server does so at once: with `auto` nobody who is alone
+    /// does.
+    shared: Pgweir,
     session: Pgweir,
     statement: Pgweir,
 }
@@ -153,8 +161,8 @@ fn login() -> Login {
     stage::login(NAME)
 }
 
-/// Compares in transaction mode, sent at once and in pieces, in session mode, and in statement mode
-/// what leaves no transaction open.
+/// Compares in transaction mode, sent at once and in pieces, and on servers that are shared; in
+/// session mode; and in statement mode what leaves no transaction open.
 #[track_caller]
 fn same(script: &Script) {
     same_but(&[], script);
@@ -163,7 +171,7 @@ fn same(script: &Script) {
 /// As [`same`], where PostgreSQL and pgweir differ in the ways given: each of them must show.
 #[track_caller]
 fn same_but(differences: &[Difference], script: &Script) {
-    let Poolers { transaction, session, statement } = &*POOLERS;
+    let Poolers { transaction, shared, session, statement } = &*POOLERS;
     let direct = script.run(CLUSTER.address());
     let compare = |pooled: Vec<String>| {
         for omitted in differences {
@@ -178,6 +186,7 @@ fn same_but(differences: &[Difference], script: &Script) {
         assert_same_transcript(&direct, &masked(differences, pooled));
     };
     compare(script.run(transaction.address()));
+    compare(script.run(shared.address()));
     compare(script.run(session.address()));
     let in_block = |line: &String| line.starts_with("ReadyForQuery") && !line.ends_with('I');
     if !direct.iter().any(in_block) {
@@ -187,12 +196,25 @@ fn same_but(differences: &[Difference], script: &Script) {
         compare(script.run_split(transaction.address(), chunk));
     }
     stage::assert_sound(transaction);
+    stage::assert_sound(shared);
     stage::assert_sound(session);
     stage::assert_sound(statement);
 }
 
 fn masked(differences: &[Difference], transcript: Vec<String>) -> Vec<String> {
     differences.iter().fold(transcript, |transcript, difference| difference.masked(transcript))
+}
+
+/// What is compared on shared servers has shared one indeed.
+#[test]
+fn what_is_closed_shares_a_server() {
+    let selects = (0..3).fold(script(), |script, _| script.ask(&query("SELECT b FROM kept")));
+    same(&selects);
+    let admin = Login::new("admin").password("admin").database("pgweir");
+    let mut admin = WireClient::login(POOLERS.shared.address(), &admin).unwrap();
+    let rows = admin.query("SHOW PIPELINING");
+    let units = rows.last().and_then(|row| row.rsplit('|').next());
+    assert!(units.is_some_and(|units| units.parse::<u64>().unwrap() >= 3), "{rows:?}");
 }
 
 #[test]

@@ -545,6 +545,8 @@ fn a_cancel_beside_others_goes_out_when_they_are_answered() {
     clients[2].says([query("UPDATE t SET a = 2")]);
     assert_eq!(server.heard(), ["Q(UPDATE t SET a = 1)"; 2].join(" "), "nobody stands behind it");
     line.ends();
+    stage.wait(TICK);
+    assert_eq!(server.heard(), "", "its end alone does not say that the signal has come");
     server.says([error("57014"), ready()]);
     assert_eq!(clients[1].heard(), "E(57014) Z");
     stage.wait(TICK);
@@ -819,6 +821,47 @@ fn a_cancel_of_one_that_is_alone_goes_out() {
     line.ends();
     assert!(requester.is_closed());
     assert_eq!(server.heard(), "Q(SELECT 1)");
+}
+
+/// The end of its connection alone says that the signal has come only where PostgreSQL is at the
+/// other end of it.
+#[test]
+fn nobody_stands_behind_one_that_a_cancel_may_hit() {
+    let (stage, server, clients) = braked(&shared(1), 2);
+    clients[0].says([query("SELECT 0")]);
+    stage.cancel(&clients[0]);
+    let line = stage.cancel_line().expect("it is wanted");
+    clients[1].says([query("SELECT 1")]);
+    assert_eq!(server.heard(), "Q(SELECT 0)");
+    line.ends();
+    stage.wait(TICK);
+    assert_eq!(server.heard(), "");
+    server.says([error("57014"), ready()]);
+    assert_eq!(clients[0].heard(), "E(57014) Z");
+    stage.wait(TICK);
+    assert_eq!(server.heard(), "Q(SELECT 1)");
+}
+
+/// All that stand on a server may hear of it, and nobody else.
+#[test]
+fn a_full_server_that_breaks_leaves_as_many_in_doubt_as_it_may_hold() {
+    let depth = 5;
+    let setup = Setup { general: "pipelining = '1x5'", ..Setup::default() };
+    let (stage, server, clients) = braked(&setup, depth + 3);
+    updated(&server, &clients[0]);
+    for (n, client) in clients.iter().enumerate() {
+        client.says([query(&format!("UPDATE t SET a = {n}"))]);
+    }
+    server.heard();
+    server.breaks();
+    let heard: Vec<_> = clients.iter().map(Peer::heard).collect();
+    assert_eq!(heard[..depth], ["E(08007) Z"; 5]);
+    assert_eq!(heard[depth..], [""; 3]);
+    let another = stage.server();
+    assert_eq!(another.heard(), BRAKED);
+    another.says([one_row("")]);
+    let sent = (depth..depth + 3).map(|n| format!("Q(UPDATE t SET a = {n})"));
+    assert_eq!(another.heard(), sent.collect::<Vec<_>>().join(" "));
 }
 
 /// Its client has asked for the end of it, so it is not run again, however long it has run.

@@ -363,7 +363,18 @@ pub(super) const EXTENSIONS: &str = "
         BEGIN RETURN QUERY SELECT a FROM dblink('own', 'SELECT 1') AS t(a int); END $$;
     CREATE FUNCTION loads() RETURNS int LANGUAGE plpgsql AS $$
         BEGIN LOAD 'auto_explain'; RETURN 1; END $$;
-    CREATE VIEW far AS SELECT * FROM over_there() AS t(a);";
+    CREATE VIEW far AS SELECT * FROM over_there() AS t(a);
+    CREATE EXTENSION file_fdw;
+    CREATE EXTENSION postgres_fdw;
+    CREATE SERVER files FOREIGN DATA WRAPPER file_fdw;
+    CREATE SERVER others FOREIGN DATA WRAPPER postgres_fdw;
+    CREATE FOREIGN TABLE of_file (a text) SERVER files OPTIONS (filename '/dev/null');
+    CREATE FOREIGN TABLE of_others (a text) SERVER others;
+    CREATE VIEW of_files AS SELECT a FROM of_file;
+    CREATE TABLE parent (a text);
+    CREATE FOREIGN TABLE heir () INHERITS (parent) SERVER others;
+    CREATE TABLE whole (a int) PARTITION BY LIST (a);
+    CREATE FOREIGN TABLE part PARTITION OF whole FOR VALUES IN (1) SERVER others;";
 
 /// Texts that come to those.
 pub(super) const FOREIGN: &[&str] = &[
@@ -374,6 +385,15 @@ pub(super) const FOREIGN: &[&str] = &[
     "SELECT * FROM far",
     "SELECT get_raw_page('pg_class', 0)",
     "SELECT loads()",
+    "SELECT a FROM of_file",
+    "SELECT a FROM of_files",
+    "SELECT a FROM of_others",
+    "UPDATE of_others SET a = ''",
+    "SELECT a FROM heir",
+    "SELECT a FROM parent",
+    "DELETE FROM parent",
+    "SELECT a FROM whole",
+    "INSERT INTO whole VALUES (1)",
 ];
 
 /// What no text names. While a database has one of these nothing is shared in it.
