@@ -260,8 +260,9 @@ impl World {
         self.configure(configuration);
         // Cancels and closing connections come to their end.
         self.run_for(15_000_000)?;
-        for _ in 0..self.processes() {
-            // An idle server may have been told to go just now, and the next one a tick later.
+        for _ in 0..=self.processes() {
+            // An idle server may have been told to go just now, and be gone already but for the end
+            // of its stream; and the next one a tick later.
             if self.check_rest().is_ok() {
                 break;
             }
