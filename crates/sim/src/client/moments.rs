@@ -210,7 +210,11 @@ impl Client {
                 let asked = site.rules.most(still_since, |rules| Some(rules.times.connect));
                 let hangs = self.pool.lets_go() && site.was_frozen(still_since);
                 let asked = asked.filter(|_| hangs).unwrap_or(0);
-                alone(silence.map(|its| Deadline { at: its.at + asked, ..its }))
+                // A server that it keeps may be asked for the catalogue, and hang then.
+                let unread = site.ledger.schema.may_be_unread(site.trace.now);
+                let reads = unread && site.was_frozen(still_since);
+                let reading = if reads { READING_US } else { 0 };
+                alone(silence.map(|its| Deadline { at: its.at + asked + reading, ..its }))
             }
             Phase::Ready if self.waits_alone(site) => {
                 // It may have a server by then, to which its unit is on the way.
