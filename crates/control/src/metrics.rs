@@ -145,7 +145,7 @@ impl Reads {
         &self,
         pool: &PoolView,
         census: &Census,
-        labels: [(&'static str, Label<'_>); 2],
+        labels: Labels<'_, 2>,
         family: &mut MetricEncoder<'_>,
     ) -> fmt::Result {
         let stats = &pool.stats;
@@ -158,25 +158,15 @@ impl Reads {
                 let seconds = time(stats).as_secs_f64();
                 family.encode_family(&labels)?.encode_counter(&seconds, none)
             }
-            Self::Counts(kind, of) => {
-                let [database, user] = labels;
-                for (name, value) in of(pool) {
-                    let labels = [database, user, (*kind, Label(name))];
-                    family.encode_family(&labels)?.encode_counter(&value, none)?;
-                }
-                Ok(())
-            }
+            Self::Counts(kind, of) => each(labels, kind, of(pool), |labels, count| {
+                family.encode_family(&labels)?.encode_counter(&count, none)
+            }),
             Self::Level(of) => {
                 family.encode_family(&labels)?.encode_gauge(&level(of(pool, census)))
             }
-            Self::Levels(kind, of) => {
-                let [database, user] = labels;
-                for (name, value) in of(pool, census) {
-                    let labels = [database, user, (*kind, Label(name))];
-                    family.encode_family(&labels)?.encode_gauge(&level(value))?;
-                }
-                Ok(())
-            }
+            Self::Levels(kind, of) => each(labels, kind, of(pool, census), |labels, count| {
+                family.encode_family(&labels)?.encode_gauge(&level(count))
+            }),
             Self::Length(time) => {
                 family.encode_family(&labels)?.encode_gauge(&time(pool).as_secs_f64())
             }
@@ -195,6 +185,20 @@ impl Reads {
             }
         }
     }
+}
+
+/// So many names, and what they say.
+type Labels<'a, const N: usize> = [(&'static str, Label<'a>); N];
+
+/// Writes what there is of each kind, which one more label tells apart.
+fn each<'a, V>(
+    [database, user]: Labels<'a, 2>,
+    kind: &'static str,
+    values: Vec<(&'static str, V)>,
+    mut write: impl FnMut(Labels<'a, 3>, V) -> fmt::Result,
+) -> fmt::Result {
+    let mut values = values.into_iter();
+    values.try_for_each(|(name, value)| write([database, user, (kind, Label(name))], value))
 }
 
 /// A label's value, which may be any text: a name of a database or of a user.
