@@ -26,7 +26,7 @@ pub(crate) struct State {
     pub(crate) transaction: Transaction,
     /// The client whose transaction or batch is open.
     pub(crate) owner: Option<u32>,
-    /// The tag of the message that came last, and how many have come so far.
+    /// The latest tag of the client whose message came last, and how many messages have come.
     pub(crate) served: Option<Tag>,
     pub(crate) met: u64,
     /// What the open transaction has changed.
@@ -249,7 +249,10 @@ impl State {
     pub(crate) fn meet(&mut self, tag: Tag, witness: &mut impl Witness) {
         witness.meets(tag, self);
         self.owner.get_or_insert(tag.client);
-        self.served = Some(tag);
+        // A statement that is made once more, behind what its client has sent since, has the tag
+        // of its text.
+        let earlier = self.served.filter(|served| served.client == tag.client);
+        self.served = Some(earlier.map_or(tag, |earlier| earlier.max(tag)));
         self.met += 1;
     }
 

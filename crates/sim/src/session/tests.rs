@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use pgweir_testkit::{Login, WireClient};
 use pgweir_wire::frontend::{self, Target};
 
-use super::{Advance, Home, Inbox, Message, Session};
+use super::{Advance, Again, Home, Inbox, Message, Session, State, Witness};
 use crate::language::Tag;
 use crate::language::sql::{CLUSTER, in_short, translate};
 use crate::ledger::Ledger;
@@ -642,4 +642,25 @@ fn rows_of_a_prepared_statement_stay_what_they_were() {
         query(out, "shaped c0s9 1; commit c0s10");
     });
     assert_eq!(at_a_savepoint, "1ZICCZTCCZT2TDCZT2ZTCZTTDCZTTDCCZI");
+}
+
+/// A statement that is made anew for its name has the tag of its text, whose first use may have
+/// been refused: what a transaction settles is told of its latest message.
+#[test]
+fn a_transaction_is_as_late_as_its_latest_message() {
+    let home = || Home { database: "db".to_owned(), user: "app".to_owned() };
+    let tag = |number| Tag { client: 0, number };
+    let mut ledger = Ledger::new();
+    ledger.enrol(BTreeMap::new(), home());
+    ledger.refused(&[tag(1)]);
+    ledger.executes(tag(2), Again::MayNot);
+    let mut state = State::new(BTreeMap::new());
+    state.home = Some(home());
+    state.start();
+    state.meet(tag(2), &mut ledger);
+    state.meet(tag(1), &mut ledger);
+    state.set(0, "statement_timeout", "1h", false);
+    state.commit(&mut ledger).expect("nothing fails");
+    state.meet(tag(3), &mut ledger);
+    assert_eq!(ledger.failure(), None);
 }
