@@ -605,6 +605,7 @@ fn server((state, id): (ServerActivity, u32)) -> ServerView {
         process_id: Some(4711),
         client: None,
         queue: None,
+        joined: 0,
         close_needed: false,
     }
 }

@@ -436,6 +436,7 @@ impl Engine {
 
     /// Sends a query of our own, whose reply nobody else sees.
     pub(crate) fn run_own(&mut self, server: ServerId, text: &[u8]) {
+        self.end_joined(server);
         let its = &mut self.servers[server];
         its.own_error = None;
         its.replies.push(Expected { kind: Kind::Query { sent: 0 }, sink: Sink::Own });

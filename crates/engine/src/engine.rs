@@ -38,6 +38,8 @@ pub struct Engine {
     pub(crate) pool_of: BTreeMap<String, BTreeMap<String, PoolId>>,
     /// Servers of all pools that clients share.
     pub(crate) hot: usize,
+    /// Servers that are to be sent a Sync yet, for units that are joined.
+    pub(crate) open: Vec<ServerId>,
     pub(crate) shares: Store<Share>,
     pub(crate) share_of: BTreeMap<Of, ShareId>,
     /// The pools of other engines, by database and user.
@@ -75,6 +77,7 @@ impl Engine {
             pools: Store::new(),
             pool_of: BTreeMap::new(),
             hot: 0,
+            open: Vec::new(),
             shares: Store::new(),
             share_of: BTreeMap::new(),
             elsewhere: BTreeMap::new(),

@@ -6,6 +6,7 @@ use pgweir_wire::TransactionStatus;
 use crate::Engine;
 use crate::client::{Client, Fate, Leg, Phase};
 use crate::commons::{Count, Member};
+use crate::pipeline::Access;
 use crate::pool::{Pool, PoolId, Waiter};
 use crate::prepared::{Names, Registry};
 use crate::server::Server;
@@ -292,7 +293,13 @@ impl Engine {
             assert_eq!(counted, (units.len(), writes), "{id:?}: places are miscounted");
             let idles = server.load() == 0 && server.replies.is_empty();
             assert!(!idles, "{id:?}: shared by nobody");
+            let is_listed = self.open.contains(&id);
+            assert_eq!(server.is_open(), is_listed, "{id:?}: its units lack a Sync, or do not");
+            let passed = server.replies.joints_passed();
+            assert!(passed <= server.group(), "{id:?}: says more than one ReadyForQuery is for");
             for unit in &server.pipeline {
+                let only_reads = unit.access == Access::Read;
+                assert!(only_reads || !unit.joined, "{id:?}: what does not only read is joined");
                 let Some(client) = unit.client else { continue };
                 let its = &self.clients[client];
                 assert_eq!(its.leg, Leg::Pipelined(id), "{client:?} is on {id:?}");

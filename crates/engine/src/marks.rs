@@ -1134,6 +1134,12 @@ marks! {
     SharedReplyTooLong,
     /// All replies that are kept are too long together.
     NoRoomForReply,
+    /// A unit is sent behind another under one Sync.
+    Joined,
+    /// That Sync is sent when the turn is over.
+    JoinedForTurn,
+    /// A unit fails, and so do others under the same Sync.
+    Derailed,
     /// A unit is run again, alone.
     RunAlone,
     /// A client goes whose unit is on a shared server.
@@ -1225,6 +1231,10 @@ marks! {
     TooLongInDoubt,
     /// A server refuses to be set for a unit that it has, which is not known any more to only read.
     MissetInDoubt,
+    /// Units under one Sync have failed, and it is not known of one any more that it only reads.
+    DerailedInDoubt,
+    /// A unit comes when those to which it would be joined have failed already.
+    NotJoinedBehindError,
     /// A server is lost that has something to do in front of a unit, for which a cancel has come.
     LossOfCancelledAhead,
     /// A client was told of two kinds of rows of one statement: the unit is not shared.

@@ -10,6 +10,7 @@
 //!   again alone, with its client's own timeout. So nothing of a reply goes out before its
 //!   ReadyForQuery, and the bytes of a unit stay with its client's connection until then.
 //! - A read never stands behind a write: to wait for a commit is under no timeout.
+//! - Where many units stand on a server, some that only read go under one Sync ([`joined`]).
 //! - Nothing is ever cancelled from outside on a server with a second unit on it, and no such
 //!   server is closed by us: it is drained.
 //! - Whoever needs a server alone waits in the same queue; the server that will run dry first is
@@ -24,6 +25,7 @@ mod choice;
 mod climb;
 mod climbs;
 mod heat;
+mod joined;
 mod lost;
 mod place;
 mod repute;
@@ -45,6 +47,7 @@ use crate::time::Time;
 
 pub(crate) use choice::Choice;
 pub(crate) use climbs::Climbs;
+pub(crate) use joined::Joining;
 pub(crate) use repute::Repute;
 pub use unit::{Access, Unshared};
 pub(crate) use unit::{Need, Unit};
@@ -111,6 +114,10 @@ pub(crate) struct InFlight {
     pub(crate) may_be_hit: bool,
     /// It begins with what ends the unnamed statement: a Parse, or a Query.
     pub(crate) ends_unnamed: bool,
+    /// It was sent without its Sync: that of a later unit ends it too.
+    pub(crate) joined: bool,
+    /// What of the input that is read now belongs to its reply, and was not passed on.
+    pub(crate) fresh: Option<Range<usize>>,
 }
 
 /// What becomes of a unit when its reply is over.
@@ -122,10 +129,10 @@ pub(crate) enum Outcome {
     Overran,
     /// Its reply is longer than what is kept, and was thrown away.
     TooLong,
+    /// Another unit under the same Sync has failed, or this one has, and what its client is told of
+    /// that is to come of its own transaction.
+    Derailed,
     /// Its server could not be set to what its client has set: it only reads, and nobody hears
     /// what it has read.
     Misset,
 }
-
-/// What of the input that is read now belongs to the reply at the head, and was not passed on.
-pub(crate) type Fresh = Option<Range<usize>>;

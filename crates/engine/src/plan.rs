@@ -7,6 +7,7 @@ use pgweir_config::{ANY_DATABASE, Admin, AuthMethod, Config, Limit, Pool, User};
 use pgweir_sql::{PinReason, Pins};
 
 use crate::action::Address;
+use crate::pipeline::Joining;
 use crate::pool::PoolSpec;
 
 /// What a configuration asks of an engine.
@@ -28,6 +29,8 @@ pub struct Plan {
     pub(crate) connect_parallelism: usize,
     /// Most bytes of replies that are kept until they are over, of all workers together.
     pub(crate) max_buffer_memory: usize,
+    /// When units are put under one Sync.
+    pub(crate) joining: Joining,
     pub(crate) client_idle_timeout: Option<Duration>,
     pub(crate) shutdown_timeout: Duration,
     /// Whether clients that come are news.
@@ -82,6 +85,7 @@ impl Plan {
             max_user_connections: count(general.max_user_connections),
             connect_parallelism: general.connect_parallelism as usize,
             max_buffer_memory: usize::try_from(general.max_buffer_memory).unwrap_or(usize::MAX),
+            joining: Joining::USUAL,
             client_idle_timeout: general.client_idle_timeout,
             log_connections: general.log_client_connections,
             log_disconnections: general.log_client_disconnections,
@@ -89,6 +93,12 @@ impl Plan {
             specs,
             wild,
         })
+    }
+
+    /// The same, but that units are put under one Sync wherever they may be: that where it pays is
+    /// more than a simulation has.
+    pub fn joining_eagerly(self) -> Self {
+        Self { joining: Joining::EAGER, ..self }
     }
 
     /// How the pool of a database that has none would let this user in.

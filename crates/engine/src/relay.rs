@@ -16,7 +16,7 @@ use crate::reply::{Sink, Step, is_overture};
 use crate::server::ServerState;
 use crate::time::Time;
 pub use whole::DESCRIPTION_BYTES;
-use whole::{comes_whole, is_held, is_kept_whole, malformed};
+use whole::{comes_whole, is_held, is_kept_whole, malformed, same_messages};
 
 impl Engine {
     /// Bytes of a server that has logged in, from `start` on.
@@ -85,6 +85,7 @@ impl Engine {
         let Some(header) = Header::parse(rest).map_err(malformed)? else {
             return Ok(0);
         };
+        self.servers[id].replies.begin_message();
         let tag = Tag::of(header).map_err(malformed)?;
         let length = header.message_len();
         let whole = rest.len() >= length;
@@ -584,17 +585,4 @@ pub(crate) fn as_report(fields: &ErrorFields<'_>) -> Report {
     let text = |field| String::from_utf8_lossy(field).into_owned();
     let (detail, hint) = (fields.detail.map(text), fields.hint.map(text));
     Report { detail, hint, ..Report::error(code, text(fields.message)) }
-}
-
-/// Bytes of the whole messages with this tag at the front: rows come by the thousand, and what
-/// holds for the first holds for those behind it.
-fn same_messages(tag: u8, bytes: &[u8]) -> usize {
-    let mut at = 0;
-    while let Ok(Some(header)) = Header::parse(&bytes[at..]) {
-        if header.tag != tag || bytes.len() - at < header.message_len() {
-            break;
-        }
-        at += header.message_len();
-    }
-    at
 }

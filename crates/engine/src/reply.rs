@@ -12,6 +12,8 @@
 //! - A Sync can fail (a deferred constraint): error first, then its ReadyForQuery.
 
 mod allowed;
+mod copying;
+mod joints;
 mod kind;
 
 use std::collections::VecDeque;
@@ -23,6 +25,7 @@ use crate::client::Slot;
 use crate::marks::Mark;
 use crate::prepared::{Own, Statement};
 use allowed::{Allowed, allowed};
+use joints::Joints;
 
 pub(crate) use allowed::is_overture;
 pub(crate) use kind::{Closes, Described, Kind, Made, Makes};
@@ -153,6 +156,8 @@ pub(crate) struct Replies {
     executes: bool,
     /// A query of ours is to show whether the COPY at the head reads data.
     tries: bool,
+    /// Where units begin that stand behind others under the same Sync.
+    joints: Joints,
 }
 
 impl Replies {
@@ -170,7 +175,29 @@ impl Replies {
             in_batch: false,
             executes: false,
             tries: false,
+            joints: Joints::default(),
         }
+    }
+
+    /// What is sent next is of another unit than what was sent before, and one Sync ends both.
+    pub(crate) fn join(&mut self) {
+        debug_assert!(self.in_batch || self.skipping, "joined to what has its Sync");
+        if !self.skipping {
+            self.joints.put(self.entries.len());
+        }
+    }
+
+    /// The server's next message comes: it is of the next unit where that of the one in front,
+    /// under the same Sync, is whole.
+    #[inline]
+    pub(crate) fn begin_message(&mut self) {
+        self.joints.pass();
+    }
+
+    /// So many units have been answered since the last ReadyForQuery, under the same Sync as the
+    /// one that is answered now.
+    pub(crate) fn joints_passed(&self) -> usize {
+        self.joints.passed()
     }
 
     /// Whether what was sent last is of a batch that a Sync is still to end.
@@ -448,6 +475,7 @@ impl Replies {
                     _ => Effect::None,
                 };
                 self.pop();
+                self.joints.end();
                 Ok(Step::Ready { sink, effect })
             }
             (Allowed::Last, _) => {
@@ -484,56 +512,6 @@ impl Replies {
         }
     }
 
-    /// The first entry is in its COPY: what was sent behind it is read as part of it, up to its end
-    /// or to what is no part of any COPY.
-    fn begin_copy_in(&mut self, unanswered: &mut impl FnMut(Slot)) {
-        let mut open = true;
-        let mut flushed = false;
-        while let Some(entry) = self.entries.get(1).filter(|_| open) {
-            match entry.kind {
-                Kind::CopyEnd => {
-                    flushed = self.due > 1;
-                    Mark::CopyEndAheadFound.hit();
-                    self.remove(1);
-                    self.copy_ends -= 1;
-                    open = false;
-                }
-                Kind::Sync => {
-                    Mark::SyncAheadOfCopy.hit();
-                    if let Sink::Client(slot) = entry.sink {
-                        unanswered(slot);
-                    }
-                    self.remove(1);
-                    self.early_syncs += 1;
-                }
-                // Where data are read it is an error, which comes at once. Else it is answered.
-                _ => {
-                    Mark::CopyEndedByWhatFollows.hit();
-                    flushed = true;
-                    open = false;
-                }
-            }
-        }
-        self.progress = Progress::CopyIn { open };
-        let head = self.entries.front().map(|head| &head.kind);
-        if self.due == 1 && !flushed && matches!(head, Some(Kind::Execute { .. })) {
-            // What it says behind its COPY waits for another Sync, or for a Flush behind its end.
-            Mark::CopySaysTheRestLater.hit();
-            self.due = 0;
-        }
-    }
-
-    /// The first entry is in its COPY, both ways: says whether its end was sent before.
-    fn strike_copy_end(&mut self) -> bool {
-        let end = self.entries.iter().position(|entry| matches!(entry.kind, Kind::CopyEnd));
-        if let Some(index) = end {
-            Mark::CopyBothEndedAhead.hit();
-            self.remove(index);
-            self.copy_ends -= 1;
-        }
-        end.is_some()
-    }
-
     /// Takes out an entry that will not be answered.
     fn remove(&mut self, index: usize) {
         if let Some(Expected { kind: Kind::Query { .. }, sink }) = self.entries.remove(index) {
@@ -541,6 +519,10 @@ impl Replies {
             self.tries &= sink != Sink::Aside;
         }
         self.due -= usize::from(index < self.due);
+        debug_assert!(index == 0 || self.joints.is_empty(), "a COPY is joined to others");
+        if index == 0 {
+            self.joints.advance();
+        }
     }
 
     /// The entry at the head has failed. Gives what it and those behind it, which are skipped, were
@@ -565,7 +547,7 @@ impl Replies {
         self.pop();
         while let Some(next) = self.entries.front() {
             match &next.kind {
-                Kind::Sync => return undone,
+                Kind::Sync => break,
                 Kind::Query { .. } | Kind::FunctionCall => {
                     Mark::QueryBehindFailedBatch.hit();
                     if let Sink::Client(slot) | Sink::Refused(slot) = next.sink {
@@ -576,8 +558,12 @@ impl Replies {
             }
             self.pop();
         }
-        Mark::BatchFailedWithoutSync.hit();
-        self.skipping = true;
+        // The units behind it under the same Sync are skipped, too.
+        self.joints.skip();
+        if self.entries.is_empty() {
+            Mark::BatchFailedWithoutSync.hit();
+            self.skipping = true;
+        }
         undone
     }
 

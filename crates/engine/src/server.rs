@@ -16,7 +16,7 @@ use crate::client::{Body, Slot, UnnamedStatement};
 use crate::commons::Count;
 use crate::parameters::Parameters;
 use crate::pins::Refusal;
-use crate::pipeline::{Access, Fresh, InFlight};
+use crate::pipeline::{Access, InFlight};
 use crate::pool::PoolId;
 use crate::prepared::{Shelf, Statement};
 use crate::reply::Replies;
@@ -154,7 +154,6 @@ pub struct Server {
     pub(crate) foresees: bool,
     /// The statement that it is told to make, shared as it is, for units that wait.
     pub(crate) providing: Option<Rc<Statement>>,
-    pub(crate) fresh: Fresh,
     /// It has said FATAL while it was shared.
     pub(crate) says_farewell: bool,
 }
@@ -224,7 +223,6 @@ impl Server {
             braking: None,
             foresees: false,
             providing: None,
-            fresh: None,
             says_farewell: false,
         }
     }
@@ -352,7 +350,7 @@ impl Server {
     pub(crate) fn answers(&self) -> Option<ClientId> {
         match self.state {
             ServerState::Lent(client) => Some(client),
-            ServerState::Pipelined => self.pipeline.front().and_then(|unit| unit.client),
+            ServerState::Pipelined => self.answering().and_then(|unit| unit.client),
             ServerState::Connecting
             | ServerState::Login(_)
             | ServerState::Idle

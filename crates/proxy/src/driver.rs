@@ -20,20 +20,11 @@ mod handover;
 mod held;
 mod kept;
 mod lingering;
+mod output;
 
 /// Bytes that are read at once. With what is retained in front of them they fill the scratch
 /// buffer; it is shared by all connections of a worker.
 const SCRATCH_BYTES: usize = 128 * 1024;
-
-/// Output up to this size waits for the end of the turn; what is more goes out at once.
-const GATHERED_BYTES: usize = 4 * 1024;
-
-/// Output for fewer connections than this is not worth a wait for the end of the turn, nor a call
-/// for all of them together. (Of 16 clients that share 3 servers many turns have it for two only.)
-const FEW: usize = 2;
-
-/// So many writes go out at once, behind a turn with few, before gathering is tried again.
-const UNGATHERED_WRITES: u32 = 16;
 
 /// How often in a row [`Driver::reap`] finds a peer silent before it is taken for gone. The first
 /// time says only that the silence has begun, so the others span two calls.
@@ -255,6 +246,11 @@ impl<T: Transport> Driver<T> {
                 self.resume_client(now, client);
                 self.settle(now);
             }
+            self.engine.turn_ends();
+            self.settle(now);
+            if !self.resumes.is_empty() {
+                continue;
+            }
             if self.gathered.is_empty() {
                 return;
             }
@@ -265,7 +261,7 @@ impl<T: Transport> Driver<T> {
 
     /// Whether [`Driver::finish`] has something to do.
     pub fn is_unfinished(&self) -> bool {
-        !self.resumes.is_empty() || !self.gathered.is_empty()
+        !self.resumes.is_empty() || !self.gathered.is_empty() || self.engine.is_in_turn()
     }
 
     /// What is to be done outside, oldest first.
@@ -488,73 +484,6 @@ impl<T: Transport> Driver<T> {
         drop(list);
         actions.clear();
         self.actions = actions;
-    }
-
-    fn write(&mut self, to: Endpoint, bytes: &[u8], more: bool) {
-        let gathers = self.ungathered == 0;
-        if !more {
-            self.ungathered = self.ungathered.saturating_sub(1);
-        }
-        let Some(link) = self.links(to).find(to) else { return };
-        if gathers && link.unsent() + bytes.len() <= GATHERED_BYTES {
-            if link.gather_for_turn(bytes) {
-                self.gathered.push(to);
-            }
-            return;
-        }
-        if more {
-            return link.gather(bytes);
-        }
-        let written = if link.unsent() > 0 {
-            link.gather(bytes);
-            link.flush()
-        } else {
-            link.write(bytes)
-        };
-        self.written(to, written);
-    }
-
-    fn write_gathered(&mut self, write: &mut impl FnMut(&mut [Piece<'_, T>])) {
-        let mut gathered = std::mem::take(&mut self.gathered);
-        gathered.retain(|to| self.links(*to).find(*to).is_some_and(Link::turn_ends));
-        gathered.sort_by_key(|to| !matches!(to, Endpoint::Server(_)));
-        if gathered.len() < FEW {
-            self.ungathered = UNGATHERED_WRITES;
-            for &to in &gathered {
-                let Some(link) = self.links(to).find(to) else { continue };
-                let written = link.flush();
-                self.written(to, written);
-            }
-        } else {
-            Mark::WrittenTogether.hit();
-            let links = gathered.iter().filter_map(|to| self.link(*to));
-            let mut pieces: Vec<_> = links.map(Link::piece).collect();
-            assert_eq!(pieces.len(), gathered.len(), "a piece would be taken for another's");
-            write(&mut pieces);
-            let written: Vec<_> = pieces.into_iter().map(|piece| piece.written).collect();
-            for (&to, written) in gathered.iter().zip(written) {
-                let Some(link) = self.links(to).find(to) else { continue };
-                let written = link.written(written);
-                self.written(to, written);
-            }
-        }
-        debug_assert!(self.gathered.is_empty(), "gathered while nobody may be told of it");
-        gathered.clear();
-        self.gathered = gathered;
-    }
-
-    /// Output for a connection was written, as far as there was room.
-    fn written(&mut self, to: Endpoint, written: io::Result<Crossed>) {
-        match written {
-            Ok(crossed) => self.crossed(to, crossed),
-            Err(_) => return self.break_off(to),
-        }
-        if let Some(link) = self.links(to).find(to)
-            && link.must_be_awaited()
-        {
-            Mark::PartialWrite.hit();
-            link.io.wake();
-        }
     }
 
     fn crossed(&mut self, endpoint: Endpoint, crossed: Crossed) {

@@ -248,6 +248,9 @@ impl Configuration {
         let config =
             Config::parse(&text, Path::new("sim.toml")).map_err(|errors| errors.to_string())?;
         let plan = Plan::new(&config, "0.0.0", [6; 32]).map_err(|error| error.to_string())?;
+        // It is not worth a number of its own either.
+        let is_eager = self.limits.parallelism.is_multiple_of(2);
+        let plan = if is_eager { plan.joining_eagerly() } else { plan };
         READ.with_borrow_mut(|read| {
             read.truncate(READ_MOST - 1);
             read.push_front((text, plan.clone()));

@@ -380,8 +380,10 @@ impl Ledger {
 
 impl Witness for Ledger {
     fn meets(&mut self, tag: Tag, state: &State) {
+        let is_guest = state.owner.is_some_and(|owner| owner != tag.client);
         if let Some(owner) = state.owner
-            && owner != tag.client
+            && is_guest
+            && !state.may_have_guests()
         {
             self.fail(
                 Invariant::OwnTransaction,
@@ -406,7 +408,7 @@ impl Witness for Ledger {
                 format!("{tag} came to a session with {} of c{}", stain.what, stain.client),
             );
         }
-        if state.transaction != Transaction::None {
+        if state.transaction != Transaction::None && !is_guest {
             // What it has changed is its own.
             return;
         }

@@ -91,7 +91,7 @@ pub(super) fn client_of(
     if servers.peek().is_none() {
         return Err(CONSOLE_NO_BACKEND.report(&[&process_id]));
     }
-    let clients: Vec<_> = servers.filter_map(|server| server.client).collect();
+    let clients: Vec<_> = servers.flat_map(served).collect();
     let mut table = Table::new(out, &with_ours("pins"));
     for client in snapshot.clients.iter().filter(|client| clients.contains(&client.id)) {
         Row::of_client(client, calendar).write(&mut table);
@@ -166,6 +166,13 @@ pub(super) fn servers(state: &State<'_>, out: &mut Vec<u8>) {
 /// The columns, with one of ours behind PgBouncer's.
 fn with_ours(name: &str) -> Vec<Column<'_>> {
     [&CONNECTIONS[..], &[text(name)]].concat()
+}
+
+/// Whom a server works for: one of these.
+fn served(server: &ServerView) -> impl Iterator<Item = i32> {
+    let joined = server.queue.iter().flatten().take(server.joined).flatten();
+    let works = joined.filter(|_| server.client.is_some());
+    server.client.into_iter().chain(works.copied())
 }
 
 /// The clients on a shared server, the one first whose unit is at the head.

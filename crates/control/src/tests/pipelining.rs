@@ -43,6 +43,13 @@ fn who_works_on_a_backend_is_told_by_its_process_id() {
     assert_eq!(rows("select client of 4711;", &snapshot), clients[1..2]);
     assert_eq!(rows("SHOW CLIENT OF 4712", &snapshot), [""; 0], "it works for nobody");
 
+    // Where some are under one Sync it may be any of those.
+    snapshot.servers[0].joined = 2;
+    assert_eq!(rows("SHOW CLIENT OF 4711", &snapshot), clients[1..2], "one has left");
+    snapshot.servers[0].joined = 3;
+    assert_eq!(rows("SHOW CLIENT OF 4711", &snapshot), clients[..2]);
+    snapshot.servers[0].joined = 1;
+
     // On two machines two backends may have the same one.
     snapshot.servers[1].process_id = Some(4711);
     snapshot.servers[1].client = Some(1);

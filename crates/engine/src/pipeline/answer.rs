@@ -31,22 +31,31 @@ impl Engine {
         if !matches!(server.state, ServerState::Pipelined) {
             return self.actions.forward(Endpoint::Client(client), range);
         }
-        match &mut server.fresh {
+        let Some(unit) = server.answering_mut() else { return };
+        match &mut unit.fresh {
             Some(fresh) if fresh.end == range.start => fresh.end = range.end,
             Some(_) => {
                 Mark::HeldInParts.hit();
                 self.hold_fresh(id);
-                self.servers[id].fresh = Some(range);
+                if let Some(unit) = self.servers[id].answering_mut() {
+                    unit.fresh = Some(range);
+                }
             }
-            None => server.fresh = Some(range),
+            None => unit.fresh = Some(range),
         }
     }
 
     /// What was kept of the input that is read now is put where it outlives it.
     pub(crate) fn hold_fresh(&mut self, id: ServerId) {
-        let Some(server) = self.servers.find_mut(id) else { return };
-        let Some(fresh) = server.fresh.take() else { return };
-        let Some(head) = server.pipeline.front_mut() else { return };
+        let Some(server) = self.servers.find(id) else { return };
+        for place in 0..server.group() {
+            self.hold_fresh_of(id, place);
+        }
+    }
+
+    fn hold_fresh_of(&mut self, id: ServerId, place: usize) {
+        let head = &mut self.servers[id].pipeline[place];
+        let Some(fresh) = head.fresh.take() else { return };
         let Some(client) = head.client.filter(|_| head.outcome == Outcome::Answered) else {
             return;
         };
@@ -102,9 +111,10 @@ impl Engine {
             Step::Failed { sink: sink @ Sink::Client(_), effect, undone } if !fatal => {
                 self.settle(id, sink, effect);
                 self.undo(id, undone);
+                let in_doubt = code.is_some_and(SqlState::is_of_doubt);
                 let server = &mut self.servers[id];
-                if let Some(head) = server.pipeline.front_mut() {
-                    head.undone = !code.is_some_and(SqlState::is_of_doubt);
+                if let Some(head) = server.answering_mut() {
+                    head.undone = !in_doubt;
                 }
                 // No other timeout can be shorter here, so the words say it. In another language
                 // than English the time does, since the unit was sent: how long it ran is not
@@ -112,7 +122,7 @@ impl Engine {
                 // has gone out it counts as the cancel then.
                 let by_brake = fields.message.starts_with(TIMED_OUT);
                 if code == Some(SqlState::QUERY_CANCELED)
-                    && let Some(head) = server.pipeline.front_mut()
+                    && let Some(head) = server.answering_mut()
                     && head.outcome != Outcome::Misset
                     && (by_brake || !head.may_be_hit && now - head.sent >= BRAKE / 2)
                 {
@@ -120,6 +130,7 @@ impl Engine {
                     Mark::OverranByTime.hit_if(!by_brake);
                     head.outcome = Outcome::Overran;
                 }
+                self.derail(id, in_doubt);
                 self.pass(id, true, range.start, n, length);
             }
             Step::Failed { sink, effect, undone } => {
@@ -165,21 +176,44 @@ impl Engine {
             self.own_unit_over(now, id);
             return Ok(());
         }
+        let server = &self.servers[id];
+        let group = server.group();
+        let ran = (now - server.unit_since) / u32::try_from(group).unwrap_or(u32::MAX).max(1);
+        if group == 0 {
+            return Err("ReadyForQuery came for no unit".to_owned());
+        }
+        for _ in 0..group {
+            self.shared_unit_over(now, id, ran, &range)?;
+        }
+        self.note_head(now, id);
+        if self.servers[id].outdated.is_some() {
+            // What stands behind these units may be our own, which hides it.
+            self.refresh_welcomes(id);
+        }
+        self.goes_on(now, id);
+        Ok(())
+    }
+
+    /// The unit at the head is over, which has taken so long. `range`: its ReadyForQuery.
+    fn shared_unit_over(
+        &mut self,
+        now: Time,
+        id: ServerId,
+        ran: Duration,
+        range: &Range<usize>,
+    ) -> Result<(), String> {
         let head = self.servers[id].pipeline.front();
         if let Some((client, slot)) = head.and_then(|unit| Some((unit.client?, unit.slot))) {
             self.fill_slot(now, id, client, slot)?;
         }
-        let server = &mut self.servers[id];
-        let ran = now - server.unit_since;
-        let fresh = server.fresh.take();
-        let Some(unit) = server.pipeline.pop_front() else {
-            return Err("ReadyForQuery came for no unit".to_owned());
-        };
+        // No mark: whoever calls has counted them.
+        let Some(mut unit) = self.servers[id].pipeline.pop_front() else { return Ok(()) };
+        let fresh = unit.fresh.take();
         self.let_go(unit.held);
         let runs_again = match unit.outcome {
             Outcome::Answered => false,
             Outcome::Overran => !unit.cancelled,
-            Outcome::TooLong | Outcome::Misset => {
+            Outcome::TooLong | Outcome::Derailed | Outcome::Misset => {
                 !unit.cancelled && (unit.undone || self.has_only_read(id, &unit))
             }
         };
@@ -195,12 +229,7 @@ impl Engine {
         match unit.outcome {
             Outcome::Answered => repute.ran(now, unit.print, ran),
             Outcome::Overran | Outcome::TooLong => repute.overran(now, unit.print),
-            Outcome::Misset => {}
-        }
-        self.note_head(now, id);
-        if self.servers[id].outdated.is_some() {
-            // What stands behind this unit may be our own, which hides it.
-            self.refresh_welcomes(id);
+            Outcome::Derailed | Outcome::Misset => {}
         }
         if let Some(client) = unit.client {
             let to = Endpoint::Client(client);
@@ -212,31 +241,33 @@ impl Engine {
                         self.clients[client].handed = unit.held;
                     }
                     fresh.into_iter().for_each(|fresh| self.actions.forward(to, fresh));
-                    self.actions.forward(to, range);
+                    self.actions.forward(to, range.clone());
                     self.note_shared(id, unit.access, now - unit.since);
                     self.unit_answered(now, client, unit.bytes);
                 }
-                Outcome::TooLong | Outcome::Misset
+                Outcome::TooLong | Outcome::Derailed | Outcome::Misset
                     if !unit.undone && !self.has_only_read(id, &unit) =>
                 {
+                    Mark::DerailedInDoubt.hit_if(unit.outcome == Outcome::Derailed);
                     Mark::TooLongInDoubt.hit_if(unit.outcome == Outcome::TooLong);
                     Mark::MissetInDoubt.hit_if(unit.outcome == Outcome::Misset);
                     self.forget_unnamed(client, &unit);
                     self.answer_unit(now, client, unit.bytes, &REPLY_DROPPED.report(&[]));
                 }
-                Outcome::Overran | Outcome::TooLong | Outcome::Misset if unit.cancelled => {
+                Outcome::Overran | Outcome::TooLong | Outcome::Derailed | Outcome::Misset
+                    if unit.cancelled =>
+                {
                     Mark::OverranCancelled.hit();
                     self.discard(client, unit.held);
                     self.note_shared(id, unit.access, now - unit.since);
                     self.unit_cancelled(now, client, &unit);
                 }
-                Outcome::Overran | Outcome::TooLong | Outcome::Misset => {
+                Outcome::Overran | Outcome::TooLong | Outcome::Derailed | Outcome::Misset => {
                     self.discard(client, unit.held);
                     self.run_alone(now, client, unit.since, false);
                 }
             }
         }
-        self.goes_on(now, id);
         Ok(())
     }
 

@@ -55,25 +55,26 @@ enum Fate {
 impl Engine {
     /// A shared server is lost. `in_order`: it has said why, so all that it has said has come.
     ///
-    /// PostgreSQL sends a reply before it begins with the next unit. So where it has said why it
-    /// ends, only the unit at the head may have been begun, and not even that one if the server
-    /// was idle for too long. An end without a word says nothing: the kernel tells of a reset once,
-    /// and to whoever writes, so that what is read then looks like an end; and what stands between,
-    /// like a proxy, ends its connections when it is stopped, and PostgreSQL goes on with what it
-    /// has read. What only reads is known to do so as long as nobody changes the schema.
+    /// PostgreSQL sends a reply before it begins with the next unit, but for those that are joined.
+    /// So where it has said why it ends, only the unit at the head, and those joined to it, may
+    /// have been begun, and not even these if the server was idle for too long. An end without a
+    /// word says nothing: the kernel tells of a reset once, and to whoever writes, so that what is
+    /// read then looks like an end; and what stands between, like a proxy, ends its connections
+    /// when it is stopped, and PostgreSQL goes on with what it has read. What only reads is known
+    /// to do so as long as nobody changes the schema.
     pub(crate) fn shared_lost(&mut self, now: Time, id: ServerId, cause: &str) {
         self.cool(id);
         let server = &mut self.servers[id];
         let pool = server.pool;
         let in_order = server.says_farewell;
         let idled_out = server.idled_out;
+        let group = server.group();
         let units: Vec<InFlight> = server.pipeline.drain(..).collect();
-        server.fresh = None;
         let only_read = units.iter().map(|unit| self.has_only_read(id, unit)).collect::<Vec<_>>();
         let granted: Vec<ClientId> = self.granted(id).collect();
         self.forget_server(now, id);
         for (place, (unit, only_reads)) in units.into_iter().zip(only_read).enumerate() {
-            let fate = if in_order && (place > 0 || idled_out) {
+            let fate = if in_order && (place >= group || idled_out) {
                 Fate::NotBegun
             } else if only_reads {
                 Fate::OnlyReads
@@ -100,7 +101,7 @@ impl Engine {
     /// is not shared again for long.
     pub(crate) fn shared_contained(&mut self, now: Time, id: ServerId, cause: &str) {
         let server = &self.servers[id];
-        if let Some(head) = server.pipeline.front() {
+        if let Some(head) = server.answering() {
             Mark::Misbehaved.hit();
             self.pools[server.pool].repute.misbehaved(now, head.print);
         }

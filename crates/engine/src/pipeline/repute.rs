@@ -22,6 +22,13 @@ const BANS_AT_MOST: u32 = 6;
 /// One that is trusted may overrun once in so many runs: a disk may be slow for a moment.
 const FORGIVEN: u32 = 200;
 
+/// How long one takes is what it has taken lately, if not longer by then.
+const LATELY: u32 = 8;
+
+/// One that has failed while others were under the same Sync is not joined for so many runs: all
+/// of those had to be run again.
+const WARY: u32 = 1_000;
+
 /// So many are known at most.
 const KNOWN: usize = 4_096;
 
@@ -46,8 +53,9 @@ pub(super) enum May {
 enum Standing {
     /// It has run so often in time, and was banned so often before.
     OnTrial { runs: u32, bans: u32 },
-    /// So many runs more in time, and that it has overrun is forgiven.
-    Trusted { debt: u32 },
+    /// So many runs more in time, and that it has overrun is forgiven. It has taken so long lately,
+    /// and is not joined for so many runs.
+    Trusted { debt: u32, took: Duration, wary: u32 },
     /// It has overrun.
     Banned { until: Time, bans: u32 },
 }
@@ -64,12 +72,31 @@ impl Repute {
         }
     }
 
+    /// Whether a statement takes no longer, and has not failed of late.
+    pub(super) fn is_brief(&self, print: Fingerprint, brief: Duration) -> bool {
+        match self.known.get(&print) {
+            Some(Standing::Trusted { took, wary, .. }) => *took <= brief && *wary == 0,
+            Some(Standing::Banned { .. } | Standing::OnTrial { .. }) | None => false,
+        }
+    }
+
+    /// A statement has failed while others were under the same Sync.
+    pub(super) fn derailed(&mut self, print: Fingerprint) {
+        if let Some(Standing::Trusted { wary, .. }) = self.known.get_mut(&print) {
+            *wary = WARY;
+        }
+    }
+
     /// A statement was at the head for so long, and is answered.
     pub(super) fn ran(&mut self, now: Time, print: Fingerprint, time: Duration) {
         let in_time = time < BRAKE / 2;
         let standing = self.standing(now, print);
         *standing = match *standing {
-            Standing::Trusted { debt } => Standing::Trusted { debt: debt.saturating_sub(1) },
+            Standing::Trusted { debt, took, wary } => Standing::Trusted {
+                debt: debt.saturating_sub(1),
+                took: time.max(took - took / LATELY),
+                wary: wary.saturating_sub(1),
+            },
             // Another of its kind was under way.
             banned @ Standing::Banned { until, .. } if now < until => banned,
             Standing::Banned { bans, .. } | Standing::OnTrial { bans, .. } if !in_time => {
@@ -78,7 +105,9 @@ impl Repute {
                 Standing::OnTrial { runs: 0, bans }
             }
             Standing::Banned { bans, .. } => Standing::OnTrial { runs: 1, bans },
-            Standing::OnTrial { runs, .. } if runs + 1 >= TRIALS => Standing::Trusted { debt: 0 },
+            Standing::OnTrial { runs, .. } if runs + 1 >= TRIALS => {
+                Standing::Trusted { debt: 0, took: time, wary: 0 }
+            }
             Standing::OnTrial { runs, bans } => Standing::OnTrial { runs: runs + 1, bans },
         };
     }
@@ -87,8 +116,8 @@ impl Repute {
     pub(super) fn overran(&mut self, now: Time, print: Fingerprint) {
         let standing = self.standing(now, print);
         let bans = match *standing {
-            Standing::Trusted { debt: 0 } => {
-                *standing = Standing::Trusted { debt: FORGIVEN };
+            Standing::Trusted { debt: 0, took, .. } => {
+                *standing = Standing::Trusted { debt: FORGIVEN, took, wary: WARY };
                 return Mark::OverrunForgiven.hit();
             }
             Standing::Trusted { .. } => 0,

@@ -64,12 +64,16 @@ impl Engine {
         if !behind {
             stats.delays.count(Duration::ZERO);
         }
+        let joined = self.joins(server, &unit);
         let mut done = 0;
         while done < unit.bytes {
             // It was read before, message by message.
             let Ok(Some((header, tag))) = message(&rest[done..unit.bytes]) else { break };
             let from = done;
             done += header.message_len();
+            if joined && tag == Tag::Sync {
+                break;
+            }
             self.send_message(id, server, slot, (tag, header), &rest[from..done], at + from);
         }
         self.servers[server].pipeline.push_back(InFlight {
@@ -88,6 +92,8 @@ impl Engine {
             cancelled: false,
             ends_unnamed: unit.ends_unnamed,
             may_be_hit: false,
+            joined,
+            fresh: None,
         });
     }
 
@@ -164,6 +170,7 @@ impl Engine {
         let Some(need) = unit.needs.iter().find(lacks).cloned() else { return };
         let most = self.pools[server.pool].spec.prepared_statements.max(1);
         let statement = need.statement;
+        self.end_joined(id);
         let server = &mut self.servers[id];
         let own = |kind| Expected { kind, sink: Sink::Own };
         // What it needs besides stays, however many that are: or one would be made in the place of

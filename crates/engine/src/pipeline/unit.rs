@@ -31,6 +31,9 @@ pub(crate) struct Unit {
     begun: bool,
     /// It has another unnamed statement, or none behind it.
     pub(super) ends_unnamed: bool,
+    /// It only reads, by a statement that is bound and executed without a name for either, so that
+    /// it may be under one Sync with others.
+    pub(super) may_join: bool,
     /// In which encoding it was read.
     pub(super) encoding: Encoding,
     /// The statements that a server must have for it, and what its client was told of their rows.
@@ -257,6 +260,7 @@ impl Engine {
             print: Fingerprint::default(),
             begun: false,
             ends_unnamed: false,
+            may_join: true,
             encoding: self.told_encoding(id),
             needs: SmallVec::new(),
             loud: Arc::clone(loud),
@@ -280,6 +284,7 @@ impl Engine {
                     }
                     unit.add(&pgweir_sql::hear(text, unit.encoding, &unit.loud))?;
                     unit.ends_unnamed = true;
+                    unit.may_join = false;
                     return Some(unit);
                 }
                 // The brake is one for all of it up to the end of its Execute: what is behind that
@@ -295,6 +300,7 @@ impl Engine {
                 }
                 Tag::Bind => {
                     let bind = Bind::start(body).ok()?;
+                    unit.may_join &= bind.portal.is_empty();
                     match bind.statement {
                         b"" if !unit.ends_unnamed => return None,
                         b"" => {}
@@ -307,12 +313,18 @@ impl Engine {
                     Target::Statement(name) => self.needs(id, name, &mut unit)?,
                 },
                 // A row limit may leave the portal open.
-                Tag::Execute if body.ends_with(&[0; 5]) && !executed => executed = true,
+                Tag::Execute if body.ends_with(&[0; 5]) && !executed => {
+                    unit.may_join &= body.len() == 5;
+                    executed = true;
+                }
                 Tag::Close => match Target::parse(body).ok()? {
                     Target::Portal(_) => {}
                     Target::Statement(_) => return None,
                 },
-                Tag::Sync => return Some(unit),
+                Tag::Sync => {
+                    unit.may_join &= executed && unit.access == Access::Read;
+                    return Some(unit);
+                }
                 Tag::CopyData
                 | Tag::CopyDone
                 | Tag::CopyFail
@@ -379,6 +391,7 @@ impl Unit {
             print: self.print,
             begun: self.begun,
             ends_unnamed: self.ends_unnamed,
+            may_join: self.may_join,
             encoding: self.encoding,
             needs: self.needs.clone(),
             loud: Arc::clone(&self.loud),

@@ -1,7 +1,7 @@
 //! How much of a server's message has to be there before it is looked at.
 
-use pgweir_wire::Malformed;
 use pgweir_wire::backend::Tag;
+use pgweir_wire::{Header, Malformed};
 
 use crate::server_login::LOGIN_MESSAGE_BYTES;
 
@@ -47,4 +47,17 @@ pub(super) fn comes_whole(tag: Tag, length: usize) -> Result<(), String> {
 /// What is wrong with one that is none.
 pub(super) fn malformed(malformed: Malformed) -> String {
     malformed.to_string()
+}
+
+/// Bytes of the whole messages with this tag at the front: rows come by the thousand, and what
+/// holds for the first holds for those behind it.
+pub(super) fn same_messages(tag: u8, bytes: &[u8]) -> usize {
+    let mut at = 0;
+    while let Ok(Some(header)) = Header::parse(&bytes[at..]) {
+        if header.tag != tag || bytes.len() - at < header.message_len() {
+            break;
+        }
+        at += header.message_len();
+    }
+    at
 }

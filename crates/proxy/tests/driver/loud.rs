@@ -7,8 +7,8 @@ use pgweir_engine::{Event, Loud, Mark, ServerActivity, TICK};
 use pgweir_sql::{Catalogue, Kind, Object, Source};
 
 use crate::messages::{
-    columns, done, done_with, error, in_block, in_failed_block, left, long_row, parameter_status,
-    query, ready, row, set_to,
+    bind, bind_complete, columns, done, done_with, error, execute, in_block, in_failed_block, left,
+    long_row, parameter_status, parse, parse_complete, query, ready, row, set_to, sync,
 };
 use crate::peer::Peer;
 use crate::pipelining::{BRAKED, FREED, shared};
@@ -720,6 +720,42 @@ fn nor_is_it_called_cancelled() {
     server.says([long_row(400_000), done(), ready()]);
     assert!(took(Mark::TooLongInDoubt));
     assert_eq!(bob.heard(), "E(08007) Z");
+}
+
+/// Nor is it known of two that were one transaction, of which the server says that it does not know
+/// what became of it.
+#[test]
+fn what_was_joined_is_in_doubt_when_the_schema_has_changed() {
+    let (stage, server, alice) = read(&Setup { joins: true, ..shared(2) }, locking(&["take"]));
+    let (bob, carol) = (stage.client(), stage.client());
+    let batch = || [parse("SELECT a FROM v"), bind(), execute(), sync()].concat();
+    let reply = [parse_complete(), bind_complete(), done(), ready()].concat();
+    bob.says([batch()]);
+    server.heard();
+    server.says([done(), ready()]);
+    for _ in 0..2 {
+        assert_eq!(server.heard(), "P(SELECT a FROM v) B E S");
+        server.says([&reply]);
+        assert_eq!(bob.heard(), "1 2 C Z");
+        bob.says([batch()]);
+    }
+    stage.keep_turn_open();
+    carol.says([batch()]);
+    let dave = stage.client();
+    dave.says([batch()]);
+    stage.end_turn();
+    assert_eq!(
+        server.heard(),
+        "P(SELECT a FROM v) B E S P(SELECT a FROM v) B E P(SELECT a FROM v) B E S"
+    );
+    server.says([&reply]);
+    alice.says([query("CREATE OR REPLACE VIEW v AS SELECT act()")]);
+    let other = stage.server();
+    other.heard();
+    other.says([done(), ready()]);
+    server.says([error("40003"), ready()]);
+    assert!(took(Mark::DerailedInDoubt));
+    assert_eq!((carol.heard().as_str(), dave.heard().as_str()), ("E(08007) Z", "E(08007) Z"));
 }
 
 /// Nor is it known what it did before its server had refused what its client has set.

@@ -27,6 +27,7 @@ mod counts;
 mod drain;
 mod errors;
 mod fairness;
+mod joined;
 mod lease;
 mod limits;
 mod listen;

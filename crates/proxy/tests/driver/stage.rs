@@ -48,6 +48,8 @@ pub(crate) struct Setup {
     pub(crate) reset_query: &'static str,
     /// Look at the engine only where the test asks for it: a look costs as much as there is.
     pub(crate) unchecked: bool,
+    /// Units are put under one Sync wherever they may be.
+    pub(crate) joins: bool,
 }
 
 impl Default for Setup {
@@ -66,6 +68,7 @@ impl Default for Setup {
             others_port: 5432,
             reset_query: "DISCARD ALL",
             unchecked: false,
+            joins: false,
         }
     }
 }
@@ -117,7 +120,8 @@ impl Setup {
             Err(report) => panic!("{report:?}"),
         };
         config.pools[0].users[0].reset_query = self.reset_query.to_owned();
-        let mut plan = Plan::new(&config, "0.1.0", [8; 32]).expect("a plan");
+        let plan = Plan::new(&config, "0.1.0", [8; 32]).expect("a plan");
+        let mut plan = if self.joins { plan.joining_eagerly() } else { plan };
         placement.place(&mut plan);
         plan
     }

@@ -94,6 +94,10 @@ impl Execution {
                 Line::Client(statement) => statement.may_be_repeated(),
                 _ => false,
             };
+            if state.has_guests && (!reads || self.line.is_locking()) {
+                let text = format!("{tag} does more than to read in a transaction of several");
+                witness.wrong(Invariant::OwnTransaction, text);
+            }
             witness.executes(tag, if reads { Again::May } else { Again::MayNot });
         }
     }

@@ -26,6 +26,8 @@ pub(crate) struct State {
     pub(crate) transaction: Transaction,
     /// The client whose transaction or batch is open.
     pub(crate) owner: Option<u32>,
+    /// Others have come into it, whose statements only read as its owner's do.
+    pub(crate) has_guests: bool,
     /// The latest tag of the client whose message came last, and how many messages have come.
     pub(crate) served: Option<Tag>,
     pub(crate) met: u64,
@@ -214,6 +216,7 @@ impl State {
             room: Room::DEFAULT,
             transaction: Transaction::None,
             owner: None,
+            has_guests: false,
             served: None,
             met: 0,
             writes: Vec::new(),
@@ -248,12 +251,27 @@ impl State {
     /// A message with a tag has come.
     pub(crate) fn meet(&mut self, tag: Tag, witness: &mut impl Witness) {
         witness.meets(tag, self);
-        self.owner.get_or_insert(tag.client);
+        let owner = *self.owner.get_or_insert(tag.client);
+        self.has_guests |= owner != tag.client;
         // A statement that is made once more, behind what its client has sent since, has the tag
         // of its text.
         let earlier = self.served.filter(|served| served.client == tag.client);
         self.served = Some(earlier.map_or(tag, |earlier| earlier.max(tag)));
         self.met += 1;
+    }
+
+    /// Whether somebody else's statement may come into the transaction that is open: where a server
+    /// is shared, as long as that does no more than to read, in a batch.
+    pub(crate) fn may_have_guests(&self) -> bool {
+        let is_of_batch = matches!(self.transaction, Transaction::None | Transaction::Implicit);
+        let has_done_nothing = self.writes.is_empty()
+            && self.locks.is_empty()
+            && self.local.is_empty()
+            && self.subscriptions.is_empty()
+            && self.notifications.is_empty()
+            && self.deferred.is_none()
+            && self.altered.is_none();
+        self.braked && is_of_batch && has_done_nothing
     }
 
     /// Whether the open transaction has failed and this is not its end.
@@ -637,6 +655,7 @@ impl State {
         self.was_reset = false;
         self.transaction = Transaction::None;
         self.owner = None;
+        self.has_guests = false;
         self.writes.clear();
         self.notifications.clear();
         self.subscriptions.clear();

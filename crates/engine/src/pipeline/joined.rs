@@ -1,0 +1,169 @@
+//! Units that only read, under one Sync.
+//!
+//! For each Sync PostgreSQL ends a transaction, and sends what it has to say: both cost more than a
+//! short statement takes. So where many units stand on a server, some of them that follow each
+//! other are sent without their Syncs, but for the last, and are one transaction then. (Measured
+//! with selects by key, eight under one Sync: a backend works 7 us for each in place of 11, if they
+//! are prepared, and 14 in place of 18, if they are not.)
+//!
+//! Nobody sees that, for these rules:
+//! - Only what reads, locks nothing and is closed is joined: it leaves nothing to those behind it,
+//!   in the same transaction or not. All were asked for before it begins, so what its snapshot
+//!   shows is not too old for any of them.
+//! - Nothing of a reply goes out before ReadyForQuery. Should one unit fail, all are undone, and
+//!   each is run again in a transaction of its own: whatever its client hears comes of that.
+//! - Only what takes next to no time is joined ([`Repute::is_brief`]): a reply waits for those
+//!   behind it, too. The brake is one for each statement, so none of them takes longer.
+//! - They are joined while the server is busy for others, a quarter of its units at most, so that
+//!   there is something to answer while others are carried out; and nobody is waited for: the Sync
+//!   follows when the turn ends, at the latest.
+
+use std::time::Duration;
+
+use pgweir_wire::frontend;
+
+#[cfg(doc)]
+use super::Repute;
+use super::{InFlight, Outcome, Unit};
+use crate::Engine;
+use crate::action::{Endpoint, ServerId};
+use crate::marks::Mark;
+use crate::reply::{Expected, Kind, Sink};
+use crate::server::Server;
+
+/// When units are put under one Sync.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Joining {
+    /// So many are at most: whoever is the first waits for all.
+    most: usize,
+    /// And one in so many of those that are on the server.
+    part: usize,
+    /// Where fewer are on it none are: all of them together are answered too soon after each other
+    /// for anybody to send more meanwhile. (Measured with 16 clients.)
+    from: usize,
+    /// Where a statement takes longer, others under the same Sync would wait for it.
+    brief: Duration,
+}
+
+impl Joining {
+    /// What is best.
+    pub(crate) const USUAL: Self =
+        Self { most: 8, part: 4, from: 24, brief: Duration::from_millis(2) };
+
+    /// Wherever it can be.
+    pub(crate) const EAGER: Self =
+        Self { most: 8, part: 1, from: 2, brief: Duration::from_millis(25) };
+}
+
+impl Engine {
+    /// A unit is about to be sent to a shared server: says whether without its Sync. The Sync of
+    /// those in front is sent where it does not go with them.
+    pub(super) fn joins(&mut self, id: ServerId, unit: &Unit) -> bool {
+        let pool = self.servers[id].pool;
+        let Joining { most, part, from, brief } = self.plan.joining;
+        let may = unit.may_join && self.pools[pool].repute.is_brief(unit.print, brief);
+        // What has failed already skips all that is joined to it.
+        let skips = self.servers[id].replies.skips();
+        Mark::NotJoinedBehindError.hit_if(skips);
+        if !may || skips {
+            self.end_joined(id);
+        }
+        if !may {
+            return false;
+        }
+        let server = &mut self.servers[id];
+        let open = server.open();
+        if open > 0 {
+            Mark::Joined.hit();
+            server.replies.join();
+        }
+        let with_it = open + 1;
+        let units = server.pipeline.len() + 1;
+        let goes_on = units >= from && with_it < most && with_it * part <= units;
+        match goes_on {
+            true if open == 0 => self.open.push(id),
+            true => {}
+            false => self.open.retain(|open| *open != id),
+        }
+        goes_on
+    }
+
+    /// Ends what is joined on a server with a Sync.
+    pub(crate) fn end_joined(&mut self, id: ServerId) {
+        let Some(server) = self.servers.find_mut(id) else { return };
+        let Some(last) = server.pipeline.back_mut().filter(|last| last.joined) else { return };
+        last.joined = false;
+        let sink = Sink::Client(last.slot);
+        server.replies.push(Expected { kind: Kind::Sync, sink });
+        self.actions.inject(Endpoint::Server(id), |out| out.extend_from_slice(&frontend::SYNC));
+        self.open.retain(|open| *open != id);
+    }
+
+    /// What came at once has been looked at: nobody else is joined to what is joined now.
+    pub fn turn_ends(&mut self) {
+        while let Some(id) = self.open.last().copied() {
+            Mark::JoinedForTurn.hit();
+            self.end_joined(id);
+            // One that is lost has taken its units with it.
+            self.open.retain(|open| *open != id);
+        }
+    }
+
+    /// Whether [`Engine::turn_ends`] has something to do.
+    pub fn is_in_turn(&self) -> bool {
+        !self.open.is_empty()
+    }
+
+    /// Whether more goes to a connection before the turn ends.
+    pub fn goes_on_writing(&self, to: Endpoint) -> bool {
+        self.open.iter().any(|id| Endpoint::Server(*id) == to)
+    }
+
+    /// The unit that is answered has failed, and so have those under the same Sync, if there are
+    /// any. `in_doubt`: it may be that something was done.
+    pub(super) fn derail(&mut self, id: ServerId, in_doubt: bool) {
+        let server = &mut self.servers[id];
+        let group = server.group();
+        if group < 2 && !server.is_open() {
+            return;
+        }
+        let (now_answered, pool) = (server.answering().map(|unit| unit.print), server.pool);
+        for unit in server.pipeline.iter_mut().take(group) {
+            unit.undone = !in_doubt;
+            match unit.outcome {
+                Outcome::Answered => unit.outcome = Outcome::Derailed,
+                Outcome::Derailed | Outcome::Overran | Outcome::TooLong | Outcome::Misset => {}
+            }
+        }
+        Mark::Derailed.hit();
+        now_answered.into_iter().for_each(|print| self.pools[pool].repute.derailed(print));
+    }
+}
+
+impl Server {
+    /// So many units at the front are over with the next ReadyForQuery.
+    pub(crate) fn group(&self) -> usize {
+        let joined = self.pipeline.iter().take_while(|unit| unit.joined).count();
+        (joined + 1).min(self.pipeline.len())
+    }
+
+    /// The unit whose reply comes next, or has just come.
+    pub(crate) fn answering(&self) -> Option<&InFlight> {
+        self.pipeline.get(self.replies.joints_passed())
+    }
+
+    /// The same.
+    pub(super) fn answering_mut(&mut self) -> Option<&mut InFlight> {
+        self.pipeline.get_mut(self.replies.joints_passed())
+    }
+
+    /// Whether the Sync is still to be sent of those that were sent last.
+    pub(crate) fn is_open(&self) -> bool {
+        self.pipeline.back().is_some_and(|last| last.joined)
+    }
+
+    /// How many those are.
+    fn open(&self) -> usize {
+        self.pipeline.iter().rev().take_while(|unit| unit.joined).count()
+    }
+}

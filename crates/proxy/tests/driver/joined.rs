@@ -1,0 +1,267 @@
+//! Units of several clients that only read go under one Sync.
+
+use std::time::Duration;
+
+use pgweir_engine::{Mark, ServerActivity, Stats};
+use pgweir_wire::frontend;
+
+use crate::messages::{
+    bind, bind_complete, done, error, execute, fatal, notice, one_row, parse, parse_complete,
+    query, ready, row, sync,
+};
+use crate::peer::Peer;
+use crate::pipelining::{BRAKED, FREED, braked, shared, updated};
+use crate::stage::{Setup, Stage, took};
+
+/// A batch that reads.
+fn read(number: usize) -> Vec<u8> {
+    [parse(&format!("SELECT {number}")), bind(), execute(), sync()].concat()
+}
+
+/// What is answered to it, but for what ends it.
+fn rows(value: &str) -> Vec<u8> {
+    [parse_complete(), bind_complete(), row(value.as_bytes()), done()].concat()
+}
+
+fn joining(size: usize) -> Setup {
+    Setup { joins: true, ..shared(size) }
+}
+
+/// A server with a unit of a client of its own, and behind it those of three others under one Sync.
+fn joined() -> (Stage, Peer, Vec<Peer>) {
+    joined_on(&joining(1))
+}
+
+fn joined_on(setup: &Setup) -> (Stage, Peer, Vec<Peer>) {
+    let (stage, server, clients) = braked(setup, 4);
+    stage.keep_turn_open();
+    for (number, client) in clients.iter().enumerate() {
+        client.says([read(number)]);
+    }
+    stage.end_turn();
+    assert_eq!(
+        server.heard(),
+        "P(SELECT 0) B E S P(SELECT 1) B E P(SELECT 2) B E P(SELECT 3) B E S"
+    );
+    assert!(took(Mark::JoinedForTurn));
+    server.says([rows("0"), ready()]);
+    assert_eq!(clients[0].heard(), "1 2 D(0) C Z");
+    (stage, server, clients)
+}
+
+/// Each is run in a transaction of its own, on the one server there is.
+fn alone<'a>(server: &Peer, clients: impl IntoIterator<Item = &'a Peer>) {
+    assert_eq!(server.heard(), FREED);
+    server.says([one_row("")]);
+    for client in clients {
+        let heard = server.heard();
+        let number = heard.strip_prefix("P(SELECT ").and_then(|rest| rest.split(')').next());
+        let number = number.unwrap_or_else(|| panic!("{heard}")).to_owned();
+        assert_eq!(heard, format!("P(SELECT {number}) B E S"));
+        server.says([rows(&number), ready()]);
+        assert_eq!(client.heard(), format!("1 2 D({number}) C Z"));
+    }
+}
+
+#[test]
+fn reads_of_one_turn_go_under_one_sync() {
+    let (stage, server, clients) = joined();
+    server.says([rows("1"), rows("2")]);
+    assert_eq!(clients[1].heard(), "", "it may yet fail");
+    server.says([rows("3"), ready()]);
+    for (number, client) in clients.iter().enumerate().skip(1) {
+        assert_eq!(client.heard(), format!("1 2 D({number}) C Z"));
+    }
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+    let Stats { transactions, shared, .. } = stage.snapshot().pools[0].stats;
+    assert_eq!((transactions, shared), (6, 6), "each is one");
+}
+
+#[test]
+fn their_replies_may_come_in_bytes() {
+    let (_stage, server, clients) = joined();
+    for byte in [rows("1"), rows("2"), rows("3"), ready()].concat() {
+        server.says([[byte]]);
+    }
+    for (number, client) in clients.iter().enumerate().skip(1) {
+        assert_eq!(client.heard(), format!("1 2 D({number}) C Z"));
+    }
+}
+
+/// What is said between two replies is of what is carried out then.
+#[test]
+fn a_notice_is_for_whose_statement_raises_it() {
+    let (_stage, server, clients) = joined();
+    server.says([rows("1"), notice(), rows("2"), rows("3"), ready()]);
+    assert_eq!(clients[1].heard(), "1 2 D(1) C Z");
+    assert_eq!(clients[2].heard(), "N 1 2 D(2) C Z");
+    assert_eq!(clients[3].heard(), "1 2 D(3) C Z");
+}
+
+/// What was done in front of an error is undone with it, and what stands behind it was not begun.
+#[test]
+fn where_one_fails_each_is_run_again_for_itself() {
+    let (_stage, server, clients) = joined();
+    server.says([rows("1"), parse_complete(), error("22012"), ready()]);
+    assert!(took(Mark::Derailed));
+    assert!(clients[1..].iter().all(|client| client.heard().is_empty()));
+    assert_eq!(server.heard(), FREED);
+    server.says([one_row("")]);
+    assert_eq!(server.heard(), "P(SELECT 1) B E S");
+    server.says([rows("1"), ready()]);
+    assert_eq!(clients[1].heard(), "1 2 D(1) C Z");
+    assert_eq!(server.heard(), "P(SELECT 2) B E S");
+    server.says([parse_complete(), error("22012"), ready()]);
+    assert_eq!(clients[2].heard(), "1 E(22012) Z", "the error is its own");
+    assert_eq!(server.heard(), "P(SELECT 3) B E S");
+    server.says([rows("3"), ready()]);
+    assert_eq!(clients[3].heard(), "1 2 D(3) C Z");
+}
+
+/// An error comes at once. What is sent behind it and its Sync is carried out.
+#[test]
+fn who_comes_when_they_have_failed_is_not_one_of_them() {
+    let (stage, server, clients) = braked(&joining(1), 4);
+    stage.keep_turn_open();
+    for (number, client) in clients[..3].iter().enumerate() {
+        client.says([read(number)]);
+    }
+    server.says([rows("0"), ready(), error("22012")]);
+    clients[3].says([read(3)]);
+    assert!(took(Mark::NotJoinedBehindError));
+    stage.end_turn();
+    assert_eq!(
+        server.heard(),
+        "P(SELECT 0) B E S P(SELECT 1) B E P(SELECT 2) B E S P(SELECT 3) B E S"
+    );
+    server.says([ready(), rows("3"), ready()]);
+    assert_eq!(clients[3].heard(), "1 2 D(3) C Z");
+    alone(&server, &clients[1..3]);
+}
+
+/// All of those would have to be run again each time.
+#[test]
+fn what_has_failed_is_not_joined_for_a_while() {
+    let (stage, server, clients) = joined();
+    server.says([error("22012"), ready()]);
+    alone(&server, &clients[1..]);
+    let both = |stage: &Stage| {
+        stage.keep_turn_open();
+        clients[..2].iter().for_each(|client| client.says([read(0)]));
+        stage.end_turn();
+    };
+    both(&stage);
+    assert_eq!(server.heard(), BRAKED);
+    server.says([one_row("")]);
+    for _ in 0..500 {
+        assert_eq!(server.heard(), "P(SELECT 0) B E S P(SELECT 0) B E S");
+        server.says([rows("0"), ready(), rows("0"), ready()]);
+        both(&stage);
+    }
+    stage.keep_turn_open();
+    clients[2..].iter().for_each(|client| client.says([read(0)]));
+    stage.end_turn();
+    assert!(server.heard().ends_with("P(SELECT 0) B E P(SELECT 0) B E S"));
+}
+
+/// The brake ends what takes too long, and with it the transaction that it is in.
+#[test]
+fn where_one_overruns_each_is_run_again_for_itself() {
+    let (stage, server, clients) = joined();
+    stage.wait(Duration::from_millis(60));
+    server.says([rows("1"), error("57014"), ready()]);
+    assert!(took(Mark::SharedOverran));
+    alone(&server, &clients[1..]);
+}
+
+/// A reply that is too long does no harm to the others.
+#[test]
+fn where_the_reply_to_one_is_too_long_the_others_are_answered() {
+    let (_stage, server, clients) = joined();
+    let long = row(&vec![b'x'; 400_000]);
+    server.says([rows("1"), parse_complete(), bind_complete(), long, done()]);
+    server.says([rows("3"), ready()]);
+    assert_eq!(clients[1].heard(), "1 2 D(1) C Z");
+    assert_eq!(clients[2].heard(), "");
+    assert_eq!(clients[3].heard(), "1 2 D(3) C Z");
+    alone(&server, &clients[2..3]);
+}
+
+/// A server that says why it ends may have been at any of them: each only reads.
+#[test]
+fn where_their_server_is_lost_each_is_run_again() {
+    let ends = [
+        |server: &Peer| server.says_and_ends([rows("1"), fatal("57P01")]),
+        |server: &Peer| {
+            server.says([rows("1")]);
+            server.breaks();
+        },
+    ];
+    for end in ends {
+        let (stage, server, clients) = joined();
+        end(&server);
+        let next = stage.server();
+        for (number, client) in clients.iter().enumerate().skip(1) {
+            assert_eq!(client.heard(), "");
+            assert_eq!(next.heard(), format!("P(SELECT {number}) B E S"));
+            next.says([rows("again"), ready()]);
+            assert_eq!(client.heard(), "1 2 D(again) C Z");
+        }
+    }
+}
+
+#[test]
+fn who_has_left_keeps_nobody_from_an_answer() {
+    let (stage, server, clients) = joined();
+    clients[2].breaks();
+    server.says([rows("1"), rows("2"), rows("3"), ready()]);
+    assert_eq!(clients[1].heard(), "1 2 D(1) C Z");
+    assert_eq!(clients[3].heard(), "1 2 D(3) C Z");
+    stage.check();
+}
+
+/// It would hit one of the others.
+#[test]
+fn none_of_them_is_cancelled() {
+    let (stage, server, clients) = joined();
+    stage.cancel(&clients[2]);
+    assert_eq!(stage.cancels(), 0);
+    server.says([rows("1"), rows("2"), rows("3"), ready()]);
+    assert_eq!(clients[2].heard(), "1 2 D(2) C Z");
+
+    let (stage, server, clients) = joined();
+    stage.cancel(&clients[2]);
+    server.says([error("22012"), ready()]);
+    assert_eq!(clients[2].heard(), "E(57014) Z", "it is not run again");
+    alone(&server, [&clients[1], &clients[3]]);
+}
+
+/// What it says would be part of their transaction, or end what they share.
+#[test]
+fn what_does_not_only_read_goes_behind_their_sync() {
+    let (stage, server, clients) = braked(&joining(1), 4);
+    updated(&server, &clients[0]);
+    let portal = {
+        let mut out = parse("SELECT 2");
+        frontend::write_bind(&mut out, b"portal", b"", &[]);
+        frontend::write_execute(&mut out, b"portal", 0);
+        [out, sync()].concat()
+    };
+    let update = [parse("UPDATE t SET a = 1"), bind(), execute(), sync()].concat();
+    let others = [
+        (query("SELECT 2"), "Q(SELECT 2)", one_row("2")),
+        (portal, "P(SELECT 2) B E S", [rows("2"), ready()].concat()),
+        (update, "P(UPDATE t SET a = 1) B E S", [rows("2"), ready()].concat()),
+    ];
+    for (other, heard, reply) in others {
+        stage.keep_turn_open();
+        clients[0].says([read(0)]);
+        clients[1].says([read(1)]);
+        clients[2].says([other]);
+        stage.end_turn();
+        assert_eq!(server.heard(), format!("P(SELECT 0) B E S P(SELECT 1) B E S {heard}"));
+        server.says([rows("0"), ready(), rows("1"), ready(), reply]);
+        assert!(clients[..3].iter().all(|client| client.heard().ends_with(" C Z")));
+        stage.check();
+    }
+}
