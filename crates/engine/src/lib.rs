@@ -119,7 +119,7 @@ pub use marks::{Mark, Marks};
 pub use memory::{Memory, Usage};
 pub use pgweir_sql::Loud;
 pub use pins::{PinPolicy, PinView};
-pub use pipeline::{Access, REPLY_HELD_BYTES, Unshared};
+pub use pipeline::{Access, Joining, REPLY_HELD_BYTES, Unshared};
 pub use placement::Placement;
 pub use plan::Plan;
 pub use refusals::Refusals;

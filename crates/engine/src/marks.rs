@@ -1136,6 +1136,8 @@ marks! {
     NoRoomForReply,
     /// A unit is sent behind another under one Sync.
     Joined,
+    /// A query is sent as a batch for that.
+    QueryConverted,
     /// That Sync is sent when the turn is over.
     JoinedForTurn,
     /// A unit fails, and so do others under the same Sync.

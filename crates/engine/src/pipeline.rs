@@ -47,7 +47,7 @@ use crate::time::Time;
 
 pub(crate) use choice::Choice;
 pub(crate) use climbs::Climbs;
-pub(crate) use joined::Joining;
+pub use joined::Joining;
 pub(crate) use repute::Repute;
 pub use unit::{Access, Unshared};
 pub(crate) use unit::{Need, Unit};
@@ -114,6 +114,8 @@ pub(crate) struct InFlight {
     pub(crate) may_be_hit: bool,
     /// It begins with what ends the unnamed statement: a Parse, or a Query.
     pub(crate) ends_unnamed: bool,
+    /// It was sent as a batch, and is a Query.
+    pub(crate) converted: bool,
     /// It was sent without its Sync: that of a later unit ends it too.
     pub(crate) joined: bool,
     /// What of the input that is read now belongs to its reply, and was not passed on.

@@ -95,10 +95,10 @@ impl Plan {
         })
     }
 
-    /// The same, but that units are put under one Sync wherever they may be: that where it pays is
-    /// more than a simulation has.
-    pub fn joining_eagerly(self) -> Self {
-        Self { joining: Joining::EAGER, ..self }
+    /// The same, but for when units are put under one Sync. For tests: where that pays is more than
+    /// a simulation has.
+    pub fn joining(self, joining: Joining) -> Self {
+        Self { joining, ..self }
     }
 
     /// How the pool of a database that has none would let this user in.

@@ -377,7 +377,7 @@ impl Engine {
                     self.clean_further(now, id);
                 }
             }
-            (Sink::Injected, Some(_)) => {
+            (Sink::Converted(_) | Sink::Injected, Some(_)) => {
                 return Err("ReadyForQuery answered a message of our own".to_owned());
             }
         }
@@ -515,7 +515,12 @@ impl Engine {
         length: usize,
     ) {
         let heard = match sink {
-            Sink::Client(_) => {
+            Sink::Converted(_)
+                if matches!(tag, Tag::ParseComplete | Tag::BindComplete | Tag::NoData) =>
+            {
+                false
+            }
+            Sink::Client(_) | Sink::Converted(_) => {
                 let heard = self.servers[id].client().is_some();
                 self.servers[id].answered |= heard && !is_overture(tag);
                 heard

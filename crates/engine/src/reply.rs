@@ -57,6 +57,9 @@ pub(crate) enum Sink {
     /// The client that holds the server, for a message that we put into its batch: success is
     /// swallowed, an error is the client's.
     Injected,
+    /// As `Client`, for a message of ours in the place of a Query: what is not said to a Query is
+    /// swallowed.
+    Converted(Slot),
     /// Nobody: we have put this in front of a client's unit, and go on whatever comes of it.
     Aside,
     /// As `Client`, for a message that was made to fail: the client is told our reason in place of
@@ -97,6 +100,8 @@ pub(crate) enum Effect {
     UnnamedMade(Rc<[u8]>),
     UnnamedMadeTooLong,
     UnnamedGone,
+    /// One was made that is nobody's, where the client has none any more.
+    UnnamedOurs,
     /// What replaces or ends it has failed, perhaps before it was even read.
     UnnamedUnclear,
 }
@@ -280,7 +285,7 @@ impl Replies {
     /// The client's slot that is filled first by what is owed, if any is.
     pub(crate) fn first_slot(&self) -> Option<Slot> {
         self.entries.iter().find_map(|entry| match entry.sink {
-            Sink::Client(slot) | Sink::Refused(slot) => Some(slot),
+            Sink::Client(slot) | Sink::Converted(slot) | Sink::Refused(slot) => Some(slot),
             Sink::Aside | Sink::EarlySync | Sink::Injected | Sink::Own => None,
         })
     }
@@ -485,6 +490,7 @@ impl Replies {
                         Effect::UnnamedMade(Rc::clone(message))
                     }
                     Kind::Parse { makes: Makes::UnnamedTooLong } => Effect::UnnamedMadeTooLong,
+                    Kind::Parse { makes: Makes::Query } => Effect::UnnamedOurs,
                     Kind::Parse { makes: Makes::Shared(made) } => Effect::Made(Rc::clone(made)),
                     Kind::CloseStatement { closes: Closes::Unnamed } => Effect::UnnamedGone,
                     Kind::CloseStatement { closes: Closes::Name(was) }
@@ -501,9 +507,9 @@ impl Replies {
             }
             (Allowed::Error, _) => {
                 let effect = match head.kind {
-                    Kind::Parse { makes: Makes::Unnamed(_) | Makes::UnnamedTooLong } => {
-                        Effect::UnnamedUnclear
-                    }
+                    Kind::Parse {
+                        makes: Makes::Unnamed(_) | Makes::UnnamedTooLong | Makes::Query,
+                    } => Effect::UnnamedUnclear,
                     _ => Effect::None,
                 };
                 let undone = self.fail(unanswered);

@@ -262,7 +262,11 @@ impl Engine {
                 Mark::StuckInBatch.hit();
                 its.reset = true;
             }
-            Sink::Client(_) | Sink::EarlySync | Sink::Own | Sink::Refused(_) => {}
+            Sink::Client(_)
+            | Sink::Converted(_)
+            | Sink::EarlySync
+            | Sink::Own
+            | Sink::Refused(_) => {}
         }
     }
 

@@ -68,6 +68,7 @@ impl Engine {
             }
             Effect::UnnamedMadeTooLong => (UnnamedStatement::TooLong, UnnamedStatement::TooLong),
             Effect::UnnamedGone => (UnnamedStatement::None, UnnamedStatement::None),
+            Effect::UnnamedOurs => (UnnamedStatement::None, UnnamedStatement::Unknown),
             Effect::UnnamedUnclear => {
                 Mark::UnnamedUnclear.hit();
                 (UnnamedStatement::None, UnnamedStatement::Unknown)
@@ -78,7 +79,7 @@ impl Engine {
         let client = server.answers();
         // What we do to a server is nothing that its client did: if the Parse fails that we make
         // again, the client has its statement all the same.
-        if matches!(sink, Sink::Client(_) | Sink::Refused(_))
+        if matches!(sink, Sink::Client(_) | Sink::Converted(_) | Sink::Refused(_))
             && let Some(client) = client.and_then(|client| self.clients.find_mut(client))
         {
             client.unnamed = statement;

@@ -4,7 +4,7 @@ use std::fmt::Write;
 use std::path::Path;
 
 use pgweir_config::{Config, PoolMode};
-use pgweir_engine::Plan;
+use pgweir_engine::{Joining, Plan};
 
 use crate::admin::ADMIN;
 use crate::topology::PORT;
@@ -250,7 +250,7 @@ impl Configuration {
         let plan = Plan::new(&config, "0.0.0", [6; 32]).map_err(|error| error.to_string())?;
         // It is not worth a number of its own either.
         let is_eager = self.limits.parallelism.is_multiple_of(2);
-        let plan = if is_eager { plan.joining_eagerly() } else { plan };
+        let plan = if is_eager { plan.joining(Joining::EAGER) } else { plan };
         READ.with_borrow_mut(|read| {
             read.truncate(READ_MOST - 1);
             read.push_front((text, plan.clone()));

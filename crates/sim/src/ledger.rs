@@ -408,7 +408,9 @@ impl Witness for Ledger {
                 format!("{tag} came to a session with {} of c{}", stain.what, stain.client),
             );
         }
-        if state.transaction != Transaction::None && !is_guest {
+        // A guest has found it so when it came.
+        let comes = is_guest && state.served.is_none_or(|last| last.client != tag.client);
+        if state.transaction != Transaction::None && !comes {
             // What it has changed is its own.
             return;
         }

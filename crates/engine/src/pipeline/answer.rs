@@ -108,7 +108,11 @@ impl Engine {
         }
         let n = range.len();
         match step {
-            Step::Failed { sink: sink @ Sink::Client(_), effect, undone } if !fatal => {
+            Step::Failed {
+                sink: sink @ (Sink::Client(_) | Sink::Converted(_)),
+                effect,
+                undone,
+            } if !fatal => {
                 self.settle(id, sink, effect);
                 self.undo(id, undone);
                 let in_doubt = code.is_some_and(SqlState::is_of_doubt);

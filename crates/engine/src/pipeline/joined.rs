@@ -10,6 +10,8 @@
 //! - Only what reads, locks nothing and is closed is joined: it leaves nothing to those behind it,
 //!   in the same transaction or not. All were asked for before it begins, so what its snapshot
 //!   shows is not too old for any of them.
+//! - A Query is sent as the batch that does the same: PostgreSQL ends a transaction behind each.
+//!   What is said differs where it fails, and then it is run again, as it came.
 //! - Nothing of a reply goes out before ReadyForQuery. Should one unit fail, all are undone, and
 //!   each is run again in a transaction of its own: whatever its client hears comes of that.
 //! - Only what takes next to no time is joined ([`Repute::is_brief`]): a reply waits for those
@@ -33,7 +35,7 @@ use crate::server::Server;
 
 /// When units are put under one Sync.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Joining {
+pub struct Joining {
     /// So many are at most: whoever is the first waits for all.
     most: usize,
     /// And one in so many of those that are on the server.
@@ -45,20 +47,32 @@ pub(crate) struct Joining {
     brief: Duration,
 }
 
+/// Whose Sync ends a unit.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum SyncOf {
+    /// One of its own.
+    Itself,
+    /// That of a later one, or of the end of the turn.
+    Later,
+    /// Its own, which those in front share.
+    All,
+}
+
 impl Joining {
     /// What is best.
-    pub(crate) const USUAL: Self =
-        Self { most: 8, part: 4, from: 24, brief: Duration::from_millis(2) };
+    pub const USUAL: Self = Self { most: 8, part: 4, from: 24, brief: Duration::from_millis(2) };
 
     /// Wherever it can be.
-    pub(crate) const EAGER: Self =
-        Self { most: 8, part: 1, from: 2, brief: Duration::from_millis(25) };
+    pub const EAGER: Self = Self { most: 8, part: 1, from: 2, brief: Duration::from_millis(25) };
+
+    /// Nowhere.
+    pub const NEVER: Self = Self { from: usize::MAX, ..Self::USUAL };
 }
 
 impl Engine {
-    /// A unit is about to be sent to a shared server: says whether without its Sync. The Sync of
-    /// those in front is sent where it does not go with them.
-    pub(super) fn joins(&mut self, id: ServerId, unit: &Unit) -> bool {
+    /// A unit is about to be sent to a shared server: says whose Sync ends it. That of those in
+    /// front is sent where it does not go with them.
+    pub(super) fn joins(&mut self, id: ServerId, unit: &Unit) -> SyncOf {
         let pool = self.servers[id].pool;
         let Joining { most, part, from, brief } = self.plan.joining;
         let may = unit.may_join && self.pools[pool].repute.is_brief(unit.print, brief);
@@ -69,7 +83,7 @@ impl Engine {
             self.end_joined(id);
         }
         if !may {
-            return false;
+            return SyncOf::Itself;
         }
         let server = &mut self.servers[id];
         let open = server.open();
@@ -85,7 +99,11 @@ impl Engine {
             true => {}
             false => self.open.retain(|open| *open != id),
         }
-        goes_on
+        match (goes_on, open) {
+            (true, _) => SyncOf::Later,
+            (false, 0) => SyncOf::Itself,
+            (false, _) => SyncOf::All,
+        }
     }
 
     /// Ends what is joined on a server with a Sync.
@@ -124,7 +142,8 @@ impl Engine {
     pub(super) fn derail(&mut self, id: ServerId, in_doubt: bool) {
         let server = &mut self.servers[id];
         let group = server.group();
-        if group < 2 && !server.is_open() {
+        let is_converted = server.answering().is_some_and(|unit| unit.converted);
+        if group < 2 && !server.is_open() && !is_converted {
             return;
         }
         let (now_answered, pool) = (server.answering().map(|unit| unit.print), server.pool);

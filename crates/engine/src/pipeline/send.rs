@@ -6,6 +6,7 @@ use std::time::Duration;
 use pgweir_wire::frontend::{self, Bind, Tag, Target};
 use pgweir_wire::{HEADER_LEN, Header};
 
+use super::joined::SyncOf;
 use super::repute::May;
 use super::{InFlight, Need, Outcome, Unit};
 use crate::Engine;
@@ -16,7 +17,7 @@ use crate::prepared::{Rows, Statement, Under};
 use crate::reply::{Closes, Described, Expected, Kind, Made, Makes, Sink};
 use crate::server::Server;
 use crate::time::Time;
-use crate::units::message;
+use crate::units::{message, until_nul};
 
 impl Engine {
     /// Sends a unit, whole.
@@ -64,7 +65,9 @@ impl Engine {
         if !behind {
             stats.delays.count(Duration::ZERO);
         }
-        let joined = self.joins(server, &unit);
+        let sync = self.joins(server, &unit);
+        let joined = sync == SyncOf::Later;
+        let mut converted = false;
         let mut done = 0;
         while done < unit.bytes {
             // It was read before, message by message.
@@ -72,6 +75,12 @@ impl Engine {
             let from = done;
             done += header.message_len();
             if joined && tag == Tag::Sync {
+                break;
+            }
+            if sync != SyncOf::Itself && tag == Tag::Query {
+                converted = true;
+                let text = until_nul(&rest[from + HEADER_LEN..done]);
+                self.send_as_batch(server, slot, text, joined);
                 break;
             }
             self.send_message(id, server, slot, (tag, header), &rest[from..done], at + from);
@@ -92,8 +101,33 @@ impl Engine {
             cancelled: false,
             ends_unnamed: unit.ends_unnamed,
             may_be_hit: false,
+            converted,
             joined,
             fresh: None,
+        });
+    }
+
+    /// A Query goes to a server as what does the same under a Sync of others.
+    fn send_as_batch(&mut self, server: ServerId, slot: Slot, text: &[u8], joined: bool) {
+        Mark::QueryConverted.hit();
+        let replies = &mut self.servers[server].replies;
+        let converted = Sink::Converted(slot);
+        replies.push(Expected { kind: Kind::Parse { makes: Makes::Query }, sink: converted });
+        replies.push(Expected { kind: Kind::Bind, sink: converted });
+        replies.push(Expected { kind: Kind::DescribePortal, sink: converted });
+        let client = Sink::Client(slot);
+        replies.push(Expected { kind: Kind::Execute { sent: 0 }, sink: client });
+        if !joined {
+            replies.push(Expected { kind: Kind::Sync, sink: client });
+        }
+        self.actions.inject(Endpoint::Server(server), |out| {
+            frontend::write_parse(out, b"", text, &[]);
+            frontend::write_bind(out, b"", b"", &[]);
+            frontend::write_describe(out, Target::Portal(b""));
+            frontend::write_execute(out, b"", 0);
+            if !joined {
+                out.extend_from_slice(&frontend::SYNC);
+            }
         });
     }
 

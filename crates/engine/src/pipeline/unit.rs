@@ -31,8 +31,8 @@ pub(crate) struct Unit {
     begun: bool,
     /// It has another unnamed statement, or none behind it.
     pub(super) ends_unnamed: bool,
-    /// It only reads, by a statement that is bound and executed without a name for either, so that
-    /// it may be under one Sync with others.
+    /// It only reads, by a statement that is bound and executed without a name for either, or by a
+    /// Query, so that it may be under one Sync with others.
     pub(super) may_join: bool,
     /// In which encoding it was read.
     pub(super) encoding: Encoding,
@@ -284,7 +284,7 @@ impl Engine {
                     }
                     unit.add(&pgweir_sql::hear(text, unit.encoding, &unit.loud))?;
                     unit.ends_unnamed = true;
-                    unit.may_join = false;
+                    unit.may_join = unit.access == Access::Read;
                     return Some(unit);
                 }
                 // The brake is one for all of it up to the end of its Execute: what is behind that

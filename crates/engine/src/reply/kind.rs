@@ -57,6 +57,8 @@ pub(crate) enum Makes {
     Ours,
     /// The unnamed one. This is the whole message, so that it can be made again on another server.
     Unnamed(Rc<[u8]>),
+    /// The unnamed one, in the place of a Query, which leaves none.
+    Query,
     /// The unnamed one, by a message that was too long to keep.
     UnnamedTooLong,
     /// One that clients share.

@@ -32,6 +32,7 @@ mod endings;
 mod fairness;
 mod flat;
 mod init;
+mod joined;
 mod large_messages;
 mod limits;
 mod listen;

@@ -6,11 +6,11 @@ use pgweir_engine::{Mark, ServerActivity, Stats};
 use pgweir_wire::frontend;
 
 use crate::messages::{
-    bind, bind_complete, done, error, execute, fatal, notice, one_row, parse, parse_complete,
-    query, ready, row, sync,
+    bind, bind_complete, columns, done, error, execute, fatal, no_data, notice, one_row, parse,
+    parse_complete, query, ready, row, sync,
 };
 use crate::peer::Peer;
-use crate::pipelining::{BRAKED, FREED, braked, shared, updated};
+use crate::pipelining::{BRAKED, FREED, ask, braked, shared, updated};
 use crate::stage::{Setup, Stage, took};
 
 /// A batch that reads.
@@ -236,6 +236,67 @@ fn none_of_them_is_cancelled() {
     alone(&server, [&clients[1], &clients[3]]);
 }
 
+/// For PostgreSQL says ReadyForQuery behind each Query.
+#[test]
+fn queries_go_there_as_batches_that_do_the_same() {
+    let (stage, server, clients) = queries();
+    let reply = |value: &str| {
+        [parse_complete(), bind_complete(), columns(), row(value.as_bytes()), done()].concat()
+    };
+    let without_rows = [parse_complete(), bind_complete(), no_data(), done()].concat();
+    server.says([reply("1"), notice(), reply("2"), without_rows]);
+    assert!(clients[1..].iter().all(|client| client.heard().is_empty()));
+    server.says([ready()]);
+    assert_eq!(clients[1].heard(), "T D(1) C Z");
+    assert_eq!(clients[2].heard(), "N T D(2) C Z");
+    assert_eq!(clients[3].heard(), "C Z");
+    assert_eq!(stage.servers(), [ServerActivity::Idle]);
+}
+
+/// A server with a unit of a client of its own, and behind it queries of three others.
+fn queries() -> (Stage, Peer, Vec<Peer>) {
+    let (stage, server, clients) = braked(&joining(1), 4);
+    stage.keep_turn_open();
+    ask(&clients);
+    stage.end_turn();
+    let batches = [1, 2, 3].map(|number| format!("P(SELECT {number}) B D E"));
+    assert_eq!(server.heard(), format!("Q(SELECT 0) {} S", batches.join(" ")));
+    assert!(took(Mark::QueryConverted));
+    server.says([one_row("0")]);
+    assert_eq!(clients[0].heard(), "T D(0) C Z");
+    (stage, server, clients)
+}
+
+/// Its client hears what is said to the query.
+#[test]
+fn a_query_that_fails_there_is_run_again_as_it_came() {
+    let (_stage, server, clients) = queries();
+    server.says([error("42601"), ready()]);
+    assert_eq!(server.heard(), FREED);
+    server.says([one_row("")]);
+    assert_eq!(server.heard(), "Q(SELECT 1)");
+    server.says([error("42703"), ready()]);
+    assert_eq!(clients[1].heard(), "E(42703) Z");
+    for (number, client) in clients.iter().enumerate().skip(2) {
+        assert_eq!(server.heard(), format!("Q(SELECT {number})"));
+        server.says([one_row("again")]);
+        assert_eq!(client.heard(), "T D(again) C Z");
+    }
+}
+
+/// So it is with one for which nobody else came.
+#[test]
+fn nor_does_its_client_hear_of_that_where_it_was_alone() {
+    let (_stage, server, clients) = braked(&joining(1), 2);
+    ask(&clients);
+    assert_eq!(server.heard(), "Q(SELECT 0) P(SELECT 1) B D E S");
+    server.says([one_row("0"), error("42601"), ready()]);
+    assert_eq!(clients[1].heard(), "");
+    assert_eq!(server.heard(), FREED);
+    server.says([one_row("")]);
+    assert_eq!(server.heard(), "Q(SELECT 1)");
+}
+
 /// What it says would be part of their transaction, or end what they share.
 #[test]
 fn what_does_not_only_read_goes_behind_their_sync() {
@@ -248,8 +309,15 @@ fn what_does_not_only_read_goes_behind_their_sync() {
         [out, sync()].concat()
     };
     let update = [parse("UPDATE t SET a = 1"), bind(), execute(), sync()].concat();
+    let lock = "SELECT a FROM t FOR UPDATE";
+    clients[0].says([query(lock)]);
+    server.says([one_row("")]);
+    clients[0].says([query(lock)]);
+    server.says([one_row("")]);
+    server.heard();
+    clients[0].heard();
     let others = [
-        (query("SELECT 2"), "Q(SELECT 2)", one_row("2")),
+        (query(lock), "Q(SELECT a FROM t FOR UPDATE)", one_row("2")),
         (portal, "P(SELECT 2) B E S", [rows("2"), ready()].concat()),
         (update, "P(UPDATE t SET a = 1) B E S", [rows("2"), ready()].concat()),
     ];

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use pgweir_config::{Config, Room};
 use pgweir_engine::{
-    ClientState, Endpoint, Ends, Engine, Event, Loud, Mark, Marks, Member, Placement, Plan,
-    ServerActivity, Snapshot, TICK, Time,
+    ClientState, Endpoint, Ends, Engine, Event, Joining, Loud, Mark, Marks, Member, Placement,
+    Plan, ServerActivity, Snapshot, TICK, Time,
 };
 use pgweir_proxy::{Driver, Handover, Interest};
 use pgweir_sql::Catalogue;
@@ -48,7 +48,7 @@ pub(crate) struct Setup {
     pub(crate) reset_query: &'static str,
     /// Look at the engine only where the test asks for it: a look costs as much as there is.
     pub(crate) unchecked: bool,
-    /// Units are put under one Sync wherever they may be.
+    /// Units are put under one Sync wherever they may be, or nowhere.
     pub(crate) joins: bool,
 }
 
@@ -121,7 +121,8 @@ impl Setup {
         };
         config.pools[0].users[0].reset_query = self.reset_query.to_owned();
         let plan = Plan::new(&config, "0.1.0", [8; 32]).expect("a plan");
-        let mut plan = if self.joins { plan.joining_eagerly() } else { plan };
+        let joining = if self.joins { Joining::EAGER } else { Joining::NEVER };
+        let mut plan = plan.joining(joining);
         placement.place(&mut plan);
         plan
     }
