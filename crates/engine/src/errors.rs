@@ -239,8 +239,9 @@ pub(crate) const REPLY_DROPPED: ErrorKind = error(
     SqlState::RESOLUTION_UNKNOWN,
     "the reply was thrown away, and the schema has changed since",
     "when a statement that shares a server has a reply that is thrown away, since it is too long \
-     to be kept or the server has refused what its client has set, to be asked for again alone, \
-     and somebody changes the schema meanwhile: it may do more than to read by then",
+     to be kept, the server has refused what its client has set, or another one under the same \
+     Sync has failed with a connection's error, to be asked for again alone, and somebody changes \
+     the schema meanwhile: it may do more than to read by then",
     "Look whether it has changed anything before it is run again.",
 );
 pub(crate) const TRANSACTION_LOST: ErrorKind = error(

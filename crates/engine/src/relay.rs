@@ -191,7 +191,8 @@ impl Engine {
                 self.client_left(now, client);
             }
             Some(_) => {}
-            None if self.servers[id].replies.skips() => {
+            // Where it is shared it skips what is joined, whose Sync comes with the turn's end.
+            None if self.servers[id].replies.skips() && !self.is_pipelined(id) => {
                 Mark::SkipsForNobody.hit();
                 self.forsake(now, id);
             }

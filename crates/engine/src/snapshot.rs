@@ -206,7 +206,8 @@ pub struct ServerView {
     /// Of a server that is shared, ids of the clients whose units are on it, in the order of
     /// sending; `None` for one who is gone.
     pub queue: Option<Vec<Option<i32>>>,
-    /// So many of those at the front are under one Sync, and any of them may be the one that runs.
+    /// So many of those at the front are under one Sync, and any of them may be the one that runs;
+    /// none is, while one of ours is.
     pub joined: usize,
     /// It will be closed instead of being lent again.
     pub close_needed: bool,
@@ -425,7 +426,7 @@ impl Engine {
                 process_id: server.key.as_ref().map(|key| key.process_id),
                 client: server.client().map(|client| self.member.client_number(client)),
                 queue: self.queue(server),
-                joined: server.group(),
+                joined: if server.replies.is_ours() { 0 } else { server.group() },
                 close_needed: server.doomed,
             }
         });

@@ -171,8 +171,7 @@ fn with_ours(name: &str) -> Vec<Column<'_>> {
 /// Whom a server works for: one of these.
 fn served(server: &ServerView) -> impl Iterator<Item = i32> {
     let joined = server.queue.iter().flatten().take(server.joined).flatten();
-    let works = joined.filter(|_| server.client.is_some());
-    server.client.into_iter().chain(works.copied())
+    server.client.into_iter().chain(joined.copied())
 }
 
 /// The clients on a shared server, the one first whose unit is at the head.

@@ -48,7 +48,9 @@ fn who_works_on_a_backend_is_told_by_its_process_id() {
     assert_eq!(rows("SHOW CLIENT OF 4711", &snapshot), clients[1..2], "one has left");
     snapshot.servers[0].joined = 3;
     assert_eq!(rows("SHOW CLIENT OF 4711", &snapshot), clients[..2]);
-    snapshot.servers[0].joined = 1;
+    snapshot.servers[0].client = None;
+    assert_eq!(rows("SHOW CLIENT OF 4711", &snapshot), clients[..2], "it has just answered");
+    (snapshot.servers[0].client, snapshot.servers[0].joined) = (Some(2), 1);
 
     // On two machines two backends may have the same one.
     snapshot.servers[1].process_id = Some(4711);

@@ -255,6 +255,7 @@ impl Engine {
                     Mark::DerailedInDoubt.hit_if(unit.outcome == Outcome::Derailed);
                     Mark::TooLongInDoubt.hit_if(unit.outcome == Outcome::TooLong);
                     Mark::MissetInDoubt.hit_if(unit.outcome == Outcome::Misset);
+                    self.discard(client, unit.held);
                     self.forget_unnamed(client, &unit);
                     self.answer_unit(now, client, unit.bytes, &REPLY_DROPPED.report(&[]));
                 }
@@ -282,11 +283,15 @@ impl Engine {
         pool.climbs.of_mut(access).answered(took);
     }
 
-    /// What stood in front of the unit that is at the head now is over.
+    /// What stood in front of the unit that is at the head now is over, and of those joined to it.
     fn note_head(&mut self, now: Time, id: ServerId) {
         let server = &self.servers[id];
-        if let Some(head) = server.pipeline.front().filter(|_| !server.replies.is_ours()) {
-            self.pools[server.pool].stats.delays.count(now - head.sent);
+        if server.replies.is_ours() {
+            return;
+        }
+        let delays = &mut self.pools[server.pool].stats.delays;
+        for unit in server.pipeline.iter().take(server.group()) {
+            delays.count(now - unit.sent);
         }
     }
 

@@ -26,7 +26,7 @@ use pgweir_wire::frontend;
 
 #[cfg(doc)]
 use super::Repute;
-use super::{InFlight, Outcome, Unit};
+use super::{BRAKE, InFlight, Outcome, Unit};
 use crate::Engine;
 use crate::action::{Endpoint, ServerId};
 use crate::marks::Mark;
@@ -37,7 +37,7 @@ use crate::server::Server;
 #[derive(Clone, Copy, Debug)]
 pub struct Joining {
     /// So many are at most: whoever is the first waits for all.
-    most: usize,
+    most: u32,
     /// And one in so many of those that are on the server.
     part: usize,
     /// Where fewer are on it none are: all of them together are answered too soon after each other
@@ -75,10 +75,14 @@ impl Engine {
     pub(super) fn joins(&mut self, id: ServerId, unit: &Unit) -> SyncOf {
         let pool = self.servers[id].pool;
         let Joining { most, part, from, brief } = self.plan.joining;
-        let may = unit.may_join && self.pools[pool].repute.is_brief(unit.print, brief);
+        let its = &self.pools[pool];
+        // That of the pool is for the whole transaction.
+        let limit = its.spec.transaction_timeout;
+        let has_time = limit.is_none_or(|limit| limit > BRAKE * most);
+        let may = unit.may_join && has_time && its.repute.is_brief(unit.print, brief);
         // What has failed already skips all that is joined to it.
         let skips = self.servers[id].replies.skips();
-        Mark::NotJoinedBehindError.hit_if(skips);
+        Mark::NotJoinedBehindError.hit_if(may && skips);
         if !may || skips {
             self.end_joined(id);
         }
@@ -93,7 +97,7 @@ impl Engine {
         }
         let with_it = open + 1;
         let units = server.pipeline.len() + 1;
-        let goes_on = units >= from && with_it < most && with_it * part <= units;
+        let goes_on = units >= from && with_it < most as usize && with_it * part <= units;
         match goes_on {
             true if open == 0 => self.open.push(id),
             true => {}
@@ -142,8 +146,8 @@ impl Engine {
     pub(super) fn derail(&mut self, id: ServerId, in_doubt: bool) {
         let server = &mut self.servers[id];
         let group = server.group();
-        let is_converted = server.answering().is_some_and(|unit| unit.converted);
-        if group < 2 && !server.is_open() && !is_converted {
+        let is_its_own = |unit: &InFlight| !unit.joined && !unit.converted;
+        if group < 2 && server.pipeline.front().is_none_or(is_its_own) {
             return;
         }
         let (now_answered, pool) = (server.answering().map(|unit| unit.print), server.pool);

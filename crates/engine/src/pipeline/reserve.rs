@@ -91,6 +91,7 @@ impl Server {
     /// Whether the unit at its head takes longer than the brake leaves one: it waits for its
     /// commit, or hangs.
     fn stands_still(&self, now: Time) -> bool {
-        !self.pipeline.is_empty() && now - self.unit_since > 2 * BRAKE
+        let units = u32::try_from(self.group()).unwrap_or(u32::MAX);
+        units > 0 && now - self.unit_since > BRAKE * (units + 1)
     }
 }

@@ -46,7 +46,8 @@ impl Engine {
         let its = &mut self.servers[server];
         debug_assert!(unit.access.waits() || !its.has_waiting(), "a read is behind a write");
         its.note_fed(now);
-        let behind = !its.replies.is_empty();
+        // Those to which it may be joined are at the head as it is.
+        let behind = its.replies.is_ours() || its.pipeline.iter().any(|unit| !unit.joined);
         let trails = self.pools[its.pool].repute.of(now, unit.print) != May::Lead;
         Mark::OnTrial.hit_if(trails && behind);
         let of_pool = its.pool;

@@ -260,12 +260,13 @@ impl Engine {
             print: Fingerprint::default(),
             begun: false,
             ends_unnamed: false,
-            may_join: true,
+            // PostgreSQL's is for the whole transaction.
+            may_join: self.clients[id].settings.value(TRANSACTION_TIMEOUT).is_none(),
             encoding: self.told_encoding(id),
             needs: SmallVec::new(),
             loud: Arc::clone(loud),
         };
-        let mut executed = false;
+        let (mut bound, mut executed) = (false, false);
         loop {
             let (header, tag) = message(&rest[unit.bytes..]).ok()??;
             let message = rest[unit.bytes..].get(..header.message_len())?;
@@ -284,7 +285,7 @@ impl Engine {
                     }
                     unit.add(&pgweir_sql::hear(text, unit.encoding, &unit.loud))?;
                     unit.ends_unnamed = true;
-                    unit.may_join = unit.access == Access::Read;
+                    unit.may_join &= unit.access == Access::Read;
                     return Some(unit);
                 }
                 // The brake is one for all of it up to the end of its Execute: what is behind that
@@ -301,6 +302,7 @@ impl Engine {
                 Tag::Bind => {
                     let bind = Bind::start(body).ok()?;
                     unit.may_join &= bind.portal.is_empty();
+                    bound = true;
                     match bind.statement {
                         b"" if !unit.ends_unnamed => return None,
                         b"" => {}
@@ -309,16 +311,18 @@ impl Engine {
                 }
                 Tag::Describe => match Target::parse(body).ok()? {
                     Target::Statement(b"") if !unit.ends_unnamed => return None,
-                    Target::Portal(_) | Target::Statement(b"") => {}
+                    // There may be one of a unit in front.
+                    Target::Portal(name) => unit.may_join &= bound && name.is_empty(),
+                    Target::Statement(b"") => {}
                     Target::Statement(name) => self.needs(id, name, &mut unit)?,
                 },
                 // A row limit may leave the portal open.
                 Tag::Execute if body.ends_with(&[0; 5]) && !executed => {
-                    unit.may_join &= body.len() == 5;
+                    unit.may_join &= bound && body.len() == 5;
                     executed = true;
                 }
                 Tag::Close => match Target::parse(body).ok()? {
-                    Target::Portal(_) => {}
+                    Target::Portal(_) => unit.may_join = false,
                     Target::Statement(_) => return None,
                 },
                 Tag::Sync => {

@@ -21,13 +21,15 @@ const UNGATHERED_WRITES: u32 = 16;
 
 impl<T: Transport> Driver<T> {
     pub(super) fn write(&mut self, to: Endpoint, bytes: &[u8], more: bool) {
-        // What a server gets is not worth a call before its end comes with the turn's.
-        let gathers = self.ungathered == 0 || self.engine.goes_on_writing(to);
+        // What is joined on a server goes there when all of it has come: its transaction is not to
+        // begin before.
+        let goes_on = self.engine.goes_on_writing(to);
+        let gathers = self.ungathered == 0;
         if !more {
             self.ungathered = self.ungathered.saturating_sub(1);
         }
         let Some(link) = self.links(to).find(to) else { return };
-        if gathers && link.unsent() + bytes.len() <= GATHERED_BYTES {
+        if goes_on || gathers && link.unsent() + bytes.len() <= GATHERED_BYTES {
             if link.gather_for_turn(bytes) {
                 self.gathered.push(to);
             }

@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use pgweir_engine::{Mark, ServerActivity, Stats};
-use pgweir_wire::frontend;
+use pgweir_wire::frontend::{self, Target};
 
 use crate::messages::{
-    bind, bind_complete, columns, done, error, execute, fatal, no_data, notice, one_row, parse,
-    parse_complete, query, ready, row, sync,
+    bind, bind_complete, close_complete, close_portal, columns, done, error, execute, fatal,
+    long_error, no_data, notice, one_row, parse, parse_complete, query, ready, row, sync,
 };
 use crate::peer::Peer;
 use crate::pipelining::{BRAKED, FREED, ask, braked, shared, updated};
@@ -122,21 +122,61 @@ fn where_one_fails_each_is_run_again_for_itself() {
 #[test]
 fn who_comes_when_they_have_failed_is_not_one_of_them() {
     let (stage, server, clients) = braked(&joining(1), 4);
+    let other = [parse("SELECT a FROM t"), bind(), execute(), sync()].concat();
+    for _ in 0..2 {
+        clients[3].says([&other]);
+        server.says([rows("3"), ready()]);
+    }
+    server.heard();
+    clients[3].heard();
     stage.keep_turn_open();
     for (number, client) in clients[..3].iter().enumerate() {
         client.says([read(number)]);
     }
     server.says([rows("0"), ready(), error("22012")]);
-    clients[3].says([read(3)]);
+    clients[3].says([&other]);
     assert!(took(Mark::NotJoinedBehindError));
     stage.end_turn();
     assert_eq!(
         server.heard(),
-        "P(SELECT 0) B E S P(SELECT 1) B E P(SELECT 2) B E S P(SELECT 3) B E S"
+        "P(SELECT 0) B E S P(SELECT 1) B E P(SELECT 2) B E S P(SELECT a FROM t) B E S"
     );
     server.says([ready(), rows("3"), ready()]);
     assert_eq!(clients[3].heard(), "1 2 D(3) C Z");
     alone(&server, &clients[1..3]);
+}
+
+/// One in front has its own transaction, and its own error.
+#[test]
+fn who_fails_in_front_of_them_is_told_at_once() {
+    let (stage, server, clients) = braked(&joining(1), 3);
+    stage.keep_turn_open();
+    for (number, client) in clients.iter().enumerate() {
+        client.says([read(number)]);
+    }
+    server.says([error("22012"), ready()]);
+    stage.end_turn();
+    assert_eq!(clients[0].heard(), "E(22012) Z");
+    server.says([rows("1"), rows("2"), ready()]);
+    assert_eq!(clients[2].heard(), "1 2 D(2) C Z");
+}
+
+/// Their server waits for a Sync that comes, though who is told of the error has gone.
+#[test]
+fn a_long_error_for_one_who_has_left_is_read_to_its_end() {
+    let (stage, server, clients) = braked(&joining(1), 3);
+    stage.keep_turn_open();
+    for (number, client) in clients.iter().enumerate() {
+        client.says([read(number)]);
+    }
+    clients[1].breaks();
+    let error = long_error(20_000);
+    server.says([&[rows("0"), ready()].concat(), &error[..18_000]]);
+    server.says([&error[18_000..]]);
+    stage.end_turn();
+    assert_eq!(server.heard(), "P(SELECT 0) B E S P(SELECT 1) B E P(SELECT 2) B E S");
+    server.says([ready()]);
+    alone(&server, &clients[2..]);
 }
 
 /// All of those would have to be run again each time.
@@ -316,7 +356,21 @@ fn what_does_not_only_read_goes_behind_their_sync() {
     server.says([one_row("")]);
     server.heard();
     clients[0].heard();
+    let described = |middle: Vec<u8>| {
+        let mut out = [parse("SELECT 2"), middle].concat();
+        frontend::write_describe(&mut out, Target::Portal(b""));
+        out
+    };
+    // There may be a portal in front that is not its own.
+    let unbound = [described(Vec::new()), execute(), sync()].concat();
+    let bound_late = [described(Vec::new()), bind(), execute(), sync()].concat();
+    let closing = [described(bind()), execute(), close_portal(), sync()].concat();
+    let refusal = [parse_complete(), error("34000"), ready()].concat();
+    let all = [parse_complete(), bind_complete(), columns(), done(), close_complete(), ready()];
     let others = [
+        (unbound, "P(SELECT 2) D E S", refusal.clone()),
+        (bound_late, "P(SELECT 2) D B E S", refusal),
+        (closing, "P(SELECT 2) B D E C S", all.concat()),
         (query(lock), "Q(SELECT a FROM t FOR UPDATE)", one_row("2")),
         (portal, "P(SELECT 2) B E S", [rows("2"), ready()].concat()),
         (update, "P(UPDATE t SET a = 1) B E S", [rows("2"), ready()].concat()),
@@ -329,7 +383,7 @@ fn what_does_not_only_read_goes_behind_their_sync() {
         stage.end_turn();
         assert_eq!(server.heard(), format!("P(SELECT 0) B E S P(SELECT 1) B E S {heard}"));
         server.says([rows("0"), ready(), rows("1"), ready(), reply]);
-        assert!(clients[..3].iter().all(|client| client.heard().ends_with(" C Z")));
+        assert!(clients[..3].iter().all(|client| client.heard().ends_with(" Z")));
         stage.check();
     }
 }

@@ -729,6 +729,7 @@ fn what_was_joined_is_in_doubt_when_the_schema_has_changed() {
     let (stage, server, alice) = read(&Setup { joins: true, ..shared(2) }, locking(&["take"]));
     let (bob, carol) = (stage.client(), stage.client());
     let batch = || [parse("SELECT a FROM v"), bind(), execute(), sync()].concat();
+    let before = stage.snapshot().memory.buffers.total;
     let reply = [parse_complete(), bind_complete(), done(), ready()].concat();
     bob.says([batch()]);
     server.heard();
@@ -753,8 +754,11 @@ fn what_was_joined_is_in_doubt_when_the_schema_has_changed() {
     let other = stage.server();
     other.heard();
     other.says([done(), ready()]);
+    server.says([parse_complete(), bind_complete(), done()]);
     server.says([error("40003"), ready()]);
     assert!(took(Mark::DerailedInDoubt));
+    let after = stage.snapshot().memory.buffers.total;
+    assert_eq!(after, before, "nothing of the reply is kept");
     assert_eq!((carol.heard().as_str(), dave.heard().as_str()), ("E(08007) Z", "E(08007) Z"));
 }
 

@@ -481,12 +481,13 @@ impl Body {
 /// What a body in SQL says besides commands.
 const OF_SQL_BODIES: &str = "atomic begin end return";
 
-/// Commands that are no statements of PL/pgSQL too.
+/// Commands that are no statements of PL/pgSQL too, and those with which it uses cursors, which are
+/// there for all of the transaction.
 const COMMANDS: &str = "\
-    abort alter analyse analyze call checkpoint cluster comment commit copy create deallocate \
-    discard do drop explain grant import listen load lock notify prepare reassign refresh reindex \
-    release repack reset revoke rollback savepoint security set show start truncate unlisten \
-    vacuum wait";
+    abort alter analyse analyze call checkpoint close cluster comment commit copy create \
+    deallocate discard do drop explain fetch grant import listen load lock move notify open \
+    prepare reassign refresh reindex release repack reset revoke rollback savepoint security set \
+    show start truncate unlisten vacuum wait";
 
 /// Whether a word of the grammar is a call, without a `(`, of an exception. (`CURRENT_USER` and its
 /// like say what the client has set.)

@@ -360,9 +360,21 @@ fn no_call_is_shared_of_what_runs_over_a_command() {
     }
     for query in ["SELECT show, call FROM explain", "TABLE t", "VALUES (1)"] {
         for body in bodies(query) {
-            assert!(is_shared(body.clone()), "{body:?}");
+            let opens = matches!(&body, Source::Plpgsql(text) if text.contains("OPEN"));
+            assert_eq!(is_shared(body.clone()), !opens, "{body:?}");
         }
     }
+}
+
+/// A cursor is there until the transaction ends, which may be that of others, too.
+#[test]
+fn no_call_is_shared_of_what_uses_a_cursor() {
+    for text in ["OPEN c FOR TABLE t", "FETCH c INTO a", "MOVE c", "CLOSE c"] {
+        let body = format!("DECLARE c refcursor; a int; BEGIN {text}; END");
+        assert!(!is_shared(Source::Plpgsql(body)), "{text}");
+    }
+    let body = "DECLARE c CURSOR FOR TABLE t; BEGIN FOR a IN c LOOP b := a.b; END LOOP; END";
+    assert!(is_shared(Source::Plpgsql(body.to_owned())), "a loop closes its own");
 }
 
 /// PL/pgSQL takes its INTO out of a statement, and its variables may have names that are reserved
@@ -392,7 +404,6 @@ fn what_stands_around_an_into_of_plpgsql_is_read() {
         "SELECT INTO a, with abs(1), 2",
         "SELECT count(*) INTO STRICT a FROM t WHERE b IN (1, 2)",
         "SELECT b, c INTO $1, a.c FROM t AS x (b, c)",
-        "FETCH c INTO a",
         "EXECUTE 'SELECT 1' INTO a",
     ] {
         assert!(is_shared(body(text)), "{text}");
