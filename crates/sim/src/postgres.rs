@@ -69,6 +69,8 @@ pub(crate) struct Backend {
     statement_ends: Option<u64>,
     /// How long it has waited since it was idle.
     waited_us: u64,
+    /// For whom.
+    waited_for: Option<u32>,
     /// It does not read on in the data of a COPY before that.
     reads_on_at: u64,
     /// Something has come to it since its login.
@@ -166,6 +168,7 @@ impl Backend {
             },
             statement_ends: None,
             waited_us: 0,
+            waited_for: None,
             reads_on_at: 0,
             asked: false,
             replicates: false,

@@ -38,7 +38,7 @@ impl Backend {
         at.map(|at| self.statement_ends.map_or(at, |ends| ends.min(at)))
     }
 
-    /// It goes on. Where others may stand behind it all that its client has sent up to the next
+    /// It goes on. Where others may stand behind it all that a client has sent up to the next
     /// ReadyForQuery has no more time than the brake leaves one statement. While it stands still it
     /// looks at no clock.
     pub(super) fn waits_no_more(&mut self, site: &mut Site) {
@@ -46,6 +46,11 @@ impl Backend {
         site.locks.goes_on(self.process_id);
         let Some(since) = std::mem::replace(wait, Wait::Nothing).since() else { return };
         let ends = self.statement_ends.unwrap_or(u64::MAX);
+        let client = session.state.served.map(|served| served.client);
+        if std::mem::replace(&mut self.waited_for, client) != client {
+            // Of another client in the same transaction, which has a brake of its own.
+            self.waited_us = 0;
+        }
         self.waited_us += site.trace.now.min(ends).saturating_sub(since);
         if session.state.braked && self.waited_us > BRAKE_US {
             let text = format!("{} holds others up for {} us", self.who(), self.waited_us);
