@@ -27,17 +27,19 @@ fn joining(size: usize) -> Setup {
     Setup { joins: true, ..shared(size) }
 }
 
-/// A server with a unit of a client of its own, and behind it those of three others under one Sync.
-fn joined() -> (Stage, Peer, Vec<Peer>) {
-    joined_on(&joining(1))
-}
-
-fn joined_on(setup: &Setup) -> (Stage, Peer, Vec<Peer>) {
-    let (stage, server, clients) = braked(setup, 4);
+/// So many clients have each sent a read, in a turn that goes on.
+fn in_turn(clients: usize) -> (Stage, Peer, Vec<Peer>) {
+    let (stage, server, clients) = braked(&joining(1), clients);
     stage.keep_turn_open();
     for (number, client) in clients.iter().enumerate() {
         client.says([read(number)]);
     }
+    (stage, server, clients)
+}
+
+/// A server with a unit of a client of its own, and behind it those of three others under one Sync.
+fn joined() -> (Stage, Peer, Vec<Peer>) {
+    let (stage, server, clients) = in_turn(4);
     stage.end_turn();
     assert_eq!(
         server.heard(),
@@ -149,11 +151,7 @@ fn who_comes_when_they_have_failed_is_not_one_of_them() {
 /// One in front has its own transaction, and its own error.
 #[test]
 fn who_fails_in_front_of_them_is_told_at_once() {
-    let (stage, server, clients) = braked(&joining(1), 3);
-    stage.keep_turn_open();
-    for (number, client) in clients.iter().enumerate() {
-        client.says([read(number)]);
-    }
+    let (stage, server, clients) = in_turn(3);
     server.says([error("22012"), ready()]);
     stage.end_turn();
     assert_eq!(clients[0].heard(), "E(22012) Z");
@@ -164,11 +162,7 @@ fn who_fails_in_front_of_them_is_told_at_once() {
 /// Their server waits for a Sync that comes, though who is told of the error has gone.
 #[test]
 fn a_long_error_for_one_who_has_left_is_read_to_its_end() {
-    let (stage, server, clients) = braked(&joining(1), 3);
-    stage.keep_turn_open();
-    for (number, client) in clients.iter().enumerate() {
-        client.says([read(number)]);
-    }
+    let (stage, server, clients) = in_turn(3);
     clients[1].breaks();
     let error = long_error(20_000);
     server.says([&[rows("0"), ready()].concat(), &error[..18_000]]);
