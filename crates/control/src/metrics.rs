@@ -285,6 +285,11 @@ const OF_POOLS: &[OfPool] = &[
         Reads::Count(|stats| stats.shared),
     ),
     of_pool(
+        "joined_transactions",
+        "Transactions that have shared a server and were under one Sync with others.",
+        Reads::Count(|stats| stats.joined),
+    ),
+    of_pool(
         "head_of_line_delay",
         "How long statements stood behind others on servers that they shared.",
         Reads::Delays(|stats| &stats.delays),

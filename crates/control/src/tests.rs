@@ -141,11 +141,11 @@ fn pools_count_what_clients_and_servers_list() {
          cl_waiting_cancel_req/i sv_active/i sv_active_cancel/i sv_being_canceled/i sv_idle/i \
          sv_used/i sv_tested/i sv_login/i maxwait/i maxwait_us/i pool_mode/s \
          load_balance_hosts/s pipelining/s sv_shared_max/i depth/i sv_shared/i shared_percent/i \
-         hol_p50_us/q hol_p99_us/q sv_shared_max_writes/i depth_writes/i\n",
+         hol_p50_us/q hol_p99_us/q sv_shared_max_writes/i depth_writes/i joined_percent/i\n",
     );
-    expected += "D app|bob|0|0|0|0|0|0|0|0|0|0|0|0|0|session|NULL|off|0|0|0|0|NULL|NULL|0|0\n";
+    expected += "D app|bob|0|0|0|0|0|0|0|0|0|0|0|0|0|session|NULL|off|0|0|0|0|NULL|NULL|0|0|0\n";
     expected +=
-        "D app|alice|2|2|2|2|1|1|1|1|0|1|2|3|250000|transaction|NULL|off|0|0|0|0|NULL|NULL|0|0\n";
+        "D app|alice|2|2|2|2|1|1|1|1|0|1|2|3|250000|transaction|NULL|off|0|0|0|0|NULL|NULL|0|0|0\n";
     expected += "C SHOW\nZ I\n";
     assert_eq!(said("SHOW POOLS"), expected);
 }

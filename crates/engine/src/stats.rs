@@ -33,6 +33,8 @@ pub struct Stats {
     pub refused_full: u64,
     /// Those of the transactions that have shared a server.
     pub shared: u64,
+    /// Those of them that were under one Sync with others.
+    pub joined: u64,
     /// How long units stood behind others on servers that they shared.
     pub delays: Delays,
     /// Servers that sent what no expected reply allows: bugs of ours, until proven otherwise.

@@ -8,7 +8,7 @@ use crate::rates::Rates;
 use crate::table::{Table, int4, int8, text};
 
 /// What SHOW POOLS has behind PgBouncer's columns.
-pub(super) const OF_POOL: [Column<'_>; 9] = [
+pub(super) const OF_POOL: [Column<'_>; 10] = [
     text("pipelining"),
     int4("sv_shared_max"),
     int4("depth"),
@@ -18,6 +18,7 @@ pub(super) const OF_POOL: [Column<'_>; 9] = [
     int8("hol_p99_us"),
     int4("sv_shared_max_writes"),
     int4("depth_writes"),
+    int4("joined_percent"),
 ];
 
 /// Adds the cells of [`OF_POOL`]. What was done counts since averages are taken.
@@ -25,11 +26,13 @@ pub(super) fn of_pool(pool: &PoolView, servers_shared: u32, rates: &Rates, table
     let before = rates.before(&pool.database, &pool.user);
     let transactions = pool.stats.transactions.saturating_sub(before.transactions);
     let shared = pool.stats.shared.saturating_sub(before.shared);
+    let joined = pool.stats.joined.saturating_sub(before.joined);
     let delays = pool.stats.delays.since(&before.delays);
     table.cell(word(pool.pipelining)).cell(pool.hot_most).cell(pool.depth).cell(servers_shared);
     table.nullable((shared * 100).checked_div(transactions));
     table.nullable(delays.percentile(50)).nullable(delays.percentile(99));
     table.cell(pool.write_hot_most).cell(pool.write_depth);
+    table.nullable((joined * 100).checked_div(transactions));
 }
 
 const PIPELINING: [Column<'_>; 5] = [

@@ -11,7 +11,7 @@ fn columns_are_pgbouncers() {
         let columns = header.split(' ').skip(1);
         columns.filter_map(|column| column.split('/').nth(1)).collect::<String>()
     };
-    assert_eq!(types("SHOW POOLS"), "ssiiiiiiiiiiiiisssiiiiqqii", "the last nine are ours");
+    assert_eq!(types("SHOW POOLS"), "ssiiiiiiiiiiiiisssiiiiqqiii", "the last ten are ours");
     assert_eq!(types("SHOW CLIENTS"), "ssssssisissiiississiis", "the last is ours");
     assert_eq!(types("SHOW SERVERS"), "ssssssisissiiississiis", "the last is ours");
     assert_eq!(types("SHOW STATS"), "sNNNNNNNNNNNNNNNNNNNNNNNN");

@@ -20,7 +20,7 @@ fn pools_are_told_as_the_console_shows_them() {
     let alice = &mut snapshot.pools[1];
     (alice.hot_most, alice.depth) = (3, 24);
     (alice.write_hot_most, alice.write_depth) = (16, 8);
-    alice.stats.shared = 7;
+    (alice.stats.shared, alice.stats.joined) = (7, 5);
     snapshot.servers[0].queue = Some(vec![Some(1)]);
     let text = metrics(snapshot, Some(4_096));
     let alice = |name: &str| -> Vec<String> {
@@ -60,6 +60,7 @@ pgweir_pool_servers{alice,state="login"} 2"#;
         ("pool_longest_wait", "pgweir_pool_longest_wait_seconds{alice} 3.25"),
         ("transactions", "pgweir_transactions_total{alice} 10"),
         ("shared_transactions", "pgweir_shared_transactions_total{alice} 7"),
+        ("joined_transactions", "pgweir_joined_transactions_total{alice} 5"),
         ("received", "pgweir_received_bytes_total{alice} 4000"),
         ("transaction_time", "pgweir_transaction_time_seconds_total{alice} 6.0"),
         ("contained_servers", "pgweir_contained_servers_total{alice} 2"),

@@ -78,7 +78,7 @@ fn busy() -> Snapshot {
     alice.pipelining = Pipelining::Fixed { hot: 3, depth: 24 };
     (alice.hot_most, alice.depth) = (3, 24);
     (alice.write_hot_most, alice.write_depth) = (16, 8);
-    alice.stats.shared = 7;
+    (alice.stats.shared, alice.stats.joined) = (7, 5);
     for micros in [0, 0, 0, 0, 0, 0, 6, 7, 300, 9_000_000] {
         alice.stats.delays.count(Duration::from_micros(micros));
     }
@@ -94,19 +94,20 @@ fn pools_say_how_their_servers_are_shared() {
         rows.map(|row| row.splitn(18, '|').last().unwrap_or_default().to_owned()).collect()
     };
     let rows: Vec<String> = shown(&snapshot, &Rates::new());
-    assert_eq!(rows, ["off|0|0|0|0|NULL|NULL|0|0", "3x24|3|24|1|70|0|2097152|16|8"]);
+    assert_eq!(rows, ["off|0|0|0|0|NULL|NULL|0|0|0", "3x24|3|24|1|70|0|2097152|16|8|50"]);
 
     snapshot.pools[1].pipelining = Pipelining::Auto;
     let mut rates = Rates::new();
     rates.sample(&snapshot);
     rates.sample(&snapshot);
     let idle: Vec<String> = shown(&snapshot, &rates);
-    assert_eq!(idle[1], "auto|3|24|1|NULL|NULL|NULL|16|8", "nothing since the older sample");
+    assert_eq!(idle[1], "auto|3|24|1|NULL|NULL|NULL|16|8|NULL", "nothing since the older sample");
     snapshot.pools[1].stats.transactions += 4;
     snapshot.pools[1].stats.shared += 3;
+    snapshot.pools[1].stats.joined += 1;
     snapshot.pools[1].stats.delays.count(Duration::from_micros(100));
     let later: Vec<String> = shown(&snapshot, &rates);
-    assert_eq!(later[1], "auto|3|24|1|75|128|128|16|8");
+    assert_eq!(later[1], "auto|3|24|1|75|128|128|16|8|25");
 }
 
 #[test]

@@ -186,6 +186,7 @@ impl Engine {
         if group == 0 {
             return Err("ReadyForQuery came for no unit".to_owned());
         }
+        self.note_joined(id, group);
         for _ in 0..group {
             self.shared_unit_over(now, id, ran, &range)?;
         }

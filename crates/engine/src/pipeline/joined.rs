@@ -141,6 +141,18 @@ impl Engine {
         self.open.iter().any(|id| Endpoint::Server(*id) == to)
     }
 
+    /// So many units at the front are over.
+    pub(super) fn note_joined(&mut self, id: ServerId, group: usize) {
+        if group < 2 {
+            return;
+        }
+        let server = &self.servers[id];
+        let is_answered =
+            |unit: &&InFlight| unit.client.is_some() && matches!(unit.outcome, Outcome::Answered);
+        let answered = server.pipeline.iter().take(group).filter(is_answered).count();
+        self.pools[server.pool].stats.joined += answered as u64;
+    }
+
     /// The unit that is answered has failed, and so have those under the same Sync, if there are
     /// any. `in_doubt`: it may be that something was done.
     pub(super) fn derail(&mut self, id: ServerId, in_doubt: bool) {

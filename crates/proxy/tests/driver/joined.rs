@@ -75,8 +75,8 @@ fn reads_of_one_turn_go_under_one_sync() {
         assert_eq!(client.heard(), format!("1 2 D({number}) C Z"));
     }
     assert_eq!(stage.servers(), [ServerActivity::Idle]);
-    let Stats { transactions, shared, .. } = stage.snapshot().pools[0].stats;
-    assert_eq!((transactions, shared), (6, 6), "each is one");
+    let Stats { transactions, shared, joined, .. } = stage.snapshot().pools[0].stats;
+    assert_eq!((transactions, shared, joined), (6, 6, 3), "each is one");
 }
 
 #[test]
@@ -103,7 +103,7 @@ fn a_notice_is_for_whose_statement_raises_it() {
 /// What was done in front of an error is undone with it, and what stands behind it was not begun.
 #[test]
 fn where_one_fails_each_is_run_again_for_itself() {
-    let (_stage, server, clients) = joined();
+    let (stage, server, clients) = joined();
     server.says([rows("1"), parse_complete(), error("22012"), ready()]);
     assert!(took(Mark::Derailed));
     assert!(clients[1..].iter().all(|client| client.heard().is_empty()));
@@ -118,6 +118,7 @@ fn where_one_fails_each_is_run_again_for_itself() {
     assert_eq!(server.heard(), "P(SELECT 3) B E S");
     server.says([rows("3"), ready()]);
     assert_eq!(clients[3].heard(), "1 2 D(3) C Z");
+    assert_eq!(stage.snapshot().pools[0].stats.joined, 0, "none counts as joined");
 }
 
 /// An error comes at once. What is sent behind it and its Sync is carried out.
