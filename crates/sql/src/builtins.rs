@@ -52,7 +52,15 @@ pub(crate) fn builtin(name: &[u8]) -> Option<Builtin> {
     INDEX.find(name)
 }
 
-/// Those of them that number their transaction.
+/// Whether this is one of PostgreSQL's that waits, and does no more.
+pub(crate) fn only_waits(name: &[u8]) -> bool {
+    WAITS.split_ascii_whitespace().any(|one| name.eq_ignore_ascii_case(one.as_bytes()))
+}
+
+/// Those of [`EXCEPTIONS`] that wait.
+const WAITS: &str = "pg_sleep pg_sleep_for pg_sleep_until pg_wal_replay_wait";
+
+/// Those of [`QUIET`] that number their transaction.
 const NUMBERS: &str = "pg_current_xact_id txid_current";
 
 const QUIET: &str = include_str!("builtins/quiet.txt");
@@ -106,11 +114,7 @@ pub static EXCEPTIONS: &[Exception] = &[
             pg_try_advisory_lock pg_try_advisory_lock_shared pg_try_advisory_xact_lock \
             pg_try_advisory_xact_lock_shared",
     },
-    Exception {
-        why: "It waits for as long as it is told.",
-        names: "\
-            pg_sleep pg_sleep_for pg_sleep_until pg_wal_replay_wait",
-    },
+    Exception { why: "It waits for as long as it is told.", names: WAITS },
     Exception {
         why: "It runs SQL that it is given as text, or reads a table, a cursor or a type that no \
               text names.",

@@ -255,6 +255,17 @@ impl Effect {
         Unseen { name, pins: self.pins(writes), custom: self.custom.clone() }
     }
 
+    /// The same, of who is named as one that leaves nothing behind: it counts as what changes rows,
+    /// and needs no server of its own.
+    pub(crate) fn believed(self) -> Self {
+        let is_more = !self.is_empty() || self.hidden.contains(Hidden::OPAQUE);
+        let mut hidden = self.hidden.without(Hidden::OPAQUE).without(Hidden::OPAQUE_WRITTEN);
+        if is_more {
+            hidden.add(Hidden::CHANGES);
+        }
+        Self { hidden, ..Self::default() }
+    }
+
     pub(crate) fn is_empty(&self) -> bool {
         self.reads.is_empty() && self.writes.is_empty()
     }

@@ -4,9 +4,9 @@ use super::{Share, State};
 use crate::sharing::Alone;
 
 impl State {
-    /// For a body, of a function.
-    pub(crate) fn of_body(is_plpgsql: bool) -> Self {
-        Self { share: Share::of_body(is_plpgsql), ..Self::default() }
+    /// For a body, of a function. `is_believed`: it is named as one that leaves nothing behind.
+    pub(crate) fn of_body(is_plpgsql: bool, is_believed: bool) -> Self {
+        Self { share: Share::of_body(is_plpgsql, is_believed), ..Self::default() }
     }
 
     /// Whether the last token calls a function that is not known here.

@@ -4,7 +4,7 @@
 //! There is no grammar here: a name in front of a `(` is taken for that of a function unless the
 //! word before it says otherwise, and a word in front of one has to be of the grammar.
 
-use crate::builtins::{Builtin, builtin};
+use crate::builtins::{Builtin, builtin, only_waits};
 use crate::lexer::Token;
 use crate::loud::{Hidden, Loud};
 use crate::rules::{Form, Keyword, Meaning};
@@ -75,6 +75,8 @@ struct Body {
     is_plpgsql: bool,
     /// A function was called that is not known here.
     calls: bool,
+    /// That it leaves nothing in the session was said by who knows it. It may wait.
+    is_believed: bool,
 }
 
 /// What a statement is by the words it begins with.
@@ -127,8 +129,9 @@ enum Before {
 }
 
 impl Share {
-    pub(super) fn of_body(is_plpgsql: bool) -> Self {
-        Self { body: Some(Body { is_plpgsql, calls: false }), ..Self::default() }
+    pub(super) fn of_body(is_plpgsql: bool, is_believed: bool) -> Self {
+        let body = Body { is_plpgsql, calls: false, is_believed };
+        Self { body: Some(body), ..Self::default() }
     }
 
     pub(super) fn calls_unknown(&mut self) -> bool {
@@ -197,7 +200,7 @@ impl Share {
         self.hidden.add(name.hidden);
         let &Name { text, quoted, field, .. } = name;
         let is_own = field || is_pg(text) || !quoted && is_called_alone(text);
-        if is_own && builtin(text) == Some(Builtin::Exception) {
+        if is_own && builtin(text) == Some(Builtin::Exception) && !self.may_call(text) {
             self.alone(Alone::Session);
         }
         if field && name.hidden.contains(Hidden::CALLED) {
@@ -263,6 +266,11 @@ impl Share {
         }
     }
 
+    /// Whether what is read may call one of PostgreSQL's that others must not.
+    fn may_call(&self, name: &[u8]) -> bool {
+        self.body.is_some_and(|body| body.is_believed) && only_waits(name)
+    }
+
     /// What a `(` behind this name means.
     #[inline(never)] // Of few names a question.
     fn called(&self, name: &Name<'_>, before: Before, loud: Option<&Loud>) -> Callee {
@@ -300,6 +308,7 @@ impl Share {
         match builtin(name.text) {
             Some(Builtin::Quiet) => calls_nothing,
             Some(Builtin::Numbers) => Callee::Numbers,
+            Some(Builtin::Exception) if self.may_call(name.text) => calls_nothing,
             Some(Builtin::Exception) => Callee::Breaks(Alone::Session),
             Some(Builtin::Grammar) if !name.quoted && before != Before::Dot => calls_nothing,
             Some(Builtin::Grammar) | None => {

@@ -32,6 +32,9 @@ pub(super) struct Body {
     /// Whatever those do, it does more than to compute, read and change rows: it runs a command,
     /// say.
     pub(super) is_opaque: bool,
+    /// It cannot share a server, whoever says that it leaves nothing there: it may go on behind the
+    /// end of its statement, or says more than can be kept.
+    pub(super) is_unruly: bool,
 }
 
 /// How a body is written.
@@ -86,10 +89,36 @@ impl Body {
     /// Reads a body. Where a literal may be read in two ways both are followed, and so they are
     /// where PL/pgSQL may take an INTO out or not.
     pub(super) fn read(text: &[u8], language: Language, encoding: Encoding) -> Self {
+        let is_plpgsql = language == Language::Plpgsql;
+        Self::read_in(text, language, encoding, &|| State::of_body(is_plpgsql, false))
+    }
+
+    /// Reads that of a function that is named as one that leaves nothing behind: what it leaves, by
+    /// its text, is gone with its transaction, or so that nobody needs to know it. But there it is
+    /// until then, and what changes rows does so: it stands under no Sync with others, and is not
+    /// run again.
+    pub(super) fn read_believed(text: &[u8], language: Language, encoding: Encoding) -> Self {
+        let is_plpgsql = language == Language::Plpgsql;
+        let body = Self::read_in(text, language, encoding, &|| State::of_body(is_plpgsql, true));
+        Self {
+            pins: Pins::NONE,
+            custom: BTreeSet::new(),
+            writes: body.writes || body.is_opaque || !body.pins.is_empty(),
+            is_opaque: body.is_unruly,
+            ..body
+        }
+    }
+
+    fn read_in(
+        text: &[u8],
+        language: Language,
+        encoding: Encoding,
+        state: &dyn Fn() -> State,
+    ) -> Self {
         let mut body = Self::default();
         for &backslash in readings(text, encoding) {
-            if body.read_as(text, language, (encoding, backslash), Into::Over) {
-                body.read_as(text, language, (encoding, backslash), Into::LeftIn);
+            if body.read_as(text, language, (encoding, backslash), (Into::Over, state())) {
+                body.read_as(text, language, (encoding, backslash), (Into::LeftIn, state()));
             }
         }
         body.creates = body.pins.contains(PinReason::Schema);
@@ -108,7 +137,7 @@ impl Body {
         text: &[u8],
         language: Language,
         (encoding, backslash): (Encoding, Backslash),
-        into: Into,
+        (into, state): (Into, State),
     ) -> bool {
         let custom = &mut self.custom;
         let mut note = |name: &[u8]| {
@@ -118,7 +147,7 @@ impl Body {
         let mut note_back = |said: overrides::Said| takes_back |= said.takes_back();
         let mut reading = Reading {
             assigns: overrides::Reading::new(&mut note_back),
-            state: State::of_body(language == Language::Plpgsql),
+            state,
             search: Search::new(&mut note),
             language,
             encoding,
@@ -143,7 +172,8 @@ impl Body {
         }
         self.writes |= reading.state.writes();
         self.locks |= reading.state.locks();
-        self.is_opaque |= reading.catches || reading.speaks || reading.state.breaks().is_some();
+        self.is_unruly |= reading.catches || reading.speaks;
+        self.is_opaque |= self.is_unruly || reading.state.breaks().is_some();
         let mut pins = reading.state.heard().pins;
         if !reading.search.finish() && pins.contains(PinReason::Setting) {
             pins = pins.union(PinReason::Unclear.into());

@@ -166,9 +166,7 @@ impl<'a> Graph<'a> {
         let mut users = vec![Vec::new(); objects.len()];
         for one in &catalogue.uses {
             let ends = (by_id.get(&one.by), by_id.get(&one.of));
-            if let (Some(&by), Some(&of)) = ends
-                && !objects[by].is_quiet
-            {
+            if let (Some(&by), Some(&of)) = ends {
                 users[of].push((by, one.when, &*one.through));
             }
         }
@@ -176,7 +174,7 @@ impl<'a> Graph<'a> {
         for (at, object) in objects.iter().enumerate() {
             let Read { mut effect, names, calls, writes } = read(object);
             if calls.iter().any(|name| !by_name.contains_key(&**name)) {
-                effect.hidden.add(Hidden::OPAQUE);
+                effect.hidden.add(if object.is_quiet { Hidden::CHANGES } else { Hidden::OPAQUE });
             }
             effects.push(effect);
             let when = if writes { When::Written } else { When::Always };
@@ -228,7 +226,8 @@ impl<'a> Graph<'a> {
             true => String::new(),
             false => format!("{through}{separator}{} ({})", self.objects[of].name, used.why),
         };
-        Effect { reads, writes, custom: used.custom.clone(), why, hidden }
+        let does = Effect { reads, writes, custom: used.custom.clone(), why, hidden };
+        if self.objects[by].is_quiet { does.believed() } else { does }
     }
 }
 
@@ -246,8 +245,10 @@ struct Read {
 
 fn read(object: &Object) -> Read {
     let (mut body, what) = match &object.source {
-        _ if object.is_quiet => (Body::default(), ""),
         Source::None => (Body::default(), ""),
+        Source::Sql(text) if object.is_quiet => (believed(text, Language::Sql), ""),
+        Source::Plpgsql(text) if object.is_quiet => (believed(text, Language::Plpgsql), ""),
+        _ if object.is_quiet => (Body { writes: true, ..Body::default() }, ""),
         Source::Builtin => (of_postgresql(object.id.0, &object.name), ""),
         Source::Alias(names) => (alias(names), ""),
         Source::Native(extension) => (native(extension, &object.name), ""),
@@ -264,9 +265,6 @@ fn read(object: &Object) -> Read {
     let separator = if what.is_empty() { "" } else { ": " };
     let why = format!("{what}{separator}{}", body.pins.union(updated));
     let mut effect = Effect { why, writes: updated, ..Effect::from(body) };
-    if object.is_quiet && changes_rows(&object.source) {
-        effect.hidden.add(Hidden::CHANGES);
-    }
     if effect.is_empty() && effect.hidden.contains(Hidden::OPAQUE) {
         effect.why = format!("{what}{separator}not known");
     }
@@ -278,14 +276,9 @@ fn read_body(text: &str, language: Language) -> Body {
     Body::read(text.as_bytes(), language, Encoding::Exact)
 }
 
-/// Whether a function may change rows that is believed to leave nothing in the session.
-fn changes_rows(source: &Source) -> bool {
-    match source {
-        Source::None => false,
-        Source::Sql(text) => read_body(text, Language::Sql).writes,
-        Source::Plpgsql(text) => read_body(text, Language::Plpgsql).writes,
-        Source::Builtin | Source::Alias(_) | Source::Native(_) | Source::Other(..) => true,
-    }
+/// The same of one that is named as one that leaves nothing behind.
+fn believed(text: &str, language: Language) -> Body {
+    Body::read_believed(text.as_bytes(), language, Encoding::Exact)
 }
 
 /// What a call of one of PostgreSQL's own functions leaves, or a look at one of its views, whatever

@@ -297,11 +297,59 @@ fn functions_have_to_be_known() {
 
 /// Whether a call of a function is shared that is written so.
 fn is_shared(source: Source) -> bool {
-    let function =
-        Object { id: (Kind::Function, 1), name: "runs".to_owned(), source, is_quiet: false };
-    let loud = Arc::new(Catalogue { objects: vec![function], uses: Vec::new() }.loud());
-    let sharing = hear(b"SELECT runs()", Encoding::Exact, &loud).sharing;
-    !matches!(sharing, Sharing::Alone(_))
+    !matches!(sharing_of(source, false), Sharing::Alone(_))
+}
+
+/// How such a call is shared. `is_quiet`: the function is named as one that leaves nothing behind.
+fn sharing_of(source: Source, is_quiet: bool) -> Sharing {
+    let function = |id, name: &str, source, is_quiet| Object {
+        id: (Kind::Function, id),
+        name: name.to_owned(),
+        source,
+        is_quiet,
+    };
+    let inserts = Source::Sql("INSERT INTO t VALUES (1)".to_owned());
+    let inserts = function(2, "inserts", inserts, false);
+    let objects = vec![function(1, "runs", source, is_quiet), inserts];
+    let loud = Arc::new(Catalogue { objects, uses: Vec::new() }.loud());
+    hear(b"SELECT runs()", Encoding::Exact, &loud).sharing
+}
+
+/// What changes rows is not run twice, and what changes anything for its transaction is not there
+/// for whoever is under the same Sync. A session has nothing of either.
+#[test]
+fn who_leaves_nothing_behind_may_do_something_yet() {
+    let changes = Sharing::Alone(Alone::Changes);
+    for (body, expected) in [
+        ("BEGIN RETURN 1; END", Sharing::Read),
+        ("BEGIN PERFORM pg_sleep(0.2); RETURN PG_CATALOG.PG_SLEEP_FOR('1 s'); END", Sharing::Read),
+        ("BEGIN PERFORM a FROM t FOR SHARE; END", Sharing::Lock),
+        ("BEGIN PERFORM txid_current(); END", Sharing::Lock),
+        ("BEGIN EXECUTE cmd; END", changes),
+        ("BEGIN EXECUTE format('INSERT INTO %I VALUES (1)', t); END", changes),
+        ("BEGIN PERFORM inserts(); END", changes),
+        ("BEGIN PERFORM nobody_knows(); END", changes),
+        ("BEGIN PERFORM set_config('a.b', 'c', true); END", changes),
+        ("BEGIN RETURN current_setting('a.b', true); END", changes),
+        ("BEGIN SET LOCAL role = a; END", changes),
+        ("BEGIN PERFORM pg_advisory_xact_lock(1); END", changes),
+        ("BEGIN PERFORM query_to_xml(a, b, c, d); END", changes),
+        ("BEGIN CREATE TEMP TABLE a (b int) ON COMMIT DROP; END", changes),
+        ("DECLARE a CURSOR FOR SELECT 1; BEGIN OPEN a; END", changes),
+        ("BEGIN RAISE NOTICE 'a'; END", Sharing::Alone(Alone::Opaque)),
+        ("BEGIN a; EXCEPTION WHEN query_canceled THEN b; END", Sharing::Alone(Alone::Opaque)),
+    ] {
+        assert_eq!(sharing_of(Source::Plpgsql(body.to_owned()), true), expected, "{body}");
+    }
+    let machine = Source::Native(String::new());
+    let python = Source::Other("plpython3u".to_owned(), "plpy.execute(a)".to_owned());
+    for source in [machine, python] {
+        assert_eq!(sharing_of(source, true), changes);
+    }
+    for command in COMMANDS {
+        let sharing = sharing_of(Source::Plpgsql(format!("BEGIN {command}; END")), true);
+        assert!(matches!(sharing, Sharing::Alone(_)), "{command}: {sharing:?}");
+    }
 }
 
 /// Whatever a body runs that is not shared by itself: neither is a call of it.
