@@ -1140,6 +1140,8 @@ marks! {
     QueryConverted,
     /// That Sync is sent when the turn is over.
     JoinedForTurn,
+    /// Its Sync was sent since the server had room for the bytes in front of it.
+    JoinedForRoom,
     /// A unit fails, and so do others under the same Sync.
     Derailed,
     /// A unit is run again, alone.

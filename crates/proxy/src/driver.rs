@@ -166,6 +166,11 @@ impl<T: Transport> Driver<T> {
         if self.speak_last(endpoint) {
             return;
         }
+        if self.engine.goes_on_writing(endpoint) {
+            Mark::JoinedForRoom.hit();
+            self.engine.turn_ends();
+            self.settle(now);
+        }
         let Some(link) = self.links(endpoint).find(endpoint) else { return };
         match link.flush() {
             Ok(crossed) => self.crossed(endpoint, crossed),

@@ -182,10 +182,10 @@ impl Engine {
         }
         let server = &self.servers[id];
         let group = server.group();
-        let ran = (now - server.unit_since) / u32::try_from(group).unwrap_or(u32::MAX).max(1);
         if group == 0 {
             return Err("ReadyForQuery came for no unit".to_owned());
         }
+        let ran = self.took_each(now - server.unit_since, group);
         self.note_joined(id, group);
         for _ in 0..group {
             self.shared_unit_over(now, id, ran, &range)?;

@@ -121,7 +121,8 @@ impl Engine {
         self.open.retain(|open| *open != id);
     }
 
-    /// What came at once has been looked at: nobody else is joined to what is joined now.
+    /// What came at once has been looked at, or there is room for more bytes: nobody else is joined
+    /// to what is joined now.
     pub fn turn_ends(&mut self) {
         while let Some(id) = self.open.last().copied() {
             Mark::JoinedForTurn.hit();
@@ -139,6 +140,15 @@ impl Engine {
     /// Whether more goes to a connection before the turn ends.
     pub fn goes_on_writing(&self, to: Endpoint) -> bool {
         self.open.iter().any(|id| Endpoint::Server(*id) == to)
+    }
+
+    /// How long each of so many is taken to have run that were under one Sync, and have run for so
+    /// long together. What is more than one may take counts for all: nobody knows whose it is, and
+    /// whose it is not shows when each runs by itself.
+    pub(super) fn took_each(&self, together: Duration, group: usize) -> Duration {
+        let brief = if group > 1 { self.plan.joining.brief } else { Duration::MAX };
+        let each = together / u32::try_from(group).unwrap_or(u32::MAX).max(1);
+        each.max(together.saturating_sub(brief))
     }
 
     /// So many units at the front are over.

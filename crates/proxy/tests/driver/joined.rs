@@ -121,6 +121,29 @@ fn where_one_fails_each_is_run_again_for_itself() {
     assert_eq!(stage.snapshot().pools[0].stats.joined, 0, "none counts as joined");
 }
 
+/// Their transaction begins when the first bytes go out, and all of it is to have been asked for
+/// before.
+#[test]
+fn nobody_joins_what_goes_out_before_the_turn_ends() {
+    let (stage, server, clients) = braked(&joining(1), 4);
+    server.takes(0);
+    clients[0].says([read(0)]);
+    stage.keep_turn_open();
+    clients[1].says([read(1)]);
+    clients[2].says([read(2)]);
+    server.takes_all();
+    assert_eq!(server.heard(), "P(SELECT 0) B E S P(SELECT 1) B E P(SELECT 2) B E S");
+    clients[3].says([read(3)]);
+    stage.end_turn();
+    assert_eq!(server.heard(), "P(SELECT 3) B E S");
+    for number in 0..4 {
+        server.says([rows(&number.to_string()), if number == 1 { vec![] } else { ready() }]);
+    }
+    for (number, client) in clients.iter().enumerate() {
+        assert_eq!(client.heard(), format!("1 2 D({number}) C Z"));
+    }
+}
+
 /// An error comes at once. What is sent behind it and its Sync is carried out.
 #[test]
 fn who_comes_when_they_have_failed_is_not_one_of_them() {
@@ -175,6 +198,26 @@ fn a_long_error_for_one_who_has_left_is_read_to_its_end() {
 }
 
 /// All of those would have to be run again each time.
+/// Which of them takes long now nobody knows, so each is run by itself until that is known.
+#[test]
+fn what_takes_longer_than_it_did_is_not_joined() {
+    let (stage, server, clients) = joined();
+    stage.wait(Duration::from_millis(60));
+    server.says([rows("1"), rows("2"), rows("3"), ready()]);
+    let again = || {
+        stage.keep_turn_open();
+        for (number, client) in clients.iter().enumerate() {
+            client.says([read(number)]);
+        }
+        stage.end_turn();
+        server.heard()
+    };
+    let joined = "P(SELECT 0) B E S P(SELECT 1) B E P(SELECT 2) B E P(SELECT 3) B E S";
+    assert_eq!(again(), joined.replace("E P", "E S P"));
+    server.says(["0", "1", "2", "3"].map(|number| [rows(number), ready()].concat()));
+    assert_eq!(again(), joined, "they have taken no time");
+}
+
 #[test]
 fn what_has_failed_is_not_joined_for_a_while() {
     let (stage, server, clients) = joined();
