@@ -208,7 +208,9 @@ leave() {
     trap '' INT TERM HUP
     # bash would report each server that it sees end.
     exec 2>/dev/null
-    jobs -p | xargs -r kill
+    # By the shell itself: not every machine has the program of that name.
+    local job
+    for job in $(jobs -p); do kill "$job"; done
     stop
     dismiss_guard
     echo "All of it is gone."

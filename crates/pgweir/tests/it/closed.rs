@@ -38,6 +38,22 @@ const STATE: &str = "
         FROM pg_class
         WHERE relnamespace = pg_my_temp_schema()";
 
+/// What a transaction has besides, but for locks of tables: those of `STATE`, and whether it has a
+/// number.
+static WITHIN: LazyLock<String> =
+    LazyLock::new(|| format!("{STATE} UNION ALL SELECT concat(pg_current_xact_id_if_assigned())"));
+
+/// What changes its transaction, and nothing behind that.
+const WITHIN_ITS_TRANSACTION: [&str; 7] = [
+    "SET LOCAL work_mem = '5MB'",
+    "SELECT set_config('app.a', 'b', true)",
+    "SELECT pg_advisory_xact_lock(1)",
+    "DECLARE a CURSOR FOR SELECT 1",
+    "SELECT txid_current()",
+    "SET TRANSACTION READ ONLY",
+    "CREATE TEMP TABLE a (b int) ON COMMIT DROP",
+];
+
 /// A session that has something of all that: a text that ends some of it changes it too.
 const FURNISHED: &str = "
     PREPARE held AS SELECT 1; LISTEN held; DECLARE held CURSOR WITH HOLD FOR SELECT 1;
@@ -98,6 +114,22 @@ fn outcome(database: &str, first: &str, text: &[u8]) -> Outcome {
         change: simple.change.or(extended.change),
         succeeds: simple.succeeds || extended.succeeds,
     }
+}
+
+/// What a text changes for its transaction, if anything, and whether it was carried out.
+fn change_within(database: &str, first: &str, text: &[u8]) -> (Option<String>, bool) {
+    let mut session = superuser(&CLUSTER, database);
+    session.query(first);
+    session.query("BEGIN");
+    let before = session.query(&WITHIN);
+    session.send(&Protocol::Extended.messages(text)).unwrap();
+    let reply = session.read_until_ready().unwrap();
+    if reply.last().unwrap().body != b"T" {
+        return (None, false);
+    }
+    let after = session.query(&WITHIN);
+    let change = before.iter().zip(&after).find(|(before, after)| before != after);
+    (change.map(|(before, after)| format!("{before} is {after} in its transaction")), true)
 }
 
 fn outcome_by(database: &str, first: &str, text: &[u8], protocol: Protocol) -> Outcome {
@@ -216,8 +248,11 @@ fn quoted(text: &str) -> String {
 }
 
 fn is_closed(encoding: &str, text: &[u8]) -> bool {
-    let heard = hear(text, Encoding::named(encoding.as_bytes()), &NOTHING);
-    !matches!(heard.sharing, Sharing::Alone(_))
+    !matches!(sharing(encoding, text), Sharing::Alone(_))
+}
+
+fn sharing(encoding: &str, text: &[u8]) -> Sharing {
+    hear(text, Encoding::named(encoding.as_bytes()), &NOTHING).sharing
 }
 
 fn database(name: &str) -> String {
@@ -268,6 +303,30 @@ fn no_text_that_is_closed_changes_a_session() {
     // Of an encoding that is not known nothing is closed that is not ASCII.
     assert_eq!(runs.remove("SHIFT_JIS_2004"), Some(0));
     assert!(runs.values().all(|runs| *runs > 100), "few closed texts were run: {runs:?}");
+}
+
+/// Others that read may be in the transaction of what only reads.
+#[test]
+fn nor_does_one_that_reads_change_its_transaction() {
+    let database = database("closed_within");
+    let changes = CHANGES.iter().map(|(text, _)| *text);
+    let mut runs = 0;
+    for text in COMMANDS.iter().chain(ATTEMPTS).chain(ORDINARY).copied().chain(changes) {
+        for (encoding, first, way) in ways(text).into_iter().filter(|way| way.0 == "UTF8") {
+            if sharing(encoding, &way) == Sharing::Read {
+                let (change, succeeds) = change_within(&database, &first, &way);
+                let way = String::from_utf8_lossy(&way);
+                assert_eq!(change, None, "{way} behind {first:?}");
+                runs += usize::from(succeeds);
+            }
+        }
+    }
+    assert!(runs > 100, "few were run: {runs}");
+    for text in WITHIN_ITS_TRANSACTION {
+        let (change, _) = change_within(&database, "", text.as_bytes());
+        assert!(change.is_some(), "{text} changes nothing that is seen here");
+        assert_ne!(sharing("UTF8", text.as_bytes()), Sharing::Read, "{text}");
+    }
 }
 
 /// The commands of the reference that psql brings along. It prints them in columns, as wide as the

@@ -8,6 +8,7 @@ use std::sync::{Mutex, MutexGuard, PoisonError};
 
 use pgweir_testkit::eventually;
 use pgweir_testkit::postgres::tool;
+use rustix::process::{Pid, Signal, kill_process};
 
 /// Each takes the usual port if that is free: what one has left another would have.
 static TURN: Mutex<()> = Mutex::new(());
@@ -93,11 +94,6 @@ fn processes_in(place: &Path) -> usize {
     folders.filter(|folder| folder.starts_with(place)).count()
 }
 
-fn signal(name: &str, child: &Child) {
-    let sent = Command::new("kill").args([name, &child.id().to_string()]).status().unwrap();
-    assert!(sent.success());
-}
-
 #[test]
 fn detached_it_stays_up_until_it_is_stopped() {
     let demo = Demo::new("detached");
@@ -115,22 +111,22 @@ fn detached_it_stays_up_until_it_is_stopped() {
 
 #[test]
 fn a_signal_ends_all_of_it() {
-    assert_eq!(ended_by("-TERM", "terminated").code(), Some(143));
+    assert_eq!(ended_by(Signal::TERM, "terminated").code(), Some(143));
     // As Ctrl-C does.
-    assert_eq!(ended_by("-INT", "interrupted").code(), Some(0));
+    assert_eq!(ended_by(Signal::INT, "interrupted").code(), Some(0));
 }
 
 /// Nobody can clean up behind a kill -9 but the guard.
 #[test]
 fn even_a_kill_ends_all_of_it() {
-    assert_eq!(ended_by("-KILL", "killed").code(), None);
+    assert_eq!(ended_by(Signal::KILL, "killed").code(), None);
 }
 
 /// How a demo ends that is sent this signal; nothing of it is left.
-fn ended_by(name: &str, demo: &str) -> ExitStatus {
+fn ended_by(signal: Signal, demo: &str) -> ExitStatus {
     let demo = Demo::new(demo);
     let (mut child, up) = demo.stays_up();
-    signal(name, &child);
+    kill_process(Pid::from_child(&child), signal).unwrap();
     let status = child.wait().unwrap();
     demo.is_gone(&up);
     status

@@ -3,15 +3,16 @@
 use std::collections::BTreeSet;
 
 use pgweir_testkit::frames::{bind, execute, parse, query, sync};
-use pgweir_testkit::{Message, WireClient};
+use pgweir_testkit::{Cluster, Message, PoolerConfig, WireClient};
 
 use crate::course::LOST_TWICE;
-use crate::stage::Stage;
+use crate::stage::{Stage, superuser};
 use crate::stopped::Stopped;
 
 /// Enough of them stand on one server.
 const CLIENTS: usize = 48;
 const ROUNDS: usize = 40;
+const PIPELINING: &str = "\"1x64\"";
 
 /// All ask while pgweir hangs: so it finds all that they have asked in one turn.
 fn ask_at_once(stage: &Stage, clients: &mut [WireClient], round: usize, also: impl FnOnce()) {
@@ -55,16 +56,52 @@ fn judge(reply: &[Message], id: usize, round: usize) -> String {
     String::from_utf8_lossy(row[1].as_deref().unwrap()).into_owned()
 }
 
+/// The same where the server may be lost, and the next one too. Where that is in the middle of a
+/// reply, the connection ends, and the client goes on with another one.
+fn hear_of_loss(stage: &Stage, client: &mut WireClient, id: usize, round: usize) {
+    let mut reply = Vec::new();
+    while reply.last().is_none_or(|last: &Message| last.tag != b'Z') {
+        let Some(message) = client.read().unwrap() else { break };
+        // A crash is announced.
+        if message.tag != b'N' {
+            reply.push(message);
+        }
+    }
+    let ends = reply.last().is_none_or(|last| last.tag != b'Z');
+    let code = reply.iter().find(|message| message.tag == b'E').map(Message::sqlstate);
+    match code.as_deref() {
+        None => drop(judge(&reply, id, round)),
+        Some(LOST_TWICE) if !ends => {}
+        Some("57P01" | "57P02") if ends && reply[0].tag != b'E' => *client = prepared(stage),
+        Some(_) => panic!("{reply:?}"),
+    }
+}
+
 /// A stage on which `CLIENTS` share one server.
 fn stage(name: &str) -> (Stage, Vec<WireClient>) {
-    let stage = Stage::with(name, 4, |config| config.general("pipelining", "\"1x64\""));
-    let mut clients: Vec<_> = (0..CLIENTS).map(|_| stage.client()).collect();
-    for client in &mut clients {
-        let text = "SELECT $1::int, extract(epoch FROM now()) AS s";
-        client.send(&[parse("s", text, &[]), sync()].concat()).unwrap();
-        client.read_until_ready().unwrap();
-    }
+    crowded(Stage::with(name, 4, |config| config.general("pipelining", PIPELINING)))
+}
+
+/// The clients of a stage, each of which has prepared a statement.
+fn crowded(stage: Stage) -> (Stage, Vec<WireClient>) {
+    let clients = (0..CLIENTS).map(|_| prepared(&stage)).collect();
     (stage, clients)
+}
+
+fn prepared(stage: &Stage) -> WireClient {
+    let mut client = stage.client();
+    let text = "SELECT $1::int, extract(epoch FROM now()) AS s";
+    client.send(&[parse("s", text, &[]), sync()].concat()).unwrap();
+    client.read_until_ready().unwrap();
+    client
+}
+
+/// So many transactions were under one Sync with others.
+fn joined(stage: &Stage) -> usize {
+    let rows = stage.console("SHOW POOLS");
+    let percent = rows.iter().find(|row| row.starts_with(&format!("{}|", stage.name)));
+    let percent = percent.and_then(|row| row.rsplit('|').next()).unwrap();
+    percent.parse().unwrap_or(0)
 }
 
 /// Two that begin at the same microsecond are one transaction.
@@ -121,10 +158,93 @@ fn the_end_of_their_server_is_heard_by_nobody() {
             );
         }
         for (id, client) in clients.iter_mut().enumerate() {
-            let reply = client.read_until_ready().unwrap();
-            if reply[0].tag != b'E' || reply[0].sqlstate() != LOST_TWICE {
-                judge(&reply, id, round);
+            hear_of_loss(&stage, client, id, round);
+        }
+    }
+}
+
+/// A crash ends all servers, and whoever asks waits until PostgreSQL is there again.
+#[test]
+fn nor_is_a_crash() {
+    let cluster = Cluster::builder().start();
+    let name = "joined_crashes";
+    let settings = |config: PoolerConfig| config.general("pipelining", PIPELINING);
+    let (stage, mut clients) = crowded(Stage::on(&cluster, name, 4, settings));
+    for round in 0..ROUNDS / 4 {
+        let backends = format!("SELECT pid FROM pg_stat_activity WHERE usename = '{name}' LIMIT 1");
+        let backend =
+            (round % 4 == 3).then(|| superuser(&cluster, name).query(&backends).remove(0));
+        ask_at_once(&stage, &mut clients, round, || {});
+        if let Some(backend) = backend {
+            cluster.kill_backend(backend.parse().unwrap());
+        }
+        for (id, client) in clients.iter_mut().enumerate() {
+            hear_of_loss(&stage, client, id, round);
+        }
+    }
+    assert!(stage.pgweir.log().contains("a server connection was lost"));
+}
+
+/// Who asks for the end of a statement, or goes, is nobody's trouble but its own.
+#[test]
+fn who_cancels_or_goes_is_alone_in_that() {
+    let (stage, mut clients) = stage("joined_goers");
+    for round in 0..ROUNDS {
+        ask_at_once(&stage, &mut clients, round, || {});
+        for (id, client) in clients.iter_mut().enumerate() {
+            match (id + round) % 8 {
+                3 => *client = prepared(&stage),
+                5 => client.cancel_key().unwrap().cancel(stage.address()).unwrap(),
+                _ => {}
+            }
+        }
+        for (id, client) in clients.iter_mut().enumerate() {
+            match (id + round) % 8 {
+                3 => {}
+                5 => {
+                    let reply = client.read_until_ready().unwrap();
+                    if reply[0].tag != b'E' || reply[0].sqlstate() != "57014" {
+                        judge(&reply, id, round);
+                    }
+                }
+                _ => drop(hear(client, id, round)),
             }
         }
     }
+    assert!(joined(&stage) > 0);
+}
+
+/// A snapshot is one for a transaction, at that level: it shows what has been acknowledged before a
+/// statement was sent, to whomever it is one with.
+#[test]
+fn each_finds_what_it_has_written() {
+    let (stage, mut clients) = stage("joined_writers");
+    let name = &stage.name;
+    stage.ask(&format!(
+        "CREATE TABLE own (id int PRIMARY KEY, n int) WITH (fillfactor = 10);
+         INSERT INTO own SELECT id, 0 FROM generate_series(0, {CLIENTS}) AS id;
+         ALTER TABLE own OWNER TO {name};
+         ALTER ROLE {name} SET default_transaction_isolation = 'repeatable read';
+         SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE usename = '{name}'"
+    ));
+    for round in 1..=ROUNDS {
+        {
+            let _stopped = Stopped::process(&stage.pgweir.pid().to_string());
+            for (id, client) in clients.iter_mut().enumerate() {
+                let write = format!("UPDATE own SET n = {round} WHERE id = {id}");
+                let read = format!("SELECT n FROM own WHERE id = {id}");
+                client.send(&[query(&read), query(&write), query(&read)].concat()).unwrap();
+            }
+        }
+        for (id, client) in clients.iter_mut().enumerate() {
+            let before = (round - 1).to_string();
+            for expected in [&*before, "", &*round.to_string()] {
+                let reply = client.read_until_ready().unwrap();
+                let row = reply.iter().find(|message| message.tag == b'D').map(Message::values);
+                let value = row.and_then(|row| row[0].clone()).unwrap_or_default();
+                assert_eq!(String::from_utf8_lossy(&value), expected, "{id} in {round}: {reply:?}");
+            }
+        }
+    }
+    assert!(joined(&stage) > 0);
 }

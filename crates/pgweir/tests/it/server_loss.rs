@@ -6,6 +6,7 @@ use pgweir_testkit::frames::{flush, parse, query};
 use pgweir_testkit::{
     Cluster, Login, Message, Pgweir, PoolerConfig, WireClient, eventually, eventually_some,
 };
+use rustix::process::Signal;
 
 use crate::stage::{PROGRAM, Stage, create_database, login, trusting};
 use crate::stopped::{Stopped, postmaster, signal};
@@ -368,7 +369,7 @@ fn a_server_that_shuts_down_is_quoted_when_the_wait_is_over() {
     let cluster = Cluster::start();
     let stage =
         Stage::on(&cluster, "loss_smart", 1, |config| config.pool("query_wait_timeout", "300"));
-    signal("-TERM", &postmaster(&cluster));
+    signal(Signal::TERM, &postmaster(&cluster));
     let direct = Login::new("postgres");
     eventually("PostgreSQL to refuse", || WireClient::login(cluster.address(), &direct).is_err());
     let refused = WireClient::login(stage.address(), &stage.login()).err().unwrap().to_string();

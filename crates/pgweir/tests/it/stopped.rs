@@ -3,14 +3,14 @@
 use std::fs;
 
 use pgweir_testkit::Cluster;
-use rustix::process::Signal;
+use rustix::process::{Pid, Signal, kill_process};
 
 /// A process that is stopped, which goes on with this value.
 pub(crate) struct Stopped(String);
 
 impl Stopped {
     pub(crate) fn process(pid: &str) -> Self {
-        signal("-STOP", pid);
+        signal(Signal::STOP, pid);
         Self(pid.to_owned())
     }
 
@@ -30,13 +30,12 @@ impl Stopped {
 
 impl Drop for Stopped {
     fn drop(&mut self) {
-        signal("-CONT", &self.0);
+        signal(Signal::CONT, &self.0);
     }
 }
 
-pub(crate) fn signal(name: &str, pid: &str) {
-    let sent = std::process::Command::new("kill").args([name, pid]).status().unwrap();
-    assert!(sent.success());
+pub(crate) fn signal(signal: Signal, pid: &str) {
+    kill_process(Pid::from_raw(pid.parse().unwrap()).unwrap(), signal).unwrap();
 }
 
 /// The process id of a cluster's first process.
