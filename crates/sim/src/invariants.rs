@@ -43,7 +43,8 @@ invariants! {
     RefusedIsNotRun,
     /// What a client was told is committed, or undone, is just that.
     ToldIsTrue,
-    /// No statement comes into somebody else's transaction.
+    /// No statement comes into somebody else's transaction, but reads into one in which nothing but
+    /// reads is.
     OwnTransaction,
     /// A server that is lent has nothing that somebody else left in its session.
     CleanServer,
