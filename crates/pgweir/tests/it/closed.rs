@@ -399,10 +399,15 @@ fn names_in_other_encodings_are_alone() {
 
 /// Whether a pool whose names were read shares a text. Its own answer: nothing is run.
 fn is_shared(stage: &Stage, text: &str) -> bool {
+    shared_as(stage, text) != "no"
+}
+
+/// As what it shares one, or `no`.
+fn shared_as(stage: &Stage, text: &str) -> String {
     let rows = stage.console(&format!("EXPLAIN ROUTE {text}"));
     assert_eq!(rows.len(), 1, "{rows:?}");
     assert!(!rows[0].contains("of the database is not known"), "{rows:?}");
-    rows[0].split('|').nth(2) != Some("no")
+    rows[0].split('|').nth(2).unwrap().to_owned()
 }
 
 /// In a database with a schema that is as loud as can be its catalogue says what acts: no text that
@@ -425,15 +430,42 @@ fn no_text_that_is_closed_reaches_what_acts() {
         assert!(change.is_some(), "{text} changes nothing that is seen here");
         for (encoding, first, way) in ways(text).into_iter().filter(|way| way.0 == "UTF8") {
             let way = String::from_utf8(way).unwrap();
-            if is_shared(&stage, &way) {
+            let kind = shared_as(&stage, &way);
+            let first = format!("{become_owner}; {first}");
+            if kind != "no" {
                 runs += 1;
-                let first = format!("{become_owner}; {first}");
                 let change = outcome(&stage.name, &first, way.as_bytes()).change;
                 assert_eq!(change, None, "{way} in {encoding} behind {first:?}");
+            }
+            if kind == "read" {
+                let (change, _) = change_within(&stage.name, &first, way.as_bytes());
+                assert_eq!(change, None, "{way} behind {first:?}");
             }
         }
     }
     assert!(runs > 10, "only {runs} texts were shared");
+}
+
+/// What is said to leave nothing behind may act before that: it does not count as what only reads,
+/// which may be run twice, and in one transaction with others.
+#[test]
+fn what_acts_reads_nothing_whoever_believes_it() {
+    let become_owner = "SET ROLE closed_believed";
+    let schema = reach::schema(become_owner);
+    let made = ["CREATE FUNCTION ", "CREATE PROCEDURE "].map(|made| schema.split(made).skip(1));
+    let names = made.into_iter().flatten().filter_map(|rest| rest.split_once('(')).map(|it| it.0);
+    let acting = names.filter(|name| *name != "quiet").collect::<Vec<_>>().join(", ");
+    let stage = Stage::with("closed_believed", 2, |config| {
+        config.pool("quiet_functions", &format!("'{acting}'"))
+    });
+    superuser(&CLUSTER, &stage.name).query(&schema);
+    superuser(&CLUSTER, &stage.name).query(reach::AS_BEFORE_15);
+    stage.client().query("SELECT 1");
+    let kinds: Vec<_> = reach::ACTS.iter().map(|text| shared_as(&stage, text)).collect();
+    let read: Vec<_> = reach::ACTS.iter().zip(&kinds).filter(|(_, kind)| *kind == "read").collect();
+    assert!(read.is_empty(), "{read:?}");
+    assert!(kinds.iter().any(|kind| kind == "write"), "nothing is believed: {kinds:?}");
+    assert_eq!(shared_as(&stage, "SELECT quiet(1)"), "read");
 }
 
 /// Machine code that nobody has read, and what runs SQL somewhere else, shares nothing. What is
