@@ -265,22 +265,26 @@ fn where_the_reply_to_one_is_too_long_the_others_are_answered() {
     alone(&server, &clients[2..3]);
 }
 
-/// A server that says why it ends may have been at any of them: each only reads.
+/// A server that says why it ends may have been at any of them: each only reads. So it is with one
+/// that is cut off behind any byte.
 #[test]
 fn where_their_server_is_lost_each_is_run_again() {
+    let said = ["1", "2", "3"].map(rows).concat();
     let ends = [
-        |server: &Peer| server.says_and_ends([rows("1"), fatal("57P01")]),
-        |server: &Peer| {
-            server.says([rows("1")]);
+        |server: &Peer, _: &[u8]| server.says_and_ends([rows("1"), fatal("57P01")]),
+        |server: &Peer, said: &[u8]| server.says_and_ends([said]),
+        |server: &Peer, said: &[u8]| {
+            said.iter().for_each(|byte| server.sends(&[*byte]));
             server.breaks();
         },
     ];
-    for end in ends {
+    let whole = [&said[..], &ready()].concat();
+    for (end, length) in ends.iter().flat_map(|end| (0..whole.len()).map(move |at| (end, at))) {
         let (stage, server, clients) = joined();
-        end(&server);
+        end(&server, &whole[..length]);
         let next = stage.server();
         for (number, client) in clients.iter().enumerate().skip(1) {
-            assert_eq!(client.heard(), "");
+            assert_eq!(client.heard(), "", "behind {length} bytes");
             assert_eq!(next.heard(), format!("P(SELECT {number}) B E S"));
             next.says([rows("again"), ready()]);
             assert_eq!(client.heard(), "1 2 D(again) C Z");
