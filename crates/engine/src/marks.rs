@@ -1140,7 +1140,7 @@ marks! {
     QueryConverted,
     /// That Sync is sent when the turn is over.
     JoinedForTurn,
-    /// Its Sync was sent since the server had room for the bytes in front of it.
+    /// That Sync is sent before: the server has room for the bytes in front of it.
     JoinedForRoom,
     /// A unit fails, and so do others under the same Sync.
     Derailed,

@@ -166,9 +166,7 @@ impl<T: Transport> Driver<T> {
         if self.speak_last(endpoint) {
             return;
         }
-        if self.engine.goes_on_writing(endpoint) {
-            Mark::JoinedForRoom.hit();
-            self.engine.turn_ends();
+        if self.engine.has_room(endpoint) {
             self.settle(now);
         }
         let Some(link) = self.links(endpoint).find(endpoint) else { return };

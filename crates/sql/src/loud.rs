@@ -80,10 +80,14 @@ impl Hidden {
     pub(crate) const OPAQUE: Self = Self(2);
     /// The same of what is done when it is changed.
     pub(crate) const OPAQUE_WRITTEN: Self = Self(4);
-    /// It changes rows, whenever it is named.
+    /// It changes rows, whenever it is named, or may do something else that is not to be done twice
+    /// or in a transaction with others.
     pub(crate) const CHANGES: Self = Self(8);
     /// It locks rows, or numbers its transaction, whenever it is named.
     pub(crate) const LOCKS: Self = Self(16);
+    /// What makes it opaque is no matter of what it leaves: it shares no server, whoever is
+    /// believed.
+    pub(crate) const UNRULY: Self = Self(32);
 
     pub(crate) fn add(&mut self, other: Self) {
         self.0 |= other.0;
@@ -100,7 +104,8 @@ impl Hidden {
     /// What is done to whoever changes a table by what is done here.
     const fn when_written(self) -> Self {
         let opaque = self.0 & (Self::OPAQUE.0 | Self::OPAQUE_WRITTEN.0) != 0;
-        if opaque { Self::OPAQUE_WRITTEN } else { Self::NONE }
+        let opaque = if opaque { Self::OPAQUE_WRITTEN.0 } else { 0 };
+        Self(self.0 & Self::UNRULY.0 | opaque)
     }
 
     /// What a function does that changes this.
@@ -255,13 +260,16 @@ impl Effect {
         Unseen { name, pins: self.pins(writes), custom: self.custom.clone() }
     }
 
-    /// The same, of who is named as one that leaves nothing behind: it counts as what changes rows,
-    /// and needs no server of its own.
+    /// The same, of who is named as one that leaves nothing behind: it keeps no server, and counts
+    /// as what changes rows.
     pub(crate) fn believed(self) -> Self {
-        let is_more = !self.is_empty() || self.hidden.contains(Hidden::OPAQUE);
-        let mut hidden = self.hidden.without(Hidden::OPAQUE).without(Hidden::OPAQUE_WRITTEN);
-        if is_more {
+        let is_opaque = self.hidden.contains(Hidden::OPAQUE);
+        let mut hidden = self.hidden;
+        if is_opaque || !self.is_empty() {
             hidden.add(Hidden::CHANGES);
+        }
+        if !hidden.contains(Hidden::UNRULY) {
+            hidden = hidden.without(Hidden::OPAQUE);
         }
         Self { hidden, ..Self::default() }
     }

@@ -103,8 +103,8 @@ impl Alone {
                  transaction."
             }
             Self::Changes => {
-                "The statement reads, and a function behind a name in it changes rows: it cannot \
-                 be run again, should its reply be too long to be held."
+                "The statement reads, and a function behind a name in it changes rows, or counts \
+                 as one that does: it cannot be run again, should its reply be too long to be held."
             }
             Self::Catalogue => {
                 "What stands behind the names of the database is not known; or a name in the text \

@@ -6,6 +6,7 @@ use std::time::Duration;
 use pgweir_wire::backend::{ErrorFields, Tag};
 use pgweir_wire::{SqlState, TransactionStatus};
 
+use super::joined::Ran;
 use super::{Access, BRAKE, InFlight, Outcome, REPLY_HELD_BYTES};
 use crate::Engine;
 use crate::action::{Action, ClientId, Endpoint, ServerId};
@@ -185,7 +186,7 @@ impl Engine {
         if group == 0 {
             return Err("ReadyForQuery came for no unit".to_owned());
         }
-        let ran = self.took_each(now - server.unit_since, group);
+        let ran = self.ran(id, now - server.unit_since, group);
         self.note_joined(id, group);
         for _ in 0..group {
             self.shared_unit_over(now, id, ran, &range)?;
@@ -199,12 +200,12 @@ impl Engine {
         Ok(())
     }
 
-    /// The unit at the head is over, which has taken so long. `range`: its ReadyForQuery.
+    /// The unit at the head is over, which has run for so long. `range`: its ReadyForQuery.
     fn shared_unit_over(
         &mut self,
         now: Time,
         id: ServerId,
-        ran: Duration,
+        ran: Ran,
         range: &Range<usize>,
     ) -> Result<(), String> {
         let head = self.servers[id].pipeline.front();
@@ -232,7 +233,7 @@ impl Engine {
         server.transaction_since = now;
         let repute = &mut self.pools[server.pool].repute;
         match unit.outcome {
-            Outcome::Answered => repute.ran(now, unit.print, ran),
+            Outcome::Answered => repute.ran(now, unit.print, ran.of(repute.took(unit.print))),
             Outcome::Overran | Outcome::TooLong => repute.overran(now, unit.print),
             Outcome::Derailed | Outcome::Misset => {}
         }

@@ -6,7 +6,7 @@
 //! with selects by key, eight under one Sync: a backend works 7 us for each in place of 11, if they
 //! are prepared, and 14 in place of 18, if they are not.)
 //!
-//! Nobody sees that, for these rules:
+//! Nobody sees that, but for what the documentation names (`now()`, for one), for these rules:
 //! - Only what reads, locks nothing and is closed is joined: it leaves nothing to those behind it,
 //!   in the same transaction or not. All were asked for before it begins, so what its snapshot
 //!   shows is not too old for any of them.
@@ -18,7 +18,7 @@
 //!   behind it, too. The brake is one for each statement, so none of them takes longer.
 //! - They are joined while the server is busy for others, a quarter of its units at most, so that
 //!   there is something to answer while others are carried out; and nobody is waited for: the Sync
-//!   follows when the turn ends, at the latest.
+//!   follows when the turn ends, or before any bytes go out.
 
 use std::time::Duration;
 
@@ -56,6 +56,23 @@ pub(super) enum SyncOf {
     Later,
     /// Its own, which those in front share.
     All,
+}
+
+/// How long units have run that are over at once.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Ran {
+    /// Each, if all are alike.
+    each: Duration,
+    /// All of them, beyond what they are known to take. Whose that is nobody knows, until each has
+    /// run by itself: so it counts for all.
+    more: Duration,
+}
+
+impl Ran {
+    /// Of one that is known to take so long.
+    pub(super) fn of(self, took: Duration) -> Duration {
+        if self.more.is_zero() { self.each } else { self.each.max(took + self.more) }
+    }
 }
 
 impl Joining {
@@ -121,8 +138,7 @@ impl Engine {
         self.open.retain(|open| *open != id);
     }
 
-    /// What came at once has been looked at, or there is room for more bytes: nobody else is joined
-    /// to what is joined now.
+    /// What came at once has been looked at: nobody else is joined to what is joined now.
     pub fn turn_ends(&mut self) {
         while let Some(id) = self.open.last().copied() {
             Mark::JoinedForTurn.hit();
@@ -130,6 +146,18 @@ impl Engine {
             // One that is lost has taken its units with it.
             self.open.retain(|open| *open != id);
         }
+    }
+
+    /// There is room for bytes that wait, in the middle of a turn. The Sync of what is joined is to
+    /// go with them: says whether there is one.
+    pub fn has_room(&mut self, to: Endpoint) -> bool {
+        let Endpoint::Server(id) = to else { return false };
+        let is_open = self.open.contains(&id);
+        if is_open {
+            Mark::JoinedForRoom.hit();
+            self.end_joined(id);
+        }
+        is_open
     }
 
     /// Whether [`Engine::turn_ends`] has something to do.
@@ -142,13 +170,17 @@ impl Engine {
         self.open.iter().any(|id| Endpoint::Server(*id) == to)
     }
 
-    /// How long each of so many is taken to have run that were under one Sync, and have run for so
-    /// long together. What is more than one may take counts for all: nobody knows whose it is, and
-    /// whose it is not shows when each runs by itself.
-    pub(super) fn took_each(&self, together: Duration, group: usize) -> Duration {
-        let brief = if group > 1 { self.plan.joining.brief } else { Duration::MAX };
+    /// How long so many units at the front have run, which has been so long for all of them.
+    pub(super) fn ran(&self, id: ServerId, together: Duration, group: usize) -> Ran {
+        let server = &self.servers[id];
+        let prints = || server.pipeline.iter().take(group).map(|unit| unit.print);
         let each = together / u32::try_from(group).unwrap_or(u32::MAX).max(1);
-        each.max(together.saturating_sub(brief))
+        let mut more = Duration::ZERO;
+        if prints().any(|print| Some(print) != prints().next()) {
+            let repute = &self.pools[server.pool].repute;
+            more = together.saturating_sub(prints().map(|print| repute.took(print)).sum());
+        }
+        Ran { each, more }
     }
 
     /// So many units at the front are over.

@@ -72,6 +72,14 @@ impl Repute {
         }
     }
 
+    /// How long a statement has taken lately, as far as that is known.
+    pub(super) fn took(&self, print: Fingerprint) -> Duration {
+        match self.known.get(&print) {
+            Some(Standing::Trusted { took, .. }) => *took,
+            Some(Standing::Banned { .. } | Standing::OnTrial { .. }) | None => Duration::ZERO,
+        }
+    }
+
     /// Whether a statement takes no longer, and has not failed of late.
     pub(super) fn is_brief(&self, print: Fingerprint, brief: Duration) -> bool {
         match self.known.get(&print) {

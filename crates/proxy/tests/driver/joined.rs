@@ -197,27 +197,44 @@ fn a_long_error_for_one_who_has_left_is_read_to_its_end() {
     alone(&server, &clients[2..]);
 }
 
-/// All of those would have to be run again each time.
-/// Which of them takes long now nobody knows, so each is run by itself until that is known.
+/// Which of two kinds takes long now nobody knows, so each is run by itself until that is known.
 #[test]
 fn what_takes_longer_than_it_did_is_not_joined() {
-    let (stage, server, clients) = joined();
-    stage.wait(Duration::from_millis(60));
-    server.says([rows("1"), rows("2"), rows("3"), ready()]);
-    let again = || {
+    let (stage, server, clients) = braked(&joining(1), 3);
+    let other = [parse("SELECT a FROM t"), bind(), execute(), sync()].concat();
+    let ask = |kinds: [&[u8]; 3]| {
         stage.keep_turn_open();
-        for (number, client) in clients.iter().enumerate() {
-            client.says([read(number)]);
-        }
+        clients.iter().zip(kinds).for_each(|(client, kind)| client.says([kind]));
         stage.end_turn();
-        server.heard()
+        let heard = server.heard();
+        heard.contains("E P").then_some(()).ok_or(heard)
     };
-    let joined = "P(SELECT 0) B E S P(SELECT 1) B E P(SELECT 2) B E P(SELECT 3) B E S";
-    assert_eq!(again(), joined.replace("E P", "E S P"));
-    server.says(["0", "1", "2", "3"].map(|number| [rows(number), ready()].concat()));
-    assert_eq!(again(), joined, "they have taken no time");
+    let (one, alike) = (read(1), [&*read(1); 3].map(<[u8]>::to_vec));
+    for _ in 0..2 {
+        clients[2].says([&other]);
+        server.says([rows(""), ready()]);
+    }
+    server.heard();
+    let late = |joined: bool| {
+        server.says([rows(""), ready()]);
+        stage.wait(Duration::from_millis(45));
+        let end = if joined { vec![] } else { ready() };
+        server.says([rows(""), end, rows(""), ready()]);
+    };
+    assert_eq!(ask(alike.each_ref().map(|kind| &**kind)), Ok(()));
+    late(true);
+    assert_eq!(ask([&one, &one, &other]), Ok(()), "of those that are alike each has taken a half");
+    late(true);
+    assert!(ask([&one, &one, &other]).is_err());
+    let rounds = (0..8).take_while(|_| {
+        server.says([[rows(""), ready()].concat(), [rows(""), ready()].concat()]);
+        server.says([rows(""), ready()]);
+        ask([&one, &one, &other]).is_err()
+    });
+    assert!((1..8).contains(&rounds.count()), "it was joined again when it was known");
 }
 
+/// All of those would have to be run again each time.
 #[test]
 fn what_has_failed_is_not_joined_for_a_while() {
     let (stage, server, clients) = joined();
@@ -271,7 +288,6 @@ fn where_the_reply_to_one_is_too_long_the_others_are_answered() {
 fn where_their_server_is_lost_each_is_run_again() {
     let said = ["1", "2", "3"].map(rows).concat();
     let ends = [
-        |server: &Peer, _: &[u8]| server.says_and_ends([rows("1"), fatal("57P01")]),
         |server: &Peer, said: &[u8]| server.says_and_ends([said]),
         |server: &Peer, said: &[u8]| {
             said.iter().for_each(|byte| server.sends(&[*byte]));
@@ -279,12 +295,16 @@ fn where_their_server_is_lost_each_is_run_again() {
         },
     ];
     let whole = [&said[..], &ready()].concat();
-    for (end, length) in ends.iter().flat_map(|end| (0..whole.len()).map(move |at| (end, at))) {
+    let cuts = ends.iter().flat_map(|end| (0..whole.len()).map(move |at| (end, at)));
+    for (end, length) in cuts.map(Some).chain([None]).map(Option::unzip) {
         let (stage, server, clients) = joined();
-        end(&server, &whole[..length]);
+        match end.zip(length) {
+            Some((end, length)) => end(&server, &whole[..length]),
+            None => server.says_and_ends([rows("1"), fatal("57P01")]),
+        }
         let next = stage.server();
         for (number, client) in clients.iter().enumerate().skip(1) {
-            assert_eq!(client.heard(), "", "behind {length} bytes");
+            assert_eq!(client.heard(), "", "behind {length:?} bytes");
             assert_eq!(next.heard(), format!("P(SELECT {number}) B E S"));
             next.says([rows("again"), ready()]);
             assert_eq!(client.heard(), "1 2 D(again) C Z");

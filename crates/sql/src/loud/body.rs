@@ -35,6 +35,8 @@ pub(super) struct Body {
     /// It cannot share a server, whoever says that it leaves nothing there: it may go on behind the
     /// end of its statement, or says more than can be kept.
     pub(super) is_unruly: bool,
+    /// It is named as one that leaves nothing behind.
+    pub(super) is_believed: bool,
 }
 
 /// How a body is written.
@@ -89,17 +91,14 @@ impl Body {
     /// Reads a body. Where a literal may be read in two ways both are followed, and so they are
     /// where PL/pgSQL may take an INTO out or not.
     pub(super) fn read(text: &[u8], language: Language, encoding: Encoding) -> Self {
-        let is_plpgsql = language == Language::Plpgsql;
-        Self::read_in(text, language, encoding, &|| State::of_body(is_plpgsql, false))
+        Self::read_in(text, language, encoding, false)
     }
 
-    /// Reads that of a function that is named as one that leaves nothing behind: what it leaves, by
-    /// its text, is gone with its transaction, or so that nobody needs to know it. But there it is
-    /// until then, and what changes rows does so: it stands under no Sync with others, and is not
-    /// run again.
+    /// Reads that of a function that is named as one that leaves nothing behind. What its text says
+    /// that it does in the session is there up to the end of its transaction, at least: so it
+    /// counts as what changes rows, which is not run again, and is in no transaction with others.
     pub(super) fn read_believed(text: &[u8], language: Language, encoding: Encoding) -> Self {
-        let is_plpgsql = language == Language::Plpgsql;
-        let body = Self::read_in(text, language, encoding, &|| State::of_body(is_plpgsql, true));
+        let body = Self::read_in(text, language, encoding, true);
         Self {
             pins: Pins::NONE,
             custom: BTreeSet::new(),
@@ -109,16 +108,11 @@ impl Body {
         }
     }
 
-    fn read_in(
-        text: &[u8],
-        language: Language,
-        encoding: Encoding,
-        state: &dyn Fn() -> State,
-    ) -> Self {
-        let mut body = Self::default();
+    fn read_in(text: &[u8], language: Language, encoding: Encoding, is_believed: bool) -> Self {
+        let mut body = Self { is_believed, ..Self::default() };
         for &backslash in readings(text, encoding) {
-            if body.read_as(text, language, (encoding, backslash), (Into::Over, state())) {
-                body.read_as(text, language, (encoding, backslash), (Into::LeftIn, state()));
+            if body.read_as(text, language, (encoding, backslash), Into::Over) {
+                body.read_as(text, language, (encoding, backslash), Into::LeftIn);
             }
         }
         body.creates = body.pins.contains(PinReason::Schema);
@@ -137,7 +131,7 @@ impl Body {
         text: &[u8],
         language: Language,
         (encoding, backslash): (Encoding, Backslash),
-        (into, state): (Into, State),
+        into: Into,
     ) -> bool {
         let custom = &mut self.custom;
         let mut note = |name: &[u8]| {
@@ -147,7 +141,7 @@ impl Body {
         let mut note_back = |said: overrides::Said| takes_back |= said.takes_back();
         let mut reading = Reading {
             assigns: overrides::Reading::new(&mut note_back),
-            state,
+            state: State::of_body(language == Language::Plpgsql, self.is_believed),
             search: Search::new(&mut note),
             language,
             encoding,
@@ -461,6 +455,9 @@ impl From<Body> for Effect {
         let mut hidden = Hidden::NONE;
         if body.is_opaque {
             hidden.add(Hidden::OPAQUE);
+        }
+        if body.is_unruly {
+            hidden.add(Hidden::UNRULY);
         }
         if body.writes {
             hidden.add(Hidden::CHANGES);

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use super::body::{Body, Language};
 use super::{Effect, Hidden, Loud};
-use crate::builtins::{Builtin, builtin};
+use crate::builtins::{Builtin, builtin, only_waits};
 use crate::classify::classify;
 use crate::encoding::Encoding;
 use crate::pins::{PinReason, Pins};
@@ -89,6 +89,9 @@ pub enum When {
     Written,
 }
 
+/// What is said of what no text names, where nobody keeps a server for it.
+const ACTS: &str = "an operator, a cast or a type of which a function changes or locks rows";
+
 /// The languages that are not read, but whose names for SQL are known. Any other one may call it
 /// whatever it likes.
 const KNOWN: [&str; 9] = [
@@ -117,11 +120,13 @@ impl Catalogue {
         let mut names: BTreeMap<Box<[u8]>, Effect> = BTreeMap::new();
         let (mut quiet, mut unnamed) = (BTreeSet::new(), None);
         for (object, mut effect) in self.objects.iter().zip(graph.effects) {
+            effect.hidden = effect.hidden.without(Hidden::UNRULY);
             let is_silent = effect.is_empty() && effect.hidden == Hidden::NONE;
             match (object.id.0, &object.source) {
                 // A text that names one of PostgreSQL's own says what it does itself.
                 (_, Source::Builtin) => {}
                 (Kind::Unnamed, _) if is_silent => {}
+                (Kind::Unnamed, _) if effect.why.is_empty() => unnamed = Some(ACTS.into()),
                 (Kind::Unnamed, _) => unnamed = Some(effect.why.into()),
                 (Kind::Function, source) => {
                     if effect.is_empty() && !effect.hidden.contains(Hidden::OPAQUE) {
@@ -289,7 +294,9 @@ fn of_postgresql(kind: Kind, name: &str) -> Body {
         Kind::Function => !matches!(known, Some(Builtin::Quiet | Builtin::Numbers)),
         Kind::Relation | Kind::Type | Kind::Unnamed => known == Some(Builtin::Exception),
     };
-    Body { is_opaque, locks: known == Some(Builtin::Numbers), ..called(name) }
+    // It stands for what waits behind the end of a statement, too, where the catalogue is read.
+    let is_unruly = kind == Kind::Function && only_waits(name.as_bytes());
+    Body { is_opaque, is_unruly, locks: known == Some(Builtin::Numbers), ..called(name) }
 }
 
 /// The same of a function that is one of these under another name: anything, if it is none.

@@ -302,24 +302,40 @@ fn is_shared(source: Source) -> bool {
 
 /// How such a call is shared. `is_quiet`: the function is named as one that leaves nothing behind.
 fn sharing_of(source: Source, is_quiet: bool) -> Sharing {
+    sharing_in("SELECT runs()", source, is_quiet)
+}
+
+/// How a text is shared that calls a function.
+fn sharing_in(text: &str, source: Source, is_quiet: bool) -> Sharing {
     let function = |id, name: &str, source, is_quiet| Object {
         id: (Kind::Function, id),
         name: name.to_owned(),
         source,
         is_quiet,
     };
-    let inserts = Source::Sql("INSERT INTO t VALUES (1)".to_owned());
-    let inserts = function(2, "inserts", inserts, false);
-    let objects = vec![function(1, "runs", source, is_quiet), inserts];
-    let loud = Arc::new(Catalogue { objects, uses: Vec::new() }.loud());
-    hear(b"SELECT runs()", Encoding::Exact, &loud).sharing
+    let mut objects = vec![function(1, "runs", source, is_quiet)];
+    for (id, name, body) in [
+        (2, "inserts", "BEGIN INSERT INTO t VALUES (1); END"),
+        (3, "speaks", "BEGIN RAISE NOTICE 'a'; END"),
+        (4, "catches", "BEGIN a; EXCEPTION WHEN query_canceled THEN b; END"),
+    ] {
+        objects.push(function(id, name, Source::Plpgsql(body.to_owned()), false));
+    }
+    // What is deferred, as the catalogue says it.
+    objects.push(function(5, "pg_sleep", Source::Builtin, false));
+    let id = (Kind::Relation, 6);
+    objects.push(Object { id, name: "late".to_owned(), source: Source::None, is_quiet: false });
+    let of = (Kind::Function, 5);
+    let uses = vec![Use { by: id, of, when: When::Written, through: "deferred".to_owned() }];
+    let loud = Arc::new(Catalogue { objects, uses }.loud());
+    hear(text.as_bytes(), Encoding::Exact, &loud).sharing
 }
 
 /// What changes rows is not run twice, and what changes anything for its transaction is not there
 /// for whoever is under the same Sync. A session has nothing of either.
 #[test]
 fn who_leaves_nothing_behind_may_do_something_yet() {
-    let changes = Sharing::Alone(Alone::Changes);
+    let (changes, opaque) = (Sharing::Alone(Alone::Changes), Sharing::Alone(Alone::Opaque));
     for (body, expected) in [
         ("BEGIN RETURN 1; END", Sharing::Read),
         ("BEGIN PERFORM pg_sleep(0.2); RETURN PG_CATALOG.PG_SLEEP_FOR('1 s'); END", Sharing::Read),
@@ -336,10 +352,19 @@ fn who_leaves_nothing_behind_may_do_something_yet() {
         ("BEGIN PERFORM query_to_xml(a, b, c, d); END", changes),
         ("BEGIN CREATE TEMP TABLE a (b int) ON COMMIT DROP; END", changes),
         ("DECLARE a CURSOR FOR SELECT 1; BEGIN OPEN a; END", changes),
-        ("BEGIN RAISE NOTICE 'a'; END", Sharing::Alone(Alone::Opaque)),
-        ("BEGIN a; EXCEPTION WHEN query_canceled THEN b; END", Sharing::Alone(Alone::Opaque)),
+        ("BEGIN PERFORM a FROM late; END", Sharing::Read),
+        ("BEGIN RAISE NOTICE 'a'; END", opaque),
+        ("BEGIN a; EXCEPTION WHEN query_canceled THEN b; END", opaque),
+        ("BEGIN PERFORM speaks(); END", opaque),
+        ("BEGIN PERFORM catches(); END", opaque),
+        ("BEGIN INSERT INTO late VALUES (1); END", opaque),
     ] {
-        assert_eq!(sharing_of(Source::Plpgsql(body.to_owned()), true), expected, "{body}");
+        let source = Source::Plpgsql(body.to_owned());
+        assert_eq!(sharing_of(source.clone(), true), expected, "{body}");
+        // What is changed anyway may be so by what is believed.
+        let expected = if expected == opaque { opaque } else { Sharing::Write };
+        let write = sharing_in("UPDATE t SET a = runs()", source, true);
+        assert_eq!(write, expected, "UPDATE: {body}");
     }
     let machine = Source::Native(String::new());
     let python = Source::Other("plpython3u".to_owned(), "plpy.execute(a)".to_owned());
