@@ -69,7 +69,8 @@ fn first_come_first_served() {
 #[test]
 fn a_wait_has_an_end() {
     let stage = Stage::with("pool_timeout", 1, |config| {
-        config.pool("query_wait_timeout", "100").pool("idle_timeout", "0")
+        // A login waits for a server, too: it takes some time where processors are busy.
+        config.pool("query_wait_timeout", "600").pool("idle_timeout", "0")
     });
     let (mut holder, mut client) = (stage.client(), stage.client());
     holder.query("BEGIN");
