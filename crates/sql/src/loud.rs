@@ -260,8 +260,9 @@ impl Effect {
         Unseen { name, pins: self.pins(writes), custom: self.custom.clone() }
     }
 
-    /// The same, of who is named as one that leaves nothing behind: it keeps no server, and counts
-    /// as what changes rows.
+    /// The same, of who is named as one that leaves nothing behind: it keeps no server. But what it
+    /// does in the session is there up to the end of its transaction, at least: so it counts as
+    /// what changes rows, which is not run again, and is in no transaction with others.
     pub(crate) fn believed(self) -> Self {
         let is_opaque = self.hidden.contains(Hidden::OPAQUE);
         let mut hidden = self.hidden;

@@ -190,7 +190,7 @@ impl Engine {
         }
         let server = &self.servers[id];
         let is_answered =
-            |unit: &&InFlight| unit.client.is_some() && matches!(unit.outcome, Outcome::Answered);
+            |unit: &&InFlight| unit.client.is_some() && unit.outcome == Outcome::Answered;
         let answered = server.pipeline.iter().take(group).filter(is_answered).count();
         self.pools[server.pool].stats.joined += answered as u64;
     }

@@ -4,9 +4,10 @@ use super::{Share, State};
 use crate::sharing::Alone;
 
 impl State {
-    /// For a body, of a function. `is_believed`: it is named as one that leaves nothing behind.
-    pub(crate) fn of_body(is_plpgsql: bool, is_believed: bool) -> Self {
-        Self { share: Share::of_body(is_plpgsql, is_believed), ..Self::default() }
+    /// For a body, of a function. `may_wait`: it makes no difference whether it
+    /// does so.
+    pub(crate) fn of_body(is_plpgsql: bool, may_wait: bool) -> Self {
+        Self { share: Share::of_body(is_plpgsql, may_wait), ..Self::default() }
     }
 
     /// Whether the last token calls a function that is not known here.

@@ -75,8 +75,8 @@ struct Body {
     is_plpgsql: bool,
     /// A function was called that is not known here.
     calls: bool,
-    /// That it leaves nothing in the session was said by who knows it. It may wait.
-    is_believed: bool,
+    /// It makes no difference whether it waits.
+    may_wait: bool,
 }
 
 /// What a statement is by the words it begins with.
@@ -129,8 +129,8 @@ enum Before {
 }
 
 impl Share {
-    pub(super) fn of_body(is_plpgsql: bool, is_believed: bool) -> Self {
-        let body = Body { is_plpgsql, calls: false, is_believed };
+    pub(super) fn of_body(is_plpgsql: bool, may_wait: bool) -> Self {
+        let body = Body { is_plpgsql, calls: false, may_wait };
         Self { body: Some(body), ..Self::default() }
     }
 
@@ -268,7 +268,7 @@ impl Share {
 
     /// Whether what is read may call one of PostgreSQL's that others must not.
     fn may_call(&self, name: &[u8]) -> bool {
-        self.body.is_some_and(|body| body.is_believed) && only_waits(name)
+        self.body.is_some_and(|body| body.may_wait) && only_waits(name)
     }
 
     /// What a `(` behind this name means.

@@ -35,8 +35,8 @@ pub(super) struct Body {
     /// It cannot share a server, whoever says that it leaves nothing there: it may go on behind the
     /// end of its statement, or says more than can be kept.
     pub(super) is_unruly: bool,
-    /// It is named as one that leaves nothing behind.
-    pub(super) is_believed: bool,
+    /// It makes no difference whether it waits.
+    pub(super) may_wait: bool,
 }
 
 /// How a body is written.
@@ -89,27 +89,15 @@ const HARMLESS: [PinReason; 3] = [PinReason::Commit, PinReason::Schema, PinReaso
 
 impl Body {
     /// Reads a body. Where a literal may be read in two ways both are followed, and so they are
-    /// where PL/pgSQL may take an INTO out or not.
-    pub(super) fn read(text: &[u8], language: Language, encoding: Encoding) -> Self {
-        Self::read_in(text, language, encoding, false)
-    }
-
-    /// Reads that of a function that is named as one that leaves nothing behind. What its text says
-    /// that it does in the session is there up to the end of its transaction, at least: so it
-    /// counts as what changes rows, which is not run again, and is in no transaction with others.
-    pub(super) fn read_believed(text: &[u8], language: Language, encoding: Encoding) -> Self {
-        let body = Self::read_in(text, language, encoding, true);
-        Self {
-            pins: Pins::NONE,
-            custom: BTreeSet::new(),
-            writes: body.writes || body.is_opaque || !body.pins.is_empty(),
-            is_opaque: body.is_unruly,
-            ..body
-        }
-    }
-
-    fn read_in(text: &[u8], language: Language, encoding: Encoding, is_believed: bool) -> Self {
-        let mut body = Self { is_believed, ..Self::default() };
+    /// where PL/pgSQL may take an INTO out or not. `may_wait`: it makes no difference whether it
+    /// does so (`pg_sleep`).
+    pub(super) fn read(
+        text: &[u8],
+        language: Language,
+        encoding: Encoding,
+        may_wait: bool,
+    ) -> Self {
+        let mut body = Self { may_wait, ..Self::default() };
         for &backslash in readings(text, encoding) {
             if body.read_as(text, language, (encoding, backslash), Into::Over) {
                 body.read_as(text, language, (encoding, backslash), Into::LeftIn);
@@ -141,7 +129,7 @@ impl Body {
         let mut note_back = |said: overrides::Said| takes_back |= said.takes_back();
         let mut reading = Reading {
             assigns: overrides::Reading::new(&mut note_back),
-            state: State::of_body(language == Language::Plpgsql, self.is_believed),
+            state: State::of_body(language == Language::Plpgsql, self.may_wait),
             search: Search::new(&mut note),
             language,
             encoding,
@@ -407,7 +395,7 @@ impl Block {
             // What else there is to be said of an encoding is said of the text.
             let is_exact = encoding == Encoding::Exact;
             let its = if is_exact { Encoding::Exact } else { Encoding::Superset };
-            let body = Body::read(&body, Language::Plpgsql, its);
+            let body = Body::read(&body, Language::Plpgsql, its, false);
             if may_create || body.creates {
                 heard.add_own(PinReason::Schema);
                 heard.statements_within += u32::from(makes);

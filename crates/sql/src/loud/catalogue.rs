@@ -179,9 +179,9 @@ impl<'a> Graph<'a> {
         for (at, object) in objects.iter().enumerate() {
             let Read { mut effect, names, calls, writes } = read(object);
             if calls.iter().any(|name| !by_name.contains_key(&**name)) {
-                effect.hidden.add(if object.is_quiet { Hidden::CHANGES } else { Hidden::OPAQUE });
+                effect.hidden.add(Hidden::OPAQUE);
             }
-            effects.push(effect);
+            effects.push(if object.is_quiet { effect.believed() } else { effect });
             let when = if writes { When::Written } else { When::Always };
             let named = names.iter().filter_map(|name| by_name.get(&**name)).flatten();
             for &of in named.filter(|of| **of != at) {
@@ -251,14 +251,11 @@ struct Read {
 fn read(object: &Object) -> Read {
     let (mut body, what) = match &object.source {
         Source::None => (Body::default(), ""),
-        Source::Sql(text) if object.is_quiet => (believed(text, Language::Sql), ""),
-        Source::Plpgsql(text) if object.is_quiet => (believed(text, Language::Plpgsql), ""),
-        _ if object.is_quiet => (Body { writes: true, ..Body::default() }, ""),
         Source::Builtin => (of_postgresql(object.id.0, &object.name), ""),
         Source::Alias(names) => (alias(names), ""),
         Source::Native(extension) => (native(extension, &object.name), ""),
-        Source::Sql(text) => (read_body(text, Language::Sql), ""),
-        Source::Plpgsql(text) => (read_body(text, Language::Plpgsql), ""),
+        Source::Sql(text) => (read_body(text, Language::Sql, object.is_quiet), ""),
+        Source::Plpgsql(text) => (read_body(text, Language::Plpgsql, object.is_quiet), ""),
         Source::Other(language, text) => (foreign(language, text), &**language),
     };
     let (names, calls) = (std::mem::take(&mut body.names), std::mem::take(&mut body.calls));
@@ -277,13 +274,8 @@ fn read(object: &Object) -> Read {
 }
 
 /// Reads a body: the catalogue is given in UTF-8.
-fn read_body(text: &str, language: Language) -> Body {
-    Body::read(text.as_bytes(), language, Encoding::Exact)
-}
-
-/// The same of one that is named as one that leaves nothing behind.
-fn believed(text: &str, language: Language) -> Body {
-    Body::read_believed(text.as_bytes(), language, Encoding::Exact)
+fn read_body(text: &str, language: Language, may_wait: bool) -> Body {
+    Body::read(text.as_bytes(), language, Encoding::Exact, may_wait)
 }
 
 /// What a call of one of PostgreSQL's own functions leaves, or a look at one of its views, whatever

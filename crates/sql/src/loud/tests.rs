@@ -7,7 +7,7 @@ use crate::Encoding;
 
 /// What a body does, as words, and the custom settings that it may change.
 fn does(text: &str) -> (String, Vec<String>) {
-    let body = Body::read(text.as_bytes(), Language::Plpgsql, Encoding::Exact);
+    let body = Body::read(text.as_bytes(), Language::Plpgsql, Encoding::Exact, false);
     let custom = body.custom.iter().map(|name| String::from_utf8_lossy(name).into_owned());
     (body.pins.to_string(), custom.collect())
 }
