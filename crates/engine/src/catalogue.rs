@@ -25,6 +25,7 @@ use pgweir_wire::backend::Report;
 use crate::Engine;
 use crate::action::{Action, Address, ClientId, Event, ServerId};
 use crate::ask::Answer;
+use crate::client::Client;
 use crate::marks::Mark;
 use crate::pool::{PoolId, PoolSpec};
 use crate::server::{Cleaning, Left, ServerState};
@@ -133,21 +134,26 @@ impl PoolSpec {
 impl Engine {
     /// Whether the loud names of a pool are known.
     pub(crate) fn knows_names(&mut self, id: PoolId) -> bool {
-        if !self.pools[id].names_known {
-            let Some(database) = self.pools[id].spec.catalogue() else {
-                self.pools[id].names_known = true;
-                return true;
-            };
-            if let Some(names) = self.names.get(&database).filter(|names| names.known) {
-                let is_changing = names.stale || self.is_changing(&database, names.begun);
-                let pool = &mut self.pools[id];
-                pool.loud = Arc::clone(&names.loud);
-                pool.names_known = true;
-                pool.names_changed = is_changing;
-                pool.shown = Some((Arc::clone(&names.changes), names.seen));
-            }
+        if !self.pools[id].names_known && self.names_are_there(id) {
+            self.pools[id].names_known = true;
+            // Nobody is asked for them any more, so nobody's answer wakes who waits for them.
+            self.wake_holding(id);
         }
         self.pools[id].names_known
+    }
+
+    /// Takes over what is known of a pool's database. Says whether that is all that matters.
+    fn names_are_there(&mut self, id: PoolId) -> bool {
+        let Some(database) = self.pools[id].spec.catalogue() else { return true };
+        let Some(names) = self.names.get(&database).filter(|names| names.known) else {
+            return false;
+        };
+        let is_changing = names.stale || self.is_changing(&database, names.begun);
+        let pool = &mut self.pools[id];
+        pool.loud = Arc::clone(&names.loud);
+        pool.names_changed = is_changing;
+        pool.shown = Some((Arc::clone(&names.changes), names.seen));
+        true
     }
 
     /// The loud names of a pool are wanted: if one of its servers is free it is asked.
@@ -330,19 +336,22 @@ impl Engine {
 
     /// The clients of a pool that have waited for that go on.
     fn names_are_known(&mut self, now: Time, id: PoolId, reading: u64, is_read: bool) {
-        let (mut held, mut due) = (Vec::new(), Vec::new());
-        for (client, its) in self.clients.iter().filter(|(_, its)| its.pool() == Some(id)) {
-            if its.holding {
-                Mark::NamesKnownToHeld.hit();
-                held.push(client);
-            }
-            if its.schema.as_ref().is_some_and(|change| change.is_in(reading)) {
-                due.push(client);
-            }
-        }
-        held.into_iter().for_each(|client| self.wake(client));
+        self.wake_holding(id);
+        let is_due = |its: &Client| its.schema.as_ref().is_some_and(|its| its.is_in(reading));
+        let of_pool = self.clients.iter().filter(|(_, its)| its.pool() == Some(id));
+        let due: Vec<_> = of_pool.filter(|(_, its)| is_due(its)).map(|(id, _)| id).collect();
         due.into_iter().for_each(|client| self.schema_is_read(now, client, is_read));
         self.serve_waiters(now, id);
+    }
+
+    /// The clients of a pool whose input is held back have it looked at again.
+    fn wake_holding(&mut self, id: PoolId) {
+        let of_pool = self.clients.iter().filter(|(_, its)| its.pool() == Some(id));
+        let held: Vec<_> = of_pool.filter(|(_, its)| its.holding).map(|(id, _)| id).collect();
+        for client in held {
+            Mark::NamesKnownToHeld.hit();
+            self.wake(client);
+        }
     }
 
     /// The servers that were free, and not lent while names were unknown, are.

@@ -583,6 +583,27 @@ fn what_is_known_of_a_place_matters_to_whoever_is_still_there() {
 /// It was promised a server when the names that mattered were known.
 #[test]
 fn a_client_that_has_its_server_waits_for_the_names_too() {
+    let (stage, other, new, _clients) = while_names_are_unknown();
+    other.says([done(), ready()]);
+    stage.judge_catalogue(Ok(locking(&["take"])));
+    assert_eq!(new.heard(), "Q(SELECT 2)");
+    assert!(took(Mark::HeldForCatalogue));
+}
+
+/// Another configuration goes back to names that are known, or needs none: nobody reads them then.
+#[test]
+fn a_client_that_waits_for_names_goes_on_when_none_are_read() {
+    let (stage, _other, new, _clients) = while_names_are_unknown();
+    stage.reload(&Setup::of_size(2));
+    assert_eq!(new.heard(), "Q(SELECT 2)");
+    let (stage, _other, new, _clients) = while_names_are_unknown();
+    stage.reload(&Setup { pool: "loud_functions = 'ignore'", ..Setup::of_size(2) });
+    assert_eq!(new.heard(), "Q(SELECT 2)");
+}
+
+/// A server is asked for names that have come to matter, while a client has been given another,
+/// which it had been promised before, and has a statement held.
+fn while_names_are_unknown() -> (Stage, Peer, Peer, [Peer; 4]) {
     let (stage, server, alice) = read(&Setup::of_size(2), Arc::default());
     let bob = stage.newcomer(&[("timezone", "UTC")]);
     server.heard();
@@ -608,10 +629,7 @@ fn a_client_that_has_its_server_waits_for_the_names_too() {
     assert!(new.heard().contains("set_config('timezone', 'UTC'"));
     new.says([done(), ready()]);
     assert_eq!(new.heard(), "");
-    other.says([done(), ready()]);
-    stage.judge_catalogue(Ok(locking(&["take"])));
-    assert_eq!(new.heard(), "Q(SELECT 2)");
-    assert!(took(Mark::HeldForCatalogue));
+    (stage, other, new, [server, alice, bob, carol])
 }
 
 /// Others may change the schema elsewhere, and nobody sees them.
