@@ -467,6 +467,52 @@ fn shared_as(stage: &Stage, text: &str) -> String {
     rows[0].split('|').nth(2).unwrap().to_owned()
 }
 
+/// Extensions whose code does no more than compute keep nobody alone, nor do their types.
+#[test]
+fn extensions_that_compute_are_in_nobodys_way() {
+    let stage = Stage::new("closed_extensions", 2);
+    let mut superuser = superuser(&CLUSTER, &stage.name);
+    for name in COMPUTING {
+        superuser.query(&format!("CREATE EXTENSION \"{name}\" SCHEMA public CASCADE"));
+    }
+    superuser.query("CREATE TABLE t (a citext, b hstore, c ltree, d cube, e seg)");
+    stage.client().query("SELECT 1");
+    for text in [
+        "SELECT 1",
+        "SELECT * FROM t WHERE a = 'x'",
+        "SELECT b -> 'x', c || 'x', d, e FROM t",
+        "SELECT similarity('abc', a::text), levenshtein('a', 'b'), digest('x', 'md5') FROM t",
+    ] {
+        let rows = stage.console(&format!("EXPLAIN ROUTE {text}"));
+        assert!(rows[0].contains("|read|"), "{rows:?}");
+    }
+}
+
+/// Those of PostgreSQL's own.
+const COMPUTING: [&str; 21] = [
+    "bloom",
+    "btree_gin",
+    "btree_gist",
+    "citext",
+    "cube",
+    "dict_int",
+    "dict_xsyn",
+    "earthdistance",
+    "fuzzystrmatch",
+    "hstore",
+    "intagg",
+    "intarray",
+    "ltree",
+    "moddatetime",
+    "pg_trgm",
+    "pgcrypto",
+    "seg",
+    "tsm_system_rows",
+    "tsm_system_time",
+    "unaccent",
+    "uuid-ossp",
+];
+
 /// In a database with a schema that is as loud as can be its catalogue says what acts: no text that
 /// is shared there changes a session.
 #[test]

@@ -1,7 +1,7 @@
 //! What clients ask for at login, on one server that they take turns on: each finds what it would
-//! find on a connection of its own.
+//! find on a connection of its own; and what `docs/differences.md` says that it does not.
 
-use pgweir_testkit::{Login, WireClient};
+use pgweir_testkit::{Login, WireClient, frames};
 
 use crate::stage::{self, CLUSTER, Stage};
 
@@ -258,4 +258,52 @@ fn settings_that_have_become_wrong_refuse_a_statement() {
     stage.ask("CREATE ROLE settings_gone; GRANT settings_gone TO settings_dropped");
     assert_eq!(client.query("SELECT current_user"), ["settings_gone"]);
     assert_eq!(other.query("SELECT current_user"), ["settings_dropped"]);
+}
+
+#[test]
+fn a_function_stays_as_it_was_read() {
+    let stage = Stage::new("settings_function", 1);
+    stage::superuser(&CLUSTER, &stage.name).query(
+        "CREATE FUNCTION second() RETURNS text LANGUAGE plpgsql STABLE AS
+         $$ BEGIN RETURN extract(epoch FROM timestamptz '2020-01-01'); END $$",
+    );
+    stays_the_first_ones(&stage, ["timezone", "UTC", "Asia/Tokyo"], "SELECT second()");
+}
+
+#[test]
+fn what_calls_itself_immutable_is_computed_for_whoever_comes_first() {
+    let stage = Stage::new("settings_immutable", 1);
+    stage::superuser(&CLUSTER, &stage.name).query(
+        "CREATE FUNCTION tenant() RETURNS text LANGUAGE plpgsql IMMUTABLE AS
+         $$ BEGIN RETURN current_setting('app.tenant'); END $$",
+    );
+    stays_the_first_ones(&stage, ["app.tenant", "a", "b"], "SELECT tenant()");
+}
+
+/// Of two clients that differ in a setting, and have both prepared a statement, the second one hears
+/// what the first one has heard on their server; on a connection of its own it hears another thing.
+#[track_caller]
+fn stays_the_first_ones(stage: &Stage, [name, first, second]: [&str; 3], text: &str) {
+    let logins = [first, second].map(|value| login(stage, &[(name, value)]));
+    let prepared = |mut client: WireClient| {
+        client.send(&[frames::parse("s", text, &[]), frames::sync()].concat()).unwrap();
+        client.read_until_ready().unwrap();
+        client
+    };
+    let direct = |login| prepared(WireClient::login(CLUSTER.address(), login).unwrap());
+    let direct: Vec<_> = logins.iter().map(direct).map(value).collect();
+    let pooled: Vec<_> = logins.iter().map(|login| prepared(stage.client_as(login))).collect();
+    let pooled: Vec<_> = pooled.into_iter().map(value).collect();
+    assert_eq!(pooled[0], direct[0]);
+    assert_ne!(direct[0], direct[1]);
+    assert_eq!(pooled[1], pooled[0], "docs/differences.md says that it is the first one's");
+}
+
+/// The one value of the statement that a client has prepared.
+fn value(mut client: WireClient) -> Vec<u8> {
+    let messages = [frames::bind("", "s", &[]), frames::execute("", 0), frames::sync()];
+    client.send(&messages.concat()).unwrap();
+    let reply = client.read_until_ready().unwrap();
+    let row = reply.into_iter().find(|message| message.tag == b'D').unwrap();
+    row.body
 }

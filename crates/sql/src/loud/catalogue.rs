@@ -294,7 +294,7 @@ fn of_postgresql(kind: Kind, name: &str) -> Body {
 /// The same of a function that is one of these under another name: anything, if it is none.
 fn alias(names: &[String]) -> Body {
     let mut body = Body { is_opaque: names.is_empty(), ..Body::default() };
-    for name in names {
+    for name in names.iter().filter(|name| !OF_TEXT.contains(&name.as_str())) {
         let of = of_postgresql(Kind::Function, name);
         body.pins = body.pins.union(of.pins);
         body.is_opaque |= of.is_opaque;
@@ -302,6 +302,11 @@ fn alias(names: &[String]) -> Body {
     }
     body
 }
+
+/// What reads and writes values of text. The own functions of types are none that are called, so
+/// they are not among those that are known; these are those of other types too (`citext`).
+const OF_TEXT: [&str; 8] =
+    ["byteain", "byteaout", "bytearecv", "byteasend", "textin", "textout", "textrecv", "textsend"];
 
 /// The same of machine code that a database has besides.
 fn native(extension: &str, name: &str) -> Body {
