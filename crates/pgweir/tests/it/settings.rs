@@ -280,8 +280,8 @@ fn what_calls_itself_immutable_is_computed_for_whoever_comes_first() {
     stays_the_first_ones(&stage, ["app.tenant", "a", "b"], "SELECT tenant()");
 }
 
-/// Of two clients that differ in a setting, and have both prepared a statement, the second one hears
-/// what the first one has heard on their server; on a connection of its own it hears another thing.
+/// Two clients differ in a setting, and have both prepared a statement. On their server the second
+/// one hears what the first one has heard; on a connection of its own it hears another thing.
 #[track_caller]
 fn stays_the_first_ones(stage: &Stage, [name, first, second]: [&str; 3], text: &str) {
     let logins = [first, second].map(|value| login(stage, &[(name, value)]));
