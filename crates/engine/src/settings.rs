@@ -70,7 +70,7 @@ pub(crate) const TRANSACTION_TIMEOUT: &[u8] = b"transaction_timeout";
 pub(crate) const SHARING: &[u8] = b"pgweir.pipelining";
 
 /// What statements mean is the same whatever these are. Nor do those matter that have a dot in
-/// their names: a statement that asks for one asks when it is run.
+/// their names: a statement that asks for one asks when it is run, unless what asks is folded.
 const NO_MATTER: [&[u8]; 6] = [
     NAME,
     b"client_min_messages",
@@ -104,9 +104,11 @@ const FORESEEN: [&[u8]; 16] = [
 
 impl Settings {
     /// Those of them that matter to what a statement means: under equal ones a text is read in the
-    /// same way.
-    pub(crate) fn reading(this: &Rc<Self>) -> Rc<Self> {
-        Rc::clone(this.reading.as_ref().unwrap_or(this))
+    /// same way. Any of them may where its plan keeps what is computed
+    /// ([`folds`](pgweir_sql::Heard::folds)).
+    pub(crate) fn reading(this: &Rc<Self>, folds: bool) -> Rc<Self> {
+        let all = if folds { None } else { this.reading.as_ref() };
+        Rc::clone(all.unwrap_or(this))
     }
 
     /// All of them but the client's name.

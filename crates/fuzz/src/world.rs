@@ -59,6 +59,7 @@ static LOUD: LazyLock<Arc<Loud>> = LazyLock::new(|| {
         name: name.to_owned(),
         source: Source::Sql(body.to_owned()),
         is_quiet: false,
+        is_immutable: false,
     };
     let objects = (1..).zip(bodies).map(object).collect();
     Arc::new(Catalogue { objects, uses: Vec::new() }.loud())

@@ -281,6 +281,7 @@ impl State {
             _ => Sharing::Alone(Alone::Statements),
         };
         if let Some(loud) = loud {
+            heard.folds = loud.folds() || self.share.folds();
             // What a table is made like may become a default of it.
             let fills = self.writes || pins.contains(PinReason::Transient);
             for place in self.named.map(|named| named.places).unwrap_or_default() {

@@ -48,6 +48,8 @@ pub struct Loud {
     known: bool,
     /// What may be done by what no text names, in words.
     unnamed: Option<Box<str>>,
+    /// What no text names may be computed once for a plan, and be another thing for each client.
+    folds: bool,
 }
 
 /// So many words of bits tell names by their looks.
@@ -88,6 +90,9 @@ impl Hidden {
     /// What makes it opaque is no matter of what it leaves: it shares no server, whoever is
     /// believed.
     pub(crate) const UNRULY: Self = Self(32);
+    /// It may be computed once for a plan, and be another thing for each client: it calls itself
+    /// immutable, and asks for a setting, for one.
+    pub(crate) const FOLDED: Self = Self(64);
 
     pub(crate) fn add(&mut self, other: Self) {
         self.0 |= other.0;
@@ -105,7 +110,7 @@ impl Hidden {
     const fn when_written(self) -> Self {
         let opaque = self.0 & (Self::OPAQUE.0 | Self::OPAQUE_WRITTEN.0) != 0;
         let opaque = if opaque { Self::OPAQUE_WRITTEN.0 } else { 0 };
-        Self(self.0 & Self::UNRULY.0 | opaque)
+        Self(self.0 & (Self::UNRULY.0 | Self::FOLDED.0) | opaque)
     }
 
     /// What a function does that changes this.
@@ -158,7 +163,7 @@ impl Loud {
         let beyond_ascii = leaves().any(|(name, _)| !name.is_ascii());
         let long = leaves().any(|(name, _)| is_long(name));
         let names = names.into_iter().collect();
-        Self { names, looks, quiet, beyond_ascii, long, known: true, unnamed }
+        Self { names, looks, quiet, beyond_ascii, long, known: true, unnamed, folds: false }
     }
 
     /// Whether a catalogue has said so, and not nobody anything.
@@ -169,6 +174,12 @@ impl Loud {
     /// What may be done to a session by what no text names: operators, casts, types.
     pub fn unnamed(&self) -> Option<&str> {
         self.unnamed.as_deref()
+    }
+
+    /// Whether what no text names may be computed once for a plan, and be another thing for each
+    /// client.
+    pub(crate) fn folds(&self) -> bool {
+        self.folds
     }
 
     /// Whether a name is that of functions of the database that do no more than compute, read and

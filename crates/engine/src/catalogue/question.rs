@@ -24,7 +24,7 @@ const BEGIN: &str = "\
 /// then.
 const OBJECTS: &str = "\
     SELECT k, o, s, n, l, part, substr(body, part * 3900 + 1, 3900) FROM (\
-    SELECT 'f', p.oid, n.nspname, p.proname, \
+    SELECT CASE provolatile WHEN 'i' THEN 'i' ELSE 'f' END, p.oid, n.nspname, p.proname, \
         CASE WHEN p.prokind = 'a' AND p.oid >= 16384 THEN '' ELSE l.lanname END, \
         CASE WHEN p.oid < 16384 THEN '' WHEN l.lanname = 'internal' THEN \
             coalesce((SELECT string_agg(DISTINCT own.proname, ' ') FROM pg_catalog.pg_proc own \

@@ -19,6 +19,9 @@ pub struct CatalogueRows {
     overlong: bool,
 }
 
+/// The kind of a function that calls itself immutable.
+const IMMUTABLE: &str = "i";
+
 /// A catalogue takes so many bytes at most, while it is read.
 const BYTES: usize = 128 * 1024 * 1024;
 
@@ -66,7 +69,9 @@ impl CatalogueRows {
                         let is_quiet =
                             id.0 == Kind::Function && is_named(&self.database.quiet, schema, name);
                         let source = Source::Other(language.clone(), String::new());
-                        catalogue.objects.push(Object { id, name: name.clone(), source, is_quiet });
+                        let (name, is_immutable) = (name.clone(), kind == IMMUTABLE);
+                        let object = Object { id, name, source, is_quiet, is_immutable };
+                        catalogue.objects.push(object);
                     }
                 }
                 [by_kind, by, of_kind, of, when, through] => {
@@ -137,7 +142,7 @@ fn is_named(list: &str, schema: &str, name: &str) -> bool {
 
 fn id(kind: &str, oid: &str) -> Option<ObjectId> {
     let kind = match kind {
-        "f" => Kind::Function,
+        "f" | IMMUTABLE => Kind::Function,
         "r" => Kind::Relation,
         "u" => Kind::Unnamed,
         _ => Kind::Type,

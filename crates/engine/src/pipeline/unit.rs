@@ -355,13 +355,14 @@ impl Engine {
             Mark::UnsharedForName.hit();
             return None;
         };
-        let settings = Settings::reading(&client.settings);
+        let hear = |text: &[u8]| pgweir_sql::hear(text, unit.encoding, &unit.loud);
+        let heard = statement.heard(&unit.loud, hear);
+        let settings = Settings::reading(&client.settings, heard.folds);
         if statement.is_private() || !Rc::ptr_eq(statement.settings(), &settings) {
             Mark::UnsharedForSettings.hit();
             return None;
         }
-        let hear = |text: &[u8]| pgweir_sql::hear(text, unit.encoding, &unit.loud);
-        unit.add(&statement.heard(&unit.loud, hear))?;
+        unit.add(&heard)?;
         unit.need(statement, told.filter(|told| told.is_something()))
     }
 }

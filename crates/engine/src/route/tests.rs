@@ -10,6 +10,7 @@ fn rules() -> Rules {
         name: name.to_owned(),
         source: if body.is_empty() { Source::None } else { Source::Sql(body.to_owned()) },
         is_quiet: false,
+        is_immutable: false,
     };
     let (take, view) = ((Kind::Function, 1), (Kind::Relation, 2));
     let objects = vec![

@@ -326,7 +326,7 @@ impl Engine {
             return self.parse_own(id, server, new);
         }
         let private = client.has_changed_settings();
-        let settings = Settings::reading(&client.settings);
+        let settings = Settings::reading(&client.settings, heard.folds);
         let of = self.servers[server].pool;
         let heard = (Arc::clone(self.loud_for(id, of)), Rc::new(heard));
         let registry = &mut self.pools[of].registry;
@@ -462,13 +462,13 @@ impl Engine {
         statement: Rc<Statement>,
     ) -> Rc<Statement> {
         let client = &self.clients[id];
-        let settings = Settings::reading(&client.settings);
+        let heard = self.heard_of(id, &statement);
+        let settings = Settings::reading(&client.settings, heard.folds);
         let is_read = Rc::ptr_eq(statement.settings(), &settings);
         if is_read || statement.is_private() || client.has_changed_settings() {
             return statement;
         }
         Mark::StatementReadAnew.hit();
-        let heard = self.heard_of(id, &statement);
         let pool = self.servers[server].pool;
         let heard = (Arc::clone(self.loud_for(id, pool)), heard);
         let anew =

@@ -21,6 +21,7 @@ fn locking(names: &[&str]) -> Arc<Loud> {
         name: (*name).to_owned(),
         source: Source::Sql("SELECT pg_advisory_lock(1)".to_owned()),
         is_quiet: false,
+        is_immutable: false,
     };
     let objects = (1..).zip(names).map(object).collect();
     Arc::new(Catalogue { objects, uses: Vec::new() }.loud())

@@ -82,6 +82,7 @@ fn serial() -> Arc<Loud> {
         name: name.to_owned(),
         source,
         is_quiet: false,
+        is_immutable: false,
     };
     let (nextval, table) = ((Kind::Function, 1), (Kind::Relation, 2));
     let asks = Source::Sql("SELECT lastval()".to_owned());

@@ -90,6 +90,7 @@ fn every_reason_to_pin_has_a_verb() {
         name,
         source: Source::Sql(body),
         is_quiet: false,
+        is_immutable: false,
     };
     let objects = catalogue(1).into_iter().map(object).collect();
     let loud = Arc::new(Catalogue { objects, uses: Vec::new() }.loud());

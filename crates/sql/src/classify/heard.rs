@@ -23,6 +23,9 @@ pub struct Heard {
     pub fingerprint: Fingerprint,
     /// Whether it may stand between those of other clients.
     pub sharing: Sharing,
+    /// Its plan may keep what was computed for one client, and is another thing for others: by any
+    /// of their settings.
+    pub folds: bool,
 }
 
 impl Heard {
@@ -32,6 +35,7 @@ impl Heard {
         self.statements_within = self.statements_within.max(other.statements_within);
         self.pins = self.pins.union(other.pins);
         self.own = self.own.union(other.own);
+        self.folds |= other.folds;
         if self.sharing != other.sharing {
             self.sharing = Sharing::Alone(Alone::Ambiguous);
         }

@@ -142,6 +142,12 @@ impl Share {
         self.alone
     }
 
+    /// What stands behind a name in it may be computed once for a plan, and be another thing for
+    /// each client.
+    pub(super) fn folds(&self) -> bool {
+        self.hidden.contains(Hidden::FOLDED)
+    }
+
     pub(super) fn locks(&self) -> bool {
         self.locks
     }

@@ -46,6 +46,23 @@ pub struct Object {
     pub source: Source,
     /// It was named as one that leaves nothing behind.
     pub is_quiet: bool,
+    /// It is a function that says of itself that equal arguments make for equal results: PostgreSQL
+    /// may compute it when it makes a plan, once for all who have that.
+    pub is_immutable: bool,
+}
+
+impl Object {
+    /// Adds to what it does, as far as that is known, that a plan may keep what it has computed for
+    /// one client. Machine code is believed.
+    fn fold(&self, does: &mut Effect) {
+        let is_read = match self.source {
+            Source::Sql(_) | Source::Plpgsql(_) | Source::Other(..) => true,
+            Source::None | Source::Builtin | Source::Alias(_) | Source::Native(_) => false,
+        };
+        if is_read && self.is_immutable && does.hidden.contains(Hidden::OPAQUE) {
+            does.hidden.add(Hidden::FOLDED);
+        }
+    }
 }
 
 /// What is known of what a function does.
@@ -118,10 +135,11 @@ impl Catalogue {
         let mut graph = Graph::new(self);
         graph.settle();
         let mut names: BTreeMap<Box<[u8]>, Effect> = BTreeMap::new();
-        let (mut quiet, mut unnamed) = (BTreeSet::new(), None);
+        let (mut quiet, mut unnamed, mut folds) = (BTreeSet::new(), None, false);
         for (object, mut effect) in self.objects.iter().zip(graph.effects) {
             effect.hidden = effect.hidden.without(Hidden::UNRULY);
             let is_silent = effect.is_empty() && effect.hidden == Hidden::NONE;
+            folds |= object.id.0 == Kind::Unnamed && effect.hidden.contains(Hidden::FOLDED);
             match (object.id.0, &object.source) {
                 // A text that names one of PostgreSQL's own says what it does itself.
                 (_, Source::Builtin) => {}
@@ -145,7 +163,7 @@ impl Catalogue {
             }
         }
         names.retain(|_, effect| !effect.is_empty() || effect.hidden != Hidden::NONE);
-        Loud::new(names, quiet, unnamed)
+        Loud { folds, ..Loud::new(names, quiet, unnamed) }
     }
 }
 
@@ -181,6 +199,7 @@ impl<'a> Graph<'a> {
             if calls.iter().any(|name| !by_name.contains_key(&**name)) {
                 effect.hidden.add(Hidden::OPAQUE);
             }
+            object.fold(&mut effect);
             effects.push(if object.is_quiet { effect.believed() } else { effect });
             let when = if writes { When::Written } else { When::Always };
             let named = names.iter().filter_map(|name| by_name.get(&**name)).flatten();
@@ -231,7 +250,8 @@ impl<'a> Graph<'a> {
             true => String::new(),
             false => format!("{through}{separator}{} ({})", self.objects[of].name, used.why),
         };
-        let does = Effect { reads, writes, custom: used.custom.clone(), why, hidden };
+        let mut does = Effect { reads, writes, custom: used.custom.clone(), why, hidden };
+        self.objects[by].fold(&mut does);
         if self.objects[by].is_quiet { does.believed() } else { does }
     }
 }

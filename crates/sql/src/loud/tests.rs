@@ -13,7 +13,13 @@ fn does(text: &str) -> (String, Vec<String>) {
 }
 
 fn function(oid: u32, name: &str, source: Source) -> Object {
-    Object { id: (Kind::Function, oid), name: name.to_owned(), source, is_quiet: false }
+    Object {
+        id: (Kind::Function, oid),
+        name: name.to_owned(),
+        source,
+        is_quiet: false,
+        is_immutable: false,
+    }
 }
 
 fn plpgsql(oid: u32, name: &str, body: &str) -> Object {
@@ -26,7 +32,7 @@ fn sql(oid: u32, name: &str, body: &str) -> Object {
 
 fn relation(oid: u32, name: &str) -> Object {
     let id = (Kind::Relation, oid);
-    Object { id, name: name.to_owned(), source: Source::None, is_quiet: false }
+    Object { id, name: name.to_owned(), source: Source::None, is_quiet: false, is_immutable: false }
 }
 
 fn uses(by: ObjectId, of: ObjectId, when: When) -> Use {
@@ -452,6 +458,48 @@ fn other_names_for_postgresqls_own_functions() {
     assert_eq!(of(&["pg_advisory_lock"]), "advisory lock");
     assert_eq!(of(&["abs"]), "");
     assert_eq!(of(&["nextval", "setseed"]), "random seed, sequence");
+}
+
+/// What calls itself immutable is computed with the plan. It matters only where it asks for what
+/// clients differ in, by itself or by what it calls.
+#[test]
+fn plans_that_keep_what_was_computed() {
+    let asks = "BEGIN RETURN current_setting('app.tenant'); END";
+    let immutable = |object| Object { is_immutable: true, ..object };
+    let believed = |object| Object { is_quiet: true, ..object };
+    let loud = loud(
+        vec![
+            plpgsql(1, "stable", asks),
+            immutable(plpgsql(2, "tenant", asks)),
+            immutable(sql(3, "double", "SELECT $1 * 2")),
+            immutable(sql(4, "whose", "SELECT stable()")),
+            immutable(believed(plpgsql(5, "trusted", asks))),
+            immutable(function(6, "machine", Source::Native("other".to_owned()))),
+            sql(7, "through", "SELECT tenant()"),
+            relation(8, "docs"),
+            relation(9, "filled"),
+            relation(10, "plain"),
+        ],
+        vec![
+            uses((Kind::Relation, 8), (Kind::Function, 2), When::Always),
+            uses((Kind::Relation, 9), (Kind::Function, 2), When::Written),
+        ],
+    );
+    let folds = |text: &str| hear(text.as_bytes(), Encoding::Superset, &loud).folds;
+    for text in ["stable(), double(a), machine() FROM plain", "a FROM plain"] {
+        assert!(!folds(&format!("SELECT {text}")), "{text}");
+    }
+    for name in ["tenant()", "whose()", "trusted()", "through()", "a FROM docs", "b FROM filled"] {
+        assert!(folds(&format!("SELECT {name}")), "{name}");
+    }
+    let unnamed = Object { id: (Kind::Unnamed, 0), ..relation(0, "") };
+    let of = |when| {
+        let uses = vec![uses(unnamed.id, (Kind::Function, 2), when)];
+        let objects = vec![immutable(plpgsql(2, "tenant", asks)), unnamed.clone()];
+        hear(b"SELECT a < b", Encoding::Superset, &Arc::new(Catalogue { objects, uses }.loud()))
+            .folds
+    };
+    assert!(of(When::Always) && of(When::Written));
 }
 
 /// To an event trigger SELECT INTO is CREATE TABLE AS.

@@ -41,6 +41,7 @@ static LOUD: LazyLock<Arc<Loud>> = LazyLock::new(|| {
         name: name.to_owned(),
         source,
         is_quiet: false,
+        is_immutable: false,
     };
     let mut objects: Vec<_> = (1..).zip(functions).map(function).collect();
     let mut uses = Vec::new();
@@ -60,7 +61,13 @@ static LOUD: LazyLock<Arc<Loud>> = LazyLock::new(|| {
         let id = (Kind::Relation, objects.len() as u32 + 1);
         let of = objects.iter().find(|object| object.name == of).unwrap().id;
         let source = Source::None;
-        objects.push(Object { id, name: name.to_owned(), source, is_quiet: false });
+        objects.push(Object {
+            id,
+            name: name.to_owned(),
+            source,
+            is_quiet: false,
+            is_immutable: false,
+        });
         uses.push(Use { by: id, of, when, through: String::new() });
     }
     Arc::new(Catalogue { objects, uses }.loud())
@@ -312,6 +319,7 @@ fn sharing_in(text: &str, source: Source, is_quiet: bool) -> Sharing {
         name: name.to_owned(),
         source,
         is_quiet,
+        is_immutable: false,
     };
     let mut objects = vec![function(1, "runs", source, is_quiet)];
     for (id, name, body) in [
@@ -324,7 +332,13 @@ fn sharing_in(text: &str, source: Source, is_quiet: bool) -> Sharing {
     // What is deferred, as the catalogue says it.
     objects.push(function(5, "pg_sleep", Source::Builtin, false));
     let id = (Kind::Relation, 6);
-    objects.push(Object { id, name: "late".to_owned(), source: Source::None, is_quiet: false });
+    objects.push(Object {
+        id,
+        name: "late".to_owned(),
+        source: Source::None,
+        is_quiet: false,
+        is_immutable: false,
+    });
     let of = (Kind::Function, 5);
     let uses = vec![Use { by: id, of, when: When::Written, through: "deferred".to_owned() }];
     let loud = Arc::new(Catalogue { objects, uses }.loud());
@@ -634,8 +648,13 @@ fn without_a_catalogue_nothing_is_shared() {
     let none = Arc::new(Loud::default());
     let heard = hear(b"SELECT 1", Encoding::Superset, &none);
     assert_eq!(heard.sharing, Sharing::Alone(Alone::Catalogue));
-    let object =
-        |id, name: &str, source| Object { id, name: name.to_owned(), source, is_quiet: false };
+    let object = |id, name: &str, source| Object {
+        id,
+        name: name.to_owned(),
+        source,
+        is_quiet: false,
+        is_immutable: false,
+    };
     for source in [Source::Native(String::new()), Source::Sql("SELECT setseed(1)".to_owned())] {
         let id = (Kind::Function, 1);
         let unnamed = (Kind::Unnamed, 0);
