@@ -104,11 +104,9 @@ const FORESEEN: [&[u8]; 16] = [
 
 impl Settings {
     /// Those of them that matter to what a statement means: under equal ones a text is read in the
-    /// same way. Any of them may where its plan keeps what is computed
-    /// ([`folds`](pgweir_sql::Heard::folds)).
-    pub(crate) fn reading(this: &Rc<Self>, folds: bool) -> Rc<Self> {
-        let all = if folds { None } else { this.reading.as_ref() };
-        Rc::clone(all.unwrap_or(this))
+    /// same way.
+    pub(crate) fn reading(this: &Rc<Self>) -> Rc<Self> {
+        Rc::clone(this.reading.as_ref().unwrap_or(this))
     }
 
     /// All of them but the client's name.

@@ -122,6 +122,12 @@ impl Engine {
         self.but_for_name(client, &client.settings)
     }
 
+    /// The settings under which a client's statement is one with those of others: where its plan
+    /// keeps what is computed ([`folds`](pgweir_sql::Heard::folds)) any of them may matter.
+    pub(crate) fn reading_of(&self, id: ClientId, folds: bool) -> Rc<Settings> {
+        if folds { self.brought(id) } else { Settings::reading(&self.clients[id].settings) }
+    }
+
     /// What of these settings of a client its servers get.
     fn but_for_name(&self, client: &Client, settings: &Rc<Settings>) -> Rc<Settings> {
         match settings.name() {

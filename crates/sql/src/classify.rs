@@ -235,10 +235,13 @@ impl State {
     #[inline]
     fn named(&mut self, text: &[u8], quoted: bool, meaning: Meaning) {
         self.likeness.name(text);
-        let hidden = self.note(text);
+        let mut hidden = self.note(text);
         let field = matches!(self.last, Last::Field | Last::Dot);
         if !self.is_exact && !text.is_ascii() {
             self.share.alone(Alone::Catalogue);
+            if self.loud.as_ref().is_some_and(|loud| loud.may_fold()) {
+                hidden.add(Hidden::FOLDED);
+            }
             let is_loud = || self.loud.as_ref().is_some_and(|loud| loud.may_be(text));
             if is_loud() || !quoted && may_be_rule(text) {
                 self.pin(PinReason::Unclear);

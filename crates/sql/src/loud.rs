@@ -50,6 +50,8 @@ pub struct Loud {
     unnamed: Option<Box<str>>,
     /// What no text names may be computed once for a plan, and be another thing for each client.
     folds: bool,
+    /// The same of what stands behind one of the names.
+    names_fold: bool,
 }
 
 /// So many words of bits tell names by their looks.
@@ -162,8 +164,19 @@ impl Loud {
         let leaves = || names.iter().filter(|(_, effect)| !effect.is_empty());
         let beyond_ascii = leaves().any(|(name, _)| !name.is_ascii());
         let long = leaves().any(|(name, _)| is_long(name));
+        let names_fold = names.values().any(|effect| effect.hidden.contains(Hidden::FOLDED));
         let names = names.into_iter().collect();
-        Self { names, looks, quiet, beyond_ascii, long, known: true, unnamed, folds: false }
+        Self {
+            names,
+            looks,
+            quiet,
+            beyond_ascii,
+            long,
+            known: true,
+            unnamed,
+            folds: false,
+            names_fold,
+        }
     }
 
     /// Whether a catalogue has said so, and not nobody anything.
@@ -180,6 +193,11 @@ impl Loud {
     /// client.
     pub(crate) fn folds(&self) -> bool {
         self.folds
+    }
+
+    /// Whether anything may be.
+    pub(crate) fn may_fold(&self) -> bool {
+        self.folds || self.names_fold
     }
 
     /// Whether a name is that of functions of the database that do no more than compute, read and

@@ -15,13 +15,13 @@ const BEGIN: &str = "\
 
 /// Functions, whatever has rows, and types whose checks or casts call functions. What users make
 /// has an OID from 16384 on (`FirstNormalObjectId`, access/transam.h); of PostgreSQL's own only
-/// those may matter that are not immutable. Of machine code the extension is said that it belongs
-/// to; of what is only another name for something that PostgreSQL has, the names that this has
-/// there. Of the settings that a function brings along, those that are not what they were behind it
-/// stand in its body; so does a `search_path` by which even `current_schema` makes the schema of
-/// temporary tables: `pg_temp` stands first there, or behind what there is not. An event trigger
-/// stands behind words. A body comes in pieces, since a message is read whole, and is not long
-/// then.
+/// those may matter that are not immutable; others that are have a kind of their own, `i`. Of
+/// machine code the extension is said that it belongs to; of what is only another name for
+/// something that PostgreSQL has, the names that this has there. Of the settings that a function
+/// brings along, those that are not what they were behind it stand in its body; so does a
+/// `search_path` by which even `current_schema` makes the schema of temporary tables: `pg_temp`
+/// stands first there, or behind what there is not. An event trigger stands behind words. A body
+/// comes in pieces, since a message is read whole, and is not long then.
 const OBJECTS: &str = "\
     SELECT k, o, s, n, l, part, substr(body, part * 3900 + 1, 3900) FROM (\
     SELECT CASE provolatile WHEN 'i' THEN 'i' ELSE 'f' END, p.oid, n.nspname, p.proname, \

@@ -17,7 +17,7 @@ use crate::client::{UnitRest, UnnamedStatement};
 use crate::marks::Mark;
 use crate::pool::{Pool, PoolId};
 use crate::prepared::{Meaning, Shape, Statement};
-use crate::settings::{Settings, TIMEOUT, TRANSACTION_TIMEOUT};
+use crate::settings::{TIMEOUT, TRANSACTION_TIMEOUT};
 use crate::units::{UNIT_HELD_BYTES, message, until_nul};
 
 /// A unit that may share a server.
@@ -357,8 +357,8 @@ impl Engine {
         };
         let hear = |text: &[u8]| pgweir_sql::hear(text, unit.encoding, &unit.loud);
         let heard = statement.heard(&unit.loud, hear);
-        let settings = Settings::reading(&client.settings, heard.folds);
-        if statement.is_private() || !Rc::ptr_eq(statement.settings(), &settings) {
+        let settings = self.reading_of(id, heard.folds);
+        if statement.is_private() || !statement.is_read_under(&settings, heard.folds) {
             Mark::UnsharedForSettings.hit();
             return None;
         }

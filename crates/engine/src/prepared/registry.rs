@@ -33,6 +33,8 @@ struct Identity {
     /// What stands behind the name in its Parse: the text, a NUL, and the types.
     definition: Rc<[u8]>,
     settings: Rc<Settings>,
+    /// Its plan keeps what is computed, which may be another thing for each client.
+    folds: bool,
     /// It was read under further settings, of a transaction: nobody else has it. This is its
     /// number.
     private: Option<u64>,
@@ -66,9 +68,14 @@ impl Statement {
         Rc::clone(&known.1)
     }
 
-    /// The settings under which it is read.
-    pub(crate) fn settings(&self) -> &Rc<Settings> {
-        &self.identity.settings
+    /// Whether it is that of a client with these settings, as far as they matter.
+    pub(crate) fn is_read_under(&self, settings: &Rc<Settings>, folds: bool) -> bool {
+        Rc::ptr_eq(&self.identity.settings, settings) && self.identity.folds == folds
+    }
+
+    /// Whether its plan keeps what is computed, which may be another thing for each client.
+    pub(crate) fn folds(&self) -> bool {
+        self.identity.folds
     }
 
     /// Whether it was read under further settings, and is one client's.
@@ -130,6 +137,7 @@ impl Registry {
         let identity = Identity {
             definition: Rc::from(definition),
             settings: Rc::clone(settings),
+            folds: heard.1.folds,
             private: private.then_some(self.last + 1),
         };
         let mut known = self.known.borrow_mut();

@@ -133,10 +133,12 @@ impl Shelf {
     }
 
     /// Whether it was made here to be read as a client reads it. `changed`: the client has changed
-    /// settings that matter to it.
+    /// settings that matter to it, for its transaction perhaps. A plan that keeps what is computed
+    /// then is for nobody else.
     pub(crate) fn is_read(&self, statement: &Statement, changed: bool) -> bool {
         match self.find(statement).map(|made| made.under) {
-            Some(Under::Its) | None => true,
+            Some(Under::Its) => !(changed && statement.folds()),
+            None => true,
             Some(Under::Changed) => changed,
             Some(Under::Strange) => false,
         }

@@ -21,7 +21,6 @@ use crate::pins::{FAILS, Refusal, Verdict};
 use crate::prepared::{self, Meaning, Names, Shape, Statement, Under};
 use crate::reply::{Closes, Described, Kind, Made, Makes};
 use crate::sequences::Uses;
-use crate::settings::Settings;
 use crate::track::Said;
 
 /// A message of the extended protocol as it is to be sent.
@@ -326,7 +325,7 @@ impl Engine {
             return self.parse_own(id, server, new);
         }
         let private = client.has_changed_settings();
-        let settings = Settings::reading(&client.settings, heard.folds);
+        let settings = self.reading_of(id, heard.folds);
         let of = self.servers[server].pool;
         let heard = (Arc::clone(self.loud_for(id, of)), Rc::new(heard));
         let registry = &mut self.pools[of].registry;
@@ -463,8 +462,8 @@ impl Engine {
     ) -> Rc<Statement> {
         let client = &self.clients[id];
         let heard = self.heard_of(id, &statement);
-        let settings = Settings::reading(&client.settings, heard.folds);
-        let is_read = Rc::ptr_eq(statement.settings(), &settings);
+        let settings = self.reading_of(id, heard.folds);
+        let is_read = statement.is_read_under(&settings, heard.folds);
         if is_read || statement.is_private() || client.has_changed_settings() {
             return statement;
         }

@@ -276,41 +276,63 @@ fn a_function_stays_as_it_was_read() {
 /// A plan keeps what a function has told that calls itself immutable: that is no other client's.
 #[test]
 fn what_calls_itself_immutable_tells_each_client_of_its_own() {
-    let stage = Stage::new("settings_immutable", 1);
-    stage::superuser(&CLUSTER, &stage.name).query(&format!(
-        "CREATE FUNCTION tenant() RETURNS text LANGUAGE plpgsql IMMUTABLE AS
-         $$ BEGIN RETURN current_setting('app.tenant'); END $$;
-         CREATE TABLE docs (tenant text);
-         INSERT INTO docs VALUES ('a'), ('b');
-         ALTER TABLE docs ENABLE ROW LEVEL SECURITY;
-         CREATE POLICY own ON docs USING (tenant = tenant());
-         GRANT SELECT ON docs TO {}",
-        stage.name
-    ));
-    for text in ["SELECT tenant()", "SELECT tenant FROM docs"] {
+    let stage = tenants("settings_immutable");
+    for text in ["SELECT tenant()", "SELECT owner FROM docs"] {
         let [direct, pooled] = values(&stage, ["app.tenant", "a", "b"], text);
         assert_ne!(direct[0], direct[1]);
         assert_eq!(pooled, direct, "{text}");
     }
 }
 
+/// Nor is it that of a client that was another one for a transaction.
+#[test]
+fn what_was_computed_for_a_transaction_is_for_nobody_else() {
+    let stage = tenants("settings_local");
+    let login = login(&stage, &[("app.tenant", "a")]);
+    let [mut alice, mut bob] =
+        [(); 2].map(|()| prepared(stage.client_as(&login), "SELECT tenant()"));
+    alice.query("BEGIN; SET LOCAL app.tenant = 'b'");
+    assert!(value(&mut alice).ends_with(b"b"));
+    alice.query("COMMIT");
+    assert!(value(&mut bob).ends_with(b"a"));
+    assert!(value(&mut alice).ends_with(b"a"));
+}
+
+/// A pool of one, in whose database rows are their tenant's, who is told by a function.
+fn tenants(name: &str) -> Stage {
+    let stage = Stage::new(name, 1);
+    stage::superuser(&CLUSTER, name).query(&format!(
+        "CREATE FUNCTION tenant() RETURNS text LANGUAGE plpgsql IMMUTABLE AS
+         $$ BEGIN RETURN current_setting('app.tenant'); END $$;
+         CREATE TABLE docs (owner text);
+         INSERT INTO docs VALUES ('a'), ('b');
+         ALTER TABLE docs ENABLE ROW LEVEL SECURITY;
+         CREATE POLICY own ON docs USING (owner = tenant());
+         GRANT SELECT ON docs TO {name}"
+    ));
+    stage
+}
+
 /// Two clients differ in a setting, and have both prepared a statement before they execute it: what
 /// each hears on a connection of its own, and on the server that they share.
 fn values(stage: &Stage, [name, first, second]: [&str; 3], text: &str) -> [Vec<Vec<u8>>; 2] {
     let logins = [first, second].map(|value| login(stage, &[(name, value)]));
-    let prepared = |mut client: WireClient| {
-        client.send(&[frames::parse("s", text, &[]), frames::sync()].concat()).unwrap();
-        client.read_until_ready().unwrap();
-        client
-    };
-    let direct = |login| prepared(WireClient::login(CLUSTER.address(), login).unwrap());
-    let direct: Vec<_> = logins.iter().map(direct).collect();
-    let pooled: Vec<_> = logins.iter().map(|login| prepared(stage.client_as(login))).collect();
-    [direct, pooled].map(|clients| clients.into_iter().map(value).collect())
+    let direct = |login| WireClient::login(CLUSTER.address(), login).unwrap();
+    let direct: Vec<_> = logins.iter().map(|login| prepared(direct(login), text)).collect();
+    let pooled = |login| prepared(stage.client_as(login), text);
+    let pooled: Vec<_> = logins.iter().map(pooled).collect();
+    [direct, pooled].map(|mut clients| clients.iter_mut().map(value).collect())
 }
 
-/// The one value of the statement that a client has prepared.
-fn value(mut client: WireClient) -> Vec<u8> {
+/// A client that has prepared a statement.
+fn prepared(mut client: WireClient, text: &str) -> WireClient {
+    client.send(&[frames::parse("s", text, &[]), frames::sync()].concat()).unwrap();
+    client.read_until_ready().unwrap();
+    client
+}
+
+/// The one value of that.
+fn value(client: &mut WireClient) -> Vec<u8> {
     let messages = [frames::bind("", "s", &[]), frames::execute("", 0), frames::sync()];
     client.send(&messages.concat()).unwrap();
     let reply = client.read_until_ready().unwrap();

@@ -53,15 +53,23 @@ pub struct Object {
 
 impl Object {
     /// Adds to what it does, as far as that is known, that a plan may keep what it has computed for
-    /// one client. Machine code is believed.
+    /// one client.
     fn fold(&self, does: &mut Effect) {
-        let is_read = match self.source {
-            Source::Sql(_) | Source::Plpgsql(_) | Source::Other(..) => true,
-            Source::None | Source::Builtin | Source::Alias(_) | Source::Native(_) => false,
-        };
-        if is_read && self.is_immutable && does.hidden.contains(Hidden::OPAQUE) {
+        // What is opaque, and believed, counts as what changes something.
+        let [acts, changes] =
+            [Hidden::OPAQUE, Hidden::CHANGES].map(|what| does.hidden.contains(what));
+        if self.may_fold() && (acts || changes) {
             does.hidden.add(Hidden::FOLDED);
         }
+    }
+
+    /// Whether a plan may keep what it has computed. Machine code is believed that it is immutable.
+    fn may_fold(&self) -> bool {
+        let is_believed = match self.source {
+            Source::Alias(_) | Source::Sql(_) | Source::Plpgsql(_) | Source::Other(..) => false,
+            Source::None | Source::Builtin | Source::Native(_) => true,
+        };
+        self.is_immutable && !is_believed
     }
 }
 
@@ -139,7 +147,11 @@ impl Catalogue {
         for (object, mut effect) in self.objects.iter().zip(graph.effects) {
             effect.hidden = effect.hidden.without(Hidden::UNRULY);
             let is_silent = effect.is_empty() && effect.hidden == Hidden::NONE;
-            folds |= object.id.0 == Kind::Unnamed && effect.hidden.contains(Hidden::FOLDED);
+            // Whatever is immutable may reach what no text names.
+            let may_fold = || self.objects.iter().any(Object::may_fold);
+            folds |= object.id.0 == Kind::Unnamed
+                && (effect.hidden.contains(Hidden::FOLDED)
+                    || effect.hidden.contains(Hidden::OPAQUE) && may_fold());
             match (object.id.0, &object.source) {
                 // A text that names one of PostgreSQL's own says what it does itself.
                 (_, Source::Builtin) => {}

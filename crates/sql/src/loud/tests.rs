@@ -479,6 +479,9 @@ fn plans_that_keep_what_was_computed() {
             relation(8, "docs"),
             relation(9, "filled"),
             relation(10, "plain"),
+            believed(plpgsql(11, "quiet", asks)),
+            immutable(sql(12, "through_quiet", "SELECT quiet()")),
+            immutable(function(13, "alias", Source::Alias(vec!["current_setting".to_owned()]))),
         ],
         vec![
             uses((Kind::Relation, 8), (Kind::Function, 2), When::Always),
@@ -489,9 +492,20 @@ fn plans_that_keep_what_was_computed() {
     for text in ["stable(), double(a), machine() FROM plain", "a FROM plain"] {
         assert!(!folds(&format!("SELECT {text}")), "{text}");
     }
-    for name in ["tenant()", "whose()", "trusted()", "through()", "a FROM docs", "b FROM filled"] {
-        assert!(folds(&format!("SELECT {name}")), "{name}");
+    for text in [
+        "tenant()",
+        "whose()",
+        "trusted()",
+        "through()",
+        "a FROM docs",
+        "b FROM filled",
+        "through_quiet()",
+        "alias('app.tenant')",
+    ] {
+        assert!(folds(&format!("SELECT {text}")), "{text}");
     }
+    // It may be any name, in another encoding.
+    assert!(hear("SELECT é()".as_bytes(), Encoding::Superset, &loud).folds);
     let unnamed = Object { id: (Kind::Unnamed, 0), ..relation(0, "") };
     let of = |when| {
         let uses = vec![uses(unnamed.id, (Kind::Function, 2), when)];
@@ -500,6 +514,13 @@ fn plans_that_keep_what_was_computed() {
             .folds
     };
     assert!(of(When::Always) && of(When::Written));
+    // What calls itself immutable may use an operator that asks.
+    let objects = vec![plpgsql(1, "asks", asks), immutable(sql(2, "f", "SELECT a ~~~ b")), unnamed];
+    let uses = vec![uses((Kind::Unnamed, 0), (Kind::Function, 1), When::Always)];
+    assert!(
+        hear(b"SELECT f()", Encoding::Superset, &Arc::new(Catalogue { objects, uses }.loud()))
+            .folds
+    );
 }
 
 /// To an event trigger SELECT INTO is CREATE TABLE AS.
