@@ -364,6 +364,14 @@ impl Ledger {
         }
     }
 
+    /// A client was told that the reply to all that it has sent was thrown away: of what that came
+    /// to it hears nothing.
+    pub(crate) fn reply_dropped(&mut self, client: u32) {
+        if let Some(&number) = self.last_begun.get(&client) {
+            self.deeds.entry(Tag { client, number }).or_default().astray = false;
+        }
+    }
+
     /// A client was told that these statements are committed, and those undone.
     pub(crate) fn acknowledged(&mut self, committed: &[Tag], undone: &[Tag]) {
         for tag in committed {

@@ -61,6 +61,7 @@ impl Client {
                 if !site.ledger.schema.may_be_unread(site.trace.now) {
                     return self.wrongly_told(site, &code, "the schema has not changed");
                 }
+                site.ledger.reply_dropped(self.number);
             }
             Ok(row) => self.lose(site, &code, row, message),
             Err(why) => return self.wrongly_told(site, &code, &why),
