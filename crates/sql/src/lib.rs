@@ -81,7 +81,10 @@ pub use custom::custom_settings;
 pub use deallocate::{Deallocated, NAME_BYTES, Name, deallocated};
 pub use encoding::Encoding;
 pub use fingerprint::Fingerprint;
-pub use loud::{Catalogue, Effect, Kind, Loud, Object, ObjectId, Source, Unseen, Use, When, hear};
+pub use loud::{
+    COMPUTING_EXTENSIONS, Catalogue, Effect, Kind, Loud, Object, ObjectId, Source, Unseen, Use,
+    When, hear,
+};
 pub use overrides::{Overrides, Scope, overrides, taken_back};
 pub use pins::{PinReason, Pins, search_path};
 pub use rules::{Form, RULES, Rule, words};

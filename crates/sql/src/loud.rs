@@ -18,7 +18,7 @@ mod spans;
 #[cfg(test)]
 mod tests;
 
-pub use catalogue::{Catalogue, Kind, Object, ObjectId, Source, Use, When};
+pub use catalogue::{COMPUTING_EXTENSIONS, Catalogue, Kind, Object, ObjectId, Source, Use, When};
 
 /// What belongs to the last values of sequences.
 pub(crate) const SEQUENCES: Pins =

@@ -56,9 +56,8 @@ impl Object {
     /// one client.
     fn fold(&self, does: &mut Effect) {
         // What is opaque, and believed, counts as what changes something.
-        let [acts, changes] =
-            [Hidden::OPAQUE, Hidden::CHANGES].map(|what| does.hidden.contains(what));
-        if self.may_fold() && (acts || changes) {
+        let acts = [Hidden::OPAQUE, Hidden::CHANGES];
+        if self.may_fold() && acts.into_iter().any(|what| does.hidden.contains(what)) {
             does.hidden.add(Hidden::FOLDED);
         }
     }
@@ -143,15 +142,11 @@ impl Catalogue {
         let mut graph = Graph::new(self);
         graph.settle();
         let mut names: BTreeMap<Box<[u8]>, Effect> = BTreeMap::new();
-        let (mut quiet, mut unnamed, mut folds) = (BTreeSet::new(), None, false);
+        let (mut quiet, mut unnamed) = (BTreeSet::new(), None);
+        let folds = graph.folds_unnamed();
         for (object, mut effect) in self.objects.iter().zip(graph.effects) {
             effect.hidden = effect.hidden.without(Hidden::UNRULY);
             let is_silent = effect.is_empty() && effect.hidden == Hidden::NONE;
-            // Whatever is immutable may reach what no text names.
-            let may_fold = || self.objects.iter().any(Object::may_fold);
-            folds |= object.id.0 == Kind::Unnamed
-                && (effect.hidden.contains(Hidden::FOLDED)
-                    || effect.hidden.contains(Hidden::OPAQUE) && may_fold());
             match (object.id.0, &object.source) {
                 // A text that names one of PostgreSQL's own says what it does itself.
                 (_, Source::Builtin) => {}
@@ -236,6 +231,17 @@ impl<'a> Graph<'a> {
                 }
             }
         }
+    }
+
+    /// Whether a plan may keep, for all who have it, what no text names: because that is immutable
+    /// itself, or because something that is may reach it.
+    fn folds_unnamed(&self) -> bool {
+        let unnamed = |(object, _): &(&Object, &Effect)| object.id.0 == Kind::Unnamed;
+        let may_fold = self.objects.iter().any(Object::may_fold);
+        self.objects.iter().zip(&self.effects).filter(unnamed).any(|(_, effect)| {
+            effect.hidden.contains(Hidden::FOLDED)
+                || may_fold && effect.hidden.contains(Hidden::OPAQUE)
+        })
     }
 
     /// What an object does that uses another one.
@@ -342,7 +348,10 @@ const OF_TEXT: [&str; 8] =
 
 /// The same of machine code that a database has besides.
 fn native(extension: &str, name: &str) -> Body {
-    Body { is_opaque: !COMPUTE.contains(&extension) || DO_MORE.contains(&name), ..called(name) }
+    Body {
+        is_opaque: !COMPUTING_EXTENSIONS.contains(&extension) || DO_MORE.contains(&name),
+        ..called(name)
+    }
 }
 
 /// What an UPDATE of one of PostgreSQL's own views leaves, through whatever it comes: which setting
@@ -376,9 +385,9 @@ fn foreign(language: &str, text: &str) -> Body {
 const DO_MORE: [&str; 4] =
     ["checkauth", "checkauthtrigger", "gettransactionid", "st_fromflatgeobuftotable"];
 
-/// Extensions whose machine code does no more than compute and read, but for [`DO_MORE`] and for
-/// what [`crate::RULES`] names.
-const COMPUTE: [&str; 31] = [
+/// Extensions whose machine code does no more than compute and read, but for a few functions of
+/// PostGIS's and for what [`crate::RULES`] names.
+pub const COMPUTING_EXTENSIONS: [&str; 31] = [
     "bloom",
     "btree_gin",
     "btree_gist",
