@@ -118,6 +118,10 @@ pub(crate) struct Run {
     /// Run cases too that need more cores than there are; the report does not judge them
     #[arg(long)]
     pub(crate) force: bool,
+    /// Keep the results apart, as those of another kind of machine than the page is about; the
+    /// report gives them a chapter
+    #[arg(long)]
+    pub(crate) elsewhere: bool,
     /// PgBouncer's program [default: the one in PATH, else Debian's]
     #[arg(long, env = "PGBOUNCER", hide_env_values = true)]
     pub(crate) pgbouncer: Option<PathBuf>,

@@ -109,11 +109,13 @@ fn run(run: Run) -> Result<()> {
         commit: commit::of_this_run(),
     };
     let mut lab = Lab::set_up(bin, programs)?;
+    let kept_in = match run.elsewhere {
+        true => run.folders.results.join(report::ELSEWHERE),
+        false => run.folders.results.clone(),
+    };
     let mut failed = Vec::new();
     for case in &cases {
-        let stored =
-            plan.run(case, &mut lab, &origin).and_then(|result| result.store(&run.folders.results));
-        match stored {
+        match plan.run(case, &mut lab, &origin).and_then(|result| result.store(&kept_in)) {
             Ok(()) => report::write(&run.folders.results, &run.folders.docs)?,
             Err(Error::Interrupted) => return Err(Error::Interrupted),
             Err(error) => {

@@ -1,5 +1,6 @@
 //! docs/benchmarks.md and its pictures, from the raw results alone.
 
+mod elsewhere;
 mod method;
 mod sweep;
 
@@ -19,6 +20,8 @@ use crate::results::CaseResult;
 use crate::stats::Spread;
 use crate::thresholds::{Finding, THRESHOLDS, Verdict};
 
+pub(crate) use elsewhere::FOLDER as ELSEWHERE;
+
 /// The report's name below the folder of documents.
 pub(crate) const FILE: &str = "benchmarks.md";
 /// The folder of the pictures, beside the report.
@@ -27,8 +30,8 @@ const PICTURES: &str = "benchmarks";
 /// Writes the report of all results in `results` into `docs`.
 pub(crate) fn write(results: &Path, docs: &Path) -> Result<()> {
     let cases = Case::all();
-    let load = |case: &Case| CaseResult::load(results, &case.name).transpose();
-    let results: Vec<CaseResult> = cases.iter().filter_map(load).collect::<Result<_>>()?;
+    let elsewhere = elsewhere::chapter(&cases, results)?;
+    let results = load(&cases, results)?;
     let folder = docs.join(PICTURES);
     fs::create_dir_all(&folder).doing(|| format!("make {}", folder.display()))?;
     let pictures = charts::draw(&results);
@@ -36,9 +39,14 @@ pub(crate) fn write(results: &Path, docs: &Path) -> Result<()> {
         let path = folder.join(picture.file);
         fs::write(&path, &picture.svg).doing(|| format!("write {}", path.display()))?;
     }
-    let report = Report { cases: &cases, results: &results, machines: machines(&results) };
+    let text = Report::of(&cases, &results).text(&pictures, &elsewhere);
     let path = docs.join(FILE);
-    fs::write(&path, report.text(&pictures)).doing(|| format!("write {}", path.display()))
+    fs::write(&path, text).doing(|| format!("write {}", path.display()))
+}
+
+/// The results of the cases that were run, in the cases' order.
+fn load(cases: &[Case], folder: &Path) -> Result<Vec<CaseResult>> {
+    cases.iter().filter_map(|case| CaseResult::load(folder, &case.name).transpose()).collect()
 }
 
 /// The environments of the results, each once.
@@ -52,21 +60,36 @@ fn machines(results: &[CaseResult]) -> Vec<&Environment> {
     machines
 }
 
+/// Which thresholds a table names.
+#[derive(Clone, Copy, Debug, Eq, PartialEq)]
+enum Shown {
+    All,
+    /// Those of which something was measured.
+    Measured,
+}
+
 struct Report<'a> {
     cases: &'a [Case],
     results: &'a [CaseResult],
     machines: Vec<&'a Environment>,
 }
 
-impl Report<'_> {
-    fn text(&self, pictures: &[charts::Picture]) -> String {
+impl<'a> Report<'a> {
+    fn of(cases: &'a [Case], results: &'a [CaseResult]) -> Self {
+        Self { cases, results, machines: machines(results) }
+    }
+
+    /// The whole page; `elsewhere` is the chapter of another machine.
+    fn text(&self, pictures: &[charts::Picture], elsewhere: &str) -> String {
         let mut text = String::from(INTRODUCTION);
         self.commits(&mut text);
         self.thresholds(&mut text);
         for picture in pictures {
             put(&mut text, &format!("![{}]({PICTURES}/{})\n", picture.says, picture.file));
         }
+        put(&mut text, "## Machine and versions\n");
         self.environments(&mut text);
+        text.push_str(elsewhere);
         sweep::write(&mut text, &self.measured(|case| case.is_sweep));
         put(&mut text, "## Cases\n");
         for (case, result) in self.measured(|case| !case.is_sweep) {
@@ -124,6 +147,10 @@ impl Report<'_> {
              reached in the same rounds, one of which does no more than to lend servers, the other \
              than to share them.\n",
         );
+        self.table_of_thresholds(text, Shown::All);
+    }
+
+    fn table_of_thresholds(&self, text: &mut String, shown: Shown) {
         put(
             text,
             "| threshold | limit | case | measured (min–max) | met? |\n|---|---|---|---|---|",
@@ -133,9 +160,12 @@ impl Report<'_> {
             let mut row = |case: &str, measured: &str, verdict: &str| {
                 put(text, &format!("| {text_of} | {limit} | {case} | {measured} | {verdict} |"));
             };
-            let findings = threshold.findings(self.cases, self.results);
+            let mut findings = threshold.findings(self.cases, self.results);
+            if shown == Shown::Measured {
+                findings.retain(|finding| finding.measured.iter().any(Option::is_some));
+            }
             let is_open = |finding: &Finding| finding.verdict == Verdict::NotMeasured;
-            if findings.iter().all(is_open) {
+            if shown == Shown::All && findings.iter().all(is_open) {
                 // One row is enough to say so.
                 let mut cases: Vec<&str> =
                     findings.iter().map(|finding| finding.case.as_str()).collect();
@@ -154,7 +184,6 @@ impl Report<'_> {
     }
 
     fn environments(&self, text: &mut String) {
-        put(text, "## Machine and versions\n");
         for (at, machine) in self.machines.iter().enumerate() {
             let Environment { cpu, cores, memory_gb, kernel, system, versions } = machine;
             let name = self.machine_name(at);

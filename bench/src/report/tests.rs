@@ -25,7 +25,7 @@ fn a_result_is_found_again_in_the_report() {
 
 /// The report of these results.
 fn text_of(results: &[CaseResult]) -> String {
-    Report { cases: &Case::all(), results, machines: machines(results) }.text(&[])
+    Report::of(&Case::all(), results).text(&[], "")
 }
 
 #[test]
@@ -102,4 +102,27 @@ fn a_sweep_is_a_row_of_its_own_table() {
     ));
     assert!(text.contains("| sweep-64, tps | **0.99** (0.99–0.99) | yes |"));
     assert!(!text.contains("### sweep-64"));
+}
+
+#[test]
+fn what_another_machine_says_stands_apart() {
+    let folder = TestFolder::of("elsewhere");
+    let (raw, docs) = (folder.0.join("raw"), folder.0.join("docs"));
+    result("simple-64", &[[9000.0, 4000.0, 5000.0, 6000.0]; 7]).store(&raw).unwrap();
+    write(&raw, &docs).unwrap();
+    let page = || fs::read_to_string(docs.join(FILE)).unwrap();
+    let alone = page();
+    assert!(!alone.contains("another machine"));
+    let elsewhere = raw.join(ELSEWHERE);
+    result("simple-64", &[[9000.0, 4000.0, 10000.0, 6000.0]; 7]).store(&elsewhere).unwrap();
+    fs::write(elsewhere.join("about.md"), "Its memory is slow.\n").unwrap();
+    write(&raw, &docs).unwrap();
+    let both = page();
+    let at = both.find("## On another machine\n\nIts memory is slow.\n\n- ").unwrap();
+    let end = at + both[at..].find("## Cases").unwrap();
+    let chapter = &both[at..end];
+    assert!(chapter.contains("All cases are of commit `0123456789`."));
+    assert!(chapter.contains("| **2.50** (2.50–2.50) | yes |"));
+    assert!(!chapter.contains("not measured"));
+    assert_eq!(format!("{}{}", &both[..at], &both[end..]), alone);
 }
