@@ -10,6 +10,7 @@ use pgweir_wire::{Severity, SqlState, frontend};
 use crate::Engine;
 use crate::action::{ClientId, Endpoint, ServerId};
 use crate::client::{Asked, Client, Leg, UnnamedStatement};
+use crate::kept_plans::KeptPlans;
 use crate::marks::Mark;
 use crate::pool::PoolId;
 use crate::reply::{Expected, Kind, Sink};
@@ -33,7 +34,11 @@ impl Engine {
         let servers = &self.servers;
         let birth = Rc::clone(&self.clients[id].birth);
         let may = |server| Rc::ptr_eq(&servers[server].birth, &birth);
-        let fits = |server| servers[server].is_just(&settings);
+        let keeps_plans = self.pools[pool].loud.keeps_plans();
+        let fits = |server| {
+            let its: &Server = &servers[server];
+            its.is_just(&settings) && (!keeps_plans || its.plans.are_of(id))
+        };
         if self.clients[id].replication.is_some() {
             if self.open_dedicated(now, id, pool) {
                 return;
@@ -84,7 +89,7 @@ impl Engine {
         its.elsewhere = None;
         its.mode = self.pools[its.pool].spec.mode;
         let settings = self.brought(client);
-        if !self.servers[server].is_just(&settings) {
+        if !self.is_ready_for(server, &settings) {
             self.clients[client].leg = Leg::Preparing(server);
             self.replay(server, &settings);
         } else if self.clients[client].lost.is_some() {
@@ -97,6 +102,11 @@ impl Engine {
         self.pools[self.servers[server].pool].stats.assignments += 1;
     }
 
+    /// Whether a server is as it should be for its client, who has these settings.
+    fn is_ready_for(&self, server: ServerId, settings: &Rc<Settings>) -> bool {
+        self.servers[server].is_just(settings) && !self.must_forget_plans(server, settings)
+    }
+
     /// From now on what the client sends goes to this server.
     pub(crate) fn hold(&mut self, server: ServerId, client: ClientId) {
         self.clients[client].leg = Leg::Held(server);
@@ -105,6 +115,7 @@ impl Engine {
         self.clients[client].handed = 0;
         self.servers[server].touched = true;
         self.servers[server].shelf.changes_hands();
+        self.servers[server].plans.made_for(client);
         self.tell(client, server);
         if self.clients[client].congested {
             // It has not read its last replies yet: those of this server wait too.
@@ -136,7 +147,7 @@ impl Engine {
             return self.settings_failed(now, server, client, *error);
         }
         let brought = self.brought(client);
-        if !self.servers[server].is_just(&brought) {
+        if !self.is_ready_for(server, &brought) {
             return self.replay(server, &brought);
         }
         let settings = Rc::clone(&self.servers[server].settings);
@@ -230,21 +241,23 @@ impl Engine {
 
     /// Brings a server to these settings.
     pub(crate) fn replay(&mut self, server: ServerId, settings: &Rc<Settings>) {
+        let text = self.text_to_set(server, settings, None);
         let its = &mut self.servers[server];
-        let replay = its.settings.replay(settings, its.brake, None);
         its.braking = None;
         its.replaying = Some(Rc::clone(settings));
-        self.run_own(server, &replay);
+        self.run_own(server, &text);
     }
 
-    /// The statement that brings a server to a client's settings is answered. It is one statement:
-    /// all of them are set, or none.
+    /// What brings a server to a client's settings is answered. It is one query string: all of them
+    /// are set, or none.
     pub(crate) fn replayed(&mut self, server: ServerId) -> Option<Box<Report>> {
         let its = &mut self.servers[server];
         let error = its.own_error.take();
         if let Some(settings) = its.replaying.take()
             && error.is_none()
         {
+            let is_shared = matches!(its.state, ServerState::Pipelined);
+            its.plans.go_on_under(&settings, is_shared);
             its.settings = settings;
             its.brake = its.braking;
             its.touched = true;
@@ -522,6 +535,7 @@ impl Engine {
             Cleaning::Resetting => {
                 if left != Left::Session || self.pools[its.pool].spec.reset_is_thorough() {
                     its.settings = self.interner.none();
+                    its.plans = KeptPlans::none(&its.settings);
                     its.brake = None;
                     its.reset = false;
                     its.sequences = Sequences::Nobody;

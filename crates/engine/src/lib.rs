@@ -60,6 +60,7 @@ mod errors;
 mod handover;
 mod invariants;
 mod keeping;
+mod kept_plans;
 mod leave;
 mod listen;
 mod loss;

@@ -520,8 +520,6 @@ marks! {
     ReadyDelayed,
     /// The listener has come so far.
     ReadyBehindListener,
-    /// It cannot be, as its client has sent more, or leaves.
-    ReadyNotDelayed,
     /// A server is asked whether it listens on when the end of the unit before is told.
     AskedBehindReady,
     /// A client listens on nothing any more, and its server on the channel of the marks.
@@ -590,6 +588,10 @@ marks! {
     StatementReadStrangely,
     /// A statement stays on a server that was read under what its client had changed.
     MadeStrangely,
+    /// A server forgets what functions have planned there for others.
+    PlansForgotten,
+    /// The same on a server that is set to its next client's settings already.
+    PlansAloneForgotten,
     /// A server reports something else than its client was told last.
     ClientToldNews,
     /// A server that comes free has another configuration.
@@ -1228,6 +1230,8 @@ marks! {
     ClosedWithPool,
 
     not_simulated:
+    /// The end of a unit does not wait for the listener: its client leaves.
+    ReadyNotDelayed,
     /// What the unit of a cancel waited for is over, and the unit was not sent yet.
     CancelAwaitsUnit,
     /// The reply to a unit that shares a server is too long to be kept, and cannot be asked for

@@ -14,6 +14,7 @@ use crate::again::Kept;
 use crate::ask::Answer;
 use crate::client::{Body, Slot, UnnamedStatement};
 use crate::commons::Count;
+use crate::kept_plans::KeptPlans;
 use crate::parameters::Parameters;
 use crate::pins::Refusal;
 use crate::pipeline::{Access, InFlight};
@@ -83,6 +84,8 @@ pub struct Server {
     pub(crate) unnamed: UnnamedStatement,
     /// The statements of clients that it has.
     pub(crate) shelf: Shelf,
+    /// What functions have planned there.
+    pub(crate) plans: KeptPlans,
     /// When the oldest unit in flight was sent.
     pub(crate) unit_since: Time,
     /// Its client had asked for it a while before.
@@ -172,6 +175,7 @@ impl Server {
             key: None,
             statement_timeout: None,
             birth: Rc::clone(&settings),
+            plans: KeptPlans::none(&settings),
             settings,
             replaying: None,
             answer: None,

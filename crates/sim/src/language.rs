@@ -385,6 +385,8 @@ pub(crate) enum Line {
     Mark(String, String),
     /// pgweir's: removes what a session has left.
     DiscardAll,
+    /// pgweir's: has a session forget what functions have planned.
+    DiscardPlans,
     /// pgweir's: has a session forget the sequences of its last client.
     DiscardSequences,
     /// pgweir's: a transaction that has failed, for a client that has lost its own.
@@ -412,6 +414,7 @@ impl Line {
             | Self::Mark(..)
             | Self::Unlisten(_)
             | Self::DiscardAll
+            | Self::DiscardPlans
             | Self::DiscardSequences
             | Self::FailedTransaction
             | Self::Rollback
@@ -446,6 +449,7 @@ impl Line {
             | Self::Mark(..)
             | Self::Unlisten(_)
             | Self::DiscardAll
+            | Self::DiscardPlans
             | Self::DiscardSequences
             | Self::FailedTransaction
             | Self::PutBack(_)
@@ -461,7 +465,12 @@ impl Line {
 pub(crate) fn parse(text: &[u8]) -> Option<Vec<Line>> {
     let text = std::str::from_utf8(text).ok()?;
     if let Some(calls) = text.strip_prefix("SELECT ARRAY[pg_catalog.set_config(") {
-        return Some(vec![Line::SetConfig(set_config(calls.strip_suffix("] IS NULL")?)?)]);
+        let (calls, forgets) = match calls.strip_suffix("; DISCARD PLANS") {
+            Some(calls) => (calls, Some(Line::DiscardPlans)),
+            None => (calls, None),
+        };
+        let sets = Line::SetConfig(set_config(calls.strip_suffix("] IS NULL")?)?);
+        return Some([sets].into_iter().chain(forgets).collect());
     }
     if text.starts_with("WITH s AS MATERIALIZED (") {
         let calls = text.split(" THEN pg_catalog.set_config(").skip(1);
@@ -502,6 +511,7 @@ fn line(text: &str) -> Option<Line> {
     let (at, verb) = match words[..] {
         ["ROLLBACK"] => return Some(Line::Rollback),
         ["DISCARD", "ALL"] => return Some(Line::DiscardAll),
+        ["DISCARD", "PLANS"] => return Some(Line::DiscardPlans),
         ["DISCARD", "SEQUENCES"] => return Some(Line::DiscardSequences),
         ["LISTEN", channel] => return Some(Line::Listen(quoted(channel)?)),
         ["UNLISTEN", "*"] => return Some(Line::Unlisten(None)),

@@ -493,6 +493,14 @@ impl Witness for Ledger {
         }
     }
 
+    fn finds_plan(&mut self, tag: Tag, of: u32) {
+        // What nobody could read may have such functions or not.
+        if !self.schema.is_unreadable() {
+            let text = format!("{tag} found what functions have planned for c{of}");
+            self.fail(Invariant::OwnPlans, text);
+        }
+    }
+
     fn overruns(&mut self, tag: Tag) {
         self.deeds.entry(tag).or_default().overran = true;
     }

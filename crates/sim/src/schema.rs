@@ -53,6 +53,11 @@ impl Schema {
         self.unreadable = true;
     }
 
+    /// Whether pgweir has said so.
+    pub(crate) fn is_unreadable(&self) -> bool {
+        self.unreadable
+    }
+
     /// Whether pgweir may not know yet what names stand for.
     pub(crate) fn may_be_unread(&self, now: u64) -> bool {
         let lately = |at: u64| now < at + UNREAD_US;

@@ -211,6 +211,7 @@ impl Session {
             | Line::Mark(..)
             | Line::Unlisten(_)
             | Line::DiscardAll
+            | Line::DiscardPlans
             | Line::DiscardSequences
             | Line::FailedTransaction
             | Line::PutBack(_)
@@ -490,7 +491,7 @@ impl Session {
             let text = format!("function with OID 0 does not exist{}", of(Some(tag)));
             return self.fail(b"42883", &text, false, witness);
         }
-        witness.executes(tag, Again::MayNot);
+        self.state.executes(tag, Again::MayNot, witness);
         self.state.writes.push(tag);
         put(&mut self.out, b'V', |out| {
             let value = tag.to_string();

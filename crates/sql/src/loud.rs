@@ -52,6 +52,8 @@ pub struct Loud {
     folds: bool,
     /// The same of what stands behind one of the names.
     names_fold: bool,
+    /// A function keeps a plan in which that is so.
+    keeps_plans: bool,
 }
 
 /// So many words of bits tell names by their looks.
@@ -176,6 +178,7 @@ impl Loud {
             unnamed,
             folds: false,
             names_fold,
+            keeps_plans: false,
         }
     }
 
@@ -198,6 +201,12 @@ impl Loud {
     /// Whether anything may be.
     pub(crate) fn may_fold(&self) -> bool {
         self.folds || self.names_fold
+    }
+
+    /// Whether a function keeps for its session a plan in which something is computed that may be
+    /// another thing for each client. `DISCARD PLANS` makes it forget that.
+    pub fn keeps_plans(&self) -> bool {
+        self.keeps_plans
     }
 
     /// Whether a name is that of functions of the database that do no more than compute, read and

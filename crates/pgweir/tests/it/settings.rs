@@ -276,7 +276,7 @@ fn a_function_stays_as_it_was_read() {
 /// A plan keeps what a function has told that calls itself immutable: that is no other client's.
 #[test]
 fn what_calls_itself_immutable_tells_each_client_of_its_own() {
-    let stage = tenants("settings_immutable");
+    let stage = tenants("settings_immutable", "");
     for text in ["SELECT tenant()", "SELECT owner FROM docs"] {
         let [direct, pooled] = values(&stage, ["app.tenant", "a", "b"], text);
         assert_ne!(direct[0], direct[1]);
@@ -287,7 +287,7 @@ fn what_calls_itself_immutable_tells_each_client_of_its_own() {
 /// Nor is it that of a client that was another one for a transaction.
 #[test]
 fn what_was_computed_for_a_transaction_is_for_nobody_else() {
-    let stage = tenants("settings_local");
+    let stage = tenants("settings_local", "");
     let login = login(&stage, &[("app.tenant", "a")]);
     let [mut alice, mut bob] =
         [(); 2].map(|()| prepared(stage.client_as(&login), "SELECT tenant()"));
@@ -298,8 +298,41 @@ fn what_was_computed_for_a_transaction_is_for_nobody_else() {
     assert!(value(&mut alice).ends_with(b"a"));
 }
 
+/// A function in PL/pgSQL keeps its plans, and no statement of a client is theirs.
+#[test]
+fn what_a_function_has_planned_is_no_other_clients() {
+    let stage = tenants("settings_kept", KEEPERS);
+    for text in ["SELECT told()", "SELECT seen()"] {
+        let [direct, pooled] = values(&stage, ["app.tenant", "a", "b"], text);
+        assert_ne!(direct[0], direct[1]);
+        assert_eq!(pooled, direct, "{text}");
+    }
+}
+
+/// Nor is what it has planned under what a client had set for a transaction, before or behind what
+/// others have.
+#[test]
+fn what_a_function_has_planned_for_a_transaction_is_its_clients_own() {
+    let stage = tenants("settings_kept_local", KEEPERS);
+    let login = login(&stage, &[("app.tenant", "a")]);
+    for text in ["SELECT told()", "SELECT seen()"] {
+        let [mut alice, mut bob] = [(); 2].map(|()| prepared(stage.client_as(&login), text));
+        assert!(value(&mut bob).ends_with(b"a"));
+        alice.query("BEGIN; SET LOCAL app.tenant = 'b'");
+        assert!(value(&mut alice).ends_with(b"b"), "{text}");
+        alice.query("COMMIT");
+        assert!(value(&mut bob).ends_with(b"a"), "{text}");
+    }
+}
+
+/// Functions that keep in their plans whose the rows are.
+const KEEPERS: &str = "
+    CREATE FUNCTION told() RETURNS text LANGUAGE plpgsql AS $$ BEGIN RETURN tenant(); END $$;
+    CREATE FUNCTION seen() RETURNS text LANGUAGE plpgsql AS
+    $$ BEGIN RETURN (SELECT owner FROM docs); END $$;";
+
 /// A pool of one, in whose database rows are their tenant's, who is told by a function.
-fn tenants(name: &str) -> Stage {
+fn tenants(name: &str, more: &str) -> Stage {
     let stage = Stage::new(name, 1);
     stage::superuser(&CLUSTER, name).query(&format!(
         "CREATE FUNCTION tenant() RETURNS text LANGUAGE plpgsql IMMUTABLE AS
@@ -308,7 +341,8 @@ fn tenants(name: &str) -> Stage {
          INSERT INTO docs VALUES ('a'), ('b');
          ALTER TABLE docs ENABLE ROW LEVEL SECURITY;
          CREATE POLICY own ON docs USING (owner = tenant());
-         GRANT SELECT ON docs TO {name}"
+         GRANT SELECT ON docs TO {name};
+         {more}"
     ));
     stage
 }

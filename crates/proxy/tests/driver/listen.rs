@@ -381,6 +381,22 @@ fn who_leaves_is_told_of_the_end_of_its_transaction() {
     assert!(!scene.alice.is_open());
 }
 
+/// Nor does the end of its transaction wait for anything, if it has sent that before.
+#[test]
+fn who_leaves_behind_a_transaction_waits_for_no_listener() {
+    let scene = Scene::listening();
+    scene.alice.says([query("BEGIN")]);
+    scene.server.says([done(), in_block()]);
+    scene.alice.says([query("NOTIFY a, '2'")]);
+    scene.server.says([aside(3), in_block()]);
+    scene.server.says([done(), in_block()]);
+    scene.alice.says([query("COMMIT"), terminate()]);
+    scene.server.says([done(), notified(&scene.own, "2"), notified("a", "2"), ready()]);
+    assert_eq!(scene.alice.heard(), "C Z(T) C Z(T) C A Z");
+    assert!(took(Mark::ReadyNotDelayed));
+    assert!(!scene.alice.is_open());
+}
+
 #[test]
 fn what_comes_within_a_transaction_is_told_behind_it() {
     let scene = Scene::listening();

@@ -28,6 +28,7 @@ mod drain;
 mod errors;
 mod fairness;
 mod joined;
+mod kept_plans;
 mod lease;
 mod limits;
 mod listen;

@@ -496,6 +496,7 @@ impl Oracle {
 impl Witness for Deeds {
     fn meets(&mut self, _: Tag, _: &State) {}
     fn executes(&mut self, _: Tag, _: Again) {}
+    fn finds_plan(&mut self, _: Tag, _: u32) {}
     fn overruns(&mut self, _: Tag) {}
 
     fn committed(&mut self, tags: &[Tag]) {

@@ -92,7 +92,7 @@ fn every_reason_to_pin_has_a_verb() {
         is_quiet: false,
         is_immutable: false,
     };
-    let objects = catalogue(1).into_iter().map(object).collect();
+    let objects = catalogue(1, false).into_iter().map(object).collect();
     let loud = Arc::new(Catalogue { objects, uses: Vec::new() }.loud());
     let heard = |verb| hear(unseen(verb).as_bytes(), Encoding::Superset, &loud).pins;
     assert_eq!(heard(Verb::Temp), PinReason::TempTable.into());
@@ -128,7 +128,11 @@ fn what_pgweir_sends_is_understood() {
     let a = Some(r"it's \".to_owned());
     let c = Some("é".to_owned());
     let pairs = vec![("a".to_owned(), a), ("b".to_owned(), None), ("c".to_owned(), c)];
-    assert_eq!(parse(text.as_bytes()), Some(vec![Line::SetConfig(pairs)]));
+    let sets = Line::SetConfig(pairs);
+    assert_eq!(parse(text.as_bytes()), Some(vec![sets.clone()]));
+    let both = format!("{text}; DISCARD PLANS");
+    assert_eq!(parse(both.as_bytes()), Some(vec![sets, Line::DiscardPlans]));
+    assert_eq!(parse(b"DISCARD PLANS"), Some(vec![Line::DiscardPlans]));
 }
 
 /// pgweir takes them for what they are: the one may be run again, and the other may not.

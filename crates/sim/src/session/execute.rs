@@ -98,7 +98,7 @@ impl Execution {
                 let text = format!("{tag} does more than to read in a transaction of several");
                 witness.wrong(Invariant::OwnTransaction, text);
             }
-            witness.executes(tag, if reads { Again::May } else { Again::MayNot });
+            state.executes(tag, if reads { Again::May } else { Again::MayNot }, witness);
         }
     }
 
@@ -150,6 +150,10 @@ impl Execution {
                 state.discard(Kind::All);
                 self.complete("DISCARD ALL", state, out, last, witness)
             }
+            Line::DiscardPlans => {
+                state.discard(Kind::Plans);
+                self.complete("DISCARD PLANS", state, out, last, witness)
+            }
             Line::DiscardSequences => {
                 state.discard(Kind::Sequences);
                 self.complete("DISCARD SEQUENCES", state, out, last, witness)
@@ -182,7 +186,8 @@ impl Execution {
             Line::Catalogue => {
                 state.readings += 1;
                 row_description(out);
-                for row in catalogue(state.readings) {
+                let keeps_plans = state.keeps_plans();
+                for row in catalogue(state.readings, keeps_plans) {
                     backend::data_row(out, row.each_ref().map(|cell| Some(cell.as_bytes())));
                 }
                 self.complete("SELECT 1", state, out, last, witness)

@@ -155,6 +155,7 @@ impl Session {
             Some(
                 Line::Catalogue
                 | Line::DiscardAll
+                | Line::DiscardPlans
                 | Line::DiscardSequences
                 | Line::Listen(_)
                 | Line::Mark(..)

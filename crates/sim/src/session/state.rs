@@ -41,6 +41,8 @@ pub(crate) struct State {
     pub(crate) refuses: bool,
     /// It has done so: those that were to come behind that may have come already.
     pub(crate) misset: bool,
+    /// For which clients functions have planned something, and under which settings they did.
+    planned: Vec<Planned>,
     /// Whose the last value is that a sequence has given.
     pub(crate) last_value: Option<u32>,
     /// A statement whose constraint fails when the transaction ends.
@@ -157,6 +159,13 @@ pub(crate) struct Stain {
     pub(crate) stays: bool,
 }
 
+/// What a function keeps of a statement: PostgreSQL has computed it under the settings of then.
+#[derive(Clone, Debug, PartialEq, Eq)]
+struct Planned {
+    client: u32,
+    settings: BTreeMap<String, String>,
+}
+
 /// Whether a statement may be carried out once more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Again {
@@ -171,6 +180,8 @@ pub(crate) trait Witness {
     fn meets(&mut self, tag: Tag, state: &State);
     /// A statement begins to be carried out.
     fn executes(&mut self, tag: Tag, again: Again);
+    /// What it calls has been planned for another client, under other settings than this one has.
+    fn finds_plan(&mut self, tag: Tag, of: u32);
     /// A statement that shares a server took too long, and is undone.
     fn overruns(&mut self, tag: Tag);
     /// What these statements have changed is there to stay.
@@ -200,6 +211,12 @@ pub(crate) trait Witness {
 pub(super) const BRAKE: &str = "50";
 pub(crate) const BRAKE_US: u64 = 50_000;
 
+/// Of the clients' own nothing is simulated but what it makes of questions.
+const TIMEOUT: &str = "statement_timeout";
+
+/// The database whose functions keep in their plans what settings were.
+const KEEPS_PLANS: &str = "db1";
+
 const SETTINGS_CHANGED: &str = "changed settings";
 pub(super) const TABLE: &str = "a temporary table";
 
@@ -224,6 +241,7 @@ impl State {
             braked: false,
             refuses: false,
             misset: false,
+            planned: Vec::new(),
             last_value: None,
             deferred: None,
             stains: Vec::new(),
@@ -258,6 +276,47 @@ impl State {
         let earlier = self.served.filter(|served| served.client == tag.client);
         self.served = Some(earlier.map_or(tag, |earlier| earlier.max(tag)));
         self.met += 1;
+    }
+
+    /// Whether functions of its database keep in their plans what settings were.
+    pub(super) fn keeps_plans(&self) -> bool {
+        self.home.as_ref().is_some_and(|home| home.database == KEEPS_PLANS)
+    }
+
+    /// A statement begins to be carried out.
+    pub(super) fn executes(&mut self, tag: Tag, again: Again, witness: &mut impl Witness) {
+        witness.executes(tag, again);
+        self.plan(tag, witness);
+    }
+
+    /// It calls a function, which plans what it runs if it has not before, and keeps that. What
+    /// others have planned may be of use to whoever cannot change a setting, and has their own.
+    fn plan(&mut self, tag: Tag, witness: &mut impl Witness) {
+        if !self.keeps_plans() {
+            return;
+        }
+        let matters = |(name, _): &(&String, &String)| *name != VERSION && *name != TIMEOUT;
+        let of = |settings: &Settings| -> BTreeMap<_, _> {
+            settings
+                .iter()
+                .filter(matters)
+                .map(|(name, value)| (name.clone(), value.clone()))
+                .collect()
+        };
+        let found = self.marks.first().map(|start| of(&start.settings));
+        let is_strange = |planned: &&Planned| {
+            let is_right = self.braked && found.as_ref() == Some(&planned.settings);
+            planned.client != tag.client && !is_right
+        };
+        if let Some(planned) = self.planned.iter().find(is_strange) {
+            witness.finds_plan(tag, planned.client);
+        }
+        let mut settings = of(&self.settings);
+        settings.extend(of(&self.local));
+        let planned = Planned { client: tag.client, settings };
+        if !self.planned.contains(&planned) {
+            self.planned.push(planned);
+        }
     }
 
     /// Whether somebody else's statement may come into the transaction that is open: where a server
@@ -598,6 +657,7 @@ impl State {
             Kind::All => {
                 self.reset(None);
                 self.braked = false;
+                self.planned.clear();
                 self.last_value = None;
                 self.stains.retain(|stain| stain.stays);
                 self.statements.retain(|name, _| name.is_empty());
@@ -607,7 +667,7 @@ impl State {
             }
             Kind::Temp => self.stains.retain(|stain| stain.what != TABLE),
             Kind::Sequences => self.last_value = None,
-            Kind::Plans => {}
+            Kind::Plans => self.planned.clear(),
         }
     }
 

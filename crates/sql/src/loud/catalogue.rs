@@ -62,6 +62,15 @@ impl Object {
         }
     }
 
+    /// Whether it keeps plans of what it runs for as long as its session lasts: in PL/pgSQL and its
+    /// kin it does, and since PostgreSQL 18 in SQL.
+    fn keeps_plans(&self) -> bool {
+        match self.source {
+            Source::Sql(_) | Source::Plpgsql(_) | Source::Other(..) => true,
+            Source::None | Source::Builtin | Source::Alias(_) | Source::Native(_) => false,
+        }
+    }
+
     /// Whether a plan may keep what it has computed. Machine code is believed that it is immutable.
     fn may_fold(&self) -> bool {
         let is_believed = match self.source {
@@ -143,7 +152,7 @@ impl Catalogue {
         graph.settle();
         let mut names: BTreeMap<Box<[u8]>, Effect> = BTreeMap::new();
         let (mut quiet, mut unnamed) = (BTreeSet::new(), None);
-        let folds = graph.folds_unnamed();
+        let (folds, keeps_plans) = (graph.folds_unnamed(), graph.keeps_plans());
         for (object, mut effect) in self.objects.iter().zip(graph.effects) {
             effect.hidden = effect.hidden.without(Hidden::UNRULY);
             let is_silent = effect.is_empty() && effect.hidden == Hidden::NONE;
@@ -170,7 +179,7 @@ impl Catalogue {
             }
         }
         names.retain(|_, effect| !effect.is_empty() || effect.hidden != Hidden::NONE);
-        Loud { folds, ..Loud::new(names, quiet, unnamed) }
+        Loud { folds, keeps_plans, ..Loud::new(names, quiet, unnamed) }
     }
 }
 
@@ -242,6 +251,16 @@ impl<'a> Graph<'a> {
             effect.hidden.contains(Hidden::FOLDED)
                 || may_fold && effect.hidden.contains(Hidden::OPAQUE)
         })
+    }
+
+    /// Whether a function keeps a plan in which something is computed that may be another thing for
+    /// each client.
+    fn keeps_plans(&self) -> bool {
+        let keeps = |at: usize| self.objects[at].keeps_plans();
+        let is_folded = |at: &usize| self.effects[*at].hidden.contains(Hidden::FOLDED);
+        let mut users = (0..self.objects.len()).filter(is_folded).flat_map(|of| &self.users[of]);
+        users.any(|(by, ..)| keeps(*by))
+            || self.folds_unnamed() && (0..self.objects.len()).any(keeps)
     }
 
     /// What an object does that uses another one.

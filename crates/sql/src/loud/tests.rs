@@ -523,6 +523,37 @@ fn plans_that_keep_what_was_computed() {
     );
 }
 
+/// A function keeps the plans of what it runs: that matters where one of them keeps what was
+/// computed for whoever came first.
+#[test]
+fn functions_that_keep_such_plans() {
+    let asks = "BEGIN RETURN current_setting('app.tenant'); END";
+    let immutable = |object| Object { is_immutable: true, ..object };
+    let keeps = |others: Vec<Object>, used: Vec<Use>| {
+        let own = [
+            immutable(plpgsql(1, "tenant", asks)),
+            relation(2, "docs"),
+            relation(3, "view"),
+            plpgsql(4, "other", "BEGIN RETURN current_setting('app.tenant'); END"),
+        ];
+        let policy = uses((Kind::Relation, 2), (Kind::Function, 1), When::Always);
+        let view = uses((Kind::Relation, 3), (Kind::Relation, 2), When::Always);
+        let objects = own.into_iter().chain(others).collect();
+        loud(objects, [policy, view].into_iter().chain(used).collect()).keeps_plans()
+    };
+    assert!(!keeps(vec![], vec![]), "prepared statements are another matter");
+    for body in ["BEGIN RETURN tenant(); END", "BEGIN RETURN QUERY SELECT * FROM view; END"] {
+        assert!(keeps(vec![plpgsql(5, "f", body)], vec![]), "{body}");
+        let quiet = Object { is_quiet: true, ..plpgsql(5, "f", body) };
+        assert!(keeps(vec![quiet], vec![]), "{body}");
+    }
+    assert!(keeps(vec![sql(5, "f", "SELECT count(*) FROM docs")], vec![]));
+    assert!(!keeps(vec![plpgsql(5, "f", "BEGIN RETURN other(); END")], vec![]));
+    let unnamed = Object { id: (Kind::Unnamed, 0), ..relation(0, "") };
+    let operator = uses(unnamed.id, (Kind::Function, 1), When::Always);
+    assert!(keeps(vec![unnamed], vec![operator]), "an operator may stand in any function");
+}
+
 /// To an event trigger SELECT INTO is CREATE TABLE AS.
 #[test]
 fn event_triggers_behind_select_into() {

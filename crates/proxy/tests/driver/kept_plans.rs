@@ -1,0 +1,127 @@
+//! What functions have planned for one client is no other's.
+
+use std::sync::Arc;
+
+use pgweir_engine::{Loud, Mark};
+use pgweir_sql::{Catalogue, Kind, Object, Source};
+
+use crate::messages::{columns, done, in_block, one_row, query, ready, row};
+use crate::peer::Peer;
+use crate::stage::{Setup, Stage, took};
+
+/// A database in which a function keeps in its plan what another one tells of a setting.
+fn keeping() -> Arc<Loud> {
+    let function = |oid, name: &str, source, is_immutable| Object {
+        id: (Kind::Function, oid),
+        name: name.to_owned(),
+        source,
+        is_quiet: false,
+        is_immutable,
+    };
+    let tells = Source::Sql("SELECT current_setting('app.tenant')".to_owned());
+    let keeps = Source::Plpgsql("BEGIN RETURN tells(); END".to_owned());
+    let objects = vec![function(1, "tells", tells, true), function(2, "keeps", keeps, false)];
+    Arc::new(Catalogue { objects, uses: Vec::new() }.loud())
+}
+
+/// A stage with such a database, a server, and two clients.
+fn two(setup: &Setup) -> (Stage, Peer, Peer, Peer) {
+    let stage = Stage::new(setup);
+    stage.set_loud(Some(keeping()));
+    let alice = stage.newcomer(&[]);
+    let server = stage.server();
+    assert!(alice.is_greeted());
+    let bob = stage.client();
+    (stage, server, alice, bob)
+}
+
+/// A client runs a query, in front of which its server hears no more than that.
+fn run(client: &Peer, server: &Peer, text: &str, status: Vec<u8>) {
+    client.says([query(text)]);
+    assert_eq!(server.heard(), format!("Q({text})"));
+    server.says([done(), status]);
+    assert!(client.heard().starts_with("C Z"));
+}
+
+/// A client runs a query, in front of which its server is to forget, whether it is set or not.
+fn run_forgetting(client: &Peer, server: &Peer, text: &str) {
+    client.says([query(text)]);
+    forgets(server);
+    assert_eq!(server.heard(), format!("Q({text})"));
+    server.says([done(), ready()]);
+    assert_eq!(client.heard(), "C Z");
+}
+
+/// A server is to forget, and perhaps to be set to something. It does.
+fn forgets(server: &Peer) {
+    let heard = server.heard_bytes();
+    assert!(heard.ends_with(b"DISCARD PLANS\0"), "{}", heard.escape_ascii());
+    let is_set = heard.windows(6).any(|part| part == b"SELECT");
+    assert_eq!(is_set, heard.ends_with(b"] IS NULL; DISCARD PLANS\0"));
+    let rows = if is_set { [columns(), row(b""), done()].concat() } else { Vec::new() };
+    server.says([rows, done(), ready()]);
+}
+
+/// A row-level policy showed the rows of whoever had called a function first.
+#[test]
+fn they_are_forgotten_for_another_client() {
+    let (_stage, server, alice, bob) = two(&Setup::default());
+    run(&alice, &server, "SELECT keeps()", ready());
+    run(&alice, &server, "SELECT keeps()", ready());
+    run_forgetting(&bob, &server, "SELECT keeps()");
+    assert!(took(Mark::PlansAloneForgotten));
+    // What it has changed for a transaction is its own.
+    run(&bob, &server, "BEGIN; SET LOCAL work_mem = '1MB'", in_block());
+    run(&bob, &server, "COMMIT", ready());
+    run(&bob, &server, "SELECT keeps()", ready());
+    run_forgetting(&alice, &server, "SELECT keeps()");
+}
+
+#[test]
+fn they_are_forgotten_with_the_settings() {
+    let (stage, server, alice, _bob) = two(&Setup::default());
+    run(&alice, &server, "SELECT keeps()", ready());
+    let carol = stage.newcomer(&[("app.tenant", "c")]);
+    forgets(&server);
+    assert!(carol.is_greeted());
+    run(&carol, &server, "SELECT keeps()", ready());
+    run_forgetting(&alice, &server, "SELECT keeps()");
+    assert!(!took(Mark::PlansAloneForgotten));
+}
+
+/// Nobody can set anything there.
+#[test]
+fn those_who_share_a_server_have_them_together() {
+    let general = "pipelining = '1x8'";
+    let (stage, server, alice, bob) = two(&Setup { general, ..Setup::default() });
+    run(&alice, &server, "BEGIN; SET LOCAL work_mem = '1MB'", in_block());
+    run(&alice, &server, "COMMIT", ready());
+    run_forgetting(&alice, &server, "SELECT 0");
+    run(&bob, &server, "SELECT 1", ready());
+    run(&alice, &server, "SELECT 2", ready());
+    let carol = stage.newcomer(&[("search_path", "c")]);
+    forgets(&server);
+    assert!(carol.is_greeted());
+    run_forgetting(&bob, &server, "SELECT 3");
+    carol.says([query("SELECT 4")]);
+    let heard = server.heard_bytes();
+    let text = String::from_utf8_lossy(&heard);
+    assert!(text.contains("] IS NULL; DISCARD PLANS\0") && text.ends_with("SELECT 4\0"), "{text}");
+    server.says([columns(), row(b""), done(), done(), ready()]);
+    server.says([one_row("4")]);
+    assert_eq!(carol.heard(), "T D(4) C Z");
+    // Whoever has it alone may change what he likes.
+    alice.says([query("BEGIN")]);
+    forgets(&server);
+    assert_eq!(server.heard(), "Q(BEGIN)");
+}
+
+#[test]
+fn elsewhere_nothing_is_forgotten() {
+    let (stage, server, alice) = Stage::ready(&Setup::default());
+    let bob = stage.client();
+    run(&alice, &server, "BEGIN; SET LOCAL work_mem = '1MB'", in_block());
+    run(&alice, &server, "COMMIT", ready());
+    run(&bob, &server, "SELECT keeps()", ready());
+    assert!(!took(Mark::PlansForgotten));
+}
