@@ -33,6 +33,7 @@ use crate::snapshot::LoudView;
 use crate::sync::Counter;
 use crate::time::Time;
 
+pub(crate) use question::is_since;
 pub use rows::CatalogueRows;
 pub(crate) use schema::SchemaChange;
 

@@ -34,7 +34,8 @@ impl Engine {
         let servers = &self.servers;
         let birth = Rc::clone(&self.clients[id].birth);
         let may = |server| Rc::ptr_eq(&servers[server].birth, &birth);
-        let keeps_plans = self.pools[pool].loud.keeps_plans();
+        let loud = &self.pools[pool].loud;
+        let keeps_plans = loud.keeps_plans() || loud.keeps_plans_of_sql();
         let fits = |server| {
             let its: &Server = &servers[server];
             its.is_just(&settings) && (!keeps_plans || its.plans.are_of(id))
@@ -104,7 +105,7 @@ impl Engine {
 
     /// Whether a server is as it should be for its client, who has these settings.
     fn is_ready_for(&self, server: ServerId, settings: &Rc<Settings>) -> bool {
-        self.servers[server].is_just(settings) && !self.must_forget_plans(server, settings)
+        self.servers[server].is_just(settings) && !self.must_forget_plans(server)
     }
 
     /// From now on what the client sends goes to this server.
@@ -241,7 +242,7 @@ impl Engine {
 
     /// Brings a server to these settings.
     pub(crate) fn replay(&mut self, server: ServerId, settings: &Rc<Settings>) {
-        let text = self.text_to_set(server, settings, None);
+        let text = self.text_to_set(server, settings);
         let its = &mut self.servers[server];
         its.braking = None;
         its.replaying = Some(Rc::clone(settings));
@@ -253,11 +254,10 @@ impl Engine {
     pub(crate) fn replayed(&mut self, server: ServerId) -> Option<Box<Report>> {
         let its = &mut self.servers[server];
         let error = its.own_error.take();
+        its.plans.answered(error.is_none());
         if let Some(settings) = its.replaying.take()
             && error.is_none()
         {
-            let is_shared = matches!(its.state, ServerState::Pipelined);
-            its.plans.go_on_under(&settings, is_shared);
             its.settings = settings;
             its.brake = its.braking;
             its.touched = true;
@@ -535,7 +535,7 @@ impl Engine {
             Cleaning::Resetting => {
                 if left != Left::Session || self.pools[its.pool].spec.reset_is_thorough() {
                     its.settings = self.interner.none();
-                    its.plans = KeptPlans::none(&its.settings);
+                    its.plans = KeptPlans::NONE;
                     its.brake = None;
                     its.reset = false;
                     its.sequences = Sequences::Nobody;

@@ -3,28 +3,29 @@
 //! A function in PL/pgSQL keeps the plans of its statements for as long as its session lasts, and a
 //! plan keeps what was computed with it: what a function has told that calls itself immutable,
 //! though it asks for a setting. Where a database has such functions ([`Loud::keeps_plans`]) a
-//! server forgets its plans before somebody else has it, who may set what he likes, and before it
-//! is shared under other settings than those under which all of them were made. PostgreSQL makes
-//! them again when they are needed (`ResetPlanCache`, plancache.c).
+//! server forgets its plans before another client has it, and behind one that has set something.
+//! PostgreSQL makes them again when they are needed (`ResetPlanCache`, plancache.c), and what was
+//! prepared is read again then, literals and all.
+//!
+//! Where servers are shared no statement reaches such a function ([`Alone::Folds`] and others of
+//! its rules), so what is planned there is of no matter.
 //!
 //! [`Loud::keeps_plans`]: pgweir_sql::Loud::keeps_plans
+//! [`Alone::Folds`]: pgweir_sql::Alone::Folds
 
 use std::rc::Rc;
-use std::time::Duration;
 
 use crate::Engine;
 use crate::action::{ClientId, ServerId};
+use crate::catalogue::is_since;
 use crate::marks::Mark;
-use crate::server::ServerState;
+use crate::server::{Server, ServerState};
 use crate::settings::Settings;
 
 /// The plans that functions keep in a session.
 #[derive(Debug)]
 pub(crate) struct KeptPlans {
     whose: Whose,
-    /// The settings under which all of them were made, but for the time after which a statement is
-    /// ended; `None`: perhaps several.
-    under: Option<Rc<Settings>>,
     /// The statement in flight has them forgotten.
     forgets: bool,
 }
@@ -33,6 +34,7 @@ pub(crate) struct KeptPlans {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whose {
     Nobody,
+    /// This client's, and all of them under the settings that it had when it got the server.
     One(ClientId),
     Several,
 }
@@ -41,13 +43,9 @@ enum Whose {
 const FORGET: &[u8] = b"DISCARD PLANS";
 
 impl KeptPlans {
-    /// Those of a session that has these settings, and has planned nothing.
-    pub(crate) fn none(settings: &Rc<Settings>) -> Self {
-        let under = Some(Settings::timeless(settings));
-        Self { whose: Whose::Nobody, under, forgets: false }
-    }
+    pub(crate) const NONE: Self = Self { whose: Whose::Nobody, forgets: false };
 
-    /// Whether none was made for anybody else.
+    /// Whether they are of use to this client.
     pub(crate) fn are_of(&self, client: ClientId) -> bool {
         match self.whose {
             Whose::Nobody => true,
@@ -56,80 +54,67 @@ impl KeptPlans {
         }
     }
 
-    /// Whether all were made under these settings.
-    fn are_under(&self, settings: &Rc<Settings>) -> bool {
-        let settings = Settings::timeless(settings);
-        self.under.as_ref().is_some_and(|under| Rc::ptr_eq(under, &settings))
-    }
-
     /// From now on some are made for this client.
     pub(crate) fn made_for(&mut self, client: ClientId) {
         self.whose = if self.are_of(client) { Whose::One(client) } else { Whose::Several };
     }
 
-    /// The client that has the session changes settings, for its transaction perhaps: which ones
-    /// those are under that are made from now on nobody knows.
-    pub(crate) fn made_under_several(&mut self) {
-        self.under = None;
+    /// The client that has the session changes settings, for its transaction perhaps: what is
+    /// planned from now on may be of no use to itself behind that.
+    pub(crate) fn made_under_others(&mut self) {
+        self.whose = Whose::Several;
     }
 
-    /// The statement is answered that sets the session to these settings. Where it is shared some
-    /// are made already.
-    pub(crate) fn go_on_under(&mut self, settings: &Rc<Settings>, is_shared: bool) {
-        if self.forgets {
-            *self = Self::none(settings);
-        } else if !self.are_under(settings) {
-            self.under = None;
-        }
-        if is_shared {
-            self.whose = Whose::Several;
+    /// A statement of ours is answered that may have had them forgotten. `is_done`: well.
+    pub(crate) fn answered(&mut self, is_done: bool) {
+        if std::mem::take(&mut self.forgets) && is_done {
+            *self = Self::NONE;
         }
     }
 }
 
 impl Engine {
-    /// Whether a server is to forget what functions have planned, for whoever has it now, or for
-    /// those with these settings who are to share it.
-    pub(crate) fn must_forget_plans(&self, id: ServerId, settings: &Rc<Settings>) -> bool {
+    /// Whether a server is to forget what functions have planned, for the client that has it now.
+    pub(crate) fn must_forget_plans(&self, id: ServerId) -> bool {
         let server = &self.servers[id];
-        let is_right = match server.state {
-            ServerState::Lent(client) => server.plans.are_of(client),
-            ServerState::Pipelined => server.plans.are_under(settings),
-            // Nothing but statements of our own is run there.
+        let is_for_another = match server.state {
+            ServerState::Lent(client) => !server.plans.are_of(client),
             ServerState::Connecting
             | ServerState::Login(_)
             | ServerState::Idle
+            | ServerState::Pipelined
             | ServerState::Cleaning { .. }
             | ServerState::Listening
             | ServerState::AwaitingCancel
             | ServerState::Forsaken
-            | ServerState::Leaving => true,
+            | ServerState::Leaving => false,
         };
-        !is_right && self.pools[server.pool].loud.keeps_plans()
+        is_for_another && self.keeps_plans(server)
     }
 
-    /// What sets a server to these settings, with this `statement_timeout` of ours if any, and has
-    /// it forget its plans if it must.
-    pub(crate) fn text_to_set(
-        &mut self,
-        id: ServerId,
-        settings: &Rc<Settings>,
-        brake: Option<Duration>,
-    ) -> Vec<u8> {
-        let forgets = self.must_forget_plans(id, settings);
+    /// Whether functions keep plans there with something that is not the same for all clients.
+    fn keeps_plans(&self, server: &Server) -> bool {
+        let loud = server.elsewhere.as_ref().unwrap_or(&self.pools[server.pool].loud);
+        // Before that those in SQL are planned anew in each transaction (functions.c).
+        let is_18 = || is_since(18, server.parameters.value(b"server_version").unwrap_or_default());
+        loud.keeps_plans() || loud.keeps_plans_of_sql() && is_18()
+    }
+
+    /// What sets a server to these settings, and nothing else, and has it forget its plans if it
+    /// must: first, under the timeout of before.
+    pub(crate) fn text_to_set(&mut self, id: ServerId, settings: &Rc<Settings>) -> Vec<u8> {
+        let forgets = self.must_forget_plans(id);
         let server = &mut self.servers[id];
         server.plans.forgets = forgets;
+        let sets = server.settings.replay(settings, server.brake, None);
         if !forgets {
-            return server.settings.replay(settings, server.brake, brake);
+            return sets;
         }
         Mark::PlansForgotten.hit();
-        if server.is_set_to(settings) && server.brake == brake {
+        if server.is_just(settings) {
             Mark::PlansAloneForgotten.hit();
             return FORGET.to_vec();
         }
-        let mut text = server.settings.replay(settings, server.brake, brake);
-        text.extend_from_slice(b"; ");
-        text.extend_from_slice(FORGET);
-        text
+        [FORGET, b"; ", &sets].concat()
     }
 }

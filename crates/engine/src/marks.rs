@@ -1208,8 +1208,6 @@ marks! {
     BannedSaidAgain,
     /// A unit that shared took too long, or its reply was, and was cancelled too.
     OverranCancelled,
-    /// `transaction_timeout` is over while something of ours is not answered.
-    TransactionTooLongAside,
     /// Behind those of the queue who do not take a server stand some who share it.
     WarmsBehindPassed,
     /// One is given up that has nothing to do.
@@ -1232,6 +1230,8 @@ marks! {
     not_simulated:
     /// The end of a unit does not wait for the listener: its client leaves.
     ReadyNotDelayed,
+    /// `transaction_timeout` is over while something of ours is not answered.
+    TransactionTooLongAside,
     /// What the unit of a cancel waited for is over, and the unit was not sent yet.
     CancelAwaitsUnit,
     /// The reply to a unit that shares a server is too long to be kept, and cannot be asked for

@@ -123,7 +123,7 @@ impl Engine {
         client.uses_schema();
         client.local_settings |= client.prepared.contains(PinReason::Local);
         self.servers[server].reset |= client.prepared.contains(PinReason::Names);
-        self.servers[server].plans.made_under_several();
+        self.servers[server].plans.made_under_others();
         client.runs_untold(client.prepared);
         // A DEALLOCATE leaves nothing, and may end what the server is kept for.
         client.doubt(client.prepared);

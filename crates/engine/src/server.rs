@@ -175,7 +175,7 @@ impl Server {
             key: None,
             statement_timeout: None,
             birth: Rc::clone(&settings),
-            plans: KeptPlans::none(&settings),
+            plans: KeptPlans::NONE,
             settings,
             replaying: None,
             answer: None,

@@ -158,7 +158,7 @@ impl Engine {
         if !(sets || resets || pins.contains(PinReason::Local)) {
             return pins;
         }
-        self.servers[server].plans.made_under_several();
+        self.servers[server].plans.made_under_others();
         if self.servers[server].dedicated {
             // It was started with what its client has asked for, and a RESET leads back to that.
             return pins;

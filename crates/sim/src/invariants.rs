@@ -56,8 +56,7 @@ invariants! {
     OwnHome,
     /// A client runs the statements that it has prepared, and no other's.
     OwnStatements,
-    /// What functions have planned for one client, and keep, is no other's but of whoever has the
-    /// same settings and cannot change them.
+    /// What functions have planned for one client, and keep, is no other's.
     OwnPlans,
     /// Only who listens is notified: of everything, once, and in order.
     OwnNotifications,

@@ -464,13 +464,11 @@ impl Line {
 /// The statements of a query string, or none of them if one is not understood.
 pub(crate) fn parse(text: &[u8]) -> Option<Vec<Line>> {
     let text = std::str::from_utf8(text).ok()?;
+    if let Some(sets) = text.strip_prefix("DISCARD PLANS; ") {
+        return Some([vec![Line::DiscardPlans], parse(sets.as_bytes())?].concat());
+    }
     if let Some(calls) = text.strip_prefix("SELECT ARRAY[pg_catalog.set_config(") {
-        let (calls, forgets) = match calls.strip_suffix("; DISCARD PLANS") {
-            Some(calls) => (calls, Some(Line::DiscardPlans)),
-            None => (calls, None),
-        };
-        let sets = Line::SetConfig(set_config(calls.strip_suffix("] IS NULL")?)?);
-        return Some([sets].into_iter().chain(forgets).collect());
+        return Some(vec![Line::SetConfig(set_config(calls.strip_suffix("] IS NULL")?)?)]);
     }
     if text.starts_with("WITH s AS MATERIALIZED (") {
         let calls = text.split(" THEN pg_catalog.set_config(").skip(1);

@@ -16,7 +16,8 @@ const TRANSACTIONS: u64 = 1_000_000;
 
 /// Seeds that take paths which are rarer than that. One that does not any more has become another
 /// simulation by a change of the simulator: `pgweir-sim --once --find MARK` finds others.
-const RARER: [(Mark, u64); 6] = [
+const RARER: [(Mark, u64); 7] = [
+    (Mark::HeardBehindMark, 13_616),
     (Mark::LongMayNotify, 13_727),
     (Mark::MarkSettledBefore, 14_472),
     (Mark::MadeAheadInVain, 18_160),

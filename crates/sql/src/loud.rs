@@ -54,6 +54,8 @@ pub struct Loud {
     names_fold: bool,
     /// A function keeps a plan in which that is so.
     keeps_plans: bool,
+    /// The same of one in SQL.
+    keeps_plans_of_sql: bool,
 }
 
 /// So many words of bits tell names by their looks.
@@ -179,6 +181,7 @@ impl Loud {
             folds: false,
             names_fold,
             keeps_plans: false,
+            keeps_plans_of_sql: false,
         }
     }
 
@@ -207,6 +210,11 @@ impl Loud {
     /// another thing for each client. `DISCARD PLANS` makes it forget that.
     pub fn keeps_plans(&self) -> bool {
         self.keeps_plans
+    }
+
+    /// The same of those in SQL, which keep plans since PostgreSQL 18.
+    pub fn keeps_plans_of_sql(&self) -> bool {
+        self.keeps_plans_of_sql
     }
 
     /// Whether a name is that of functions of the database that do no more than compute, read and

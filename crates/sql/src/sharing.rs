@@ -42,6 +42,8 @@ pub enum Alone {
     Opaque,
     /// What it reads changes rows.
     Changes,
+    /// It changes rows by what is not to be planned for several clients.
+    Folds,
     /// The names of its database are not known.
     Catalogue,
     /// What no text names may do anything in its database.
@@ -52,7 +54,7 @@ pub enum Alone {
 
 impl Alone {
     /// Every rule, in the order in which they are documented.
-    pub const ALL: [Self; 13] = [
+    pub const ALL: [Self; 14] = [
         Self::Statements,
         Self::Command,
         Self::Into,
@@ -62,6 +64,7 @@ impl Alone {
         Self::Unknown,
         Self::Opaque,
         Self::Changes,
+        Self::Folds,
         Self::Catalogue,
         Self::Unnamed,
         Self::Ambiguous,
@@ -105,6 +108,11 @@ impl Alone {
             Self::Changes => {
                 "The statement reads, and a function behind a name in it changes rows, or counts \
                  as one that does: it cannot be run again, should its reply be too long to be held."
+            }
+            Self::Folds => {
+                "The statement changes rows, and a function behind a name in it calls itself \
+                 IMMUTABLE and does more than to compute and read: what it tells one client may \
+                 stay in a plan."
             }
             Self::Catalogue => {
                 "What stands behind the names of the database is not known; or a name in the text \

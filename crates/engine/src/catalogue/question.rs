@@ -226,7 +226,10 @@ const STATISTICS: &str = " \
 
 /// The query, of a server that reports this.
 pub(super) fn question(parameters: &Parameters) -> Vec<u8> {
-    let (body, statistics) = match is_14(parameters.value(b"server_version").unwrap_or_default()) {
+    // Since then a function may be written as SQL in place of a text, and statistics may have
+    // expressions.
+    let is_14 = is_since(14, parameters.value(b"server_version").unwrap_or_default());
+    let (body, statistics) = match is_14 {
         true => ("coalesce(pg_catalog.pg_get_function_sqlbody(p.oid), p.prosrc)", STATISTICS),
         false => ("p.prosrc", ""),
     };
@@ -235,13 +238,12 @@ pub(super) fn question(parameters: &Parameters) -> Vec<u8> {
     text.replace("{words}", WORDS).into_bytes()
 }
 
-/// Whether a function may be written as SQL in place of a text, and statistics may have
-/// expressions: from PostgreSQL 14 on.
-fn is_14(version: &[u8]) -> bool {
+/// Whether a server is of this version of PostgreSQL or a later one.
+pub(crate) fn is_since(major: u32, version: &[u8]) -> bool {
     let digits = version.iter().take_while(|byte| byte.is_ascii_digit());
     let number = digits.fold(0, |number: u32, digit| number * 10 % 1000 + u32::from(digit - b'0'));
     // One that does not say its number is rather a new one.
-    number == 0 || number >= 14
+    number == 0 || number >= major
 }
 
 #[cfg(test)]
@@ -253,7 +255,7 @@ mod tests {
         for (version, has) in
             [("13.16", false), ("14beta1", true), ("18.1 (Debian 18.1-1)", true), ("9.6", false)]
         {
-            assert_eq!(is_14(version.as_bytes()), has, "{version}");
+            assert_eq!(is_since(14, version.as_bytes()), has, "{version}");
         }
     }
 }

@@ -134,6 +134,8 @@ fn what_is_said_of_statements_is_what_becomes_of_them() {
          CREATE FUNCTION tidy(n int) RETURNS int LANGUAGE sql AS 'SELECT n + 1';
          CREATE FUNCTION counts() RETURNS int LANGUAGE sql AS
              'UPDATE plain SET a = a + 1; SELECT 1';
+         CREATE FUNCTION fixed() RETURNS int LANGUAGE plpgsql IMMUTABLE AS $$
+             BEGIN IF false THEN UPDATE plain SET a = 1; END IF; RETURN 1; END $$;
          CREATE FUNCTION tells() RETURNS text LANGUAGE plpgsql AS $$
              BEGIN RETURN pg_backend_pid()::text; END $$;
          CREATE FUNCTION on_change() RETURNS trigger LANGUAGE plpgsql AS $$
@@ -189,6 +191,7 @@ fn what_is_said_of_statements_is_what_becomes_of_them() {
         ("SELECT '\\', pg_backend_pid(), 'a'", Err(Alone::Ambiguous), none, ""),
         ("SELECT counts()", Err(Alone::Changes), none, ""),
         ("SELECT tells()", Err(Alone::Opaque), none, ""),
+        ("DELETE FROM plain WHERE a = fixed()", Err(Alone::Folds), none, ""),
         ("INSERT INTO plain VALUES (1) RETURNING a", Err(Alone::Returning), none, ""),
         ("SELECT 1 AS a INTO made", Err(Alone::Into), none, ""),
         ("INSERT INTO late VALUES (1)", Err(Alone::Opaque), none, ""),

@@ -624,6 +624,7 @@ fn a_transaction_takes_no_longer_because_of_what_its_server_is_asked() {
     scene.server.heard();
     scene.stage.wait(Duration::from_secs(4));
     assert_eq!(scene.alice.heard(), "E(FATAL 25P04)");
+    assert!(took(Mark::TransactionTooLongAside));
     assert!(!scene.alice.is_open());
     scene.server.says([aside(3), in_block()]);
     assert_eq!(scene.server.heard(), "Q(ROLLBACK)");

@@ -130,8 +130,8 @@ fn what_pgweir_sends_is_understood() {
     let pairs = vec![("a".to_owned(), a), ("b".to_owned(), None), ("c".to_owned(), c)];
     let sets = Line::SetConfig(pairs);
     assert_eq!(parse(text.as_bytes()), Some(vec![sets.clone()]));
-    let both = format!("{text}; DISCARD PLANS");
-    assert_eq!(parse(both.as_bytes()), Some(vec![sets, Line::DiscardPlans]));
+    let both = format!("DISCARD PLANS; {text}");
+    assert_eq!(parse(both.as_bytes()), Some(vec![Line::DiscardPlans, sets]));
     assert_eq!(parse(b"DISCARD PLANS"), Some(vec![Line::DiscardPlans]));
 }
 

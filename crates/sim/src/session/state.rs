@@ -41,8 +41,8 @@ pub(crate) struct State {
     pub(crate) refuses: bool,
     /// It has done so: those that were to come behind that may have come already.
     pub(crate) misset: bool,
-    /// For which clients functions have planned something, and under which settings they did.
-    planned: Vec<Planned>,
+    /// The clients for whom functions have planned something.
+    planned: BTreeSet<u32>,
     /// Whose the last value is that a sequence has given.
     pub(crate) last_value: Option<u32>,
     /// A statement whose constraint fails when the transaction ends.
@@ -159,13 +159,6 @@ pub(crate) struct Stain {
     pub(crate) stays: bool,
 }
 
-/// What a function keeps of a statement: PostgreSQL has computed it under the settings of then.
-#[derive(Clone, Debug, PartialEq, Eq)]
-struct Planned {
-    client: u32,
-    settings: BTreeMap<String, String>,
-}
-
 /// Whether a statement may be carried out once more.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Again {
@@ -180,7 +173,7 @@ pub(crate) trait Witness {
     fn meets(&mut self, tag: Tag, state: &State);
     /// A statement begins to be carried out.
     fn executes(&mut self, tag: Tag, again: Again);
-    /// What it calls has been planned for another client, under other settings than this one has.
+    /// What it calls has been planned for another client.
     fn finds_plan(&mut self, tag: Tag, of: u32);
     /// A statement that shares a server took too long, and is undone.
     fn overruns(&mut self, tag: Tag);
@@ -211,9 +204,6 @@ pub(crate) trait Witness {
 pub(super) const BRAKE: &str = "50";
 pub(crate) const BRAKE_US: u64 = 50_000;
 
-/// Of the clients' own nothing is simulated but what it makes of questions.
-const TIMEOUT: &str = "statement_timeout";
-
 /// The database whose functions keep in their plans what settings were.
 const KEEPS_PLANS: &str = "db1";
 
@@ -241,7 +231,7 @@ impl State {
             braked: false,
             refuses: false,
             misset: false,
-            planned: Vec::new(),
+            planned: BTreeSet::new(),
             last_value: None,
             deferred: None,
             stains: Vec::new(),
@@ -290,33 +280,15 @@ impl State {
     }
 
     /// It calls a function, which plans what it runs if it has not before, and keeps that. What
-    /// others have planned may be of use to whoever cannot change a setting, and has their own.
+    /// shares a server calls none.
     fn plan(&mut self, tag: Tag, witness: &mut impl Witness) {
-        if !self.keeps_plans() {
+        if !self.keeps_plans() || self.braked {
             return;
         }
-        let matters = |(name, _): &(&String, &String)| *name != VERSION && *name != TIMEOUT;
-        let of = |settings: &Settings| -> BTreeMap<_, _> {
-            settings
-                .iter()
-                .filter(matters)
-                .map(|(name, value)| (name.clone(), value.clone()))
-                .collect()
-        };
-        let found = self.marks.first().map(|start| of(&start.settings));
-        let is_strange = |planned: &&Planned| {
-            let is_right = self.braked && found.as_ref() == Some(&planned.settings);
-            planned.client != tag.client && !is_right
-        };
-        if let Some(planned) = self.planned.iter().find(is_strange) {
-            witness.finds_plan(tag, planned.client);
+        if let Some(of) = self.planned.iter().find(|client| **client != tag.client) {
+            witness.finds_plan(tag, *of);
         }
-        let mut settings = of(&self.settings);
-        settings.extend(of(&self.local));
-        let planned = Planned { client: tag.client, settings };
-        if !self.planned.contains(&planned) {
-            self.planned.push(planned);
-        }
+        self.planned.insert(tag.client);
     }
 
     /// Whether somebody else's statement may come into the transaction that is open: where a server

@@ -453,6 +453,8 @@ impl Share {
             Some(Alone::Opaque)
         } else if self.answers && hidden(Hidden::CHANGES) {
             Some(Alone::Changes)
+        } else if (writes || self.changes) && self.folds() {
+            Some(Alone::Folds)
         } else if self.changes && (self.answers || self.returns) {
             Some(Alone::Returning)
         } else {

@@ -63,12 +63,17 @@ impl Object {
     }
 
     /// Whether it keeps plans of what it runs for as long as its session lasts: in PL/pgSQL and its
-    /// kin it does, and since PostgreSQL 18 in SQL.
+    /// kin it does.
     fn keeps_plans(&self) -> bool {
-        match self.source {
-            Source::Sql(_) | Source::Plpgsql(_) | Source::Other(..) => true,
-            Source::None | Source::Builtin | Source::Alias(_) | Source::Native(_) => false,
-        }
+        let is_procedural = match self.source {
+            Source::Plpgsql(_) | Source::Other(..) => true,
+            Source::None
+            | Source::Builtin
+            | Source::Alias(_)
+            | Source::Native(_)
+            | Source::Sql(_) => false,
+        };
+        is_procedural && self.id.0 == Kind::Function
     }
 
     /// Whether a plan may keep what it has computed. Machine code is believed that it is immutable.
@@ -152,7 +157,10 @@ impl Catalogue {
         graph.settle();
         let mut names: BTreeMap<Box<[u8]>, Effect> = BTreeMap::new();
         let (mut quiet, mut unnamed) = (BTreeSet::new(), None);
-        let (folds, keeps_plans) = (graph.folds_unnamed(), graph.keeps_plans());
+        let folds = graph.folds_unnamed();
+        let keeps_plans = graph.keeps_plans(Object::keeps_plans);
+        let keeps_plans_of_sql =
+            graph.keeps_plans(|object| matches!(object.source, Source::Sql(_)));
         for (object, mut effect) in self.objects.iter().zip(graph.effects) {
             effect.hidden = effect.hidden.without(Hidden::UNRULY);
             let is_silent = effect.is_empty() && effect.hidden == Hidden::NONE;
@@ -179,7 +187,7 @@ impl Catalogue {
             }
         }
         names.retain(|_, effect| !effect.is_empty() || effect.hidden != Hidden::NONE);
-        Loud { folds, keeps_plans, ..Loud::new(names, quiet, unnamed) }
+        Loud { folds, keeps_plans, keeps_plans_of_sql, ..Loud::new(names, quiet, unnamed) }
     }
 }
 
@@ -253,10 +261,10 @@ impl<'a> Graph<'a> {
         })
     }
 
-    /// Whether a function keeps a plan in which something is computed that may be another thing for
-    /// each client.
-    fn keeps_plans(&self) -> bool {
-        let keeps = |at: usize| self.objects[at].keeps_plans();
+    /// Whether a function that keeps its plans has one in which something is computed that may be
+    /// another thing for each client.
+    fn keeps_plans(&self, keeps: impl Fn(&Object) -> bool) -> bool {
+        let keeps = |at: usize| keeps(&self.objects[at]);
         let is_folded = |at: &usize| self.effects[*at].hidden.contains(Hidden::FOLDED);
         let mut users = (0..self.objects.len()).filter(is_folded).flat_map(|of| &self.users[of]);
         users.any(|(by, ..)| keeps(*by))

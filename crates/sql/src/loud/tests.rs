@@ -3,7 +3,7 @@ use std::sync::Arc;
 
 use super::body::{Body, Language};
 use super::{Catalogue, Kind, Loud, Object, ObjectId, Source, Use, When, hear};
-use crate::Encoding;
+use crate::{Alone, Encoding, Sharing};
 
 /// What a body does, as words, and the custom settings that it may change.
 fn does(text: &str) -> (String, Vec<String>) {
@@ -482,12 +482,18 @@ fn plans_that_keep_what_was_computed() {
             believed(plpgsql(11, "quiet", asks)),
             immutable(sql(12, "through_quiet", "SELECT quiet()")),
             immutable(function(13, "alias", Source::Alias(vec!["current_setting".to_owned()]))),
+            relation(14, "stamped"),
         ],
         vec![
             uses((Kind::Relation, 8), (Kind::Function, 2), When::Always),
             uses((Kind::Relation, 9), (Kind::Function, 2), When::Written),
+            uses((Kind::Relation, 14), (Kind::Function, 5), When::Written),
         ],
     );
+    let sharing = |text: &str| hear(text.as_bytes(), Encoding::Superset, &loud).sharing;
+    assert_eq!(sharing("SELECT a FROM stamped"), Sharing::Read);
+    assert_eq!(sharing("DELETE FROM stamped"), Sharing::Alone(Alone::Folds));
+    assert_eq!(sharing("DELETE FROM plain"), Sharing::Write);
     let folds = |text: &str| hear(text.as_bytes(), Encoding::Superset, &loud).folds;
     for text in ["stable(), double(a), machine() FROM plain", "a FROM plain"] {
         assert!(!folds(&format!("SELECT {text}")), "{text}");
@@ -530,6 +536,7 @@ fn functions_that_keep_such_plans() {
     let asks = "BEGIN RETURN current_setting('app.tenant'); END";
     let immutable = |object| Object { is_immutable: true, ..object };
     let keeps = |others: Vec<Object>, used: Vec<Use>| {
+        let others_sql = others.iter().any(|other| matches!(other.source, Source::Sql(_)));
         let own = [
             immutable(plpgsql(1, "tenant", asks)),
             relation(2, "docs"),
@@ -539,7 +546,9 @@ fn functions_that_keep_such_plans() {
         let policy = uses((Kind::Relation, 2), (Kind::Function, 1), When::Always);
         let view = uses((Kind::Relation, 3), (Kind::Relation, 2), When::Always);
         let objects = own.into_iter().chain(others).collect();
-        loud(objects, [policy, view].into_iter().chain(used).collect()).keeps_plans()
+        let loud = loud(objects, [policy, view].into_iter().chain(used).collect());
+        assert_eq!(loud.keeps_plans_of_sql(), others_sql);
+        loud.keeps_plans()
     };
     assert!(!keeps(vec![], vec![]), "prepared statements are another matter");
     for body in ["BEGIN RETURN tenant(); END", "BEGIN RETURN QUERY SELECT * FROM view; END"] {
@@ -547,7 +556,7 @@ fn functions_that_keep_such_plans() {
         let quiet = Object { is_quiet: true, ..plpgsql(5, "f", body) };
         assert!(keeps(vec![quiet], vec![]), "{body}");
     }
-    assert!(keeps(vec![sql(5, "f", "SELECT count(*) FROM docs")], vec![]));
+    assert!(!keeps(vec![sql(5, "f", "SELECT count(*) FROM docs")], vec![]), "not before 18");
     assert!(!keeps(vec![plpgsql(5, "f", "BEGIN RETURN other(); END")], vec![]));
     let unnamed = Object { id: (Kind::Unnamed, 0), ..relation(0, "") };
     let operator = uses(unnamed.id, (Kind::Function, 1), When::Always);
