@@ -242,7 +242,7 @@ impl Engine {
 
     /// Brings a server to these settings.
     pub(crate) fn replay(&mut self, server: ServerId, settings: &Rc<Settings>) {
-        let text = self.text_to_set(server, settings);
+        let text = self.text_to_set(server, settings, None);
         let its = &mut self.servers[server];
         its.braking = None;
         its.replaying = Some(Rc::clone(settings));

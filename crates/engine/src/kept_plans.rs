@@ -8,12 +8,14 @@
 //! prepared is read again then, literals and all.
 //!
 //! Where servers are shared no statement reaches such a function ([`Alone::Folds`] and others of
-//! its rules), so what is planned there is of no matter.
+//! its rules), so what is planned there is of no matter; only what was read under others' settings
+//! is not to be there.
 //!
 //! [`Loud::keeps_plans`]: pgweir_sql::Loud::keeps_plans
 //! [`Alone::Folds`]: pgweir_sql::Alone::Folds
 
 use std::rc::Rc;
+use std::time::Duration;
 
 use crate::Engine;
 use crate::action::{ClientId, ServerId};
@@ -74,15 +76,16 @@ impl KeptPlans {
 }
 
 impl Engine {
-    /// Whether a server is to forget what functions have planned, for the client that has it now.
+    /// Whether a server is to forget what functions have planned, for the client that has it now or
+    /// for those who are to share it.
     pub(crate) fn must_forget_plans(&self, id: ServerId) -> bool {
         let server = &self.servers[id];
         let is_for_another = match server.state {
             ServerState::Lent(client) => !server.plans.are_of(client),
+            ServerState::Pipelined => server.plans.whose == Whose::Several,
             ServerState::Connecting
             | ServerState::Login(_)
             | ServerState::Idle
-            | ServerState::Pipelined
             | ServerState::Cleaning { .. }
             | ServerState::Listening
             | ServerState::AwaitingCancel
@@ -100,18 +103,23 @@ impl Engine {
         loud.keeps_plans() || loud.keeps_plans_of_sql() && is_18()
     }
 
-    /// What sets a server to these settings, and nothing else, and has it forget its plans if it
-    /// must: first, under the timeout of before.
-    pub(crate) fn text_to_set(&mut self, id: ServerId, settings: &Rc<Settings>) -> Vec<u8> {
+    /// What sets a server to these settings, with this `statement_timeout` of ours if any, and has
+    /// it forget its plans if it must: first, under the timeout of before.
+    pub(crate) fn text_to_set(
+        &mut self,
+        id: ServerId,
+        settings: &Rc<Settings>,
+        brake: Option<Duration>,
+    ) -> Vec<u8> {
         let forgets = self.must_forget_plans(id);
         let server = &mut self.servers[id];
         server.plans.forgets = forgets;
-        let sets = server.settings.replay(settings, server.brake, None);
+        let sets = server.settings.replay(settings, server.brake, brake);
         if !forgets {
             return sets;
         }
         Mark::PlansForgotten.hit();
-        if server.is_just(settings) {
+        if server.is_set_to(settings) && server.brake == brake {
             Mark::PlansAloneForgotten.hit();
             return FORGET.to_vec();
         }

@@ -107,8 +107,8 @@ impl Engine {
     /// A server is set to what those have set who share it. Behind what it is sent before it has
     /// said that it is nothing may stand but what only reads.
     pub(super) fn set_to(&mut self, id: ServerId, settings: &Rc<Settings>) {
+        let text = self.text_to_set(id, settings, Some(BRAKE));
         let server = &mut self.servers[id];
-        let text = server.settings.replay(settings, server.brake, Some(BRAKE));
         server.braking = Some(BRAKE);
         server.foresees = server.brake.is_some() && Settings::foresees(&server.settings, settings);
         server.replaying = Some(Rc::clone(settings));

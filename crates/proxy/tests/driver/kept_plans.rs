@@ -7,7 +7,7 @@ use pgweir_sql::{Catalogue, Kind, Object, Source};
 
 use crate::messages::{columns, done, in_block, one_row, query, ready, row};
 use crate::peer::Peer;
-use crate::pipelining::BRAKED;
+use crate::pipelining::{BRAKED, FREED};
 use crate::stage::{Setup, Stage, took};
 
 /// A database in which a function keeps in its plan what another one tells of a setting.
@@ -91,24 +91,40 @@ fn they_are_forgotten_with_the_settings() {
     assert!(!took(Mark::PlansAloneForgotten));
 }
 
-/// No statement reaches such a function there.
+/// No statement reaches such a function there; but what was prepared may have been read anew under
+/// what somebody had set.
 #[test]
-fn where_servers_are_shared_nothing_is_forgotten() {
+fn where_servers_are_shared_only_what_was_read_under_others_is_forgotten() {
     let general = "pipelining = '1x8'";
     let (_stage, server, alice, bob) = two(&Setup { general, ..Setup::default() });
-    run(&alice, &server, "BEGIN; SET LOCAL work_mem = '1MB'", in_block());
+    let heat = |client: &Peer, text: &str, sets: &dyn Fn()| {
+        client.says([query(text)]);
+        sets();
+        assert_eq!(server.heard(), format!("Q({text})"));
+        server.says([one_row("0")]);
+        assert_eq!(client.heard(), "T D(0) C Z");
+    };
+    let is_set = |text: &str| {
+        assert_eq!(server.heard(), text);
+        server.says([one_row("")]);
+    };
+    run(&alice, &server, "SELECT keeps()", ready());
+    heat(&bob, "SELECT 0", &|| is_set(BRAKED));
+    heat(&alice, "SELECT 1", &|| ());
+    // It has planned nothing for anybody else.
+    alice.says([query("BEGIN; SET LOCAL work_mem = '1MB'")]);
+    is_set(FREED);
+    assert_eq!(server.heard(), "Q(BEGIN; SET LOCAL work_mem = '1MB')");
+    server.says([done(), done(), in_block()]);
+    assert_eq!(alice.heard(), "C C Z(T)");
     run(&alice, &server, "COMMIT", ready());
-    bob.says([query("SELECT 0")]);
-    assert_eq!(server.heard(), BRAKED);
-    server.says([one_row("")]);
-    assert_eq!(server.heard(), "Q(SELECT 0)");
-    server.says([one_row("0")]);
-    assert_eq!(bob.heard(), "T D(0) C Z");
-    run(&alice, &server, "SELECT 1", ready());
+    heat(&bob, "SELECT 2", &|| forgets(&server));
     // Whoever has it alone may call one.
     bob.says([query("SELECT keeps()")]);
-    forgets(&server);
+    is_set(FREED);
     assert_eq!(server.heard(), "Q(SELECT keeps())");
+    server.says([done(), ready()]);
+    run_forgetting(&alice, &server, "SELECT keeps()");
 }
 
 #[test]
