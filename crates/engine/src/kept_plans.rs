@@ -36,8 +36,9 @@ pub(crate) struct KeptPlans {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whose {
     Nobody,
-    /// This client's, and all of them under the settings that it had when it got the server.
+    /// This client's, and it has set nothing since on that server.
     One(ClientId),
+    /// Or of one that has.
     Several,
 }
 

@@ -140,6 +140,7 @@ impl Engine {
         if self.resets_unseen(server) {
             let left = self.without_ignored(server, kept(unseen.pins));
             let its = &mut self.servers[server];
+            its.plans.made_under_others();
             its.unseen = its.unseen.union(left);
             return;
         }

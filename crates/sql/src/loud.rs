@@ -99,6 +99,8 @@ impl Hidden {
     /// It may be computed once for a plan, and be another thing for each client: it calls itself
     /// immutable, and asks for a setting, for one.
     pub(crate) const FOLDED: Self = Self(64);
+    /// The same of what is done when it is changed.
+    pub(crate) const FOLDED_WRITTEN: Self = Self(128);
 
     pub(crate) fn add(&mut self, other: Self) {
         self.0 |= other.0;
@@ -116,13 +118,25 @@ impl Hidden {
     const fn when_written(self) -> Self {
         let opaque = self.0 & (Self::OPAQUE.0 | Self::OPAQUE_WRITTEN.0) != 0;
         let opaque = if opaque { Self::OPAQUE_WRITTEN.0 } else { 0 };
-        Self(self.0 & (Self::UNRULY.0 | Self::FOLDED.0) | opaque)
+        let folded = if self.folds() { Self::FOLDED_WRITTEN.0 } else { 0 };
+        Self(self.0 & Self::UNRULY.0 | opaque | folded)
     }
 
     /// What a function does that changes this.
     const fn all_at_once(self) -> Self {
         let opaque = if self.0 & Self::OPAQUE_WRITTEN.0 != 0 { Self::OPAQUE.0 } else { 0 };
-        Self(self.0 | opaque).without(Self::OPAQUE_WRITTEN)
+        let folded = if self.folds() { Self::FOLDED.0 } else { 0 };
+        Self(self.0 | opaque | folded).without_what_is_written()
+    }
+
+    /// What a function does that reads this.
+    const fn without_what_is_written(self) -> Self {
+        self.without(Self::OPAQUE_WRITTEN).without(Self::FOLDED_WRITTEN)
+    }
+
+    /// Whether something may be computed once for a plan, and be another thing for each client.
+    pub(crate) const fn folds(self) -> bool {
+        self.0 & (Self::FOLDED.0 | Self::FOLDED_WRITTEN.0) != 0
     }
 
     /// What the name of a function that does this says of a text: nothing, where nobody calls it.
@@ -168,7 +182,7 @@ impl Loud {
         let leaves = || names.iter().filter(|(_, effect)| !effect.is_empty());
         let beyond_ascii = leaves().any(|(name, _)| !name.is_ascii());
         let long = leaves().any(|(name, _)| is_long(name));
-        let names_fold = names.values().any(|effect| effect.hidden.contains(Hidden::FOLDED));
+        let names_fold = names.values().any(|effect| effect.hidden.folds());
         let names = names.into_iter().collect();
         Self {
             names,

@@ -42,7 +42,7 @@ pub enum Alone {
     Opaque,
     /// What it reads changes rows.
     Changes,
-    /// It changes rows by what is not to be planned for several clients.
+    /// What it calls is not to be planned for several clients.
     Folds,
     /// The names of its database are not known.
     Catalogue,
@@ -110,9 +110,9 @@ impl Alone {
                  as one that does: it cannot be run again, should its reply be too long to be held."
             }
             Self::Folds => {
-                "The statement changes rows, and a function behind a name in it calls itself \
-                 IMMUTABLE and does more than to compute and read: what it tells one client may \
-                 stay in a plan."
+                "A function behind a name in the text calls itself IMMUTABLE, and asks for a \
+                 setting or the user, or does more than to compute and read: what it tells one \
+                 client may stay in a plan."
             }
             Self::Catalogue => {
                 "What stands behind the names of the database is not known; or a name in the text \

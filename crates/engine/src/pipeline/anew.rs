@@ -155,6 +155,9 @@ impl Engine {
     fn not_set(&mut self, id: ServerId, settings: &Rc<Settings>, error: &Report) -> usize {
         let server = &mut self.servers[id];
         let pool = server.pool;
+        if !server.pipeline.is_empty() {
+            server.plans.made_under_others();
+        }
         for unit in &mut server.pipeline {
             debug_assert!(unit.access == Access::Read, "what changes rows was sent behind that");
             Mark::ForeseenInVain.hit();

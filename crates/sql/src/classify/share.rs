@@ -145,7 +145,7 @@ impl Share {
     /// What stands behind a name in it may be computed once for a plan, and be another thing for
     /// each client.
     pub(super) fn folds(&self) -> bool {
-        self.hidden.contains(Hidden::FOLDED)
+        self.hidden.folds()
     }
 
     pub(super) fn locks(&self) -> bool {
@@ -453,7 +453,7 @@ impl Share {
             Some(Alone::Opaque)
         } else if self.answers && hidden(Hidden::CHANGES) {
             Some(Alone::Changes)
-        } else if (writes || self.changes) && self.folds() {
+        } else if hidden(Hidden::FOLDED) || (writes || self.changes) && self.folds() {
             Some(Alone::Folds)
         } else if self.changes && (self.answers || self.returns) {
             Some(Alone::Returning)

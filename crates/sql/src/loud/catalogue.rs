@@ -144,6 +144,10 @@ const KNOWN: [&str; 9] = [
     "plv8u",
 ];
 
+/// Words that say who the user is, or a client's search_path.
+const TELLS_USER: [&[u8]; 6] =
+    [b"current_role", b"current_schema", b"current_user", b"session_user", b"system_user", b"user"];
+
 /// What those call to run SQL, in any case.
 const RUNS_SQL: [&str; 5] = ["plpy", "plv8", "spi_", "pg_", "execute"];
 
@@ -224,6 +228,9 @@ impl<'a> Graph<'a> {
                 effect.hidden.add(Hidden::OPAQUE);
             }
             object.fold(&mut effect);
+            if object.may_fold() && names.iter().any(|name| TELLS_USER.contains(&&**name)) {
+                effect.hidden.add(Hidden::FOLDED);
+            }
             effects.push(if object.is_quiet { effect.believed() } else { effect });
             let when = if writes { When::Written } else { When::Always };
             let named = names.iter().filter_map(|name| by_name.get(&**name)).flatten();
@@ -256,8 +263,7 @@ impl<'a> Graph<'a> {
         let unnamed = |(object, _): &(&Object, &Effect)| object.id.0 == Kind::Unnamed;
         let may_fold = self.objects.iter().any(Object::may_fold);
         self.objects.iter().zip(&self.effects).filter(unnamed).any(|(_, effect)| {
-            effect.hidden.contains(Hidden::FOLDED)
-                || may_fold && effect.hidden.contains(Hidden::OPAQUE)
+            effect.hidden.folds() || may_fold && effect.hidden.contains(Hidden::OPAQUE)
         })
     }
 
@@ -265,9 +271,14 @@ impl<'a> Graph<'a> {
     /// another thing for each client.
     fn keeps_plans(&self, keeps: impl Fn(&Object) -> bool) -> bool {
         let keeps = |at: usize| keeps(&self.objects[at]);
-        let is_folded = |at: &usize| self.effects[*at].hidden.contains(Hidden::FOLDED);
-        let mut users = (0..self.objects.len()).filter(is_folded).flat_map(|of| &self.users[of]);
-        users.any(|(by, ..)| keeps(*by))
+        let is_planned = |(effect, users): (&Effect, &Vec<(usize, When, &str)>)| {
+            let folds = |when| match when {
+                When::Always => effect.hidden.contains(Hidden::FOLDED),
+                When::Written => effect.hidden.folds(),
+            };
+            users.iter().any(|(by, when, _)| folds(*when) && keeps(*by))
+        };
+        self.effects.iter().zip(&self.users).any(is_planned)
             || self.folds_unnamed() && (0..self.objects.len()).any(keeps)
     }
 
@@ -285,7 +296,7 @@ impl<'a> Graph<'a> {
         };
         let hidden = match when {
             When::Written if is_function(by) => used.hidden.all_at_once(),
-            When::Always if is_function(by) => used.hidden.without(Hidden::OPAQUE_WRITTEN),
+            When::Always if is_function(by) => used.hidden.without_what_is_written(),
             When::Written => used.hidden.when_written(),
             When::Always => used.hidden,
         };
