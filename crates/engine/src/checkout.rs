@@ -34,12 +34,7 @@ impl Engine {
         let servers = &self.servers;
         let birth = Rc::clone(&self.clients[id].birth);
         let may = |server| Rc::ptr_eq(&servers[server].birth, &birth);
-        let loud = &self.pools[pool].loud;
-        let keeps_plans = loud.keeps_plans() || loud.keeps_plans_of_sql();
-        let fits = |server| {
-            let its: &Server = &servers[server];
-            its.is_just(&settings) && (!keeps_plans || its.plans.are_of(id))
-        };
+        let fits = |server| servers[server].is_just(&settings);
         if self.clients[id].replication.is_some() {
             if self.open_dedicated(now, id, pool) {
                 return;

@@ -36,9 +36,9 @@ pub(crate) struct KeptPlans {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Whose {
     Nobody,
-    /// This client's, and it has set nothing since on that server.
+    /// This client's, which has set nothing on that server since it got it.
     One(ClientId),
-    /// Or of one that has.
+    /// Several clients', or one's that has set something.
     Several,
 }
 
@@ -49,7 +49,7 @@ impl KeptPlans {
     pub(crate) const NONE: Self = Self { whose: Whose::Nobody, forgets: false };
 
     /// Whether they are of use to this client.
-    pub(crate) fn are_of(&self, client: ClientId) -> bool {
+    fn are_of(&self, client: ClientId) -> bool {
         match self.whose {
             Whose::Nobody => true,
             Whose::One(one) => one == client,

@@ -277,11 +277,7 @@ fn a_function_stays_as_it_was_read() {
 #[test]
 fn what_calls_itself_immutable_tells_each_client_of_its_own() {
     let stage = tenants("settings_immutable", "");
-    for text in ["SELECT tenant()", "SELECT owner FROM docs"] {
-        let [direct, pooled] = values(&stage, ["app.tenant", "a", "b"], text);
-        assert_ne!(direct[0], direct[1]);
-        assert_eq!(pooled, direct, "{text}");
-    }
+    each_is_told_its_own(&stage, ["SELECT tenant()", "SELECT owner FROM docs"]);
 }
 
 /// Nor is it that of a client that was another one for a transaction.
@@ -302,11 +298,7 @@ fn what_was_computed_for_a_transaction_is_for_nobody_else() {
 #[test]
 fn what_a_function_has_planned_is_no_other_clients() {
     let stage = tenants("settings_kept", KEEPERS);
-    for text in ["SELECT told()", "SELECT seen()"] {
-        let [direct, pooled] = values(&stage, ["app.tenant", "a", "b"], text);
-        assert_ne!(direct[0], direct[1]);
-        assert_eq!(pooled, direct, "{text}");
-    }
+    each_is_told_its_own(&stage, ["SELECT told()", "SELECT seen()"]);
 }
 
 /// Nor is what it has planned under what a client had set for a transaction, before or behind what
@@ -345,6 +337,15 @@ fn tenants(name: &str, more: &str) -> Stage {
          {more}"
     ));
     stage
+}
+
+/// Tenants hear what they would on connections of their own.
+fn each_is_told_its_own(stage: &Stage, texts: [&str; 2]) {
+    for text in texts {
+        let [direct, pooled] = values(stage, ["app.tenant", "a", "b"], text);
+        assert_ne!(direct[0], direct[1]);
+        assert_eq!(pooled, direct, "{text}");
+    }
 }
 
 /// Two clients differ in a setting, and have both prepared a statement before they execute it: what

@@ -70,6 +70,17 @@ impl Scene {
         Self::new().taken_over()
     }
 
+    /// The same, and the client is in a transaction in which it notifies itself.
+    fn notifying() -> Self {
+        let scene = Scene::listening();
+        scene.alice.says([query("BEGIN")]);
+        scene.server.says([done(), in_block()]);
+        scene.alice.says([query("NOTIFY a, '2'")]);
+        scene.server.says([aside(3), in_block()]);
+        scene.server.says([done(), in_block()]);
+        scene
+    }
+
     /// One in which the client has something to be told, while its server puts a setting back.
     fn putting_back() -> Self {
         let scene = Self::listening();
@@ -364,12 +375,7 @@ fn a_cancel_is_for_nothing_while_the_end_waits_for_the_listener() {
 /// later nothing at all.
 #[test]
 fn who_leaves_is_told_of_the_end_of_its_transaction() {
-    let scene = Scene::listening();
-    scene.alice.says([query("BEGIN")]);
-    scene.server.says([done(), in_block()]);
-    scene.alice.says([query("NOTIFY a, '2'")]);
-    scene.server.says([aside(3), in_block()]);
-    scene.server.says([done(), in_block()]);
+    let scene = Scene::notifying();
     scene.alice.says([query("COMMIT")]);
     scene.server.says([done(), notified(&scene.own, "2"), notified("a", "2"), ready()]);
     assert_eq!(scene.alice.heard(), "C Z(T) C Z(T) C");
@@ -384,12 +390,7 @@ fn who_leaves_is_told_of_the_end_of_its_transaction() {
 /// Nor does the end of its transaction wait for anything, if it has sent that before.
 #[test]
 fn who_leaves_behind_a_transaction_waits_for_no_listener() {
-    let scene = Scene::listening();
-    scene.alice.says([query("BEGIN")]);
-    scene.server.says([done(), in_block()]);
-    scene.alice.says([query("NOTIFY a, '2'")]);
-    scene.server.says([aside(3), in_block()]);
-    scene.server.says([done(), in_block()]);
+    let scene = Scene::notifying();
     scene.alice.says([query("COMMIT"), terminate()]);
     scene.server.says([done(), notified(&scene.own, "2"), notified("a", "2"), ready()]);
     assert_eq!(scene.alice.heard(), "C Z(T) C Z(T) C A Z");
@@ -1303,12 +1304,7 @@ fn what_follows_a_failed_transaction_waits_for_its_end() {
 /// Its unit has ended, and waits for what the listener has to say of before.
 #[test]
 fn the_end_of_a_unit_is_told_before_a_servers_last_words() {
-    let scene = Scene::listening();
-    scene.alice.says([query("BEGIN")]);
-    scene.server.says([done(), in_block()]);
-    scene.alice.says([query("NOTIFY a, '2'")]);
-    scene.server.says([aside(3), in_block()]);
-    scene.server.says([done(), in_block()]);
+    let scene = Scene::notifying();
     scene.alice.says([query("CREATE TEMP TABLE t ()")]);
     scene.server.says([done(), in_block()]);
     scene.alice.says([query("COMMIT")]);

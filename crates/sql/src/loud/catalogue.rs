@@ -53,11 +53,12 @@ pub struct Object {
 
 impl Object {
     /// Adds to what it does, as far as that is known, that a plan may keep what it has computed for
-    /// one client.
-    fn fold(&self, does: &mut Effect) {
+    /// one client. `tells_user`: it says who that is.
+    fn fold(&self, does: &mut Effect, tells_user: bool) {
         // What is opaque, and believed, counts as what changes something.
         let acts = [Hidden::OPAQUE, Hidden::CHANGES];
-        if self.may_fold() && acts.into_iter().any(|what| does.hidden.contains(what)) {
+        let acts = acts.into_iter().any(|what| does.hidden.contains(what));
+        if self.may_fold() && (acts || tells_user) {
             does.hidden.add(Hidden::FOLDED);
         }
     }
@@ -227,10 +228,7 @@ impl<'a> Graph<'a> {
             if calls.iter().any(|name| !by_name.contains_key(&**name)) {
                 effect.hidden.add(Hidden::OPAQUE);
             }
-            object.fold(&mut effect);
-            if object.may_fold() && names.iter().any(|name| TELLS_USER.contains(&&**name)) {
-                effect.hidden.add(Hidden::FOLDED);
-            }
+            object.fold(&mut effect, names.iter().any(|name| TELLS_USER.contains(&&**name)));
             effects.push(if object.is_quiet { effect.believed() } else { effect });
             let when = if writes { When::Written } else { When::Always };
             let named = names.iter().filter_map(|name| by_name.get(&**name)).flatten();
@@ -307,7 +305,7 @@ impl<'a> Graph<'a> {
             false => format!("{through}{separator}{} ({})", self.objects[of].name, used.why),
         };
         let mut does = Effect { reads, writes, custom: used.custom.clone(), why, hidden };
-        self.objects[by].fold(&mut does);
+        self.objects[by].fold(&mut does, false);
         if self.objects[by].is_quiet { does.believed() } else { does }
     }
 }
