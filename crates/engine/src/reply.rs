@@ -210,9 +210,11 @@ impl Replies {
         self.in_batch
     }
 
-    /// Whether something was sent that is not answered for good and may end a transaction.
+    /// Whether something was sent that is not answered for good and may end a transaction, or may
+    /// have: that it has says the answer to its Sync.
     pub(crate) fn runs(&self) -> bool {
-        let runs = |kind: &Kind| matches!(kind, Kind::Execute { .. } | Kind::Query { .. });
+        let runs =
+            |kind: &Kind| matches!(kind, Kind::Execute { .. } | Kind::Query { .. } | Kind::Sync);
         self.in_batch && self.executes || self.entries.iter().any(|entry| runs(&entry.kind))
     }
 

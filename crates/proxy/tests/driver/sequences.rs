@@ -682,3 +682,22 @@ fn what_cannot_be_forgotten_is_not_told_by_a_name() {
     server.says([error("26000"), ready()]);
     assert!(bob.heard().ends_with("E(57014) Z"));
 }
+
+/// The simulator's: the end of a transaction that had failed was answered, and not its Sync; what
+/// was sent on behind that heard of another's last value.
+#[test]
+fn who_asks_behind_the_end_of_a_failed_transaction_hears_of_nobody_elses() {
+    let (_stage, server, alice, bob) = two();
+    run(&bob, &server, ADVANCE, ready());
+    run(&alice, &server, "BEGIN", in_block());
+    alice.says([query("SELECT 1 / 0")]);
+    server.says([error("22012"), in_failed_block()]);
+    server.heard();
+    alice.says([parse("COMMIT"), bind(), execute(), sync()]);
+    server.says([parse_complete(), bind_complete(), done_with("ROLLBACK")]);
+    server.heard();
+    alice.says([query(ASK)]);
+    assert_eq!(server.heard(), "", "it is not known whether the transaction is over");
+    server.says([ready()]);
+    assert_eq!(server.heard(), FORGET);
+}
