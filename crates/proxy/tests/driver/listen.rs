@@ -72,7 +72,7 @@ impl Scene {
 
     /// The same, and the client is in a transaction in which it notifies itself.
     fn notifying() -> Self {
-        let scene = Scene::listening();
+        let scene = Self::listening();
         scene.alice.says([query("BEGIN")]);
         scene.server.says([done(), in_block()]);
         scene.alice.says([query("NOTIFY a, '2'")]);
