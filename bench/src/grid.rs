@@ -9,7 +9,7 @@ const SERVERS: [u8; 8] = [1, 2, 3, 4, 6, 8, 12, 16];
 const DEPTHS: [u8; 6] = [1, 2, 4, 8, 16, 32];
 
 /// Those that have been best somewhere, and one on each side of them.
-const THIN: [Pair; 8] = [
+pub(crate) const THIN: [Pair; 8] = [
     Pair::of(1, 8),
     Pair::of(1, 16),
     Pair::of(1, 32),

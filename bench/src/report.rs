@@ -330,7 +330,8 @@ Direct connections, PgBouncer, pgweir and a bare relay take turns on the same Po
 is what it is by default, with [pipelining](pipelining.md); `pgweir, pipelining off` is the plain
 pooler beside it. The relay (`bench/src/bin/relay/main.rs`) is a pool that forwards bytes and
 looks only at the first of each client's read and the last six of each server's: what a proxy
-costs when it does no work. Figures are medians over rounds; ratios are taken within a round and
+costs when it does no work. The pipelining relay does as little, and lets clients stand one behind
+the other on three servers. Figures are medians over rounds; ratios are taken within a round and
 then their median, so that a machine's good and bad minutes cancel out.
 
 ";

@@ -8,9 +8,12 @@ use std::fs;
 use std::path::Path;
 
 use crate::case::Case;
+use crate::contender::Contender;
 use crate::error::{Doing, Result};
+use crate::metric::Metric;
+use crate::results::CaseResult;
 
-use super::{Report, Shown, load, put};
+use super::{Report, Shown, load, put, sweep};
 
 /// The folder of the raw results, below that of the others'.
 pub(crate) const FOLDER: &str = "elsewhere";
@@ -37,5 +40,30 @@ pub(super) fn chapter(cases: &[Case], results: &Path) -> Result<String> {
     report.commits(&mut text);
     report.table_of_thresholds(&mut text, Shown::Measured);
     put(&mut text, "");
+    table_of_rates(&mut text, &report.measured(|case| !case.is_sweep));
+    sweep::table(&mut text, &report.measured(|case| case.is_sweep));
     Ok(text)
+}
+
+/// Whose transactions a second the chapter names, so that it is seen what kind of machine it is.
+const NAMED: [Contender; 6] = [
+    Contender::Direct,
+    Contender::PgBouncer,
+    Contender::Relay,
+    Contender::PipeliningRelay,
+    Contender::PgweirOff,
+    Contender::Pgweir,
+];
+
+fn table_of_rates(text: &mut String, cases: &[(&Case, &CaseResult)]) {
+    put(text, &format!("| median tps | {} |", NAMED.map(Contender::label).join(" | ")));
+    put(text, &format!("|---|{}", "---:|".repeat(NAMED.len())));
+    for (case, result) in cases {
+        let rates = NAMED.map(|contender| match result.absolute(contender, Metric::Tps) {
+            Some(spread) => Metric::Tps.show(spread.median),
+            None => "–".to_owned(),
+        });
+        put(text, &format!("| {} | {} |", case.name, rates.join(" | ")));
+    }
+    put(text, "");
 }

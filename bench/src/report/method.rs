@@ -47,7 +47,7 @@ fn commands(text: &mut String) {
     put(text, "pgweir pgweir.toml");
     put(text, &format!("relay {}", relay_args(&ADDRESS).join(" ")));
     let args = pipelining_relay_args(&ADDRESS).join(" ");
-    put(text, &format!("relay {args} # prepared-64"));
+    put(text, &format!("relay {args} # the pipelining relay"));
     put(text, "bench delay PORT SERVER_PORT                    # remote-64");
     put(text, "bench instant PORT THREADS                      # workers-4");
     put(text, "bench crowd PORT DATABASES CLIENTS THREADS SECONDS");
@@ -105,16 +105,18 @@ const METHOD: &str = "\
 - Percentiles are of single transactions, from pgbench's logs. Of plain selects a tenth is logged
   (`--sampling-rate`, the same for all; in `mix-…` every one, since the slowest counts): at their
   rate a line for each would slow the load generator. With a rate (`-R`) a transaction's time begins
-  when it was due, so that waiting counts; with `-C` it begins when the connection stands.
+  when it was due, so that waiting counts; with `-C` it begins when the connection stands. Who
+  cannot do the rate that is asked for has a queue that grows through the turn, and its latency is
+  that of the queue: beside PgBouncer, a ratio near 0 in `rate-50` says no more than that.
 - CPU per transaction is the pooler's user and system time over the turn, divided by the load's
   count of transactions. Memory of an idle client is the growth of the pooler's anonymous memory
   (`/proc/PID/smaps_rollup`) over 10,000 clients that ran one query each; then their pooler's CPU is
   watched for ten seconds of silence. There are no direct connections beside them: those would be
   10,000 backends of the server.
-- For `prepared-64` a second relay has three servers, to which clients belong from their login on:
-  what they send goes there behind what others sent, and replies go back in that order. It reads no
-  statement. All clients of pgbench give a statement the same name, so the first prepares it for all
-  of its server; the others are told that it exists, and go on.
+- The pipelining relay has three servers, to which clients belong from their login on: what they
+  send goes there behind what others sent, and replies go back in that order. It reads no statement.
+  In `prepared-64` all clients of pgbench give a statement the same name, so the first prepares it
+  for all of its server; the others are told that it exists, and go on.
 - In `settings-64` each client has an `application_name` of its own, and one of four sets of
   `TimeZone` and `search_path`. pgbench would need a process for each, and they would be what is
   measured; so the load is `bench crowd`, a few threads of clients that log in with their settings,

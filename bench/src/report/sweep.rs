@@ -3,6 +3,7 @@
 use super::{in_words_of_origin, put};
 use crate::case::Case;
 use crate::contender::Contender;
+use crate::grid::THIN;
 use crate::metric::Metric;
 use crate::results::CaseResult;
 use crate::stats::Spread;
@@ -12,7 +13,21 @@ pub(super) fn write(text: &mut String, sweeps: &[(&Case, &CaseResult)]) {
     if sweeps.is_empty() {
         return;
     }
-    text.push_str(INTRODUCTION);
+    put(text, "## Pipelining beside fixed pairs\n");
+    put(text, &introduction());
+    table(text, sweeps);
+}
+
+/// Appends a row for each.
+pub(super) fn table(text: &mut String, sweeps: &[(&Case, &CaseResult)]) {
+    if sweeps.is_empty() {
+        return;
+    }
+    put(
+        text,
+        "| case | pgweir, tps | best pair | ratio (min–max) | pairs | first of them | last | how |",
+    );
+    put(text, "|---|---:|---|---|---:|---|---|---|");
     for (case, result) in sweeps {
         let tps = |contender| Some(result.absolute(contender, Metric::Tps)?.median);
         let pairs = result.pairs();
@@ -41,14 +56,20 @@ pub(super) fn write(text: &mut String, sweeps: &[(&Case, &CaseResult)]) {
     put(text, "");
 }
 
-const INTRODUCTION: &str = "\
-## Pipelining beside fixed pairs
-
+/// What is compared. Where eight pairs were tried, they are the thin grid's.
+fn introduction() -> String {
+    let thin: Vec<String> = THIN.iter().map(ToString::to_string).collect();
+    format!(
+        "\
 pgweir as it is by default, beside the best pair of a grid as its `pipelining`: so many servers,
 and so many units on each. All pairs have rounds of their own before, and the best is the one with
 the best median there. The ratio is of the rounds after that, which pgweir and that pair share: of
 pairs that are much alike one is ahead by chance in rounds that choose it, and not in others.
 
-| case | pgweir, tps | best pair | ratio (min–max) | pairs | first of them | last | how |
-|---|---:|---|---|---:|---|---|---|
-";
+A grid of 48 pairs has 1, 2, 3, 4, 6, 8, 12 and 16 servers, and 1, 2, 4, 8, 16 and 32 units on
+each. Where there are eight pairs, they are {}: those of the 48 that were the best
+somewhere, and their neighbours.
+",
+        thin.join(", ")
+    )
+}
