@@ -64,16 +64,13 @@ pub(crate) struct Ledger {
     pub(crate) said: BTreeMap<(usize, String), u64>,
     /// Up to when a server of these was struck, or stood still.
     pub(crate) struck: BTreeMap<Home, u64>,
-    /// Servers are shared.
-    shares: bool,
+    /// Where servers are shared: by so many clients at most.
+    sharers: Option<u32>,
     /// Whoever comes next may find a library.
     ignores: bool,
     failure: Option<String>,
     pub(crate) counts: Counts,
 }
-
-/// As many units share a server at most.
-const SHARERS: u32 = 8;
 
 /// What a simulation has done.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -170,16 +167,16 @@ impl Ledger {
             trouble: BTreeMap::new(),
             said: BTreeMap::new(),
             struck: BTreeMap::new(),
-            shares: false,
+            sharers: None,
             ignores: false,
             failure: None,
             counts: Counts::default(),
         }
     }
 
-    /// One of servers that are shared, or not.
-    pub(crate) fn sharing(self, shares: bool) -> Self {
-        Self { shares, ..self }
+    /// One of servers that are shared by so many clients at most, or not at all.
+    pub(crate) fn sharing(self, sharers: Option<u32>) -> Self {
+        Self { sharers, ..self }
     }
 
     /// One of pools that let a library be, or do not.
@@ -290,7 +287,7 @@ impl Ledger {
         self.divide(client);
         self.notices.ends(&self.homes[client as usize], self.now, 0);
         // Those who share a server lose it together.
-        let each = if self.shares { SHARERS } else { 1 };
+        let each = self.sharers.unwrap_or(1);
         if self.losses > self.kills.len() as u32 * each {
             self.fail(
                 Invariant::LossHasCause,
@@ -461,7 +458,7 @@ impl Witness for Ledger {
         self.counts.statements += 1;
         let last = self.last_begun.get(&tag.client).copied();
         self.last_begun.insert(tag.client, last.map_or(tag.number, |last| last.max(tag.number)));
-        let may_again = again == Again::May && self.shares;
+        let may_again = again == Again::May && self.sharers.is_some();
         if !may_again {
             // Whoever has asked for it does not wait for a server any more.
             self.begun_at.insert(tag.client, self.now);

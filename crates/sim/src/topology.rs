@@ -238,6 +238,11 @@ impl Topology {
         self.pipelines
     }
 
+    /// Where they are, by so many clients at most: each may have a unit on one and the same.
+    pub(crate) fn sharers(&self) -> Option<u32> {
+        self.pipelines.then_some(self.seats as u32)
+    }
+
     /// Whether pools have several users at servers, as configurations have it.
     pub(crate) fn is_renamed(&self) -> bool {
         self.renamed

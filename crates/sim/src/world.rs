@@ -189,7 +189,7 @@ impl World {
         };
         let mut world = Self {
             site: Site {
-                ledger: Ledger::new().sharing(topology.pipelines()).ignoring(topology.ignores()),
+                ledger: Ledger::new().sharing(topology.sharers()).ignoring(topology.ignores()),
                 locks: Locks::default(),
                 trace,
                 faults: faults.clone(),

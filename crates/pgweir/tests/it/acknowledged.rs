@@ -51,14 +51,16 @@ struct Writer<'a> {
     in_block: bool,
     /// The connection on which it has prepared a statement.
     prepared: Option<usize>,
+    /// It has asked for a cancel of what it has sent.
+    cancels: bool,
 }
 
 impl<'a> Writer<'a> {
     fn new(stage: &'a Stage, course: &'a Course, id: usize) -> Self {
         let client = connected(stage);
         let account = Account::default();
-        let (connection, in_block, prepared) = (0, false, None);
-        Self { stage, course, account, id, connection, client, in_block, prepared }
+        let (connection, in_block, prepared, cancels) = (0, false, None, false);
+        Self { stage, course, account, id, connection, client, in_block, prepared, cancels }
     }
 
     fn insert(&self, row: usize) -> String {
@@ -74,13 +76,16 @@ impl<'a> Writer<'a> {
 
     /// Sends a unit. What its reply says of a row that was to be written.
     fn runs(&mut self, unit: &[u8]) -> Told {
+        let cancels = std::mem::take(&mut self.cancels);
         let told = match self.client.send(unit).and_then(|()| self.client.read_until_ready()) {
             Ok(reply) => {
                 self.in_block = reply.last().is_some_and(|ready| ready.body != *b"I");
                 match reply.iter().find(|message| message.tag == b'E').map(|error| error.sqlstate())
                 {
                     Some(code) => {
-                        self.account.cancelled += usize::from(code == "57014");
+                        let is_cancelled = code == "57014";
+                        assert!(cancels || !is_cancelled, "c{} has cancelled nothing", self.id);
+                        self.account.cancelled += usize::from(is_cancelled);
                         of_error(&code)
                     }
                     None => Told::Written,
@@ -196,6 +201,7 @@ impl<'a> Writer<'a> {
             return Told::Unknown;
         }
         let _came_too_late = key.map(|key| key.cancel(self.stage.address()));
+        self.cancels = true;
         self.runs(&[])
     }
 

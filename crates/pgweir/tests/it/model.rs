@@ -39,8 +39,8 @@ fn a_pooled_session_is_as_one_of_its_own() {
         first.parse().unwrap()..end.parse().unwrap()
     });
     for seed in seeds {
-        let statements = statements(seed);
-        let mut world = World::new(statements);
+        let pool = PoolOf::of(seed);
+        let mut world = World::new(pool);
         let mut dice = Dice::new(seed);
         let mut said = Vec::new();
         let outcome = (0..STEPS)
@@ -53,7 +53,7 @@ fn a_pooled_session_is_as_one_of_its_own() {
         if let Err(failure) = outcome {
             let transcript = world.transcript();
             drop(world);
-            let (short, failure_then) = shrink::shrunk(said, statements);
+            let (short, failure_then) = shrink::shrunk(said, pool);
             panic!(
                 "seed {seed}: {failure}\nafter:\n{transcript}\n\
                  in short:\n{short}\nfails with: {failure_then}"
@@ -62,11 +62,21 @@ fn a_pooled_session_is_as_one_of_its_own() {
     }
 }
 
-/// What clients have prepared and a server keeps, at most: in every third session hardly anything,
-/// so that it is closed and made again all the time.
-fn statements(seed: u64) -> u32 {
-    match seed.is_multiple_of(3) {
-        true => 2,
-        false => 200,
+/// What the pool of a session is like.
+#[derive(Clone, Copy, Debug)]
+struct PoolOf {
+    /// So many statements that clients have prepared a server keeps: in every third session hardly
+    /// any, so that they are closed and made again all the time.
+    statements: u32,
+    /// In every second session closed statements stand on servers that are shared, though each is
+    /// there by itself: `auto` shares nothing where only one client speaks at a time.
+    pipelining: &'static str,
+}
+
+impl PoolOf {
+    fn of(seed: u64) -> Self {
+        let statements = if seed.is_multiple_of(3) { 2 } else { 200 };
+        let pipelining = if seed.is_multiple_of(2) { "auto" } else { "2x4" };
+        Self { statements, pipelining }
     }
 }

@@ -4,6 +4,7 @@ use std::sync::LazyLock;
 
 use pgweir_testkit::{Login, Pgweir, WireClient};
 
+use super::PoolOf;
 use super::clauses::{self, CHANNELS, LOCKS};
 use super::dice::Dice;
 use super::op::{Leaves, Look, Op, Text, Unit};
@@ -59,13 +60,13 @@ pub(super) struct World {
 }
 
 impl World {
-    /// In which a server keeps so many statements that clients have prepared.
-    pub(super) fn new(statements: u32) -> Self {
+    pub(super) fn new(pool: PoolOf) -> Self {
         LazyLock::force(&DATABASES);
         let config = stage::trusting(&CLUSTER, NAME)
             .pool("server_choice", "\"never_same\"")
             .pool("max_pinned", &MAX_PINNED.to_string())
-            .pool("prepared_statements_cache_size", &statements.to_string())
+            .pool("prepared_statements_cache_size", &pool.statements.to_string())
+            .pool("pipelining", &format!("\"{}\"", pool.pipelining))
             .user(NAME, "", SERVERS as u32);
         let pgweir = Pgweir::start(PROGRAM, |port| config.text(port));
         let speakers = (0..CLIENTS).map(|number| speaker(&pgweir, number)).collect();
